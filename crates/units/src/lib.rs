@@ -1,0 +1,29 @@
+//! The words that every other crate speaks: time without a clock, rates, sizes, probabilities,
+//! sequence numbers, packet marks and named random streams.
+//!
+//! Nothing here reads a clock, the environment or a global generator. An [`Instant`] is a number
+//! that somebody passed in; a [`RandomStream`] is seeded by its name. That is what lets the same
+//! controller run in the simulator, the emulator and on real sockets.
+//!
+//! Conventions: a [`Rate`] is bits per second, kilo is 1,000; [`Bytes`] and [`Packets`] do not
+//! add; a paper's packet/s becomes a [`Rate`] only together with a packet size.
+
+mod instant;
+mod mark;
+mod parse;
+mod probability;
+mod random;
+mod rate;
+mod seq;
+mod size;
+
+pub use instant::Instant;
+pub use mark::{Class, Dscp, Ecn, Kind};
+pub use parse::{ParseUnitError, RateSpec, format_duration, format_rate, parse_duration, parse_rate, parse_size};
+pub use probability::{NotAProbability, Probability};
+pub use random::RandomStream;
+pub use rate::Rate;
+pub use seq::{Seq16, Unwrapper16};
+pub use size::{Bytes, Packets};
+
+pub use core::time::Duration;
