@@ -26,7 +26,8 @@ impl Rate {
     /// that: a controller's slip must never reach a pacer as infinity. Input from users is
     /// checked by [`crate::parse_rate`], which refuses it instead.
     pub fn bps(bps: f64) -> Self {
-        // `max` first: it turns NaN into 0.
+        // Not `clamp`, which keeps NaN: `max` turns it into 0.
+        #[allow(clippy::manual_clamp)]
         Rate(bps.max(0.0).min(Self::MAX.0))
     }
 

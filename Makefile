@@ -1,0 +1,45 @@
+# The commands that people and CI use. Each installs what it needs from packages/*.txt.
+#
+#   make demo       the main job: a real video over a satellite-like path, with RCS, RAP and a fixed rate
+#   make test       everything that must pass before a change lands
+#   make bench      the simulator beside ns-2, the pacer beside clock_nanosleep, costs per step
+#   make reproduce  every figure of the papers, each claim checked
+#   make soak       the property tests with a hundred times the cases
+
+CARGO ?= cargo
+FAIRPACE = target/release/fairpace
+
+.PHONY: all build demo test lint bench reproduce soak clean
+
+all: build
+
+packages-demo:
+	@scripts/install-packages packages/demo.txt
+packages-test:
+	@scripts/install-packages packages/demo.txt packages/test.txt
+packages-bench:
+	@scripts/install-packages packages/demo.txt packages/bench.txt
+.PHONY: packages-demo packages-test packages-bench
+
+build: packages-demo
+	$(CARGO) build --release --locked -p fairpace --features gst
+
+demo: build
+	$(FAIRPACE) demo --out demo-results
+
+test: packages-test
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --features gst --locked -- -D warnings
+	$(CARGO) test --workspace --features gst --locked
+
+bench: packages-bench build
+	bench/run
+
+reproduce: build
+	$(FAIRPACE) reproduce rcs --out results/rcs
+
+soak: packages-test
+	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --features gst --locked
+
+clean:
+	$(CARGO) clean
