@@ -1,1 +1,28 @@
-//! media
+//! Media at both ends: sources of encoded frames that follow a rate, and the receiver's play-out.
+//!
+//! Read first: [`FrameSource`] and [`FrameSink`], the two borders; the drivers of the wire pull
+//! frames through the one and push them into the other. Rules for users: `docs/media/README.md`.
+//!
+//! - Sources: [`ConstantSource`], [`RecordedSource`], [`EncoderModel`] (deterministic, no codec),
+//!   [`IvfSource`] (already encoded), and with the feature `gst` the module `gst` (any file or a
+//!   test pattern, decoded and encoded again as VP8 at a rate that follows the controller).
+//! - Receiver: [`Playout`] judges each frame in time, late or lost; [`Recorder`] is a play-out
+//!   that writes what a viewer would have seen as an IVF file; [`stills()`] takes pictures from it.
+//! - [`buffer_model`]: the encoder's buffer with a controlled output rate [rcs §III-F].
+//!
+//! Nothing here reads a clock: `now` is an argument. The GStreamer source does real work (it
+//! decodes and encodes in its own threads), but when a frame is captured is the caller's `now`.
+
+mod constant;
+mod error;
+mod filler;
+mod ivf;
+mod playout;
+mod source;
+pub mod vp8;
+
+pub use constant::ConstantSource;
+pub use error::{Hint, MediaError};
+pub use ivf::{IvfFrame, IvfReader, IvfSource, IvfWriter};
+pub use playout::{Judged, LostFrame, Playout, PlayoutParams, PlayoutSecond, PlayoutTotals, Verdict};
+pub use source::{Codec, EncodedFrame, Format, FrameSink, FrameSource, ReceivedFrame, media_rate, timestamp_90k};

@@ -1,0 +1,120 @@
+//! What can go wrong with media, with the remedy.
+
+use std::path::PathBuf;
+
+/// The remedy that belongs to an error; printed after it as `hint:`.
+pub trait Hint {
+    /// What to do about it, if we know.
+    fn hint(&self) -> Option<String>;
+}
+
+/// Why a source or sink could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MediaError {
+    /// A file could not be opened, read or written.
+    #[error("`{}`: cannot {doing}: {source}", path.display())]
+    File {
+        /// Which file; `-` is standard input.
+        path: PathBuf,
+        /// `open`, `read`, `write`.
+        doing: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A list of frame sizes has a line that is not one.
+    #[error("{name}:{line}: `{found}` {problem}; {allowed}")]
+    SizeList {
+        /// The list's file.
+        name: String,
+        /// The line, from 1.
+        line: usize,
+        /// The field as found.
+        found: String,
+        /// What is wrong with it.
+        problem: &'static str,
+        /// What would have been accepted.
+        allowed: &'static str,
+    },
+    /// An IVF stream is not one, or ends in the middle.
+    #[error("`{name}`: not readable as IVF at byte {offset}: {problem}")]
+    Ivf {
+        /// The stream's file; `-` is standard input.
+        name: String,
+        /// Bytes before the place.
+        offset: u64,
+        /// What was found, and what is allowed.
+        problem: String,
+    },
+    /// A parameter is out of its range.
+    #[error("`{field}` is {found}, but {allowed}")]
+    Parameter {
+        /// The parameter's name.
+        field: &'static str,
+        /// The value given.
+        found: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// GStreamer could not decode or encode.
+    #[error("`{input}`: {element} of GStreamer says: {message}")]
+    Gst {
+        /// The file, `-` or `test-pattern`.
+        input: String,
+        /// The element that failed.
+        element: String,
+        /// Its words.
+        message: String,
+        /// The remedy.
+        hint: String,
+    },
+    /// The input has no video, or none that ends up as a picture.
+    #[error("`{input}` has no video that can be decoded{}", said(message))]
+    NoVideo {
+        /// The file, or `-`.
+        input: String,
+        /// What the decoder said; may be empty.
+        message: String,
+    },
+    /// This build cannot do it.
+    #[error("`{input}` needs GStreamer, and this build has no support for it")]
+    NeedsGst {
+        /// The source asked for.
+        input: String,
+    },
+    /// The program `ffmpeg` is missing or failed.
+    #[error("ffmpeg on `{}`: {message}", path.display())]
+    Ffmpeg {
+        /// The file it was to read.
+        path: PathBuf,
+        /// What it said.
+        message: String,
+        /// Whether the program is not installed at all.
+        missing: bool,
+    },
+}
+
+fn said(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
+}
+
+impl Hint for MediaError {
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            MediaError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                "check the path; `test-pattern` needs no file".to_owned()
+            }
+            MediaError::Gst { hint, .. } if !hint.is_empty() => hint.clone(),
+            MediaError::NoVideo { .. } => {
+                "`ffprobe FILE` shows what is in the file; for H.264 and most others install \
+                 `gstreamer1.0-libav`, or send `test-pattern`"
+                    .to_owned()
+            }
+            MediaError::NeedsGst { .. } => {
+                "build with `--features gst` (packages/demo.txt lists what it needs), or send an IVF file".to_owned()
+            }
+            MediaError::Ffmpeg { missing: true, .. } => "install the package `ffmpeg`".to_owned(),
+            _ => return None,
+        })
+    }
+}
