@@ -1,1 +1,16 @@
-//! net
+//! Fairpace on real sockets: the paced sender, the receiver, the relay, and what this machine allows.
+
+mod clock;
+mod error;
+mod lateness;
+mod socket;
+mod wait;
+
+pub use clock::Clock;
+pub use error::NetError;
+pub use lateness::{Lateness, LatenessSummary};
+pub use socket::{
+    Backoff, Buffers, DatagramIo, Family, Granted, MAX_BATCH, MAX_BATCH_BYTES, Mark, Received, RecvOutcome,
+    SendOutcome, SocketCounters, UdpSocket,
+};
+pub use wait::{Waiter, Woken};

@@ -1,0 +1,119 @@
+//! The only place of Fairpace that reads a clock.
+//!
+//! Control runs on `CLOCK_MONOTONIC`: a stepped wall clock changes nothing. The wall clock is read
+//! for two things: the NTP stamp of an RTCP sender report, and to place the kernel's receive
+//! stamps (which are wall time) on the monotonic axis.
+
+use fairpace_units::{Duration, Instant};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+
+/// Seconds from the NTP epoch (1900) to the Unix epoch [RFC 5905 §6].
+const NTP_UNIX_OFFSET_S: u64 = 2_208_988_800;
+
+/// The kernel's stamp may be this much older than its reading before we stop believing it: then
+/// the wall clock was stepped in between, or the process was stopped; in both cases "now" is the
+/// safer answer, because a sender would read the difference as delay or as RTT.
+const MAX_STAMP_AGE: Duration = Duration::from_secs(1);
+
+/// Time since the run began. Copies share the beginning, so that threads agree on instants.
+///
+/// ```
+/// use fairpace_net::Clock;
+/// let clock = Clock::start();
+/// let (a, b) = (clock.now(), clock.now());
+/// assert!(a <= b);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// `CLOCK_MONOTONIC` at the beginning, in nanoseconds.
+    origin_ns: u64,
+}
+
+impl Clock {
+    /// The run begins now.
+    pub fn start() -> Clock {
+        Clock { origin_ns: read_ns(ClockId::CLOCK_MONOTONIC) }
+    }
+
+    /// Time since the beginning.
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos(read_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(self.origin_ns))
+    }
+
+    /// `CLOCK_MONOTONIC` at that instant, for timers with absolute times.
+    pub(crate) fn monotonic(&self, at: Instant) -> TimeSpec {
+        timespec(at.as_nanos().saturating_add(self.origin_ns))
+    }
+
+    /// Wall time as a 64-bit NTP stamp: seconds since 1900 in the upper half, 2^-32 s in the lower
+    /// [RFC 3550 §4]. For sender reports only.
+    pub fn wall_ntp(&self) -> u64 {
+        ntp_from_unix_ns(read_ns(ClockId::CLOCK_REALTIME))
+    }
+
+    /// The kernel's receive stamp (wall time) on the run's axis; never after now, and now itself
+    /// if the stamp cannot be right.
+    pub(crate) fn place_kernel_stamp(&self, stamp: TimeSpec) -> Instant {
+        let (wall, now) = (read_ns(ClockId::CLOCK_REALTIME), self.now());
+        let stamp_ns = (stamp.tv_sec() as u64).saturating_mul(1_000_000_000).saturating_add(stamp.tv_nsec() as u64);
+        place_stamp(stamp_ns, wall, now)
+    }
+}
+
+/// Where a wall-clock stamp lies on the run's axis, when the wall shows `wall_ns` at `now`.
+fn place_stamp(stamp_ns: u64, wall_ns: u64, now: Instant) -> Instant {
+    match wall_ns.checked_sub(stamp_ns).map(Duration::from_nanos) {
+        Some(age) if age <= MAX_STAMP_AGE => now - age,
+        _ => now,
+    }
+}
+
+fn ntp_from_unix_ns(unix_ns: u64) -> u64 {
+    let (s, ns) = (unix_ns / 1_000_000_000, unix_ns % 1_000_000_000);
+    ((s + NTP_UNIX_OFFSET_S) << 32) | ((ns << 32) / 1_000_000_000)
+}
+
+fn timespec(ns: u64) -> TimeSpec {
+    TimeSpec::new((ns / 1_000_000_000) as i64, (ns % 1_000_000_000) as i64)
+}
+
+fn read_ns(id: ClockId) -> u64 {
+    // These two clocks exist on every Linux since 2.6; the call has no other way to fail.
+    clock_gettime(id).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_a_clock_agree_and_never_go_back() {
+        let a = Clock::start();
+        let b = a;
+        let (t1, t2, t3) = (a.now(), b.now(), a.now());
+        assert!(t1 <= t2 && t2 <= t3, "{t1} {t2} {t3}");
+    }
+
+    #[test]
+    fn the_ntp_stamp_counts_seconds_since_1900() {
+        // 1970-01-01 is 70 years with 17 leap days after 1900: 25,567 days of 86,400 s
+        assert_eq!(ntp_from_unix_ns(0) >> 32, 25_567 * 86_400);
+        // half a second is 2^31 / 2^32
+        assert_eq!(ntp_from_unix_ns(500_000_000) as u32, 1 << 31);
+    }
+
+    #[test]
+    fn a_kernel_stamp_moves_back_from_now_by_its_age() {
+        let now = Instant::from_nanos(10_000_000);
+        assert_eq!(place_stamp(97_000_000, 100_000_000, now), Instant::from_nanos(7_000_000));
+    }
+
+    #[test]
+    fn a_stepped_wall_clock_leaves_arrivals_at_now() {
+        let now = Instant::from_nanos(5_000_000_000);
+        let hour = 3_600_000_000_000;
+        assert_eq!(place_stamp(hour, 2 * hour, now), now, "wall went forward an hour after the stamp");
+        assert_eq!(place_stamp(2 * hour, hour, now), now, "wall went back an hour after the stamp");
+    }
+}

@@ -1,0 +1,156 @@
+//! What can go wrong on the wire, each with what was found, what to do, and the exit code.
+
+use fairpace_units::{Duration, format_duration};
+use std::net::SocketAddr;
+
+/// An error of a sender, receiver or relay. [`NetError::hint`] is the remedy,
+/// [`NetError::exit_code`] what the command ends with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// `HOST:PORT` could not be read.
+    #[error("`{found}` is not HOST:PORT: {reason}")]
+    BadAddress {
+        /// The text as given.
+        found: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The name has no address (of the wanted family).
+    #[error("cannot resolve `{host}`: {reason}")]
+    Resolve {
+        /// The host as given.
+        host: String,
+        /// What the resolver said.
+        reason: String,
+    },
+    /// Another program holds the port.
+    #[error("UDP port {port} is in use on {address}", port = .address.port(), address = .address.ip())]
+    PortInUse {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The address is not one of this machine's.
+    #[error("{address} is not an address of this machine")]
+    NoSuchLocalAddress {
+        /// The address asked for.
+        address: SocketAddr,
+    },
+    /// The kernel forbids it.
+    #[error("no permission to {what}")]
+    Denied {
+        /// What was tried.
+        what: String,
+    },
+    /// Nothing ever came back from the peer.
+    #[error("{peer} did not answer within {} ({detail})", format_duration(*.waited))]
+    PeerUnreachable {
+        /// Whom we asked.
+        peer: SocketAddr,
+        /// How long we waited.
+        waited: Duration,
+        /// What the network said, if anything.
+        detail: String,
+    },
+    /// The peer answered once, and then fell silent.
+    #[error("{peer} has vanished: {detail}")]
+    PeerVanished {
+        /// Who.
+        peer: SocketAddr,
+        /// How that was seen.
+        detail: String,
+    },
+    /// The peer's feedback cannot be true.
+    #[error("{peer} sends feedback that cannot be true: {detail}")]
+    PeerLies {
+        /// Who.
+        peer: SocketAddr,
+        /// What it claimed.
+        detail: String,
+    },
+    /// The circuit breaker stopped the flow [RFC 8083].
+    #[error("the circuit breaker stopped the flow to {peer}: {reason}")]
+    Breaker {
+        /// To whom.
+        peer: SocketAddr,
+        /// Which condition, with its numbers.
+        reason: String,
+    },
+    /// The media source or sink failed.
+    #[error(transparent)]
+    Media(#[from] fairpace_media::MediaError),
+    /// A parameter is out of range.
+    #[error("`{field}` is {found}; allowed: {allowed}")]
+    Config {
+        /// Its name.
+        field: &'static str,
+        /// The value as given.
+        found: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// The operating system refused something that should work.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl NetError {
+    /// An operating-system error while doing `what`.
+    pub(crate) fn io(what: &'static str, source: impl Into<std::io::Error>) -> NetError {
+        NetError::Io { what, source: source.into() }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            NetError::BadAddress { .. } => {
+                "write `example.org:5004`, `192.0.2.1:5004` or `[2001:db8::1]:5004`".to_owned()
+            }
+            NetError::Resolve { .. } => "check the name, or give the address itself".to_owned(),
+            NetError::PortInUse { address } => format!(
+                "stop the other program (`ss -lunp 'sport = :{0}'` names it) or take another port, such as {1}",
+                address.port(),
+                address.port().checked_add(2).unwrap_or(5004)
+            ),
+            NetError::NoSuchLocalAddress { .. } => "`ip address` lists this machine's addresses".to_owned(),
+            NetError::Denied { .. } => {
+                "ports below 1024 need a privilege: take one above; a firewall rule may forbid sending".to_owned()
+            }
+            NetError::PeerUnreachable { peer, .. } => format!(
+                "is `fairpace receive {0}` running on {1}, and does the firewall let UDP port {0} in and out?",
+                peer.port(),
+                peer.ip()
+            ),
+            NetError::PeerVanished { .. } => {
+                "the receiver ended or the path is down; start again when it answers".to_owned()
+            }
+            NetError::PeerLies { .. } => "the receiver is faulty or hostile: do not send to it".to_owned(),
+            NetError::Breaker { .. } => {
+                "the path cannot carry this rate: use an adaptive controller, or a lower rate".to_owned()
+            }
+            NetError::Media(_) | NetError::Config { .. } | NetError::Io { .. } => return None,
+        })
+    }
+
+    /// The command's exit code: 1 failed, 2 usage, 4 missing privilege, 5 peer, 6 breaker.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            NetError::BadAddress { .. }
+            | NetError::PortInUse { .. }
+            | NetError::NoSuchLocalAddress { .. }
+            | NetError::Config { .. } => 2,
+            NetError::Denied { .. } => 4,
+            NetError::Resolve { .. }
+            | NetError::PeerUnreachable { .. }
+            | NetError::PeerVanished { .. }
+            | NetError::PeerLies { .. } => 5,
+            NetError::Breaker { .. } => 6,
+            NetError::Media(_) | NetError::Io { .. } => 1,
+        }
+    }
+}
