@@ -1,0 +1,51 @@
+//! What a link must know about a packet; everything else travels through it unread.
+
+use fairpace_units::{Bytes, Class, Ecn};
+
+/// A packet as the links see it. The simulator passes metadata, the relay the bytes themselves.
+pub trait Datagram {
+    /// What it occupies on this link, all headers that the link carries included. Must not change
+    /// while the link has it.
+    fn size(&self) -> Bytes;
+    /// Which priority a two-priority queue gives it.
+    fn class(&self) -> Class;
+    /// Its ECN field.
+    fn ecn(&self) -> Ecn;
+    /// For parts that mark instead of dropping (none of the present ones does).
+    fn set_ecn(&mut self, ecn: Ecn);
+}
+
+/// A packet that is nothing but its size and marks: for tests, examples and background traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plain {
+    /// Its size.
+    pub size: Bytes,
+    /// Its priority.
+    pub class: Class,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Whatever the sender wants to find again.
+    pub id: u64,
+}
+
+impl Plain {
+    /// A normal packet of that size.
+    pub const fn new(size: Bytes) -> Self {
+        Plain { size, class: Class::Normal, ecn: Ecn::NotEct, id: 0 }
+    }
+}
+
+impl Datagram for Plain {
+    fn size(&self) -> Bytes {
+        self.size
+    }
+    fn class(&self) -> Class {
+        self.class
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+}

@@ -1,0 +1,22 @@
+//! First in, first out; an arrival that finds no room is dropped.
+
+use super::{Held, Room};
+
+/// A drop-tail queue. It holds no packets: what it admits has its departure computed at once and
+/// goes straight to the delay line, so all it has to know is how much is still there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DropTail {
+    room: Room,
+}
+
+impl DropTail {
+    pub(crate) fn new(room: Room) -> Self {
+        DropTail { room }
+    }
+
+    /// Whether an arrival of `size` is let in.
+    #[inline]
+    pub(crate) fn admits(&self, held: Held, size: u64) -> bool {
+        self.room.fits(held, size)
+    }
+}

@@ -1,0 +1,321 @@
+//! How fast packets leave: the transmitter.
+//!
+//! Rates are kept in 1/1024 bit/s and work in the matching unit, so that time × rate = work in
+//! integers. A busy transmitter carries the fraction of a nanosecond from packet to packet: n
+//! packets in a row take exactly n times the exact time, rounded up once, and never early.
+//!
+//! Three kinds of rate: fixed; in steps (a schedule, or a CSV trace), where a packet under way
+//! finishes its remaining bits at the new rate; in delivery opportunities (mahimahi's traces),
+//! where bytes leave in lumps. See [`crate::trace`] for the recordings.
+
+use crate::trace::{Opportunities, Shape, Steps};
+use crate::{LinkError, RateModel};
+use fairpace_units::{Instant, Rate};
+use std::sync::Arc;
+
+/// Rate units in one bit/s. 1 Pbit/s still fits 60 bits; half a unit is 0.0005 bit/s.
+const UNITS_PER_BPS: f64 = 1_024.0;
+/// Work of one byte, in rate units × nanoseconds.
+const WORK_PER_BYTE: u64 = 8 * 1_024 * 1_000_000_000;
+/// Larger packets are sent in pieces of this size, so that one piece's work and the carried
+/// fraction together stay below 2^64.
+const PIECE: u64 = 1 << 20;
+/// What one delivery opportunity of a mahimahi trace carries.
+pub(crate) const OPPORTUNITY_BYTES: u64 = 1_500;
+
+/// The integer form of a rate.
+pub(crate) fn rate_units(rate: Rate) -> u64 {
+    (rate.as_bps() * UNITS_PER_BPS + 0.5) as u64
+}
+
+pub(crate) fn rate_of_units(units: u64) -> Rate {
+    Rate::bps(units as f64 / UNITS_PER_BPS)
+}
+
+/// The transmitter of a link. It serves packets in the order of the calls.
+#[derive(Clone, Debug)]
+pub(crate) enum Transmitter {
+    Unlimited,
+    Fixed(FixedRate),
+    Steps(SteppedRate),
+    Opportunities(OpportunityRate),
+}
+
+/// When a packet's first and last bit leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Service {
+    pub(crate) start: Instant,
+    pub(crate) departure: Instant,
+}
+
+impl Transmitter {
+    pub(crate) fn new(model: &RateModel) -> Result<Self, LinkError> {
+        Ok(match model {
+            RateModel::Unlimited => Transmitter::Unlimited,
+            RateModel::Fixed(rate) => match rate_units(*rate) {
+                0 => return Err(LinkError::RateZero { found: *rate }),
+                units => Transmitter::Fixed(FixedRate { rate: units, done: Exact::default() }),
+            },
+            RateModel::Schedule(entries) => Transmitter::Steps(SteppedRate::new(Arc::new(steps_of(entries)?))),
+            RateModel::Trace(trace) => match &trace.shape {
+                Shape::Steps(steps) => Transmitter::Steps(SteppedRate::new(Arc::clone(steps))),
+                Shape::Opportunities(o) => Transmitter::Opportunities(OpportunityRate::new(Arc::clone(o))),
+            },
+        })
+    }
+
+    /// When the transmission of a packet begins that arrived at `arrival` and is the next to be
+    /// served. Changes nothing.
+    #[inline]
+    pub(crate) fn earliest_start(&self, arrival: Instant) -> Instant {
+        match self {
+            Transmitter::Unlimited => arrival,
+            Transmitter::Fixed(f) => arrival.max(f.done.rounded_up()),
+            Transmitter::Steps(s) => arrival.max(s.done.rounded_up()),
+            Transmitter::Opportunities(o) => o.earliest_start(arrival),
+        }
+    }
+
+    /// Serves the next packet, of `size` bytes, which arrived at `arrival`.
+    #[inline]
+    pub(crate) fn serve(&mut self, arrival: Instant, size: u64) -> Service {
+        match self {
+            Transmitter::Unlimited => Service { start: arrival, departure: arrival },
+            Transmitter::Fixed(f) => f.serve(arrival, size),
+            Transmitter::Steps(s) => s.serve(arrival, size),
+            Transmitter::Opportunities(o) => o.serve(arrival, size),
+        }
+    }
+
+    pub(crate) fn capacity_at(&self, now: Instant) -> Rate {
+        match self {
+            Transmitter::Unlimited => Rate::MAX,
+            Transmitter::Fixed(f) => rate_of_units(f.rate),
+            Transmitter::Steps(s) => s.steps.rate_at(now),
+            Transmitter::Opportunities(o) => o.opportunities.rate_around(now),
+        }
+    }
+
+    pub(crate) fn capacity_between(&self, from: Instant, to: Instant) -> Option<f64> {
+        Some(match self {
+            Transmitter::Unlimited => return None,
+            Transmitter::Fixed(f) => rate_of_units(f.rate).as_bps() * to.since(from).as_secs_f64(),
+            Transmitter::Steps(s) => {
+                let work = s.steps.work_before(to).saturating_sub(s.steps.work_before(from));
+                work as f64 / (UNITS_PER_BPS * 1e9)
+            }
+            Transmitter::Opportunities(o) => {
+                let n = o.opportunities.count_until(to).saturating_sub(o.opportunities.count_until(from));
+                (n * OPPORTUNITY_BYTES * 8) as f64
+            }
+        })
+    }
+}
+
+/// A schedule as steps that do not repeat.
+fn steps_of(entries: &[(Instant, Rate)]) -> Result<Steps, LinkError> {
+    match entries.first() {
+        None => return Err(LinkError::ScheduleEmpty),
+        Some(&(found, _)) if found != Instant::ZERO => return Err(LinkError::ScheduleStart { found }),
+        Some(_) => {}
+    }
+    for (index, pair) in entries.windows(2).enumerate() {
+        if let [(previous, _), (found, _)] = *pair
+            && found <= previous
+        {
+            return Err(LinkError::ScheduleOrder { index: index + 1, found, previous });
+        }
+    }
+    let steps = Steps::new(entries.iter().map(|&(at, rate)| (at.as_nanos(), rate_units(rate))).collect(), None);
+    steps.ok_or(LinkError::ScheduleDead)
+}
+
+/// An instant with its fraction of a nanosecond, in units of 1 / (rate of that time).
+#[derive(Clone, Copy, Debug, Default)]
+struct Exact {
+    ns: u64,
+    fraction: u64,
+}
+
+impl Exact {
+    #[inline]
+    fn rounded_up(self) -> Instant {
+        Instant::from_nanos(self.ns.saturating_add(u64::from(self.fraction > 0)))
+    }
+
+    /// When the next packet begins: at once on an idle transmitter, else exactly where the last
+    /// one ended.
+    #[inline]
+    fn next_start(self, arrival: Instant) -> Exact {
+        if arrival >= self.rounded_up() { Exact { ns: arrival.as_nanos(), fraction: 0 } } else { self }
+    }
+}
+
+/// Always the same rate.
+#[derive(Clone, Debug)]
+pub(crate) struct FixedRate {
+    /// Rate units, not zero.
+    rate: u64,
+    /// When the last packet served so far is done.
+    done: Exact,
+}
+
+impl FixedRate {
+    #[inline]
+    fn serve(&mut self, arrival: Instant, size: u64) -> Service {
+        let mut at = self.done.next_start(arrival);
+        let start = at.rounded_up();
+        let mut left = size;
+        loop {
+            let piece = left.min(PIECE);
+            let work = piece * WORK_PER_BYTE + at.fraction;
+            at = Exact { ns: at.ns.saturating_add(work / self.rate), fraction: work % self.rate };
+            left -= piece;
+            if left == 0 {
+                break;
+            }
+        }
+        self.done = at;
+        Service { start, departure: at.rounded_up() }
+    }
+}
+
+/// A rate that changes in steps.
+#[derive(Clone, Debug)]
+pub(crate) struct SteppedRate {
+    steps: Arc<Steps>,
+    /// The step in which `done` lies: its index, and the instant its repetition began.
+    index: usize,
+    base: u64,
+    /// That step's rate, and the instant after it.
+    rate: u64,
+    end: u64,
+    /// When the last packet served so far is done.
+    done: Exact,
+}
+
+impl SteppedRate {
+    fn new(steps: Arc<Steps>) -> Self {
+        let (rate, end) = steps.get(0);
+        SteppedRate { steps, index: 0, base: 0, rate, end, done: Exact::default() }
+    }
+
+    fn serve(&mut self, arrival: Instant, size: u64) -> Service {
+        let mut at = self.done.next_start(arrival);
+        let start = at.rounded_up();
+        if at.ns >= self.end {
+            let (base, index) = self.steps.find(at.ns);
+            self.enter(base, index);
+        }
+        let mut left = size;
+        loop {
+            let piece = left.min(PIECE);
+            at = self.transmit(at, piece * WORK_PER_BYTE);
+            left -= piece;
+            if left == 0 {
+                break;
+            }
+        }
+        self.done = at;
+        Service { start, departure: at.rounded_up() }
+    }
+
+    /// When that much work is done, begun at `at`. Integers throughout: what remains at a change
+    /// of rate is exact, because changes happen at whole nanoseconds.
+    fn transmit(&mut self, mut at: Exact, mut work: u64) -> Exact {
+        const NEVER: Exact = Exact { ns: u64::MAX, fraction: 0 };
+        loop {
+            // `None` at rate zero: the transmitter stalls until the next step.
+            let total = work + at.fraction;
+            if let Some(time) = total.checked_div(self.rate) {
+                let done = Exact { ns: at.ns.saturating_add(time), fraction: total % self.rate };
+                if done.ns < self.end || (done.ns == self.end && done.fraction == 0) {
+                    return done;
+                }
+                // Not done by the end of this step, so what is done fits `work`.
+                let possible = u128::from(self.end - at.ns) * u128::from(self.rate);
+                work -= u64::try_from(possible - u128::from(at.fraction)).unwrap_or(work);
+            }
+            if self.end == u64::MAX {
+                return NEVER;
+            }
+            at = Exact { ns: self.end, fraction: 0 };
+            match self.steps.period {
+                Some(period) if self.index + 1 == self.steps.len() => {
+                    // Whole repetitions at once: a crawling trace would take for ever step by step.
+                    let whole = u128::from(work.saturating_sub(1)) / self.steps.work_per_period;
+                    work -= u64::try_from(whole * self.steps.work_per_period).unwrap_or(work);
+                    let skip = u64::try_from(whole).unwrap_or(u64::MAX).saturating_mul(period);
+                    let base = self.base.saturating_add(period).saturating_add(skip);
+                    if base == u64::MAX {
+                        return NEVER;
+                    }
+                    at.ns = base;
+                    self.enter(base, 0);
+                }
+                _ => self.enter(self.base, self.index + 1),
+            }
+        }
+    }
+
+    fn enter(&mut self, base: u64, index: usize) {
+        let (rate, end) = self.steps.get(index);
+        (self.base, self.index, self.rate, self.end) = (base, index, rate, base.saturating_add(end));
+    }
+}
+
+/// Bytes leave in lumps, at the instants of a recording, as in mahimahi's `mm-link`.
+///
+/// An opportunity carries up to 1,500 bytes of the packets that were waiting *before* it: several
+/// small ones, or part of a large one, which carries over. What it has left when nobody waits is
+/// lost.
+#[derive(Clone, Debug)]
+pub(crate) struct OpportunityRate {
+    opportunities: Arc<Opportunities>,
+    /// The next opportunity: its index, and the instant its repetition began.
+    index: usize,
+    base: u64,
+    /// The opportunity in use: its instant, and the bytes it has left.
+    at: Instant,
+    left: u64,
+}
+
+impl OpportunityRate {
+    fn new(opportunities: Arc<Opportunities>) -> Self {
+        OpportunityRate { opportunities, index: 0, base: 0, at: Instant::ZERO, left: 0 }
+    }
+
+    fn earliest_start(&self, arrival: Instant) -> Instant {
+        if self.usable(arrival) {
+            return self.at;
+        }
+        let (base, index) = self.opportunities.first_after(arrival, self.base, self.index);
+        self.opportunities.instant(base, index)
+    }
+
+    fn serve(&mut self, arrival: Instant, size: u64) -> Service {
+        if !self.usable(arrival) {
+            (self.base, self.index) = self.opportunities.first_after(arrival, self.base, self.index);
+            self.take_next();
+        }
+        let start = self.at;
+        let mut left = size;
+        while left > self.left {
+            left -= self.left;
+            self.take_next();
+        }
+        self.left -= left;
+        Service { start, departure: self.at }
+    }
+
+    /// Whether the opportunity in use has something left for a packet of that arrival.
+    fn usable(&self, arrival: Instant) -> bool {
+        self.left > 0 && self.at > arrival
+    }
+
+    fn take_next(&mut self) {
+        self.at = self.opportunities.instant(self.base, self.index);
+        self.left = OPPORTUNITY_BYTES;
+        (self.base, self.index) = self.opportunities.following(self.base, self.index);
+    }
+}

@@ -1,0 +1,195 @@
+//! What a link is made of, as plain data: the only thing a scenario has to fill in.
+//!
+//! A [`LinkSpec`] holds no state. [`Link::new`](crate::Link::new) checks it and builds the state
+//! machines from it; every refusal is a [`LinkError`] that begins with the field's name.
+
+use crate::Trace;
+use fairpace_units::{Bytes, Duration, Instant, Packets, Probability, Rate};
+use std::sync::Arc;
+
+/// A link: queue → rate → loss and outage → delay. The default is a wire: unlimited rate, no
+/// delay, no loss.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct LinkSpec {
+    /// How fast packets leave.
+    pub rate: RateModel,
+    /// How long they travel after that.
+    pub delay: DelayModel,
+    /// Who waits, and who goes when there is no room.
+    pub queue: QueueModel,
+    /// Which transmitted packets are damaged.
+    pub loss: LossModel,
+    /// When the link is dark. Overlapping and unsorted entries are merged.
+    pub outage: Vec<Outage>,
+    /// At which end of the link the outages happen.
+    pub outage_at: OutageAt,
+}
+
+/// How fast packets leave the queue.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum RateModel {
+    /// Serialization takes no time: nothing ever waits.
+    #[default]
+    Unlimited,
+    /// The same rate for ever; above zero.
+    Fixed(Rate),
+    /// From each instant on, that rate; the last one stays. The first instant is zero, the others
+    /// increase. Rate zero stalls the transmitter until the next change.
+    Schedule(Vec<(Instant, Rate)>),
+    /// A recording, repeated when it ends.
+    Trace(Arc<Trace>),
+}
+
+/// How long a packet travels once its last bit has left the transmitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct DelayModel {
+    /// The same for every packet; below 31 years.
+    pub propagation: Duration,
+    /// A random part per packet, uniform in `[0, jitter)`; below 31 years.
+    pub jitter: Duration,
+    /// Whether the random part may let a packet overtake another. If not, a packet that would
+    /// arrive before its predecessor arrives together with it.
+    pub reorder: bool,
+}
+
+impl DelayModel {
+    /// Propagation only.
+    pub const fn constant(propagation: Duration) -> Self {
+        DelayModel { propagation, jitter: Duration::ZERO, reorder: false }
+    }
+}
+
+/// Which packets wait, and which one goes when there is no room for an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueModel {
+    /// First in, first out; an arrival that finds no room is dropped.
+    DropTail {
+        /// Room for the packet in transmission and those behind it.
+        capacity: Capacity,
+    },
+    /// First in, first out; a normal arrival that finds no room pushes out the youngest waiting
+    /// [`Class::Low`](fairpace_units::Class::Low) packet [rcs §III-A].
+    TwoPriority {
+        /// Room for the packet in transmission and those behind it.
+        capacity: Capacity,
+    },
+}
+
+impl Default for QueueModel {
+    fn default() -> Self {
+        QueueModel::DropTail { capacity: Capacity::Unlimited }
+    }
+}
+
+/// How much a queue holds, **the packet in transmission included**.
+///
+/// So `Packets(50)` is one packet in transmission and 49 waiting, which is what ns-2's
+/// `queue-limit 50` does: its `DropTail::enque` refuses an arrival when `length + 1 >= limit`, so
+/// at most `limit - 1` packets wait, and the one in transmission has already been dequeued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Capacity {
+    /// So many packets of any size, at least one.
+    Packets(Packets),
+    /// So many bytes, at least one; a larger packet never gets through.
+    Bytes(Bytes),
+    /// No limit.
+    #[default]
+    Unlimited,
+}
+
+/// Which transmitted packets are damaged and dropped. They have used the link's capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum LossModel {
+    /// None.
+    #[default]
+    None,
+    /// Each packet independently with this probability.
+    Bernoulli(Probability),
+    /// Two states that the link moves between from packet to packet.
+    GilbertElliott(GilbertElliott),
+}
+
+/// The two-state loss model of Gilbert and Elliott, in steps of one transmitted packet.
+///
+/// A packet is lost with the probability of the state it is sent in; after it, the state may
+/// change. The first state is drawn from the stationary distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// Probability of going from the good to the bad state after a packet (often called p).
+    pub good_to_bad: Probability,
+    /// Probability of going from the bad to the good state after a packet (often called r);
+    /// its inverse is the mean length of a bad period in packets.
+    pub bad_to_good: Probability,
+    /// Probability that a packet sent in the good state is lost (0 in Gilbert's model).
+    pub loss_in_good: Probability,
+    /// Probability that a packet sent in the bad state is lost (1 in the simplest model).
+    pub loss_in_bad: Probability,
+}
+
+/// A time without signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When it begins; included.
+    pub start: Instant,
+    /// How long it lasts; zero has no effect.
+    pub length: Duration,
+}
+
+/// At which end of the link the signal is missing during an [`Outage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OutageAt {
+    /// At the sending end: a packet is lost if any part of its transmission falls into an outage.
+    #[default]
+    Transmitter,
+    /// At the receiving end: a packet is lost if any part of its reception does, which is its
+    /// transmission shifted by its delay.
+    Receiver,
+}
+
+/// Why a [`LinkSpec`] is refused: the field, what was found, what is allowed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LinkError {
+    /// A fixed rate of (nearly) nothing.
+    #[error(
+        "`rate` is {found}, at which nothing would ever leave; the least is 0.001 bit/s (for a dead time use an outage or a schedule)"
+    )]
+    RateZero {
+        /// The rate given.
+        found: Rate,
+    },
+    /// A schedule without entries.
+    #[error("`rate` is a schedule without entries; it needs at least one, at 0 s")]
+    ScheduleEmpty,
+    /// A schedule that does not say what holds at the beginning.
+    #[error("`rate[0]` is at {found}; the first entry of a schedule must be at 0 s")]
+    ScheduleStart {
+        /// Its instant.
+        found: Instant,
+    },
+    /// A schedule whose entries are not in order.
+    #[error(
+        "`rate[{index}]` is at {found}, not after the entry before it at {previous}; a schedule's instants must increase"
+    )]
+    ScheduleOrder {
+        /// Which entry, from zero.
+        index: usize,
+        /// Its instant.
+        found: Instant,
+        /// The instant of the entry before it.
+        previous: Instant,
+    },
+    /// A schedule that never passes anything.
+    #[error("`rate` is zero in every entry of the schedule; at least one must be 0.001 bit/s or more")]
+    ScheduleDead,
+    /// A queue without room.
+    #[error("`queue.capacity` is 0; the least is 1 packet or 1 byte (the packet in transmission counts)")]
+    NoCapacity,
+    /// A delay that no link has.
+    #[error("`delay.{field}` is {} s; the longest allowed is 1000000000 s", found.as_secs())]
+    DelayTooLong {
+        /// `propagation` or `jitter`.
+        field: &'static str,
+        /// The value given.
+        found: Duration,
+    },
+}
