@@ -364,7 +364,8 @@ fn images(out: &mut String, images: &[Image], looks: &[(&str, palette::Colour)])
     let mut keys: Vec<&str> = images.iter().map(|i| i.colour.as_str()).collect();
     keys.sort_unstable();
     keys.dedup();
-    let columns = if (2..=4).contains(&keys.len()) { format!(" style=\"--columns:{}\"", keys.len()) } else { String::new() };
+    let columns =
+        if (2..=4).contains(&keys.len()) { format!(" style=\"--columns:{}\"", keys.len()) } else { String::new() };
     let _ = writeln!(out, "<div class=\"images\"{columns}>");
     for image in images {
         let _ = writeln!(
@@ -514,10 +515,36 @@ mod tests {
             .section(
                 Section::new(evil, evil)
                     .text(evil)
-                    .table(Table { title: evil.into(), caption: evil.into(), head: vec![evil.into()], rows: vec![vec![evil.into()]] })
-                    .claim(Claim { id: evil.into(), statement: evil.into(), bound: evil.into(), note: evil.into(), ..Claim::default() })
-                    .chart(Chart::new(evil, Axis::new(evil, evil), Axis::new(evil, evil)).series(Series::line(evil, evil, vec![1.0], vec![1.0])))
-                    .bars(Bars { title: evil.into(), parts: vec![evil.into()], rows: vec![BarRow { label: evil.into(), note: evil.into(), values: vec![1.0], ..BarRow::default() }], ..Bars::default() })
+                    .table(Table {
+                        title: evil.into(),
+                        caption: evil.into(),
+                        head: vec![evil.into()],
+                        rows: vec![vec![evil.into()]],
+                    })
+                    .claim(Claim {
+                        id: evil.into(),
+                        statement: evil.into(),
+                        bound: evil.into(),
+                        note: evil.into(),
+                        ..Claim::default()
+                    })
+                    .chart(Chart::new(evil, Axis::new(evil, evil), Axis::new(evil, evil)).series(Series::line(
+                        evil,
+                        evil,
+                        vec![1.0],
+                        vec![1.0],
+                    )))
+                    .bars(Bars {
+                        title: evil.into(),
+                        parts: vec![evil.into()],
+                        rows: vec![BarRow {
+                            label: evil.into(),
+                            note: evil.into(),
+                            values: vec![1.0],
+                            ..BarRow::default()
+                        }],
+                        ..Bars::default()
+                    })
                     .image(Image { caption: evil.into(), ..Image::default() }),
             )
             .to_html();
@@ -534,7 +561,15 @@ mod tests {
 
     #[test]
     fn a_claim_says_its_verdict_in_words_and_a_failed_one_is_counted() {
-        let claim = |holds| Claim { id: "x".into(), statement: "s".into(), holds, measured: Some(2.5), ci95: Some((2.0, 3.0)), bound: ">= 2".into(), ..Claim::default() };
+        let claim = |holds| Claim {
+            id: "x".into(),
+            statement: "s".into(),
+            holds,
+            measured: Some(2.5),
+            ci95: Some((2.0, 3.0)),
+            bound: ">= 2".into(),
+            ..Claim::default()
+        };
         let page = Page::new("t").section(Section::new("a", "A").claim(claim(true)).claim(claim(false)));
         let html = page.to_html();
         assert!(html.contains("✔ holds") && html.contains("✘ fails"));
@@ -545,7 +580,11 @@ mod tests {
     #[test]
     fn a_timeline_is_summed_up_in_words() {
         let span = |from, to, label: &str| Span { from, to, label: label.into() };
-        let lane = Lane { name: "RCS".into(), colour: "rcs".into(), spans: vec![span(0.0, 2.0, "Steady"), span(2.0, 3.0, "Backoff"), span(3.0, 7.0, "Steady")] };
+        let lane = Lane {
+            name: "RCS".into(),
+            colour: "rcs".into(),
+            spans: vec![span(0.0, 2.0, "Steady"), span(2.0, 3.0, "Backoff"), span(3.0, 7.0, "Steady")],
+        };
         let chart = Chart::new("states", Axis::new("time", "s"), Axis::default()).lane(lane);
         assert_eq!(summary(&chart), ["RCS: Steady 6 s (2×), Backoff 1 s (1×)."]);
     }

@@ -21,7 +21,11 @@ pub(super) fn data(page: &Page) -> String {
         out.push('}');
     });
     out.push_str("},\"charts\":{");
-    let charts = page.sections.iter().enumerate().flat_map(|(s, sec)| sec.charts.iter().enumerate().map(move |(c, chart)| (s, c, sec.sync, chart)));
+    let charts = page
+        .sections
+        .iter()
+        .enumerate()
+        .flat_map(|(s, sec)| sec.charts.iter().enumerate().map(move |(c, chart)| (s, c, sec.sync, chart)));
     list(&mut out, charts, |out, (s, c, sync, chart)| {
         string(out, &chart_id(s, c));
         out.push(':');
@@ -217,7 +221,8 @@ mod tests {
 
     #[test]
     fn columns_of_unequal_length_are_cut_to_the_shortest() {
-        let series = Series::line("a", "rcs", vec![1.0, 2.0, 3.0], vec![4.0, 5.0]).interval(vec![1.0], vec![9.0, 9.0, 9.0]);
+        let series =
+            Series::line("a", "rcs", vec![1.0, 2.0, 3.0], vec![4.0, 5.0]).interval(vec![1.0], vec![9.0, 9.0, 9.0]);
         let page = Page::default().section(Section::new("s", "s").chart(Chart::default().series(series)));
         let json = data(&page);
         assert!(json.contains("\"x\":[1,2],\"y\":[4,5],\"hi\":[9,9]"), "{json}");

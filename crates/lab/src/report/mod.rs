@@ -28,7 +28,6 @@ mod html;
 mod json;
 mod palette;
 
-
 pub use palette::{Colour, colour_of};
 
 /// The whole page.
