@@ -1,1 +1,3 @@
-//! sim
+//! A deterministic network simulator.
+
+pub mod tcp;

@@ -1,0 +1,122 @@
+//! TCP as a state machine: Reno, NewReno and SACK senders, a receiver with optional delayed ACKs.
+//! Sources: [RFC 5681] (Reno), [RFC 6582] (NewReno), [RFC 6675] (SACK), [RFC 6298] (timeout),
+//! [RFC 3042] (limited transmit). Read first: `docs/sim/tcp.md`, then [`sender`](TcpSender).
+//!
+//! Sequence numbers count whole segments, as the papers and ns-2 do, and do not wrap: 2^32 segments
+//! of 1,000 B are 4 TB. The halves do no I/O: the network engine, or the relay in real time, carries
+//! their segments.
+//!
+//! | RFC | field | unit |
+//! | --- | --- | --- |
+//! | cwnd, ssthresh | `cwnd`, `ssthresh` | segments, with a fraction |
+//! | SND.UNA, SND.NXT | `snd_una`, `snd_nxt` | segment number |
+//! | recover [RFC 6582] | `recover` | one past the highest segment sent when recovery began |
+//! | HighRxt [RFC 6675] | `high_rxt` | one past the highest segment retransmitted in this recovery |
+//!
+//! Not modelled: connection set-up and close, timestamps, F-RTO, D-SACK, ECN, the receiver's window
+//! closing, Nagle (a source always fills segments).
+
+mod ranges;
+mod receiver;
+mod rto;
+mod sack;
+mod sender;
+
+pub use ranges::{Range, RangeSet};
+pub use receiver::{DelayedAck, SACK_BLOCKS, TcpAck, TcpReceiver};
+pub use sender::{Segment, TcpCounters, TcpPhase, TcpSender};
+
+use fairpace_units::{Bytes, Duration, Packets};
+
+/// Which loss recovery the sender has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TcpVariant {
+    /// Fast retransmit and fast recovery, left at the first new ACK [RFC 5681 §3.2]; one window cut
+    /// per window of data, so that several losses in one window end in a timeout.
+    Reno,
+    /// Stays in recovery until all of the window is acknowledged; one retransmission per partial ACK
+    /// [RFC 6582].
+    #[default]
+    NewReno,
+    /// Selective acknowledgements, recovery by the size of the pipe [RFC 6675].
+    Sack,
+}
+
+impl TcpVariant {
+    /// The name in reports and scenarios.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TcpVariant::Reno => "reno",
+            TcpVariant::NewReno => "newreno",
+            TcpVariant::Sack => "sack",
+        }
+    }
+}
+
+/// Everything a TCP connection can be told. The defaults are those of the reference measurements
+/// (`crates/sim/tests/ns2/README.md`): no delayed ACKs, initial window 2, a 10-ms clock.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TcpParams {
+    /// Loss recovery; default NewReno.
+    pub variant: TcpVariant,
+    /// First window, in segments, 1 to 10; default 2 [RFC 5681 §3.1 allows 2 to 4, RFC 6928 10].
+    pub initial_window: Packets,
+    /// The receiver's window: the sender never has more outstanding; default 100,000 segments.
+    pub max_window: Packets,
+    /// Where slow start ends the first time; default: the receiver's window.
+    pub initial_ssthresh: Option<Packets>,
+    /// Floor of the timeout; default 200 ms (RFC 6298 says 1 s; every kernel in use has about 200 ms).
+    pub min_rto: Duration,
+    /// Ceiling of the timeout, back-off included; default 60 s [RFC 6298 §2.5].
+    pub max_rto: Duration,
+    /// Timeout before the first RTT sample; default 3 s (RFC 2988; RFC 6298 §2.1 lowered it to 1 s).
+    pub initial_rto: Duration,
+    /// Tick of the clock that measures the RTT; default 10 ms, zero for an exact clock.
+    pub tick: Duration,
+    /// Duplicate ACKs that mean a loss; default 3 [RFC 5681 §3.2].
+    pub dup_threshold: u32,
+    /// Send a new segment for each of the first two duplicate ACKs [RFC 3042]; default on.
+    pub limited_transmit: bool,
+    /// Each sending opportunity waits a uniform time in `[0, send_jitter)`, as ns-2's `overhead_`:
+    /// one service time of the bottleneck removes phase effects at drop-tail queues. Default 0.
+    pub send_jitter: Duration,
+    /// The receiver's delayed ACKs; default none: every segment is acknowledged.
+    pub delayed_ack: Option<DelayedAck>,
+}
+
+impl Default for TcpParams {
+    fn default() -> Self {
+        TcpParams {
+            variant: TcpVariant::NewReno,
+            initial_window: Packets::new(2),
+            max_window: Packets::new(100_000),
+            initial_ssthresh: None,
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(60),
+            initial_rto: Duration::from_secs(3),
+            tick: Duration::from_millis(10),
+            dup_threshold: 3,
+            limited_transmit: true,
+            send_jitter: Duration::ZERO,
+            delayed_ack: None,
+        }
+    }
+}
+
+/// What a TCP connection carries.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum TcpSource {
+    /// A file without end: always more to send.
+    Ftp,
+    /// Bursts: more to send while on, nothing while off.
+    OnOff {
+        /// Mean length of a burst.
+        on: Duration,
+        /// Mean silence after it.
+        off: Duration,
+        /// Exponentially distributed lengths, or exactly the means.
+        exponential: bool,
+    },
+    /// This many bytes, then the connection is done.
+    Transfer(Bytes),
+}

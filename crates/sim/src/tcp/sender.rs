@@ -1,0 +1,446 @@
+//! The sending half of TCP.
+//! Sources: [RFC 5681], [RFC 6582], [RFC 6675], [RFC 6298], [RFC 3042]. Read first: the table of
+//! names in [`super`].
+//!
+//! Readings, all as ns-2 does it, because the tables this is checked against come from there:
+//! - The window grows per ACK, not per byte acknowledged, and keeps its fraction when it is halved.
+//! - After a timeout everything from `snd_una` is sent again as the window opens (go back N); the
+//!   scoreboard is forgotten.
+//! - No second cut in one window: three duplicate ACKs below `recover` are ignored, for Reno too.
+//! - The timer restarts at the first partial ACK only ("impatient", [RFC 6582 §4]).
+//!
+//! ```text
+//!            3 dup ACKs above `recover`            ACK of `recover` (Reno: any new ACK)
+//!   Open ------------------------------> Recovery -------------------------------------> Open
+//!    ^                                      |
+//!    |  ACK of `recover`                    | RTO
+//!    +------------------- Timeout <---------+--- RTO (from Open too)
+//! ```
+
+use fairpace_units::{Duration, Instant, RandomStream};
+
+use super::receiver::TcpAck;
+use super::rto::RtoEstimator;
+use super::sack::Scoreboard;
+use super::{TcpParams, TcpVariant};
+
+/// A segment to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segment {
+    /// Its number.
+    pub seq: u32,
+    /// True if it was sent before.
+    pub retransmission: bool,
+}
+
+/// What the sender is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TcpPhase {
+    /// Window below ssthresh.
+    SlowStart,
+    /// One segment more per round trip.
+    CongestionAvoidance,
+    /// Fast retransmit and recovery.
+    Recovery,
+    /// Sending again what a timeout gave up.
+    Timeout,
+}
+
+impl TcpPhase {
+    /// The name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TcpPhase::SlowStart => "slow-start",
+            TcpPhase::CongestionAvoidance => "congestion-avoidance",
+            TcpPhase::Recovery => "recovery",
+            TcpPhase::Timeout => "timeout",
+        }
+    }
+}
+
+/// What has happened to a sender so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TcpCounters {
+    /// Segments sent, retransmissions included.
+    pub sent: u64,
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Times fast recovery was entered.
+    pub fast_retransmits: u64,
+    /// Times the timer ran out.
+    pub timeouts: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    Open,
+    Recovery,
+    Timeout,
+}
+
+/// A TCP sender. Tell it what arrived ([`TcpSender::on_ack`], [`TcpSender::on_timer`],
+/// [`TcpSender::on_data`]), then send what [`TcpSender::poll_transmit`] gives until it gives nothing,
+/// then come back at [`TcpSender::poll_timer`] at the latest.
+#[derive(Clone, Debug)]
+pub struct TcpSender {
+    params: TcpParams,
+    /// Oldest unacknowledged segment.
+    snd_una: u32,
+    /// Next to send; below `snd_max` while a timeout's losses are sent again.
+    snd_nxt: u32,
+    /// One past the highest ever sent.
+    snd_max: u32,
+    /// One past the last segment the source has.
+    data_end: u32,
+    cwnd: f64,
+    ssthresh: f64,
+    /// Segments that duplicate ACKs say have left the network, less partial ACKs [RFC 5681 §3.2].
+    inflation: f64,
+    dupacks: u32,
+    mode: Mode,
+    recover: u32,
+    /// False until the first cut: then even the first segment may be fast-retransmitted.
+    recover_set: bool,
+    partial_acks: u32,
+    scoreboard: Scoreboard,
+    rto: RtoEstimator,
+    /// The one segment whose RTT is being measured [RFC 6298 §3], and when it left.
+    timed: Option<(u32, Instant)>,
+    rto_at: Instant,
+    /// A retransmission that goes out whatever the window says.
+    retransmit_now: Option<u32>,
+    jitter: RandomStream,
+    /// When the sending opportunity that waits for its jitter begins.
+    jitter_at: Instant,
+    jitter_open: bool,
+    last_sent: Instant,
+    counters: TcpCounters,
+}
+
+impl TcpSender {
+    /// A sender with nothing to send yet; `jitter` is drawn from only if `send_jitter` is not zero.
+    pub fn new(params: TcpParams, jitter: RandomStream) -> Self {
+        let max_window = params.max_window.as_f64();
+        TcpSender {
+            cwnd: params.initial_window.as_f64().clamp(1.0, max_window.max(1.0)),
+            ssthresh: params.initial_ssthresh.map_or(max_window, |s| s.as_f64()).max(2.0),
+            params,
+            snd_una: 0,
+            snd_nxt: 0,
+            snd_max: 0,
+            data_end: 0,
+            inflation: 0.0,
+            dupacks: 0,
+            mode: Mode::Open,
+            recover: 0,
+            recover_set: false,
+            partial_acks: 0,
+            scoreboard: Scoreboard::default(),
+            rto: RtoEstimator::new(),
+            timed: None,
+            rto_at: Instant::NEVER,
+            retransmit_now: None,
+            jitter,
+            jitter_at: Instant::NEVER,
+            jitter_open: false,
+            last_sent: Instant::ZERO,
+            counters: TcpCounters::default(),
+        }
+    }
+
+    // What happened.
+
+    /// The source now has segments up to, not including, `end` (`u32::MAX`: without end). Less than
+    /// has been sent means: nothing new, what is out is still delivered.
+    pub fn on_data(&mut self, now: Instant, end: u32) {
+        let was_idle = self.data_end <= self.snd_max && self.snd_una == self.snd_max;
+        self.data_end = end.max(self.snd_max);
+        // [RFC 5681 §4.1] after an idle RTO the window restarts at the initial one.
+        if was_idle && self.snd_max > 0 && now.since(self.last_sent) > self.rto.rto(&self.params) {
+            self.cwnd = self.cwnd.min(self.params.initial_window.as_f64());
+        }
+    }
+
+    /// The source has no more for now; what is out is still delivered.
+    pub fn pause(&mut self) {
+        self.data_end = self.snd_max;
+    }
+
+    /// An ACK has arrived. ACKs of what was never sent, and old ones, are ignored.
+    pub fn on_ack(&mut self, now: Instant, ack: &TcpAck) {
+        if ack.next > self.snd_max || ack.next < self.snd_una {
+            return;
+        }
+        let news = match self.params.variant {
+            TcpVariant::Sack => self.scoreboard.update(ack, self.snd_max, self.params.dup_threshold),
+            TcpVariant::Reno | TcpVariant::NewReno => true,
+        };
+        if ack.next > self.snd_una {
+            self.on_new_ack(now, ack.next);
+        } else if self.snd_max > self.snd_una && news {
+            self.on_duplicate_ack(now);
+        }
+    }
+
+    /// The instant [`TcpSender::poll_timer`] named has come.
+    pub fn on_timer(&mut self, now: Instant) {
+        if now >= self.jitter_at {
+            self.jitter_at = Instant::NEVER;
+            self.jitter_open = true;
+        }
+        if now >= self.rto_at {
+            self.on_timeout(now);
+        }
+    }
+
+    // What to do.
+
+    /// The next segment to send now; ask until there is none.
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
+        if let Some(seq) = self.retransmit_now.take() {
+            return Some(self.emit(now, seq));
+        }
+        let next = self.next_by_window();
+        if self.params.send_jitter != Duration::ZERO && !self.jitter_open {
+            if next.is_some() && self.jitter_at == Instant::NEVER {
+                self.jitter_at = now + self.jitter.duration_below(self.params.send_jitter);
+            }
+            return None;
+        }
+        match next {
+            Some(seq) => Some(self.emit(now, seq)),
+            None => {
+                self.jitter_open = false;
+                None
+            }
+        }
+    }
+
+    /// When [`TcpSender::on_timer`] wants to be called; never if no timer runs.
+    pub fn poll_timer(&self) -> Instant {
+        self.rto_at.min(self.jitter_at)
+    }
+
+    // Questions.
+
+    /// Congestion window in segments, without inflation.
+    pub fn cwnd(&self) -> f64 {
+        self.cwnd
+    }
+
+    /// Slow-start threshold in segments.
+    pub fn ssthresh(&self) -> f64 {
+        self.ssthresh
+    }
+
+    /// Smoothed RTT, as its clock measured it.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.rto.srtt()
+    }
+
+    /// The timeout it would arm now.
+    pub fn rto(&self) -> Duration {
+        self.rto.rto(&self.params)
+    }
+
+    /// What it is doing.
+    pub fn phase(&self) -> TcpPhase {
+        match self.mode {
+            Mode::Recovery => TcpPhase::Recovery,
+            Mode::Timeout => TcpPhase::Timeout,
+            Mode::Open if self.cwnd < self.ssthresh => TcpPhase::SlowStart,
+            Mode::Open => TcpPhase::CongestionAvoidance,
+        }
+    }
+
+    /// Counts so far.
+    pub fn counters(&self) -> TcpCounters {
+        self.counters
+    }
+
+    /// Segments acknowledged in order.
+    pub fn acknowledged(&self) -> u32 {
+        self.snd_una
+    }
+
+    /// Segments sent and not acknowledged in order.
+    pub fn outstanding(&self) -> u32 {
+        self.snd_max - self.snd_una
+    }
+
+    // Transitions.
+
+    fn on_new_ack(&mut self, now: Instant, next: u32) {
+        let acked = next - self.snd_una;
+        let after_recover = next >= self.recover;
+        self.snd_una = next;
+        self.snd_nxt = self.snd_nxt.max(next);
+        if let Some((seq, sent_at)) = self.timed
+            && next > seq
+        {
+            self.timed = None;
+            self.rto.end_backoff();
+            self.rto.sample(&self.params, sent_at, now);
+        }
+        match self.mode {
+            Mode::Recovery if !after_recover && self.params.variant != TcpVariant::Reno => {
+                return self.on_partial_ack(now, acked);
+            }
+            Mode::Recovery => {
+                self.mode = Mode::Open;
+                self.inflation = 0.0;
+                self.cwnd = self.window_after_recovery();
+            }
+            Mode::Timeout | Mode::Open => {
+                if after_recover {
+                    self.mode = Mode::Open;
+                }
+                self.open_window();
+            }
+        }
+        self.dupacks = 0;
+        self.partial_acks = 0;
+        self.restart_timer(now);
+    }
+
+    /// [RFC 6582 §3.2 step 3] part of the window is still missing: send its first segment again.
+    /// SACK chooses from the scoreboard instead [RFC 6675 §5 step B, C].
+    fn on_partial_ack(&mut self, now: Instant, acked: u32) {
+        self.partial_acks += 1;
+        self.rto.end_backoff();
+        if self.params.variant == TcpVariant::Sack {
+            return self.restart_timer(now);
+        }
+        self.retransmit_now = Some(self.snd_una);
+        // Deflate by what left the network, plus one for the segment sent again.
+        self.inflation = (self.inflation - f64::from(acked)).max(-self.cwnd) + 1.0;
+        if self.partial_acks == 1 {
+            self.restart_timer(now);
+        }
+    }
+
+    fn on_duplicate_ack(&mut self, now: Instant) {
+        self.dupacks += 1;
+        if self.mode == Mode::Recovery {
+            self.inflation += 1.0;
+            return;
+        }
+        let enough = self.dupacks == self.params.dup_threshold
+            || (self.params.variant == TcpVariant::Sack && self.scoreboard.is_lost(self.snd_una));
+        // [RFC 6582 §3.2 step 2] duplicates of a window that was already cut once mean nothing new.
+        if enough && (!self.recover_set || self.snd_una > self.recover) {
+            self.enter_recovery(now);
+        }
+    }
+
+    fn enter_recovery(&mut self, now: Instant) {
+        debug_assert_ne!(self.mode, Mode::Recovery);
+        self.mode = Mode::Recovery;
+        self.counters.fast_retransmits += 1;
+        self.cut();
+        self.cwnd = self.ssthresh;
+        self.inflation = f64::from(self.params.dup_threshold);
+        self.partial_acks = 0;
+        self.scoreboard.begin_recovery();
+        self.retransmit_now = Some(self.snd_una);
+        self.restart_timer(now);
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.rto_at = Instant::NEVER;
+        if self.snd_una == self.snd_max {
+            return;
+        }
+        self.counters.timeouts += 1;
+        self.mode = Mode::Timeout;
+        self.cut();
+        self.cwnd = 1.0;
+        self.inflation = 0.0;
+        self.dupacks = 0;
+        self.partial_acks = 0;
+        self.retransmit_now = None;
+        self.scoreboard.clear();
+        self.snd_nxt = self.snd_una;
+        self.rto.back_off();
+        self.restart_timer(now);
+    }
+
+    /// [RFC 5681 eq. (4)] half of what is in flight, without what limited transmit and inflation
+    /// added: that is the smaller of the window and what is outstanding.
+    fn cut(&mut self) {
+        let flight = f64::from(self.outstanding()).min(self.cwnd).min(self.params.max_window.as_f64());
+        self.ssthresh = (flight / 2.0).max(2.0);
+        self.recover = self.snd_max;
+        self.recover_set = true;
+        self.timed = None; // Karn: what is about to be sent again has no RTT
+    }
+
+    /// [RFC 6582 §3.2 step 3, option 1]: no burst if little is left in the network.
+    fn window_after_recovery(&self) -> f64 {
+        match self.params.variant {
+            TcpVariant::NewReno => self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0),
+            TcpVariant::Reno | TcpVariant::Sack => self.ssthresh,
+        }
+    }
+
+    /// [RFC 5681 §3.1]; per ACK.
+    fn open_window(&mut self) {
+        if self.cwnd < self.ssthresh {
+            self.cwnd += 1.0;
+        } else {
+            self.cwnd += 1.0 / self.cwnd;
+        }
+        self.cwnd = self.cwnd.min(self.params.max_window.as_f64());
+    }
+
+    /// The segment that the window (SACK: the pipe) lets out next.
+    fn next_by_window(&self) -> Option<u32> {
+        let limit = self.snd_una.saturating_add(self.params.max_window.get().min(u64::from(u32::MAX)) as u32);
+        if self.mode == Mode::Recovery && self.params.variant == TcpVariant::Sack {
+            if f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max)) + 1.0 > self.cwnd {
+                return None;
+            }
+            let new = (self.snd_nxt < self.data_end.min(limit)).then_some(self.snd_nxt);
+            let again = self.scoreboard.next_lost(self.snd_una);
+            return again.or(new).or_else(|| self.scoreboard.next_unsacked(self.snd_una));
+        }
+        let mut window = self.cwnd + self.inflation;
+        if self.mode == Mode::Open && self.params.limited_transmit {
+            window = self.cwnd + f64::from(self.dupacks.min(self.params.dup_threshold - 1));
+        }
+        let right = self.snd_una.saturating_add(window as u32);
+        (self.snd_nxt < self.data_end.min(right).min(limit)).then_some(self.snd_nxt)
+    }
+
+    fn emit(&mut self, now: Instant, seq: u32) -> Segment {
+        let retransmission = seq < self.snd_max;
+        self.counters.sent += 1;
+        self.last_sent = now;
+        if retransmission {
+            self.counters.retransmitted += 1;
+            self.scoreboard.on_retransmit(seq);
+            if self.timed.is_some_and(|(timed, _)| timed >= seq) {
+                self.timed = None; // its ACK may now come from either copy
+            }
+        } else {
+            self.snd_max = seq + 1;
+            if self.timed.is_none() {
+                self.timed = Some((seq, now));
+            }
+        }
+        self.snd_nxt = self.snd_nxt.max(seq + 1);
+        if self.rto_at == Instant::NEVER {
+            self.restart_timer(now);
+        }
+        Segment { seq, retransmission }
+    }
+
+    /// [RFC 6298 §5.1 to §5.3]
+    fn restart_timer(&mut self, now: Instant) {
+        let waiting = self.snd_una < self.snd_max || self.retransmit_now.is_some();
+        self.rto_at = if waiting { now + self.rto.rto(&self.params) } else { Instant::NEVER };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! Windows and retransmissions, worked by hand on a path of 50 ms each way and no bottleneck: what
+//! is sent in one round is acknowledged 100 ms later.
+
+use super::*;
+use crate::tcp::{DelayedAck, Range, TcpReceiver};
+use fairpace_units::Packets;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const ONE_WAY: Duration = Duration::from_millis(50);
+
+enum Message {
+    Data(u32),
+    Ack(TcpAck),
+}
+
+/// A sender and a receiver joined by a wire that drops what it is told to.
+struct Pair {
+    now: Instant,
+    tx: TcpSender,
+    rx: TcpReceiver,
+    wire: BTreeMap<(Instant, u64), Message>,
+    order: u64,
+    /// (segment, which copy of it: 0 is the first).
+    drop: BTreeSet<(u32, u32)>,
+    copies: BTreeMap<u32, u32>,
+    /// (ms, segment, retransmission)
+    sent: Vec<(u64, u32, bool)>,
+}
+
+impl Pair {
+    fn new(params: TcpParams, segments: u32, drop: &[(u32, u32)]) -> Pair {
+        let sack = params.variant == TcpVariant::Sack;
+        let mut pair = Pair {
+            now: Instant::ZERO,
+            rx: TcpReceiver::new(sack, params.delayed_ack),
+            tx: TcpSender::new(params, RandomStream::named(1, "test.jitter")),
+            wire: BTreeMap::new(),
+            order: 0,
+            drop: drop.iter().copied().collect(),
+            copies: BTreeMap::new(),
+            sent: Vec::new(),
+        };
+        pair.tx.on_data(Instant::ZERO, segments);
+        pair.transmit();
+        pair
+    }
+
+    fn transmit(&mut self) {
+        while let Some(s) = self.tx.poll_transmit(self.now) {
+            self.sent.push((self.now.as_nanos() / 1_000_000, s.seq, s.retransmission));
+            let copy = self.copies.entry(s.seq).or_insert(0);
+            if !self.drop.contains(&(s.seq, *copy)) {
+                self.order += 1;
+                self.wire.insert((self.now + ONE_WAY, self.order), Message::Data(s.seq));
+            }
+            *copy += 1;
+        }
+    }
+
+    fn answer(&mut self, ack: Option<TcpAck>) {
+        if let Some(ack) = ack {
+            self.order += 1;
+            self.wire.insert((self.now + ONE_WAY, self.order), Message::Ack(ack));
+        }
+    }
+
+    fn run_until(&mut self, ms: u64) {
+        let end = Instant::from_nanos(ms * 1_000_000);
+        loop {
+            let timer = self.tx.poll_timer().min(self.rx.poll_timer());
+            let arrival = self.wire.first_key_value().map_or(Instant::NEVER, |((t, _), _)| *t);
+            self.now = timer.min(arrival);
+            if self.now > end {
+                self.now = end;
+                return;
+            }
+            if arrival <= timer {
+                match self.wire.pop_first().unwrap().1 {
+                    Message::Data(seq) => {
+                        let ack = self.rx.on_segment(self.now, seq);
+                        self.answer(ack);
+                    }
+                    Message::Ack(ack) => self.tx.on_ack(self.now, &ack),
+                }
+            } else {
+                self.tx.on_timer(self.now);
+                let ack = self.rx.on_timer(self.now);
+                self.answer(ack);
+            }
+            self.transmit();
+        }
+    }
+
+    /// Segments sent in each round of 100 ms.
+    fn rounds(&self) -> Vec<usize> {
+        let mut rounds = Vec::new();
+        for (ms, ..) in &self.sent {
+            let round = (ms / 100) as usize;
+            rounds.resize(rounds.len().max(round + 1), 0);
+            rounds[round] += 1;
+        }
+        rounds
+    }
+
+    fn retransmissions(&self) -> Vec<(u64, u32)> {
+        self.sent.iter().filter(|s| s.2).map(|s| (s.0, s.1)).collect()
+    }
+}
+
+fn exact(variant: TcpVariant) -> TcpParams {
+    TcpParams { variant, tick: Duration::ZERO, ..TcpParams::default() }
+}
+
+#[test]
+fn slow_start_doubles_the_window_each_round() {
+    let mut p = Pair::new(exact(TcpVariant::NewReno), u32::MAX, &[]);
+    p.run_until(450);
+    assert_eq!(p.rounds(), [2, 4, 8, 16, 32]);
+    assert_eq!(p.tx.phase(), TcpPhase::SlowStart);
+}
+
+#[test]
+fn congestion_avoidance_adds_one_segment_per_round() {
+    let params = TcpParams { initial_ssthresh: Some(Packets::new(4)), ..exact(TcpVariant::NewReno) };
+    let mut p = Pair::new(params, u32::MAX, &[]);
+    p.run_until(750);
+    // 2, 4, then w + w/w a little short of one more: 4 ACKs add 1/4 + 1/4.25 + 1/4.49 + 1/4.71 = 0.92.
+    // cwnd after the rounds: 4, 4.92, 5.75 (4 ACKs), 6.6 (5), 7.4 (5) ...
+    assert_eq!(p.rounds(), [2, 4, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(p.tx.phase(), TcpPhase::CongestionAvoidance);
+}
+
+#[test]
+fn delayed_acks_slow_the_growth_to_half() {
+    let params = TcpParams {
+        delayed_ack: Some(DelayedAck { timeout: Duration::from_millis(40) }),
+        ..exact(TcpVariant::NewReno)
+    };
+    let mut p = Pair::new(params, u32::MAX, &[]);
+    p.run_until(350);
+    // At 100 ms one ACK for 0 and 1: window 3, 2..=4 leave. At 200 ms that of 2 and 3: window 4, three
+    // leave; segment 4 is alone, its ACK waits 40 ms: window 5, two more. At 300 ms and 340 ms two
+    // ACKs for two segments each: windows 6 and 7, three leave each time. Without delay: 2 4 8 16.
+    assert_eq!(p.rounds(), [2, 3, 5, 6]);
+}
+
+/// Segments 0..30 in rounds 2, 4, 8, 16; segment 6 (the first of the third round) is lost.
+#[test]
+fn one_loss_costs_half_the_window_and_one_retransmission_whatever_the_variant() {
+    for variant in [TcpVariant::Reno, TcpVariant::NewReno, TcpVariant::Sack] {
+        let mut p = Pair::new(exact(variant), u32::MAX, &[(6, 0)]);
+        p.run_until(350);
+        // Round 3 (at 200 ms) sends 6..14 under cwnd 8. Its ACKs at 300 ms: seven duplicates of 6.
+        // The first two let out one new segment each (limited transmit), the third retransmits.
+        assert_eq!(p.retransmissions(), [(300, 6)], "{variant:?}");
+        // cwnd was 8, 8 in flight: half is 4.
+        assert_eq!((p.tx.ssthresh(), p.tx.cwnd()), (4.0, 4.0), "{variant:?}");
+        assert_eq!(p.tx.phase(), TcpPhase::Recovery);
+        p.run_until(450);
+        assert_eq!(p.tx.phase(), TcpPhase::CongestionAvoidance, "{variant:?}");
+        assert!((4.0..5.0).contains(&p.tx.cwnd()), "{variant:?} {}", p.tx.cwnd());
+        assert_eq!(p.tx.counters().timeouts, 0);
+        assert_eq!(p.tx.counters().fast_retransmits, 1);
+        assert_eq!(p.tx.counters().retransmitted, 1);
+    }
+}
+
+#[test]
+fn during_recovery_each_further_duplicate_lets_one_segment_out_once_half_the_window_is_gone() {
+    let mut p = Pair::new(TcpParams { limited_transmit: false, ..exact(TcpVariant::NewReno) }, u32::MAX, &[(6, 0)]);
+    p.run_until(300);
+    // Flight 6..14 is 8; ssthresh 4; window 4 + 3 at the third duplicate, + 1 for each of the four
+    // more: 11 from 6 on, so new segments 14, 15, 16.
+    let new: Vec<u32> = p.sent.iter().filter(|s| s.0 == 300 && !s.2).map(|s| s.1).collect();
+    assert_eq!(new, [14, 15, 16]);
+}
+
+#[test]
+fn two_losses_in_a_window_reno_times_out_newreno_takes_two_rounds_sack_one() {
+    let losses = [(14, 0), (20, 0)]; // both in the round of 16 sent at 300 ms
+    let run = |variant| {
+        let mut p = Pair::new(exact(variant), u32::MAX, &losses);
+        p.run_until(1_500);
+        assert!(p.rx.in_order() > 30, "{variant:?} got over both losses");
+        (p.retransmissions(), p.tx.counters())
+    };
+    let (sent, counters) = run(TcpVariant::NewReno);
+    assert_eq!(sent, [(400, 14), (500, 20)]);
+    assert_eq!((counters.timeouts, counters.fast_retransmits), (0, 1));
+
+    let (sent, counters) = run(TcpVariant::Sack);
+    assert_eq!(sent, [(400, 14), (400, 20)]);
+    assert_eq!((counters.timeouts, counters.fast_retransmits), (0, 1));
+
+    // Reno leaves recovery at the partial ACK, at 500 ms; the duplicates of 20 that follow are below
+    // `recover` and mean nothing: one timeout.
+    let (sent, counters) = run(TcpVariant::Reno);
+    assert_eq!((counters.timeouts, counters.fast_retransmits), (1, 1));
+    assert_eq!(sent[0], (400, 14));
+    assert_eq!(sent[1].1, 20);
+    assert!(sent[1].0 >= 700, "not before 500 ms + min_rto: {sent:?}");
+}
+
+#[test]
+fn newreno_sends_one_lost_segment_per_partial_ack() {
+    let mut p = Pair::new(exact(TcpVariant::NewReno), u32::MAX, &[(14, 0), (17, 0), (20, 0)]);
+    p.run_until(700);
+    assert_eq!(p.retransmissions(), [(400, 14), (500, 17), (600, 20)]);
+    assert_eq!(p.tx.counters().timeouts, 0);
+}
+
+#[test]
+fn a_lost_retransmission_waits_for_the_timer_and_everything_is_sent_again() {
+    for variant in [TcpVariant::Reno, TcpVariant::NewReno, TcpVariant::Sack] {
+        let mut p = Pair::new(exact(variant), 14, &[(6, 0), (6, 1)]);
+        p.run_until(3_000);
+        assert_eq!(p.rx.in_order(), 14, "{variant:?}");
+        assert_eq!(p.tx.counters().timeouts, 1, "{variant:?}");
+        // Two RTT samples of 100 ms: SRTT 100, RTTVAR 50 then 37.5, RTO 100 + 4 x 37.5 = 250 ms. The
+        // third, of segment 6, is void (Karn). Restarted by the fast retransmit at 300 ms.
+        assert_eq!(p.retransmissions()[1], (550, 6), "{variant:?}");
+        // The ACK of segment 6 covers all that had arrived: nothing else needs to go again.
+        assert_eq!(p.tx.counters().retransmitted, 2, "{variant:?}");
+    }
+}
+
+#[test]
+fn a_dead_path_backs_off_3_6_12_24_48_then_60_seconds() {
+    let drops: Vec<(u32, u32)> = (0..2).flat_map(|seq| (0..20).map(move |copy| (seq, copy))).collect();
+    let mut p = Pair::new(exact(TcpVariant::NewReno), 2, &drops);
+    p.run_until(250_000);
+    let times: Vec<u64> = p.retransmissions().iter().map(|r| r.0 / 1_000).collect();
+    assert_eq!(times, [3, 9, 21, 45, 93, 153, 213]);
+    assert_eq!((p.tx.cwnd(), p.tx.ssthresh()), (1.0, 2.0));
+}
+
+#[test]
+fn karn_the_rtt_of_a_retransmitted_segment_is_never_a_sample() {
+    let mut p = Pair::new(exact(TcpVariant::NewReno), 1, &[(0, 0)]);
+    p.run_until(10_000);
+    assert_eq!(p.rx.in_order(), 1);
+    assert_eq!(p.tx.srtt(), None);
+    // And the back-off stays until a fresh segment is measured: RTO is still 2 x 3 s.
+    assert_eq!(p.tx.rto(), Duration::from_secs(6));
+    p.tx.on_data(p.now, 2);
+    p.transmit();
+    p.run_until(10_200);
+    assert_eq!(p.tx.srtt(), Some(Duration::from_millis(100)));
+    assert_eq!(p.tx.rto(), Duration::from_millis(300));
+}
+
+#[test]
+fn the_receivers_window_is_never_exceeded() {
+    let params = TcpParams { max_window: Packets::new(10), ..exact(TcpVariant::NewReno) };
+    let mut p = Pair::new(params, u32::MAX, &[(40, 0)]);
+    p.run_until(650);
+    assert_eq!(p.rounds()[..4], [2, 4, 8, 10]);
+    assert!(p.tx.outstanding() <= 10);
+    assert!(p.tx.cwnd() <= 10.0);
+}
+
+#[test]
+fn acks_of_what_was_never_sent_and_old_ones_change_nothing() {
+    let mut p = Pair::new(exact(TcpVariant::Sack), u32::MAX, &[]);
+    p.run_until(250);
+    let before = format!("{:?}", p.tx);
+    let all = Range { start: 0, end: u32::MAX };
+    p.tx.on_ack(p.now, &TcpAck { next: 1_000, sack: [all; 3] });
+    p.tx.on_ack(p.now, &TcpAck { next: 1, sack: [all; 3] });
+    assert_eq!(format!("{:?}", p.tx), before);
+}
+
+#[test]
+fn an_idle_connection_restarts_from_the_initial_window() {
+    let mut p = Pair::new(exact(TcpVariant::NewReno), 62, &[]); // 2 + 4 + 8 + 16 + 32
+    p.run_until(5_000);
+    assert_eq!(p.tx.cwnd(), 64.0);
+    p.tx.on_data(p.now, 162);
+    p.transmit();
+    assert_eq!(p.sent.iter().filter(|s| s.0 == 5_000).count(), 2);
+}
+
+#[test]
+fn send_jitter_delays_each_opportunity_by_less_than_its_maximum() {
+    let jitter = Duration::from_millis(10);
+    let mut p = Pair::new(TcpParams { send_jitter: jitter, ..exact(TcpVariant::NewReno) }, u32::MAX, &[]);
+    p.run_until(104);
+    // Nothing leaves at 0; both of the first window leave together within 10 ms.
+    assert!(p.sent[0].0 < 10 && p.sent[0].0 == p.sent[1].0);
+    p.run_until(2_000);
+    assert!(p.sent.len() > 1_000, "{}", p.sent.len());
+    assert_eq!(p.tx.counters().retransmitted, 0);
+}
+
+proptest! {
+    /// Whatever is lost, everything arrives, the window bounds what is out, and no timer is left.
+    #[test]
+    fn every_transfer_ends(
+        variant in prop::sample::select(vec![TcpVariant::Reno, TcpVariant::NewReno, TcpVariant::Sack]),
+        drop in prop::collection::btree_set((0_u32..150, 0_u32..3), 0..60),
+        delayed in any::<bool>(),
+        limited_transmit in any::<bool>(),
+        jitter_ms in 0_u64..3,
+    ) {
+        let params = TcpParams {
+            limited_transmit,
+            send_jitter: Duration::from_millis(jitter_ms),
+            delayed_ack: delayed.then_some(DelayedAck { timeout: Duration::from_millis(100) }),
+            max_window: Packets::new(40),
+            ..exact(variant)
+        };
+        let mut p = Pair::new(params, 150, &[]);
+        p.drop = drop;
+        for step in 1..400 {
+            p.run_until(step * 500);
+            prop_assert!(p.tx.cwnd() >= 1.0 && p.tx.cwnd() <= 40.0);
+            prop_assert!(p.tx.ssthresh() >= 2.0);
+            prop_assert!(p.tx.outstanding() <= 40);
+        }
+        prop_assert_eq!(p.rx.in_order(), 150);
+        prop_assert_eq!(p.tx.acknowledged(), 150);
+        prop_assert_eq!(p.tx.poll_timer(), Instant::NEVER);
+    }
+}
