@@ -1,1 +1,83 @@
-//! control
+//! Rate controllers for live media, and everything they share.
+//!
+//! A controller decides when a packet may leave, and what kind; it does no I/O, reads no clock and
+//! draws no random numbers of its own. The same [`Flow`] therefore runs in the simulator, behind
+//! the relay and on real sockets.
+//!
+//! # The driver's contract: *every input is followed by polling until a wait*
+//!
+//! 1. Make a [`Flow`]: [`build`] a controller by name, give it to [`Flow::new`].
+//! 2. Call [`Flow::start`] once the peer has shown that it wants packets, with the RTT that showed.
+//! 3. Hand in what happened, with the time: [`Flow::on_acks`], [`Flow::on_receiver_report`],
+//!    [`Flow::set_demand`]. Time never goes back; equal is fine.
+//! 4. Poll: [`Flow::poll`] runs the timers that are due and answers one question. On
+//!    [`Transmit::Send`] send the packet, call [`Flow::on_sent`], poll again. On a wait, sleep until
+//!    its instant or the next input, whichever comes first, and go to 3. On [`Transmit::Stopped`]
+//!    end.
+//!
+//! Polling twice gives the same answer and changes nothing. An answer is out of date as soon as
+//! anything else is called.
+//!
+//! ```
+//! use fairpace_control::{Ack, AckReceiver, Arrival, Env, Flow, FlowParams, Transmit, build};
+//! use fairpace_units::{Bytes, Duration, Ecn, Instant};
+//! use std::collections::{BTreeMap, VecDeque};
+//!
+//! let env = Env::default();
+//! let settings = BTreeMap::from([("rate".to_owned(), "100 pkt/s".to_owned())]);
+//! let mut flow = Flow::new(build("fixed", &settings, &env)?, FlowParams::new(&env)); // 1
+//! let mut receiver = AckReceiver::new(None);
+//! let mut path: VecDeque<(Instant, Ack)> = VecDeque::new(); // ACKs on their way back
+//! let (rtt, end) = (Duration::from_millis(550), Instant::from_secs_f64(10.0));
+//!
+//! let mut now = Instant::ZERO;
+//! flow.start(now, Some(rtt)); // 2
+//! while now < end {
+//!     while path.front().is_some_and(|(at, _)| *at <= now) {
+//!         let (_, ack) = path.pop_front().expect("looked at");
+//!         flow.on_acks(now, &[ack]); // 3
+//!     }
+//!     let until = loop {
+//!         match flow.poll(now, true) { // 4
+//!             Transmit::Send(p) => {
+//!                 receiver.on_packet(now, &Arrival { kind: p.kind, class: p.class, seq: p.seq, ecn: Ecn::NotEct });
+//!                 while let Some(feedback) = receiver.poll(now) {
+//!                     path.extend(feedback.acks.iter().map(|ack| (now + rtt, *ack)));
+//!                 }
+//!                 flow.on_sent(now, p, Bytes::new(1_000));
+//!             }
+//!             Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => break t,
+//!             Transmit::Stopped(reason) => panic!("{reason}"),
+//!         }
+//!     };
+//!     now = path.front().map_or(until, |(at, _)| until.min(*at));
+//! }
+//! assert_eq!(flow.counters().data.sent, 1_000);
+//! # Ok::<(), fairpace_control::ParamError>(())
+//! ```
+//!
+//! # Where things are
+//!
+//! - [`Controller`], and one file per scheme: [`rcs`], [`rap`], [`fixed`] (the template).
+//! - [`registry`](mod@registry): schemes and their parameters by name.
+//! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.
+//! - [`AckReceiver`]: the receiver half these schemes share.
+
+pub mod breaker;
+mod controller;
+pub mod fixed;
+mod flow;
+pub mod ledger;
+mod pacer;
+mod receiver;
+pub mod registry;
+pub mod rtt;
+
+pub use breaker::{BreakerParams, ReceiverReport, StopReason};
+pub use controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule};
+pub use flow::{
+    Ack, BadFeedback, Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, KindCounters, LossHow, Permit, Transmit,
+};
+pub use receiver::{AckReceiver, Arrival, Feedback};
+pub use registry::{AnyController, Env, ParamError, ParamInfo, Safety, SchemeInfo, build, schemes};
+pub use rtt::RttEstimator;

@@ -1,0 +1,199 @@
+//! What a rate controller is: the sender half of a scheme, told only facts.
+//!
+//! Per-packet bookkeeping (who was acknowledged, what is lost, the RTT) is done once, in
+//! [`crate::Flow`]; a controller hears derived facts and answers questions. Nothing here does I/O
+//! or reads a clock. Read `fixed.rs` for the smallest instance, and the template for a new one.
+
+use crate::rtt::{RttEstimator, RttParams};
+use core::fmt::Debug;
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Rate};
+
+/// One packet has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Media or dummy.
+    pub kind: Kind,
+    /// The priority it was marked with.
+    pub class: Class,
+    /// Its number among the packets of its kind; never wraps.
+    pub seq: u64,
+    /// Its size on the wire, in the same terms as `packet_size`.
+    pub size: Bytes,
+}
+
+/// One packet is acknowledged, for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acked {
+    /// Media or dummy.
+    pub kind: Kind,
+    /// Its number among the packets of its kind.
+    pub seq: u64,
+    /// Its size on the wire.
+    pub size: Bytes,
+    /// When it left.
+    pub sent_at: Instant,
+    /// The round trip it measured, the receiver's delay taken out; `None` if that was not
+    /// believable (then it is counted and not used).
+    pub rtt: Option<Duration>,
+    /// The ECN field it arrived with.
+    pub ecn: Ecn,
+    /// When it arrived, on the receiver's clock, if the feedback says.
+    pub arrived_at: Option<Duration>,
+}
+
+/// One data packet is declared lost because enough later ones were acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The number of the lost data packet.
+    pub seq: u64,
+    /// When it left.
+    pub sent_at: Instant,
+    /// The highest data number sent so far.
+    pub highest_sent: u64,
+}
+
+/// The answer to "may I send now, and what?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendPoll {
+    /// Send one packet of this kind now.
+    Send(Kind),
+    /// Nothing before that instant, unless something else happens first.
+    Wait(Instant),
+    /// Data may go as soon as there is some.
+    WaitForData,
+    /// Nothing before feedback (a windowed scheme whose window is full).
+    WaitForFeedback,
+}
+
+/// What a scheme is doing, for the eye and for logs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Status {
+    /// The scheme's own word for its state.
+    pub state: &'static str,
+    /// The data rate it allows.
+    pub rate: Rate,
+    /// Why state or rate last changed.
+    pub reason: &'static str,
+}
+
+/// How to notice losses on behalf of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossPolicy {
+    /// A data packet is lost when this many data packets sent after it are acknowledged
+    /// [RFC 5681 §3.2: three duplicate ACKs].
+    pub dup_threshold: u8,
+    /// What the timeout is measured from.
+    pub timeout: TimeoutRule,
+    /// The RTT filter.
+    pub rtt: RttParams,
+    /// The timeout computed from it.
+    pub rto: RtoParams,
+}
+
+/// What the retransmission timeout (nothing is retransmitted here; the name is TCP's) runs from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutRule {
+    /// From the last ACK, or the departure of the oldest outstanding packet if that is later: TCP's.
+    SinceLastAck,
+    /// From the departure of the oldest outstanding packet: RAP's.
+    PerPacket,
+}
+
+/// RTO = `srtt_factor` · SRTT + max(`granularity`, `var_factor` · RTTVAR), within `[min, max]`
+/// [RFC 6298 §2].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RtoParams {
+    /// 1 for TCP; RAP's mu, 1.2.
+    pub srtt_factor: f64,
+    /// 4 for TCP (K) and for RAP (phi).
+    pub var_factor: f64,
+    /// Lower bound.
+    pub min: Duration,
+    /// Upper bound.
+    pub max: Duration,
+    /// Clock granularity G.
+    pub granularity: Duration,
+    /// The timeout while no RTT is known: 1 s [RFC 6298 §2.1].
+    pub initial: Duration,
+    /// Double the timeout at each expiry until an ACK arrives [RFC 6298 §5.5].
+    pub backoff: bool,
+}
+
+impl Default for RtoParams {
+    fn default() -> Self {
+        RtoParams {
+            srtt_factor: 1.0,
+            var_factor: 4.0,
+            // RFC 6298 §2.4 says 1 s; ns-2's and Linux's 200 ms is what the peers here use.
+            min: Duration::from_millis(200),
+            max: Duration::from_secs(60),
+            granularity: Duration::from_millis(10),
+            initial: Duration::from_secs(1),
+            backoff: false,
+        }
+    }
+}
+
+impl Default for LossPolicy {
+    fn default() -> Self {
+        LossPolicy {
+            dup_threshold: 3,
+            timeout: TimeoutRule::SinceLastAck,
+            rtt: RttParams::default(),
+            rto: RtoParams::default(),
+        }
+    }
+}
+
+/// The sender half of a scheme.
+///
+/// Four kinds of methods: `on_*` say what happened and when; `set_*` are commands; `poll_*` are
+/// questions; the rest are getters. `now` is monotonic: equal is fine, earlier never happens
+/// ([`crate::Flow`] sees to it). Asking a question twice gives the same answer; what may change an
+/// answer is time, an `on_*` and a `set_*`.
+///
+/// Every rate a controller gives lies in `[min_rate, max_rate]` of its [`crate::Env`], whatever it
+/// was told before. A timer may come late, once: a controller makes up for at most one period.
+pub trait Controller: Debug + Send {
+    /// The flow begins. `srtt` comes from the echo of the challenge, or from the scenario; `None`
+    /// if no round trip is known yet.
+    fn start(&mut self, now: Instant, srtt: Option<Duration>);
+
+    /// A packet it allowed has left.
+    fn on_sent(&mut self, now: Instant, sent: &Sent);
+
+    /// A packet is acknowledged; once per packet, whatever the feedback repeats.
+    fn on_ack(&mut self, now: Instant, ack: &Acked, rtt: &RttEstimator);
+
+    /// A data packet is lost; once per packet, after the `on_ack` that revealed it.
+    fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator);
+
+    /// No ACK for the timeout of [`LossPolicy`] although data is outstanding. All of it now counts
+    /// as lost; the next timeout is about packets sent later.
+    fn on_timeout(&mut self, now: Instant, rtt: &RttEstimator);
+
+    /// The instant that [`Controller::poll_timer`] named has come.
+    fn on_timer(&mut self, now: Instant, rtt: &RttEstimator);
+
+    /// The application wants at most this much (`None`: no limit of its own).
+    fn set_demand(&mut self, now: Instant, max: Option<Rate>);
+
+    /// The path forwards dummies like data (its routers erase the DSCP): keep them at or below a
+    /// tenth of the data rate. Schemes without dummies have nothing to do.
+    fn set_dummies_limited(&mut self, _limited: bool) {}
+
+    /// May a packet leave now, and which? `has_data`: the application has a packet ready.
+    fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll;
+
+    /// When [`Controller::on_timer`] is wanted; [`Instant::NEVER`] if it is not.
+    fn poll_timer(&self) -> Instant;
+
+    /// What the encoder should produce: the wire rate of data packets.
+    fn target_rate(&self) -> Rate;
+
+    /// State, rate and the reason for the last change.
+    fn status(&self) -> Status;
+
+    /// How losses are to be noticed; asked once.
+    fn loss_policy(&self) -> LossPolicy;
+}

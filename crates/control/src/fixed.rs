@@ -1,0 +1,108 @@
+//! Fixed: a constant rate that answers nothing. The smallest controller, and the template for a
+//! new one: copy it, and add a line to `registry.rs`.
+//!
+//! It exists to be compared with: what an encoder without rate control does to a path. On real
+//! networks the circuit breaker above it [RFC 8083] is what ends it.
+
+use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status};
+use crate::pacer::Pacer;
+use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::rtt::RttEstimator;
+use fairpace_units::{Duration, Instant, Kind, Rate};
+
+/// The registry's entry.
+pub const INFO: SchemeInfo = SchemeInfo {
+    name: "fixed",
+    title: "Fixed rate, unresponsive",
+    source: "none: a baseline",
+    params: &[ParamInfo {
+        name: "rate",
+        symbol: "",
+        default: "start",
+        unit: "rate",
+        range: "a rate within the flow's limits, or `start`: the flow's start rate, 1 Mbit/s if it has none",
+        doc: "what is sent, whatever happens",
+    }],
+};
+
+/// A constant rate.
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    /// What the scenario asked for.
+    rate: Rate,
+    /// What is sent: `rate`, or less if the application wants less.
+    sending: Rate,
+    min_rate: Rate,
+    pacer: Pacer,
+    srtt: Duration,
+}
+
+impl Fixed {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// [`ParamError`] names the field, what was found and what is allowed.
+    pub fn new(settings: &Settings<'_>, env: &Env) -> Result<Fixed, ParamError> {
+        let start = env.start_rate.unwrap_or(Rate::mbps(1.0)).clamp(env.min_rate, env.max_rate);
+        let rate = settings.rate_or("rate", "start", start, env)?;
+        Ok(Fixed {
+            rate,
+            sending: rate,
+            min_rate: env.min_rate,
+            pacer: Pacer::starting(Instant::NEVER),
+            srtt: Duration::from_secs(1),
+        })
+    }
+}
+
+impl Controller for Fixed {
+    fn start(&mut self, now: Instant, srtt: Option<Duration>) {
+        self.pacer = Pacer::starting(now);
+        self.srtt = srtt.unwrap_or(self.srtt);
+    }
+
+    fn on_sent(&mut self, now: Instant, sent: &Sent) {
+        self.pacer.sent(now, sent.size.as_f64() * 8.0 / self.sending.as_bps(), self.srtt);
+    }
+
+    fn on_ack(&mut self, _now: Instant, _ack: &Acked, rtt: &RttEstimator) {
+        self.srtt = rtt.srtt().unwrap_or(self.srtt);
+    }
+
+    fn on_loss(&mut self, _now: Instant, _loss: &Loss, _rtt: &RttEstimator) {}
+
+    fn on_timeout(&mut self, _now: Instant, _rtt: &RttEstimator) {}
+
+    fn on_timer(&mut self, _now: Instant, _rtt: &RttEstimator) {}
+
+    fn set_demand(&mut self, _now: Instant, max: Option<Rate>) {
+        self.sending = self.rate.min(max.unwrap_or(Rate::MAX)).max(self.min_rate);
+    }
+
+    fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
+        if !self.pacer.due(now) {
+            SendPoll::Wait(self.pacer.next())
+        } else if has_data {
+            SendPoll::Send(Kind::Data)
+        } else {
+            self.pacer.starve();
+            SendPoll::WaitForData
+        }
+    }
+
+    fn poll_timer(&self) -> Instant {
+        Instant::NEVER
+    }
+
+    fn target_rate(&self) -> Rate {
+        self.sending
+    }
+
+    fn status(&self) -> Status {
+        Status { state: "Fixed", rate: self.sending, reason: "configured" }
+    }
+
+    fn loss_policy(&self) -> LossPolicy {
+        LossPolicy::default()
+    }
+}

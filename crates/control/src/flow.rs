@@ -1,0 +1,710 @@
+//! A flow: ledger, RTT, loss detection, caps and circuit breaker around one controller. This is
+//! what drivers talk to; the contract is in the crate's documentation.
+
+use crate::breaker::{Breaker, BreakerParams, ReceiverReport, StopReason, Trip};
+use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status, TimeoutRule};
+use crate::ledger::{Credit, Ledger};
+use crate::registry::{AnyController, Env, Safety};
+use crate::rtt::{RttEstimator, RttParams};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, RandomStream, Rate};
+
+/// How a flow is set up.
+#[derive(Clone, Debug)]
+pub struct FlowParams {
+    /// As in the controller's [`Env`].
+    pub packet_size: Bytes,
+    /// The most that data and dummies together may use, enforced per packet.
+    pub max_rate: Rate,
+    /// With [`Safety::Paper`] there is no cap, and every RTT sample is believed.
+    pub safety: Safety,
+    /// The circuit breaker; `None` switches it off.
+    pub breaker: Option<BreakerParams>,
+    /// Keep events for [`Flow::drain_events`].
+    pub trace: bool,
+    /// The class of data packets; dummies are always low.
+    pub data_class: Class,
+    /// The numbers of the first data packet and the first dummy.
+    pub first_seq: [u64; 2],
+    /// Packets of each kind remembered at most. An outstanding packet pushed out of the history is
+    /// counted as lost and not reported.
+    pub history: usize,
+    /// Leave out one data number in that many, at random from this seed: a receiver that
+    /// acknowledges one of them lies, and the flow stops. `None`: never.
+    pub skip: Option<(u32, u64)>,
+}
+
+impl FlowParams {
+    /// What fits a controller built in `env`: cap and breaker on unless `env.safety` is
+    /// [`Safety::Paper`].
+    pub fn new(env: &Env) -> Self {
+        FlowParams {
+            packet_size: env.packet_size,
+            max_rate: env.max_rate,
+            safety: env.safety,
+            breaker: (env.safety == Safety::Default).then(BreakerParams::default),
+            trace: false,
+            data_class: Class::Normal,
+            first_seq: [0, 0],
+            history: 16_384,
+            skip: None,
+        }
+    }
+}
+
+/// Leave to send one packet. It is used up by [`Flow::on_sent`]; unused, it expires at the next
+/// call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// Media or dummy.
+    pub kind: Kind,
+    /// The priority to mark it with.
+    pub class: Class,
+    /// The number to send it under, counted per kind.
+    pub seq: u64,
+}
+
+/// The answer to [`Flow::poll`]. The instant in a waiting answer is when to ask again even if
+/// nothing else happens; [`Instant::NEVER`] if that is not needed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Transmit {
+    /// Send this packet now, call [`Flow::on_sent`], and ask again.
+    Send(Permit),
+    /// Nothing before that instant.
+    WaitUntil(Instant),
+    /// Data may go as soon as there is some.
+    WaitForData(Instant),
+    /// Nothing before feedback.
+    WaitForFeedback(Instant),
+    /// The flow has ended and stays so.
+    Stopped(StopReason),
+}
+
+/// The acknowledgement of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// Media or dummy.
+    pub kind: Kind,
+    /// The packet's number.
+    pub seq: u64,
+    /// The ECN field it arrived with.
+    pub ecn: Ecn,
+    /// When it arrived, on the receiver's clock, if known.
+    pub arrived_at: Option<Duration>,
+    /// How long the receiver held the acknowledgement back.
+    pub ack_delay: Duration,
+}
+
+impl Ack {
+    /// An acknowledgement sent at once, with nothing more to say.
+    pub const fn immediate(kind: Kind, seq: u64) -> Ack {
+        Ack { kind, seq, ecn: Ecn::NotEct, arrived_at: None, ack_delay: Duration::ZERO }
+    }
+}
+
+/// What became of the packets of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindCounters {
+    /// Packets sent.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: Bytes,
+    /// Packets acknowledged.
+    pub acked: u64,
+    /// Their bytes.
+    pub acked_bytes: Bytes,
+    /// Packets declared lost and not acknowledged since.
+    pub lost: u64,
+    /// Packets acknowledged after they had been declared lost.
+    pub late: u64,
+}
+
+/// Feedback that was ignored, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BadFeedback {
+    /// The packet had been acknowledged before.
+    pub duplicate: u64,
+    /// The packet is too old to be remembered.
+    pub stale: u64,
+    /// The packet has not been sent yet.
+    pub unsent: u64,
+    /// The number was left out on purpose: a lie.
+    pub skipped: u64,
+    /// RTT samples that were not believable (their ACKs counted).
+    pub rtt: u64,
+    /// Reports with impossible values.
+    pub report: u64,
+}
+
+/// Everything a flow counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowCounters {
+    /// Media.
+    pub data: KindCounters,
+    /// Dummies.
+    pub dummy: KindCounters,
+    /// Timeouts: no ACK although data was outstanding.
+    pub timeouts: u64,
+    /// Times the driver came back more than a second late.
+    pub stalls: u64,
+    /// Feedback that was ignored.
+    pub bad: BadFeedback,
+}
+
+impl FlowCounters {
+    fn of(&mut self, kind: Kind) -> &mut KindCounters {
+        match kind {
+            Kind::Data => &mut self.data,
+            Kind::Dummy => &mut self.dummy,
+        }
+    }
+}
+
+/// How a loss was noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossHow {
+    /// Enough later packets were acknowledged.
+    LaterAcks,
+    /// The timeout; `seq` is the highest number given up.
+    Timeout,
+}
+
+/// What a flow did, for logs and pictures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FlowEventKind {
+    /// The controller's state changed.
+    StateChanged {
+        /// Its state before.
+        from: &'static str,
+        /// Its state now.
+        to: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The data rate changed.
+    RateChanged {
+        /// The rate now.
+        rate: Rate,
+        /// Why.
+        reason: &'static str,
+    },
+    /// Data was lost.
+    Lost {
+        /// The packet's number.
+        seq: u64,
+        /// How it was noticed.
+        how: LossHow,
+    },
+    /// The circuit breaker cut the rate.
+    Capped {
+        /// The most that may be sent from now on.
+        rate: Rate,
+    },
+    /// The flow was stopped for good.
+    Tripped {
+        /// Why.
+        reason: StopReason,
+    },
+}
+
+/// One event and its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowEvent {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub what: FlowEventKind,
+}
+
+/// A driver that comes back later than this after the instant it was told was not running: no
+/// feedback could be heard, so the breaker's clock stood still.
+const STALL: Duration = Duration::from_secs(1);
+
+/// How early a packet may leave under the cap, so that a stream paced at exactly the cap is not
+/// sent to sleep again for a rounded nanosecond.
+const CAP_TOLERANCE: Duration = Duration::from_micros(1);
+
+/// The sender half of a flow.
+#[derive(Debug)]
+pub struct Flow {
+    controller: AnyController,
+    policy: LossPolicy,
+    packet_size: Bytes,
+    data_class: Class,
+    rtt: RttEstimator,
+    /// A data packet has measured the RTT: dummies, which wait longer in a priority queue, no
+    /// longer do.
+    rtt_from_data: bool,
+    rto: Duration,
+    /// Timeouts in a row, for back-off.
+    rto_shift: u32,
+    last_ack: Instant,
+    data: Ledger,
+    dummy: Ledger,
+    /// The cap on everything sent; `None` if there is none.
+    cap: Option<Rate>,
+    /// When the next packet may leave under the cap.
+    cap_free: Instant,
+    breaker: Option<Breaker>,
+    /// The breaker's reports come from the receiver; before the first, from the ledger.
+    reports_received: bool,
+    report_every: Duration,
+    next_report: Instant,
+    /// What the ledger's last report knew: data acknowledged, data lost, feedback heard since.
+    reported: (u64, u64),
+    heard: bool,
+    highest_acked: u64,
+    skip: Option<(u32, RandomStream)>,
+    stopped: Option<StopReason>,
+    started: bool,
+    now: Instant,
+    /// Until when the driver was told it may sleep.
+    promised: Instant,
+    demand: Option<Rate>,
+    counters: FlowCounters,
+    trace: bool,
+    last_status: Status,
+    events: Vec<FlowEvent>,
+}
+
+impl Flow {
+    /// A flow that has not begun.
+    pub fn new(controller: AnyController, params: FlowParams) -> Flow {
+        let mut policy = controller.loss_policy();
+        if params.safety == Safety::Paper {
+            policy.rtt = RttParams { floor: Duration::ZERO, confirmations: 0, ..policy.rtt };
+        }
+        let ledger = |first| Ledger::new(first, params.history, policy.dup_threshold);
+        let rtt = RttEstimator::new(policy.rtt);
+        Flow {
+            rto: rtt.rto(&policy.rto),
+            rtt,
+            rtt_from_data: false,
+            rto_shift: 0,
+            last_ack: Instant::ZERO,
+            data: ledger(params.first_seq[0]),
+            dummy: ledger(params.first_seq[1]),
+            cap: (params.safety == Safety::Default).then_some(params.max_rate),
+            cap_free: Instant::ZERO,
+            report_every: params.breaker.map_or(Duration::MAX, |b| b.tdr),
+            breaker: params.breaker.map(Breaker::new),
+            reports_received: false,
+            next_report: Instant::NEVER,
+            reported: (0, 0),
+            heard: false,
+            highest_acked: params.first_seq[0],
+            skip: params.skip.map(|(every, seed)| (every.max(2), RandomStream::named(seed, "flow.skip"))),
+            stopped: None,
+            started: false,
+            now: Instant::ZERO,
+            promised: Instant::NEVER,
+            demand: None,
+            counters: FlowCounters::default(),
+            trace: params.trace,
+            last_status: controller.status(),
+            events: Vec::new(),
+            packet_size: params.packet_size,
+            data_class: params.data_class,
+            policy,
+            controller,
+        }
+    }
+
+    // --- what happened ---------------------------------------------------------------------------
+
+    /// The flow begins; before this, nothing is sent. `srtt`: the round trip that the challenge's
+    /// echo measured, if any.
+    pub fn start(&mut self, now: Instant, srtt: Option<Duration>) {
+        let now = self.advance(now);
+        if self.started {
+            return;
+        }
+        self.started = true;
+        if let Some(rtt) = srtt {
+            self.rtt.update(rtt);
+            self.rto = self.rtt.rto(&self.policy.rto);
+        }
+        self.next_report = now + self.report_every;
+        self.controller.start(now, srtt);
+        self.note(now);
+    }
+
+    /// The packet of `permit` has left with `size` bytes.
+    pub fn on_sent(&mut self, now: Instant, permit: Permit, size: Bytes) {
+        let now = self.advance(now);
+        let ledger = match permit.kind {
+            Kind::Data => &mut self.data,
+            Kind::Dummy => &mut self.dummy,
+        };
+        debug_assert_eq!(permit.seq, ledger.next_seq(), "an old permit was used again");
+        let (seq, forgotten) = ledger.sent(now, size);
+        if let (Kind::Data, Some((every, stream))) = (permit.kind, &mut self.skip)
+            && stream.below(u64::from(*every)) == 0
+        {
+            ledger.skip(now);
+        }
+        let c = self.counters.of(permit.kind);
+        c.sent += 1;
+        c.sent_bytes += size;
+        c.lost += u64::from(forgotten);
+        if let Some(cap) = self.cap {
+            self.cap_free = self.cap_free.max(now) + size / cap;
+        }
+        if let Some(b) = &mut self.breaker {
+            b.on_sent(now, size, permit.kind == Kind::Data);
+        }
+        self.controller.on_sent(now, &Sent { kind: permit.kind, class: permit.class, seq, size });
+        self.note(now);
+    }
+
+    /// Acknowledgements have arrived. Duplicates, replays and inventions are counted and ignored.
+    pub fn on_acks(&mut self, now: Instant, acks: &[Ack]) {
+        let now = self.advance(now);
+        if !self.started || self.stopped.is_some() {
+            return;
+        }
+        // What was due before now happened before this feedback, even if the driver came late.
+        self.run_controller_timers(now, false);
+        self.heard = true;
+        if let Some(b) = &mut self.breaker {
+            b.on_feedback();
+        }
+        for ack in acks {
+            self.on_one_ack(now, ack);
+        }
+        self.note(now);
+    }
+
+    fn on_one_ack(&mut self, now: Instant, ack: &Ack) {
+        let ledger = match ack.kind {
+            Kind::Data => &mut self.data,
+            Kind::Dummy => &mut self.dummy,
+        };
+        let bad = &mut self.counters.bad;
+        let (sent_at, size, late) = match ledger.acknowledge(ack.seq) {
+            Credit::New { sent_at, size, late } => (sent_at, size, late),
+            Credit::Duplicate => return bad.duplicate += 1,
+            Credit::Stale => return bad.stale += 1,
+            Credit::Unsent => return bad.unsent += 1,
+            Credit::Skipped => {
+                bad.skipped += 1;
+                return self.stop(now, StopReason::PeerLied);
+            }
+        };
+        let c = self.counters.of(ack.kind);
+        c.acked += 1;
+        c.acked_bytes += size;
+        if late {
+            c.late += 1;
+            c.lost -= 1;
+        }
+        self.last_ack = now;
+        self.rto_shift = 0;
+        let mut rtt = None;
+        if ack.kind == Kind::Data || !self.rtt_from_data {
+            rtt = self.rtt.sample(now.since(sent_at), ack.ack_delay);
+            if rtt.is_none() {
+                self.counters.bad.rtt += 1;
+            } else {
+                self.rtt_from_data |= ack.kind == Kind::Data;
+                self.rto = self.rtt.rto(&self.policy.rto);
+            }
+        }
+        if ack.kind == Kind::Data {
+            self.highest_acked = self.highest_acked.max(ack.seq);
+        }
+        let acked =
+            Acked { kind: ack.kind, seq: ack.seq, size, sent_at, rtt, ecn: ack.ecn, arrived_at: ack.arrived_at };
+        self.controller.on_ack(now, &acked, &self.rtt);
+        self.note(now);
+        self.report_losses(now, ack.kind);
+    }
+
+    fn report_losses(&mut self, now: Instant, kind: Kind) {
+        if kind == Kind::Dummy {
+            while self.dummy.next_loss().is_some() {
+                self.counters.dummy.lost += 1;
+            }
+            return;
+        }
+        while let Some(lost) = self.data.next_loss() {
+            self.counters.data.lost += 1;
+            let highest_sent = self.data.next_seq().saturating_sub(1);
+            self.event(now, FlowEventKind::Lost { seq: lost.seq, how: LossHow::LaterAcks });
+            self.controller.on_loss(now, &Loss { seq: lost.seq, sent_at: lost.sent_at, highest_sent }, &self.rtt);
+            self.note(now);
+        }
+    }
+
+    /// A receiver report has arrived (RTCP SR or RR): the breaker judges it.
+    pub fn on_receiver_report(&mut self, now: Instant, report: &ReceiverReport) {
+        let now = self.advance(now);
+        if report.highest_seq >= self.data.next_seq() || !(0.0..=1.0).contains(&report.fraction_lost) {
+            self.counters.bad.report += 1;
+            return;
+        }
+        self.reports_received = true;
+        self.next_report = Instant::NEVER;
+        self.judge(now, report);
+    }
+
+    fn judge(&mut self, now: Instant, report: &ReceiverReport) {
+        let rtt = self.rtt.srtt();
+        let trip = self.breaker.as_mut().and_then(|b| b.on_report(report, rtt));
+        self.apply(now, trip);
+    }
+
+    // --- commands --------------------------------------------------------------------------------
+
+    /// The application wants at most `max`; `None` if it has no limit of its own.
+    pub fn set_demand(&mut self, now: Instant, max: Option<Rate>) {
+        let now = self.advance(now);
+        if self.demand != max {
+            self.demand = max;
+            self.controller.set_demand(now, max);
+            self.note(now);
+        }
+    }
+
+    /// The path treats dummies like data: keep them at or below a tenth of the data rate.
+    pub fn set_dummies_limited(&mut self, limited: bool) {
+        self.controller.set_dummies_limited(limited);
+    }
+
+    // --- questions -------------------------------------------------------------------------------
+
+    /// What to do now. Runs the timers that are due first. Asking twice at the same instant gives
+    /// the same answer.
+    pub fn poll(&mut self, now: Instant, has_data: bool) -> Transmit {
+        let now = self.advance(now);
+        self.run_timers(now);
+        if let Some(reason) = self.stopped {
+            return Transmit::Stopped(reason);
+        }
+        let timer = self.next_timer();
+        let answer = if !self.started {
+            Transmit::WaitForFeedback(Instant::NEVER)
+        } else {
+            match self.controller.poll_send(now, has_data) {
+                SendPoll::Send(kind) => {
+                    let free = self.cap_free - CAP_TOLERANCE;
+                    if self.cap.is_some() && free > now {
+                        Transmit::WaitUntil(free.min(timer))
+                    } else {
+                        Transmit::Send(self.permit(kind))
+                    }
+                }
+                SendPoll::Wait(at) => Transmit::WaitUntil(at.min(timer)),
+                SendPoll::WaitForData => Transmit::WaitForData(timer),
+                SendPoll::WaitForFeedback => Transmit::WaitForFeedback(timer),
+            }
+        };
+        self.promised = match answer {
+            Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => {
+                debug_assert!(t > now, "waiting for what is past: {answer:?} at {now:?}");
+                t
+            }
+            Transmit::Send(_) | Transmit::Stopped(_) => now,
+        };
+        answer
+    }
+
+    fn permit(&self, kind: Kind) -> Permit {
+        match kind {
+            Kind::Data => Permit { kind, class: self.data_class, seq: self.data.next_seq() },
+            Kind::Dummy => Permit { kind, class: Class::Low, seq: self.dummy.next_seq() },
+        }
+    }
+
+    /// What the encoder should produce, in wire bytes of data packets.
+    pub fn target_rate(&self) -> Rate {
+        let mut rate = self.controller.target_rate();
+        if let Some(demand) = self.demand {
+            rate = rate.min(demand);
+        }
+        if let Some(cap) = self.cap {
+            rate = rate.min(cap);
+        }
+        rate
+    }
+
+    /// The controller's state, its rate, and why either last changed.
+    pub fn status(&self) -> Status {
+        self.controller.status()
+    }
+
+    /// Smoothed RTT.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.rtt.srtt()
+    }
+
+    /// The RTT estimator.
+    pub fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// The timeout in force, back-off included.
+    pub fn rto(&self) -> Duration {
+        let backoff = if self.policy.rto.backoff { 1 << self.rto_shift.min(16) } else { 1 };
+        (self.rto * backoff).min(self.policy.rto.max)
+    }
+
+    /// Data packets neither acknowledged nor declared lost, and their bytes.
+    pub fn flight(&self) -> (usize, Bytes) {
+        (self.data.outstanding(), self.data.in_flight())
+    }
+
+    /// Why the flow was stopped, if it was.
+    pub fn stopped(&self) -> Option<StopReason> {
+        self.stopped
+    }
+
+    /// What was sent, acknowledged, lost and ignored so far.
+    pub fn counters(&self) -> &FlowCounters {
+        &self.counters
+    }
+
+    /// The controller itself.
+    pub fn controller(&self) -> &AnyController {
+        &self.controller
+    }
+
+    /// The size of a full packet: what dummies are padded to.
+    pub fn packet_size(&self) -> Bytes {
+        self.packet_size
+    }
+
+    /// What happened since the last call; empty unless [`FlowParams::trace`].
+    pub fn drain_events(&mut self) -> std::vec::Drain<'_, FlowEvent> {
+        self.events.drain(..)
+    }
+
+    // --- inside ----------------------------------------------------------------------------------
+
+    /// Time never goes back, and a driver that slept too long is noticed.
+    fn advance(&mut self, now: Instant) -> Instant {
+        let now = now.max(self.now);
+        self.now = now;
+        let late = now.since(self.promised);
+        if late > STALL {
+            self.counters.stalls += 1;
+            if let Some(b) = &mut self.breaker {
+                b.on_stall(late);
+            }
+        }
+        if !late.is_zero() {
+            self.promised = now;
+        }
+        now
+    }
+
+    /// When something is due even if nothing happens.
+    fn next_timer(&self) -> Instant {
+        let breaker = self.breaker.as_ref().map_or(Instant::NEVER, |b| b.next().min(self.next_report));
+        self.controller.poll_timer().min(self.rto_due()).min(breaker)
+    }
+
+    /// When the timeout expires; NEVER while no data is outstanding.
+    fn rto_due(&self) -> Instant {
+        let Some(oldest) = self.data.oldest_outstanding() else { return Instant::NEVER };
+        let from = match self.policy.timeout {
+            TimeoutRule::SinceLastAck => oldest.max(self.last_ack),
+            TimeoutRule::PerPacket => oldest,
+        };
+        from + self.rto()
+    }
+
+    fn run_timers(&mut self, now: Instant) {
+        if self.stopped.is_some() || !self.started {
+            return;
+        }
+        self.run_controller_timers(now, true);
+        if self.rto_due() <= now {
+            self.counters.timeouts += 1;
+            self.rto_shift += 1;
+            self.counters.data.lost += self.data.lose_all() as u64;
+            let seq = self.data.next_seq().saturating_sub(1);
+            self.event(now, FlowEventKind::Lost { seq, how: LossHow::Timeout });
+            self.controller.on_timeout(now, &self.rtt);
+            self.note(now);
+            self.run_controller_timers(now, true);
+        }
+        if self.breaker.is_some() {
+            if self.next_report <= now {
+                self.report_from_ledger(now);
+            }
+            let trip = self.breaker.as_mut().and_then(|b| b.on_timer(now));
+            self.apply(now, trip);
+        }
+    }
+
+    /// Runs the controller's timer if it is due: at `now` too if `inclusive`, else only before.
+    fn run_controller_timers(&mut self, now: Instant, inclusive: bool) {
+        // A timer may lead to another one that is due as well, but not for ever.
+        for _ in 0..8 {
+            let due = self.controller.poll_timer();
+            if due > now || (due == now && !inclusive) {
+                return;
+            }
+            self.controller.on_timer(now, &self.rtt);
+            self.note(now);
+        }
+        debug_assert!(self.controller.poll_timer() > now, "a timer that never stops: {:?}", self.controller);
+    }
+
+    /// Where the receiver sends no reports, the ledger knows as much: what was acknowledged and
+    /// lost since the last time.
+    fn report_from_ledger(&mut self, now: Instant) {
+        self.next_report = now + self.report_every;
+        let (acked, lost) = (self.counters.data.acked, self.counters.data.lost + self.counters.data.late);
+        let (d_acked, d_lost) = (acked - self.reported.0, lost - self.reported.1);
+        let heard = core::mem::take(&mut self.heard);
+        if self.reports_received || !heard {
+            return;
+        }
+        self.reported = (acked, lost);
+        let settled = d_acked + d_lost;
+        let fraction_lost = if settled == 0 { 0.0 } else { d_lost as f64 / settled as f64 };
+        let report = ReceiverReport { highest_seq: self.highest_acked, fraction_lost, interval: self.report_every };
+        self.judge(now, &report);
+    }
+
+    fn apply(&mut self, now: Instant, trip: Option<Trip>) {
+        match trip {
+            None => {}
+            Some(Trip::Stop(reason)) => self.stop(now, reason),
+            Some(Trip::Cap(rate)) => {
+                self.cap = Some(self.cap.unwrap_or(Rate::MAX).min(rate));
+                self.event(now, FlowEventKind::Capped { rate });
+            }
+        }
+    }
+
+    fn stop(&mut self, now: Instant, reason: StopReason) {
+        if self.stopped.is_none() {
+            self.stopped = Some(reason);
+            self.event(now, FlowEventKind::Tripped { reason });
+        }
+    }
+
+    fn event(&mut self, at: Instant, what: FlowEventKind) {
+        if self.trace {
+            self.events.push(FlowEvent { at, what });
+        }
+    }
+
+    /// Notes what the last call changed.
+    fn note(&mut self, at: Instant) {
+        if !self.trace {
+            return;
+        }
+        let (was, is) = (self.last_status, self.controller.status());
+        if was.state != is.state {
+            let what = FlowEventKind::StateChanged { from: was.state, to: is.state, reason: is.reason };
+            self.events.push(FlowEvent { at, what });
+        }
+        if was.rate != is.rate {
+            self.events.push(FlowEvent { at, what: FlowEventKind::RateChanged { rate: is.rate, reason: is.reason } });
+        }
+        self.last_status = is;
+    }
+}

@@ -1,0 +1,129 @@
+//! When the next packet of a paced stream may leave.
+//!
+//! A packet of `size` at rate `S` uses `size / S` of time; the next one leaves when that is over.
+//! The fraction of a nanosecond is carried, so that n packets take n times the exact time. A
+//! driver that comes late may catch up, but by no more than [`CREDIT`] or one RTT, whichever is
+//! less [RFC 5348 §4.6]; time during which there was nothing to send earns nothing.
+
+use fairpace_units::{Duration, Instant};
+
+/// How far behind its schedule a paced stream may be and still make it up. Too short, and a clock
+/// that ticks every 10 ms costs throughput; too long, and it is a burst. Two ticks and a half.
+pub(crate) const CREDIT: Duration = Duration::from_millis(25);
+
+/// The schedule of one paced stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacer {
+    /// When the next packet may leave.
+    next: Instant,
+    /// What rounding `next` down left over, in nanoseconds.
+    rest_ns: f64,
+    /// It was due and there was nothing to send: being late is not the driver's fault.
+    starved: bool,
+}
+
+impl Pacer {
+    /// The first packet may leave at `first`.
+    pub(crate) fn starting(first: Instant) -> Self {
+        Pacer { next: first, rest_ns: 0.0, starved: false }
+    }
+
+    /// When the next packet may leave.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Whether a packet may leave now.
+    pub(crate) fn due(&self, now: Instant) -> bool {
+        self.next <= now
+    }
+
+    /// It was due, and there was nothing to send.
+    pub(crate) fn starve(&mut self) {
+        self.starved = true;
+    }
+
+    /// Not before `at`.
+    #[allow(dead_code)]
+    pub(crate) fn hold_until(&mut self, at: Instant) {
+        if at > self.next {
+            *self = Pacer::starting(at);
+        }
+    }
+
+    /// A packet left at `now`; the next may follow `gap_s` seconds after this one's due time.
+    /// `rtt` bounds what may be made up for.
+    pub(crate) fn sent(&mut self, now: Instant, gap_s: f64, rtt: Duration) {
+        let slack = if self.starved { Duration::ZERO } else { CREDIT.min(rtt) };
+        self.starved = false;
+        let earliest = now - slack;
+        if self.next < earliest {
+            self.next = earliest;
+            self.rest_ns = 0.0;
+        }
+        // Saturates: a rate of nothing is a gap of for ever.
+        let gap_ns = gap_s * 1e9 + self.rest_ns;
+        let whole = gap_ns as u64;
+        self.rest_ns = if gap_ns < 1e18 { gap_ns - whole as f64 } else { 0.0 };
+        self.next += Duration::from_nanos(whole);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(550);
+
+    #[test]
+    fn n_packets_take_n_times_the_exact_time() {
+        let mut p = Pacer::starting(Instant::ZERO);
+        for _ in 0..1_300 {
+            p.sent(p.next(), 1.0 / 1_300.0, RTT);
+        }
+        // 1,300 gaps of 769,230.77 ns are one second; rounding each down would lose a microsecond.
+        assert!(Instant::from_secs_f64(1.0).since(p.next()) <= Duration::from_nanos(1), "{:?}", p.next().as_nanos());
+        assert!(p.next() <= Instant::from_secs_f64(1.0));
+    }
+
+    #[test]
+    fn a_late_driver_makes_up_for_25_ms_and_no_more() {
+        let mut p = Pacer::starting(Instant::ZERO);
+        let now = Instant::from_secs_f64(10.0);
+        let mut n = 0;
+        while p.due(now) {
+            p.sent(now, 0.001, RTT);
+            n += 1;
+        }
+        // due at 10.000 - 0.025, then every millisecond up to and including 10.000
+        assert_eq!(n, 26);
+    }
+
+    #[test]
+    fn on_a_short_path_it_makes_up_for_one_rtt() {
+        let mut p = Pacer::starting(Instant::ZERO);
+        let now = Instant::from_secs_f64(10.0);
+        let mut n = 0;
+        while p.due(now) {
+            p.sent(now, 0.001, Duration::from_millis(3));
+            n += 1;
+        }
+        assert_eq!(n, 4);
+    }
+
+    #[test]
+    fn a_stream_with_nothing_to_send_earns_no_burst() {
+        let mut p = Pacer::starting(Instant::ZERO);
+        p.starve();
+        let now = Instant::from_secs_f64(10.0);
+        p.sent(now, 0.001, RTT);
+        assert_eq!(p.next(), now + Duration::from_millis(1));
+    }
+
+    #[test]
+    fn rate_zero_is_never() {
+        let mut p = Pacer::starting(Instant::ZERO);
+        p.sent(Instant::ZERO, f64::INFINITY, RTT);
+        assert_eq!(p.next(), Instant::NEVER);
+    }
+}

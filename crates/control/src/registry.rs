@@ -1,0 +1,437 @@
+//! Every scheme by its name: one line each in [`schemes!`] below.
+//!
+//! A scheme brings a table of its parameters; `fairpace list`, the scenario's schema, the defaults
+//! and the error messages are all read from it. A default is written once, as text, and goes the
+//! same way as a setting.
+
+use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status};
+use crate::rtt::RttEstimator;
+use core::fmt;
+use fairpace_units::{Bytes, Duration, Instant, Rate, parse_duration, parse_rate};
+use std::collections::BTreeMap;
+
+/// One parameter of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamInfo {
+    /// As in a scenario file.
+    pub name: &'static str,
+    /// The paper's symbol; empty if it has none.
+    pub symbol: &'static str,
+    /// The default, as one would write it.
+    pub default: &'static str,
+    /// What it is: `rate`, `duration`, `number`, `choice`, `flag`.
+    pub unit: &'static str,
+    /// What is allowed.
+    pub range: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// One scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchemeInfo {
+    /// As in a scenario file.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// Its parameters.
+    pub params: &'static [ParamInfo],
+}
+
+/// Whether the protections that the papers leave out are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Safety {
+    /// As the paper has it: no cap, no breaker, no halving in RCS's Backoff. For simulations.
+    Paper,
+    /// Fit for a real network.
+    #[default]
+    Default,
+}
+
+/// What a scheme must know about its surroundings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Env {
+    /// The size of a full data packet on the wire, and of every dummy: what a paper's "packet" is.
+    pub packet_size: Bytes,
+    /// No controller goes below this.
+    pub min_rate: Rate,
+    /// The data rate before anything is known, where a scheme has no rule of its own.
+    pub start_rate: Option<Rate>,
+    /// No controller goes above this.
+    pub max_rate: Rate,
+    /// Whether the protections are on.
+    pub safety: Safety,
+}
+
+impl Default for Env {
+    fn default() -> Self {
+        Env {
+            packet_size: Bytes::new(1_000),
+            min_rate: Rate::bps(100.0),
+            start_rate: None,
+            max_rate: Rate::mbps(10.0),
+            safety: Safety::Default,
+        }
+    }
+}
+
+/// A setting that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParamError {
+    /// No scheme has that name.
+    #[error("`{found}` is not a controller; there are {}", .allowed.join(", "))]
+    UnknownScheme {
+        /// The name as given.
+        found: String,
+        /// All names.
+        allowed: Vec<&'static str>,
+        /// The nearest of them, if one is near.
+        nearest: Option<&'static str>,
+    },
+    /// The scheme has no such parameter.
+    #[error("`{scheme}` has no parameter `{found}`; it has {}", list(.allowed))]
+    UnknownParam {
+        /// The scheme.
+        scheme: &'static str,
+        /// The name as given.
+        found: String,
+        /// All of the scheme's parameters.
+        allowed: Vec<&'static str>,
+        /// The nearest of them, if one is near.
+        nearest: Option<&'static str>,
+    },
+    /// The value cannot be used.
+    #[error("`{scheme}.{name}` is `{found}`; allowed is {allowed}")]
+    BadValue {
+        /// The scheme.
+        scheme: &'static str,
+        /// The parameter.
+        name: &'static str,
+        /// The value as given.
+        found: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// The flow's own limits contradict each other.
+    #[error("`{name}` is {found}; allowed is {allowed}")]
+    BadEnv {
+        /// The field of [`Env`].
+        name: &'static str,
+        /// The value as given.
+        found: String,
+        /// What is allowed.
+        allowed: String,
+    },
+}
+
+impl ParamError {
+    /// The setting at fault; `None` if it is the scheme's name or the flow's limits.
+    pub fn field(&self) -> Option<&str> {
+        match self {
+            ParamError::UnknownScheme { .. } => None,
+            ParamError::UnknownParam { found, .. } => Some(found),
+            ParamError::BadValue { name, .. } | ParamError::BadEnv { name, .. } => Some(name),
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ParamError::UnknownScheme { nearest: Some(n), .. } | ParamError::UnknownParam { nearest: Some(n), .. } => {
+                Some(format!("did you mean `{n}`?"))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn list(names: &[&'static str]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// The name nearest to what was typed, if at most a third of the letters differ.
+fn nearest(found: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    names
+        .map(|name| (distance(found, name), name))
+        .min()
+        .filter(|(d, name)| d * 3 <= found.len().max(name.len()).max(3))
+        .map(|(_, name)| name)
+}
+
+/// Letters to insert, delete, replace or swap with their neighbour (restricted
+/// Damerau-Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let replace = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut best = replace.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    best = best.min(rows[i - 2][j - 2] + 1);
+                }
+                best
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+/// A scheme's settings, read through its table: every default and every error comes from there.
+#[derive(Debug)]
+pub struct Settings<'a> {
+    scheme: &'static SchemeInfo,
+    given: &'a BTreeMap<String, String>,
+}
+
+impl<'a> Settings<'a> {
+    /// Refuses parameters that the scheme does not have.
+    ///
+    /// # Errors
+    /// [`ParamError::UnknownParam`].
+    pub fn new(scheme: &'static SchemeInfo, given: &'a BTreeMap<String, String>) -> Result<Self, ParamError> {
+        let names = || scheme.params.iter().map(|p| p.name);
+        match given.keys().find(|key| !names().any(|name| name == key.as_str())) {
+            None => Ok(Settings { scheme, given }),
+            Some(key) => Err(ParamError::UnknownParam {
+                scheme: scheme.name,
+                found: key.clone(),
+                allowed: names().collect(),
+                nearest: nearest(key, names()),
+            }),
+        }
+    }
+
+    /// The text of a setting, or its default; and its entry.
+    pub fn text(&self, name: &str) -> (&str, &'static ParamInfo) {
+        let info = self.scheme.params.iter().find(|p| p.name == name);
+        // A scheme that asks for what its own table lacks is a bug that the first test shows.
+        let info = info.unwrap_or_else(|| panic!("`{}` has no parameter `{name}` in its table", self.scheme.name));
+        (self.given.get(name).map_or(info.default, |text| text.trim()), info)
+    }
+
+    /// The error for this setting.
+    pub fn bad(&self, name: &str) -> ParamError {
+        let (text, info) = self.text(name);
+        ParamError::BadValue {
+            scheme: self.scheme.name,
+            name: info.name,
+            found: text.to_owned(),
+            allowed: info.range.to_owned(),
+        }
+    }
+
+    /// A rate within the flow's limits, or the `word` that stands for `value`.
+    ///
+    /// # Errors
+    /// [`ParamError::BadValue`].
+    pub fn rate_or(&self, name: &str, word: &str, value: Rate, env: &Env) -> Result<Rate, ParamError> {
+        let (text, info) = self.text(name);
+        if text == word {
+            return Ok(value);
+        }
+        let rate = parse_rate(text).map_err(|_| self.bad(name))?.with_packets_of(env.packet_size);
+        if rate < env.min_rate || rate > env.max_rate {
+            return Err(ParamError::BadValue {
+                scheme: self.scheme.name,
+                name: info.name,
+                found: text.to_owned(),
+                allowed: format!("from {} (the flow's min_rate) to {} (its max_rate)", env.min_rate, env.max_rate),
+            });
+        }
+        Ok(rate)
+    }
+
+    /// A duration within `[min, max]`.
+    ///
+    /// # Errors
+    /// [`ParamError::BadValue`].
+    pub fn duration(&self, name: &str, min: Duration, max: Duration) -> Result<Duration, ParamError> {
+        parse_duration(self.text(name).0).ok().filter(|d| (min..=max).contains(d)).ok_or_else(|| self.bad(name))
+    }
+
+    /// A bare number within `[min, max]`.
+    ///
+    /// # Errors
+    /// [`ParamError::BadValue`].
+    pub fn number(&self, name: &str, min: f64, max: f64) -> Result<f64, ParamError> {
+        self.text(name).0.parse().ok().filter(|x: &f64| (min..=max).contains(x)).ok_or_else(|| self.bad(name))
+    }
+
+    /// A whole number within `[min, max]`.
+    ///
+    /// # Errors
+    /// [`ParamError::BadValue`].
+    pub fn whole(&self, name: &str, min: u64, max: u64) -> Result<u64, ParamError> {
+        self.text(name).0.parse().ok().filter(|x: &u64| (min..=max).contains(x)).ok_or_else(|| self.bad(name))
+    }
+
+    /// `on` or `off`.
+    ///
+    /// # Errors
+    /// [`ParamError::BadValue`].
+    pub fn flag(&self, name: &str) -> Result<bool, ParamError> {
+        self.choice(name, &[("on", true), ("off", false), ("true", true), ("false", false)])
+    }
+
+    /// One of several words.
+    ///
+    /// # Errors
+    /// [`ParamError::BadValue`].
+    pub fn choice<T: Copy>(&self, name: &str, options: &[(&str, T)]) -> Result<T, ParamError> {
+        let (text, _) = self.text(name);
+        options.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| self.bad(name))
+    }
+}
+
+/// Makes the enum of all schemes, its dispatch, and the list.
+macro_rules! schemes {
+    ($($variant:ident => $module:ident :: $type:ident),* $(,)?) => {
+        /// Any scheme. An enum, so that a call in the packet path is a jump and not a pointer; the
+        /// last variant is for schemes from outside.
+        #[derive(Debug)]
+        #[allow(missing_docs, clippy::large_enum_variant)]
+        pub enum AnyController {
+            $($variant(crate::$module::$type),)*
+            Custom(Box<dyn Controller>),
+        }
+
+        static SCHEMES: &[SchemeInfo] = &[$(crate::$module::INFO),*];
+
+        fn build_named(
+            info: &'static SchemeInfo,
+            given: &BTreeMap<String, String>,
+            env: &Env,
+        ) -> Result<AnyController, ParamError> {
+            let settings = Settings::new(info, given)?;
+            $(
+                if info.name == crate::$module::INFO.name {
+                    return Ok(AnyController::$variant(crate::$module::$type::new(&settings, env)?));
+                }
+            )*
+            unreachable!("`{}` is in the list, so it is in the macro", info.name)
+        }
+
+        macro_rules! each {
+            ($self:ident, $c:ident => $call:expr) => {
+                match $self {
+                    $(AnyController::$variant($c) => $call,)*
+                    AnyController::Custom($c) => $call,
+                }
+            };
+        }
+    };
+}
+
+schemes! {
+    Fixed => fixed::Fixed,
+}
+
+impl Controller for AnyController {
+    fn start(&mut self, now: Instant, srtt: Option<Duration>) {
+        each!(self, c => c.start(now, srtt));
+    }
+    #[inline]
+    fn on_sent(&mut self, now: Instant, sent: &Sent) {
+        each!(self, c => c.on_sent(now, sent));
+    }
+    #[inline]
+    fn on_ack(&mut self, now: Instant, ack: &Acked, rtt: &RttEstimator) {
+        each!(self, c => c.on_ack(now, ack, rtt));
+    }
+    fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator) {
+        each!(self, c => c.on_loss(now, loss, rtt));
+    }
+    fn on_timeout(&mut self, now: Instant, rtt: &RttEstimator) {
+        each!(self, c => c.on_timeout(now, rtt));
+    }
+    fn on_timer(&mut self, now: Instant, rtt: &RttEstimator) {
+        each!(self, c => c.on_timer(now, rtt));
+    }
+    fn set_demand(&mut self, now: Instant, max: Option<Rate>) {
+        each!(self, c => c.set_demand(now, max));
+    }
+    fn set_dummies_limited(&mut self, limited: bool) {
+        each!(self, c => c.set_dummies_limited(limited));
+    }
+    #[inline]
+    fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
+        each!(self, c => c.poll_send(now, has_data))
+    }
+    #[inline]
+    fn poll_timer(&self) -> Instant {
+        each!(self, c => c.poll_timer())
+    }
+    #[inline]
+    fn target_rate(&self) -> Rate {
+        each!(self, c => c.target_rate())
+    }
+    #[inline]
+    fn status(&self) -> Status {
+        each!(self, c => c.status())
+    }
+    fn loss_policy(&self) -> LossPolicy {
+        each!(self, c => c.loss_policy())
+    }
+}
+
+/// All schemes with their parameters.
+pub fn schemes() -> &'static [SchemeInfo] {
+    SCHEMES
+}
+
+/// Makes a controller.
+///
+/// # Errors
+/// [`ParamError`]: the scheme or a parameter is unknown, a value is out of range, or the limits in
+/// `env` contradict each other.
+///
+/// ```
+/// use fairpace_control::{Env, build};
+/// use std::collections::BTreeMap;
+/// let settings = BTreeMap::from([("rate".to_owned(), "1.5 Mbit/s".to_owned())]);
+/// assert!(build("fixed", &settings, &Env::default()).is_ok());
+/// let error = build("fixd", &settings, &Env::default()).unwrap_err();
+/// assert_eq!(error.hint().as_deref(), Some("did you mean `fixed`?"));
+/// ```
+pub fn build(scheme: &str, settings: &BTreeMap<String, String>, env: &Env) -> Result<AnyController, ParamError> {
+    env.check()?;
+    let names = || SCHEMES.iter().map(|s| s.name);
+    match SCHEMES.iter().find(|s| s.name == scheme) {
+        Some(info) => build_named(info, settings, env),
+        None => Err(ParamError::UnknownScheme {
+            found: scheme.to_owned(),
+            allowed: names().collect(),
+            nearest: nearest(scheme, names()),
+        }),
+    }
+}
+
+impl Env {
+    fn check(&self) -> Result<(), ParamError> {
+        let bad = |name, found: &dyn fmt::Display, allowed: &str| {
+            Err(ParamError::BadEnv { name, found: found.to_string(), allowed: allowed.to_owned() })
+        };
+        if !(1..=65_535).contains(&self.packet_size.get()) {
+            return bad("packet_size", &self.packet_size, "1 B to 65535 B");
+        }
+        if self.min_rate <= Rate::ZERO {
+            return bad("min_rate", &self.min_rate, "above 0");
+        }
+        if self.max_rate < self.min_rate {
+            return bad("max_rate", &self.max_rate, &format!("at least min_rate, {}", self.min_rate));
+        }
+        match self.start_rate {
+            Some(r) if r < self.min_rate || r > self.max_rate => {
+                let allowed = format!("from {} (min_rate) to {} (max_rate)", self.min_rate, self.max_rate);
+                bad("start_rate", &r, &allowed)
+            }
+            _ => Ok(()),
+        }
+    }
+}
