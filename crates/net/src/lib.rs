@@ -1,8 +1,10 @@
 //! Fairpace on real sockets: the paced sender, the receiver, the relay, and what this machine allows.
 
 mod clock;
+pub mod doctor;
 mod error;
 mod lateness;
+pub mod pacing;
 mod socket;
 mod wait;
 
