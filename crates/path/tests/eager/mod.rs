@@ -1,0 +1,305 @@
+//! The oracle: a link that does everything at the instant it happens, written from the
+//! definitions and with no thought of speed.
+//!
+//! It shares nothing with the crate but the specification types, the units and the names of the
+//! random streams. Departures come from the integral of the rate since the busy period began,
+//! delivery opportunities are walked one by one, outages are checked one by one.
+
+use fairpace_path::{
+    Capacity, DropReason, GilbertElliott, LinkSpec, LossModel, OutageAt, Plain, QueueModel, RateModel,
+};
+use fairpace_units::{Class, Instant, RandomStream};
+
+/// A rate as the test describes it; the same thing as a [`RateModel`], but readable.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    Unlimited,
+    /// From each nanosecond on, 1/1024 bit/s; repeated after the period, if any.
+    Steps(Vec<(u64, u64)>, Option<u64>),
+    /// Milliseconds, repeated after the last.
+    Opportunities(Vec<u64>),
+}
+
+#[derive(Clone, Debug)]
+struct Sending {
+    packet: Plain,
+    start: u64,
+    /// Known at the start for rates; for opportunities, when the last byte has gone.
+    departure: Option<u64>,
+    bytes_left: u64,
+    exit_after_departure: u64,
+    damaged: bool,
+}
+
+pub(crate) struct Eager {
+    spec: LinkSpec,
+    shape: Shape,
+    loss: RandomStream,
+    jitter: RandomStream,
+    bad: bool,
+    /// Waiting, oldest first.
+    queue: Vec<Plain>,
+    sending: Option<Sending>,
+    busy_since: u64,
+    work_since: u128,
+    next_opportunity: usize,
+    /// What came out, in order of departure: when, and which.
+    pub(crate) exits: Vec<(u64, u64)>,
+    pub(crate) drops: Vec<(u64, DropReason, u64)>,
+    pub(crate) now: u64,
+    pub(crate) packet_ns: u128,
+    pub(crate) busy_ns: u128,
+    pub(crate) max_queue: usize,
+}
+
+impl Eager {
+    pub(crate) fn new(spec: &LinkSpec, shape: &Shape, seed: u64, name: &str) -> Self {
+        let mut loss = RandomStream::named(seed, &format!("{name}.loss"));
+        let bad = match spec.loss {
+            LossModel::GilbertElliott(GilbertElliott { good_to_bad: p, bad_to_good: r, .. }) => {
+                let (p, r) = (p.get(), r.get());
+                loss.uniform() < if p + r > 0.0 { p / (p + r) } else { 0.0 }
+            }
+            _ => false,
+        };
+        Eager {
+            spec: spec.clone(),
+            shape: shape.clone(),
+            loss,
+            jitter: RandomStream::named(seed, &format!("{name}.jitter")),
+            bad,
+            queue: Vec::new(),
+            sending: None,
+            busy_since: 0,
+            work_since: 0,
+            next_opportunity: 0,
+            exits: Vec::new(),
+            drops: Vec::new(),
+            now: 0,
+            packet_ns: 0,
+            busy_ns: 0,
+            max_queue: 0,
+        }
+    }
+
+    pub(crate) fn queue_len(&self) -> usize {
+        self.queue.len() + usize::from(self.sending.is_some())
+    }
+
+    fn queue_bytes(&self) -> u64 {
+        self.queue.iter().chain(self.sending.as_ref().map(|s| &s.packet)).map(|p| p.size.get()).sum()
+    }
+
+    fn full_for(&self, packet: &Plain) -> bool {
+        match self.spec.queue {
+            QueueModel::DropTail { capacity } | QueueModel::TwoPriority { capacity } => match capacity {
+                Capacity::Packets(n) => self.queue_len() as u64 + 1 > n.get(),
+                Capacity::Bytes(n) => self.queue_bytes() + packet.size.get() > n.get(),
+                Capacity::Unlimited => false,
+            },
+        }
+    }
+
+    pub(crate) fn push(&mut self, now: u64, packet: Plain) {
+        self.advance(now);
+        let unlimited = matches!(self.shape, Shape::Unlimited);
+        if !unlimited && self.full_for(&packet) {
+            let may_push_out =
+                matches!(self.spec.queue, QueueModel::TwoPriority { .. }) && packet.class == Class::Normal;
+            // Try on a copy: either all that must go go, or none does.
+            let mut trial = self.queue.clone();
+            let mut victims = Vec::new();
+            core::mem::swap(&mut trial, &mut self.queue);
+            while may_push_out && self.full_for(&packet) {
+                let Some(youngest) = self.queue.iter().rposition(|p| p.class == Class::Low) else { break };
+                victims.push(self.queue.remove(youngest));
+            }
+            if self.full_for(&packet) {
+                self.queue = trial;
+                self.drops.push((now, DropReason::QueueFull, packet.id));
+                return;
+            }
+            self.drops.extend(victims.iter().map(|v| (now, DropReason::PushedOut, v.id)));
+        }
+        self.queue.push(packet);
+        self.start_if_idle(now);
+        if !unlimited {
+            self.max_queue = self.max_queue.max(self.queue_len());
+        }
+        self.advance(now);
+    }
+
+    /// Everything that happens up to `to`, one event after the other.
+    pub(crate) fn advance(&mut self, to: u64) {
+        loop {
+            let departure = self.sending.as_ref().and_then(|s| s.departure).unwrap_or(u64::MAX);
+            let opportunity = self.opportunity(self.next_opportunity);
+            let next = departure.min(opportunity);
+            if next > to || next == u64::MAX {
+                break;
+            }
+            self.pass_time(next);
+            if departure == next {
+                self.depart();
+                self.start_if_idle(next);
+            } else {
+                self.use_opportunity(next);
+                self.next_opportunity += 1;
+            }
+        }
+        self.pass_time(to);
+    }
+
+    fn pass_time(&mut self, to: u64) {
+        let elapsed = u128::from(to - self.now);
+        self.packet_ns += elapsed * self.queue_len() as u128;
+        self.busy_ns += if self.queue_len() > 0 { elapsed } else { 0 };
+        self.now = to;
+    }
+
+    fn opportunity(&self, index: usize) -> u64 {
+        let Shape::Opportunities(times) = &self.shape else { return u64::MAX };
+        let rounds = (index / times.len()) as u64;
+        (rounds * times[times.len() - 1] + times[index % times.len()]) * 1_000_000
+    }
+
+    /// mahimahi's loop: 1,500 bytes for whoever is there.
+    fn use_opportunity(&mut self, now: u64) {
+        let mut bytes = 1_500;
+        while bytes > 0 {
+            if self.sending.is_none() {
+                if self.queue.is_empty() {
+                    return;
+                }
+                let packet = self.queue.remove(0);
+                self.begin(now, packet, None);
+            }
+            let sending = self.sending.as_mut().unwrap();
+            let used = sending.bytes_left.min(bytes);
+            sending.bytes_left -= used;
+            bytes -= used;
+            if sending.bytes_left == 0 {
+                sending.departure = Some(now);
+                self.depart();
+            }
+        }
+    }
+
+    fn start_if_idle(&mut self, now: u64) {
+        if self.sending.is_some() || self.queue.is_empty() || matches!(self.shape, Shape::Opportunities(_)) {
+            return;
+        }
+        let packet = self.queue.remove(0);
+        // A new busy period, unless the last packet's end and this one's start coincide.
+        if self.work_since == 0 {
+            self.busy_since = now;
+        }
+        self.work_since += u128::from(packet.size.get()) * 8 * 1_024 * 1_000_000_000;
+        let departure = match &self.shape {
+            Shape::Unlimited => now,
+            shape => first_instant_with(shape, self.busy_since, self.work_since).max(now),
+        };
+        self.begin(now, packet, Some(departure));
+    }
+
+    fn begin(&mut self, now: u64, packet: Plain, departure: Option<u64>) {
+        let mut delay = self.spec.delay.propagation.as_nanos() as u64;
+        if !self.spec.delay.jitter.is_zero() {
+            delay += self.jitter.duration_below(self.spec.delay.jitter).as_nanos() as u64;
+        }
+        let damaged = match self.spec.loss {
+            LossModel::None => false,
+            LossModel::Bernoulli(p) => self.loss.uniform() < p.get(),
+            LossModel::GilbertElliott(m) => {
+                let lost = self.loss.uniform() < if self.bad { m.loss_in_bad } else { m.loss_in_good }.get();
+                let change = self.loss.uniform() < if self.bad { m.bad_to_good } else { m.good_to_bad }.get();
+                self.bad = self.bad != change;
+                lost
+            }
+        };
+        let bytes_left = packet.size.get();
+        self.sending =
+            Some(Sending { packet, start: now, departure, bytes_left, exit_after_departure: delay, damaged });
+    }
+
+    fn depart(&mut self) {
+        let sent = self.sending.take().unwrap();
+        let departure = sent.departure.unwrap();
+        if self.queue.is_empty() {
+            self.work_since = 0;
+        }
+        let mut exit = departure.saturating_add(sent.exit_after_departure);
+        if !self.spec.delay.reorder {
+            exit = exit.max(self.exits.iter().map(|&(at, _)| at).max().unwrap_or(0));
+        }
+        let shift = match self.spec.outage_at {
+            OutageAt::Transmitter => 0,
+            OutageAt::Receiver => exit - departure,
+        };
+        let (first, last) = (sent.start + shift, departure + shift);
+        let dark = self.spec.outage.iter().any(|o| {
+            let (a, b) = (o.start.as_nanos(), (o.start + o.length).as_nanos());
+            // Some instant of [first, last) in [a, b), or the only one if it takes no time.
+            first.max(a) < last.min(b) || (a <= first && first < b)
+        });
+        if dark {
+            self.drops.push((departure, DropReason::Outage, sent.packet.id));
+        } else if sent.damaged {
+            self.drops.push((departure, DropReason::LinkError, sent.packet.id));
+        } else {
+            self.exits.push((exit, sent.packet.id));
+        }
+    }
+}
+
+/// The first whole nanosecond by which that much work is done, begun at `from`.
+fn first_instant_with(shape: &Shape, from: u64, mut work: u128) -> u64 {
+    let Shape::Steps(entries, period) = shape else { unreachable!() };
+    let mut at = from;
+    loop {
+        let base = period.map_or(0, |p| at / p * p);
+        let index = entries.iter().rposition(|&(start, _)| base + start <= at).unwrap();
+        let end = match entries.get(index + 1) {
+            Some(&(start, _)) => base + start,
+            None => period.map_or(u64::MAX, |p| base + p),
+        };
+        let rate = u128::from(entries[index].1);
+        if rate * u128::from(end - at) >= work {
+            return at + u64::try_from(work.div_ceil(rate)).unwrap();
+        }
+        if end == u64::MAX {
+            return u64::MAX;
+        }
+        work -= rate * u128::from(end - at);
+        at = end;
+    }
+}
+
+impl Shape {
+    pub(crate) fn model(&self) -> RateModel {
+        use fairpace_path::{Gaps, Trace};
+        use fairpace_units::Rate;
+        use std::fmt::Write;
+        let rate = |units: u64| Rate::bps(units as f64 / 1_024.0);
+        match self {
+            Shape::Unlimited => RateModel::Unlimited,
+            Shape::Steps(entries, None) => match entries[..] {
+                [(0, units)] => RateModel::Fixed(rate(units)),
+                _ => RateModel::Schedule(
+                    entries.iter().map(|&(ns, units)| (Instant::from_nanos(ns), rate(units))).collect(),
+                ),
+            },
+            Shape::Steps(entries, Some(_)) => {
+                let mut text = "time_ms,rate_bps\n".to_owned();
+                for (ns, units) in entries {
+                    writeln!(text, "{},{}", ns / 1_000_000, *units as f64 / 1_024.0).unwrap();
+                }
+                RateModel::Trace(Trace::parse_csv(&text, "rate_bps", Gaps::Hold).unwrap().into())
+            }
+            Shape::Opportunities(times) => {
+                let text: String = times.iter().map(|ms| format!("{ms}\n")).collect();
+                RateModel::Trace(Trace::parse_mahimahi(&text).unwrap().into())
+            }
+        }
+    }
+}
