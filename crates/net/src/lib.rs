@@ -5,6 +5,7 @@ pub mod doctor;
 mod error;
 mod lateness;
 pub mod pacing;
+pub mod relay;
 mod socket;
 mod wait;
 
