@@ -16,6 +16,8 @@
 mod constant;
 mod error;
 mod filler;
+#[cfg(feature = "gst")]
+pub mod gst;
 mod ivf;
 mod playout;
 mod source;

@@ -1,0 +1,252 @@
+//! Raw pictures: a clip in memory, or a long one as it is decoded.
+
+use super::decoder::{Decoder, Input, Step};
+use crate::MediaError;
+use fairpace_units::Duration;
+use gstreamer as gst;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How much raw video is kept: at 640x360 (345,600 B a picture) 776 pictures, 31 s at 25/s.
+const MEMORY: usize = 256 << 20;
+/// Length of the test pattern's loop.
+const PATTERN_SECONDS: u32 = 10;
+
+/// Size and rate of the pictures that are encoded. The input is scaled (with bars if its shape
+/// differs) and its rate converted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClipFormat {
+    /// Pixels; even.
+    pub width: u32,
+    /// Pixels; even.
+    pub height: u32,
+    /// Pictures per second.
+    pub frames_per_second: u32,
+}
+
+impl Default for ClipFormat {
+    /// 640x360 at 25/s: what one core encodes many times over in real time.
+    fn default() -> Self {
+        ClipFormat { width: 640, height: 360, frames_per_second: 25 }
+    }
+}
+
+impl ClipFormat {
+    /// # Errors
+    /// [`MediaError::Parameter`] if a size is odd or beyond VP8's 16,383, or the rate is not in 1 to 120.
+    pub fn check(&self) -> Result<(), MediaError> {
+        for (field, value) in [("width", self.width), ("height", self.height)] {
+            if !(16..=16_382).contains(&value) || value % 2 != 0 {
+                let allowed = "it must be an even number of pixels from 16 to 16382";
+                return Err(MediaError::Parameter { field, found: value.to_string(), allowed });
+            }
+        }
+        if !(1..=120).contains(&self.frames_per_second) {
+            return Err(MediaError::Parameter {
+                field: "frames_per_second",
+                found: self.frames_per_second.to_string(),
+                allowed: "it must be from 1 to 120",
+            });
+        }
+        Ok(())
+    }
+
+    /// Time between two pictures.
+    pub fn interval(&self) -> Duration {
+        Duration::from_nanos(1_000_000_000 / u64::from(self.frames_per_second.max(1)))
+    }
+
+    pub(super) fn caps(&self) -> gst::Caps {
+        gst::Caps::builder("video/x-raw")
+            .field("format", "I420")
+            .field("width", self.width as i32)
+            .field("height", self.height as i32)
+            .field("framerate", gst::Fraction::new(self.frames_per_second as i32, 1))
+            .field("pixel-aspect-ratio", gst::Fraction::new(1, 1))
+            .build()
+    }
+}
+
+/// Decoded pictures in memory, to be encoded any number of times. Cloning shares them.
+#[derive(Clone, Debug)]
+pub struct Clip {
+    pub(super) name: String,
+    pub(super) format: ClipFormat,
+    pub(super) pictures: Arc<[gst::Buffer]>,
+    /// The input goes on beyond what memory is kept for (256 MiB of raw pictures).
+    pub truncated: bool,
+}
+
+impl Clip {
+    /// Decodes a file.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or has no video that can be decoded: GStreamer's words and the remedy.
+    pub fn load(path: impl AsRef<Path>, format: ClipFormat) -> Result<Clip, MediaError> {
+        Self::decode(Input::File(path.as_ref().to_owned()), format)
+    }
+
+    /// A moving pattern of ten seconds with the time in it.
+    ///
+    /// # Errors
+    /// GStreamer lacks `videotestsrc`.
+    pub fn test_pattern(format: ClipFormat) -> Result<Clip, MediaError> {
+        Self::decode(Input::TestPattern(PATTERN_SECONDS * format.frames_per_second), format)
+    }
+
+    fn decode(input: Input, format: ClipFormat) -> Result<Clip, MediaError> {
+        format.check()?;
+        let mut decoder = Decoder::open(input, &format)?;
+        let name = decoder.name().to_owned();
+        let (mut pictures, mut bytes, mut truncated) = (Vec::new(), 0, false);
+        while let Some(picture) = decoder.next()? {
+            bytes += picture.size();
+            if bytes > MEMORY && !pictures.is_empty() {
+                truncated = true;
+                break;
+            }
+            pictures.push(own(&picture, &name)?);
+        }
+        if pictures.is_empty() {
+            return Err(MediaError::NoVideo { input: name, message: String::new() });
+        }
+        Ok(Clip { name, format, pictures: pictures.into(), truncated })
+    }
+
+    /// Size and rate of the pictures.
+    pub fn format(&self) -> ClipFormat {
+        self.format
+    }
+
+    /// How many pictures a loop has.
+    pub fn pictures(&self) -> usize {
+        self.pictures.len()
+    }
+
+    /// Length of a loop.
+    pub fn length(&self) -> Duration {
+        self.format.interval() * u32::try_from(self.pictures.len()).unwrap_or(u32::MAX)
+    }
+}
+
+/// A picture in memory of its own: the decoder's pool gets its buffer back.
+fn own(picture: &gst::Buffer, name: &str) -> Result<gst::Buffer, MediaError> {
+    picture.copy_deep().map_err(super::refused(name, "appsink"))
+}
+
+/// Pictures without end: from memory as soon as the whole input is known to fit, from the decoder until then.
+#[derive(Debug)]
+pub(super) struct Pictures {
+    pub(super) name: String,
+    pub(super) format: ClipFormat,
+    decoder: Option<Decoder>,
+    /// All pictures so far, or the whole clip.
+    kept: Vec<gst::Buffer>,
+    bytes: usize,
+    /// `kept` is not everything: the input is too long.
+    overflown: bool,
+    position: usize,
+    last: Option<gst::Buffer>,
+    ended: bool,
+}
+
+impl Pictures {
+    pub(super) fn from_clip(clip: &Clip) -> Self {
+        Pictures {
+            name: clip.name.clone(),
+            format: clip.format,
+            decoder: None,
+            kept: clip.pictures.to_vec(),
+            bytes: 0,
+            overflown: false,
+            position: 0,
+            last: None,
+            ended: false,
+        }
+    }
+
+    /// Decodes as it goes. The first picture is waited for, so that a bad file is an error here.
+    pub(super) fn open(input: Input, format: ClipFormat) -> Result<Self, MediaError> {
+        format.check()?;
+        let mut decoder = Decoder::open(input, &format)?;
+        let name = decoder.name().to_owned();
+        let Some(first) = decoder.next()? else {
+            return Err(MediaError::NoVideo { input: name, message: String::new() });
+        };
+        let first = own(&first, &name)?;
+        Ok(Pictures {
+            name,
+            format,
+            decoder: Some(decoder),
+            bytes: first.size(),
+            kept: vec![first],
+            overflown: false,
+            position: 0,
+            last: None,
+            ended: false,
+        })
+    }
+
+    /// From a reader: a pipe is shown once, then has ended.
+    pub(super) fn pipe(
+        reader: impl Read + Send + 'static,
+        name: String,
+        format: ClipFormat,
+    ) -> Result<Self, MediaError> {
+        Self::open(Input::Pipe(Box::new(reader), name), format)
+    }
+
+    /// The picture to capture now; `None` at the end of a pipe. Never waits: if the decoder has
+    /// nothing yet, the picture before stands still.
+    pub(super) fn next(&mut self) -> Result<Option<gst::Buffer>, MediaError> {
+        if self.ended {
+            return Ok(None);
+        }
+        if let Some(picture) = self.kept.get(self.position).cloned() {
+            self.position += 1;
+            self.last = Some(picture.clone());
+            return Ok(Some(picture));
+        }
+        let Some(decoder) = &mut self.decoder else {
+            // All of it is in memory: from the beginning.
+            self.position = 0;
+            self.ended = self.kept.is_empty();
+            return if self.ended { Ok(None) } else { self.next() };
+        };
+        match decoder.step(Duration::ZERO)? {
+            Step::Wait => Ok(self.last.clone()),
+            Step::Picture(picture) => {
+                let picture = own(&picture, &self.name)?;
+                if !self.overflown && self.bytes + picture.size() <= MEMORY {
+                    self.bytes += picture.size();
+                    self.kept.push(picture.clone());
+                    self.position = self.kept.len();
+                } else {
+                    // Too long to keep: what was kept is of no use any more.
+                    self.overflown = true;
+                    self.kept.clear();
+                    self.position = 0;
+                }
+                self.last = Some(picture.clone());
+                Ok(Some(picture))
+            }
+            Step::End if self.overflown => {
+                if decoder.rewind() {
+                    Ok(self.last.clone())
+                } else {
+                    self.ended = true;
+                    Ok(None)
+                }
+            }
+            Step::End if decoder.is_pipe() => {
+                self.ended = true;
+                Ok(None)
+            }
+            Step::End => {
+                self.decoder = None;
+                self.next()
+            }
+        }
+    }
+}

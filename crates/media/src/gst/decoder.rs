@@ -1,0 +1,218 @@
+//! From a file, a pipe or a test pattern to raw pictures, one after the other.
+
+use super::clip::ClipFormat;
+use super::{Running, bus_error, init, make, play, refused};
+use crate::MediaError;
+use fairpace_units::Duration;
+use gstreamer as gst;
+use gstreamer::prelude::*;
+use gstreamer_app as gst_app;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Pictures decoded ahead of their use: a third of a second at 25/s hides the decoder's own jitter.
+const AHEAD: u32 = 8;
+/// A file that gives no picture for so long is given up. A pipe may take its time.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What to decode.
+pub(crate) enum Input {
+    File(PathBuf),
+    /// Anything that can be read once, with its name for messages.
+    Pipe(Box<dyn Read + Send>, String),
+    /// Moving zone plate with the time in it, this many pictures.
+    TestPattern(u32),
+}
+
+/// A running decoder.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    pipeline: Running,
+    sink: gst_app::AppSink,
+    name: String,
+    patient: bool,
+    /// There is a video stream.
+    video: Arc<AtomicBool>,
+}
+
+/// One step of a decoder.
+pub(crate) enum Step {
+    Picture(gst::Buffer),
+    /// Nothing yet.
+    Wait,
+    End,
+}
+
+impl Decoder {
+    /// Starts decoding into I420 of this size and rate.
+    pub(crate) fn open(input: Input, format: &ClipFormat) -> Result<Decoder, MediaError> {
+        let name = match &input {
+            Input::File(path) => {
+                readable(path)?;
+                path.display().to_string()
+            }
+            Input::Pipe(_, name) => name.clone(),
+            Input::TestPattern(_) => "test-pattern".to_owned(),
+        };
+        init(&name)?;
+        let pipeline = Running(gst::Pipeline::new());
+        let patient = matches!(input, Input::Pipe(..));
+        let chain: Vec<gst::Element> =
+            ["videoconvert", "videoscale", "videorate"].iter().map(|f| make(f, &name)).collect::<Result<_, _>>()?;
+        let sink = gst_app::AppSink::builder().caps(&format.caps()).sync(false).max_buffers(AHEAD).build();
+        pipeline.0.add_many(&chain).map_err(refused(&name, "the pipeline"))?;
+        pipeline.0.add(&sink).map_err(refused(&name, "appsink"))?;
+        gst::Element::link_many(&chain).map_err(refused(&name, "videoconvert"))?;
+        chain[2].link(&sink).map_err(refused(&name, "videorate"))?;
+        let head = &chain[0];
+        let video = match input {
+            Input::TestPattern(pictures) => {
+                let source = make("videotestsrc", &name)?;
+                // A moving zone plate has detail in every direction and never repeats within a
+                // loop: it needs bits, so that an encoder can be seen to follow.
+                source.set_property_from_str("pattern", "zone-plate");
+                source.set_property("num-buffers", pictures.min(i32::MAX as u32) as i32);
+                for (name, value) in [("kx2", 12), ("ky2", 12), ("kt", 2)] {
+                    source.set_property(name, value);
+                }
+                pipeline.0.add(&source).map_err(refused(&name, "videotestsrc"))?;
+                let wanted = format.caps();
+                match make("timeoverlay", &name) {
+                    // The time is a help for the eye, no more: without Pango there is none.
+                    Ok(overlay) => {
+                        pipeline.0.add(&overlay).map_err(refused(&name, "timeoverlay"))?;
+                        source.link_filtered(&overlay, &wanted).map_err(refused(&name, "videotestsrc"))?;
+                        overlay.link(head).map_err(refused(&name, "timeoverlay"))?;
+                    }
+                    Err(_) => source.link_filtered(head, &wanted).map_err(refused(&name, "videotestsrc"))?,
+                }
+                Arc::new(AtomicBool::new(true))
+            }
+            Input::File(path) => {
+                let source = make("filesrc", &name)?;
+                source.set_property("location", path.as_os_str().to_string_lossy().as_ref());
+                decode(&pipeline.0, &source, head, &name)?
+            }
+            Input::Pipe(reader, _) => {
+                let source = gst_app::AppSrc::builder().max_bytes(1 << 20).build();
+                source.set_property("block", true);
+                let video = decode(&pipeline.0, source.upcast_ref(), head, &name)?;
+                // Ends with the pipe, or when the pipeline refuses a buffer because it has stopped.
+                std::thread::spawn(move || feed(reader, &source));
+                video
+            }
+        };
+        play(&pipeline.0, &name)?;
+        Ok(Decoder { pipeline, sink, name, patient, video })
+    }
+
+    /// The next picture; waits for it.
+    pub(crate) fn next(&mut self) -> Result<Option<gst::Buffer>, MediaError> {
+        let slice = Duration::from_millis(100);
+        let mut waited = Duration::ZERO;
+        loop {
+            match self.step(slice)? {
+                Step::Picture(buffer) => return Ok(Some(buffer)),
+                Step::End => return Ok(None),
+                Step::Wait => waited += slice,
+            }
+            if waited >= PATIENCE && !self.patient {
+                let message = format!("no picture within {} s", PATIENCE.as_secs());
+                return Err(MediaError::NoVideo { input: self.name.clone(), message });
+            }
+        }
+    }
+
+    /// The next picture, if there is one within `wait`.
+    pub(crate) fn step(&mut self, wait: Duration) -> Result<Step, MediaError> {
+        let wait = gst::ClockTime::from_nseconds(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        if let Some(sample) = self.sink.try_pull_sample(wait) {
+            return Ok(sample.buffer_owned().map_or(Step::Wait, Step::Picture));
+        }
+        match bus_error(&self.pipeline.0, &self.name) {
+            // Sound without pictures ends as a stream that was linked to nothing.
+            Some(MediaError::Gst { message, .. })
+                if message.contains("not-linked") && !self.video.load(Ordering::Relaxed) =>
+            {
+                return Err(MediaError::NoVideo { input: self.name.clone(), message: "only other streams".to_owned() });
+            }
+            Some(e) => return Err(e),
+            None => {}
+        }
+        Ok(if self.sink.is_eos() { Step::End } else { Step::Wait })
+    }
+
+    /// Begins at the first picture again; false if the input cannot (a pipe).
+    pub(crate) fn rewind(&mut self) -> bool {
+        !self.patient && self.pipeline.0.seek_simple(gst::SeekFlags::FLUSH, gst::ClockTime::ZERO).is_ok()
+    }
+
+    /// A pipe is shown once; files are looped.
+    pub(crate) fn is_pipe(&self) -> bool {
+        self.patient
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// `source -> decodebin -> head`, for the first video stream; others are not decoded. What comes
+/// back is true once there is one.
+fn decode(
+    pipeline: &gst::Pipeline,
+    source: &gst::Element,
+    head: &gst::Element,
+    name: &str,
+) -> Result<Arc<AtomicBool>, MediaError> {
+    let decodebin = make("decodebin", name)?;
+    pipeline.add_many([source, &decodebin]).map_err(refused(name, "decodebin"))?;
+    source.link(&decodebin).map_err(refused(name, "decodebin"))?;
+    // Not through decodebin's own `caps` filter: with it, 1.22 finds no decoder at all.
+    decodebin.connect("autoplug-continue", false, |args| {
+        let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
+        let audio = caps.is_some_and(|c| c.structure(0).is_some_and(|s| s.name().starts_with("audio/")));
+        Some((!audio).to_value())
+    });
+    let found = Arc::new(AtomicBool::new(false));
+    let (head, linked) = (head.clone(), found.clone());
+    decodebin.connect_pad_added(move |_, pad| {
+        let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
+        let video = caps.structure(0).is_some_and(|s| s.name().starts_with("video/"));
+        // A second video stream finds the place taken.
+        if let Some(into) = head.static_pad("sink").filter(|p| video && !p.is_linked()) {
+            linked.fetch_or(pad.link(&into).is_ok(), Ordering::Relaxed);
+        }
+    });
+    Ok(found)
+}
+
+fn readable(path: &Path) -> Result<(), MediaError> {
+    let file = |source| MediaError::File { path: path.to_owned(), doing: "open", source };
+    let metadata = File::open(path).and_then(|f| f.metadata()).map_err(file)?;
+    if metadata.is_dir() {
+        return Err(file(io::Error::from(io::ErrorKind::IsADirectory)));
+    }
+    Ok(())
+}
+
+fn feed(mut reader: Box<dyn Read + Send>, source: &gst_app::AppSrc) {
+    let mut chunk = vec![0; 1 << 16];
+    loop {
+        match reader.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(n) => {
+                if source.push_buffer(gst::Buffer::from_slice(chunk[..n].to_vec())).is_err() {
+                    return;
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            // The decoder sees a stream that ends here, and says so if that is in the middle.
+            Err(_) => break,
+        }
+    }
+    let _ = source.end_of_stream();
+}
