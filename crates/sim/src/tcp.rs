@@ -16,6 +16,7 @@
 //! Not modelled: connection set-up and close, timestamps, F-RTO, D-SACK, ECN, the receiver's window
 //! closing, Nagle (a source always fills segments).
 
+pub(crate) mod endpoint;
 mod ranges;
 mod receiver;
 mod rto;
@@ -27,6 +28,8 @@ pub use receiver::{DelayedAck, SACK_BLOCKS, TcpAck, TcpReceiver};
 pub use sender::{Segment, TcpCounters, TcpPhase, TcpSender};
 
 use fairpace_units::{Bytes, Duration, Packets};
+
+use crate::config::OnOff;
 
 /// Which loss recovery the sender has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -109,14 +112,7 @@ pub enum TcpSource {
     /// A file without end: always more to send.
     Ftp,
     /// Bursts: more to send while on, nothing while off.
-    OnOff {
-        /// Mean length of a burst.
-        on: Duration,
-        /// Mean silence after it.
-        off: Duration,
-        /// Exponentially distributed lengths, or exactly the means.
-        exponential: bool,
-    },
-    /// This many bytes, then the connection is done.
+    OnOff(OnOff),
+    /// This many bytes on the wire, then the connection is done.
     Transfer(Bytes),
 }

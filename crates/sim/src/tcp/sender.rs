@@ -221,6 +221,18 @@ impl TcpSender {
         self.rto_at.min(self.jitter_at)
     }
 
+    /// The retransmission timer alone; it moves with nearly every ACK.
+    #[inline]
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        self.rto_at
+    }
+
+    /// The end of the current send jitter alone.
+    #[inline]
+    pub(crate) fn poll_jitter(&self) -> Instant {
+        self.jitter_at
+    }
+
     // Questions.
 
     /// Congestion window in segments, without inflation.

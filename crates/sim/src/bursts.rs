@@ -1,0 +1,46 @@
+//! On and off, on and off: the lengths of bursts and silences.
+
+use fairpace_units::{Duration, Instant, RandomStream};
+
+use crate::config::OnOff;
+
+/// Says when a source changes between on and off. Begins on.
+#[derive(Clone, Debug)]
+pub(crate) struct Bursts {
+    times: OnOff,
+    random: RandomStream,
+    on: bool,
+    next: Instant,
+}
+
+impl Bursts {
+    pub(crate) fn new(times: OnOff, random: RandomStream) -> Self {
+        Bursts { times, random, on: false, next: Instant::NEVER }
+    }
+
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.toggle(now);
+    }
+
+    pub(crate) fn stop(&mut self) {
+        (self.on, self.next) = (false, Instant::NEVER);
+    }
+
+    /// Changes state at `now`; returns whether it is on afterwards.
+    pub(crate) fn toggle(&mut self, now: Instant) -> bool {
+        self.on = !self.on;
+        let mean = if self.on { self.times.on } else { self.times.off };
+        let length = if self.times.exponential { self.random.exponential(mean) } else { mean };
+        // A change in no time at all would never let time pass.
+        self.next = now + length.max(Duration::from_nanos(1));
+        self.on
+    }
+
+    pub(crate) fn on(&self) -> bool {
+        self.on
+    }
+
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+}

@@ -1,0 +1,286 @@
+//! What a run is made of, as plain data: the dumbbell, its flows, what to record.
+//!
+//! ```text
+//!   sender 0 --forward_in--\                              /--forward_out--> receiver 0
+//!   sender 1 --forward_in---> [ bottleneck ] ------------>----forward_out--> receiver 1
+//!            <--back_out----- [ reverse    ] <------------<----back_in------
+//! ```
+//!
+//! A flow without an access link on some side is attached there directly.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use fairpace_control::{AnyController, Env, FlowParams};
+use fairpace_path::LinkSpec;
+use fairpace_units::{Bytes, Class, Duration, Instant, Rate};
+
+use crate::tcp::{TcpParams, TcpSource};
+
+/// A whole run. Same value, same bytes out.
+#[derive(Clone, Debug)]
+pub struct SimConfig {
+    /// Seed of every random stream of the run.
+    pub seed: u64,
+    /// Simulated time.
+    pub duration: Duration,
+    /// What happens before this is left out of [`FlowReport::measured`](crate::FlowReport::measured).
+    pub warmup: Duration,
+    /// The shared link from senders to receivers; its streams are `bottleneck.*`.
+    pub bottleneck: LinkSpec,
+    /// The shared link back; its streams are `reverse.*`.
+    pub reverse: LinkSpec,
+    /// The flows, at least one, names unique.
+    pub flows: Vec<FlowConfig>,
+    /// Distance of the rows of [`SimReport::series`](crate::SimReport::series); none if `None`.
+    pub sample: Option<Duration>,
+    /// Instants at which every flow's counts are noted, in [`FlowReport::checkpoints`](crate::FlowReport::checkpoints).
+    pub checkpoints: Vec<Instant>,
+    /// Collect the events of the controllers (states, rates, losses).
+    pub trace: bool,
+    /// Write every packet, sent, received and dropped, into [`SimReport::pcapng`](crate::SimReport::pcapng).
+    pub pcap: bool,
+}
+
+impl Default for SimConfig {
+    fn default() -> Self {
+        SimConfig {
+            seed: 1,
+            duration: Duration::from_secs(60),
+            warmup: Duration::ZERO,
+            bottleneck: LinkSpec::default(),
+            reverse: LinkSpec::default(),
+            flows: Vec::new(),
+            sample: None,
+            checkpoints: Vec::new(),
+            trace: false,
+            pcap: false,
+        }
+    }
+}
+
+/// One flow.
+#[derive(Clone, Debug)]
+pub struct FlowConfig {
+    /// Its name, unique; its random streams are `flow.<name>.*`.
+    pub name: String,
+    /// What it is averaged with in reports.
+    pub group: String,
+    /// When it begins at the earliest.
+    pub start: Instant,
+    /// A uniform random time in `[0, start_spread)` is added to `start` (stream `flow.<name>.start`).
+    pub start_spread: Duration,
+    /// When it stops sending; what is in flight still arrives.
+    pub stop: Option<Instant>,
+    /// Its own links.
+    pub access: Access,
+    /// Data packets on the wire, headers included.
+    pub packet_size: Bytes,
+    /// Acknowledgements on the wire.
+    pub ack_size: Bytes,
+    /// Sends everything of this flow in that class, instead of the one its protocol chooses.
+    pub class_override: Option<Class>,
+    /// What it does.
+    pub protocol: Protocol,
+}
+
+impl FlowConfig {
+    /// A flow that starts at once, with 1,000-B packets, 40-B acknowledgements and no access links.
+    pub fn new(name: impl Into<String>, protocol: Protocol) -> Self {
+        let name = name.into();
+        FlowConfig {
+            group: name.clone(),
+            name,
+            start: Instant::ZERO,
+            start_spread: Duration::ZERO,
+            stop: None,
+            access: Access::default(),
+            packet_size: Bytes::new(1_000),
+            ack_size: Bytes::new(40),
+            class_override: None,
+            protocol,
+        }
+    }
+}
+
+/// A flow's own links; `None` is no hop at all.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// From the sender to the bottleneck.
+    pub forward_in: Option<LinkSpec>,
+    /// From the bottleneck to the receiver.
+    pub forward_out: Option<LinkSpec>,
+    /// From the receiver to the reverse link.
+    pub back_in: Option<LinkSpec>,
+    /// From the reverse link to the sender.
+    pub back_out: Option<LinkSpec>,
+}
+
+/// What a flow does.
+#[derive(Clone, Debug)]
+pub enum Protocol {
+    /// A TCP connection.
+    Tcp(TcpParams, TcpSource),
+    /// A rate-controlled flow of media.
+    Media(MediaConfig),
+    /// Traffic that listens to nobody.
+    Constant(ConstantConfig),
+    /// Packets that somebody injects: see [`Network::inject`](crate::Network::inject).
+    External,
+}
+
+/// Traffic at a constant rate, perhaps in bursts.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ConstantConfig {
+    /// Rate while on, headers included.
+    pub rate: Rate,
+    /// Priority; [`FlowConfig::class_override`] overrides it.
+    pub class: Class,
+    /// Bursts and silences; `None`: always on.
+    pub on_off: Option<OnOff>,
+}
+
+/// Lengths of bursts and silences.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct OnOff {
+    /// Mean length of a burst.
+    pub on: Duration,
+    /// Mean silence after it.
+    pub off: Duration,
+    /// Exponentially distributed lengths, or exactly the means.
+    pub exponential: bool,
+}
+
+/// A rate-controlled flow of media.
+#[derive(Clone, Debug)]
+pub struct MediaConfig {
+    /// Its rate controller.
+    pub controller: ControllerSpec,
+    /// Caps, safety and tracing of the flow around it.
+    pub flow: FlowParams,
+    /// Where its data comes from.
+    pub source: Source,
+    /// How often the receiver sends feedback; `None`: for every packet, as in the papers.
+    pub feedback: Option<Duration>,
+    /// The RTT it starts from; `None`: it asks the peer first, and takes the answer's.
+    pub initial_rtt: Option<Duration>,
+    /// How often the receiver sends an RTCP report (for the circuit breaker); `None`: never.
+    pub report_interval: Option<Duration>,
+    /// Data that waits at the sender beyond this makes new frames be dropped whole; `None`: no limit.
+    pub send_buffer: Option<Bytes>,
+    /// Keep a [`FrameRecord`](crate::FrameRecord) for each frame.
+    pub record_frames: bool,
+}
+
+impl MediaConfig {
+    /// A greedy flow with feedback for every packet, no limit, no reports.
+    pub fn new(controller: ControllerSpec, flow: FlowParams) -> Self {
+        MediaConfig {
+            controller,
+            flow,
+            source: Source::Greedy,
+            feedback: None,
+            initial_rtt: None,
+            report_interval: None,
+            send_buffer: None,
+            record_frames: false,
+        }
+    }
+}
+
+/// Which controller, and how it is set.
+#[derive(Clone)]
+pub enum ControllerSpec {
+    /// From the registry, by name.
+    Named {
+        /// `rcs`, `rap`, `fixed`, …
+        scheme: String,
+        /// Its parameters as a scenario gives them.
+        settings: BTreeMap<String, String>,
+        /// What it may use of the world around it.
+        env: Env,
+    },
+    /// One from outside, made anew for each run.
+    Custom(Arc<dyn Fn() -> AnyController + Send + Sync>),
+}
+
+impl ControllerSpec {
+    /// A controller of the registry with its defaults.
+    pub fn named(scheme: impl Into<String>, env: Env) -> Self {
+        ControllerSpec::Named { scheme: scheme.into(), settings: BTreeMap::new(), env }
+    }
+
+    /// With one parameter set.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl fmt::Display) -> Self {
+        if let ControllerSpec::Named { settings, .. } = &mut self {
+            settings.insert(name.to_owned(), value.to_string());
+        }
+        self
+    }
+}
+
+impl fmt::Debug for ControllerSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ControllerSpec::Named { scheme, settings, .. } => write!(f, "{scheme} {settings:?}"),
+            ControllerSpec::Custom(_) => f.write_str("custom controller"),
+        }
+    }
+}
+
+/// Where a media flow's data comes from.
+#[derive(Clone)]
+pub enum Source {
+    /// Always a full packet ready: the papers' sources.
+    Greedy,
+    /// Full packets at a constant rate (wire size), whatever the controller wants; they wait in the
+    /// send buffer.
+    Constant(Rate),
+    /// Recorded video frames, over and over.
+    Frames {
+        /// Payload of each frame.
+        sizes: Arc<[Bytes]>,
+        /// Time between frames.
+        interval: Duration,
+        /// What each packet adds to its payload on the wire.
+        header: Bytes,
+    },
+    /// An encoder that is told the rate it should produce; made anew for each run with the run's seed.
+    Adaptive {
+        /// Makes the encoder.
+        build: Arc<dyn Fn(u64) -> Box<dyn FrameSource> + Send + Sync>,
+        /// What each packet adds to its payload on the wire.
+        header: Bytes,
+    },
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Greedy => f.write_str("greedy"),
+            Source::Constant(rate) => write!(f, "constant {rate}"),
+            Source::Frames { sizes, interval, .. } => write!(f, "{} frames every {interval:?}", sizes.len()),
+            Source::Adaptive { .. } => f.write_str("adaptive"),
+        }
+    }
+}
+
+/// An encoder, seen from the network: asked for one frame at a time.
+pub trait FrameSource: Send {
+    /// The frame captured at `now`, when the encoder should produce `target` (wire rate of data
+    /// packets).
+    fn next_frame(&mut self, now: Instant, target: Rate) -> EncodedSize;
+}
+
+/// What an encoder made of one picture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EncodedSize {
+    /// Payload; zero: the picture was skipped.
+    pub size: Bytes,
+    /// Decodable on its own.
+    pub key: bool,
+    /// Time until the next picture; must not be zero.
+    pub interval: Duration,
+}

@@ -1,0 +1,85 @@
+//! Traffic that listens to nobody: a constant rate, perhaps in bursts.
+
+use fairpace_units::{Class, Instant, RandomStream};
+
+use crate::bursts::Bursts;
+use crate::config::ConstantConfig;
+
+#[derive(Clone, Debug)]
+pub(crate) struct ConstantSender {
+    /// Nanoseconds between packets, with their fraction.
+    spacing_ns: f64,
+    size: u32,
+    class: Class,
+    bursts: Option<Bursts>,
+    /// Packet `n` of the current burst leaves at `began` + n × spacing: no rounding adds up.
+    began: Instant,
+    in_burst: u64,
+    next_packet: Instant,
+    seq: u64,
+}
+
+impl ConstantSender {
+    pub(crate) fn new(config: &ConstantConfig, size: u32, random: RandomStream) -> Self {
+        ConstantSender {
+            spacing_ns: f64::from(size) * 8e9 / config.rate.as_bps(),
+            size,
+            class: config.class,
+            bursts: config.on_off.map(|times| Bursts::new(times, random)),
+            began: Instant::ZERO,
+            in_burst: 0,
+            next_packet: Instant::NEVER,
+            seq: 0,
+        }
+    }
+
+    pub(crate) fn start(&mut self, now: Instant) {
+        if let Some(bursts) = &mut self.bursts {
+            bursts.start(now);
+        }
+        self.begin_burst(now);
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.next_packet = Instant::NEVER;
+        if let Some(bursts) = &mut self.bursts {
+            bursts.stop();
+        }
+    }
+
+    pub(crate) fn on_timer(&mut self, now: Instant) {
+        if let Some(bursts) = &mut self.bursts
+            && now >= bursts.next()
+        {
+            if bursts.toggle(now) {
+                self.begin_burst(now);
+            } else {
+                self.next_packet = Instant::NEVER;
+            }
+        }
+    }
+
+    /// Number, size and class of the next packet to send now; ask until there is none.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<(u64, u32, Class)> {
+        if now < self.next_packet {
+            return None;
+        }
+        self.in_burst += 1;
+        self.next_packet = Instant::from_nanos(self.began.as_nanos() + (self.in_burst as f64 * self.spacing_ns) as u64);
+        self.seq += 1;
+        Some((self.seq - 1, self.size, self.class))
+    }
+
+    pub(crate) fn poll_timer(&self) -> Instant {
+        self.bursts.as_ref().map_or(self.next_packet, |b| self.next_packet.min(b.next()))
+    }
+
+    pub(crate) fn state(&self) -> &'static str {
+        let on = self.bursts.as_ref().map_or(self.next_packet != Instant::NEVER, Bursts::on);
+        if on { "on" } else { "off" }
+    }
+
+    fn begin_burst(&mut self, now: Instant) {
+        (self.began, self.in_burst, self.next_packet) = (now, 0, now);
+    }
+}

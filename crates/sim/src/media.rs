@@ -1,0 +1,471 @@
+//! A rate-controlled flow in the simulator: one driver loop for paced and windowed schemes.
+//!
+//! Sender: source → send buffer → [`control::Flow`](fairpace_control::Flow). Receiver:
+//! [`AckReceiver`], and RTCP receiver reports if wanted. The same loop as on real sockets; here a
+//! packet is only its number and size.
+
+use std::collections::VecDeque;
+
+use fairpace_control::{Ack, AckReceiver, Arrival, Flow, FlowParams, ParamError, ReceiverReport, StopReason, Transmit};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind};
+
+use crate::config::{ControllerSpec, EncodedSize, FrameSource, MediaConfig, Source};
+use crate::packet::Body;
+use crate::report::FrameRecord;
+
+/// First wait for the answer to a challenge; doubles each time up to [`CHALLENGE_MAX`].
+const CHALLENGE_WAIT: Duration = Duration::from_secs(1);
+const CHALLENGE_MAX: Duration = Duration::from_secs(16);
+
+/// Acknowledgements kept after they were sent, for feedback still on its way.
+const LOG_LEN: usize = 65_536;
+
+/// What each further acknowledgement adds to a feedback packet: one metric block [RFC 8888 §3.1].
+const BYTES_PER_ACK: u32 = 2;
+
+/// A packet to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) body: Body,
+    pub(crate) size: u32,
+    pub(crate) class: Class,
+}
+
+/// Both ends of a media flow.
+pub(crate) struct MediaEndpoint {
+    pub(crate) flow: Flow,
+    initial_rtt: Option<Duration>,
+    challenge_at: Instant,
+    challenge_wait: Duration,
+    asked: bool,
+    source: SourceState,
+    buffer: SendBuffer,
+    packet_size: u32,
+    ack_size: u32,
+    /// When the flow wants to be asked again.
+    flow_at: Instant,
+    quiet: bool,
+    pub(crate) frames: u64,
+    pub(crate) frames_dropped: u64,
+    pub(crate) frame_records: Vec<FrameRecord>,
+    record_frames: bool,
+    receiver: Receiver,
+}
+
+impl MediaEndpoint {
+    pub(crate) fn new(
+        config: &MediaConfig,
+        packet_size: Bytes,
+        ack_size: Bytes,
+        seed: u64,
+        trace: bool,
+    ) -> Result<Self, ParamError> {
+        let controller = match &config.controller {
+            ControllerSpec::Named { scheme, settings, env } => fairpace_control::build(scheme, settings, env)?,
+            ControllerSpec::Custom(make) => make(),
+        };
+        let params = FlowParams { trace: trace || config.flow.trace, ..config.flow.clone() };
+        let size = packet_size.get() as u32;
+        Ok(MediaEndpoint {
+            flow: Flow::new(controller, params),
+            initial_rtt: config.initial_rtt,
+            challenge_at: Instant::NEVER,
+            challenge_wait: CHALLENGE_WAIT,
+            asked: false,
+            source: SourceState::new(&config.source, size, seed),
+            buffer: SendBuffer::new(config.send_buffer),
+            packet_size: size,
+            ack_size: ack_size.get() as u32,
+            flow_at: Instant::NEVER,
+            quiet: true,
+            frames: 0,
+            frames_dropped: 0,
+            frame_records: Vec::new(),
+            record_frames: config.record_frames,
+            receiver: Receiver::new(config.feedback, config.report_interval),
+        })
+    }
+
+    // The sender's side: what happened.
+
+    pub(crate) fn start(&mut self, now: Instant) {
+        match self.initial_rtt {
+            Some(rtt) => self.begin(now, Some(rtt)),
+            None => self.challenge_at = now,
+        }
+    }
+
+    /// Nothing new is sent from now on.
+    pub(crate) fn stop(&mut self) {
+        self.quiet = true;
+        self.challenge_at = Instant::NEVER;
+        self.flow_at = Instant::NEVER;
+    }
+
+    pub(crate) fn on_challenge_answered(&mut self, now: Instant, asked_at: Instant) {
+        if self.asked {
+            self.asked = false;
+            self.challenge_at = Instant::NEVER;
+            self.begin(now, Some(now.since(asked_at)));
+        }
+    }
+
+    pub(crate) fn on_ack(&mut self, now: Instant, ack: Ack) {
+        self.flow.on_acks(now, &[ack]);
+    }
+
+    /// Feedback `start..start + len` of the receiver's log has arrived.
+    pub(crate) fn on_feedback(&mut self, now: Instant, start: u64, len: u32) {
+        for acks in self.receiver.logged(start, len) {
+            if !acks.is_empty() {
+                self.flow.on_acks(now, acks);
+            }
+        }
+    }
+
+    pub(crate) fn on_report(&mut self, now: Instant, report: &ReceiverReport) {
+        self.flow.on_receiver_report(now, report);
+    }
+
+    // The sender's side: what to do.
+
+    /// The next packet to send now; ask until there is none.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing> {
+        if now >= self.challenge_at {
+            self.asked = true;
+            self.challenge_at = now + self.challenge_wait;
+            self.challenge_wait = (self.challenge_wait * 2).min(CHALLENGE_MAX);
+            let body = Body::Challenge { asked_at: now };
+            return Some(Outgoing { body, size: self.ack_size, class: Class::Normal });
+        }
+        if self.quiet {
+            return None;
+        }
+        self.produce(now);
+        let has_data = self.source.is_greedy() || !self.buffer.is_empty();
+        match self.flow.poll(now, has_data) {
+            Transmit::Send(permit) => {
+                let (frame, size) = match permit.kind {
+                    Kind::Dummy => (NO_FRAME, self.packet_size),
+                    Kind::Data => self.buffer.pop().unwrap_or((NO_FRAME, self.packet_size)),
+                };
+                self.flow.on_sent(now, permit, Bytes::new(u64::from(size)));
+                if let Some(record) = self.frame_records.get_mut(frame as usize) {
+                    record.sent = Some(now);
+                }
+                let body = Body::Media { kind: permit.kind, frame, seq: permit.seq };
+                return Some(Outgoing { body, size, class: permit.class });
+            }
+            Transmit::WaitUntil(at) | Transmit::WaitForData(at) | Transmit::WaitForFeedback(at) => self.flow_at = at,
+            Transmit::Stopped(_) => self.stop(),
+        }
+        None
+    }
+
+    /// When the sender wants to be asked again.
+    pub(crate) fn poll_timer(&self) -> Instant {
+        if self.quiet { self.challenge_at } else { self.flow_at.min(self.source.next()) }
+    }
+
+    pub(crate) fn stopped(&self) -> Option<StopReason> {
+        self.flow.stopped()
+    }
+
+    pub(crate) fn waiting(&self) -> Bytes {
+        Bytes::new(self.buffer.bytes)
+    }
+
+    // The receiver's side.
+
+    pub(crate) fn on_packet(&mut self, now: Instant, kind: Kind, class: Class, seq: u64, frame: u32, ecn: Ecn) {
+        if let Some(record) = self.frame_records.get_mut(frame as usize) {
+            record.received += 1;
+            if record.received == record.packets {
+                record.complete = Some(now);
+            }
+        }
+        self.receiver.on_packet(now, &Arrival { kind, class, seq, ecn });
+    }
+
+    /// The next feedback or report to send now; ask until there is none.
+    pub(crate) fn poll_feedback(&mut self, now: Instant) -> Option<Outgoing> {
+        self.receiver.poll(now, self.ack_size)
+    }
+
+    pub(crate) fn poll_feedback_timer(&self) -> Instant {
+        self.receiver.next()
+    }
+
+    pub(crate) fn feedback_expired(&self) -> u64 {
+        self.receiver.expired
+    }
+
+    fn begin(&mut self, now: Instant, rtt: Option<Duration>) {
+        self.quiet = false;
+        self.flow.start(now, rtt);
+        self.source.start(now);
+    }
+
+    /// Everything the source has produced by now goes into the send buffer.
+    fn produce(&mut self, now: Instant) {
+        while self.source.next() <= now {
+            let at = self.source.next();
+            match &mut self.source {
+                SourceState::Greedy => return,
+                SourceState::Constant { spacing_ns, began, sent, next } => {
+                    *sent += 1;
+                    *next = Instant::from_nanos(began.as_nanos() + (*sent as f64 * *spacing_ns) as u64);
+                    self.frames += 1;
+                    let packet = Pending { frame: NO_FRAME, full: 1, full_size: self.packet_size, last_size: 0 };
+                    if !self.buffer.push(packet) {
+                        self.frames_dropped += 1;
+                    }
+                }
+                SourceState::Frames { sizes, index, interval, header, next } => {
+                    let size = sizes[*index % sizes.len()];
+                    *index += 1;
+                    *next = at + *interval;
+                    let (header, frame) = (*header, EncodedSize { size, key: false, interval: *interval });
+                    self.push_frame(at, frame, header);
+                }
+                SourceState::Adaptive { encoder, header, next } => {
+                    let frame = encoder.next_frame(at, self.flow.target_rate());
+                    *next = at + frame.interval.max(Duration::from_nanos(1));
+                    let header = *header;
+                    self.push_frame(at, frame, header);
+                }
+            }
+        }
+    }
+
+    fn push_frame(&mut self, at: Instant, frame: EncodedSize, header: u32) {
+        let payload = self.packet_size.saturating_sub(header).max(1);
+        let size = frame.size.get().min(1 << 30) as u32;
+        if size == 0 {
+            return; // skipped by the encoder
+        }
+        self.frames += 1;
+        let rest = size % payload;
+        let last_size = if rest == 0 { 0 } else { rest + header };
+        let index = if self.record_frames { self.frame_records.len() as u32 } else { NO_FRAME };
+        let pending = Pending { frame: index, full: size / payload, full_size: payload + header, last_size };
+        let kept = self.buffer.push(pending);
+        self.frames_dropped += u64::from(!kept);
+        if self.record_frames {
+            self.frame_records.push(FrameRecord {
+                captured: at,
+                size: frame.size,
+                key: frame.key,
+                packets: if kept { size.div_ceil(payload) } else { 0 },
+                received: 0,
+                sent: None,
+                complete: None,
+            });
+        }
+    }
+}
+
+const NO_FRAME: u32 = u32::MAX;
+
+enum SourceState {
+    Greedy,
+    Constant { spacing_ns: f64, began: Instant, sent: u64, next: Instant },
+    Frames { sizes: std::sync::Arc<[Bytes]>, index: usize, interval: Duration, header: u32, next: Instant },
+    Adaptive { encoder: Box<dyn FrameSource>, header: u32, next: Instant },
+}
+
+impl SourceState {
+    fn new(source: &Source, packet_size: u32, seed: u64) -> Self {
+        let next = Instant::NEVER;
+        match source {
+            Source::Greedy => SourceState::Greedy,
+            Source::Constant(rate) => {
+                let spacing_ns = f64::from(packet_size) * 8e9 / rate.as_bps();
+                SourceState::Constant { spacing_ns, began: Instant::ZERO, sent: 0, next }
+            }
+            Source::Frames { sizes, interval, header } => SourceState::Frames {
+                sizes: sizes.clone(),
+                index: 0,
+                interval: *interval,
+                header: header.get() as u32,
+                next,
+            },
+            Source::Adaptive { build, header } => {
+                SourceState::Adaptive { encoder: build(seed), header: header.get() as u32, next }
+            }
+        }
+    }
+
+    fn is_greedy(&self) -> bool {
+        matches!(self, SourceState::Greedy)
+    }
+
+    fn start(&mut self, now: Instant) {
+        match self {
+            SourceState::Greedy => {}
+            SourceState::Constant { began, next, .. } => (*began, *next) = (now, now),
+            SourceState::Frames { next, .. } | SourceState::Adaptive { next, .. } => *next = now,
+        }
+    }
+
+    fn next(&self) -> Instant {
+        match self {
+            SourceState::Greedy => Instant::NEVER,
+            SourceState::Constant { next, .. }
+            | SourceState::Frames { next, .. }
+            | SourceState::Adaptive { next, .. } => *next,
+        }
+    }
+}
+
+/// One frame, cut into packets: `full` of `full_size`, then one of `last_size` if that is not zero.
+struct Pending {
+    frame: u32,
+    full: u32,
+    full_size: u32,
+    last_size: u32,
+}
+
+/// Data that waits for the controller, in order; what does not fit is refused whole.
+struct SendBuffer {
+    frames: VecDeque<Pending>,
+    bytes: u64,
+    limit: u64,
+}
+
+impl SendBuffer {
+    fn new(limit: Option<Bytes>) -> Self {
+        SendBuffer { frames: VecDeque::new(), bytes: 0, limit: limit.map_or(u64::MAX, Bytes::get) }
+    }
+
+    fn push(&mut self, frame: Pending) -> bool {
+        let bytes = u64::from(frame.full) * u64::from(frame.full_size) + u64::from(frame.last_size);
+        if self.bytes.saturating_add(bytes) > self.limit {
+            return false;
+        }
+        self.bytes += bytes;
+        self.frames.push_back(frame);
+        true
+    }
+
+    /// The next packet: its frame and its size on the wire.
+    fn pop(&mut self) -> Option<(u32, u32)> {
+        let front = self.frames.front_mut()?;
+        let frame = front.frame;
+        let size = if front.full > 0 {
+            front.full -= 1;
+            front.full_size
+        } else {
+            std::mem::take(&mut front.last_size)
+        };
+        if front.full == 0 && front.last_size == 0 {
+            self.frames.pop_front();
+        }
+        self.bytes -= u64::from(size);
+        Some((frame, size))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+}
+
+/// The receiver half: acknowledgements and reports.
+struct Receiver {
+    acks: AckReceiver,
+    /// Acknowledgements sent in batches, the newest [`LOG_LEN`]; the first has number `log_start`.
+    log: VecDeque<Ack>,
+    log_start: u64,
+    expired: u64,
+    report_interval: Option<Duration>,
+    next_report: Instant,
+    last_report: Instant,
+    highest: Option<u64>,
+    received: u64,
+    /// Highest number and packets received as of the last report.
+    reported: (u64, u64),
+}
+
+impl Receiver {
+    fn new(feedback: Option<Duration>, report_interval: Option<Duration>) -> Self {
+        Receiver {
+            acks: AckReceiver::new(feedback),
+            log: VecDeque::new(),
+            log_start: 0,
+            expired: 0,
+            report_interval: report_interval.filter(|i| !i.is_zero()),
+            next_report: Instant::NEVER,
+            last_report: Instant::ZERO,
+            highest: None,
+            received: 0,
+            reported: (0, 0),
+        }
+    }
+
+    fn on_packet(&mut self, now: Instant, arrival: &Arrival) {
+        if arrival.kind == Kind::Data {
+            if self.highest.is_none()
+                && let Some(interval) = self.report_interval
+            {
+                self.reported.0 = arrival.seq;
+                (self.last_report, self.next_report) = (now, now + interval);
+            }
+            self.highest = Some(self.highest.map_or(arrival.seq, |h| h.max(arrival.seq)));
+            self.received += 1;
+        }
+        self.acks.on_packet(now, arrival);
+    }
+
+    fn poll(&mut self, now: Instant, ack_size: u32) -> Option<Outgoing> {
+        if now >= self.next_report {
+            return Some(self.report(now, ack_size));
+        }
+        let feedback = self.acks.poll(now)?;
+        let class = feedback.class;
+        if let [Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO }] = *feedback.acks {
+            let arrived_at = Instant::ZERO + arrived_at.unwrap_or_default();
+            return Some(Outgoing { body: Body::MediaAck { kind, ecn, seq, arrived_at }, size: ack_size, class });
+        }
+        let (start, len) = (self.log_start + self.log.len() as u64, feedback.acks.len() as u32);
+        self.log.extend(feedback.acks);
+        let excess = self.log.len().saturating_sub(LOG_LEN);
+        self.log.drain(..excess);
+        self.log_start += excess as u64;
+        Some(Outgoing { body: Body::Feedback { start, len }, size: ack_size + BYTES_PER_ACK * (len - 1), class })
+    }
+
+    fn next(&self) -> Instant {
+        self.acks.next().min(self.next_report)
+    }
+
+    /// Those acknowledgements, in the two pieces that a ring has; none if they are forgotten.
+    fn logged(&mut self, start: u64, len: u32) -> [&[Ack]; 2] {
+        let Some(first) = start.checked_sub(self.log_start).map(|f| f as usize) else {
+            self.expired += 1;
+            return [&[], &[]];
+        };
+        let (head, tail) = self.log.as_slices();
+        let end = first + len as usize;
+        let within = |len: usize, from: usize| first.saturating_sub(from).min(len)..end.saturating_sub(from).min(len);
+        [&head[within(head.len(), 0)], &tail[within(tail.len(), head.len())]]
+    }
+
+    fn report(&mut self, now: Instant, ack_size: u32) -> Outgoing {
+        let highest = self.highest.unwrap_or(0);
+        // Numbers begin at `reported.0` in the first interval, after it in the others.
+        let first = u64::from(self.reported.1 == 0);
+        let expected = highest - self.reported.0 + first;
+        let received = self.received - self.reported.1;
+        let fraction_lost = if expected == 0 { 0.0 } else { 1.0 - received as f32 / expected as f32 };
+        let interval = now.since(self.last_report);
+        self.reported = (highest, self.received);
+        self.last_report = now;
+        self.next_report = now + self.report_interval.unwrap_or(Duration::MAX);
+        let body = Body::Report {
+            highest_seq: highest,
+            fraction_lost: fraction_lost.clamp(0.0, 1.0),
+            interval_us: interval.as_micros() as u64,
+        };
+        Outgoing { body, size: ack_size, class: Class::Normal }
+    }
+}

@@ -1,0 +1,1033 @@
+//! The dumbbell in virtual time: links, flows, and the loop that moves packets between them.
+//!
+//! One event per packet-hop: the exit of a packet from a link is the event, and what happens then
+//! (next link, endpoint, answer) happens at once. Each link has at most one entry in the
+//! pending-event set, for its next exit; each half of an endpoint at most one, for its next timer,
+//! re-armed lazily: an entry that comes too early finds nothing due and is armed again.
+//!
+//! The same network runs in real time inside the relay: [`Network::advance`] to now,
+//! [`Network::inject`] what arrived, [`Network::take_delivered`] what comes out.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use fairpace_control::{Ack, ReceiverReport};
+use fairpace_path::{DropReason, Link, LinkCounters, LinkError, LinkSpec};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, RandomStream, Rate};
+
+use crate::config::{FlowConfig, Protocol, SimConfig, Source};
+use crate::constant::ConstantSender;
+use crate::engine::EventSet;
+use crate::media::{MediaEndpoint, Outgoing};
+use crate::packet::{Body, Direction, FlowId, Packet};
+use crate::pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
+use crate::report::{
+    EngineStats, FlowCounts, FlowReport, LinkReport, LinkRow, MediaReport, OwdHistogram, SeriesRow, SimReport,
+    TcpReport, count, per_second,
+};
+use crate::tcp::endpoint::TcpEndpoint;
+use crate::tcp::{TcpAck, TcpParams, TcpSource};
+
+/// Why a configuration cannot run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// Nothing to simulate.
+    #[error("`flows` is empty; at least one flow is needed")]
+    NoFlows,
+    /// Two flows of one name would share their random streams.
+    #[error("two flows are called `{name}`; names must be unique")]
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// A link cannot be built.
+    #[error("{link}: {source}")]
+    Link {
+        /// `bottleneck`, `reverse` or `flow.<name>.<side>`.
+        link: String,
+        /// What is wrong with it.
+        source: LinkError,
+    },
+    /// A controller cannot be built.
+    #[error("flow `{flow}`: {source}")]
+    Controller {
+        /// The flow's name.
+        flow: String,
+        /// What is wrong with its settings.
+        source: fairpace_control::ParamError,
+    },
+    /// A value that cannot be.
+    #[error("`{field}` is {found}; {allowed}")]
+    BadValue {
+        /// The field.
+        field: String,
+        /// What it is.
+        found: String,
+        /// What it may be.
+        allowed: &'static str,
+    },
+}
+
+/// A packet of an external flow that has come out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Delivered {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Which way it went.
+    pub direction: Direction,
+    /// What was given to [`Network::inject`].
+    pub token: u64,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// When it came out.
+    pub at: Instant,
+}
+
+/// A packet of an external flow that will not come out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dropped {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Which way it went.
+    pub direction: Direction,
+    /// What was given to [`Network::inject`].
+    pub token: u64,
+    /// Why.
+    pub reason: DropReason,
+    /// When.
+    pub at: Instant,
+}
+
+/// Index of the shared link towards the receivers in [`SimReport::links`].
+pub const BOTTLENECK: u32 = 0;
+/// Index of the shared link towards the senders.
+pub const REVERSE: u32 = 1;
+
+/// Runs a configuration to its end.
+///
+/// # Errors
+/// [`SimError`] names the field, flow or link that cannot be.
+pub fn run(config: SimConfig) -> Result<SimReport, SimError> {
+    let mut network = Network::new(&config)?;
+    network.advance(Instant::ZERO + config.duration);
+    Ok(network.into_report())
+}
+
+/// As [`run`], and tells `observer` of every packet.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_observed(config: SimConfig, observer: Box<dyn Observer>) -> Result<SimReport, SimError> {
+    let mut network = Network::new(&config)?;
+    network.observe(observer);
+    network.advance(Instant::ZERO + config.duration);
+    Ok(network.into_report())
+}
+
+/// Links, flows and pending events.
+pub struct Network {
+    now: Instant,
+    events: EventSet,
+    links: Vec<LinkSlot>,
+    flows: Vec<FlowState>,
+    /// Two per flow: forward and back.
+    routes: Vec<Route>,
+    stats: EngineStats,
+    delivered: VecDeque<Delivered>,
+    dropped: VecDeque<Dropped>,
+    observer: Option<Box<dyn Observer>>,
+    pcap: Option<PcapWriter<Vec<u8>>>,
+    sampling: Option<Sampling>,
+    warmup: Instant,
+    trace: bool,
+    series: Vec<SeriesRow>,
+    link_series: Vec<LinkRow>,
+}
+
+struct LinkSlot {
+    link: Link<Packet>,
+    /// When its entry in the event set comes up; never if it has none.
+    armed: Instant,
+    name: String,
+    at_warmup: LinkCounters,
+}
+
+#[derive(Clone, Copy)]
+struct Route {
+    links: [u32; 3],
+    len: u8,
+}
+
+struct FlowState {
+    endpoint: Endpoint,
+    counts: FlowCounts,
+    owd: OwdHistogram,
+    ack_size: u32,
+    class_override: Option<Class>,
+    /// When the entries of its timers in the event set come up: the sender's slow one (TCP's
+    /// timeout), the receiver's, and the sender's fast one (pacing, jitter, bursts). Slow and fast
+    /// apart, so that arming the fast one does not leave entries of the slow one behind.
+    armed: [Instant; 3],
+    at_warmup: FlowCounts,
+    at_sample: FlowCounts,
+    checkpoints: Vec<(Instant, FlowCounts)>,
+    started: Instant,
+    name: String,
+    group: String,
+    protocol: String,
+}
+
+enum Endpoint {
+    Tcp(Box<TcpEndpoint>),
+    Media(Box<MediaEndpoint>),
+    Constant(Box<ConstantSender>),
+    External,
+}
+
+struct Sampling {
+    interval: Duration,
+    links: [LinkCounters; 2],
+    last: Instant,
+}
+
+// What an entry of the event set is about: the low four bits; the rest is an index.
+const LINK: u32 = 0;
+const SENDER: u32 = 1;
+const RECEIVER: u32 = 2;
+const START: u32 = 3;
+const STOP: u32 = 4;
+const SAMPLE: u32 = 5;
+const WARMUP: u32 = 6;
+const CHECKPOINT: u32 = 7;
+const SENDER_SOON: u32 = 8;
+const KIND_BITS: u32 = 4;
+const KIND_MASK: u32 = 0xf;
+
+impl Network {
+    /// Builds everything; nothing has happened yet.
+    ///
+    /// # Errors
+    /// [`SimError`] names the field, flow or link that cannot be.
+    pub fn new(config: &SimConfig) -> Result<Network, SimError> {
+        if config.flows.is_empty() {
+            return Err(SimError::NoFlows);
+        }
+        if config.sample.is_some_and(|s| s.is_zero()) {
+            return Err(bad("sample", "0 s", "it must be longer than zero, or left out"));
+        }
+        let mut names = BTreeSet::new();
+        let mut network = Network {
+            now: Instant::ZERO,
+            events: EventSet::default(),
+            links: Vec::new(),
+            flows: Vec::new(),
+            routes: Vec::new(),
+            stats: EngineStats::default(),
+            delivered: VecDeque::new(),
+            dropped: VecDeque::new(),
+            observer: None,
+            pcap: None,
+            sampling: config.sample.map(|interval| Sampling {
+                interval,
+                links: [LinkCounters::default(); 2],
+                last: Instant::ZERO,
+            }),
+            warmup: Instant::ZERO + config.warmup,
+            trace: config.trace,
+            series: Vec::new(),
+            link_series: Vec::new(),
+        };
+        network.add_link("bottleneck".to_owned(), &config.bottleneck, config.seed)?;
+        network.add_link("reverse".to_owned(), &config.reverse, config.seed)?;
+        // Bookkeeping comes before traffic at the same instant.
+        if !config.warmup.is_zero() {
+            network.events.push(network.warmup, WARMUP);
+        }
+        for at in &config.checkpoints {
+            network.events.push(*at, CHECKPOINT);
+        }
+        if let Some(interval) = config.sample {
+            network.events.push(Instant::ZERO + interval, SAMPLE);
+        }
+        for (i, flow) in config.flows.iter().enumerate() {
+            if !names.insert(flow.name.as_str()) {
+                return Err(SimError::DuplicateName { name: flow.name.clone() });
+            }
+            network.add_flow(i as u32, flow, config)?;
+        }
+        if config.pcap {
+            let names = network.links.iter().map(|slot| slot.name.clone()).collect();
+            network.pcap = Some(PcapWriter::new(Vec::new(), names));
+        }
+        Ok(network)
+    }
+
+    fn add_link(&mut self, name: String, spec: &LinkSpec, seed: u64) -> Result<u32, SimError> {
+        let mut link = Link::new(spec, seed, &name).map_err(|source| SimError::Link { link: name.clone(), source })?;
+        link.record_drops(true);
+        self.links.push(LinkSlot { link, armed: Instant::NEVER, name, at_warmup: LinkCounters::default() });
+        Ok(self.links.len() as u32 - 1)
+    }
+
+    fn add_flow(&mut self, i: u32, config: &FlowConfig, sim: &SimConfig) -> Result<(), SimError> {
+        check(config)?;
+        for (shared, first, last) in [
+            (BOTTLENECK, ("forward_in", &config.access.forward_in), ("forward_out", &config.access.forward_out)),
+            (REVERSE, ("back_in", &config.access.back_in), ("back_out", &config.access.back_out)),
+        ] {
+            let mut route = Route { links: [0; 3], len: 0 };
+            for step in [Some(first), None, Some(last)] {
+                let link = match step {
+                    None => shared,
+                    Some((_, None)) => continue,
+                    Some((side, Some(spec))) => {
+                        self.add_link(format!("flow.{}.{side}", config.name), spec, sim.seed)?
+                    }
+                };
+                route.links[usize::from(route.len)] = link;
+                route.len += 1;
+            }
+            self.routes.push(route);
+        }
+        let stream = |purpose: &str| RandomStream::named(sim.seed, &format!("flow.{}.{purpose}", config.name));
+        let size = config.packet_size.get() as u32;
+        let (endpoint, protocol) = match &config.protocol {
+            Protocol::Tcp(params, source) => {
+                let tcp = TcpEndpoint::new(params, source, size, stream("jitter"), stream("onoff"));
+                (Endpoint::Tcp(Box::new(tcp)), format!("tcp-{}", params.variant.name()))
+            }
+            Protocol::Media(media) => {
+                let endpoint =
+                    MediaEndpoint::new(media, config.packet_size, config.ack_size, stream("source").bits(), sim.trace)
+                        .map_err(|source| SimError::Controller { flow: config.name.clone(), source })?;
+                let name = match &media.controller {
+                    crate::config::ControllerSpec::Named { scheme, .. } => scheme.clone(),
+                    crate::config::ControllerSpec::Custom(_) => "custom".to_owned(),
+                };
+                (Endpoint::Media(Box::new(endpoint)), name)
+            }
+            Protocol::Constant(constant) => {
+                let sender = ConstantSender::new(constant, size, stream("onoff"));
+                (Endpoint::Constant(Box::new(sender)), "constant".to_owned())
+            }
+            Protocol::External => (Endpoint::External, "external".to_owned()),
+        };
+        let start = config.start + stream("start").duration_below(config.start_spread);
+        self.flows.push(FlowState {
+            endpoint,
+            counts: FlowCounts::default(),
+            owd: OwdHistogram::default(),
+            ack_size: config.ack_size.get() as u32,
+            class_override: config.class_override,
+            armed: [Instant::NEVER; 3],
+            at_warmup: FlowCounts::default(),
+            at_sample: FlowCounts::default(),
+            checkpoints: Vec::new(),
+            started: start,
+            name: config.name.clone(),
+            group: config.group.clone(),
+            protocol,
+        });
+        self.events.push(start, i << KIND_BITS | START);
+        if let Some(stop) = config.stop {
+            self.events.push(stop, i << KIND_BITS | STOP);
+        }
+        Ok(())
+    }
+
+    // The driver's side.
+
+    /// Tells `observer` of every packet from now on.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.observer = Some(observer);
+    }
+
+    /// Lets everything happen up to and including `to`.
+    pub fn advance(&mut self, to: Instant) {
+        while let Some((at, target)) = self.events.peek() {
+            if at > to {
+                break;
+            }
+            self.now = at;
+            self.stats.events += 1;
+            if target & KIND_MASK == LINK {
+                self.link_event(at, (target >> KIND_BITS) as usize);
+            } else {
+                self.events.pop();
+                self.other_event(at, target);
+            }
+        }
+        self.now = self.now.max(to);
+    }
+
+    /// When something happens next; never if nothing will.
+    pub fn next(&self) -> Instant {
+        self.events.peek().map_or(Instant::NEVER, |(at, _)| at)
+    }
+
+    /// Up to when everything has happened.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// A packet of an external flow enters at its first link. Everything due by `now` happens
+    /// before; an earlier `now` than before counts as before.
+    #[allow(clippy::too_many_arguments)] // one packet's description, named in the contract of the relay
+    pub fn inject(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        direction: Direction,
+        size: Bytes,
+        class: Class,
+        ecn: Ecn,
+        token: u64,
+    ) {
+        self.advance(now);
+        let size = size.get().min(u64::from(u32::MAX)) as u32;
+        let body = Body::External { token };
+        self.send(self.now, Packet { sent_at: self.now, body, flow, size, hop: 0, direction, class, ecn });
+    }
+
+    /// The next packet of an external flow that has come out.
+    pub fn take_delivered(&mut self) -> Option<Delivered> {
+        self.delivered.pop_front()
+    }
+
+    /// The next packet of an external flow that was dropped.
+    pub fn take_dropped(&mut self) -> Option<Dropped> {
+        self.dropped.pop_front()
+    }
+
+    /// The index of the flow of that name.
+    pub fn flow_id(&self, name: &str) -> Option<FlowId> {
+        self.flows.iter().position(|f| f.name == name).map(|i| i as FlowId)
+    }
+
+    /// Counts of a flow so far; `None` if there is no such flow.
+    pub fn counts(&self, flow: FlowId) -> Option<&FlowCounts> {
+        self.flows.get(flow as usize).map(|f| &f.counts)
+    }
+
+    /// What was found so far; the network goes on.
+    pub fn report(&mut self) -> SimReport {
+        self.make_report(false)
+    }
+
+    /// What was found.
+    pub fn into_report(mut self) -> SimReport {
+        self.make_report(true)
+    }
+
+    // The loop.
+
+    #[inline]
+    fn link_event(&mut self, at: Instant, link: usize) {
+        self.stats.link_events += 1;
+        if self.links[link].armed != at {
+            // Overtaken: a later push came out earlier (reordering), with an entry of its own.
+            self.stats.idle_events += 1;
+            self.events.pop();
+            return;
+        }
+        let mut out = 0_u64;
+        while let Some(packet) = self.links[link].link.pop(at) {
+            out += 1;
+            self.forward(at, packet);
+        }
+        if out == 0 {
+            self.stats.idle_events += 1;
+        }
+        self.collect_drops(link);
+        // The entry of this link is still at the top: nothing pushed meanwhile is earlier.
+        let slot = &mut self.links[link];
+        let next = slot.link.next();
+        if next == Instant::NEVER {
+            self.events.pop();
+        } else {
+            self.events.replace_top(next, (link as u32) << KIND_BITS | LINK);
+        }
+        slot.armed = next;
+    }
+
+    #[inline]
+    fn forward(&mut self, at: Instant, mut packet: Packet) {
+        let route = &self.routes[packet.flow as usize * 2 + packet.direction as usize];
+        if packet.hop < route.len {
+            let link = route.links[usize::from(packet.hop)] as usize;
+            packet.hop += 1;
+            self.push(at, link, packet);
+        } else {
+            self.arrive(at, packet);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, at: Instant, link: usize, packet: Packet) {
+        let slot = &mut self.links[link];
+        slot.link.push(at, packet);
+        let next = slot.link.next();
+        if next < slot.armed {
+            // An entry that is overtaken stays behind and finds nothing due: see `link_event`.
+            slot.armed = next;
+            self.events.push(next, (link as u32) << KIND_BITS | LINK);
+        }
+        self.collect_drops(link);
+    }
+
+    /// A packet enters the network.
+    #[inline]
+    fn send(&mut self, at: Instant, packet: Packet) {
+        let flow = &mut self.flows[packet.flow as usize];
+        let counts = &mut flow.counts;
+        let counter = match packet.body {
+            Body::Media { kind: Kind::Dummy, .. } => &mut counts.dummies_sent,
+            _ if packet.direction == Direction::Back => &mut counts.feedback_sent,
+            Body::Challenge { .. } => &mut counts.feedback_sent,
+            Body::TcpData { retransmission: true, .. } => {
+                count(&mut counts.retransmitted, 1, packet.size);
+                &mut counts.sent
+            }
+            _ => &mut counts.sent,
+        };
+        count(counter, 1, packet.size);
+        self.tell(at, &packet, PacketFate::Sent);
+        self.forward(at, packet);
+    }
+
+    #[inline]
+    fn collect_drops(&mut self, link: usize) {
+        while let Some((at, reason, packet)) = self.links[link].link.take_dropped() {
+            self.drop_packet(at, reason, packet, link as u32);
+        }
+    }
+
+    #[cold]
+    fn drop_packet(&mut self, at: Instant, reason: DropReason, packet: Packet, link: u32) {
+        let counts = &mut self.flows[packet.flow as usize].counts;
+        let counter = match packet.body {
+            Body::Media { kind: Kind::Dummy, .. } => &mut counts.dummies_dropped,
+            _ if packet.direction == Direction::Back => &mut counts.feedback_dropped,
+            Body::Challenge { .. } => &mut counts.feedback_dropped,
+            _ => &mut counts.drops[reason as usize],
+        };
+        count(counter, 1, packet.size);
+        if let Body::External { token } = packet.body {
+            let Packet { flow, direction, .. } = packet;
+            self.dropped.push_back(Dropped { flow, direction, token, reason, at });
+        }
+        self.tell(at, &packet, PacketFate::Dropped { reason, link });
+    }
+
+    /// A packet has passed its last link.
+    #[inline]
+    fn arrive(&mut self, at: Instant, packet: Packet) {
+        self.tell(at, &packet, PacketFate::Received);
+        let i = packet.flow as usize;
+        let flow = &mut self.flows[i];
+        let size = packet.size;
+        match packet.body {
+            Body::TcpData { seq, .. } => {
+                count(&mut flow.counts.received, 1, size);
+                flow.owd.record(at.since(packet.sent_at));
+                let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return };
+                let before = tcp.rx.in_order();
+                let ack = tcp.rx.on_segment(at, seq);
+                count(&mut flow.counts.unique, u64::from(tcp.rx.in_order() - before), size);
+                let timer = tcp.rx.poll_timer();
+                self.arm(i, RECEIVER, timer);
+                if let Some(ack) = ack {
+                    self.send_tcp_ack(at, i, ack);
+                }
+            }
+            Body::TcpAck(ack) => {
+                count(&mut flow.counts.feedback_received, 1, size);
+                let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return };
+                let before = tcp.tx.acknowledged();
+                tcp.tx.on_ack(at, &ack);
+                tcp.note_progress(at);
+                flow.counts.acknowledged += u64::from(tcp.tx.acknowledged() - before);
+                self.pump(at, i);
+            }
+            Body::Media { kind, frame, seq } => {
+                if kind == Kind::Data {
+                    count(&mut flow.counts.received, 1, size);
+                    count(&mut flow.counts.unique, 1, size);
+                    flow.owd.record(at.since(packet.sent_at));
+                } else {
+                    count(&mut flow.counts.dummies_received, 1, size);
+                }
+                let Endpoint::Media(media) = &mut flow.endpoint else { return };
+                media.on_packet(at, kind, packet.class, seq, frame, packet.ecn);
+                self.pump_feedback(at, i);
+            }
+            Body::MediaAck { kind, ecn, seq, arrived_at } => {
+                count(&mut flow.counts.feedback_received, 1, size);
+                let arrived_at = Some(arrived_at.since(Instant::ZERO));
+                let ack = Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO };
+                self.feed(at, i, |media| media.on_ack(at, ack));
+            }
+            Body::Feedback { start, len } => {
+                count(&mut flow.counts.feedback_received, 1, size);
+                self.feed(at, i, |media| media.on_feedback(at, start, len));
+            }
+            Body::Report { highest_seq, fraction_lost, interval_us } => {
+                count(&mut flow.counts.feedback_received, 1, size);
+                let report = ReceiverReport {
+                    highest_seq,
+                    fraction_lost: f64::from(fraction_lost),
+                    interval: Duration::from_micros(interval_us),
+                };
+                self.feed(at, i, |media| media.on_report(at, &report));
+            }
+            Body::Challenge { asked_at } => {
+                count(&mut flow.counts.feedback_received, 1, size);
+                if packet.direction == Direction::Forward {
+                    self.send(at, Packet { direction: Direction::Back, hop: 0, sent_at: at, ..packet });
+                } else {
+                    self.feed(at, i, |media| media.on_challenge_answered(at, asked_at));
+                }
+            }
+            Body::Constant { .. } => {
+                count(&mut flow.counts.received, 1, size);
+                count(&mut flow.counts.unique, 1, size);
+                flow.owd.record(at.since(packet.sent_at));
+            }
+            Body::External { token } => {
+                let Packet { flow: id, direction, ecn, .. } = packet;
+                if direction == Direction::Forward {
+                    count(&mut flow.counts.received, 1, size);
+                    count(&mut flow.counts.unique, 1, size);
+                    flow.owd.record(at.since(packet.sent_at));
+                } else {
+                    count(&mut flow.counts.feedback_received, 1, size);
+                }
+                self.delivered.push_back(Delivered { flow: id, direction, token, ecn, at });
+            }
+        }
+    }
+
+    /// Feedback for a media sender, then whatever it may send because of it.
+    fn feed(&mut self, at: Instant, i: usize, what: impl FnOnce(&mut MediaEndpoint)) {
+        let flow = &mut self.flows[i];
+        let Endpoint::Media(media) = &mut flow.endpoint else { return };
+        let before = media.flow.counters().data.acked;
+        what(media);
+        flow.counts.acknowledged += media.flow.counters().data.acked.saturating_sub(before);
+        self.pump(at, i);
+    }
+
+    /// Sends all that a sender wants to send now, and arms its timer.
+    #[inline]
+    fn pump(&mut self, at: Instant, i: usize) {
+        loop {
+            let flow = &mut self.flows[i];
+            let (body, size, class) = match &mut flow.endpoint {
+                Endpoint::Tcp(tcp) => match tcp.tx.poll_transmit(at) {
+                    Some(s) => {
+                        let body = Body::TcpData { seq: s.seq, retransmission: s.retransmission };
+                        (body, tcp.size_of(s.seq), Class::Normal)
+                    }
+                    None => break,
+                },
+                Endpoint::Media(media) => match media.poll_transmit(at) {
+                    Some(Outgoing { body, size, class }) => (body, size, class),
+                    None => break,
+                },
+                Endpoint::Constant(constant) => match constant.poll_transmit(at) {
+                    Some((seq, size, class)) => (Body::Constant { seq }, size, class),
+                    None => break,
+                },
+                Endpoint::External => break,
+            };
+            let class = flow.class_override.unwrap_or(class);
+            self.send(
+                at,
+                Packet {
+                    sent_at: at,
+                    body,
+                    flow: i as u32,
+                    size,
+                    hop: 0,
+                    direction: Direction::Forward,
+                    class,
+                    ecn: Ecn::NotEct,
+                },
+            );
+        }
+        let (slow, fast) = match &self.flows[i].endpoint {
+            Endpoint::Tcp(tcp) => (tcp.tx.poll_timeout(), tcp.poll_fast_timer()),
+            Endpoint::Media(media) => (Instant::NEVER, media.poll_timer()),
+            Endpoint::Constant(constant) => (Instant::NEVER, constant.poll_timer()),
+            Endpoint::External => return,
+        };
+        self.arm(i, SENDER, slow);
+        self.arm(i, SENDER_SOON, fast);
+    }
+
+    /// Sends all that a media receiver wants to send now, and arms its timer.
+    fn pump_feedback(&mut self, at: Instant, i: usize) {
+        loop {
+            let flow = &mut self.flows[i];
+            let Endpoint::Media(media) = &mut flow.endpoint else { return };
+            let Some(Outgoing { body, size, class }) = media.poll_feedback(at) else {
+                let timer = media.poll_feedback_timer();
+                return self.arm(i, RECEIVER, timer);
+            };
+            let class = flow.class_override.unwrap_or(class);
+            self.send_back(at, i, body, size, class);
+        }
+    }
+
+    #[inline]
+    fn send_tcp_ack(&mut self, at: Instant, i: usize, ack: TcpAck) {
+        let flow = &self.flows[i];
+        let class = flow.class_override.unwrap_or(Class::Normal);
+        self.send_back(at, i, Body::TcpAck(ack), flow.ack_size, class);
+    }
+
+    #[inline]
+    fn send_back(&mut self, at: Instant, i: usize, body: Body, size: u32, class: Class) {
+        let direction = Direction::Back;
+        self.send(at, Packet { sent_at: at, body, flow: i as u32, size, hop: 0, direction, class, ecn: Ecn::NotEct });
+    }
+
+    /// Makes sure that this timer of flow `i` is looked at by `at`.
+    #[inline]
+    fn arm(&mut self, i: usize, kind: u32, at: Instant) {
+        let armed = &mut self.flows[i].armed[slot_of(kind)];
+        if at < *armed {
+            *armed = at;
+            self.events.push(at, (i as u32) << KIND_BITS | kind);
+        }
+    }
+
+    /// An entry of a timer has come up: false if it was overtaken by an earlier one.
+    fn disarm(&mut self, i: usize, kind: u32, at: Instant) -> bool {
+        let armed = &mut self.flows[i].armed[slot_of(kind)];
+        let valid = *armed == at;
+        if valid {
+            *armed = Instant::NEVER;
+        } else {
+            self.stats.idle_events += 1;
+        }
+        valid
+    }
+
+    fn other_event(&mut self, at: Instant, target: u32) {
+        self.stats.timer_events += 1;
+        let i = (target >> KIND_BITS) as usize;
+        match target & KIND_MASK {
+            kind @ (SENDER | SENDER_SOON) => {
+                if !self.disarm(i, kind, at) {
+                    return;
+                }
+                match &mut self.flows[i].endpoint {
+                    Endpoint::Tcp(tcp) => {
+                        self.stats.idle_events += u64::from(at < tcp.poll_timer());
+                        tcp.on_timer(at);
+                    }
+                    Endpoint::Constant(constant) => constant.on_timer(at),
+                    Endpoint::Media(_) | Endpoint::External => {} // timers run inside `poll_transmit`
+                }
+                self.pump(at, i);
+            }
+            RECEIVER => {
+                if !self.disarm(i, RECEIVER, at) {
+                    return;
+                }
+                match &mut self.flows[i].endpoint {
+                    Endpoint::Tcp(tcp) => {
+                        let ack = tcp.rx.on_timer(at);
+                        let timer = tcp.rx.poll_timer();
+                        self.arm(i, RECEIVER, timer);
+                        match ack {
+                            Some(ack) => self.send_tcp_ack(at, i, ack),
+                            None => self.stats.idle_events += 1,
+                        }
+                    }
+                    Endpoint::Media(_) => self.pump_feedback(at, i),
+                    Endpoint::Constant(_) | Endpoint::External => {}
+                }
+            }
+            START => {
+                match &mut self.flows[i].endpoint {
+                    Endpoint::Tcp(tcp) => tcp.start(at),
+                    Endpoint::Media(media) => media.start(at),
+                    Endpoint::Constant(constant) => constant.start(at),
+                    Endpoint::External => {}
+                }
+                self.pump(at, i);
+            }
+            STOP => match &mut self.flows[i].endpoint {
+                Endpoint::Tcp(tcp) => tcp.stop(),
+                Endpoint::Media(media) => media.stop(),
+                Endpoint::Constant(constant) => constant.stop(),
+                Endpoint::External => {}
+            },
+            SAMPLE => self.sample(at),
+            WARMUP => self.end_warmup(at),
+            CHECKPOINT => {
+                for flow in &mut self.flows {
+                    flow.checkpoints.push((at, flow.counts));
+                }
+            }
+            _ => debug_assert!(false, "links are handled in link_event"),
+        }
+    }
+
+    // What is noted.
+
+    #[inline]
+    fn tell(&mut self, at: Instant, packet: &Packet, fate: PacketFate) {
+        if self.observer.is_some() || self.pcap.is_some() {
+            self.tell_observers(at, packet, fate);
+        }
+    }
+
+    #[cold]
+    fn tell_observers(&mut self, at: Instant, packet: &Packet, fate: PacketFate) {
+        let event = PacketEvent { at, packet: *packet, fate };
+        if let Some(pcap) = &mut self.pcap {
+            pcap.write(&event);
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.on_packet(&event);
+        }
+    }
+
+    fn end_warmup(&mut self, at: Instant) {
+        for slot in &mut self.links {
+            slot.link.advance(at);
+            slot.link.restart_maximum();
+            slot.at_warmup = *slot.link.counters();
+        }
+        for flow in &mut self.flows {
+            flow.at_warmup = flow.counts;
+            flow.owd.clear();
+        }
+    }
+
+    fn sample(&mut self, at: Instant) {
+        let Some(sampling) = &mut self.sampling else { return };
+        let interval = at.since(sampling.last);
+        sampling.last = at;
+        for (i, before) in sampling.links.iter_mut().enumerate() {
+            let link = &mut self.links[i].link;
+            link.advance(at);
+            let since = link.counters().since(before);
+            *before = *link.counters();
+            self.link_series.push(LinkRow {
+                at,
+                link: i as u32,
+                queue_packets: link.queue_len() as u64,
+                queue_bytes: link.queue_bytes(),
+                throughput: per_second(since.transmitted.bytes, interval),
+                capacity: link.capacity_at(at),
+                drops: since.total().dropped_in_all().packets.get(),
+            });
+        }
+        let next = at + sampling.interval;
+        for (i, flow) in self.flows.iter_mut().enumerate() {
+            let since = flow.counts.since(&flow.at_sample);
+            flow.at_sample = flow.counts;
+            let mut row = SeriesRow {
+                at,
+                flow: i as u32,
+                send_rate: per_second(since.sent.bytes, interval),
+                throughput: per_second(since.received.bytes, interval),
+                dummy_rate: per_second(since.dummies_sent.bytes, interval),
+                target_rate: Rate::ZERO,
+                cwnd: 0.0,
+                srtt: None,
+                send_buffer: Bytes::ZERO,
+                drops: since.dropped_in_all().packets.get(),
+                state: "",
+            };
+            match &flow.endpoint {
+                Endpoint::Tcp(tcp) => {
+                    row.cwnd = tcp.tx.cwnd();
+                    row.srtt = tcp.tx.srtt();
+                    row.state = tcp.tx.phase().name();
+                }
+                Endpoint::Media(media) => {
+                    row.target_rate = media.flow.target_rate();
+                    row.srtt = media.flow.srtt();
+                    row.send_buffer = media.waiting();
+                    row.state = if media.stopped().is_some() { "stopped" } else { media.flow.status().state };
+                }
+                Endpoint::Constant(constant) => row.state = constant.state(),
+                Endpoint::External => row.state = "external",
+            }
+            self.series.push(row);
+        }
+        self.events.push(next, SAMPLE);
+    }
+
+    fn make_report(&mut self, last: bool) -> SimReport {
+        let end = self.now;
+        let window = end.since(self.warmup);
+        let mut report = SimReport { engine: self.stats, ..SimReport::default() };
+        for i in 0..self.links.len() {
+            self.links[i].link.advance(end);
+            self.collect_drops(i);
+        }
+        for slot in &self.links {
+            let whole = *slot.link.counters();
+            let measured = whole.since(&slot.at_warmup);
+            let carried = measured.transmitted.bytes.as_f64() * 8.0;
+            let could = slot.link.capacity_between(self.warmup, end).filter(|bits| *bits > 0.0);
+            report.engine.packet_hops += whole.transmitted.packets.get();
+            report.links.push(LinkReport {
+                name: slot.name.clone(),
+                whole,
+                measured,
+                utilization: could.map(|bits| carried / bits),
+                inside: slot.link.inside() as u64,
+            });
+        }
+        report.engine.max_pending = self.events.max_len() as u64;
+        for (i, flow) in self.flows.iter_mut().enumerate() {
+            report.flows.push(flow.report(window));
+            if self.trace
+                && let Endpoint::Media(media) = &mut flow.endpoint
+            {
+                report.events.extend(media.flow.drain_events().map(|event| (i as FlowId, event)));
+            }
+        }
+        if last {
+            report.series = std::mem::take(&mut self.series);
+            report.link_series = std::mem::take(&mut self.link_series);
+            // Writing to memory cannot fail.
+            report.pcapng = self.pcap.take().and_then(|pcap| pcap.finish().ok());
+        } else {
+            report.series.clone_from(&self.series);
+            report.link_series.clone_from(&self.link_series);
+        }
+        report
+    }
+}
+
+impl FlowState {
+    fn report(&self, window: Duration) -> FlowReport {
+        let mut report = FlowReport {
+            name: self.name.clone(),
+            group: self.group.clone(),
+            protocol: self.protocol.clone(),
+            started: self.started,
+            window,
+            measured: self.counts.since(&self.at_warmup),
+            whole: self.counts,
+            checkpoints: self.checkpoints.clone(),
+            owd: self.owd.clone(),
+            srtt: None,
+            finished: None,
+            stopped: None,
+            tcp: None,
+            media: None,
+        };
+        match &self.endpoint {
+            Endpoint::Tcp(tcp) => {
+                report.srtt = tcp.tx.srtt();
+                report.finished = tcp.finished;
+                report.tcp =
+                    Some(TcpReport { counters: tcp.tx.counters(), cwnd: tcp.tx.cwnd(), ssthresh: tcp.tx.ssthresh() });
+            }
+            Endpoint::Media(media) => {
+                report.srtt = media.flow.srtt();
+                report.stopped = media.stopped();
+                let status = media.flow.status();
+                report.media = Some(MediaReport {
+                    counters: *media.flow.counters(),
+                    rate: status.rate,
+                    state: status.state,
+                    frames: media.frames,
+                    frames_dropped: media.frames_dropped,
+                    send_buffer: media.waiting(),
+                    feedback_expired: media.feedback_expired(),
+                    frame_records: media.frame_records.clone(),
+                });
+            }
+            Endpoint::Constant(_) | Endpoint::External => {}
+        }
+        report
+    }
+}
+
+/// Where [`FlowState::armed`] keeps that timer.
+const fn slot_of(kind: u32) -> usize {
+    match kind {
+        SENDER => 0,
+        RECEIVER => 1,
+        _ => 2,
+    }
+}
+
+fn bad(field: impl Into<String>, found: impl ToString, allowed: &'static str) -> SimError {
+    SimError::BadValue { field: field.into(), found: found.to_string(), allowed }
+}
+
+/// Everything about a flow that its parts do not check themselves.
+fn check(flow: &FlowConfig) -> Result<(), SimError> {
+    let field = |name: &str| format!("flow `{}`: {name}", flow.name);
+    let size = "it must be 1 to 65535 bytes";
+    for (name, value) in [("packet_size", flow.packet_size), ("ack_size", flow.ack_size)] {
+        if !(1..=65_535).contains(&value.get()) {
+            return Err(bad(field(name), value, size));
+        }
+    }
+    match &flow.protocol {
+        Protocol::Tcp(params, source) => check_tcp(params, source, &field),
+        Protocol::Media(media) => {
+            let header = match &media.source {
+                Source::Greedy => return Ok(()),
+                Source::Constant(rate) if rate.as_bps() < 1.0 => {
+                    return Err(bad(field("source.rate"), rate, "it must be at least 1 bit/s"));
+                }
+                Source::Constant(_) => return Ok(()),
+                Source::Frames { sizes, interval, header } => {
+                    if sizes.is_empty() {
+                        return Err(bad(field("source.sizes"), "empty", "it needs at least one frame"));
+                    }
+                    if interval.is_zero() {
+                        return Err(bad(field("source.interval"), "0 s", "it must be longer than zero"));
+                    }
+                    header
+                }
+                Source::Adaptive { header, .. } => header,
+            };
+            if *header >= flow.packet_size {
+                return Err(bad(field("source.header"), header, "it must be smaller than `packet_size`"));
+            }
+            Ok(())
+        }
+        Protocol::Constant(constant) => {
+            if constant.rate.as_bps() < 1.0 {
+                return Err(bad(field("rate"), constant.rate, "it must be at least 1 bit/s"));
+            }
+            Ok(())
+        }
+        Protocol::External => Ok(()),
+    }
+}
+
+fn check_tcp(params: &TcpParams, source: &TcpSource, field: &dyn Fn(&str) -> String) -> Result<(), SimError> {
+    let at_least_one = "it must be at least 1";
+    if params.initial_window.get() == 0 {
+        return Err(bad(field("initial_window"), 0, at_least_one));
+    }
+    if params.max_window.get() == 0 {
+        return Err(bad(field("max_window"), 0, at_least_one));
+    }
+    if params.dup_threshold == 0 {
+        return Err(bad(field("dup_threshold"), 0, at_least_one));
+    }
+    if params.max_rto < params.min_rto || params.max_rto.is_zero() {
+        return Err(bad(field("max_rto"), format!("{:?}", params.max_rto), "it must not be below `min_rto`, nor zero"));
+    }
+    if let TcpSource::Transfer(bytes) = source
+        && *bytes == Bytes::ZERO
+    {
+        return Err(bad(field("transfer"), bytes, "it must be at least 1 byte"));
+    }
+    Ok(())
+}

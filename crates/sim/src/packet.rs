@@ -1,0 +1,127 @@
+//! What travels through the simulated links: a small value, copied, never allocated.
+
+use fairpace_path::Datagram;
+use fairpace_units::{Bytes, Class, Ecn, Instant, Kind};
+
+use crate::tcp::TcpAck;
+
+/// A flow's place in [`SimConfig::flows`](crate::SimConfig::flows).
+pub type FlowId = u32;
+
+/// Which way a packet travels.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Direction {
+    /// From the flow's sender to its receiver.
+    Forward = 0,
+    /// From receiver to sender: acknowledgements, reports.
+    Back = 1,
+}
+
+/// A packet: size, marks, where it is on its route, and what its endpoints know about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// When it entered the network.
+    pub sent_at: Instant,
+    /// What it carries.
+    pub body: Body,
+    /// Whose it is.
+    pub flow: FlowId,
+    /// Size on the wire in bytes.
+    pub size: u32,
+    /// Links it has entered so far.
+    pub(crate) hop: u8,
+    /// Where it is going.
+    pub direction: Direction,
+    /// Priority.
+    pub class: Class,
+    /// ECN field.
+    pub ecn: Ecn,
+}
+
+/// What a packet means to its endpoints.
+#[derive(Clone, Copy, Debug)]
+pub enum Body {
+    /// A TCP segment.
+    TcpData {
+        /// Its number.
+        seq: u32,
+        /// True if it was sent before.
+        retransmission: bool,
+    },
+    /// A TCP acknowledgement.
+    TcpAck(TcpAck),
+    /// A data or dummy packet of a rate-controlled flow.
+    Media {
+        /// Data or dummy.
+        kind: Kind,
+        /// The video frame it belongs to; `u32::MAX` if none.
+        frame: u32,
+        /// Its number among the packets of its kind.
+        seq: u64,
+    },
+    /// The acknowledgement of one such packet, sent at once.
+    MediaAck {
+        /// Data or dummy.
+        kind: Kind,
+        /// The ECN field it arrived with.
+        ecn: Ecn,
+        /// Its number.
+        seq: u64,
+        /// When it arrived.
+        arrived_at: Instant,
+    },
+    /// The acknowledgement of several, kept in the flow's log.
+    Feedback {
+        /// Place of the first in the log.
+        start: u64,
+        /// How many.
+        len: u32,
+    },
+    /// A receiver's report on the data packets [RFC 3550 §6.4].
+    Report {
+        /// Highest number received.
+        highest_seq: u64,
+        /// Lost / expected since the last report.
+        fraction_lost: f32,
+        /// Time since the last report, in microseconds.
+        interval_us: u64,
+    },
+    /// "Are you there, and do you want this?" before a media flow begins, and the answer to it.
+    Challenge {
+        /// When the question left.
+        asked_at: Instant,
+    },
+    /// Uncontrolled traffic.
+    Constant {
+        /// Its number.
+        seq: u64,
+    },
+    /// Somebody else's packet; the bytes stay with whoever injected it.
+    External {
+        /// What the injector wants back.
+        token: u64,
+    },
+}
+
+impl Datagram for Packet {
+    #[inline]
+    fn size(&self) -> Bytes {
+        Bytes::new(u64::from(self.size))
+    }
+    #[inline]
+    fn class(&self) -> Class {
+        self.class
+    }
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    #[inline]
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+}
+
+// Packets are copied from ring to ring: one cache line is the limit.
+const _: () = assert!(size_of::<Packet>() <= 64);

@@ -1,0 +1,411 @@
+//! What a run found: per flow, per link, over time, and what it cost.
+
+use fairpace_control::{FlowCounters, FlowEvent, StopReason};
+use fairpace_path::{Count, DropReason, LinkCounters};
+use fairpace_units::{Bytes, Duration, Instant, Rate};
+use hdrhistogram::Histogram;
+
+use crate::packet::FlowId;
+use crate::tcp::TcpCounters;
+
+/// Everything a run found.
+#[derive(Clone, Debug, Default)]
+pub struct SimReport {
+    /// One per flow, in the order of the configuration.
+    pub flows: Vec<FlowReport>,
+    /// `bottleneck`, `reverse`, then the access links of each flow.
+    pub links: Vec<LinkReport>,
+    /// Rows at every sampling interval, flow by flow.
+    pub series: Vec<SeriesRow>,
+    /// The same for `bottleneck` (link 0) and `reverse` (link 1).
+    pub link_series: Vec<LinkRow>,
+    /// What the controllers did, in order of time per flow; empty unless tracing.
+    pub events: Vec<(FlowId, FlowEvent)>,
+    /// Every packet, as a pcapng file; `None` unless asked for.
+    pub pcapng: Option<Vec<u8>>,
+    /// What the engine did.
+    pub engine: EngineStats,
+}
+
+/// What one flow did and got.
+#[derive(Clone, Debug)]
+pub struct FlowReport {
+    /// Its name.
+    pub name: String,
+    /// Its group.
+    pub group: String,
+    /// `tcp-newreno`, `rcs`, `constant`, …
+    pub protocol: String,
+    /// When it began.
+    pub started: Instant,
+    /// Length of the measured window: from the end of the warm-up to the end of the run.
+    pub window: Duration,
+    /// Counts in the measured window.
+    pub measured: FlowCounts,
+    /// Counts of the whole run.
+    pub whole: FlowCounts,
+    /// Counts from the beginning of the run to each checkpoint.
+    pub checkpoints: Vec<(Instant, FlowCounts)>,
+    /// One-way delay of data packets received in the measured window.
+    pub owd: OwdHistogram,
+    /// Last smoothed RTT.
+    pub srtt: Option<Duration>,
+    /// When the last byte of a transfer was acknowledged.
+    pub finished: Option<Instant>,
+    /// Why the circuit breaker or a check stopped it, if it did.
+    pub stopped: Option<StopReason>,
+    /// For TCP: what its sender counted in the whole run.
+    pub tcp: Option<TcpReport>,
+    /// For media: what its sender counted in the whole run.
+    pub media: Option<MediaReport>,
+}
+
+impl FlowReport {
+    /// Data received (no dummies, duplicates included) in the measured window, on the wire.
+    pub fn throughput(&self) -> Rate {
+        per_second(self.measured.received.bytes, self.window)
+    }
+
+    /// The same in packets per second.
+    pub fn throughput_pps(&self) -> f64 {
+        ratio(self.measured.received.packets.as_f64(), self.window)
+    }
+
+    /// Data received once and (TCP) in order, in the measured window, on the wire.
+    pub fn goodput(&self) -> Rate {
+        per_second(self.measured.unique.bytes, self.window)
+    }
+
+    /// The same in packets per second.
+    pub fn goodput_pps(&self) -> f64 {
+        ratio(self.measured.unique.packets.as_f64(), self.window)
+    }
+
+    /// Dummies / (data + dummies) sent in the measured window.
+    pub fn overhead(&self) -> f64 {
+        let dummies = self.measured.dummies_sent.packets.as_f64();
+        let all = self.measured.sent.packets.as_f64() + dummies;
+        if all == 0.0 { 0.0 } else { dummies / all }
+    }
+
+    /// Data dropped / data sent in the measured window.
+    pub fn loss_ratio(&self) -> f64 {
+        let sent = self.measured.sent.packets.as_f64();
+        if sent == 0.0 { 0.0 } else { self.measured.dropped_in_all().packets.as_f64() / sent }
+    }
+}
+
+/// Packets and bytes of one flow. Data and dummies are apart; bytes are on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FlowCounts {
+    /// Data sent, retransmissions included.
+    pub sent: Count,
+    /// Of these, sent again (TCP).
+    pub retransmitted: Count,
+    /// Data that reached the receiver, duplicates included.
+    pub received: Count,
+    /// Data that reached the receiver for the first time; for TCP what arrived in order.
+    pub unique: Count,
+    /// Data dropped on the way, by reason.
+    pub drops: [Count; 4],
+    /// Dummies sent.
+    pub dummies_sent: Count,
+    /// Dummies that reached the receiver.
+    pub dummies_received: Count,
+    /// Dummies dropped on the way.
+    pub dummies_dropped: Count,
+    /// Acknowledgements and reports sent by the receiver.
+    pub feedback_sent: Count,
+    /// Those that reached the sender.
+    pub feedback_received: Count,
+    /// Those dropped on the way.
+    pub feedback_dropped: Count,
+    /// Data packets acknowledged to the sender.
+    pub acknowledged: u64,
+}
+
+impl FlowCounts {
+    /// Data dropped for that reason.
+    pub const fn dropped(&self, reason: DropReason) -> Count {
+        self.drops[reason as usize]
+    }
+
+    /// Data dropped for any reason.
+    pub fn dropped_in_all(&self) -> Count {
+        self.drops.iter().fold(Count::default(), |a, b| zip(a, *b, |x, y| x + y))
+    }
+
+    /// What was counted after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &FlowCounts) -> FlowCounts {
+        let sub = |a: Count, b: Count| zip(a, b, |x, y| x - y);
+        FlowCounts {
+            sent: sub(self.sent, earlier.sent),
+            retransmitted: sub(self.retransmitted, earlier.retransmitted),
+            received: sub(self.received, earlier.received),
+            unique: sub(self.unique, earlier.unique),
+            drops: core::array::from_fn(|i| sub(self.drops[i], earlier.drops[i])),
+            dummies_sent: sub(self.dummies_sent, earlier.dummies_sent),
+            dummies_received: sub(self.dummies_received, earlier.dummies_received),
+            dummies_dropped: sub(self.dummies_dropped, earlier.dummies_dropped),
+            feedback_sent: sub(self.feedback_sent, earlier.feedback_sent),
+            feedback_received: sub(self.feedback_received, earlier.feedback_received),
+            feedback_dropped: sub(self.feedback_dropped, earlier.feedback_dropped),
+            acknowledged: self.acknowledged - earlier.acknowledged,
+        }
+    }
+}
+
+fn zip(a: Count, b: Count, op: fn(u64, u64) -> u64) -> Count {
+    Count {
+        packets: fairpace_units::Packets::new(op(a.packets.get(), b.packets.get())),
+        bytes: Bytes::new(op(a.bytes.get(), b.bytes.get())),
+    }
+}
+
+#[inline]
+pub(crate) fn count(counter: &mut Count, packets: u64, size: u32) {
+    counter.packets += fairpace_units::Packets::new(packets);
+    counter.bytes += Bytes::new(packets * u64::from(size));
+}
+
+/// A TCP sender at the end of the run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TcpReport {
+    /// Segments, retransmissions, timeouts.
+    pub counters: TcpCounters,
+    /// Window in segments.
+    pub cwnd: f64,
+    /// Slow-start threshold in segments.
+    pub ssthresh: f64,
+}
+
+/// A media sender at the end of the run.
+#[derive(Clone, Debug)]
+pub struct MediaReport {
+    /// What its controller's flow counted, from feedback only.
+    pub counters: FlowCounters,
+    /// The rate it allows at the end.
+    pub rate: Rate,
+    /// Its state at the end.
+    pub state: &'static str,
+    /// Frames the source produced.
+    pub frames: u64,
+    /// Frames dropped whole because the send buffer was full.
+    pub frames_dropped: u64,
+    /// Data waiting at the sender at the end.
+    pub send_buffer: Bytes,
+    /// Feedback that arrived after its contents were forgotten: more than 65,536 acknowledgements
+    /// later, counted as not received.
+    pub feedback_expired: u64,
+    /// One per frame, if recording.
+    pub frame_records: Vec<FrameRecord>,
+}
+
+/// What became of one video frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameRecord {
+    /// When it was captured (and ready: encoding takes no time).
+    pub captured: Instant,
+    /// Its payload.
+    pub size: Bytes,
+    /// Decodable on its own.
+    pub key: bool,
+    /// Packets it was cut into; zero if it was dropped at the sender.
+    pub packets: u32,
+    /// Packets that have arrived.
+    pub received: u32,
+    /// When its last packet left; `None` if it has not.
+    pub sent: Option<Instant>,
+    /// When it was complete at the receiver.
+    pub complete: Option<Instant>,
+}
+
+/// One link.
+#[derive(Clone, Debug)]
+pub struct LinkReport {
+    /// `bottleneck`, `reverse`, `<flow>.forward_in`, …
+    pub name: String,
+    /// Counts of the whole run.
+    pub whole: LinkCounters,
+    /// Counts in the measured window; maxima are the window's too.
+    pub measured: LinkCounters,
+    /// Bits transmitted / bits it could have carried, in the measured window; `None` if unlimited.
+    pub utilization: Option<f64>,
+    /// Packets still waiting or in flight at the end.
+    pub inside: u64,
+}
+
+/// One flow at one sampling instant. Rates are means over the interval that ends there.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SeriesRow {
+    /// When.
+    pub at: Instant,
+    /// Which flow.
+    pub flow: FlowId,
+    /// Data sent.
+    pub send_rate: Rate,
+    /// Data received.
+    pub throughput: Rate,
+    /// Dummies sent.
+    pub dummy_rate: Rate,
+    /// What the controller allows now; zero for others.
+    pub target_rate: Rate,
+    /// TCP's window in segments; zero for others.
+    pub cwnd: f64,
+    /// Smoothed RTT.
+    pub srtt: Option<Duration>,
+    /// Data waiting at the sender.
+    pub send_buffer: Bytes,
+    /// Data packets dropped in the interval.
+    pub drops: u64,
+    /// What it is doing.
+    pub state: &'static str,
+}
+
+/// One link at one sampling instant. Rates are means over the interval that ends there.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LinkRow {
+    /// When.
+    pub at: Instant,
+    /// Which link: 0 is `bottleneck`, 1 is `reverse`.
+    pub link: u32,
+    /// Packets waiting or in transmission now.
+    pub queue_packets: u64,
+    /// The bytes of these.
+    pub queue_bytes: Bytes,
+    /// Transmitted.
+    pub throughput: Rate,
+    /// What it carries now; [`Rate::MAX`] if unlimited.
+    pub capacity: Rate,
+    /// Packets dropped in the interval, for any reason.
+    pub drops: u64,
+}
+
+/// What a run cost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EngineStats {
+    /// Events taken from the pending-event set.
+    pub events: u64,
+    /// Of these: exits of packets from links.
+    pub link_events: u64,
+    /// Of these: timers of endpoints, starts, samples.
+    pub timer_events: u64,
+    /// Of these: found that nothing was due (re-armed timers, overtaken entries).
+    pub idle_events: u64,
+    /// Packets transmitted on links, once per link.
+    pub packet_hops: u64,
+    /// The most events pending at once.
+    pub max_pending: u64,
+}
+
+impl EngineStats {
+    /// Events per packet-hop; zero if nothing moved.
+    pub fn events_per_packet_hop(&self) -> f64 {
+        if self.packet_hops == 0 { 0.0 } else { self.events as f64 / self.packet_hops as f64 }
+    }
+}
+
+/// One-way delays, in microseconds, to 3 significant digits; mean, least and greatest are exact.
+#[derive(Clone, Debug)]
+pub struct OwdHistogram {
+    histogram: Histogram<u32>,
+    sum_ns: u128,
+    count: u64,
+    min: u64,
+    max: u64,
+}
+
+/// Longer delays are counted as this: 1,000 s.
+const OWD_MAX_US: u64 = 1_000_000_000;
+
+impl Default for OwdHistogram {
+    fn default() -> Self {
+        OwdHistogram {
+            // Bounds and digits are constants that hdrhistogram allows.
+            histogram: Histogram::new(3).expect("3 digits are allowed"),
+            sum_ns: 0,
+            count: 0,
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+}
+
+impl OwdHistogram {
+    #[inline]
+    pub(crate) fn record(&mut self, owd: Duration) {
+        let ns = owd.as_nanos() as u64;
+        self.sum_ns += u128::from(ns);
+        self.count += 1;
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        // Grows by itself up to the bound; cannot fail below it.
+        let _ = self.histogram.record((ns / 1_000).min(OWD_MAX_US));
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.histogram.clear();
+        (self.sum_ns, self.count, self.min, self.max) = (0, 0, u64::MAX, 0);
+    }
+
+    /// Delays recorded.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Mean; zero if nothing was recorded.
+    pub fn mean(&self) -> Duration {
+        Duration::from_nanos((self.sum_ns.checked_div(u128::from(self.count)).unwrap_or(0)) as u64)
+    }
+
+    /// Least; zero if nothing was recorded.
+    pub fn min(&self) -> Duration {
+        Duration::from_nanos(if self.count == 0 { 0 } else { self.min })
+    }
+
+    /// Greatest; zero if nothing was recorded.
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// The delay that a fraction `q` in `[0, 1]` of the packets did not exceed.
+    pub fn quantile(&self, q: f64) -> Duration {
+        if self.count == 0 {
+            return Duration::ZERO;
+        }
+        Duration::from_micros(self.histogram.value_at_quantile(q)).clamp(self.min(), self.max())
+    }
+
+    /// The counts behind it, in microseconds.
+    pub fn histogram(&self) -> &Histogram<u32> {
+        &self.histogram
+    }
+}
+
+pub(crate) fn per_second(bytes: Bytes, window: Duration) -> Rate {
+    Rate::bps(ratio(bytes.as_f64() * 8.0, window))
+}
+
+fn ratio(amount: f64, window: Duration) -> f64 {
+    let seconds = window.as_secs_f64();
+    if seconds == 0.0 { 0.0 } else { amount / seconds }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_to_one_in_a_thousand_and_the_ends_are_exact() {
+        let mut h = OwdHistogram::default();
+        assert_eq!((h.mean(), h.quantile(0.5), h.min()), (Duration::ZERO, Duration::ZERO, Duration::ZERO));
+        for ms in 1..=1_000 {
+            h.record(Duration::from_millis(ms));
+        }
+        assert_eq!((h.min(), h.max()), (Duration::from_millis(1), Duration::from_secs(1)));
+        assert_eq!(h.mean(), Duration::from_micros(500_500));
+        let p95 = h.quantile(0.95).as_secs_f64();
+        assert!((0.949..=0.951).contains(&p95), "{p95}");
+    }
+}

@@ -1,0 +1,115 @@
+//! A connection as the network engine drives it: sender, receiver, source.
+
+use fairpace_units::{Bytes, Instant, RandomStream};
+
+use super::{TcpParams, TcpReceiver, TcpSender, TcpSource, TcpVariant};
+use crate::bursts::Bursts;
+
+/// Both ends of one connection and what it carries.
+#[derive(Clone, Debug)]
+pub(crate) struct TcpEndpoint {
+    pub(crate) tx: TcpSender,
+    pub(crate) rx: TcpReceiver,
+    source: Source,
+    segment_size: u32,
+    pub(crate) finished: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Ftp,
+    OnOff(Bursts),
+    Transfer { segments: u32, last_size: u32 },
+}
+
+impl TcpEndpoint {
+    pub(crate) fn new(
+        params: &TcpParams,
+        source: &TcpSource,
+        segment_size: u32,
+        jitter: RandomStream,
+        on_off: RandomStream,
+    ) -> Self {
+        TcpEndpoint {
+            rx: TcpReceiver::new(params.variant == TcpVariant::Sack, params.delayed_ack),
+            tx: TcpSender::new(params.clone(), jitter),
+            source: match *source {
+                TcpSource::Ftp => Source::Ftp,
+                TcpSource::OnOff(on_off_times) => Source::OnOff(Bursts::new(on_off_times, on_off)),
+                TcpSource::Transfer(bytes) => transfer(bytes, segment_size),
+            },
+            segment_size,
+            finished: None,
+        }
+    }
+
+    pub(crate) fn start(&mut self, now: Instant) {
+        match &mut self.source {
+            Source::Ftp => self.tx.on_data(now, u32::MAX),
+            Source::OnOff(bursts) => {
+                bursts.start(now);
+                self.tx.on_data(now, u32::MAX);
+            }
+            Source::Transfer { segments, .. } => self.tx.on_data(now, *segments),
+        }
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.tx.pause();
+        if let Source::OnOff(bursts) = &mut self.source {
+            bursts.stop();
+        }
+    }
+
+    pub(crate) fn on_timer(&mut self, now: Instant) {
+        if let Source::OnOff(bursts) = &mut self.source
+            && now >= bursts.next()
+        {
+            if bursts.toggle(now) {
+                self.tx.on_data(now, u32::MAX);
+            } else {
+                self.tx.pause();
+            }
+        }
+        self.tx.on_timer(now);
+    }
+
+    /// All timers.
+    pub(crate) fn poll_timer(&self) -> Instant {
+        self.tx.poll_timeout().min(self.poll_fast_timer())
+    }
+
+    /// All but the retransmission timeout.
+    #[inline]
+    pub(crate) fn poll_fast_timer(&self) -> Instant {
+        let next = self.tx.poll_jitter();
+        if let Source::OnOff(bursts) = &self.source { next.min(bursts.next()) } else { next }
+    }
+
+    #[inline]
+    pub(crate) fn size_of(&self, seq: u32) -> u32 {
+        match self.source {
+            Source::Transfer { segments, last_size } if seq + 1 == segments => last_size,
+            _ => self.segment_size,
+        }
+    }
+
+    /// Notes the end of a transfer; call after each ACK.
+    #[inline]
+    pub(crate) fn note_progress(&mut self, now: Instant) {
+        if let Source::Transfer { segments, .. } = self.source
+            && self.finished.is_none()
+            && self.tx.acknowledged() >= segments
+        {
+            self.finished = Some(now);
+        }
+    }
+}
+
+/// How many segments, and how large the last one is. Sizes are on the wire, headers included.
+fn transfer(bytes: Bytes, segment_size: u32) -> Source {
+    let size = u64::from(segment_size);
+    let segments = bytes.get().div_ceil(size).min(u64::from(u32::MAX) - 1);
+    let rest = (bytes.get() - segments.saturating_sub(1) * size).min(size);
+    Source::Transfer { segments: segments as u32, last_size: rest as u32 }
+}
