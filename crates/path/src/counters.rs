@@ -87,8 +87,8 @@ impl ClassCounters {
     }
 }
 
-/// What a link has counted since it was made, up to the last [`Link::advance`](crate::Link::advance)
-/// (any push brings the averages up to date too).
+/// What a link has counted since it was made. Busy time and averages reach up to the last
+/// [`Link::advance`](crate::Link::advance), the rest up to the last call of any kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkCounters {
     pub(crate) classes: [ClassCounters; 2],

@@ -9,8 +9,9 @@ const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 /// The state of a [`DelayModel`].
 #[derive(Clone, Debug)]
 pub(crate) struct Delay {
-    propagation: Duration,
-    jitter: Duration,
+    /// Nanoseconds, as the next: a `Duration` would be taken apart for every packet.
+    propagation: u64,
+    jitter: u64,
     reorder: bool,
     random: RandomStream,
     /// When the last packet arrives that is not lost.
@@ -24,22 +25,21 @@ impl Delay {
                 return Err(LinkError::DelayTooLong { field, found });
             }
         }
-        let &DelayModel { propagation, jitter, reorder } = model;
-        Ok(Delay { propagation, jitter, reorder, random, last_exit: Instant::ZERO })
+        let nanos = |d: Duration| (Instant::ZERO + d).as_nanos();
+        let (propagation, jitter) = (nanos(model.propagation), nanos(model.jitter));
+        Ok(Delay { propagation, jitter, reorder: model.reorder, random, last_exit: Instant::ZERO })
     }
 
     /// When a packet arrives whose last bit leaves at `departure`. To be asked once for every
     /// transmitted packet, lost ones included, so that a loss shifts no later packet's jitter.
     #[inline]
     pub(crate) fn exit_of(&mut self, departure: Instant) -> Instant {
-        let mut exit = departure + self.propagation;
-        if self.jitter > Duration::ZERO {
-            exit += self.random.duration_below(self.jitter);
-            if !self.reorder {
-                exit = exit.max(self.last_exit);
-            }
+        let exit = self.earliest_exit(departure);
+        if self.jitter == 0 {
+            return exit;
         }
-        exit
+        let exit = Instant::from_nanos(exit.as_nanos().saturating_add(self.random.below(self.jitter)));
+        if self.reorder { exit } else { exit.max(self.last_exit) }
     }
 
     /// The packet that arrives at `exit` is not lost: later ones must not overtake it.
@@ -49,10 +49,12 @@ impl Delay {
     }
 
     pub(crate) fn may_reorder(&self) -> bool {
-        self.reorder && self.jitter > Duration::ZERO
+        self.reorder && self.jitter > 0
     }
 
-    pub(crate) fn propagation(&self) -> Duration {
-        self.propagation
+    /// When a packet arrives at the earliest whose last bit leaves at `departure`.
+    #[inline]
+    pub(crate) fn earliest_exit(&self, departure: Instant) -> Instant {
+        Instant::from_nanos(departure.as_nanos().saturating_add(self.propagation))
     }
 }

@@ -45,8 +45,11 @@ pub struct Link<T> {
     held: Held,
     /// When the transmission of the two-priority queue's head begins.
     next_start: Instant,
-    /// Up to when the averages are kept.
-    averaged_until: Instant,
+    /// When the last packet settled so far departs.
+    last_departure: Instant,
+    /// Since when there has always been a packet in the queue or the transmitter.
+    occupied_since: Instant,
+    usage: Usage,
     counters: LinkCounters,
     recording: bool,
     dropped: VecDeque<(Instant, DropReason, T)>,
@@ -58,6 +61,24 @@ struct Settled {
     departure: Instant,
     size: u64,
     fate: Fate,
+}
+
+/// Time spent in queue and transmitter, summed over packets when their departure becomes known,
+/// which may be in the future. Little's law turns it into the averages over time: one addition
+/// per packet instead of one for each change of the queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    packet_ns: u128,
+    byte_ns: u128,
+    busy_ns: u64,
+}
+
+impl Usage {
+    #[inline]
+    fn add(&mut self, stay_ns: u64, size: u64) {
+        self.packet_ns += u128::from(stay_ns);
+        self.byte_ns += u128::from(stay_ns) * u128::from(size);
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +107,9 @@ impl<T: Datagram> Link<T> {
             wire: Wire::new(Duration::ZERO),
             held: Held::default(),
             next_start: Instant::NEVER,
-            averaged_until: Instant::ZERO,
+            last_departure: Instant::ZERO,
+            occupied_since: Instant::ZERO,
+            usage: Usage::default(),
             counters: LinkCounters::default(),
             recording: false,
             dropped: VecDeque::new(),
@@ -100,11 +123,13 @@ impl<T: Datagram> Link<T> {
         let now = self.now;
         let (size, class) = (packet.size(), packet.class());
         self.counters.classes[class as usize].offered.add(size);
+        if self.held.packets == 0 {
+            self.occupied_since = now;
+        }
         match &self.queue {
             // Nothing ever waits for an unlimited transmitter.
             _ if matches!(self.transmitter, Transmitter::Unlimited) => self.settle(now, packet),
             Queue::DropTail(queue) if queue.admits(self.held, size.get()) => {
-                self.average(now);
                 self.hold(size);
                 self.settle(now, packet);
             }
@@ -121,7 +146,7 @@ impl<T: Datagram> Link<T> {
         let mut next = self.wire.next();
         // A packet that waits comes out after those on the wire, unless it may overtake them.
         if next == Instant::NEVER || self.delay.may_reorder() {
-            next = next.min(self.next_start + self.delay.propagation());
+            next = next.min(self.delay.earliest_exit(self.next_start));
         }
         next.max(self.now)
     }
@@ -139,7 +164,28 @@ impl<T: Datagram> Link<T> {
     /// at the end of a run.
     pub fn advance(&mut self, now: Instant) {
         self.settle_until(now);
-        self.average(self.now);
+        let now = self.now;
+        // What lies in the future is not yet spent, and who still waits has not been added.
+        let mut usage = self.usage;
+        for packet in &self.settled {
+            let ahead = u128::from(packet.departure.as_nanos() - now.as_nanos());
+            usage.packet_ns -= ahead;
+            usage.byte_ns -= ahead * u128::from(packet.size);
+        }
+        usage.busy_ns -= self.last_departure.as_nanos().saturating_sub(now.as_nanos());
+        if let Queue::TwoPriority(queue) = &self.queue {
+            for (arrival, packet) in queue.iter() {
+                usage.add(now.as_nanos() - arrival.as_nanos(), packet.size().get());
+            }
+            // With opportunities, packets may wait while nothing is in transmission.
+            if queue.waiting() > 0 {
+                usage.busy_ns += now.as_nanos().saturating_sub(self.busy_from());
+            }
+        }
+        self.counters.elapsed_ns = now.as_nanos();
+        self.counters.packet_ns = usage.packet_ns;
+        self.counters.byte_ns = usage.byte_ns;
+        self.counters.busy_ns = usage.busy_ns;
     }
 
     /// What was counted so far; [`Link::advance`] first.
@@ -215,7 +261,6 @@ impl<T: Datagram> Link<T> {
         {
             let first = *first;
             self.settled.pop_front();
-            self.average(first.departure);
             self.held.packets -= 1;
             self.held.bytes -= first.size;
             self.depart(first);
@@ -236,17 +281,10 @@ impl<T: Datagram> Link<T> {
         }
     }
 
-    /// Keeps the averages: nothing has changed since the last time.
+    /// Until when the busy time is counted, if there is a packet in the queue or the transmitter.
     #[inline]
-    fn average(&mut self, until: Instant) {
-        let elapsed = until.as_nanos() - self.averaged_until.as_nanos();
-        self.averaged_until = until;
-        self.counters.elapsed_ns += elapsed;
-        if self.held.packets > 0 {
-            self.counters.busy_ns += elapsed;
-            self.counters.packet_ns += u128::from(self.held.packets) * u128::from(elapsed);
-            self.counters.byte_ns += u128::from(self.held.bytes) * u128::from(elapsed);
-        }
+    fn busy_from(&self) -> u64 {
+        self.last_departure.max(self.occupied_since).as_nanos()
     }
 
     /// A packet is let in.
@@ -282,16 +320,20 @@ impl<T: Datagram> Link<T> {
         if matches!(self.transmitter, Transmitter::Unlimited) {
             self.depart(settled);
         } else {
+            let stay = departure.as_nanos() - arrival.as_nanos();
+            self.usage.add(stay, size);
+            self.usage.busy_ns += departure.as_nanos() - self.busy_from();
+            self.last_departure = departure;
             self.settled.push_back(settled);
         }
     }
 
     /// A packet is let into the two-priority queue, after those that must make room.
     fn enqueue(&mut self, now: Instant, packet: T, size: Bytes) {
-        self.average(now);
         let Queue::TwoPriority(queue) = &mut self.queue else { return };
         let idle = queue.waiting() == 0;
-        while let Some(victim) = queue.push_out(self.held, size.get()) {
+        while let Some((arrival, victim)) = queue.push_out(self.held, size.get()) {
+            self.usage.add(now.as_nanos() - arrival.as_nanos(), victim.size().get());
             self.held.packets -= 1;
             self.held.bytes -= victim.size().get();
             self.counters.classes[victim.class() as usize].drops[DropReason::PushedOut as usize].add(victim.size());

@@ -39,6 +39,11 @@ impl<T> TwoPriority<T> {
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
+
+    /// The packets that wait, oldest first, and when they arrived.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Instant, &T)> {
+        self.places.iter().flatten().map(|(arrival, packet)| (*arrival, packet))
+    }
 }
 
 impl<T: Datagram> TwoPriority<T> {
@@ -53,17 +58,17 @@ impl<T: Datagram> TwoPriority<T> {
 
     /// The packet that must go before an admitted arrival of `size` fits; `None` when it does.
     /// Several small ones may have to go for one large one.
-    pub(crate) fn push_out(&mut self, held: Held, size: u64) -> Option<T> {
+    pub(crate) fn push_out(&mut self, held: Held, size: u64) -> Option<(Instant, T)> {
         if self.room.fits(held, size) {
             return None;
         }
         let place = self.low.pop_back()?;
         let index = usize::try_from(place - self.first).ok()?;
-        let (_, packet) = self.places.get_mut(index)?.take()?;
-        self.low_bytes -= packet.size().get();
+        let victim = self.places.get_mut(index)?.take()?;
+        self.low_bytes -= victim.1.size().get();
         self.waiting -= 1;
         self.skip_empty();
-        Some(packet)
+        Some(victim)
     }
 
     /// An admitted arrival takes its place at the tail.
