@@ -6,9 +6,10 @@
 //! slower than any controller. It never starts a flow again by itself (§4.5).
 //!
 //! Readings: per-packet feedback is not a report, so it holds off §4.1 but does not feed §4.3
-//! (§5); where no receiver reports exist at all, [`crate::Flow`] makes them from its own ledger,
-//! which a receiver cannot falsify downwards. Only data counts as sent: dummies have a
-//! synchronisation source of their own. Not implemented: §4.4 (only a person can say that media is
+//! (§5); where no receiver reports exist at all, [`crate::Flow`] makes them from its own ledger, and
+//! where it has one, its own count of losses is the one that is judged. Only data counts as sent: dummies have a
+//! synchronisation source of their own. Deviation: [`crate::Flow`] leaves outages (everything lost for
+//! an RTT) out of the loss that §4.3 judges; they are §4.1's. Not implemented: §4.4 (only a person can say that media is
 //! unusable).
 
 use core::fmt;
@@ -96,8 +97,8 @@ pub struct BreakerParams {
     pub group: u32,
     /// k of §4.2, 5.
     pub k: u32,
-    /// Cut the rate to a tenth at the first congestion trip and stop at the second, instead of
-    /// stopping at once [RFC 8083 §4.3: MAY].
+    /// At a congestion trip, cut the rate to a tenth and stop only if that has not helped after two
+    /// more reports, instead of stopping at once [RFC 8083 §4.3: MAY].
     pub tenfold_first: bool,
 }
 
@@ -119,6 +120,8 @@ impl Default for BreakerParams {
 pub enum Trip {
     /// Send at most that from now on.
     Cap(Rate),
+    /// That has helped: the cap is lifted.
+    Uncap,
     /// Stop for good.
     Stop(StopReason),
 }
@@ -151,8 +154,12 @@ pub struct Breaker {
     silent: u32,
     media_timeout: u32,
     intervals: VecDeque<Interval>,
-    tripped_once: bool,
+    /// Reports since the rate was cut to a tenth.
+    since_cut: Option<usize>,
 }
+
+/// Reports in which the cut to a tenth must help [RFC 8083 §4.3].
+const REPORTS_AFTER_CUT: usize = 2;
 
 impl Breaker {
     /// A breaker that has seen nothing.
@@ -168,7 +175,7 @@ impl Breaker {
             silent: 0,
             media_timeout: 0,
             intervals: VecDeque::new(),
-            tripped_once: false,
+            since_cut: None,
         }
     }
 
@@ -213,12 +220,12 @@ impl Breaker {
         (now >= self.next()).then_some(Trip::Stop(StopReason::FeedbackTimeout { after }))
     }
 
-    /// A report: §4.2 and §4.3. `rtt` is the sender's own measurement.
+    /// A report: §4.2 and §4.3. `rtt` is the sender's own measurement. If the report came from the
+    /// receiver, call [`Breaker::on_feedback`] as well.
     pub fn on_report(&mut self, report: &ReceiverReport, rtt: Option<Duration>) -> Option<Trip> {
         if !(0.0..=1.0).contains(&report.fraction_lost) || report.interval.is_zero() {
             return None;
         }
-        self.on_feedback();
         let (sent, packets) = (self.sent, self.packets);
         (self.sent, self.packets) = (Bytes::ZERO, 0);
         let tr = rtt.unwrap_or(Duration::ZERO);
@@ -244,13 +251,35 @@ impl Breaker {
     }
 
     fn check_congestion(&mut self, tr: Duration) -> Option<Trip> {
-        let wanted = cb_interval(&self.params, tr).min(MOST_INTERVALS);
+        let mut wanted = cb_interval(&self.params, tr).min(MOST_INTERVALS);
+        if let Some(n) = &mut self.since_cut {
+            *n += 1;
+            wanted = REPORTS_AFTER_CUT;
+        }
         while self.intervals.len() > wanted {
             self.intervals.pop_front();
         }
-        if self.intervals.len() < wanted || tr.is_zero() {
+        if self.intervals.len() < wanted {
             return None;
         }
+        let over = self.over_tcp(tr);
+        match (over, self.since_cut) {
+            (None, Some(n)) if n >= REPORTS_AFTER_CUT => {
+                self.since_cut = None;
+                Some(Trip::Uncap)
+            }
+            (None, _) => None,
+            (Some((sent, ..)), None) if self.params.tenfold_first => {
+                self.intervals.clear();
+                self.since_cut = Some(0);
+                Some(Trip::Cap(sent / 10.0))
+            }
+            (Some((sent, allowed, lost)), _) => Some(Trip::Stop(StopReason::Congestion { sent, allowed, lost })),
+        }
+    }
+
+    /// What was sent, what is allowed, and the mean loss, if that is too much.
+    fn over_tcp(&self, tr: Duration) -> Option<(Rate, Rate, f64)> {
         let (mut time, mut lost, mut sent, mut packets) = (0.0, 0.0, 0.0, 0);
         for i in &self.intervals {
             let seconds = i.length.as_secs_f64();
@@ -260,20 +289,12 @@ impl Breaker {
             packets += i.packets;
         }
         let p = lost / time;
-        if packets == 0 || p <= 0.0 {
+        if packets == 0 || p <= 0.0 || tr.is_zero() {
             return None;
         }
         let x = tcp_rate(Bytes::new((sent / packets as f64) as u64), tr, p);
         let (sent, allowed) = (Rate::bps(sent * 8.0 / time), x * 10.0);
-        if sent <= allowed {
-            return None;
-        }
-        self.intervals.clear();
-        if self.params.tenfold_first && !self.tripped_once {
-            self.tripped_once = true;
-            return Some(Trip::Cap(sent / 10.0));
-        }
-        Some(Trip::Stop(StopReason::Congestion { sent, allowed, lost: p }))
+        (sent > allowed).then_some((sent, allowed, p))
     }
 }
 
@@ -382,12 +403,22 @@ mod tests {
     }
 
     #[test]
-    fn a_first_trip_may_cut_to_a_tenth_and_the_second_stops() {
-        let mut b = Breaker::new(BreakerParams { tenfold_first: true, ..params(0.033, 5.0) });
-        let Some(Trip::Cap(cap)) = congested(&mut b, Rate::mbps(5.0), 3) else { panic!("did not cut") };
-        assert!((cap.as_bps() - 5e5).abs() < 1e3);
+    fn a_trip_may_cut_to_a_tenth_first_and_stops_if_two_more_reports_are_no_better() {
+        let cut = || {
+            let mut b = Breaker::new(BreakerParams { tenfold_first: true, ..params(0.033, 5.0) });
+            let Some(Trip::Cap(cap)) = congested(&mut b, Rate::mbps(5.0), 3) else { panic!("did not cut") };
+            assert!((cap.as_bps() - 5e5).abs() < 1e3);
+            b.highest_seq = None;
+            b
+        };
+        let worse = congested(&mut cut(), Rate::mbps(5.0), 2);
+        assert!(matches!(worse, Some(Trip::Stop(StopReason::Congestion { .. }))));
+        let mut b = cut();
+        assert_eq!(congested(&mut b, Rate::kbps(500.0), 2), Some(Trip::Uncap));
+        // From the beginning: three reports, then a cut again.
         b.highest_seq = None;
-        assert!(matches!(congested(&mut b, Rate::mbps(5.0), 3), Some(Trip::Stop(StopReason::Congestion { .. }))));
+        b.intervals.clear();
+        assert!(matches!(congested(&mut b, Rate::mbps(5.0), 3), Some(Trip::Cap(_))));
     }
 
     #[test]

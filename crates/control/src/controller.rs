@@ -41,7 +41,16 @@ pub struct Acked {
     pub arrived_at: Option<Duration>,
 }
 
-/// One data packet is declared lost because enough later ones were acknowledged.
+/// How a loss was noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossHow {
+    /// Enough later packets were acknowledged.
+    LaterAcks,
+    /// The timeout.
+    Timeout,
+}
+
+/// One data packet is declared lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// The number of the lost data packet.
@@ -50,6 +59,9 @@ pub struct Loss {
     pub sent_at: Instant,
     /// The highest data number sent so far.
     pub highest_sent: u64,
+    /// How it was noticed. [`LossHow::Timeout`] only under [`TimeoutRule::PerPacket`]; the other
+    /// rule's timeout is [`Controller::on_timeout`].
+    pub how: LossHow,
 }
 
 /// The answer to "may I send now, and what?".
@@ -93,9 +105,12 @@ pub struct LossPolicy {
 /// What the retransmission timeout (nothing is retransmitted here; the name is TCP's) runs from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutRule {
-    /// From the last ACK, or the departure of the oldest outstanding packet if that is later: TCP's.
+    /// From the last ACK, or the departure of the oldest outstanding packet if that is later:
+    /// TCP's. When it expires, all outstanding data is given up and [`Controller::on_timeout`]
+    /// called.
     SinceLastAck,
-    /// From the departure of the oldest outstanding packet: RAP's.
+    /// From each packet's departure: RAP's. Expired packets come one by one through
+    /// [`Controller::on_loss`].
     PerPacket,
 }
 
@@ -166,10 +181,12 @@ pub trait Controller: Debug + Send {
     fn on_ack(&mut self, now: Instant, ack: &Acked, rtt: &RttEstimator);
 
     /// A data packet is lost; once per packet, after the `on_ack` that revealed it.
+    /// Until it is acknowledged after all, that is: then `on_ack` comes too.
     fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator);
 
     /// No ACK for the timeout of [`LossPolicy`] although data is outstanding. All of it now counts
-    /// as lost; the next timeout is about packets sent later.
+    /// as lost; the next timeout is about packets sent later. (Only under
+    /// [`TimeoutRule::SinceLastAck`].)
     fn on_timeout(&mut self, now: Instant, rtt: &RttEstimator);
 
     /// The instant that [`Controller::poll_timer`] named has come.

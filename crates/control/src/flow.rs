@@ -2,8 +2,8 @@
 //! what drivers talk to; the contract is in the crate's documentation.
 
 use crate::breaker::{Breaker, BreakerParams, ReceiverReport, StopReason, Trip};
-use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status, TimeoutRule};
-use crate::ledger::{Credit, Ledger};
+use crate::controller::{Acked, Controller, Loss, LossHow, LossPolicy, SendPoll, Sent, Status, TimeoutRule};
+use crate::ledger::{Credit, Ledger, LostPacket};
 use crate::registry::{AnyController, Env, Safety};
 use crate::rtt::{RttEstimator, RttParams};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, RandomStream, Rate};
@@ -159,15 +159,6 @@ impl FlowCounters {
     }
 }
 
-/// How a loss was noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossHow {
-    /// Enough later packets were acknowledged.
-    LaterAcks,
-    /// The timeout; `seq` is the highest number given up.
-    Timeout,
-}
-
 /// What a flow did, for logs and pictures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FlowEventKind {
@@ -189,7 +180,7 @@ pub enum FlowEventKind {
     },
     /// Data was lost.
     Lost {
-        /// The packet's number.
+        /// The packet's number; after a timeout of everything outstanding, the highest given up.
         seq: u64,
         /// How it was noticed.
         how: LossHow,
@@ -199,6 +190,8 @@ pub enum FlowEventKind {
         /// The most that may be sent from now on.
         rate: Rate,
     },
+    /// The cut has helped: the cap is lifted.
+    Uncapped,
     /// The flow was stopped for good.
     Tripped {
         /// Why.
@@ -219,9 +212,24 @@ pub struct FlowEvent {
 /// feedback could be heard, so the breaker's clock stood still.
 const STALL: Duration = Duration::from_secs(1);
 
+/// No round trip is shorter, whatever the scenario says: rates go with 1/RTT.
+const LEAST_RTT: Duration = Duration::from_micros(10);
+
 /// How early a packet may leave under the cap, so that a stream paced at exactly the cap is not
 /// sent to sleep again for a rounded nanosecond.
 const CAP_TOLERANCE: Duration = Duration::from_micros(1);
+
+/// So many data packets lost in a row, all that was sent in an SRTT, are an outage. At nine tenths
+/// lost at random one run in eight is as long.
+const OUTAGE_PACKETS: u64 = 20;
+
+/// What became of data since the last report.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    heard: bool,
+    expected: u64,
+    received: u64,
+}
 
 /// The sender half of a flow.
 #[derive(Debug)]
@@ -242,6 +250,8 @@ pub struct Flow {
     dummy: Ledger,
     /// The cap on everything sent; `None` if there is none.
     cap: Option<Rate>,
+    /// What the breaker has cut the flow to.
+    breaker_cap: Option<Rate>,
     /// When the next packet may leave under the cap.
     cap_free: Instant,
     breaker: Option<Breaker>,
@@ -249,10 +259,10 @@ pub struct Flow {
     reports_received: bool,
     report_every: Duration,
     next_report: Instant,
-    /// What the ledger's last report knew: data acknowledged, data lost, feedback heard since.
-    reported: (u64, u64),
-    heard: bool,
-    highest_acked: u64,
+    /// What has become of data since the last report.
+    tally: Tally,
+    /// The highest data number acknowledged, and when it left; `None` before the first.
+    highest_acked: Option<(u64, Instant)>,
     skip: Option<(u32, RandomStream)>,
     stopped: Option<StopReason>,
     started: bool,
@@ -271,7 +281,7 @@ impl Flow {
     pub fn new(controller: AnyController, params: FlowParams) -> Flow {
         let mut policy = controller.loss_policy();
         if params.safety == Safety::Paper {
-            policy.rtt = RttParams { floor: Duration::ZERO, confirmations: 0, ..policy.rtt };
+            policy.rtt = RttParams { floor: LEAST_RTT, confirmations: 0, ..policy.rtt };
         }
         let ledger = |first| Ledger::new(first, params.history, policy.dup_threshold);
         let rtt = RttEstimator::new(policy.rtt);
@@ -284,14 +294,14 @@ impl Flow {
             data: ledger(params.first_seq[0]),
             dummy: ledger(params.first_seq[1]),
             cap: (params.safety == Safety::Default).then_some(params.max_rate),
+            breaker_cap: None,
             cap_free: Instant::ZERO,
             report_every: params.breaker.map_or(Duration::MAX, |b| b.tdr),
             breaker: params.breaker.map(Breaker::new),
             reports_received: false,
             next_report: Instant::NEVER,
-            reported: (0, 0),
-            heard: false,
-            highest_acked: params.first_seq[0],
+            tally: Tally::default(),
+            highest_acked: None,
             skip: params.skip.map(|(every, seed)| (every.max(2), RandomStream::named(seed, "flow.skip"))),
             stopped: None,
             started: false,
@@ -320,11 +330,11 @@ impl Flow {
         }
         self.started = true;
         if let Some(rtt) = srtt {
-            self.rtt.update(rtt);
+            self.rtt.update(rtt.max(LEAST_RTT));
             self.rto = self.rtt.rto(&self.policy.rto);
         }
         self.next_report = now + self.report_every;
-        self.controller.start(now, srtt);
+        self.controller.start(now, srtt.map(|rtt| rtt.max(LEAST_RTT)));
         self.note(now);
     }
 
@@ -346,7 +356,7 @@ impl Flow {
         c.sent += 1;
         c.sent_bytes += size;
         c.lost += u64::from(forgotten);
-        if let Some(cap) = self.cap {
+        if let Some(cap) = self.cap() {
             self.cap_free = self.cap_free.max(now) + size / cap;
         }
         if let Some(b) = &mut self.breaker {
@@ -364,14 +374,9 @@ impl Flow {
         }
         // What was due before now happened before this feedback, even if the driver came late.
         self.run_controller_timers(now, false);
-        self.heard = true;
-        if let Some(b) = &mut self.breaker {
-            b.on_feedback();
-        }
         for ack in acks {
             self.on_one_ack(now, ack);
         }
-        self.note(now);
     }
 
     fn on_one_ack(&mut self, now: Instant, ack: &Ack) {
@@ -399,6 +404,11 @@ impl Flow {
         }
         self.last_ack = now;
         self.rto_shift = 0;
+        // Only news holds the breaker off: a replay of old feedback must change nothing.
+        self.tally.heard = true;
+        if let Some(b) = &mut self.breaker {
+            b.on_feedback();
+        }
         let mut rtt = None;
         if ack.kind == Kind::Data || !self.rtt_from_data {
             rtt = self.rtt.sample(now.since(sent_at), ack.ack_delay);
@@ -410,7 +420,7 @@ impl Flow {
             }
         }
         if ack.kind == Kind::Data {
-            self.highest_acked = self.highest_acked.max(ack.seq);
+            self.tally(ack.seq, sent_at);
         }
         let acked =
             Acked { kind: ack.kind, seq: ack.seq, size, sent_at, rtt, ecn: ack.ecn, arrived_at: ack.arrived_at };
@@ -427,12 +437,17 @@ impl Flow {
             return;
         }
         while let Some(lost) = self.data.next_loss() {
-            self.counters.data.lost += 1;
-            let highest_sent = self.data.next_seq().saturating_sub(1);
-            self.event(now, FlowEventKind::Lost { seq: lost.seq, how: LossHow::LaterAcks });
-            self.controller.on_loss(now, &Loss { seq: lost.seq, sent_at: lost.sent_at, highest_sent }, &self.rtt);
-            self.note(now);
+            self.report_loss(now, lost, LossHow::LaterAcks);
         }
+    }
+
+    fn report_loss(&mut self, now: Instant, lost: LostPacket, how: LossHow) {
+        self.counters.data.lost += 1;
+        let highest_sent = self.data.next_seq().saturating_sub(1);
+        self.event(now, FlowEventKind::Lost { seq: lost.seq, how });
+        let loss = Loss { seq: lost.seq, sent_at: lost.sent_at, highest_sent, how };
+        self.controller.on_loss(now, &loss, &self.rtt);
+        self.note(now);
     }
 
     /// A receiver report has arrived (RTCP SR or RR): the breaker judges it.
@@ -442,14 +457,43 @@ impl Flow {
             self.counters.bad.report += 1;
             return;
         }
+        if let Some(b) = &mut self.breaker {
+            b.on_feedback();
+        }
         self.reports_received = true;
         self.next_report = Instant::NEVER;
-        self.judge(now, report);
+        self.judge(now, *report);
     }
 
-    fn judge(&mut self, now: Instant, report: &ReceiverReport) {
+    /// As a receiver would for its report [RFC 3550 §A.3]: what was expected, what came. A run of
+    /// losses that swallowed everything for an SRTT is an outage and not expected: §4.1 of
+    /// RFC 8083 is there for those, and §4.3 would end every flow that survives one.
+    fn tally(&mut self, seq: u64, sent_at: Instant) {
+        self.tally.received += 1;
+        let Some((highest, highest_sent_at)) = self.highest_acked else {
+            self.tally.expected += 1;
+            self.highest_acked = Some((seq, sent_at));
+            return;
+        };
+        if seq <= highest {
+            return;
+        }
+        let lost = seq - highest - 1;
+        let span = sent_at.since(highest_sent_at);
+        let outage = lost >= OUTAGE_PACKETS && self.rtt.srtt().is_some_and(|srtt| span >= srtt);
+        self.tally.expected += if outage { 1 } else { lost + 1 };
+        self.highest_acked = Some((seq, sent_at));
+    }
+
+    /// The breaker judges a report; the ledger's own knowledge of losses, which no receiver can
+    /// embellish, replaces the stated one if there is any.
+    fn judge(&mut self, now: Instant, mut report: ReceiverReport) {
+        let t = core::mem::take(&mut self.tally);
+        if t.expected > 0 {
+            report.fraction_lost = (1.0 - t.received as f64 / t.expected as f64).max(0.0);
+        }
         let rtt = self.rtt.srtt();
-        let trip = self.breaker.as_mut().and_then(|b| b.on_report(report, rtt));
+        let trip = self.breaker.as_mut().and_then(|b| b.on_report(&report, rtt));
         self.apply(now, trip);
     }
 
@@ -487,11 +531,7 @@ impl Flow {
             match self.controller.poll_send(now, has_data) {
                 SendPoll::Send(kind) => {
                     let free = self.cap_free - CAP_TOLERANCE;
-                    if self.cap.is_some() && free > now {
-                        Transmit::WaitUntil(free.min(timer))
-                    } else {
-                        Transmit::Send(self.permit(kind))
-                    }
+                    if free > now { Transmit::WaitUntil(free.min(timer)) } else { Transmit::Send(self.permit(kind)) }
                 }
                 SendPoll::Wait(at) => Transmit::WaitUntil(at.min(timer)),
                 SendPoll::WaitForData => Transmit::WaitForData(timer),
@@ -508,6 +548,14 @@ impl Flow {
         answer
     }
 
+    /// The cap in force.
+    fn cap(&self) -> Option<Rate> {
+        match (self.cap, self.breaker_cap) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
     fn permit(&self, kind: Kind) -> Permit {
         match kind {
             Kind::Data => Permit { kind, class: self.data_class, seq: self.data.next_seq() },
@@ -521,7 +569,7 @@ impl Flow {
         if let Some(demand) = self.demand {
             rate = rate.min(demand);
         }
-        if let Some(cap) = self.cap {
+        if let Some(cap) = self.cap() {
             rate = rate.min(cap);
         }
         rate
@@ -619,13 +667,7 @@ impl Flow {
         }
         self.run_controller_timers(now, true);
         if self.rto_due() <= now {
-            self.counters.timeouts += 1;
-            self.rto_shift += 1;
-            self.counters.data.lost += self.data.lose_all() as u64;
-            let seq = self.data.next_seq().saturating_sub(1);
-            self.event(now, FlowEventKind::Lost { seq, how: LossHow::Timeout });
-            self.controller.on_timeout(now, &self.rtt);
-            self.note(now);
+            self.expire(now);
             self.run_controller_timers(now, true);
         }
         if self.breaker.is_some() {
@@ -635,6 +677,27 @@ impl Flow {
             let trip = self.breaker.as_mut().and_then(|b| b.on_timer(now));
             self.apply(now, trip);
         }
+    }
+
+    /// The timeout has come.
+    fn expire(&mut self, now: Instant) {
+        self.counters.timeouts += 1;
+        match self.policy.timeout {
+            TimeoutRule::PerPacket => {
+                let limit = now - self.rto();
+                while let Some(lost) = self.data.next_expired(limit) {
+                    self.report_loss(now, lost, LossHow::Timeout);
+                }
+            }
+            TimeoutRule::SinceLastAck => {
+                self.counters.data.lost += self.data.lose_all() as u64;
+                let seq = self.data.next_seq().saturating_sub(1);
+                self.event(now, FlowEventKind::Lost { seq, how: LossHow::Timeout });
+                self.controller.on_timeout(now, &self.rtt);
+                self.note(now);
+            }
+        }
+        self.rto_shift += 1;
     }
 
     /// Runs the controller's timer if it is due: at `now` too if `inclusive`, else only before.
@@ -651,21 +714,14 @@ impl Flow {
         debug_assert!(self.controller.poll_timer() > now, "a timer that never stops: {:?}", self.controller);
     }
 
-    /// Where the receiver sends no reports, the ledger knows as much: what was acknowledged and
-    /// lost since the last time.
+    /// Where the receiver sends no reports, the ledger knows as much.
     fn report_from_ledger(&mut self, now: Instant) {
         self.next_report = now + self.report_every;
-        let (acked, lost) = (self.counters.data.acked, self.counters.data.lost + self.counters.data.late);
-        let (d_acked, d_lost) = (acked - self.reported.0, lost - self.reported.1);
-        let heard = core::mem::take(&mut self.heard);
-        if self.reports_received || !heard {
+        if self.reports_received || !self.tally.heard {
             return;
         }
-        self.reported = (acked, lost);
-        let settled = d_acked + d_lost;
-        let fraction_lost = if settled == 0 { 0.0 } else { d_lost as f64 / settled as f64 };
-        let report = ReceiverReport { highest_seq: self.highest_acked, fraction_lost, interval: self.report_every };
-        self.judge(now, &report);
+        let highest_seq = self.highest_acked.map_or(0, |(seq, _)| seq);
+        self.judge(now, ReceiverReport { highest_seq, fraction_lost: 0.0, interval: self.report_every });
     }
 
     fn apply(&mut self, now: Instant, trip: Option<Trip>) {
@@ -673,8 +729,12 @@ impl Flow {
             None => {}
             Some(Trip::Stop(reason)) => self.stop(now, reason),
             Some(Trip::Cap(rate)) => {
-                self.cap = Some(self.cap.unwrap_or(Rate::MAX).min(rate));
+                self.breaker_cap = Some(rate);
                 self.event(now, FlowEventKind::Capped { rate });
+            }
+            Some(Trip::Uncap) => {
+                self.breaker_cap = None;
+                self.event(now, FlowEventKind::Uncapped);
             }
         }
     }

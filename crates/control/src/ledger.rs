@@ -193,6 +193,20 @@ impl Ledger {
         }
     }
 
+    /// The next packet, oldest first, that is still outstanding and left at or before `limit`; it
+    /// is given up as lost.
+    pub fn next_expired(&mut self, limit: Instant) -> Option<LostPacket> {
+        let seq = self.front;
+        let e = self.entry_mut(seq).filter(|e| e.fate == Fate::Outstanding && e.sent_at <= limit)?;
+        e.fate = Fate::Lost;
+        let (sent_at, size) = (e.sent_at, Bytes::new(u64::from(e.size)));
+        self.outstanding -= 1;
+        self.in_flight -= size;
+        self.advance_front();
+        self.trim();
+        Some(LostPacket { seq, sent_at })
+    }
+
     /// The timeout: everything outstanding is given up. Gives how many packets that were.
     pub fn lose_all(&mut self) -> usize {
         let n = self.outstanding;

@@ -69,14 +69,18 @@ pub mod fixed;
 mod flow;
 pub mod ledger;
 mod pacer;
+pub mod rap;
+pub mod rcs;
 mod receiver;
 pub mod registry;
 pub mod rtt;
+#[cfg(test)]
+mod testing;
 
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
-pub use controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule};
+pub use controller::{Acked, Controller, Loss, LossHow, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule};
 pub use flow::{
-    Ack, BadFeedback, Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, KindCounters, LossHow, Permit, Transmit,
+    Ack, BadFeedback, Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, KindCounters, Permit, Transmit,
 };
 pub use receiver::{AckReceiver, Arrival, Feedback};
 pub use registry::{AnyController, Env, ParamError, ParamInfo, Safety, SchemeInfo, build, schemes};

@@ -44,7 +44,6 @@ impl Pacer {
     }
 
     /// Not before `at`.
-    #[allow(dead_code)]
     pub(crate) fn hold_until(&mut self, at: Instant) {
         if at > self.next {
             *self = Pacer::starting(at);

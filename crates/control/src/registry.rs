@@ -329,6 +329,8 @@ macro_rules! schemes {
 }
 
 schemes! {
+    Rcs => rcs::Rcs,
+    Rap => rap::Rap,
     Fixed => fixed::Fixed,
 }
 
