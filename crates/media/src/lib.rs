@@ -13,18 +13,23 @@
 //! Nothing here reads a clock: `now` is an argument. The GStreamer source does real work (it
 //! decodes and encodes in its own threads), but when a frame is captured is the caller's `now`.
 
+pub mod buffer_model;
 mod constant;
+mod encoder_model;
 mod error;
 mod filler;
 #[cfg(feature = "gst")]
 pub mod gst;
 mod ivf;
 mod playout;
+mod recorded;
 mod source;
 pub mod vp8;
 
 pub use constant::ConstantSource;
+pub use encoder_model::{EncoderModel, EncoderModelParams};
 pub use error::{Hint, MediaError};
 pub use ivf::{IvfFrame, IvfReader, IvfSource, IvfWriter};
 pub use playout::{Judged, LostFrame, Playout, PlayoutParams, PlayoutSecond, PlayoutTotals, Verdict};
+pub use recorded::{RecordedFrame, RecordedSource};
 pub use source::{Codec, EncodedFrame, Format, FrameSink, FrameSource, ReceivedFrame, media_rate, timestamp_90k};
