@@ -8,9 +8,6 @@ use fairpace_units::{Duration, Instant};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-/// Seconds from the NTP epoch (1900) to the Unix epoch [RFC 5905 §6].
-const NTP_UNIX_OFFSET_S: u64 = 2_208_988_800;
-
 /// The kernel's stamp may be this much older than its reading before we stop believing it: then
 /// the wall clock was stepped in between, or the process was stopped; in both cases "now" is the
 /// safer answer, because a sender would read the difference as delay or as RTT.
@@ -46,10 +43,11 @@ impl Clock {
         timespec(at.as_nanos().saturating_add(self.origin_ns))
     }
 
-    /// Wall time as a 64-bit NTP stamp: seconds since 1900 in the upper half, 2^-32 s in the lower
-    /// [RFC 3550 §4]. For sender reports only.
-    pub fn wall_ntp(&self) -> u64 {
-        ntp_from_unix_ns(read_ns(ClockId::CLOCK_REALTIME))
+    /// What the wall clock shows at the run's zero, as time since 1970, judged by what it shows
+    /// now. Read once per session, for sender reports.
+    pub fn unix_at_zero(&self) -> Duration {
+        let (wall, now) = (read_ns(ClockId::CLOCK_REALTIME), self.now());
+        Duration::from_nanos(wall.saturating_sub(now.as_nanos()))
     }
 
     /// The kernel's receive stamp (wall time) on the run's axis; never after now, and now itself
@@ -67,11 +65,6 @@ fn place_stamp(stamp_ns: u64, wall_ns: u64, now: Instant) -> Instant {
         Some(age) if age <= MAX_STAMP_AGE => now - age,
         _ => now,
     }
-}
-
-fn ntp_from_unix_ns(unix_ns: u64) -> u64 {
-    let (s, ns) = (unix_ns / 1_000_000_000, unix_ns % 1_000_000_000);
-    ((s + NTP_UNIX_OFFSET_S) << 32) | ((ns << 32) / 1_000_000_000)
 }
 
 fn timespec(ns: u64) -> TimeSpec {
@@ -96,11 +89,10 @@ mod tests {
     }
 
     #[test]
-    fn the_ntp_stamp_counts_seconds_since_1900() {
-        // 1970-01-01 is 70 years with 17 leap days after 1900: 25,567 days of 86,400 s
-        assert_eq!(ntp_from_unix_ns(0) >> 32, 25_567 * 86_400);
-        // half a second is 2^31 / 2^32
-        assert_eq!(ntp_from_unix_ns(500_000_000) as u32, 1 << 31);
+    fn the_wall_clock_at_zero_is_a_time_of_this_century() {
+        // 2020-01-01 is 18,262 days after 1970
+        let at_zero = Clock::start().unix_at_zero();
+        assert!(at_zero > Duration::from_secs(18_262 * 86_400) && at_zero < Duration::from_secs(100_000 * 86_400));
     }
 
     #[test]

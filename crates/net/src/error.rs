@@ -76,6 +76,9 @@ pub enum NetError {
         /// Which condition, with its numbers.
         reason: String,
     },
+    /// The controller does not exist or has a wrong setting.
+    #[error(transparent)]
+    Control(#[from] fairpace_control::ParamError),
     /// The media source or sink failed.
     #[error(transparent)]
     Media(#[from] fairpace_media::MediaError),
@@ -133,7 +136,8 @@ impl NetError {
             NetError::Breaker { .. } => {
                 "the path cannot carry this rate: use an adaptive controller, or a lower rate".to_owned()
             }
-            NetError::Media(_) | NetError::Config { .. } | NetError::Io { .. } => return None,
+            NetError::Media(e) => return fairpace_media::Hint::hint(e),
+            NetError::Control(_) | NetError::Config { .. } | NetError::Io { .. } => return None,
         })
     }
 
@@ -143,6 +147,7 @@ impl NetError {
             NetError::BadAddress { .. }
             | NetError::PortInUse { .. }
             | NetError::NoSuchLocalAddress { .. }
+            | NetError::Control(_)
             | NetError::Config { .. } => 2,
             NetError::Denied { .. } => 4,
             NetError::Resolve { .. }

@@ -1,0 +1,582 @@
+//! The paced sender: frames from a source, through an RTP session, onto a socket.
+//!
+//! The loop has the shape of every driver: hand in what happened (datagrams, frames), drain the
+//! session, sleep. The source is not asked for a frame before the peer has answered the challenge:
+//! nothing is captured that must not be sent yet.
+//!
+//! What ends it: the source or the duration (after what waits has left), the stop flag, the peer's
+//! BYE, or an error that is the peer's (exit code 5) or the circuit breaker's (6). The report is
+//! complete in each case.
+
+use crate::outbox::Outbox;
+use crate::pacing::thread_cpu;
+use crate::{
+    Buffers, Clock, DatagramIo, Granted, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SocketCounters,
+    UdpSocket, Waiter,
+};
+use fairpace_control::{BreakerParams, Env, Flow, FlowCounters, FlowEvent, FlowParams, Safety, StopReason as Tripped};
+use fairpace_media::FrameSource;
+use fairpace_rtp::{
+    Codec, Frame, NtpTime, Out, Secret, SenderConfig, SenderEvent, SenderSession, SenderStats, StopReason, What,
+};
+use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, format_duration};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whom to send to, and how.
+#[derive(Clone, Debug)]
+pub struct SendConfig {
+    /// The receiver: somebody must have named it.
+    pub peer: SocketAddr,
+    /// The rate controller, by its name in the registry.
+    pub scheme: String,
+    /// Its parameters, as a scenario gives them.
+    pub settings: BTreeMap<String, String>,
+    /// Lowest rate; default 50 kbit/s.
+    pub min_rate: Rate,
+    /// First rate, where the scheme has no rule of its own.
+    pub start_rate: Option<Rate>,
+    /// Highest rate, data and dummies together; default 10 Mbit/s. There is no way to send without one.
+    pub max_rate: Rate,
+    /// The circuit breaker; `None` switches it off.
+    pub breaker: Option<BreakerParams>,
+    /// The session: packet size, marks, queue, retransmission. The codec, the header sizes and the wall
+    /// clock are filled in.
+    pub session: SenderConfig,
+    /// Socket buffers to ask for.
+    pub buffers: Buffers,
+    /// How long to send, from the peer's first answer; until the source ends if `None`.
+    pub duration: Option<Duration>,
+    /// Distance of the samples.
+    pub sample: Duration,
+    /// When the peer's machine says that nobody listens (three times within 5 s), and nothing came from it
+    /// for this long, it has vanished. Such messages can be forged: never below a few round trips.
+    pub refused_silence: Duration,
+    /// Collect the controller's events.
+    pub trace: bool,
+}
+
+impl SendConfig {
+    /// RCS to this peer with the defaults.
+    pub fn new(peer: SocketAddr) -> SendConfig {
+        SendConfig {
+            peer,
+            scheme: "rcs".to_owned(),
+            settings: BTreeMap::new(),
+            min_rate: Rate::kbps(50.0),
+            start_rate: None,
+            max_rate: Rate::mbps(10.0),
+            breaker: Some(BreakerParams::default()),
+            session: SenderConfig::default(),
+            buffers: Buffers::default(),
+            duration: None,
+            sample: Duration::from_millis(100),
+            refused_silence: Duration::from_secs(5),
+            trace: false,
+        }
+    }
+
+    fn flow(&self) -> Result<Flow, NetError> {
+        let env = Env {
+            packet_size: self.session.packet_size,
+            min_rate: self.min_rate,
+            start_rate: self.start_rate,
+            max_rate: self.max_rate,
+            // A real network always gets the protections.
+            safety: Safety::Default,
+        };
+        let controller = fairpace_control::build(&self.scheme, &self.settings, &env)?;
+        let params = FlowParams { breaker: self.breaker, trace: self.trace, ..FlowParams::new(&env) };
+        Ok(Flow::new(controller, params))
+    }
+}
+
+/// The sender at one time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SendSample {
+    /// Time since the run began.
+    pub at: Instant,
+    /// The controller's state.
+    pub state: &'static str,
+    /// Why state or rate last changed.
+    pub reason: &'static str,
+    /// The rate it allows.
+    pub rate: Rate,
+    /// What the encoder was asked for (payload).
+    pub media_rate: Rate,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// Frames and bytes waiting.
+    pub queue: (usize, Bytes),
+    /// Packets sent, acknowledged, lost since the beginning.
+    pub flow: FlowCounters,
+}
+
+/// Looks on while a sender runs. All methods may be left out.
+pub trait SendObserver {
+    /// Something happened to the session.
+    fn on_event(&mut self, _now: Instant, _event: &SenderEvent) {}
+    /// The controller did something (only with [`SendConfig::trace`]).
+    fn on_flow_event(&mut self, _event: &FlowEvent) {}
+    /// The state, every [`SendConfig::sample`].
+    fn on_sample(&mut self, _sample: &SendSample) {}
+}
+
+impl SendObserver for () {}
+
+/// How a sender ended.
+#[derive(Debug)]
+pub enum SendEnd {
+    /// The source or the duration ended.
+    Finished,
+    /// The stop flag was set.
+    Interrupted,
+    /// The receiver said goodbye.
+    PeerBye,
+    /// Something went wrong.
+    Failed(NetError),
+}
+
+/// What a sender did; complete however it ended.
+#[derive(Debug)]
+pub struct SendReport {
+    /// The receiver.
+    pub peer: SocketAddr,
+    /// From the peer's first answer to the end; zero if it never answered.
+    pub elapsed: Duration,
+    /// The first round trip, and the code point that arrived with it; `None` if the peer never answered.
+    pub validated: Option<(Duration, Dscp)>,
+    /// What the session counted.
+    pub stats: SenderStats,
+    /// What the flow counted.
+    pub flow: FlowCounters,
+    /// What the socket counted.
+    pub socket: SocketCounters,
+    /// How late paced packets left.
+    pub pacing: LatenessSummary,
+    /// Packets that the session gave and the kernel did not take.
+    pub not_sent: u64,
+    /// CPU time / time.
+    pub cpu: f64,
+    /// How it ended.
+    pub end: SendEnd,
+}
+
+impl SendReport {
+    /// The command's exit code: 0 finished, 130 interrupted, 5 peer, 6 breaker.
+    pub fn exit_code(&self) -> u8 {
+        match &self.end {
+            SendEnd::Finished | SendEnd::PeerBye => 0,
+            SendEnd::Interrupted => 130,
+            SendEnd::Failed(error) => error.exit_code(),
+        }
+    }
+}
+
+/// Sends until the end; see the module.
+///
+/// # Errors
+/// What prevents the beginning: no such controller, no socket, no route, packets larger than the
+/// path carries. What happens later is in [`SendReport::end`].
+pub fn run(
+    config: &SendConfig,
+    clock: Clock,
+    source: &mut dyn FrameSource,
+    observer: &mut dyn SendObserver,
+    stop: &AtomicBool,
+) -> Result<SendReport, NetError> {
+    let mut socket = UdpSocket::connect(config.peer, config.buffers, clock)?;
+    let size = config.session.packet_size;
+    if let Some(mtu) = socket.path_mtu().filter(|mtu| size > *mtu) {
+        return Err(NetError::Config {
+            field: "packet_size",
+            found: size.to_string(),
+            allowed: format!("at most {mtu}, what the path to {} carries", config.peer),
+        });
+    }
+    run_on(&mut socket, config, clock, source, observer, stop)
+}
+
+/// As [`run`], on a socket that is already connected to the peer.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on(
+    io: &mut impl DatagramIo,
+    config: &SendConfig,
+    clock: Clock,
+    source: &mut dyn FrameSource,
+    observer: &mut dyn SendObserver,
+    stop: &AtomicBool,
+) -> Result<SendReport, NetError> {
+    if config.sample.is_zero() {
+        return Err(NetError::Config {
+            field: "sample",
+            found: "0 s".to_owned(),
+            allowed: "longer than zero".to_owned(),
+        });
+    }
+    let session = SenderConfig {
+        ip_overhead: ip_overhead(&config.peer),
+        codec: Codec::Vp8,
+        ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
+        ..config.session.clone()
+    };
+    let session = SenderSession::new(session, config.flow()?, secret()?);
+    let now = clock.now();
+    let mut run = Running {
+        config,
+        clock,
+        session,
+        outbox: Outbox::default(),
+        now,
+        begun: now,
+        validated: None,
+        validated_at: None,
+        heard: now,
+        refusals: VecDeque::new(),
+        told_rate: None,
+        planned: None,
+        lateness: Lateness::new(),
+        next_sample: now,
+        leaving: None,
+        end: None,
+    };
+    let cpu = thread_cpu();
+    let mut waiter = Waiter::new(clock)?;
+    let mut buffer = vec![0; 65_536];
+    let reason = loop {
+        run.receive(io, &mut buffer);
+        run.heed(stop);
+        run.frames(source);
+        match run.drain(io) {
+            Drained::Wait(until) => {
+                run.tell(source, observer);
+                let until = run.until(until, source);
+                waiter.wait(until, &[io.descriptor()])?;
+            }
+            Drained::Stopped(reason) => break reason,
+        }
+    };
+    run.tell(source, observer);
+    run.outbox.flush(io, clock.now());
+    let elapsed = clock.now().since(run.begun).as_secs_f64().max(1e-9);
+    let cpu = thread_cpu().saturating_sub(cpu).as_secs_f64() / elapsed;
+    Ok(run.report(io, reason, cpu))
+}
+
+/// The stop flag is looked at this often, if nothing else happens.
+const LOOK_UP: Duration = Duration::from_millis(50);
+/// After the source's end, what waits may take this long to leave.
+const LEAVING_AT_MOST: Duration = Duration::from_secs(3);
+/// The last packets' feedback is awaited for a round trip and this.
+const LINGER: Duration = Duration::from_millis(100);
+/// T10: a refusal may be forged; three within this time are news.
+const REFUSALS: usize = 3;
+const REFUSALS_WITHIN: Duration = Duration::from_secs(5);
+
+enum Drained {
+    Wait(Instant),
+    Stopped(StopReason),
+}
+
+struct Running<'a> {
+    config: &'a SendConfig,
+    clock: Clock,
+    session: SenderSession,
+    outbox: Outbox,
+    /// The latest time told to the session.
+    now: Instant,
+    begun: Instant,
+    validated: Option<(Duration, Dscp)>,
+    validated_at: Option<Instant>,
+    /// When the peer was last heard.
+    heard: Instant,
+    refusals: VecDeque<Instant>,
+    told_rate: Option<Rate>,
+    /// When the session wanted to be asked next.
+    planned: Option<Instant>,
+    lateness: Lateness,
+    next_sample: Instant,
+    /// The source has ended: stop when the queue is empty, and at the second instant anyway.
+    leaving: Option<Leaving>,
+    end: Option<SendEnd>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    at_most: Instant,
+    /// Since when nothing waits.
+    empty_since: Option<Instant>,
+}
+
+impl Running<'_> {
+    fn time(&mut self) -> Instant {
+        self.now = self.now.max(self.clock.now());
+        self.now
+    }
+
+    /// Everything that has come, each at the time the kernel got it.
+    fn receive(&mut self, io: &mut impl DatagramIo, buffer: &mut [u8]) {
+        // A flood must not keep the sender from sending.
+        for _ in 0..256 {
+            match io.recv(buffer) {
+                RecvOutcome::Packet(p) => {
+                    if p.from != self.config.peer {
+                        continue;
+                    }
+                    self.now = self.now.max(p.at);
+                    self.heard = self.heard.max(p.at);
+                    let bytes = buffer.get(..p.len).unwrap_or_default();
+                    self.session.handle_datagram(self.now, bytes, p.mark.dscp, p.mark.ecn);
+                }
+                RecvOutcome::Refused => self.refused(1),
+                RecvOutcome::Empty | RecvOutcome::Failed(_) => break,
+            }
+        }
+    }
+
+    fn refused(&mut self, times: u32) {
+        for _ in 0..times {
+            let now = self.time();
+            self.refusals.push_back(now);
+            if self.refusals.len() > REFUSALS {
+                self.refusals.pop_front();
+            }
+        }
+    }
+
+    /// Whether the peer's machine says that nobody listens, and nobody does.
+    fn is_gone(&self) -> bool {
+        let (Some(first), Some(last)) = (self.refusals.front(), self.refusals.back()) else { return false };
+        self.refusals.len() == REFUSALS
+            && last.since(*first) <= REFUSALS_WITHIN
+            && last.since(self.heard) >= self.config.refused_silence
+    }
+
+    /// Reasons to stop that are not the session's.
+    fn heed(&mut self, stop: &AtomicBool) {
+        let now = self.time();
+        if self.end.is_some() {
+            return;
+        }
+        if stop.load(Ordering::Relaxed) {
+            self.stop(now, SendEnd::Interrupted);
+        } else if self.validated.is_some() && self.is_gone() {
+            let silence = format_duration(now.since(self.heard));
+            let detail = format!("its machine says that nobody listens there, and it was silent for {silence}");
+            self.stop(now, SendEnd::Failed(NetError::PeerVanished { peer: self.config.peer, detail }));
+        } else if let (Some(from), Some(duration)) = (self.validated_at, self.config.duration)
+            && now >= from + duration
+        {
+            self.leave(now);
+        }
+        if let Some(mut leaving) = self.leaving {
+            if self.session.queue_len().0 > 0 {
+                leaving.empty_since = None;
+            } else {
+                leaving.empty_since.get_or_insert(now);
+            }
+            self.leaving = Some(leaving);
+            if now >= self.left_at(&leaving) {
+                self.stop(now, SendEnd::Finished);
+            }
+        }
+    }
+
+    fn left_at(&self, leaving: &Leaving) -> Instant {
+        let linger = self.session.flow().srtt().unwrap_or_default() + LINGER;
+        leaving.empty_since.map_or(leaving.at_most, |since| leaving.at_most.min(since + linger))
+    }
+
+    fn leave(&mut self, now: Instant) {
+        self.leaving.get_or_insert(Leaving { at_most: now + LEAVING_AT_MOST, empty_since: None });
+    }
+
+    fn stop(&mut self, now: Instant, end: SendEnd) {
+        self.end = Some(end);
+        self.session.stop(now);
+    }
+
+    /// Frames that are due go into the session.
+    fn frames(&mut self, source: &mut dyn FrameSource) {
+        let now = self.time();
+        if self.validated.is_none() || self.leaving.is_some() || self.end.is_some() {
+            return;
+        }
+        let rate = self.session.media_rate();
+        if self.told_rate != Some(rate) {
+            source.set_rate(rate);
+            self.told_rate = Some(rate);
+        }
+        while source.next_frame_at() <= now {
+            match source.next_frame(now) {
+                Ok(Some(f)) => {
+                    let frame = Frame { data: f.data, timestamp_90k: f.timestamp_90k, key: f.key };
+                    self.session.push_frame(now, frame);
+                }
+                Ok(None) => break,
+                Err(e) => {
+                    self.stop(now, SendEnd::Failed(NetError::Media(e)));
+                    return;
+                }
+            }
+        }
+        if source.next_frame_at() == Instant::NEVER {
+            self.leave(now);
+        }
+    }
+
+    /// Asks the session until it waits.
+    fn drain(&mut self, io: &mut impl DatagramIo) -> Drained {
+        // At most as many packets at one go as a second has milliseconds: then the socket is looked at again.
+        const BUDGET: usize = 1_000;
+        let mut given = 0;
+        loop {
+            let now = self.time();
+            if let Some(until) = self.outbox.blocked_until(now) {
+                return Drained::Wait(until);
+            }
+            match self.session.poll(now) {
+                Out::Datagram(d) => {
+                    if let Some(planned) = self.planned.take()
+                        && planned <= now
+                        && matches!(d.what, What::Media | What::Dummy)
+                    {
+                        self.lateness.record(now.since(planned));
+                    }
+                    let mark = Mark { dscp: d.dscp, ecn: d.ecn };
+                    self.outbox.push(io, now, d.bytes, mark, None);
+                    given += 1;
+                    if given < BUDGET {
+                        continue;
+                    }
+                    self.outbox.flush(io, now);
+                    return Drained::Wait(now);
+                }
+                Out::Wait(until) => {
+                    self.outbox.flush(io, now);
+                    let refused = std::mem::take(&mut self.outbox.refused);
+                    self.refused(refused);
+                    self.planned = Some(until);
+                    return Drained::Wait(until);
+                }
+                Out::Stopped(reason) => return Drained::Stopped(reason),
+            }
+        }
+    }
+
+    /// Hands on the news.
+    fn tell(&mut self, source: &mut dyn FrameSource, observer: &mut dyn SendObserver) {
+        let now = self.now;
+        while let Some(event) = self.session.next_event() {
+            match event {
+                SenderEvent::PeerValidated { srtt, dscp_seen } => {
+                    self.validated = Some((srtt, dscp_seen));
+                    self.validated_at = Some(now);
+                }
+                SenderEvent::KeyFrameRequest => source.request_key_frame(),
+                _ => {}
+            }
+            observer.on_event(now, &event);
+        }
+        if self.config.trace {
+            for event in self.session.flow_mut().drain_events() {
+                observer.on_flow_event(&event);
+            }
+        }
+        if now >= self.next_sample {
+            while self.next_sample <= now {
+                self.next_sample += self.config.sample;
+            }
+            let status = self.session.flow().status();
+            observer.on_sample(&SendSample {
+                at: now,
+                state: status.state,
+                reason: status.reason,
+                rate: status.rate,
+                media_rate: self.session.media_rate(),
+                srtt: self.session.flow().srtt(),
+                queue: self.session.queue_len(),
+                flow: *self.session.flow().counters(),
+            });
+        }
+    }
+
+    /// Until when to sleep.
+    fn until(&mut self, session: Instant, source: &dyn FrameSource) -> Instant {
+        let mut until = session.min(self.next_sample).min(self.clock.now() + LOOK_UP);
+        if self.validated.is_some() && self.leaving.is_none() && self.end.is_none() {
+            until = until.min(source.next_frame_at());
+            if let (Some(from), Some(duration)) = (self.validated_at, self.config.duration) {
+                until = until.min(from + duration);
+            }
+        }
+        if let Some(leaving) = self.leaving {
+            until = until.min(self.left_at(&leaving));
+        }
+        until
+    }
+
+    fn report(self, io: &impl DatagramIo, reason: StopReason, cpu: f64) -> SendReport {
+        let peer = self.config.peer;
+        let now = self.now;
+        let refused = !self.refusals.is_empty();
+        let vanished = |detail: String| SendEnd::Failed(NetError::PeerVanished { peer, detail });
+        let end = self.end.unwrap_or_else(|| match reason {
+            StopReason::Requested => SendEnd::Finished,
+            StopReason::PeerBye => SendEnd::PeerBye,
+            StopReason::Unreachable => {
+                let counters = io.counters();
+                let detail = if refused {
+                    "its machine says that nobody listens on that port"
+                } else if counters.unreachable > 0 {
+                    "there is no route to it"
+                } else if counters.denied > 0 {
+                    "this machine's firewall forbids sending to it"
+                } else {
+                    "nothing came back"
+                };
+                let waited = now.since(self.begun);
+                SendEnd::Failed(NetError::PeerUnreachable { peer, waited, detail: detail.to_owned() })
+            }
+            StopReason::ConsentExpired => vanished("it has not confirmed for 30 s that it wants this flow".to_owned()),
+            StopReason::Breaker(Tripped::FeedbackTimeout { after }) => {
+                vanished(format!("nothing was heard from it for {} [RFC 8083 §4.1]", format_duration(after)))
+            }
+            StopReason::PeerLied | StopReason::Breaker(Tripped::PeerLied) => {
+                SendEnd::Failed(NetError::PeerLies { peer, detail: reason.to_string() })
+            }
+            StopReason::Breaker(reason) => {
+                SendEnd::Failed(NetError::Breaker { peer, reason: reason.to_string() })
+            }
+        });
+        SendReport {
+            peer,
+            elapsed: self.validated_at.map_or(Duration::ZERO, |at| now.since(at)),
+            validated: self.validated,
+            stats: *self.session.stats(),
+            flow: *self.session.flow().counters(),
+            socket: io.counters(),
+            pacing: self.lateness.summary(),
+            not_sent: self.outbox.not_sent,
+            cpu,
+            end,
+        }
+    }
+}
+
+/// IP and UDP headers in front of what we send there.
+pub(crate) fn ip_overhead(peer: &SocketAddr) -> Bytes {
+    Bytes::new(if peer.is_ipv4() { 28 } else { 48 })
+}
+
+/// The session's secret: SSRCs, tokens and nonces come from it, so it must not be guessable.
+pub(crate) fn secret() -> Result<Secret, NetError> {
+    let mut key = [0; 16];
+    let mut file = std::fs::File::open("/dev/urandom").map_err(|e| NetError::io("open /dev/urandom", e))?;
+    file.read_exact(&mut key).map_err(|e| NetError::io("read /dev/urandom", e))?;
+    Ok(Secret::from_bytes(key))
+}
