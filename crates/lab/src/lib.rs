@@ -1,5 +1,21 @@
 //! The laboratory: scenario files, runs on all cores, statistics, results on disk, and the papers'
 //! experiments with their claims.
+//!
+//! Read first: [`scenario`] (what is run), [`run`] (how), [`metrics`] (what comes out), [`papers`]
+//! (the published figures). Nothing here reads a clock: who calls says when.
 
+mod config;
+pub mod controllers;
+mod encoder;
+pub mod metrics;
 pub mod pool;
+pub mod report;
+pub mod results;
+pub mod run;
+pub mod scenario;
 pub mod stats;
+
+pub use config::Record;
+pub use pool::Hooks;
+pub use run::{RunError, RunOptions, RunSet, Seeds, compare};
+pub use scenario::{Scenario, ScenarioError};

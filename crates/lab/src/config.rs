@@ -1,0 +1,251 @@
+//! From a scenario to the simulator's configuration: units resolved, flows counted out.
+
+use crate::controllers::{self, Family};
+use crate::scenario::{
+    AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, QueueKind,
+    QueueRoom, QueueSpec, Scenario, SourceKind, Speed, TcpSpec, Time,
+};
+use fairpace_control::{FlowParams, Safety};
+use fairpace_path::{DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, QueueModel, RateModel};
+use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
+use fairpace_sim::{
+    Access, ConstantConfig, ControllerSpec, FlowConfig, MediaConfig, OnOff, Protocol, SimConfig, Source,
+};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, RandomStream};
+
+/// What the receiver's RTCP reports are spaced by where the circuit breaker is on: the longest that
+/// it may count in [RFC 8083 §4.1].
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What to record beside the counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Time series, at the scenario's `sample` interval.
+    pub series: bool,
+    /// Events of the controllers: states, rates, losses.
+    pub events: bool,
+    /// Every packet, as a pcapng file.
+    pub pcap: bool,
+}
+
+/// The simulator's configuration for one seed.
+pub(crate) fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
+    let path = &scenario.path;
+    let there = path.rtt.get() / 2;
+    let back = path.rtt.get() - there;
+    let size = scenario.packet_size.get();
+    let rate = match (&path.trace, &path.rate) {
+        (Some(trace), _) => {
+            let key = (trace.file.clone(), trace.column.clone().unwrap_or_default());
+            scenario.files.traces.get(&key).map_or(RateModel::Unlimited, |t| RateModel::Trace(t.clone()))
+        }
+        (None, Some(rate)) => rate_model(rate, size),
+        (None, None) => RateModel::Unlimited,
+    };
+    let outages = |unwanted: OutageDirection| {
+        let seen = path.outages.iter().filter(move |o| o.direction != unwanted);
+        seen.map(|o| Outage { start: at(&o.start), length: o.length.get() }).collect()
+    };
+    SimConfig {
+        seed,
+        duration: scenario.duration.get(),
+        warmup: scenario.warmup.get(),
+        bottleneck: LinkSpec {
+            rate,
+            delay: DelayModel { propagation: there, jitter: path.jitter.get(), reorder: path.reorder },
+            queue: queue_model(&path.queue),
+            loss: loss_model(&path.loss),
+            outage: outages(OutageDirection::Reverse),
+            ..LinkSpec::default()
+        },
+        reverse: LinkSpec {
+            rate: rate_model(&path.reverse.rate, size),
+            delay: DelayModel { propagation: back, jitter: path.reverse.jitter.get(), reorder: path.reverse.reorder },
+            queue: queue_model(&path.reverse.queue),
+            loss: loss_model(&path.reverse.loss),
+            outage: outages(OutageDirection::Forward),
+            ..LinkSpec::default()
+        },
+        flows: scenario.flows.iter().flat_map(|f| flows(scenario, f, seed, record)).collect(),
+        sample: record.series.then(|| scenario.sample.get()),
+        trace: record.events,
+        pcap: record.pcap,
+        ..SimConfig::default()
+    }
+}
+
+/// The names of the flows that one entry makes.
+pub(crate) fn flow_names(flow: &FlowSpec) -> Vec<String> {
+    match flow.count.get() {
+        1 => vec![flow.name.clone()],
+        n => (1..=n).map(|i| format!("{}-{i}", flow.name)).collect(),
+    }
+}
+
+fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64, record: Record) -> Vec<FlowConfig> {
+    let names = flow_names(flow).into_iter();
+    names
+        .map(|name| FlowConfig {
+            group: flow.group.clone(),
+            start: at(&flow.start),
+            start_spread: flow.start_spread.get(),
+            stop: flow.stop.as_ref().map(at),
+            access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, a, &name, seed)),
+            packet_size: controllers::packet_size(scenario, flow),
+            ack_size: scenario.ack_size.get(),
+            class_override: None,
+            protocol: protocol(scenario, flow, record),
+            name,
+        })
+        .collect()
+}
+
+fn protocol(scenario: &Scenario, flow: &FlowSpec, record: Record) -> Protocol {
+    let size = controllers::packet_size(scenario, flow);
+    let class = match flow.class {
+        Priority::Normal => Class::Normal,
+        Priority::Low => Class::Low,
+    };
+    match controllers::family(&flow.controller) {
+        Some(Family::Tcp) => {
+            let source = match (&flow.on_off, &flow.transfer) {
+                (Some(o), _) => TcpSource::OnOff(on_off(o)),
+                (None, Some(size)) => TcpSource::Transfer(size.get()),
+                (None, None) => TcpSource::Ftp,
+            };
+            Protocol::Tcp(tcp_params(&flow.controller, flow.tcp.as_ref()), source)
+        }
+        Some(Family::Media) => {
+            let env = controllers::env(scenario, flow);
+            let mut params = FlowParams::new(&env);
+            params.trace = record.events;
+            params.data_class = class;
+            let settings = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();
+            let controller = ControllerSpec::Named { scheme: flow.controller.clone(), settings, env };
+            let mut media = MediaConfig::new(controller, params);
+            media.source = source(flow, size);
+            media.feedback = flow.feedback.as_ref().unwrap_or(&scenario.feedback).get();
+            media.initial_rtt = flow.initial_rtt.as_ref().map(Time::get);
+            media.report_interval = (env.safety == Safety::Default).then_some(REPORT_INTERVAL);
+            Protocol::Media(media)
+        }
+        Some(Family::Constant) | None => Protocol::Constant(ConstantConfig {
+            rate: flow.rate.as_ref().map_or(fairpace_units::Rate::ZERO, |r| r.get().with_packets_of(size)),
+            class,
+            on_off: flow.on_off.as_ref().map(on_off),
+        }),
+    }
+}
+
+fn on_off(o: &OnOffSpec) -> OnOff {
+    OnOff { on: o.on.get(), off: o.off.get(), exponential: o.lengths == Lengths::Exponential }
+}
+
+fn source(flow: &FlowSpec, size: Bytes) -> Source {
+    let rate = |r: &Option<Speed>| r.as_ref().map(|r| r.get().with_packets_of(size));
+    match &flow.source {
+        None => Source::Greedy,
+        Some(s) => match s.kind {
+            SourceKind::Saturated => Source::Greedy,
+            SourceKind::Constant => Source::Constant(rate(&s.rate).unwrap_or_default()),
+            SourceKind::Encoder => crate::encoder::source(rate(&s.rate)),
+        },
+    }
+}
+
+/// TCP's parameters: the simulator's defaults, and what the scenario says.
+fn tcp_params(controller: &str, spec: Option<&TcpSpec>) -> TcpParams {
+    let variant = match controller {
+        "tcp-reno" => TcpVariant::Reno,
+        "tcp-sack" => TcpVariant::Sack,
+        _ => TcpVariant::NewReno,
+    };
+    let mut p = TcpParams { variant, ..TcpParams::default() };
+    let Some(spec) = spec else { return p };
+    let duration = |to: &mut Duration, from: &Option<Time>| {
+        if let Some(time) = from {
+            *to = time.get();
+        }
+    };
+    duration(&mut p.min_rto, &spec.min_rto);
+    duration(&mut p.max_rto, &spec.max_rto);
+    duration(&mut p.initial_rto, &spec.initial_rto);
+    duration(&mut p.tick, &spec.tick);
+    duration(&mut p.send_jitter, &spec.send_jitter);
+    if let Some(n) = spec.initial_window {
+        p.initial_window = Packets::new(n.get());
+    }
+    if let Some(n) = spec.max_window {
+        p.max_window = Packets::new(n.get());
+    }
+    p.initial_ssthresh = spec.initial_ssthresh.map(|n| Packets::new(n.get()));
+    if let Some(n) = spec.dup_threshold {
+        p.dup_threshold = n.get() as u32;
+    }
+    if let Some(on) = spec.limited_transmit {
+        p.limited_transmit = on;
+    }
+    p.delayed_ack = spec.delayed_ack.as_ref().map(|t| DelayedAck { timeout: t.get() });
+    p
+}
+
+fn access(scenario: &Scenario, spec: &AccessSpec, flow: &str, seed: u64) -> Access {
+    // Its own stream: switching the spread on shifts no other draw.
+    let extra = RandomStream::named(seed, &format!("flow.{flow}.access")).duration_below(spec.rtt_spread.get());
+    let rtt = spec.rtt.get() + extra;
+    let size = scenario.packet_size.get();
+    let link = |propagation, loss: &LossSpec| {
+        Some(LinkSpec {
+            rate: rate_model(&spec.rate, size),
+            delay: DelayModel::constant(propagation),
+            queue: queue_model(&spec.queue),
+            loss: loss_model(loss),
+            ..LinkSpec::default()
+        })
+    };
+    Access {
+        forward_in: link(rtt / 2, &spec.loss),
+        back_out: link(rtt - rtt / 2, &spec.reverse_loss),
+        ..Access::default()
+    }
+}
+
+fn at(time: &Time) -> Instant {
+    Instant::ZERO + time.get()
+}
+
+fn rate_model(capacity: &Capacity, size: Bytes) -> RateModel {
+    match capacity {
+        Capacity::Unlimited => RateModel::Unlimited,
+        Capacity::Fixed(speed) => RateModel::Fixed(speed.get().with_packets_of(size)),
+        Capacity::Steps(steps) => {
+            RateModel::Schedule(steps.iter().map(|s| (at(&s.at), s.rate.get().with_packets_of(size))).collect())
+        }
+    }
+}
+
+fn queue_model(queue: &QueueSpec) -> QueueModel {
+    let capacity = match queue.capacity.get() {
+        QueueRoom::Packets(n) => fairpace_path::Capacity::Packets(n),
+        QueueRoom::Bytes(n) => fairpace_path::Capacity::Bytes(n),
+        QueueRoom::Unlimited => fairpace_path::Capacity::Unlimited,
+    };
+    match queue.kind {
+        QueueKind::DropTail => QueueModel::DropTail { capacity },
+        QueueKind::TwoPriority => QueueModel::TwoPriority { capacity },
+    }
+}
+
+fn loss_model(loss: &LossSpec) -> LossModel {
+    let p = |chance: Option<crate::scenario::Chance>, default| chance.map_or(default, crate::scenario::Chance::get);
+    match loss.kind {
+        LossKind::None => LossModel::None,
+        LossKind::Random => LossModel::Bernoulli(p(loss.p, Probability::ZERO)),
+        LossKind::GilbertElliott => LossModel::GilbertElliott(GilbertElliott {
+            good_to_bad: p(loss.good_to_bad, Probability::ZERO),
+            bad_to_good: p(loss.bad_to_good, Probability::ONE),
+            loss_in_good: p(loss.loss_in_good, Probability::ZERO),
+            loss_in_bad: p(loss.loss_in_bad, Probability::ONE),
+        }),
+    }
+}

@@ -1,0 +1,334 @@
+//! A results folder: what was run, on what, and what came out, each file written whole or not at all.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `manifest.json` | version, command, machine, what is in the folder; not part of any comparison |
+//! | `scenario.toml` | the scenario as run, every default filled in |
+//! | `summary.json` | what `--json` prints |
+//! | `flows.csv` | one row per seed and flow |
+//! | `links.csv` | one row per seed and link |
+//! | `series.csv` | one row per seed, sampling instant and flow |
+//! | `link_series.csv` | one row per seed, sampling instant and shared link |
+//! | `events.csv` | what the controllers did: states, rates, losses |
+//! | `seed-N.pcapng` | every packet, if asked for |
+
+use crate::metrics::{Delays, Drops};
+use crate::run::RunSet;
+use fairpace_control::{FlowEventKind, LossHow};
+use fairpace_units::Rate;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What cannot be known in here: who called, when, on what. The caller says it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Manifest {
+    /// `fairpace` and its version, with the commit if it is known.
+    pub version: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Wall time of the start, RFC 3339; null if the caller has no clock.
+    pub started_at: Option<String>,
+    /// How long it took.
+    pub elapsed_s: Option<f64>,
+    /// Operating system, kernel, processor, cores: anything that may matter.
+    pub machine: std::collections::BTreeMap<String, String>,
+}
+
+/// Why a results folder could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` cannot be written: {error}", path.display())]
+pub struct WriteError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// As the system says it.
+    pub error: io::Error,
+}
+
+/// Writes a file whole or not at all: a temporary beside it, flushed to disk, then renamed.
+///
+/// # Errors
+/// [`WriteError`] names the file.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let write = || -> io::Result<()> {
+        let mut file = fs::File::create(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().map_err(|error| {
+        // Nothing half-written stays behind; the first error is the one that matters.
+        let _ = fs::remove_file(&temporary);
+        WriteError { path: path.to_owned(), error }
+    })
+}
+
+/// Writes a run's folder. The manifest comes last: a folder without one is not finished.
+///
+/// # Errors
+/// [`WriteError`] names the file that could not be written.
+pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), WriteError> {
+    fs::create_dir_all(folder).map_err(|error| WriteError { path: folder.to_owned(), error })?;
+    // A manifest of an earlier run must not vouch for what is being replaced.
+    let manifest_path = folder.join("manifest.json");
+    match fs::remove_file(&manifest_path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(WriteError { path: manifest_path, error });
+        }
+        _ => {}
+    }
+    let mut files: Vec<(String, Vec<u8>)> = vec![
+        ("scenario.toml".to_owned(), set.scenario.to_toml().into_bytes()),
+        ("summary.json".to_owned(), pretty(&set.json())),
+        ("flows.csv".to_owned(), flows_csv(set).into_bytes()),
+        ("links.csv".to_owned(), links_csv(set).into_bytes()),
+        ("series.csv".to_owned(), series_csv(set).into_bytes()),
+        ("link_series.csv".to_owned(), link_series_csv(set).into_bytes()),
+        ("events.csv".to_owned(), events_csv(set).into_bytes()),
+    ];
+    for run in &set.runs {
+        if let Some(pcap) = &run.report.pcapng {
+            files.push((format!("seed-{}.pcapng", run.seed), pcap.clone()));
+        }
+    }
+    for (name, bytes) in &files {
+        write_whole(&folder.join(name), bytes)?;
+    }
+    let document = serde_json::json!({
+        "made_by": manifest,
+        "scenario": set.scenario.name,
+        "world": "sim",
+        "seeds": set.runs.iter().map(|r| r.seed).collect::<Vec<_>>(),
+        "complete": !set.interrupted,
+        "files": files.iter().map(|(name, bytes)| (name, bytes.len())).collect::<std::collections::BTreeMap<_, _>>(),
+        "engine": set.runs.iter().map(|r| serde_json::json!({
+            "seed": r.seed,
+            "events": r.report.engine.events,
+            "packet_hops": r.report.engine.packet_hops,
+        })).collect::<Vec<_>>(),
+    });
+    write_whole(&manifest_path, &pretty(&document))
+}
+
+fn pretty(value: &serde_json::Value) -> Vec<u8> {
+    // Serializing a value cannot fail: its keys are text.
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// A table being written: numbers plainly, text quoted where it must be, nothing where there is nothing.
+struct Table {
+    text: String,
+    first: bool,
+}
+
+impl Table {
+    fn new(head: &[&str]) -> Table {
+        Table { text: head.join(",") + "\n", first: true }
+    }
+
+    fn gap(&mut self) {
+        if !self.first {
+            self.text.push(',');
+        }
+        self.first = false;
+    }
+
+    fn text(&mut self, cell: &str) -> &mut Self {
+        self.gap();
+        if cell.contains([',', '"', '\n', '\r']) {
+            let _ = write!(self.text, "\"{}\"", cell.replace('"', "\"\""));
+        } else {
+            self.text.push_str(cell);
+        }
+        self
+    }
+
+    fn whole(&mut self, n: u64) -> &mut Self {
+        self.gap();
+        let _ = write!(self.text, "{n}");
+        self
+    }
+
+    /// Nothing for what is missing or not finite.
+    fn number(&mut self, x: impl Into<Option<f64>>) -> &mut Self {
+        self.gap();
+        if let Some(x) = x.into().filter(|x| x.is_finite()) {
+            let _ = write!(self.text, "{x}");
+        }
+        self
+    }
+
+    fn end(&mut self) {
+        self.text.push('\n');
+        self.first = true;
+    }
+
+    fn drops(&mut self, d: &Drops) -> &mut Self {
+        self.whole(d.queue_full).whole(d.pushed_out).whole(d.link_error).whole(d.outage)
+    }
+
+    fn delays(&mut self, d: Option<&Delays>) -> &mut Self {
+        self.number(d.map(|d| d.mean)).number(d.map(|d| d.p50)).number(d.map(|d| d.p95));
+        self.number(d.map(|d| d.p99)).number(d.map(|d| d.max))
+    }
+}
+
+fn flows_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "flow",
+        "group",
+        "controller",
+        "throughput_bps",
+        "throughput_pps",
+        "goodput_bps",
+        "sent_packets",
+        "received_packets",
+        "drops_queue_full_packets",
+        "drops_pushed_out_packets",
+        "drops_link_error_packets",
+        "drops_outage_packets",
+        "loss_ratio",
+        "dummies_packets",
+        "overhead",
+        "feedback_bps",
+        "acknowledged_packets",
+        "owd_mean_ms",
+        "owd_p50_ms",
+        "owd_p95_ms",
+        "owd_p99_ms",
+        "owd_max_ms",
+        "srtt_ms",
+        "stopped",
+        "timeouts",
+    ]);
+    for run in &set.runs {
+        for f in &run.summary.flows {
+            t.whole(run.seed).text(&f.name).text(&f.group).text(&f.controller).number(f.throughput_bps);
+            t.number(f.throughput_pps).number(f.goodput_bps).whole(f.sent_packets).whole(f.received_packets);
+            t.drops(&f.drops_packets).number(f.loss_ratio).whole(f.dummies_packets).number(f.overhead);
+            t.number(f.feedback_bps).whole(f.acknowledged_packets).delays(f.owd_ms.as_ref()).number(f.srtt_ms);
+            t.text(f.stopped.as_deref().unwrap_or("")).number(f.timeouts.map(|n| n as f64)).end();
+        }
+    }
+    t.text
+}
+
+fn links_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "link",
+        "utilization",
+        "transmitted_packets",
+        "transmitted_bytes",
+        "drops_queue_full_packets",
+        "drops_pushed_out_packets",
+        "drops_link_error_packets",
+        "drops_outage_packets",
+        "low_drops_queue_full_packets",
+        "low_drops_pushed_out_packets",
+        "low_drops_link_error_packets",
+        "low_drops_outage_packets",
+        "queue_mean_packets",
+        "queue_max_packets",
+    ]);
+    for run in &set.runs {
+        for l in &run.summary.links {
+            t.whole(run.seed).text(&l.name).number(l.utilization).whole(l.transmitted_packets);
+            t.whole(l.transmitted_bytes).drops(&l.drops_packets).drops(&l.low_drops_packets);
+            t.number(l.queue_mean_packets).whole(l.queue_max_packets).end();
+        }
+    }
+    t.text
+}
+
+fn series_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "t_s",
+        "flow",
+        "group",
+        "send_rate_bps",
+        "throughput_bps",
+        "dummy_rate_bps",
+        "target_rate_bps",
+        "cwnd_packets",
+        "srtt_ms",
+        "send_buffer_bytes",
+        "drops_packets",
+        "state",
+    ]);
+    for run in &set.runs {
+        for row in &run.report.series {
+            let flow = run.report.flows.get(row.flow as usize);
+            t.whole(run.seed).number(row.at.as_secs_f64()).text(flow.map_or("", |f| &f.name));
+            t.text(flow.map_or("", |f| &f.group)).number(row.send_rate.as_bps()).number(row.throughput.as_bps());
+            t.number(row.dummy_rate.as_bps()).number(row.target_rate.as_bps()).number(row.cwnd);
+            t.number(row.srtt.map(|d| d.as_secs_f64() * 1e3)).whole(row.send_buffer.get()).whole(row.drops);
+            t.text(row.state).end();
+        }
+    }
+    t.text
+}
+
+fn link_series_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "t_s",
+        "link",
+        "queue_packets",
+        "queue_bytes",
+        "throughput_bps",
+        "capacity_bps",
+        "drops_packets",
+    ]);
+    for run in &set.runs {
+        for row in &run.report.link_series {
+            let name = run.report.links.get(row.link as usize).map_or("", |l| l.name.as_str());
+            // An unlimited link has no number.
+            let capacity = Some(row.capacity).filter(|c| *c < Rate::MAX).map(Rate::as_bps);
+            t.whole(run.seed).number(row.at.as_secs_f64()).text(name).whole(row.queue_packets);
+            t.whole(row.queue_bytes.get()).number(row.throughput.as_bps()).number(capacity).whole(row.drops).end();
+        }
+    }
+    t.text
+}
+
+fn events_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "t_s", "flow", "event", "from", "to", "rate_bps", "packet", "reason"]);
+    for run in &set.runs {
+        for (flow, event) in &run.report.events {
+            let name = run.report.flows.get(*flow as usize).map_or("", |f| f.name.as_str());
+            t.whole(run.seed).number(event.at.as_secs_f64()).text(name);
+            match &event.what {
+                FlowEventKind::StateChanged { from, to, reason } => {
+                    t.text("state").text(from).text(to).number(None).number(None).text(reason)
+                }
+                FlowEventKind::RateChanged { rate, reason } => {
+                    t.text("rate").text("").text("").number(rate.as_bps()).number(None).text(reason)
+                }
+                FlowEventKind::Lost { seq, how } => {
+                    let how = match how {
+                        LossHow::LaterAcks => "later_acks",
+                        LossHow::Timeout => "timeout",
+                    };
+                    t.text("lost").text("").text("").number(None).whole(*seq).text(how)
+                }
+                FlowEventKind::Capped { rate } => {
+                    t.text("capped").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
+                }
+                FlowEventKind::Tripped { reason } => {
+                    t.text("stopped").text("").text("").number(None).number(None).text(&reason.to_string())
+                }
+            };
+            t.end();
+        }
+    }
+    t.text
+}

@@ -1,0 +1,313 @@
+//! Runs: a scenario and seeds in, results out; several controllers over the same path.
+//!
+//! Seeds run in parallel; results come in the order of the seeds, the same bytes whatever the
+//! thread count. Comparisons use common random numbers: the same seeds, the same names of streams,
+//! so that every controller meets the same losses.
+
+use crate::config::{Record, sim_config};
+use crate::controllers::{self, Family};
+use crate::metrics::RunSummary;
+use crate::pool::{self, Hooks};
+use crate::scenario::{Parameter, Problem, Scenario, ScenarioError};
+use crate::stats::{Estimate, seeds_wanted};
+use fairpace_sim::{Network, SimError, SimReport};
+use fairpace_units::{Duration, Instant};
+use serde::Serialize;
+
+/// How often a run looks at the stop flag, in simulated time.
+const CHUNK: Duration = Duration::from_secs(2);
+
+/// How many seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seeds {
+    /// Exactly so many, at least one.
+    Count(usize),
+    /// At least five, until the half-width of the 95 % interval of every group's throughput is below
+    /// 5 % of its mean, at most twenty.
+    Enough,
+}
+
+/// How to run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions {
+    /// How many seeds, counted up from the scenario's.
+    pub seeds: Seeds,
+    /// What to record beside the counters.
+    pub record: Record,
+}
+
+impl Default for RunOptions {
+    /// One seed, with time series and events.
+    fn default() -> Self {
+        RunOptions { seeds: Seeds::Count(1), record: Record { series: true, events: true, pcap: false } }
+    }
+}
+
+/// One seed's results.
+#[derive(Clone, Debug)]
+pub struct SeedRun {
+    /// The seed.
+    pub seed: u64,
+    /// What it found, summed up.
+    pub summary: RunSummary,
+    /// Everything the simulator reported: time series, events, capture.
+    pub report: SimReport,
+}
+
+/// One scenario's results over its seeds.
+#[derive(Clone, Debug)]
+pub struct RunSet {
+    /// The scenario as run.
+    pub scenario: Scenario,
+    /// One per seed that was run, in order of the seeds; the last may be cut short.
+    pub runs: Vec<SeedRun>,
+    /// True if somebody stopped it: what is here is valid, but not all that was asked for.
+    pub interrupted: bool,
+}
+
+/// A group's number over the seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GroupMetric {
+    /// The group.
+    pub group: String,
+    /// `throughput_bps`, `overhead`, …
+    pub metric: &'static str,
+    /// Mean, interval, number of seeds.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+}
+
+/// Why a run could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario is at fault.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The simulator refuses the configuration.
+    #[error("the simulator refuses scenario `{scenario}`: {error}")]
+    Sim {
+        /// The scenario's name.
+        scenario: String,
+        /// What it says.
+        error: SimError,
+    },
+    /// Stopped before anything was finished.
+    #[error("interrupted before the first result")]
+    Interrupted,
+}
+
+impl RunError {
+    /// The command's exit code for this.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            RunError::Scenario(_) | RunError::Sim { .. } => ScenarioError::EXIT_CODE,
+            RunError::Interrupted => 130,
+        }
+    }
+}
+
+/// Simulates one seed, looking at the stop flag now and then. A stopped run is valid up to where
+/// it came.
+///
+/// # Errors
+/// The simulator refuses the configuration.
+pub fn simulate(scenario: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
+    let config = sim_config(scenario, seed, record);
+    let sim_error = |error| RunError::Sim { scenario: scenario.name.clone(), error };
+    let mut network = Network::new(&config).map_err(sim_error)?;
+    let end = Instant::ZERO + config.duration;
+    let mut now = Instant::ZERO;
+    while now < end && !hooks.stopped() {
+        now = (now + CHUNK).min(end);
+        network.advance(now);
+    }
+    let report = network.into_report();
+    let summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), now < end);
+    Ok(SeedRun { seed, summary, report })
+}
+
+/// Runs the scenario with as many seeds as asked for.
+///
+/// # Errors
+/// The scenario is refused by the simulator, or nothing was finished before the stop flag.
+pub fn run(scenario: &Scenario, options: &RunOptions, hooks: &Hooks<'_>) -> Result<RunSet, RunError> {
+    let mut runs: Vec<SeedRun> = Vec::new();
+    loop {
+        let wanted = match options.seeds {
+            Seeds::Count(n) => n.max(1),
+            Seeds::Enough => {
+                let groups = runs.first().map_or(Vec::new(), |r| r.summary.groups.clone());
+                let needs = groups.iter().map(|g| seeds_wanted(&throughputs(&runs, &g.name)));
+                needs.max().unwrap_or(crate::stats::MIN_SEEDS)
+            }
+        };
+        if runs.len() >= wanted || hooks.stopped() {
+            break;
+        }
+        let first = scenario.seed.get();
+        let seeds: Vec<u64> = (runs.len()..wanted).map(|i| first + i as u64).collect();
+        let label = |seed: &u64| format!("{} seed {seed}", scenario.name);
+        let results = pool::map(&seeds, hooks, label, |seed| simulate(scenario, *seed, options.record, hooks));
+        for result in results.into_iter().flatten() {
+            runs.push(result?);
+        }
+    }
+    // A hole in the middle would pair wrong seeds: keep what is before it.
+    let first = scenario.seed.get();
+    let whole = runs.iter().enumerate().take_while(|(i, r)| r.seed == first + *i as u64).count();
+    runs.truncate(whole);
+    if runs.is_empty() {
+        return Err(RunError::Interrupted);
+    }
+    let interrupted = hooks.stopped() || runs.iter().any(|r| r.summary.interrupted);
+    Ok(RunSet { scenario: scenario.clone(), runs, interrupted })
+}
+
+/// The same path with each of several controllers in turn; one result per controller, in order.
+///
+/// A controller may bring parameters: `rap:fine_grain=on,alpha=2`.
+///
+/// # Errors
+/// As [`run`]; and a name that is not a controller.
+pub fn compare(
+    scenario: &Scenario,
+    controllers: &[String],
+    options: &RunOptions,
+    hooks: &Hooks<'_>,
+) -> Result<Vec<(String, RunSet)>, RunError> {
+    // All are checked before the first one runs.
+    let variants: Vec<(String, Scenario)> = controllers
+        .iter()
+        .map(|name| Ok((name.clone(), with_controller(scenario, name)?)))
+        .collect::<Result<_, ScenarioError>>()?;
+    let mut results = Vec::new();
+    for (name, variant) in variants {
+        if hooks.stopped() {
+            break;
+        }
+        match run(&variant, options, hooks) {
+            Ok(set) => results.push((name, set)),
+            Err(RunError::Interrupted) => break,
+            Err(e) => return Err(e),
+        }
+    }
+    if results.is_empty() { Err(RunError::Interrupted) } else { Ok(results) }
+}
+
+/// The scenario with every media flow under another controller; TCP and background stay. If there is
+/// no media flow, all TCP flows change instead.
+///
+/// # Errors
+/// The name is not a controller, or a parameter is refused.
+pub fn with_controller(scenario: &Scenario, spec: &str) -> Result<Scenario, ScenarioError> {
+    let (name, settings) = spec.split_once(':').unwrap_or((spec, ""));
+    let refuse = |problem| ScenarioError { file: "--with".to_owned(), line: 0, problem };
+    let family = controllers::family(name).filter(|f| *f != Family::Constant).ok_or_else(|| {
+        let names = controllers::names().into_iter().filter(|n| *n != controllers::CONSTANT);
+        refuse(Problem::UnknownName {
+            field: "controller".to_owned(),
+            found: name.to_owned(),
+            what: "a controller to compare",
+            allowed: names.map(str::to_owned).collect(),
+            list: Some("fairpace list controllers"),
+        })
+    })?;
+    let mut variant = scenario.clone();
+    let is = |f: &crate::scenario::FlowSpec, family| controllers::family(&f.controller) == Some(family);
+    let replaced = if variant.flows.iter().any(|f| is(f, Family::Media)) { Family::Media } else { Family::Tcp };
+    for flow in &mut variant.flows {
+        if !is(flow, replaced) {
+            continue;
+        }
+        // Parameters of another scheme mean nothing here; those of the same one stay.
+        if flow.controller != name {
+            flow.parameters.clear();
+        }
+        name.clone_into(&mut flow.controller);
+        if family == Family::Tcp {
+            flow.source = None;
+            flow.feedback = None;
+            flow.initial_rtt = None;
+            (flow.max_rate, flow.min_rate, flow.start_rate) = (None, None, None);
+        } else {
+            flow.tcp = None;
+            flow.transfer = None;
+            flow.on_off = None;
+        }
+        for setting in settings.split(',').filter(|s| !s.trim().is_empty()) {
+            let Some((key, value)) = setting.split_once('=') else {
+                return Err(refuse(Problem::BadValue {
+                    field: "controller".to_owned(),
+                    found: spec.to_owned(),
+                    wrong: format!("has `{setting}` where a parameter should be"),
+                    allowed: "write parameters as in `rap:fine_grain=on`".to_owned(),
+                }));
+            };
+            flow.parameters.insert(key.trim().to_owned(), Parameter::Text(value.trim().to_owned()));
+        }
+    }
+    for flow in variant.flows.iter().filter(|f| is(f, Family::Media)) {
+        if let Err(e) = controllers::build(&variant, flow) {
+            return Err(refuse(match e.allowed_names {
+                Some(allowed) => Problem::UnknownField { field: format!("{name}:{}", e.name), allowed },
+                None => Problem::BadValue {
+                    field: format!("{name}:{}", e.name),
+                    found: e.found,
+                    wrong: e.wrong,
+                    allowed: e.allowed,
+                },
+            }));
+        }
+    }
+    Ok(variant)
+}
+
+fn throughputs(runs: &[SeedRun], group: &str) -> Vec<f64> {
+    runs.iter().filter_map(|r| r.summary.group(group)).map(|g| g.throughput_bps).collect()
+}
+
+impl RunSet {
+    /// Every group's numbers over the seeds: mean, interval, n.
+    pub fn metrics(&self) -> Vec<GroupMetric> {
+        type Get = fn(&crate::metrics::GroupSummary) -> Option<f64>;
+        let all: [(&'static str, Get); 8] = [
+            ("throughput_bps", |g| Some(g.throughput_bps)),
+            ("throughput_pps", |g| Some(g.throughput_pps)),
+            ("goodput_bps", |g| Some(g.goodput_bps)),
+            ("loss_ratio", |g| g.loss_ratio),
+            ("overhead", |g| g.overhead),
+            ("jain_index", |g| g.jain_index),
+            ("owd_p50_ms", |g| g.owd_ms.map(|d| d.p50)),
+            ("owd_p95_ms", |g| g.owd_ms.map(|d| d.p95)),
+        ];
+        let mut metrics = Vec::new();
+        let groups = self.runs.first().map_or(&[][..], |r| &r.summary.groups);
+        for group in groups {
+            for (metric, get) in all {
+                let values: Vec<f64> =
+                    self.runs.iter().filter_map(|r| r.summary.group(&group.name).and_then(get)).collect();
+                if let Some(estimate) = Estimate::of(&values) {
+                    metrics.push(GroupMetric { group: group.name.clone(), metric, estimate });
+                }
+            }
+        }
+        metrics
+    }
+
+    /// What `run --json` prints: the run itself if there was one seed, else all of them and the means.
+    pub fn json(&self) -> serde_json::Value {
+        let runs: Vec<serde_json::Value> =
+            self.runs.iter().map(|r| serde_json::to_value(&r.summary).unwrap_or_default()).collect();
+        match (runs.len(), runs.into_iter().next()) {
+            (1, Some(run)) => run,
+            _ => serde_json::json!({
+                "scenario": self.scenario.name,
+                "world": "sim",
+                "seeds": self.runs.iter().map(|r| r.seed).collect::<Vec<_>>(),
+                "interrupted": self.interrupted,
+                "metrics": self.metrics(),
+                "runs": self.runs.iter().map(|r| &r.summary).collect::<Vec<_>>(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,551 @@
+//! What a scenario must satisfy beyond the form of its fields, each refusal with its field.
+//!
+//! The rule behind many of them: a field that would have no effect is an error, not a silence.
+
+use super::locate::Locator;
+use super::{
+    AccessSpec, Capacity, FlowSpec, LossKind, LossSpec, Parameter, Problem, Scenario, ScenarioError, SourceKind,
+    TraceFormat, TraceGaps, TraceSpec,
+};
+use crate::controllers::{self, Family};
+use fairpace_path::{Gaps, Trace};
+use fairpace_units::{Bytes, Duration, Rate};
+use std::sync::Arc;
+
+/// The most flows of one scenario, all counts together.
+const MAX_FLOWS: u64 = 10_000;
+/// The longest trace file that is read.
+const MAX_TRACE: u64 = 64 << 20;
+const LIST: &str = "fairpace list controllers";
+
+/// Who checks, and where the text is.
+struct Checker<'a> {
+    file: &'a str,
+    locator: &'a Locator,
+    packet_size: Bytes,
+}
+
+type Checked = Result<(), ScenarioError>;
+
+/// Checks everything, and reads the traces into `scenario.files`.
+pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> Checked {
+    let c = Checker { file, locator, packet_size: scenario.packet_size.get() };
+    c.times(scenario)?;
+    for (field, size) in [("packet_size", &scenario.packet_size), ("ack_size", &scenario.ack_size)] {
+        c.packet_size(field, size)?;
+    }
+    c.path(scenario)?;
+    c.trace(scenario)?;
+    if scenario.flows.is_empty() {
+        let allowed = "a scenario needs at least one `[[flows]]` with a `controller`".to_owned();
+        let line = c.locator.line_of("flows");
+        let problem = if c.locator.has("flows") {
+            Problem::Empty { field: "flows".into(), allowed }
+        } else {
+            Problem::Missing { field: "flows".into(), allowed }
+        };
+        return Err(ScenarioError { file: file.to_owned(), line, problem });
+    }
+    let mut total = 0;
+    for index in 0..scenario.flows.len() {
+        fill_names(scenario, index);
+        c.flow(scenario, index)?;
+        total += scenario.flows[index].count.get();
+        if total > MAX_FLOWS {
+            let field = format!("flows[{index}].count");
+            let found = scenario.flows[index].count.get().to_string();
+            return c.bad(field, found, format!("makes {total} flows in all"), format!("at most {MAX_FLOWS} flows"));
+        }
+    }
+    Ok(())
+}
+
+/// Names and groups that the file leaves out.
+fn fill_names(scenario: &mut Scenario, index: usize) {
+    let (before, rest) = scenario.flows.split_at_mut(index);
+    let Some(flow) = rest.first_mut() else { return };
+    if flow.name.is_empty() {
+        // The second nameless `rap` entry is `rap.2`, so that names stay distinct.
+        let base = flow.controller.clone();
+        let mut name = base.clone();
+        let mut n = 1;
+        while before.iter().any(|f| f.name == name) {
+            n += 1;
+            name = format!("{base}.{n}");
+        }
+        flow.name = name;
+    }
+    if flow.group.is_empty() {
+        flow.group.clone_from(&flow.name);
+    }
+}
+
+impl Checker<'_> {
+    fn at(&self, field: &str, problem: Problem) -> ScenarioError {
+        ScenarioError { file: self.file.to_owned(), line: self.locator.line_of(field), problem }
+    }
+
+    fn bad(
+        &self,
+        field: impl Into<String>,
+        found: impl Into<String>,
+        wrong: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Checked {
+        let field = field.into();
+        let problem = Problem::BadValue {
+            field: field.clone(),
+            found: found.into(),
+            wrong: wrong.into(),
+            allowed: allowed.into(),
+        };
+        Err(self.at(&field, problem))
+    }
+
+    fn conflict(&self, field: impl Into<String>, wrong: impl Into<String>, remedy: impl Into<String>) -> Checked {
+        let field = field.into();
+        Err(self.at(&field, Problem::Conflict { field: field.clone(), wrong: wrong.into(), remedy: remedy.into() }))
+    }
+
+    fn missing(&self, field: impl Into<String>, allowed: impl Into<String>) -> Checked {
+        let field = field.into();
+        Err(self.at(&field, Problem::Missing { field: field.clone(), allowed: allowed.into() }))
+    }
+
+    fn times(&self, s: &Scenario) -> Checked {
+        let (duration, warmup, sample) = (s.duration.get(), s.warmup.get(), s.sample.get());
+        if duration.is_zero() || duration > Duration::from_secs(7 * 86_400) {
+            return self.bad("duration", s.duration.text(), "is out of range", "above 0 s, at most a week (168 h)");
+        }
+        if warmup >= duration {
+            let wrong = format!("leaves nothing of the duration of `{}` to measure", s.duration);
+            return self.bad("warmup", s.warmup.text(), wrong, "shorter than `duration`");
+        }
+        if sample < Duration::from_millis(1) || sample > duration {
+            return self.bad("sample", s.sample.text(), "is out of range", "from 1 ms to the `duration`");
+        }
+        if duration.as_nanos() / sample.as_nanos() > 1_000_000 {
+            return self.bad("sample", s.sample.text(), "makes more than a million rows per flow", "a longer interval");
+        }
+        Ok(())
+    }
+
+    fn packet_size(&self, field: &str, size: &super::Size) -> Checked {
+        if size.get() == Bytes::ZERO || size.get() > Bytes::new(65_507) {
+            return self.bad(field, size.text(), "is out of range", "from 1 B to 65507 B, what fits into a datagram");
+        }
+        Ok(())
+    }
+
+    fn path(&self, s: &Scenario) -> Checked {
+        let p = &s.path;
+        match (&p.rate, &p.trace) {
+            (None, None) => {
+                return self.missing("path.rate", "write `rate = \"10 Mbit/s\"`, or name a recording with `trace`");
+            }
+            (Some(_), Some(_)) => {
+                return self.conflict(
+                    "path.rate",
+                    "stands beside `path.trace`, and both give the capacity",
+                    "keep one of them",
+                );
+            }
+            (Some(rate), None) => self.capacity("path.rate", rate)?,
+            (None, Some(_)) => {}
+        }
+        self.capacity("path.reverse.rate", &p.reverse.rate)?;
+        self.loss("path.loss", &p.loss)?;
+        self.loss("path.reverse.loss", &p.reverse.loss)?;
+        for (field, jitter, reorder) in
+            [("path.reorder", &p.jitter, p.reorder), ("path.reverse.reorder", &p.reverse.jitter, p.reverse.reorder)]
+        {
+            if reorder && jitter.get().is_zero() {
+                return self.conflict(field, "has no effect without `jitter`", "set `jitter`, or leave `reorder` out");
+            }
+        }
+        for (field, time) in
+            [("path.rtt", &p.rtt), ("path.jitter", &p.jitter), ("path.reverse.jitter", &p.reverse.jitter)]
+        {
+            if time.get() > Duration::from_secs(3_600) {
+                return self.bad(field, time.text(), "is out of range", "at most 1 h");
+            }
+        }
+        for (i, outage) in p.outages.iter().enumerate() {
+            if outage.length.get().is_zero() {
+                let field = format!("path.outages[{i}].length");
+                return self.bad(field, outage.length.text(), "has no effect", "above 0 s");
+            }
+            if outage.start.get() >= s.duration.get() {
+                let field = format!("path.outages[{i}].start");
+                let wrong = format!("is not before the end at `{}`", s.duration);
+                return self.bad(field, outage.start.text(), wrong, "a time within the run");
+            }
+        }
+        Ok(())
+    }
+
+    fn capacity(&self, field: &str, rate: &Capacity) -> Checked {
+        // Below one bit per second nothing of any size would leave within a week.
+        let least = Rate::bps(1.0);
+        let allowed = "at least 1 bit/s (for a dead time use `outages` or a step)";
+        match rate {
+            Capacity::Unlimited => Ok(()),
+            Capacity::Fixed(speed) if speed.get().with_packets_of(self.packet_size) < least => {
+                self.bad(field, speed.text(), "passes nothing", allowed)
+            }
+            Capacity::Fixed(_) => Ok(()),
+            Capacity::Steps(steps) => {
+                let Some(first) = steps.first() else {
+                    let allowed = "write at least `[{ at = \"0 s\", rate = \"2 Mbit/s\" }]`".to_owned();
+                    return Err(self.at(field, Problem::Empty { field: field.to_owned(), allowed }));
+                };
+                if !first.at.get().is_zero() {
+                    return self.bad(
+                        format!("{field}[0].at"),
+                        first.at.text(),
+                        "is not the beginning",
+                        "the first step is at `0 s`",
+                    );
+                }
+                for (i, pair) in steps.windows(2).enumerate() {
+                    if let [before, after] = pair
+                        && after.at.get() <= before.at.get()
+                    {
+                        let wrong = format!("is not after the step before it at `{}`", before.at);
+                        return self.bad(
+                            format!("{field}[{}].at", i + 1),
+                            after.at.text(),
+                            wrong,
+                            "steps in rising order",
+                        );
+                    }
+                }
+                if steps.iter().all(|s| s.rate.get().with_packets_of(self.packet_size) < least) {
+                    return self.bad(
+                        format!("{field}[0].rate"),
+                        first.rate.text(),
+                        "passes nothing, like every step",
+                        allowed,
+                    );
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn loss(&self, field: &str, loss: &LossSpec) -> Checked {
+        let given = [
+            ("p", loss.p, LossKind::Random, true),
+            ("good_to_bad", loss.good_to_bad, LossKind::GilbertElliott, true),
+            ("bad_to_good", loss.bad_to_good, LossKind::GilbertElliott, true),
+            ("loss_in_good", loss.loss_in_good, LossKind::GilbertElliott, false),
+            ("loss_in_bad", loss.loss_in_bad, LossKind::GilbertElliott, false),
+        ];
+        let name = |kind| match kind {
+            LossKind::None => "none",
+            LossKind::Random => "random",
+            LossKind::GilbertElliott => "gilbert-elliott",
+        };
+        for (key, value, kind, needed) in given {
+            let field = format!("{field}.{key}");
+            if value.is_some() && kind != loss.kind {
+                let wrong = format!("has no effect with kind `{}`", name(loss.kind));
+                return self.conflict(field, wrong, format!("write `kind = \"{}\"`, or leave `{key}` out", name(kind)));
+            }
+            if value.is_none() && needed && kind == loss.kind {
+                return self.missing(field, format!("kind `{}` needs it: a number from 0 to 1", name(kind)));
+            }
+        }
+        Ok(())
+    }
+
+    fn trace(&self, s: &mut Scenario) -> Checked {
+        let Some(spec) = &s.path.trace else { return Ok(()) };
+        let key = (spec.file.clone(), spec.column.clone().unwrap_or_default());
+        let trace = self.read_trace(&s.files.folder, spec)?;
+        s.files.traces.insert(key, Arc::new(trace));
+        Ok(())
+    }
+
+    fn read_trace(&self, folder: &std::path::Path, spec: &TraceSpec) -> Result<Trace, ScenarioError> {
+        let field = "path.trace.file";
+        let path = folder.join(&spec.file);
+        let bad_file = |reason: String| {
+            let problem = Problem::BadFile { field: field.to_owned(), path: path.display().to_string(), reason };
+            self.at(field, problem)
+        };
+        let csv = spec.format() == TraceFormat::Csv;
+        if csv && spec.column.is_none() {
+            self.missing("path.trace.column", "name the column with the rate, such as `column = \"down_mbps\"`")?;
+        }
+        for (name, given) in [("column", spec.column.is_some()), ("gaps", spec.gaps.is_some())] {
+            if !csv && given {
+                let wrong = "has no effect on a mahimahi recording, which is no table";
+                self.conflict(format!("path.trace.{name}"), wrong, "leave it out, or write `format = \"csv\"`")?;
+            }
+        }
+        let about = std::fs::metadata(&path).map_err(|e| bad_file(format!("cannot be read: {}", super::reason(&e))))?;
+        if !about.is_file() || about.len() > MAX_TRACE {
+            return Err(bad_file("is not a regular file of at most 64 MiB".to_owned()));
+        }
+        let bytes = std::fs::read(&path).map_err(|e| bad_file(format!("cannot be read: {}", super::reason(&e))))?;
+        let text = String::from_utf8(bytes).map_err(|_| bad_file("is not UTF-8 text".to_owned()))?;
+        let gaps = match spec.gaps {
+            None | Some(TraceGaps::Hold) => Gaps::Hold,
+            Some(TraceGaps::Zero) => Gaps::Zero,
+            Some(TraceGaps::Cut) => Gaps::Cut,
+        };
+        let parsed = match &spec.column {
+            Some(column) if csv => Trace::parse_csv(&text, column, gaps),
+            _ => Trace::parse_mahimahi(&text),
+        };
+        parsed.map_err(|e| bad_file(format!("is not such a recording: {e}")))
+    }
+
+    fn flow(&self, s: &Scenario, index: usize) -> Checked {
+        let flow = &s.flows[index];
+        let field = |name: &str| format!("flows[{index}].{name}");
+        if flow.controller.is_empty() {
+            let names = controllers::names().join("`, `");
+            return self.missing(field("controller"), format!("one of `{names}`"));
+        }
+        let Some(family) = controllers::family(&flow.controller) else {
+            let problem = Problem::UnknownName {
+                field: field("controller"),
+                found: flow.controller.clone(),
+                what: "a controller",
+                allowed: controllers::names().into_iter().map(str::to_owned).collect(),
+                list: Some(LIST),
+            };
+            return Err(self.at(&field("controller"), problem));
+        };
+        for (name, text) in [("name", &flow.name), ("group", &flow.group)] {
+            if text.chars().count() > 64 || text.chars().any(|c| c.is_control() || matches!(c, ',' | '"')) {
+                let wrong = "is not a name";
+                return self.bad(
+                    field(name),
+                    text.clone(),
+                    wrong,
+                    "at most 64 characters, no comma, quote or control character",
+                );
+            }
+        }
+        if s.flows[..index].iter().any(|f| f.name == flow.name) {
+            return self.bad(field("name"), flow.name.clone(), "is the name of a flow before it", "a name of its own");
+        }
+        self.applicable(flow, family, &field)?;
+        if let Some(size) = &flow.packet_size {
+            self.packet_size(&field("packet_size"), size)?;
+        }
+        self.flow_times(s, flow, &field)?;
+        let size = flow.packet_size.as_ref().map_or(self.packet_size, super::Size::get);
+        for (name, rate) in [
+            ("rate", &flow.rate),
+            ("max_rate", &flow.max_rate),
+            ("start_rate", &flow.start_rate),
+            ("min_rate", &flow.min_rate),
+        ] {
+            if let Some(rate) = rate
+                && rate.get().with_packets_of(size) < Rate::bps(1.0)
+            {
+                return self.bad(field(name), rate.text(), "sends nothing", "at least 1 bit/s");
+            }
+        }
+        let rate_of = |r: &Option<super::Speed>| r.as_ref().map(|r| r.get().with_packets_of(size));
+        if let (Some(min), Some(max)) = (rate_of(&flow.min_rate), rate_of(&flow.max_rate))
+            && min > max
+        {
+            let text = flow.min_rate.as_ref().map_or("", |r| r.text());
+            return self.bad(field("min_rate"), text, "is above `max_rate`", "at most `max_rate`");
+        }
+        if let Some(access) = &flow.access {
+            self.access(access, &field("access"))?;
+        }
+        if family == Family::Media {
+            controllers::build(s, flow).map(|_| ()).map_err(|e| self.parameter_error(&field("parameters"), &e))?;
+        }
+        Ok(())
+    }
+
+    /// Fields that mean something only with some controllers.
+    fn applicable(&self, flow: &FlowSpec, family: Family, field: &dyn Fn(&str) -> String) -> Checked {
+        let needs = |name: &str, given: bool, families: &[Family], of: &str| {
+            if given && !families.contains(&family) {
+                let wrong = format!("has no effect on controller `{}`", flow.controller);
+                return self.conflict(field(name), wrong, format!("it belongs to {of}; leave it out"));
+            }
+            Ok(())
+        };
+        let (media, tcp, constant) = (Family::Media, Family::Tcp, Family::Constant);
+        needs("parameters", !flow.parameters.is_empty(), &[media], "media controllers")?;
+        needs("tcp", flow.tcp.is_some(), &[tcp], "`tcp-` controllers")?;
+        needs("rate", flow.rate.is_some(), &[constant], "`constant`")?;
+        needs("transfer", flow.transfer.is_some(), &[tcp], "`tcp-` controllers")?;
+        needs("on_off", flow.on_off.is_some(), &[tcp, constant], "`constant` and `tcp-` controllers")?;
+        needs("source", flow.source.is_some(), &[media], "media controllers")?;
+        needs("feedback", flow.feedback.is_some(), &[media], "media controllers")?;
+        needs("initial_rtt", flow.initial_rtt.is_some(), &[media], "media controllers")?;
+        needs("max_rate", flow.max_rate.is_some(), &[media], "media controllers")?;
+        needs("min_rate", flow.min_rate.is_some(), &[media], "media controllers")?;
+        needs("start_rate", flow.start_rate.is_some(), &[media], "media controllers")?;
+        let low = flow.class == super::Priority::Low;
+        needs("class", low, &[media, constant], "media controllers and `constant`")?;
+        if family == constant && flow.rate.is_none() {
+            return self.missing(field("rate"), "`constant` needs it, as in `rate = \"100 pkt/s\"`");
+        }
+        if flow.on_off.is_some() && flow.transfer.is_some() {
+            return self.conflict(field("transfer"), "stands beside `on_off`", "keep one of them");
+        }
+        if let Some(size) = &flow.transfer
+            && size.get() == Bytes::ZERO
+        {
+            return self.bad(field("transfer"), size.text(), "sends nothing", "at least 1 B");
+        }
+        if let Some(source) = &flow.source {
+            match (source.kind, &source.rate) {
+                (SourceKind::Saturated, Some(_)) => {
+                    return self.conflict(field("source.rate"), "has no effect on a saturated source", "leave it out");
+                }
+                (SourceKind::Constant, None) => {
+                    return self
+                        .missing(field("source.rate"), "a constant source needs it, as in `rate = \"1 Mbit/s\"`");
+                }
+                _ => {}
+            }
+            if let Some(rate) = &source.rate
+                && rate.get().with_packets_of(self.packet_size) < Rate::bps(1.0)
+            {
+                return self.bad(field("source.rate"), rate.text(), "sends nothing", "at least 1 bit/s");
+            }
+        }
+        Ok(())
+    }
+
+    fn flow_times(&self, s: &Scenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
+        let latest = flow.start.get() + flow.start_spread.get();
+        if latest >= s.duration.get() {
+            let name = if flow.start.get() >= s.duration.get() { "start" } else { "start_spread" };
+            let text = if name == "start" { flow.start.text() } else { flow.start_spread.text() };
+            return self.bad(
+                field(name),
+                text,
+                format!("begins after the end at `{}`", s.duration),
+                "a time within the run",
+            );
+        }
+        if let Some(stop) = &flow.stop
+            && stop.get() <= latest
+        {
+            return self.bad(
+                field("stop"),
+                stop.text(),
+                "is not after the start",
+                "later than `start` and `start_spread`",
+            );
+        }
+        if let Some(on_off) = &flow.on_off {
+            for (name, time) in [("on_off.on", &on_off.on), ("on_off.off", &on_off.off)] {
+                if time.get() < Duration::from_millis(1) {
+                    return self.bad(field(name), time.text(), "is out of range", "at least 1 ms");
+                }
+            }
+        }
+        if let Some(rtt) = &flow.initial_rtt
+            && (rtt.get() < Duration::from_micros(100) || rtt.get() > Duration::from_secs(60))
+        {
+            return self.bad(field("initial_rtt"), rtt.text(), "is out of range", "from 100 us to 60 s");
+        }
+        if let Some(tcp) = &flow.tcp {
+            for (name, time, least) in [
+                ("min_rto", &tcp.min_rto, Duration::from_millis(1)),
+                ("max_rto", &tcp.max_rto, Duration::from_millis(1)),
+                ("initial_rto", &tcp.initial_rto, Duration::from_millis(1)),
+                ("tick", &tcp.tick, Duration::from_nanos(1)),
+                ("delayed_ack", &tcp.delayed_ack, Duration::from_millis(1)),
+                ("send_jitter", &tcp.send_jitter, Duration::ZERO),
+            ] {
+                if let Some(time) = time
+                    && (time.get() < least || time.get() > Duration::from_secs(3_600))
+                {
+                    let allowed = format!("from {} to 1 h", fairpace_units::format_duration(least));
+                    return self.bad(field(&format!("tcp.{name}")), time.text(), "is out of range", allowed);
+                }
+            }
+            if let (Some(min), Some(max)) = (&tcp.min_rto, &tcp.max_rto)
+                && min.get() > max.get()
+            {
+                return self.bad(field("tcp.min_rto"), min.text(), "is above `max_rto`", "at most `max_rto`");
+            }
+        }
+        Ok(())
+    }
+
+    fn access(&self, access: &AccessSpec, field: &str) -> Checked {
+        for (name, time) in [("rtt", &access.rtt), ("rtt_spread", &access.rtt_spread)] {
+            if time.get() > Duration::from_secs(3_600) {
+                return self.bad(format!("{field}.{name}"), time.text(), "is out of range", "at most 1 h");
+            }
+        }
+        self.capacity(&format!("{field}.rate"), &access.rate)?;
+        self.loss(&format!("{field}.loss"), &access.loss)?;
+        self.loss(&format!("{field}.reverse_loss"), &access.reverse_loss)
+    }
+
+    fn parameter_error(&self, parameters: &str, error: &controllers::BadParameter) -> ScenarioError {
+        let field = if controllers::is_limit(&error.name) {
+            parameters.replace("parameters", &error.name)
+        } else {
+            format!("{parameters}.{}", error.name)
+        };
+        let problem = match &error.allowed_names {
+            Some(names) => Problem::UnknownField { field: field.clone(), allowed: names.clone() },
+            None => Problem::BadValue {
+                field: field.clone(),
+                found: error.found.clone(),
+                wrong: error.wrong.clone(),
+                allowed: error.allowed.clone(),
+            },
+        };
+        self.at(&field, problem)
+    }
+}
+
+impl TraceSpec {
+    /// As written, or by the file's ending.
+    pub fn format(&self) -> TraceFormat {
+        let by_ending = if self.file.ends_with(".csv") { TraceFormat::Csv } else { TraceFormat::Mahimahi };
+        self.format.unwrap_or(by_ending)
+    }
+}
+
+/// The scenario with everything that is implied written out: what `--print-config` prints.
+pub(super) fn resolve(scenario: &Scenario) -> Scenario {
+    let mut resolved = scenario.clone();
+    for flow in &mut resolved.flows {
+        for (name, default) in controllers::defaults(flow) {
+            flow.parameters.entry(name).or_insert(Parameter::Text(default));
+        }
+        if let Some(access) = &flow.access
+            && *access == AccessSpec::default()
+        {
+            flow.access = None;
+        }
+    }
+    resolved
+}
+
+/// Lists the controllers' names and parameters in the schema, from the registry.
+pub(super) fn describe_parameters(schema: &mut schemars::Schema) {
+    let names = controllers::names();
+    let text = controllers::parameters_text();
+    let flow = schema.pointer_mut("/$defs/FlowSpec/properties");
+    if let Some(properties) = flow.and_then(|p| p.as_object_mut()) {
+        if let Some(controller) = properties.get_mut("controller").and_then(|c| c.as_object_mut()) {
+            controller.insert("enum".to_owned(), names.into());
+            controller.remove("default");
+        }
+        if let Some(parameters) = properties.get_mut("parameters").and_then(|c| c.as_object_mut()) {
+            parameters.insert("description".to_owned(), text.into());
+        }
+    }
+}

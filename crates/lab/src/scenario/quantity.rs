@@ -1,0 +1,298 @@
+//! Quantities as a scenario writes them: text with a unit, kept as written, checked when read.
+//!
+//! A value that exists is right by construction. The text is kept so that a scenario printed back
+//! says what its author said.
+
+use fairpace_units::{
+    Bytes, Duration, Packets, ParseUnitError, Probability, RateSpec, parse_duration, parse_rate, parse_size,
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Parts of a message inside the one string that serde lets an error carry: what was found, what
+/// is wrong with it, what is allowed. `error.rs` takes it apart again.
+pub(super) const PART: char = '\u{1f}';
+
+fn refuse<E: Error>(found: &str, wrong: &str, allowed: &str) -> E {
+    E::custom(format!("{found}{PART}{wrong}{PART}{allowed}"))
+}
+
+fn refuse_unit<E: Error>(error: ParseUnitError) -> E {
+    refuse(&error.found, &format!("is not {}: {}", error.what, error.reason), error.allowed)
+}
+
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident, $value:ty, $parse:expr, $expecting:literal, $format:literal, $pattern:literal, $example:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $name {
+            value: $value,
+            text: Cow<'static, str>,
+        }
+
+        impl $name {
+            /// Reads the text.
+            ///
+            /// # Errors
+            /// If it is not such a quantity.
+            pub fn parse(text: impl Into<Cow<'static, str>>) -> Result<Self, ParseUnitError> {
+                let text = text.into();
+                let parse: fn(&str) -> Result<$value, ParseUnitError> = $parse;
+                Ok($name { value: parse(&text)?, text })
+            }
+
+            /// The value.
+            pub fn get(&self) -> $value {
+                self.value
+            }
+
+            /// The text as written.
+            pub fn text(&self) -> &str {
+                &self.text
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.value == other.value
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.text)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_str(&self.text)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expecting)
+                    }
+                    fn visit_str<E: Error>(self, text: &str) -> Result<$name, E> {
+                        $name::parse(text.to_owned()).map_err(refuse_unit)
+                    }
+                }
+                d.deserialize_any(Text)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "format": $format, "pattern": $pattern, "examples": [$example] })
+            }
+        }
+    };
+}
+
+quantity!(
+    /// A span of time: `550 ms`.
+    Time, Duration, parse_duration, "a duration as text, such as \"550 ms\"", "fairpace-duration",
+    "^[0-9.+eE-]+ *(ns|us|µs|ms|s|min|h)$|^0$", "550 ms"
+);
+quantity!(
+    /// A rate in bits or packets per second: `10 Mbit/s`, `1300 pkt/s`.
+    Speed, RateSpec, parse_rate, "a rate as text, such as \"10 Mbit/s\"", "fairpace-rate",
+    "^[0-9.+eE-]+ *((k|M|G)?(bit/s|bps)|k|M|G|pkt/s|packets/s|pps)$", "10 Mbit/s"
+);
+quantity!(
+    /// A size: `1000 B`.
+    Size, Bytes, parse_size, "a size as text, such as \"1000 B\"", "fairpace-size",
+    "^[0-9.+eE-]+ *(B|bytes|kB|MB|KiB|MiB)$", "1000 B"
+);
+quantity!(
+    /// What a queue holds: `50 pkt`, `64 kB`, or `unlimited`.
+    Room, QueueRoom, parse_room, "a capacity as text, such as \"50 pkt\"", "fairpace-capacity",
+    "^unlimited$|^[0-9.+eE-]+ *(pkt|packets|B|bytes|kB|MB|KiB|MiB)$", "50 pkt"
+);
+quantity!(
+    /// When a receiver acknowledges: `every packet`, or every so often: `20 ms`.
+    Feedback, Option<Duration>, parse_feedback, "\"every packet\" or an interval such as \"20 ms\"", "fairpace-feedback",
+    "^every packet$|^[0-9.+eE-]+ *(ns|us|µs|ms|s|min|h)$", "every packet"
+);
+
+/// What a queue holds at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueRoom {
+    /// So many packets.
+    Packets(Packets),
+    /// So many bytes.
+    Bytes(Bytes),
+    /// No bound.
+    Unlimited,
+}
+
+fn parse_room(text: &str) -> Result<QueueRoom, ParseUnitError> {
+    let allowed = "write a whole number of pkt, or of B, kB, MB, KiB or MiB, as in `50 pkt`, or `unlimited`";
+    let err = |reason| ParseUnitError { found: text.to_owned(), what: "a capacity", reason, allowed };
+    let text = text.trim();
+    if text == "unlimited" {
+        return Ok(QueueRoom::Unlimited);
+    }
+    let room = match text.strip_suffix("packets").or_else(|| text.strip_suffix("pkt")) {
+        Some(number) => {
+            let n: u64 = number.trim().parse().map_err(|_| err("it is not a whole number of packets"))?;
+            if n > 100_000_000 {
+                return Err(err("it is above a hundred million packets"));
+            }
+            QueueRoom::Packets(Packets::new(n))
+        }
+        None => QueueRoom::Bytes(parse_size(text).map_err(|e| err(e.reason))?),
+    };
+    if matches!(room, QueueRoom::Packets(Packets::ZERO) | QueueRoom::Bytes(Bytes::ZERO)) {
+        return Err(err("it is zero, and a link without room passes nothing"));
+    }
+    Ok(room)
+}
+
+fn parse_feedback(text: &str) -> Result<Option<Duration>, ParseUnitError> {
+    if text.trim() == "every packet" {
+        return Ok(None);
+    }
+    let allowed = "write `every packet`, or an interval of 1 ms to 10 s, as in `20 ms`";
+    let err = |reason| ParseUnitError { found: text.to_owned(), what: "a feedback interval", reason, allowed };
+    let interval = parse_duration(text).map_err(|e| err(e.reason))?;
+    if interval < Duration::from_millis(1) || interval > Duration::from_secs(10) {
+        return Err(err("it is not between 1 ms and 10 s"));
+    }
+    Ok(Some(interval))
+}
+
+/// A probability as a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chance(Probability);
+
+impl Chance {
+    /// Never.
+    pub const ZERO: Chance = Chance(Probability::ZERO);
+
+    /// From a number in [0, 1].
+    pub fn new(p: f64) -> Option<Chance> {
+        Probability::new(p).ok().map(Chance)
+    }
+
+    /// The probability.
+    pub fn get(self) -> Probability {
+        self.0
+    }
+}
+
+impl Serialize for Chance {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_f64(self.0.get())
+    }
+}
+
+impl<'de> Deserialize<'de> for Chance {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Chance;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a probability as a number from 0 to 1, such as 0.001")
+            }
+            fn visit_f64<E: Error>(self, p: f64) -> Result<Chance, E> {
+                Chance::new(p).ok_or_else(|| {
+                    refuse(&p.to_string(), "is not a probability", "write a number from 0 to 1, such as 0.001")
+                })
+            }
+            fn visit_i64<E: Error>(self, p: i64) -> Result<Chance, E> {
+                self.visit_f64(p as f64)
+            }
+            fn visit_u64<E: Error>(self, p: u64) -> Result<Chance, E> {
+                self.visit_f64(p as f64)
+            }
+        }
+        d.deserialize_any(Number)
+    }
+}
+
+impl JsonSchema for Chance {
+    fn schema_name() -> Cow<'static, str> {
+        "Chance".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "format": "fairpace-probability", "minimum": 0, "maximum": 1, "examples": [0.001] })
+    }
+}
+
+/// A whole number within bounds that the message can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count<const MIN: u64, const MAX: u64>(u64);
+
+impl<const MIN: u64, const MAX: u64> Count<MIN, MAX> {
+    /// The number, held within the bounds.
+    pub const fn new(n: u64) -> Self {
+        Count(if n < MIN {
+            MIN
+        } else if n > MAX {
+            MAX
+        } else {
+            n
+        })
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> Serialize for Count<MIN, MAX> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_u64(self.0)
+    }
+}
+
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Count<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Number<const MIN: u64, const MAX: u64>;
+        impl<const MIN: u64, const MAX: u64> Visitor<'_> for Number<MIN, MAX> {
+            type Value = Count<MIN, MAX>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a whole number from {MIN} to {MAX}")
+            }
+            fn visit_u64<E: Error>(self, n: u64) -> Result<Count<MIN, MAX>, E> {
+                if (MIN..=MAX).contains(&n) {
+                    Ok(Count(n))
+                } else {
+                    Err(refuse(&n.to_string(), "is out of range", &format!("write a whole number from {MIN} to {MAX}")))
+                }
+            }
+            fn visit_i64<E: Error>(self, n: i64) -> Result<Count<MIN, MAX>, E> {
+                match u64::try_from(n) {
+                    Ok(n) => self.visit_u64(n),
+                    Err(_) => Err(E::invalid_value(Unexpected::Signed(n), &self)),
+                }
+            }
+        }
+        d.deserialize_any(Number::<MIN, MAX>)
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> JsonSchema for Count<MIN, MAX> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Count{MIN}to{MAX}").into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "minimum": MIN, "maximum": MAX })
+    }
+}
