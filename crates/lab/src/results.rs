@@ -323,6 +323,9 @@ fn events_csv(set: &RunSet) -> String {
                 FlowEventKind::Capped { rate } => {
                     t.text("capped").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
                 }
+                FlowEventKind::Uncapped => {
+                    t.text("uncapped").text("").text("").number(None).number(None).text("circuit breaker")
+                }
                 FlowEventKind::Tripped { reason } => {
                     t.text("stopped").text("").text("").number(None).number(None).text(&reason.to_string())
                 }
