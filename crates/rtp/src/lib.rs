@@ -1,1 +1,63 @@
-//! rtp
+//! Media, dummy packets and feedback as RTP and RTCP, without I/O: bytes and times in, bytes and
+//! times out. What goes over the wire, with every number, is in `docs/rtp/README.md`.
+//!
+//! # The driver's contract: *hand in, then drain*
+//!
+//! **After each thing that happened (a datagram, a frame, a timer), call `poll` until it answers
+//! [`Out::Wait`] or [`Out::Stopped`], sending each [`Out::Datagram`] at once.** Asking again at the
+//! same instant changes nothing; every input may bring the answer forward.
+//!
+//! ```text
+//! loop {
+//!     // 1. hand in what happened, with the time it happened
+//!     session.handle_datagram(now, bytes, dscp, ecn);
+//!     session.push_frame(now, frame);
+//!     // 2. drain
+//!     let until = loop {
+//!         match session.poll(now) {
+//!             Out::Datagram(d) => socket.send(d.bytes, d.dscp, d.ecn),
+//!             Out::Wait(until) => break until,
+//!             Out::Stopped(reason) => return reason,
+//!         }
+//!     };
+//!     // 3. look at session.next_event(), then sleep until `until` or input
+//! }
+//! ```
+//!
+//! - [`SenderSession`] drives a [`fairpace_control::Flow`]: it sends nothing but a challenge until
+//!   the peer has echoed it, then data and dummy packets when the flow permits them.
+//! - [`ReceiverSession`] validates sources, answers challenges, reports every packet in its own
+//!   class, and hands out media.
+//!
+//! Nothing from the network can make a parser panic or grow memory without a bound: a bad packet
+//! is counted and dropped.
+
+pub mod ccfb;
+pub mod challenge;
+pub mod claim;
+pub mod dummy;
+pub mod forward;
+pub mod frames;
+pub mod header_ext;
+mod ntp;
+mod out;
+pub mod packet;
+mod receiver;
+pub mod rtcp;
+pub mod rtcp_timing;
+pub mod rtx;
+pub mod sdp;
+mod secret;
+mod send_queue;
+mod sender;
+mod sent;
+pub mod source;
+pub mod vp8;
+mod wire;
+
+pub use ntp::NtpTime;
+pub use out::{Count, Counts, Datagram, Out, StopReason, What};
+pub use receiver::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverSession, ReceiverStats, StreamStats};
+pub use secret::Secret;
+pub use sender::{Admission, Codec, Frame, RejectedFeedback, SenderConfig, SenderEvent, SenderSession, SenderStats};
+pub use wire::WireError;

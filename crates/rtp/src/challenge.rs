@@ -1,0 +1,226 @@
+//! "Are you there, and do you want this?": the exchange that must succeed before anything else is
+//! sent, so that nobody can aim a sender at a third party.
+//!
+//! Both messages are RTCP APP packets named `FPCE`, of 36 bytes each, so that the answer is never
+//! larger than the question. The challenge goes out in both classes (normal, LE); the echo says with
+//! which marks it arrived, and gives the first round-trip time.
+//!
+//! ```text
+//!  challenge (subtype 0)                      echo (subtype 1)
+//!  V=2|P| subtype | PT=204 | length = 8       the same
+//!  SSRC of the media stream                   SSRC of the receiver
+//!  "FPCE"                                     "FPCE"
+//!  token (64)                                 token (64), as received
+//!  version | class | media PT | codec         version | DSCP | ECN | 0
+//!  dummy PT | RTX PT (0 = none) | 0 (16)      time from arrival to this echo, µs (32)
+//!  SSRC of the dummy stream                   feedback interval, µs (32)
+//!  SSRC of the retransmissions (0 = none)     number of the next report (32), see claim
+//! ```
+
+use crate::rtcp::App;
+use crate::sender::Codec;
+use crate::wire::{Put, Reader};
+use crate::{WireError, rtcp};
+use fairpace_units::{Class, Dscp, Duration, Ecn};
+
+/// The name of our APP packets.
+pub const NAME: [u8; 4] = *b"FPCE";
+/// Version of the formats in this file and in [`crate::claim`].
+pub const VERSION: u8 = 1;
+/// Bytes of a challenge, and of an echo.
+pub const LEN: usize = 36;
+
+const CHALLENGE: u8 = 0;
+const ECHO: u8 = 1;
+
+/// What the sender asks, and how its streams can be told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Challenge {
+    /// Unguessable; another one for each datagram, so that an echo says which was answered.
+    pub token: u64,
+    /// The class it was sent in.
+    pub class: Class,
+    /// What the media stream carries.
+    pub codec: Codec,
+    /// Media stream: payload type and SSRC.
+    pub media: (u8, u32),
+    /// Dummy stream: payload type and SSRC.
+    pub dummy: (u8, u32),
+    /// Retransmission stream, if there is one.
+    pub retransmission: Option<(u8, u32)>,
+}
+
+/// The receiver's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// The receiver's SSRC: feedback from another one is not believed.
+    pub receiver: u32,
+    /// The challenge's token.
+    pub token: u64,
+    /// The code point that arrived.
+    pub dscp: Dscp,
+    /// The ECN field that arrived.
+    pub ecn: Ecn,
+    /// Time between the challenge's arrival and this echo; to be taken off the round trip.
+    pub delay: Duration,
+    /// How often the receiver means to send feedback; zero = at every packet.
+    pub feedback_interval: Duration,
+    /// The number that the next feedback will carry: nobody else can guess it.
+    pub next_report: u32,
+}
+
+fn micros(d: Duration) -> u32 {
+    d.as_micros().try_into().unwrap_or(u32::MAX)
+}
+
+impl Challenge {
+    /// Appends the packet to `out`.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        rtcp::emit_packet(out, rtcp::packet_type::APP, CHALLENGE.into(), |out| {
+            let (rtx_type, rtx_ssrc) = self.retransmission.unwrap_or((0, 0));
+            out.put_u32(self.media.1);
+            out.put(&NAME);
+            out.put_u64(self.token);
+            out.put(&[VERSION, u8::from(self.class == Class::Low), self.media.0, self.codec as u8]);
+            out.put(&[self.dummy.0, rtx_type, 0, 0]);
+            out.put_u32(self.dummy.1);
+            out.put_u32(rtx_ssrc);
+        });
+    }
+}
+
+impl Echo {
+    /// Appends the packet to `out`.
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        rtcp::emit_packet(out, rtcp::packet_type::APP, ECHO.into(), |out| {
+            out.put_u32(self.receiver);
+            out.put(&NAME);
+            out.put_u64(self.token);
+            out.put(&[VERSION, self.dscp.get(), self.ecn as u8, 0]);
+            out.put_u32(micros(self.delay));
+            out.put_u32(micros(self.feedback_interval));
+            out.put_u32(self.next_report);
+        });
+    }
+}
+
+/// Either message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A challenge.
+    Challenge(Challenge),
+    /// An echo.
+    Echo(Echo),
+}
+
+impl Message {
+    /// From an APP packet; `None` if it is not one of ours.
+    ///
+    /// # Errors
+    /// [`WireError`] if it is ours and too short, of another version, or of another codec.
+    pub fn parse(app: &App<'_>) -> Result<Option<Self>, WireError> {
+        if app.name != NAME || app.subtype > ECHO {
+            return Ok(None);
+        }
+        let mut r = Reader::new("challenge or echo", app.data);
+        let token = r.u64()?;
+        let version = r.u8()?;
+        if version != VERSION {
+            return Err(WireError::Field { what: "challenge version", found: version.into(), allowed: "1" });
+        }
+        if app.subtype == ECHO {
+            let dscp = Dscp::new(r.u8()?);
+            let ecn = Ecn::from_bits(r.u8()?);
+            r.u8()?;
+            let delay = Duration::from_micros(r.u32()?.into());
+            let feedback_interval = Duration::from_micros(r.u32()?.into());
+            return Ok(Some(Message::Echo(Echo {
+                receiver: app.ssrc,
+                token,
+                dscp,
+                ecn,
+                delay,
+                feedback_interval,
+                next_report: r.u32()?,
+            })));
+        }
+        let class = if r.u8()? == 0 { Class::Normal } else { Class::Low };
+        let media_type = r.u8()? & 0x7f;
+        let codec = r.u8()?;
+        let codec = Codec::from_wire(codec).ok_or(WireError::Field {
+            what: "codec",
+            found: codec.into(),
+            allowed: "0 (generic) or 1 (VP8)",
+        })?;
+        let dummy_type = r.u8()? & 0x7f;
+        let rtx_type = r.u8()? & 0x7f;
+        r.u16()?;
+        let dummy_ssrc = r.u32()?;
+        let rtx_ssrc = r.u32()?;
+        Ok(Some(Message::Challenge(Challenge {
+            token,
+            class,
+            codec,
+            media: (media_type, app.ssrc),
+            dummy: (dummy_type, dummy_ssrc),
+            retransmission: (rtx_type != 0).then_some((rtx_type, rtx_ssrc)),
+        })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rtcp::{Compound, Rtcp};
+    use proptest::prelude::*;
+
+    fn parse(bytes: &[u8]) -> Result<Option<Message>, WireError> {
+        match Compound::parse(bytes)?.next() {
+            Some(Rtcp::App(app)) => Message::parse(&app),
+            _ => Ok(None),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        #[test]
+        fn both_messages_are_read_back_and_equally_long(
+            token: u64, ssrcs: (u32, u32, u32), types: (u8, u8, u8), low: bool, vp8: bool, rtx: bool,
+            echo: (u32, u8, u8, u32, u32, u32),
+        ) {
+            let class = if low { Class::Low } else { Class::Normal };
+            let codec = if vp8 { Codec::Vp8 } else { Codec::Generic };
+            let challenge = Challenge {
+                token, class, codec,
+                media: (types.0 & 0x7f, ssrcs.0),
+                dummy: (types.1 & 0x7f, ssrcs.1),
+                retransmission: rtx.then_some((types.2 & 0x7e | 1, ssrcs.2)),
+            };
+            let answer = Echo {
+                receiver: echo.0, token, dscp: Dscp::new(echo.1), ecn: Ecn::from_bits(echo.2),
+                delay: Duration::from_micros(echo.3.into()), feedback_interval: Duration::from_micros(echo.4.into()),
+                next_report: echo.5,
+            };
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            challenge.emit(&mut a);
+            answer.emit(&mut b);
+            prop_assert_eq!((a.len(), b.len()), (LEN, LEN));
+            prop_assert_eq!(parse(&a), Ok(Some(Message::Challenge(challenge))));
+            prop_assert_eq!(parse(&b), Ok(Some(Message::Echo(answer))));
+        }
+
+        #[test]
+        fn any_data_is_read_or_refused(data in prop::collection::vec(any::<u8>(), 0..40), subtype in 0_u8..32) {
+            let _ = Message::parse(&App { ssrc: 1, subtype, name: NAME, data: &data });
+        }
+    }
+
+    #[test]
+    fn another_version_is_refused_and_another_application_is_not_ours() {
+        let mut data = [0; 24];
+        data[8] = 2;
+        assert!(Message::parse(&App { ssrc: 1, subtype: 0, name: NAME, data: &data }).is_err());
+        assert_eq!(Message::parse(&App { ssrc: 1, subtype: 0, name: *b"ELSE", data: &data }), Ok(None));
+    }
+}

@@ -1,0 +1,227 @@
+//! Puts frames together again, whatever order their packets arrive in.
+//!
+//! A frame is handed out when its last missing packet has come. Two frames are neighbours if the second's
+//! `first_sequence` is the first's `last_sequence` + 1; a gap means that something between them is missing
+//! (so far). What to do then is the play-out buffer's decision.
+
+use crate::receiver::MediaPacket;
+use crate::sender::Codec;
+use crate::vp8;
+use fairpace_units::{Duration, Instant};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Packets held at most; the oldest goes first.
+const MAX_PACKETS: usize = 4_096;
+
+/// A frame, complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssembledFrame {
+    /// Sequence number of its first packet; never wraps.
+    pub first_sequence: u64,
+    /// Of its last.
+    pub last_sequence: u64,
+    /// Media time, 90 kHz.
+    pub timestamp: u32,
+    /// Can be decoded without any other.
+    pub key: bool,
+    /// The encoded frame.
+    pub data: Vec<u8>,
+    /// When its first packet arrived.
+    pub first_arrival: Instant,
+    /// When it was complete.
+    pub completed: Instant,
+    /// Part of it came as a retransmission.
+    pub repaired: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    timestamp: u32,
+    marker: bool,
+    start: bool,
+    key: bool,
+    data: Vec<u8>,
+    arrived: Instant,
+    retransmitted: bool,
+}
+
+/// From packets to frames.
+#[derive(Debug)]
+pub struct FrameAssembler {
+    codec: Codec,
+    hold: Duration,
+    packets: BTreeMap<u64, Held>,
+    ready: VecDeque<AssembledFrame>,
+    /// Packets that were given up, with the frames they belonged to.
+    abandoned: u64,
+}
+
+impl FrameAssembler {
+    /// `hold`: how long a packet waits for the rest of its frame.
+    pub fn new(codec: Codec, hold: Duration) -> Self {
+        FrameAssembler { codec, hold, packets: BTreeMap::new(), ready: VecDeque::new(), abandoned: 0 }
+    }
+
+    /// Takes in a packet; a duplicate changes nothing.
+    pub fn push(&mut self, packet: &MediaPacket<'_>) {
+        let parsed = match self.codec {
+            Codec::Vp8 => vp8::parse(packet.payload),
+            Codec::Generic => vp8::parse_generic(packet.payload),
+        };
+        let Ok((descriptor, data)) = parsed else { return };
+        let now = packet.arrived;
+        self.packets.entry(packet.sequence).or_insert_with(|| Held {
+            timestamp: packet.timestamp,
+            marker: packet.marker,
+            start: descriptor.start,
+            key: descriptor.key,
+            data: data.to_vec(),
+            arrived: now,
+            retransmitted: packet.retransmitted,
+        });
+        self.complete(packet.sequence, now);
+        let too_old = |h: &Held| now.since(h.arrived) > self.hold;
+        while self.packets.len() > MAX_PACKETS || self.packets.first_key_value().is_some_and(|(_, h)| too_old(h)) {
+            self.packets.pop_first();
+            self.abandoned += 1;
+        }
+    }
+
+    /// Hands out the frame around `sequence` if it is all there.
+    fn complete(&mut self, sequence: u64, now: Instant) {
+        let Some(timestamp) = self.packets.get(&sequence).map(|h| h.timestamp) else { return };
+        let same = |s: &u64| self.packets.get(s).filter(|h| h.timestamp == timestamp);
+        let mut first = sequence;
+        loop {
+            match same(&first) {
+                Some(h) if h.start => break,
+                Some(_) if first > 0 => first -= 1,
+                _ => return,
+            }
+        }
+        let mut last = sequence;
+        loop {
+            match same(&last) {
+                Some(h) if h.marker => break,
+                Some(_) => last += 1,
+                None => return,
+            }
+        }
+        let mut frame = AssembledFrame {
+            first_sequence: first,
+            last_sequence: last,
+            timestamp,
+            key: false,
+            data: Vec::new(),
+            first_arrival: now,
+            completed: now,
+            repaired: false,
+        };
+        for s in first..=last {
+            if let Some(h) = self.packets.remove(&s) {
+                frame.key |= h.key;
+                frame.repaired |= h.retransmitted;
+                frame.first_arrival = frame.first_arrival.min(h.arrived);
+                if s == first {
+                    frame.data = h.data;
+                } else {
+                    frame.data.extend_from_slice(&h.data);
+                }
+            }
+        }
+        self.ready.push_back(frame);
+    }
+
+    /// The next complete frame, in order of completion.
+    pub fn next_frame(&mut self) -> Option<AssembledFrame> {
+        self.ready.pop_front()
+    }
+
+    /// Packets given up because the rest of their frame did not come in time.
+    pub const fn abandoned_packets(&self) -> u64 {
+        self.abandoned
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::send_queue::SendQueue;
+
+    fn packets(sizes: &[usize]) -> Vec<(u32, bool, Vec<u8>)> {
+        let mut q = SendQueue::new(Codec::Vp8, 104, Duration::from_secs(1), 0);
+        for (i, &s) in sizes.iter().enumerate() {
+            // P bit of the frame tag: 0 = key
+            q.push(Instant::ZERO, vec![u8::from(i > 0); s], i as u32 * 3_000, i == 0);
+        }
+        let mut all = Vec::new();
+        while let Some(c) = q.peek() {
+            let mut out = Vec::new();
+            q.write_next(&mut out);
+            all.push((c.timestamp, c.marker, out));
+        }
+        all
+    }
+
+    fn media<'a>(sequence: u64, (timestamp, marker, payload): &'a (u32, bool, Vec<u8>)) -> MediaPacket<'a> {
+        MediaPacket {
+            ssrc: 1,
+            sequence,
+            timestamp: *timestamp,
+            marker: *marker,
+            payload_type: 96,
+            payload,
+            arrived: Instant::ZERO,
+            one_way_delay: None,
+            retransmitted: false,
+            codec: Codec::Vp8,
+        }
+    }
+
+    #[test]
+    fn frames_come_out_whole_in_any_order_of_packets_and_duplicates_do_nothing() {
+        let all = packets(&[250, 90, 310]);
+        let n = all.len() as u64;
+        for rotation in 0..n {
+            let mut a = FrameAssembler::new(Codec::Vp8, Duration::from_secs(1));
+            for i in 0..n {
+                let s = (i * 5 + rotation) % n; // 8 packets; 5 and 8 are coprime
+                a.push(&media(100 + s, &all[s as usize]));
+                a.push(&media(100 + s, &all[s as usize]));
+            }
+            let mut frames: Vec<_> = std::iter::from_fn(|| a.next_frame()).collect();
+            frames.sort_by_key(|f| f.first_sequence);
+            frames.dedup_by_key(|f| f.first_sequence);
+            assert_eq!(frames.iter().map(|f| f.data.len()).collect::<Vec<_>>(), [250, 90, 310]);
+            assert_eq!(frames.iter().map(|f| f.key).collect::<Vec<_>>(), [true, false, false]);
+            assert!(frames.windows(2).all(|w| w[1].first_sequence == w[0].last_sequence + 1));
+        }
+    }
+
+    #[test]
+    fn a_frame_with_a_hole_stays_inside_and_its_neighbours_show_the_gap() {
+        let all = packets(&[90, 250, 90]);
+        let mut a = FrameAssembler::new(Codec::Vp8, Duration::from_secs(1));
+        for (i, p) in all.iter().enumerate().filter(|(i, _)| *i != 2) {
+            a.push(&media(i as u64, p));
+        }
+        let (first, second) = (a.next_frame().unwrap(), a.next_frame().unwrap());
+        assert_eq!((first.last_sequence, second.first_sequence), (0, 4));
+        assert_eq!(a.next_frame(), None);
+        a.push(&media(2, &all[2]));
+        assert_eq!(a.next_frame().map(|f| f.data.len()), Some(250));
+    }
+
+    #[test]
+    fn what_waits_is_bounded_in_number_and_time() {
+        let mut a = FrameAssembler::new(Codec::Generic, Duration::from_secs(1));
+        let part = (0, false, vec![0, 1]);
+        for s in 0..10_000 {
+            a.push(&media(s * 2, &part));
+        }
+        assert_eq!(a.packets.len(), MAX_PACKETS);
+        a.push(&MediaPacket { arrived: Instant::from_secs_f64(1.1), ..media(30_000, &part) });
+        assert_eq!(a.packets.len(), 1);
+        assert_eq!(a.abandoned_packets(), 10_000);
+    }
+}

@@ -1,0 +1,121 @@
+//! RTP header extensions in one-byte form [RFC 8285 §4.2].
+//!
+//! | id | bytes | what | unit |
+//! | --- | --- | --- | --- |
+//! | 1 | 3 | send time, 6.18 fixed point | 2^-18 s (3.8 µs), wraps every 64 s |
+//! | 2 | 4 | nonce of this packet | – |
+//!
+//! The send time has the form that browsers use (`abs-send-time`), so Wireshark and others know
+//! it. The nonce is what makes lying about ACKs detectable: see [`crate::claim`].
+
+use crate::wire::{Put, Reader};
+
+/// Marks the one-byte form.
+const ONE_BYTE: u16 = 0xbede;
+/// Send time.
+pub const SEND_TIME: u8 = 1;
+/// Nonce.
+pub const NONCE: u8 = 2;
+
+/// The extensions we use. Others are skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Extensions {
+    /// When the packet was sent: 24 bits of 6.18 fixed point, see [`crate::NtpTime::send_time_24`].
+    /// On input also from the 32-bit form (8.24 fixed point), shortened.
+    pub send_time: Option<u32>,
+    /// The packet's nonce.
+    pub nonce: Option<u32>,
+}
+
+impl Extensions {
+    /// Bytes that a packet with both extensions carries for them: 4 + (1 + 3) + (1 + 4), padded.
+    pub const FULL_LEN: usize = 16;
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.send_time.is_none() && self.nonce.is_none()
+    }
+
+    /// Reads the extension block's content; what is damaged or unknown is left out.
+    pub(crate) fn parse(profile: u16, data: &[u8]) -> Self {
+        let mut found = Extensions::default();
+        if profile != ONE_BYTE {
+            return found; // the two-byte form and others: nothing of ours is in there
+        }
+        let mut r = Reader::new("header extension", data);
+        while let Ok(head) = r.u8() {
+            let (id, len) = (head >> 4, usize::from(head & 0x0f) + 1);
+            if head == 0 {
+                continue; // padding
+            }
+            if id == 15 {
+                break; // reserved: stop, whatever follows [RFC 8285 §4.2]
+            }
+            let Ok(value) = r.take(len) else { break };
+            match (id, value) {
+                (SEND_TIME, &[a, b, c]) => found.send_time = Some(u32::from_be_bytes([0, a, b, c])),
+                // 8.24 fixed point: drop two bits in front and six behind
+                (SEND_TIME, &[a, b, c, d]) => {
+                    found.send_time = Some(u32::from_be_bytes([a, b, c, d]) >> 6 & 0x00ff_ffff);
+                }
+                (NONCE, &[a, b, c, d]) => found.nonce = Some(u32::from_be_bytes([a, b, c, d])),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    pub(crate) fn emit(&self, out: &mut Vec<u8>) {
+        if self.is_empty() {
+            return;
+        }
+        let len = self.send_time.map_or(0, |_| 4) + self.nonce.map_or(0, |_| 5);
+        out.put_u16(ONE_BYTE);
+        out.put_u16((len as u16).div_ceil(4));
+        let start = out.len();
+        if let Some(t) = self.send_time {
+            out.put_u32(u32::from(SEND_TIME) << 28 | 2 << 24 | t & 0x00ff_ffff);
+        }
+        if let Some(n) = self.nonce {
+            out.put_u8(NONCE << 4 | 3);
+            out.put_u32(n);
+        }
+        out.pad_to_words(start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_extensions_take_16_bytes() {
+        let mut out = Vec::new();
+        Extensions { send_time: Some(0x01_0203), nonce: Some(0x0a0b_0c0d) }.emit(&mut out);
+        assert_eq!(out, [0xbe, 0xde, 0, 3, 0x12, 1, 2, 3, 0x23, 0x0a, 0x0b, 0x0c, 0x0d, 0, 0, 0]);
+        assert_eq!(out.len(), Extensions::FULL_LEN);
+    }
+
+    #[test]
+    fn padding_between_elements_and_unknown_elements_are_skipped() {
+        let data = [0, 0, 0x71, 9, 9, 0x12, 1, 2, 3, 0, 0, 0];
+        assert_eq!(Extensions::parse(ONE_BYTE, &data).send_time, Some(0x01_0203));
+    }
+
+    #[test]
+    fn nothing_after_id_15_is_read() {
+        let data = [0xf0, 0, 0x12, 1, 2, 3, 0, 0];
+        assert_eq!(Extensions::parse(ONE_BYTE, &data), Extensions::default());
+    }
+
+    #[test]
+    fn an_element_that_runs_past_the_end_is_ignored() {
+        assert_eq!(Extensions::parse(ONE_BYTE, &[0x12, 1, 2]), Extensions::default());
+        assert_eq!(Extensions::parse(0x1000, &[0x12, 1, 2, 3]), Extensions::default());
+    }
+
+    #[test]
+    fn the_32_bit_send_time_is_shortened_to_the_same_instant() {
+        // 1.5 s: 8.24 -> 0x0180_0000, 6.18 -> 393,216
+        assert_eq!(Extensions::parse(ONE_BYTE, &[0x13, 0x01, 0x80, 0, 0, 0, 0, 0]).send_time, Some(393_216));
+    }
+}

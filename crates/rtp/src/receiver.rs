@@ -1,0 +1,968 @@
+//! The receiving side: datagrams in, media out; feedback, reports and requests back.
+//!
+//! One receiver serves one sender at a time. Who sent a challenge, or two RTP packets in sequence, holds
+//! the place until it is silent for 2 s; until then other addresses get no answer. To no address goes more
+//! than three times what came from it.
+//!
+//! Streams are told apart as the challenge announced them, or else by the default payload types, so that
+//! plain RTP from another tool is received too (without nonces, and with probation [RFC 3550 A.1]).
+
+use crate::ccfb;
+use crate::challenge::{Challenge, Echo, Message};
+use crate::claim::{self, Claim};
+use crate::out::Counts;
+use crate::packet::{self, Packet};
+use crate::rtcp::{Compound, Rtcp};
+use crate::rtcp_timing::{Due, Parameters, RtcpTiming};
+use crate::secret::Purpose;
+use crate::sender::Codec;
+use crate::source::{Novelty, Source, Validator, Verdict, media_clock, silent};
+use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, rtcp, rtx};
+use core::net::SocketAddr;
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, RandomStream, Rate};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How a receiving session is set up.
+#[derive(Clone, Debug)]
+pub struct ReceiverConfig {
+    /// Per-packet feedback at most this often; zero = at every packet.
+    pub feedback_interval: Duration,
+    /// Each packet is told in this many reports, so that one lost report loses nothing. 1 to 16.
+    pub feedback_repeats: usize,
+    /// Ask for lost media again [RFC 4585, RFC 4588].
+    pub nack: bool,
+    /// Give up asking for a packet after that long.
+    pub nack_deadline: Duration,
+    /// RTCP's canonical name; must not tell the host's name.
+    pub cname: String,
+    /// What RTCP's 5 % is taken of.
+    pub session_bandwidth: Rate,
+    /// RTCP as often as 360 s / (kbit/s) allows, in place of 5 s.
+    pub reduced_minimum: bool,
+    /// A sender that is silent for this long has vanished: its state is freed.
+    pub vanish_after: Duration,
+    /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6.
+    pub ip_overhead: Bytes,
+    /// Code point of normal-class feedback and RTCP. Feedback on dummies is LE whatever this is.
+    pub data_dscp: Dscp,
+    /// What the wall clock showed at [`Instant::ZERO`].
+    pub ntp_at_zero: NtpTime,
+}
+
+impl Default for ReceiverConfig {
+    fn default() -> Self {
+        ReceiverConfig {
+            feedback_interval: Duration::from_millis(20),
+            feedback_repeats: 3,
+            nack: false,
+            nack_deadline: Duration::from_secs(2),
+            cname: "fairpace".to_owned(),
+            session_bandwidth: Rate::mbps(1.0),
+            reduced_minimum: false,
+            vanish_after: Duration::from_secs(15),
+            ip_overhead: Bytes::new(28),
+            data_dscp: Dscp::DEFAULT,
+            ntp_at_zero: NtpTime::default(),
+        }
+    }
+}
+
+/// A media packet, as it comes out of the session. The payload borrows from the datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaPacket<'d> {
+    /// The media stream, also of a retransmission.
+    pub ssrc: u32,
+    /// Sequence number in that stream; never wraps.
+    pub sequence: u64,
+    /// Media time, 90 kHz.
+    pub timestamp: u32,
+    /// Last packet of its frame.
+    pub marker: bool,
+    /// Payload type of the media stream.
+    pub payload_type: u8,
+    /// The RTP payload, descriptor included.
+    pub payload: &'d [u8],
+    /// When it arrived.
+    pub arrived: Instant,
+    /// Our clock at arrival less the sender's at departure, in ns; absolute only if both clocks agree.
+    /// Modulo 64 s, from -32 s to 32 s.
+    pub one_way_delay: Option<i64>,
+    /// It came as a retransmission.
+    pub retransmitted: bool,
+    /// What it carries, if the sender announced it; else VP8 is assumed.
+    pub codec: Codec,
+}
+
+/// What the application should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReceiverEvent {
+    /// Media from a new source begins.
+    NewSource {
+        /// Its SSRC.
+        ssrc: u32,
+        /// Where it comes from.
+        from: SocketAddr,
+        /// Its payload type.
+        payload_type: u8,
+        /// What it carries.
+        codec: Codec,
+    },
+    /// The sender has said goodbye, and has been silent since.
+    Bye {
+        /// What it said.
+        reason: String,
+    },
+    /// The sender has been silent for too long; its state is freed.
+    Vanished,
+}
+
+/// What was received of one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StreamStats {
+    /// Whose.
+    pub ssrc: u32,
+    /// Packets, duplicates included.
+    pub received: u64,
+    /// Packets that should have come.
+    pub expected: u64,
+    /// The difference; negative if duplicates outweigh losses.
+    pub lost: i64,
+    /// Packets that came twice or more.
+    pub duplicates: u64,
+    /// Packets that came behind a later one.
+    pub reordered: u64,
+    /// Packets with CE.
+    pub ce_marks: u64,
+    /// UDP payload.
+    pub bytes: u64,
+    /// Interarrival jitter [RFC 3550 A.8].
+    pub jitter: Duration,
+    /// Code point of the newest packet.
+    pub dscp: Dscp,
+    /// How often the source has begun anew without saying so.
+    pub restarts: u32,
+}
+
+/// What a receiving session has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ReceiverStats {
+    /// Sent, by kind. Feedback is counted apart from RTCP's own reports.
+    pub sent: Counts,
+    /// Datagrams received.
+    pub received: u64,
+    /// Their UDP payload.
+    pub received_bytes: u64,
+    /// Neither RTP nor RTCP, or broken.
+    pub malformed: u64,
+    /// From an address other than the sender that holds the place.
+    pub wrong_address: u64,
+    /// From sources that are not believed yet.
+    pub unproven: u64,
+    /// Media packets repaired by retransmission.
+    pub repaired: u64,
+    /// Feedback and reports not sent because more than three times the bytes received would have gone out.
+    pub held_back: u64,
+    /// BYEs that were ignored because packets went on coming.
+    pub byes_ignored: u64,
+    /// Media, dummies, retransmissions.
+    pub media: StreamStats,
+    /// Dummies.
+    pub dummy: StreamStats,
+    /// Retransmissions.
+    pub retransmission: StreamStats,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Media,
+    Dummy,
+    Retransmission,
+}
+
+impl Role {
+    const fn class(self) -> Class {
+        match self {
+            Role::Dummy => Class::Low,
+            Role::Media | Role::Retransmission => Class::Normal,
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Entry {
+    Probation(Validator),
+    Valid(Role, u8, Box<Source>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    address: SocketAddr,
+    heard: Instant,
+    announced: Option<Challenge>,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+/// A class's feedback.
+#[derive(Debug)]
+struct ClassFeedback {
+    class: Class,
+    due: Instant,
+    last: Option<Instant>,
+    /// Ranges still to be told: SSRC, from, to (inclusive).
+    jobs: VecDeque<(u32, u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    since: Instant,
+    tries: u8,
+    next: Instant,
+    asked: Option<Instant>,
+}
+
+/// SSRCs in probation, and believed ones [safety: memory is bounded].
+const MOST_SOURCES: usize = 1_024;
+const MOST_VALID: usize = 8;
+/// The place is free after so much silence.
+const TAKEOVER: Duration = Duration::from_secs(2);
+const AMPLIFICATION: u64 = 3;
+/// Metrics in one block, and bytes of one feedback datagram: fits any path of 1,280 B.
+const MOST_METRICS: u64 = 480;
+const MOST_FEEDBACK: usize = 1_200;
+const BYE_GRACE: Duration = Duration::from_millis(500);
+const KEY_FRAME_SPACING: Duration = Duration::from_millis(300);
+/// A gap this young may be reordering.
+const REORDERING: Duration = Duration::from_millis(10);
+const FIRST_NACK_RTT: Duration = Duration::from_millis(300);
+const MOST_NACKS: u8 = 4;
+const MOST_MISSING: usize = 512;
+const MOST_ECHOES: usize = 16;
+const MOST_EVENTS: usize = 256;
+
+#[derive(Clone, Copy, Debug)]
+struct PendingEcho {
+    to: SocketAddr,
+    token: u64,
+    class: Class,
+    dscp: Dscp,
+    ecn: Ecn,
+    arrived: Instant,
+}
+
+/// A receiving session. See the crate's documentation for the driver's contract.
+#[derive(Debug)]
+pub struct ReceiverSession {
+    config: ReceiverConfig,
+    secret: Secret,
+    ssrc: u32,
+    now: Instant,
+    peer: Option<Peer>,
+    sources: BTreeMap<u32, Entry>,
+    /// SSRCs in probation, oldest first.
+    newcomers: VecDeque<u32>,
+    media: Option<u32>,
+    echoes: VecDeque<PendingEcho>,
+    feedback: [ClassFeedback; 2],
+    next_report: u32,
+    timing: Option<RtcpTiming>,
+    key_frame_wanted: bool,
+    last_key_request: Option<Instant>,
+    missing: BTreeMap<u64, Missing>,
+    nack_rtt: Duration,
+    bye: Option<(Instant, String)>,
+    stopping: Option<bool>,
+    events: VecDeque<ReceiverEvent>,
+    stats: ReceiverStats,
+    buf: Vec<u8>,
+    scratch: Vec<u16>,
+}
+
+enum Step {
+    Send(SocketAddr, Dscp, What),
+    Wait(Instant),
+    Stopped,
+    Again,
+}
+
+impl ReceiverSession {
+    /// A session that waits for a sender.
+    pub fn new(config: ReceiverConfig, secret: Secret) -> Self {
+        let class = |class| ClassFeedback { class, due: Instant::NEVER, last: None, jobs: VecDeque::new() };
+        ReceiverSession {
+            ssrc: (secret.value(Purpose::Ssrc, 0, 0) as u32).max(1),
+            // Random, so that a forger must guess it.
+            next_report: secret.value(Purpose::FirstSequence, 0, 0) as u32,
+            config,
+            secret,
+            now: Instant::ZERO,
+            peer: None,
+            sources: BTreeMap::new(),
+            newcomers: VecDeque::new(),
+            media: None,
+            echoes: VecDeque::new(),
+            feedback: [class(Class::Normal), class(Class::Low)],
+            timing: None,
+            key_frame_wanted: false,
+            last_key_request: None,
+            missing: BTreeMap::new(),
+            nack_rtt: FIRST_NACK_RTT,
+            bye: None,
+            stopping: None,
+            events: VecDeque::new(),
+            stats: ReceiverStats::default(),
+            buf: Vec::with_capacity(2_048),
+            scratch: Vec::new(),
+        }
+    }
+
+    // --- what happened ---------------------------------------------------------------------------
+
+    /// A datagram has arrived, with these marks, from that address. Media comes back at once, without
+    /// a copy; call `poll` afterwards all the same.
+    pub fn handle_datagram<'d>(
+        &mut self,
+        now: Instant,
+        bytes: &'d [u8],
+        dscp: Dscp,
+        ecn: Ecn,
+        from: SocketAddr,
+    ) -> Option<MediaPacket<'d>> {
+        let now = self.advance(now);
+        self.stats.received += 1;
+        self.stats.received_bytes += bytes.len() as u64;
+        if let Some(peer) = self.peer.as_mut().filter(|p| p.address == from) {
+            peer.bytes_in += bytes.len() as u64;
+        }
+        if packet::is_rtcp(bytes) {
+            match Compound::parse(bytes) {
+                Ok(compound) => self.on_rtcp(now, compound, bytes.len(), dscp, ecn, from),
+                Err(_) => self.stats.malformed += 1,
+            }
+            return None;
+        }
+        match Packet::parse(bytes) {
+            Ok(packet) => self.on_rtp(now, &packet, bytes.len(), dscp, ecn, from),
+            Err(_) => {
+                self.stats.malformed += 1;
+                None
+            }
+        }
+    }
+
+    /// The decoder needs a key frame. Asks the sender, at most every 300 ms; call again while it lasts.
+    pub fn request_key_frame(&mut self, now: Instant) {
+        self.advance(now);
+        self.key_frame_wanted = true;
+    }
+
+    /// Ends the session: a BYE if there is a sender, then [`Out::Stopped`].
+    pub fn stop(&mut self, now: Instant) {
+        self.advance(now);
+        self.stopping = self.stopping.or(Some(false));
+    }
+
+    // --- questions -------------------------------------------------------------------------------
+
+    /// What to do now. Call until it says [`Out::Wait`] or [`Out::Stopped`].
+    pub fn poll(&mut self, now: Instant) -> Out<'_> {
+        let now = self.advance(now);
+        loop {
+            match self.step(now) {
+                Step::Again => {}
+                Step::Wait(until) => return Out::Wait(until),
+                Step::Stopped => return Out::Stopped(StopReason::Requested),
+                Step::Send(to, dscp, what) => {
+                    // An echo is no longer than its challenge; all else counts against what the peer sent.
+                    if what != What::Echo && !self.afford(self.buf.len()) {
+                        self.stats.held_back += 1;
+                        continue;
+                    }
+                    self.stats.sent.add(what, self.buf.len());
+                    return Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn: Ecn::NotEct, what, to: Some(to) });
+                }
+            }
+        }
+    }
+
+    /// The next thing to know, oldest first.
+    pub fn next_event(&mut self) -> Option<ReceiverEvent> {
+        self.events.pop_front()
+    }
+
+    /// The address of the sender that holds the place.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer.map(|p| p.address)
+    }
+
+    /// Counters, and the state of the current streams.
+    pub fn stats(&self) -> ReceiverStats {
+        let mut stats = self.stats;
+        for entry in self.sources.values() {
+            let Entry::Valid(role, _, s) = entry else { continue };
+            let slot = match role {
+                Role::Media if self.media == Some(s.ssrc) => &mut stats.media,
+                Role::Media => continue,
+                Role::Dummy => &mut stats.dummy,
+                Role::Retransmission => &mut stats.retransmission,
+            };
+            *slot = StreamStats {
+                ssrc: s.ssrc,
+                received: s.received,
+                expected: s.expected(),
+                lost: s.cumulative_lost(),
+                duplicates: s.duplicates,
+                reordered: s.reordered,
+                ce_marks: s.ce_marks,
+                bytes: s.bytes,
+                jitter: Duration::from_nanos(u64::from(s.jitter.get()) * 100_000 / 9),
+                dscp: s.dscp,
+                restarts: s.validator.restarts,
+            };
+        }
+        stats
+    }
+
+    // --- arrivals --------------------------------------------------------------------------------
+
+    fn advance(&mut self, now: Instant) -> Instant {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    /// Whether `from` is the sender, or may become it.
+    fn may_speak(&mut self, now: Instant, from: SocketAddr) -> bool {
+        let free = self.peer.is_none_or(|p| p.address == from || silent(now, p.heard, TAKEOVER));
+        self.stats.wrong_address += u64::from(!free);
+        free
+    }
+
+    fn take_place(&mut self, now: Instant, from: SocketAddr, bytes: usize) {
+        if self.peer.is_none_or(|p| p.address != from) {
+            self.forget();
+            self.peer = Some(Peer { address: from, heard: now, announced: None, bytes_in: bytes as u64, bytes_out: 0 });
+            let params = Parameters {
+                session_bandwidth: self.config.session_bandwidth,
+                reduced_minimum: self.config.reduced_minimum,
+                // RR with two blocks 56 B, SDES about 20 B
+                first_size: self.config.ip_overhead + Bytes::new(76),
+            };
+            let n = u64::from(self.next_report);
+            let random = RandomStream::named(self.secret.value(Purpose::RtcpTiming, self.ssrc, n), "rtcp.receiver");
+            self.timing = Some(RtcpTiming::new(now, params, false, random));
+        }
+    }
+
+    /// Frees what is known of the sender.
+    fn forget(&mut self) {
+        self.peer = None;
+        self.sources.clear();
+        self.newcomers.clear();
+        self.media = None;
+        self.timing = None;
+        self.missing.clear();
+        self.bye = None;
+        self.key_frame_wanted = false;
+        for f in &mut self.feedback {
+            f.due = Instant::NEVER;
+            f.jobs.clear();
+        }
+    }
+
+    fn on_rtcp(&mut self, now: Instant, compound: Compound<'_>, len: usize, dscp: Dscp, ecn: Ecn, from: SocketAddr) {
+        if !self.may_speak(now, from) {
+            return;
+        }
+        let is_peer = self.peer.is_some_and(|p| p.address == from);
+        if let Some(t) = self.timing.as_mut().filter(|_| is_peer && compound.is_full()) {
+            t.on_received(Bytes::new(len as u64) + self.config.ip_overhead);
+        }
+        for packet in compound {
+            match packet {
+                Rtcp::App(app) => match Message::parse(&app) {
+                    Ok(Some(Message::Challenge(c))) => {
+                        self.take_place(now, from, len);
+                        if let Some(p) = &mut self.peer {
+                            p.heard = now;
+                            p.announced = Some(c);
+                        }
+                        if self.echoes.len() < MOST_ECHOES {
+                            let (token, class) = (c.token, c.class);
+                            self.echoes.push_back(PendingEcho { to: from, token, class, dscp, ecn, arrived: now });
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(_) => self.stats.malformed += 1,
+                },
+                Rtcp::SenderReport(ssrc, info, _) if is_peer => {
+                    if let Some(Entry::Valid(_, _, s)) = self.sources.get_mut(&ssrc) {
+                        s.on_sender_report(now, info.ntp);
+                    }
+                }
+                Rtcp::Bye(bye) if is_peer && bye.ssrcs().any(|s| self.media == Some(s)) => {
+                    let reason = String::from_utf8_lossy(bye.reason).into_owned();
+                    self.bye.get_or_insert((now, reason));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn role(&self, ssrc: u32, payload_type: u8) -> (Role, bool) {
+        if let Some(c) = self.peer.and_then(|p| p.announced) {
+            if ssrc == c.media.1 {
+                return (Role::Media, true);
+            }
+            if ssrc == c.dummy.1 {
+                return (Role::Dummy, true);
+            }
+            if c.retransmission.is_some_and(|r| ssrc == r.1) {
+                return (Role::Retransmission, true);
+            }
+        }
+        match payload_type {
+            dummy::PAYLOAD_TYPE => (Role::Dummy, false),
+            rtx::PAYLOAD_TYPE => (Role::Retransmission, false),
+            _ => (Role::Media, false),
+        }
+    }
+
+    fn on_rtp<'d>(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'d>,
+        len: usize,
+        dscp: Dscp,
+        ecn: Ecn,
+        from: SocketAddr,
+    ) -> Option<MediaPacket<'d>> {
+        if !self.may_speak(now, from) {
+            return None;
+        }
+        let from_peer = self.peer.is_some_and(|p| p.address == from);
+        // An announcement counts for the address that made it.
+        let (role, announced) =
+            if from_peer { self.role(packet.ssrc, packet.payload_type) } else { (Role::Media, false) };
+        let sequence = self.validate(now, packet, from, len, role, announced)?;
+        let peer = self.peer.as_mut()?;
+        peer.heard = now;
+        let codec = peer.announced.map_or(Codec::Vp8, |c| c.codec);
+        let Some(Entry::Valid(role, _, source)) = self.sources.get_mut(&packet.ssrc) else { return None };
+        let role = *role;
+        let nonce = packet.extensions.nonce.unwrap_or(0);
+        let highest_before = if source.received == 0 { sequence } else { source.highest_seen };
+        let novelty = source.on_packet(now, sequence, nonce, dscp, ecn, len);
+        source.highest_seen = source.highest_seen.max(sequence);
+        if matches!(novelty, Novelty::First | Novelty::Late) {
+            if role == Role::Media {
+                source.jitter.update(packet.timestamp, media_clock(now));
+            }
+            self.schedule_feedback(now, role.class());
+        }
+        self.notice_life(now);
+        let media_ssrc = self.media?;
+        if novelty != Novelty::First {
+            return None;
+        }
+        match role {
+            Role::Dummy => None,
+            Role::Media => {
+                self.note_gap(now, highest_before, sequence);
+                Some(MediaPacket {
+                    ssrc: packet.ssrc,
+                    sequence,
+                    timestamp: packet.timestamp,
+                    marker: packet.marker,
+                    payload_type: packet.payload_type,
+                    payload: packet.payload,
+                    arrived: now,
+                    one_way_delay: self.one_way_delay(now, packet),
+                    retransmitted: false,
+                    codec,
+                })
+            }
+            Role::Retransmission => {
+                let (original, payload) = rtx::parse(packet.payload).ok()?;
+                let Some(Entry::Valid(_, payload_type, media)) = self.sources.get_mut(&media_ssrc) else { return None };
+                let highest = media.validator.highest();
+                let behind = (highest as u16).wrapping_sub(original);
+                let sequence = highest
+                    .checked_sub(u64::from(behind))
+                    .filter(|s| behind < 0x8000 && *s >= media.validator.base())?;
+                if !media.repair(sequence) {
+                    return None; // it has arrived meanwhile
+                }
+                let payload_type = *payload_type;
+                self.stats.repaired += 1;
+                if let Some(m) = self.missing.remove(&sequence)
+                    && let (1, Some(asked)) = (m.tries, m.asked)
+                {
+                    // Karn's rule: only an answer to a single question measures a round trip.
+                    self.nack_rtt = (self.nack_rtt * 7 + now.since(asked)) / 8;
+                }
+                Some(MediaPacket {
+                    ssrc: media_ssrc,
+                    sequence,
+                    timestamp: packet.timestamp,
+                    marker: packet.marker,
+                    payload_type,
+                    payload,
+                    arrived: now,
+                    one_way_delay: self.one_way_delay(now, packet),
+                    retransmitted: true,
+                    codec,
+                })
+            }
+        }
+    }
+
+    /// The packet's extended number, if its source is believed.
+    fn validate(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        from: SocketAddr,
+        len: usize,
+        role: Role,
+        announced: bool,
+    ) -> Option<u64> {
+        let entry = match self.sources.get_mut(&packet.ssrc) {
+            Some(entry) => entry,
+            None => {
+                if !announced {
+                    if self.newcomers.len() >= MOST_SOURCES
+                        && let Some(oldest) = self.newcomers.pop_front()
+                        && matches!(self.sources.get(&oldest), Some(Entry::Probation(_)))
+                    {
+                        self.sources.remove(&oldest);
+                    }
+                    self.newcomers.push_back(packet.ssrc);
+                }
+                let validator = Validator::new(packet.sequence, announced);
+                self.sources.entry(packet.ssrc).or_insert(Entry::Probation(validator))
+            }
+        };
+        match entry {
+            Entry::Valid(_, _, source) => match source.validator.update(packet.sequence) {
+                Verdict::Accepted(n) => Some(n),
+                Verdict::Restarted(n) => {
+                    source.restart();
+                    source.highest_seen = n;
+                    self.missing.clear();
+                    Some(n)
+                }
+                Verdict::Rejected => {
+                    self.stats.unproven += 1;
+                    None
+                }
+            },
+            Entry::Probation(validator) => {
+                let Verdict::Accepted(n) = validator.update(packet.sequence) else {
+                    self.stats.unproven += 1;
+                    return None;
+                };
+                let validator = *validator;
+                self.admit(now, packet, from, len, role, validator, n);
+                Some(n)
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // one call, all of them plain facts
+    fn admit(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        from: SocketAddr,
+        len: usize,
+        role: Role,
+        validator: Validator,
+        sequence: u64,
+    ) {
+        if self.peer.is_none_or(|p| p.address != from) {
+            self.take_place(now, from, len);
+        }
+        self.newcomers.retain(|s| *s != packet.ssrc);
+        self.evict_idle();
+        let mut source = Source::new(packet.ssrc, validator, now);
+        source.highest_seen = sequence;
+        self.sources.insert(packet.ssrc, Entry::Valid(role, packet.payload_type, Box::new(source)));
+        if role == Role::Media {
+            self.media = Some(packet.ssrc);
+            self.missing.clear();
+            self.bye = None;
+            let codec = self.peer.and_then(|p| p.announced).map_or(Codec::Vp8, |c| c.codec);
+            self.event(ReceiverEvent::NewSource { ssrc: packet.ssrc, from, payload_type: packet.payload_type, codec });
+        }
+        let (members, senders) = self.group();
+        if let Some(t) = &mut self.timing {
+            t.set_group(now, members, senders, false);
+        }
+    }
+
+    fn valid(&self) -> impl Iterator<Item = (Role, &Source)> {
+        self.sources.values().filter_map(|e| match e {
+            Entry::Valid(role, _, s) => Some((*role, &**s)),
+            Entry::Probation(_) => None,
+        })
+    }
+
+    fn group(&self) -> (u32, u32) {
+        let senders = self.valid().count() as u32;
+        (1 + senders, senders)
+    }
+
+    /// Makes room for one more believed source: the one silent longest goes.
+    fn evict_idle(&mut self) {
+        if self.valid().count() < MOST_VALID {
+            return;
+        }
+        let idlest = self.valid().min_by_key(|(_, s)| (s.last_arrival, s.ssrc)).map(|(_, s)| s.ssrc);
+        if let Some(ssrc) = idlest {
+            self.sources.remove(&ssrc);
+        }
+    }
+
+    fn one_way_delay(&self, now: Instant, packet: &Packet<'_>) -> Option<i64> {
+        let sent = packet.extensions.send_time?;
+        let here = self.config.ntp_at_zero.at(now).send_time_24();
+        // Sign of 24 bits; 2^-18 s each.
+        let ticks = i64::from((here.wrapping_sub(sent) << 8) as i32 >> 8);
+        Some(ticks * 1_000_000_000 / (1 << 18))
+    }
+
+    /// Packets came after a BYE: it was a forgery, or reordering.
+    fn notice_life(&mut self, now: Instant) {
+        if self.bye.as_ref().is_some_and(|(at, _)| now.since(*at) >= BYE_GRACE / 2) {
+            self.bye = None;
+            self.stats.byes_ignored += 1;
+        }
+    }
+
+    // --- what is due -----------------------------------------------------------------------------
+
+    fn schedule_feedback(&mut self, now: Instant, class: Class) {
+        let interval = self.config.feedback_interval;
+        if let Some(f) = self.feedback.iter_mut().find(|f| f.class == class) {
+            let due = f.last.map_or(now, |last| (last + interval).max(now));
+            f.due = f.due.min(due);
+        }
+    }
+
+    fn note_gap(&mut self, now: Instant, highest: u64, sequence: u64) {
+        if !self.config.nack {
+            return;
+        }
+        self.missing.remove(&sequence);
+        for lost in (highest + 1).max(sequence.saturating_sub(MOST_MISSING as u64))..sequence {
+            let m = Missing { since: now, tries: 0, next: now + REORDERING, asked: None };
+            self.missing.insert(lost, m);
+        }
+        while self.missing.len() > MOST_MISSING {
+            self.missing.pop_first();
+        }
+    }
+
+    fn afford(&mut self, len: usize) -> bool {
+        let Some(p) = &mut self.peer else { return false };
+        let out = p.bytes_out + len as u64;
+        if out > AMPLIFICATION.saturating_mul(p.bytes_in) {
+            return false;
+        }
+        p.bytes_out = out;
+        true
+    }
+
+    fn step(&mut self, now: Instant) -> Step {
+        if let Some(echo) = self.echoes.pop_front() {
+            return self.echo(now, &echo);
+        }
+        let Some(peer) = self.peer else {
+            return if self.stopping.is_some() { Step::Stopped } else { Step::Wait(Instant::NEVER) };
+        };
+        let to = peer.address;
+        match self.stopping {
+            Some(true) => return Step::Stopped,
+            Some(false) => {
+                self.stopping = Some(true);
+                self.buf.clear();
+                self.receiver_report(now);
+                rtcp::emit_bye(&mut self.buf, &[self.ssrc], "stopped");
+                return Step::Send(to, self.config.data_dscp, What::Bye);
+            }
+            None => {}
+        }
+        if silent(now, peer.heard, self.config.vanish_after) {
+            self.forget();
+            self.event(ReceiverEvent::Vanished);
+            return Step::Again;
+        }
+        if self.bye.as_ref().is_some_and(|(at, _)| now.since(*at) >= BYE_GRACE)
+            && let Some((_, reason)) = self.bye.take()
+        {
+            self.forget();
+            self.event(ReceiverEvent::Bye { reason });
+            return Step::Again;
+        }
+        if let Some((dscp, what)) = self.step_feedback(now) {
+            return Step::Send(to, dscp, what);
+        }
+        if let Some(what) = self.step_requests(now) {
+            return Step::Send(to, self.config.data_dscp, what);
+        }
+        if self.report_due(now) {
+            self.buf.clear();
+            self.receiver_report(now);
+            let size = Bytes::new(self.buf.len() as u64) + self.config.ip_overhead;
+            if let Some(t) = &mut self.timing {
+                t.on_sent(now, size);
+            }
+            return Step::Send(to, self.config.data_dscp, What::Report);
+        }
+        let mut until = peer.heard + self.config.vanish_after;
+        until = self.feedback.iter().fold(until, |t, f| t.min(f.due));
+        if let Some((at, _)) = &self.bye {
+            until = until.min(*at + BYE_GRACE);
+        }
+        if let Some(t) = &self.timing {
+            until = until.min(t.next());
+        }
+        if let (true, Some(last)) = (self.key_frame_wanted, self.last_key_request) {
+            until = until.min(last + KEY_FRAME_SPACING);
+        }
+        until = self.missing.values().fold(until, |t, m| t.min(m.next));
+        Step::Wait(until)
+    }
+
+    fn echo(&mut self, now: Instant, pending: &PendingEcho) -> Step {
+        self.buf.clear();
+        Echo {
+            receiver: self.ssrc,
+            token: pending.token,
+            dscp: pending.dscp,
+            ecn: pending.ecn,
+            delay: now.since(pending.arrived),
+            feedback_interval: self.config.feedback_interval,
+            next_report: self.next_report,
+        }
+        .emit(&mut self.buf);
+        if let Some(p) = self.peer.as_mut().filter(|p| p.address == pending.to) {
+            p.bytes_out += self.buf.len() as u64;
+        }
+        let dscp = if pending.class == Class::Low { Dscp::LE } else { self.config.data_dscp };
+        Step::Send(pending.to, dscp, What::Echo)
+    }
+
+    fn step_feedback(&mut self, now: Instant) -> Option<(Dscp, What)> {
+        for i in 0..self.feedback.len() {
+            let f = self.feedback.get_mut(i)?;
+            if f.jobs.is_empty() {
+                if now < f.due {
+                    continue;
+                }
+                f.due = Instant::NEVER;
+                f.last = Some(now);
+                for entry in self.sources.values_mut() {
+                    let Entry::Valid(role, _, source) = entry else { continue };
+                    if role.class() != f.class || !source.has_news() {
+                        continue;
+                    }
+                    if let Some((mut from, to)) = source.take_range(self.config.feedback_repeats) {
+                        while from <= to {
+                            let end = to.min(from + MOST_METRICS - 1);
+                            f.jobs.push_back((source.ssrc, from, end));
+                            from = end + 1;
+                        }
+                    }
+                }
+            }
+            if f.jobs.is_empty() {
+                continue;
+            }
+            // As many jobs as one datagram holds.
+            let mut len = claim::len(0) + ccfb::OVERHEAD;
+            let mut n = 0;
+            for &(_, from, to) in &f.jobs {
+                len += claim::len(1) - claim::len(0) + ccfb::block_len((to - from + 1) as usize);
+                if n > 0 && len > MOST_FEEDBACK {
+                    break;
+                }
+                n += 1;
+            }
+            let dscp = if f.class == Class::Low { Dscp::LE } else { self.config.data_dscp };
+            let batch = f.jobs.iter().take(n).filter_map(|&(ssrc, from, to)| match self.sources.get(&ssrc) {
+                Some(Entry::Valid(_, _, s)) => Some((&**s, from, to)),
+                _ => None,
+            });
+            self.buf.clear();
+            let claims = batch.clone().map(|(s, from, to)| Claim {
+                nonce_sum: (from..=to).fold(0, |sum, q| sum.wrapping_add(s.metric(q, now).1)),
+                dscp: s.dscp,
+            });
+            claim::emit(&mut self.buf, self.ssrc, self.next_report, claims);
+            let blocks = batch.map(|(s, from, to)| (s.ssrc, from as u16, (from..=to).map(move |q| s.metric(q, now).0)));
+            let timestamp = self.config.ntp_at_zero.at(now).middle();
+            ccfb::emit(&mut self.buf, self.ssrc, timestamp, blocks);
+            self.next_report = self.next_report.wrapping_add(1);
+            self.feedback.get_mut(i)?.jobs.drain(..n);
+            return Some((dscp, What::Feedback));
+        }
+        None
+    }
+
+    fn step_requests(&mut self, now: Instant) -> Option<What> {
+        let media = self.media?;
+        if self.key_frame_wanted && self.last_key_request.is_none_or(|at| now.since(at) >= KEY_FRAME_SPACING) {
+            self.key_frame_wanted = false;
+            self.last_key_request = Some(now);
+            self.buf.clear();
+            rtcp::emit_picture_loss(&mut self.buf, self.ssrc, media);
+            return Some(What::KeyFrameRequest);
+        }
+        if self.missing.values().any(|m| m.next <= now) {
+            self.scratch.clear();
+            let (deadline, rtt) = (self.config.nack_deadline, self.nack_rtt);
+            self.missing.retain(|_, m| now.since(m.since) < deadline && (m.tries < MOST_NACKS || m.next > now));
+            for (sequence, m) in self.missing.iter_mut().filter(|(_, m)| m.next <= now) {
+                m.tries += 1;
+                m.asked = Some(now);
+                // A retry before the answer can be there would fetch it twice.
+                m.next = now + (rtt * 5 / 4).max(REORDERING) * u32::from(m.tries);
+                self.scratch.push(*sequence as u16);
+            }
+            if !self.scratch.is_empty() {
+                self.buf.clear();
+                rtcp::emit_nack(&mut self.buf, self.ssrc, media, &self.scratch);
+                return Some(What::Nack);
+            }
+        }
+        None
+    }
+
+    fn report_due(&mut self, now: Instant) -> bool {
+        match &mut self.timing {
+            Some(t) if t.next() <= now => t.on_timer(now) == Due::Report,
+            _ => false,
+        }
+    }
+
+    fn receiver_report(&mut self, now: Instant) {
+        let blocks: Vec<_> = self
+            .sources
+            .values_mut()
+            .filter_map(|e| match e {
+                Entry::Valid(_, _, s) => Some(s.report_block(now)),
+                Entry::Probation(_) => None,
+            })
+            .collect();
+        rtcp::emit_receiver_report(&mut self.buf, self.ssrc, &blocks);
+        rtcp::emit_sdes(&mut self.buf, &[self.ssrc], &self.config.cname);
+    }
+
+    fn event(&mut self, event: ReceiverEvent) {
+        if self.events.len() >= MOST_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}

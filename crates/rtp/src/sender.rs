@@ -1,0 +1,1087 @@
+//! The sending side: frames in, paced datagrams out, feedback in, rate out.
+//!
+//! ```text
+//!               echo of the normal challenge         echo of the LE one, or a moment later
+//!  Challenging ------------------------------> Settling ----------------------------> Running
+//!       | three tries, 7 s                                                              | stop, BYE,
+//!       v                                                                               v breaker, lie
+//!  Stopped(Unreachable)                                               Leaving (one BYE) --> Stopped
+//! ```
+//!
+//! Before Running nothing leaves but challenges. What a peer says is believed if it comes from the SSRC
+//! that echoed the challenge, carries a fresh report number and the right sum of nonces
+//! ([`crate::claim`]); the rest is counted in [`RejectedFeedback`].
+
+use crate::ccfb::{Block, Metric, Report};
+use crate::challenge::{self, Challenge, Echo, Message};
+use crate::claim::{Claim, Claims};
+use crate::header_ext::Extensions;
+use crate::out::Counts;
+use crate::packet::{self, Packet};
+use crate::rtcp::{Compound, Nack, ReportBlock, Rtcp, SenderInfo};
+use crate::rtcp_timing::{Due, Parameters, RtcpTiming};
+use crate::secret::Purpose;
+use crate::send_queue::SendQueue;
+use crate::sent::{Lookup, Stream};
+use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, ntp, rtcp, rtx};
+use fairpace_control::{Ack, Flow, Permit, ReceiverReport, Transmit};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Seq16};
+use std::collections::VecDeque;
+
+/// What the media stream carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Codec {
+    /// Frames of unknown content, with a one-byte descriptor.
+    #[default]
+    Generic = 0,
+    /// VP8 [RFC 7741].
+    Vp8 = 1,
+}
+
+impl Codec {
+    pub(crate) const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Codec::Generic),
+            1 => Some(Codec::Vp8),
+            _ => None,
+        }
+    }
+
+    /// Default payload type of the media stream.
+    pub const fn payload_type(self) -> u8 {
+        match self {
+            Codec::Vp8 => 96,
+            Codec::Generic => 97,
+        }
+    }
+}
+
+/// Who began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Admission {
+    /// A person named the peer: challenges may go out unasked.
+    #[default]
+    Initiator,
+    /// Somebody asked: until the address is proven, at most three times the bytes received go there.
+    Responder,
+}
+
+/// How a sending session is set up.
+#[derive(Clone, Debug)]
+pub struct SenderConfig {
+    /// IP size of a full data packet and of every dummy; the flow's `packet_size`. 576 to 1,500 B.
+    pub packet_size: Bytes,
+    /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6. Counted in every size that the flow sees.
+    pub ip_overhead: Bytes,
+    /// What the frames are.
+    pub codec: Codec,
+    /// Code point of media and of normal-class RTCP. Dummies are LE whatever this is.
+    pub data_dscp: Dscp,
+    /// ECN field of media and dummies.
+    pub ecn: Ecn,
+    /// RTCP's canonical name; must not tell the host's name.
+    pub cname: String,
+    /// What RTCP's 5 % is taken of.
+    pub session_bandwidth: Rate,
+    /// RTCP as often as 360 s / (kbit/s) allows, in place of 5 s.
+    pub reduced_minimum: bool,
+    /// A frame that has waited longer than this is dropped. [`Duration::MAX`]: never.
+    pub max_queue_delay: Duration,
+    /// Keep media and send it again when asked [RFC 4588].
+    pub retransmission: bool,
+    /// Believe feedback only with the right sum of nonces. Off: for tests, and peers that prove nothing.
+    pub check_nonces: bool,
+    /// Who began.
+    pub admission: Admission,
+    /// What the wall clock showed at [`Instant::ZERO`].
+    pub ntp_at_zero: NtpTime,
+}
+
+impl Default for SenderConfig {
+    fn default() -> Self {
+        SenderConfig {
+            packet_size: Bytes::new(1_200),
+            ip_overhead: Bytes::new(28),
+            codec: Codec::Generic,
+            data_dscp: Dscp::DEFAULT,
+            ecn: Ecn::NotEct,
+            cname: "fairpace".to_owned(),
+            session_bandwidth: Rate::mbps(1.0),
+            reduced_minimum: false,
+            max_queue_delay: Duration::from_millis(400),
+            retransmission: false,
+            check_nonces: true,
+            admission: Admission::Initiator,
+            ntp_at_zero: NtpTime::default(),
+        }
+    }
+}
+
+/// One encoded frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The encoder's output.
+    pub data: Vec<u8>,
+    /// Capture time on a 90 kHz clock.
+    pub timestamp_90k: u32,
+    /// Can be decoded without any other. Set it on every frame of sources whose frames are independent.
+    pub key: bool,
+}
+
+/// What the application should know.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SenderEvent {
+    /// The peer is there, and wants this.
+    PeerValidated {
+        /// The first round trip.
+        srtt: Duration,
+        /// The code point that the normal challenge arrived with.
+        dscp_seen: Dscp,
+    },
+    /// The network keeps or changes a class's code point; told when it becomes known and when it changes.
+    DscpSeen {
+        /// The class.
+        class: Class,
+        /// What we sent.
+        sent: Dscp,
+        /// What arrived.
+        arrived: Dscp,
+    },
+    /// The encoder should produce this much: wire rate of data packets. See [`SenderSession::media_rate`].
+    TargetRate(Rate),
+    /// The encoder must give a key frame: the peer lost something, or frames were dropped here.
+    KeyFrameRequest,
+    /// That many frames were dropped because the queue was too old.
+    FramesDropped(u64),
+    /// It is over.
+    Stopped(StopReason),
+}
+
+/// Feedback that was not believed, by reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RejectedFeedback {
+    /// Not RTCP, or RTCP that breaks a rule of form.
+    pub malformed: u64,
+    /// From an SSRC that has not echoed our challenge, or about a stream that is not ours.
+    pub wrong_ssrc: u64,
+    /// A report number seen before, too old, or too far ahead.
+    pub replayed: u64,
+    /// Without claims, or with fewer claims than blocks.
+    pub unproven: u64,
+    /// The sum of nonces is wrong: a packet is claimed that has not arrived.
+    pub nonce: u64,
+    /// A packet is claimed that has not been sent.
+    pub unsent: u64,
+    /// An echo whose token we did not send.
+    pub token: u64,
+    /// A receiver report about packets not sent, or older than the last one.
+    pub report: u64,
+}
+
+/// What a sending session has done.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct SenderStats {
+    /// Sent, by kind.
+    pub sent: Counts,
+    /// Datagrams received.
+    pub received: u64,
+    /// Per-packet feedback accepted: datagrams and UDP payload bytes.
+    pub feedback: crate::Count,
+    /// What was not believed.
+    pub rejected: RejectedFeedback,
+    /// Frames handed in.
+    pub frames: u64,
+    /// Frames dropped because the queue was too old.
+    pub frames_dropped: u64,
+    /// Key frames asked for by the peer.
+    pub key_frame_requests: u64,
+    /// Packets asked for again by the peer.
+    pub nacked: u64,
+    /// BYEs that were ignored because feedback went on.
+    pub byes_ignored: u64,
+    /// RTT from the last receiver report (LSR, DLSR), for the eye only.
+    pub report_rtt: Option<Duration>,
+    /// Fraction of media lost in the last receiver report's interval.
+    pub fraction_lost: Option<f64>,
+    /// Interarrival jitter of the last receiver report.
+    pub jitter: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// So many tries made; the next at that instant.
+    Challenging(u32, Instant),
+    /// The peer is real; until then its answer about LE is awaited.
+    Settling(Instant),
+    Running,
+    /// Say goodbye, then stop.
+    Leaving(StopReason),
+    Stopped(StopReason),
+}
+
+/// Challenges: three, then 1 s, 2 s and 4 s of patience. RFC 8085 §3.1.1: 1 s before any RTT is known.
+const TRIES: u32 = 3;
+const FIRST_PATIENCE: Duration = Duration::from_secs(1);
+/// The LE echo travels with the normal one; this much later it is lost.
+const SETTLING: Duration = Duration::from_millis(100);
+/// Consent ends after 30 s without a sign of the peer [RFC 7675 §5.1]; asked for anew from half of it.
+const CONSENT: Duration = Duration::from_secs(30);
+const CONSENT_RETRY: Duration = Duration::from_secs(5);
+/// To an address that is not proven: at most three times what came from it [RFC 9000 §8.1].
+const AMPLIFICATION: u64 = 3;
+/// False claims in a row before the flow stops.
+const LIES: u32 = 3;
+/// How long a BYE waits for feedback that contradicts it, and how long before it counts as such.
+const BYE_GRACE: Duration = Duration::from_millis(500);
+const BYE_CONTRADICTED: Duration = Duration::from_millis(100);
+/// Requests for a key frame reach the encoder at most this often.
+const KEY_FRAME_SPACING: Duration = Duration::from_millis(200);
+/// A packet is sent again at most so many times; so many requests may wait.
+const MOST_RETRANSMISSIONS: u8 = 3;
+const MOST_PENDING: usize = 256;
+const MOST_EVENTS: usize = 256;
+const MOST_TOKENS: usize = 32;
+
+/// Which report numbers have been seen: 64 back, and as far ahead as 10 minutes of lost reports.
+#[derive(Clone, Copy, Debug)]
+struct ReplayWindow {
+    highest: u32,
+    seen: u64,
+}
+
+impl ReplayWindow {
+    const AHEAD: u32 = 1 << 16;
+
+    /// `next`: the first number to come.
+    const fn new(next: u32) -> Self {
+        ReplayWindow { highest: next.wrapping_sub(1), seen: u64::MAX }
+    }
+
+    const fn is_fresh(&self, number: u32) -> bool {
+        let ahead = number.wrapping_sub(self.highest);
+        let behind = self.highest.wrapping_sub(number);
+        (ahead > 0 && ahead <= Self::AHEAD) || (behind < 64 && self.seen >> behind & 1 == 0)
+    }
+
+    fn accept(&mut self, number: u32) {
+        let ahead = number.wrapping_sub(self.highest);
+        if ahead > 0 && ahead <= Self::AHEAD {
+            self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
+            self.highest = number;
+        } else {
+            let behind = self.highest.wrapping_sub(number);
+            self.seen |= 1_u64.checked_shl(behind).unwrap_or(0);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Token {
+    value: u64,
+    class: Class,
+    sent: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    ssrc: u32,
+    reports: ReplayWindow,
+}
+
+/// A sending session. See the crate's documentation for the driver's contract.
+#[derive(Debug)]
+pub struct SenderSession {
+    config: SenderConfig,
+    secret: Secret,
+    flow: Flow,
+    phase: Phase,
+    now: Instant,
+    media: Stream,
+    dummy: Stream,
+    rtx: Stream,
+    queue: SendQueue,
+    history: rtx::History,
+    /// Indices of media packets to send again.
+    pending: VecDeque<u64>,
+    /// Challenges to send at once.
+    questions: VecDeque<Class>,
+    tokens: VecDeque<Token>,
+    tokens_made: u64,
+    unproven_in: u64,
+    unproven_out: u64,
+    peer: Option<Peer>,
+    lies: u32,
+    consent: Instant,
+    next_consent_try: Instant,
+    bye: Option<Instant>,
+    dscp_seen: [Option<Dscp>; 2],
+    timing: Option<RtcpTiming>,
+    /// Highest media index in a receiver report, and when that came.
+    last_report: Option<(u64, Instant)>,
+    running_since: Instant,
+    first_rtt: Duration,
+    /// The last report's timestamp, unwrapped: 1/65,536 s.
+    report_clock: Option<u64>,
+    timestamp_offset: u32,
+    last_frame: Option<(Instant, u32)>,
+    last_key_request: Option<Instant>,
+    asked_for_key: bool,
+    target_told: Rate,
+    events: VecDeque<SenderEvent>,
+    stats: SenderStats,
+    acks: Vec<Ack>,
+    buf: Vec<u8>,
+}
+
+enum Step {
+    Send(Dscp, Ecn, What),
+    Wait(Instant),
+    Stopped(StopReason),
+    Again,
+}
+
+impl SenderSession {
+    /// A session that sends `flow`'s packets. It begins with the first `poll`.
+    ///
+    /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better.
+    pub fn new(config: SenderConfig, flow: Flow, secret: Secret) -> Self {
+        let random = |purpose, n| secret.value(purpose, 0, n);
+        // Three different SSRCs; the loop ends at once but for one seed in 2^32.
+        let mut ssrcs = [0_u32; 3];
+        let mut n = 0;
+        for i in 0..ssrcs.len() {
+            loop {
+                let candidate = random(Purpose::Ssrc, n) as u32;
+                n += 1;
+                if candidate != 0 && !ssrcs.contains(&candidate) {
+                    if let Some(s) = ssrcs.get_mut(i) {
+                        *s = candidate;
+                    }
+                    break;
+                }
+            }
+        }
+        let [media, dummy, rtx] = ssrcs;
+        let stream =
+            |ssrc, payload_type, n| Stream::new(ssrc, payload_type, Seq16(random(Purpose::FirstSequence, n) as u16));
+        let overhead = config.ip_overhead.get() as usize + packet::HEADER_LEN + Extensions::FULL_LEN;
+        let osn = if config.retransmission { rtx::OSN_LEN } else { 0 };
+        let max_payload = (config.packet_size.get() as usize).saturating_sub(overhead + osn);
+        SenderSession {
+            media: stream(media, config.codec.payload_type(), 0),
+            dummy: stream(dummy, dummy::PAYLOAD_TYPE, 1),
+            rtx: stream(rtx, rtx::PAYLOAD_TYPE, 2),
+            queue: SendQueue::new(
+                config.codec,
+                max_payload,
+                config.max_queue_delay,
+                random(Purpose::PictureId, 0) as u16,
+            ),
+            history: rtx::History::default(),
+            pending: VecDeque::new(),
+            questions: VecDeque::new(),
+            tokens: VecDeque::new(),
+            tokens_made: 0,
+            unproven_in: 0,
+            unproven_out: 0,
+            peer: None,
+            lies: 0,
+            consent: Instant::ZERO,
+            next_consent_try: Instant::NEVER,
+            bye: None,
+            dscp_seen: [None; 2],
+            timing: None,
+            last_report: None,
+            running_since: Instant::ZERO,
+            first_rtt: Duration::ZERO,
+            report_clock: None,
+            timestamp_offset: random(Purpose::FirstTimestamp, 0) as u32,
+            last_frame: None,
+            last_key_request: None,
+            asked_for_key: false,
+            target_told: Rate::ZERO,
+            events: VecDeque::new(),
+            stats: SenderStats::default(),
+            acks: Vec::new(),
+            buf: Vec::with_capacity(2_048),
+            phase: Phase::Challenging(0, Instant::ZERO),
+            now: Instant::ZERO,
+            config,
+            secret,
+            flow,
+        }
+    }
+
+    // --- what happened ---------------------------------------------------------------------------
+
+    /// The encoder has produced a frame.
+    pub fn push_frame(&mut self, now: Instant, frame: Frame) {
+        let now = self.advance(now);
+        self.stats.frames += 1;
+        if frame.key {
+            self.asked_for_key = false;
+        }
+        let timestamp = frame.timestamp_90k.wrapping_add(self.timestamp_offset);
+        self.last_frame = Some((now, timestamp));
+        self.queue.push(now, frame.data, timestamp, frame.key);
+        self.note_drops();
+    }
+
+    /// A datagram has arrived from the peer's exact address (the driver compares), with these marks.
+    pub fn handle_datagram(&mut self, now: Instant, bytes: &[u8], _dscp: Dscp, _ecn: Ecn) {
+        let now = self.advance(now);
+        self.stats.received += 1;
+        if self.peer.is_none() {
+            self.unproven_in = self.unproven_in.saturating_add(bytes.len() as u64);
+        }
+        let compound = if packet::is_rtcp(bytes) { Compound::parse(bytes).ok() } else { None };
+        let Some(compound) = compound else {
+            self.stats.rejected.malformed += 1;
+            return;
+        };
+        if compound.is_full()
+            && let Some(t) = &mut self.timing
+        {
+            t.on_received(Bytes::new(bytes.len() as u64) + self.config.ip_overhead);
+        }
+        let mut claims = None;
+        for packet in compound {
+            match packet {
+                Rtcp::App(app) => match (Message::parse(&app), Claims::parse(&app)) {
+                    (Ok(Some(Message::Echo(echo))), _) => self.on_echo(now, &echo),
+                    (_, Ok(Some(c))) => claims = Some(c),
+                    (Ok(_), Ok(None)) => {}
+                    _ => self.stats.rejected.malformed += 1,
+                },
+                Rtcp::CongestionFeedback(reporter, body) => match Report::parse(reporter, body) {
+                    Ok(report) => self.on_feedback(now, claims.take(), &report, bytes.len()),
+                    Err(_) => self.stats.rejected.malformed += 1,
+                },
+                Rtcp::ReceiverReport(reporter, blocks) | Rtcp::SenderReport(reporter, _, blocks) => {
+                    for block in blocks {
+                        self.on_report_block(now, reporter, &block);
+                    }
+                }
+                Rtcp::PictureLoss(sender, media) if self.is_peer(sender) && media == self.media.ssrc => {
+                    self.stats.key_frame_requests += 1;
+                    self.request_key_frame(now);
+                }
+                Rtcp::Nack(nack) if self.is_peer(nack.sender) && nack.media == self.media.ssrc => {
+                    self.on_nack(now, &nack)
+                }
+                Rtcp::Bye(bye) if bye.ssrcs().any(|s| self.is_peer(s)) => self.bye = self.bye.or(Some(now)),
+                Rtcp::PictureLoss(..) | Rtcp::Nack(_) | Rtcp::Bye(_) => self.stats.rejected.wrong_ssrc += 1,
+                Rtcp::Sdes(_) | Rtcp::Other(_) => {}
+            }
+        }
+        self.note_rate();
+    }
+
+    /// Ends the session: one BYE if the peer is proven, then [`Out::Stopped`].
+    pub fn stop(&mut self, now: Instant) {
+        self.advance(now);
+        self.end(StopReason::Requested);
+    }
+
+    /// The application wants at most this much; see [`Flow::set_demand`].
+    pub fn set_demand(&mut self, now: Instant, max: Option<Rate>) {
+        let now = self.advance(now);
+        self.flow.set_demand(now, max);
+        self.note_rate();
+    }
+
+    // --- questions -------------------------------------------------------------------------------
+
+    /// What to do now. Call until it says [`Out::Wait`] or [`Out::Stopped`].
+    pub fn poll(&mut self, now: Instant) -> Out<'_> {
+        let now = self.advance(now);
+        let step = loop {
+            match self.step(now) {
+                Step::Again => {}
+                step => break step,
+            }
+        };
+        self.note_rate();
+        match step {
+            Step::Send(dscp, ecn, what) => {
+                self.stats.sent.add(what, self.buf.len());
+                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None })
+            }
+            Step::Wait(until) => Out::Wait(until),
+            Step::Stopped(reason) => Out::Stopped(reason),
+            Step::Again => Out::Wait(now), // not reached: the loop goes on
+        }
+    }
+
+    /// The next thing to know, oldest first. Of several target rates only the latest is kept.
+    pub fn next_event(&mut self) -> Option<SenderEvent> {
+        self.events.pop_front()
+    }
+
+    /// What the encoder's packets may use on the wire.
+    pub fn target_rate(&self) -> Rate {
+        self.flow.target_rate()
+    }
+
+    /// What the encoder's *bitstream* may use: the target rate less the headers of full packets.
+    pub fn media_rate(&self) -> Rate {
+        let full = self.config.packet_size.as_f64();
+        let headers = self.config.ip_overhead.as_f64()
+            + (packet::HEADER_LEN + Extensions::FULL_LEN) as f64
+            + match self.config.codec {
+                Codec::Vp8 => crate::vp8::DESCRIPTOR_LEN as f64,
+                Codec::Generic => crate::vp8::GENERIC_LEN as f64,
+            };
+        self.flow.target_rate() * ((full - headers) / full).max(0.0)
+    }
+
+    /// Frames and bytes waiting to leave.
+    pub fn queue_len(&self) -> (usize, Bytes) {
+        let (frames, bytes) = self.queue.len();
+        (frames, Bytes::new(bytes as u64))
+    }
+
+    /// Whether the peer has echoed a challenge.
+    pub const fn is_validated(&self) -> bool {
+        self.peer.is_some()
+    }
+
+    /// The flow, for its status and counters.
+    pub const fn flow(&self) -> &Flow {
+        &self.flow
+    }
+
+    /// The flow, to drain its events.
+    pub const fn flow_mut(&mut self) -> &mut Flow {
+        &mut self.flow
+    }
+
+    /// Counters.
+    pub const fn stats(&self) -> &SenderStats {
+        &self.stats
+    }
+
+    /// SSRCs of media, dummies and retransmissions.
+    pub const fn ssrcs(&self) -> [u32; 3] {
+        [self.media.ssrc, self.dummy.ssrc, self.rtx.ssrc]
+    }
+
+    // --- phases ----------------------------------------------------------------------------------
+
+    fn advance(&mut self, now: Instant) -> Instant {
+        self.now = self.now.max(now);
+        self.now
+    }
+
+    fn step(&mut self, now: Instant) -> Step {
+        match self.phase {
+            Phase::Challenging(tries, next) => self.step_challenging(now, tries, next),
+            Phase::Settling(until) => {
+                let [_, low] = self.dscp_seen;
+                if now < until && low.is_none() {
+                    return Step::Wait(until);
+                }
+                self.begin(now);
+                Step::Again
+            }
+            Phase::Running => self.step_running(now),
+            Phase::Leaving(reason) => {
+                self.phase = Phase::Stopped(reason);
+                self.buf.clear();
+                self.sender_report(now);
+                let ssrcs = [self.media.ssrc, self.dummy.ssrc, self.rtx.ssrc];
+                rtcp::emit_bye(&mut self.buf, &ssrcs, &reason.to_string());
+                Step::Send(self.config.data_dscp, Ecn::NotEct, What::Bye)
+            }
+            Phase::Stopped(reason) => Step::Stopped(reason),
+        }
+    }
+
+    fn step_challenging(&mut self, now: Instant, tries: u32, next: Instant) -> Step {
+        while let Some(class) = self.questions.pop_front() {
+            let allowed = match self.config.admission {
+                Admission::Initiator => true,
+                Admission::Responder => {
+                    self.unproven_out + challenge::LEN as u64 <= AMPLIFICATION.saturating_mul(self.unproven_in)
+                }
+            };
+            if allowed {
+                self.unproven_out += challenge::LEN as u64;
+                return self.challenge(now, class);
+            }
+        }
+        if now < next {
+            return Step::Wait(next);
+        }
+        if tries >= TRIES {
+            self.end(StopReason::Unreachable);
+            return Step::Again;
+        }
+        self.questions.extend([Class::Normal, Class::Low]);
+        self.phase = Phase::Challenging(tries + 1, now + FIRST_PATIENCE * (1 << tries));
+        Step::Again
+    }
+
+    fn challenge(&mut self, now: Instant, class: Class) -> Step {
+        let value = self.secret.value(Purpose::Token, self.media.ssrc, self.tokens_made);
+        self.tokens_made += 1;
+        if self.tokens.len() >= MOST_TOKENS {
+            self.tokens.pop_front();
+        }
+        self.tokens.push_back(Token { value, class, sent: now });
+        self.buf.clear();
+        Challenge {
+            token: value,
+            class,
+            codec: self.config.codec,
+            media: (self.media.payload_type, self.media.ssrc),
+            dummy: (self.dummy.payload_type, self.dummy.ssrc),
+            retransmission: self.config.retransmission.then_some((self.rtx.payload_type, self.rtx.ssrc)),
+        }
+        .emit(&mut self.buf);
+        Step::Send(self.dscp(class), Ecn::NotEct, What::Challenge)
+    }
+
+    const fn dscp(&self, class: Class) -> Dscp {
+        match class {
+            Class::Normal => self.config.data_dscp,
+            Class::Low => Dscp::LE,
+        }
+    }
+
+    fn on_echo(&mut self, now: Instant, echo: &Echo) {
+        // A token answers once.
+        let Some(i) = self.tokens.iter().position(|t| t.value == echo.token) else {
+            self.stats.rejected.token += 1;
+            return;
+        };
+        let Some(token) = self.tokens.remove(i) else { return };
+        self.consent = now;
+        self.next_consent_try = now + CONSENT / 2;
+        self.saw_dscp(token.class, echo.dscp);
+        if self.peer.is_some() {
+            return;
+        }
+        if token.class == Class::Low {
+            // LE came first, or alone: the address is real, but the first RTT of the normal class is wanted
+            // for what the flow sends there. It is on its way if the path works at all.
+            return;
+        }
+        let round_trip = now.since(token.sent);
+        let srtt = round_trip.checked_sub(echo.delay).unwrap_or(round_trip);
+        self.peer = Some(Peer { ssrc: echo.receiver, reports: ReplayWindow::new(echo.next_report) });
+        self.questions.clear();
+        self.phase = Phase::Settling(now + SETTLING.max(srtt / 2));
+        self.first_rtt = srtt;
+        self.event(SenderEvent::PeerValidated { srtt, dscp_seen: echo.dscp });
+    }
+
+    fn begin(&mut self, now: Instant) {
+        self.phase = Phase::Running;
+        self.running_since = now;
+        self.flow.start(now, Some(self.first_rtt));
+        let params = Parameters {
+            session_bandwidth: self.config.session_bandwidth,
+            reduced_minimum: self.config.reduced_minimum,
+            // SR 28 B, SDES of three chunks of about 20 B
+            first_size: self.config.ip_overhead + Bytes::new(92),
+        };
+        let random = RandomStream::named(self.secret.value(Purpose::RtcpTiming, 0, 0), "rtcp.sender");
+        let mut timing = RtcpTiming::new(now, params, true, random);
+        timing.set_group(now, 2, 1, true);
+        self.timing = Some(timing);
+    }
+
+    fn saw_dscp(&mut self, class: Class, arrived: Dscp) {
+        let i = usize::from(class == Class::Low);
+        let Some(seen) = self.dscp_seen.get_mut(i) else { return };
+        if seen.replace(arrived) == Some(arrived) {
+            return;
+        }
+        if class == Class::Low {
+            // Bleached: routers treat dummies like data, so they must not outweigh it.
+            self.flow.set_dummies_limited(arrived.class() != Class::Low);
+        }
+        self.event(SenderEvent::DscpSeen { class, sent: self.dscp(class), arrived });
+    }
+
+    fn step_running(&mut self, now: Instant) -> Step {
+        if self.bye.is_some_and(|at| now.since(at) >= BYE_GRACE) {
+            self.phase = Phase::Stopped(StopReason::PeerBye);
+            self.event(SenderEvent::Stopped(StopReason::PeerBye));
+            return Step::Again;
+        }
+        if now.since(self.consent) >= CONSENT {
+            self.end(StopReason::ConsentExpired);
+            return Step::Again;
+        }
+        if now >= self.next_consent_try {
+            self.next_consent_try = now + CONSENT_RETRY;
+            self.questions.push_back(Class::Normal);
+        }
+        if let Some(class) = self.questions.pop_front() {
+            return self.challenge(now, class);
+        }
+        if self.report_due(now) {
+            self.buf.clear();
+            self.sender_report(now);
+            let size = Bytes::new(self.buf.len() as u64) + self.config.ip_overhead;
+            if let Some(t) = &mut self.timing {
+                t.on_sent(now, size);
+            }
+            return Step::Send(self.config.data_dscp, Ecn::NotEct, What::Report);
+        }
+        self.queue.expire(now);
+        self.note_drops();
+        let has_data = self.queue.has_data() || !self.pending.is_empty();
+        let until = match self.flow.poll(now, has_data) {
+            Transmit::Send(permit) => return self.transmit(now, permit),
+            Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => t,
+            Transmit::Stopped(reason) => {
+                self.end(match reason {
+                    fairpace_control::StopReason::PeerLied => StopReason::PeerLied,
+                    reason => StopReason::Breaker(reason),
+                });
+                return Step::Again;
+            }
+        };
+        let report = self.timing.as_ref().map_or(Instant::NEVER, RtcpTiming::next);
+        let bye = self.bye.map_or(Instant::NEVER, |at| at + BYE_GRACE);
+        let consent = self.next_consent_try.min(self.consent + CONSENT);
+        Step::Wait(until.min(report).min(bye).min(consent).min(self.queue.next_expiry()))
+    }
+
+    fn end(&mut self, reason: StopReason) {
+        self.phase = match self.phase {
+            Phase::Stopped(_) | Phase::Leaving(_) => return,
+            // Not a word to an address that is not proven.
+            Phase::Challenging(..) => Phase::Stopped(reason),
+            Phase::Settling(_) | Phase::Running => Phase::Leaving(reason),
+        };
+        self.event(SenderEvent::Stopped(reason));
+    }
+
+    // --- sending ---------------------------------------------------------------------------------
+
+    fn transmit(&mut self, now: Instant, permit: Permit) -> Step {
+        let what = match permit.kind {
+            Kind::Dummy => self.write_dummy(now),
+            Kind::Data => self.write_retransmission(now).unwrap_or_else(|| self.write_media(now)),
+        };
+        let stream = match what {
+            What::Dummy => &mut self.dummy,
+            What::Retransmission => &mut self.rtx,
+            _ => &mut self.media,
+        };
+        let payload = self.buf.len().saturating_sub(packet::HEADER_LEN + Extensions::FULL_LEN);
+        stream.on_sent(permit.seq, payload);
+        self.flow.on_sent(now, permit, Bytes::new(self.buf.len() as u64) + self.config.ip_overhead);
+        let dscp = match permit.class {
+            Class::Normal => self.config.data_dscp,
+            Class::Low => Dscp::LE,
+        };
+        Step::Send(dscp, self.config.ecn, what)
+    }
+
+    fn header(&self, now: Instant, stream: &Stream, timestamp: u32, marker: bool) -> Packet<'static> {
+        Packet {
+            marker,
+            payload_type: stream.payload_type,
+            sequence: stream.sequence(stream.count),
+            timestamp,
+            ssrc: stream.ssrc,
+            extensions: Extensions {
+                send_time: Some(self.config.ntp_at_zero.at(now).send_time_24()),
+                nonce: Some(self.secret.nonce(stream.ssrc, stream.count)),
+            },
+            payload: &[],
+        }
+    }
+
+    fn write_dummy(&mut self, now: Instant) -> What {
+        let header = self.header(now, &self.dummy, self.media_time(now), false);
+        self.buf.clear();
+        let len = self.config.packet_size.get().saturating_sub(self.config.ip_overhead.get());
+        dummy::emit(&header, len as usize, &mut self.buf);
+        What::Dummy
+    }
+
+    fn write_media(&mut self, now: Instant) -> What {
+        let Some(chunk) = self.queue.peek() else {
+            // A scheme that asks for data where there is none gets a dummy's worth of nothing: never reached,
+            // since `has_data` told it.
+            debug_assert!(false, "a permit for data without data");
+            return self.write_dummy(now);
+        };
+        let header = self.header(now, &self.media, chunk.timestamp, chunk.marker);
+        self.buf.clear();
+        header.emit_header(&mut self.buf);
+        let start = self.buf.len();
+        self.queue.write_next(&mut self.buf);
+        if self.config.retransmission {
+            let payload = self.buf.get(start..).unwrap_or_default();
+            self.history.keep(self.media.count, chunk.timestamp, chunk.marker, payload, now);
+        }
+        What::Media
+    }
+
+    fn write_retransmission(&mut self, now: Instant) -> Option<What> {
+        while let Some(index) = self.pending.pop_front() {
+            let original = self.media.sequence(index);
+            let Some(kept) = self.history.get_mut(index) else { continue };
+            kept.times += 1;
+            kept.sent_at = now;
+            let (timestamp, marker) = (kept.timestamp, kept.marker);
+            let header = self.header(now, &self.rtx, timestamp, marker);
+            self.buf.clear();
+            header.emit_header(&mut self.buf);
+            if let Some(kept) = self.history.get_mut(index) {
+                rtx::emit(original, &kept.payload, &mut self.buf);
+            }
+            return Some(What::Retransmission);
+        }
+        None
+    }
+
+    /// The media clock now: the last frame's timestamp, run on.
+    fn media_time(&self, now: Instant) -> u32 {
+        let (at, timestamp) = self.last_frame.unwrap_or((Instant::ZERO, self.timestamp_offset));
+        timestamp.wrapping_add((now.since(at).as_nanos() * 9 / 100_000) as u32)
+    }
+
+    fn report_due(&mut self, now: Instant) -> bool {
+        match &mut self.timing {
+            Some(t) if t.next() <= now => t.on_timer(now) == Due::Report,
+            _ => false,
+        }
+    }
+
+    fn sender_report(&mut self, now: Instant) {
+        SenderInfo {
+            ntp: self.config.ntp_at_zero.at(now),
+            rtp_timestamp: self.media_time(now),
+            packet_count: self.media.count as u32,
+            octet_count: self.media.octets as u32,
+        }
+        .emit(self.media.ssrc, &mut self.buf);
+        let ssrcs = [self.media.ssrc, self.dummy.ssrc, self.rtx.ssrc];
+        let used = if self.config.retransmission { &ssrcs[..] } else { &ssrcs[..2] };
+        rtcp::emit_sdes(&mut self.buf, used, &self.config.cname);
+    }
+
+    // --- feedback --------------------------------------------------------------------------------
+
+    fn is_peer(&self, ssrc: u32) -> bool {
+        self.peer.is_some_and(|p| p.ssrc == ssrc)
+    }
+
+    fn stream(&mut self, ssrc: u32) -> Option<(Kind, &mut Stream)> {
+        if ssrc == self.media.ssrc {
+            Some((Kind::Data, &mut self.media))
+        } else if ssrc == self.dummy.ssrc {
+            Some((Kind::Dummy, &mut self.dummy))
+        } else if ssrc == self.rtx.ssrc {
+            Some((Kind::Data, &mut self.rtx))
+        } else {
+            None
+        }
+    }
+
+    fn on_feedback(&mut self, now: Instant, claims: Option<Claims<'_>>, report: &Report<'_>, len: usize) {
+        let Some(mut peer) = self.peer.filter(|p| p.ssrc == report.reporter) else {
+            self.stats.rejected.wrong_ssrc += 1;
+            return;
+        };
+        if self.config.check_nonces || claims.is_some() {
+            let Some(claims) = claims.filter(|c| c.receiver == peer.ssrc) else {
+                self.stats.rejected.unproven += 1;
+                return;
+            };
+            if !peer.reports.is_fresh(claims.number) {
+                self.stats.rejected.replayed += 1;
+                return;
+            }
+            let mut proofs = claims.claims();
+            for block in report.blocks() {
+                let Some(claim) = proofs.next() else {
+                    self.stats.rejected.unproven += 1;
+                    return;
+                };
+                if !self.is_proven(&block, claim) {
+                    return;
+                }
+            }
+            peer.reports.accept(claims.number);
+            self.peer = Some(peer);
+        }
+        self.lies = 0;
+        self.consent = now;
+        self.next_consent_try = now + CONSENT / 2;
+        if self.bye.is_some_and(|at| now.since(at) > BYE_CONTRADICTED) {
+            self.bye = None;
+            self.stats.byes_ignored += 1;
+        }
+        self.stats.feedback.packets += 1;
+        self.stats.feedback.bytes += len as u64;
+        // Report timestamps wrap every 18.2 hours.
+        let clock = self.report_clock.unwrap_or(1 << 32 | u64::from(report.timestamp));
+        let step = report.timestamp.wrapping_sub(clock as u32) as i32;
+        let reported_at = clock.saturating_add_signed(step.into());
+        self.report_clock = Some(clock.max(reported_at));
+        let mut acks = core::mem::take(&mut self.acks);
+        acks.clear();
+        for block in report.blocks() {
+            let Some((kind, stream)) = self.stream(block.ssrc) else { continue };
+            for (sequence, metric) in block.metrics() {
+                let Metric::Received { ecn, .. } = metric else { continue };
+                let Lookup::Known(sent) = stream.lookup(sequence) else { continue };
+                if core::mem::replace(&mut sent.acked, true) {
+                    continue; // told before: reports overlap
+                }
+                let offset = metric.offset();
+                acks.push(Ack {
+                    kind,
+                    seq: sent.number,
+                    ecn,
+                    arrived_at: offset.and_then(|o| ntp::from_65536ths(reported_at).checked_sub(o)),
+                    // An unknown delay must not become an RTT: longer than any round trip, it is not believed.
+                    ack_delay: offset.unwrap_or(Duration::MAX),
+                });
+            }
+        }
+        acks.sort_unstable_by_key(|a| (a.kind, a.seq));
+        self.flow.on_acks(now, &acks);
+        self.acks = acks;
+        if let Some(claims) = claims {
+            let pairs: [Option<(Class, Dscp)>; 4] = {
+                let mut pairs = [None; 4];
+                for (slot, (block, claim)) in pairs.iter_mut().zip(report.blocks().zip(claims.claims())) {
+                    let class = if block.ssrc == self.dummy.ssrc { Class::Low } else { Class::Normal };
+                    *slot = Some((class, claim.dscp));
+                }
+                pairs
+            };
+            for (class, dscp) in pairs.into_iter().flatten() {
+                self.saw_dscp(class, dscp);
+            }
+        }
+    }
+
+    /// Whether the receiver holds all packets that it claims; counts and judges if not.
+    fn is_proven(&mut self, block: &Block<'_>, claim: Claim) -> bool {
+        let secret = self.secret;
+        let Some((_, stream)) = self.stream(block.ssrc) else {
+            self.stats.rejected.wrong_ssrc += 1;
+            return false;
+        };
+        let mut sum = 0_u32;
+        let mut unsent = false;
+        for (sequence, metric) in block.metrics() {
+            if metric == Metric::NotReceived {
+                continue;
+            }
+            match stream.index(sequence) {
+                Some(index) => sum = sum.wrapping_add(secret.nonce(block.ssrc, index)),
+                None => unsent = true,
+            }
+        }
+        if !unsent && sum == claim.nonce_sum {
+            return true;
+        }
+        if unsent {
+            self.stats.rejected.unsent += 1;
+        } else {
+            self.stats.rejected.nonce += 1;
+        }
+        self.lies += 1;
+        if self.lies >= LIES {
+            self.end(StopReason::PeerLied);
+        }
+        false
+    }
+
+    fn on_report_block(&mut self, now: Instant, reporter: u32, block: &ReportBlock) {
+        if !self.is_peer(reporter) || self.stream(block.ssrc).is_none() {
+            self.stats.rejected.wrong_ssrc += 1;
+            return;
+        }
+        if block.ssrc != self.media.ssrc || self.phase != Phase::Running {
+            return;
+        }
+        let sequence = block.highest as u16;
+        let last = self.last_report.map_or(0, |(index, _)| index);
+        let (Some(index), Some(number)) = (self.media.index(sequence), self.media.number_of(sequence)) else {
+            self.stats.rejected.report += 1;
+            return;
+        };
+        if index < last {
+            self.stats.rejected.report += 1;
+            return;
+        }
+        let since = self.last_report.map_or(self.running_since, |(_, at)| at);
+        self.last_report = Some((index, now));
+        let fraction = f64::from(block.fraction_lost) / 256.0;
+        self.stats.fraction_lost = Some(fraction);
+        self.stats.jitter = Some(Duration::from_nanos(u64::from(block.jitter) * 100_000 / 9));
+        if let Some(rtt) = block.rtt(self.config.ntp_at_zero.at(now).middle()).filter(|r| *r < CONSENT) {
+            self.stats.report_rtt = Some(rtt);
+        }
+        let report = ReceiverReport { highest_seq: number, fraction_lost: fraction, interval: now.since(since) };
+        self.flow.on_receiver_report(now, &report);
+    }
+
+    fn on_nack(&mut self, now: Instant, nack: &Nack<'_>) {
+        if !self.config.retransmission {
+            return;
+        }
+        let spacing = self.flow.srtt().unwrap_or_default() / 2;
+        for sequence in nack.lost().take(MOST_PENDING) {
+            self.stats.nacked += 1;
+            let Some(index) = self.media.index(sequence) else { continue };
+            let Some(kept) = self.history.get_mut(index) else { continue };
+            let again_so_soon = kept.times > 0 && now.since(kept.sent_at) < spacing;
+            let wanted = kept.times < MOST_RETRANSMISSIONS && !again_so_soon;
+            if wanted && self.pending.len() < MOST_PENDING && !self.pending.contains(&index) {
+                self.pending.push_back(index);
+            }
+        }
+    }
+
+    // --- events ----------------------------------------------------------------------------------
+
+    fn event(&mut self, event: SenderEvent) {
+        if self.events.len() >= MOST_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    fn request_key_frame(&mut self, now: Instant) {
+        if self.last_key_request.is_none_or(|at| now.since(at) >= KEY_FRAME_SPACING) {
+            self.last_key_request = Some(now);
+            self.event(SenderEvent::KeyFrameRequest);
+        }
+    }
+
+    fn note_drops(&mut self) {
+        let (dropped, wants_key) = self.queue.take_dropped();
+        if dropped.frames > 0 {
+            self.stats.frames_dropped += dropped.frames;
+            self.event(SenderEvent::FramesDropped(dropped.frames));
+        }
+        if wants_key && !self.asked_for_key {
+            self.asked_for_key = true;
+            self.event(SenderEvent::KeyFrameRequest);
+        }
+    }
+
+    fn note_rate(&mut self) {
+        let rate = self.flow.target_rate();
+        if rate != self.target_told && self.phase == Phase::Running {
+            self.target_told = rate;
+            self.events.retain(|e| !matches!(e, SenderEvent::TargetRate(_)));
+            self.event(SenderEvent::TargetRate(rate));
+        }
+    }
+}
