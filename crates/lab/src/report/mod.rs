@@ -24,6 +24,7 @@
 //! ```
 
 mod base64;
+pub mod folder;
 mod html;
 mod json;
 mod palette;

@@ -1,0 +1,598 @@
+//! The page of a results folder, from what is on disk: the same whether the run has just ended or is a
+//! year old.
+//!
+//! Reads `summary.json`, `scenario.toml`, `series.csv` and `link_series.csv` as
+//! [`results`](crate::results) writes them. Columns are found by name, so that a folder with more of
+//! them is read as well.
+
+use super::{Axis, BandKind, Chart, Lane, Page, Section, Series, Span, Table};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Points per line beyond which neighbours are averaged: a chart is a thousand pixels wide.
+const MAX_POINTS: usize = 1500;
+/// Lanes of the timeline at most; more flows are in `series.csv`.
+const MAX_LANES: usize = 6;
+
+/// Why no page could be made of a folder.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// A file is missing or unreadable.
+    #[error("`{}` cannot be read: {error}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("`{}` is not as a run writes it: {problem}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// The page of one run's folder.
+///
+/// # Errors
+/// [`FolderError`] if the folder is not a run's.
+pub fn run_page(folder: &Path) -> Result<Page, FolderError> {
+    let run = Run::read(folder, None)?;
+    let mut page = Page::new(run.title()).subtitle(run.result());
+    page = run.describe(page);
+    Ok(page.section(run.numbers()).section(run.over_time(std::slice::from_ref(&run))))
+}
+
+/// The page of several runs of the same path: the name of each and its folder below `folder`.
+///
+/// # Errors
+/// As [`run_page`].
+pub fn compare_page(folder: &Path, names: &[String]) -> Result<Page, FolderError> {
+    let runs: Vec<Run> =
+        names.iter().map(|n| Run::read(&folder.join(folder_name(n)), Some(n))).collect::<Result<_, _>>()?;
+    let Some(first) = runs.first() else {
+        return Err(FolderError::Malformed { path: folder.to_owned(), problem: "it holds no run".into() });
+    };
+    let mut page = Page::new(format!("{}: {}", first.title(), names.join(", ")))
+        .subtitle(runs.iter().map(|r| format!("{}: {}", r.label(), r.result())).collect::<Vec<_>>().join(". "));
+    page = first.describe(page);
+    let mut section = Section::new("numbers", "In numbers");
+    let mut table = Table { title: "Groups".into(), caption: first.caption(), ..Table::default() };
+    for run in &runs {
+        let t = run.groups();
+        table.head = [vec!["with".into()], t.head].concat();
+        table.rows.extend(t.rows.into_iter().map(|row| [vec![run.label()], row].concat()));
+    }
+    section = section.table(table);
+    page = page.section(section).section(first.over_time(&runs));
+    Ok(page)
+}
+
+/// The folder of one of several runs: `rap:fine_grain=on` has characters that no file should have.
+pub fn folder_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
+}
+
+/// What was read.
+struct Run {
+    /// The controller, where several are compared.
+    variant: Option<String>,
+    summary: Value,
+    scenario: toml::Table,
+    series: Rows,
+    links: Rows,
+}
+
+/// A CSV file, column by column name.
+#[derive(Default)]
+struct Rows {
+    head: BTreeMap<String, usize>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Rows {
+    fn read(path: &Path) -> Result<Rows, FolderError> {
+        let text = read(path)?;
+        let mut lines = text.lines();
+        let head = lines.next().map(fields).unwrap_or_default();
+        let width = head.len();
+        let rows: Vec<Vec<String>> = lines.map(fields).collect();
+        if let Some((n, row)) = rows.iter().enumerate().find(|(_, r)| r.len() != width) {
+            let problem = format!("line {} has {} fields, the head has {width}", n + 2, row.len());
+            return Err(FolderError::Malformed { path: path.to_owned(), problem });
+        }
+        Ok(Rows { head: head.into_iter().enumerate().map(|(i, name)| (name, i)).collect(), rows })
+    }
+
+    fn text<'a>(&self, row: &'a [String], column: &str) -> &'a str {
+        self.head.get(column).and_then(|i| row.get(*i)).map_or("", String::as_str)
+    }
+
+    fn number(&self, row: &[String], column: &str) -> Option<f64> {
+        self.text(row, column).parse().ok().filter(|v: &f64| v.is_finite())
+    }
+}
+
+/// The fields of one line of CSV [RFC 4180], without line breaks inside quotes.
+fn fields(line: &str) -> Vec<String> {
+    let mut out = vec![String::new()];
+    let mut quoted = false;
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                push(&mut out, '"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => out.push(String::new()),
+            c => push(&mut out, c),
+        }
+    }
+    out
+}
+
+fn push(fields: &mut [String], c: char) {
+    if let Some(last) = fields.last_mut() {
+        last.push(c);
+    }
+}
+
+fn read(path: &Path) -> Result<String, FolderError> {
+    std::fs::read_to_string(path).map_err(|error| FolderError::Unreadable { path: path.to_owned(), error })
+}
+
+impl Run {
+    fn read(folder: &Path, variant: Option<&str>) -> Result<Run, FolderError> {
+        let malformed = |name: &str, problem: String| FolderError::Malformed { path: folder.join(name), problem };
+        let summary = serde_json::from_str(&read(&folder.join("summary.json"))?)
+            .map_err(|e| malformed("summary.json", e.to_string()))?;
+        let scenario = read(&folder.join("scenario.toml"))?
+            .parse()
+            .map_err(|e: toml::de::Error| malformed("scenario.toml", e.message().to_owned()))?;
+        Ok(Run {
+            variant: variant.map(str::to_owned),
+            summary,
+            scenario,
+            series: Rows::read(&folder.join("series.csv"))?,
+            links: Rows::read(&folder.join("link_series.csv"))?,
+        })
+    }
+
+    /// The first seed's summary: all of it if there was one seed.
+    fn first(&self) -> &Value {
+        self.summary["runs"].get(0).unwrap_or(&self.summary)
+    }
+
+    fn seeds(&self) -> Vec<String> {
+        match self.summary["seeds"].as_array() {
+            Some(seeds) => seeds.iter().map(ToString::to_string).collect(),
+            None => vec![self.summary["seed"].to_string()],
+        }
+    }
+
+    fn title(&self) -> String {
+        let text = |key: &str| self.scenario.get(key).and_then(toml::Value::as_str).unwrap_or_default().to_owned();
+        match (text("title"), text("name")) {
+            (title, _) if !title.is_empty() => title,
+            (_, name) => format!("Scenario {name}"),
+        }
+    }
+
+    fn label(&self) -> String {
+        self.variant.clone().unwrap_or_default()
+    }
+
+    fn caption(&self) -> String {
+        let seeds = self.seeds();
+        let which = if seeds.len() == 1 {
+            format!("seed {}", seeds[0])
+        } else {
+            format!("mean of {} seeds, 95 % intervals", seeds.len())
+        };
+        let name = self.first()["scenario"].as_str().unwrap_or_default();
+        format!(
+            "Scenario {name}; {which}; the first {} s left out",
+            short(self.first()["warmup_s"].as_f64().unwrap_or(0.0))
+        )
+    }
+
+    fn describe(&self, mut page: Page) -> Page {
+        let first = self.first();
+        page = page
+            .meta("scenario", format!("`{}`", first["scenario"].as_str().unwrap_or_default()))
+            .meta("world", first["world"].as_str().unwrap_or("sim"))
+            .meta("duration", format!("{} s", short(first["duration_s"].as_f64().unwrap_or(0.0))))
+            .meta("seeds", self.seeds().join(", "))
+            .meta("made by", format!("Fairpace {}", env!("CARGO_PKG_VERSION")));
+        let cut = self.summary["interrupted"].as_bool() == Some(true) || first["interrupted"].as_bool() == Some(true);
+        if cut {
+            page = page.notice("The run was interrupted: what is here is valid, but not all that was asked for");
+        }
+        for flow in list(&first["flows"]) {
+            if let Some(why) = flow["stopped"].as_str() {
+                page = page.notice(format!(
+                    "The circuit breaker stopped `{}`: {why}",
+                    flow["name"].as_str().unwrap_or_default()
+                ));
+            }
+        }
+        page
+    }
+
+    /// One sentence: what each group got.
+    fn result(&self) -> String {
+        let groups = list(&self.first()["groups"]).iter().map(|g| {
+            let each = if g["flows"].as_u64() == Some(1) { "" } else { " each" };
+            format!(
+                "{} {} kbit/s{each}",
+                g["name"].as_str().unwrap_or_default(),
+                short(self.metric(g, "throughput_bps").0 / 1e3)
+            )
+        });
+        groups.collect::<Vec<_>>().join(", ")
+    }
+
+    /// A group's number: the mean over the seeds with its interval, or the only seed's.
+    fn metric(&self, group: &Value, metric: &str) -> (f64, Option<(f64, f64)>) {
+        let found =
+            list(&self.summary["metrics"]).iter().find(|m| m["group"] == group["name"] && m["metric"] == metric);
+        match found {
+            Some(m) => {
+                let end = |i: usize| m["ci95"].get(i).and_then(Value::as_f64);
+                (m["mean"].as_f64().unwrap_or(f64::NAN), end(0).zip(end(1)))
+            }
+            None => (group[metric].as_f64().unwrap_or(f64::NAN), None),
+        }
+    }
+
+    fn groups(&self) -> Table {
+        let head = [
+            "group",
+            "flows",
+            "throughput (kbit/s)",
+            "goodput (kbit/s)",
+            "loss (%)",
+            "dummies (%)",
+            "delay p95 (ms)",
+            "Jain",
+        ];
+        let rows = list(&self.first()["groups"]).iter().map(|g| {
+            let cell = |metric: &str, scale: f64| match self.metric(g, metric) {
+                (mean, _) if !mean.is_finite() => "–".into(),
+                (mean, Some((low, high))) => format!("{} ± {}", short(mean * scale), short((high - low) / 2.0 * scale)),
+                (mean, None) => short(mean * scale),
+            };
+            let p95 = match self.metric(g, "owd_p95_ms") {
+                (mean, _) if mean.is_finite() => short(mean),
+                _ => g["owd_ms"]["p95"].as_f64().map_or_else(|| "–".into(), short),
+            };
+            vec![
+                g["name"].as_str().unwrap_or_default().to_owned(),
+                g["flows"].to_string(),
+                cell("throughput_bps", 1e-3),
+                cell("goodput_bps", 1e-3),
+                cell("loss_ratio", 100.0),
+                cell("overhead", 100.0),
+                p95,
+                cell("jain_index", 1.0),
+            ]
+        });
+        Table {
+            title: "Groups".into(),
+            caption: self.caption(),
+            head: head.map(String::from).to_vec(),
+            rows: rows.collect(),
+        }
+    }
+
+    fn numbers(&self) -> Section {
+        let seed = self.seeds().into_iter().next().unwrap_or_default();
+        let flow_head = [
+            "flow",
+            "controller",
+            "throughput (kbit/s)",
+            "sent (packets)",
+            "received (packets)",
+            "dummies (packets)",
+            "SRTT (ms)",
+            "stopped",
+        ];
+        let flows = list(&self.first()["flows"]).iter().map(|f| {
+            let number = |key: &str, scale: f64| f[key].as_f64().map_or_else(|| "–".into(), |v| short(v * scale));
+            vec![
+                f["name"].as_str().unwrap_or_default().to_owned(),
+                f["controller"].as_str().unwrap_or_default().to_owned(),
+                number("throughput_bps", 1e-3),
+                f["sent_packets"].to_string(),
+                f["received_packets"].to_string(),
+                f["dummies_packets"].to_string(),
+                number("srtt_ms", 1.0),
+                f["stopped"].as_str().unwrap_or("no").to_owned(),
+            ]
+        });
+        let link_head = [
+            "link",
+            "utilization (%)",
+            "transmitted (packets)",
+            "queue full",
+            "pushed out",
+            "link errors",
+            "outage",
+            "mean queue (packets)",
+            "longest",
+        ];
+        let links = list(&self.first()["links"]).iter().map(|l| {
+            let drops = |key: &str| {
+                (l["drops_packets"][key].as_u64().unwrap_or(0) + l["low_drops_packets"][key].as_u64().unwrap_or(0))
+                    .to_string()
+            };
+            vec![
+                l["name"].as_str().unwrap_or_default().to_owned(),
+                l["utilization"].as_f64().map_or_else(|| "–".into(), |u| short(u * 100.0)),
+                l["transmitted_packets"].to_string(),
+                drops("queue_full"),
+                drops("pushed_out"),
+                drops("link_error"),
+                drops("outage"),
+                l["queue_mean_packets"].as_f64().map_or_else(|| "–".into(), short),
+                l["queue_max_packets"].to_string(),
+            ]
+        });
+        Section::new("numbers", "In numbers")
+            .table(self.groups())
+            .table(Table {
+                title: "Flows".into(),
+                caption: format!("seed {seed}"),
+                head: flow_head.map(String::from).to_vec(),
+                rows: flows.collect(),
+            })
+            .table(Table {
+                title: "Links, with packets dropped by reason".into(),
+                caption: format!("seed {seed}"),
+                head: link_head.map(String::from).to_vec(),
+                rows: links.collect(),
+            })
+    }
+
+    /// The groups of the first seed: name, and the colour key of its controller (or its own name, if an
+    /// earlier group has that controller).
+    fn keys(&self) -> Vec<(String, String)> {
+        let flows = list(&self.first()["flows"]);
+        let mut keys: Vec<(String, String)> = Vec::new();
+        for group in list(&self.first()["groups"]) {
+            let name = group["name"].as_str().unwrap_or_default();
+            let flow = flows.iter().find(|f| f["group"] == group["name"]);
+            let controller = flow.and_then(|f| f["controller"].as_str()).unwrap_or(name);
+            let key = if keys.iter().any(|(_, k)| k == controller) { name } else { controller };
+            keys.push((name.to_owned(), key.to_owned()));
+        }
+        keys
+    }
+
+    /// The mean of a column over the flows of a group, at each instant of the first seed.
+    fn mean(&self, group: &str, column: &str, scale: f64) -> (Vec<f64>, Vec<f64>) {
+        let rows = &self.series;
+        let seed = self.first()["seed"].to_string();
+        let mut x: Vec<f64> = Vec::new();
+        let mut sums: Vec<(f64, u32)> = Vec::new();
+        for row in rows.rows.iter().filter(|r| rows.text(r, "seed") == seed && rows.text(r, "group") == group) {
+            let Some(t) = rows.number(row, "t_s") else { continue };
+            // Rows come in order of time; all flows of one instant stand together.
+            if x.last() != Some(&t) {
+                x.push(t);
+                sums.push((0.0, 0));
+            }
+            if let (Some(value), Some(sum)) = (rows.number(row, column), sums.last_mut()) {
+                *sum = (sum.0 + value, sum.1 + 1);
+            }
+        }
+        let y = sums.iter().map(|(sum, n)| if *n == 0 { f64::NAN } else { sum * scale / f64::from(*n) }).collect();
+        thin(x, y)
+    }
+
+    fn states(&self) -> Vec<Lane> {
+        let rows = &self.series;
+        let seed = self.first()["seed"].to_string();
+        let keys: BTreeMap<String, String> = self.keys().into_iter().collect();
+        let mut lanes: Vec<Lane> = Vec::new();
+        for row in rows.rows.iter().filter(|r| rows.text(r, "seed") == seed && !rows.text(r, "state").is_empty()) {
+            let (Some(t), flow, state) = (rows.number(row, "t_s"), rows.text(row, "flow"), rows.text(row, "state"))
+            else {
+                continue;
+            };
+            let name = self.variant.as_ref().map_or_else(|| flow.to_owned(), |v| format!("{v} {flow}"));
+            let lane = match lanes.iter_mut().position(|l| l.name == name) {
+                Some(i) => &mut lanes[i],
+                None if lanes.len() < MAX_LANES => {
+                    let colour = keys.get(rows.text(row, "group")).cloned().unwrap_or_default();
+                    lanes.push(Lane { name, colour, spans: Vec::new() });
+                    let last = lanes.len() - 1;
+                    &mut lanes[last]
+                }
+                None => continue,
+            };
+            match lane.spans.last_mut() {
+                Some(span) if span.label.eq_ignore_ascii_case(state) => span.to = t,
+                other => {
+                    if let Some(before) = other {
+                        before.to = t;
+                    }
+                    lane.spans.push(Span { from: t, to: t, label: capital(state) });
+                }
+            }
+        }
+        // A lane that never changes says nothing.
+        lanes.retain(|l| l.spans.len() > 1);
+        lanes
+    }
+
+    /// Shades what happens to the path: outages, and stretches slower than the first rate.
+    fn set_up(&self, mut chart: Chart) -> Chart {
+        let path = self.scenario.get("path").and_then(toml::Value::as_table);
+        let end = self.first()["duration_s"].as_f64().unwrap_or(0.0);
+        let seconds = |v: Option<&toml::Value>| {
+            v.and_then(toml::Value::as_str)
+                .and_then(|t| fairpace_units::parse_duration(t).ok())
+                .map(|d| d.as_secs_f64())
+        };
+        for step in path.and_then(|p| p.get("rate")).and_then(toml::Value::as_array).into_iter().flatten().skip(1) {
+            let label = step.get("rate").and_then(toml::Value::as_str).unwrap_or_default();
+            if let Some(at) = seconds(step.get("at")).filter(|at| *at < end) {
+                chart = chart.band(at, at, label, BandKind::Note);
+            }
+        }
+        for outage in path.and_then(|p| p.get("outages")).and_then(toml::Value::as_array).into_iter().flatten() {
+            if let (Some(at), Some(length)) = (seconds(outage.get("start")), seconds(outage.get("length"))) {
+                chart = chart.band(at, (at + length).min(end), "outage", BandKind::Outage);
+            }
+        }
+        chart
+    }
+
+    fn over_time(&self, runs: &[Run]) -> Section {
+        let end = self.first()["duration_s"].as_f64().unwrap_or(0.0);
+        let time = || Axis::new("time", "s").range(0.0, end);
+        let seed = self.seeds().into_iter().next().unwrap_or_default();
+        let caption = format!(
+            "Scenario {}; seed {seed}; mean over the flows of each group",
+            self.first()["scenario"].as_str().unwrap_or_default()
+        );
+        let lines = |title: &str, y: Axis, column: &str, scale: f64, stepped: bool| {
+            let mut chart = Chart::new(title, time(), y).caption(caption.clone());
+            for run in runs {
+                for (group, key) in run.keys() {
+                    let (x, y) = run.mean(&group, column, scale);
+                    if !y.iter().any(|v| v.is_finite() && *v != 0.0) {
+                        continue;
+                    }
+                    // Beside each other, the compared flows have their controller's colour, and what stays the
+                    // same in all runs is drawn as a reference.
+                    let (name, key) = match &run.variant {
+                        Some(variant) => (format!("{variant}: {group}"), key),
+                        None => (group, key),
+                    };
+                    let series = if stepped { Series::stepped(name, key, x, y) } else { Series::line(name, key, x, y) };
+                    chart = chart.series(series);
+                }
+            }
+            chart
+        };
+        let got =
+            runs.iter().map(|r| if runs.len() > 1 { format!("{}: {}", r.label(), r.result()) } else { r.result() });
+        let rate = lines(
+            &format!("Received: {}", got.collect::<Vec<_>>().join("; ")),
+            Axis::new("throughput", "kbit/s"),
+            "throughput_bps",
+            1e-3,
+            true,
+        );
+        let target =
+            lines("What the controllers allow", Axis::new("allowed rate", "kbit/s"), "target_rate_bps", 1e-3, true);
+        let dummies = lines("Dummy packets sent", Axis::new("dummies", "kbit/s"), "dummy_rate_bps", 1e-3, true);
+        let srtt =
+            lines("Smoothed round-trip time, as the senders see it", Axis::new("SRTT", "ms"), "srtt_ms", 1.0, false);
+        let mut states =
+            Chart::new("What the controllers were doing", time(), Axis::default()).caption(format!("seed {seed}"));
+        states.lanes = runs.iter().flat_map(Run::states).collect();
+        let mut queue = Chart::new("Packets waiting before the bottleneck", time(), Axis::new("queue", "packets"))
+            .caption(format!("seed {seed}"));
+        for run in runs {
+            let rows = &run.links;
+            let wanted = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "link") == "bottleneck";
+            let points = rows
+                .rows
+                .iter()
+                .filter(wanted)
+                .filter_map(|r| rows.number(r, "t_s").zip(rows.number(r, "queue_packets")));
+            let (x, y) = points.unzip();
+            let (x, y) = thin(x, y);
+            let (name, key) = match &run.variant {
+                Some(v) => (v.clone(), v.split(':').next().unwrap_or(v).to_owned()),
+                None => ("bottleneck".to_owned(), "link".to_owned()),
+            };
+            queue = queue.series(Series::stepped(name, key, x, y));
+        }
+        let mut section = Section::new("time", "Over time")
+            .text("Drag to zoom, double-click to go back, click a name to hide its line.")
+            .synced();
+        for chart in [rate, target, states, srtt, dummies, queue] {
+            if !chart.series.is_empty() || !chart.lanes.is_empty() {
+                section = section.chart(self.set_up(chart));
+            }
+        }
+        section
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// At most [`MAX_POINTS`] points: neighbours are averaged, so that the area under the line stays.
+fn thin(x: Vec<f64>, y: Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+    let block = x.len().div_ceil(MAX_POINTS);
+    if block <= 1 {
+        return (x, y);
+    }
+    let mean = |values: &[f64]| {
+        let (sum, n) = values.iter().filter(|v| v.is_finite()).fold((0.0, 0), |(s, n), v| (s + v, n + 1));
+        if n == 0 { f64::NAN } else { sum / f64::from(n) }
+    };
+    (x.chunks(block).map(|c| c[0]).collect(), y.chunks(block).map(mean).collect())
+}
+
+fn short(v: f64) -> String {
+    let digits = match v.abs() {
+        a if a >= 100.0 => 0,
+        a if a >= 10.0 => 1,
+        a if a >= 1.0 || a == 0.0 => 2,
+        _ => 4,
+    };
+    let text = format!("{v:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_fields_keep_their_commas_and_quotes() {
+        assert_eq!(fields("a,\"b,\"\"c\"\"\",,d"), ["a", "b,\"c\"", "", "d"]);
+        assert_eq!(fields(""), [""]);
+    }
+
+    #[test]
+    fn thinning_keeps_the_mean_and_skips_gaps() {
+        let n = MAX_POINTS * 2;
+        let x: Vec<f64> = (0..n).map(|i| i as f64).collect();
+        let mut y = vec![2.0; n];
+        y[1] = f64::NAN;
+        let (x, y) = thin(x, y);
+        assert_eq!((x.len(), y.len()), (MAX_POINTS, MAX_POINTS));
+        assert_eq!((x[1], y[0]), (2.0, 2.0));
+    }
+
+    #[test]
+    fn a_controllers_settings_make_a_plain_folder_name() {
+        assert_eq!(folder_name("rap:fine_grain=on"), "rap-fine_grain-on");
+        assert_eq!(folder_name("../x"), "..-x");
+    }
+
+    #[test]
+    fn a_folder_without_a_run_is_said_to_be_so() {
+        let error = run_page(Path::new("/nonexistent")).unwrap_err().to_string();
+        assert!(error.starts_with("`/nonexistent/summary.json` cannot be read"), "{error}");
+    }
+}
