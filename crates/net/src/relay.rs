@@ -19,16 +19,18 @@ mod store;
 mod world;
 
 use crate::pacing::thread_cpu;
+use crate::send::ip_overhead;
 use crate::{
     Buffers, Clock, DatagramIo, Family, Granted, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome,
     SocketCounters, UdpSocket, Waiter,
 };
 use fairpace_path::{LinkCounters, LinkSpec};
-use fairpace_units::{Bytes, Duration, Ecn, Instant, Rate};
+use fairpace_sim::{Direction, FlowConfig, FlowCounts, Observer};
+use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::Store;
-use world::{Direction, World};
+use world::World;
 
 /// A silent client keeps its place this long.
 pub const TAKEOVER_AFTER: Duration = Duration::from_secs(2);
@@ -56,6 +58,9 @@ pub struct RelayConfig {
     pub forward: LinkSpec,
     /// The path from target to client.
     pub back: LinkSpec,
+    /// Flows of the simulator that share both; their times count from the path's time zero. The
+    /// name `relayed` is taken.
+    pub flows: Vec<FlowConfig>,
     /// Seed of the path's random streams.
     pub seed: u64,
     /// When the path's time begins.
@@ -81,6 +86,7 @@ impl RelayConfig {
             to,
             forward: LinkSpec::default(),
             back: LinkSpec::default(),
+            flows: Vec::new(),
             seed: 1,
             begin: Begin::FirstPacket,
             duration: None,
@@ -93,7 +99,7 @@ impl RelayConfig {
 }
 
 /// One direction of the path at one time.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct LinkSample {
     /// Everything counted since the path's beginning.
     pub counters: LinkCounters,
@@ -105,13 +111,13 @@ pub struct LinkSample {
     pub capacity: Option<Rate>,
 }
 
-/// What one simulated flow had delivered at one time.
+/// One simulated flow at one time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlowSample {
     /// Its name.
     pub name: String,
-    /// Bytes that arrived at its receiver, headers included, since the path's beginning.
-    pub delivered: Bytes,
+    /// Everything counted since the path's beginning; `since` of an earlier sample gives the interval.
+    pub counts: FlowCounts,
 }
 
 /// The path at one time.
@@ -209,6 +215,11 @@ impl Relay {
         self.client_side.buffers()
     }
 
+    /// Tells `observer` of every packet in the path, simulated ones included: for captures.
+    pub fn watch(&mut self, observer: Box<dyn Observer>) {
+        self.world.observe(observer);
+    }
+
     /// Relays until the duration is over or `stop` is set. `observe` gets each sample as it is taken.
     ///
     /// # Errors
@@ -256,7 +267,7 @@ struct Running {
     client: Option<SocketAddr>,
     client_seen: Instant,
     /// Packets read in this round: they enter the path in the order of their arrival.
-    arrivals: Vec<(Instant, Direction, u32, Mark, u64)>,
+    arrivals: Vec<(Instant, Direction, Bytes, Mark, u64)>,
     buffer: Vec<u8>,
     lateness: Lateness,
     next_sample: Instant,
@@ -336,15 +347,15 @@ impl Running {
                     self.store_full += 1;
                     continue;
                 };
-                let ip = if packet.from.is_ipv4() { 28 } else { 48 };
-                self.arrivals.push((packet.at, direction, packet.len as u32 + ip, packet.mark, token));
+                let size = Bytes::new(packet.len as u64) + ip_overhead(&packet.from);
+                self.arrivals.push((packet.at, direction, size, packet.mark, token));
             }
         }
         self.arrivals.sort_by_key(|a| a.0);
         for (at, direction, size, mark, token) in self.arrivals.drain(..) {
             let zero = *self.zero.get_or_insert(at);
             let at = Instant::ZERO + at.since(zero);
-            self.world.inject(at, direction, Bytes::new(u64::from(size)), mark, token);
+            self.world.inject(at, direction, size, mark, token);
         }
     }
 
@@ -371,19 +382,22 @@ impl Running {
         while let Some(out) = self.world.take_delivered() {
             let late = self.path_time(self.clock.now()).since(out.at);
             let (client_side, target_side) = (&mut self.client_side, &mut self.target_side);
-            let mut sent = (SendOutcome::Sent, 0);
+            let mut sent = SendOutcome::Sent;
+            let mut length = 0;
             self.store.take(out.token, |bytes, mark, to| {
-                let mark = Mark { ecn: marked(mark.ecn, out.ecn), ..mark };
+                // A path may mark congestion; it never takes a mark away.
+                let mark = Mark { ecn: out.ecn, ..mark };
+                length = bytes.len() as u64;
                 sent = match out.direction {
-                    Direction::Forward => (target_side.send(None, bytes, mark), bytes.len()),
-                    Direction::Back => (client_side.send(to, bytes, mark), bytes.len()),
+                    Direction::Forward => target_side.send(None, bytes, mark),
+                    Direction::Back => client_side.send(to, bytes, mark),
                 };
             });
             self.lateness.record(late);
-            if sent.0 != SendOutcome::Sent {
+            if sent != SendOutcome::Sent {
                 self.not_sent += 1;
             } else if out.direction == Direction::Forward {
-                self.relayed += out.size;
+                self.relayed += Bytes::new(length) + ip_overhead(&self.config.to);
             }
         }
         while let Some(token) = self.world.take_dropped() {
@@ -463,9 +477,4 @@ impl Running {
             invalid,
         }
     }
-}
-
-/// The ECN field to send on: what came, unless the path marked it.
-fn marked(arrived: Ecn, out: Ecn) -> Ecn {
-    if out == Ecn::Ce { Ecn::Ce } else { arrived }
 }

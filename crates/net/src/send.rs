@@ -11,8 +11,8 @@
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
 use crate::{
-    Buffers, Clock, DatagramIo, Granted, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SocketCounters,
-    UdpSocket, Waiter,
+    Buffers, Clock, DatagramIo, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SocketCounters, UdpSocket,
+    Waiter,
 };
 use fairpace_control::{BreakerParams, Env, Flow, FlowCounters, FlowEvent, FlowParams, Safety, StopReason as Tripped};
 use fairpace_media::FrameSource;
@@ -549,9 +549,7 @@ impl Running<'_> {
             StopReason::PeerLied | StopReason::Breaker(Tripped::PeerLied) => {
                 SendEnd::Failed(NetError::PeerLies { peer, detail: reason.to_string() })
             }
-            StopReason::Breaker(reason) => {
-                SendEnd::Failed(NetError::Breaker { peer, reason: reason.to_string() })
-            }
+            StopReason::Breaker(reason) => SendEnd::Failed(NetError::Breaker { peer, reason: reason.to_string() }),
         });
         SendReport {
             peer,

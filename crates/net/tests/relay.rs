@@ -4,6 +4,8 @@
 use fairpace_net::relay::{Begin, Relay, RelayConfig, RelayReport};
 use fairpace_net::{Buffers, Clock, DatagramIo, Mark, NetError, Received, RecvOutcome, SendOutcome, UdpSocket, Waiter};
 use fairpace_path::{Capacity, DelayModel, DropReason, LinkSpec, LossModel, QueueModel, RateModel};
+use fairpace_sim::tcp::{TcpParams, TcpSource};
+use fairpace_sim::{FlowConfig, Protocol};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Packets, Probability, Rate};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -230,4 +232,35 @@ fn a_port_in_use_and_a_link_that_cannot_be_are_errors_with_names() {
     let error = Relay::open(config, clock).unwrap_err();
     assert!(error.to_string().contains("forward"), "{error}");
     assert_eq!(error.exit_code(), 2);
+}
+
+#[test]
+fn simulated_tcp_shares_the_bottleneck_with_real_packets_in_real_time() {
+    // TCP alone fills 1 Mbit/s with 20 packets of room (40 ms round trip: 5 packets of 1,000 B in
+    // flight are enough); the real packets, 10 % of the link, find its queue in their way.
+    let change = |c: &mut RelayConfig| {
+        c.forward = two_priority(Rate::mbps(1.0), Duration::from_millis(20), 20);
+        c.back.delay = DelayModel::constant(Duration::from_millis(20));
+        c.flows = vec![FlowConfig::new("tcp", Protocol::Tcp(TcpParams::default(), TcpSource::Ftp))];
+        c.begin = Begin::AtOnce;
+        c.sample = Duration::from_millis(500);
+    };
+    let (got, report) = Bench::with(Ipv4Addr::LOCALHOST.into(), change, |b| {
+        for _ in 0..100 {
+            b.client.send(None, &[0; 97], NORMAL);
+            b.pause(19);
+        }
+        b.collect(Duration::from_millis(300)).len() as u64
+    });
+    let last = report.series.last().unwrap();
+    let tcp = &last.flows[0];
+    let seconds = last.at.as_secs_f64();
+    let tcp_bps = tcp.counts.received.bytes.as_f64() * 8.0 / seconds;
+    // 100 packets of 125 B in about 2 s are 50 kbit/s; TCP takes most of the rest. It needs half a
+    // second to get going, and loses something to the queue.
+    assert!((500e3..=1_000e3).contains(&tcp_bps), "{tcp_bps:.0} bit/s in {seconds} s");
+    assert!(last.forward.counters.max_queue > Packets::new(5), "TCP keeps a queue: {last:?}");
+    let dropped = last.forward.counters.class(Class::Normal).dropped(DropReason::QueueFull).packets.get();
+    assert!(got > 50 && got + dropped >= 100, "{got} of 100 arrived, {dropped} dropped in all");
+    assert!(report.series.len() >= 4);
 }

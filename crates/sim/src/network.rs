@@ -403,6 +403,15 @@ impl Network {
         self.flows.iter().position(|f| f.name == name).map(|i| i as FlowId)
     }
 
+    /// A link as it stands, brought up to [`Network::now`]: [`BOTTLENECK`] and [`REVERSE`] are the
+    /// shared ones. `None` if there is no such link.
+    pub fn link(&mut self, index: u32) -> Option<&Link<Packet>> {
+        let now = self.now;
+        let slot = self.links.get_mut(index as usize)?;
+        slot.link.advance(now);
+        Some(&slot.link)
+    }
+
     /// Counts of a flow so far; `None` if there is no such flow.
     pub fn counts(&self, flow: FlowId) -> Option<&FlowCounts> {
         self.flows.get(flow as usize).map(|f| &f.counts)

@@ -1,119 +1,76 @@
-//! The path of a relay: two links, told the real time.
+//! The path of a relay: the simulator's network, told the real time. Everything that is not the
+//! relay's own packets (TCP senders, receivers, their timers) lives in there.
 
-use super::{LinkSample, RelayConfig, RelaySample};
+use super::{FlowSample, LinkSample, RelayConfig, RelaySample};
 use crate::{Mark, NetError};
-use fairpace_path::{Datagram, Link, LinkSpec};
-use fairpace_units::{Bytes, Class, Ecn, Instant, Rate};
+use fairpace_path::LinkError;
+use fairpace_sim::{
+    BOTTLENECK, Delivered, Direction, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig, SimError,
+};
+use fairpace_units::{Bytes, Duration, Instant, Rate};
 
-/// Which way a packet travels.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Direction {
-    /// From client to target.
-    Forward,
-    /// From target to client.
-    Back,
-}
+/// The flow of the relayed packets; its links have no streams of its own.
+const RELAYED: &str = "relayed";
 
-/// A packet as the links see it; its bytes are in the store.
-#[derive(Clone, Copy, Debug)]
-struct Carried {
-    size: Bytes,
-    class: Class,
-    ecn: Ecn,
-    token: u64,
-}
-
-impl Datagram for Carried {
-    fn size(&self) -> Bytes {
-        self.size
-    }
-    fn class(&self) -> Class {
-        self.class
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
-    }
-}
-
-/// A packet that came out.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Delivered {
-    pub(super) direction: Direction,
-    pub(super) token: u64,
-    pub(super) size: Bytes,
-    pub(super) ecn: Ecn,
-    pub(super) at: Instant,
-}
-
-#[derive(Debug)]
 pub(super) struct World {
-    now: Instant,
-    forward: Link<Carried>,
-    back: Link<Carried>,
+    network: Network,
+    relayed: FlowId,
+    /// The simulated flows, in the order of the configuration.
+    flows: Vec<(String, FlowId)>,
 }
 
 impl World {
     pub(super) fn new(config: &RelayConfig) -> Result<World, NetError> {
-        let link = |field, spec: &LinkSpec, name| {
-            let mut link = Link::new(spec, config.seed, name).map_err(|e| NetError::Config {
-                field,
-                found: "not a link".to_owned(),
-                allowed: e.to_string(),
-            })?;
-            link.record_drops(true);
-            Ok::<_, NetError>(link)
+        let mut flows = vec![FlowConfig::new(RELAYED, Protocol::External)];
+        flows.extend(config.flows.iter().cloned());
+        let sim = SimConfig {
+            seed: config.seed,
+            duration: config.duration.unwrap_or(Duration::MAX),
+            bottleneck: config.forward.clone(),
+            reverse: config.back.clone(),
+            flows,
+            ..SimConfig::default()
         };
+        let network = Network::new(&sim).map_err(|e| config_error(&e))?;
+        let id = |name: &str| network.flow_id(name).unwrap_or_default();
         Ok(World {
-            now: Instant::ZERO,
-            forward: link("forward", &config.forward, "bottleneck")?,
-            back: link("back", &config.back, "reverse")?,
+            relayed: id(RELAYED),
+            flows: config.flows.iter().map(|f| (f.name.clone(), id(&f.name))).collect(),
+            network,
         })
     }
 
-    /// A packet arrives at the path; not before what it was told last.
+    /// `observer` is told of every packet.
+    pub(super) fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.network.observe(observer);
+    }
+
+    /// A packet arrives at the path; not before what was told last.
     pub(super) fn inject(&mut self, at: Instant, direction: Direction, size: Bytes, mark: Mark, token: u64) {
-        self.now = self.now.max(at);
-        let packet = Carried { size, class: mark.dscp.class(), ecn: mark.ecn, token };
-        match direction {
-            Direction::Forward => self.forward.push(self.now, packet),
-            Direction::Back => self.back.push(self.now, packet),
-        }
+        self.network.inject(at, self.relayed, direction, size, mark.dscp.class(), mark.ecn, token);
     }
 
     pub(super) fn advance(&mut self, to: Instant) {
-        self.now = self.now.max(to);
+        self.network.advance(to);
     }
 
     pub(super) fn next(&self) -> Instant {
-        self.forward.next().min(self.back.next())
+        self.network.next()
     }
 
-    /// What has come out, each direction in order.
     pub(super) fn take_delivered(&mut self) -> Option<Delivered> {
-        for direction in [Direction::Forward, Direction::Back] {
-            let link = if direction == Direction::Forward { &mut self.forward } else { &mut self.back };
-            let at = link.next();
-            if at <= self.now
-                && let Some(p) = link.pop(self.now)
-            {
-                return Some(Delivered { direction, token: p.token, size: p.size, ecn: p.ecn, at });
-            }
-        }
-        None
+        self.network.take_delivered()
     }
 
     pub(super) fn take_dropped(&mut self) -> Option<u64> {
-        self.forward.take_dropped().or_else(|| self.back.take_dropped()).map(|(_, _, p)| p.token)
+        self.network.take_dropped().map(|d| d.token)
     }
 
     pub(super) fn sample(&mut self, at: Instant, relayed: Bytes) -> RelaySample {
-        self.now = self.now.max(at);
-        let now = self.now;
-        let link = |link: &mut Link<Carried>| {
-            link.advance(now);
+        self.network.advance(at);
+        let now = self.network.now();
+        let mut link = |index| {
+            let Some(link) = self.network.link(index) else { return LinkSample::default() };
             let capacity = link.capacity_at(now);
             LinkSample {
                 counters: *link.counters(),
@@ -122,6 +79,28 @@ impl World {
                 capacity: (capacity < Rate::MAX).then_some(capacity),
             }
         };
-        RelaySample { at, forward: link(&mut self.forward), back: link(&mut self.back), flows: Vec::new(), relayed }
+        let (forward, back) = (link(BOTTLENECK), link(REVERSE));
+        let flow = |(name, id): &(String, FlowId)| FlowSample {
+            name: name.clone(),
+            counts: self.network.counts(*id).copied().unwrap_or_default(),
+        };
+        RelaySample { at, forward, back, flows: self.flows.iter().map(flow).collect(), relayed }
+    }
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").field("flows", &self.flows).finish_non_exhaustive()
+    }
+}
+
+/// The simulator's names for the two links are not the relay's.
+fn config_error(e: &SimError) -> NetError {
+    let config = |field, allowed: String| NetError::Config { field, found: "not usable".to_owned(), allowed };
+    let link = |e: &LinkError| e.to_string();
+    match e {
+        SimError::Link { link: name, source } if name == "bottleneck" => config("forward", link(source)),
+        SimError::Link { link: name, source } if name == "reverse" => config("back", link(source)),
+        e => config("flows", e.to_string()),
     }
 }
