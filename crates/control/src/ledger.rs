@@ -259,3 +259,146 @@ impl Ledger {
         outstanding
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_units::Duration;
+
+    const SIZE: Bytes = Bytes::new(1_000);
+
+    fn with(n: u64) -> Ledger {
+        let mut l = Ledger::new(100, 16_384, 3);
+        for i in 0..n {
+            assert_eq!(l.sent(at(i), SIZE), (100 + i, false));
+        }
+        l
+    }
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    fn is_new(l: &mut Ledger, seq: u64) -> bool {
+        matches!(l.acknowledge(seq), Credit::New { .. })
+    }
+
+    fn losses(l: &mut Ledger) -> Vec<u64> {
+        std::iter::from_fn(|| l.next_loss()).map(|p| p.seq).collect()
+    }
+
+    #[test]
+    fn each_packet_is_credited_once_and_what_was_not_sent_never() {
+        let mut l = with(10);
+        let new = Credit::New { sent_at: at(3), size: SIZE, late: false };
+        assert_eq!(l.acknowledge(103), new);
+        assert_eq!(l.acknowledge(103), Credit::Duplicate);
+        assert_eq!(l.acknowledge(110), Credit::Unsent);
+        assert_eq!(l.acknowledge(u64::MAX), Credit::Unsent);
+        assert_eq!(l.acknowledge(99), Credit::Stale);
+        assert_eq!((l.outstanding(), l.in_flight()), (9, Bytes::new(9_000)));
+    }
+
+    #[test]
+    fn the_third_later_ack_and_not_the_second_makes_a_loss() {
+        let mut l = with(10);
+        for (seq, lost) in [(101, vec![]), (102, vec![]), (103, vec![100])] {
+            assert!(is_new(&mut l, seq));
+            assert_eq!(losses(&mut l), lost, "{seq}");
+        }
+        assert_eq!((l.outstanding(), l.oldest_outstanding()), (6, Some(at(4))));
+    }
+
+    #[test]
+    fn one_ack_may_reveal_several_losses_oldest_first() {
+        let mut l = with(10);
+        for seq in [107, 108] {
+            assert!(is_new(&mut l, seq));
+            assert_eq!(losses(&mut l), []);
+        }
+        assert!(is_new(&mut l, 109));
+        assert_eq!(losses(&mut l), [100, 101, 102, 103, 104, 105, 106]);
+        assert_eq!((l.outstanding(), l.in_flight(), l.oldest_outstanding()), (0, Bytes::ZERO, None));
+    }
+
+    #[test]
+    fn a_packet_overtaken_by_two_is_not_lost() {
+        let mut l = with(300);
+        // 102 100 101, 105 103 104, ...
+        for i in 0..100 {
+            for step in [2, 0, 1] {
+                assert!(is_new(&mut l, 100 + 3 * i + step));
+                assert_eq!(losses(&mut l), []);
+            }
+        }
+    }
+
+    #[test]
+    fn a_late_ack_is_new_once_and_says_that_it_is_late() {
+        let mut l = with(10);
+        for seq in [101, 102, 103] {
+            l.acknowledge(seq);
+        }
+        assert_eq!(losses(&mut l), [100]);
+        assert_eq!(l.acknowledge(100), Credit::New { sent_at: at(0), size: SIZE, late: true });
+        assert_eq!(l.acknowledge(100), Credit::Duplicate);
+        assert_eq!(l.outstanding(), 6);
+    }
+
+    #[test]
+    fn a_timeout_gives_up_everything_once() {
+        let mut l = with(10);
+        l.acknowledge(104);
+        assert_eq!((l.lose_all(), l.lose_all()), (9, 0));
+        assert_eq!((l.outstanding(), l.in_flight()), (0, Bytes::ZERO));
+        assert_eq!(losses(&mut l), []);
+        assert!(matches!(l.acknowledge(100), Credit::New { late: true, .. }));
+        l.sent(at(20), SIZE);
+        assert_eq!(l.oldest_outstanding(), Some(at(20)));
+    }
+
+    #[test]
+    fn packets_expire_one_by_one_by_their_own_age() {
+        let mut l = with(10);
+        l.acknowledge(101);
+        let expired =
+            |l: &mut Ledger, ms| std::iter::from_fn(|| l.next_expired(at(ms))).map(|p| p.seq).collect::<Vec<_>>();
+        assert_eq!(expired(&mut l, 3), [100, 102, 103]);
+        assert_eq!(expired(&mut l, 3), []);
+        assert_eq!(l.outstanding(), 6);
+    }
+
+    #[test]
+    fn a_skipped_number_is_nobodys_loss_and_its_ack_is_a_lie() {
+        let mut l = with(2);
+        l.skip(at(2));
+        assert_eq!(l.sent(at(3), SIZE).0, 103);
+        for _ in 0..4 {
+            l.sent(at(4), SIZE);
+        }
+        assert_eq!(l.acknowledge(102), Credit::Skipped);
+        for seq in [100, 101, 103, 104, 105, 106, 107] {
+            assert!(is_new(&mut l, seq));
+            assert_eq!(losses(&mut l), []);
+        }
+        assert_eq!(l.outstanding(), 0);
+    }
+
+    #[test]
+    fn memory_is_bounded_by_the_capacity_and_by_what_is_worth_remembering() {
+        let mut l = Ledger::new(0, 1_000, 3);
+        let mut forgotten = 0;
+        for _ in 0..100_000 {
+            forgotten += u64::from(l.sent(at(0), SIZE).1);
+        }
+        assert_eq!((l.entries.len(), l.outstanding(), forgotten), (1_000, 1_000, 99_000));
+        let mut l = with(0);
+        for seq in 100..100_100 {
+            l.sent(at(0), SIZE);
+            assert!(is_new(&mut l, seq));
+            assert_eq!(losses(&mut l), []);
+        }
+        assert!(l.entries.len() <= REMEMBERED + 1 && l.entries.capacity() <= 2 * REMEMBERED);
+        assert_eq!(l.acknowledge(50_000), Credit::Stale);
+    }
+}

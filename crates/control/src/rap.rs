@@ -385,3 +385,6 @@ impl Controller for Rap {
 fn seconds(s: f64) -> Duration {
     Duration::from_nanos((s * 1e9 + 0.5) as u64)
 }
+
+#[cfg(test)]
+mod tests;

@@ -437,3 +437,85 @@ impl Env {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    fn error(scheme: &str, pairs: &[(&str, &str)], env: &Env) -> ParamError {
+        match build(scheme, &given(pairs), env) {
+            Err(e) => e,
+            Ok(c) => panic!("accepted: {c:?}"),
+        }
+    }
+
+    #[test]
+    fn every_scheme_is_built_from_its_own_defaults_and_from_each_default_written_out() {
+        for scheme in schemes() {
+            let plain = build(scheme.name, &BTreeMap::new(), &Env::default()).expect(scheme.name);
+            let defaults = scheme.params.iter().map(|p| (p.name.to_owned(), p.default.to_owned())).collect();
+            let written = build(scheme.name, &defaults, &Env::default()).expect(scheme.name);
+            assert_eq!(format!("{plain:?}"), format!("{written:?}"));
+        }
+    }
+
+    #[test]
+    fn every_parameter_has_a_range_and_a_sentence() {
+        for p in schemes().iter().flat_map(|s| s.params) {
+            assert!(!p.range.is_empty() && !p.doc.is_empty() && !p.default.is_empty(), "{}", p.name);
+            assert!(["rate", "duration", "number", "choice", "flag"].contains(&p.unit), "{}", p.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_scheme_names_the_nearest() {
+        let e = error("rsc", &[], &Env::default());
+        assert_eq!(e.to_string(), "`rsc` is not a controller; there are rcs, rap, fixed");
+        assert_eq!(e.hint().as_deref(), Some("did you mean `rcs`?"));
+        assert_eq!(error("tcp-friendly-thing", &[], &Env::default()).hint(), None);
+    }
+
+    #[test]
+    fn an_unknown_parameter_names_all_and_the_nearest() {
+        let e = error("fixed", &[("rat", "1 Mbit/s")], &Env::default());
+        assert_eq!(e.to_string(), "`fixed` has no parameter `rat`; it has rate");
+        assert_eq!((e.hint().as_deref(), e.field()), (Some("did you mean `rate`?"), Some("rat")));
+        let e = error("rcs", &[("s_taget", "1 Mbit/s")], &Env::default());
+        assert_eq!(e.hint().as_deref(), Some("did you mean `s_target`?"));
+    }
+
+    #[test]
+    fn a_bad_value_says_what_was_found_and_what_is_allowed() {
+        let of = |scheme, name, value| error(scheme, &[(name, value)], &Env::default()).to_string();
+        assert_eq!(
+            of("rcs", "t_b", "10"),
+            "`rcs.t_b` is `10`; allowed is a number of `SRTT` from 1 to 1000, a duration from 100 ms to 1 h, or `none`: without limit"
+        );
+        assert_eq!(
+            of("fixed", "rate", "20 Mbit/s"),
+            "`fixed.rate` is `20 Mbit/s`; allowed is from 100 bit/s (the flow's min_rate) to 10 Mbit/s (its max_rate)"
+        );
+        assert_eq!(of("rap", "mu", "NaN"), "`rap.mu` is `NaN`; allowed is 1 to 10");
+        assert_eq!(of("rap", "fine_grain", "yes"), "`rap.fine_grain` is `yes`; allowed is `on` or `off`");
+    }
+
+    #[test]
+    fn limits_that_contradict_each_other_are_refused() {
+        let env = Env::default();
+        let of = |env: Env| error("fixed", &[], &env).to_string();
+        assert_eq!(of(Env { packet_size: Bytes::ZERO, ..env }), "`packet_size` is 0 B; allowed is 1 B to 65535 B");
+        assert_eq!(of(Env { min_rate: Rate::ZERO, ..env }), "`min_rate` is 0 bit/s; allowed is above 0");
+        assert_eq!(
+            of(Env { max_rate: Rate::bps(1.0), ..env }),
+            "`max_rate` is 1 bit/s; allowed is at least min_rate, 100 bit/s"
+        );
+        assert_eq!(
+            of(Env { start_rate: Some(Rate::mbps(11.0)), ..env }),
+            "`start_rate` is 11 Mbit/s; allowed is from 100 bit/s (min_rate) to 10 Mbit/s (max_rate)"
+        );
+    }
+}

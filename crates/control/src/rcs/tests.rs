@@ -142,7 +142,7 @@ fn the_timed_increase_adds_a_packet_per_srtt_each_srtt_up_to_s_target() {
 #[test]
 fn a_late_driver_gets_one_increase_and_not_all_it_missed() {
     let mut a = Alone::steady(20.0, &[]);
-    a.now = a.now + Duration::from_secs(3_600);
+    a.now += Duration::from_secs(3_600);
     a.rcs.on_timer(a.now, &a.rtt);
     assert!(close(a.rcs.s(), 20.0 + 1.0 / SRTT));
     assert_eq!(a.rcs.poll_timer(), a.now + RTT);

@@ -1,0 +1,528 @@
+//! Properties of every controller, through [`Flow`], the way drivers use it.
+//!
+//! One [`Operation`] and one [`Model`] for all schemes: whatever happens in whatever order, the
+//! rate stays finite and within its limits, timers lie ahead, a question asked twice has one
+//! answer, a stall is not made up for, and feedback that says nothing new changes nothing.
+//! `PROPTEST_CASES` sets the number of cases.
+
+use fairpace_control::{
+    Ack, AnyController, Env, Flow, FlowEvent, FlowParams, ReceiverReport, Safety, Transmit, build, schemes,
+};
+use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, Rate};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, VecDeque};
+
+const SIZE: Bytes = Bytes::new(1_000);
+
+fn cases(default: u32) -> ProptestConfig {
+    // Files with failing cases are for a person to commit as named tests, not for the tree.
+    ProptestConfig {
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(default),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+/// A scheme with some of its settings varied, in an environment.
+#[derive(Clone, Debug)]
+struct Setup {
+    scheme: &'static str,
+    settings: BTreeMap<String, String>,
+    env: Env,
+    breaker: bool,
+    srtt: Option<Duration>,
+}
+
+impl Setup {
+    fn controller(&self) -> AnyController {
+        build(self.scheme, &self.settings, &self.env).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn flow(&self, params: impl FnOnce(&mut FlowParams)) -> Flow {
+        let mut p = FlowParams { trace: true, ..FlowParams::new(&self.env) };
+        if !self.breaker {
+            p.breaker = None;
+        }
+        params(&mut p);
+        Flow::new(self.controller(), p)
+    }
+}
+
+fn setup() -> impl Strategy<Value = Setup> {
+    let options: &[(&str, &[(&str, &str)])] = &[
+        ("rcs", &[]),
+        ("rcs", &[("s_target", "200 pkt/s")]),
+        ("rcs", &[("backoff", "off"), ("old_losses", "count"), ("loss_in_detected", "restart")]),
+        ("rcs", &[("wdsn_rounding", "exact"), ("wdsn_test", "text"), ("gap_after_backoff", "count")]),
+        (
+            "rcs",
+            &[("wdsn_rounding", "up"), ("dummy_acks_in_detected", "count"), ("t_b", "none"), ("rto_backoff", "on")],
+        ),
+        ("rcs", &[("increase", "dummy"), ("t_b", "1 s")]),
+        ("rcs", &[("increase", "timed")]),
+        ("rap", &[]),
+        ("rap", &[("fine_grain", "on")]),
+        ("fixed", &[("rate", "300 pkt/s")]),
+    ];
+    let srtt = prop_oneof![
+        Just(None),
+        (1_u64..2_000).prop_map(|ms| Some(Duration::from_millis(ms))),
+        Just(Some(Duration::ZERO)),
+        Just(Some(Duration::from_secs(100))),
+    ];
+    (0..options.len(), any::<bool>(), any::<bool>(), srtt, 0..3_usize).prop_map(
+        move |(i, paper, breaker, srtt, limits)| {
+            let (scheme, settings) = options[i];
+            let (min_rate, max_rate) = [
+                (Rate::bps(100.0), Rate::mbps(10.0)),
+                (Rate::kbps(50.0), Rate::mbps(3.0)),
+                (Rate::bps(1e-3), Rate::mbps(100.0)),
+            ][limits];
+            Setup {
+                scheme,
+                settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+                env: Env {
+                    packet_size: SIZE,
+                    min_rate,
+                    start_rate: None,
+                    max_rate,
+                    safety: if paper { Safety::Paper } else { Safety::Default },
+                },
+                breaker,
+                srtt,
+            }
+        },
+    )
+}
+
+#[test]
+fn the_setups_cover_every_scheme() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..300 {
+        let tree = setup().new_tree(&mut runner).expect("a setup");
+        seen.insert(proptest::strategy::ValueTree::current(&tree).scheme);
+    }
+    assert_eq!(seen, schemes().iter().map(|s| s.name).collect());
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    /// Polls and sends until a wait, as a driver does, then sleeps until its instant, but no
+    /// longer than this.
+    Drive {
+        at_most: Duration,
+        has_data: bool,
+    },
+    /// As before, but wakes up this much later than told.
+    Stall(Duration),
+    /// Acknowledges some of what was sent: every `of`-th of the last `last` packets.
+    Acks {
+        last: usize,
+        of: usize,
+        delay: Duration,
+        ecn: Ecn,
+    },
+    /// Acknowledges this number, sent or not.
+    Forged {
+        kind: Kind,
+        seq: u64,
+        delay: Duration,
+    },
+    Report {
+        highest_seq: u64,
+        fraction_lost: f64,
+    },
+    Demand(Option<Rate>),
+    LimitDummies(bool),
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let ms = |range: core::ops::Range<u64>| range.prop_map(Duration::from_millis);
+    let kind = prop_oneof![Just(Kind::Data), Just(Kind::Dummy)];
+    let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ce)];
+    let odd = prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-1.0), Just(1e308), 0.0..1.0_f64];
+    let demand = prop_oneof![Just(None), Just(Some(Rate::ZERO)), (0.0..2e7).prop_map(|b| Some(Rate::bps(b)))];
+    prop_oneof![
+        8 => (ms(0..2_000), any::<bool>()).prop_map(|(at_most, data)| Operation::Drive { at_most, has_data: data }),
+        6 => (ms(0..600)).prop_map(|at_most| Operation::Drive { at_most, has_data: true }),
+        1 => prop_oneof![ms(0..20_000), Just(Duration::from_secs(3_600))].prop_map(Operation::Stall),
+        6 => (1..200_usize, 1..5_usize, ms(0..30), ecn)
+            .prop_map(|(last, of, delay, ecn)| Operation::Acks { last, of, delay, ecn }),
+        2 => (kind, prop_oneof![0..500_u64, any::<u64>()], prop_oneof![ms(0..1_000), Just(Duration::MAX)])
+            .prop_map(|(kind, seq, delay)| Operation::Forged { kind, seq, delay }),
+        1 => (prop_oneof![0..500_u64, any::<u64>()], odd)
+            .prop_map(|(highest_seq, fraction_lost)| Operation::Report { highest_seq, fraction_lost }),
+        1 => demand.prop_map(Operation::Demand),
+        1 => any::<bool>().prop_map(Operation::LimitDummies),
+    ]
+}
+
+/// A packet as the model saw it leave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Left {
+    at: Instant,
+    kind: Kind,
+    seq: u64,
+}
+
+struct Model {
+    setup: Setup,
+    flow: Flow,
+    now: Instant,
+    sent: Vec<Left>,
+}
+
+impl Model {
+    fn new(setup: Setup) -> Model {
+        let mut flow = setup.flow(|_| {});
+        assert_eq!(flow.poll(Instant::ZERO, true), Transmit::WaitForFeedback(Instant::NEVER), "not started");
+        flow.start(Instant::ZERO, setup.srtt);
+        Model { setup, flow, now: Instant::ZERO, sent: Vec::new() }
+    }
+
+    /// Polls and sends until a wait; gives its instant.
+    fn drain(&mut self, has_data: bool) -> Instant {
+        let mut burst = 0;
+        loop {
+            let answer = self.flow.poll(self.now, has_data);
+            assert_eq!(answer, self.flow.poll(self.now, has_data), "asked twice");
+            match answer {
+                Transmit::Send(p) => {
+                    assert!(has_data || p.kind == Kind::Dummy, "sent data that is not there");
+                    self.flow.on_sent(self.now, p, SIZE);
+                    self.sent.push(Left { at: self.now, kind: p.kind, seq: p.seq });
+                    burst += 1;
+                }
+                Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => {
+                    assert!(t > self.now, "a wait for what is past");
+                    self.check_burst(burst);
+                    return t;
+                }
+                Transmit::Stopped(_) => return Instant::NEVER,
+            }
+        }
+    }
+
+    /// At one instant no more leaves than one RTT of the rate, nor than 25 ms of it, and one
+    /// packet each of data and dummies. (Dummies: twice the data rate in Detected; S_Target in
+    /// Initial.)
+    fn check_burst(&self, burst: usize) {
+        let max = self.setup.env.max_rate.as_packets_per_second(SIZE);
+        let rtt = self.flow.srtt().unwrap_or(Duration::from_secs(1)).min(Duration::from_millis(25)).as_secs_f64();
+        let allowed = match self.setup.env.safety {
+            // The cap leaves room for one packet at a time.
+            Safety::Default => 1.0,
+            Safety::Paper => 3.0 * max * rtt + 2.0,
+        };
+        assert!(burst as f64 <= allowed + 1e-6, "{burst} packets at once, {allowed} allowed");
+    }
+
+    fn apply(&mut self, op: &Operation) {
+        match *op {
+            Operation::Drive { at_most, has_data } => {
+                let end = self.now + at_most;
+                loop {
+                    let until = self.drain(has_data);
+                    if until >= end || self.sent.len() > 5_000 {
+                        break;
+                    }
+                    self.now = until;
+                    self.check();
+                }
+                self.now = self.now.max(end);
+            }
+            Operation::Stall(late) => {
+                let until = self.drain(true);
+                self.now = if until == Instant::NEVER { self.now + late } else { until.min(self.now + late) + late };
+                self.drain(true);
+            }
+            Operation::Acks { last, of, delay, ecn } => {
+                let from = self.sent.len().saturating_sub(last);
+                let acks: Vec<Ack> = self.sent[from..]
+                    .iter()
+                    .step_by(of)
+                    .map(|p| Ack { ecn, ack_delay: delay, ..Ack::immediate(p.kind, p.seq) })
+                    .collect();
+                self.flow.on_acks(self.now, &acks);
+            }
+            Operation::Forged { kind, seq, delay } => {
+                self.flow.on_acks(self.now, &[Ack { ack_delay: delay, ..Ack::immediate(kind, seq) }]);
+            }
+            Operation::Report { highest_seq, fraction_lost } => {
+                let interval = Duration::from_secs(5);
+                self.flow.on_receiver_report(self.now, &ReceiverReport { highest_seq, fraction_lost, interval });
+            }
+            Operation::Demand(max) => self.flow.set_demand(self.now, max),
+            Operation::LimitDummies(limited) => self.flow.set_dummies_limited(limited),
+        }
+        self.check();
+    }
+
+    fn check(&self) {
+        let env = &self.setup.env;
+        let status = self.flow.status().rate;
+        for rate in [status, self.flow.target_rate()] {
+            assert!(rate.as_bps().is_finite() && rate <= env.max_rate * (1.0 + 1e-9), "{rate:?}");
+        }
+        assert!(status >= env.min_rate * (1.0 - 1e-9), "{status:?} below {:?}", env.min_rate);
+        let c = self.flow.counters();
+        for (k, kind) in [(c.data, Kind::Data), (c.dummy, Kind::Dummy)] {
+            assert_eq!(k.sent, self.sent.iter().filter(|p| p.kind == kind).count() as u64);
+            assert!(k.acked + k.lost <= k.sent, "{k:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn whatever_happens_the_rate_stays_within_its_limits(
+        setup in setup(),
+        ops in prop::collection::vec(operation(), 1..60),
+    ) {
+        let mut model = Model::new(setup);
+        for op in &ops {
+            model.apply(op);
+        }
+    }
+}
+
+// --- a path, to compare runs ---------------------------------------------------------------------
+
+/// What the path does to each packet, repeated for ever: lost, or how much later than the RTT its
+/// ACK comes.
+type Fates = Vec<Option<Duration>>;
+
+/// What a run shows to the outside.
+#[derive(Debug, PartialEq)]
+struct Trace {
+    sent: Vec<Left>,
+    events: Vec<FlowEvent>,
+    rates: Vec<(Instant, &'static str, f64)>,
+    srtt: Option<Duration>,
+}
+
+/// How feedback is delivered.
+struct Delivery {
+    /// Each ACK so many times, in as many messages.
+    copies: usize,
+    /// Old ACKs again, at every wake-up: one in so many, none if 0.
+    replay: usize,
+    first_seq: [u64; 2],
+}
+
+const PLAIN: Delivery = Delivery { copies: 1, replay: 0, first_seq: [0, 0] };
+
+fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, Flow) {
+    let mut flow = setup.flow(|p| p.first_seq = d.first_seq);
+    let rtt = Duration::from_millis(200);
+    let end = Instant::ZERO + length;
+    let mut now = Instant::ZERO;
+    let mut on_the_way: BTreeMap<(Instant, usize), Ack> = BTreeMap::new();
+    let mut old: VecDeque<Ack> = VecDeque::new();
+    let mut trace = Trace { sent: Vec::new(), events: Vec::new(), rates: Vec::new(), srtt: None };
+    flow.start(now, setup.srtt.map(|_| rtt));
+    while now < end && trace.sent.len() < 3_000 {
+        while let Some(entry) = on_the_way.first_entry().filter(|e| e.key().0 <= now) {
+            let ack = entry.remove();
+            for _ in 0..d.copies {
+                flow.on_acks(now, &[ack]);
+            }
+            old.push_back(ack);
+        }
+        if d.replay > 0 {
+            let again: Vec<Ack> = old.iter().copied().step_by(d.replay).collect();
+            flow.on_acks(now, &again);
+            old.truncate(2_000);
+        }
+        let until = loop {
+            match flow.poll(now, true) {
+                Transmit::Send(p) => {
+                    flow.on_sent(now, p, SIZE);
+                    let n = trace.sent.len();
+                    if let Some(later) = fates[n % fates.len()] {
+                        on_the_way.insert((now + rtt + later, n), Ack::immediate(p.kind, p.seq));
+                    }
+                    let base = d.first_seq[usize::from(p.kind == Kind::Dummy)];
+                    trace.sent.push(Left { at: now, kind: p.kind, seq: p.seq - base });
+                }
+                Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => break t,
+                Transmit::Stopped(_) => {
+                    now = end;
+                    break end;
+                }
+            }
+        };
+        let status = flow.status();
+        trace.rates.push((now, status.state, status.rate.as_bps()));
+        now = on_the_way.first_key_value().map_or(until, |((at, _), _)| until.min(*at)).max(now);
+    }
+    trace.events = flow.drain_events().collect();
+    trace.srtt = flow.srtt();
+    (trace, flow)
+}
+
+fn fates(losses: bool) -> impl Strategy<Value = Fates> {
+    let fate = prop_oneof![
+        30 => Just(Some(Duration::ZERO)),
+        4 => (0..40_u64).prop_map(|ms| Some(Duration::from_millis(ms))),
+        2 => Just(if losses { None } else { Some(Duration::ZERO) }),
+    ];
+    prop::collection::vec(fate, 20..200)
+}
+
+/// Several losses in a row now and then, for timeouts and Backoff.
+fn bursty() -> impl Strategy<Value = Fates> {
+    (fates(true), 0..150_usize).prop_map(|(mut f, n)| {
+        f.extend(vec![None; n]);
+        f
+    })
+}
+
+fn shifted(mut events: Vec<FlowEvent>, by: u64) -> Vec<FlowEvent> {
+    for e in &mut events {
+        if let fairpace_control::FlowEventKind::Lost { seq, .. } = &mut e.what {
+            *seq -= by;
+        }
+    }
+    events
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn duplicated_split_and_replayed_feedback_gives_the_identical_trace(
+        setup in setup(),
+        fates in bursty(),
+        copies in prop_oneof![Just(1_usize), Just(2), Just(10)],
+        replay in prop_oneof![Just(0_usize), Just(1), Just(7)],
+    ) {
+        let length = Duration::from_secs(12);
+        let (plain, _) = run(&setup, &fates, length, &PLAIN);
+        let (again, flow) = run(&setup, &fates, length, &Delivery { copies, replay, first_seq: [0, 0] });
+        prop_assert_eq!(plain, again);
+        let bad = flow.counters().bad;
+        prop_assert!(copies == 1 || bad.duplicate + bad.stale > 0 || flow.counters().data.acked == 0);
+    }
+
+    #[test]
+    fn traces_are_the_same_wherever_the_numbers_begin(setup in setup(), fates in bursty(), bits in prop_oneof![Just(16), Just(24), Just(32), Just(48)]) {
+        let length = Duration::from_secs(12);
+        let first = (1_u64 << bits) - 500;
+        let (mut plain, _) = run(&setup, &fates, length, &PLAIN);
+        let (mut far, flow) = run(&setup, &fates, length, &Delivery { first_seq: [first, first - 77], ..PLAIN });
+        (plain.events, far.events) = (shifted(plain.events, 0), shifted(far.events, first));
+        prop_assert_eq!(plain, far);
+        prop_assert_eq!(flow.counters().bad.unsent, 0);
+    }
+
+    #[test]
+    fn reordering_within_two_packets_is_no_loss(setup in setup(), swaps in prop::collection::vec(0..3_usize, 10..100)) {
+        // Every ACK at the RTT, but some given to the flow after the next one or two.
+        let mut flow = setup.flow(|p| p.breaker = None);
+        let rtt = Duration::from_millis(200);
+        let (mut now, mut held, mut on_the_way) = (Instant::ZERO, VecDeque::new(), VecDeque::new());
+        let mut n = 0;
+        flow.start(now, Some(rtt));
+        while now < Instant::from_secs_f64(10.0) && n < 3_000 {
+            while on_the_way.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, ack): (Instant, Ack) = on_the_way.pop_front().expect("looked at");
+                held.push_back(ack);
+                // Displaces by at most two: takes one of the first three that wait, and never lets
+                // the first wait for a third.
+                if held.len() == 3 {
+                    let pick = swaps[n % swaps.len()];
+                    let ack: Ack = held.remove(pick).expect("three wait");
+                    flow.on_acks(now, &[ack]);
+                    if pick == 2 {
+                        let rest: Vec<Ack> = held.drain(..).collect();
+                        flow.on_acks(now, &rest);
+                    } else if pick == 1 {
+                        let first = held.pop_front().expect("two wait");
+                        flow.on_acks(now, &[first]);
+                    }
+                }
+            }
+            let until = loop {
+                match flow.poll(now, true) {
+                    Transmit::Send(p) => {
+                        flow.on_sent(now, p, SIZE);
+                        on_the_way.push_back((now + rtt, Ack::immediate(p.kind, p.seq)));
+                        n += 1;
+                    }
+                    Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => break t,
+                    Transmit::Stopped(reason) => panic!("{reason}"),
+                }
+            };
+            now = on_the_way.front().map_or(until, |(at, _)| until.min(*at));
+        }
+        let lost_by_order = flow.drain_events().filter(|e| matches!(
+            e.what, fairpace_control::FlowEventKind::Lost { how: fairpace_control::LossHow::LaterAcks, .. })).count();
+        prop_assert_eq!(lost_by_order, 0);
+    }
+
+    /// Bytes sent in any RTT-long window: at most the cap's worth and one packet, in every state.
+    #[test]
+    fn no_window_holds_more_than_the_cap_and_a_packet(setup in setup(), fates in bursty()) {
+        let setup = Setup { env: Env { safety: Safety::Default, ..setup.env }, ..setup };
+        let (trace, _) = run(&setup, &fates, Duration::from_secs(6), &PLAIN);
+        let cap = setup.env.max_rate.as_packets_per_second(SIZE);
+        for window in [Duration::from_millis(200), Duration::from_millis(25)] {
+            let mut from = 0;
+            for (to, p) in trace.sent.iter().enumerate() {
+                while p.at.since(trace.sent[from].at) > window {
+                    from += 1;
+                }
+                // 1 us of tolerance, so that a stream paced at the cap is not woken twice
+                let allowed = cap * (window.as_secs_f64() + 1e-6) + 1.0;
+                prop_assert!((to - from + 1) as f64 <= allowed + 1e-6, "{} > {allowed}", to - from + 1);
+            }
+        }
+    }
+}
+
+/// After a stall of ten seconds in Steady, each scheme sends at one instant no more than 25 ms of
+/// its rate and a packet, and over the next second no more than that above its rate.
+#[test]
+fn a_stall_is_not_made_up_for() {
+    for scheme in schemes() {
+        let env = Env {
+            packet_size: SIZE,
+            min_rate: Rate::bps(100.0),
+            start_rate: None,
+            max_rate: Rate::mbps(100.0),
+            safety: Safety::Paper,
+        };
+        let settings = match scheme.name {
+            "rcs" => BTreeMap::from([("s_target".to_owned(), "400 pkt/s".to_owned())]),
+            "fixed" => BTreeMap::from([("rate".to_owned(), "400 pkt/s".to_owned())]),
+            _ => BTreeMap::new(),
+        };
+        let setup = Setup { scheme: scheme.name, settings, env, breaker: false, srtt: Some(Duration::ZERO) };
+        let (_, mut flow) = run(&setup, &vec![Some(Duration::ZERO)], Duration::from_secs(8), &PLAIN);
+        let rate = flow.status().rate.as_packets_per_second(SIZE);
+        assert!(rate > 100.0, "{}: {rate}", scheme.name);
+        let resumed = Instant::from_secs_f64(18.0);
+        let (mut now, mut at_once, mut in_a_second) = (resumed, 0, 0);
+        while now < resumed + Duration::from_secs(1) {
+            match flow.poll(now, true) {
+                Transmit::Send(p) => {
+                    flow.on_sent(now, p, SIZE);
+                    at_once += u32::from(now == resumed);
+                    in_a_second += 1;
+                }
+                Transmit::WaitUntil(t) => now = t,
+                other => panic!("{other:?}"),
+            }
+        }
+        let credit = 0.025 * rate;
+        // RCS is in Detected by then: half the data, twice that in dummies, and their own credit.
+        let streams = if scheme.name == "rcs" { 1.5 } else { 1.0 };
+        assert!(f64::from(at_once) <= streams * (credit + 2.0), "{}: {at_once} at once", scheme.name);
+        assert!(f64::from(in_a_second) <= streams * (rate + credit + 2.0), "{}: {in_a_second}", scheme.name);
+        assert!(in_a_second > 0, "{}", scheme.name);
+    }
+}
