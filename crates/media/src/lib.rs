@@ -21,15 +21,21 @@ mod filler;
 #[cfg(feature = "gst")]
 pub mod gst;
 mod ivf;
+mod open;
 mod playout;
 mod recorded;
+mod recorder;
 mod source;
+mod stills;
 pub mod vp8;
 
 pub use constant::ConstantSource;
 pub use encoder_model::{EncoderModel, EncoderModelParams};
 pub use error::{Hint, MediaError};
 pub use ivf::{IvfFrame, IvfReader, IvfSource, IvfWriter};
+pub use open::{SourceSpec, open_stream};
 pub use playout::{Judged, LostFrame, Playout, PlayoutParams, PlayoutSecond, PlayoutTotals, Verdict};
 pub use recorded::{RecordedFrame, RecordedSource};
+pub use recorder::{FrameRecord, Recorder};
 pub use source::{Codec, EncodedFrame, Format, FrameSink, FrameSource, ReceivedFrame, media_rate, timestamp_90k};
+pub use stills::{Still, stills};

@@ -1,8 +1,10 @@
 //! The receiver's play-out buffer: which frames a viewer would have seen.
 //!
-//! Frames come in as the network gives them; each leaves once, in the sender's order, with a verdict:
+//! Frames come in as they become complete; each leaves once, in the sender's order, with a verdict:
 //! shown in time, late, or lost. No clock, no decoder: VP8 frames refer to the frame before
-//! them, so whether a frame can be decoded follows from which ones came.
+//! them, so whether a frame can be decoded follows from which ones came. Neighbours are known by their
+//! packets' sequence numbers; how many frames a gap held is estimated from the media times around it.
+//! Frames that the sender dropped before sending leave no gap: the sender counts those.
 //!
 //! ```text
 //! due(n)   = capture(n) + least transit so far + delay          when frame n is to be on the screen
@@ -19,17 +21,17 @@
 //! used, as the path without its queues. So the delay budget is what queues, pacing and
 //! retransmission may take together, and a slow first frame buys no slack for the others.
 //!
-//! A hole is believed when a later frame has been there for [`PlayoutParams::reorder_wait`], or when a
+//! A hole is believed when a later frame has been complete for [`PlayoutParams::reorder_wait`], or when a
 //! later key frame goes on the screen. A frame that is only slow (blackout, long queue) stays awaited as
 //! long as nothing overtakes it.
 
 use crate::ReceivedFrame;
 use fairpace_units::{Bytes, Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Frames held at once; more than two minutes at 30 frames/s. Beyond that new ones are refused.
 const MAX_HELD: usize = 4_096;
-/// A larger gap in the frame numbers is taken as a stream that began anew, not as that many losses.
+/// A gap of more frames is taken as a stream that began anew, not as that many losses.
 const MAX_GAP: u64 = 2_048;
 
 /// How the receiver plays out.
@@ -79,9 +81,9 @@ pub enum Verdict {
 /// A frame that has left the buffer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Judged {
-    /// The sender's frame number.
+    /// Counts the frames that left, from 0.
     pub number: u64,
-    /// Capture time since the first frame's; estimated between its neighbours' if nothing of the frame came.
+    /// Capture time since the first frame's; estimated between its neighbours' if it did not come.
     pub media_time: Duration,
     /// When it was to be shown.
     pub due: Instant,
@@ -89,9 +91,9 @@ pub struct Judged {
     pub ready: Option<Instant>,
     /// What became of it.
     pub verdict: Verdict,
-    /// Needs no other frame.
+    /// Needs no other frame; unknown, so false, if it did not come.
     pub key: bool,
-    /// The frame; empty if lost by a hole.
+    /// The frame; empty if it did not come.
     pub data: Vec<u8>,
 }
 
@@ -102,7 +104,7 @@ pub struct PlayoutSecond {
     pub in_time: u32,
     /// Frames decoded too late.
     pub late: u32,
-    /// Frames with a hole.
+    /// Frames with a hole (those that left no trace at all are estimated).
     pub lost_hole: u32,
     /// Frames that refer to a lost one.
     pub lost_reference: u32,
@@ -136,9 +138,9 @@ pub struct PlayoutTotals {
     pub frames: PlayoutSecond,
     /// Times a key frame was asked for.
     pub key_requests: u32,
-    /// Frames that came (again) after their verdict.
-    pub after_verdict: u32,
-    /// Frames refused because the buffer was full.
+    /// Frames that came again, or after they had been given up.
+    pub again: u32,
+    /// Frames refused: the buffer was full, or they made no sense.
     pub refused: u32,
     /// The longest time the screen stood still, between two shown frames.
     pub longest_freeze: Duration,
@@ -146,12 +148,21 @@ pub struct PlayoutTotals {
 
 #[derive(Debug)]
 struct Held {
+    last_sequence: u64,
     /// Ticks of the media clock since the first frame, unwrapped.
     ticks: i64,
     key: bool,
-    complete_at: Option<Instant>,
-    first_seen: Instant,
+    arrival: Instant,
     data: Vec<u8>,
+}
+
+/// What happens next, and when.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Next {
+    /// The first frame held follows the last one judged.
+    Frame(Instant, Verdict),
+    /// There is a gap before it, which will not be filled any more.
+    Gap(Instant),
 }
 
 /// What the decoder could take next.
@@ -168,16 +179,22 @@ enum Decoder {
 #[derive(Debug)]
 pub struct Playout {
     params: PlayoutParams,
+    /// Complete frames by their first sequence number.
     held: BTreeMap<u64, Held>,
-    /// The next number to be judged.
-    next_number: Option<u64>,
+    /// Judged, to be handed out: a gap is several frames at once.
+    out: VecDeque<Judged>,
+    /// The sequence number after the last frame judged.
+    expected: Option<u64>,
     decoder: Decoder,
     /// The RTP timestamp and ticks of the newest frame, for unwrapping.
-    newest: (u32, i64),
+    newest: Option<(u32, i64)>,
     /// Least arrival minus capture, in nanoseconds of the receiver's clock.
     least_transit: i128,
-    /// Frame number, due and media time of the last verdict, for frames of which nothing came.
-    last: Option<(u64, Instant, Duration)>,
+    /// Least distance of two neighbouring frames, in ticks: the frame interval.
+    interval: Option<i64>,
+    /// Ticks and due of the last verdict.
+    last: Option<(i64, Instant)>,
+    judged: u64,
     last_shown: Option<Instant>,
     key_wanted: bool,
     key_requested_at: Option<Instant>,
@@ -191,11 +208,14 @@ impl Playout {
         Playout {
             params,
             held: BTreeMap::new(),
-            next_number: None,
+            out: VecDeque::new(),
+            expected: None,
             decoder: Decoder::NeedsKey,
-            newest: (0, 0),
+            newest: None,
             least_transit: i128::MAX,
+            interval: None,
             last: None,
+            judged: 0,
             last_shown: None,
             key_wanted: false,
             key_requested_at: None,
@@ -204,77 +224,62 @@ impl Playout {
         }
     }
 
-    /// A frame, or a part of one, has come. The same frame may come again with more of it.
+    /// A frame is complete.
     pub fn push(&mut self, frame: ReceivedFrame) {
-        let next = match self.next_number {
-            Some(next) if frame.number < next => {
-                self.totals.after_verdict += 1;
-                return;
-            }
-            Some(next) if frame.number - next <= MAX_GAP => next,
-            Some(_) => {
-                // Began anew: what is held belongs to the old stream and is judged no more.
-                self.held.clear();
-                self.decoder = Decoder::NeedsKey;
-                self.last = None;
-                frame.number
-            }
-            None => {
-                self.newest = (frame.timestamp_90k, 0);
-                frame.number
-            }
-        };
-        self.next_number = Some(next);
-        if self.held.len() >= MAX_HELD && !self.held.contains_key(&frame.number) {
+        let expected = *self.expected.get_or_insert(frame.first_sequence);
+        if frame.first_sequence < expected || self.held.contains_key(&frame.first_sequence) {
+            self.totals.again += 1;
+            return;
+        }
+        if self.held.len() >= MAX_HELD || frame.last_sequence < frame.first_sequence {
             self.totals.refused += 1;
             return;
         }
         // Serial arithmetic against the newest: right as long as frames lie within 6.6 h.
-        let ticks = self.newest.1 + i64::from(frame.timestamp_90k.wrapping_sub(self.newest.0) as i32);
-        if ticks > self.newest.1 {
-            self.newest = (frame.timestamp_90k, ticks);
+        let (newest, newest_ticks) = self.newest.unwrap_or((frame.timestamp_90k, 0));
+        let ticks = newest_ticks + i64::from(frame.timestamp_90k.wrapping_sub(newest) as i32);
+        if self.newest.is_none() || ticks > newest_ticks {
+            self.newest = Some((frame.timestamp_90k, ticks));
         }
-        if frame.complete {
-            self.least_transit = self.least_transit.min(i128::from(frame.arrival.as_nanos()) - nanos(ticks));
-            if frame.key {
-                self.key_wanted = false;
-            }
+        self.least_transit = self.least_transit.min(i128::from(frame.arrival.as_nanos()) - nanos(ticks));
+        if frame.key {
+            self.key_wanted = false;
         }
-        let held = self.held.entry(frame.number).or_insert(Held {
-            ticks,
-            key: frame.key,
-            complete_at: None,
-            first_seen: frame.arrival,
-            data: Vec::new(),
-        });
-        if held.complete_at.is_none() && frame.complete {
-            held.complete_at = Some(frame.arrival);
-            held.key = frame.key;
-            held.data = frame.data;
-        }
+        let ReceivedFrame { first_sequence, last_sequence, data, key, arrival, .. } = frame;
+        self.held.insert(first_sequence, Held { last_sequence, ticks, key, arrival, data });
     }
 
     /// The next frame whose fate is decided at `now`, in the sender's order.
     pub fn poll(&mut self, now: Instant) -> Option<Judged> {
-        match self.decide() {
-            Some((at, verdict)) if at <= now => Some(self.judge(now, verdict)),
-            _ => None,
+        // A gap without frames (the stream began anew) puts nothing out.
+        while self.out.is_empty() {
+            match self.decide()? {
+                Next::Frame(at, verdict) if at <= now => self.judge_frame(now, verdict),
+                Next::Gap(at) if at <= now => self.judge_gap(now),
+                _ => return None,
+            }
         }
+        self.out.pop_front()
     }
 
     /// When [`poll`](Playout::poll) will have something, if nothing else comes.
     pub fn next(&self) -> Instant {
-        self.decide().map_or(Instant::NEVER, |(at, _)| at)
+        match self.decide() {
+            _ if !self.out.is_empty() => Instant::ZERO,
+            Some(Next::Frame(at, _) | Next::Gap(at)) => at,
+            None => Instant::NEVER,
+        }
     }
 
     /// The stream is over: as [`poll`](Playout::poll), but waits for nothing.
     pub fn finish(&mut self, now: Instant) -> Option<Judged> {
-        if self.held.is_empty() {
-            return None;
+        while self.out.is_empty() {
+            match self.decide()? {
+                Next::Frame(_, verdict) => self.judge_frame(now, verdict),
+                Next::Gap(_) => self.judge_gap(now),
+            }
         }
-        // A frame that nothing overtook is still awaited: it will not come any more.
-        let verdict = self.decide().map_or(Verdict::Lost(LostFrame::Hole), |(_, verdict)| verdict);
-        Some(self.judge(now, verdict))
+        self.out.pop_front()
     }
 
     /// True if a PLI should go out now; at most once per interval, as long as only a key frame helps.
@@ -307,55 +312,97 @@ impl Playout {
         &self.totals
     }
 
-    /// What happens to the next frame in order, and when; `None` while nothing says that it will not come.
-    fn decide(&self) -> Option<(Instant, Verdict)> {
-        let n = self.next_number?;
+    /// What happens next in the sender's order; `None` while nothing is held.
+    fn decide(&self) -> Option<Next> {
         let (&first, head) = self.held.first_key_value()?;
-        if let (true, Some(complete_at)) = (first == n, head.complete_at) {
-            let ready = match (head.key, self.decoder) {
-                (true, _) => complete_at,
-                (false, Decoder::Ready(before)) => complete_at.max(before),
-                (false, Decoder::NeedsKey) => return Some((complete_at, Verdict::Lost(LostFrame::Reference))),
-            };
-            let due = self.due(head.ticks);
-            return Some(if ready <= due { (due, Verdict::InTime) } else { (ready, Verdict::Late) });
+        if self.expected.is_some_and(|expected| first > expected) {
+            // Packets are missing before it: what overtook them says when to give them up.
+            let overtaken = self.held.values().map(|held| held.arrival + self.params.reorder_wait).min();
+            let superseded = self.held.values().filter(|held| held.key).map(|held| self.due(held.ticks)).min();
+            return overtaken.into_iter().chain(superseded).min().map(Next::Gap);
         }
-        // Incomplete, or nothing of it came: what overtook it says when to give it up.
-        let later = || self.held.range(n + 1..).map(|(_, held)| held);
-        let overtaken = later().map(|held| held.first_seen + self.params.reorder_wait).min();
-        let superseded = later().filter(|held| held.key && held.complete_at.is_some()).map(|h| self.due(h.ticks)).min();
-        let at = overtaken.into_iter().chain(superseded).min()?;
-        Some((at, Verdict::Lost(LostFrame::Hole)))
+        let Some(ready) = self.ready(head) else {
+            return Some(Next::Frame(head.arrival, Verdict::Lost(LostFrame::Reference)));
+        };
+        let due = self.due(head.ticks);
+        Some(if ready <= due { Next::Frame(due, Verdict::InTime) } else { Next::Frame(ready, Verdict::Late) })
     }
 
-    /// Takes the next frame out with this verdict: the only place where frames leave.
-    fn judge(&mut self, now: Instant, verdict: Verdict) -> Judged {
-        let n = self.next_number.unwrap_or_default();
-        let held = self.held.remove(&n);
-        let (due, media_time) = match &held {
-            Some(held) => (self.due(held.ticks), media_time(held.ticks)),
-            None => self.between(n),
-        };
-        let before = if let Decoder::Ready(at) = self.decoder { at } else { Instant::ZERO };
-        let (key, complete_at, data) =
-            held.map_or((false, None, Vec::new()), |held| (held.key, held.complete_at, held.data));
-        let ready = match verdict {
-            Verdict::Lost(_) => None,
-            _ => complete_at.map(|at| if key { at } else { at.max(before) }),
-        };
-        match (verdict, ready) {
-            (Verdict::Lost(_), _) | (_, None) => {
-                self.decoder = Decoder::NeedsKey;
-                // A key frame that is already here will heal it without asking.
-                self.key_wanted = !self.held.values().any(|held| held.key && held.complete_at.is_some());
-            }
-            (_, Some(ready)) => self.decoder = Decoder::Ready(ready),
+    /// When a decoder could have the next frame; `None` if it lacks what that refers to.
+    fn ready(&self, head: &Held) -> Option<Instant> {
+        match (head.key, self.decoder) {
+            (true, _) => Some(head.arrival),
+            (false, Decoder::Ready(before)) => Some(head.arrival.max(before)),
+            (false, Decoder::NeedsKey) => None,
         }
-        let judged = Judged { number: n, media_time, due, ready, verdict, key, data };
-        self.next_number = Some(n + 1);
-        self.last = Some((n, due, media_time));
+    }
+
+    /// Takes the next frame out with this verdict.
+    fn judge_frame(&mut self, now: Instant, verdict: Verdict) {
+        let Some((_, held)) = self.held.pop_first() else { return };
+        let ready = self.ready(&held);
+        let due = self.due(held.ticks);
+        self.decoder = ready.map_or(Decoder::NeedsKey, Decoder::Ready);
+        if ready.is_none() {
+            self.want_key();
+        }
+        if let Some((before, _)) = self.last {
+            // After a gap as well, but there the distance is only larger.
+            let distance = held.ticks - before;
+            if distance > 0 {
+                self.interval = Some(self.interval.map_or(distance, |least| least.min(distance)));
+            }
+        }
+        self.expected = Some(held.last_sequence.saturating_add(1));
+        self.last = Some((held.ticks, due));
+        // Frames that claim the same packets are nonsense of the peer's.
+        while self.held.first_key_value().is_some_and(|(&first, _)| first <= held.last_sequence) {
+            self.held.pop_first();
+            self.totals.refused += 1;
+        }
+        let number = self.judged;
+        let media_time = media_time(held.ticks);
+        self.emit(now, Judged { number, media_time, due, ready, verdict, key: held.key, data: held.data });
+    }
+
+    /// Gives up what is missing before the first frame held.
+    fn judge_gap(&mut self, now: Instant) {
+        let Some((&first, head)) = self.held.first_key_value() else { return };
+        let (head_ticks, head_due) = (head.ticks, self.due(head.ticks));
+        let packets = first.saturating_sub(self.expected.unwrap_or(first));
+        self.expected = Some(first);
+        self.decoder = Decoder::NeedsKey;
+        self.want_key();
+        let (last_ticks, last_due) = self.last.unwrap_or((head_ticks, head_due));
+        let distance = (head_ticks - last_ticks).max(0);
+        // As many frames as fit between the neighbours, at least one, and no more than packets are missing.
+        let frames = match self.interval {
+            Some(interval) => ((distance + interval / 2) / interval - 1).max(1) as u64,
+            None => 1,
+        };
+        if frames > MAX_GAP {
+            return;
+        }
+        let frames = frames.min(packets);
+        for i in 1..=frames {
+            let ticks = last_ticks + distance * i as i64 / (frames as i64 + 1);
+            let due = last_due + head_due.since(last_due) * i as u32 / (frames as u32 + 1);
+            let verdict = Verdict::Lost(LostFrame::Hole);
+            let number = self.judged;
+            let media_time = media_time(ticks);
+            self.emit(now, Judged { number, media_time, due, ready: None, verdict, key: false, data: Vec::new() });
+        }
+    }
+
+    /// Only a key frame helps now; one that is already here will do so without asking.
+    fn want_key(&mut self) {
+        self.key_wanted = !self.held.values().any(|held| held.key);
+    }
+
+    fn emit(&mut self, now: Instant, judged: Judged) {
+        self.judged += 1;
         self.count(now, &judged);
-        judged
+        self.out.push_back(judged);
     }
 
     fn count(&mut self, now: Instant, judged: &Judged) {
@@ -378,26 +425,9 @@ impl Playout {
     /// When a frame captured at these ticks is to be shown. Never later than `delay` after its own
     /// arrival, because the least transit is not above its own.
     fn due(&self, ticks: i64) -> Instant {
-        let at = if self.least_transit == i128::MAX {
-            // Nothing complete yet: only reached for a stream of holes.
-            nanos(ticks)
-        } else {
-            nanos(ticks) + self.least_transit
-        };
+        // Something has come, or there would be nothing to ask about.
+        let at = nanos(ticks).saturating_add(self.least_transit);
         Instant::from_nanos(at.clamp(0, i128::from(u64::MAX)) as u64) + self.params.delay
-    }
-
-    /// Due and media time of a frame of which nothing came: evenly between its neighbours.
-    fn between(&self, n: u64) -> (Instant, Duration) {
-        let after = self.held.first_key_value().map(|(&k, held)| (k, self.due(held.ticks), media_time(held.ticks)));
-        match (self.last, after) {
-            (Some((a, due_a, time_a)), Some((b, due_b, time_b))) if b > a => {
-                let part = |whole: Duration| whole.mul_f64((n - a) as f64 / (b - a) as f64);
-                (due_a + part(due_b.since(due_a)), time_a + part(time_b.saturating_sub(time_a)))
-            }
-            (Some((_, due, time)), _) | (None, Some((_, due, time))) => (due, time),
-            (None, None) => (Instant::ZERO, Duration::ZERO),
-        }
     }
 }
 
@@ -421,13 +451,13 @@ mod tests {
         Instant::from_nanos(ms * MS)
     }
 
-    /// Frame `number` of a 25 frames/s stream, complete at `arrival` ms.
+    /// Frame `number` of a 25 frames/s stream, of two packets, complete at `arrival` ms.
     fn frame(number: u64, key: bool, arrival: u64) -> ReceivedFrame {
         ReceivedFrame {
-            number,
+            first_sequence: 100 + 2 * number,
+            last_sequence: 101 + 2 * number,
             timestamp_90k: (number as u32).wrapping_mul(3_600).wrapping_add(0xffff_fff0),
             data: vec![1; 100],
-            complete: true,
             key,
             arrival: at(arrival),
         }
@@ -487,7 +517,6 @@ mod tests {
     fn after_a_hole_nothing_is_shown_until_a_key_frame() {
         let mut p = Playout::new(params(100));
         p.push(frame(0, true, 300));
-        p.push(ReceivedFrame { complete: false, ..frame(1, false, 340) });
         p.push(frame(2, false, 380));
         p.push(frame(3, true, 420));
         p.push(frame(4, false, 460));
@@ -499,22 +528,44 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_lost_whole_is_a_hole_at_its_own_place_in_time() {
+    fn the_frames_of_a_gap_are_holes_each_at_its_own_place_in_time() {
         let mut p = Playout::new(params(100));
         p.push(frame(0, true, 300));
+        p.push(frame(1, false, 340));
+        p.push(frame(4, false, 460));
+        let all: Vec<_> = std::iter::from_fn(|| p.poll(at(600))).collect();
+        let of = |j: &Judged| (j.number, j.verdict, j.due, j.media_time.as_millis());
+        // Frames are 40 ms apart, so two fit between frames 1 (due 440) and 4 (due 560).
+        assert_eq!(of(&all[2]), (2, HOLE, at(480), 80));
+        assert_eq!(of(&all[3]), (3, HOLE, at(520), 120));
+        assert_eq!(of(&all[4]), (4, REFERENCE, at(560), 160));
+    }
+
+    #[test]
+    fn a_gap_holds_no_more_frames_than_packets() {
+        // The encoder left pictures out: 160 ms between two frames, of which one packet is missing.
+        let mut p = Playout::new(params(100));
+        p.push(frame(0, true, 300));
+        p.push(frame(1, false, 340));
+        p.push(ReceivedFrame { first_sequence: 105, last_sequence: 106, ..frame(5, true, 500) });
+        let lost = drain(&mut p, 900).iter().filter(|(_, v)| *v == HOLE).count();
+        assert_eq!(lost, 1);
+    }
+
+    #[test]
+    fn a_gap_is_given_up_as_soon_as_a_later_key_frame_is_due() {
+        let mut p = Playout::new(PlayoutParams { reorder_wait: Duration::from_secs(5), ..params(100) });
+        p.push(frame(0, true, 300));
         p.push(frame(2, false, 380));
-        assert_eq!(p.poll(at(400)).map(|j| j.number), Some(0));
-        let lost = p.poll(at(400)).unwrap();
-        // Between frames 0 (due 400) and 2 (due 480).
-        assert_eq!((lost.number, lost.verdict, lost.due), (1, HOLE, at(440)));
-        assert_eq!(lost.media_time, Duration::from_millis(40));
+        p.push(frame(3, true, 420)); // due at 520
+        assert_eq!(drain(&mut p, 519), [(0, Verdict::InTime)]);
+        assert_eq!(drain(&mut p, 520), [(1, HOLE), (2, REFERENCE), (3, Verdict::InTime)]);
     }
 
     #[test]
     fn a_frame_that_nothing_overtook_is_awaited_however_long_the_blackout() {
         let mut p = Playout::new(params(100));
         p.push(frame(0, true, 300));
-        p.push(ReceivedFrame { complete: false, ..frame(1, false, 340) });
         assert_eq!(drain(&mut p, 3_000), [(0, Verdict::InTime)]);
         assert_eq!(p.next(), Instant::NEVER);
         p.push(frame(1, false, 3_340));
@@ -553,7 +604,7 @@ mod tests {
     fn a_stream_joined_in_the_middle_asks_for_a_key_frame() {
         let mut p = Playout::new(params(100));
         p.push(frame(70, false, 300));
-        assert_eq!(drain(&mut p, 300), [(70, REFERENCE)]);
+        assert_eq!(drain(&mut p, 300), [(0, REFERENCE)]);
         assert!(p.take_key_request(at(300)));
     }
 
@@ -566,16 +617,17 @@ mod tests {
         p.push(frame(1, false, 501));
         p.push(frame(0, true, 502));
         assert_eq!(drain(&mut p, 9_000), []);
-        assert_eq!(p.totals().after_verdict, 2);
+        assert_eq!(p.totals().again, 2);
     }
 
     #[test]
     fn the_end_judges_what_is_left() {
         let mut p = Playout::new(params(1_000));
         p.push(frame(0, true, 300));
-        p.push(ReceivedFrame { complete: false, ..frame(1, false, 340) });
-        let left: Vec<_> = std::iter::from_fn(|| p.finish(at(400))).map(|j| (j.number, j.verdict)).collect();
-        assert_eq!(left, [(0, Verdict::InTime), (1, HOLE)]);
+        p.push(frame(2, false, 380));
+        let left: Vec<_> = std::iter::from_fn(|| p.finish(at(381))).map(|j| (j.number, j.verdict)).collect();
+        assert_eq!(left, [(0, Verdict::InTime), (1, HOLE), (2, REFERENCE)]);
+        assert_eq!(p.finish(at(400)), None);
     }
 
     #[test]
@@ -592,12 +644,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_begins_anew_is_not_a_million_losses() {
+    fn a_stream_that_begins_anew_is_not_half_a_million_losses() {
         let mut p = Playout::new(params(100));
         p.push(frame(0, true, 300));
-        drain(&mut p, 400);
-        p.push(frame(1_000_000, true, 500));
-        assert_eq!(drain(&mut p, 5_000).len(), 1);
+        p.push(frame(1, false, 340));
+        drain(&mut p, 440);
+        p.push(frame(500_000, true, 500));
+        assert_eq!(drain(&mut p, 5_000), [(2, Verdict::InTime)]);
         assert_eq!(p.totals().frames.lost_hole, 0);
     }
 
@@ -631,12 +684,13 @@ mod tests {
             steps in prop::collection::vec((prop::bool::weighted(0.1), prop::bool::weighted(0.1), 0_u64..200), 1..100),
             delay in 0_u64..300,
         ) {
-            // Frame 0 comes complete with the least transit, as does the last (so that all is judged).
-            let mut previous = 300;
-            let mut came = vec![Some(300)];
-            let mut keys = vec![true];
-            for (n, &(lost, key, queue)) in steps.iter().enumerate() {
-                let arrival = previous.max((n as u64 + 1) * 40 + 300 + queue);
+            // Frames 0 and 1 come with the least transit (so that the interval is known before the first gap),
+            // and so does the last, a key frame, so that all is judged.
+            let mut previous = 340;
+            let mut came = vec![Some(300), Some(340)];
+            let mut keys = vec![true, false];
+            for &(lost, key, queue) in &steps {
+                let arrival = previous.max(came.len() as u64 * 40 + 300 + queue);
                 previous = arrival;
                 came.push((!lost).then_some(arrival));
                 keys.push(key);
@@ -660,27 +714,33 @@ mod tests {
             prop_assert_eq!(got, oracle(&came, &keys, delay));
         }
 
-        /// Whatever a peer sends: each number is judged at most once, in order, and nothing panics.
+        /// Whatever a peer sends: frames leave in order, none is judged twice, all held ones leave, and nothing panics.
         #[test]
         fn any_input_is_judged_in_order_and_once(
-            input in prop::collection::vec((0_u64..60, any::<u32>(), any::<bool>(), any::<bool>(), 0_u64..1_000), 0..200),
+            input in prop::collection::vec((0_u64..200, 0_u64..9, any::<u32>(), any::<bool>(), 0_u64..1_000), 0..200),
         ) {
             let mut p = Playout::new(params(100));
-            let (mut now, mut last) = (0, None);
-            for (number, timestamp_90k, complete, key, step) in input {
+            let (mut now, mut judged, mut pushed) = (0, 0, 0_u64);
+            for (first, length, timestamp_90k, key, step) in input {
                 now += step;
-                p.push(ReceivedFrame { number, timestamp_90k, complete, key, data: vec![0; 8], arrival: at(now) });
+                let (first_sequence, last_sequence) = (first, (first + length).saturating_sub(1));
+                let data = vec![0; 8];
+                p.push(ReceivedFrame { first_sequence, last_sequence, timestamp_90k, key, data, arrival: at(now) });
+                pushed += 1;
                 while let Some(j) = p.poll(at(now)) {
-                    prop_assert!(last < Some(j.number));
-                    last = Some(j.number);
+                    prop_assert_eq!(j.number, judged);
+                    judged += 1;
                 }
                 let _ = p.take_key_request(at(now));
             }
             while let Some(j) = p.finish(at(now)) {
-                prop_assert!(last < Some(j.number));
-                last = Some(j.number);
+                prop_assert_eq!(j.number, judged);
+                judged += 1;
             }
             prop_assert!(p.held.is_empty());
+            let t = p.totals();
+            let came = judged - u64::from(t.frames.lost_hole);
+            prop_assert_eq!(came + u64::from(t.again) + u64::from(t.refused), pushed);
         }
     }
 }

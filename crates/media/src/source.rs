@@ -101,29 +101,28 @@ pub trait FrameSource: Send {
     fn next_frame(&mut self, now: Instant) -> Result<Option<EncodedFrame>, MediaError>;
 }
 
-/// One frame put together again by the receiver, or what there is of it.
+/// One frame put together again by the receiver, complete.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReceivedFrame {
-    /// Counts the sender's frames without wrapping: the unwrapped VP8 picture id, so that a frame
-    /// lost whole is a gap.
-    pub number: u64,
+    /// Sequence number of its first packet, unwrapped.
+    pub first_sequence: u64,
+    /// Sequence number of its last packet, unwrapped. The next frame's first is one more, unless packets are
+    /// missing between them.
+    pub last_sequence: u64,
     /// The frame's RTP timestamp; wraps.
     pub timestamp_90k: u32,
-    /// The frame, if [`complete`](ReceivedFrame::complete); otherwise whatever came, or nothing.
+    /// The frame.
     pub data: Vec<u8>,
-    /// No packet of it is missing.
-    pub complete: bool,
-    /// Needs no other frame; meaningful if the first packet has come.
+    /// Needs no other frame.
     pub key: bool,
-    /// When its last packet so far arrived.
+    /// When its last missing packet arrived.
     pub arrival: Instant,
 }
 
-/// Takes the frames of a receiver. The driver pushes frames as they become complete (and may push
-/// one that is not, so that the hole is known earlier), calls `poll` when `next` has come, and
-/// sends a PLI whenever `take_key_request` says so.
+/// Takes the frames of a receiver. The driver pushes frames as they become complete, in any order, calls
+/// `poll` when `next` has come, and sends a PLI whenever `take_key_request` says so.
 pub trait FrameSink: Send {
-    /// A frame, complete or with a hole, at `now`.
+    /// A frame is complete, at `now`.
     ///
     /// # Errors
     /// The sink could not write.
