@@ -1,77 +1,155 @@
-//! The pending-event set: a binary heap of (time, insertion), with replace-top.
+//! The pending-event set: a timing wheel for what comes soon, a heap for what comes late.
 //!
 //! It holds one entry per link that has something in flight and one per running timer, not one per
-//! packet: a few hundred for the busiest of our scenarios. At that size a plain heap whose top is
-//! replaced in place costs less than a timing wheel or a wider heap; `examples/event_set.rs`
-//! measures all three, `docs/sim/performance.md` has the numbers.
+//! packet: a few hundred for the busiest of our scenarios. Nearly all of them lie a transmission
+//! time or an access delay ahead, and go into the wheel; retransmission timers and long delays go
+//! into the heap. Both ends are looked at for each event, so nothing ever moves from one to the
+//! other. The order is total, (time, insertion), and does not depend on which of the two an entry
+//! is in, nor on the width of a slot. `examples/event_set.rs` compares it with a plain heap.
 
 use fairpace_units::Instant;
+
+/// Slots of the wheel.
+const SLOTS: usize = 1_024;
+const WORDS: usize = SLOTS / 64;
+/// No slot, no node.
+const NONE: u32 = u32::MAX;
+/// Width of a slot at the beginning: 2^15 ns = 33 µs, so that the wheel covers 34 ms.
+const FIRST_SHIFT: u32 = 15;
+/// Insertions between two looks at how full the slots are.
+const REVIEW_EVERY: u32 = 8_192;
 
 /// One pending event. Events at equal times come in the order in which they were pushed.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    at: Instant,
+    at: u64,
     order: u64,
     target: u32,
+    /// The next entry of the same slot, which is later.
+    next: u32,
 }
 
 impl Entry {
     #[inline]
-    fn key(&self) -> u128 {
-        // One comparison of two words instead of two with a branch between.
-        (u128::from(self.at.as_nanos()) << 64) | u128::from(self.order)
+    fn key(&self) -> (u64, u64) {
+        (self.at, self.order)
     }
 }
 
 /// Pending events, earliest first, in a total order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct EventSet {
-    heap: Vec<Entry>,
+    /// First entry of each slot; the lists are in order.
+    slots: Box<[u32; SLOTS]>,
+    /// Which slots have one.
+    occupied: [u64; WORDS],
+    nodes: Vec<Entry>,
+    /// First of the unused nodes.
+    free: u32,
+    /// log2 of a slot's width in ns.
+    shift: u32,
+    /// The slot in time (not wrapped) of the latest event removed: the wheel begins there.
+    tick: u64,
+    /// The earliest entry of the wheel and its slot; `NONE` if the wheel is empty.
+    first: u32,
+    first_slot: u32,
+    far: Far,
     pushed: u64,
+    len: usize,
     max_len: usize,
+    /// Entries walked past, and insertions, since the last review.
+    walked: u32,
+    insertions: u32,
+}
+
+impl Default for EventSet {
+    fn default() -> Self {
+        EventSet {
+            slots: Box::new([NONE; SLOTS]),
+            occupied: [0; WORDS],
+            nodes: Vec::new(),
+            free: NONE,
+            shift: FIRST_SHIFT,
+            tick: 0,
+            first: NONE,
+            first_slot: 0,
+            far: Far::default(),
+            pushed: 0,
+            len: 0,
+            max_len: 0,
+            walked: 0,
+            insertions: 0,
+        }
+    }
 }
 
 impl EventSet {
-    /// Adds an event.
+    /// Adds an event, not earlier than the last one removed.
     #[inline]
     pub fn push(&mut self, at: Instant, target: u32) {
-        let entry = self.entry(at, target);
-        self.heap.push(entry);
-        self.max_len = self.max_len.max(self.heap.len());
-        self.sift_up(self.heap.len() - 1, entry);
+        self.len += 1;
+        self.max_len = self.max_len.max(self.len);
+        self.pushed += 1;
+        let entry = Entry { at: at.as_nanos(), order: self.pushed, target, next: NONE };
+        let ahead = (entry.at >> self.shift).wrapping_sub(self.tick);
+        if ahead < SLOTS as u64 {
+            self.insert_near(entry);
+        } else {
+            self.insert_far(entry);
+        }
     }
 
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Instant, u32)> {
-        self.heap.first().map(|e| (e.at, e.target))
+        let far = self.far.heap.first();
+        let entry = match (self.nodes.get(self.first as usize), far) {
+            (Some(near), Some(far)) => {
+                if far.key() < near.key() {
+                    far
+                } else {
+                    near
+                }
+            }
+            (Some(near), None) => near,
+            (None, far) => far?,
+        };
+        Some((Instant::from_nanos(entry.at), entry.target))
     }
 
     /// Removes the earliest event.
     #[inline]
     pub fn pop(&mut self) {
-        if let Some(last) = self.heap.pop()
-            && !self.heap.is_empty()
-        {
-            self.sift_down(last);
+        let near = self.nodes.get(self.first as usize);
+        let far_first = match (near, self.far.heap.first()) {
+            (Some(near), Some(far)) => far.key() < near.key(),
+            (None, Some(_)) => true,
+            (Some(_), None) => false,
+            (None, None) => return,
+        };
+        self.len -= 1;
+        if far_first {
+            self.pop_far();
+        } else {
+            self.pop_near();
         }
     }
 
-    /// Removes the earliest event and adds another, in one pass.
+    /// Removes the earliest event and adds another.
     #[inline]
     pub fn replace_top(&mut self, at: Instant, target: u32) {
-        let entry = self.entry(at, target);
-        self.sift_down(entry);
+        self.pop();
+        self.push(at, target);
     }
 
     /// Events pending now.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.len
     }
 
     /// True if nothing is pending.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len == 0
     }
 
     /// The most events ever pending.
@@ -80,17 +158,158 @@ impl EventSet {
     }
 
     #[inline]
-    fn entry(&mut self, at: Instant, target: u32) -> Entry {
-        self.pushed += 1;
-        Entry { at, order: self.pushed, target }
+    fn insert_near(&mut self, entry: Entry) {
+        let at = entry.at;
+        let index = if self.free == NONE {
+            self.nodes.push(entry);
+            self.nodes.len() as u32 - 1
+        } else {
+            let index = self.free;
+            let node = &mut self.nodes[index as usize];
+            self.free = node.next;
+            // Field by field: the parts have just been computed, and copying the whole would wait
+            // for them to reach memory.
+            node.at = entry.at;
+            node.order = entry.order;
+            node.target = entry.target;
+            node.next = NONE;
+            index
+        };
+        let slot = (at >> self.shift) as usize % SLOTS;
+        let head = self.slots[slot];
+        if head == NONE {
+            self.slots[slot] = index;
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+        } else if at < self.nodes[head as usize].at {
+            self.nodes[index as usize].next = head;
+            self.slots[slot] = index;
+        } else {
+            // After all that are not later: insertion order at equal times.
+            let mut before = head;
+            loop {
+                let next = self.nodes[before as usize].next;
+                if next == NONE || self.nodes[next as usize].at > at {
+                    self.nodes[index as usize].next = next;
+                    self.nodes[before as usize].next = index;
+                    break;
+                }
+                self.walked += 1;
+                before = next;
+            }
+        }
+        if self.first == NONE || at < self.nodes[self.first as usize].at {
+            (self.first, self.first_slot) = (index, slot as u32);
+        }
+        self.insertions += 1;
+        if self.insertions == REVIEW_EVERY {
+            self.review();
+        }
+    }
+
+    #[cold]
+    fn insert_far(&mut self, entry: Entry) {
+        self.far.push(entry);
+    }
+
+    #[cold]
+    fn pop_far(&mut self) {
+        if let Some(entry) = self.far.pop() {
+            // The wheel may begin later now, but never after its first entry.
+            self.tick = entry.at >> self.shift;
+        }
     }
 
     #[inline]
-    fn sift_up(&mut self, mut hole: usize, entry: Entry) {
-        let key = entry.key();
+    fn pop_near(&mut self) {
+        let index = self.first;
+        let slot = self.first_slot as usize;
+        let node = &mut self.nodes[index as usize];
+        self.tick = node.at >> self.shift;
+        let next = node.next;
+        node.next = self.free;
+        self.free = index;
+        self.slots[slot] = next;
+        if next != NONE {
+            self.first = next;
+            return;
+        }
+        self.occupied[slot / 64] &= !(1 << (slot % 64));
+        self.find_first(slot);
+    }
+
+    /// The first occupied slot from `slot` on, around the wheel.
+    #[inline]
+    fn find_first(&mut self, slot: usize) {
+        let word = slot / 64;
+        let here = self.occupied[word] & (u64::MAX << (slot % 64));
+        if here != 0 {
+            return self.set_first(word * 64 + here.trailing_zeros() as usize);
+        }
+        for step in 1..=WORDS {
+            let word = (word + step) % WORDS;
+            let bits = self.occupied[word];
+            if bits != 0 {
+                return self.set_first(word * 64 + bits.trailing_zeros() as usize);
+            }
+        }
+        self.first = NONE;
+    }
+
+    #[inline]
+    fn set_first(&mut self, slot: usize) {
+        self.first = self.slots[slot];
+        self.first_slot = slot as u32;
+    }
+
+    /// Slots too full to walk through become narrower. (Empty ones cost little: 64 are skipped at
+    /// once.) The order of events does not depend on it.
+    #[cold]
+    fn review(&mut self) {
+        if self.walked > 4 * REVIEW_EVERY && self.shift > 6 {
+            let near: Vec<u32> = self.slots.iter().copied().filter(|head| *head != NONE).collect();
+            let mut entries = Vec::new();
+            for mut index in near {
+                while index != NONE {
+                    let node = self.nodes[index as usize];
+                    entries.push(node);
+                    index = node.next;
+                }
+            }
+            entries.sort_unstable_by_key(Entry::key);
+            self.slots.fill(NONE);
+            self.occupied = [0; WORDS];
+            self.nodes.clear();
+            (self.free, self.first) = (NONE, NONE);
+            let begin = self.tick << self.shift;
+            self.shift -= 2;
+            self.tick = begin >> self.shift;
+            self.insertions = 0;
+            for entry in entries {
+                let entry = Entry { next: NONE, ..entry };
+                if (entry.at >> self.shift) - self.tick < SLOTS as u64 {
+                    self.insert_near(entry);
+                } else {
+                    self.far.push(entry);
+                }
+            }
+        }
+        (self.walked, self.insertions) = (0, 0);
+    }
+}
+
+/// A binary heap of entries.
+#[derive(Clone, Debug, Default)]
+struct Far {
+    heap: Vec<Entry>,
+}
+
+impl Far {
+    fn push(&mut self, entry: Entry) {
+        let mut hole = self.heap.len();
+        self.heap.push(entry);
         while hole > 0 {
             let parent = (hole - 1) / 2;
-            if self.heap[parent].key() <= key {
+            if self.heap[parent].key() <= entry.key() {
                 break;
             }
             self.heap[hole] = self.heap[parent];
@@ -99,26 +318,29 @@ impl EventSet {
         self.heap[hole] = entry;
     }
 
-    /// Puts `entry` at the top and lets it sink.
-    #[inline]
-    fn sift_down(&mut self, entry: Entry) {
-        let key = entry.key();
-        let heap = &mut self.heap[..];
+    fn pop(&mut self) -> Option<Entry> {
+        let top = *self.heap.first()?;
+        let entry = self.heap.pop()?;
+        if self.heap.is_empty() {
+            return Some(top);
+        }
         let mut hole = 0;
         loop {
             let left = 2 * hole + 1;
-            if left >= heap.len() {
+            if left >= self.heap.len() {
                 break;
             }
             let right = left + 1;
-            let child = left + usize::from(right < heap.len() && heap[right].key() < heap[left].key());
-            if key <= heap[child].key() {
+            let smaller = right < self.heap.len() && self.heap[right].key() < self.heap[left].key();
+            let child = if smaller { right } else { left };
+            if entry.key() <= self.heap[child].key() {
                 break;
             }
-            heap[hole] = heap[child];
+            self.heap[hole] = self.heap[child];
             hole = child;
         }
-        heap[hole] = entry;
+        self.heap[hole] = entry;
+        Some(top)
     }
 }
 
@@ -140,33 +362,44 @@ mod tests {
         assert!(set.is_empty());
     }
 
-    /// By definition: a sorted list.
+    /// By definition: a sorted list. Times from dense to sparse, so that wheel, heap, equal times,
+    /// and narrower slots all take part.
     #[test]
-    fn it_gives_what_a_sorted_list_gives() {
-        let mut random = RandomStream::named(1, "events");
-        let mut set = EventSet::default();
-        let mut list: Vec<(u64, u64, u32)> = Vec::new();
-        let mut order = 0;
-        for _ in 0..20_000 {
-            let (at, target) = (random.below(50), random.below(1_000) as u32);
-            let replace = random.below(3) == 0 && !list.is_empty();
-            if replace || (random.below(2) == 0 && !list.is_empty()) {
-                list.sort_unstable();
-                let (at, _, target) = list.remove(0);
-                assert_eq!(set.peek(), Some((Instant::from_nanos(at), target)));
-                if !replace {
-                    set.pop();
-                    continue;
+    fn it_gives_what_a_sorted_list_gives_at_every_density() {
+        for spread in [3, 1_000, 100_000, 10_000_000, 1_000_000_000] {
+            let mut random = RandomStream::named(spread, "events");
+            let mut set = EventSet::default();
+            let mut list = std::collections::BTreeSet::new();
+            let (mut now, mut order) = (0, 0);
+            for step in 0..60_000 {
+                // Grows to some thousand, then shrinks.
+                let grow = if step < 30_000 { 6 } else { 3 };
+                let take = !list.is_empty() && random.below(10) >= grow;
+                let replace = take && random.below(2) == 0;
+                if take {
+                    let (at, _, target) = list.pop_first().unwrap();
+                    assert_eq!(set.peek(), Some((Instant::from_nanos(at), target)));
+                    now = at;
                 }
+                let at = now + random.below(spread) * if random.below(8) == 0 { 50 } else { 1 };
+                let target = random.below(1_000) as u32;
+                match (take, replace) {
+                    (true, false) => {
+                        set.pop();
+                        continue;
+                    }
+                    (true, true) => set.replace_top(Instant::from_nanos(at), target),
+                    (false, _) => set.push(Instant::from_nanos(at), target),
+                }
+                order += 1;
+                list.insert((at, order, target));
+                assert_eq!(set.len(), list.len());
             }
-            order += 1;
-            list.push((at, order, target));
-            if replace {
-                set.replace_top(Instant::from_nanos(at), target);
-            } else {
-                set.push(Instant::from_nanos(at), target);
+            while let Some((at, _, target)) = list.pop_first() {
+                assert_eq!(set.peek(), Some((Instant::from_nanos(at), target)));
+                set.pop();
             }
-            assert_eq!(set.len(), list.len());
+            assert!(set.is_empty() && set.peek().is_none());
         }
     }
 }

@@ -147,15 +147,20 @@ struct LinkSlot {
     link: Link<Packet>,
     /// When its entry in the event set comes up; never if it has none.
     armed: Instant,
+    /// Its place in [`Route::links`]. So a packet need not know where it is, and is never written to
+    /// on its way: a copy right after such a write would stall the processor.
+    stage: usize,
     name: String,
     at_warmup: LinkCounters,
 }
 
 #[derive(Clone, Copy)]
 struct Route {
+    /// Before, through and behind the shared link; [`NO_LINK`] where there is none.
     links: [u32; 3],
-    len: u8,
 }
+
+const NO_LINK: u32 = u32::MAX;
 
 struct FlowState {
     endpoint: Endpoint,
@@ -236,8 +241,8 @@ impl Network {
             series: Vec::new(),
             link_series: Vec::new(),
         };
-        network.add_link("bottleneck".to_owned(), &config.bottleneck, config.seed)?;
-        network.add_link("reverse".to_owned(), &config.reverse, config.seed)?;
+        network.add_link("bottleneck".to_owned(), &config.bottleneck, config.seed, 1)?;
+        network.add_link("reverse".to_owned(), &config.reverse, config.seed, 1)?;
         // Bookkeeping comes before traffic at the same instant.
         if !config.warmup.is_zero() {
             network.events.push(network.warmup, WARMUP);
@@ -261,10 +266,10 @@ impl Network {
         Ok(network)
     }
 
-    fn add_link(&mut self, name: String, spec: &LinkSpec, seed: u64) -> Result<u32, SimError> {
+    fn add_link(&mut self, name: String, spec: &LinkSpec, seed: u64, stage: usize) -> Result<u32, SimError> {
         let mut link = Link::new(spec, seed, &name).map_err(|source| SimError::Link { link: name.clone(), source })?;
         link.record_drops(true);
-        self.links.push(LinkSlot { link, armed: Instant::NEVER, name, at_warmup: LinkCounters::default() });
+        self.links.push(LinkSlot { link, armed: Instant::NEVER, stage, name, at_warmup: LinkCounters::default() });
         Ok(self.links.len() as u32 - 1)
     }
 
@@ -274,17 +279,12 @@ impl Network {
             (BOTTLENECK, ("forward_in", &config.access.forward_in), ("forward_out", &config.access.forward_out)),
             (REVERSE, ("back_in", &config.access.back_in), ("back_out", &config.access.back_out)),
         ] {
-            let mut route = Route { links: [0; 3], len: 0 };
-            for step in [Some(first), None, Some(last)] {
-                let link = match step {
-                    None => shared,
-                    Some((_, None)) => continue,
-                    Some((side, Some(spec))) => {
-                        self.add_link(format!("flow.{}.{side}", config.name), spec, sim.seed)?
-                    }
-                };
-                route.links[usize::from(route.len)] = link;
-                route.len += 1;
+            let mut route = Route { links: [NO_LINK, shared, NO_LINK] };
+            for (stage, (side, spec)) in [(0, first), (2, last)] {
+                if let Some(spec) = spec {
+                    route.links[stage] =
+                        self.add_link(format!("flow.{}.{side}", config.name), spec, sim.seed, stage)?;
+                }
             }
             self.routes.push(route);
         }
@@ -385,7 +385,7 @@ impl Network {
         self.advance(now);
         let size = size.get().min(u64::from(u32::MAX)) as u32;
         let body = Body::External { token };
-        self.send(self.now, Packet { sent_at: self.now, body, flow, size, hop: 0, direction, class, ecn });
+        self.send(self.now, Packet { sent_at: self.now, body, flow, size, direction, class, ecn });
     }
 
     /// The next packet of an external flow that has come out.
@@ -438,10 +438,11 @@ impl Network {
             self.events.pop();
             return;
         }
+        let stage = self.links[link].stage + 1;
         let mut out = 0_u64;
         while let Some(packet) = self.links[link].link.pop(at) {
             out += 1;
-            self.forward(at, packet);
+            self.forward(at, packet, stage);
         }
         if out == 0 {
             self.stats.idle_events += 1;
@@ -458,16 +459,16 @@ impl Network {
         slot.armed = next;
     }
 
+    /// A packet goes into the first link of its route that is not before `stage`, or arrives.
     #[inline]
-    fn forward(&mut self, at: Instant, mut packet: Packet) {
+    fn forward(&mut self, at: Instant, packet: Packet, stage: usize) {
         let route = &self.routes[packet.flow as usize * 2 + packet.direction as usize];
-        if packet.hop < route.len {
-            let link = route.links[usize::from(packet.hop)] as usize;
-            packet.hop += 1;
-            self.push(at, link, packet);
-        } else {
-            self.arrive(at, packet);
+        for link in &route.links[stage..] {
+            if *link != NO_LINK {
+                return self.push(at, *link as usize, packet);
+            }
         }
+        self.arrive(at, packet);
     }
 
     #[inline]
@@ -500,7 +501,7 @@ impl Network {
         };
         count(counter, 1, packet.size);
         self.tell(at, &packet, PacketFate::Sent);
-        self.forward(at, packet);
+        self.forward(at, packet, 0);
     }
 
     #[inline]
@@ -591,7 +592,7 @@ impl Network {
             Body::Challenge { asked_at } => {
                 count(&mut flow.counts.feedback_received, 1, size);
                 if packet.direction == Direction::Forward {
-                    self.send(at, Packet { direction: Direction::Back, hop: 0, sent_at: at, ..packet });
+                    self.send(at, Packet { direction: Direction::Back, sent_at: at, ..packet });
                 } else {
                     self.feed(at, i, |media| media.on_challenge_answered(at, asked_at));
                 }
@@ -656,7 +657,6 @@ impl Network {
                     body,
                     flow: i as u32,
                     size,
-                    hop: 0,
                     direction: Direction::Forward,
                     class,
                     ecn: Ecn::NotEct,
@@ -697,7 +697,7 @@ impl Network {
     #[inline]
     fn send_back(&mut self, at: Instant, i: usize, body: Body, size: u32, class: Class) {
         let direction = Direction::Back;
-        self.send(at, Packet { sent_at: at, body, flow: i as u32, size, hop: 0, direction, class, ecn: Ecn::NotEct });
+        self.send(at, Packet { sent_at: at, body, flow: i as u32, size, direction, class, ecn: Ecn::NotEct });
     }
 
     /// Makes sure that this timer of flow `i` is looked at by `at`.

@@ -29,8 +29,6 @@ pub struct Packet {
     pub flow: FlowId,
     /// Size on the wire in bytes.
     pub size: u32,
-    /// Links it has entered so far.
-    pub(crate) hop: u8,
     /// Where it is going.
     pub direction: Direction,
     /// Priority.

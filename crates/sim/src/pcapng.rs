@@ -286,7 +286,6 @@ mod tests {
             body: Body::Media { kind: Kind::Dummy, frame: u32::MAX, seq: 7 },
             flow: 3,
             size: 1_000,
-            hop: 1,
             direction: Direction::Forward,
             class: Class::Low,
             ecn: Ecn::NotEct,
