@@ -360,12 +360,9 @@ impl Opportunities {
             (base, index) = self.following(base, index);
         }
         let Some(since_base) = now.as_nanos().checked_sub(base) else { return (base, index) };
-        let repetitions = since_base / self.period();
-        if repetitions > 0 {
-            (base, index) = (base + repetitions * self.period(), 0);
-        }
+        base += since_base / self.period() * self.period();
         let since_base = now.as_nanos() - base;
-        let place = self.times.partition_point(|&ms| u64::from(ms) * NS_PER_MS <= since_base).max(index);
+        let place = self.times.partition_point(|&ms| u64::from(ms) * NS_PER_MS <= since_base);
         if place < self.times.len() { (base, place) } else { self.following(base, self.times.len() - 1) }
     }
 

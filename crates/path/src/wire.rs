@@ -73,3 +73,22 @@ impl<T> Wire<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_out_at_the_same_instant_comes_out_in_order_of_entry() {
+        let mut wire = Wire::new(Duration::ZERO);
+        let at = Instant::from_nanos;
+        for (exit, packet) in [(5, 'a'), (9, 'd'), (5, 'b'), (9, 'e'), (7, 'c')] {
+            wire.insert(at(exit), packet);
+        }
+        assert_eq!(wire.len(), 5);
+        assert_eq!(wire.pop(at(4)), None);
+        let order: String = std::iter::from_fn(|| wire.pop(at(9))).collect();
+        assert_eq!(order, "abcde");
+        assert!(wire.is_empty());
+    }
+}

@@ -40,6 +40,24 @@ fn a_packet_under_way_finishes_its_remaining_bits_at_the_new_rate() {
 }
 
 #[test]
+fn an_arrival_within_the_last_nanosecond_waits_for_its_fraction() {
+    // 769,230.77 ns each; the second arrives 0.77 ns before the first is done.
+    let mut link = link(RateModel::Fixed(Rate::packets_per_second(1_300.0, Bytes::new(1_000))));
+    let at = Instant::from_nanos;
+    let arrivals = [(at(0), normal(1)), (at(769_230), normal(2))];
+    assert_eq!(run(&mut link, arrivals), [(at(769_231), 1), (at(1_538_462), 2)]);
+}
+
+#[test]
+fn work_of_a_fraction_of_a_nanosecond_is_left_for_the_next_rate() {
+    // The link stalls 0.77 ns before the packet is done: it waits for the link to come back.
+    let (rate, at) = (Rate::packets_per_second(1_300.0, Bytes::new(1_000)), Instant::from_nanos);
+    let entries = vec![(at(0), rate), (at(769_230), Rate::ZERO), (at(10_000_000), rate)];
+    let mut link = link(RateModel::Schedule(entries));
+    assert_eq!(run(&mut link, [(at(0), normal(1))]), [(at(10_000_001), 1)]);
+}
+
+#[test]
 fn rate_zero_stalls_the_packet_in_hand_until_the_next_change() {
     let mut link = link(schedule(&[(0.0, 8.0), (0.5, 0.0), (100.0, 8.0)]));
     link.push(ms(0.0), normal(1));

@@ -108,13 +108,13 @@ fn units_are_in_the_column_names_and_a_table_without_names_counts_its_columns() 
 
 #[test]
 fn a_crawling_trace_is_not_walked_step_by_step() {
-    // 1 bit/s for 1 ms in each second: 8,000 bits take 8,000,000 rounds.
-    let mut link = link(Trace::parse_csv("t_ms,r_bps\n0,1\n1,0\n999,0\n1000,0\n", "r_bps", Gaps::Hold).unwrap());
+    // 1/1024 bit/s (the least there is) for 1 ms of each 1.001 s, since the median distance of the
+    // samples is 1 ms: 8,000 bits take 8,192,000,000 rounds, which is 260 years.
+    let text = "t_ms,r_bps\n0,0.001\n1,0\n999,0\n1000,0\n";
+    let mut link = link(Trace::parse_csv(text, "r_bps", Gaps::Hold).unwrap());
     let out = run(&mut link, of(1_000, 0..1));
-    assert_eq!(link.capacity_between(ms(0.0), ms(1e3)).map(|bits| (bits * 1e6).round()), Some(1_000.0));
-    // The median distance is 1 ms, so a round lasts 1.001 s; the last bit leaves at the end of
-    // the first millisecond of round 8,000,000.
-    assert_eq!(out[0].0, Instant::ZERO + Duration::from_millis(1_001 * 7_999_999 + 1));
+    assert_eq!(out[0].0, Instant::ZERO + Duration::from_millis(1_001 * 8_191_999_999 + 1));
+    assert_eq!(link.capacity_between(Instant::ZERO, out[0].0), Some(8_000.0));
 }
 
 #[test]
