@@ -52,6 +52,14 @@ pub enum NetError {
         /// What the network said, if anything.
         detail: String,
     },
+    /// A receiver waited for a sender.
+    #[error("no sender came to UDP port {port} within {}", format_duration(*.waited))]
+    NoSender {
+        /// Where we listened.
+        port: u16,
+        /// How long.
+        waited: Duration,
+    },
     /// The peer answered once, and then fell silent.
     #[error("{peer} has vanished: {detail}")]
     PeerVanished {
@@ -129,6 +137,9 @@ impl NetError {
                 peer.port(),
                 peer.ip()
             ),
+            NetError::NoSender { port, .. } => {
+                format!("start `fairpace send ... HOST:{port}` on the other machine; does the firewall let it in?")
+            }
             NetError::PeerVanished { .. } => {
                 "the receiver ended or the path is down; start again when it answers".to_owned()
             }
@@ -137,7 +148,8 @@ impl NetError {
                 "the path cannot carry this rate: use an adaptive controller, or a lower rate".to_owned()
             }
             NetError::Media(e) => return fairpace_media::Hint::hint(e),
-            NetError::Control(_) | NetError::Config { .. } | NetError::Io { .. } => return None,
+            NetError::Control(e) => return e.hint(),
+            NetError::Config { .. } | NetError::Io { .. } => return None,
         })
     }
 
@@ -152,6 +164,7 @@ impl NetError {
             NetError::Denied { .. } => 4,
             NetError::Resolve { .. }
             | NetError::PeerUnreachable { .. }
+            | NetError::NoSender { .. }
             | NetError::PeerVanished { .. }
             | NetError::PeerLies { .. } => 5,
             NetError::Breaker { .. } => 6,

@@ -7,6 +7,7 @@ mod error;
 mod lateness;
 mod outbox;
 pub mod pacing;
+pub mod receive;
 pub mod relay;
 pub mod send;
 mod socket;

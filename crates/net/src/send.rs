@@ -10,6 +10,7 @@
 
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
+use crate::socket::canonical;
 use crate::{
     Buffers, Clock, DatagramIo, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SocketCounters, UdpSocket,
     Waiter,
@@ -218,6 +219,7 @@ pub fn run_on(
             allowed: "longer than zero".to_owned(),
         });
     }
+    let config = &SendConfig { peer: canonical(config.peer), ..config.clone() };
     let session = SenderConfig {
         ip_overhead: ip_overhead(&config.peer),
         codec: Codec::Vp8,
@@ -573,8 +575,13 @@ pub(crate) fn ip_overhead(peer: &SocketAddr) -> Bytes {
 
 /// The session's secret: SSRCs, tokens and nonces come from it, so it must not be guessable.
 pub(crate) fn secret() -> Result<Secret, NetError> {
-    let mut key = [0; 16];
+    Ok(Secret::from_bytes(random()?))
+}
+
+/// Bytes that nobody can guess.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], NetError> {
+    let mut bytes = [0; N];
     let mut file = std::fs::File::open("/dev/urandom").map_err(|e| NetError::io("open /dev/urandom", e))?;
-    file.read_exact(&mut key).map_err(|e| NetError::io("read /dev/urandom", e))?;
-    Ok(Secret::from_bytes(key))
+    file.read_exact(&mut bytes).map_err(|e| NetError::io("read /dev/urandom", e))?;
+    Ok(bytes)
 }
