@@ -440,23 +440,28 @@ impl Network {
         }
         let stage = self.links[link].stage + 1;
         let mut out = 0_u64;
-        while let Some(packet) = self.links[link].link.pop(at) {
+        let next = loop {
+            match self.links[link].link.pop(at) {
+                Some(packet) => self.forward(at, packet, stage),
+                None => break self.links[link].link.next(),
+            }
             out += 1;
-            self.forward(at, packet, stage);
-        }
+            let next = self.links[link].link.next();
+            if next > at {
+                break next;
+            }
+        };
         if out == 0 {
             self.stats.idle_events += 1;
         }
         self.collect_drops(link);
-        // The entry of this link is still at the top: nothing pushed meanwhile is earlier.
-        let slot = &mut self.links[link];
-        let next = slot.link.next();
+        // The entry of this link is still the earliest: nothing pushed meanwhile is earlier.
         if next == Instant::NEVER {
             self.events.pop();
         } else {
             self.events.replace_top(next, (link as u32) << KIND_BITS | LINK);
         }
-        slot.armed = next;
+        self.links[link].armed = next;
     }
 
     /// A packet goes into the first link of its route that is not before `stage`, or arrives.

@@ -8,24 +8,40 @@ use super::TcpParams;
 /// Smoothed RTT, its variation, and the timeout that follows from them, in whole nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct RtoEstimator {
-    /// SRTT and RTTVAR in ns; `None` before the first sample.
+    tick: u64,
+    /// Floor, ceiling.
+    bounds: (u64, u64),
+    /// SRTT and RTTVAR; `None` before the first sample.
     estimate: Option<(u64, u64)>,
+    /// The timeout before back-off and bounds.
+    base: u64,
     /// 1, 2, 4, … 64: how often the timer has run out since the last sample [RFC 6298 §5.5].
-    backoff: u32,
+    backoff: u64,
+    /// The timeout to arm now: kept, because it is wanted at every ACK and changes at few.
+    rto: u64,
 }
 
 /// ns-2 stops doubling here; with a 200-ms floor that is past `max_rto` for any RTT above 1 s.
-const MAX_BACKOFF: u32 = 64;
+const MAX_BACKOFF: u64 = 64;
 
 impl RtoEstimator {
-    pub(super) fn new() -> Self {
-        RtoEstimator { estimate: None, backoff: 1 }
+    pub(super) fn new(params: &TcpParams) -> Self {
+        let mut new = RtoEstimator {
+            tick: nanos(params.tick),
+            bounds: (nanos(params.min_rto), nanos(params.max_rto)),
+            estimate: None,
+            base: nanos(params.initial_rto),
+            backoff: 1,
+            rto: 0,
+        };
+        new.update();
+        new
     }
 
     /// A segment sent at `sent_at`, never retransmitted (Karn), has been acknowledged.
-    pub(super) fn sample(&mut self, params: &TcpParams, sent_at: Instant, now: Instant) {
-        let r = measured(params.tick, sent_at, now);
-        self.estimate = Some(match self.estimate {
+    pub(super) fn sample(&mut self, sent_at: Instant, now: Instant) {
+        let r = measured(self.tick, sent_at, now);
+        let (srtt, rttvar) = match self.estimate {
             // [RFC 6298 §2.2]
             None => (r, r / 2),
             // [RFC 6298 §2.3] alpha = 1/8, beta = 1/4; RTTVAR first.
@@ -33,38 +49,54 @@ impl RtoEstimator {
                 let rttvar = (rttvar * 3 + srtt.abs_diff(r)) / 4;
                 ((srtt * 7 + r) / 8, rttvar)
             }
-        });
+        };
+        self.estimate = Some((srtt, rttvar));
+        // [RFC 6298 §2.3] RTO = SRTT + max(G, 4 RTTVAR)
+        self.base = srtt + (4 * rttvar).max(self.tick);
+        self.update();
     }
 
     /// An ACK that proves the path works again: the next timeout starts from the estimate.
     pub(super) fn end_backoff(&mut self) {
         self.backoff = 1;
+        self.update();
     }
 
     /// The timer has run out [RFC 6298 §5.5].
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff * 2).min(MAX_BACKOFF);
+        self.update();
     }
 
     /// The timeout to arm now.
-    pub(super) fn rto(&self, params: &TcpParams) -> Duration {
-        let base = match self.estimate {
-            None => params.initial_rto,
-            // [RFC 6298 §2.3] RTO = SRTT + max(G, 4 RTTVAR)
-            Some((srtt, rttvar)) => Duration::from_nanos(srtt) + Duration::from_nanos(4 * rttvar).max(params.tick),
-        };
-        (base.max(params.min_rto) * self.backoff).min(params.max_rto)
+    pub(super) fn rto(&self) -> Duration {
+        Duration::from_nanos(self.rto)
+    }
+
+    /// When a timer armed at `now` runs out.
+    #[inline]
+    pub(super) fn expiry(&self, now: Instant) -> Instant {
+        Instant::from_nanos(now.as_nanos().saturating_add(self.rto))
     }
 
     pub(super) fn srtt(&self) -> Option<Duration> {
         self.estimate.map(|(srtt, _)| Duration::from_nanos(srtt))
     }
+
+    fn update(&mut self) {
+        let (min, max) = self.bounds;
+        self.rto = self.base.max(min).saturating_mul(self.backoff).min(max);
+    }
+}
+
+fn nanos(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What a clock of that tick sees of the time from `sent_at` to `now`: the number of its ticks in
 /// between, at least one.
-fn measured(tick: Duration, sent_at: Instant, now: Instant) -> u64 {
-    let (sent, now, tick) = (sent_at.as_nanos(), now.as_nanos(), tick.as_nanos() as u64);
+fn measured(tick: u64, sent_at: Instant, now: Instant) -> u64 {
+    let (sent, now) = (sent_at.as_nanos(), now.as_nanos());
     if tick == 0 { now - sent } else { ((now / tick) - (sent / tick)).max(1) * tick }
 }
 
@@ -81,34 +113,34 @@ mod tests {
     #[test]
     fn the_estimate_follows_the_formulas_by_hand() {
         let params = TcpParams { tick: Duration::ZERO, min_rto: Duration::ZERO, ..TcpParams::default() };
-        let mut e = RtoEstimator::new();
-        assert_eq!(e.rto(&params), params.initial_rto);
-        e.sample(&params, at(0), at(100));
+        let mut e = RtoEstimator::new(&params);
+        assert_eq!(e.rto(), params.initial_rto);
+        e.sample(at(0), at(100));
         // SRTT = 100, RTTVAR = 50: RTO = 100 + 4 x 50
-        assert_eq!(e.rto(&params), Duration::from_millis(300));
-        e.sample(&params, at(100), at(280));
+        assert_eq!(e.rto(), Duration::from_millis(300));
+        e.sample(at(100), at(280));
         // RTTVAR = 3/4 x 50 + 1/4 x |100 - 180| = 57.5; SRTT = 7/8 x 100 + 1/8 x 180 = 110
-        assert_eq!(e.rto(&params), Duration::from_millis(340));
+        assert_eq!(e.rto(), Duration::from_millis(340));
     }
 
     #[test]
     fn the_timer_doubles_up_to_its_maximum_and_an_ack_ends_that() {
         let params = TcpParams { tick: Duration::ZERO, max_rto: Duration::from_secs(60), ..TcpParams::default() };
-        let mut e = RtoEstimator::new();
-        e.sample(&params, at(0), at(500)); // RTO 500 + 4 x 250 = 1500 ms
+        let mut e = RtoEstimator::new(&params);
+        e.sample(at(0), at(500)); // RTO 500 + 4 x 250 = 1500 ms
         let mut seen = Vec::new();
         for _ in 0..8 {
-            seen.push(e.rto(&params).as_millis());
+            seen.push(e.rto().as_millis());
             e.back_off();
         }
         assert_eq!(seen, [1_500, 3_000, 6_000, 12_000, 24_000, 48_000, 60_000, 60_000]);
         e.end_backoff();
-        assert_eq!(e.rto(&params), Duration::from_millis(1_500));
+        assert_eq!(e.rto(), Duration::from_millis(1_500));
     }
 
     #[test]
     fn a_coarse_clock_counts_its_ticks_between_and_never_none() {
-        let tick = Duration::from_millis(10);
+        let tick = 10 * MS;
         assert_eq!(measured(tick, at(19), at(21)), 10 * MS); // ticks at 20
         assert_eq!(measured(tick, at(11), at(19)), 10 * MS); // none, counts as one
         assert_eq!(measured(tick, at(5), at(45)), 40 * MS); // at 10, 20, 30, 40

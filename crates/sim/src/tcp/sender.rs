@@ -124,6 +124,7 @@ impl TcpSender {
         TcpSender {
             cwnd: params.initial_window.as_f64().clamp(1.0, max_window.max(1.0)),
             ssthresh: params.initial_ssthresh.map_or(max_window, |s| s.as_f64()).max(2.0),
+            rto: RtoEstimator::new(&params),
             params,
             snd_una: 0,
             snd_nxt: 0,
@@ -136,7 +137,6 @@ impl TcpSender {
             recover_set: false,
             partial_acks: 0,
             scoreboard: Scoreboard::default(),
-            rto: RtoEstimator::new(),
             timed: None,
             rto_at: Instant::NEVER,
             retransmit_now: None,
@@ -156,7 +156,7 @@ impl TcpSender {
         let was_idle = self.data_end <= self.snd_max && self.snd_una == self.snd_max;
         self.data_end = end.max(self.snd_max);
         // [RFC 5681 §4.1] after an idle RTO the window restarts at the initial one.
-        if was_idle && self.snd_max > 0 && now.since(self.last_sent) > self.rto.rto(&self.params) {
+        if was_idle && self.snd_max > 0 && now.since(self.last_sent) > self.rto.rto() {
             self.cwnd = self.cwnd.min(self.params.initial_window.as_f64());
         }
     }
@@ -252,7 +252,7 @@ impl TcpSender {
 
     /// The timeout it would arm now.
     pub fn rto(&self) -> Duration {
-        self.rto.rto(&self.params)
+        self.rto.rto()
     }
 
     /// What it is doing.
@@ -292,7 +292,7 @@ impl TcpSender {
         {
             self.timed = None;
             self.rto.end_backoff();
-            self.rto.sample(&self.params, sent_at, now);
+            self.rto.sample(sent_at, now);
         }
         match self.mode {
             Mode::Recovery if !after_recover && self.params.variant != TcpVariant::Reno => {
@@ -450,7 +450,7 @@ impl TcpSender {
     /// [RFC 6298 §5.1 to §5.3]
     fn restart_timer(&mut self, now: Instant) {
         let waiting = self.snd_una < self.snd_max || self.retransmit_now.is_some();
-        self.rto_at = if waiting { now + self.rto.rto(&self.params) } else { Instant::NEVER };
+        self.rto_at = if waiting { self.rto.expiry(now) } else { Instant::NEVER };
     }
 }
 
