@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use fairpace_path::{Gaps, Link, LinkSpec, Plain, RateModel, Trace};
 use fairpace_units::{Class, Duration, Instant, Rate};
+use proptest::prelude::*;
 
 fn link(trace: Trace) -> Link<Plain> {
     Link::new(&LinkSpec { rate: RateModel::Trace(trace.into()), ..LinkSpec::default() }, 1, "link").unwrap()
@@ -238,4 +239,41 @@ fn the_made_up_mahimahi_trace_loads() {
     assert_eq!(trace.duration(), Duration::from_secs(4));
     // 1, 4, 2 and 8 opportunities each 12 ms, about 84 times each: 3.75 Mbit/s.
     assert!((trace.mean_rate().as_bps() - 3.75e6).abs() < 0.05e6, "{trace:?}");
+}
+
+/// Text that a reader might take for numbers.
+fn nearly_a_trace() -> impl Strategy<Value = String> {
+    let cell = prop_oneof![
+        4 => (0..20_u32).prop_map(|n| n.to_string()),
+        1 => any::<f64>().prop_map(|x| format!("{x:e}")),
+        1 => any::<u64>().prop_map(|n| n.to_string()),
+        1 => Just(String::new()),
+        1 => "[-+.eE0-9a-z#\r\u{feff}٣]{0,6}",
+    ];
+    let row = prop::collection::vec(cell, 1..4).prop_map(|cells| cells.join(","));
+    prop::collection::vec(row, 0..12).prop_map(|rows| rows.join("\n"))
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_text_it_is_refused_in_a_short_message_or_it_can_be_driven(
+        text in prop_oneof![nearly_a_trace(), any::<String>()],
+        column in prop_oneof![Just("2"), Just("3"), Just("mbps")],
+        gaps in prop_oneof![Just(Gaps::Hold), Just(Gaps::Zero), Just(Gaps::Cut)],
+    ) {
+        for result in [Trace::parse_mahimahi(&text), Trace::parse_csv(&text, column, gaps)] {
+            match result {
+                Err(error) => prop_assert!(error.to_string().len() < 600, "{}", error),
+                Ok(trace) => {
+                    prop_assert!(trace.duration() > Duration::ZERO && trace.mean_rate() >= Rate::ZERO);
+                    let mut link = link(trace);
+                    for (id, at) in [0.0, 0.1, 5e3, 1e12].into_iter().enumerate() {
+                        link.push(ms(at), packet(id as u64, Class::Normal, 4_000));
+                        prop_assert!(link.capacity_at(ms(at)) <= Rate::MAX);
+                    }
+                    prop_assert!(link.next() >= ms(1e12));
+                }
+            }
+        }
+    }
 }
