@@ -18,7 +18,9 @@ fn main() -> Result<(), MediaError> {
     };
     let clip = clip.inspect_err(|e| eprintln!("hint: {}", e.hint().unwrap_or_default()))?;
     println!("{path}: {} pictures, {:?} a loop", clip.pictures(), clip.length());
-    println!("constant target, 60 s: mean, largest 1-s mean, largest frame, frames, time taken");
+    println!(
+        "constant target, 60 s: mean, largest 1-s mean, largest frame, scatter of frame sizes, frames, time taken"
+    );
     for kbps in [30.0, 60.0, 100.0, 200.0, 300.0, 600.0, 1_200.0, 2_500.0, 5_000.0] {
         let rate = Rate::kbps(kbps);
         let start = std::time::Instant::now();
@@ -28,8 +30,12 @@ fn main() -> Result<(), MediaError> {
         let mean: f64 = seconds.iter().sum::<f64>() / 60.0;
         let max = seconds.iter().copied().fold(0.0, f64::max);
         let largest = sizes.iter().map(|&(_, s)| s.as_f64() * 8.0).fold(0.0, f64::max) / rate.as_bps();
+        // Deviation of the logarithm, as the encoder model's `sigma`.
+        let logs: Vec<f64> = sizes.iter().map(|&(_, s)| s.as_f64().ln()).collect();
+        let centre = logs.iter().sum::<f64>() / logs.len() as f64;
+        let sigma = (logs.iter().map(|l| (l - centre) * (l - centre)).sum::<f64>() / logs.len() as f64).sqrt();
         println!(
-            "{kbps:6} kbit/s: {:5.1} % {:5.1} % {:4.0} ms of target, {:5}, {:.2} s",
+            "{kbps:6} kbit/s: {:5.1} % {:5.1} % {:4.0} ms of target, sigma {sigma:.2}, {:5}, {:.2} s",
             100.0 * mean / rate.as_bps(),
             100.0 * max / rate.as_bps(),
             largest * 1e3,

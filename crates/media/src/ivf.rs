@@ -347,6 +347,15 @@ mod tests {
     }
 
     #[test]
+    fn times_in_a_file_always_grow() {
+        let bytes = file(&[(40, filler(20, true)), (40, filler(20, false)), (0, filler(20, false))]);
+        let mut r = IvfReader::new(&bytes[..], "x").unwrap();
+        let mut ticks = || (r.next_frame().unwrap().unwrap().time.as_nanos() * 9 + 50_000) / 100_000;
+        // 40 ms are 3,600 ticks; one tick more each.
+        assert_eq!([ticks(), ticks(), ticks()], [3_600, 3_601, 3_602]);
+    }
+
+    #[test]
     fn a_file_cut_within_a_frame_says_where() {
         let bytes = file(&[(0, filler(100, true)), (40, filler(100, false))]);
         let mut r = IvfReader::new(&bytes[..bytes.len() - 30], "x.ivf").unwrap();

@@ -601,6 +601,16 @@ mod tests {
     }
 
     #[test]
+    fn no_key_frame_is_asked_for_when_one_is_already_here() {
+        let mut p = Playout::new(params(100));
+        p.push(frame(0, true, 300));
+        p.push(frame(2, true, 380));
+        assert_eq!(drain(&mut p, 400), [(0, Verdict::InTime), (1, HOLE)]);
+        assert!(!p.take_key_request(at(400)));
+        assert_eq!(p.next_key_request(), Instant::NEVER);
+    }
+
+    #[test]
     fn a_stream_joined_in_the_middle_asks_for_a_key_frame() {
         let mut p = Playout::new(params(100));
         p.push(frame(70, false, 300));
