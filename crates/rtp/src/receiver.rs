@@ -455,6 +455,8 @@ impl ReceiverSession {
 
     /// Frees what is known of the sender.
     fn forget(&mut self) {
+        // What was received stays known until the next sender comes.
+        self.stats = self.stats();
         self.peer = None;
         self.sources.clear();
         self.newcomers.clear();

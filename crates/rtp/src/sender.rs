@@ -94,6 +94,8 @@ pub struct SenderConfig {
     pub check_nonces: bool,
     /// Who began.
     pub admission: Admission,
+    /// Where the sequence numbers of all streams begin; `None`: where nobody can guess.
+    pub first_sequence: Option<u16>,
     /// What the wall clock showed at [`Instant::ZERO`].
     pub ntp_at_zero: NtpTime,
 }
@@ -113,6 +115,7 @@ impl Default for SenderConfig {
             retransmission: false,
             check_nonces: true,
             admission: Admission::Initiator,
+            first_sequence: None,
             ntp_at_zero: NtpTime::default(),
         }
     }
@@ -230,7 +233,7 @@ const CONSENT: Duration = Duration::from_secs(30);
 const CONSENT_RETRY: Duration = Duration::from_secs(5);
 /// To an address that is not proven: at most three times what came from it [RFC 9000 §8.1].
 const AMPLIFICATION: u64 = 3;
-/// False claims in a row before the flow stops.
+/// False claims in a row, about different packets, before the flow stops.
 const LIES: u32 = 3;
 /// How long a BYE waits for feedback that contradicts it, and how long before it counts as such.
 const BYE_GRACE: Duration = Duration::from_millis(500);
@@ -363,8 +366,10 @@ impl SenderSession {
             }
         }
         let [media, dummy, rtx] = ssrcs;
-        let stream =
-            |ssrc, payload_type, n| Stream::new(ssrc, payload_type, Seq16(random(Purpose::FirstSequence, n) as u16));
+        let stream = |ssrc, payload_type, n| {
+            let first = config.first_sequence.unwrap_or(random(Purpose::FirstSequence, n) as u16);
+            Stream::new(ssrc, payload_type, Seq16(first))
+        };
         let overhead = config.ip_overhead.get() as usize + packet::HEADER_LEN + Extensions::FULL_LEN;
         let osn = if config.retransmission { rtx::OSN_LEN } else { 0 };
         let max_payload = (config.packet_size.get() as usize).saturating_sub(overhead + osn);
@@ -432,6 +437,9 @@ impl SenderSession {
     pub fn handle_datagram(&mut self, now: Instant, bytes: &[u8], _dscp: Dscp, _ecn: Ecn) {
         let now = self.advance(now);
         self.stats.received += 1;
+        if matches!(self.phase, Phase::Leaving(_) | Phase::Stopped(_)) {
+            return;
+        }
         if self.peer.is_none() {
             self.unproven_in = self.unproven_in.saturating_add(bytes.len() as u64);
         }
@@ -975,26 +983,34 @@ impl SenderSession {
             self.stats.rejected.wrong_ssrc += 1;
             return false;
         };
-        let mut sum = 0_u32;
-        let mut unsent = false;
+        let (mut sum, mut unsent, mut last) = (0_u32, false, 0);
         for (sequence, metric) in block.metrics() {
             if metric == Metric::NotReceived {
                 continue;
             }
             match stream.index(sequence) {
-                Some(index) => sum = sum.wrapping_add(secret.nonce(block.ssrc, index)),
+                Some(index) => {
+                    sum = sum.wrapping_add(secret.nonce(block.ssrc, index));
+                    last = index;
+                }
                 None => unsent = true,
             }
         }
         if !unsent && sum == claim.nonce_sum {
             return true;
         }
+        // Reports overlap: one nonce that was damaged on its way spoils each report that tells of it. Only
+        // ranges that do not overlap count as one lie after another.
+        let another = unsent || stream.index(block.begin).is_none_or(|first| first >= stream.lied_until);
+        if another {
+            stream.lied_until = last + 1;
+            self.lies += 1;
+        }
         if unsent {
             self.stats.rejected.unsent += 1;
         } else {
             self.stats.rejected.nonce += 1;
         }
-        self.lies += 1;
         if self.lies >= LIES {
             self.end(StopReason::PeerLied);
         }

@@ -35,11 +35,13 @@ pub(crate) struct Stream {
     /// RTP payload bytes sent so far.
     pub(crate) octets: u64,
     memory: VecDeque<Sent>,
+    /// Index behind the last range that was falsely claimed.
+    pub(crate) lied_until: u64,
 }
 
 impl Stream {
     pub(crate) fn new(ssrc: u32, payload_type: u8, first: Seq16) -> Self {
-        Stream { ssrc, payload_type, first, count: 0, octets: 0, memory: VecDeque::new() }
+        Stream { ssrc, payload_type, first, count: 0, octets: 0, memory: VecDeque::new(), lied_until: 0 }
     }
 
     /// The sequence number of the packet with this index.

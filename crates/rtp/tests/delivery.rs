@@ -1,0 +1,305 @@
+//! What goes in comes out; what the path does is noticed.
+
+mod pair;
+
+use fairpace_rtp::{Codec, ReceiverConfig, ReceiverEvent, SenderConfig, SenderEvent, StopReason, What};
+use fairpace_units::{Class, Dscp, Duration, Ecn, Rate};
+use pair::*;
+
+#[test]
+fn media_arrives_whole_and_in_order_under_rcs() {
+    let mut p = Pair::usual("rcs", &[]);
+    p.run_until(at(10.0));
+    assert_eq!(p.stopped, None);
+    // Everything sent has arrived, but for what is on its way (50 ms).
+    let sent = p.count(What::Media);
+    assert!(p.received.len() <= sent && p.received.len() + 100 > sent, "{} of {sent}", p.received.len());
+    assert!(sent > 500);
+    assert!(p.received.windows(2).all(|w| w[1].sequence == w[0].sequence + 1));
+    // Frames come out as they went in: contiguous and complete.
+    assert!(p.assembled.len() > 200);
+    assert!(p.assembled.windows(2).all(|w| w[1].first_sequence == w[0].last_sequence + 1));
+    // RCS opens with dummies for one round trip [rcs §III-B].
+    assert!(p.count(What::Dummy) > 10);
+    let stats = p.receiver.stats();
+    assert_eq!((stats.media.lost, stats.dummy.lost, stats.malformed, stats.unproven), (0, 0, 0, 0));
+    assert_eq!(stats.dummy.dscp, Dscp::LE);
+    assert_eq!(p.sender.stats().rejected, Default::default());
+    let counters = p.sender.flow().counters();
+    assert_eq!((counters.data.lost, counters.dummy.lost), (0, 0));
+    assert_eq!(counters.data.sent, sent as u64);
+    assert!(counters.data.acked + 150 > counters.data.sent);
+    // 100 ms there and back. The report says how long it held each ACK, rounded down to 1/1,024 s.
+    let srtt = p.sender.flow().srtt().unwrap().as_secs_f64();
+    assert!((0.100..0.1011).contains(&srtt), "{srtt}");
+    assert!(p.received.iter().all(|g| g.one_way_delay.is_some_and(|d| (d - 50_000_000).abs() < 4_000)));
+}
+
+#[test]
+fn the_first_round_trip_and_the_marks_come_from_the_challenge() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.run_until(at(0.5));
+    assert_eq!(
+        p.sender_events[0],
+        (at(0.1), SenderEvent::DscpSeen { class: Class::Normal, sent: Dscp::DEFAULT, arrived: Dscp::DEFAULT })
+    );
+    assert_eq!(p.sender_events[1], (at(0.1), SenderEvent::PeerValidated { srtt: ms(100), dscp_seen: Dscp::DEFAULT }));
+    assert_eq!(
+        p.sender_events[2],
+        (at(0.1), SenderEvent::DscpSeen { class: Class::Low, sent: Dscp::LE, arrived: Dscp::LE })
+    );
+    assert!(matches!(p.receiver_events[0].1, ReceiverEvent::NewSource { payload_type: 97, codec: Codec::Generic, .. }));
+    // The very first media packet is there: an announced source needs no probation.
+    let first = p.sent.iter().find(|l| l.what == What::Media).unwrap();
+    assert_eq!(p.received[0].arrived, first.at + ms(50));
+}
+
+#[test]
+fn every_loss_is_detected_and_nothing_else() {
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    let mut n = 0_u32;
+    let mut lost = 0;
+    p.frame_bytes = Some(1_000); // two packets; 50 packets/s
+    p.forward.disturb = Box::new(move |_, w| {
+        if w.what == What::Media {
+            n += 1;
+            if n.is_multiple_of(37) {
+                return vec![];
+            }
+        }
+        vec![(Duration::ZERO, w)]
+    });
+    p.run_until(at(20.0));
+    let sent = p.count(What::Media) as u64;
+    lost += sent / 37;
+    let counters = p.sender.flow().counters();
+    assert!(counters.data.lost <= lost && counters.data.lost + 1 >= lost, "{} of {lost}", counters.data.lost);
+    let stats = p.receiver.stats();
+    assert!((stats.media.lost - lost as i64).abs() <= 1, "{stats:?}");
+    // What the receiver reports in its RR, the sender sees: 1/37 = 2.7 %, in 1/256.
+    let fraction = p.sender.stats().fraction_lost.unwrap();
+    assert!((0.01..0.05).contains(&fraction), "{fraction}");
+    let rtt = p.sender.stats().report_rtt.unwrap().as_secs_f64();
+    assert!((0.099..0.102).contains(&rtt), "LSR and DLSR: {rtt}");
+}
+
+#[test]
+fn one_lost_report_in_three_costs_no_acknowledgement() {
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    let mut n = 0;
+    p.back.disturb = Box::new(move |_, w| {
+        n += u32::from(w.what == What::Feedback);
+        if w.what == What::Feedback && n % 3 == 0 { vec![] } else { vec![(Duration::ZERO, w)] }
+    });
+    p.run_until(at(10.0));
+    let c = p.sender.flow().counters();
+    assert_eq!((c.data.lost, c.data.late), (0, 0));
+    assert!(c.data.acked + 30 > c.data.sent);
+}
+
+#[test]
+fn feedback_at_every_packet_is_feedback_at_once() {
+    let config = ReceiverConfig { feedback_interval: Duration::ZERO, ..ReceiverConfig::default() };
+    let mut p = Pair::new(sender_config(), config, flow("fixed", &[("rate", "100 pkt/s")], Rate::mbps(10.0)), ms(50));
+    p.run_until(at(5.0));
+    let stats = p.receiver.stats();
+    assert_eq!(stats.sent.of(What::Feedback).packets, stats.media.received + stats.dummy.received);
+}
+
+#[test]
+fn feedback_keeps_its_interval_and_is_counted_apart_from_rtcp() {
+    let mut p = Pair::usual("fixed", &[("rate", "500 pkt/s")]);
+    p.run_until(at(60.0));
+    let stats = p.receiver.stats();
+    // 60 s at one report per 20 ms
+    let reports = stats.sent.of(What::Feedback).packets;
+    assert!((2_900..=3_000).contains(&reports), "{reports}");
+    // RTCP: every 2.05 to 6.16 s after the first at 1.03 to 3.08 s
+    let rr = stats.sent.of(What::Report);
+    assert!((9..=30).contains(&rr.packets), "{rr:?}");
+    let sr = p.sender.stats().sent.of(What::Report);
+    let rtcp_bps = (rr.bytes + sr.bytes + 28 * (rr.packets + sr.packets)) as f64 * 8.0 / 60.0;
+    assert!(rtcp_bps < 0.05 * 1e6, "{rtcp_bps}");
+}
+
+#[test]
+fn dummies_and_their_feedback_are_lower_effort_and_media_is_not() {
+    let mut p = Pair::usual("rcs", &[]);
+    p.forward.disturb = Box::new(|_, w| {
+        let low = matches!(w.dscp.class(), Class::Low);
+        match w.what {
+            What::Dummy => assert!(low),
+            What::Challenge => {}
+            _ => assert!(!low, "{:?}", w.what),
+        }
+        vec![(Duration::ZERO, w)]
+    });
+    let low_reports = std::rc::Rc::new(std::cell::Cell::new(0));
+    let seen = low_reports.clone();
+    p.back.disturb = Box::new(move |_, w| {
+        seen.set(seen.get() + u32::from(w.what == What::Feedback && w.dscp == Dscp::LE));
+        vec![(Duration::ZERO, w)]
+    });
+    p.run_until(at(3.0));
+    assert!(low_reports.get() > 2, "{}", low_reports.get());
+}
+
+#[test]
+fn a_path_that_bleaches_le_gets_few_dummies_and_the_application_is_told() {
+    let dummies = |bleach: bool| {
+        let mut p = Pair::usual("rcs", &[]);
+        p.forward.disturb = Box::new(move |_, mut w| {
+            if bleach {
+                w.dscp = Dscp::DEFAULT;
+            }
+            vec![(Duration::ZERO, w)]
+        });
+        p.run_until(at(0.5));
+        let told = p
+            .sender_events
+            .iter()
+            .any(|(_, e)| *e == SenderEvent::DscpSeen { class: Class::Low, sent: Dscp::LE, arrived: Dscp::DEFAULT });
+        (p.count(What::Dummy), told)
+    };
+    // Initial: one round trip of dummies at S_Target, 10 Mbit/s: 100 ms × 1,250 packets/s; a tenth if limited.
+    assert_eq!(dummies(false), (125, false));
+    let (limited, told) = dummies(true);
+    assert!(told && (11..=13).contains(&limited), "{limited}");
+}
+
+#[test]
+fn retransmission_fills_holes_and_frames_are_whole_again() {
+    let whole = |rtx: bool| {
+        let config = SenderConfig { retransmission: rtx, codec: Codec::Vp8, ..sender_config() };
+        let receiver = ReceiverConfig { nack: rtx, ..ReceiverConfig::default() };
+        let mut p = Pair::new(config, receiver, flow("fixed", &[("rate", "200 pkt/s")], Rate::mbps(10.0)), ms(50));
+        p.frame_bytes = Some(4_000); // 5 packets, 125 packets/s
+        p.forward.disturb = lossy(5, 0.03);
+        p.run_until(at(20.0));
+        let sent = p.sender.stats().frames;
+        let stats = p.receiver.stats();
+        (p.assembled.len() as f64 / sent as f64, stats.repaired, stats.media.lost, p)
+    };
+    // Without: a frame survives with probability 0.97^5 = 0.859.
+    let (share, repaired, _, _) = whole(false);
+    assert!((0.80..0.91).contains(&share), "{share}");
+    assert_eq!(repaired, 0);
+    // With: only frames still on their way or being repaired at the end are missing.
+    let (share, repaired, lost, p) = whole(true);
+    assert!(share > 0.98, "{share}");
+    assert!(repaired as i64 > lost * 9 / 10, "{repaired} of {lost}");
+    // Retransmissions have a stream of their own; media sequence numbers stay those of media.
+    let retransmitted = p.count(What::Retransmission);
+    assert!(retransmitted as u64 >= repaired && (retransmitted as f64) < 1.5 * repaired as f64 + 5.0);
+    let mut sequences: Vec<u64> = p.received.iter().map(|g| g.sequence).collect();
+    let n = sequences.len();
+    sequences.sort_unstable();
+    sequences.dedup();
+    assert_eq!(sequences.len(), n, "nothing twice");
+}
+
+#[test]
+fn a_key_frame_is_asked_for_at_most_every_300_ms() {
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    p.run_until(at(1.0));
+    for i in 0..100 {
+        p.receiver.request_key_frame(p.now);
+        p.run_until(at(1.0 + 0.01 * f64::from(i)));
+    }
+    // 1 s: at 0, 0.3, 0.6 and 0.9 s
+    assert_eq!(p.receiver.stats().sent.of(What::KeyFrameRequest).packets, 4);
+    p.run_until(at(3.0));
+    let asked = p.sender_events.iter().filter(|(_, e)| *e == SenderEvent::KeyFrameRequest).count();
+    assert!((4..=5).contains(&asked), "{asked}");
+}
+
+#[test]
+fn a_rate_too_low_for_the_source_drops_old_frames_whole() {
+    let mut p = Pair::usual("fixed", &[("rate", "50 pkt/s")]);
+    p.frame_bytes = Some(4_500); // 5 packets at 25 frames/s: 125 packets/s
+    p.run_until(at(20.0));
+    let dropped = p.sender.stats().frames_dropped;
+    // 50 of 125 packets/s go: three frames in five are dropped, about 300 of 500.
+    assert!((250..=350).contains(&dropped), "{dropped}");
+    assert!(p.assembled.windows(2).all(|w| w[1].first_sequence == w[0].last_sequence + 1), "no torn frames");
+    // No frame waits longer than the limit of 400 ms, and then takes 5 packets at 20 ms and 50 ms of path.
+    for f in &p.assembled {
+        let captured =
+            at(0.1) + Duration::from_nanos(u64::from(f.timestamp.wrapping_sub(p.assembled[0].timestamp)) * 100_000 / 9);
+        let age = f.completed.since(captured);
+        assert!(age <= ms(400 + 100 + 50 + 41), "{age:?}");
+    }
+    let key_requests = p.sender_events.iter().filter(|(_, e)| *e == SenderEvent::KeyFrameRequest).count();
+    assert!(key_requests > 10);
+}
+
+#[test]
+fn ce_marks_come_back() {
+    let config = SenderConfig { ecn: Ecn::Ect0, ..sender_config() };
+    let mut p =
+        Pair::new(config, ReceiverConfig::default(), flow("fixed", &[("rate", "100 pkt/s")], Rate::mbps(10.0)), ms(50));
+    p.forward.disturb = Box::new(|_, mut w| {
+        if w.what == What::Media {
+            assert_eq!(w.ecn, Ecn::Ect0);
+            w.ecn = Ecn::Ce;
+        }
+        vec![(Duration::ZERO, w)]
+    });
+    p.run_until(at(2.0));
+    let media = p.receiver.stats().media;
+    assert!(media.ce_marks > 50 && media.ce_marks == media.received);
+}
+
+#[test]
+fn stopping_says_bye_and_the_receiver_hears_it() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.run_until(at(2.0));
+    p.sender.stop(p.now);
+    p.run_until(at(4.0));
+    assert_eq!(p.stopped, Some((at(2.0), StopReason::Requested)));
+    assert_eq!(p.sent.last().map(|l| l.what), Some(What::Bye));
+    let (when, bye) = p.receiver_events.last().unwrap();
+    assert_eq!(*bye, ReceiverEvent::Bye { reason: "it was asked to stop".into() });
+    assert_eq!(*when, at(2.55), "50 ms of path and 500 ms to be contradicted");
+}
+
+#[test]
+fn a_receiver_that_leaves_ends_the_sender() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.run_until(at(2.0));
+    p.receiver.stop(p.now);
+    p.run_until(at(4.0));
+    assert!(p.receiver_stopped.is_some());
+    assert_eq!(p.stopped, Some((at(2.55), StopReason::PeerBye)));
+}
+
+#[test]
+fn a_sender_that_vanishes_is_forgotten_and_the_next_one_is_welcome() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.run_until(at(2.0));
+    p.forward.disturb = Box::new(|_, _| vec![]);
+    p.run_until(at(17.2));
+    assert!(matches!(p.receiver_events.last(), Some((t, ReceiverEvent::Vanished)) if (at(16.9)..at(17.2)).contains(t)));
+    assert_eq!(p.receiver.peer(), None);
+}
+
+#[test]
+fn polling_again_at_the_same_instant_says_the_same() {
+    let mut p = Pair::usual("rcs", &[]);
+    for i in 1..50 {
+        p.run_until(at(0.05 * f64::from(i)));
+        let a = format!("{:?}", p.sender.poll(p.now));
+        let b = format!("{:?}", p.sender.poll(p.now));
+        assert_eq!(a, b);
+        assert_eq!(format!("{:?}", p.receiver.poll(p.now)), format!("{:?}", p.receiver.poll(p.now)));
+    }
+}
+
+#[test]
+fn the_media_rate_leaves_room_for_the_headers() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.run_until(at(1.0));
+    // 1,000 B packets carry 1,000 - 28 - 12 - 16 - 1 = 943 B of media.
+    let share = p.sender.media_rate().as_bps() / p.sender.target_rate().as_bps();
+    assert!((share - 0.943).abs() < 1e-9, "{share}");
+}

@@ -1,0 +1,523 @@
+//! What a session believes, and whom it sends to. The letters T1 to T21 name threats; see docs/rtp/safety.md.
+
+mod pair;
+
+use fairpace_rtp::ccfb::{self, Metric};
+use fairpace_rtp::challenge::{self, Echo, Message};
+use fairpace_rtp::claim::{self, Claim, Claims};
+use fairpace_rtp::rtcp::{self, Compound, Rtcp};
+use fairpace_rtp::{
+    Admission, Out, ReceiverConfig, Secret, SenderConfig, SenderEvent, SenderSession, StopReason, What,
+};
+use fairpace_units::{Duration, Ecn, Instant, RandomStream, Rate};
+use pair::*;
+use proptest::prelude::*;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+fn rcs() -> fairpace_control::Flow {
+    flow("rcs", &[], Rate::mbps(10.0))
+}
+
+/// Polls until it waits or stops; what left, and what it said last.
+fn drain(s: &mut SenderSession, now: Instant) -> (Vec<(What, Vec<u8>)>, Option<Instant>) {
+    let mut out = Vec::new();
+    loop {
+        match s.poll(now) {
+            Out::Datagram(d) => out.push((d.what, d.bytes.to_vec())),
+            Out::Wait(until) => return (out, Some(until)),
+            Out::Stopped(_) => return (out, None),
+        }
+    }
+}
+
+// --- T12: nobody is sent anything that has not been asked for ------------------------------------
+
+#[test]
+fn an_address_that_does_not_answer_gets_three_challenges_and_nothing_else() {
+    let mut p = Pair::usual("rcs", &[]);
+    p.receiver_alive = false;
+    p.run_until(at(100.0));
+    assert_eq!(p.stopped, Some((at(7.0), StopReason::Unreachable)));
+    // At 0, 1 and 3 s, in both classes.
+    let when: Vec<_> = p.sent.iter().map(|l| (l.at, l.what, l.len)).collect();
+    let expected: Vec<_> = [0.0, 0.0, 1.0, 1.0, 3.0, 3.0].map(|t| (at(t), What::Challenge, challenge::LEN)).into();
+    assert_eq!(when, expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn before_an_echo_nothing_but_challenges_leaves_whatever_arrives(
+        seed: u64,
+        responder: bool,
+        inputs in prop::collection::vec((0_u64..2_000, prop::collection::vec(any::<u8>(), 0..60), 0_u8..8), 0..12),
+    ) {
+        let admission = if responder { Admission::Responder } else { Admission::Initiator };
+        let mut s = SenderSession::new(SenderConfig { admission, ..sender_config() }, rcs(), Secret::from_seed(seed));
+        let [media, ..] = s.ssrcs();
+        let mut now = Instant::ZERO;
+        let (mut bytes_in, mut bytes_out, mut challenges) = (0, 0, 0);
+        for (wait, junk, kind) in inputs {
+            s.push_frame(now, fairpace_rtp::Frame { data: vec![0; 3_000], timestamp_90k: 0, key: true });
+            // Junk, and well-formed lies that know our SSRC.
+            let mut bytes = Vec::new();
+            match kind {
+                0 => rtcp::emit_receiver_report(&mut bytes, 1, &[rtcp::ReportBlock { ssrc: media, ..Default::default() }]),
+                1 => rtcp::emit_picture_loss(&mut bytes, 1, media),
+                2 => rtcp::emit_bye(&mut bytes, &[1], "x"),
+                3 => Echo {
+                    receiver: 1, token: wait, dscp: Default::default(), ecn: Ecn::NotEct,
+                    delay: Duration::ZERO, feedback_interval: Duration::ZERO, next_report: 0,
+                }.emit(&mut bytes),
+                4 => ccfb::emit(&mut bytes, 1, 2, [(media, 0, vec![Metric::received(Ecn::NotEct, Duration::ZERO); 4])]),
+                5 => rtcp::emit_nack(&mut bytes, 1, media, &[1, 2, 3]),
+                _ => bytes = junk,
+            }
+            bytes_in += bytes.len();
+            s.handle_datagram(now, &bytes, Default::default(), Ecn::NotEct);
+            for (what, bytes) in drain(&mut s, now).0 {
+                prop_assert_eq!(what, What::Challenge);
+                bytes_out += bytes.len();
+                challenges += 1;
+            }
+            if responder {
+                prop_assert!(bytes_out <= 3 * bytes_in, "{} out, {} in", bytes_out, bytes_in);
+            }
+            now += Duration::from_millis(wait);
+        }
+        prop_assert!(challenges <= 6);
+        prop_assert!(!s.is_validated());
+    }
+}
+
+#[test]
+fn a_responder_answers_a_request_with_at_most_three_times_its_bytes() {
+    for (request, allowed) in [(0, 0), (11, 0), (12, 1), (24, 2), (1_000, 6)] {
+        let config = SenderConfig { admission: Admission::Responder, ..sender_config() };
+        let mut s = SenderSession::new(config, rcs(), Secret::from_seed(1));
+        s.handle_datagram(Instant::ZERO, &vec![0; request], Default::default(), Ecn::NotEct);
+        let mut sent = 0;
+        let mut now = Instant::ZERO;
+        while let (out, Some(until)) = drain(&mut s, now) {
+            sent += out.len();
+            now = until;
+        }
+        assert_eq!(sent, allowed, "a request of {request} B; a challenge has 36 B");
+    }
+}
+
+#[test]
+fn a_token_answers_once_and_only_if_it_is_ours() {
+    let mut s = SenderSession::new(sender_config(), rcs(), Secret::from_seed(1));
+    let (out, _) = drain(&mut s, Instant::ZERO);
+    let token = |bytes: &[u8]| match Compound::parse(bytes).unwrap().next() {
+        Some(Rtcp::App(app)) => match Message::parse(&app) {
+            Ok(Some(Message::Challenge(c))) => c.token,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let echo = |token, receiver| {
+        let mut bytes = Vec::new();
+        Echo {
+            receiver,
+            token,
+            dscp: Default::default(),
+            ecn: Ecn::NotEct,
+            delay: Duration::ZERO,
+            feedback_interval: Duration::ZERO,
+            next_report: 0,
+        }
+        .emit(&mut bytes);
+        bytes
+    };
+    s.handle_datagram(at(0.1), &echo(token(&out[0].1) ^ 1, 7), Default::default(), Ecn::NotEct);
+    assert!(!s.is_validated());
+    s.handle_datagram(at(0.1), &echo(token(&out[0].1), 7), Default::default(), Ecn::NotEct);
+    assert!(s.is_validated());
+    // Again, from another: the first stays.
+    s.handle_datagram(at(0.1), &echo(token(&out[0].1), 8), Default::default(), Ecn::NotEct);
+    assert_eq!(s.stats().rejected.token, 2);
+}
+
+#[test]
+fn the_receiver_answers_no_address_with_more_than_three_times_what_came_from_it() {
+    use fairpace_rtp::ReceiverSession;
+    // Small packets of plain RTP, feedback at every packet: 13 bytes in, some 60 out for each, if unchecked.
+    let config = ReceiverConfig { feedback_interval: Duration::ZERO, ..ReceiverConfig::default() };
+    let mut r = ReceiverSession::new(config, Secret::from_seed(1));
+    let (mut bytes_in, mut bytes_out) = (0, 0);
+    for n in 0..2_000_u16 {
+        let now = at(f64::from(n) * 0.01);
+        let mut bytes = Vec::new();
+        fairpace_rtp::packet::Packet {
+            marker: true,
+            payload_type: 96,
+            sequence: n,
+            timestamp: 0,
+            ssrc: 9,
+            extensions: Default::default(),
+            payload: &[1],
+        }
+        .emit(&mut bytes);
+        bytes_in += bytes.len();
+        r.handle_datagram(now, &bytes, Default::default(), Ecn::NotEct, SENDER.parse().unwrap());
+        while let Out::Datagram(d) = r.poll(now) {
+            bytes_out += d.bytes.len();
+        }
+        assert!(bytes_out <= 3 * bytes_in, "{bytes_out} out, {bytes_in} in");
+    }
+    assert!(r.stats().held_back > 0 && bytes_out > bytes_in, "the limit was reached, and used");
+}
+
+#[test]
+fn consent_is_asked_for_again_while_nothing_is_sent_and_ends_after_30_s() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.fps = 0;
+    p.run_until(at(100.0));
+    assert_eq!(p.stopped, None);
+    // Every 15 s: 15, 30, ...; the first two are the opening ones.
+    assert!((7..=9).contains(&p.count(What::Challenge)), "{}", p.count(What::Challenge));
+    p.receiver_alive = false;
+    p.run_until(at(140.0));
+    let (when, reason) = p.stopped.unwrap();
+    assert_eq!(reason, StopReason::ConsentExpired);
+    assert!(when > at(100.0) && when <= at(130.1), "{when}");
+}
+
+// --- T14: a dead path ----------------------------------------------------------------------------
+
+#[test]
+fn a_peer_that_vanishes_stops_the_flow_within_15_s_and_a_round_trip() {
+    for scheme in ["rcs", "rap", "fixed"] {
+        let mut p = Pair::usual(scheme, &[]);
+        p.run_until(at(10.0));
+        p.receiver_alive = false;
+        p.run_until(at(40.0));
+        let (when, reason) = p.stopped.unwrap_or_else(|| panic!("{scheme} goes on"));
+        assert!(matches!(reason, StopReason::Breaker(_)), "{scheme}: {reason:?}");
+        assert!(when > at(24.0) && when <= at(25.1), "{scheme}: {when}");
+        assert_eq!(p.sender_events.last().map(|e| e.1), Some(SenderEvent::Stopped(reason)));
+        // One BYE, then silence.
+        assert_eq!(p.sent.last().map(|l| (l.what, l.at)), Some((What::Bye, when)));
+    }
+}
+
+// --- T2, T6: feedback that comes twice -----------------------------------------------------------
+
+fn trace(disturb: Disturb) -> (Vec<Left>, u64) {
+    let mut p = Pair::usual("rcs", &[]);
+    p.forward.disturb = lossy(3, 0.01);
+    p.back.disturb = disturb;
+    p.run_until(at(8.0));
+    (p.sent, p.sender.stats().rejected.replayed)
+}
+
+#[test]
+fn duplicated_feedback_changes_nothing() {
+    let (clean, _) = trace(undisturbed());
+    assert!(clean.len() > 1_000);
+    for k in [2, 10] {
+        let (multiplied, rejected) = trace(Box::new(move |_, w| vec![(Duration::ZERO, w); k]));
+        assert_eq!(multiplied, clean);
+        assert!(rejected > 100);
+    }
+}
+
+#[test]
+fn replayed_feedback_changes_nothing() {
+    let (clean, _) = trace(undisturbed());
+    let mut stream = RandomStream::named(9, "replay");
+    let replays: Disturb = Box::new(move |_, w| {
+        let mut all = vec![(Duration::ZERO, w.clone())];
+        if w.what == What::Feedback {
+            all.extend((0..5).map(|_| (stream.duration_below(Duration::from_secs(4)), w.clone())));
+        }
+        all
+    });
+    let (replayed, rejected) = trace(replays);
+    assert_eq!(replayed, clean);
+    assert!(rejected > 500);
+}
+
+#[test]
+fn reordered_feedback_loses_no_acknowledgement() {
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    let mut n = 0_u64;
+    p.back.disturb = Box::new(move |_, w| {
+        n += 1;
+        vec![(ms(n % 3 * 25), w)]
+    });
+    p.run_until(at(5.0));
+    let c = p.sender.flow().counters();
+    assert_eq!((c.data.lost, p.sender.stats().rejected), (0, Default::default()));
+    assert!(c.data.acked + 50 > c.data.sent);
+}
+
+// --- T1, T3, T9: feedback that lies --------------------------------------------------------------
+
+/// Rewrites each feedback datagram: what the block claims, and whether the receiver's SSRC is right.
+fn rewrite(mut change: impl FnMut(&mut u32, &mut Vec<(u32, u16, Vec<Metric>)>, &mut Vec<Claim>) + 'static) -> Disturb {
+    Box::new(move |_, mut w| {
+        if w.what == What::Feedback {
+            let packets: Vec<_> = Compound::parse(&w.bytes).unwrap().collect();
+            let [Rtcp::App(app), Rtcp::CongestionFeedback(mut reporter, body)] = packets[..] else { panic!() };
+            let claims = Claims::parse(&app).unwrap().unwrap();
+            let report = ccfb::Report::parse(reporter, body).unwrap();
+            let mut blocks: Vec<_> =
+                report.blocks().map(|b| (b.ssrc, b.begin, b.metrics().map(|m| m.1).collect::<Vec<_>>())).collect();
+            let mut all: Vec<_> = claims.claims().collect();
+            change(&mut reporter, &mut blocks, &mut all);
+            let mut bytes = Vec::new();
+            claim::emit(&mut bytes, reporter, claims.number, all);
+            ccfb::emit(&mut bytes, reporter, report.timestamp, blocks);
+            w.bytes = bytes;
+        }
+        vec![(Duration::ZERO, w)]
+    })
+}
+
+fn received() -> Metric {
+    Metric::received(Ecn::NotEct, Duration::ZERO)
+}
+
+#[test]
+fn rewriting_nothing_changes_nothing() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.back.disturb = rewrite(|_, _, _| {});
+    p.run_until(at(3.0));
+    assert_eq!((p.stopped, p.sender.stats().rejected), (None, Default::default()));
+}
+
+#[test]
+fn acknowledging_early_is_caught_at_the_first_claim_and_stops_the_flow_at_the_third() {
+    // Five packets more than arrived: they are on their way, but their nonces are not known.
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    p.back.disturb = rewrite(|_, blocks, _| blocks[0].2.extend([received(); 5]));
+    p.run_until(at(5.0));
+    let (when, reason) = p.stopped.unwrap();
+    assert_eq!(reason, StopReason::PeerLied);
+    // First data at 0.1 s and its feedback at 0.2 s. Three lies about different packets: a report tells of the
+    // last three intervals and 25 ms ahead, so a range is clear of the last after 5 reports of 20 ms.
+    assert!(when < at(0.45), "{when}");
+    assert_eq!(p.sender.flow().counters().data.acked, 0, "not one false acknowledgement was credited");
+    let rejected = p.sender.stats().rejected;
+    assert!((3..=20).contains(&(rejected.nonce + rejected.unsent)), "{rejected:?}");
+}
+
+#[test]
+fn hiding_a_loss_is_caught() {
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    p.forward.disturb = lossy(4, 0.05);
+    p.back.disturb = rewrite(|_, blocks, _| blocks[0].2.fill(received()));
+    p.run_until(at(5.0));
+    assert_eq!(p.stopped.map(|s| s.1), Some(StopReason::PeerLied));
+    assert!(p.sender.stats().rejected.nonce >= 3);
+}
+
+#[test]
+fn one_wrong_sum_is_dropped_and_forgiven() {
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    let mut n = 0;
+    p.back.disturb = rewrite(move |_, _, claims| {
+        n += 1;
+        if n % 3 == 0 {
+            claims[0].nonce_sum ^= 1;
+        }
+    });
+    p.run_until(at(5.0));
+    assert_eq!(p.stopped, None);
+    assert!(p.sender.stats().rejected.nonce > 50);
+    let c = p.sender.flow().counters();
+    assert_eq!(c.data.lost, 0, "what one report could not prove, the next did");
+}
+
+#[test]
+fn one_damaged_nonce_does_not_make_a_liar_although_reports_overlap() {
+    // No UDP checksum, say. The packet stands in three reports in a row, and all three are wrong.
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    let mut n = 0;
+    p.forward.disturb = Box::new(move |_, mut w| {
+        n += u32::from(w.what == What::Media);
+        if w.what == What::Media && n % 50 == 0 {
+            w.bytes[21] ^= 0xff; // header 12, extension head 4, send time 4, nonce's head 1
+        }
+        vec![(Duration::ZERO, w)]
+    });
+    p.run_until(at(5.0));
+    assert_eq!(p.stopped, None);
+    // Some 19 damaged packets, in three reports each.
+    assert!((45..=60).contains(&p.sender.stats().rejected.nonce), "{:?}", p.sender.stats().rejected);
+}
+
+#[test]
+fn packets_that_were_never_sent_are_not_acknowledged() {
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    p.back.disturb = rewrite(|_, blocks, _| blocks[0].1 = blocks[0].1.wrapping_add(2_000));
+    p.run_until(at(2.0));
+    assert_eq!(p.stopped.map(|s| s.1), Some(StopReason::PeerLied));
+    assert_eq!(p.sender.stats().rejected.unsent, 3);
+}
+
+#[test]
+fn feedback_from_another_ssrc_is_nothing_to_this_flow() {
+    let counted = Rc::new(Cell::new(0));
+    let seen = counted.clone();
+    let (clean, _) = trace(undisturbed());
+    // Beside each true report a forged one, from an SSRC that has echoed nothing: claims all lost, or all here.
+    let mut forge = rewrite(|reporter, blocks, _| {
+        *reporter ^= 1;
+        blocks[0].2.fill(Metric::NotReceived);
+    });
+    let forged: Disturb = Box::new(move |now, w| {
+        let mut all = forge(now, w.clone());
+        if w.what != What::Feedback {
+            return vec![(Duration::ZERO, w)];
+        }
+        seen.set(seen.get() + 1);
+        all.push((Duration::ZERO, w));
+        all
+    });
+    let (with, _) = trace(forged);
+    assert_eq!(with, clean);
+    assert!(counted.get() > 200);
+}
+
+#[test]
+fn blind_forgeries_are_not_believed() {
+    // SSRCs are 32 bits, report numbers 32, nonce sums 32: 100,000 guesses at everything but the form.
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    p.run_until(at(1.0));
+    let [media, ..] = p.sender.ssrcs();
+    let before = (*p.sender.flow().counters(), p.sender.stats().feedback);
+    let mut random = RandomStream::named(1, "forger");
+    for i in 0..100_000_u32 {
+        let mut bytes = Vec::new();
+        let reporter = random.bits() as u32;
+        // Half of them know our SSRC, as one who saw an SDP or an old capture might.
+        let about = if i % 2 == 0 { media } else { random.bits() as u32 };
+        match i % 5 {
+            0 | 1 => {
+                claim::emit(&mut bytes, reporter, random.bits() as u32, [Claim::default()]);
+                ccfb::emit(&mut bytes, reporter, 0, [(about, random.bits() as u16, vec![received(); 8])]);
+            }
+            2 => rtcp::emit_bye(&mut bytes, &[reporter], ""),
+            3 => rtcp::emit_receiver_report(
+                &mut bytes,
+                reporter,
+                &[rtcp::ReportBlock {
+                    ssrc: about,
+                    fraction_lost: 255,
+                    highest: random.bits() as u32,
+                    ..Default::default()
+                }],
+            ),
+            _ => rtcp::emit_nack(&mut bytes, reporter, about, &[random.bits() as u16]),
+        }
+        p.sender.handle_datagram(p.now, &bytes, Default::default(), Ecn::NotEct);
+    }
+    assert_eq!((*p.sender.flow().counters(), p.sender.stats().feedback), before);
+    assert_eq!(p.sender.stats().rejected.wrong_ssrc, 100_000);
+    p.run_until(at(3.0));
+    assert_eq!(p.stopped, None);
+}
+
+#[test]
+fn a_forged_bye_ends_nothing_while_packets_flow() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    let tapped = Rc::new(RefCell::new(VecDeque::new()));
+    p.back.disturb = tap(tapped.clone());
+    p.run_until(at(2.0));
+    let [media, ..] = p.sender.ssrcs();
+    // Worst case: the forger knows every SSRC and both addresses.
+    let echo = tapped.borrow().iter().find(|(_, w)| w.what == What::Echo).map(|(_, w)| w.bytes.clone()).unwrap();
+    let receiver = u32::from_be_bytes(echo[4..8].try_into().unwrap());
+    let mut bye = Vec::new();
+    rtcp::emit_bye(&mut bye, &[receiver], "");
+    p.sender.handle_datagram(p.now, &bye, Default::default(), Ecn::NotEct);
+    let mut bye = Vec::new();
+    rtcp::emit_bye(&mut bye, &[media], "");
+    p.receiver.handle_datagram(p.now, &bye, Default::default(), Ecn::NotEct, SENDER.parse().unwrap());
+    p.run_until(at(5.0));
+    assert_eq!(p.stopped, None);
+    assert_eq!((p.sender.stats().byes_ignored, p.receiver.stats().byes_ignored), (1, 1));
+    assert_eq!(p.receiver_events.len(), 1, "only the source itself");
+}
+
+#[test]
+fn another_address_cannot_take_the_place_of_a_sender_that_is_there() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.run_until(at(2.0));
+    let mut intruder = SenderSession::new(sender_config(), rcs(), Secret::from_seed(77));
+    let (out, _) = drain(&mut intruder, p.now);
+    let elsewhere = "198.51.100.9:1".parse().unwrap();
+    for (_, bytes) in &out {
+        p.receiver.handle_datagram(p.now, bytes, Default::default(), Ecn::NotEct, elsewhere);
+    }
+    assert_eq!(p.receiver.stats().wrong_address, 2);
+    assert_eq!(p.receiver.peer(), Some(SENDER.parse().unwrap()));
+    p.run_until(at(3.0)); // the pair asserts that everything goes to SENDER
+    assert_eq!(p.stopped, None);
+    // After 2 s of silence the place is free.
+    p.forward.disturb = Box::new(|_, _| vec![]);
+    p.run_until(at(5.2));
+    p.receiver.handle_datagram(p.now, &out[0].1, Default::default(), Ecn::NotEct, elsewhere);
+    assert_eq!(p.receiver.peer(), Some(elsewhere));
+}
+
+// --- T18: wrap -----------------------------------------------------------------------------------
+
+#[test]
+fn starting_just_before_the_wrap_gives_the_identical_run() {
+    let run = |first: u16| {
+        let config = SenderConfig { first_sequence: Some(first), retransmission: true, ..sender_config() };
+        let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
+        let mut p = Pair::new(config, receiver, rcs(), ms(50));
+        p.forward.disturb = lossy(3, 0.02);
+        p.back.disturb = lossy(4, 0.02);
+        p.run_until(at(15.0));
+        let offset = u64::from(first);
+        let got: Vec<_> = p.received.iter().map(|g| (g.sequence - offset, g.arrived, g.len, g.retransmitted)).collect();
+        (p.sent, got, *p.sender.flow().counters(), p.sender.stats().sent)
+    };
+    let base = run(0);
+    assert!(base.1.len() > 1_000);
+    for first in [65_535, 65_036, 32_000] {
+        let wrapped = run(first);
+        assert!(base == wrapped, "from {first}");
+    }
+}
+
+// --- T17, T21: resources -------------------------------------------------------------------------
+
+#[test]
+fn the_largest_datagram_is_judged_in_milliseconds() {
+    #[allow(clippy::disallowed_methods)] // measures, and steers nothing
+    let clock = std::time::Instant::now;
+    let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
+    let tapped = Rc::new(RefCell::new(VecDeque::new()));
+    p.back.disturb = tap(tapped.clone());
+    p.run_until(at(1.0));
+    let [media, ..] = p.sender.ssrcs();
+    let echo = tapped.borrow().iter().find(|(_, w)| w.what == What::Echo).map(|(_, w)| w.bytes.clone()).unwrap();
+    let receiver = u32::from_be_bytes(echo[4..8].try_into().unwrap());
+    let next = u32::from_be_bytes(echo[32..36].try_into().unwrap()).wrapping_add(500);
+    // As many metrics as 65,507 bytes hold, from the right SSRC, with a fresh number and two claims.
+    let mut bytes = Vec::new();
+    claim::emit(&mut bytes, receiver, next, [Claim::default(); 2]);
+    let blocks = [16_384, 16_300].map(|n| (media, 0, vec![received(); n]));
+    ccfb::emit(&mut bytes, receiver, 0, blocks);
+    assert!(bytes.len() > 65_400 && bytes.len() <= 65_507, "{}", bytes.len());
+    let best = (0..5)
+        .map(|_| {
+            let start = clock();
+            p.sender.handle_datagram(p.now, &bytes, Default::default(), Ecn::NotEct);
+            start.elapsed()
+        })
+        .min()
+        .unwrap();
+    assert!(best < Duration::from_millis(2), "{best:?}");
+}
