@@ -29,7 +29,7 @@ pub struct Record {
 }
 
 /// The simulator's configuration for one seed.
-pub(crate) fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
+pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
     let path = &scenario.path;
     let there = path.rtt.get() / 2;
     let back = path.rtt.get() - there;

@@ -8,6 +8,7 @@ mod config;
 pub mod controllers;
 mod encoder;
 pub mod metrics;
+pub mod papers;
 pub mod pool;
 pub mod report;
 pub mod results;
@@ -15,7 +16,7 @@ pub mod run;
 pub mod scenario;
 pub mod stats;
 
-pub use config::Record;
+pub use config::{Record, sim_config};
 pub use pool::Hooks;
 pub use run::{RunError, RunOptions, RunSet, Seeds, compare};
 pub use scenario::{Scenario, ScenarioError};
