@@ -144,6 +144,8 @@ pub(super) struct Pictures {
     /// All pictures so far, or the whole clip.
     kept: Vec<gst::Buffer>,
     bytes: usize,
+    /// How many bytes of pictures may be kept.
+    limit: usize,
     /// `kept` is not everything: the input is too long.
     overflown: bool,
     position: usize,
@@ -159,6 +161,7 @@ impl Pictures {
             decoder: None,
             kept: clip.pictures.to_vec(),
             bytes: 0,
+            limit: MEMORY,
             overflown: false,
             position: 0,
             last: None,
@@ -181,6 +184,7 @@ impl Pictures {
             decoder: Some(decoder),
             bytes: first.size(),
             kept: vec![first],
+            limit: MEMORY,
             overflown: false,
             position: 0,
             last: None,
@@ -218,7 +222,7 @@ impl Pictures {
             Step::Wait => Ok(self.last.clone()),
             Step::Picture(picture) => {
                 let picture = own(&picture, &self.name)?;
-                if !self.overflown && self.bytes + picture.size() <= MEMORY {
+                if !self.overflown && self.bytes + picture.size() <= self.limit {
                     self.bytes += picture.size();
                     self.kept.push(picture.clone());
                     self.position = self.kept.len();
@@ -248,5 +252,36 @@ impl Pictures {
                 self.next()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clip_too_long_for_memory_is_rewound_at_its_end() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../media/bigbuckbunny.mp4");
+        let format = ClipFormat { width: 64, height: 36, frames_per_second: 25 };
+        let mut pictures = Pictures::open(Input::File(file.into()), format).unwrap();
+        pictures.limit = 10 * 64 * 36 * 3 / 2;
+        let bytes = |b: &gst::Buffer| b.map_readable().map(|m| m.to_vec()).unwrap();
+        let first = bytes(&pictures.next().unwrap().unwrap());
+        let (mut last, mut changes) = (first.clone(), 0);
+        // It never waits, so a picture may come several times; each call lets the decoder work.
+        for _ in 0..20_000 {
+            let picture = bytes(&pictures.next().unwrap().expect("a file does not end"));
+            if picture != last {
+                changes += 1;
+                last = picture;
+            }
+            if changes > 20 && last == first {
+                break;
+            }
+            std::thread::park_timeout(Duration::from_micros(500));
+        }
+        // 132 pictures, then the first again; some neighbours may be equal at this size.
+        assert!(last == first && (100..=132).contains(&changes), "{changes}");
+        assert!(pictures.overflown && pictures.kept.is_empty());
     }
 }
