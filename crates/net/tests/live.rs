@@ -334,13 +334,23 @@ fn without_a_goodbye_the_sender_stops_within_three_reporting_intervals() {
     });
 }
 
+/// Two senders that nobody answers, side by side: to a port that is bound but not read, and to one that is
+/// closed.
+static UNANSWERED: LazyLock<(SendReport, SendReport)> = LazyLock::new(|| {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let closed = std::net::UdpSocket::bind("[::1]:0").unwrap().local_addr().unwrap();
+    let go = |to: SocketAddr| {
+        send::run(&SendConfig::new(to), Clock::start(), &mut source(), &mut (), &AtomicBool::new(false)).unwrap()
+    };
+    thread::scope(|scope| {
+        let refused = scope.spawn(|| go(closed));
+        (go(silent.local_addr().unwrap()), refused.join().unwrap())
+    })
+});
+
 #[test]
 fn a_peer_that_never_answers_gets_challenges_only_and_the_error_says_so() {
-    let clock = Clock::start();
-    // A bound socket that nobody reads: silence without refusal.
-    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let config = SendConfig::new(silent.local_addr().unwrap());
-    let report = send::run(&config, clock, &mut source(), &mut (), &AtomicBool::new(false)).unwrap();
+    let report = &UNANSWERED.0;
     let SendEnd::Failed(NetError::PeerUnreachable { waited, .. }) = &report.end else { panic!("{:?}", report.end) };
     assert!(*waited >= Duration::from_secs(6), "1 + 2 + 4 s of patience: {waited:?}");
     assert_eq!(report.exit_code(), 5);
@@ -352,12 +362,10 @@ fn a_peer_that_never_answers_gets_challenges_only_and_the_error_says_so() {
 
 #[test]
 fn a_closed_port_is_told_apart_from_silence() {
-    let closed = std::net::UdpSocket::bind("[::1]:0").unwrap().local_addr().unwrap();
-    let report =
-        send::run(&SendConfig::new(closed), Clock::start(), &mut source(), &mut (), &AtomicBool::new(false)).unwrap();
+    let report = &UNANSWERED.1;
     let SendEnd::Failed(error) = &report.end else { panic!("{:?}", report.end) };
     assert!(error.to_string().contains("nobody listens"), "{error}");
-    assert!(error.hint().unwrap().contains(&format!("fairpace receive {}", closed.port())));
+    assert!(error.hint().unwrap().contains(&format!("fairpace receive {}", report.peer.port())));
 }
 
 #[test]

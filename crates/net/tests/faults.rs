@@ -1,0 +1,148 @@
+//! A sender on a socket that fails: what is not sent is counted, the socket is left alone for at
+//! least a millisecond, and nothing spins or gives up.
+
+use fairpace_media::{ConstantSource, FrameSink, MediaError, ReceivedFrame};
+use fairpace_net::receive::{ReceiveConfig, ReceiveReport, Receiver};
+use fairpace_net::send::{self, SendConfig, SendEnd, SendReport};
+use fairpace_net::{Buffers, Clock, DatagramIo, Mark, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
+use fairpace_rtp::What;
+use fairpace_units::{Bytes, Duration, Instant, Rate};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+/// A socket that fails as its rule says; the rule is given the run's time and the number of the call.
+struct Faulty<F> {
+    inner: UdpSocket,
+    clock: Clock,
+    rule: F,
+    calls: u64,
+    failures: u64,
+}
+
+impl<F: FnMut(Instant, u64) -> Option<SendOutcome>> DatagramIo for Faulty<F> {
+    fn send(&mut self, to: Option<SocketAddr>, bytes: &[u8], mark: Mark) -> SendOutcome {
+        self.calls += 1;
+        if let Some(failure) = (self.rule)(self.clock.now(), self.calls) {
+            self.failures += 1;
+            return failure;
+        }
+        self.inner.send(to, bytes, mark)
+    }
+    fn send_batch(&mut self, to: Option<SocketAddr>, bytes: &[u8], segment: usize, mark: Mark) -> (usize, SendOutcome) {
+        for (sent, one) in bytes.chunks(segment).enumerate() {
+            let outcome = self.send(to, one, mark);
+            if outcome != SendOutcome::Sent {
+                return (sent, outcome);
+            }
+        }
+        (bytes.len().div_ceil(segment), SendOutcome::Sent)
+    }
+    fn recv(&mut self, buffer: &mut [u8]) -> RecvOutcome {
+        self.inner.recv(buffer)
+    }
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.inner.descriptor()
+    }
+    fn counters(&self) -> SocketCounters {
+        self.inner.counters()
+    }
+}
+
+struct Nothing;
+impl FrameSink for Nothing {
+    fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
+        Ok(())
+    }
+    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
+    fn next(&self) -> Instant {
+        Instant::NEVER
+    }
+    fn take_key_request(&mut self, _: Instant) -> bool {
+        false
+    }
+    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
+}
+
+/// Sends at a fixed 800 kbit/s for 1.5 s over loopback through the faulty socket. Gives both reports, the
+/// calls and the failures.
+fn with_faults(rule: impl FnMut(Instant, u64) -> Option<SendOutcome>) -> (SendReport, ReceiveReport, u64, u64) {
+    let clock = Clock::start();
+    let receiver = Receiver::open(ReceiveConfig::new(0), clock).unwrap();
+    let to = SocketAddr::from((Ipv4Addr::LOCALHOST, receiver.address().unwrap().port()));
+    let mut config = SendConfig::new(to);
+    config.scheme = "fixed".to_owned();
+    config.settings.insert("rate".to_owned(), "800 kbit/s".to_owned());
+    config.duration = Some(Duration::from_millis(1_500));
+    let inner = UdpSocket::connect(to, Buffers::default(), clock).unwrap();
+    let mut io = Faulty { inner, clock, rule, calls: 0, failures: 0 };
+    thread::scope(|scope| {
+        let stop = AtomicBool::new(false);
+        let receiving = scope.spawn(move || receiver.run(&mut Nothing, &mut (), &AtomicBool::new(false)).unwrap());
+        let mut source = ConstantSource::new(Rate::kbps(500.0), Duration::from_millis(20));
+        let sent = send::run_on(&mut io, &config, clock, &mut source, &mut (), &stop).unwrap();
+        (sent, receiving.join().unwrap(), io.calls, io.failures)
+    })
+}
+
+#[test]
+fn a_kernel_without_room_now_and_then_delays_packets_and_loses_none() {
+    let (sent, received, _, failures) = with_faults(|_, n| (n % 5 == 0).then_some(SendOutcome::Busy));
+    assert!(failures > 10, "{failures}");
+    assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+    assert_eq!(sent.not_sent, 0);
+    assert_eq!(sent.socket.sent, sent.stats.sent.total().packets);
+    assert_eq!(received.stats.media.received, sent.stats.sent.of(What::Media).packets);
+    assert_eq!(sent.flow.data.lost, 0);
+}
+
+#[test]
+fn a_second_without_any_room_costs_few_calls_and_little_cpu() {
+    // From 0.3 to 1.3 s.
+    let dark = |t: Instant| t >= Instant::from_secs_f64(0.3) && t < Instant::from_secs_f64(1.3);
+    let (sent, received, _, failures) = with_faults(|t, _| dark(t).then_some(SendOutcome::Busy));
+    assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+    // 1 + 2 + ... + 64 ms, then every 64 ms: about 22 in a second. A loop would make a million.
+    assert!((5..=60).contains(&failures), "{failures}");
+    assert!(sent.cpu < 0.5, "{}", sent.cpu);
+    assert!(received.stats.media.received > 10, "it went on afterwards");
+}
+
+#[test]
+fn an_interface_that_is_down_for_a_while_is_survived_and_counted() {
+    let dark = |t: Instant| t >= Instant::from_secs_f64(0.3) && t < Instant::from_secs_f64(0.9);
+    let (sent, received, _, failures) = with_faults(|t, _| dark(t).then_some(SendOutcome::Unreachable));
+    assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+    assert!(failures > 3 && failures <= 200, "{failures}");
+    // What the kernel did not take is counted, and the path is not blamed for more than that.
+    assert!(sent.not_sent >= failures, "{} {failures}", sent.not_sent);
+    assert_eq!(sent.socket.sent + sent.not_sent, sent.stats.sent.total().packets);
+    assert!(received.stats.media.received > 10);
+}
+
+#[test]
+fn packets_that_no_longer_fit_the_path_are_counted_and_no_credit() {
+    let mtu = Some(Bytes::new(1_000));
+    let (sent, received, _, failures) =
+        with_faults(|t, n| (t > Instant::from_secs_f64(0.5) && n % 2 == 0).then_some(SendOutcome::TooLarge { mtu }));
+    assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+    assert_eq!(sent.not_sent, failures);
+    let media = sent.stats.sent.of(What::Media).packets;
+    assert!(received.stats.media.received < media);
+    assert!(sent.flow.data.acked < media, "no acknowledgement for what did not leave");
+}
+
+#[test]
+fn refusals_without_silence_stop_nothing() {
+    // T10: forged "port unreachable" messages, while the receiver goes on answering.
+    let (sent, received, _, failures) = with_faults(|_, n| (n % 3 == 0).then_some(SendOutcome::Refused));
+    assert!(failures > 20);
+    assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+    assert_eq!(sent.not_sent + sent.socket.sent, sent.stats.sent.total().packets);
+    assert!(received.stats.media.received > 50, "{:?}", received.stats.media);
+}
