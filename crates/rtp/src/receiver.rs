@@ -395,6 +395,11 @@ impl ReceiverSession {
         self.peer.map(|p| p.address)
     }
 
+    /// Sources known, believed or not: at most 1,032.
+    pub fn sources(&self) -> usize {
+        self.sources.len()
+    }
+
     /// Counters, and the state of the current streams.
     pub fn stats(&self) -> ReceiverStats {
         let mut stats = self.stats;
@@ -510,23 +515,50 @@ impl ReceiverSession {
         }
     }
 
-    fn role(&self, ssrc: u32, payload_type: u8) -> (Role, bool) {
-        if let Some(c) = self.peer.and_then(|p| p.announced) {
-            if ssrc == c.media.1 {
-                return (Role::Media, true);
+    /// What a packet's stream is, and whether a challenge announced it. `None`: while a sender that announces
+    /// its streams is there, no others are taken from its address.
+    fn role(&mut self, now: Instant, packet: &Packet<'_>, from: SocketAddr) -> Option<(Role, bool)> {
+        if let Some((peer, c)) = self.peer.filter(|p| p.address == from).and_then(|p| Some((p, p.announced?))) {
+            let announced = match packet.ssrc {
+                s if s == c.media.1 => Some(Role::Media),
+                s if s == c.dummy.1 => Some(Role::Dummy),
+                s if c.retransmission.is_some_and(|r| s == r.1) => Some(Role::Retransmission),
+                _ => None,
+            };
+            if announced.is_none() && !silent(now, peer.heard, TAKEOVER) {
+                self.stats.unproven += 1;
+                return None;
             }
-            if ssrc == c.dummy.1 {
-                return (Role::Dummy, true);
-            }
-            if c.retransmission.is_some_and(|r| ssrc == r.1) {
-                return (Role::Retransmission, true);
+            if let Some(role) = announced {
+                return Some((role, true));
             }
         }
-        match payload_type {
+        Some(match packet.payload_type {
             dummy::PAYLOAD_TYPE => (Role::Dummy, false),
             rtx::PAYLOAD_TYPE => (Role::Retransmission, false),
             _ => (Role::Media, false),
+        })
+    }
+
+    /// Whether this is the media stream, or takes its place: as announced, or because the old one is silent.
+    fn is_media(&mut self, now: Instant, packet: &Packet<'_>, from: SocketAddr, announced: bool) -> bool {
+        if self.media == Some(packet.ssrc) {
+            return true;
         }
+        let current = self.media.and_then(|m| self.sources.get(&m));
+        let busy = matches!(current, Some(Entry::Valid(_, _, s)) if !silent(now, s.last_arrival, TAKEOVER));
+        if busy && !announced {
+            return false;
+        }
+        self.media = Some(packet.ssrc);
+        self.missing.clear();
+        self.bye = None;
+        if !announced && let Some(p) = &mut self.peer {
+            p.announced = None; // another tool, at the same address
+        }
+        let codec = self.peer.and_then(|p| p.announced).map_or(Codec::Vp8, |c| c.codec);
+        self.event(ReceiverEvent::NewSource { ssrc: packet.ssrc, from, payload_type: packet.payload_type, codec });
+        true
     }
 
     fn on_rtp<'d>(
@@ -541,14 +573,11 @@ impl ReceiverSession {
         if !self.may_speak(now, from) {
             return None;
         }
-        let from_peer = self.peer.is_some_and(|p| p.address == from);
-        // An announcement counts for the address that made it.
-        let (role, announced) =
-            if from_peer { self.role(packet.ssrc, packet.payload_type) } else { (Role::Media, false) };
+        let (role, announced) = self.role(now, packet, from)?;
         let sequence = self.validate(now, packet, from, len, role, announced)?;
-        let peer = self.peer.as_mut()?;
-        peer.heard = now;
-        let codec = peer.announced.map_or(Codec::Vp8, |c| c.codec);
+        self.peer.as_mut()?.heard = now;
+        let is_media = role == Role::Media && self.is_media(now, packet, from, announced);
+        let codec = self.peer?.announced.map_or(Codec::Vp8, |c| c.codec);
         let Some(Entry::Valid(role, _, source)) = self.sources.get_mut(&packet.ssrc) else { return None };
         let role = *role;
         let nonce = packet.extensions.nonce.unwrap_or(0);
@@ -567,8 +596,7 @@ impl ReceiverSession {
             return None;
         }
         match role {
-            Role::Dummy => None,
-            Role::Media => {
+            Role::Media if is_media => {
                 self.note_gap(now, highest_before, sequence);
                 Some(MediaPacket {
                     ssrc: packet.ssrc,
@@ -583,6 +611,7 @@ impl ReceiverSession {
                     codec,
                 })
             }
+            Role::Dummy | Role::Media => None,
             Role::Retransmission => {
                 let (original, payload) = rtx::parse(packet.payload).ok()?;
                 let Some(Entry::Valid(_, payload_type, media)) = self.sources.get_mut(&media_ssrc) else { return None };
@@ -689,13 +718,6 @@ impl ReceiverSession {
         let mut source = Source::new(packet.ssrc, validator, now);
         source.highest_seen = sequence;
         self.sources.insert(packet.ssrc, Entry::Valid(role, packet.payload_type, Box::new(source)));
-        if role == Role::Media {
-            self.media = Some(packet.ssrc);
-            self.missing.clear();
-            self.bye = None;
-            let codec = self.peer.and_then(|p| p.announced).map_or(Codec::Vp8, |c| c.codec);
-            self.event(ReceiverEvent::NewSource { ssrc: packet.ssrc, from, payload_type: packet.payload_type, codec });
-        }
         let (members, senders) = self.group();
         if let Some(t) = &mut self.timing {
             t.set_group(now, members, senders, false);

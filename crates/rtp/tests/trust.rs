@@ -493,6 +493,80 @@ fn starting_just_before_the_wrap_gives_the_identical_run() {
 
 // --- T17, T21: resources -------------------------------------------------------------------------
 
+fn plain_rtp(ssrc: u32, sequence: u16) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    fairpace_rtp::packet::Packet {
+        marker: true,
+        payload_type: 96,
+        sequence,
+        timestamp: 0,
+        ssrc,
+        extensions: Default::default(),
+        payload: &[0x10, 0, 0],
+    }
+    .emit(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_flood_of_sources_neither_fills_memory_nor_disturbs_the_sender_that_is_there() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.run_until(at(1.0));
+    let feed = |p: &mut Pair, from: &str, n: u32| {
+        for i in 0..n {
+            let bytes = plain_rtp(i.wrapping_mul(2_654_435_761), (i % 3) as u16);
+            let out = p.receiver.handle_datagram(p.now, &bytes, Default::default(), Ecn::NotEct, from.parse().unwrap());
+            assert_eq!(out, None);
+        }
+    };
+    feed(&mut p, "198.51.100.9:1", 100_000);
+    feed(&mut p, SENDER, 100_000);
+    assert_eq!(p.receiver.sources(), 1, "the media stream");
+    p.run_until(at(2.0));
+    assert_eq!((p.stopped, p.receiver.stats().media.lost), (None, 0));
+    // An idle receiver has no sender to protect: 1,024 newcomers at most, the oldest goes first.
+    let mut idle = fairpace_rtp::ReceiverSession::new(ReceiverConfig::default(), Secret::from_seed(3));
+    for i in 0..300_000_u32 {
+        idle.handle_datagram(at(1.0), &plain_rtp(i, 7), Default::default(), Ecn::NotEct, SENDER.parse().unwrap());
+        assert!(idle.sources() <= 1_024);
+    }
+    // And then a real one comes: believed at its second packet, not announced, so VP8 is assumed.
+    let mut media = 0;
+    for n in 0..10 {
+        let from = SENDER.parse().unwrap();
+        media += u32::from(
+            idle.handle_datagram(at(1.1), &plain_rtp(1 << 31, n), Default::default(), Ecn::NotEct, from).is_some(),
+        );
+    }
+    assert_eq!(media, 9);
+    assert!(idle.peer().is_some());
+}
+
+#[test]
+fn a_second_stream_from_another_tool_does_not_mix_with_the_first() {
+    let mut r = fairpace_rtp::ReceiverSession::new(ReceiverConfig::default(), Secret::from_seed(3));
+    let from = SENDER.parse().unwrap();
+    let mut media = Vec::new();
+    for n in 0..400_u16 {
+        let now = at(f64::from(n) * 0.02);
+        for ssrc in [1, 2] {
+            // The first stops after 4 s.
+            if ssrc == 2 || n < 200 {
+                let bytes = plain_rtp(ssrc, n);
+                let m = r.handle_datagram(now, &bytes, Default::default(), Ecn::NotEct, from);
+                media.extend(m.map(|m| (m.ssrc, n)));
+            }
+        }
+        while let Out::Datagram(_) = r.poll(now) {}
+    }
+    let first: Vec<_> = media.iter().filter(|m| m.0 == 1).collect();
+    let second: Vec<_> = media.iter().filter(|m| m.0 == 2).collect();
+    assert_eq!(first.len(), 199);
+    // 2 s of silence after packet 199: from packet 299 on.
+    assert_eq!(second.first().map(|m| m.1), Some(299));
+    assert_eq!(second.len(), 101);
+}
+
 #[test]
 fn the_largest_datagram_is_judged_in_milliseconds() {
     #[allow(clippy::disallowed_methods)] // measures, and steers nothing
