@@ -2,6 +2,7 @@
 
 #![cfg(feature = "gst")]
 
+use fairpace_media::buffer_model::{self, Buffer};
 use fairpace_media::gst::{Clip, ClipFormat, EncoderParams, GstSource, encode_following};
 use fairpace_media::{EncodedFrame, FrameSource, Hint, MediaError, vp8};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
@@ -73,6 +74,24 @@ fn a_new_target_is_met_within_a_second_both_ways() {
     // And the step down itself costs no more than half a second of the new rate beyond it.
     let excess = mean_bps(&sizes, 4.0, 5.0) / 300e3 - 1.0;
     assert!(excess <= 0.5, "{excess}");
+}
+
+#[test]
+fn the_mean_over_a_sawtooth_is_the_sawtooths_mean() {
+    // S as an additive-increase controller draws it: from 300 to 900 kbit/s in steps of 15 kbit/s each
+    // 0.1 s, then halved twice in a row. mu_R / mu_S within 5 % of 1 at the end [rcs Fig. 9].
+    let mut rates = Vec::new();
+    let mut kbps = 300.0;
+    for i in 0..300 {
+        rates.push((Instant::from_secs_f64(f64::from(i) * 0.1), Rate::kbps(kbps)));
+        kbps = if kbps >= 900.0 { 225.0 } else { kbps + 15.0 };
+    }
+    let sizes = encode_following(&CLIP, &rates, Duration::from_secs(30)).unwrap();
+    let end = Instant::from_secs_f64(30.0);
+    let samples = buffer_model::run(&sizes, CLIP.format().interval(), &rates, Buffer::None, end);
+    let last = samples.last().unwrap();
+    let ratio = last.mu_r.as_bps() / last.mu_s.as_bps();
+    assert!((0.95..=1.05).contains(&ratio), "{ratio}");
 }
 
 #[test]
