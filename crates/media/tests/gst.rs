@@ -21,7 +21,7 @@ fn mean_bps(sizes: &[(Instant, Bytes)], from: f64, to: f64) -> f64 {
     bytes.as_f64() * 8.0 / (to - from)
 }
 
-/// Drives a source in steps of a millisecond of its own time, and lets the encoder's thread work:
+/// Drives a source in small steps of its own time, and lets the encoder's thread work:
 /// no test waits for a wall clock to pass.
 fn frames_until(source: &mut dyn FrameSource, from: Instant, end: Instant) -> Vec<EncodedFrame> {
     let mut frames = Vec::new();
@@ -34,8 +34,9 @@ fn frames_until(source: &mut dyn FrameSource, from: Instant, end: Instant) -> Ve
         if at > now + Duration::from_millis(10) {
             now = at; // nothing is in the encoder
         } else {
-            now += Duration::from_micros(500);
-            std::thread::park_timeout(Duration::from_micros(500));
+            // Slower than real time, so that the encoder keeps up on a busy machine.
+            now += Duration::from_micros(100);
+            std::thread::park_timeout(Duration::from_micros(300));
         }
     }
     frames
