@@ -768,3 +768,6 @@ impl Flow {
         self.last_status = is;
     }
 }
+
+#[cfg(test)]
+mod tests;

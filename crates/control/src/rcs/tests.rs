@@ -442,6 +442,18 @@ fn congestion_keeps_s_at_half_plus_one_packet_per_srtt_each_srtt() {
     }
 }
 
+/// ACKs of dummies are low priority as well: where the way back is full of other traffic none
+/// returns, and RCS is no faster than its timed increase, but no slower either.
+#[test]
+fn a_full_way_back_starves_the_recovery_and_not_the_timed_increase() {
+    let mut path = on_a_path(&[]);
+    path.run(at(2.4), |p| p.kind == Kind::Data && p.seq != 10);
+    let t0 = path.trace.iter().find(|(_, _, s)| *s == "Detected").expect("detected").0;
+    let half = path.trace.iter().find(|(t, _, s)| *t == t0 && *s == "Detected").expect("halved").1;
+    path.run(at(t0 + 0.55 * 10.5), |p| p.kind == Kind::Data);
+    assert!(close(path.pps(), half + 9.0 / SRTT), "{} after nine steps from {half}", path.pps());
+}
+
 /// `rcs.fig16`: a loss, then two SRTT without signal in either direction: one halving, Backoff,
 /// and S_0 again one SRTT after the first ACK.
 #[test]
@@ -459,6 +471,17 @@ fn a_blackout_halves_s_once_and_s0_is_back_an_srtt_after_the_first_ack() {
     let mut order = states.clone();
     order.dedup();
     assert_eq!(order, ["Detected", "Backoff", "Steady"]);
+    // Backoff: data and dummies alike at S, half a gap apart.
+    let backoff = path.trace.iter().find(|(_, _, s)| *s == "Backoff").expect("Backoff").0;
+    let ipg = 2.0 / s0;
+    let dummies: Vec<f64> = path
+        .sent
+        .iter()
+        .filter(|p| p.kind == Kind::Dummy && p.at > at(backoff))
+        .map(|p| (p.at.as_secs_f64() - backoff) / ipg)
+        .collect();
+    assert!(dummies.len() >= 10);
+    assert!(dummies.iter().enumerate().all(|(n, t)| (t - n as f64 - 0.5).abs() < 1e-6), "{dummies:?}");
     let least = path.trace.iter().filter(|(t, _, _)| *t >= t0).map(|(_, r, _)| *r).fold(f64::INFINITY, f64::min);
     assert!(close(least, s0 / 2.0), "one halving: {least} of {s0}");
     let s = path.pps();

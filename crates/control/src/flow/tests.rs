@@ -1,0 +1,355 @@
+//! The flow around the controller: what it lets through, what it believes, when it ends.
+
+use super::*;
+use crate::testing::{Path, SIZE, at, made, paper};
+use fairpace_units::Probability;
+
+const RTT: Duration = Duration::from_millis(550);
+
+fn real() -> Env {
+    Env { safety: Safety::Default, max_rate: Rate::packets_per_second(1_000.0, SIZE), ..paper() }
+}
+
+fn rcs(env: &Env) -> Path {
+    Path::new(made("rcs", &[("s_target", "125 pkt/s")], env), env, RTT)
+}
+
+fn fixed(rate: &str, env: &Env) -> Path {
+    Path::new(made("fixed", &[("rate", rate)], env), env, RTT)
+}
+
+fn ack(kind: Kind, seq: u64) -> Ack {
+    Ack::immediate(kind, seq)
+}
+
+#[test]
+fn nothing_is_sent_before_the_start_and_feedback_before_it_is_ignored() {
+    let mut flow = Flow::new(made("fixed", &[], &real()), FlowParams::new(&real()));
+    assert_eq!(flow.poll(at(1.0), true), Transmit::WaitForFeedback(Instant::NEVER));
+    flow.on_acks(at(1.0), &[ack(Kind::Data, 0)]);
+    assert_eq!(flow.counters(), &FlowCounters::default());
+}
+
+#[test]
+fn permits_count_each_kind_apart_and_mark_dummies_low() {
+    let mut path = rcs(&paper());
+    path.run(at(20.0), |p| p.seq != 100);
+    for kind in [Kind::Data, Kind::Dummy] {
+        let seqs: Vec<u64> = path.sent.iter().filter(|p| p.kind == kind).map(|p| p.seq).collect();
+        assert!(seqs.len() > 100);
+        assert!(seqs.iter().enumerate().all(|(n, seq)| n as u64 == *seq), "{kind:?}");
+    }
+    assert_eq!(path.flow.permit(Kind::Dummy).class, Class::Low);
+    assert_eq!(path.flow.permit(Kind::Data).class, Class::Normal);
+    let low = FlowParams { data_class: Class::Low, ..FlowParams::new(&paper()) };
+    assert_eq!(Flow::new(made("rap", &[], &paper()), low).permit(Kind::Data).class, Class::Low);
+}
+
+#[test]
+fn feedback_about_packets_never_sent_is_counted_and_moves_nothing() {
+    let mut path = rcs(&real());
+    path.run(at(10.0), |_| true);
+    let before = (path.flow.status(), path.flow.rtt().clone(), path.flow.counters().data);
+    let next = path.flow.permit(Kind::Data).seq;
+    path.flow.on_acks(path.now, &[ack(Kind::Data, next), ack(Kind::Dummy, u64::MAX), ack(Kind::Data, next + 1_000)]);
+    assert_eq!(path.flow.counters().bad.unsent, 3);
+    assert_eq!((path.flow.status(), path.flow.rtt().clone(), path.flow.counters().data), before);
+}
+
+#[test]
+fn a_receiver_that_overstates_its_delay_still_gets_its_packet_credited() {
+    let mut path = fixed("100 pkt/s", &real());
+    path.run(at(1.0), |_| false);
+    let lie = Ack { ack_delay: Duration::from_secs(3_600), ..ack(Kind::Data, 0) };
+    path.flow.on_acks(at(1.0), &[lie]);
+    let c = path.flow.counters();
+    assert_eq!((c.bad.rtt, c.data.acked, path.flow.srtt()), (1, 1, Some(RTT)));
+}
+
+#[test]
+fn dummies_measure_the_rtt_only_until_data_does() {
+    let mut path = rcs(&real());
+    path.run(at(5.0), |p| p.seq != 20);
+    assert!(path.count(Kind::Dummy, at(1.2), at(5.0)) > 10);
+    let rtt = path.flow.rtt().clone();
+    let dummies = path.flow.permit(Kind::Dummy).seq;
+    let late: Vec<Ack> = (0..dummies).map(|seq| ack(Kind::Dummy, seq)).collect();
+    path.flow.on_acks(at(9.0), &late);
+    assert_eq!(path.flow.rtt(), &rtt);
+}
+
+// --- the cap -------------------------------------------------------------------------------------
+
+/// Detected wants 1.5 S_0 in all; with a cap of S_0 the dummies give way and data keeps S_0/2.
+#[test]
+fn under_the_cap_dummies_give_way_to_data() {
+    let env = Env { max_rate: Rate::packets_per_second(125.0, SIZE), ..real() };
+    let mut path = Path::new(made("rcs", &[], &env), &env, RTT);
+    path.run(at(10.0), |p| p.kind == Kind::Dummy || p.seq != 300);
+    let t0 = path.trace.iter().find(|(_, _, s)| *s == "Detected").expect("detected").0;
+    let s0 = path.trace.iter().rev().find(|(t, _, _)| *t < t0).expect("before").1;
+    assert_eq!(s0, 125.0);
+    let (from, to) = (at(t0), at(t0) + RTT);
+    let (data, dummies) = (path.count(Kind::Data, from, to) as f64, path.count(Kind::Dummy, from, to) as f64);
+    // 62.5/s · 0.55 s = 34.4 of each
+    assert!((data - 34.4).abs() <= 1.5 && (dummies - 34.4).abs() <= 1.5, "{data} data, {dummies} dummies");
+}
+
+#[test]
+fn the_encoder_is_told_the_least_of_rate_demand_and_cap() {
+    let env = real();
+    let mut path = fixed("800 pkt/s", &env);
+    assert_eq!(path.flow.target_rate(), Rate::packets_per_second(800.0, SIZE));
+    path.flow.set_demand(at(0.0), Some(Rate::packets_per_second(300.0, SIZE)));
+    assert_eq!(path.flow.target_rate(), Rate::packets_per_second(300.0, SIZE));
+    path.flow.set_demand(at(0.0), Some(Rate::ZERO));
+    assert_eq!(path.flow.target_rate(), Rate::ZERO, "the controller's floor is not the application's");
+    let mut params = FlowParams::new(&env);
+    params.max_rate = Rate::packets_per_second(100.0, SIZE);
+    assert_eq!(Flow::new(made("fixed", &[("rate", "800 pkt/s")], &env), params).target_rate(), Rate::kbps(800.0));
+}
+
+#[test]
+fn in_the_papers_scenarios_there_is_no_cap_and_no_breaker() {
+    let env = Env { safety: Safety::Paper, ..real() };
+    let mut path = fixed("1000 pkt/s", &env);
+    path.flow.cap = Some(Rate::bps(1.0));
+    let path_capped = Flow::new(made("fixed", &[], &env), FlowParams::new(&env));
+    assert!(path_capped.cap.is_none() && path_capped.breaker.is_none());
+}
+
+// --- who lies ------------------------------------------------------------------------------------
+
+#[test]
+fn a_receiver_that_acknowledges_a_number_left_out_is_found_out() {
+    let env = real();
+    let skip = FlowParams { skip: Some((1_024, 7)), ..FlowParams::new(&env) };
+    for honest in [true, false] {
+        let mut path = fixed("1000 pkt/s", &env);
+        path.flow = Flow::new(made("fixed", &[("rate", "1000 pkt/s")], &env), skip.clone());
+        path.flow.start(Instant::ZERO, Some(RTT));
+        let mut reason = path.run(at(8.0), |_| honest);
+        if !honest {
+            // Acknowledges every number in order, whatever came.
+            let all: Vec<Ack> = (0..path.flow.permit(Kind::Data).seq).map(|seq| ack(Kind::Data, seq)).collect();
+            path.flow.on_acks(at(8.0), &all);
+            reason = path.flow.stopped();
+        }
+        // 8,000 numbers: none left out with probability (1 - 1/1024)^8000 = 0.0004, and this
+        // seed leaves some out.
+        let last = path.sent.last().expect("packets").seq;
+        assert!(last >= path.sent.len() as u64, "{last}");
+        assert_eq!(reason, (!honest).then_some(StopReason::PeerLied));
+        if honest {
+            assert_eq!((path.flow.counters().data.lost, path.flow.counters().bad), (0, BadFeedback::default()));
+        } else {
+            assert_eq!(path.flow.poll(at(8.0), true), Transmit::Stopped(StopReason::PeerLied));
+        }
+    }
+}
+
+/// ACKs at half the true RTT, then a tenth, for packets sent but not yet arrived: the rate stays
+/// below the cap, and the RTT falls only after three confirmations.
+#[test]
+fn early_acks_never_lift_the_rate_above_the_cap() {
+    for (scheme, params) in [("rcs", &[][..]), ("rap", &[])] {
+        let env = real();
+        let mut path = Path::new(made(scheme, params, &env), &env, RTT);
+        path.run(at(20.0), |_| true);
+        path.rtt = Duration::from_millis(55);
+        let from = path.sent.len();
+        path.run(at(40.0), |_| true);
+        let sent = path.sent[from..].len() as f64;
+        assert!(sent <= 1_000.0 * 20.0 + 1.0, "{scheme}: {sent}");
+    }
+}
+
+// --- the breaker ---------------------------------------------------------------------------------
+
+#[test]
+fn an_unresponsive_flow_on_a_congested_path_is_stopped_at_the_third_report() {
+    let mut stream = RandomStream::named(1, "loss");
+    let p = Probability::new(0.3).expect("a probability");
+    // s · sqrt(3 / (2 · 0.3)) / 0.55 = 4.07 packets/s; ten times that is 40.7
+    let mut path = fixed("45 pkt/s", &real());
+    let Some(StopReason::Congestion { sent, allowed, lost }) = path.run(at(60.0), |_| !stream.chance(p)) else {
+        panic!("not stopped: {:?}", path.flow.counters())
+    };
+    assert_eq!(path.now, at(15.0));
+    assert!((lost - 0.3).abs() < 0.06, "{lost}"); // 675 packets: sd 0.018
+    assert!((sent.as_packets_per_second(SIZE) - 45.0).abs() < 0.5);
+    assert!((allowed.as_packets_per_second(SIZE) - 40.7).abs() < 5.0);
+    let mut path = fixed("30 pkt/s", &real());
+    assert_eq!(path.run(at(60.0), |_| !stream.chance(p)), None);
+}
+
+/// 3 s without signal at 1 Mbit/s over 550 ms: with the outage counted, 10 to 20 % of the packets
+/// of three reports would be lost, and ten times TCP's rate 0.4 to 0.6 Mbit/s.
+#[test]
+fn a_blackout_of_three_seconds_is_not_congestion() {
+    for seed in 0..5 {
+        let mut stream = RandomStream::named(seed, "loss");
+        let p_loss = Probability::new(0.01).expect("a probability");
+        let mut path = rcs(&real());
+        let up = |t: Instant| t < at(13.0) || t >= at(16.0);
+        let reason = path.run(at(60.0), |p| up(p.at) && !stream.chance(p_loss));
+        assert_eq!(reason, None);
+        assert!(path.count(Kind::Data, at(50.0), at(60.0)) > 300, "it recovers");
+    }
+}
+
+#[test]
+fn silence_ends_every_flow_within_15_s_and_an_rtt_and_it_stays_ended() {
+    for scheme in crate::schemes() {
+        let mut path = Path::new(made(scheme.name, &[], &real()), &real(), RTT);
+        path.run(at(20.0), |_| true);
+        let reason = path.run(at(60.0), |_| false);
+        let expected = StopReason::FeedbackTimeout { after: Duration::from_secs(15) };
+        assert_eq!(reason, Some(expected), "{}", scheme.name);
+        assert!(path.now <= at(35.0) + RTT + Duration::from_millis(100), "{}: {}", scheme.name, path.now);
+        path.flow.on_acks(path.now, &[ack(Kind::Data, path.sent.len() as u64 - 1)]);
+        assert_eq!(path.flow.poll(at(3_600.0), true), Transmit::Stopped(expected));
+    }
+}
+
+#[test]
+fn replayed_feedback_does_not_keep_a_dead_flow_alive() {
+    let mut path = fixed("100 pkt/s", &real());
+    path.run(at(10.0), |_| true);
+    let old = ack(Kind::Data, 900);
+    let mut stopped = None;
+    for n in 0..200 {
+        path.flow.on_acks(path.now, &[old]);
+        stopped = path.run(at(10.0 + 0.1 * f64::from(n)), |_| false);
+        if stopped.is_some() {
+            break;
+        }
+    }
+    assert!(matches!(stopped, Some(StopReason::FeedbackTimeout { .. })));
+}
+
+#[test]
+fn a_driver_that_was_asleep_for_a_minute_has_not_heard_silence() {
+    let mut path = fixed("100 pkt/s", &real());
+    path.run(at(10.0), |_| true);
+    path.run(at(12.0), |_| false); // 1.45 s unheard when it falls asleep
+    path.now = at(70.0);
+    // Timers run before the socket is read: what arrived meanwhile has not been handed in yet.
+    assert!(!matches!(path.flow.poll(path.now, false), Transmit::Stopped(_)));
+    assert_eq!(path.run(at(74.0), |_| true), None);
+    assert_eq!(path.flow.counters().stalls, 1);
+    // Awake and unheard for 15 s it ends all the same.
+    let reason = path.run(at(120.0), |_| false);
+    assert!(matches!(reason, Some(StopReason::FeedbackTimeout { .. })));
+    assert!(path.now <= at(74.0) + RTT + Duration::from_millis(15_100), "{}", path.now);
+}
+
+#[test]
+fn reports_that_data_does_not_arrive_end_the_flow_although_dummies_do() {
+    let mut path = rcs(&real());
+    path.run(at(10.0), |_| true);
+    let highest_seq = path.flow.permit(Kind::Data).seq - 1;
+    let report = ReceiverReport { highest_seq, fraction_lost: 0.0, interval: Duration::from_secs(5) };
+    let mut reports = 0;
+    let reason = loop {
+        path.flow.on_receiver_report(path.now, &report);
+        reports += 1;
+        let end = path.now + Duration::from_secs(5);
+        if let Some(reason) = path.run(end, |p| p.kind == Kind::Dummy) {
+            break reason;
+        }
+        path.now = end;
+    };
+    // The first only says what is true; five more say that nothing came since.
+    assert_eq!((reports, reason), (6, StopReason::MediaTimeout { reports: 5 }));
+}
+
+#[test]
+fn a_report_about_packets_never_sent_or_with_nonsense_is_counted_and_ignored() {
+    let mut path = fixed("100 pkt/s", &real());
+    path.run(at(10.0), |_| true);
+    let next = path.flow.permit(Kind::Data).seq;
+    for (highest_seq, fraction_lost) in [(next, 0.5), (0, f64::NAN), (0, -1.0), (0, 2.0)] {
+        let report = ReceiverReport { highest_seq, fraction_lost, interval: Duration::from_secs(5) };
+        path.flow.on_receiver_report(path.now, &report);
+    }
+    assert_eq!(path.flow.counters().bad.report, 4);
+    assert!(!path.flow.reports_received);
+}
+
+/// The receiver says that nothing is lost; the ledger knows better.
+#[test]
+fn concealed_loss_does_not_fool_the_breaker() {
+    let mut stream = RandomStream::named(1, "loss");
+    let p = Probability::new(0.3).expect("a probability");
+    let mut path = fixed("100 pkt/s", &real());
+    let mut reason = None;
+    for n in 1..=4 {
+        reason = reason.or(path.run(at(5.0 * f64::from(n)), |_| !stream.chance(p)));
+        path.now = at(5.0 * f64::from(n));
+        let highest_seq = path.flow.permit(Kind::Data).seq - 60;
+        let report = ReceiverReport { highest_seq, fraction_lost: 0.0, interval: Duration::from_secs(5) };
+        path.flow.on_receiver_report(path.now, &report);
+    }
+    assert!(matches!(path.flow.stopped(), Some(StopReason::Congestion { .. })), "{reason:?}");
+}
+
+// --- time ----------------------------------------------------------------------------------------
+
+/// Detected ends at t0 + SRTT; the driver comes later, with an ACK that arrived after that. The
+/// phase ended without one: Backoff first, and then Steady.
+#[test]
+fn what_was_due_before_feedback_happens_before_it() {
+    let mut path = rcs(&paper());
+    path.run(at(3.0), |_| true);
+    path.run(at(8.0), |_| false);
+    let t0 = path.trace.iter().find(|(_, _, s)| *s == "Detected").expect("detected").0;
+    let mut path = rcs(&paper());
+    path.run(at(3.0), |_| true);
+    path.run(at(t0 + 0.3), |_| false);
+    assert_eq!(path.flow.status().state, "Detected");
+    path.flow.drain_events();
+    let last = path.flow.permit(Kind::Data).seq - 1;
+    path.flow.on_acks(at(t0 + 1.0), &[ack(Kind::Data, last)]);
+    let states: Vec<&str> = path
+        .flow
+        .drain_events()
+        .filter_map(|e| match e.what {
+            FlowEventKind::StateChanged { to, .. } => Some(to),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(states, ["Backoff", "Steady"]);
+}
+
+#[test]
+fn time_that_goes_back_is_taken_as_no_time_passing() {
+    let mut path = fixed("100 pkt/s", &real());
+    path.run(at(10.0), |_| true);
+    let answer = path.flow.poll(at(10.0), true);
+    assert_eq!(path.flow.poll(at(1.0), true), answer);
+    path.flow.on_acks(at(0.0), &[ack(Kind::Data, 950)]);
+    assert!(path.flow.srtt().expect("known") >= Duration::from_millis(400));
+}
+
+#[test]
+fn timeouts_back_off_only_where_the_scheme_says_so() {
+    for (setting, expected) in [("off", Duration::from_millis(200)), ("on", Duration::from_millis(800))] {
+        let env = Env { safety: Safety::Paper, ..real() };
+        let pairs = [("rto_backoff", setting), ("backoff", "off"), ("s_target", "100 pkt/s")];
+        let rtt = Duration::from_millis(100);
+        let mut path = Path::new(made("rcs", &pairs, &env), &env, rtt);
+        path.run(at(10.0), |_| true);
+        let mut end = 10.0;
+        while path.flow.counters().timeouts < 2 {
+            end += 0.01;
+            path.run(at(end), |_| false);
+        }
+        // RTTVAR is 0 by now: RTO = max(200 ms, 100 + 10)
+        assert_eq!(path.flow.rto(), expected, "{setting}");
+        // Any ACK ends the back-off; the held-up sample itself may lengthen the timeout.
+        let last = path.flow.permit(Kind::Data).seq - 1;
+        path.flow.on_acks(path.now, &[ack(Kind::Data, last)]);
+        assert_eq!(path.flow.rto(), path.flow.rtt().rto(&path.flow.policy.rto), "{setting}");
+    }
+}
