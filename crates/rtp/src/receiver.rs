@@ -33,7 +33,7 @@ pub struct ReceiverConfig {
     pub nack: bool,
     /// Give up asking for a packet after that long.
     pub nack_deadline: Duration,
-    /// RTCP's canonical name; must not tell the host's name.
+    /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
     pub cname: String,
     /// What RTCP's 5 % is taken of.
     pub session_bandwidth: Rate,
@@ -56,7 +56,7 @@ impl Default for ReceiverConfig {
             feedback_repeats: 3,
             nack: false,
             nack_deadline: Duration::from_secs(2),
-            cname: "fairpace".to_owned(),
+            cname: String::new(),
             session_bandwidth: Rate::mbps(1.0),
             reduced_minimum: false,
             vanish_after: Duration::from_secs(15),
@@ -287,7 +287,10 @@ enum Step {
 
 impl ReceiverSession {
     /// A session that waits for a sender.
-    pub fn new(config: ReceiverConfig, secret: Secret) -> Self {
+    pub fn new(mut config: ReceiverConfig, secret: Secret) -> Self {
+        if config.cname.is_empty() {
+            config.cname = secret.cname();
+        }
         let class = |class| ClassFeedback { class, due: Instant::NEVER, last: None, jobs: VecDeque::new() };
         ReceiverSession {
             ssrc: (secret.value(Purpose::Ssrc, 0, 0) as u32).max(1),

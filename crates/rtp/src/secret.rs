@@ -22,6 +22,7 @@ pub(crate) enum Purpose {
     Nonce,
     RtcpTiming,
     PictureId,
+    Cname,
 }
 
 impl Secret {
@@ -40,6 +41,11 @@ impl Secret {
     /// 64 bits for the `n`-th value of this purpose in this stream.
     pub(crate) fn value(&self, purpose: Purpose, stream: u32, n: u64) -> u64 {
         siphash24(self.0, self.1, &[(purpose as u64) << 32 | u64::from(stream), n])
+    }
+
+    /// A canonical name that says nothing about the host, new for each session [RFC 7022 §4.2].
+    pub(crate) fn cname(&self) -> String {
+        format!("{:016x}", self.value(Purpose::Cname, 0, 0))
     }
 
     /// The nonce of a packet: 32 bits, written into its header extension, summed by the receiver.

@@ -80,7 +80,7 @@ pub struct SenderConfig {
     pub data_dscp: Dscp,
     /// ECN field of media and dummies.
     pub ecn: Ecn,
-    /// RTCP's canonical name; must not tell the host's name.
+    /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
     pub cname: String,
     /// What RTCP's 5 % is taken of.
     pub session_bandwidth: Rate,
@@ -108,7 +108,7 @@ impl Default for SenderConfig {
             codec: Codec::Generic,
             data_dscp: Dscp::DEFAULT,
             ecn: Ecn::NotEct,
-            cname: "fairpace".to_owned(),
+            cname: String::new(),
             session_bandwidth: Rate::mbps(1.0),
             reduced_minimum: false,
             max_queue_delay: Duration::from_millis(400),
@@ -348,7 +348,10 @@ impl SenderSession {
     /// A session that sends `flow`'s packets. It begins with the first `poll`.
     ///
     /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better.
-    pub fn new(config: SenderConfig, flow: Flow, secret: Secret) -> Self {
+    pub fn new(mut config: SenderConfig, flow: Flow, secret: Secret) -> Self {
+        if config.cname.is_empty() {
+            config.cname = secret.cname();
+        }
         let random = |purpose, n| secret.value(purpose, 0, n);
         // Three different SSRCs; the loop ends at once but for one seed in 2^32.
         let mut ssrcs = [0_u32; 3];

@@ -107,12 +107,15 @@ mod tests {
     #[test]
     fn what_was_sent_long_ago_is_forgotten_and_not_mistaken() {
         let mut s = Stream::new(1, 96, Seq16(0));
-        for n in 0..40_000 {
+        for n in 0..100_000 {
             s.on_sent(n, 100);
         }
-        assert_eq!(s.number_of((40_000 - 16_384) as u16), Some(40_000 - 16_384));
-        assert!(matches!(s.lookup((40_000 - 16_385) as u16), Lookup::Forgotten));
-        assert!(matches!(s.lookup(40_000_u32 as u16), Lookup::Unsent));
+        assert_eq!(s.number_of((100_000_u32 - 16_384) as u16), Some(100_000 - 16_384));
+        assert!(matches!(s.lookup((100_000_u32 - 16_385) as u16), Lookup::Forgotten));
+        // The next number, and the farthest that still counts as ahead; one more is 32,768 behind.
+        assert!(matches!(s.lookup(100_000_u32 as u16), Lookup::Unsent));
+        assert!(matches!(s.lookup((100_000_u32 + 32_767) as u16), Lookup::Unsent));
+        assert!(matches!(s.lookup((100_000_u32 + 32_768) as u16), Lookup::Forgotten));
         assert_eq!(s.memory.len(), MEMORY);
     }
 }

@@ -27,6 +27,7 @@ fn media_arrives_whole_and_in_order_under_rcs() {
     assert_eq!(p.sender.stats().rejected, Default::default());
     let counters = p.sender.flow().counters();
     assert_eq!((counters.data.lost, counters.dummy.lost), (0, 0));
+    assert_eq!(counters.bad, Default::default(), "overlapping reports are sorted out before the flow sees them");
     assert_eq!(counters.data.sent, sent as u64);
     assert!(counters.data.acked + 150 > counters.data.sent);
     // 100 ms there and back. The report says how long it held each ACK, rounded down to 1/1,024 s.
@@ -120,6 +121,22 @@ fn feedback_keeps_its_interval_and_is_counted_apart_from_rtcp() {
     let sr = p.sender.stats().sent.of(What::Report);
     let rtcp_bps = (rr.bytes + sr.bytes + 28 * (rr.packets + sr.packets)) as f64 * 8.0 / 60.0;
     assert!(rtcp_bps < 0.05 * 1e6, "{rtcp_bps}");
+}
+
+#[test]
+fn reports_of_both_sides_share_five_percent_where_the_minimum_does_not_bind() {
+    // 2 kbit/s: 100 bit/s for RTCP. Reports of some 130 B from two members: every 20 s.
+    let bandwidth = Rate::kbps(2.0);
+    let config = SenderConfig { session_bandwidth: bandwidth, ..sender_config() };
+    let receiver = ReceiverConfig { session_bandwidth: bandwidth, ..ReceiverConfig::default() };
+    let mut p = Pair::new(config, receiver, flow("fixed", &[("rate", "5 pkt/s")], Rate::mbps(1.0)), ms(50));
+    p.fps = 5;
+    p.run_until(at(3_600.0));
+    let (rr, sr) = (p.receiver.stats().sent.of(What::Report), p.sender.stats().sent.of(What::Report));
+    let bps = (rr.bytes + sr.bytes + 28 * (rr.packets + sr.packets)) as f64 * 8.0 / 3_600.0;
+    // Some 180 reports from each, uniform within ± 50 %: 3 standard deviations are 5 %.
+    assert!((90.0..110.0).contains(&bps), "{bps}");
+    assert!(rr.packets > 100 && sr.packets > 100, "{rr:?} {sr:?}");
 }
 
 #[test]

@@ -99,7 +99,9 @@ fn the_corpus_has_every_kind() {
 
 #[test]
 fn a_running_pair_survives_a_path_that_corrupts_reorders_and_duplicates() {
-    let mut p = Pair::usual("rcs", &[]);
+    let config = fairpace_rtp::SenderConfig { retransmission: true, ..sender_config() };
+    let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
+    let mut p = Pair::new(config, receiver, flow("rcs", &[], Rate::mbps(10.0)), ms(50));
     let hurt = |seed| -> Disturb {
         let mut random = RandomStream::named(seed, "hurt");
         Box::new(move |_, mut w| {
