@@ -8,7 +8,7 @@ use crate::config::{Record, sim_config};
 use crate::controllers::{self, Family};
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
-use crate::scenario::{Parameter, Problem, Scenario, ScenarioError};
+use crate::scenario::{FlowSpec, Parameter, Problem, Scenario, ScenarioError};
 use crate::stats::{Estimate, seeds_wanted};
 use fairpace_sim::{Network, SimError, SimReport};
 use fairpace_units::{Duration, Instant};
@@ -200,6 +200,17 @@ pub fn compare(
 /// # Errors
 /// The name is not a controller, or a parameter is refused.
 pub fn with_controller(scenario: &Scenario, spec: &str) -> Result<Scenario, ScenarioError> {
+    let is = |f: &FlowSpec, family| controllers::family(&f.controller) == Some(family);
+    let replaced = if scenario.flows.iter().any(|f| is(f, Family::Media)) { Family::Media } else { Family::Tcp };
+    replace_controller(scenario, spec, |f| is(f, replaced))
+}
+
+/// As [`with_controller`], for the flows that `chosen` says.
+pub(crate) fn replace_controller(
+    scenario: &Scenario,
+    spec: &str,
+    chosen: impl Fn(&FlowSpec) -> bool,
+) -> Result<Scenario, ScenarioError> {
     let (name, settings) = spec.split_once(':').unwrap_or((spec, ""));
     let refuse = |problem| ScenarioError { file: "--with".to_owned(), line: 0, problem };
     let family = controllers::family(name).filter(|f| *f != Family::Constant).ok_or_else(|| {
@@ -213,12 +224,7 @@ pub fn with_controller(scenario: &Scenario, spec: &str) -> Result<Scenario, Scen
         })
     })?;
     let mut variant = scenario.clone();
-    let is = |f: &crate::scenario::FlowSpec, family| controllers::family(&f.controller) == Some(family);
-    let replaced = if variant.flows.iter().any(|f| is(f, Family::Media)) { Family::Media } else { Family::Tcp };
-    for flow in &mut variant.flows {
-        if !is(flow, replaced) {
-            continue;
-        }
+    for flow in variant.flows.iter_mut().filter(|f| chosen(f)) {
         // Parameters of another scheme mean nothing here; those of the same one stay.
         if flow.controller != name {
             flow.parameters.clear();
@@ -246,7 +252,7 @@ pub fn with_controller(scenario: &Scenario, spec: &str) -> Result<Scenario, Scen
             flow.parameters.insert(key.trim().to_owned(), Parameter::Text(value.trim().to_owned()));
         }
     }
-    for flow in variant.flows.iter().filter(|f| is(f, Family::Media)) {
+    for flow in variant.flows.iter().filter(|f| controllers::family(&f.controller) == Some(Family::Media)) {
         if let Err(e) = controllers::build(&variant, flow) {
             return Err(refuse(match e.allowed_names {
                 Some(allowed) => Problem::UnknownField { field: format!("{name}:{}", e.name), allowed },

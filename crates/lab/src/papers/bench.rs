@@ -1,0 +1,219 @@
+//! Cells of a grid, each with as many seeds as it needs, all cores busy, every number kept once.
+//!
+//! Seeds are the same for every cell (common random numbers), so that ratios and differences of
+//! schemes are taken seed by seed.
+
+use crate::config::Record;
+use crate::metrics::RunSummary;
+use crate::pool::{self, Hooks};
+use crate::run::{RunError, simulate};
+use crate::scenario::Scenario;
+use crate::stats::{Estimate, seeds_wanted};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// One point of a grid: a scheme in a place.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The scheme's key: `rcs`, `rap-fine`, `tcp-newreno`, …
+    pub scheme: &'static str,
+    /// Where on the abscissa.
+    pub x: f64,
+    /// What is run.
+    pub scenario: Scenario,
+}
+
+/// A number of one run; none if the run has no such number.
+pub type Metric = fn(&RunSummary) -> Option<f64>;
+
+/// A cell and its runs, in order of the seeds.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The scheme's key.
+    pub scheme: &'static str,
+    /// Where on the abscissa.
+    pub x: f64,
+    /// One per seed.
+    pub runs: Rc<Vec<RunSummary>>,
+}
+
+/// Runs cells, and remembers what was run: figures that show the same runs do not run them twice.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    hooks: Hooks<'a>,
+    /// As many seeds for every cell, instead of as many as it needs.
+    seeds: Option<usize>,
+    memory: BTreeMap<String, Rc<Vec<RunSummary>>>,
+    simulated: usize,
+}
+
+impl<'a> Bench<'a> {
+    /// An empty one.
+    pub fn new(hooks: Hooks<'a>, seeds: Option<usize>) -> Bench<'a> {
+        Bench { hooks, seeds, memory: BTreeMap::new(), simulated: 0 }
+    }
+
+    /// What to report to and listen to.
+    pub fn hooks(&self) -> &Hooks<'a> {
+        &self.hooks
+    }
+
+    /// How many simulations were run so far.
+    pub fn simulated(&self) -> usize {
+        self.simulated
+    }
+
+    /// Runs every cell until `precise` is known well enough: at least five seeds, until the
+    /// half-width of its 95 % interval is below 5 % of its mean, at most twenty.
+    ///
+    /// # Errors
+    /// The simulator refuses a scenario, or the stop flag was set.
+    pub fn measure(&mut self, name: &str, cells: &[Cell], precise: Metric) -> Result<Grid, RunError> {
+        let keys: Vec<String> = cells.iter().map(|c| key(&c.scenario)).collect();
+        // What another figure ran may want more seeds for this figure's metric: it goes on from there.
+        let mut runs: BTreeMap<&str, Vec<RunSummary>> = BTreeMap::new();
+        for key in &keys {
+            let before = self.memory.get(key).map_or(Vec::new(), |r| r.to_vec());
+            runs.insert(key, before);
+        }
+        loop {
+            let mut jobs: Vec<(usize, u64)> = Vec::new();
+            let mut planned: BTreeMap<&str, ()> = BTreeMap::new();
+            for (index, key) in keys.iter().enumerate() {
+                let have = runs.get(key.as_str()).map_or(&[][..], Vec::as_slice);
+                if planned.insert(key, ()).is_some() {
+                    continue;
+                }
+                let values: Vec<f64> = have.iter().filter_map(precise).collect();
+                // Without the number (nothing arrived in some run) more seeds would not help.
+                let wanted = match self.seeds {
+                    Some(n) => n,
+                    None if values.len() < have.len() => crate::stats::MIN_SEEDS,
+                    None => seeds_wanted(&values),
+                };
+                jobs.extend((have.len()..wanted).map(|i| (index, cells[index].scenario.seed.get() + i as u64)));
+            }
+            if jobs.is_empty() {
+                break;
+            }
+            let label = |(index, seed): &(usize, u64)| {
+                let cell = &cells[*index];
+                format!("{name} {} at {} seed {seed}", cell.scheme, cell.x)
+            };
+            let hooks = self.hooks;
+            let results = pool::map(&jobs, &hooks, label, |(index, seed)| {
+                simulate(&cells[*index].scenario, *seed, Record::default(), &hooks).map(|r| r.summary)
+            });
+            self.simulated += jobs.len();
+            for ((index, _), result) in jobs.iter().zip(results) {
+                let summary = result.transpose()?.filter(|s| !s.interrupted).ok_or(RunError::Interrupted)?;
+                if let Some(list) = runs.get_mut(keys[*index].as_str()) {
+                    list.push(summary);
+                }
+            }
+        }
+        for (key, list) in runs {
+            self.memory.insert(key.to_owned(), Rc::new(list));
+        }
+        let measured = cells.iter().zip(&keys).map(|(cell, key)| Measured {
+            scheme: cell.scheme,
+            x: cell.x,
+            runs: self.memory.get(key).cloned().unwrap_or_default(),
+        });
+        Ok(Grid { cells: measured.collect() })
+    }
+}
+
+/// What a scenario computes, without its name and title.
+fn key(scenario: &Scenario) -> String {
+    let mut bare = scenario.clone();
+    bare.name.clear();
+    bare.title.clear();
+    bare.to_toml()
+}
+
+/// Everything measured for one figure.
+#[derive(Clone, Debug, Default)]
+pub struct Grid {
+    /// The cells, in the order in which they were asked for.
+    pub cells: Vec<Measured>,
+}
+
+impl Grid {
+    /// The schemes, in order of appearance.
+    pub fn schemes(&self) -> Vec<&'static str> {
+        let mut schemes = Vec::new();
+        for cell in &self.cells {
+            if !schemes.contains(&cell.scheme) {
+                schemes.push(cell.scheme);
+            }
+        }
+        schemes
+    }
+
+    /// Where a scheme was measured, in rising order.
+    pub fn xs(&self, scheme: &str) -> Vec<f64> {
+        let mut xs: Vec<f64> = self.cells.iter().filter(|c| c.scheme == scheme).map(|c| c.x).collect();
+        xs.sort_by(f64::total_cmp);
+        xs
+    }
+
+    /// One number per seed.
+    pub fn values(&self, scheme: &str, x: f64, metric: Metric) -> Vec<f64> {
+        let cell = self.cells.iter().find(|c| c.scheme == scheme && (c.x - x).abs() <= 1e-9 * x.abs());
+        cell.map_or(Vec::new(), |c| c.runs.iter().filter_map(metric).collect())
+    }
+
+    /// The mean over the seeds with its interval.
+    pub fn estimate(&self, scheme: &str, x: f64, metric: Metric) -> Option<Estimate> {
+        Estimate::of(&self.values(scheme, x, metric))
+    }
+
+    /// `combine(a, b)` seed by seed, over the seeds that both have.
+    pub fn paired(
+        &self,
+        a: (&str, f64, Metric),
+        b: (&str, f64, Metric),
+        combine: impl Fn(f64, f64) -> f64,
+    ) -> Option<Estimate> {
+        let (left, right) = (self.values(a.0, a.1, a.2), self.values(b.0, b.1, b.2));
+        let combined: Vec<f64> = left.iter().zip(&right).map(|(l, r)| combine(*l, *r)).collect();
+        Estimate::of(&combined)
+    }
+
+    /// `a / b` at the same place, seed by seed.
+    pub fn ratio(&self, a: &str, b: &str, x: f64, metric: Metric) -> Option<Estimate> {
+        self.paired((a, x, metric), (b, x, metric), |l, r| l / r)
+    }
+
+    /// The number at one place over the number at another, same scheme, seed by seed.
+    pub fn relative(&self, scheme: &str, x: f64, to: f64, metric: Metric) -> Option<Estimate> {
+        self.paired((scheme, x, metric), (scheme, to, metric), |l, r| l / r)
+    }
+}
+
+/// The estimate with the smallest mean, and where it was.
+pub(super) fn smallest(candidates: impl Iterator<Item = (f64, Option<Estimate>)>) -> (f64, Option<Estimate>) {
+    extreme(candidates, |new, best| new < best)
+}
+
+/// The estimate with the largest mean, and where it was.
+pub(super) fn largest(candidates: impl Iterator<Item = (f64, Option<Estimate>)>) -> (f64, Option<Estimate>) {
+    extreme(candidates, |new, best| new > best)
+}
+
+/// One place without a number makes the whole unknown: a claim about "everywhere" needs them all.
+fn extreme(
+    candidates: impl Iterator<Item = (f64, Option<Estimate>)>,
+    better: fn(f64, f64) -> bool,
+) -> (f64, Option<Estimate>) {
+    let mut best: (f64, Option<Estimate>) = (0.0, None);
+    for (x, estimate) in candidates {
+        match (estimate, best.1) {
+            (None, _) => return (x, None),
+            (Some(new), Some(old)) if !better(new.mean, old.mean) => {}
+            (Some(_), _) => best = (x, estimate),
+        }
+    }
+    best
+}

@@ -1,0 +1,211 @@
+//! The papers' experiments: set-ups, grids, and claims that the runs themselves decide.
+//!
+//! One module per paper. Each experiment has a scenario in `scenarios/papers/`, built into the
+//! program, so that `fairpace reproduce` needs no file. What is varied, and over what, is code
+//! here, beside the claims.
+
+mod bench;
+mod claim;
+pub mod rcs;
+mod show;
+
+pub use bench::{Bench, Cell, Grid, Measured, Metric};
+pub use claim::{Bound, Claim};
+
+use crate::pool::Hooks;
+use crate::report::{Page, Section, Table};
+use crate::run::RunError;
+use crate::stats::Estimate;
+use fairpace_units::{Bytes, Duration, Instant, Rate};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One experiment: a figure, or several that share their runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// `rcs.fig17a`.
+    pub id: &'static str,
+    /// What it is about.
+    pub title: &'static str,
+    /// Its scenario, in `scenarios/papers/`.
+    pub file: &'static str,
+    /// The scenario's text.
+    pub scenario: &'static str,
+    run: fn(&Experiment, &mut Bench<'_>, &mut Tools<'_>) -> Result<Outcome, RunError>,
+}
+
+/// One number of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The scheme.
+    pub scheme: String,
+    /// Where: `{"p_loss": 0.001}`.
+    pub x: BTreeMap<String, f64>,
+    /// What: `throughput_pps`.
+    pub metric: String,
+    /// Mean, interval, number of seeds.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+}
+
+/// What an experiment found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// Its id.
+    pub experiment: String,
+    /// Every number.
+    pub points: Vec<Point>,
+    /// Every claim.
+    pub claims: Vec<Claim>,
+    /// Why it was not run, if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_run: Option<String>,
+    /// For the report: charts, tables, text.
+    #[serde(skip)]
+    pub section: Section,
+}
+
+/// A real encoder that follows a rate: given the steps of S(t) and a length, the capture time and size of
+/// each picture it made. The command supplies it when it was built with one.
+pub type EncodeFollowing<'a> = dyn FnMut(&[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + 'a;
+
+/// What experiments may need from outside.
+#[derive(Default)]
+pub struct Tools<'a> {
+    /// A real encoder; without it `rcs.fig7-9` is reported as not run.
+    pub encoder: Option<Box<EncodeFollowing<'a>>>,
+    /// What the encoder and its clip are called in captions.
+    pub encoder_name: String,
+    /// Time between two pictures.
+    pub frame_interval: Duration,
+}
+
+impl core::fmt::Debug for Tools<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Tools").field("encoder", &self.encoder.is_some()).finish()
+    }
+}
+
+/// An id that names no experiment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is not an experiment")]
+pub struct UnknownExperiment {
+    /// The id as given.
+    pub found: String,
+}
+
+impl UnknownExperiment {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        let near = crate::scenario::nearest(&self.found, experiments().iter().map(|e| e.id));
+        let near = near.map_or_else(String::new, |n| format!("did you mean `{n}`? "));
+        format!("{near}`fairpace list experiments` shows all")
+    }
+}
+
+/// Every experiment, in the order of the papers.
+pub fn experiments() -> &'static [Experiment] {
+    rcs::EXPERIMENTS
+}
+
+/// The experiments that some ids mean: `rcs` is all of a paper, `rcs.fig17` all that begin so, nothing
+/// is everything. In the order of the papers, each once.
+///
+/// # Errors
+/// An id that means none.
+pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, UnknownExperiment> {
+    let means = |id: &str, e: &Experiment| {
+        e.id == id
+            || e.id
+                .strip_prefix(id)
+                .is_some_and(|rest| !id.is_empty() && (rest.starts_with('.') || !rest.contains('.')))
+    };
+    for id in ids {
+        if !experiments().iter().any(|e| means(id, e)) {
+            return Err(UnknownExperiment { found: id.clone() });
+        }
+    }
+    Ok(experiments().iter().filter(|e| ids.is_empty() || ids.iter().any(|id| means(id, e))).collect())
+}
+
+/// What came out of several experiments.
+#[derive(Debug, Default)]
+pub struct Reproduction {
+    /// One per experiment that was finished, in order.
+    pub outcomes: Vec<Outcome>,
+    /// True if somebody stopped it: the outcomes here are whole, others are missing.
+    pub interrupted: bool,
+    /// How many simulations were run.
+    pub simulations: usize,
+}
+
+/// Runs experiments, telling `finished` of each as it is done. Stopped by the flag, it keeps what is finished.
+///
+/// # Errors
+/// The simulator refuses a scenario of ours: a bug.
+pub fn reproduce(
+    experiments: &[&Experiment],
+    seeds: Option<usize>,
+    tools: &mut Tools<'_>,
+    hooks: &Hooks<'_>,
+    mut finished: impl FnMut(&Outcome),
+) -> Result<Reproduction, RunError> {
+    let mut bench = Bench::new(*hooks, seeds);
+    let mut all = Reproduction::default();
+    for experiment in experiments {
+        match (experiment.run)(experiment, &mut bench, tools) {
+            Ok(outcome) => {
+                finished(&outcome);
+                all.outcomes.push(outcome);
+            }
+            Err(RunError::Interrupted) => {
+                all.interrupted = true;
+                break;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    all.simulations = bench.simulated();
+    Ok(all)
+}
+
+impl Reproduction {
+    /// The whole report: every claim first, then each experiment.
+    pub fn page(&self) -> Page {
+        let claims = || self.outcomes.iter().flat_map(|o| &o.claims);
+        let (held, total) = (claims().filter(|c| c.holds).count(), claims().count());
+        let mut page = Page::new("The papers' figures, measured again")
+            .subtitle(format!("{held} of {total} claims hold; {} simulations", self.simulations));
+        if self.interrupted {
+            page = page.notice("Interrupted: what is here is whole, but not every experiment was run");
+        }
+        for outcome in &self.outcomes {
+            if let Some(why) = &outcome.not_run {
+                page = page.notice(format!("{} was not run: {why}", outcome.experiment));
+            }
+        }
+        let mut overview = Table {
+            title: "Every claim".to_owned(),
+            caption: "Decided by the mean; the interval is Student's t over the seeds, 95 %".to_owned(),
+            head: ["claim", "holds", "measured", "95 % interval", "bound"].map(str::to_owned).to_vec(),
+            rows: Vec::new(),
+        };
+        for claim in claims() {
+            let interval = claim.ci95.map_or("–".to_owned(), |[low, high]| {
+                format!("{} to {}", crate::stats::short(low), crate::stats::short(high))
+            });
+            overview.rows.push(vec![
+                claim.id.clone(),
+                if claim.holds { "yes" } else { "no" }.to_owned(),
+                claim.measured.map_or("–".to_owned(), crate::stats::short),
+                interval,
+                claim.bound.clone(),
+            ]);
+        }
+        page = page.section(Section::new("claims", "Claims").table(overview));
+        for outcome in &self.outcomes {
+            page = page.section(outcome.section.clone());
+        }
+        page
+    }
+}

@@ -1,0 +1,397 @@
+//! Throughput and overhead against P, RTT, background and buffer [rcs §V-B, §V-C, Figs. 17 to 19].
+
+use super::{
+    BACKGROUND, BUFFER, NEWRENO, OVERHEAD, P_LOSS, RAP, RAP_ACKS, RAP_FINE, RCS, RCS_ACKS, RENO, RTT, SACK, Scheme,
+    THROUGHPUT, base, cells, looks, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt,
+    throughput,
+};
+use crate::papers::bench::{Bench, Grid, largest, smallest};
+use crate::papers::show::{self, Look, Quantity};
+use crate::papers::{Bound, Cell, Claim, Experiment, Outcome, Tools};
+use crate::run::RunError;
+use crate::scenario::{FlowSpec, Priority, Scenario, Time};
+use crate::stats::Estimate;
+
+/// P, a log grid.
+const P: [f64; 7] = [1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2];
+/// RTT in ms.
+const RTTS: [f64; 9] = [100.0, 150.0, 200.0, 250.0, 350.0, 450.0, 550.0, 650.0, 750.0];
+/// S_L in packets/s.
+const S_L: [f64; 7] = [0.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0];
+/// K in packets.
+const K: [f64; 7] = [20.0, 50.0, 100.0, 200.0, 300.0, 400.0, 500.0];
+
+const ALL: [Scheme; 8] = [RCS, RCS_ACKS, RAP, RAP_ACKS, RAP_FINE, RENO, NEWRENO, SACK];
+const NO_ACK_LOSS: [Scheme; 6] = [RCS, RAP, RAP_FINE, RENO, NEWRENO, SACK];
+
+/// RCS over the better of the two RAPs at each place: the smallest ratio.
+pub(super) fn least_gain(grid: &Grid, rcs: &str, places: &[f64]) -> (f64, Option<Estimate>) {
+    smallest(places.iter().map(|&x| (x, gain(grid, rcs, x))))
+}
+
+/// RCS over the better of the two RAPs at one place.
+fn gain(grid: &Grid, rcs: &str, x: f64) -> Option<Estimate> {
+    let rap = if rcs == RCS_ACKS.look.key { RAP_ACKS.look.key } else { RAP.look.key };
+    let ratios = [rap, RAP_FINE.look.key].into_iter().filter(|s| !grid.values(s, x, throughput).is_empty());
+    smallest(ratios.map(|s| (x, grid.ratio(rcs, s, x, throughput)))).1
+}
+
+/// The most that a scheme's throughput strays from what it is at `reference`.
+fn spread(grid: &Grid, scheme: &str, places: &[f64], reference: f64) -> (f64, Option<Estimate>) {
+    largest(places.iter().filter(|x| **x != reference).map(|&x| {
+        let change = grid.relative(scheme, x, reference, throughput);
+        (x, change.map(|e| fold_about_one(e)))
+    }))
+}
+
+/// |ratio - 1| with the interval that belongs to it.
+fn fold_about_one(e: Estimate) -> Estimate {
+    let sign = if e.mean < 1.0 { -1.0 } else { 1.0 };
+    let shift = |x: f64| sign * (x - 1.0);
+    let ci95 = e.ci95.map(|[low, high]| if sign < 0.0 { [shift(high), shift(low)] } else { [shift(low), shift(high)] });
+    Estimate { mean: shift(e.mean), ci95, n: e.n }
+}
+
+pub(super) fn fig17a(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let grid = loss_grid(e, bench)?;
+    let claims = fig17a_claims(e.id, &grid);
+    let caption = show::caption(e, &grid);
+    let looks = looks(&ALL);
+    let section = show::section(e)
+        .chart(show::chart(
+            &grid,
+            &looks,
+            "RCS keeps its throughput where RAP and TCP lose theirs",
+            &caption,
+            &P_LOSS,
+            &THROUGHPUT,
+        ))
+        .table(show::table(&grid, &looks, "Throughput against P", &P_LOSS, &THROUGHPUT));
+    Ok(show::outcome(e, show::points(&grid, &P_LOSS, &[THROUGHPUT, OVERHEAD]), claims, section))
+}
+
+fn loss_grid(e: &Experiment, bench: &mut Bench<'_>) -> Result<Grid, RunError> {
+    bench.measure(e.id, &cells(&base(e), &ALL, &P, set_loss), throughput)
+}
+
+/// The claims of Fig. 17(a), from whatever was measured.
+pub(super) fn fig17a_claims(id: &str, grid: &Grid) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for (rcs, suffix, reading) in [(&RCS, "", ""), (&RCS_ACKS, "-acks-lost", ", ACKs lost with P")] {
+        let key = rcs.look.key;
+        let places = grid.xs(key);
+        if places.is_empty() {
+            continue;
+        }
+        let (at, least) = least_gain(grid, key, &places);
+        claims.push(
+            Claim::check(
+                format!("{id}/above-rap{suffix}"),
+                format!("RCS is above both RAPs at every P{reading}"),
+                least,
+                Bound::Above(1.0),
+                format!("smallest ratio of throughputs, at P = {at}"),
+            )
+            .if_it_fails(
+                "Where loss is rare both are limited by the queue: RAP then fills the link as well as RCS does",
+            ),
+        );
+        claims.push(Claim::check(
+            format!("{id}/gain-5e-3{suffix}"),
+            format!("at P = 5e-3 RCS has at least 2.5 times RAP's throughput{reading}"),
+            gain(grid, key, 5e-3),
+            Bound::AtLeast(2.5),
+            "ratio of throughputs, RAP the better of the two",
+        ));
+        let fall = places.iter().copied().filter(|x| *x > 1e-3);
+        let steps: Vec<(f64, Option<Estimate>)> = fall
+            .scan(1e-3, |before, x| {
+                let step = grid.relative(key, x, *before, throughput);
+                *before = x;
+                Some((x, step))
+            })
+            .collect();
+        let (at, worst) = largest(steps.into_iter());
+        claims.push(Claim::check(
+            format!("{id}/falls{suffix}"),
+            format!("RCS falls from each P to the next past 1e-3{reading}"),
+            worst,
+            Bound::Below(1.0),
+            format!("largest ratio of neighbouring points, at P = {at}"),
+        ));
+    }
+    claims
+}
+
+pub(super) fn fig18(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let grid = loss_grid(e, bench)?;
+    let mut claims = Vec::new();
+    for (rcs, suffix, reading) in [(&RCS, "", ""), (&RCS_ACKS, "-acks-lost", ", ACKs lost with P")] {
+        let key = rcs.look.key;
+        let steps = P.windows(2).map(|pair| {
+            let at = |i: usize| pair.get(i).copied().unwrap_or(0.0);
+            (at(1), grid.paired((key, at(1), overhead), (key, at(0), overhead), |b, a| b - a))
+        });
+        let (at, least) = smallest(steps);
+        claims.push(Claim::check(
+            format!("{}/grows{suffix}", e.id),
+            format!("the overhead grows with P{reading}"),
+            least,
+            Bound::Above(0.0),
+            format!("smallest step between neighbouring points, up to P = {at}"),
+        ));
+        claims.push(Claim::check(
+            format!("{}/overhead-1e-2{suffix}", e.id),
+            format!("the overhead is about 21.5 % at P = 1e-2 (ours: within 3.5 points){reading}"),
+            grid.estimate(key, 1e-2, overhead),
+            Bound::Within(0.18, 0.25),
+            "dummies / (data + dummies) sent",
+        ));
+        claims.push(Claim::check(
+            format!("{}/gain-1e-2{suffix}", e.id),
+            format!("at P = 1e-2 RCS has more than twice RAP's throughput{reading}"),
+            gain(&grid, key, 1e-2),
+            Bound::Above(2.0),
+            "ratio of throughputs, RAP the better of the two",
+        ));
+    }
+    let caption = show::caption(e, &grid);
+    let rcs = looks(&[RCS, RCS_ACKS]);
+    let gains = gain_chart(&grid, &rcs, &caption);
+    let section = show::section(e)
+        .chart(show::chart(&grid, &rcs, "The overhead grows with P", &caption, &P_LOSS, &OVERHEAD))
+        .chart(gains)
+        .table(show::table(&grid, &rcs, "Overhead against P", &P_LOSS, &OVERHEAD));
+    Ok(show::outcome(e, show::points(&grid, &P_LOSS, &[OVERHEAD, THROUGHPUT]), claims, section))
+}
+
+fn gain_chart(grid: &Grid, rcs: &[Look], caption: &str) -> crate::report::Chart {
+    use crate::report::{Axis, Chart, Series};
+    let x = Axis::new(P_LOSS.label, "").log();
+    let mut chart =
+        Chart::new("The gain over RAP grows with P", x, Axis::new("throughput / RAP's", "")).caption(caption);
+    for look in rcs {
+        let (mut xs, mut ys, mut lo, mut hi) = (vec![], vec![], vec![], vec![]);
+        for p in grid.xs(look.key) {
+            if let Some(g) = gain(grid, look.key, p) {
+                xs.push(p);
+                ys.push(g.mean);
+                lo.push(g.low());
+                hi.push(g.high());
+            }
+        }
+        chart = chart.series(Series::sweep(look.name, look.key, xs, ys).interval(lo, hi));
+    }
+    chart
+}
+
+pub(super) fn fig17b(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let grid = rtt_grid(e, bench)?;
+    let rcs = RCS.look.key;
+    let (low, high) = (
+        smallest(RTTS.iter().map(|&x| (x, grid.estimate(rcs, x, throughput)))).0,
+        largest(RTTS.iter().map(|&x| (x, grid.estimate(rcs, x, throughput)))).0,
+    );
+    let mut claims = vec![Claim::check(
+        format!("{}/rcs-flat", e.id),
+        "RCS is nearly flat over RTT (ours: the lowest point is at least 0.8 of the highest)",
+        grid.relative(rcs, low, high, throughput),
+        Bound::AtLeast(0.8),
+        format!("throughput at {low} ms / at {high} ms"),
+    )];
+    for rap in [&RAP, &RAP_FINE] {
+        claims.push(Claim::check(
+            format!("{}/{}-falls", e.id, rap.look.key),
+            format!("{} falls steeply from 250 ms on (ours: at 750 ms at most 0.6 of 250 ms)", rap.look.name),
+            grid.relative(rap.look.key, 750.0, 250.0, throughput),
+            Bound::AtMost(0.6),
+            "throughput at 750 ms / at 250 ms",
+        ));
+    }
+    for rap in [&RAP, &RAP_FINE] {
+        claims.push(
+            Claim::check(
+                format!("{}/above-{}-150ms", e.id, rap.look.key),
+                format!("RCS is above {} at 150 ms", rap.look.name),
+                grid.ratio(rcs, rap.look.key, 150.0, throughput),
+                Bound::Above(1.0),
+                "ratio of throughputs",
+            )
+            .if_it_fails(
+                "At 150 ms RAP regains a halving within seconds and keeps the link full; RCS gives up a share of it \
+                 to Detected phases",
+            ),
+        );
+    }
+    let caption = show::caption(e, &grid);
+    let looks = looks(&NO_ACK_LOSS);
+    let section = show::section(e)
+        .chart(show::chart(&grid, &looks, "RAP falls with RTT, RCS hardly", &caption, &RTT, &THROUGHPUT))
+        .table(show::table(&grid, &looks, "Throughput against RTT", &RTT, &THROUGHPUT));
+    Ok(show::outcome(e, show::points(&grid, &RTT, &[THROUGHPUT, OVERHEAD]), claims, section))
+}
+
+fn rtt_grid(e: &Experiment, bench: &mut Bench<'_>) -> Result<Grid, RunError> {
+    bench.measure(e.id, &cells(&base(e), &NO_ACK_LOSS, &RTTS, set_rtt), throughput)
+}
+
+pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let grid = rtt_grid(e, bench)?;
+    let rcs = RCS.look.key;
+    let peak = largest(RTTS.iter().map(|&x| (x, grid.estimate(rcs, x, overhead)))).0;
+    let far: Vec<f64> = RTTS.iter().copied().filter(|x| *x >= 400.0).collect();
+    let (low_at, low) = smallest(far.iter().map(|&x| (x, grid.estimate(rcs, x, overhead))));
+    let (high_at, high) = largest(far.iter().map(|&x| (x, grid.estimate(rcs, x, overhead))));
+    let claims = vec![
+        Claim::check(
+            format!("{}/highest-near-100ms", e.id),
+            "the overhead is highest near 100 ms (ours: at 200 ms or below)",
+            Some(Estimate::exact(peak)),
+            Bound::AtMost(200.0),
+            "RTT in ms of the highest point",
+        ),
+        Claim::check(
+            format!("{}/least-from-400ms", e.id),
+            "from 400 ms up the overhead is about 10 % (ours: 7 to 13 %): the lowest",
+            low,
+            Bound::Within(0.07, 0.13),
+            format!("overhead at {low_at} ms"),
+        ),
+        Claim::check(
+            format!("{}/most-from-400ms", e.id),
+            "from 400 ms up the overhead is about 10 % (ours: 7 to 13 %): the highest",
+            high,
+            Bound::Within(0.07, 0.13),
+            format!("overhead at {high_at} ms"),
+        ),
+    ];
+    let caption = show::caption(e, &grid);
+    let rcs = looks(&[RCS]);
+    let section = show::section(e)
+        .chart(show::chart(&grid, &rcs, "The overhead falls as the RTT grows", &caption, &RTT, &OVERHEAD))
+        .table(show::table(&grid, &rcs, "Overhead against RTT", &RTT, &OVERHEAD));
+    let quantities: [Quantity; 1] = [OVERHEAD];
+    Ok(show::outcome(e, show::points(&grid, &RTT, &quantities), claims, section))
+}
+
+/// RCS1: constant-rate background; RCS2: RAP-controlled background.
+const RCS1: Scheme = super::scheme("rcs", "RCS1: constant-rate background", "rcs", false);
+const RCS2: Scheme = super::scheme("rcs-2", "RCS2: RAP background", "rcs", false);
+
+pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let constant = [RCS1, RAP, RAP_FINE, RENO, NEWRENO, SACK];
+    let base = base(e);
+    let mut all: Vec<Cell> = cells(&base, &constant, &S_L, set_background);
+    all.extend(cells(&base, &[RCS2], &S_L, responsive_background));
+    let grid = bench.measure(e.id, &all, throughput)?;
+    let to_400: Vec<f64> = S_L.iter().copied().filter(|x| *x <= 400.0).collect();
+    let (flat1_at, flat1) = spread(&grid, "rcs", &to_400, 0.0);
+    let (flat2_at, flat2) = spread(&grid, "rcs-2", &S_L, 0.0);
+    let mut claims = vec![
+        Claim::check(
+            format!("{}/rcs2-flat", e.id),
+            "RCS2 is flat (ours: within 5 % of S_L = 0)",
+            flat2,
+            Bound::AtMost(0.05),
+            format!("largest change, at S_L = {flat2_at}"),
+        ),
+        Claim::check(
+            format!("{}/rcs1-flat-to-400", e.id),
+            "RCS1 is flat up to 400 packets/s (ours: within 5 % of S_L = 0)",
+            flat1,
+            Bound::AtMost(0.05),
+            format!("largest change, at S_L = {flat1_at}"),
+        ),
+        Claim::check(
+            format!("{}/rcs1-lower-at-600", e.id),
+            "RCS1 is slightly lower at 600 packets/s (ours: 0.75 to 1 of S_L = 0)",
+            grid.relative("rcs", 600.0, 0.0, throughput),
+            Bound::Within(0.75, 1.0),
+            "throughput at 600 / at 0",
+        ),
+    ];
+    for rcs in [&RCS1, &RCS2] {
+        let ratios = S_L.iter().map(|&x| {
+            let raps = [RAP.look.key, RAP_FINE.look.key];
+            (x, smallest(raps.into_iter().map(|rap| (x, grid.ratio(rcs.look.key, rap, x, throughput)))).1)
+        });
+        let (at, least) = smallest(ratios);
+        claims.push(Claim::check(
+            format!("{}/{}-above-rap", e.id, if rcs.look.key == "rcs" { "rcs1" } else { "rcs2" }),
+            format!("{} is above both RAPs at every S_L", rcs.look.name),
+            least,
+            Bound::Above(1.0),
+            format!("smallest ratio of throughputs, at S_L = {at}"),
+        ));
+    }
+    let caption = show::caption(e, &grid);
+    let looks = looks(&[RCS1, RCS2, RAP, RAP_FINE, RENO, NEWRENO, SACK]);
+    let section = show::section(e)
+        .text("RAP and TCP are drawn with the constant-rate background.")
+        .chart(show::chart(
+            &grid,
+            &looks,
+            "Low-priority background hardly touches RCS",
+            &caption,
+            &BACKGROUND,
+            &THROUGHPUT,
+        ))
+        .table(show::table(&grid, &looks, "Throughput against S_L", &BACKGROUND, &THROUGHPUT));
+    Ok(show::outcome(e, show::points(&grid, &BACKGROUND, &[THROUGHPUT, OVERHEAD]), claims, section))
+}
+
+/// Ten RAP flows in the low class, each at most a tenth of S_L.
+fn responsive_background(s: &mut Scenario, pps: f64) {
+    s.flows.retain(|f| f.name != "background");
+    if pps == 0.0 {
+        return;
+    }
+    s.flows.push(FlowSpec {
+        name: "background".to_owned(),
+        group: "background".to_owned(),
+        count: crate::scenario::Count::new(10),
+        controller: "rap".to_owned(),
+        class: Priority::Low,
+        max_rate: Some(packets_per_second(pps / 10.0)),
+        initial_rtt: Some(s.path.rtt.clone()),
+        start_spread: Time::parse("1 s").unwrap_or_else(|e| unreachable!("a constant of ours: {e}")),
+        ..FlowSpec::default()
+    });
+}
+
+pub(super) fn fig17d(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let grid = bench.measure(e.id, &cells(&base(e), &NO_ACK_LOSS, &K, set_buffer), throughput)?;
+    let rcs = RCS.look.key;
+    let to_300: Vec<f64> = K.iter().copied().filter(|x| *x <= 300.0).collect();
+    let (flat_at, flat) = spread(&grid, rcs, &to_300, 50.0);
+    let (rap_at, rap) = least_gain(&grid, rcs, &K);
+    let claims = vec![
+        Claim::check(
+            format!("{}/flat-to-300", e.id),
+            "RCS changes little up to K = 300 (ours: within 10 % of K = 50)",
+            flat,
+            Bound::AtMost(0.10),
+            format!("largest change, at K = {flat_at}"),
+        ),
+        Claim::check(
+            format!("{}/higher-beyond", e.id),
+            "RCS is slightly higher beyond (ours: K = 500 above K = 300, by at most 20 %)",
+            grid.relative(rcs, 500.0, 300.0, throughput),
+            Bound::Within(1.0, 1.2),
+            "throughput at K = 500 / at K = 300",
+        ),
+        Claim::check(
+            format!("{}/above-rap", e.id),
+            "RCS is above both RAPs at every K",
+            rap,
+            Bound::Above(1.0),
+            format!("smallest ratio of throughputs, at K = {rap_at}"),
+        ),
+    ];
+    let caption = show::caption(e, &grid);
+    let looks = looks(&NO_ACK_LOSS);
+    let section = show::section(e)
+        .chart(show::chart(&grid, &looks, "The buffer matters little", &caption, &BUFFER, &THROUGHPUT))
+        .table(show::table(&grid, &looks, "Throughput against K", &BUFFER, &THROUGHPUT));
+    Ok(show::outcome(e, show::points(&grid, &BUFFER, &[THROUGHPUT, OVERHEAD]), claims, section))
+}
