@@ -431,6 +431,13 @@ impl Running<'_> {
         }
     }
 
+    /// The kernel knows that the path carries less than we sent.
+    fn heed_mtu(&mut self) {
+        if let Some(Some(mtu)) = self.outbox.too_large.take() {
+            self.session.limit_packet_size(mtu);
+        }
+    }
+
     /// Asks the session until it waits.
     fn drain(&mut self, io: &mut impl DatagramIo) -> Drained {
         // At most as many packets at one go as a second has milliseconds: then the socket is looked at again.
@@ -451,6 +458,7 @@ impl Running<'_> {
                     }
                     let mark = Mark { dscp: d.dscp, ecn: d.ecn };
                     self.outbox.push(io, now, d.bytes, mark, None);
+                    self.heed_mtu();
                     given += 1;
                     if given < BUDGET {
                         continue;
@@ -460,6 +468,7 @@ impl Running<'_> {
                 }
                 Out::Wait(until) => {
                     self.outbox.flush(io, now);
+                    self.heed_mtu();
                     let refused = std::mem::take(&mut self.outbox.refused);
                     self.refused(refused);
                     self.planned = Some(until);

@@ -126,6 +126,15 @@ impl SendQueue {
         }
     }
 
+    /// From now on packets carry at most this much; what waits is cut anew.
+    pub(crate) fn set_max_payload(&mut self, max_payload: usize) {
+        self.max_payload = max_payload.max(16);
+        let room = self.max_payload - self.descriptor_len();
+        for f in &mut self.frames {
+            f.packets = f.packets_sent + (f.data.len() - f.bytes_sent).div_ceil(room);
+        }
+    }
+
     /// When `expire` may next have something to do; `NEVER` if nothing waits.
     pub(crate) fn next_expiry(&self) -> Instant {
         let begun = usize::from(self.frames.front().is_some_and(|f| f.packets_sent > 0));
@@ -178,6 +187,24 @@ impl SendQueue {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_frame_under_way_is_finished_in_smaller_packets_when_the_path_shrinks() {
+        let mut q = SendQueue::new(Codec::Vp8, 1_004, Duration::MAX, 0);
+        q.push(Instant::ZERO, vec![7; 3_000], 0, true);
+        let next = |q: &mut SendQueue| {
+            let (mut out, marker) = (Vec::new(), q.peek().map(|c| c.marker));
+            q.write_next(&mut out);
+            (out.len() - vp8::DESCRIPTOR_LEN, marker)
+        };
+        assert_eq!(next(&mut q), (1_000, Some(false)));
+        q.set_max_payload(504);
+        // 2,000 B left in packets of at most 500
+        for i in 0..4 {
+            assert_eq!(next(&mut q), (500, Some(i == 3)));
+        }
+        assert!(!q.has_data());
+    }
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)

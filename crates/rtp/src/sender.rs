@@ -246,6 +246,16 @@ const MOST_PENDING: usize = 256;
 const MOST_EVENTS: usize = 256;
 const MOST_TOKENS: usize = 32;
 
+/// What every IPv4 host must take [RFC 791 §3.1]: a claim that a path carries less is not believed.
+const LEAST_PACKET_SIZE: Bytes = Bytes::new(576);
+
+/// RTP payload of a full packet, descriptor included.
+fn max_payload(config: &SenderConfig) -> usize {
+    let overhead = config.ip_overhead.get() as usize + packet::HEADER_LEN + Extensions::FULL_LEN;
+    let osn = if config.retransmission { rtx::OSN_LEN } else { 0 };
+    (config.packet_size.get() as usize).saturating_sub(overhead + osn)
+}
+
 /// Which report numbers have been seen: 64 back, and as far ahead as 10 minutes of lost reports.
 #[derive(Clone, Copy, Debug)]
 struct ReplayWindow {
@@ -373,9 +383,7 @@ impl SenderSession {
             let first = config.first_sequence.unwrap_or(random(Purpose::FirstSequence, n) as u16);
             Stream::new(ssrc, payload_type, Seq16(first))
         };
-        let overhead = config.ip_overhead.get() as usize + packet::HEADER_LEN + Extensions::FULL_LEN;
-        let osn = if config.retransmission { rtx::OSN_LEN } else { 0 };
-        let max_payload = (config.packet_size.get() as usize).saturating_sub(overhead + osn);
+        let max_payload = max_payload(&config);
         SenderSession {
             media: stream(media, config.codec.payload_type(), 0),
             dummy: stream(dummy, dummy::PAYLOAD_TYPE, 1),
@@ -500,6 +508,17 @@ impl SenderSession {
         let now = self.advance(now);
         self.flow.set_demand(now, max);
         self.note_rate();
+    }
+
+    /// The path carries no IP packet larger than `size`: media that has not left and dummies are cut to fit.
+    /// Never raises the size, and never goes below 576 B, because such news can be forged. The controller
+    /// goes on counting in its own packets, so that less is sent than it allows, not more.
+    pub fn limit_packet_size(&mut self, size: Bytes) {
+        let size = size.max(LEAST_PACKET_SIZE);
+        if size < self.config.packet_size {
+            self.config.packet_size = size;
+            self.queue.set_max_payload(max_payload(&self.config));
+        }
     }
 
     // --- questions -------------------------------------------------------------------------------
