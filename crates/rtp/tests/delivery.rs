@@ -216,6 +216,32 @@ fn retransmission_fills_holes_and_frames_are_whole_again() {
 }
 
 #[test]
+fn a_packet_that_comes_late_and_again_is_handed_out_once() {
+    // Asked for after 10 ms, a retransmission is here 100 ms later. Originals that are 50 ms late come before
+    // it, those that are 300 ms late behind it.
+    for late in [50, 300] {
+        let config = SenderConfig { retransmission: true, ..sender_config() };
+        let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
+        let mut p = Pair::new(config, receiver, flow("fixed", &[("rate", "200 pkt/s")], Rate::mbps(10.0)), ms(50));
+        let mut n = 0_u32;
+        p.forward.disturb = Box::new(move |_, w| {
+            n += u32::from(w.what == What::Media);
+            let slow = w.what == What::Media && n.is_multiple_of(40);
+            vec![(if slow { ms(late) } else { Duration::ZERO }, w)]
+        });
+        p.run_until(at(10.0));
+        assert!(p.count(What::Retransmission) > 40, "{late} ms");
+        let again = p.received.iter().filter(|g| g.retransmitted).count();
+        assert_eq!(again > 40, late == 300, "{again} of those {late} ms late");
+        let mut sequences: Vec<u64> = p.received.iter().map(|g| g.sequence).collect();
+        sequences.sort_unstable();
+        assert!(sequences.windows(2).all(|w| w[1] == w[0] + 1), "each once, {late} ms");
+        let (late, reordered) = ((p.count(What::Media) / 40) as u64, p.receiver.stats().media.reordered);
+        assert!(reordered == late || reordered + 1 == late, "{reordered} of {late}: the last may be on its way");
+    }
+}
+
+#[test]
 fn a_key_frame_is_asked_for_at_most_every_300_ms() {
     let mut p = Pair::usual("fixed", &[("rate", "200 pkt/s")]);
     p.run_until(at(1.0));
