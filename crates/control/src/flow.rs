@@ -242,6 +242,7 @@ pub struct Flow {
     /// A data packet has measured the RTT: dummies, which wait longer in a priority queue, no
     /// longer do.
     rtt_from_data: bool,
+    /// The timeout in force, back-off included.
     rto: Duration,
     /// Timeouts in a row, for back-off.
     rto_shift: u32,
@@ -331,7 +332,7 @@ impl Flow {
         self.started = true;
         if let Some(rtt) = srtt {
             self.rtt.update(rtt.max(LEAST_RTT));
-            self.rto = self.rtt.rto(&self.policy.rto);
+            self.update_rto();
         }
         self.next_report = now + self.report_every;
         self.controller.start(now, srtt.map(|rtt| rtt.max(LEAST_RTT)));
@@ -403,6 +404,7 @@ impl Flow {
             c.lost -= 1;
         }
         self.last_ack = now;
+        let mut news = self.rto_shift > 0;
         self.rto_shift = 0;
         // Only news holds the breaker off: a replay of old feedback must change nothing.
         self.tally.heard = true;
@@ -416,8 +418,11 @@ impl Flow {
                 self.counters.bad.rtt += 1;
             } else {
                 self.rtt_from_data |= ack.kind == Kind::Data;
-                self.rto = self.rtt.rto(&self.policy.rto);
+                news = true;
             }
+        }
+        if news {
+            self.update_rto();
         }
         if ack.kind == Kind::Data {
             self.tally(ack.seq, sent_at);
@@ -592,8 +597,7 @@ impl Flow {
 
     /// The timeout in force, back-off included.
     pub fn rto(&self) -> Duration {
-        let backoff = if self.policy.rto.backoff { 1 << self.rto_shift.min(16) } else { 1 };
-        (self.rto * backoff).min(self.policy.rto.max)
+        self.rto
     }
 
     /// Data packets neither acknowledged nor declared lost, and their bytes.
@@ -658,7 +662,13 @@ impl Flow {
             TimeoutRule::SinceLastAck => oldest.max(self.last_ack),
             TimeoutRule::PerPacket => oldest,
         };
-        from + self.rto()
+        from + self.rto
+    }
+
+    fn update_rto(&mut self) {
+        let p = &self.policy.rto;
+        let backoff = if p.backoff { 1 << self.rto_shift.min(16) } else { 1 };
+        self.rto = self.rtt.rto(p).saturating_mul(backoff).min(p.max);
     }
 
     fn run_timers(&mut self, now: Instant) {
@@ -684,7 +694,7 @@ impl Flow {
         self.counters.timeouts += 1;
         match self.policy.timeout {
             TimeoutRule::PerPacket => {
-                let limit = now - self.rto();
+                let limit = now - self.rto;
                 while let Some(lost) = self.data.next_expired(limit) {
                     self.report_loss(now, lost, LossHow::Timeout);
                 }
@@ -698,6 +708,7 @@ impl Flow {
             }
         }
         self.rto_shift += 1;
+        self.update_rto();
     }
 
     /// Runs the controller's timer if it is due: at `now` too if `inclusive`, else only before.

@@ -278,7 +278,7 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(cases(400))]
+    #![proptest_config(cases(1_000))]
 
     #[test]
     fn whatever_happens_the_rate_stays_within_its_limits(
@@ -394,7 +394,7 @@ fn shifted(mut events: Vec<FlowEvent>, by: u64) -> Vec<FlowEvent> {
 }
 
 proptest! {
-    #![proptest_config(cases(150))]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn duplicated_split_and_replayed_feedback_gives_the_identical_trace(
