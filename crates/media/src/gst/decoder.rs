@@ -15,8 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Pictures decoded ahead of their use: a third of a second at 25/s hides the decoder's own jitter.
 const AHEAD: u32 = 8;
-/// A file that gives no picture for so long is given up. A pipe may take its time.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a decoder may be silent before it is started anew, and at last given up: decodebin of 1.22 now
+/// and then swallows a demuxer's error while it starts it (a truncated MP4: about every second time),
+/// and then nothing comes at all, error or picture. A pipe's time counts from its end.
+const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Duration::from_secs(15)];
 
 /// What to decode.
 pub(crate) enum Input {
@@ -33,7 +35,12 @@ pub(crate) struct Decoder {
     pipeline: Running,
     sink: gst_app::AppSink,
     name: String,
-    patient: bool,
+    /// The pipe, if it is one, has been read to its end.
+    pipe_read: Option<Arc<AtomicBool>>,
+    /// What to start anew, and how often that was done.
+    file: Option<(PathBuf, ClipFormat)>,
+    restarts: usize,
+    begun: bool,
     /// There is a video stream.
     video: Arc<AtomicBool>,
 }
@@ -59,7 +66,8 @@ impl Decoder {
         };
         init(&name)?;
         let pipeline = Running(gst::Pipeline::new());
-        let patient = matches!(input, Input::Pipe(..));
+        let mut pipe_read = None;
+        let file = if let Input::File(path) = &input { Some((path.clone(), *format)) } else { None };
         let chain: Vec<gst::Element> =
             ["videoconvert", "videoscale", "videorate"].iter().map(|f| make(f, &name)).collect::<Result<_, _>>()?;
         let sink = gst_app::AppSink::builder().caps(&format.caps()).sync(false).max_buffers(AHEAD).build();
@@ -101,12 +109,17 @@ impl Decoder {
                 source.set_property("block", true);
                 let video = decode(&pipeline.0, source.upcast_ref(), head, &name)?;
                 // Ends with the pipe, or when the pipeline refuses a buffer because it has stopped.
-                std::thread::spawn(move || feed(reader, &source));
+                let done = Arc::new(AtomicBool::new(false));
+                pipe_read = Some(done.clone());
+                std::thread::spawn(move || {
+                    feed(reader, &source);
+                    done.store(true, Ordering::Relaxed);
+                });
                 video
             }
         };
         play(&pipeline.0, &name)?;
-        Ok(Decoder { pipeline, sink, name, patient, video })
+        Ok(Decoder { pipeline, sink, name, pipe_read, file, restarts: 0, begun: false, video })
     }
 
     /// The next picture; waits for it.
@@ -117,11 +130,27 @@ impl Decoder {
             match self.step(slice)? {
                 Step::Picture(buffer) => return Ok(Some(buffer)),
                 Step::End => return Ok(None),
-                Step::Wait => waited += slice,
+                Step::Wait if self.pipe_read.as_ref().is_none_or(|read| read.load(Ordering::Relaxed)) => {
+                    waited += slice
+                }
+                Step::Wait => {}
             }
-            if waited >= PATIENCE && !self.patient {
-                let message = format!("no picture within {} s", PATIENCE.as_secs());
-                return Err(MediaError::NoVideo { input: self.name.clone(), message });
+            // What cannot be started anew gets the longest time at once.
+            let last = PATIENCE.len() - 1;
+            let turn = if self.file.is_some() && !self.begun { self.restarts.min(last) } else { last };
+            if waited < PATIENCE[turn] {
+                continue;
+            }
+            match &self.file {
+                Some((path, format)) if turn < last => {
+                    let restarts = self.restarts + 1;
+                    *self = Decoder { restarts, ..Decoder::open(Input::File(path.clone()), format)? };
+                    waited = Duration::ZERO;
+                }
+                _ => {
+                    let message = format!("GStreamer gave neither a picture nor an error for {} s", waited.as_secs());
+                    return Err(MediaError::NoVideo { input: self.name.clone(), message });
+                }
             }
         }
     }
@@ -130,6 +159,7 @@ impl Decoder {
     pub(crate) fn step(&mut self, wait: Duration) -> Result<Step, MediaError> {
         let wait = gst::ClockTime::from_nseconds(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
         if let Some(sample) = self.sink.try_pull_sample(wait) {
+            self.begun = true;
             return Ok(sample.buffer_owned().map_or(Step::Wait, Step::Picture));
         }
         match bus_error(&self.pipeline.0, &self.name) {
@@ -147,12 +177,12 @@ impl Decoder {
 
     /// Begins at the first picture again; false if the input cannot (a pipe).
     pub(crate) fn rewind(&mut self) -> bool {
-        !self.patient && self.pipeline.0.seek_simple(gst::SeekFlags::FLUSH, gst::ClockTime::ZERO).is_ok()
+        !self.is_pipe() && self.pipeline.0.seek_simple(gst::SeekFlags::FLUSH, gst::ClockTime::ZERO).is_ok()
     }
 
     /// A pipe is shown once; files are looped.
     pub(crate) fn is_pipe(&self) -> bool {
-        self.patient
+        self.pipe_read.is_some()
     }
 
     pub(crate) fn name(&self) -> &str {
