@@ -123,12 +123,14 @@ impl RttEstimator {
     pub fn rto(&self, p: &RtoParams) -> Duration {
         let Some(srtt) = self.srtt_ns else { return p.initial.min(p.max) };
         let variation = (p.var_factor * self.rttvar_ns).max(ns(p.granularity));
-        (from_ns(p.srtt_factor * srtt + variation) + self.ack_delay).max(p.min).min(p.max)
+        let rto = p.srtt_factor * srtt + variation + ns(self.ack_delay);
+        from_ns(rto.max(ns(p.min)).min(ns(p.max)))
     }
 }
 
 fn ns(d: Duration) -> f64 {
-    d.as_nanos() as f64
+    // Exact to 104 days; by way of `as_nanos`, a u128, it costs four times as much.
+    d.as_secs() as f64 * 1e9 + f64::from(d.subsec_nanos())
 }
 
 fn from_ns(ns: f64) -> Duration {
