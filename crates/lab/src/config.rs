@@ -94,13 +94,13 @@ fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64, record: Record) -> Vec
             packet_size: controllers::packet_size(scenario, flow),
             ack_size: scenario.ack_size.get(),
             class_override: None,
-            protocol: protocol(scenario, flow, record),
+            protocol: protocol(scenario, flow, &name, record),
             name,
         })
         .collect()
 }
 
-fn protocol(scenario: &Scenario, flow: &FlowSpec, record: Record) -> Protocol {
+fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, record: Record) -> Protocol {
     let size = controllers::packet_size(scenario, flow);
     let class = match flow.class {
         Priority::Normal => Class::Normal,
@@ -123,7 +123,7 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, record: Record) -> Protocol {
             let settings = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();
             let controller = ControllerSpec::Named { scheme: flow.controller.clone(), settings, env };
             let mut media = MediaConfig::new(controller, params);
-            media.source = source(flow, size);
+            media.source = source(flow, name, size);
             media.feedback = flow.feedback.as_ref().unwrap_or(&scenario.feedback).get();
             media.initial_rtt = flow.initial_rtt.as_ref().map(Time::get);
             media.report_interval = (env.safety == Safety::Default).then_some(REPORT_INTERVAL);
@@ -141,14 +141,14 @@ fn on_off(o: &OnOffSpec) -> OnOff {
     OnOff { on: o.on.get(), off: o.off.get(), exponential: o.lengths == Lengths::Exponential }
 }
 
-fn source(flow: &FlowSpec, size: Bytes) -> Source {
+fn source(flow: &FlowSpec, name: &str, size: Bytes) -> Source {
     let rate = |r: &Option<Speed>| r.as_ref().map(|r| r.get().with_packets_of(size));
     match &flow.source {
         None => Source::Greedy,
         Some(s) => match s.kind {
             SourceKind::Saturated => Source::Greedy,
             SourceKind::Constant => Source::Constant(rate(&s.rate).unwrap_or_default()),
-            SourceKind::Encoder => crate::encoder::source(rate(&s.rate)),
+            SourceKind::Encoder => crate::encoder::source(name, rate(&s.rate), size),
         },
     }
 }

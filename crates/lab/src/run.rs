@@ -317,3 +317,185 @@ impl RunSet {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    /// One second of 1,300 packets/s, lossy, two controllers and background.
+    const SMALL: &str = r#"
+duration = "12 s"
+warmup = "2 s"
+safety = "paper"
+feedback = "every packet"
+[path]
+rate = "1300 pkt/s"
+rtt = "100 ms"
+queue = { kind = "two-priority", capacity = "20 pkt" }
+loss = { kind = "random", p = 0.01 }
+[[flows]]
+name = "video"
+count = 2
+controller = "rcs"
+parameters = { s_target = "200 pkt/s" }
+initial_rtt = "100 ms"
+start_spread = "500 ms"
+[[flows]]
+controller = "tcp-sack"
+[[flows]]
+name = "background"
+controller = "constant"
+class = "low"
+rate = "100 pkt/s"
+"#;
+
+    fn small() -> Scenario {
+        Scenario::parse(SMALL, "small.toml").unwrap()
+    }
+
+    fn options(n: usize) -> RunOptions {
+        RunOptions { seeds: Seeds::Count(n), ..RunOptions::default() }
+    }
+
+    #[test]
+    fn the_same_scenario_and_seeds_give_the_same_bytes_with_one_thread_and_with_two() {
+        let folder = |threads: usize| {
+            let hooks = Hooks { threads, ..Hooks::default() };
+            let set = run(&small(), &options(4), &hooks).unwrap();
+            let path = std::env::temp_dir().join(format!("fairpace-bytes-{}-{threads}", std::process::id()));
+            crate::results::write(&path, &set, &crate::results::Manifest::default()).unwrap();
+            let mut files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()).collect();
+            files.sort();
+            let bytes: Vec<_> =
+                files.iter().map(|f| (f.file_name().unwrap().to_owned(), std::fs::read(f).unwrap())).collect();
+            std::fs::remove_dir_all(&path).unwrap();
+            bytes
+        };
+        let (one, two) = (folder(1), folder(2));
+        assert_eq!(one.len(), 8);
+        assert!(one == two, "threads change the results");
+    }
+
+    #[test]
+    fn another_seed_gives_other_numbers() {
+        let set = run(&small(), &options(2), &Hooks::default()).unwrap();
+        assert_ne!(set.runs[0].summary.flows[0].received_packets, set.runs[1].summary.flows[0].received_packets);
+    }
+
+    #[test]
+    fn the_json_of_one_run_has_the_published_shape_and_no_nan() {
+        let set = run(&small(), &options(1), &Hooks::default()).unwrap();
+        let json = set.json();
+        let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+        assert_eq!(
+            keys,
+            ["scenario", "world", "seed", "duration_s", "warmup_s", "interrupted", "flows", "groups", "links"]
+        );
+        assert_eq!(json["scenario"], "small");
+        assert_eq!(json["duration_s"], 12.0);
+        let flow = &json["flows"][0];
+        for key in ["throughput_bps", "throughput_pps", "overhead", "loss_ratio"] {
+            assert!(flow[key].is_number(), "{key}: {flow}");
+        }
+        assert!(flow["owd_ms"]["p95"].as_f64().unwrap() >= 50.0, "half the RTT at least");
+        assert!(json["groups"][0]["jain_index"].as_f64().unwrap() > 0.5);
+        let bottleneck = &json["links"][0];
+        assert_eq!(bottleneck["name"], "bottleneck");
+        assert!((0.0..=1.0).contains(&bottleneck["utilization"].as_f64().unwrap()));
+        assert!(bottleneck["drops_packets"]["link_error"].as_u64().unwrap() > 0);
+        // The background sends no dummies and nobody answers it: what it lacks is null, not NaN.
+        let background = &json["flows"][3];
+        assert!(background["srtt_ms"].is_null() && background["timeouts"].is_null());
+        assert!(!json.to_string().contains("NaN"));
+    }
+
+    #[test]
+    fn several_seeds_come_with_means_and_intervals() {
+        let set = run(&small(), &options(3), &Hooks::default()).unwrap();
+        let json = set.json();
+        assert_eq!(json["seeds"], serde_json::json!([1, 2, 3]));
+        let metric = &json["metrics"][0];
+        assert_eq!((&metric["group"], &metric["metric"]), (&"video".into(), &"throughput_bps".into()));
+        assert_eq!(metric["n"], 3);
+        let (low, mean, high) = (
+            metric["ci95"][0].as_f64().unwrap(),
+            metric["mean"].as_f64().unwrap(),
+            metric["ci95"][1].as_f64().unwrap(),
+        );
+        assert!(low < mean && mean < high);
+    }
+
+    #[test]
+    fn stopping_keeps_what_is_finished_and_a_valid_part_of_the_run_in_hand() {
+        let stop = AtomicBool::new(false);
+        let done = AtomicUsize::new(0);
+        let progress = |_: usize, _: usize, _: &str| {
+            done.fetch_add(1, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
+        };
+        let hooks = Hooks { progress: &progress, stop: &stop, threads: 1 };
+        let set = run(&small(), &options(10), &hooks).unwrap();
+        assert!(set.interrupted);
+        assert_eq!((set.runs.len(), set.runs[0].summary.interrupted), (1, false));
+        // Stopped before the first chunk: nothing to show, and it says so.
+        assert!(matches!(run(&small(), &options(1), &hooks), Err(RunError::Interrupted)));
+        let cut = simulate(&small(), 1, Record::default(), &hooks).unwrap();
+        assert!(cut.summary.interrupted);
+        assert_eq!(cut.summary.duration_s, 0.0);
+        assert!(!serde_json::to_string(&cut.summary).unwrap().contains("NaN"));
+    }
+
+    #[test]
+    fn a_comparison_changes_only_the_controllers_under_comparison() {
+        let names = ["rap".to_owned(), "rap:fine_grain=on".to_owned(), "tcp-reno".to_owned()];
+        let results = compare(&small(), &names, &options(1), &Hooks::default()).unwrap();
+        let controllers = |i: usize| -> Vec<&str> {
+            results[i].1.runs[0].summary.flows.iter().map(|f| f.controller.as_str()).collect()
+        };
+        assert_eq!(controllers(0), ["rap", "rap", "tcp-sack", "constant"]);
+        assert_eq!(controllers(2), ["tcp-reno", "tcp-reno", "tcp-sack", "constant"]);
+        assert_eq!(results[1].1.scenario.flows[0].parameters["fine_grain"].text(), "on");
+        assert!(!results[0].1.scenario.flows[0].parameters.contains_key("s_target"));
+    }
+
+    #[test]
+    fn a_comparison_with_nonsense_is_refused_before_anything_runs() {
+        let refuse = |name: &str| with_controller(&small(), name).unwrap_err();
+        let error = refuse("rpa");
+        assert_eq!(error.to_string(), "--with: `controller` is `rpa`, which is not a controller to compare");
+        assert_eq!(error.hint().unwrap(), "did you mean `rap`? `fairpace list controllers` shows all");
+        let error = refuse("rap:fine=on");
+        assert_eq!(error.to_string(), "--with: `rap:fine` is not a field");
+        let error = refuse("rap:fine_grain");
+        assert_eq!(
+            error.to_string(),
+            "--with: `controller` is `rap:fine_grain`, which has `fine_grain` where a parameter should be"
+        );
+        let error = refuse("rap:mu=0.1");
+        assert_eq!(error.to_string(), "--with: `rap:mu` is `0.1`, which is out of range or not of the right kind");
+        assert!(refuse("constant").to_string().ends_with("which is not a controller to compare"));
+    }
+
+    #[test]
+    fn enough_seeds_are_at_least_five_and_at_most_twenty() {
+        let mut s = small();
+        s.duration = crate::scenario::Time::parse("5 s").unwrap();
+        let options = RunOptions { seeds: Seeds::Enough, record: Record::default() };
+        let set = run(&s, &options, &Hooks::default()).unwrap();
+        assert!((5..=20).contains(&set.runs.len()), "{}", set.runs.len());
+        for (i, run) in set.runs.iter().enumerate() {
+            assert_eq!(run.seed, 1 + i as u64);
+        }
+    }
+
+    #[test]
+    fn an_encoder_that_follows_the_controller_sends_about_what_it_may() {
+        let text = SMALL.replace("start_spread = \"500 ms\"", "source = { kind = \"encoder\", rate = \"400 kbit/s\" }");
+        let set = run(&Scenario::parse(&text, "e.toml").unwrap(), &options(1), &Hooks::default()).unwrap();
+        // The ceiling of 400 kbit/s is the media's, and with 44 bytes on each packet of 1,000 the wire
+        // carries at most 5 % more (10 % where frames leave the last packet short); RCS allows far more.
+        let bps = set.runs[0].summary.groups[0].throughput_bps;
+        assert!((300e3..460e3).contains(&bps), "{bps}");
+    }
+}
