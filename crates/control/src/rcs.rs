@@ -31,7 +31,7 @@
 //! | S_Target | `s_target()` | packets/s | parameter, the application's wish, the flow's limit: the least |
 //! | SRTT | `srtt_s` | s | each RTT sample; a phase keeps the one it began with |
 //! | IPG = 1/S | the gap given to `Pacer::sent` | s | each packet |
-//! | t_next_data, t_next_dummy | `data`, `dummies` ([`Pacer`]) | – | each packet |
+//! | t_next_data, t_next_dummy | `data`, `dummies` (`Pacer`) | – | each packet |
 //! | t_0, t_1, t_END, t_next_increase | fields of [`State`] | – | when the phase begins |
 //! | n_ACK | `n_ack` in [`State::Initial`] | packets | dummy ACKs in Initial |
 //! | wdsn | `wdsn` | packets | -1 after Initial, SRTT·S in Detected, 0 in Backoff |

@@ -1,4 +1,4 @@
-//! Every scheme by its name: one line each in [`schemes!`] below.
+//! Every scheme by its name: one line each in `schemes!` below.
 //!
 //! A scheme brings a table of its parameters; `fairpace list`, the scenario's schema, the defaults
 //! and the error messages are all read from it. A default is written once, as text, and goes the
