@@ -395,3 +395,78 @@ pub(super) fn fig17d(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         .table(show::table(&grid, &looks, "Throughput against K", &BUFFER, &THROUGHPUT));
     Ok(show::outcome(e, show::points(&grid, &BUFFER, &[THROUGHPUT, OVERHEAD]), claims, section))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::bench::Measured;
+    use crate::papers::experiments;
+    use crate::pool::Hooks;
+    use std::rc::Rc;
+
+    fn fig17a_experiment() -> &'static Experiment {
+        experiments().iter().find(|e| e.id == "rcs.fig17a").unwrap()
+    }
+
+    /// Fig. 17(a) in small: 60 s, two flows, two seeds, three values of P.
+    fn miniature() -> Grid {
+        let mut s = base(fig17a_experiment());
+        s.duration = Time::parse("60 s").unwrap();
+        s.warmup = Time::parse("30 s").unwrap();
+        s.flows[0].count = crate::scenario::Count::new(2);
+        let mut bench = Bench::new(Hooks::default(), Some(2));
+        let grid = bench.measure("mini", &cells(&s, &[RCS, RAP, RAP_FINE], &[1e-3, 5e-3, 1e-2], set_loss), throughput);
+        assert_eq!(bench.simulated(), 18);
+        grid.unwrap()
+    }
+
+    #[test]
+    fn the_miniature_of_fig_17a_decides_its_claims_from_the_runs() {
+        let grid = miniature();
+        let claims = fig17a_claims("mini", &grid);
+        let ids: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
+        assert_eq!(ids, ["mini/above-rap", "mini/gain-5e-3", "mini/falls"]);
+        // Two flows alone on 1,300 packets/s: RAP is limited by loss alone, sqrt(3 / (2 P)) / RTT = 31 packets/s
+        // at 5e-3; RCS by S_Target. Claims can only be true here.
+        assert!(claims[0].holds && claims[1].holds, "{claims:#?}");
+        assert!(claims[1].measured.unwrap() > 2.5 && claims[1].measured.unwrap() < 10.0, "{claims:#?}");
+    }
+
+    #[test]
+    fn the_same_claims_fail_when_the_schemes_change_places() {
+        let mut grid = miniature();
+        for cell in &mut grid.cells {
+            cell.scheme = match cell.scheme {
+                "rcs" => "rap",
+                "rap" => "rcs",
+                other => other,
+            };
+        }
+        let claims = fig17a_claims("mini", &grid);
+        assert!(!claims[0].holds && !claims[1].holds, "{claims:#?}");
+        assert!(claims[1].measured.unwrap() < 1.0 / 2.5, "{claims:#?}");
+        assert_eq!(claims[1].bound, ">= 2.50");
+    }
+
+    #[test]
+    fn a_claim_about_everywhere_fails_where_one_point_is_missing() {
+        let mut grid = miniature();
+        for cell in grid.cells.iter_mut().filter(|c| c.x == 5e-3 && c.scheme == "rap") {
+            *cell = Measured { runs: Rc::new(Vec::new()), ..cell.clone() };
+        }
+        for cell in grid.cells.iter_mut().filter(|c| c.x == 5e-3 && c.scheme == "rap-fine") {
+            *cell = Measured { runs: Rc::new(Vec::new()), ..cell.clone() };
+        }
+        let claims = fig17a_claims("mini", &grid);
+        assert_eq!((claims[0].holds, claims[0].measured), (false, None));
+    }
+
+    #[test]
+    fn a_change_is_measured_in_both_directions() {
+        let e = |mean, low, high| Estimate { mean, ci95: Some([low, high]), n: 5 };
+        let below = fold_about_one(e(0.9, 0.85, 0.95));
+        assert!((below.mean - 0.1).abs() < 1e-12 && (below.low() - 0.05).abs() < 1e-12, "{below:?}");
+        let above = fold_about_one(e(1.2, 1.1, 1.3));
+        assert!((above.mean - 0.2).abs() < 1e-12 && (above.high() - 0.3).abs() < 1e-12, "{above:?}");
+    }
+}

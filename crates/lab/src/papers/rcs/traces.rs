@@ -285,3 +285,83 @@ fn outcome(e: &Experiment, trace: &Trace, loss: Option<&Loss>, claims: Vec<Claim
     let section = show::section(e).chart(chart).chart(lanes).table(table).synced();
     show::outcome(e, points, claims, section)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::papers::{Tools, experiments, reproduce, select};
+
+    #[test]
+    fn the_trace_figures_run_and_their_claims_are_decided() {
+        let chosen = select(&["rcs.fig12".to_owned(), "rcs.fig14".to_owned(), "rcs.fig16".to_owned()]).unwrap();
+        let all = reproduce(&chosen, None, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        assert_eq!(all.outcomes.len(), 3);
+        for outcome in &all.outcomes {
+            for claim in &outcome.claims {
+                assert!(claim.holds, "{}", claim.line());
+            }
+            assert!(!outcome.section.charts.is_empty());
+            let json = serde_json::to_value(outcome).unwrap();
+            let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
+            assert_eq!(keys, ["experiment", "points", "claims"]);
+            let point = &json["points"][0];
+            assert!(point["scheme"] == "rcs" && point["x"]["t0_s"].is_number() && point["mean"].is_number());
+        }
+    }
+
+    #[test]
+    fn without_a_real_encoder_figs_7_to_9_are_reported_as_not_run() {
+        let chosen = select(&["rcs.fig7-9".to_owned()]).unwrap();
+        let all = reproduce(&chosen, None, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        let why = all.outcomes[0].not_run.as_deref().unwrap();
+        assert_eq!(why, "it needs a real encoder; build with the `gst` feature");
+        assert!(all.outcomes[0].claims.is_empty());
+        assert!(all.page().to_html().contains("was not run"));
+    }
+
+    #[test]
+    fn an_encoder_that_does_as_it_is_told_meets_the_means_and_one_that_doubles_does_not() {
+        let id = ["rcs.fig7-9".to_owned()];
+        let with = |factor: f64| {
+            let encode = move |rates: &[(fairpace_units::Instant, fairpace_units::Rate)],
+                               length: fairpace_units::Duration| {
+                let step = fairpace_units::Duration::from_millis(40);
+                let pictures = length.as_millis() / 40;
+                Ok((0..pictures as u32)
+                    .map(|i| {
+                        let at = fairpace_units::Instant::ZERO + step * i;
+                        let rate = rates.iter().take_while(|(t, _)| *t <= at).last().map_or(rates[0].1, |r| r.1);
+                        (at, rate * factor * step)
+                    })
+                    .collect())
+            };
+            let mut tools = Tools {
+                encoder: Some(Box::new(encode)),
+                encoder_name: "a test".to_owned(),
+                frame_interval: fairpace_units::Duration::from_millis(40),
+            };
+            let all = reproduce(&select(&id).unwrap(), None, &mut tools, &Hooks::default(), |_| ()).unwrap();
+            all.outcomes.into_iter().next().unwrap()
+        };
+        let (obedient, double) = (with(1.0), with(2.0));
+        let claim = |o: &Outcome, name: &str| o.claims.iter().find(|c| c.id.ends_with(name)).unwrap().clone();
+        assert!(claim(&obedient, "means-meet").holds, "{:?}", obedient.claims);
+        assert!(!claim(&obedient, "delay-16mbit").holds, "an obedient encoder fills no buffer: {:?}", obedient.claims);
+        // Twice S(t) fills 16 Mbit within a minute at 0.3 Mbit/s and more; then 16 Mbit / S is the delay.
+        assert!(!claim(&double, "means-meet").holds && claim(&double, "delay-16mbit").holds, "{:?}", double.claims);
+        for outcome in [&obedient, &double] {
+            assert!(claim(outcome, "no-buffer-no-delay").holds);
+        }
+    }
+
+    #[test]
+    fn ids_select_one_a_family_or_a_paper_and_a_wrong_one_is_named() {
+        let ids = |id: &str| select(&[id.to_owned()]).unwrap().iter().map(|e| e.id).collect::<Vec<_>>();
+        assert_eq!(ids("rcs").len(), experiments().len());
+        assert_eq!(ids("rcs.fig17"), ["rcs.fig17a", "rcs.fig17b", "rcs.fig17c", "rcs.fig17d"]);
+        assert_eq!(ids("rcs.fig20"), ["rcs.fig20"]);
+        let error = select(&["rcs.fig71a".to_owned()]).unwrap_err();
+        assert_eq!(error.to_string(), "`rcs.fig71a` is not an experiment");
+        assert_eq!(error.hint(), "did you mean `rcs.fig17a`? `fairpace list experiments` shows all");
+    }
+}
