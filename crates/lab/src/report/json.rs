@@ -190,6 +190,19 @@ fn string(out: &mut String, text: &str) {
     out.push('"');
 }
 
+/// Numbers in `page.json`: what is not finite is `null` there, and NaN, a gap, when it is read back.
+pub(super) mod gaps {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(values: &[f64], s: S) -> Result<S::Ok, S::Error> {
+        values.iter().map(|v| v.is_finite().then_some(*v)).collect::<Vec<_>>().serialize(s)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<f64>, D::Error> {
+        Ok(Vec::<Option<f64>>::deserialize(d)?.into_iter().map(|v| v.unwrap_or(f64::NAN)).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +230,14 @@ mod tests {
         let mut s = String::new();
         string(&mut s, "</script><!-- \"\\\u{7}");
         assert_eq!(s, "\"\\u003c/script\\u003e\\u003c!-- \\\"\\\\\\u0007\"");
+    }
+
+    #[test]
+    fn a_page_written_and_read_again_is_the_same_page() {
+        let series = Series::sweep("a", "rcs", vec![1.0, 2.0], vec![f64::NAN, 5.0]);
+        let page = Page::new("t").section(Section::new("s", "s").chart(Chart::default().series(series)));
+        let again: Page = serde_json::from_str(&serde_json::to_string(&page).unwrap()).unwrap();
+        assert_eq!(again.to_html(), page.to_html());
     }
 
     #[test]

@@ -31,8 +31,10 @@ mod palette;
 
 pub use palette::{Colour, colour_of};
 
-/// The whole page.
-#[derive(Debug, Clone, Default)]
+use serde::{Deserialize, Serialize};
+
+/// The whole page. Serialized, it is what `page.json` of a results folder holds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Page {
     /// What the page is about; also the browser's window title.
     pub title: String,
@@ -47,7 +49,7 @@ pub struct Page {
 }
 
 /// A heading and what stands under it, always in this order: text, claims, bars, charts, images, tables.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Section {
     /// Anchor of the section: letters, digits, `-`, `.`.
     pub id: String,
@@ -70,7 +72,7 @@ pub struct Section {
 }
 
 /// One chart: series over a common x axis, or a timeline of lanes.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Chart {
     /// The claim that the chart shows, as a sentence without a full stop.
     pub title: String,
@@ -91,7 +93,7 @@ pub struct Chart {
 }
 
 /// An axis.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Axis {
     /// Quantity, in words.
     pub label: String,
@@ -106,7 +108,7 @@ pub struct Axis {
 }
 
 /// How a series is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Style {
     /// A line; with an interval, a shaded band around it.
     #[default]
@@ -120,19 +122,23 @@ pub enum Style {
 }
 
 /// One line of a chart. Values that are not finite leave a gap; the page never holds a NaN.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Series {
     /// Name in the legend.
     pub name: String,
     /// Colour key: a scheme's name (`rcs`, `rap`, `tcp-newreno`) or any other word; see [`colour_of`].
     pub colour: String,
     /// Abscissae, in rising order.
+    #[serde(with = "json::gaps")]
     pub x: Vec<f64>,
     /// Ordinates, as many as `x`.
+    #[serde(with = "json::gaps")]
     pub y: Vec<f64>,
     /// Lower ends of the intervals; empty = none.
+    #[serde(with = "json::gaps")]
     pub lo: Vec<f64>,
     /// Upper ends of the intervals; empty = none.
+    #[serde(with = "json::gaps")]
     pub hi: Vec<f64>,
     /// How it is drawn.
     pub style: Style,
@@ -143,7 +149,7 @@ pub struct Series {
 }
 
 /// A shaded stretch of the x axis.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Band {
     /// Where it begins, in the x axis' unit.
     pub from: f64,
@@ -156,7 +162,7 @@ pub struct Band {
 }
 
 /// The looks of a [`Band`]; they differ in pattern, not only in colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum BandKind {
     /// Something about the set-up: plain tint.
     #[default]
@@ -168,7 +174,7 @@ pub enum BandKind {
 }
 
 /// One row of a timeline.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Lane {
     /// Name at the left.
     pub name: String,
@@ -179,7 +185,7 @@ pub struct Lane {
 }
 
 /// A stretch of a [`Lane`].
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Span {
     /// Where it begins, in the x axis' unit.
     pub from: f64,
@@ -190,7 +196,7 @@ pub struct Span {
 }
 
 /// Stacked horizontal bars: parts of a whole, one bar per row.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Bars {
     /// The claim that the bars show.
     pub title: String,
@@ -205,20 +211,21 @@ pub struct Bars {
 }
 
 /// One bar.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct BarRow {
     /// Name at the left.
     pub label: String,
     /// Colour key, as in [`Series`].
     pub colour: String,
     /// One number per part.
+    #[serde(with = "json::gaps")]
     pub values: Vec<f64>,
     /// A remark at the right (`stopped by the circuit breaker at 14 s`).
     pub note: String,
 }
 
 /// A table of text; cells that start like a number are set right.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Table {
     /// What the table shows.
     pub title: String,
@@ -231,7 +238,7 @@ pub struct Table {
 }
 
 /// A statement that the run checked.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Claim {
     /// Its id (`rcs.fig17a/above-rap`).
     pub id: String,
@@ -250,7 +257,7 @@ pub struct Claim {
 }
 
 /// A picture, embedded.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Image {
     /// `image/png` or `image/jpeg`.
     pub media_type: String,
