@@ -1,0 +1,510 @@
+//! The command line: every flag with its name, help, parser and examples in one place. Man pages and
+//! completions are made from it.
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use fairpace_control::registry;
+use fairpace_units::{Duration, Rate, RateSpec, parse_duration, parse_rate};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+macro_rules! long_version {
+    ($features:literal) => {
+        concat!(
+            env!("CARGO_PKG_VERSION"),
+            "\ncommit:   ",
+            env!("FAIRPACE_COMMIT"),
+            "\ntarget:   ",
+            env!("FAIRPACE_TARGET"),
+            "\nfeatures: ",
+            $features
+        )
+    };
+}
+
+const WITH_GST: &str = long_version!("gst (real video through GStreamer)");
+const WITHOUT_GST: &str = long_version!("none (real video needs a build with `--features gst`)");
+
+/// `0.1.0 (commit)`.
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("FAIRPACE_COMMIT"), ")");
+/// The same, over several lines, with what this build can do.
+pub(crate) const LONG_VERSION: &str = if cfg!(feature = "gst") { WITH_GST } else { WITHOUT_GST };
+
+/// Live media over bad networks, at a pace that is fair to TCP
+#[derive(Debug, Parser)]
+#[command(
+    name = "fairpace",
+    version = VERSION,
+    long_version = LONG_VERSION,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "\
+Start here:
+  fairpace demo                      a real clip over a satellite-like path, one report
+  fairpace run scenarios/geo.toml    one scenario in the simulator
+  fairpace reproduce rcs             the figures of a paper, each claim checked
+
+Exit codes:
+  0 done   1 failed   2 usage   3 scenario   4 privilege   5 peer   6 circuit breaker
+  7 a claim fails (only with --strict)   130 interrupted; what was measured until then is kept"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Run),
+    Compare(Compare),
+    Reproduce(Reproduce),
+    List(List),
+    Report(Report),
+    Relay(Relay),
+    Send(Send),
+    Receive(Receive),
+    Demo(Demo),
+    Doctor(Doctor),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// Run one scenario in the simulator
+///
+/// The scenario says which flows with which controllers take which path, for how long. The same
+/// scenario and seed give the same numbers on every machine.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace run scenarios/geo.toml                      results to results/geo, a table to the terminal
+  fairpace run scenarios/geo.toml --json               one object to stdout
+  fairpace run scenarios/geo.toml --seeds 5            five seeds on all cores, with intervals
+  fairpace run scenarios/geo.toml --pcap geo.pcapng    every packet at the bottleneck, for Wireshark")]
+pub(crate) struct Run {
+    /// Scenario file (TOML)
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: PathBuf,
+    #[command(flatten)]
+    pub(crate) seeds: Seeds,
+    /// Write the packets at the bottleneck of the first seed to this file (pcapng)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) pcap: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) results: Results,
+}
+
+/// Take the same path with each of several controllers in turn, one report
+///
+/// Every media flow of the scenario gets each controller in turn; all else stays: the path, the other
+/// flows, the random numbers of the link.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace compare scenarios/geo.toml
+  fairpace compare scenarios/geo.toml --with rcs,rap,rap:fine_grain=on --seeds 5
+  fairpace compare scenarios/geo.toml --with rcs,tcp-sack --json")]
+pub(crate) struct Compare {
+    /// Scenario file (TOML)
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) scenario: PathBuf,
+    /// Controllers, in this order; each may bring parameters, as in `rap:fine_grain=on`
+    #[arg(
+        long = "with",
+        alias = "control",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "rcs,rap,fixed"
+    )]
+    pub(crate) control: Vec<String>,
+    #[command(flatten)]
+    pub(crate) seeds: Seeds,
+    #[command(flatten)]
+    pub(crate) results: Results,
+}
+
+/// Repeat a paper's figures and check each of its claims
+///
+/// Each claim is printed as holds or fails, with the number measured, its 95 % confidence interval and the
+/// bound. A claim that fails is said to fail.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace reproduce rcs                        all figures of the paper `rcs`
+  fairpace reproduce rcs.fig17a rcs.fig22a-b    two of them
+  fairpace reproduce rcs --json                 one object per experiment and line
+  fairpace reproduce rcs --strict               exit code 7 if any claim fails
+  fairpace list experiments                     what there is")]
+pub(crate) struct Reproduce {
+    /// Papers or experiments; all of them if none is named
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+    /// Seeds per point; the experiment's own number if absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) seeds: Option<u32>,
+    /// Threads; one per core if absent
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
+    /// End with exit code 7 if a claim fails
+    #[arg(long)]
+    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) results: Results,
+}
+
+/// Show controllers, links, media and experiments with their parameters
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace list
+  fairpace list controllers
+  fairpace list experiments --json")]
+pub(crate) struct List {
+    /// What to show; everything if absent
+    #[arg(value_enum)]
+    pub(crate) what: Option<ListWhat>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The chapters of `fairpace list`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListWhat {
+    /// Rate controllers and TCP
+    Controllers,
+    /// Parts of a link
+    Links,
+    /// Media sources
+    Media,
+    /// Experiments of `fairpace reproduce`
+    Experiments,
+}
+
+/// Build the report of a results folder again
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace report results/geo
+  fairpace report results/geo --out geo.html")]
+pub(crate) struct Report {
+    /// A folder that `run`, `compare`, `reproduce` or `demo` has written
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+    /// Where to write the page; `report.html` in the folder if absent
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// Pass UDP packets on through a link model, in real time, with no privilege
+///
+/// Packets that arrive at the listening port take the scenario's `[path]` to the other end, and answers come
+/// back through its reverse. The scenario's TCP flows compete in the same link, simulated in real time.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace receive 5004 &
+  fairpace relay scenarios/geo.toml --listen 6004 --to 127.0.0.1:5004 &
+  fairpace send test-pattern 127.0.0.1:6004 --control rcs --seconds 30")]
+pub(crate) struct Relay {
+    /// Scenario file whose path and TCP flows are to be applied
+    #[arg(value_name = "LINK", value_hint = ValueHint::FilePath)]
+    pub(crate) link: PathBuf,
+    /// UDP port that senders send to; 0 takes a free one
+    #[arg(long, value_name = "PORT", value_parser = port)]
+    pub(crate) listen: u16,
+    #[command(flatten)]
+    pub(crate) ip: Ip,
+    /// Where their packets go
+    #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
+    pub(crate) to: String,
+    /// End after this time; until Ctrl-C if absent
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) seconds: Option<Duration>,
+    /// Seed of the link's random numbers; the scenario's if absent
+    #[arg(long, value_name = "N", value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Send live media to a receiver, at the pace of a controller
+///
+/// Nothing but a challenge is sent until the receiver has echoed it. A video file is decoded and encoded again
+/// at the rate that the controller allows (needs a build with GStreamer); an IVF file is sent as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace receive 5004 --out received.ivf             on the other host, first
+  fairpace send clip.mp4 host.example:5004 --control rcs
+  fairpace send test-pattern [2001:db8::1]:5004 --control rap --seconds 60
+  fairpace send clip.ivf host.example:5004 --control fixed --set rate=800kbit/s")]
+pub(crate) struct Send {
+    /// A video file, `test-pattern`, `-` for standard input, or another of `fairpace list media`
+    #[arg(value_name = "FILE|test-pattern|-", value_hint = ValueHint::FilePath)]
+    pub(crate) source: String,
+    /// Where the receiver listens
+    #[arg(value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
+    pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) control: Control,
+    /// End after this time; a video file is looped until then, or until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) seconds: Option<Duration>,
+    /// Send lost packets again when the receiver asks (its `--nack`; RFC 4588)
+    #[arg(long)]
+    pub(crate) retransmission: bool,
+    #[command(flatten)]
+    pub(crate) ip: Ip,
+    /// Seed of the noise of the source `model`
+    #[arg(long, value_name = "N", value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Which controller, with which settings.
+#[derive(Debug, Args)]
+pub(crate) struct Control {
+    /// Controller: `fairpace list controllers` shows all
+    #[arg(long = "control", value_name = "NAME", default_value = "rcs")]
+    pub(crate) name: String,
+    /// One of its parameters, as NAME=VALUE; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Never send faster than this, all packets counted
+    #[arg(long, value_name = "RATE", value_parser = rate, default_value = "10Mbit/s")]
+    pub(crate) max_rate: Rate,
+}
+
+impl Control {
+    /// The settings by name; the last of two for the same name counts.
+    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
+        self.set.iter().cloned().collect()
+    }
+
+    /// Whether such a controller can be made: before anything is opened or sent.
+    pub(crate) fn check(&self, packet_size: fairpace_units::Bytes, min_rate: Rate) -> Result<(), registry::ParamError> {
+        let env = fairpace_control::Env { packet_size, min_rate, max_rate: self.max_rate, ..Default::default() };
+        fairpace_control::build(&self.name, &self.settings(), &env).map(|_| ())
+    }
+}
+
+/// Receive media, measure it, record it, pass it on to a player
+///
+/// The received video is judged as a viewer would see it: frames in time, late, lost. With --forward the clean
+/// RTP goes on to a player, and a session description (.sdp) is written for it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace receive 5004
+  fairpace receive 5004 --out received.ivf
+  fairpace receive 5004 --forward 127.0.0.1:5006       prints the line that plays it in ffplay
+  fairpace receive 5004 --ipv6 --json")]
+pub(crate) struct Receive {
+    /// UDP port to listen on; 0 takes a free one
+    #[arg(value_name = "PORT", value_parser = port)]
+    pub(crate) port: u16,
+    #[command(flatten)]
+    pub(crate) ip: Ip,
+    /// Pass clean RTP on to this address, and write the .sdp that names it
+    #[arg(long, value_name = "HOST:PORT2", value_hint = ValueHint::Hostname)]
+    pub(crate) forward: Option<String>,
+    /// Where to write the session description; `fairpace-PORT2.sdp` if absent
+    #[arg(long, value_name = "FILE", requires = "forward", value_hint = ValueHint::FilePath)]
+    pub(crate) sdp: Option<PathBuf>,
+    /// Record what a viewer would have seen (IVF: ffplay, ffprobe and others read it)
+    #[arg(long, value_name = "FILE.ivf", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+    /// A frame is in time if it can be shown this long after the fastest way
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "500ms")]
+    pub(crate) playout: Duration,
+    /// Send feedback this often
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20ms")]
+    pub(crate) feedback: Duration,
+    /// Ask for lost packets again (RFC 4588)
+    #[arg(long)]
+    pub(crate) nack: bool,
+    /// End after this time; when the sender says goodbye if absent, or on Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) seconds: Option<Duration>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// The main job on a real clip: send, relay, receive, compare, report
+///
+/// Each scheme in turn sends the clip as RTP over real sockets through a satellite-like path: 2 Mbit/s falling to
+/// 0.8 Mbit/s from 12 to 20 s, RTT 550 ms, 1 % random loss, a 3-s blackout at 24 s, a queue of 50 packets that honours
+/// the packets' class, and two TCP flows beside it. It ends with a table, received videos and report.html.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace demo
+  fairpace demo holiday.mp4 --control rcs,rap --seconds 20s
+  fairpace demo test-pattern --out /tmp/demo")]
+pub(crate) struct Demo {
+    /// A video file or `test-pattern`; the clip that comes with Fairpace if absent
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) source: Option<String>,
+    /// Controllers, in this order
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "rcs,rap,fixed")]
+    pub(crate) control: Vec<String>,
+    /// How long each takes
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    pub(crate) seconds: Duration,
+    /// Folder for the report and the received videos
+    #[arg(long, value_name = "DIR", default_value = "demo-results", value_hint = ValueHint::DirPath)]
+    pub(crate) out: PathBuf,
+    /// Lost packets stay lost; frames must come 0.5 s after the fastest way instead of 1 s
+    #[arg(long)]
+    pub(crate) no_retransmission: bool,
+    /// Seed of the path's random numbers
+    #[arg(long, value_name = "N", value_parser = seed, default_value = "1")]
+    pub(crate) seed: u64,
+    /// Print one JSON object at the end instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but errors and the result
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Say what this machine allows, each with the remedy
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace doctor
+  fairpace doctor --json")]
+pub(crate) struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print the completions for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace completions bash > ~/.local/share/bash-completion/completions/fairpace
+  fairpace completions fish > ~/.config/fish/completions/fairpace.fish")]
+pub(crate) struct Completions {
+    /// Which shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Print the man page, or write all of them to a folder
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace man | man -l -
+  fairpace man --out ~/.local/share/man/man1")]
+pub(crate) struct Man {
+    /// Folder for one page per subcommand
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// Which version of IP.
+#[derive(Debug, Args)]
+pub(crate) struct Ip {
+    /// IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// IPv6 only
+    #[arg(short = '6', long)]
+    ipv6: bool,
+}
+
+impl Ip {
+    pub(crate) fn family(&self) -> fairpace_net::Family {
+        match (self.ipv4, self.ipv6) {
+            (true, _) => fairpace_net::Family::V4,
+            (_, true) => fairpace_net::Family::V6,
+            _ => fairpace_net::Family::Any,
+        }
+    }
+}
+
+/// Which seeds, on how many threads.
+#[derive(Debug, Args)]
+pub(crate) struct Seeds {
+    /// First seed; the scenario's if absent
+    #[arg(long, value_name = "N", value_parser = seed)]
+    pub(crate) seed: Option<u64>,
+    /// How many seeds, counting up from the first
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) seeds: u32,
+    /// Threads; one per core if absent
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) jobs: Option<u32>,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+pub(crate) struct Results {
+    /// Folder for the results; `results/NAME` if absent
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) out: Option<PathBuf>,
+    /// Print JSON to stdout instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but errors and the result
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    // On a command line a bare number means seconds, as everywhere else there.
+    let bare = text.parse::<f64>().is_ok();
+    let read = parse_duration(&if bare { format!("{text} s") } else { text.to_owned() });
+    match read {
+        Ok(d) if d.is_zero() => Err("it is zero; write a number and ns, us, ms, s, min or h, as in `30 s`".into()),
+        Ok(d) => Ok(d),
+        Err(e) => Err(format!("{}; {}", e.reason, e.allowed)),
+    }
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    match parse_rate(text) {
+        Ok(RateSpec::Bits(rate)) if rate > Rate::ZERO => Ok(rate),
+        Ok(RateSpec::Bits(_)) => Err("it is zero; write a rate above it, as in `2.5 Mbit/s`".into()),
+        Ok(RateSpec::PacketsPerSecond(_)) => {
+            Err("packets have no fixed size here; write bits, as in `2.5 Mbit/s`".into())
+        }
+        Err(e) => Err(format!("{}; {}", e.reason, e.allowed)),
+    }
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| "it is not a UDP port; write a number from 0 to 65535".into())
+}
+
+/// Seeds stay exact in JSON, whose readers hold numbers as doubles.
+fn seed(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(n) if n < 1 << 53 => Ok(n),
+        _ => Err("it is not a seed; write a whole number from 0 to 9007199254740991".into()),
+    }
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("it has no `=`; write a parameter's name and its value, as in `rate=800kbit/s`".into()),
+    }
+}

@@ -1,0 +1,271 @@
+//! `fairpace list`: controllers, links, media and experiments with their parameters.
+//!
+//! Controllers and experiments come from their registries. The parts of a link are the fields of a
+//! scenario's `[path]`; a test below reads each example with the scenario's own reader.
+
+use crate::args::{List, ListWhat};
+use crate::error::Outcome;
+use crate::term::{Columns, Ink, paint};
+use fairpace_control::registry;
+use fairpace_lab::controllers::{CONSTANT, TCP};
+use fairpace_lab::papers;
+use serde_json::{Value, json};
+use std::io::Write;
+
+/// A part of a link or a source, and how one writes it.
+struct Part {
+    name: &'static str,
+    /// What it does.
+    doc: &'static str,
+    /// Name, default, what is allowed.
+    params: &'static [(&'static str, &'static str, &'static str)],
+    /// A line of a scenario (links), or of the command (media).
+    example: &'static str,
+}
+
+const LINKS: &[Part] = &[
+    Part {
+        name: "rate",
+        doc: "capacity: fixed, in steps, or unlimited",
+        params: &[("path.rate", "none: this or path.trace", "a rate, `unlimited`, or a list of { at, rate }")],
+        example: "rate = [{ at = \"0 s\", rate = \"2 Mbit/s\" }, { at = \"12 s\", rate = \"0.8 Mbit/s\" }]",
+    },
+    Part {
+        name: "trace",
+        doc: "capacity from a recording, repeated when it ends",
+        params: &[
+            ("path.trace.file", "none", "a file beside the scenario"),
+            ("path.trace.format", "by the file's ending", "mahimahi, csv"),
+            ("path.trace.column", "none", "a column of the CSV file, in Mbit/s"),
+            ("path.trace.gaps", "hold", "hold, zero, cut"),
+        ],
+        example: "trace = { file = \"link.trace\", format = \"mahimahi\" }",
+    },
+    Part {
+        name: "delay",
+        doc: "propagation, half of it each way, and a random part that reorders only if told to",
+        params: &[
+            ("path.rtt", "0 s", "a duration"),
+            ("path.jitter", "0 s", "a duration"),
+            ("path.reorder", "false", "true, false"),
+        ],
+        example: "rtt = \"550 ms\"",
+    },
+    Part {
+        name: "drop-tail",
+        doc: "a queue in which the arrival goes when it is full",
+        params: &[("path.queue.capacity", "50 pkt", "packets, bytes, or `unlimited`")],
+        example: "queue = { kind = \"drop-tail\", capacity = \"50 pkt\" }",
+    },
+    Part {
+        name: "two-priority",
+        doc: "a queue in which a normal arrival pushes out the youngest low-priority packet",
+        params: &[("path.queue.capacity", "50 pkt", "packets, bytes, or `unlimited`")],
+        example: "queue = { kind = \"two-priority\", capacity = \"50 pkt\" }",
+    },
+    Part {
+        name: "random",
+        doc: "loss by link errors, each packet independently",
+        params: &[("path.loss.p", "none", "a probability, 0 to 1")],
+        example: "loss = { kind = \"random\", p = 0.01 }",
+    },
+    Part {
+        name: "gilbert-elliott",
+        doc: "loss by link errors in bursts: a good and a bad state",
+        params: &[
+            ("path.loss.good_to_bad", "none", "a probability"),
+            ("path.loss.bad_to_good", "none", "a probability"),
+            ("path.loss.loss_in_good", "0", "a probability"),
+            ("path.loss.loss_in_bad", "1", "a probability"),
+        ],
+        example: "loss = { kind = \"gilbert-elliott\", good_to_bad = 0.001, bad_to_good = 0.1 }",
+    },
+    Part {
+        name: "outages",
+        doc: "times without signal",
+        params: &[
+            ("path.outages[].start", "none", "a duration"),
+            ("path.outages[].length", "none", "a duration"),
+            ("path.outages[].direction", "both", "both, forward, reverse"),
+        ],
+        example: "outages = [{ start = \"24 s\", length = \"3 s\" }]",
+    },
+];
+
+const MEDIA: &[Part] = &[
+    Part {
+        name: "FILE",
+        doc: "any video that GStreamer decodes, looped, encoded live as VP8 at the controller's rate (build with `--features gst`)",
+        params: &[],
+        example: "fairpace send clip.mp4 HOST:PORT",
+    },
+    Part {
+        name: "FILE.ivf",
+        doc: "VP8 as it is: does not follow the controller; what the rate does not carry is dropped or comes late",
+        params: &[],
+        example: "fairpace send clip.ivf HOST:PORT",
+    },
+    Part {
+        name: "-",
+        doc: "standard input: IVF as it is, any other container through GStreamer",
+        params: &[],
+        example: "fairpace send - HOST:PORT < clip.ivf",
+    },
+    Part {
+        name: "test-pattern",
+        doc: "a moving picture, encoded live (GStreamer)",
+        params: &[],
+        example: "fairpace send test-pattern HOST:PORT",
+    },
+    Part {
+        name: "model",
+        doc: "frames of the sizes that an adaptive encoder would make, with nothing to see; needs no GStreamer",
+        params: &[],
+        example: "fairpace send model HOST:PORT",
+    },
+    Part {
+        name: "constant:RATE",
+        doc: "frames of equal size, with nothing to see; does not follow the controller",
+        params: &[],
+        example: "fairpace send constant:1Mbit/s HOST:PORT",
+    },
+    Part {
+        name: "sizes:FILE",
+        doc: "frames of recorded sizes (one number of bytes per line), looped, with nothing to see",
+        params: &[],
+        example: "fairpace send sizes:frames.csv HOST:PORT",
+    },
+];
+
+const TCP_DOC: [&str; 3] =
+    ["TCP Reno [RFC 5681]", "TCP NewReno [RFC 6582]", "TCP with selective acknowledgements [RFC 6675]"];
+
+pub(crate) fn run(args: &List) -> Outcome {
+    let shows = |what| args.what.is_none() || args.what == Some(what);
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let mut all = serde_json::Map::new();
+        for (what, key, value) in [
+            (ListWhat::Controllers, "controllers", controllers_json as fn() -> Value),
+            (ListWhat::Links, "links", || parts_json(LINKS)),
+            (ListWhat::Media, "media", || parts_json(MEDIA)),
+            (ListWhat::Experiments, "experiments", experiments_json),
+        ] {
+            if shows(what) {
+                all.insert(key.to_owned(), value());
+            }
+        }
+        writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+        return Ok(());
+    }
+    if shows(ListWhat::Controllers) {
+        controllers(&mut out)?;
+    }
+    if shows(ListWhat::Links) {
+        parts(
+            &mut out,
+            "Links: the fields of a scenario's [path]; [path.reverse] has rate, queue, loss, jitter",
+            LINKS,
+        )?;
+    }
+    if shows(ListWhat::Media) {
+        parts(&mut out, "Media: what `fairpace send` and `fairpace demo` take", MEDIA)?;
+    }
+    if shows(ListWhat::Experiments) {
+        experiments(&mut out)?;
+    }
+    Ok(())
+}
+
+fn heading(out: &mut impl Write, text: &str) -> std::io::Result<()> {
+    writeln!(out, "{}\n", paint(text, Ink::Bold))
+}
+
+fn controllers(out: &mut impl Write) -> std::io::Result<()> {
+    heading(out, "Controllers: `controller` of a scenario's flow; those with parameters also for --control")?;
+    for scheme in registry::schemes() {
+        writeln!(
+            out,
+            "  {}  {} {}",
+            paint(scheme.name, Ink::Bold),
+            scheme.title,
+            paint(&format!("[{}]", scheme.source), Ink::Faint)
+        )?;
+        let mut table = Columns::default();
+        for p in scheme.params {
+            let symbol = if p.symbol.is_empty() { String::new() } else { format!(" ({})", p.symbol) };
+            table.row([
+                p.name.to_owned(),
+                format!("default {}", p.default),
+                p.range.to_owned(),
+                format!("{}{symbol}", p.doc),
+            ]);
+        }
+        table.print_plain(out, "      ")?;
+    }
+    for (name, doc) in TCP.iter().zip(TCP_DOC) {
+        writeln!(out, "  {}  {doc}; in the simulator and the relay", paint(name, Ink::Bold))?;
+    }
+    writeln!(out, "  {}  packets at a fixed rate, no feedback; in the simulator\n", paint(CONSTANT, Ink::Bold))
+}
+
+fn parts(out: &mut impl Write, title: &str, parts: &[Part]) -> std::io::Result<()> {
+    heading(out, title)?;
+    for part in parts {
+        writeln!(out, "  {}  {}", paint(part.name, Ink::Bold), part.doc)?;
+        let mut table = Columns::default();
+        for (name, default, allowed) in part.params {
+            table.row([(*name).to_owned(), format!("default {default}"), (*allowed).to_owned()]);
+        }
+        table.print_plain(out, "      ")?;
+        writeln!(out, "      {}", paint(&format!("e.g. {}", part.example), Ink::Faint))?;
+    }
+    writeln!(out)
+}
+
+fn experiments(out: &mut impl Write) -> std::io::Result<()> {
+    heading(out, "Experiments: `fairpace reproduce ID`; a paper's name stands for all of its own")?;
+    let mut table = Columns::default();
+    for e in papers::experiments() {
+        table.row([e.id.to_owned(), e.title.to_owned()]);
+    }
+    table.print_plain(out, "  ")?;
+    writeln!(out)
+}
+
+fn controllers_json() -> Value {
+    let media = registry::schemes().iter().map(|s| {
+        let params: Vec<Value> = s
+            .params
+            .iter()
+            .map(|p| {
+                json!({
+                    "name": p.name, "symbol": p.symbol, "default": p.default, "unit": p.unit, "allowed": p.range, "doc": p.doc,
+                })
+            })
+            .collect();
+        json!({ "name": s.name, "title": s.title, "source": s.source, "family": "media", "parameters": params })
+    });
+    let tcp = TCP
+        .iter()
+        .zip(TCP_DOC)
+        .map(|(name, doc)| json!({ "name": name, "title": doc, "family": "tcp", "parameters": [] }));
+    let constant = json!({ "name": CONSTANT, "title": "Packets at a fixed rate, no feedback", "family": "constant", "parameters": [] });
+    media.chain(tcp).chain([constant]).collect()
+}
+
+fn parts_json(parts: &[Part]) -> Value {
+    let part = |p: &Part| {
+        let params: Vec<Value> = p
+            .params
+            .iter()
+            .map(|(name, default, allowed)| json!({ "name": name, "default": default, "allowed": allowed }))
+            .collect();
+        json!({ "name": p.name, "doc": p.doc, "parameters": params, "example": p.example })
+    };
+    parts.iter().map(part).collect()
+}
+
+fn experiments_json() -> Value {
+    papers::experiments().iter().map(|e| json!({ "id": e.id, "title": e.title })).collect()
+}

@@ -1,0 +1,12 @@
+//! One file per subcommand.
+
+pub(crate) mod completions;
+pub(crate) mod doctor;
+pub(crate) mod list;
+pub(crate) mod man;
+pub(crate) mod receive;
+pub(crate) mod relay;
+pub(crate) mod report;
+pub(crate) mod reproduce;
+pub(crate) mod run;
+pub(crate) mod send;

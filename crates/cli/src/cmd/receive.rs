@@ -1,0 +1,179 @@
+//! `fairpace receive`: take media in, judge it as a viewer would, pass it on.
+
+use crate::args::Receive as Args;
+use crate::error::{Failure, Outcome, code};
+use crate::stop::Stop;
+use crate::term::note;
+use fairpace_lab::results::write_whole;
+use fairpace_media::{PlayoutParams, PlayoutTotals, Recorder};
+use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
+use fairpace_net::{Clock, resolve};
+use fairpace_rtp::{Codec, ReceiverEvent, StreamStats, What, sdp};
+use fairpace_units::{Duration, Instant, format_duration};
+use serde_json::{Value, json};
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let mut config = ReceiveConfig::new(args.port);
+    config.family = args.ip.family();
+    config.duration = args.seconds;
+    config.session.feedback_interval = args.feedback;
+    config.session.nack = args.nack;
+    config.session.nack_deadline = args.playout;
+    let mut playout = PlayoutParams { delay: args.playout, ..PlayoutParams::default() };
+    if args.nack {
+        // What is asked for again may come until the frame is to be shown.
+        playout.reorder_wait = args.playout;
+    }
+    let forward = args.forward.as_deref().map(|to| resolve(to, args.ip.family())).transpose()?.map(|all| all[0]);
+    config.forward = forward;
+    let mut recorder = Recorder::new(playout);
+    let payload_type = config.forward_type;
+    let receiver = Receiver::open(config, Clock::start())?;
+    if let Some(path) = &args.out {
+        recorder = recorder.to_file(path)?;
+    }
+    let stop = Stop::install()?;
+    note(args.quiet, &format!("listening on {}; Ctrl-C ends it", receiver.address()?));
+    if let Some(to) = forward {
+        let path = args.sdp.clone().unwrap_or_else(|| PathBuf::from(format!("fairpace-{}.sdp", to.port())));
+        write_whole(&path, sdp::describe(to, payload_type, Codec::Vp8).as_bytes())?;
+        // The line is data: somebody may want to run it.
+        let line = sdp::ffplay_line(&path.display().to_string());
+        note(args.quiet, &format!("passing media on to {to}; `{}` describes it; to play it:", path.display()));
+        if args.json { note(args.quiet, &line) } else { writeln!(std::io::stdout(), "{line}")? }
+    }
+    let mut live = Live {
+        shown: !args.quiet && std::io::stderr().is_terminal(),
+        quiet: args.quiet,
+        next: Instant::ZERO,
+        bytes: 0,
+    };
+    let report = receiver.run(&mut recorder, &mut live, stop.flag())?;
+    if live.shown {
+        eprintln!();
+    }
+    let totals = *recorder.playout().totals();
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", json(&report, &totals))?;
+    } else {
+        summary(&mut out, &report, &totals)?;
+    }
+    if let Some(path) = args.out.as_ref().filter(|_| totals.frames.in_time > 0) {
+        note(args.quiet, &format!("recorded `{}`", path.display()));
+    }
+    match report.end {
+        ReceiveEnd::Bye(_) | ReceiveEnd::Finished => Ok(()),
+        ReceiveEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
+        ReceiveEnd::Failed(error) => Err(error.into()),
+    }
+}
+
+struct Live {
+    shown: bool,
+    quiet: bool,
+    next: Instant,
+    bytes: u64,
+}
+
+impl ReceiveObserver for Live {
+    fn on_event(&mut self, _now: Instant, event: &ReceiverEvent) {
+        let text = match event {
+            ReceiverEvent::NewSource { from, .. } => format!("media from {from}"),
+            ReceiverEvent::Bye { reason } if reason.is_empty() => "the sender said goodbye".to_owned(),
+            ReceiverEvent::Bye { reason } => format!("the sender said goodbye: {}", printable(reason)),
+            ReceiverEvent::Vanished => "the sender is silent".to_owned(),
+        };
+        let clear = if self.shown { "\r\x1b[K" } else { "" };
+        note(self.quiet, &format!("{clear}{text}"));
+    }
+
+    fn on_sample(&mut self, s: &ReceiveSample) {
+        if !self.shown || s.at < self.next {
+            return;
+        }
+        self.next = s.at + Duration::from_secs(1);
+        let media = &s.stats.media;
+        eprint!(
+            "\r{:6.0} s  {:.0} kbit/s, {} frames complete, {} packets lost, {} dummies\x1b[K",
+            s.at.as_secs_f64(),
+            media.bytes.saturating_sub(self.bytes) as f64 * 8e-3,
+            s.frames,
+            media.lost.max(0),
+            s.stats.dummy.received
+        );
+        self.bytes = media.bytes;
+    }
+}
+
+/// Text from the network, without anything that a terminal would obey.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+fn summary(out: &mut impl std::io::Write, r: &ReceiveReport, t: &PlayoutTotals) -> Outcome {
+    let seconds = r.elapsed.as_secs_f64().max(1e-9);
+    let media = &r.stats.media;
+    writeln!(
+        out,
+        "received {} video packets in {} ({:.0} kbit/s), {} lost, {} repaired; {} dummies",
+        media.received,
+        format_duration(r.elapsed),
+        media.bytes as f64 * 8e-3 / seconds,
+        media.lost.max(0),
+        r.stats.repaired,
+        r.stats.dummy.received
+    )?;
+    let f = &t.frames;
+    writeln!(
+        out,
+        "frames: {} in time, {} late, {} lost; longest freeze {}; {} key frames asked for",
+        f.in_time,
+        f.late,
+        f.lost_hole + f.lost_reference,
+        format_duration(t.longest_freeze),
+        t.key_requests
+    )?;
+    if r.socket.kernel_drops > 0 {
+        writeln!(out, "this machine's kernel dropped {} packets: not the path's loss", r.socket.kernel_drops)?;
+    }
+    Ok(())
+}
+
+fn json(r: &ReceiveReport, t: &PlayoutTotals) -> Value {
+    let stream = |s: &StreamStats| {
+        json!({
+            "received_packets": s.received, "expected_packets": s.expected, "lost_packets": s.lost, "bytes": s.bytes,
+            "duplicates": s.duplicates, "reordered": s.reordered, "jitter_ms": s.jitter.as_secs_f64() * 1e3,
+        })
+    };
+    let ended = match &r.end {
+        ReceiveEnd::Bye(_) => "bye".to_owned(),
+        ReceiveEnd::Finished => "finished".to_owned(),
+        ReceiveEnd::Interrupted => "interrupted".to_owned(),
+        ReceiveEnd::Failed(e) => e.to_string(),
+    };
+    let f = &t.frames;
+    json!({
+        "peer": r.peer.map(|p| p.to_string()),
+        "elapsed_s": r.elapsed.as_secs_f64(),
+        "ended": ended,
+        "media": stream(&r.stats.media),
+        "dummies": stream(&r.stats.dummy),
+        "repaired_packets": r.stats.repaired,
+        "malformed_datagrams": r.stats.malformed,
+        "frames": {
+            "in_time": f.in_time, "late": f.late, "lost": f.lost_hole + f.lost_reference,
+            "longest_freeze_ms": t.longest_freeze.as_secs_f64() * 1e3, "key_requests": t.key_requests,
+        },
+        "feedback": {
+            "packets": r.stats.sent.of(What::Feedback).packets, "bytes": r.stats.sent.of(What::Feedback).bytes,
+        },
+        "reports": { "packets": r.stats.sent.of(What::Report).packets, "bytes": r.stats.sent.of(What::Report).bytes },
+        "forwarded_packets": r.forwarded,
+        "kernel_drops_packets": r.socket.kernel_drops,
+        "cpu": r.cpu,
+    })
+}

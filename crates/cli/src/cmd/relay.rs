@@ -1,0 +1,130 @@
+//! `fairpace relay`: a path in real time between two ports.
+
+use crate::args::Relay as Args;
+use crate::error::{Failure, Outcome, code};
+use crate::stop::Stop;
+use crate::term::note;
+use fairpace_lab::scenario::Scenario;
+use fairpace_lab::{Record, sim_config};
+use fairpace_net::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
+use fairpace_net::{Clock, resolve};
+use fairpace_path::DropReason;
+use fairpace_sim::{FlowConfig, Protocol, SimConfig};
+use fairpace_units::format_duration;
+use serde_json::{Value, json};
+use std::io::{IsTerminal as _, Write as _};
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let scenario = Scenario::load(&args.link)?;
+    let seed = args.seed.unwrap_or_else(|| scenario.seed.get());
+    let to = resolve(&args.to, args.ip.family())?[0];
+    let mut config = config(sim_config(&scenario, seed, Record::default()), args.listen, to);
+    config.family = args.ip.family();
+    config.duration = args.seconds;
+    let beside = config.flows.len();
+    let stop = Stop::install()?;
+    let relay = Relay::open(config, Clock::start())?;
+    note(
+        args.quiet,
+        &format!(
+            "relaying {} to {to} through `{}`, {beside} TCP flows beside; Ctrl-C ends it",
+            relay.address()?,
+            scenario.name
+        ),
+    );
+    let live = !args.quiet && std::io::stderr().is_terminal();
+    let mut before = None;
+    let report = relay.run(
+        |sample| {
+            if live {
+                eprint!("\r{}\x1b[K", line(sample, before.as_ref()));
+            }
+            before = Some(sample.clone());
+        },
+        stop.flag(),
+    )?;
+    if live {
+        eprintln!();
+    }
+    show(args, &report)?;
+    if stop.asked() {
+        return Err(Failure::silent(code::INTERRUPTED));
+    }
+    Ok(())
+}
+
+/// The relay's set-up from a scenario's: its two links, and its TCP flows beside. Other flows of the scenario
+/// are what the real packets stand for.
+pub(crate) fn config(sim: SimConfig, listen: u16, to: std::net::SocketAddr) -> RelayConfig {
+    let mut config = RelayConfig::new(listen, to);
+    config.forward = sim.bottleneck;
+    config.back = sim.reverse;
+    config.seed = sim.seed;
+    config.flows = sim.flows.into_iter().filter(|f: &FlowConfig| matches!(f.protocol, Protocol::Tcp(..))).collect();
+    config
+}
+
+fn line(now: &RelaySample, before: Option<&RelaySample>) -> String {
+    let (from, relayed) = before.map_or((0.0, 0), |b| (b.at.as_secs_f64(), b.relayed.get()));
+    let span = (now.at.as_secs_f64() - from).max(1e-3);
+    let kbps = (now.relayed.get() - relayed) as f64 * 8.0 / span / 1e3;
+    let beside: u64 = now.flows.iter().map(|f| f.counts.received.bytes.get()).sum::<u64>()
+        - before.map_or(0, |b| b.flows.iter().map(|f| f.counts.received.bytes.get()).sum());
+    format!(
+        "{:6.0} s  relayed {kbps:.0} kbit/s, TCP beside {:.0} kbit/s, queue {} packets",
+        now.at.as_secs_f64(),
+        beside as f64 * 8.0 / span / 1e3,
+        now.forward.queue
+    )
+}
+
+fn show(args: &Args, report: &RelayReport) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    let last = report.series.last();
+    if args.json {
+        let link = |pick: fn(&RelaySample) -> &LinkSample| {
+            last.map_or(Value::Null, |s| {
+                let total = pick(s).counters.total();
+                let drops: serde_json::Map<String, Value> = DropReason::ALL
+                    .iter()
+                    .map(|r| (r.as_str().to_owned(), json!(total.dropped(*r).packets.get())))
+                    .collect();
+                json!({
+                    "offered_packets": total.offered.packets.get(), "delivered_packets": total.delivered.packets.get(),
+                    "drops_packets": drops,
+                })
+            })
+        };
+        let flows: Vec<Value> = last.map_or(Vec::new(), |s| {
+            s.flows
+                .iter()
+                .map(|f| json!({ "name": f.name, "delivered_bytes": f.counts.received.bytes.get() }))
+                .collect()
+        });
+        let object = json!({
+            "elapsed_s": report.elapsed.as_secs_f64(),
+            "relayed_bytes": last.map_or(0, |s| s.relayed.get()),
+            "forward": link(|s| &s.forward), "back": link(|s| &s.back), "flows": flows,
+            "lateness_us": { "p50": report.lateness.p50.as_secs_f64() * 1e6, "p99": report.lateness.p99.as_secs_f64() * 1e6 },
+            "cpu": report.cpu, "clients": report.clients, "invalid": report.invalid,
+        });
+        writeln!(out, "{}", serde_json::to_string(&object)?)?;
+    } else {
+        writeln!(
+            out,
+            "relayed {} kB in {}; packets released late by p50 {}, p99 {}; CPU {:.0} %",
+            last.map_or(0, |s| s.relayed.get()) / 1000,
+            format_duration(report.elapsed),
+            format_duration(report.lateness.p50),
+            format_duration(report.lateness.p99),
+            report.cpu * 100.0
+        )?;
+        for flow in last.iter().flat_map(|s| &s.flows) {
+            writeln!(out, "beside: {} got {} kB", flow.name, flow.counts.received.bytes.get() / 1000)?;
+        }
+    }
+    for why in &report.invalid {
+        note(args.quiet, &format!("warning: the relay did not keep up: {why}"));
+    }
+    Ok(())
+}

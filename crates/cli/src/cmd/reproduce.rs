@@ -1,0 +1,129 @@
+//! `fairpace reproduce`: the papers' experiments, each claim printed as it is decided.
+
+use super::run::write_page;
+use crate::args::Reproduce as Args;
+use crate::error::{Failure, Outcome, code};
+use crate::made::Made;
+use crate::stop::Stop;
+use crate::term::{Ink, note, paint, progress};
+use fairpace_lab::Hooks;
+use fairpace_lab::papers::{self, Claim, Outcome as Found, Tools};
+use fairpace_lab::results::write_whole;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The data of the page in the results folder: `fairpace report` builds it again from there.
+pub(crate) const PAGE_FILE: &str = "page.json";
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let made = Made::begin();
+    let chosen = papers::select(&args.ids).map_err(|e| Failure::usage(e.to_string()).hint(e.hint()))?;
+    let dir = args.results.out.clone().unwrap_or_else(|| default_folder(&args.ids));
+    std::fs::create_dir_all(&dir).map_err(|e| Failure::file("make", &dir, &e))?;
+    let mut tools = tools(chosen.iter().any(|e| e.id == "rcs.fig7-9"))?;
+    let stop = Stop::install()?;
+    let bar = progress(args.results.quiet, 1, "simulations");
+    let report = |done: usize, total: usize, what: &str| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+    };
+    let hooks = Hooks { progress: &report, stop: stop.flag(), threads: args.jobs.unwrap_or(0) as usize };
+    let mut lines = String::new();
+    let mut broken = None;
+    let result = papers::reproduce(&chosen, args.seeds.map(|n| n as usize), &mut tools, &hooks, |found| {
+        let json = serde_json::to_string(found).unwrap_or_default();
+        let shown = if args.results.json { writeln!(std::io::stdout(), "{json}") } else { bar.suspend(|| show(found)) };
+        // The results go on to the folder although nobody reads them here.
+        broken = broken.take().or(shown.err());
+        lines.push_str(&json);
+        lines.push('\n');
+    });
+    bar.finish_and_clear();
+    let all = result?;
+    write_whole(&dir.join("experiments.jsonl"), lines.as_bytes())?;
+    let mut page = all.page();
+    page = page.meta("made by", format!("Fairpace {}", crate::args::VERSION));
+    write_whole(&dir.join(PAGE_FILE), serde_json::to_string(&page)?.as_bytes())?;
+    write_page(&dir.join("report.html"), &page)?;
+    write_whole(&dir.join("manifest.json"), serde_json::to_string_pretty(&made.manifest())?.as_bytes())?;
+    if let Some(error) = broken {
+        return Err(error.into());
+    }
+    let claims = || all.outcomes.iter().flat_map(|o| &o.claims);
+    let (held, total) = (claims().filter(|c| c.holds).count(), claims().count());
+    if !args.results.json {
+        writeln!(std::io::stdout(), "{held} of {total} claims hold")?;
+    }
+    let seconds = made.elapsed_s();
+    note(
+        args.results.quiet,
+        &format!("{} simulations in {seconds:.0} s; report: {}", all.simulations, dir.join("report.html").display()),
+    );
+    if all.interrupted {
+        return Err(Failure::new(
+            code::INTERRUPTED,
+            "interrupted: the experiments above are whole, the others were not run",
+        ));
+    }
+    if args.strict && held < total {
+        return Err(Failure::new(code::CLAIM, format!("{} of {total} claims fail", total - held)));
+    }
+    Ok(())
+}
+
+/// `reproduce rcs` writes to `results/rcs`; several ids share a folder named after the first.
+fn default_folder(ids: &[String]) -> PathBuf {
+    let name = ids.first().map_or("papers", String::as_str);
+    Path::new("results").join(fairpace_lab::report::folder::folder_name(name))
+}
+
+fn show(found: &Found) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", paint(&found.experiment, Ink::Bold))?;
+    if let Some(why) = &found.not_run {
+        writeln!(out, "  not run: {why}")?;
+    }
+    for claim in &found.claims {
+        writeln!(out, "  {}", line(claim))?;
+        if !claim.holds && !claim.note.is_empty() {
+            writeln!(out, "          {}", paint(&claim.note, Ink::Faint))?;
+        }
+    }
+    out.flush()
+}
+
+fn line(claim: &Claim) -> String {
+    let text = claim.line();
+    // The verdict is the line's first word; only it gets a colour.
+    let ink = if claim.holds { Ink::Good } else { Ink::Bad };
+    match text.trim_start().split_once(' ') {
+        Some((verdict, rest)) => format!("{} {rest}", paint(verdict, ink)),
+        None => text,
+    }
+}
+
+/// The real encoder, if this build has one and an experiment wants it.
+#[cfg(feature = "gst")]
+fn tools<'a>(wanted: bool) -> Outcome<Tools<'a>> {
+    use fairpace_media::gst::{Clip, ClipFormat, encode_following};
+    if !wanted {
+        return Ok(Tools::default());
+    }
+    let shipped = crate::demo::ShippedClip::unpack()?;
+    let format = ClipFormat::default();
+    let clip = Clip::load(shipped.path(), format)?;
+    Ok(Tools {
+        frame_interval: format.interval(),
+        encoder_name: format!("VP8 of {}", crate::demo::CLIP_NAME),
+        encoder: Some(Box::new(move |rates, duration| {
+            encode_following(&clip, rates, duration).map_err(|e| e.to_string())
+        })),
+    })
+}
+
+/// Without GStreamer the experiment is reported as not run, with the reason.
+#[cfg(not(feature = "gst"))]
+fn tools<'a>(_wanted: bool) -> Outcome<Tools<'a>> {
+    Ok(Tools::default())
+}

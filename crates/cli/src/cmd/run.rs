@@ -1,0 +1,219 @@
+//! `fairpace run` and `fairpace compare`: scenarios in the simulator.
+
+use crate::args::{Compare, Results, Run, Seeds as SeedArgs};
+use crate::error::{Failure, Outcome, code};
+use crate::made::Made;
+use crate::stop::Stop;
+use crate::term::{Columns, Ink, note, paint, progress};
+use fairpace_lab::report::{Page, folder};
+use fairpace_lab::results::{self, write_whole};
+use fairpace_lab::scenario::Count;
+use fairpace_lab::{Hooks, Record, RunOptions, RunSet, Scenario, Seeds, compare, run};
+use serde_json::json;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// The file in a folder of several runs that says which there are.
+pub(crate) const COMPARE_FILE: &str = "compare.json";
+
+pub(crate) fn run_one(args: &Run) -> Outcome {
+    let made = Made::begin();
+    if args.pcap.is_some() && args.seeds.seeds > 1 {
+        return Err(
+            Failure::usage("`--pcap` writes one run, and `--seeds` asks for several").hint("leave one of them out")
+        );
+    }
+    let (scenario, options) = prepare(&args.scenario, &args.seeds, args.pcap.is_some())?;
+    let stop = Stop::install()?;
+    let mut set =
+        with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| run::run(&scenario, &options, hooks))?;
+    if let Some(file) = &args.pcap {
+        let packets = set.runs.first_mut().and_then(|r| r.report.pcapng.take()).unwrap_or_default();
+        write_whole(file, &packets)?;
+    }
+    let dir = folder_of(&args.results, &scenario.name);
+    results::write(&dir, &set, &made.manifest())?;
+    write_page(&dir.join("report.html"), &folder::run_page(&dir)?)?;
+    let mut out = std::io::stdout().lock();
+    if args.results.json {
+        writeln!(out, "{}", set.json())?;
+    } else {
+        table(&mut out, &[(String::new(), &set)])?;
+    }
+    note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
+    ended(set.interrupted)
+}
+
+pub(crate) fn run_several(args: &Compare) -> Outcome {
+    let made = Made::begin();
+    let (scenario, options) = prepare(&args.scenario, &args.seeds, false)?;
+    let controllers = join_settings(&args.control);
+    let stop = Stop::install()?;
+    let sets = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
+        compare(&scenario, &controllers, &options, hooks)
+    })?;
+    let dir = folder_of(&args.results, &format!("{}-compare", scenario.name));
+    let names: Vec<String> = sets.iter().map(|(name, _)| name.clone()).collect();
+    for (name, set) in &sets {
+        results::write(&dir.join(folder::folder_name(name)), set, &made.manifest())?;
+    }
+    let about = json!({ "format": "fairpace-compare/1", "runs": names });
+    write_whole(&dir.join(COMPARE_FILE), format!("{about}\n").as_bytes())?;
+    write_page(&dir.join("report.html"), &folder::compare_page(&dir, &names)?)?;
+    let interrupted = sets.len() < controllers.len() || sets.iter().any(|(_, s)| s.interrupted);
+    let mut out = std::io::stdout().lock();
+    if args.results.json {
+        let runs: Vec<_> = sets
+            .iter()
+            .map(|(name, set)| {
+                let mut run = set.json();
+                run["with"] = json!(name);
+                run
+            })
+            .collect();
+        writeln!(out, "{}", json!({ "scenario": scenario.name, "interrupted": interrupted, "runs": runs }))?;
+    } else {
+        let sets: Vec<(String, &RunSet)> = sets.iter().map(|(name, set)| (name.clone(), set)).collect();
+        table(&mut out, &sets)?;
+    }
+    note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
+    ended(interrupted)
+}
+
+/// `rap:fine_grain=on,alpha=2` has come apart at its commas: what has a `=` and no name of its own belongs to
+/// the controller before it.
+pub(crate) fn join_settings(pieces: &[String]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for piece in pieces {
+        let setting = piece.contains('=') && !piece.split('=').next().unwrap_or_default().contains(':');
+        match out.last_mut() {
+            Some(last) if setting => {
+                last.push(if last.contains(':') { ',' } else { ':' });
+                last.push_str(piece);
+            }
+            _ => out.push(piece.clone()),
+        }
+    }
+    out
+}
+
+fn prepare(file: &Path, seeds: &SeedArgs, pcap: bool) -> Outcome<(Scenario, RunOptions)> {
+    let mut scenario = Scenario::load(file)?;
+    if let Some(seed) = seeds.seed {
+        scenario.seed = Count::new(seed);
+    }
+    let record = Record { series: true, events: true, pcap };
+    Ok((scenario, RunOptions { seeds: Seeds::Count(seeds.seeds as usize), record }))
+}
+
+fn with_hooks<T, E>(
+    results: &Results,
+    seeds: &SeedArgs,
+    stop: &Stop,
+    name: &str,
+    work: impl FnOnce(&Hooks<'_>) -> Result<T, E>,
+) -> Outcome<T>
+where
+    Failure: From<E>,
+{
+    let bar = progress(results.quiet, 1, name);
+    let report = |done: usize, total: usize, what: &str| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+    };
+    let hooks = Hooks { progress: &report, stop: stop.flag(), threads: seeds.jobs.unwrap_or(0) as usize };
+    let result = work(&hooks);
+    bar.finish_and_clear();
+    Ok(result?)
+}
+
+fn folder_of(results: &Results, name: &str) -> PathBuf {
+    results.out.clone().unwrap_or_else(|| Path::new("results").join(folder::folder_name(name)))
+}
+
+pub(crate) fn write_page(file: &Path, page: &Page) -> Outcome {
+    Ok(write_whole(file, page.to_html().as_bytes())?)
+}
+
+fn ended(interrupted: bool) -> Outcome {
+    if interrupted {
+        return Err(Failure::new(code::INTERRUPTED, "interrupted: what was finished is kept")
+            .hint("the report says so too; run it again for all of it"));
+    }
+    Ok(())
+}
+
+/// One line per group, for each run: means over the seeds, with intervals if there are several.
+fn table(out: &mut impl std::io::Write, sets: &[(String, &RunSet)]) -> Outcome {
+    let several = sets.len() > 1;
+    for (name, set) in sets {
+        if several {
+            writeln!(out, "{}", paint(&format!("with {name}"), Ink::Bold))?;
+        }
+        let mut columns = Columns::new(&[
+            "group",
+            "flows",
+            "kbit/s each",
+            "pkt/s each",
+            "loss %",
+            "dummies %",
+            "delay p95 ms",
+            "Jain",
+        ]);
+        let metrics = set.metrics();
+        let groups = set.runs.first().map_or(&[][..], |r| &r.summary.groups);
+        for group in groups {
+            let cell = |metric: &str, scale: f64| {
+                let found = metrics.iter().find(|m| m.group == group.name && m.metric == metric);
+                found.map_or_else(
+                    || "–".to_owned(),
+                    |m| number(m.estimate.mean * scale, m.estimate.ci95.map(|c| (c[1] - c[0]) / 2.0 * scale)),
+                )
+            };
+            columns.row([
+                group.name.clone(),
+                group.flows.to_string(),
+                cell("throughput_bps", 1e-3),
+                cell("throughput_pps", 1.0),
+                cell("loss_ratio", 100.0),
+                cell("overhead", 100.0),
+                cell("owd_p95_ms", 1.0),
+                cell("jain_index", 1.0),
+            ]);
+        }
+        columns.print(out, if several { "  " } else { "" })?;
+        for run in &set.runs {
+            for flow in &run.summary.flows {
+                if let Some(why) = &flow.stopped {
+                    writeln!(out, "  seed {}: the circuit breaker stopped {}: {why}", run.seed, flow.name)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn number(mean: f64, half: Option<f64>) -> String {
+    let digits = match mean.abs() {
+        m if m >= 100.0 => 0,
+        m if m >= 10.0 => 1,
+        _ => 3,
+    };
+    match half {
+        Some(half) => format!("{mean:.digits$} ± {half:.digits$}"),
+        None => format!("{mean:.digits$}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::join_settings;
+
+    #[test]
+    fn settings_stay_with_their_controller() {
+        let pieces: Vec<String> =
+            "rcs,rap:fine_grain=on,alpha=2,fixed,rcs,t_b=3".split(',').map(String::from).collect();
+        assert_eq!(join_settings(&pieces), ["rcs", "rap:fine_grain=on,alpha=2", "fixed", "rcs:t_b=3"]);
+    }
+}

@@ -1,0 +1,156 @@
+//! `fairpace send`: live media to a receiver.
+
+use crate::args::Send as Args;
+use crate::error::{Failure, Outcome, code};
+use crate::stop::Stop;
+use crate::term::note;
+use fairpace_control::FlowCounters;
+use fairpace_media::SourceSpec;
+use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
+use fairpace_net::{Clock, resolve};
+use fairpace_rtp::{SenderEvent, What};
+use fairpace_units::{Instant, RandomStream, format_duration, format_rate};
+use serde_json::{Value, json};
+use std::io::{IsTerminal as _, Write as _};
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    // Everything that can be wrong is found before the first packet.
+    let peer = resolve(&args.to, args.ip.family())?[0];
+    let mut config = SendConfig::new(peer);
+    config.scheme.clone_from(&args.control.name);
+    config.settings = args.control.settings();
+    config.max_rate = args.control.max_rate;
+    config.min_rate = config.min_rate.min(config.max_rate);
+    config.duration = args.seconds;
+    config.session.retransmission = args.retransmission;
+    args.control.check(config.session.packet_size, config.min_rate)?;
+    let mut source =
+        SourceSpec::parse(&args.source)?.open(RandomStream::named(args.seed.unwrap_or(1), "media.model"))?;
+    if !source.format().follows_rate {
+        note(
+            args.quiet,
+            &format!("note: `{}` is encoded already and does not follow the controller's rate", args.source),
+        );
+    }
+    let stop = Stop::install()?;
+    note(args.quiet, &format!("sending `{}` to {peer} with {}; Ctrl-C ends it", args.source, config.scheme));
+    let mut live = Live {
+        shown: !args.quiet && std::io::stderr().is_terminal(),
+        quiet: args.quiet,
+        next: Instant::ZERO,
+        before: None,
+    };
+    let report = send(&config, Clock::start(), source.as_mut(), &mut live, stop.flag())?;
+    if live.shown {
+        eprintln!();
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", json(&config, &report))?;
+    } else {
+        summary(&mut out, &report)?;
+    }
+    match report.end {
+        SendEnd::Finished | SendEnd::PeerBye => Ok(()),
+        SendEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
+        SendEnd::Failed(error) => Err(error.into()),
+    }
+}
+
+/// One line, renewed every second.
+struct Live {
+    shown: bool,
+    quiet: bool,
+    next: Instant,
+    before: Option<(Instant, FlowCounters)>,
+}
+
+impl SendObserver for Live {
+    fn on_event(&mut self, _now: Instant, event: &SenderEvent) {
+        let text = match event {
+            SenderEvent::PeerValidated { srtt, .. } => {
+                format!("the receiver answers; round trip {}", format_duration(*srtt))
+            }
+            SenderEvent::DscpSeen { class, sent, arrived } if sent != arrived => {
+                format!(
+                    "note: the network changes the DSCP of {class:?} packets from {} to {}",
+                    sent.get(),
+                    arrived.get()
+                )
+            }
+            _ => return,
+        };
+        let clear = if self.shown { "\r\x1b[K" } else { "" };
+        note(self.quiet, &format!("{clear}{text}"));
+    }
+
+    fn on_sample(&mut self, s: &SendSample) {
+        if !self.shown || s.at < self.next {
+            return;
+        }
+        self.next = s.at + core::time::Duration::from_secs(1);
+        let (then, flow) = self.before.replace((s.at, s.flow)).unwrap_or_default();
+        let span = s.at.since(then).as_secs_f64().max(1e-3);
+        let kbps = |now: u64, before: u64| now.saturating_sub(before) as f64 * 8e-3 / span;
+        eprint!(
+            "\r{:6.0} s  {:<9} allowed {}, video {:.0} kbit/s, dummies {:.0} kbit/s, lost {} packets, RTT {}\x1b[K",
+            s.at.as_secs_f64(),
+            s.state,
+            format_rate(s.rate),
+            kbps(s.flow.data.sent_bytes.get(), flow.data.sent_bytes.get()),
+            kbps(s.flow.dummy.sent_bytes.get(), flow.dummy.sent_bytes.get()),
+            s.flow.data.lost,
+            s.srtt.map_or_else(|| "–".to_owned(), format_duration)
+        );
+    }
+}
+
+fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
+    let seconds = r.elapsed.as_secs_f64().max(1e-9);
+    writeln!(
+        out,
+        "sent {} video packets in {} ({:.0} kbit/s), {} dummies; {} acknowledged, {} lost",
+        r.flow.data.sent,
+        format_duration(r.elapsed),
+        r.flow.data.sent_bytes.as_f64() * 8e-3 / seconds,
+        r.flow.dummy.sent,
+        r.flow.data.acked,
+        r.flow.data.lost
+    )?;
+    Ok(writeln!(
+        out,
+        "frames: {} captured, {} dropped before sending; packets left late by p50 {}, p99 {}",
+        r.stats.frames,
+        r.stats.frames_dropped,
+        format_duration(r.pacing.p50),
+        format_duration(r.pacing.p99)
+    )?)
+}
+
+fn json(config: &SendConfig, r: &SendReport) -> Value {
+    let kind = |k: &fairpace_control::KindCounters| json!({ "sent_packets": k.sent, "sent_bytes": k.sent_bytes.get(), "acknowledged_packets": k.acked, "lost_packets": k.lost });
+    let ended = match &r.end {
+        SendEnd::Finished => "finished".to_owned(),
+        SendEnd::Interrupted => "interrupted".to_owned(),
+        SendEnd::PeerBye => "peer said goodbye".to_owned(),
+        SendEnd::Failed(e) => e.to_string(),
+    };
+    let sent: serde_json::Map<String, Value> =
+        What::ALL.iter().map(|w| (w.as_str().to_owned(), json!(r.stats.sent.of(*w).packets))).collect();
+    json!({
+        "peer": r.peer.to_string(),
+        "controller": config.scheme,
+        "elapsed_s": r.elapsed.as_secs_f64(),
+        "ended": ended,
+        "first_rtt_ms": r.validated.map(|(rtt, _)| rtt.as_secs_f64() * 1e3),
+        "data": kind(&r.flow.data),
+        "dummies": kind(&r.flow.dummy),
+        "timeouts": r.flow.timeouts,
+        "frames": r.stats.frames,
+        "frames_dropped": r.stats.frames_dropped,
+        "datagrams": sent,
+        "not_sent_packets": r.not_sent,
+        "pacing_lateness_us": { "p50": r.pacing.p50.as_secs_f64() * 1e6, "p99": r.pacing.p99.as_secs_f64() * 1e6 },
+        "cpu": r.cpu,
+    })
+}

@@ -1,0 +1,301 @@
+//! The demo's report: what was measured, as charts, bars, a table and pictures.
+//!
+//! Titles are computed from the numbers: whoever wins, the page says what happened.
+
+use super::model::{Curve, DemoResult, Ended, SchemeRun};
+use fairpace_lab::report::{Axis, BandKind, BarRow, Bars, Chart, Image, Lane, Page, Section, Series, Span, Table};
+use std::path::Path;
+
+/// The page; pictures are read from `dir`, and left out if they are not there.
+pub(crate) fn page(demo: &DemoResult, dir: &Path) -> Page {
+    let mut page = Page::new("A real video over a satellite-like path")
+        .subtitle(subtitle(demo))
+        .meta("clip", demo.source.clone())
+        .meta("each scheme", format!("{} s", short(demo.seconds)))
+        .meta("seed of the path", demo.seed.to_string())
+        .meta("made by", format!("Fairpace {}", demo.fairpace));
+    if demo.interrupted {
+        let n = demo.schemes.iter().filter(|s| matches!(s.ended, Ended::Completed | Ended::Breaker { .. })).count();
+        page = page.notice(format!("Interrupted after {n} complete turns: what follows is valid as far as it goes"));
+    }
+    for run in &demo.schemes {
+        if let Some(end) = early_end(run) {
+            page = page.notice(format!("{}: {end}", run.label));
+        }
+        for remark in &run.remarks {
+            page = page.notice(format!("{}: {remark}", run.label));
+        }
+    }
+    page = page.section(frames(demo)).section(over_time(demo));
+    if let Some(section) = stills(demo, dir) {
+        page = page.section(section);
+    }
+    page.section(method(demo))
+}
+
+/// What is said of a turn that did not take its full time.
+pub(crate) fn early_end(run: &SchemeRun) -> Option<String> {
+    match &run.ended {
+        Ended::Completed => None,
+        Ended::Breaker { at_s, reason } => {
+            Some(format!("stopped by the circuit breaker at {} s ({reason})", short(*at_s)))
+        }
+        Ended::Interrupted { at_s } => Some(format!("interrupted at {} s", short(*at_s))),
+        Ended::Failed { at_s, reason } => Some(format!("failed at {} s: {reason}", short(*at_s))),
+    }
+}
+
+fn subtitle(demo: &DemoResult) -> String {
+    let each = demo.schemes.iter().map(|s| {
+        let stopped = if let Ended::Breaker { at_s, .. } = s.ended {
+            format!(", stopped by the circuit breaker at {} s", short(at_s))
+        } else {
+            String::new()
+        };
+        format!("{} showed {} % of its frames in time{stopped}", s.label, short(s.totals.in_time_percent()))
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// "RCS 92 %, RAP 81 %": every scheme with a number.
+fn compare(demo: &DemoResult, unit: &str, number: impl Fn(&SchemeRun) -> f64) -> String {
+    let each = demo.schemes.iter().map(|s| format!("{} {}{unit}", s.label, short(number(s))));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn caption(demo: &DemoResult) -> String {
+    let p = &demo.path;
+    let rates: Vec<String> = p
+        .capacity_kbps
+        .iter()
+        .map(|(at, kbps)| format!("{} Mbit/s from {} s", short(kbps / 1e3), short(*at)))
+        .collect();
+    let outages: Vec<String> =
+        p.outages_s.iter().map(|(at, length)| format!("{} s at {} s", short(*length), short(*at))).collect();
+    format!(
+        "{}; RTT {} ms; loss {} %; blackout {}; queue {} packets, two priorities; beside: {}; seed {}",
+        rates.join(", "),
+        short(p.rtt_ms),
+        short(100.0 * p.loss_probability),
+        if outages.is_empty() { "none".to_owned() } else { outages.join(", ") },
+        p.queue_packets,
+        if p.beside.is_empty() { "nothing".to_owned() } else { p.beside.join(", ") },
+        demo.seed
+    )
+}
+
+fn frames(demo: &DemoResult) -> Section {
+    let rows = demo.schemes.iter().map(|s| {
+        let t = &s.totals;
+        let values = [t.frames_in_time, t.frames_late, t.frames_lost, t.frames_not_sent()].map(|n| n as f64);
+        BarRow {
+            label: s.label.clone(),
+            colour: s.scheme.clone(),
+            values: values.to_vec(),
+            note: early_end(s).unwrap_or_default(),
+        }
+    });
+    let bars = Bars {
+        title: format!("Frames shown in time: {}", compare(demo, " %", |s| s.totals.in_time_percent())),
+        caption: format!(
+            "A frame is in time if it can be shown {} ms after the fastest way; a frame with a hole is not shown, nor are those that refer to it",
+            short(demo.path.playout_ms)
+        ),
+        parts: ["in time", "late", "lost", "not sent"].map(String::from).to_vec(),
+        unit: "frames".into(),
+        rows: rows.collect(),
+    };
+    let (head, rows) = summary(demo);
+    let table = Table { title: "In numbers".into(), caption: caption(demo), head, rows };
+    Section::new("frames", "What the viewer got").bars(bars).table(table)
+}
+
+/// The table of the report and of the terminal.
+pub(crate) fn summary(demo: &DemoResult) -> (Vec<String>, Vec<Vec<String>>) {
+    let head = [
+        "scheme",
+        "in time",
+        "late",
+        "lost",
+        "not sent",
+        "video (kbit/s)",
+        "delay p50 / p95 (ms)",
+        "packet loss",
+        "dummies",
+        "TCP beside (kbit/s)",
+        "longest freeze (s)",
+    ];
+    let rows = demo.schemes.iter().map(|s| {
+        let t = &s.totals;
+        let delay = match (t.delay_p50_ms, t.delay_p95_ms) {
+            (Some(p50), Some(p95)) => format!("{} / {}", short(p50), short(p95)),
+            _ => "–".into(),
+        };
+        vec![
+            s.label.clone(),
+            format!("{} %", short(t.in_time_percent())),
+            t.frames_late.to_string(),
+            t.frames_lost.to_string(),
+            t.frames_not_sent().to_string(),
+            short(t.received_kbps),
+            delay,
+            format!("{} %", short(t.loss_percent())),
+            format!("{} %", short(t.overhead_percent())),
+            short(t.beside_kbps),
+            short(t.longest_freeze_ms / 1e3),
+        ]
+    });
+    (head.map(String::from).to_vec(), rows.collect())
+}
+
+fn over_time(demo: &DemoResult) -> Section {
+    let time = || Axis::new("time", "s").range(0.0, demo.seconds);
+    let set_up = |mut chart: Chart| {
+        // The slower stretch and the blackout are part of every picture.
+        let usual = demo.path.capacity_kbps.first().map_or(0.0, |(_, kbps)| *kbps);
+        for (i, (at, kbps)) in demo.path.capacity_kbps.iter().enumerate().filter(|(_, (_, kbps))| *kbps < usual) {
+            let to = demo.path.capacity_kbps.get(i + 1).map_or(demo.seconds, |(next, _)| *next).min(demo.seconds);
+            if *at < to {
+                chart = chart.band(*at, to, format!("{} Mbit/s", short(kbps / 1e3)), BandKind::Note);
+            }
+        }
+        for (at, length) in demo.path.outages_s.iter().filter(|(at, _)| *at < demo.seconds) {
+            chart = chart.band(*at, (at + length).min(demo.seconds), "blackout", BandKind::Outage);
+        }
+        chart
+    };
+    let lines = |title: String, y: Axis, stepped: bool, curve: &dyn Fn(&SchemeRun) -> Curve| {
+        let mut chart = Chart::new(title, time(), y);
+        for s in &demo.schemes {
+            let (x, y) = curve(s).into_iter().unzip();
+            let series = if stepped { Series::stepped } else { Series::line };
+            chart = chart.series(series(s.label.clone(), s.scheme.clone(), x, y));
+        }
+        set_up(chart)
+    };
+    let (mut x, mut y): (Vec<f64>, Vec<f64>) = demo.path.capacity_kbps.iter().copied().unzip();
+    if let Some(last) = y.last().copied() {
+        x.push(demo.seconds);
+        y.push(last);
+    }
+    let rate = lines(
+        format!(
+            "Rate that each scheme allows its encoder; received on average: {}",
+            compare(demo, " kbit/s", |s| s.totals.received_kbps)
+        ),
+        Axis::new("allowed rate", "kbit/s"),
+        true,
+        &|s| s.target_kbps.clone(),
+    )
+    .series(Series::stepped("link capacity", "link", x, y).reference())
+    .caption(caption(demo));
+    let mut states = Chart::new("What each controller was doing", time(), Axis::default());
+    for s in &demo.schemes {
+        let spans = s.states.iter().map(|(from, to, label)| Span { from: *from, to: *to, label: label.clone() });
+        let name = s.label.split(' ').next().unwrap_or_default().to_owned();
+        states = states.lane(Lane { name, colour: s.scheme.clone(), spans: spans.collect() });
+    }
+    let median = |s: &SchemeRun| s.totals.delay_p50_ms.unwrap_or(0.0);
+    let delay = lines(
+        format!("One-way delay of the video packets; median: {}", compare(demo, " ms", median)),
+        Axis::new("one-way delay", "ms"),
+        false,
+        &|s| s.delay_ms.clone(),
+    );
+    let loss = lines(
+        format!("Video packets lost: {}", compare(demo, " %", |s| s.totals.loss_percent())),
+        Axis::new("packets lost", "%"),
+        true,
+        &|s| s.loss_percent.clone(),
+    );
+    let dummies = lines(
+        format!("Dummy packets, of all sent: {}", compare(demo, " %", |s| s.totals.overhead_percent())),
+        Axis::new("dummies", "kbit/s"),
+        true,
+        &|s| s.dummy_kbps.clone(),
+    );
+    let beside = lines(
+        format!(
+            "What {} got beside each scheme: {}",
+            count(demo.path.beside.len()),
+            compare(demo, " kbit/s", |s| s.totals.beside_kbps)
+        ),
+        Axis::new("TCP together", "kbit/s"),
+        true,
+        &|s| sum(&s.beside_kbps),
+    );
+    let queue = lines("Packets waiting before the link".into(), Axis::new("queue", "packets"), true, &|s| {
+        s.queue_packets.clone()
+    });
+    Section::new("time", "Over time")
+        .text("Every scheme took the same path in turn; the curves of all turns lie over each other. Drag to zoom, double-click to go back, click a name to hide its line.")
+        .chart(rate)
+        .chart(set_up(states))
+        .chart(delay)
+        .chart(loss)
+        .chart(dummies)
+        .chart(beside)
+        .chart(queue)
+        .synced()
+}
+
+fn count(tcp: usize) -> String {
+    match tcp {
+        1 => "one TCP flow".into(),
+        2 => "two TCP flows".into(),
+        n => format!("{n} TCP flows"),
+    }
+}
+
+/// The sum of curves that share their instants.
+fn sum(curves: &[Curve]) -> Curve {
+    let Some(first) = curves.first() else { return Curve::new() };
+    let total = |i: usize| curves.iter().filter_map(|c| c.get(i)).map(|(_, v)| v).sum();
+    first.iter().enumerate().map(|(i, (t, _))| (*t, total(i))).collect()
+}
+
+fn stills(demo: &DemoResult, dir: &Path) -> Option<Section> {
+    let mut times: Vec<f64> = demo.schemes.iter().flat_map(|s| s.stills.iter().map(|(t, _)| *t)).collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    let mut section = Section::new("stills", "The received video")
+        .text("What the viewer saw at the same moments of each turn: the last frame shown before.");
+    for time in times {
+        for s in &demo.schemes {
+            let Some((_, file)) = s.stills.iter().find(|(t, _)| *t == time) else { continue };
+            let Ok(data) = std::fs::read(dir.join(file)) else { continue };
+            let media_type = if file.ends_with(".jpg") { "image/jpeg" } else { "image/png" };
+            let caption = format!("{} at {} s", s.label, short(time));
+            section = section.image(Image { media_type: media_type.into(), data, caption, colour: s.scheme.clone() });
+        }
+    }
+    (!section.images.is_empty()).then_some(section)
+}
+
+fn method(demo: &DemoResult) -> Section {
+    let videos: Vec<String> = demo.schemes.iter().filter_map(|s| s.video.as_ref().map(|v| format!("`{v}`"))).collect();
+    let mut section = Section::new("method", "How it was made")
+        .text("Each scheme sends the clip as RTP over UDP sockets of this machine, encoded live at the rate that the scheme allows, through a relay that applies the path to every packet in real time. The TCP flows are simulated, in the same link, in real time.")
+        .text("The relay draws its losses from the same seed in every turn; what is lost depends on when packets come, so the turns are alike, not equal, and a second demo will give other numbers.");
+    if !videos.is_empty() {
+        section = section.text(format!(
+            "The received videos, as a viewer would have seen them: {}. `ffplay FILE` shows one.",
+            videos.join(", ")
+        ));
+    }
+    section
+}
+
+/// Three significant digits, for reading.
+pub(crate) fn short(v: f64) -> String {
+    if !v.is_finite() {
+        return "–".into();
+    }
+    let digits = match v.abs() {
+        a if a >= 100.0 => 0,
+        a if a >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{v:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}

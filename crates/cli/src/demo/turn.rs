@@ -1,0 +1,461 @@
+//! One scheme's turn: relay, receiver and sender, each in its own thread, and what they saw put on one
+//! time axis.
+//!
+//! All three share one clock, whose zero is the beginning of the turn. The path's own zero is the first
+//! packet, a few milliseconds later; curves are drawn on the turn's axis.
+
+use super::model::{Curve, Ended, SchemeRun, Totals};
+use super::{DemoClip, FRAMES_PER_SECOND, STILLS, Scheme};
+use crate::args::Demo as Args;
+use crate::cmd::relay;
+use crate::error::{Failure, Outcome};
+use crate::stop::Stop;
+use fairpace_control::{FlowEvent, FlowEventKind};
+use fairpace_media::{FrameRecord, MediaError, Recorder, Verdict, stills};
+use fairpace_net::receive::{PacketNote, ReceiveConfig, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
+use fairpace_net::relay::{Relay, RelayReport};
+use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
+use fairpace_net::{Clock, Family, NetError};
+use fairpace_rtp::{SenderEvent, StopReason, What};
+use fairpace_sim::SimConfig;
+use fairpace_units::{Bytes, Duration, Instant, Rate};
+use std::io::IsTerminal as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+
+/// Distance of the points of all curves.
+const SAMPLE: Duration = Duration::from_millis(200);
+/// After the sender's end: packets under way, the goodbye and the last play-out.
+const LINGER: Duration = Duration::from_secs(5);
+/// Headers of IPv4 and UDP.
+const HEADERS: u64 = 28;
+
+/// What the progress line shows of the other two threads.
+#[derive(Default)]
+struct Shared {
+    received_bytes: AtomicU64,
+    frames: AtomicU64,
+    beside_bytes: AtomicU64,
+}
+
+pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args, stop: &Stop) -> Outcome<SchemeRun> {
+    let mut source = clip.open()?;
+    let clock = Clock::start();
+    let video = format!("{}.ivf", fairpace_lab::report::folder::folder_name(&scheme.label.to_lowercase()));
+    let shared = Arc::new(Shared::default());
+
+    // Receiver first, then the relay that knows its port, then the sender.
+    let mut receive = ReceiveConfig::new(0);
+    receive.family = Family::V4;
+    receive.sample = SAMPLE;
+    receive.session.nack = !args.no_retransmission;
+    receive.session.nack_deadline = super::playout(args).delay;
+    let receiver = Receiver::open(receive, clock)?;
+    let recorder = Recorder::new(super::playout(args)).to_file(args.out.join(&video))?.with_records();
+    let mut config = relay::config(sim.clone(), 0, local(receiver.address()?));
+    config.family = Family::V4;
+    config.sample = SAMPLE;
+    let relay = Relay::open(config, clock)?;
+    let entrance = local(relay.address()?);
+
+    let (receiver_stop, relay_stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (done, received) = mpsc::channel();
+    let receiving = {
+        let (stop, shared) = (Arc::clone(&receiver_stop), Arc::clone(&shared));
+        std::thread::spawn(move || {
+            let mut recorder = recorder;
+            let mut seen = Seen { shared, ..Seen::default() };
+            let report = receiver.run(&mut recorder, &mut seen, &stop);
+            // Nobody listens any more if the turn has failed otherwise.
+            let _ = done.send((report, recorder, seen));
+        })
+    };
+    let relaying = {
+        let (stop, shared) = (Arc::clone(&relay_stop), Arc::clone(&shared));
+        std::thread::spawn(move || {
+            let beside =
+                |s: &fairpace_net::relay::RelaySample| s.flows.iter().map(|f| f.counts.received.bytes.get()).sum();
+            relay.run(|sample| shared.beside_bytes.store(beside(sample), Ordering::Relaxed), &stop)
+        })
+    };
+
+    let mut config = SendConfig::new(entrance);
+    config.scheme.clone_from(&scheme.name);
+    config.settings.clone_from(&scheme.settings);
+    config.sample = SAMPLE;
+    config.trace = true;
+    config.session.retransmission = !args.no_retransmission;
+    // The turn counts from its beginning; media flows from the peer's first answer, a round trip later.
+    let first_answer = sim.bottleneck.delay.propagation + sim.reverse.delay.propagation + Duration::from_millis(100);
+    let media_time = args.seconds.saturating_sub(first_answer);
+    config.duration = Some(media_time);
+    let live = !args.quiet && std::io::stderr().is_terminal();
+    let mut sent = Sent { live, seconds: args.seconds, shared: Arc::clone(&shared), ..Sent::default() };
+    let report = send(&config, clock, source.as_mut(), &mut sent, stop.flag());
+    drop(source);
+    if live {
+        eprintln!();
+    }
+
+    let result = match received.recv_timeout(LINGER) {
+        Err(RecvTimeoutError::Timeout) => {
+            receiver_stop.store(true, Ordering::Relaxed);
+            received.recv().ok()
+        }
+        other => other.ok(),
+    };
+    relay_stop.store(true, Ordering::Relaxed);
+    let relayed = relaying.join().map_err(|_| lost("relay"))?;
+    receiving.join().map_err(|_| lost("receiver"))?;
+    let (received, recorder, seen) = result.ok_or_else(|| lost("receiver"))?;
+    let turn = Turn {
+        scheme,
+        args,
+        media_time,
+        sent,
+        report: report?,
+        seen,
+        received: received?,
+        recorder,
+        relayed: relayed?,
+    };
+    turn.summed_up(video)
+}
+
+fn lost(thread: &str) -> Failure {
+    Failure::new(
+        crate::error::code::FAILED,
+        format!("the thread of the {thread} ended without a result: a bug in Fairpace"),
+    )
+}
+
+fn local(address: SocketAddr) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, address.port()))
+}
+
+/// The sender's side, noted as it happens.
+#[derive(Default)]
+struct Sent {
+    live: bool,
+    seconds: Duration,
+    shared: Arc<Shared>,
+    samples: Vec<SendSample>,
+    states: Vec<(Instant, &'static str)>,
+    validated: Option<Instant>,
+    stopped: Option<(Instant, StopReason)>,
+    /// What the progress line said last: when, and the counters then.
+    shown: (Instant, u64, u64),
+}
+
+impl SendObserver for Sent {
+    fn on_event(&mut self, now: Instant, event: &SenderEvent) {
+        match event {
+            SenderEvent::PeerValidated { .. } => self.validated = Some(now),
+            SenderEvent::Stopped(reason) => self.stopped = Some((now, *reason)),
+            _ => {}
+        }
+    }
+
+    fn on_flow_event(&mut self, event: &FlowEvent) {
+        if let FlowEventKind::StateChanged { from, to, .. } = event.what {
+            if self.states.is_empty() {
+                self.states.push((self.validated.unwrap_or(Instant::ZERO), from));
+            }
+            self.states.push((event.at, to));
+        }
+    }
+
+    fn on_sample(&mut self, sample: &SendSample) {
+        self.samples.push(*sample);
+        let (then, received, beside) = self.shown;
+        if !self.live || sample.at < then + Duration::from_secs(1) {
+            return;
+        }
+        let now = [&self.shared.received_bytes, &self.shared.beside_bytes].map(|n| n.load(Ordering::Relaxed));
+        let span = sample.at.since(then).as_secs_f64();
+        let kbps = |now: u64, then: u64| now.saturating_sub(then) as f64 * 8e-3 / span;
+        eprint!(
+            "\r  {:2.0}/{:.0} s  {:<9} allowed {:5.0} kbit/s, received {:5.0} kbit/s, {:3} frames complete, TCP beside {:5.0} kbit/s\x1b[K",
+            sample.at.as_secs_f64(),
+            self.seconds.as_secs_f64(),
+            sample.state,
+            sample.rate.as_bps() / 1e3,
+            kbps(now[0], received),
+            self.shared.frames.load(Ordering::Relaxed),
+            kbps(now[1], beside)
+        );
+        self.shown = (sample.at, now[0], now[1]);
+    }
+}
+
+/// The receiver's side.
+#[derive(Default)]
+struct Seen {
+    shared: Arc<Shared>,
+    packets: Vec<PacketNote>,
+    /// When, and bytes of media with all headers until then.
+    bytes: Vec<(Instant, u64)>,
+}
+
+impl ReceiveObserver for Seen {
+    fn on_packet(&mut self, packet: &PacketNote) {
+        self.packets.push(*packet);
+    }
+
+    fn on_sample(&mut self, sample: &ReceiveSample) {
+        let media = &sample.stats.media;
+        let bytes = media.bytes + media.received * HEADERS;
+        self.bytes.push((sample.at, bytes));
+        self.shared.received_bytes.store(bytes, Ordering::Relaxed);
+        self.shared.frames.store(sample.frames, Ordering::Relaxed);
+    }
+}
+
+/// A turn that is over.
+struct Turn<'a> {
+    scheme: &'a Scheme,
+    args: &'a Args,
+    /// How long the scheme was to send.
+    media_time: Duration,
+    sent: Sent,
+    report: SendReport,
+    seen: Seen,
+    received: ReceiveReport,
+    recorder: Recorder,
+    relayed: RelayReport,
+}
+
+impl Turn<'_> {
+    fn summed_up(self, video: String) -> Outcome<SchemeRun> {
+        let ended = self.ended();
+        let mut remarks = self.relayed.invalid.clone();
+        if self.received.socket.kernel_drops > 0 {
+            remarks.push(format!("this machine's kernel dropped {} packets", self.received.socket.kernel_drops));
+        }
+        let shown = self.recorder.playout().totals().frames.in_time > 0;
+        let pictures = if shown { self.stills(&video, &mut remarks) } else { Ok(Vec::new()) };
+        let rate = |rate: Rate| rate.as_bps() / 1e3;
+        let samples = &self.sent.samples;
+        let counted = |get: fn(&SendSample) -> Bytes| slopes(samples.iter().map(|s| (s.at, get(s).get())));
+        let sending = |s: &&SendSample| {
+            self.sent.validated.is_some_and(|v| s.at >= v) && self.sent.stopped.is_none_or(|(at, _)| s.at < at)
+        };
+        Ok(SchemeRun {
+            scheme: self.scheme.name.clone(),
+            label: self.scheme.label.clone(),
+            elapsed_s: self.report.elapsed.as_secs_f64(),
+            target_kbps: samples.iter().filter(sending).map(|s| (s.at.as_secs_f64(), rate(s.rate))).collect(),
+            data_kbps: counted(|s| s.flow.data.sent_bytes),
+            dummy_kbps: counted(|s| s.flow.dummy.sent_bytes),
+            received_kbps: slopes(self.seen.bytes.iter().copied()),
+            states: self.states(),
+            delay_ms: self.delays(),
+            loss_percent: self.losses(),
+            queue_packets: self.relayed.series.iter().map(|s| (s.at.as_secs_f64(), s.forward.queue as f64)).collect(),
+            beside_kbps: self.beside(),
+            totals: self.totals(),
+            stills: pictures?,
+            video: shown.then_some(video),
+            ended,
+            remarks,
+        })
+    }
+
+    fn ended(&self) -> Ended {
+        let at_s = self.sent.stopped.map_or(self.report.elapsed.as_secs_f64(), |(at, _)| at.as_secs_f64());
+        match &self.report.end {
+            SendEnd::Finished => Ended::Completed,
+            SendEnd::Interrupted => Ended::Interrupted { at_s },
+            SendEnd::PeerBye => Ended::Failed { at_s, reason: "the receiver said goodbye".into() },
+            SendEnd::Failed(NetError::Breaker { reason, .. }) => Ended::Breaker { at_s, reason: reason.clone() },
+            SendEnd::Failed(error) => Ended::Failed { at_s, reason: error.to_string() },
+        }
+    }
+
+    /// From, to, state; what came before the peer answered is waiting.
+    fn states(&self) -> Vec<(f64, f64, String)> {
+        let end = self.sent.samples.last().map_or(Instant::ZERO, |s| s.at);
+        let mut changes: Vec<(Instant, String)> = Vec::new();
+        if let Some(validated) = self.sent.validated {
+            changes.push((Instant::ZERO, "Waiting".into()));
+            let first = self.sent.samples.iter().find(|s| s.at >= validated).map_or("", |s| s.state);
+            if self.sent.states.first().is_none_or(|(at, _)| *at > validated) {
+                changes.push((validated, first.to_owned()));
+            }
+        }
+        changes.extend(self.sent.states.iter().map(|(at, state)| (*at, (*state).to_owned())));
+        let mut until = end;
+        if let Some((at, StopReason::Breaker(_))) = &self.sent.stopped {
+            changes.push((*at, "Stopped".into()));
+            until = Instant::ZERO + self.args.seconds;
+        }
+        let ends: Vec<Instant> = changes.iter().skip(1).map(|(at, _)| *at).chain([until]).collect();
+        let spans = changes.into_iter().zip(ends).filter(|((from, _), to)| to > from);
+        spans.map(|((from, state), to)| (from.as_secs_f64(), to.as_secs_f64(), state)).collect()
+    }
+
+    /// Mean one-way delay of the packets that arrived in each interval: both ends have the same clock.
+    fn delays(&self) -> Curve {
+        let step = SAMPLE.as_secs_f64();
+        let mut bins: Vec<(f64, u32)> = Vec::new();
+        for p in &self.seen.packets {
+            let Some(delay) = p.one_way_delay else { continue };
+            let bin = (p.arrived.as_secs_f64() / step) as usize;
+            if bins.len() <= bin {
+                bins.resize(bin + 1, (0.0, 0));
+            }
+            bins[bin] = (bins[bin].0 + delay as f64 * 1e-6, bins[bin].1 + 1);
+        }
+        let full = bins.iter().enumerate().filter(|(_, (_, n))| *n > 0);
+        full.map(|(i, (sum, n))| ((i as f64 + 0.5) * step, sum / f64::from(*n))).collect()
+    }
+
+    /// Of the data packets sent in each second, the share that never arrived. Packets are numbered in the
+    /// order of sending; the first number is that of the first one that arrived, less what was lost before
+    /// it: at most a packet or two, and only in the first second.
+    fn losses(&self) -> Curve {
+        let Some(base) = self.seen.packets.iter().map(|p| p.sequence).min() else { return Curve::new() };
+        let arrived: std::collections::BTreeSet<u64> = self.seen.packets.iter().map(|p| p.sequence - base).collect();
+        let mut curve = Curve::new();
+        let mut from = 0;
+        let mut second = Duration::from_secs(1);
+        for s in &self.sent.samples {
+            if s.at.since(Instant::ZERO) < second {
+                continue;
+            }
+            let to = s.flow.data.sent;
+            if to > from {
+                let missing = (from..to).filter(|n| !arrived.contains(n)).count();
+                curve.push((second.as_secs_f64() - 1.0, 100.0 * missing as f64 / (to - from) as f64));
+            } else {
+                curve.push((second.as_secs_f64() - 1.0, f64::NAN));
+            }
+            from = to;
+            second += Duration::from_secs(1);
+        }
+        // Seconds in which nothing was sent have no share.
+        curve.retain(|(_, v)| v.is_finite());
+        curve
+    }
+
+    fn beside(&self) -> Vec<Curve> {
+        let flows = self.relayed.series.first().map_or(0, |s| s.flows.len());
+        let of = |i: usize| {
+            let counted = self
+                .relayed
+                .series
+                .iter()
+                .filter_map(move |s| Some((s.at, s.flows.get(i)?.counts.received.bytes.get())));
+            // TCP over a long path comes in bursts: a second's mean says more than a fifth's.
+            averaged(slopes(counted), 5)
+        };
+        (0..flows).map(of).collect()
+    }
+
+    fn totals(&self) -> Totals {
+        let totals = self.recorder.playout().totals();
+        let seconds = self.args.seconds.as_secs_f64();
+        let interrupted = matches!(self.report.end, SendEnd::Interrupted);
+        let media_seconds = if interrupted { self.report.elapsed } else { self.media_time }.as_secs_f64();
+        let path_seconds = if interrupted { self.report.elapsed.as_secs_f64() } else { seconds }.max(1e-9);
+        let mut delays: Vec<f64> =
+            self.seen.packets.iter().filter_map(|p| p.one_way_delay).map(|ns| ns as f64 * 1e-6).collect();
+        delays.sort_by(f64::total_cmp);
+        let quantile =
+            |q: f64| delays.get(((delays.len() as f64 * q) as usize).min(delays.len().saturating_sub(1))).copied();
+        let media = &self.received.stats.media;
+        let unique = media.received.saturating_sub(media.duplicates);
+        let sent = self.report.stats.sent.of(What::Media).packets;
+        // TCP's share is measured over the turn, not over the time that the last packets take.
+        let end = Instant::ZERO + Duration::from_secs_f64(path_seconds);
+        let last = self.relayed.series.iter().take_while(|s| s.at <= end).last();
+        let beside: u64 = last.map_or(0, |s| s.flows.iter().map(|f| f.counts.received.bytes.get()).sum());
+        let f = totals.frames;
+        let judged = u64::from(f.frames());
+        Totals {
+            frames_offered: ((media_seconds * FRAMES_PER_SECOND).round() as u64).max(judged),
+            frames_in_time: f.in_time.into(),
+            frames_late: f.late.into(),
+            frames_lost: u64::from(f.lost_hole) + u64::from(f.lost_reference),
+            data_packets_sent: sent,
+            data_packets_lost: sent.saturating_sub(unique),
+            dummy_packets_sent: self.report.stats.sent.of(What::Dummy).packets,
+            feedback_packets: self.received.stats.sent.of(What::Feedback).packets,
+            received_kbps: (media.bytes + media.received * HEADERS) as f64 * 8e-3 / path_seconds,
+            beside_kbps: beside as f64 * 8e-3 / path_seconds,
+            delay_p50_ms: quantile(0.5),
+            delay_p95_ms: quantile(0.95),
+            longest_freeze_ms: self.longest_freeze().as_secs_f64() * 1e3,
+        }
+    }
+
+    /// The longest time the screen stood still, from the first frame shown to the end of the turn: a flow
+    /// that was stopped leaves the last picture standing.
+    fn longest_freeze(&self) -> Duration {
+        let shown = |r: &&FrameRecord| r.verdict == Verdict::InTime;
+        let dues: Vec<Instant> = self.recorder.records().iter().filter(shown).map(|r| r.due).collect();
+        let between = dues.windows(2).map(|w| w[1].since(w[0])).max().unwrap_or_default();
+        let end = Instant::ZERO + self.args.seconds;
+        let to_end = match self.report.end {
+            SendEnd::Finished | SendEnd::Failed(_) => {
+                dues.last().map_or(self.args.seconds, |last| end.since((*last).min(end)))
+            }
+            _ => Duration::ZERO,
+        };
+        between.max(to_end)
+    }
+
+    /// What was on the screen, as files in the folder. Without ffmpeg there are none, and a remark says so.
+    fn stills(&self, video: &str, remarks: &mut Vec<String>) -> Outcome<Vec<(f64, String)>> {
+        let times: Vec<Duration> = STILLS.iter().map(|share| self.args.seconds.mul_f64(*share)).collect();
+        let pictures = match stills(self.args.out.join(video), &times, 480) {
+            Ok(pictures) => pictures,
+            Err(error @ MediaError::Ffmpeg { .. }) => {
+                remarks.push(format!("no pictures: {error}"));
+                return Ok(Vec::new());
+            }
+            // Filler has nothing to see.
+            Err(_) => return Ok(Vec::new()),
+        };
+        let mut files = Vec::new();
+        for still in pictures.into_iter().flatten() {
+            let seconds = still.time.as_secs_f64();
+            let name = format!("{}-{seconds:.0}s.jpg", video.trim_end_matches(".ivf"));
+            fairpace_lab::results::write_whole(&self.args.out.join(&name), &still.jpeg)?;
+            files.push((seconds, name));
+        }
+        Ok(files)
+    }
+}
+
+/// Bytes counted at instants, as kbit/s in the interval that begins at each.
+fn slopes(counted: impl Iterator<Item = (Instant, u64)>) -> Curve {
+    let points: Vec<(Instant, u64)> = counted.collect();
+    let each = points.windows(2).filter(|w| w[1].0 > w[0].0);
+    each.map(|w| {
+        let span = w[1].0.since(w[0].0).as_secs_f64();
+        (w[0].0.as_secs_f64(), w[1].1.saturating_sub(w[0].1) as f64 * 8e-3 / span)
+    })
+    .collect()
+}
+
+/// Means of `n` neighbours at a time.
+fn averaged(curve: Curve, n: usize) -> Curve {
+    curve.chunks(n).map(|c| (c[0].0, c.iter().map(|(_, v)| v).sum::<f64>() / c.len() as f64)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_become_rates() {
+        // 2,500 bytes in 0.2 s are 100 kbit/s; a counter that stands still is 0.
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let curve = slopes([(at(0), 0), (at(200), 2_500), (at(400), 2_500)].into_iter());
+        assert_eq!(curve, [(0.0, 100.0), (0.2, 0.0)]);
+        assert_eq!(averaged(vec![(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)], 2), [(0.0, 2.0), (2.0, 5.0)]);
+    }
+}

@@ -1,0 +1,150 @@
+//! What the command says when it fails, and the code it ends with.
+//!
+//! Every crate's errors arrive here; the form is always `error: …`, a blank line, `hint: …`.
+
+use fairpace_control::registry::ParamError;
+use fairpace_lab::report::folder::FolderError;
+use fairpace_lab::results::WriteError;
+use fairpace_lab::{RunError, ScenarioError};
+use fairpace_media::{Hint as _, MediaError};
+use fairpace_net::NetError;
+use std::fmt;
+use std::io;
+
+/// The exit codes that this crate gives; 3 (scenario), 4 (privilege), 5 (peer) and 6 (circuit breaker) come
+/// with the errors of the other crates. The help lists all.
+pub(crate) mod code {
+    /// Something failed that has no code of its own: a disk that is full.
+    pub(crate) const FAILED: u8 = 1;
+    /// The command line is wrong.
+    pub(crate) const USAGE: u8 = 2;
+    /// With `--strict`: a claim fails.
+    pub(crate) const CLAIM: u8 = 7;
+    /// Ctrl-C; what was measured until then is kept.
+    pub(crate) const INTERRUPTED: u8 = 130;
+}
+
+/// Why the command ends with something else than 0.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What was found, where; no full stop. Empty: everything has been said already.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+    /// The exit code.
+    pub(crate) code: u8,
+}
+
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
+        Failure { message: message.into(), hint: None, code }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Failure::new(code::USAGE, message)
+    }
+
+    /// Ends with `code` without another word.
+    pub(crate) fn silent(code: u8) -> Self {
+        Failure::new(code, "")
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// A file or folder that could not be read or written.
+    pub(crate) fn file(doing: &str, path: &std::path::Path, error: &io::Error) -> Self {
+        Failure::new(code::FAILED, format!("cannot {doing} `{}`: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is written to stdout may have lost its reader (`| head`): that is no error.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::silent(0),
+            _ => Failure::new(code::FAILED, format!("cannot write: {error}")),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Failure::from(io::Error::from(error))
+    }
+}
+
+impl From<ParamError> for Failure {
+    fn from(error: ParamError) -> Self {
+        let list = "`fairpace list controllers` shows all with their parameters";
+        let hint = error.hint().map_or_else(|| list.to_owned(), |h| format!("{h} {list}"));
+        Failure::usage(error.to_string()).hint(hint)
+    }
+}
+
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Self {
+        Failure { message: error.to_string(), hint: error.hint(), code: ScenarioError::EXIT_CODE }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Scenario(error) => error.into(),
+            other => Failure::new(other.exit_code(), other.to_string()),
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        Failure::new(code::FAILED, error.to_string()).hint("`--out DIR` writes somewhere else")
+    }
+}
+
+impl From<FolderError> for Failure {
+    fn from(error: FolderError) -> Self {
+        Failure::usage(error.to_string())
+    }
+}
+
+impl From<NetError> for Failure {
+    fn from(error: NetError) -> Self {
+        match error {
+            NetError::Media(error) => error.into(),
+            NetError::Control(error) => error.into(),
+            other => Failure { message: other.to_string(), hint: other.hint(), code: other.exit_code() },
+        }
+    }
+}
+
+impl From<MediaError> for Failure {
+    fn from(error: MediaError) -> Self {
+        let code = match &error {
+            // What was named on the command line cannot be used.
+            MediaError::File { doing, .. } if *doing != "write" => code::USAGE,
+            MediaError::SizeList { .. }
+            | MediaError::Ivf { .. }
+            | MediaError::Parameter { .. }
+            | MediaError::NoVideo { .. }
+            | MediaError::NeedsGst { .. } => code::USAGE,
+            _ => code::FAILED,
+        };
+        Failure { message: error.to_string(), hint: error.hint(), code }
+    }
+}
