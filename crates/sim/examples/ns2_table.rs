@@ -1,0 +1,97 @@
+//! Every row of the ns-2 tables beside ours: `cargo run --release -p fairpace-sim --example ns2_table`.
+//! An argument keeps the rows whose first columns contain it, e.g. `Newreno`.
+
+// The reader serves two programs; each uses a part of it.
+#[allow(dead_code)]
+#[path = "../tests/ns2/scenario.rs"]
+mod scenario;
+
+use fairpace_units::Duration;
+use scenario::{
+    MIXED, MIXED_JITTER, Outcome, Peer, RAP_SATELLITE, Row, TCP_SATELLITE, mean, mixed, outcome, satellite, table,
+};
+
+const SECONDS: u64 = 450;
+
+fn main() {
+    let only = std::env::args().nth(1).unwrap_or_default();
+    println!("Delivered packets/s per flow, mean over seeds; the ratio is ours / ns-2.\n");
+    println!(
+        "{:<34} {:>8} {:>8} {:>6}   {:>8} {:>8} {:>6}   {:>5} {:>5}   {:>8} {:>8}",
+        "satellite", "ours", "ns-2", "ratio", "0-200 s", "ns-2", "ratio", "jain", "ns-2", "q.drop", "ns-2"
+    );
+    let mut worst = 1.0_f64;
+    for row in table(RAP_SATELLITE).iter().chain(&table(TCP_SATELLITE)) {
+        let label = format!(
+            "{:<8}{:<5}P={:<7}RTT={:<5}K={}",
+            row.text("protocol"),
+            if row.number("fine_grain") > 0.0 { "fine" } else { "" },
+            row.text("p_loss"),
+            row.text("rtt_s"),
+            row.text("k_pkts")
+        );
+        if !label.contains(&only) {
+            continue;
+        }
+        let peer = Peer::of(row.text("protocol"), row.number("fine_grain") > 0.0, Duration::ZERO);
+        let rtt = Duration::from_secs_f64(row.number("rtt_s"));
+        let outcomes: Vec<Outcome> = seeds(row)
+            .map(|seed| outcome(satellite(peer, row.number("p_loss"), rtt, row.number("k_pkts") as u64, seed, SECONDS)))
+            .collect();
+        let (ours, theirs) = (mean(&outcomes, |o| o.pps["all"]), row.number("perflow_pps"));
+        let (early, their_early) = (mean(&outcomes, |o| o.pps_0_200), row.number("perflow_pps_0_200s"));
+        worst = if (ours / theirs - 1.0).abs() > (worst - 1.0).abs() { ours / theirs } else { worst };
+        println!(
+            "{label:<34} {ours:>8.1} {theirs:>8.1} {:>6.3}   {early:>8.1} {their_early:>8.1} {:>6.3}   {:>5.3} {:>5.3}   {:>8.5} {:>8.5}",
+            ours / theirs,
+            early / their_early,
+            mean(&outcomes, |o| o.jain),
+            row.number("jain"),
+            mean(&outcomes, |o| o.queue_drop_frac),
+            row.number("queue_drop_frac"),
+        );
+    }
+    println!("worst ratio on the satellite: {worst:.3}\n");
+    for (name, csv, jitter) in [("mixed", MIXED, 0), ("mixed, jitter", MIXED_JITTER, 770)] {
+        println!(
+            "{name:<34} {:>8} {:>8} {:>6}   {:>8} {:>8} {:>6}   {:>5} {:>5}   {:>8} {:>8}",
+            "x ours", "ns-2", "ratio", "y ours", "ns-2", "ratio", "jain", "ns-2", "q.drop", "ns-2"
+        );
+        for row in &table(csv) {
+            let label = format!(
+                "{:<5}| {:<8}P={:<7}K={}",
+                row.text("x_protocol"),
+                row.text("y_protocol"),
+                row.text("p_loss_x"),
+                row.text("k_pkts")
+            );
+            if !label.contains(&only) {
+                continue;
+            }
+            let jitter = Duration::from_micros(jitter);
+            let [x, y] = ["x_protocol", "y_protocol"].map(|c| Peer::of(row.text(c), false, jitter));
+            let rtt = ["rtt_x_s", "rtt_y_s"].map(|c| Duration::from_secs_f64(row.number(c)));
+            let outcomes: Vec<Outcome> = seeds(row)
+                .map(|seed| {
+                    outcome(mixed(x, y, row.number("p_loss_x"), row.number("k_pkts") as u64, rtt, seed, SECONDS))
+                })
+                .collect();
+            let (x, their_x) = (mean(&outcomes, |o| o.pps["x"]), row.number("x_perflow_pps"));
+            let (y, their_y) = (mean(&outcomes, |o| o.pps["y"]), row.number("y_perflow_pps"));
+            println!(
+                "{label:<34} {x:>8.1} {their_x:>8.1} {:>6.3}   {y:>8.1} {their_y:>8.1} {:>6.3}   {:>5.3} {:>5.3}   {:>8.5} {:>8.5}",
+                x / their_x,
+                y / their_y,
+                mean(&outcomes, |o| o.jain),
+                row.number("jain_all_flows"),
+                mean(&outcomes, |o| o.queue_drop_frac),
+                row.number("queue_drop_frac"),
+            );
+        }
+        println!();
+    }
+}
+
+fn seeds(row: &Row) -> impl Iterator<Item = u64> {
+    1..=row.number("seeds") as u64
+}
