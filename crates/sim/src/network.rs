@@ -370,7 +370,7 @@ impl Network {
     }
 
     /// A packet of an external flow enters at its first link. Everything due by `now` happens
-    /// before; an earlier `now` than before counts as before.
+    /// before; an earlier `now` than the last one counts as that. False if there is no such flow.
     #[allow(clippy::too_many_arguments)] // one packet's description, named in the contract of the relay
     pub fn inject(
         &mut self,
@@ -381,11 +381,15 @@ impl Network {
         class: Class,
         ecn: Ecn,
         token: u64,
-    ) {
+    ) -> bool {
         self.advance(now);
+        if flow as usize >= self.flows.len() {
+            return false;
+        }
         let size = size.get().min(u64::from(u32::MAX)) as u32;
         let body = Body::External { token };
         self.send(self.now, Packet { sent_at: self.now, body, flow, size, direction, class, ecn });
+        true
     }
 
     /// The next packet of an external flow that has come out.

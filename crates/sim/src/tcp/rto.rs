@@ -97,7 +97,10 @@ fn nanos(d: Duration) -> u64 {
 /// between, at least one.
 fn measured(tick: u64, sent_at: Instant, now: Instant) -> u64 {
     let (sent, now) = (sent_at.as_nanos(), now.as_nanos());
-    if tick == 0 { now - sent } else { ((now / tick) - (sent / tick)).max(1) * tick }
+    match (now.checked_div(tick), sent.checked_div(tick)) {
+        (Some(now_ticks), Some(sent_ticks)) => (now_ticks - sent_ticks).max(1) * tick,
+        _ => now - sent, // no tick: an exact clock
+    }
 }
 
 #[cfg(test)]
