@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds: u64 = std::env::args().nth(1).map_or(Ok(2), |s| s.parse())?;
     println!("packets/s  method            p50 us   p99 us  p99.9 us   max us    CPU");
     for pps in [1_000, 10_000] {
-        let c = compare(pps, Duration::from_secs(seconds), Duration::from_millis(500))?;
+        let c = compare(pps, Duration::from_secs(seconds), Duration::from_millis(100))?;
         for (name, s, cpu) in [("ours", c.ours, c.ours_cpu), ("clock_nanosleep", c.bare, c.bare_cpu)] {
             let us = |d: Duration| d.as_secs_f64() * 1e6;
             println!(

@@ -64,11 +64,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         p.count
     );
     println!(
-        "CPU sender {:.1} %, receiver {:.1} %; {} of {} packets in batches",
+        "CPU sender {:.1} %, receiver {:.1} %; {} of {} packets in batches; {} dropped by this machine's kernel",
         sent.cpu * 100.0,
         received.cpu * 100.0,
         sent.socket.batched,
-        sent.socket.sent
+        sent.socket.sent,
+        received.socket.kernel_drops
     );
     Ok(())
 }

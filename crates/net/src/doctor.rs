@@ -339,7 +339,7 @@ const PACING_RATIO_LIMIT: f64 = 1.9;
 const PACING_P50_LIMIT: Duration = Duration::from_millis(1);
 
 fn pacing(pps: u32, id: &'static str, title: &'static str, each: Duration) -> Fact {
-    let c = match pacing::compare(pps, each, (each / 4).max(Duration::from_millis(10))) {
+    let c = match pacing::compare(pps, each, (each / 20).max(Duration::from_millis(10))) {
         Ok(c) => c,
         Err(e) => return broken(id, title, &e),
     };

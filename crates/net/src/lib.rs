@@ -1,4 +1,13 @@
-//! Fairpace on real sockets: the paced sender, the receiver, the relay, and what this machine allows.
+//! Fairpace on real sockets: the same controllers and sessions as in the simulator, driven by a clock.
+//!
+//! - [`send`]: the paced sender. [`receive`]: the receiver, which can pass clean RTP on to a player.
+//! - [`relay`]: a path in real time between two UDP ports, with the simulator's TCP in it.
+//! - [`doctor`] and [`pacing`]: what this machine allows, measured.
+//! - [`UdpSocket`], [`Clock`], [`Waiter`]: the only places that open a socket, read a clock, or sleep.
+//!
+//! The three drivers have one shape: *hand in what happened, drain the session, sleep*; each is told to stop
+//! by an `AtomicBool`, and gives a complete report however it ends. Rules for users, failures and measured
+//! numbers: `docs/net/README.md`.
 
 mod address;
 mod clock;

@@ -22,7 +22,7 @@ use crate::pacing::thread_cpu;
 use crate::send::ip_overhead;
 use crate::{
     Buffers, Clock, DatagramIo, Family, Granted, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome,
-    SocketCounters, UdpSocket, Waiter,
+    SocketCounters, UdpSocket, Waiter, Woken,
 };
 use fairpace_path::{LinkCounters, LinkSpec};
 use fairpace_sim::{Direction, FlowConfig, FlowCounts, Observer};
@@ -229,10 +229,12 @@ impl Relay {
         let mut run = Running::new(self)?;
         let begin_wall = run.clock.now();
         while !run.over(stop) {
-            run.receive();
+            // Woken by the timer alone, there is nothing to read, and what is due must not wait for that.
+            if run.wait()?.readable != 0 {
+                run.receive();
+            }
             run.release();
             run.sample_if_due(&mut observe);
-            run.wait()?;
         }
         let elapsed = run.clock.now().since(begin_wall).as_secs_f64().max(1e-9);
         let cpu = thread_cpu().saturating_sub(cpu).as_secs_f64() / elapsed;
@@ -428,7 +430,7 @@ impl Running {
         self.series.push(sample);
     }
 
-    fn wait(&mut self) -> Result<(), NetError> {
+    fn wait(&mut self) -> Result<Woken, NetError> {
         let mut until = self.clock.now() + LOOK_UP;
         if let Some(zero) = self.zero {
             let on_clock = |path: Instant| if path == Instant::NEVER { path } else { zero + path.since(Instant::ZERO) };
@@ -437,8 +439,7 @@ impl Running {
                 until = until.min(zero + duration);
             }
         }
-        self.waiter.wait(until, &[self.client_side.descriptor(), self.target_side.descriptor()])?;
-        Ok(())
+        self.waiter.wait(until, &[self.client_side.descriptor(), self.target_side.descriptor()])
     }
 
     fn finish(mut self, observe: &mut impl FnMut(&RelaySample), cpu: f64) -> RelayReport {

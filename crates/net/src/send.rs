@@ -249,15 +249,19 @@ pub fn run_on(
     let cpu = thread_cpu();
     let mut waiter = Waiter::new(clock)?;
     let mut buffer = vec![0; 65_536];
+    let mut readable = true;
     let reason = loop {
-        run.receive(io, &mut buffer);
+        // Woken by the timer alone, there is nothing to read, and a paced packet must not wait for that.
+        if readable {
+            run.receive(io, &mut buffer);
+        }
         run.heed(stop);
         run.frames(source);
         match run.drain(io) {
             Drained::Wait(until) => {
                 run.tell(source, observer);
                 let until = run.until(until, source);
-                waiter.wait(until, &[io.descriptor()])?;
+                readable = waiter.wait(until, &[io.descriptor()])?.readable != 0;
             }
             Drained::Stopped(reason) => break reason,
         }

@@ -147,11 +147,15 @@ mod tests {
     fn the_alarm_never_rings_early() {
         let clock = Clock::start();
         let mut waiter = Waiter::new(clock).unwrap();
+        waiter.head_start_ns = MAX_HEAD_START_NS; // woken 40 us before, the rest is spun
         for ms in [1, 3, 2] {
             let until = clock.now() + Duration::from_millis(ms);
             let woken = waiter.wait(until, &[]).unwrap();
             assert!(woken.timer && clock.now() >= until);
         }
+        // Nearer than the head start: no sleep at all, and still not early.
+        let until = clock.now() + Duration::from_micros(30);
+        assert!(waiter.wait(until, &[]).unwrap().timer && clock.now() >= until);
     }
 
     #[test]
