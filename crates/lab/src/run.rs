@@ -89,7 +89,7 @@ pub enum RunError {
         /// The scenario's name.
         scenario: String,
         /// What it says.
-        error: SimError,
+        error: Box<SimError>,
     },
     /// Stopped before anything was finished.
     #[error("interrupted before the first result")]
@@ -113,7 +113,7 @@ impl RunError {
 /// The simulator refuses the configuration.
 pub fn simulate(scenario: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
     let config = sim_config(scenario, seed, record);
-    let sim_error = |error| RunError::Sim { scenario: scenario.name.clone(), error };
+    let sim_error = |error| RunError::Sim { scenario: scenario.name.clone(), error: Box::new(error) };
     let mut network = Network::new(&config).map_err(sim_error)?;
     let end = Instant::ZERO + config.duration;
     let mut now = Instant::ZERO;
@@ -212,7 +212,7 @@ pub(crate) fn replace_controller(
     chosen: impl Fn(&FlowSpec) -> bool,
 ) -> Result<Scenario, ScenarioError> {
     let (name, settings) = spec.split_once(':').unwrap_or((spec, ""));
-    let refuse = |problem| ScenarioError { file: "--with".to_owned(), line: 0, problem };
+    let refuse = |problem| ScenarioError { file: "--with".to_owned(), line: 0, problem: Box::new(problem) };
     let family = controllers::family(name).filter(|f| *f != Family::Constant).ok_or_else(|| {
         let names = controllers::names().into_iter().filter(|n| *n != controllers::CONSTANT);
         refuse(Problem::UnknownName {

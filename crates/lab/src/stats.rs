@@ -137,8 +137,10 @@ pub fn short(x: f64) -> String {
         format!("{x:.0}")
     } else if magnitude >= 100.0 {
         format!("{x:.1}")
-    } else if magnitude >= 1.0 {
+    } else if magnitude >= 10.0 {
         format!("{x:.2}")
+    } else if magnitude >= 1.0 {
+        format!("{x:.3}")
     } else if magnitude >= 0.001 {
         format!("{x:.4}")
     } else {
@@ -164,13 +166,13 @@ mod tests {
         let e = Estimate::of(&[8.0, 9.0, 10.0, 11.0, 12.0]).unwrap();
         assert_eq!((e.mean, e.n), (10.0, 5));
         assert!((e.half_width() - 1.963_24).abs() < 1e-4, "{}", e.half_width());
-        assert_eq!(e.text(), "10.00 ± 1.96");
+        assert_eq!(e.text(), "10.00 ± 1.963");
     }
 
     #[test]
     fn one_seed_has_no_interval_and_says_so() {
         let e = Estimate::of(&[3.0]).unwrap();
-        assert_eq!((e.ci95, e.text().as_str()), (None, "3.00 (n = 1)"));
+        assert_eq!((e.ci95, e.text().as_str()), (None, "3.000 (n = 1)"));
     }
 
     #[test]

@@ -36,11 +36,11 @@ impl Bound {
     /// `>= 2.5`.
     pub fn text(self) -> String {
         match self {
-            Bound::AtLeast(b) => format!(">= {}", short(b)),
-            Bound::Above(b) => format!("> {}", short(b)),
-            Bound::AtMost(b) => format!("<= {}", short(b)),
-            Bound::Below(b) => format!("< {}", short(b)),
-            Bound::Within(low, high) => format!("{} to {}", short(low), short(high)),
+            Bound::AtLeast(b) => format!(">= {b}"),
+            Bound::Above(b) => format!("> {b}"),
+            Bound::AtMost(b) => format!("<= {b}"),
+            Bound::Below(b) => format!("< {b}"),
+            Bound::Within(low, high) => format!("{low} to {high}"),
         }
     }
 

@@ -44,7 +44,7 @@ pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> C
         } else {
             Problem::Missing { field: "flows".into(), allowed }
         };
-        return Err(ScenarioError { file: file.to_owned(), line, problem });
+        return Err(ScenarioError { file: file.to_owned(), line, problem: Box::new(problem) });
     }
     let mut total = 0;
     for index in 0..scenario.flows.len() {
@@ -82,7 +82,7 @@ fn fill_names(scenario: &mut Scenario, index: usize) {
 
 impl Checker<'_> {
     fn at(&self, field: &str, problem: Problem) -> ScenarioError {
-        ScenarioError { file: self.file.to_owned(), line: self.locator.line_of(field), problem }
+        ScenarioError { file: self.file.to_owned(), line: self.locator.line_of(field), problem: Box::new(problem) }
     }
 
     fn bad(

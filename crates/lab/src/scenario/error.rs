@@ -12,7 +12,7 @@ pub struct ScenarioError {
     /// Line of the field, from 1; 0 if the file as a whole is meant.
     pub line: usize,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 fn place(file: &str, line: usize) -> String {
@@ -122,7 +122,7 @@ impl ScenarioError {
 
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
-        match &self.problem {
+        match &*self.problem {
             Problem::Unreadable { .. } => Some("name a scenario file, such as `scenarios/geo.toml`".to_owned()),
             Problem::Syntax { .. } => {
                 Some("the format is TOML (https://toml.io); text is quoted, as in `rtt = \"550 ms\"`".to_owned())
@@ -150,7 +150,7 @@ impl ScenarioError {
             return ScenarioError {
                 file: file.to_owned(),
                 line,
-                problem: Problem::Syntax { reason: one_line(message) },
+                problem: Box::new(Problem::Syntax { reason: one_line(message) }),
             };
         };
         let field = locator.path_of(&span);
@@ -189,7 +189,7 @@ impl ScenarioError {
                 _ => Problem::Syntax { reason: one_line(message) },
             }
         };
-        ScenarioError { file: file.to_owned(), line, problem }
+        ScenarioError { file: file.to_owned(), line, problem: Box::new(problem) }
     }
 }
 

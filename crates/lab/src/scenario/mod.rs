@@ -616,8 +616,11 @@ impl Scenario {
     /// [`ScenarioError`] with file, line, field, what was found and what is allowed.
     pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
         let file = path.display().to_string();
-        let unreadable =
-            |reason: String| ScenarioError { file: file.clone(), line: 0, problem: Problem::Unreadable { reason } };
+        let unreadable = |reason: String| ScenarioError {
+            file: file.clone(),
+            line: 0,
+            problem: Box::new(Problem::Unreadable { reason }),
+        };
         let about = std::fs::metadata(path).map_err(|e| unreadable(reason(&e)))?;
         if !about.is_file() {
             return Err(unreadable(

@@ -368,9 +368,7 @@ fn scenario_with(path: &str, value: &str) -> String {
     if top != "flows" {
         whole.push_str("\nflows = [{ controller = \"fixed\" }]");
     }
-    if top != "path" {
-        whole.push_str("\npath.rate = \"10 M\"");
-    } else if !text.starts_with("path.rate") && !text.starts_with("path.trace") {
+    if !text.starts_with("path.rate") && !text.starts_with("path.trace") {
         whole.push_str("\npath.rate = \"10 M\"");
     }
     whole
