@@ -71,10 +71,18 @@ if {$count} {
     set forward [$ns monitor-queue $r1 $r2 ""]
     set back [$ns monitor-queue $r2 $r1 ""]
 }
+# Peak resident memory of this process; a parent cannot tell, it would count its own share of the fork.
+proc peak_kb {} {
+    set file [open /proc/self/status]
+    regexp {VmHWM:\s+(\d+)} [read $file] -> kb
+    close $file
+    return $kb
+}
 $ns at $end finish
 proc finish {} {
     global forward back case n tcp count
-    if {!$count} { exit 0 }
+    puts -nonewline "peak_kb=[peak_kb] "
+    if {!$count} { puts ""; exit 0 }
     set sent 0
     set again 0
     for {set i 0} {$i < $n} {incr i} {

@@ -1,7 +1,7 @@
 //! The simulator's half of `bench/run`: the same work as `bench/ns2.tcl`.
 //!
-//! `bench_tcp db|sat [seed] [seconds]` prints one line of `key=value` pairs. Time and memory are
-//! taken by the caller, who sees this process as a whole.
+//! `bench_tcp db|sat [seed] [seconds]` prints one line of `key=value` pairs. The time is taken by the
+//! caller, who sees this process as a whole.
 //!
 //! Common: NewReno, every segment acknowledged, 1,000 B on the wire, initial window 2, starts
 //! evenly over the first second, 3 hops each way, access delay 1 ms on each side.
@@ -38,7 +38,7 @@ fn main() {
     let again: u64 = report.flows.iter().map(|f| f.whole.retransmitted.packets.get()).sum();
     let e = report.engine;
     println!(
-        "case={case} forward={} back={} drops={} hops={} events={} timers={} idle={} max_pending={} retransmitted={:.4}",
+        "case={case} forward={} back={} drops={} hops={} events={} timers={} idle={} max_pending={} retransmitted={:.4} peak_kb={}",
         forward.transmitted.packets.get(),
         back.transmitted.packets.get(),
         forward.total().dropped_in_all().packets.get(),
@@ -48,7 +48,15 @@ fn main() {
         e.idle_events,
         e.max_pending,
         again as f64 / sent as f64,
+        peak_kb(),
     );
+}
+
+/// Peak resident memory of this process; 0 where the system does not say.
+fn peak_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.trim().split(' ').next()).and_then(|kb| kb.parse().ok()).unwrap_or(0)
 }
 
 #[allow(clippy::too_many_arguments)] // two calls, side by side, above

@@ -29,9 +29,13 @@ struct Entry {
     next: u32,
 }
 
+/// Time, then insertion.
+type Key = (u64, u64);
+const NEVER: Key = (u64::MAX, u64::MAX);
+
 impl Entry {
     #[inline]
-    fn key(&self) -> (u64, u64) {
+    fn key(&self) -> Key {
         (self.at, self.order)
     }
 }
@@ -53,6 +57,11 @@ pub struct EventSet {
     /// The earliest entry of the wheel and its slot; `NONE` if the wheel is empty.
     first: u32,
     first_slot: u32,
+    /// Key and target of the earliest entry of the wheel and of the heap, beside each other, because
+    /// every event asks which comes first.
+    near_key: Key,
+    far_key: Key,
+    near_target: u32,
     far: Far,
     pushed: u64,
     len: usize,
@@ -73,6 +82,9 @@ impl Default for EventSet {
             tick: 0,
             first: NONE,
             first_slot: 0,
+            near_key: NEVER,
+            far_key: NEVER,
+            near_target: 0,
             far: Far::default(),
             pushed: 0,
             len: 0,
@@ -102,36 +114,20 @@ impl EventSet {
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Instant, u32)> {
-        let far = self.far.heap.first();
-        let entry = match (self.nodes.get(self.first as usize), far) {
-            (Some(near), Some(far)) => {
-                if far.key() < near.key() {
-                    far
-                } else {
-                    near
-                }
-            }
-            (Some(near), None) => near,
-            (None, far) => far?,
-        };
-        Some((Instant::from_nanos(entry.at), entry.target))
+        if self.near_key < self.far_key {
+            return Some((Instant::from_nanos(self.near_key.0), self.near_target));
+        }
+        self.far.heap.first().map(|entry| (Instant::from_nanos(entry.at), entry.target))
     }
 
     /// Removes the earliest event.
     #[inline]
     pub fn pop(&mut self) {
-        let near = self.nodes.get(self.first as usize);
-        let far_first = match (near, self.far.heap.first()) {
-            (Some(near), Some(far)) => far.key() < near.key(),
-            (None, Some(_)) => true,
-            (Some(_), None) => false,
-            (None, None) => return,
-        };
-        self.len -= 1;
-        if far_first {
-            self.pop_far();
-        } else {
+        if self.near_key < self.far_key {
+            self.len -= 1;
             self.pop_near();
+        } else {
+            self.pop_far();
         }
     }
 
@@ -197,8 +193,9 @@ impl EventSet {
                 before = next;
             }
         }
-        if self.first == NONE || at < self.nodes[self.first as usize].at {
+        if at < self.near_key.0 {
             (self.first, self.first_slot) = (index, slot as u32);
+            (self.near_key, self.near_target) = ((at, entry.order), entry.target);
         }
         self.insertions += 1;
         if self.insertions == REVIEW_EVERY {
@@ -209,6 +206,7 @@ impl EventSet {
     #[cold]
     fn insert_far(&mut self, entry: Entry) {
         self.far.push(entry);
+        self.far_key = self.far.first_key();
     }
 
     #[cold]
@@ -216,6 +214,8 @@ impl EventSet {
         if let Some(entry) = self.far.pop() {
             // The wheel may begin later now, but never after its first entry.
             self.tick = entry.at >> self.shift;
+            self.len -= 1;
+            self.far_key = self.far.first_key();
         }
     }
 
@@ -230,8 +230,7 @@ impl EventSet {
         self.free = index;
         self.slots[slot] = next;
         if next != NONE {
-            self.first = next;
-            return;
+            return self.set_first(slot);
         }
         self.occupied[slot / 64] &= !(1 << (slot % 64));
         self.find_first(slot);
@@ -252,13 +251,15 @@ impl EventSet {
                 return self.set_first(word * 64 + bits.trailing_zeros() as usize);
             }
         }
-        self.first = NONE;
+        (self.first, self.near_key) = (NONE, NEVER);
     }
 
     #[inline]
     fn set_first(&mut self, slot: usize) {
         self.first = self.slots[slot];
         self.first_slot = slot as u32;
+        let node = &self.nodes[self.first as usize];
+        (self.near_key, self.near_target) = ((node.at, node.order), node.target);
     }
 
     /// Slots too full to walk through become narrower. (Empty ones cost little: 64 are skipped at
@@ -279,7 +280,7 @@ impl EventSet {
             self.slots.fill(NONE);
             self.occupied = [0; WORDS];
             self.nodes.clear();
-            (self.free, self.first) = (NONE, NONE);
+            (self.free, self.first, self.near_key) = (NONE, NONE, NEVER);
             let begin = self.tick << self.shift;
             self.shift -= 2;
             self.tick = begin >> self.shift;
@@ -289,7 +290,7 @@ impl EventSet {
                 if (entry.at >> self.shift) - self.tick < SLOTS as u64 {
                     self.insert_near(entry);
                 } else {
-                    self.far.push(entry);
+                    self.insert_far(entry);
                 }
             }
         }
@@ -304,6 +305,10 @@ struct Far {
 }
 
 impl Far {
+    fn first_key(&self) -> Key {
+        self.heap.first().map_or(NEVER, Entry::key)
+    }
+
     fn push(&mut self, entry: Entry) {
         let mut hole = self.heap.len();
         self.heap.push(entry);
