@@ -34,6 +34,8 @@ test: packages-test
 
 bench: packages-bench build
 	bench/run
+	$(CARGO) bench --locked -p fairpace-control -p fairpace-path
+	$(FAIRPACE) doctor
 
 reproduce: build
 	$(FAIRPACE) reproduce rcs --out results/rcs
