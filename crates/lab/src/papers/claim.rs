@@ -97,7 +97,7 @@ impl Claim {
     /// Adds an explanation that is printed only if the claim fails.
     #[must_use]
     pub fn if_it_fails(mut self, why: &str) -> Claim {
-        if !self.holds {
+        if !self.holds && !why.is_empty() {
             self.note.push_str(". ");
             self.note.push_str(why);
         }
