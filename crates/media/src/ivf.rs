@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header: "DKIF", version u16 = 0, header length u16 = 32, codec "VP80", width u16, height u16,
-//!         time base denominator u32, numerator u32, number of frames u32, unused u32
+//!         time base denominator u32, numerator u32, length in ticks u32, unused u32
 //! frame:  length u32, time stamp u64 (in time bases), then the frame        all little-endian
 //! ```
 //!
@@ -20,7 +20,7 @@ const MAX_FRAME: usize = 1 << 26;
 /// Ticks per second of what we write.
 const TICKS: u32 = 90_000;
 
-/// Writes VP8 frames as IVF. [`IvfWriter::finish`] puts size and number of frames into the
+/// Writes VP8 frames as IVF. [`IvfWriter::finish`] puts size and length into the
 /// header; a file without it (the process was killed) still plays.
 #[derive(Debug)]
 pub struct IvfWriter<W: Write + Seek> {
@@ -78,17 +78,26 @@ impl<W: Write + Seek> IvfWriter<W> {
         Ok(self.out)
     }
 
+    /// Length in ticks, the last frame counted as long as the mean of the others. The field was meant for
+    /// the number of frames, which is the same where a tick is a frame; with finer ticks, ffmpeg writes and
+    /// reads the length in ticks, and a player would show a duration of milliseconds otherwise.
+    fn length(&self) -> u32 {
+        let last = self.last_ticks.unwrap_or(0);
+        let mean = last.checked_div(u64::from(self.frames.saturating_sub(1))).unwrap_or(0);
+        u32::try_from(last + mean).unwrap_or(u32::MAX)
+    }
+
     fn put_header(&mut self) -> io::Result<()> {
         let (width, height) = self.size.unwrap_or_default();
         let here = self.out.stream_position()?;
         self.out.seek(SeekFrom::Start(0))?;
-        self.out.write_all(&header(width, height, self.frames))?;
+        self.out.write_all(&header(width, height, self.length()))?;
         self.out.seek(SeekFrom::Start(here))?;
         Ok(())
     }
 }
 
-fn header(width: u16, height: u16, frames: u32) -> [u8; HEADER] {
+fn header(width: u16, height: u16, length: u32) -> [u8; HEADER] {
     let mut h = [0; HEADER];
     h[0..4].copy_from_slice(b"DKIF");
     h[6..8].copy_from_slice(&(HEADER as u16).to_le_bytes());
@@ -97,7 +106,7 @@ fn header(width: u16, height: u16, frames: u32) -> [u8; HEADER] {
     h[14..16].copy_from_slice(&height.to_le_bytes());
     h[16..20].copy_from_slice(&TICKS.to_le_bytes());
     h[20..24].copy_from_slice(&1_u32.to_le_bytes());
-    h[24..28].copy_from_slice(&frames.to_le_bytes());
+    h[24..28].copy_from_slice(&length.to_le_bytes());
     h
 }
 
@@ -340,10 +349,17 @@ mod tests {
         let bytes = file(&[(1_000, key.clone())]);
         let mut expected = b"DKIF\0\0\x20\0VP80\x80\x02\x68\x01".to_vec(); // 640 = 0x280, 360 = 0x168
         expected.extend([0x90, 0x5f, 0x01, 0]); // 90,000 = 0x15f90
-        expected.extend([1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]); // 1; one frame; unused
+        expected.extend([1, 0, 0, 0, 0x90, 0x5f, 0x01, 0, 0, 0, 0, 0]); // 1; ends at 1 s; unused
         expected.extend([10, 0, 0, 0, 0x90, 0x5f, 0x01, 0, 0, 0, 0, 0]); // 10 bytes at 90,000 ticks
         expected.extend(key);
         assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn the_header_gives_the_length_that_players_show() {
+        let frames: Vec<_> = (0..25).map(|i| (i * 40, vec![0; 3])).collect();
+        // 25 frames at 25/s are one second: 90,000 ticks.
+        assert_eq!(file(&frames)[24..28], 90_000_u32.to_le_bytes());
     }
 
     #[test]

@@ -160,7 +160,8 @@ mod tests {
             .map(|f| (f.time.as_millis(), f.data.len(), vp8::header(&f.data).unwrap().shown))
             .collect();
         assert_eq!(frames, [(0, 100, true), (40, 101, false), (80, 102, true), (200, 105, true), (240, 106, true)]);
-        assert_eq!(bytes[24], 5, "the header counts the frames");
+        // Five frames, the last at 240 ms: with a mean frame of 60 ms the length is 300 ms, 27,000 ticks.
+        assert_eq!(bytes[24..28], 27_000_u32.to_le_bytes(), "the header says how long it is");
         assert_eq!(r.records().len(), 7);
         assert_eq!(r.playout().totals().frames.in_time, 4);
     }
