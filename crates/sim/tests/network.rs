@@ -205,6 +205,29 @@ fn a_packet_hop_costs_one_event() {
 }
 
 #[test]
+fn packets_that_overtake_each_other_leave_no_entries_behind() {
+    // 1,000 packets/s with up to 20 ms of jitter and nothing else: the next exit is about 1 ms away, so
+    // one packet in some ten to twenty comes out before it and overtakes the link's entry. What is
+    // overtaken must not be armed again.
+    let delay = DelayModel { propagation: Duration::ZERO, jitter: ms(20), reorder: true };
+    let rate = Rate::packets_per_second(1_000.0, Bytes::new(1_000));
+    let config = SimConfig {
+        duration: Duration::from_secs(60),
+        bottleneck: LinkSpec { delay, ..LinkSpec::default() },
+        flows: vec![FlowConfig::new(
+            "cbr",
+            Protocol::Constant(ConstantConfig { rate, class: Class::Normal, on_off: None }),
+        )],
+        ..SimConfig::default()
+    };
+    let engine = run(config).unwrap().engine;
+    // One exit and one send for each packet, and some overtaken entries.
+    let cost = engine.events_per_packet_hop();
+    assert!((2.0..2.3).contains(&cost), "{cost}");
+    assert!(engine.idle_events > 1_000 && engine.max_pending < 30, "{engine:?}");
+}
+
+#[test]
 fn a_link_is_full_and_its_delays_are_what_they_must_be() {
     // 1,000 pkt/s, 25 ms each way, buffer of 100: the window swings between half and whole of
     // 50 + 100 packets, so the link never idles, and the delay lies in 26 .. 125 ms.
@@ -256,13 +279,14 @@ fn low_priority_traffic_gives_way() {
             duration: Duration::from_secs(20),
             warmup: Duration::from_secs(2),
             bottleneck: link(8.0, ms(10), 20, 0.0),
-            flows: vec![constant("normal", Class::Normal), low],
+            // The low one first: at equal instants it is served first, and must still give way.
+            flows: vec![low, constant("normal", Class::Normal)],
             ..SimConfig::default()
         };
         let report = run(config).unwrap();
         let pps: Vec<f64> = report.flows.iter().map(|f| f.throughput_pps()).collect();
-        assert!((899.0..=901.0).contains(&pps[0]) && (99.0..=101.0).contains(&pps[1]), "{pps:?}");
-        assert_eq!(report.flows[0].whole.dropped_in_all().packets.get(), 0);
+        assert!((99.0..=101.0).contains(&pps[0]) && (899.0..=901.0).contains(&pps[1]), "{pps:?}");
+        assert_eq!(report.flows[1].whole.dropped_in_all().packets.get(), 0);
     }
 }
 

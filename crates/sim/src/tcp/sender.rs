@@ -384,7 +384,6 @@ impl TcpSender {
         self.ssthresh = (flight / 2.0).max(2.0);
         self.recover = self.snd_max;
         self.recover_set = true;
-        self.timed = None; // Karn: what is about to be sent again has no RTT
     }
 
     /// [RFC 6582 §3.2 step 3, option 1]: no burst if little is left in the network.
@@ -432,7 +431,7 @@ impl TcpSender {
             self.counters.retransmitted += 1;
             self.scoreboard.on_retransmit(seq);
             if self.timed.is_some_and(|(timed, _)| timed >= seq) {
-                self.timed = None; // its ACK may now come from either copy
+                self.timed = None; // Karn: its ACK may now be due to this copy
             }
         } else {
             self.snd_max = seq + 1;

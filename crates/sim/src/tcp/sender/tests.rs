@@ -211,6 +211,42 @@ fn newreno_sends_one_lost_segment_per_partial_ack() {
 }
 
 #[test]
+fn a_partial_ack_takes_what_it_acknowledges_out_of_the_inflated_window() {
+    // 14 and 20 of 14..30 lost. 14 duplicates at 400 ms: two new segments by limited transmit, then
+    // ssthresh 8 and inflation 3 + 11 = 14: up to 14 + 22 = 36. At 500 ms the ACKs of 30 and 31 come
+    // first (inflation 16: 36 and 37 leave), then the partial one for 20: inflation 16 - 6 + 1 = 11,
+    // up to 20 + 8 + 11 = 39: 38 leaves; the four duplicates that follow let out one each.
+    let mut p = Pair::new(exact(TcpVariant::NewReno), u32::MAX, &[(14, 0), (20, 0)]);
+    p.run_until(500);
+    let new = |ms| p.sent.iter().filter(|s| s.0 == ms && !s.2).map(|s| s.1).collect::<Vec<_>>();
+    assert_eq!(new(400), [30, 31, 32, 33, 34, 35]);
+    assert_eq!(new(500), [36, 37, 38, 39, 40, 41, 42]);
+}
+
+#[test]
+fn the_timer_restarts_at_the_first_partial_ack_only() {
+    // Five losses take five rounds. The timer, of at least 200 ms, restarts with the fast retransmit at
+    // 400 ms and the first partial ACK at 500 ms; at 600 ms RTTVAR is still 50 x (3/4)^2, the RTO 212 ms,
+    // and it runs out at 712 ms, in the middle.
+    let losses = [(14, 0), (16, 0), (18, 0), (20, 0), (22, 0)];
+    let mut p = Pair::new(exact(TcpVariant::NewReno), u32::MAX, &losses);
+    p.run_until(700);
+    assert_eq!(p.retransmissions(), [(400, 14), (500, 16), (600, 18), (700, 20)]);
+    p.run_until(730);
+    assert_eq!(p.tx.counters().timeouts, 1);
+}
+
+#[test]
+fn newreno_leaves_recovery_with_no_more_than_what_is_in_flight_and_one() {
+    for (variant, cwnd) in [(TcpVariant::NewReno, 2.0), (TcpVariant::Sack, 8.0), (TcpVariant::Reno, 8.0)] {
+        // The transfer ends with segment 29: when 14 is repaired, nothing is in flight.
+        let mut p = Pair::new(exact(variant), 30, &[(14, 0)]);
+        p.run_until(500);
+        assert_eq!((p.tx.acknowledged(), p.tx.ssthresh(), p.tx.cwnd()), (30, 8.0, cwnd), "{variant:?}");
+    }
+}
+
+#[test]
 fn a_lost_retransmission_waits_for_the_timer_and_everything_is_sent_again() {
     for variant in [TcpVariant::Reno, TcpVariant::NewReno, TcpVariant::Sack] {
         let mut p = Pair::new(exact(variant), 14, &[(6, 0), (6, 1)]);
