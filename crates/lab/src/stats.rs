@@ -59,7 +59,15 @@ impl Estimate {
     /// The number for people: `76.5 ± 1.2`, or `76.5 (n = 1)`.
     pub fn text(&self) -> String {
         match self.ci95 {
-            Some(_) => format!("{} ± {}", short(self.mean), short(self.half_width())),
+            Some(_) => {
+                // As many decimals as the mean has, and one digit that is not zero.
+                let mean = short(self.mean);
+                let decimals = mean.split_once('.').map_or(0, |(_, d)| d.len());
+                let same = format!("{:.decimals$}", self.half_width());
+                let nothing = same.chars().all(|c| matches!(c, '0' | '.'));
+                let half = if nothing || mean.contains('e') { short(self.half_width()) } else { same };
+                format!("{mean} ± {half}")
+            }
             None => format!("{} (n = {})", short(self.mean), self.n),
         }
     }
@@ -166,7 +174,15 @@ mod tests {
         let e = Estimate::of(&[8.0, 9.0, 10.0, 11.0, 12.0]).unwrap();
         assert_eq!((e.mean, e.n), (10.0, 5));
         assert!((e.half_width() - 1.963_24).abs() < 1e-4, "{}", e.half_width());
-        assert_eq!(e.text(), "10.00 ± 1.963");
+        assert_eq!(e.text(), "10.00 ± 1.96");
+    }
+
+    #[test]
+    fn an_interval_is_printed_to_the_decimals_of_its_mean_but_never_as_nothing() {
+        let text = |mean: f64, h: f64| Estimate { mean, ci95: Some([mean - h, mean + h]), n: 5 }.text();
+        assert_eq!(text(106.28, 0.7024), "106.3 ± 0.7");
+        assert_eq!(text(0.21391, 0.0017), "0.2139 ± 0.0017");
+        assert_eq!(text(118.0, 0.01), "118.0 ± 0.0100");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(super) fn caption(experiment: &Experiment, grid: &Grid) -> String {
     let counts = grid.cells.iter().map(|c| c.runs.len());
     let (least, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
     let seeds = if least == most { format!("{least} seeds") } else { format!("{least} to {most} seeds") };
-    format!("scenario {}; {seeds} per point from seed 1 on; bars are 95 % intervals (Student's t)", experiment.file)
+    format!("{}; {seeds} per point from seed 1 on; bars are 95 % intervals (Student's t)", experiment.file)
 }
 
 /// One chart: a line per scheme.

@@ -43,7 +43,7 @@ pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_
     let claims = claims(e.id, &none, &read);
     let points = points(&none, &printed, &read);
     let caption = format!(
-        "scenario {}, seed {}, flow 1; {}, {} pictures in {:.0} s",
+        "{}, seed {}, flow 1; {}, {} pictures in {:.0} s",
         e.file,
         scenario.seed.get(),
         tools.encoder_name,

@@ -44,7 +44,7 @@ pub(super) fn homogeneous(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'
     let flows = grid.cells.first().and_then(|c| c.runs.first()).map_or(&[][..], |r| &r.flows);
     let table = crate::report::Table {
         title: "Acknowledged packets of each flow".to_owned(),
-        caption: format!("scenario {}, seed 1", e.file),
+        caption: format!("{}, seed 1", e.file),
         head: vec!["flow".to_owned(), "packets".to_owned(), "overhead".to_owned()],
         rows: flows
             .iter()

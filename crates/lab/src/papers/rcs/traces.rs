@@ -220,7 +220,7 @@ pub(super) fn fig16(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
 
 fn outcome(e: &Experiment, trace: &Trace, loss: Option<&Loss>, claims: Vec<Claim>, title: &str) -> Outcome {
     let scenario = base(e);
-    let caption = format!("scenario {}, seed {}", e.file, scenario.seed.get());
+    let caption = format!("{}, seed {}", e.file, scenario.seed.get());
     // A window of ten SRTT around the loss.
     let (from, to) =
         loss.map_or((0.0, trace.end), |l| ((l.t0 - 3.0 * l.srtt).max(0.0), (l.t0 + 8.0 * l.srtt).min(trace.end)));
