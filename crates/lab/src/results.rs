@@ -335,3 +335,44 @@ fn events_csv(set: &RunSet) -> String {
     }
     t.text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("fairpace-results-{}-{name}", std::process::id()))
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_temporary_stays() {
+        let dir = folder("whole");
+        fs::create_dir_all(&dir).unwrap();
+        let file = dir.join("summary.json");
+        write_whole(&file, b"a long first version").unwrap();
+        write_whole(&file, b"second").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"second");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_named() {
+        let error = write_whole(Path::new("/proc/no/such/folder.json"), b"x").unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("`/proc/no/such/folder.json` cannot be written: "), "{text}");
+        // A file where the folder should be.
+        let dir = folder("file");
+        fs::write(&dir, b"").unwrap();
+        assert!(write_whole(&dir.join("x.csv"), b"x").is_err());
+        fs::remove_file(&dir).unwrap();
+    }
+
+    #[test]
+    fn cells_are_quoted_where_csv_needs_it_and_empty_where_there_is_no_number() {
+        let mut t = Table::new(&["a", "b", "c", "d"]);
+        t.text("plain").text("two, \"three\"").number(None).number(f64::NAN).end();
+        t.whole(7).number(0.5).number(Some(1.0)).text("").end();
+        assert_eq!(t.text, "a,b,c,d\nplain,\"two, \"\"three\"\"\",,\n7,0.5,1,\n");
+    }
+}

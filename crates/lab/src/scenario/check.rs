@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// The most flows of one scenario, all counts together.
 const MAX_FLOWS: u64 = 10_000;
+/// The most rows of one run's time series: about a gigabyte in memory.
+const MAX_ROWS: u128 = 10_000_000;
 /// The longest trace file that is read.
 const MAX_TRACE: u64 = 64 << 20;
 const LIST: &str = "fairpace list controllers";
@@ -56,6 +58,11 @@ pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> C
             let found = scenario.flows[index].count.get().to_string();
             return c.bad(field, found, format!("makes {total} flows in all"), format!("at most {MAX_FLOWS} flows"));
         }
+    }
+    let rows = scenario.duration.get().as_nanos() / scenario.sample.get().as_nanos() * u128::from(total);
+    if rows > MAX_ROWS {
+        let wrong = format!("makes {rows} rows for {total} flows");
+        return c.bad("sample", scenario.sample.text(), wrong, format!("a longer interval: at most {MAX_ROWS} rows"));
     }
     Ok(())
 }

@@ -146,7 +146,7 @@ impl ScenarioError {
         let message = error.message();
         let span = error.span().unwrap_or(0..0);
         let Some(locator) = locator else {
-            let line = error.span().map_or(1, |s| locator_line(error, s.start));
+            let line = syntax_line(error);
             return ScenarioError {
                 file: file.to_owned(),
                 line,
@@ -204,7 +204,7 @@ fn what_to_write(name: &str) -> &'static str {
 }
 
 /// The line of a syntax error, from the parser's own rendering (`line 3, column 5`).
-fn locator_line(error: &toml::de::Error, _start: usize) -> usize {
+fn syntax_line(error: &toml::de::Error) -> usize {
     let text = error.to_string();
     let number = text.split_once("line ").map_or("", |(_, rest)| rest);
     number.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(1)

@@ -72,6 +72,11 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
             "geo.toml:1: `sample` is `1 us`, which is out of range\nhint: from 1 ms to the `duration`",
         ),
         (
+            with("count", "count = 10000").replace("duration = \"10 s\"", "duration = \"10 s\"\nsample = \"1 ms\""),
+            "geo.toml:3: `sample` is `1 ms`, which makes 100000000 rows for 10000 flows\n\
+             hint: a longer interval: at most 10000000 rows",
+        ),
+        (
             with("packet_size", "packet_size = \"70000 B\""),
             "geo.toml:1: `packet_size` is `70000 B`, which is out of range\n\
              hint: from 1 B to 65507 B, what fits into a datagram",
