@@ -3,6 +3,8 @@
 //! Needs `chromium` (Debian package of that name); without it the test says so and passes. The page and the
 //! screenshots stay under `target/tmp/report-page/`, to be looked at.
 
+#![allow(clippy::disallowed_methods, reason = "the test waits for another process")]
+
 use fairpace_lab::report::{
     Axis, BandKind, BarRow, Bars, Chart, Claim, Image, Lane, Page, Section, Series, Span, Style, Table,
 };

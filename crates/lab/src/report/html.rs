@@ -368,15 +368,17 @@ fn images(out: &mut String, images: &[Image], looks: &[(&str, palette::Colour)])
         if (2..=4).contains(&keys.len()) { format!(" style=\"--columns:{}\"", keys.len()) } else { String::new() };
     let _ = writeln!(out, "<div class=\"images\"{columns}>");
     for image in images {
-        let _ = writeln!(
-            out,
-            "<figure{}><img alt=\"{}\" src=\"data:{};base64,{}\"><figcaption>{}</figcaption></figure>",
-            colour_style(looks, &image.colour),
-            esc(&image.caption),
-            esc(&image.media_type),
-            base64::encode(&image.data),
-            prose(&image.caption)
-        );
+        let picture = match image.data.as_slice() {
+            [] => "<div class=\"blank\">nothing on the screen</div>".to_owned(),
+            data => format!(
+                "<img alt=\"{}\" src=\"data:{};base64,{}\">",
+                esc(&image.caption),
+                esc(&image.media_type),
+                base64::encode(data)
+            ),
+        };
+        let style = colour_style(looks, &image.colour);
+        let _ = writeln!(out, "<figure{style}>{picture}<figcaption>{}</figcaption></figure>", prose(&image.caption));
     }
     out.push_str("</div>\n");
 }

@@ -261,7 +261,7 @@ pub struct Claim {
 pub struct Image {
     /// `image/png` or `image/jpeg`.
     pub media_type: String,
-    /// The file's bytes.
+    /// The file's bytes; empty: there was nothing to see, and the page says so in its place.
     pub data: Vec<u8>,
     /// What is to be seen; also the text alternative.
     pub caption: String,

@@ -68,7 +68,7 @@
   // How a state is filled: [opacity of the plain fill, pattern or null].
   const STATES = {
     steady: [0.2, null], initial: [0.08, "dots"], detected: [0.95, null], backoff: [0.1, "up"],
-    stopped: [1, "ink"], idle: [0.05, null], increase: [0.2, null], decrease: [0.95, null],
+    stopped: [1, "ink"], idle: [0.03, null], waiting: [0.03, null], adapting: [0.2, null], fixed: [0.2, null],
   };
   const EXTRA = [[0.2, null], [0.08, "dots"], [0.1, "down"], [0.5, null]];
   function fillState(ctx, x, y, w, h, label, key, states) {
