@@ -135,16 +135,21 @@ impl From<NetError> for Failure {
 
 impl From<MediaError> for Failure {
     fn from(error: MediaError) -> Self {
-        let code = match &error {
+        let (code, hint) = match &error {
             // What was named on the command line cannot be used.
-            MediaError::File { doing, .. } if *doing != "write" => code::USAGE,
-            MediaError::SizeList { .. }
+            MediaError::File { doing: "create", .. } => {
+                (code::USAGE, Some("is there such a folder, and may you write to it?".to_owned()))
+            }
+            MediaError::File { doing: "write", .. } => (code::FAILED, None),
+            MediaError::File { .. }
+            | MediaError::SizeList { .. }
             | MediaError::Ivf { .. }
             | MediaError::Parameter { .. }
+            | MediaError::Gst { .. }
             | MediaError::NoVideo { .. }
-            | MediaError::NeedsGst { .. } => code::USAGE,
-            _ => code::FAILED,
+            | MediaError::NeedsGst { .. } => (code::USAGE, error.hint()),
+            _ => (code::FAILED, error.hint()),
         };
-        Failure { message: error.to_string(), hint: error.hint(), code }
+        Failure { message: error.to_string(), hint, code }
     }
 }

@@ -23,7 +23,7 @@ use fairpace_lab::results::write_whole;
 use fairpace_lab::{Record, Scenario, sim_config};
 use fairpace_media::{MediaError, PlayoutParams, SourceSpec};
 use fairpace_path::{Capacity, LossModel, QueueModel, RateModel};
-use fairpace_sim::SimConfig;
+use fairpace_sim::{Protocol, SimConfig};
 use fairpace_units::{Duration, Instant};
 use model::{DemoResult, Ended, PathFacts};
 use std::collections::BTreeMap;
@@ -43,8 +43,9 @@ pub(crate) const CLIP_NAME: &str = "Big Buck Bunny, (c) 2008 Blender Foundation,
 const FIXED_RATE: &str = "1.5 Mbit/s";
 /// The frames of the clip.
 const FRAMES_PER_SECOND: f64 = 25.0;
-/// Moments of the stills, as shares of the turn: in good times, in the slow stretch, after the blackout.
-const STILLS: [f64; 3] = [0.3, 0.58, 0.95];
+/// Moments of the stills, as shares of the turn: in good times, in the slow stretch, and the last picture,
+/// which is due a second after it was sent.
+const STILLS: [f64; 3] = [0.3, 0.6, 1.03];
 
 /// A scheme to be shown.
 struct Scheme {
@@ -73,7 +74,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         seed: args.seed,
         seconds: args.seconds.as_secs_f64(),
         interrupted: false,
-        path: facts(&sim, scenario.path.rtt.get(), playout(args)),
+        path: PathFacts {
+            alone_kbps: alone(&sim, args.seconds)?,
+            retransmission: !args.no_retransmission,
+            ..facts(&sim, scenario.path.rtt.get(), playout(args))
+        },
         schemes: Vec::new(),
     };
     let all = schemes.len();
@@ -144,6 +149,10 @@ fn schemes(names: &[String]) -> Outcome<Vec<Scheme>> {
                     .hint("write parameters as in `rap:fine_grain=on`"));
             };
             settings.insert(key.trim().to_owned(), value.trim().to_owned());
+        }
+        if name == "rcs" {
+            // The stream at its best quality is what the fixed scheme sends all the time.
+            settings.entry("s_target".to_owned()).or_insert_with(|| FIXED_RATE.to_owned());
         }
         if name == "fixed" {
             settings.entry("rate".to_owned()).or_insert_with(|| FIXED_RATE.to_owned());
@@ -290,12 +299,35 @@ fn facts(sim: &SimConfig, rtt: Duration, playout: PlayoutParams) -> PathFacts {
         beside: beside(sim),
         playout_ms: playout.delay.as_secs_f64() * 1e3,
         frames_per_second: FRAMES_PER_SECOND,
+        ..PathFacts::default()
     }
+}
+
+/// What the flows beside get where there is no video: the same path in simulated time.
+fn alone(sim: &SimConfig, length: Duration) -> Outcome<model::Curve> {
+    let flows: Vec<_> = sim.flows.iter().filter(|f| matches!(f.protocol, Protocol::Tcp(..))).cloned().collect();
+    if flows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let second = Duration::from_secs(1);
+    let config = SimConfig { flows, duration: length, warmup: Duration::ZERO, sample: Some(second), ..sim.clone() };
+    let report = fairpace_sim::run(config)
+        .map_err(|e| Failure::new(code::FAILED, format!("the simulator refuses the demo's path: {e}")))?;
+    let mut curve = model::Curve::new();
+    for row in &report.series {
+        // A row tells of the second before it.
+        let (at, kbps) = (row.at.as_secs_f64() - 1.0, row.throughput.as_bps() / 1e3);
+        match curve.last_mut() {
+            Some((t, sum)) if *t == at => *sum += kbps,
+            _ => curve.push((at, kbps)),
+        }
+    }
+    Ok(curve)
 }
 
 /// Names of the flows that the relay simulates.
 fn beside(sim: &SimConfig) -> Vec<String> {
-    let tcp = sim.flows.iter().filter(|f| matches!(f.protocol, fairpace_sim::Protocol::Tcp(..)));
+    let tcp = sim.flows.iter().filter(|f| matches!(f.protocol, Protocol::Tcp(..)));
     tcp.map(|f| f.name.clone()).collect()
 }
 

@@ -42,6 +42,10 @@ pub(crate) struct PathFacts {
     pub(crate) outages_s: Vec<(f64, f64)>,
     /// Names of the simulated flows beside.
     pub(crate) beside: Vec<String>,
+    /// What these flows get when there is no video, simulated: all together, second by second.
+    pub(crate) alone_kbps: Curve,
+    /// Whether lost packets are sent again.
+    pub(crate) retransmission: bool,
     /// Frames are shown this long after the fastest way.
     pub(crate) playout_ms: f64,
     pub(crate) frames_per_second: f64,
@@ -95,10 +99,21 @@ pub(crate) struct SchemeRun {
     pub(crate) beside_kbps: Vec<Curve>,
 
     pub(crate) totals: Totals,
-    /// Second of the run, and the picture's file in the folder.
-    pub(crate) stills: Vec<(f64, String)>,
+    /// What was on the screen at some moments.
+    pub(crate) stills: Vec<StillFile>,
     /// The received video's file in the folder; absent if no frame could be shown.
     pub(crate) video: Option<String>,
+}
+
+/// A picture of the received video.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StillFile {
+    /// The moment of the turn.
+    pub(crate) at_s: f64,
+    /// The picture's file in the folder; absent if nothing was on the screen.
+    pub(crate) file: Option<String>,
+    /// How long the picture had been standing still by then.
+    pub(crate) stood_still_s: f64,
 }
 
 /// A scheme's turn in numbers.

@@ -98,15 +98,24 @@ fn frames(demo: &DemoResult) -> Section {
     let bars = Bars {
         title: format!("Frames shown in time: {}", compare(demo, " %", |s| s.totals.in_time_percent())),
         caption: format!(
-            "A frame is in time if it can be shown {} ms after the fastest way; a frame with a hole is not shown, nor are those that refer to it",
-            short(demo.path.playout_ms)
+            "A frame is in time if it can be shown {} ms after the fastest way; a frame with a hole is not shown, nor are those that refer to it; lost packets {}. Not sent: the allowed rate had no room for the frame, or the flow was stopped",
+            short(demo.path.playout_ms),
+            if demo.path.retransmission { "are sent again" } else { "stay lost" }
         ),
         parts: ["in time", "late", "lost", "not sent"].map(String::from).to_vec(),
         unit: "frames".into(),
         rows: rows.collect(),
     };
     let (head, rows) = summary(demo);
-    let table = Table { title: "In numbers".into(), caption: caption(demo), head, rows };
+    let table = Table {
+        title: "In numbers".into(),
+        caption: format!(
+            "kbit/s: video received; delay: one way, of its packets; loss: of its packets, before they are sent again; dummies: of all packets sent; TCP: all flows beside together; freeze: the longest. {}",
+            caption(demo)
+        ),
+        head,
+        rows,
+    };
     Section::new("frames", "What the viewer got").bars(bars).table(table)
 }
 
@@ -118,17 +127,17 @@ pub(crate) fn summary(demo: &DemoResult) -> (Vec<String>, Vec<Vec<String>>) {
         "late",
         "lost",
         "not sent",
-        "video (kbit/s)",
-        "delay p50 / p95 (ms)",
-        "packet loss",
+        "kbit/s",
+        "delay p50/p95 ms",
+        "loss",
         "dummies",
-        "TCP beside (kbit/s)",
-        "longest freeze (s)",
+        "TCP kbit/s",
+        "freeze s",
     ];
     let rows = demo.schemes.iter().map(|s| {
         let t = &s.totals;
         let delay = match (t.delay_p50_ms, t.delay_p95_ms) {
-            (Some(p50), Some(p95)) => format!("{} / {}", short(p50), short(p95)),
+            (Some(p50), Some(p95)) => format!("{}/{}", short(p50), short(p95)),
             _ => "–".into(),
         };
         vec![
@@ -216,14 +225,20 @@ fn over_time(demo: &DemoResult) -> Section {
     );
     let beside = lines(
         format!(
-            "What {} got beside each scheme: {}",
+            "What {} got beside each scheme: {}{}",
             count(demo.path.beside.len()),
-            compare(demo, " kbit/s", |s| s.totals.beside_kbps)
+            compare(demo, " kbit/s", |s| s.totals.beside_kbps),
+            mean(&demo.path.alone_kbps)
+                .map_or_else(String::new, |m| format!("; without any video {} kbit/s", short(m)))
         ),
         Axis::new("TCP together", "kbit/s"),
         true,
         &|s| sum(&s.beside_kbps),
     );
+    let beside = match demo.path.alone_kbps.iter().map(|(t, v)| (*t, *v)).unzip::<f64, f64, Vec<_>, Vec<_>>() {
+        (x, _) if x.is_empty() => beside,
+        (x, y) => beside.series(Series::stepped("no video (simulated)", "link", x, y).reference()),
+    };
     let queue = lines("Packets waiting before the link".into(), Axis::new("queue", "packets"), true, &|s| {
         s.queue_packets.clone()
     });
@@ -247,6 +262,10 @@ fn count(tcp: usize) -> String {
     }
 }
 
+fn mean(curve: &Curve) -> Option<f64> {
+    (!curve.is_empty()).then(|| curve.iter().map(|(_, v)| v).sum::<f64>() / curve.len() as f64)
+}
+
 /// The sum of curves that share their instants.
 fn sum(curves: &[Curve]) -> Curve {
     let Some(first) = curves.first() else { return Curve::new() };
@@ -255,21 +274,24 @@ fn sum(curves: &[Curve]) -> Curve {
 }
 
 fn stills(demo: &DemoResult, dir: &Path) -> Option<Section> {
-    let mut times: Vec<f64> = demo.schemes.iter().flat_map(|s| s.stills.iter().map(|(t, _)| *t)).collect();
+    let mut times: Vec<f64> = demo.schemes.iter().flat_map(|s| s.stills.iter().map(|still| still.at_s)).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
     let mut section = Section::new("stills", "The received video")
-        .text("What the viewer saw at the same moments of each turn: the last frame shown before.");
+        .text("What was on the screen at the same moments of each turn: in good times, in the slow stretch, and at the end, three seconds after the blackout.");
     for time in times {
         for s in &demo.schemes {
-            let Some((_, file)) = s.stills.iter().find(|(t, _)| *t == time) else { continue };
-            let Ok(data) = std::fs::read(dir.join(file)) else { continue };
-            let media_type = if file.ends_with(".jpg") { "image/jpeg" } else { "image/png" };
-            let caption = format!("{} at {} s", s.label, short(time));
-            section = section.image(Image { media_type: media_type.into(), data, caption, colour: s.scheme.clone() });
+            let still = s.stills.iter().find(|still| still.at_s == time);
+            let data = still.and_then(|still| std::fs::read(dir.join(still.file.as_ref()?)).ok()).unwrap_or_default();
+            let frozen = still.map_or(0.0, |still| still.stood_still_s);
+            // Two frames' time is no freeze.
+            let frozen =
+                if frozen > 0.09 { format!(", standing still for {} s", short(frozen)) } else { String::new() };
+            let caption = format!("{} at {} s{frozen}", s.label, short(time));
+            section = section.image(Image { media_type: "image/jpeg".into(), data, caption, colour: s.scheme.clone() });
         }
     }
-    (!section.images.is_empty()).then_some(section)
+    section.images.iter().any(|i| !i.data.is_empty()).then_some(section)
 }
 
 fn method(demo: &DemoResult) -> Section {

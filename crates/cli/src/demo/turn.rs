@@ -4,21 +4,23 @@
 //! All three share one clock, whose zero is the beginning of the turn. The path's own zero is the first
 //! packet, a few milliseconds later; curves are drawn on the turn's axis.
 
-use super::model::{Curve, Ended, SchemeRun, Totals};
+use super::model::{Curve, Ended, SchemeRun, StillFile, Totals};
 use super::{DemoClip, FRAMES_PER_SECOND, STILLS, Scheme};
 use crate::args::Demo as Args;
 use crate::cmd::relay;
 use crate::error::{Failure, Outcome};
 use crate::stop::Stop;
 use fairpace_control::{FlowEvent, FlowEventKind};
+use fairpace_lab::results::write_whole;
 use fairpace_media::{FrameRecord, MediaError, Recorder, Verdict, stills};
 use fairpace_net::receive::{PacketNote, ReceiveConfig, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
 use fairpace_net::relay::{Relay, RelayReport};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, Family, NetError};
-use fairpace_rtp::{SenderEvent, StopReason, What};
+use fairpace_rtp::{ReceiverStats, SenderEvent, StopReason, What};
 use fairpace_sim::SimConfig;
 use fairpace_units::{Bytes, Duration, Instant, Rate};
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -87,6 +89,8 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     config.sample = SAMPLE;
     config.trace = true;
     config.session.retransmission = !args.no_retransmission;
+    // A key frame at a low rate takes a while; what comes after the play-out is of no use.
+    config.session.max_queue_delay = super::playout(args).delay;
     // The turn counts from its beginning; media flows from the peer's first answer, a round trip later.
     let first_answer = sim.bottleneck.delay.propagation + sim.reverse.delay.propagation + Duration::from_millis(100);
     let media_time = args.seconds.saturating_sub(first_answer);
@@ -205,12 +209,16 @@ impl ReceiveObserver for Seen {
     }
 
     fn on_sample(&mut self, sample: &ReceiveSample) {
-        let media = &sample.stats.media;
-        let bytes = media.bytes + media.received * HEADERS;
+        let bytes = media_bytes(&sample.stats);
         self.bytes.push((sample.at, bytes));
         self.shared.received_bytes.store(bytes, Ordering::Relaxed);
         self.shared.frames.store(sample.frames, Ordering::Relaxed);
     }
+}
+
+/// Video received, sent again or not, with all headers.
+fn media_bytes(stats: &ReceiverStats) -> u64 {
+    [&stats.media, &stats.retransmission].iter().map(|s| s.bytes + s.received * HEADERS).sum()
 }
 
 /// A turn that is over.
@@ -312,32 +320,13 @@ impl Turn<'_> {
         full.map(|(i, (sum, n))| ((i as f64 + 0.5) * step, sum / f64::from(*n))).collect()
     }
 
-    /// Of the data packets sent in each second, the share that never arrived. Packets are numbered in the
-    /// order of sending; the first number is that of the first one that arrived, less what was lost before
-    /// it: at most a packet or two, and only in the first second.
+    /// Of the video packets sent in each second, the share that did not arrive by themselves.
     fn losses(&self) -> Curve {
-        let Some(base) = self.seen.packets.iter().map(|p| p.sequence).min() else { return Curve::new() };
-        let arrived: std::collections::BTreeSet<u64> = self.seen.packets.iter().map(|p| p.sequence - base).collect();
-        let mut curve = Curve::new();
-        let mut from = 0;
-        let mut second = Duration::from_secs(1);
-        for s in &self.sent.samples {
-            if s.at.since(Instant::ZERO) < second {
-                continue;
-            }
-            let to = s.flow.data.sent;
-            if to > from {
-                let missing = (from..to).filter(|n| !arrived.contains(n)).count();
-                curve.push((second.as_secs_f64() - 1.0, 100.0 * missing as f64 / (to - from) as f64));
-            } else {
-                curve.push((second.as_secs_f64() - 1.0, f64::NAN));
-            }
-            from = to;
-            second += Duration::from_secs(1);
-        }
-        // Seconds in which nothing was sent have no share.
-        curve.retain(|(_, v)| v.is_finite());
-        curve
+        let arrived = self.seen.packets.iter().filter(|p| !p.retransmitted).filter_map(|p| {
+            let left = p.arrived.as_nanos().checked_add_signed(-p.one_way_delay?)?;
+            Some((p.sequence, left as f64 * 1e-9))
+        });
+        lost_of_each_second(arrived.collect(), self.report.stats.sent.of(What::Media).packets)
     }
 
     fn beside(&self) -> Vec<Curve> {
@@ -383,7 +372,7 @@ impl Turn<'_> {
             data_packets_lost: sent.saturating_sub(unique),
             dummy_packets_sent: self.report.stats.sent.of(What::Dummy).packets,
             feedback_packets: self.received.stats.sent.of(What::Feedback).packets,
-            received_kbps: (media.bytes + media.received * HEADERS) as f64 * 8e-3 / path_seconds,
+            received_kbps: media_bytes(&self.received.stats) as f64 * 8e-3 / path_seconds,
             beside_kbps: beside as f64 * 8e-3 / path_seconds,
             delay_p50_ms: quantile(0.5),
             delay_p95_ms: quantile(0.95),
@@ -408,8 +397,12 @@ impl Turn<'_> {
     }
 
     /// What was on the screen, as files in the folder. Without ffmpeg there are none, and a remark says so.
-    fn stills(&self, video: &str, remarks: &mut Vec<String>) -> Outcome<Vec<(f64, String)>> {
-        let times: Vec<Duration> = STILLS.iter().map(|share| self.args.seconds.mul_f64(*share)).collect();
+    fn stills(&self, video: &str, remarks: &mut Vec<String>) -> Outcome<Vec<StillFile>> {
+        let Some(first) = self.recorder.records().first() else { return Ok(Vec::new()) };
+        // What is on the screen at a moment of the turn was captured so much earlier, on the video's own axis.
+        let behind = first.due.since(Instant::ZERO).saturating_sub(first.media_time);
+        let moments: Vec<Duration> = STILLS.iter().map(|share| self.args.seconds.mul_f64(*share)).collect();
+        let times: Vec<Duration> = moments.iter().map(|m| m.saturating_sub(behind)).collect();
         let pictures = match stills(self.args.out.join(video), &times, 480) {
             Ok(pictures) => pictures,
             Err(error @ MediaError::Ffmpeg { .. }) => {
@@ -420,11 +413,14 @@ impl Turn<'_> {
             Err(_) => return Ok(Vec::new()),
         };
         let mut files = Vec::new();
-        for still in pictures.into_iter().flatten() {
-            let seconds = still.time.as_secs_f64();
-            let name = format!("{}-{seconds:.0}s.jpg", video.trim_end_matches(".ivf"));
-            fairpace_lab::results::write_whole(&self.args.out.join(&name), &still.jpeg)?;
-            files.push((seconds, name));
+        for (moment, still) in moments.iter().zip(pictures) {
+            let at_s = moment.as_secs_f64();
+            let file = still.as_ref().map(|_| format!("{}-{at_s:.0}s.jpg", video.trim_end_matches(".ivf")));
+            if let (Some(name), Some(still)) = (&file, &still) {
+                write_whole(&self.args.out.join(name), &still.jpeg)?;
+            }
+            let stood_still_s = still.map_or(0.0, |s| s.time.saturating_sub(s.taken).as_secs_f64());
+            files.push(StillFile { at_s, file, stood_still_s });
         }
         Ok(files)
     }
@@ -441,6 +437,37 @@ fn slopes(counted: impl Iterator<Item = (Instant, u64)>) -> Curve {
     .collect()
 }
 
+/// Of the packets sent in each second, the share that is missing, in percent. `arrived` has number and time
+/// of departure of those that came; `sent` is how many there were. One that is missing left between its
+/// neighbours; those after the last left just after it.
+fn lost_of_each_second(arrived: BTreeMap<u64, f64>, sent: u64) -> Curve {
+    let Some((&first, _)) = arrived.first_key_value() else { return Curve::new() };
+    // (sent, lost) of each second.
+    let mut seconds: Vec<(u32, u32)> = Vec::new();
+    let mut count = |left: f64, lost: u32| {
+        let second = left.max(0.0) as usize;
+        if seconds.len() <= second {
+            seconds.resize(second + 1, (0, 0));
+        }
+        seconds[second] = (seconds[second].0 + 1, seconds[second].1 + lost);
+    };
+    let mut before: Option<(u64, f64)> = None;
+    for (&number, &left) in &arrived {
+        if let Some((n, then)) = before {
+            let gap = (number - n) as f64;
+            (n + 1..number).for_each(|m| count(then + (left - then) * (m - n) as f64 / gap, 1));
+        }
+        count(left, 0);
+        before = Some((number, left));
+    }
+    if let Some((last, left)) = before {
+        (last + 1..first.saturating_add(sent)).for_each(|_| count(left, 1));
+    }
+    // Seconds in which nothing was sent have no share.
+    let with_share = seconds.iter().enumerate().filter(|(_, (sent, _))| *sent > 0);
+    with_share.map(|(i, (sent, lost))| (i as f64, 100.0 * f64::from(*lost) / f64::from(*sent))).collect()
+}
+
 /// Means of `n` neighbours at a time.
 fn averaged(curve: Curve, n: usize) -> Curve {
     curve.chunks(n).map(|c| (c[0].0, c.iter().map(|(_, v)| v).sum::<f64>() / c.len() as f64)).collect()
@@ -449,6 +476,18 @@ fn averaged(curve: Curve, n: usize) -> Curve {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn losses_count_in_the_second_in_which_the_packet_left() {
+        // 10 and 13 arrived, 11 and 12 left between them: at 0.8 + 0.4/3 = 0.93 and 1.07 s. Of five sent,
+        // the last is missing too. Second 0: 10, 11; second 1: 12, 13, 14.
+        let arrived = BTreeMap::from([(10, 0.8), (13, 1.2)]);
+        let curve = lost_of_each_second(arrived, 5);
+        assert_eq!(curve.len(), 2);
+        assert_eq!(curve[0], (0.0, 50.0));
+        assert!((curve[1].1 - 200.0 / 3.0).abs() < 1e-9, "{curve:?}");
+        assert!(lost_of_each_second(BTreeMap::new(), 5).is_empty());
+    }
 
     #[test]
     fn counters_become_rates() {

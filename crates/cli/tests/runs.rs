@@ -1,0 +1,217 @@
+//! Scenarios through the command: what goes wrong is said with file, line and field, what goes well leaves a
+//! folder, and an interrupted run leaves a valid one.
+
+#![allow(clippy::disallowed_methods, reason = "the test itself waits, as a user does before Ctrl-C")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairpace"));
+    command.args(args).env("NO_COLOR", "1").stdin(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("what it says is UTF-8")
+}
+
+fn run(args: &[&str]) -> Output {
+    command(args).output().unwrap()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("runs").join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn scenario(name: &str, body: &str) -> (PathBuf, String) {
+    let dir = folder(name);
+    let file = dir.join("s.toml");
+    std::fs::write(&file, body).unwrap();
+    (dir, file.to_str().unwrap().to_owned())
+}
+
+const GOOD: &str = "\
+duration = \"10 s\"
+warmup = \"2 s\"
+[path]
+rate = \"1 Mbit/s\"
+rtt = \"100 ms\"
+queue = { kind = \"two-priority\", capacity = \"20 pkt\" }
+loss = { kind = \"random\", p = 0.005 }
+outages = [{ start = \"5 s\", length = \"1 s\" }]
+[[flows]]
+controller = \"rcs\"
+[[flows]]
+controller = \"tcp-newreno\"
+";
+
+#[test]
+fn a_wrong_scenario_names_file_line_field_value_and_what_is_allowed() {
+    for (name, body, wanted) in [
+        (
+            "field",
+            "duratoin = \"10 s\"\n",
+            &["s.toml:1: `duratoin` is not a field", "hint: did you mean `duration`?"][..],
+        ),
+        (
+            "unit",
+            "duration = \"10 parsecs\"\n",
+            &["s.toml:1: `duration` is `10 parsecs`", "the unit is not a time", "as in `550 ms`"],
+        ),
+        (
+            "negative",
+            "duration = \"10 s\"\n[path]\nrate = \"-1 Mbit/s\"\n",
+            &["s.toml:3: `path.rate`", "-1 Mbit/s", "negative"],
+        ),
+        ("empty", "duration = \"10 s\"\nflows = []\n[path]\nrate = \"1 Mbit/s\"\n", &["`flows` is empty"]),
+        (
+            "name",
+            "duration = \"10 s\"\n[path]\nrate = \"1 Mbit/s\"\n[[flows]]\ncontroller = \"rsc\"\n",
+            &["s.toml:5: `flows[0].controller` is `rsc`", "did you mean `rcs`?"],
+        ),
+        ("broken", "duration = \n", &["s.toml:1", "is not TOML"]),
+    ] {
+        let (dir, file) = scenario(name, body);
+        for subcommand in ["run", "compare"] {
+            let out = run(&[subcommand, &file, "--out", dir.join("out").to_str().unwrap()]);
+            let said = text(&out.stderr);
+            assert_eq!(out.status.code(), Some(3), "{name}: {said}");
+            assert!(said.starts_with("error: "), "{name}: {said}");
+            for part in wanted {
+                assert!(said.contains(part), "{name}: {part:?} is missing in {said}");
+            }
+            assert!(!dir.join("out").exists(), "{name}: nothing is written");
+        }
+    }
+}
+
+#[test]
+fn a_missing_scenario_is_code_3_and_a_wrong_link_for_the_relay_too() {
+    for args in [&["run", "nowhere.toml"][..], &["relay", "nowhere.toml", "--listen", "0", "--to", "127.0.0.1:9"]] {
+        let out = run(args);
+        assert_eq!(out.status.code(), Some(3));
+        assert!(
+            text(&out.stderr).starts_with("error: nowhere.toml: cannot be read: there is no such file\n\nhint: "),
+            "{}",
+            text(&out.stderr)
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_json_on_one_thread_and_on_two() {
+    let (dir, file) = scenario("same", GOOD);
+    let json = |jobs: &str, out: &str| {
+        let out =
+            run(&["run", &file, "--json", "-q", "--seeds", "3", "-j", jobs, "--out", dir.join(out).to_str().unwrap()]);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let (one, two) = (json("1", "a"), json("2", "b"));
+    assert_eq!(one, two);
+    let value: serde_json::Value = serde_json::from_str(&one).unwrap();
+    assert_eq!(value["runs"].as_array().unwrap().len(), 3);
+    assert!(!one.contains("NaN"));
+    assert_eq!(std::fs::read(dir.join("a/series.csv")).unwrap(), std::fs::read(dir.join("b/series.csv")).unwrap());
+}
+
+#[test]
+fn a_run_leaves_a_folder_whose_report_can_be_built_again() {
+    let (dir, file) = scenario("folder", GOOD);
+    let (out, pcap) = (dir.join("out"), dir.join("x.pcapng"));
+    let ran = run(&["run", &file, "--out", out.to_str().unwrap(), "--pcap", pcap.to_str().unwrap()]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    assert!(text(&ran.stdout).contains("rcs") && text(&ran.stdout).contains("tcp-newreno"));
+    for name in
+        ["manifest.json", "scenario.toml", "summary.json", "flows.csv", "series.csv", "links.csv", "report.html"]
+    {
+        assert!(out.join(name).exists(), "{name}");
+    }
+    // A pcapng file begins with a section header block.
+    assert_eq!(std::fs::read(&pcap).unwrap()[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    std::fs::remove_file(out.join("report.html")).unwrap();
+    assert_eq!(run(&["report", out.to_str().unwrap()]).status.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(out.join("report.html")).unwrap(), page);
+}
+
+#[test]
+fn a_comparison_takes_each_controller_over_the_same_path() {
+    let (dir, file) = scenario("compare", GOOD);
+    let out = dir.join("out");
+    let ran =
+        run(&["compare", &file, "--with", "rcs,rap:fine_grain=on,fixed", "--json", "--out", out.to_str().unwrap()]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let names: Vec<_> = value["runs"].as_array().unwrap().iter().map(|r| r["with"].as_str().unwrap()).collect();
+    assert_eq!(names, ["rcs", "rap:fine_grain=on", "fixed"]);
+    assert!(out.join("rap-fine_grain-on/flows.csv").exists());
+    assert_eq!(run(&["report", out.to_str().unwrap()]).status.code(), Some(0));
+    let wrong = run(&["compare", &file, "--with", "rcs,rpa"]);
+    assert_eq!(wrong.status.code(), Some(3));
+    assert!(
+        text(&wrong.stderr).contains("`rpa`") && text(&wrong.stderr).contains("did you mean `rap`?"),
+        "{}",
+        text(&wrong.stderr)
+    );
+}
+
+#[test]
+fn two_seeds_and_one_packet_capture_do_not_go_together() {
+    let (_, file) = scenario("pcap", GOOD);
+    let out = run(&["run", &file, "--seeds", "2", "--pcap", "x.pcapng"]);
+    assert_eq!(
+        (out.status.code(), text(&out.stderr).as_str()),
+        (Some(2), "error: `--pcap` writes one run, and `--seeds` asks for several\n\nhint: leave one of them out\n")
+    );
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_has_and_says_so() {
+    // An hour of a hundred flows takes far longer than the second after which it is interrupted.
+    let body = GOOD
+        .replace("\"10 s\"", "\"24 h\"")
+        .replace("controller = \"rcs\"", "controller = \"rcs\"\ncount = 50")
+        .replace("warmup = \"2 s\"", "warmup = \"0 s\"\nsample = \"10 s\"");
+    let (dir, file) = scenario("interrupted", &body);
+    let out = dir.join("out");
+    let child = command(&["run", &file, "--out", out.to_str().unwrap()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let pid = i32::try_from(child.id()).unwrap();
+    assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap().success());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
+    assert!(text(&ended.stderr).contains("interrupted"), "{}", text(&ended.stderr));
+    let summary: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(out.join("summary.json")).unwrap()).unwrap();
+    assert_eq!(summary["interrupted"], true);
+    assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("interrupted"));
+}
+
+#[test]
+fn reproduce_refuses_what_is_no_experiment_before_it_runs_anything() {
+    let out = run(&["reproduce", "rcs.fig99"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        text(&out.stderr).starts_with("error: `rcs.fig99` is not an experiment\n\nhint: "),
+        "{}",
+        text(&out.stderr)
+    );
+}
+
+#[test]
+fn a_folder_without_results_has_no_report() {
+    let dir = folder("nothing");
+    let out = run(&["report", dir.to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("holds no results"), "{}", text(&out.stderr));
+}

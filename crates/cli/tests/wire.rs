@@ -1,0 +1,254 @@
+//! Real sockets through the command: a sender, a receiver and a relay on loopback, and everything that can go
+//! wrong before and between.
+
+#![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
+
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairpace"));
+    command.args(args).env("NO_COLOR", "1").stdin(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("what it says is UTF-8")
+}
+
+/// Starts a listener and waits for the line that names its port.
+fn listening(args: &[&str]) -> (Child, u16) {
+    let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.next().unwrap().unwrap();
+    // "listening on [::]:40123; …" or "relaying 0.0.0.0:40123 to …"
+    let word = line
+        .split([' ', ';'])
+        .find(|w| w.contains(':') && w.ends_with(|c: char| c.is_ascii_digit()))
+        .unwrap_or_else(|| panic!("{line}"));
+    let port = word.rsplit(':').next().unwrap().parse().unwrap();
+    // Somebody must go on reading, or the child would stop at a full pipe.
+    std::thread::spawn(move || lines.for_each(drop));
+    (child, port)
+}
+
+fn file(name: &str) -> PathBuf {
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wire");
+    std::fs::create_dir_all(&dir).unwrap();
+    dir.join(name)
+}
+
+#[test]
+fn media_goes_through_a_relay_over_both_versions_of_ip_and_is_recorded_and_passed_on() {
+    let player = UdpSocket::bind("127.0.0.1:0").unwrap();
+    player.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let forward = player.local_addr().unwrap().to_string();
+    let link = file("link.toml");
+    std::fs::write(&link, "duration = \"10 s\"\n[path]\nrate = \"4 Mbit/s\"\nrtt = \"60 ms\"\nqueue = { kind = \"two-priority\", capacity = \"50 pkt\" }\n[[flows]]\ncontroller = \"rcs\"\n[[flows]]\ncontroller = \"tcp-sack\"\n").unwrap();
+    for (ip, host) in [("-4", "127.0.0.1"), ("-6", "[::1]")] {
+        if ip == "-6" && UdpSocket::bind("[::1]:0").is_err() {
+            eprintln!("skipped: this machine has no IPv6 loopback");
+            continue;
+        }
+        let (sdp, ivf) = (file("x.sdp"), file(&format!("x{ip}.ivf")));
+        let mut receive = vec!["receive", "0", ip, "--json", "--out", ivf.to_str().unwrap()];
+        if ip == "-4" {
+            receive.extend(["--forward", &forward, "--sdp", sdp.to_str().unwrap()]);
+        }
+        let (receiver, port) = listening(&receive);
+        let to = format!("{host}:{port}");
+        let (relay, entrance) = listening(&[
+            "relay",
+            link.to_str().unwrap(),
+            "--listen",
+            "0",
+            "--to",
+            &to,
+            ip,
+            "--seconds",
+            "5s",
+            "--json",
+        ]);
+        let entrance = format!("{host}:{entrance}");
+        let sent = command(&[
+            "send",
+            "model",
+            &entrance,
+            "--control",
+            "rcs",
+            "--max-rate",
+            "1 Mbit/s",
+            "--seconds",
+            "3s",
+            "--json",
+            ip,
+        ])
+        .output()
+        .unwrap();
+        assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+        let received = receiver.wait_with_output().unwrap();
+        let relayed = relay.wait_with_output().unwrap();
+        assert_eq!((received.status.code(), relayed.status.code()), (Some(0), Some(0)));
+        let json = |bytes: &[u8]| {
+            serde_json::from_slice::<serde_json::Value>(bytes).unwrap_or_else(|e| panic!("{e}: {}", text(bytes)))
+        };
+        let (sent, received, relayed) = (json(&sent.stdout), json(&received.stdout), json(&relayed.stdout));
+        // The TCP flow fills the queue now and then; nothing else is lost.
+        let packets = sent["datagrams"]["media"].as_u64().unwrap();
+        assert!(packets > 50, "{sent}");
+        assert_eq!(received["media"]["expected_packets"].as_u64(), Some(packets), "{received}");
+        assert!(received["media"]["received_packets"].as_u64().unwrap() * 10 >= packets * 9, "{received}");
+        assert!(received["frames"]["in_time"].as_u64().unwrap() > 20, "{received}");
+        assert!(relayed["flows"][0]["delivered_bytes"].as_u64().unwrap() > 100_000, "TCP beside: {relayed}");
+        assert_eq!(&std::fs::read(&ivf).unwrap()[..4], b"DKIF");
+        if ip == "-4" {
+            let mut packet = [0; 2000];
+            let n = player.recv(&mut packet).unwrap();
+            // RTP version 2, payload type 96 with or without the marker.
+            assert!(n > 12 && packet[0] >> 6 == 2 && packet[1] & 0x7f == 96);
+            let sdp = std::fs::read_to_string(&sdp).unwrap();
+            assert!(sdp.contains(&format!("m=video {} RTP/AVP 96", player.local_addr().unwrap().port())), "{sdp}");
+        }
+    }
+}
+
+#[test]
+fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
+    let taken = UdpSocket::bind("0.0.0.0:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let to = format!("127.0.0.1:{port}");
+    taken.set_nonblocking(true).unwrap();
+    for (args, code, parts) in [
+        (&["receive", &port, "-4"][..], 2, &["error: UDP port", "is in use", "\n\nhint: "][..]),
+        (&["receive", "70000"], 2, &["`<PORT>` is `70000`: it is not a UDP port"]),
+        (
+            &["send", "model", "localhost"],
+            2,
+            &["error: `localhost` is not HOST:PORT", "hint: write `example.org:5004`"],
+        ),
+        (&["send", "model", "no.such.host.invalid:5004"], 5, &["cannot resolve `no.such.host.invalid`"]),
+        (&["send", "model", &to, "--control", "rsc"], 2, &["`rsc` is not a controller", "did you mean `rcs`?"]),
+        (
+            &["send", "model", &to, "--control", "fixed", "--set", "rat=1Mbit/s"],
+            2,
+            &["`fixed` has no parameter `rat`", "did you mean `rate`?"],
+        ),
+        (
+            &["send", "model", &to, "--control", "fixed", "--set", "rate=20Mbit/s"],
+            2,
+            &["`fixed.rate` is `20Mbit/s`; allowed is"],
+        ),
+        (&["send", "/nowhere/clip.mp4", &to], 2, &["`/nowhere/clip.mp4`: cannot open", "hint: check the path"]),
+        (&["demo", "/nowhere/clip.mp4"], 2, &["`/nowhere/clip.mp4`: cannot open"]),
+        (&["demo", "--control", "rcs,rsc"], 2, &["`rsc` is not a controller"]),
+        (&["demo", "--seconds", "1s"], 2, &["`--seconds` is 1 s"]),
+        (
+            &["receive", "0", "--out", "/nowhere/x.ivf"],
+            2,
+            &["`/nowhere/x.ivf`: cannot create", "hint: is there such a folder"],
+        ),
+    ] {
+        let out = command(args).output().unwrap();
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{args:?}: {said}");
+        for part in parts {
+            assert!(said.contains(part), "{args:?}: {part:?} is missing in {said}");
+        }
+    }
+    assert!(taken.recv(&mut [0; 100]).is_err(), "nothing was sent");
+}
+
+#[test]
+fn a_peer_that_never_answers_gets_challenges_only_and_is_code_5() {
+    let deaf = UdpSocket::bind("127.0.0.1:0").unwrap();
+    deaf.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let to = deaf.local_addr().unwrap().to_string();
+    let out = command(&["send", "model", &to]).output().unwrap();
+    assert_eq!(out.status.code(), Some(5), "{}", text(&out.stderr));
+    let said = text(&out.stderr);
+    assert!(
+        said.contains(&format!("error: {to} did not answer")) && said.contains("hint: is `fairpace receive"),
+        "{said}"
+    );
+    // Three tries in each of the two classes, none larger than a challenge needs to be.
+    let mut packet = [0; 2000];
+    let sizes: Vec<usize> = std::iter::from_fn(|| deaf.recv(&mut packet).ok()).collect();
+    assert!((3..=8).contains(&sizes.len()) && sizes.iter().all(|n| *n < 200), "{sizes:?}");
+}
+
+#[test]
+fn ctrl_c_ends_a_receiver_in_order_with_code_130() {
+    let ivf = file("interrupted.ivf");
+    let (receiver, _) = listening(&["receive", "0", "--json", "--out", ivf.to_str().unwrap()]);
+    assert!(Command::new("kill").args(["-INT", &receiver.id().to_string()]).status().unwrap().success());
+    let begun = Instant::now();
+    let out = receiver.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(json["ended"], "interrupted");
+}
+
+#[test]
+fn a_demo_leaves_a_report_and_an_interrupted_one_a_partial_report() {
+    let dir = file("demo");
+    let out = command(&[
+        "demo",
+        "model",
+        "--control",
+        "rcs",
+        "--seconds",
+        "3s",
+        "--json",
+        "-q",
+        "--out",
+        dir.to_str().unwrap(),
+    ])
+    .output()
+    .unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let run = &json["schemes"][0];
+    assert_eq!(run["ended"]["kind"], "completed");
+    assert!(run["totals"]["data_packets_sent"].as_u64().unwrap() > 20, "{run}");
+    // The way is 275 ms, and two TCP flows share it: no packet is faster, and none waits a second.
+    let p50 = run["totals"]["delay_p50_ms"].as_f64().unwrap();
+    assert!((275.0..1_000.0).contains(&p50), "{p50}");
+    assert!(
+        run["beside_kbps"].as_array().unwrap().len() == 2 && run["totals"]["beside_kbps"].as_f64().unwrap() > 10.0,
+        "{run}"
+    );
+    assert!(std::fs::read_to_string(dir.join("report.html")).unwrap().contains("What the viewer got"));
+
+    let dir = file("demo-interrupted");
+    let _ = std::fs::remove_dir_all(&dir);
+    let child =
+        command(&["demo", "model", "--control", "rcs,fixed", "--seconds", "30s", "--out", dir.to_str().unwrap()])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.join("demo.json")).unwrap()).unwrap();
+    assert_eq!((json["interrupted"].as_bool(), json["schemes"].as_array().map(Vec::len)), (Some(true), Some(1)));
+    assert_eq!(json["schemes"][0]["ended"]["kind"], "interrupted");
+    let page = std::fs::read_to_string(dir.join("report.html")).unwrap();
+    assert!(page.contains("Interrupted after 0 complete turns"));
+}
+
+#[test]
+fn a_file_that_is_no_video_is_said_to_be_none_before_anything_is_sent() {
+    let path = file("novel.mp4");
+    std::fs::write(&path, "It was a dark and stormy night. ".repeat(100)).unwrap();
+    let out = command(&["send", path.to_str().unwrap(), "127.0.0.1:9"]).output().unwrap();
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{said}");
+    assert!(said.starts_with("error: `") && said.contains("novel.mp4`") && said.contains("hint: "), "{said}");
+}
