@@ -89,8 +89,9 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     config.sample = SAMPLE;
     config.trace = true;
     config.session.retransmission = !args.no_retransmission;
-    // A key frame at a low rate takes a while; what comes after the play-out is of no use.
-    config.session.max_queue_delay = super::playout(args).delay;
+    // A key frame takes a while at a low rate. But what has waited longer than this comes too late for the
+    // play-out, once the link's own queue is added: 50 packets take 0.2 to 0.5 s.
+    config.session.max_queue_delay = super::playout(args).delay.mul_f64(0.6);
     // The turn counts from its beginning; media flows from the peer's first answer, a round trip later.
     let first_answer = sim.bottleneck.delay.propagation + sim.reverse.delay.propagation + Duration::from_millis(100);
     let media_time = args.seconds.saturating_sub(first_answer);
@@ -110,6 +111,10 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
         }
         other => other.ok(),
     };
+    // A flow that was stopped leaves the path to TCP: the turn goes on without it, so that this is seen.
+    while clock.now() < Instant::ZERO + args.seconds && !stop.asked() {
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
     relay_stop.store(true, Ordering::Relaxed);
     let relayed = relaying.join().map_err(|_| lost("relay"))?;
     receiving.join().map_err(|_| lost("receiver"))?;
