@@ -396,6 +396,12 @@ impl Run {
         thin(x, y)
     }
 
+    /// Whether a group's flows are those whose controller is exchanged.
+    fn compared(&self, group: &str) -> bool {
+        let name = self.variant.as_deref().map(|v| v.split(':').next().unwrap_or(v));
+        list(&self.first()["flows"]).iter().any(|f| f["group"] == group && f["controller"].as_str() == name)
+    }
+
     fn states(&self) -> Vec<Lane> {
         let rows = &self.series;
         let seed = self.first()["seed"].to_string();
@@ -406,11 +412,15 @@ impl Run {
             else {
                 continue;
             };
+            if self.variant.is_some() && !self.compared(rows.text(row, "group")) {
+                continue;
+            }
             let name = self.variant.as_ref().map_or_else(|| flow.to_owned(), |v| format!("{v} {flow}"));
             let lane = match lanes.iter_mut().position(|l| l.name == name) {
                 Some(i) => &mut lanes[i],
                 None if lanes.len() < MAX_LANES => {
-                    let colour = keys.get(rows.text(row, "group")).cloned().unwrap_or_default();
+                    let of_group = || keys.get(rows.text(row, "group")).cloned().unwrap_or_default();
+                    let colour = self.variant.as_ref().map_or_else(of_group, |v| variant_key(v));
                     lanes.push(Lane { name, colour, spans: Vec::new() });
                     let last = lanes.len() - 1;
                     &mut lanes[last]
@@ -471,13 +481,14 @@ impl Run {
                     if !y.iter().any(|v| v.is_finite() && *v != 0.0) {
                         continue;
                     }
-                    // Beside each other, the compared flows have their controller's colour, and what stays the
-                    // same in all runs is drawn as a reference.
-                    let (name, key) = match &run.variant {
-                        Some(variant) => (format!("{variant}: {group}"), key),
-                        None => (group, key),
+                    // Beside each other, everything of one run has the colour of its controller; what is the
+                    // same in all of them (TCP, background) is thin and dashed.
+                    let series = if stepped { Series::stepped } else { Series::line };
+                    let series = match &run.variant {
+                        Some(v) if run.compared(&group) => series(format!("{v}: {group}"), variant_key(v), x, y),
+                        Some(v) => series(format!("{v}: {group}"), variant_key(v), x, y).reference(),
+                        None => series(group, key, x, y),
                     };
-                    let series = if stepped { Series::stepped(name, key, x, y) } else { Series::line(name, key, x, y) };
                     chart = chart.series(series);
                 }
             }
@@ -513,7 +524,7 @@ impl Run {
             let (x, y) = points.unzip();
             let (x, y) = thin(x, y);
             let (name, key) = match &run.variant {
-                Some(v) => (v.clone(), v.split(':').next().unwrap_or(v).to_owned()),
+                Some(v) => (v.clone(), variant_key(v)),
                 None => ("bottleneck".to_owned(), "link".to_owned()),
             };
             queue = queue.series(Series::stepped(name, key, x, y));
@@ -527,6 +538,14 @@ impl Run {
             }
         }
         section
+    }
+}
+
+/// The colour key of `rap:fine_grain=on`: the palette knows some variants by name.
+fn variant_key(variant: &str) -> String {
+    match variant {
+        "rap:fine_grain=on" => "rap-fine-grain".to_owned(),
+        other => other.to_owned(),
     }
 }
 

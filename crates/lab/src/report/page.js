@@ -128,8 +128,18 @@
     }
   }
 
+  // Charts over one x axis begin at the same place: as far right as the longest lane's name asks.
+  const short = (name) => (name.length > 18 ? name.slice(0, 17) + "…" : name);
+  const LABEL = 17;
+  function axisWidth(chart) {
+    const together = chart.sync ? Object.values(DATA.charts).filter((c) => c.sync === chart.sync) : [chart];
+    const letters = Math.max(0, ...together.flatMap((c) => c.lanes.map((l) => short(l.name).length)));
+    return Math.max(64 + LABEL, 14 + 7.3 * letters);
+  }
+
   function draw(figure, id) {
     const chart = DATA.charts[id];
+    const left = axisWidth(chart);
     const place = figure.querySelector(".plot");
     const legend = figure.querySelector(".legend");
     clean(chart);
@@ -293,7 +303,7 @@
     }
 
     const axis = (extra) => ({
-      stroke: () => css("--ink-2"), font: `12px ${FONT}`, labelFont: `12px ${FONT}`, labelGap: 0, labelSize: 17, gap: 4,
+      stroke: () => css("--ink-2"), font: `12px ${FONT}`, labelFont: `12px ${FONT}`, labelGap: 0, labelSize: LABEL, gap: 4,
       grid: { stroke: () => css("--grid"), width: 1 }, ticks: { stroke: () => css("--rule"), width: 1, size: 5 },
       ...extra,
     });
@@ -324,9 +334,9 @@
       axes: [
         axis({ label: named(chart.x), values: ticks(chart.x), size: 25, space: chart.x.log ? 28 : 72 }),
         lanes
-          ? axis({ size: 81, label: undefined, labelSize: 0, grid: { show: false }, ticks: { show: false }, font: `600 12.5px ${FONT}`,
-              splits: () => chart.lanes.map((_, i) => chart.lanes.length - i - 0.5), values: () => chart.lanes.map((l) => l.name) })
-          : axis({ size: 64, label: named(chart.y), values: ticks(chart.y), space: 34 }),
+          ? axis({ size: left, label: undefined, labelSize: 0, grid: { show: false }, ticks: { show: false }, font: `600 12.5px ${FONT}`,
+              splits: () => chart.lanes.map((_, i) => chart.lanes.length - i - 0.5), values: () => chart.lanes.map((l) => short(l.name)) })
+          : axis({ size: left - LABEL, label: named(chart.y), values: ticks(chart.y), space: 34 }),
       ],
       series: [{}, ...(lanes ? [{ show: true, paths: () => null, points: { show: false } }] : series.map((s) => ({
         label: s.name, show: !s.hidden, stroke: () => colour(s.key), width: s.reference ? 1.2 : 2,
