@@ -8,7 +8,7 @@ use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::run::{RunError, simulate};
 use crate::scenario::Scenario;
-use crate::stats::{Estimate, seeds_wanted};
+use crate::stats::{Estimate, MAX_SEEDS, MIN_SEEDS, seeds_wanted};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -25,6 +25,36 @@ pub struct Cell {
 
 /// A number of one run; none if the run has no such number.
 pub type Metric = fn(&RunSummary) -> Option<f64>;
+
+/// How well a grid is to be known.
+#[derive(Clone, Copy)]
+pub struct Precision<'m> {
+    /// Each of these decides the number of seeds of a cell.
+    pub metrics: &'m [Metric],
+    /// Cells (scheme, place) that get the most seeds from the start: a claim's bound is so near that
+    /// fewer leave it undecided.
+    pub most_seeds: fn(&str, f64) -> bool,
+}
+
+impl<'m> Precision<'m> {
+    /// As many seeds as these numbers need, nowhere more.
+    pub fn of(metrics: &'m [Metric]) -> Precision<'m> {
+        Precision { metrics, most_seeds: |_, _| false }
+    }
+
+    /// The number of seeds that a cell with these runs should have.
+    fn seeds(&self, cell: &Cell, have: &[RunSummary]) -> usize {
+        if (self.most_seeds)(cell.scheme, cell.x) {
+            return MAX_SEEDS;
+        }
+        let wanted = self.metrics.iter().map(|metric| {
+            let values: Vec<f64> = have.iter().filter_map(metric).collect();
+            // Without the number (nothing arrived in some run) more seeds would not help.
+            if values.len() < have.len() { MIN_SEEDS } else { seeds_wanted(&values) }
+        });
+        wanted.max().unwrap_or(MIN_SEEDS)
+    }
+}
 
 /// A cell and its runs, in order of the seeds.
 #[derive(Clone, Debug)]
@@ -63,12 +93,12 @@ impl<'a> Bench<'a> {
         self.simulated
     }
 
-    /// Runs every cell until `precise` is known well enough: at least five seeds, until the
-    /// half-width of its 95 % interval is below 5 % of its mean, at most twenty.
+    /// Runs every cell until each metric of `precision` is known well enough: at least five seeds,
+    /// until the half-width of its 95 % interval is below 5 % of its mean, at most twenty.
     ///
     /// # Errors
     /// The simulator refuses a scenario, or the stop flag was set.
-    pub fn measure(&mut self, name: &str, cells: &[Cell], precise: Metric) -> Result<Grid, RunError> {
+    pub fn measure(&mut self, name: &str, cells: &[Cell], precision: &Precision<'_>) -> Result<Grid, RunError> {
         let keys: Vec<String> = cells.iter().map(|c| key(&c.scenario)).collect();
         // What another figure ran may want more seeds for this figure's metric: it goes on from there.
         let mut runs: BTreeMap<&str, Vec<RunSummary>> = BTreeMap::new();
@@ -78,20 +108,17 @@ impl<'a> Bench<'a> {
         }
         loop {
             let mut jobs: Vec<(usize, u64)> = Vec::new();
-            let mut planned: BTreeMap<&str, ()> = BTreeMap::new();
-            for (index, key) in keys.iter().enumerate() {
+            // Per scenario, the cell that wants the most seeds of it.
+            let mut planned: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+            for (index, (key, cell)) in keys.iter().zip(cells).enumerate() {
                 let have = runs.get(key.as_str()).map_or(&[][..], Vec::as_slice);
-                if planned.insert(key, ()).is_some() {
-                    continue;
-                }
-                let values: Vec<f64> = have.iter().filter_map(precise).collect();
-                // Without the number (nothing arrived in some run) more seeds would not help.
-                let wanted = match self.seeds {
-                    Some(n) => n,
-                    None if values.len() < have.len() => crate::stats::MIN_SEEDS,
-                    None => seeds_wanted(&values),
-                };
-                jobs.extend((have.len()..wanted).map(|i| (index, cells[index].scenario.seed.get() + i as u64)));
+                let wanted = self.seeds.unwrap_or_else(|| precision.seeds(cell, have));
+                let most = planned.entry(key).or_insert((wanted, index));
+                *most = (wanted.max(most.0), most.1);
+            }
+            for (key, (wanted, index)) in planned {
+                let have = runs.get(key).map_or(0, Vec::len);
+                jobs.extend((have..wanted).map(|i| (index, cells[index].scenario.seed.get() + i as u64)));
             }
             if jobs.is_empty() {
                 break;
@@ -158,10 +185,15 @@ impl Grid {
         xs
     }
 
-    /// One number per seed.
-    pub fn values(&self, scheme: &str, x: f64, metric: Metric) -> Vec<f64> {
+    /// One place per seed, in their order; empty where the run has no such number.
+    fn by_seed(&self, scheme: &str, x: f64, metric: Metric) -> Vec<Option<f64>> {
         let cell = self.cells.iter().find(|c| c.scheme == scheme && (c.x - x).abs() <= 1e-9 * x.abs());
-        cell.map_or(Vec::new(), |c| c.runs.iter().filter_map(metric).collect())
+        cell.map_or(Vec::new(), |c| c.runs.iter().map(metric).collect())
+    }
+
+    /// One number per seed that has it.
+    pub fn values(&self, scheme: &str, x: f64, metric: Metric) -> Vec<f64> {
+        self.by_seed(scheme, x, metric).into_iter().flatten().collect()
     }
 
     /// The mean over the seeds with its interval.
@@ -176,8 +208,8 @@ impl Grid {
         b: (&str, f64, Metric),
         combine: impl Fn(f64, f64) -> f64,
     ) -> Option<Estimate> {
-        let (left, right) = (self.values(a.0, a.1, a.2), self.values(b.0, b.1, b.2));
-        let combined: Vec<f64> = left.iter().zip(&right).map(|(l, r)| combine(*l, *r)).collect();
+        let (left, right) = (self.by_seed(a.0, a.1, a.2), self.by_seed(b.0, b.1, b.2));
+        let combined: Vec<f64> = left.into_iter().zip(right).filter_map(|(l, r)| Some(combine(l?, r?))).collect();
         Estimate::of(&combined)
     }
 

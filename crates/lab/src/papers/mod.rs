@@ -9,7 +9,7 @@ mod claim;
 pub mod rcs;
 mod show;
 
-pub use bench::{Bench, Cell, Grid, Measured, Metric};
+pub use bench::{Bench, Cell, Grid, Measured, Metric, Precision};
 pub use claim::{Bound, Claim};
 
 use crate::pool::Hooks;

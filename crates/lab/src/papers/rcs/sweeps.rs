@@ -5,7 +5,7 @@ use super::{
     THROUGHPUT, base, cells, looks, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt,
     throughput,
 };
-use crate::papers::bench::{Bench, Grid, largest, smallest};
+use crate::papers::bench::{Bench, Grid, Precision, largest, smallest};
 use crate::papers::show;
 use crate::papers::{Bound, Cell, Claim, Experiment, Outcome, Tools};
 use crate::report::{Axis, Chart, Series};
@@ -82,7 +82,11 @@ pub(super) fn fig17a(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
 }
 
 fn loss_grid(e: &Experiment, bench: &mut Bench<'_>) -> Result<Grid, RunError> {
-    bench.measure(e.id, &cells(&base(e), &ALL, &P, set_loss), throughput)
+    // RCS and RAP are within a percent of each other where link errors are rare, and their ratio is
+    // within a percent of the claimed 2.5 at 5e-3.
+    let most_seeds = |scheme: &str, p: f64| !scheme.starts_with("tcp") && (p < 5e-4 || p == 5e-3);
+    let precision = Precision { metrics: &[throughput, overhead], most_seeds };
+    bench.measure(e.id, &cells(&base(e), &ALL, &P, set_loss), &precision)
 }
 
 /// The claims of Fig. 17(a), from whatever was measured.
@@ -258,7 +262,10 @@ pub(super) fn fig17b(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
 }
 
 fn rtt_grid(e: &Experiment, bench: &mut Bench<'_>) -> Result<Grid, RunError> {
-    bench.measure(e.id, &cells(&base(e), &ALL, &RTTS, set_rtt), throughput)
+    // The overhead is within a percent of what "about 10 %" was taken to mean.
+    let most_seeds = |scheme: &str, rtt: f64| scheme.starts_with("rcs") && rtt >= 400.0;
+    let precision = Precision { metrics: &[throughput, overhead], most_seeds };
+    bench.measure(e.id, &cells(&base(e), &ALL, &RTTS, set_rtt), &precision)
 }
 
 pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
@@ -318,7 +325,9 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
     let base = base(e);
     let mut all: Vec<Cell> = cells(&base, &constant, &S_L, set_background);
     all.extend(cells(&base, &[RCS2], &S_L, responsive_background));
-    let grid = bench.measure(e.id, &all, throughput)?;
+    // What is left at 600 is within two percent of the bound.
+    let most_seeds = |scheme: &str, s_l: f64| scheme == RCS1.look.key && (s_l == 0.0 || s_l == 600.0);
+    let grid = bench.measure(e.id, &all, &Precision { metrics: &[throughput], most_seeds })?;
     let to_400: Vec<f64> = S_L.iter().copied().filter(|x| *x <= 400.0).collect();
     let (flat1_at, flat1) = spread(&grid, "rcs", &to_400, 0.0);
     let (flat2_at, flat2) = spread(&grid, "rcs-2", &S_L, 0.0);
@@ -397,7 +406,7 @@ fn responsive_background(s: &mut Scenario, pps: f64) {
 }
 
 pub(super) fn fig17d(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let grid = bench.measure(e.id, &cells(&base(e), &ALL, &K, set_buffer), throughput)?;
+    let grid = bench.measure(e.id, &cells(&base(e), &ALL, &K, set_buffer), &Precision::of(&[throughput]))?;
     let rcs = RCS.look.key;
     let to_300: Vec<f64> = K.iter().copied().filter(|x| *x <= 300.0).collect();
     let (flat_at, flat) = spread(&grid, rcs, &to_300, 50.0);
@@ -454,7 +463,8 @@ mod tests {
         s.warmup = Time::parse("30 s").unwrap();
         s.flows[0].count = crate::scenario::Count::new(2);
         let mut bench = Bench::new(Hooks::default(), Some(2));
-        let grid = bench.measure("mini", &cells(&s, &[RCS, RAP, RAP_FINE], &[1e-3, 5e-3, 1e-2], set_loss), throughput);
+        let cells = cells(&s, &[RCS, RAP, RAP_FINE], &[1e-3, 5e-3, 1e-2], set_loss);
+        let grid = bench.measure("mini", &cells, &Precision::of(&[throughput]));
         assert_eq!(bench.simulated(), 18);
         grid.unwrap()
     }
