@@ -207,12 +207,13 @@ impl Model {
         }
     }
 
-    /// At one instant no more leaves than one RTT of the rate, nor than 25 ms of it, and one
-    /// packet each of data and dummies. (Dummies: twice the data rate in Detected; S_Target in
+    /// At one instant no more leaves than one RTT of the rate (5 ms where that is shorter), nor than
+    /// 25 ms of it, and one packet each of data and dummies. (Dummies: twice the data rate in Detected; S_Target in
     /// Initial.)
     fn check_burst(&self, burst: usize) {
         let max = self.setup.env.max_rate.as_packets_per_second(SIZE);
-        let rtt = self.flow.srtt().unwrap_or(Duration::from_secs(1)).min(Duration::from_millis(25)).as_secs_f64();
+        let rtt = self.flow.srtt().unwrap_or(Duration::from_secs(1));
+        let rtt = rtt.clamp(Duration::from_millis(5), Duration::from_millis(25)).as_secs_f64();
         let allowed = match self.setup.env.safety {
             // The cap leaves room for one packet at a time.
             Safety::Default => 1.0,
