@@ -509,13 +509,18 @@ impl ReceiverSession {
                         s.on_sender_report(now, info.ntp);
                     }
                 }
-                Rtcp::Bye(bye) if is_peer && bye.ssrcs().any(|s| self.media == Some(s)) => {
+                // A sender may leave before its first frame: the stream that it announced is its own too.
+                Rtcp::Bye(bye) if is_peer && bye.ssrcs().any(|s| self.media.or(self.announced_media()) == Some(s)) => {
                     let reason = String::from_utf8_lossy(bye.reason).into_owned();
                     self.bye.get_or_insert((now, reason));
                 }
                 _ => {}
             }
         }
+    }
+
+    fn announced_media(&self) -> Option<u32> {
+        self.peer?.announced.map(|c| c.media.1)
     }
 
     /// What a packet's stream is, and whether a challenge announced it. `None`: while a sender that announces

@@ -240,6 +240,10 @@ const BYE_GRACE: Duration = Duration::from_millis(500);
 const BYE_CONTRADICTED: Duration = Duration::from_millis(100);
 /// Requests for a key frame reach the encoder at most this often.
 const KEY_FRAME_SPACING: Duration = Duration::from_millis(200);
+/// A frame just captured needs its interval to leave, a key frame about three.
+const QUEUE_ROOM: Duration = Duration::from_millis(100);
+/// As long as most queues on the path would take: faster, and every key frame costs the next ones their quality.
+const QUEUE_DRAIN: Duration = Duration::from_millis(500);
 /// A packet is sent again at most so many times; so many requests may wait.
 const MOST_RETRANSMISSIONS: u8 = 3;
 const MOST_PENDING: usize = 256;
@@ -554,7 +558,10 @@ impl SenderSession {
         self.flow.target_rate()
     }
 
-    /// What the encoder's *bitstream* may use: the target rate less the headers of full packets.
+    /// What the encoder's *bitstream* may use: the target rate less the headers of full packets, and less what
+    /// empties the queue of more than [`QUEUE_ROOM`] within [`QUEUE_DRAIN`]; never below half of it. An encoder
+    /// that gives a little too much, or a driver that is often late, would else fill the queue until frames are
+    /// dropped, on a path that loses nothing.
     pub fn media_rate(&self) -> Rate {
         let full = self.config.packet_size.as_f64();
         let headers = self.config.ip_overhead.as_f64()
@@ -563,7 +570,11 @@ impl SenderSession {
                 Codec::Vp8 => crate::vp8::DESCRIPTOR_LEN as f64,
                 Codec::Generic => crate::vp8::GENERIC_LEN as f64,
             };
-        self.flow.target_rate() * ((full - headers) / full).max(0.0)
+        let rate = self.flow.target_rate() * ((full - headers) / full).max(0.0);
+        let (_, waiting) = self.queue.len();
+        let excess = waiting as f64 * 8.0 - rate.as_bps() * QUEUE_ROOM.as_secs_f64();
+        let drain = (excess / QUEUE_DRAIN.as_secs_f64()).max(0.0);
+        Rate::bps((rate.as_bps() - drain).max(rate.as_bps() / 2.0))
     }
 
     /// Frames and bytes waiting to leave.

@@ -237,7 +237,8 @@ fn a_packet_that_comes_late_and_again_is_handed_out_once() {
         sequences.sort_unstable();
         assert!(sequences.windows(2).all(|w| w[1] == w[0] + 1), "each once, {late} ms");
         let (late, reordered) = ((p.count(What::Media) / 40) as u64, p.receiver.stats().media.reordered);
-        assert!(reordered == late || reordered + 1 == late, "{reordered} of {late}: the last may be on its way");
+        // One in 200 ms is late, by 300 ms at most: the last two may be on their way.
+        assert!((reordered..=reordered + 2).contains(&late), "{reordered} of {late}");
     }
 }
 
@@ -307,6 +308,16 @@ fn stopping_says_bye_and_the_receiver_hears_it() {
 }
 
 #[test]
+fn a_sender_that_leaves_before_its_first_frame_is_heard_too() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.fps = 0;
+    p.run_until(at(1.0));
+    p.sender.stop(p.now);
+    p.run_until(at(3.0));
+    assert!(matches!(p.receiver_events.last(), Some((t, ReceiverEvent::Bye { .. })) if *t == at(1.55)));
+}
+
+#[test]
 fn a_receiver_that_leaves_ends_the_sender() {
     let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
     p.run_until(at(2.0));
@@ -345,4 +356,23 @@ fn the_media_rate_leaves_room_for_the_headers() {
     // 1,000 B packets carry 1,000 - 28 - 12 - 16 - 1 = 943 B of media.
     let share = p.sender.media_rate().as_bps() / p.sender.target_rate().as_bps();
     assert!((share - 0.943).abs() < 1e-9, "{share}");
+}
+
+#[test]
+fn an_encoder_that_gives_a_little_too_much_is_told_less_until_nothing_waits() {
+    // 5 % over for a minute is 3 s of video more than may leave: 400 ms of it would wait, and the rest be dropped.
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    let mut longest = Duration::ZERO;
+    for i in 0..1_500 {
+        p.run_until(at(0.2 + 0.04 * f64::from(i)));
+        let rate = p.sender.media_rate();
+        p.frame_bytes = Some(((rate * ms(40)).as_f64() * 1.05) as usize);
+        longest = longest.max(p.sender.queue_len().1 / p.sender.target_rate());
+        assert!(rate >= p.sender.target_rate() * (0.943 / 2.0), "never below half: {rate:?}");
+    }
+    assert_eq!(p.sender.stats().frames_dropped, 0);
+    assert!(longest < ms(200), "{longest:?}");
+    // Nothing is given away for it: 60 s at 100 packets/s of 1,000 B.
+    let bytes: usize = p.sent.iter().filter(|l| l.what == What::Media).map(|l| l.len + 28).sum();
+    assert!((5_800_000..=6_050_000).contains(&bytes), "{bytes}");
 }
