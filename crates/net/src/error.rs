@@ -141,7 +141,7 @@ impl NetError {
                 format!("start `fairpace send ... HOST:{port}` on the other machine; does the firewall let it in?")
             }
             NetError::PeerVanished { .. } => {
-                "the receiver ended or the path is down; start again when it answers".to_owned()
+                "it ended without a goodbye, or the path is down; start again when it answers".to_owned()
             }
             NetError::PeerLies { .. } => "the receiver is faulty or hostile: do not send to it".to_owned(),
             NetError::Breaker { .. } => {

@@ -215,8 +215,12 @@ impl Receiver {
     ) -> Result<ReceiveReport, NetError> {
         let Receiver { config, clock, mut socket, player } = self;
         let buffers = socket.buffers();
-        let session =
-            ReceiverConfig { ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()), ..config.session.clone() };
+        let session = ReceiverConfig {
+            // The sender is not known yet: with both families allowed, the larger header counts.
+            ip_overhead: Bytes::new(if config.family == Family::V4 { 28 } else { 48 }),
+            ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
+            ..config.session.clone()
+        };
         let mut waiter = Waiter::new(clock)?;
         let now = clock.now();
         let mut run = Running {
@@ -383,6 +387,9 @@ impl Running<'_> {
         });
         if let Some(forwarding) = &mut self.forwarding {
             forwarding.pass(packet);
+            if forwarding.player_came(packet.arrived) {
+                self.session.request_key_frame(self.now);
+            }
         }
         if self.splice.note(packet) {
             // Frames of two sources do not mix.
@@ -495,14 +502,20 @@ struct Forwarding {
     packet: Vec<u8>,
     sent: u64,
     not_sent: u64,
+    /// When its machine last said that nobody listens; `None` once somebody does.
+    refused: Option<Instant>,
 }
+
+/// A player that is not there yet refuses every packet, or one a second where its kernel limits ICMP. After so
+/// long without a refusal it has come.
+const PLAYER_CAME: Duration = Duration::from_millis(1_200);
 
 impl Forwarding {
     fn new(socket: UdpSocket, payload_type: u8) -> Result<Forwarding, NetError> {
         // An SSRC of our own: the player sees one stream even if the sender restarts.
         let ssrc = u32::from_ne_bytes(random()?);
         let forwarder = Forwarder::new(ssrc, payload_type);
-        Ok(Forwarding { forwarder, socket, packet: Vec::new(), sent: 0, not_sent: 0 })
+        Ok(Forwarding { forwarder, socket, packet: Vec::new(), sent: 0, not_sent: 0, refused: None })
     }
 
     fn pass(&mut self, media: &MediaPacket<'_>) {
@@ -512,6 +525,7 @@ impl Forwarding {
         // A player that is not there yet refuses; the refusal is about the packet before.
         let mut outcome = self.socket.send(None, &self.packet, Mark::default());
         if outcome == SendOutcome::Refused {
+            self.refused = Some(media.arrived);
             outcome = self.socket.send(None, &self.packet, Mark::default());
         }
         if outcome == SendOutcome::Sent {
@@ -519,6 +533,16 @@ impl Forwarding {
         } else {
             self.not_sent += 1;
         }
+    }
+
+    /// True once, when a player has begun to listen in the middle of the stream: it can show nothing before a
+    /// key frame, and the encoder gives one in 10 s if nobody asks.
+    fn player_came(&mut self, now: Instant) -> bool {
+        let came = self.refused.is_some_and(|at| now.since(at) >= PLAYER_CAME);
+        if came {
+            self.refused = None;
+        }
+        came
     }
 }
 

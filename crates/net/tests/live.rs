@@ -425,6 +425,32 @@ fn media_is_passed_on_clean_for_a_player() {
 }
 
 #[test]
+fn a_player_that_comes_late_gets_a_key_frame_and_one_that_was_there_costs_none() {
+    for late in [false, true] {
+        let player = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = player.local_addr().unwrap();
+        let player = (!late).then_some(player);
+        let (receiver, mut config, clock) = direct(Ipv4Addr::LOCALHOST.into(), |_, receive| {
+            receive.forward = Some(address);
+        });
+        config.duration = Some(Duration::from_secs(2));
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let receiving = scope.spawn(|| receiver.run(&mut Counting::default(), &mut (), &stop).unwrap());
+            let coming = scope.spawn(|| {
+                thread::sleep(std::time::Duration::from_millis(300));
+                player.map_or_else(|| std::net::UdpSocket::bind(address).unwrap(), |p| p)
+            });
+            send::run(&config, clock, &mut source(), &mut (), &stop).unwrap();
+            let report = receiving.join().unwrap();
+            drop(coming.join().unwrap());
+            let asked = report.stats.sent.of(What::KeyFrameRequest).packets;
+            assert_eq!(asked, u64::from(late), "late: {late}");
+        });
+    }
+}
+
+#[test]
 fn what_cannot_begin_is_an_error_with_a_name() {
     let clock = Clock::start();
     let peer = "127.0.0.1:9".parse().unwrap();
