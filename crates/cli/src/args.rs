@@ -225,6 +225,9 @@ pub(crate) struct Relay {
     /// Seed of the link's random numbers; the scenario's if absent
     #[arg(long, value_name = "N", value_parser = seed)]
     pub(crate) seed: Option<u64>,
+    /// Write every packet of the path to this file (pcapng): headers only, simulated flows included
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) pcap: Option<PathBuf>,
     /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,

@@ -54,6 +54,7 @@ fn media_goes_through_a_relay_over_both_versions_of_ip_and_is_recorded_and_passe
             continue;
         }
         let (sdp, ivf) = (file("x.sdp"), file(&format!("x{ip}.ivf")));
+        let capture = file(&format!("x{ip}.pcapng"));
         let mut receive = vec!["receive", "0", ip, "--json", "--out", ivf.to_str().unwrap()];
         if ip == "-4" {
             receive.extend(["--forward", &forward, "--sdp", sdp.to_str().unwrap()]);
@@ -71,6 +72,8 @@ fn media_goes_through_a_relay_over_both_versions_of_ip_and_is_recorded_and_passe
             "--seconds",
             "5s",
             "--json",
+            "--pcap",
+            capture.to_str().unwrap(),
         ]);
         let entrance = format!("{host}:{entrance}");
         let sent = command(&[
@@ -104,6 +107,10 @@ fn media_goes_through_a_relay_over_both_versions_of_ip_and_is_recorded_and_passe
         assert!(received["frames"]["in_time"].as_u64().unwrap() > 20, "{received}");
         assert!(relayed["flows"][0]["delivered_bytes"].as_u64().unwrap() > 100_000, "TCP beside: {relayed}");
         assert_eq!(&std::fs::read(&ivf).unwrap()[..4], b"DKIF");
+        let capture = std::fs::read(&capture).unwrap();
+        assert_eq!(capture[..4], 0x0A0D_0D0A_u32.to_le_bytes());
+        // Each packet is there when it enters and when it leaves, with 28 bytes of headers at least.
+        assert!(capture.len() as u64 > 2 * 28 * packets, "{} bytes of capture", capture.len());
         if ip == "-4" {
             let mut packet = [0; 2000];
             let n = player.recv(&mut packet).unwrap();

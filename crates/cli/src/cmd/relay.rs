@@ -9,10 +9,13 @@ use fairpace_lab::{Record, sim_config};
 use fairpace_net::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
 use fairpace_net::{Clock, resolve};
 use fairpace_path::DropReason;
-use fairpace_sim::{FlowConfig, Protocol, SimConfig};
+use fairpace_sim::{FlowConfig, Observer, PacketEvent, PcapWriter, Protocol, SimConfig};
 use fairpace_units::format_duration;
 use serde_json::{Value, json};
-use std::io::{IsTerminal as _, Write as _};
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let scenario = Scenario::load(&args.link)?;
@@ -23,7 +26,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.duration = args.seconds;
     let beside = config.flows.len();
     let stop = Stop::install()?;
-    let relay = Relay::open(config, Clock::start())?;
+    let mut relay = Relay::open(config, Clock::start())?;
+    let capture = args.pcap.as_deref().map(Capture::create).transpose()?;
+    if let Some(capture) = &capture {
+        relay.watch(Box::new(capture.clone()));
+    }
     note(
         args.quiet,
         &format!(
@@ -46,11 +53,45 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if live {
         eprintln!();
     }
+    if let Some(capture) = capture {
+        capture.finish()?;
+    }
     show(args, &report)?;
     if stop.asked() {
         return Err(Failure::silent(code::INTERRUPTED));
     }
     Ok(())
+}
+
+/// The file of `--pcap`, filled while the relay runs.
+#[derive(Clone)]
+struct Capture {
+    file: PathBuf,
+    writer: Arc<Mutex<Option<PcapWriter<BufWriter<File>>>>>,
+}
+
+impl Capture {
+    fn create(file: &Path) -> Outcome<Capture> {
+        let out = File::create(file).map_err(|e| Failure::file("write", file, &e))?;
+        // The relay's two links come first; its TCP flows have no links of their own.
+        let writer = PcapWriter::new(BufWriter::new(out), vec!["forward".to_owned(), "back".to_owned()]);
+        Ok(Capture { file: file.to_owned(), writer: Arc::new(Mutex::new(Some(writer))) })
+    }
+
+    /// Everything written is on disk, or the reason why not.
+    fn finish(self) -> Outcome {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let flushed = writer.map_or(Ok(()), |w| w.finish().and_then(|mut out| out.flush()));
+        flushed.map_err(|e| Failure::file("write", &self.file, &e))
+    }
+}
+
+impl Observer for Capture {
+    fn on_packet(&mut self, event: &PacketEvent) {
+        if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            writer.write(event);
+        }
+    }
 }
 
 /// The relay's set-up from a scenario's: its two links, and its TCP flows beside. Other flows of the scenario

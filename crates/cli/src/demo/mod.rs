@@ -153,6 +153,9 @@ fn schemes(names: &[String]) -> Outcome<Vec<Scheme>> {
         if name == "rcs" {
             // The stream at its best quality is what the fixed scheme sends all the time.
             settings.entry("s_target".to_owned()).or_insert_with(|| FIXED_RATE.to_owned());
+            // The longest that is safe without feedback: Backoff halves S every T_B/4, so that the blackout of 3 s
+            // costs no more than the halving of Detected.
+            settings.entry("t_b".to_owned()).or_insert_with(|| "15 s".to_owned());
         }
         if name == "fixed" {
             settings.entry("rate".to_owned()).or_insert_with(|| FIXED_RATE.to_owned());
