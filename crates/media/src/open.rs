@@ -35,9 +35,9 @@ impl SourceSpec {
             "model" => SourceSpec::Model,
             _ => match (text.strip_prefix("constant:"), text.strip_prefix("sizes:")) {
                 (Some(rate), _) => match parse_rate(rate) {
-                    Ok(RateSpec::Bits(rate)) => SourceSpec::Constant(rate),
+                    Ok(RateSpec::Bits(rate)) if rate > Rate::ZERO => SourceSpec::Constant(rate),
                     _ => {
-                        let allowed = "it must be a rate in bits, as in `constant:1.5 Mbit/s`";
+                        let allowed = "it must be a rate in bits above zero, as in `constant:1.5 Mbit/s`";
                         return Err(MediaError::Parameter { field: "constant", found: format!("`{rate}`"), allowed });
                     }
                 },
@@ -166,8 +166,9 @@ mod tests {
         assert_eq!(parse("sizes:a.csv"), SourceSpec::Sizes("a.csv".into()));
         assert_eq!(parse("./model"), SourceSpec::File("./model".into()));
         let e = SourceSpec::parse("constant:fast").unwrap_err().to_string();
-        assert_eq!(e, "`constant` is `fast`, but it must be a rate in bits, as in `constant:1.5 Mbit/s`");
+        assert_eq!(e, "`constant` is `fast`, but it must be a rate in bits above zero, as in `constant:1.5 Mbit/s`");
         assert!(SourceSpec::parse("constant:20 pkt/s").is_err());
+        assert!(SourceSpec::parse("constant:0 Mbit/s").is_err());
     }
 
     #[test]

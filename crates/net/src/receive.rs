@@ -6,7 +6,7 @@
 
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
-use crate::send::{random, secret};
+use crate::send::{elsewhere, random, secret};
 use crate::socket::canonical;
 use crate::{
     Buffers, Clock, DatagramIo, Family, Granted, Mark, NetError, RecvOutcome, SendOutcome, SocketCounters, UdpSocket,
@@ -190,6 +190,9 @@ impl Receiver {
             });
         }
         let socket = UdpSocket::listen(config.port, config.family, config.buffers, clock)?;
+        if let Some(to) = config.forward {
+            elsewhere("forward", to, socket.local_address()?)?;
+        }
         let player = config.forward.map(|to| UdpSocket::connect(to, config.buffers, clock)).transpose()?;
         Ok(Receiver { config, clock, socket, player })
     }

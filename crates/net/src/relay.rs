@@ -19,7 +19,7 @@ mod store;
 mod world;
 
 use crate::pacing::thread_cpu;
-use crate::send::ip_overhead;
+use crate::send::{elsewhere, ip_overhead};
 use crate::{
     Buffers, Clock, DatagramIo, Family, Granted, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome,
     SocketCounters, UdpSocket, Waiter, Woken,
@@ -198,6 +198,7 @@ impl Relay {
         }
         let world = World::new(&config)?;
         let client_side = UdpSocket::listen(config.listen, config.family, config.buffers, clock)?;
+        elsewhere("to", config.to, client_side.local_address()?)?;
         let target_side = UdpSocket::connect(config.to, config.buffers, clock)?;
         Ok(Relay { config, clock, client_side, target_side, world })
     }

@@ -23,7 +23,7 @@ use fairpace_rtp::{
 use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, format_duration};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whom to send to, and how.
@@ -188,6 +188,7 @@ pub fn run(
     observer: &mut dyn SendObserver,
     stop: &AtomicBool,
 ) -> Result<SendReport, NetError> {
+    one_machine(config.peer)?;
     let mut socket = UdpSocket::connect(config.peer, config.buffers, clock)?;
     let size = config.session.packet_size;
     if let Some(mtu) = socket.path_mtu().filter(|mtu| size > *mtu) {
@@ -579,6 +580,29 @@ impl Running<'_> {
             end,
         }
     }
+}
+
+/// One receiver answers one sender: not a group, not everybody, not an address that names nobody.
+fn one_machine(peer: SocketAddr) -> Result<(), NetError> {
+    let ip = canonical(peer).ip();
+    let nobody = ip.is_unspecified() || matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
+    if ip.is_multicast() || nobody {
+        return Err(NetError::Config {
+            field: "HOST:PORT",
+            found: peer.to_string(),
+            allowed: "the address of one machine".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Whatever is passed on must not come back in at the port that it came from.
+pub(crate) fn elsewhere(field: &'static str, to: SocketAddr, listening: SocketAddr) -> Result<(), NetError> {
+    if canonical(to).ip().is_loopback() && to.port() == listening.port() {
+        let allowed = "another port than the one that is listened on".to_owned();
+        return Err(NetError::Config { field, found: to.to_string(), allowed });
+    }
+    Ok(())
 }
 
 /// IP and UDP headers in front of what we send there.

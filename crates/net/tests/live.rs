@@ -462,6 +462,19 @@ fn what_cannot_begin_is_an_error_with_a_name() {
     let mut config = SendConfig::new(peer);
     config.settings.insert("nonsense".to_owned(), "1".to_owned());
     assert!(go(&config).to_string().contains("nonsense"));
+    for nobody in ["224.0.0.1:9", "[ff02::1]:9", "255.255.255.255:9", "0.0.0.0:9", "[::]:9", "[::ffff:224.0.0.1]:9"] {
+        let error = go(&SendConfig::new(nobody.parse().unwrap()));
+        assert!(matches!(error, NetError::Config { field: "HOST:PORT", .. }), "{nobody}: {error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+    // A relay or a forwarder that sends to itself.
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut itself = ReceiveConfig::new(free.port());
+    itself.forward = Some(free);
+    let error = Receiver::open(itself, clock).unwrap_err();
+    assert!(matches!(error, NetError::Config { field: "forward", .. }), "{error}");
+    let error = Relay::open(RelayConfig::new(free.port(), free), clock).unwrap_err();
+    assert!(matches!(error, NetError::Config { field: "to", .. }), "{error}");
     let first = Receiver::open(ReceiveConfig::new(0), clock).unwrap();
     let port = first.address().unwrap().port();
     let error = Receiver::open(ReceiveConfig::new(port), clock).unwrap_err();
