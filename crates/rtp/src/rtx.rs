@@ -39,6 +39,8 @@ pub(crate) struct Kept {
     pub(crate) timestamp: u32,
     pub(crate) marker: bool,
     pub(crate) payload: Vec<u8>,
+    /// When it was sent for the first time.
+    pub(crate) first_sent: fairpace_units::Instant,
     /// When it was last sent, again or for the first time.
     pub(crate) sent_at: fairpace_units::Instant,
     pub(crate) times: u8,
@@ -73,7 +75,7 @@ impl History {
         copy.clear();
         copy.extend_from_slice(payload);
         self.bytes += copy.len();
-        self.kept.push_back(Kept { timestamp, marker, payload: copy, sent_at: now, times: 0 });
+        self.kept.push_back(Kept { timestamp, marker, payload: copy, first_sent: now, sent_at: now, times: 0 });
     }
 
     pub(crate) fn get_mut(&mut self, sequence: u64) -> Option<&mut Kept> {

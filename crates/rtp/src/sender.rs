@@ -90,6 +90,9 @@ pub struct SenderConfig {
     pub max_queue_delay: Duration,
     /// Keep media and send it again when asked [RFC 4588].
     pub retransmission: bool,
+    /// A packet first sent longer ago than this is not sent again: it would come too late to be shown, in the
+    /// place of one that would not. A key frame is asked of the encoder instead. About the play-out delay.
+    pub retransmission_limit: Duration,
     /// Believe feedback only with the right sum of nonces. Off: for tests, and peers that prove nothing.
     pub check_nonces: bool,
     /// Who began.
@@ -113,6 +116,7 @@ impl Default for SenderConfig {
             reduced_minimum: false,
             max_queue_delay: Duration::from_millis(400),
             retransmission: false,
+            retransmission_limit: Duration::from_secs(2),
             check_nonces: true,
             admission: Admission::Initiator,
             first_sequence: None,
@@ -201,6 +205,8 @@ pub struct SenderStats {
     pub key_frame_requests: u64,
     /// Packets asked for again by the peer.
     pub nacked: u64,
+    /// Of those, not sent again because it was too late.
+    pub too_late: u64,
     /// BYEs that were ignored because feedback went on.
     pub byes_ignored: u64,
     /// RTT from the last receiver report (LSR, DLSR), for the eye only.
@@ -247,6 +253,8 @@ const QUEUE_DRAIN: Duration = Duration::from_millis(500);
 /// A packet is sent again at most so many times; so many requests may wait.
 const MOST_RETRANSMISSIONS: u8 = 3;
 const MOST_PENDING: usize = 256;
+/// Of one NACK, no more is looked at: work per datagram stays bounded.
+const MOST_NACKED: usize = 1_024;
 const MOST_EVENTS: usize = 256;
 const MOST_TOKENS: usize = 32;
 
@@ -530,6 +538,7 @@ impl SenderSession {
     /// What to do now. Call until it says [`Out::Wait`] or [`Out::Stopped`].
     pub fn poll(&mut self, now: Instant) -> Out<'_> {
         let now = self.advance(now);
+        self.drop_late_retransmissions(now);
         let step = loop {
             match self.step(now) {
                 Step::Again => {}
@@ -1085,15 +1094,39 @@ impl SenderSession {
             return;
         }
         let spacing = self.flow.srtt().unwrap_or_default() / 2;
-        for sequence in nack.lost().take(MOST_PENDING) {
+        let mut too_late = 0;
+        for sequence in nack.lost().take(MOST_NACKED) {
             self.stats.nacked += 1;
             let Some(index) = self.media.index(sequence) else { continue };
             let Some(kept) = self.history.get_mut(index) else { continue };
+            if now.since(kept.first_sent) > self.config.retransmission_limit {
+                too_late += 1;
+                continue;
+            }
             let again_so_soon = kept.times > 0 && now.since(kept.sent_at) < spacing;
             let wanted = kept.times < MOST_RETRANSMISSIONS && !again_so_soon;
             if wanted && self.pending.len() < MOST_PENDING && !self.pending.contains(&index) {
                 self.pending.push_back(index);
             }
+        }
+        self.note_too_late(now, too_late);
+    }
+
+    /// After a blackout everything it took is asked for at once, most of it too late: at a rate just halved, sending
+    /// it again would keep the picture away as long as the blackout did.
+    fn drop_late_retransmissions(&mut self, now: Instant) {
+        let limit = self.config.retransmission_limit;
+        let waiting = self.pending.len();
+        let history = &mut self.history;
+        self.pending.retain(|index| history.get_mut(*index).is_some_and(|kept| now.since(kept.first_sent) <= limit));
+        let dropped = waiting - self.pending.len();
+        self.note_too_late(now, dropped as u64);
+    }
+
+    fn note_too_late(&mut self, now: Instant, packets: u64) {
+        if packets > 0 {
+            self.stats.too_late += packets;
+            self.request_key_frame(now);
         }
     }
 

@@ -216,6 +216,30 @@ fn retransmission_fills_holes_and_frames_are_whole_again() {
 }
 
 #[test]
+fn after_a_blackout_what_is_too_late_is_not_sent_again_and_a_key_frame_is_asked_for() {
+    let config =
+        SenderConfig { retransmission: true, retransmission_limit: ms(500), codec: Codec::Vp8, ..sender_config() };
+    let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
+    let mut p = Pair::new(config, receiver, flow("fixed", &[("rate", "200 pkt/s")], Rate::mbps(10.0)), ms(50));
+    p.forward.disturb = Box::new(|now, w| {
+        let dark = (at(4.0)..at(6.0)).contains(&now);
+        if dark { Vec::new() } else { vec![(Duration::ZERO, w)] }
+    });
+    p.run_until(at(4.0));
+    assert_eq!(p.sender.stats().too_late, 0);
+    let asked = |p: &Pair| p.sender_events.iter().filter(|(_, e)| *e == SenderEvent::KeyFrameRequest).count();
+    let before = asked(&p);
+    p.run_until(at(6.5));
+    // 200 packets/s are lost from 4 to 6 s. The NACK is back at 6.11 s: the 78 that left since 5.61 s may be sent
+    // again, some of them twice; the receiver asks for a packet up to four times.
+    let again = p.count(What::Retransmission);
+    assert!((70..=120).contains(&again), "{again}");
+    let late = p.sender.stats().too_late;
+    assert!((320..4 * 400).contains(&late), "{late}");
+    assert!(asked(&p) > before, "the picture cannot be mended any more");
+}
+
+#[test]
 fn a_packet_that_comes_late_and_again_is_handed_out_once() {
     // Asked for after 10 ms, a retransmission is here 100 ms later. Originals that are 50 ms late come before
     // it, those that are 300 ms late behind it.

@@ -89,6 +89,7 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     config.sample = SAMPLE;
     config.trace = true;
     config.session.retransmission = !args.no_retransmission;
+    config.session.retransmission_limit = super::playout(args).delay;
     // A key frame takes a while at a low rate. But what has waited longer than this comes too late for the
     // play-out, once the link's own queue is added: 50 packets take 0.2 to 0.5 s.
     config.session.max_queue_delay = super::playout(args).delay.mul_f64(0.6);
