@@ -212,18 +212,18 @@ pub(crate) struct Relay {
     #[arg(value_name = "LINK", value_hint = ValueHint::FilePath)]
     pub(crate) link: PathBuf,
     /// UDP port that senders send to; 0 takes a free one
-    #[arg(long, value_name = "PORT", value_parser = port)]
+    #[arg(long, value_name = "PORT", value_parser = port, allow_hyphen_values = true)]
     pub(crate) listen: u16,
     #[command(flatten)]
     pub(crate) ip: Ip,
     /// Where their packets go
     #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
     pub(crate) to: String,
-    /// End after this time; until Ctrl-C if absent
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// End so long after the first packet; until Ctrl-C if absent
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
     /// Seed of the link's random numbers; the scenario's if absent
-    #[arg(long, value_name = "N", value_parser = seed)]
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
     pub(crate) seed: Option<u64>,
     /// Write every packet of the path to this file (pcapng): headers only, simulated flows included
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -256,8 +256,8 @@ pub(crate) struct Send {
     pub(crate) to: String,
     #[command(flatten)]
     pub(crate) control: Control,
-    /// End after this time; a video file is looped until then, or until Ctrl-C
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// End so long after the receiver's answer; a file that is encoded live is looped until then, or until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
     /// Send lost packets again when the receiver asks (its `--nack`; RFC 4588)
     #[arg(long)]
@@ -265,7 +265,7 @@ pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) ip: Ip,
     /// Seed of the noise of the source `model`
-    #[arg(long, value_name = "N", value_parser = seed)]
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
     pub(crate) seed: Option<u64>,
     /// Print one JSON object at the end
     #[arg(long)]
@@ -285,7 +285,7 @@ pub(crate) struct Control {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
     /// Never send faster than this, all packets counted
-    #[arg(long, value_name = "RATE", value_parser = rate, default_value = "10Mbit/s")]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true, default_value = "10Mbit/s")]
     pub(crate) max_rate: Rate,
 }
 
@@ -315,7 +315,7 @@ Examples:
   fairpace receive 5004 --ipv6 --json")]
 pub(crate) struct Receive {
     /// UDP port to listen on; 0 takes a free one
-    #[arg(value_name = "PORT", value_parser = port)]
+    #[arg(value_name = "PORT", value_parser = port, allow_hyphen_values = true)]
     pub(crate) port: u16,
     #[command(flatten)]
     pub(crate) ip: Ip,
@@ -329,16 +329,16 @@ pub(crate) struct Receive {
     #[arg(long, value_name = "FILE.ivf", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
     /// A frame is in time if it can be shown this long after the fastest way
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "500ms")]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "500ms")]
     pub(crate) playout: Duration,
     /// Send feedback this often
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20ms")]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "20ms")]
     pub(crate) feedback: Duration,
     /// Ask for lost packets again (RFC 4588)
     #[arg(long)]
     pub(crate) nack: bool,
-    /// End after this time; when the sender says goodbye if absent, or on Ctrl-C
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// End so long after the first media packet; when the sender says goodbye if absent, or on Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
     /// Print one JSON object at the end
     #[arg(long)]
@@ -367,7 +367,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "rcs,rap,fixed")]
     pub(crate) control: Vec<String>,
     /// How long each takes
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "30s")]
     pub(crate) seconds: Duration,
     /// Folder for the report and the received videos
     #[arg(long, value_name = "DIR", default_value = "demo-results", value_hint = ValueHint::DirPath)]
@@ -376,7 +376,7 @@ pub(crate) struct Demo {
     #[arg(long)]
     pub(crate) no_retransmission: bool,
     /// Seed of the path's random numbers
-    #[arg(long, value_name = "N", value_parser = seed, default_value = "1")]
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true, default_value = "1")]
     pub(crate) seed: u64,
     /// Print one JSON object at the end instead of the table
     #[arg(long)]
@@ -447,7 +447,7 @@ impl Ip {
 #[derive(Debug, Args)]
 pub(crate) struct Seeds {
     /// First seed; the scenario's if absent
-    #[arg(long, value_name = "N", value_parser = seed)]
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
     pub(crate) seed: Option<u64>,
     /// How many seeds, counting up from the first
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -489,7 +489,7 @@ fn rate(text: &str) -> Result<Rate, String> {
         Ok(RateSpec::PacketsPerSecond(_)) => {
             Err("packets have no fixed size here; write bits, as in `2.5 Mbit/s`".into())
         }
-        Err(e) => Err(format!("{}; {}", e.reason, e.allowed)),
+        Err(e) => Err(format!("{}; write a number and bit/s, kbit/s, Mbit/s or Gbit/s, as in `2.5 Mbit/s`", e.reason)),
     }
 }
 

@@ -148,6 +148,24 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
             2,
             &["`fixed.rate` is `20Mbit/s`; allowed is"],
         ),
+        (&["send", "model", &to, "--max-rate", "-3Mbit/s"], 2, &["`--max-rate` is `-3Mbit/s`: it is negative"]),
+        (&["send", "model", &to, "--seconds", "-1"], 2, &["`--seconds` is `-1`: it is negative"]),
+        (&["receive", "-1"], 2, &["`<PORT>` is `-1`: it is not a UDP port"]),
+        (
+            &["send", "model", "255.255.255.255:9"],
+            2,
+            &["`HOST:PORT` is 255.255.255.255:9; allowed: the address of one"],
+        ),
+        (
+            &["receive", "5998", "--forward", "127.0.0.1:5998"],
+            2,
+            &["`forward` is 127.0.0.1:5998; allowed: another port"],
+        ),
+        (
+            &["receive", "0", "--forward", &to, "--sdp", "/nowhere/x.sdp"],
+            2,
+            &["`/nowhere/x.sdp` cannot be written", "hint: `--sdp FILE`"],
+        ),
         (&["send", "/nowhere/clip.mp4", &to], 2, &["`/nowhere/clip.mp4`: cannot open", "hint: check the path"]),
         (&["demo", "/nowhere/clip.mp4"], 2, &["`/nowhere/clip.mp4`: cannot open"]),
         (&["demo", "--control", "rcs,rsc"], 2, &["`rsc` is not a controller"]),
@@ -197,6 +215,23 @@ fn ctrl_c_ends_a_receiver_in_order_with_code_130() {
     assert!(begun.elapsed() < Duration::from_secs(2));
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(json["ended"], "interrupted");
+}
+
+#[test]
+fn ctrl_c_ends_a_sender_that_waits_for_its_source_with_code_130() {
+    let sender = command(&["send", "-", "127.0.0.1:9"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-INT", &sender.id().to_string()]).status().unwrap().success());
+    let out = wait_beside_its_stdin(sender);
+    assert_eq!((out.status.code(), text(&out.stderr)), (Some(130), String::new()));
+}
+
+/// `wait_with_output` would close it first.
+fn wait_beside_its_stdin(mut child: std::process::Child) -> std::process::Output {
+    let stdin = child.stdin.take();
+    let out = child.wait_with_output().unwrap();
+    drop(stdin);
+    out
 }
 
 #[test]

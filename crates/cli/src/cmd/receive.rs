@@ -35,10 +35,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
         recorder = recorder.to_file(path)?;
     }
     let stop = Stop::install()?;
-    note(args.quiet, &format!("listening on {}; Ctrl-C ends it", receiver.address()?));
-    if let Some(to) = forward {
+    let described = forward.map(|to| {
         let path = args.sdp.clone().unwrap_or_else(|| PathBuf::from(format!("fairpace-{}.sdp", to.port())));
-        write_whole(&path, sdp::describe(to, payload_type, Codec::Vp8).as_bytes())?;
+        let text = sdp::describe(to, payload_type, Codec::Vp8);
+        let written = write_whole(&path, text.as_bytes());
+        written.map(|()| (to, path)).map_err(|e| Failure::usage(e.to_string()).hint("`--sdp FILE` writes it elsewhere"))
+    });
+    let described = described.transpose()?;
+    note(args.quiet, &format!("listening on {}; Ctrl-C ends it", receiver.address()?));
+    if let Some((to, path)) = described {
         // The line is data: somebody may want to run it.
         let line = sdp::ffplay_line(&path.display().to_string());
         note(args.quiet, &format!("passing media on to {to}; `{}` describes it; to play it:", path.display()));

@@ -5,13 +5,14 @@ use crate::error::{Failure, Outcome, code};
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::FlowCounters;
-use fairpace_media::SourceSpec;
+use fairpace_media::{FrameSource, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, resolve};
 use fairpace_rtp::{SenderEvent, What};
-use fairpace_units::{Instant, RandomStream, format_duration, format_rate};
+use fairpace_units::{Duration, Instant, RandomStream, format_duration, format_rate};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::mpsc::{self, RecvTimeoutError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
     // Everything that can be wrong is found before the first packet.
@@ -24,15 +25,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.duration = args.seconds;
     config.session.retransmission = args.retransmission;
     args.control.check(config.session.packet_size, config.min_rate)?;
-    let mut source =
-        SourceSpec::parse(&args.source)?.open(RandomStream::named(args.seed.unwrap_or(1), "media.model"))?;
+    let stop = Stop::install()?;
+    let Some(mut source) = open(args, &stop)? else { return Err(Failure::silent(code::INTERRUPTED)) };
     if !source.format().follows_rate {
         note(
             args.quiet,
             &format!("note: `{}` is encoded already and does not follow the controller's rate", args.source),
         );
     }
-    let stop = Stop::install()?;
     note(args.quiet, &format!("sending `{}` to {peer} with {}; Ctrl-C ends it", args.source, config.scheme));
     let mut live = Live {
         shown: !args.quiet && std::io::stderr().is_terminal(),
@@ -55,6 +55,29 @@ pub(crate) fn run(args: &Args) -> Outcome {
         SendEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
         SendEnd::Failed(error) => Err(error.into()),
     }
+}
+
+/// The source; `None` if Ctrl-C came first. A decoder takes a while to start, and a pipe may never begin: a
+/// thread waits for them, and ends with the process.
+fn open(args: &Args, stop: &Stop) -> Outcome<Option<Box<dyn FrameSource>>> {
+    let spec = SourceSpec::parse(&args.source)?;
+    let noise = RandomStream::named(args.seed.unwrap_or(1), "media.model");
+    let (give, take) = mpsc::sync_channel(1);
+    let opening = std::thread::spawn(move || {
+        // Nobody takes it after Ctrl-C.
+        let _ = give.send(spec.open(noise));
+    });
+    while !stop.asked() {
+        match take.recv_timeout(Duration::from_millis(20)) {
+            Ok(source) => return Ok(Some(source?)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => match opening.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(()) => break,
+            },
+        }
+    }
+    Ok(None)
 }
 
 /// One line, renewed every second.
