@@ -231,7 +231,7 @@ pub(crate) struct Relay {
     /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing but errors
+    /// Say nothing but errors and the result
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -270,7 +270,7 @@ pub(crate) struct Send {
     /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing but errors
+    /// Say nothing but errors and the result
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -343,7 +343,7 @@ pub(crate) struct Receive {
     /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
-    /// Say nothing but errors
+    /// Say nothing but errors and the result
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

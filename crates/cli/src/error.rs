@@ -113,7 +113,7 @@ impl From<RunError> for Failure {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        Failure::new(code::FAILED, error.to_string()).hint("`--out DIR` writes somewhere else")
+        Failure::new(code::FAILED, error.to_string()).hint("is there such a folder, and may you write to it?")
     }
 }
 

@@ -424,6 +424,22 @@ fn media_is_passed_on_clean_for_a_player() {
     });
 }
 
+/// A player that begins to listen while the sender runs, and goes on until the test ends.
+struct Coming {
+    at_sample: u32,
+    address: SocketAddr,
+    player: Option<std::net::UdpSocket>,
+}
+
+impl SendObserver for Coming {
+    fn on_sample(&mut self, _: &SendSample) {
+        self.at_sample = self.at_sample.saturating_sub(1);
+        if self.at_sample == 0 {
+            self.player.get_or_insert_with(|| std::net::UdpSocket::bind(self.address).unwrap());
+        }
+    }
+}
+
 #[test]
 fn a_player_that_comes_late_gets_a_key_frame_and_one_that_was_there_costs_none() {
     for late in [false, true] {
@@ -437,13 +453,10 @@ fn a_player_that_comes_late_gets_a_key_frame_and_one_that_was_there_costs_none()
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let receiving = scope.spawn(|| receiver.run(&mut Counting::default(), &mut (), &stop).unwrap());
-            let coming = scope.spawn(|| {
-                thread::sleep(std::time::Duration::from_millis(300));
-                player.map_or_else(|| std::net::UdpSocket::bind(address).unwrap(), |p| p)
-            });
-            send::run(&config, clock, &mut source(), &mut (), &stop).unwrap();
+            // It comes with the third sample: 300 ms after the beginning.
+            let mut coming = Coming { at_sample: 3, address, player };
+            send::run(&config, clock, &mut source(), &mut coming, &stop).unwrap();
             let report = receiving.join().unwrap();
-            drop(coming.join().unwrap());
             let asked = report.stats.sent.of(What::KeyFrameRequest).packets;
             assert_eq!(asked, u64::from(late), "late: {late}");
         });
