@@ -14,8 +14,9 @@ use fairpace_sim::{Network, SimError, SimReport};
 use fairpace_units::{Duration, Instant};
 use serde::Serialize;
 
-/// How often a run looks at the stop flag, in simulated time.
+/// How often a run looks at the stop flag, in simulated time and in events and packet-hops: whichever comes first.
 const CHUNK: Duration = Duration::from_secs(2);
+const CHUNK_WORK: u64 = 100_000;
 
 /// How many seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,8 +119,8 @@ pub fn simulate(scenario: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_
     let end = Instant::ZERO + config.duration;
     let mut now = Instant::ZERO;
     while now < end && !hooks.stopped() {
-        now = (now + CHUNK).min(end);
-        network.advance(now);
+        let next = (now + CHUNK).min(end);
+        now = if network.advance_some(next, CHUNK_WORK) { next } else { network.now() };
     }
     let report = network.into_report();
     let summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), now < end);
@@ -444,6 +445,22 @@ rate = "100 pkt/s"
         assert!(cut.summary.interrupted);
         assert_eq!(cut.summary.duration_s, 0.0);
         assert!(!serde_json::to_string(&cut.summary).unwrap().contains("NaN"));
+    }
+
+    #[test]
+    fn a_run_hears_the_stop_flag_however_much_happens_in_a_moment() {
+        // TCP without any delay or bound: slow start does not get past the first millisecond in any time.
+        let text = "[path]\nrate = \"unlimited\"\nrtt = \"1 us\"\n[[flows]]\ncontroller = \"tcp-sack\"\n";
+        let scenario = Scenario::parse(text, "busy.toml").unwrap();
+        let stop = AtomicBool::new(false);
+        let hooks = Hooks { stop: &stop, ..Hooks::default() };
+        let run = std::thread::scope(|scope| {
+            let run = scope.spawn(|| simulate(&scenario, 1, Record::default(), &hooks).unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            stop.store(true, Ordering::Relaxed);
+            run.join().unwrap()
+        });
+        assert!(run.summary.interrupted && run.summary.duration_s < 60.0, "{}", run.summary.duration_s);
     }
 
     #[test]

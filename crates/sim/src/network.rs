@@ -132,6 +132,8 @@ pub struct Network {
     /// Two per flow: forward and back.
     routes: Vec<Route>,
     stats: EngineStats,
+    /// Packets that came out of links.
+    moved: u64,
     delivered: VecDeque<Delivered>,
     dropped: VecDeque<Dropped>,
     observer: Option<Box<dyn Observer>>,
@@ -227,6 +229,7 @@ impl Network {
             flows: Vec::new(),
             routes: Vec::new(),
             stats: EngineStats::default(),
+            moved: 0,
             delivered: VecDeque::new(),
             dropped: VecDeque::new(),
             observer: None,
@@ -343,9 +346,21 @@ impl Network {
 
     /// Lets everything happen up to and including `to`.
     pub fn advance(&mut self, to: Instant) {
+        self.advance_some(to, u64::MAX);
+    }
+
+    /// As [`Network::advance`], but after about `work` events and packet-hops it is enough: true if
+    /// everything due by `to` has happened. So a caller can listen to Ctrl-C however much happens at
+    /// one instant.
+    pub fn advance_some(&mut self, to: Instant, work: u64) -> bool {
+        // One event may move a whole window of packets that come out at the same time.
+        let enough = (self.stats.events + self.moved).saturating_add(work);
         while let Some((at, target)) = self.events.peek() {
             if at > to {
                 break;
+            }
+            if self.stats.events + self.moved >= enough {
+                return false;
             }
             self.now = at;
             self.stats.events += 1;
@@ -357,6 +372,7 @@ impl Network {
             }
         }
         self.now = self.now.max(to);
+        true
     }
 
     /// When something happens next; never if nothing will.
@@ -455,6 +471,7 @@ impl Network {
                 break next;
             }
         };
+        self.moved += out;
         if out == 0 {
             self.stats.idle_events += 1;
         }
