@@ -18,6 +18,8 @@ const MAX_FLOWS: u64 = 10_000;
 const MAX_ROWS: u128 = 10_000_000;
 /// The longest trace file that is read.
 const MAX_TRACE: u64 = 64 << 20;
+/// The fastest that a flow may be set to send: a run of a minute then takes minutes, not for ever.
+const MAX_PACKETS_PER_SECOND: f64 = 1e7;
 const LIST: &str = "fairpace list controllers";
 
 /// Who checks, and where the text is.
@@ -352,10 +354,8 @@ impl Checker<'_> {
             ("start_rate", &flow.start_rate),
             ("min_rate", &flow.min_rate),
         ] {
-            if let Some(rate) = rate
-                && rate.get().with_packets_of(size) < Rate::bps(1.0)
-            {
-                return self.bad(field(name), rate.text(), "sends nothing", "at least 1 bit/s");
+            if let Some(rate) = rate {
+                self.sending_rate(&field(name), rate, size)?;
             }
         }
         let rate_of = |r: &Option<super::Speed>| r.as_ref().map(|r| r.get().with_packets_of(size));
@@ -368,8 +368,37 @@ impl Checker<'_> {
         if let Some(access) = &flow.access {
             self.access(access, &field("access"))?;
         }
+        if family == Family::Tcp {
+            self.tcp_takes_time(s, flow)?;
+        }
         if family == Family::Media {
             controllers::build(s, flow).map(|_| ()).map_err(|e| self.parameter_error(&field("parameters"), &e))?;
+        }
+        Ok(())
+    }
+
+    /// A rate at which something is sent, in packets of `size`.
+    fn sending_rate(&self, field: &str, rate: &super::Speed, size: Bytes) -> Checked {
+        let bps = rate.get().with_packets_of(size);
+        if bps < Rate::bps(1.0) {
+            return self.bad(field, rate.text(), "sends nothing", "at least 1 bit/s");
+        }
+        if bps.as_packets_per_second(size) > MAX_PACKETS_PER_SECOND {
+            let wrong = format!("is more than can be simulated with packets of {} B", size.get());
+            return self.bad(field, rate.text(), wrong, "at most ten million packets/s (10000000 pkt/s)");
+        }
+        Ok(())
+    }
+
+    /// TCP sends as its ACKs come: over a path that takes no time at all, without end in one moment.
+    fn tcp_takes_time(&self, s: &Scenario, flow: &FlowSpec) -> Checked {
+        let instant = |rate: Option<&Capacity>, rtt: &super::Time| {
+            matches!(rate, Some(Capacity::Unlimited)) && rtt.get().is_zero()
+        };
+        let path = instant(s.path.rate.as_ref(), &s.path.rtt) && matches!(s.path.reverse.rate, Capacity::Unlimited);
+        if path && flow.access.as_ref().is_none_or(|a| instant(Some(&a.rate), &a.rtt)) {
+            let wrong = format!("makes a path without rate limit and delay, over which `{}` never ends", flow.name);
+            return self.bad("path.rtt", s.path.rtt.text(), wrong, "above 0 s, or a `rate` that is not `unlimited`");
         }
         Ok(())
     }
@@ -419,10 +448,9 @@ impl Checker<'_> {
                 }
                 _ => {}
             }
-            if let Some(rate) = &source.rate
-                && rate.get().with_packets_of(self.packet_size) < Rate::bps(1.0)
-            {
-                return self.bad(field("source.rate"), rate.text(), "sends nothing", "at least 1 bit/s");
+            if let Some(rate) = &source.rate {
+                let size = flow.packet_size.as_ref().map_or(self.packet_size, super::Size::get);
+                self.sending_rate(&field("source.rate"), rate, size)?;
             }
         }
         Ok(())

@@ -41,6 +41,7 @@ pub struct Scenario {
     /// How much of the beginning is left out of the measurements.
     pub warmup: Time,
     /// `default`, or `paper`: no circuit breaker, challenge, dummy cap or Backoff halving, as the papers ran.
+    #[serde(deserialize_with = "quantity::choice")]
     pub safety: SafetyMode,
     /// Size of a data packet on the wire, headers included.
     pub packet_size: Size,
@@ -149,13 +150,13 @@ pub struct TraceSpec {
     /// The recording, relative to the scenario file.
     pub file: String,
     /// `mahimahi` (delivery times in ms) or `csv` (time_s and a column in Mbit/s). By the file's ending if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub format: Option<TraceFormat>,
     /// Column of a CSV recording, such as `down_mbps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
     /// What holds where a CSV recording has no samples: `hold` the last rate, `zero`, or `cut` the gap out. `hold` if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub gaps: Option<TraceGaps>,
 }
 
@@ -186,6 +187,7 @@ pub enum TraceFormat {
 #[serde(deny_unknown_fields, default)]
 pub struct QueueSpec {
     /// `drop-tail`, or `two-priority` (push-out of low-priority packets).
+    #[serde(deserialize_with = "quantity::choice")]
     pub kind: QueueKind,
     /// What it holds, the packet in transmission included: `50 pkt`, `64 kB`, `unlimited`.
     pub capacity: Room,
@@ -207,6 +209,7 @@ pub enum QueueKind {
 #[serde(deny_unknown_fields, default)]
 pub struct LossSpec {
     /// `none`, `random` (with `p`), or `gilbert-elliott` (with its four probabilities).
+    #[serde(deserialize_with = "quantity::choice")]
     pub kind: LossKind,
     /// `random`: probability that a packet is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,7 +250,7 @@ pub struct OutageSpec {
     /// How long it lasts.
     pub length: Time,
     /// `both` ways, `forward` only or `reverse` only.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::choice")]
     pub direction: OutageDirection,
 }
 
@@ -286,6 +289,7 @@ pub struct FlowSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Speed>,
     /// Priority of the flow's data: `normal` or `low`.
+    #[serde(deserialize_with = "quantity::choice")]
     pub class: Priority,
     /// When it starts.
     pub start: Time,
@@ -441,7 +445,7 @@ pub struct OnOffSpec {
     /// Mean length of an off period.
     pub off: Time,
     /// `fixed` lengths, or `exponential` around the means.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "quantity::choice")]
     pub lengths: Lengths,
 }
 
@@ -461,6 +465,7 @@ pub enum Lengths {
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
     /// `saturated`, `constant` (at most `rate`), or `encoder` (a model of an adaptive video encoder).
+    #[serde(deserialize_with = "quantity::choice")]
     pub kind: SourceKind,
     /// `constant`: the application's rate. `encoder`: its highest rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]

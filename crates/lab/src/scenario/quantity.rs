@@ -7,7 +7,8 @@ use fairpace_units::{
     Bytes, Duration, Packets, ParseUnitError, Probability, RateSpec, parse_duration, parse_rate, parse_size,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, Unexpected, Visitor};
+use serde::de::value::StrDeserializer;
+use serde::de::{Error, IntoDeserializer, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
@@ -125,6 +126,29 @@ quantity!(
     Feedback, Option<Duration>, parse_feedback, "\"every packet\" or an interval such as \"20 ms\"", "fairpace-feedback",
     "^every packet$|^[0-9.+eE-]+ *(ns|us|µs|ms|s|min|h)$", "every packet"
 );
+
+/// Reads one of the choices that an enum names; anything but text is refused with the choices.
+pub(super) fn choice<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+    struct Text<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Text<T> {
+        type Value = T;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            // What serde says to a name that none is: "unknown variant ``, expected `a` or `b`".
+            let nobody: StrDeserializer<'_, serde::de::value::Error> = "".into_deserializer();
+            let said = T::deserialize(nobody).err().map_or_else(String::new, |e| e.to_string());
+            f.write_str(said.split_once("expected ").map_or("text", |(_, names)| names))
+        }
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            T::deserialize(text.into_deserializer())
+        }
+    }
+    d.deserialize_any(Text(std::marker::PhantomData))
+}
+
+/// The same where the field may be absent.
+pub(super) fn choice_if_any<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    choice(d).map(Some)
+}
 
 /// What a queue holds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

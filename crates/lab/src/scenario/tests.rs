@@ -91,6 +91,21 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
             "geo.toml:1: `safety` is `papers`, which is not one of the choices\n\
              hint: did you mean `paper`? allowed: `default`, `paper`",
         ),
+        (with("safety", "safety = 0"), "geo.toml:1: `safety` is integer `0`, but must be `default` or `paper`"),
+        (
+            with("queue", "queue = { kind = {} }"),
+            "geo.toml:7: `path.queue.kind` is map, but must be `drop-tail` or `two-priority`",
+        ),
+        (
+            with("count", "max_rate = \"1e20 pkt/s\""),
+            "geo.toml:12: `flows[0].max_rate` is `1e20 pkt/s`, which is more than can be simulated with packets of \
+             1000 B\nhint: at most ten million packets/s (10000000 pkt/s)",
+        ),
+        (
+            "[path]\nrate = \"unlimited\"\n[[flows]]\ncontroller = \"tcp-reno\"\n".to_owned(),
+            "geo.toml:1: `path.rtt` is `0 s`, which makes a path without rate limit and delay, over which `tcp-reno` \
+             never ends\nhint: above 0 s, or a `rate` that is not `unlimited`",
+        ),
         (
             with("seed", "seed = -1"),
             "geo.toml:1: `seed` is integer `-1`, but must be a whole number from 0 to 9007199254740991",
@@ -435,7 +450,7 @@ fn no_field_of_the_schema_takes_a_value_of_the_wrong_kind() {
                     assert!(message.len() < 400, "{message}");
                     let named = message.contains(&format!("`{path}"));
                     // Where the field needs another beside it, that one may be named first.
-                    let ok = named || message.contains("is not TOML") || message.ends_with("is missing");
+                    let ok = named || message.contains("duplicate key") || message.ends_with("is missing");
                     assert!(ok, "{path} = {value}: {message}");
                 }
             }
