@@ -64,6 +64,8 @@ pub struct Claim {
     pub measured: Option<f64>,
     /// Its 95 % interval; none for a number without spread.
     pub ci95: Option<[f64; 2]>,
+    /// Whether all of the interval says the same.
+    pub decided: bool,
     /// What the number must satisfy.
     pub bound: String,
     /// What the number is, and the best explanation known if the claim fails.
@@ -80,7 +82,8 @@ impl Claim {
         what: impl Into<String>,
     ) -> Claim {
         let mut note = what.into();
-        if measured.is_some_and(|e| bound.undecided(&e)) {
+        let decided = !measured.is_some_and(|e| bound.undecided(&e));
+        if !decided {
             note.push_str("; the interval includes the bound, so this run does not decide it at 95 %");
         }
         Claim {
@@ -89,6 +92,7 @@ impl Claim {
             holds: measured.is_some_and(|e| bound.holds(e.mean)),
             measured: measured.map(|e| e.mean),
             ci95: measured.and_then(|e| e.ci95),
+            decided,
             bound: bound.text(),
             note: if measured.is_some() { note } else { format!("{note}; could not be measured") },
         }
@@ -112,7 +116,8 @@ impl Claim {
             Some([low, high]) => format!(" [{}, {}]", short(low), short(high)),
             None => String::new(),
         };
-        format!("{verdict}  {}  {}: {number}{interval}, bound {}", self.id, self.statement, self.bound)
+        let doubt = if self.decided { "" } else { " (not decided at 95 %)" };
+        format!("{verdict}  {}  {}: {number}{interval}, bound {}{doubt}", self.id, self.statement, self.bound)
     }
 
     /// For the report.
@@ -137,7 +142,12 @@ mod tests {
     fn a_claim_holds_by_its_mean_and_says_when_the_interval_includes_the_bound() {
         let e = Estimate { mean: 2.6, ci95: Some([2.4, 2.8]), n: 5 };
         let claim = Claim::check("x/y", "at least 2.5", Some(e), Bound::AtLeast(2.5), "ratio of means");
-        assert!(claim.holds);
+        assert!(claim.holds && !claim.decided);
+        assert!(
+            claim.line().ends_with(": 2.600 [2.400, 2.800], bound >= 2.5 (not decided at 95 %)"),
+            "{}",
+            claim.line()
+        );
         assert_eq!(
             claim.note,
             "ratio of means; the interval includes the bound, so this run does not decide it at 95 %"
