@@ -456,7 +456,7 @@ rate = "100 pkt/s"
         let hooks = Hooks { stop: &stop, ..Hooks::default() };
         let run = std::thread::scope(|scope| {
             let run = scope.spawn(|| simulate(&scenario, 1, Record::default(), &hooks).unwrap());
-            std::thread::sleep(std::time::Duration::from_millis(200));
+            std::thread::park_timeout(std::time::Duration::from_millis(200));
             stop.store(true, Ordering::Relaxed);
             run.join().unwrap()
         });
