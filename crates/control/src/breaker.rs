@@ -250,6 +250,12 @@ impl Breaker {
         self.check_congestion(tr)
     }
 
+    /// What the congestion rule would allow, by the reports it looks at so far: ten times TCP's rate. `None` while
+    /// nothing was lost or no RTT is known.
+    pub fn allowed(&self, rtt: Option<Duration>) -> Option<Rate> {
+        self.ten_times_tcp(rtt?).map(|(_, allowed, _)| allowed)
+    }
+
     fn check_congestion(&mut self, tr: Duration) -> Option<Trip> {
         let mut wanted = cb_interval(&self.params, tr).min(MOST_INTERVALS);
         if let Some(n) = &mut self.since_cut {
@@ -280,6 +286,11 @@ impl Breaker {
 
     /// What was sent, what is allowed, and the mean loss, if that is too much.
     fn over_tcp(&self, tr: Duration) -> Option<(Rate, Rate, f64)> {
+        self.ten_times_tcp(tr).filter(|(sent, allowed, _)| sent > allowed)
+    }
+
+    /// What was sent, what is allowed, and the mean loss.
+    fn ten_times_tcp(&self, tr: Duration) -> Option<(Rate, Rate, f64)> {
         let (mut time, mut lost, mut sent, mut packets) = (0.0, 0.0, 0.0, 0);
         for i in &self.intervals {
             let seconds = i.length.as_secs_f64();
@@ -293,8 +304,7 @@ impl Breaker {
             return None;
         }
         let x = tcp_rate(Bytes::new((sent / packets as f64) as u64), tr, p);
-        let (sent, allowed) = (Rate::bps(sent * 8.0 / time), x * 10.0);
-        (sent > allowed).then_some((sent, allowed, p))
+        Some((Rate::bps(sent * 8.0 / time), x * 10.0, p))
     }
 }
 

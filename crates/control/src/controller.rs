@@ -195,6 +195,12 @@ pub trait Controller: Debug + Send {
     /// The application wants at most this much (`None`: no limit of its own).
     fn set_demand(&mut self, now: Instant, max: Option<Rate>);
 
+    /// Does the scheme lower its rate when the path is full? Such a flow is kept within what the circuit breaker bears,
+    /// instead of being stopped by it.
+    fn is_responsive(&self) -> bool {
+        true
+    }
+
     /// The path forwards dummies like data (its routers erase the DSCP): keep them at or below a
     /// tenth of the data rate. Schemes without dummies have nothing to do.
     fn set_dummies_limited(&mut self, _limited: bool) {}

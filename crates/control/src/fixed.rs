@@ -75,6 +75,10 @@ impl Controller for Fixed {
 
     fn on_timer(&mut self, _now: Instant, _rtt: &RttEstimator) {}
 
+    fn is_responsive(&self) -> bool {
+        false
+    }
+
     fn set_demand(&mut self, _now: Instant, max: Option<Rate>) {
         self.sending = self.rate.min(max.unwrap_or(Rate::MAX)).max(self.min_rate);
     }

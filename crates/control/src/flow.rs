@@ -215,6 +215,10 @@ const STALL: Duration = Duration::from_secs(1);
 /// No round trip is shorter, whatever the scenario says: rates go with 1/RTT.
 const LEAST_RTT: Duration = Duration::from_micros(10);
 
+/// A responsive flow is kept at this share of what the breaker would bear. The loss that both go by is a count of few
+/// packets: ten lost in a window vary by a third, and ten times TCP's rate goes with the root of it.
+const HEADROOM: f64 = 0.7;
+
 /// How early a packet may leave under the cap, so that a stream paced at exactly the cap is not
 /// sent to sleep again for a rounded nanosecond.
 const CAP_TOLERANCE: Duration = Duration::from_micros(1);
@@ -271,6 +275,8 @@ pub struct Flow {
     /// Until when the driver was told it may sleep.
     promised: Instant,
     demand: Option<Rate>,
+    /// What the breaker will bear, less a margin; `None` while nothing is lost.
+    headroom: Option<Rate>,
     counters: FlowCounters,
     trace: bool,
     last_status: Status,
@@ -309,6 +315,7 @@ impl Flow {
             now: Instant::ZERO,
             promised: Instant::NEVER,
             demand: None,
+            headroom: None,
             counters: FlowCounters::default(),
             trace: params.trace,
             last_status: controller.status(),
@@ -500,6 +507,13 @@ impl Flow {
         let rtt = self.rtt.srtt();
         let trip = self.breaker.as_mut().and_then(|b| b.on_report(&report, rtt));
         self.apply(now, trip);
+        if self.controller.is_responsive() {
+            let headroom = self.breaker.as_ref().and_then(|b| b.allowed(rtt)).map(|rate| rate * HEADROOM);
+            if headroom != self.headroom {
+                self.headroom = headroom;
+                self.tell_demand(now);
+            }
+        }
     }
 
     // --- commands --------------------------------------------------------------------------------
@@ -509,9 +523,17 @@ impl Flow {
         let now = self.advance(now);
         if self.demand != max {
             self.demand = max;
-            self.controller.set_demand(now, max);
-            self.note(now);
+            self.tell_demand(now);
         }
+    }
+
+    fn tell_demand(&mut self, now: Instant) {
+        let max = match (self.demand, self.headroom) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.controller.set_demand(now, max);
+        self.note(now);
     }
 
     /// The path treats dummies like data: keep them at or below a tenth of the data rate.

@@ -358,6 +358,10 @@ impl Controller for AnyController {
     fn set_demand(&mut self, now: Instant, max: Option<Rate>) {
         each!(self, c => c.set_demand(now, max));
     }
+    fn is_responsive(&self) -> bool {
+        each!(self, c => c.is_responsive())
+    }
+
     fn set_dummies_limited(&mut self, limited: bool) {
         each!(self, c => c.set_dummies_limited(limited));
     }

@@ -145,7 +145,7 @@ impl NetError {
             }
             NetError::PeerLies { .. } => "the receiver is faulty or hostile: do not send to it".to_owned(),
             NetError::Breaker { .. } => {
-                "the path cannot carry this rate: use an adaptive controller, or a lower rate".to_owned()
+                "at this loss and round trip the rate is far above what TCP would get: use a controller that adapts (`rcs`, `rap`), or a lower `--max-rate`".to_owned()
             }
             NetError::Media(e) => return fairpace_media::Hint::hint(e),
             NetError::Control(e) => return e.hint(),

@@ -186,6 +186,27 @@ fn an_unresponsive_flow_on_a_congested_path_is_stopped_at_the_third_report() {
 /// 3 s without signal at 1 Mbit/s over 550 ms: with the outage counted, 10 to 20 % of the packets
 /// of three reports would be lost, and ten times TCP's rate 0.4 to 0.6 Mbit/s.
 #[test]
+fn on_a_long_lossy_path_rcs_is_kept_within_what_the_breaker_bears_and_a_fixed_rate_is_stopped() {
+    // At 0.2 % loss and 550 ms ten times TCP's rate is 10 · sqrt(3 / (2 · 0.002)) / 0.55 = 498 packets/s, whatever
+    // their size. RCS begins at S_Target = 800 and regains much of it after each loss: left alone, seed 8's is stopped.
+    let p = Probability::new(0.002).unwrap();
+    let env = Env { max_rate: Rate::packets_per_second(3_000.0, SIZE), ..real() };
+    for seed in 0..10 {
+        let mut stream = RandomStream::named(seed, "loss");
+        let mut path = Path::new(made("rcs", &[("s_target", "800 pkt/s")], &env), &env, RTT);
+        path.run(at(120.0), |_| !stream.chance(p));
+        assert_eq!(path.flow.stopped(), None, "seed {seed}");
+        let late = path.count(Kind::Data, at(60.0), at(120.0)) as f64 / 60.0;
+        assert!((50.0..498.0).contains(&late), "seed {seed}: {late} packets/s");
+
+        let mut stream = RandomStream::named(seed, "loss");
+        let mut path = fixed("800 pkt/s", &env);
+        path.run(at(120.0), |_| !stream.chance(p));
+        assert!(matches!(path.flow.stopped(), Some(StopReason::Congestion { .. })), "seed {seed}");
+    }
+}
+
+#[test]
 fn a_blackout_of_three_seconds_is_not_congestion() {
     for seed in 0..5 {
         let mut stream = RandomStream::named(seed, "loss");
