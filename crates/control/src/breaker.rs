@@ -250,10 +250,20 @@ impl Breaker {
         self.check_congestion(tr)
     }
 
-    /// What the congestion rule would allow, by the reports it looks at so far: ten times TCP's rate. `None` while
-    /// nothing was lost or no RTT is known.
-    pub fn allowed(&self, rtt: Option<Duration>) -> Option<Rate> {
-        self.ten_times_tcp(rtt?).map(|(_, allowed, _)| allowed)
+    /// The rate from now on that keeps the mean over CB_INTERVAL reports at `share` of what the congestion rule allows,
+    /// if loss stays as it was: less than that share where more was sent before, but at least a quarter of it. `None`
+    /// while nothing was lost or no RTT is known.
+    pub fn bearable(&self, rtt: Option<Duration>, share: f64) -> Option<Rate> {
+        let tr = rtt?;
+        let (_, allowed, _) = self.ten_times_tcp(tr)?;
+        let wanted = cb_interval(&self.params, tr).min(MOST_INTERVALS);
+        // The next judgement is over these and the reports to come.
+        let kept = self.intervals.len().min(wanted.saturating_sub(1));
+        let to_come = self.intervals.back()?.length.as_secs_f64() * (wanted - kept) as f64;
+        let last = self.intervals.iter().rev().take(kept);
+        let (time, sent) = last.fold((0.0, 0.0), |(t, s), i| (t + i.length.as_secs_f64(), s + i.sent.as_f64() * 8.0));
+        let mean = allowed.as_bps() * share;
+        Some(Rate::bps((mean * (time + to_come) - sent) / to_come).clamp(Rate::bps(mean / 4.0), Rate::bps(mean)))
     }
 
     fn check_congestion(&mut self, tr: Duration) -> Option<Trip> {
@@ -347,6 +357,21 @@ mod tests {
 
     fn report(highest_seq: u64, fraction_lost: f64) -> ReceiverReport {
         ReceiverReport { highest_seq, fraction_lost, interval: s(5.0) }
+    }
+
+    /// Ten times TCP's rate is 3.718 Mbit/s, 0.7 of it 2.603. After one report of 5 s at 5 Mbit/s the other two of the
+    /// window may have (2.603 · 15 - 5 · 5) / 10 = 1.404 Mbit/s; after a slow one no more than the share itself.
+    #[test]
+    fn what_was_sent_before_is_taken_off_what_is_bearable() {
+        let bearable = |rate: Rate| {
+            let mut b = Breaker::new(params(0.033, 5.0));
+            congested(&mut b, rate, 1);
+            b.bearable(Some(s(0.1)), 0.7).map(|r| (r.as_bps() / 1e3).round())
+        };
+        assert_eq!(bearable(Rate::mbps(5.0)), Some(1_404.0));
+        assert_eq!(bearable(Rate::mbps(1.0)), Some(2_603.0));
+        assert_eq!(bearable(Rate::mbps(50.0)), Some(651.0), "a quarter of the share at least");
+        assert_eq!(Breaker::new(params(0.033, 5.0)).bearable(Some(s(0.1)), 0.7), None);
     }
 
     /// [RFC 8083 §4.2], k = 5: ceil(5·5/5), ceil(5·0.6/0.5), ceil(5·1/0.5).

@@ -508,7 +508,7 @@ impl Flow {
         let trip = self.breaker.as_mut().and_then(|b| b.on_report(&report, rtt));
         self.apply(now, trip);
         if self.controller.is_responsive() {
-            let headroom = self.breaker.as_ref().and_then(|b| b.allowed(rtt)).map(|rate| rate * HEADROOM);
+            let headroom = self.breaker.as_ref().and_then(|b| b.bearable(rtt, HEADROOM));
             if headroom != self.headroom {
                 self.headroom = headroom;
                 self.tell_demand(now);
