@@ -7,7 +7,7 @@
 #   make soak       the property tests with a hundred times the cases
 
 CARGO ?= cargo
-FAIRPACE = target/release/fairpace
+FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
 
 .PHONY: all build demo test lint bench reproduce soak clean
 
