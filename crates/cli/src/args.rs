@@ -38,7 +38,6 @@ pub(crate) const LONG_VERSION: &str = if cfg!(feature = "gst") { WITH_GST } else
     max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     after_help = "\
 Start here:
   fairpace demo                      a real clip over a satellite-like path, one report
@@ -141,10 +140,10 @@ pub(crate) struct Reproduce {
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
     /// Seeds per point; the experiment's own number if absent
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = count::<1000>, allow_hyphen_values = true)]
     pub(crate) seeds: Option<u32>,
     /// Threads; one per core if absent
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, short, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
     pub(crate) jobs: Option<u32>,
     /// End with exit code 7 if a claim fails
     #[arg(long)]
@@ -220,7 +219,7 @@ pub(crate) struct Relay {
     #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
     pub(crate) to: String,
     /// End so long after the first packet; until Ctrl-C if absent
-    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
     /// Seed of the link's random numbers; the scenario's if absent
     #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
@@ -257,7 +256,7 @@ pub(crate) struct Send {
     #[command(flatten)]
     pub(crate) control: Control,
     /// End so long after the receiver's answer; a file that is encoded live is looped until then, or until Ctrl-C
-    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
     /// Send lost packets again when the receiver asks (its `--nack`; RFC 4588)
     #[arg(long)]
@@ -338,7 +337,7 @@ pub(crate) struct Receive {
     #[arg(long)]
     pub(crate) nack: bool,
     /// End so long after the first media packet; when the sender says goodbye if absent, or on Ctrl-C
-    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
     /// Print one JSON object at the end
     #[arg(long)]
@@ -367,7 +366,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "rcs,rap,fixed")]
     pub(crate) control: Vec<String>,
     /// How long each takes
-    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true, default_value = "30s")]
     pub(crate) seconds: Duration,
     /// Folder for the report and the received videos
     #[arg(long, value_name = "DIR", default_value = "demo-results", value_hint = ValueHint::DirPath)]
@@ -450,10 +449,10 @@ pub(crate) struct Seeds {
     #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
     pub(crate) seed: Option<u64>,
     /// How many seeds, counting up from the first
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<100_000>, allow_hyphen_values = true)]
     pub(crate) seeds: u32,
     /// Threads; one per core if absent
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, short, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
     pub(crate) jobs: Option<u32>,
 }
 
@@ -471,11 +470,14 @@ pub(crate) struct Results {
     pub(crate) quiet: bool,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
-    // On a command line a bare number means seconds, as everywhere else there.
+/// For `--seconds`, whose name is the unit of a bare number.
+fn seconds(text: &str) -> Result<Duration, String> {
     let bare = text.parse::<f64>().is_ok();
-    let read = parse_duration(&if bare { format!("{text} s") } else { text.to_owned() });
-    match read {
+    duration(&if bare { format!("{text} s") } else { text.to_owned() })
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
         Ok(d) if d.is_zero() => Err("it is zero; write a number and ns, us, ms, s, min or h, as in `30 s`".into()),
         Ok(d) => Ok(d),
         Err(e) => Err(format!("{}; {}", e.reason, e.allowed)),
@@ -495,6 +497,19 @@ fn rate(text: &str) -> Result<Rate, String> {
 
 fn port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| "it is not a UDP port; write a number from 0 to 65535".into())
+}
+
+/// How many of something: from 1 to `MOST`.
+fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
+    let wrong = match text.parse::<i64>() {
+        Ok(n) if n < 1 => "it must be at least 1".to_owned(),
+        Ok(n) => match u32::try_from(n) {
+            Ok(n) if n <= MOST => return Ok(n),
+            _ => format!("it must be at most {MOST}"),
+        },
+        Err(_) => "it is not a whole number".to_owned(),
+    };
+    Err(format!("{wrong}; write a whole number from 1 to {MOST}"))
 }
 
 /// Seeds stay exact in JSON, whose readers hold numbers as doubles.

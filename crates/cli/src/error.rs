@@ -60,6 +60,12 @@ impl Failure {
     pub(crate) fn file(doing: &str, path: &std::path::Path, error: &io::Error) -> Self {
         Failure::new(code::FAILED, format!("cannot {doing} `{}`: {error}", path.display()))
     }
+
+    /// A file named on the command line that cannot be written, found before anything is done.
+    pub(crate) fn unwritable(path: &std::path::Path, error: &io::Error) -> Self {
+        Failure { code: code::USAGE, ..Failure::file("write", path, error) }
+            .hint("is there such a folder, and may you write to it?")
+    }
 }
 
 impl fmt::Display for Failure {

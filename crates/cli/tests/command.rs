@@ -56,11 +56,19 @@ fn a_wrong_command_line_is_said_in_two_lines_with_the_nearest_right_one() {
         (&["run"], "error: `<SCENARIO>` is missing\n\nhint: usage: fairpace run <SCENARIO>"),
         (
             &["run", "x.toml", "--seed", "-1"],
-            "error: `-1` is not an option of this command\n\nhint: `fairpace run --help` shows all",
+            "error: `--seed` is `-1`: it is not a seed\n\nhint: write a whole number from 0 to 9007199254740991",
         ),
         (
             &["run", "x.toml", "--seed=minus"],
             "error: `--seed` is `minus`: it is not a seed\n\nhint: write a whole number from 0 to 9007199254740991",
+        ),
+        (
+            &["run", "x.toml", "--seeds", "0"],
+            "error: `--seeds` is `0`: it must be at least 1\n\nhint: write a whole number from 1 to 100000",
+        ),
+        (
+            &["receive", "5004", "--playout", "5"],
+            "error: `--playout` is `5`: it has no unit\n\nhint: write a number and ns, us, ms, s, min or h, as in `550 ms`",
         ),
         (
             &["list", "contrlers"],
@@ -72,7 +80,7 @@ fn a_wrong_command_line_is_said_in_two_lines_with_the_nearest_right_one() {
         ),
         (
             &["send", "test-pattern", "localhost:5004", "--max-rate", "12"],
-            "error: `--max-rate` is `12`: it has no unit\n\nhint: write a number and bit/s, kbit/s, Mbit/s, Gbit/s (or k, M, G) or pkt/s, as in `2.5 Mbit/s`",
+            "error: `--max-rate` is `12`: it has no unit\n\nhint: write a number and bit/s, kbit/s, Mbit/s or Gbit/s, as in `2.5 Mbit/s`",
         ),
         (
             &["send", "test-pattern", "localhost:5004", "--set", "rate"],
@@ -141,6 +149,8 @@ fn every_command_has_help_with_an_example() {
         assert_eq!(s.code, Some(0), "{name}");
         assert!(s.out.contains("Examples:") && s.out.contains(&format!("fairpace {name}")), "{name}:\n{}", s.out);
         assert_eq!(s.err, "", "{name}");
+        let same = fairpace(&["help", name]);
+        assert_eq!((same.code, same.out), (Some(0), s.out), "help {name}");
     }
 }
 

@@ -162,6 +162,15 @@ fn a_comparison_takes_each_controller_over_the_same_path() {
 }
 
 #[test]
+fn a_capture_that_cannot_be_written_is_a_usage_error_before_the_run() {
+    let (_, file) = scenario("nopcap", GOOD);
+    let out = run(&["run", &file, "--pcap", "/nonexistent/x.pcapng"]);
+    let said = text(&out.stderr);
+    assert_eq!((out.status.code(), text(&out.stdout).as_str()), (Some(2), ""), "{said}");
+    assert!(said.starts_with("error: cannot write `/nonexistent/x.pcapng`"), "{said}");
+}
+
+#[test]
 fn two_seeds_and_one_packet_capture_do_not_go_together() {
     let (_, file) = scenario("pcap", GOOD);
     let out = run(&["run", &file, "--seeds", "2", "--pcap", "x.pcapng"]);

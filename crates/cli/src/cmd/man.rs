@@ -6,7 +6,8 @@ use clap::CommandFactory as _;
 use std::io::Write as _;
 
 pub(crate) fn run(args: &Man) -> Outcome {
-    let mut command = Cli::command();
+    // `help` has no page for each page.
+    let mut command = Cli::command().disable_help_subcommand(true);
     match &args.out {
         None => {
             let mut page = Vec::new();

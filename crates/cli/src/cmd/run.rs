@@ -24,6 +24,9 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
         );
     }
     let (scenario, options) = prepare(&args.scenario, &args.seeds, args.pcap.is_some())?;
+    if let Some(file) = &args.pcap {
+        writable(file).map_err(|e| Failure::unwritable(file, &e))?;
+    }
     let stop = Stop::install()?;
     let mut set =
         with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| run::run(&scenario, &options, hooks))?;
@@ -126,6 +129,13 @@ where
     let result = work(&hooks);
     bar.finish_and_clear();
     Ok(result?)
+}
+
+/// Whether the file can be written, found before a long run; what is there stays as it is.
+fn writable(file: &Path) -> std::io::Result<()> {
+    let new = !file.exists();
+    std::fs::OpenOptions::new().append(true).create(true).open(file)?;
+    if new { std::fs::remove_file(file) } else { Ok(()) }
 }
 
 fn folder_of(results: &Results, name: &str) -> PathBuf {
