@@ -8,7 +8,7 @@ use fairpace_lab::results::write_whole;
 use fairpace_media::{PlayoutParams, PlayoutTotals, Recorder};
 use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
 use fairpace_net::{Clock, resolve};
-use fairpace_rtp::{Codec, ReceiverEvent, StreamStats, What, sdp};
+use fairpace_rtp::{Codec, ReceiverEvent, StopReason, StreamStats, What, sdp};
 use fairpace_units::{Duration, Instant, format_duration};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
@@ -88,6 +88,10 @@ impl ReceiveObserver for Live {
         let text = match event {
             ReceiverEvent::NewSource { from, .. } => format!("media from {from}"),
             ReceiverEvent::Bye { reason } if reason.is_empty() => "the sender said goodbye".to_owned(),
+            // Its time or its file was over, or somebody ended it: it does not say which.
+            ReceiverEvent::Bye { reason } if *reason == StopReason::Requested.to_string() => {
+                "the sender has ended".to_owned()
+            }
             ReceiverEvent::Bye { reason } => format!("the sender said goodbye: {}", printable(reason)),
             ReceiverEvent::Vanished => "the sender is silent".to_owned(),
         };
