@@ -72,7 +72,7 @@ struct Capture {
 
 impl Capture {
     fn create(file: &Path) -> Outcome<Capture> {
-        let out = File::create(file).map_err(|e| Failure::file("write", file, &e))?;
+        let out = File::create(file).map_err(|e| Failure::unwritable(file, &e))?;
         // The relay's two links come first; its TCP flows have no links of their own.
         let writer = PcapWriter::new(BufWriter::new(out), vec!["forward".to_owned(), "back".to_owned()]);
         Ok(Capture { file: file.to_owned(), writer: Arc::new(Mutex::new(Some(writer))) })
@@ -119,6 +119,23 @@ fn line(now: &RelaySample, before: Option<&RelaySample>) -> String {
     )
 }
 
+/// What became of the packets of one way, the simulated flows' included: "912 of 1000 packets passed; dropped: …".
+fn passed(link: &LinkSample) -> String {
+    let total = link.counters.total();
+    let drops: Vec<String> = DropReason::ALL
+        .iter()
+        .map(|r| (total.dropped(*r).packets.get(), r.as_str().replace('_', " ")))
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, reason)| format!("{n} {reason}"))
+        .collect();
+    format!(
+        "{} of {} packets passed; dropped: {}",
+        total.delivered.packets.get(),
+        total.offered.packets.get(),
+        if drops.is_empty() { "none".to_owned() } else { drops.join(", ") }
+    )
+}
+
 fn show(args: &Args, report: &RelayReport) -> Outcome {
     let mut out = std::io::stdout().lock();
     let last = report.series.last();
@@ -160,6 +177,11 @@ fn show(args: &Args, report: &RelayReport) -> Outcome {
             format_duration(report.lateness.p99),
             report.cpu * 100.0
         )?;
+        if let Some(sample) = last {
+            for (way, link) in [("forward", &sample.forward), ("back", &sample.back)] {
+                writeln!(out, "{way}: {}", passed(link))?;
+            }
+        }
         for flow in last.iter().flat_map(|s| &s.flows) {
             writeln!(out, "beside: {} got {} kB", flow.name, flow.counts.received.bytes.get() / 1000)?;
         }
