@@ -53,18 +53,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let claims = || all.outcomes.iter().flat_map(|o| &o.claims);
     let (held, total) = (claims().filter(|c| c.holds).count(), claims().count());
     if !args.results.json {
-        writeln!(std::io::stdout(), "{held} of {total} claims hold")?;
+        writeln!(std::io::stdout(), "{}", all.verdict())?;
     }
     let seconds = made.elapsed_s();
     note(
         args.results.quiet,
-        &format!("{} simulations in {seconds:.0} s; report: {}", all.simulations, dir.join("report.html").display()),
+        &format!("{} in {seconds:.0} s; report: {}", all.counted(), dir.join("report.html").display()),
     );
     if all.interrupted {
-        return Err(Failure::new(
-            code::INTERRUPTED,
-            "interrupted: the experiments above are whole, the others were not run",
-        ));
+        let left = if all.outcomes.is_empty() {
+            "interrupted before any experiment was complete"
+        } else {
+            "interrupted: the experiments above are whole, the others were not run"
+        };
+        return Err(Failure::new(code::INTERRUPTED, left));
     }
     if args.strict && held < total {
         return Err(Failure::new(code::CLAIM, format!("{} of {total} claims fail", total - held)));

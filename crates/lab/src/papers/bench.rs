@@ -88,6 +88,12 @@ impl<'a> Bench<'a> {
         &self.hooks
     }
 
+    /// As [`hooks`](Bench::hooks), for one simulation outside a grid, which is counted.
+    pub fn single(&mut self) -> &Hooks<'a> {
+        self.simulated += 1;
+        &self.hooks
+    }
+
     /// How many simulations were run so far.
     pub fn simulated(&self) -> usize {
         self.simulated
@@ -131,7 +137,9 @@ impl<'a> Bench<'a> {
             let results = pool::map(&jobs, &hooks, label, |(index, seed)| {
                 simulate(&cells[*index].scenario, *seed, Record::default(), &hooks).map(|r| r.summary)
             });
-            self.simulated += jobs.len();
+            let whole =
+                |r: &&Option<Result<RunSummary, RunError>>| matches!(r, Some(Ok(summary)) if !summary.interrupted);
+            self.simulated += results.iter().filter(whole).count();
             for ((index, _), result) in jobs.iter().zip(results) {
                 let summary = result.transpose()?.filter(|s| !s.interrupted).ok_or(RunError::Interrupted)?;
                 if let Some(list) = runs.get_mut(keys[*index].as_str()) {

@@ -170,13 +170,32 @@ pub fn reproduce(
 }
 
 impl Reproduction {
+    /// How many claims hold, in words.
+    pub fn verdict(&self) -> String {
+        let claims = || self.outcomes.iter().flat_map(|o| &o.claims);
+        match (claims().filter(|c| c.holds).count(), claims().count()) {
+            (_, 0) => "no claim was decided".to_owned(),
+            (held, total) => format!("{held} of {total} claims hold"),
+        }
+    }
+
+    /// How many simulations were run, in words.
+    pub fn counted(&self) -> String {
+        let s = if self.simulations == 1 { "" } else { "s" };
+        format!("{} simulation{s}", self.simulations)
+    }
+
     /// The whole report: every claim first, then each experiment.
     pub fn page(&self) -> Page {
         let claims = || self.outcomes.iter().flat_map(|o| &o.claims);
-        let (held, total) = (claims().filter(|c| c.holds).count(), claims().count());
-        let mut page = Page::new("The papers' figures, measured again")
-            .subtitle(format!("{held} of {total} claims hold; {} simulations", self.simulations));
-        if self.interrupted {
+        let mut page = Page::new("The papers' figures, measured again").subtitle(format!(
+            "{}; {}",
+            self.verdict(),
+            self.counted()
+        ));
+        if self.interrupted && self.outcomes.is_empty() {
+            page = page.notice("Interrupted before any experiment was complete");
+        } else if self.interrupted {
             page = page.notice("Interrupted: what is here is whole, but not every experiment was run");
         }
         for outcome in &self.outcomes {
@@ -202,10 +221,39 @@ impl Reproduction {
                 claim.bound.clone(),
             ]);
         }
-        page = page.section(Section::new("claims", "Claims").table(overview));
+        if !overview.rows.is_empty() {
+            page = page.section(Section::new("claims", "Claims").table(overview));
+        }
         for outcome in &self.outcomes {
             page = page.section(outcome.section.clone());
         }
         page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_single_trace_counts_as_a_simulation() {
+        let chosen = select(&["rcs.fig12".to_owned()]).unwrap();
+        let all = reproduce(&chosen, None, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        assert_eq!(all.counted(), "1 simulation");
+        assert_eq!(all.verdict(), "3 of 3 claims hold");
+    }
+
+    #[test]
+    fn what_was_stopped_before_anything_was_complete_shows_no_empty_table() {
+        let stop = AtomicBool::new(true);
+        let hooks = Hooks { stop: &stop, ..Hooks::default() };
+        let chosen = select(&["rcs.fig17a".to_owned()]).unwrap();
+        let all = reproduce(&chosen, None, &mut Tools::default(), &hooks, |_| ()).unwrap();
+        assert!(all.interrupted && all.outcomes.is_empty());
+        assert_eq!((all.verdict().as_str(), all.simulations), ("no claim was decided", 0));
+        let page = all.page();
+        assert_eq!(page.notices, ["Interrupted before any experiment was complete"]);
+        assert!(page.sections.is_empty());
     }
 }

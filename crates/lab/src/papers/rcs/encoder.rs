@@ -27,7 +27,7 @@ pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_
     };
     let scenario = base(e);
     let end = Instant::ZERO + scenario.duration.get();
-    let s_of_t = sending(&trace(&scenario, bench.hooks())?);
+    let s_of_t = sending(&trace(&scenario, bench.single())?);
     let Some(&(start, _)) = s_of_t.first() else { return Ok(not_run("the flow sent nothing".to_owned())) };
     // The encoder starts when RCS lets it: from then on time counts.
     let steps: Vec<(Instant, Rate)> = s_of_t.iter().map(|&(t, rate)| (Instant::ZERO + t.since(start), rate)).collect();

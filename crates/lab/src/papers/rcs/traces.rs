@@ -111,7 +111,7 @@ fn half_claim(id: &str, loss: Option<&Loss>) -> Claim {
 }
 
 pub(super) fn fig12(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let trace = trace(&base(e), bench.hooks())?;
+    let trace = trace(&base(e), bench.single())?;
     let loss = trace.loss();
     let regained = loss.as_ref().and_then(|l| Some((trace.reaches(0.95 * l.s0, l.t0 + 1e-6)? - l.t0) / l.srtt));
     let claims = vec![
@@ -135,7 +135,7 @@ pub(super) fn fig12(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
 }
 
 pub(super) fn fig14(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let trace = trace(&base(e), bench.hooks())?;
+    let trace = trace(&base(e), bench.single())?;
     let loss = trace.loss();
     // The ACKs of Detected's dummies arrive up to t0 + 2 SRTT (and the queue's wait); the timed increase
     // of Steady comes there too, and is one packet per SRTT.
@@ -176,7 +176,7 @@ pub(super) fn fig14(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
 
 pub(super) fn fig16(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let scenario = base(e);
-    let trace = trace(&scenario, bench.hooks())?;
+    let trace = trace(&scenario, bench.single())?;
     let loss = trace.loss();
     let back = trace.states.iter().position(|(_, s)| *s == "Backoff");
     // The first ACK is what ends Backoff.
