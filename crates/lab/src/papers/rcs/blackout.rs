@@ -107,7 +107,7 @@ pub(super) fn fig22(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     let (at, most) = largest(D.iter().map(|&d| (d, grid.ratio(RAP.look.key, TEN_SRTT.look.key, d, throughput))));
     claims.push(Claim::check(
         format!("{}/above-rap", e.id),
-        "RCS is above RAP at every length",
+        "RCS is above RAP at every length (RAP / RCS stays below 1)",
         most,
         Bound::Below(1.0),
         format!("largest ratio RAP / RCS, at {at} s"),
@@ -116,8 +116,15 @@ pub(super) fn fig22(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     let rcs = looks(&[TEN_SRTT, NO_LIMIT, NO_BACKOFF]);
     let all = looks(&ALL);
     let section = show::section(e)
-        .chart(show::chart(&grid, &all, "(a) RCS comes back at once", &caption, &DARK, &THROUGHPUT))
-        .chart(show::chart(&grid, &rcs, "(b) The dummies of Backoff cost little", &caption, &DARK, &OVERHEAD))
+        .chart(show::chart(
+            &grid,
+            &all,
+            "(a) Throughput against the length of the signal loss",
+            &caption,
+            &DARK,
+            &THROUGHPUT,
+        ))
+        .chart(show::chart(&grid, &rcs, "(b) What the dummies of Backoff cost", &caption, &DARK, &OVERHEAD))
         .table(show::table(&grid, &all, "Throughput against the length of the signal loss", &DARK, &THROUGHPUT))
         .table(show::table(&grid, &rcs, "Overhead against the length of the signal loss", &DARK, &OVERHEAD));
     Ok(show::outcome(e, show::points(&grid, &DARK, &[THROUGHPUT, OVERHEAD]), claims, section))

@@ -143,7 +143,7 @@ pub(super) fn fig20(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     }
     let caption = show::caption(e, &grid);
     let tcp: Vec<Look> = BESIDE.iter().flat_map(|b| [b.mixed, b.alone]).collect();
-    let title = "RCS takes what TCP leaves";
+    let title = "TCP alone and beside RCS, and RCS beside TCP";
     let mut chart = show::chart(&grid, &tcp, title, &caption, &P_LOSS, &TCP_THROUGHPUT);
     for beside in &BESIDE {
         let look = [beside.mixed];
@@ -322,7 +322,7 @@ pub(super) fn fig21(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     );
     let mut points = Vec::new();
     for (grid, x, title) in [
-        (&a, &P_LOSS, "(a) The index falls as the satellite gets worse"),
+        (&a, &P_LOSS, "(a) The index against the link errors of the satellite"),
         (&b, &BUFFER, "(b) The index against the buffer"),
         (&c, &BACKGROUND, "(c) The index against low-priority background"),
     ] {
