@@ -37,13 +37,18 @@ const FIXED: &[(&str, Colour)] = &[
     ("rcs1", colour(BLUE.0, BLUE.1, &[], "circle")),
     ("rcs2", colour(SKY.0, SKY.1, &[8, 3], "square")),
     ("rcs-no-backoff", colour(SKY.0, SKY.1, &[8, 3, 2, 3], "square")),
+    ("rcs-acks-lost", colour(SKY.0, SKY.1, &[2, 2], "diamond")),
     ("rap", colour(VERMILION.0, VERMILION.1, &[7, 4], "triangle")),
+    ("rap-acks-lost", colour(PURPLE.0, PURPLE.1, &[12, 3, 2, 3], "cross")),
+    ("rap-fine", colour(ORANGE.0, ORANGE.1, &[2, 3], "diamond")),
     ("rap-fine-grain", colour(ORANGE.0, ORANGE.1, &[2, 3], "diamond")),
     ("fixed", colour(PURPLE.0, PURPLE.1, &[10, 3, 3, 3], "square")),
     ("tcp", colour(GREEN.0, GREEN.1, &[4, 3], "plus")),
     ("tcp-reno", colour(GREEN.0, GREEN.1, &[4, 3], "plus")),
     ("tcp-newreno", colour(GREEN.0, GREEN.1, &[9, 3], "cross")),
     ("tcp-sack", colour(OLIVE.0, OLIVE.1, &[9, 3, 2, 3], "diamond")),
+    ("tcp-reno-alone", colour(SLATE.0, SLATE.1, &[], "square")),
+    ("tcp-sack-alone", colour(PURPLE.0, PURPLE.1, &[9, 3], "triangle")),
     ("link", colour(SLATE.0, SLATE.1, &[3, 3], "plus")),
     ("reference", colour(SLATE.0, SLATE.1, &[5, 4], "plus")),
 ];
@@ -113,6 +118,23 @@ mod tests {
         for (a, b) in [("rcs", "rcs2"), ("tcp-reno", "tcp-newreno"), ("rap", "rap-fine-grain"), ("rcs", "rap")] {
             assert_ne!(of(a).dash, of(b).dash, "{a}, {b}");
             assert_ne!(of(a).mark, of(b).mark, "{a}, {b}");
+        }
+    }
+
+    #[test]
+    fn the_lines_of_one_figure_have_a_colour_each_or_differ_in_dash_and_mark() {
+        // The schemes of Fig. 17 and of Fig. 20. Reno and NewReno share a hue.
+        let sweep = ["rcs", "rcs-acks-lost", "rap", "rap-acks-lost", "rap-fine", "tcp-reno", "tcp-newreno", "tcp-sack"];
+        let beside = ["tcp-reno", "tcp-reno-alone", "tcp-sack", "tcp-sack-alone", "rcs"];
+        for figure in [&sweep[..], &beside[..]] {
+            for (i, a) in figure.iter().enumerate() {
+                for b in &figure[i + 1..] {
+                    let (x, y) = (colour_of(a).expect(a), colour_of(b).expect(b));
+                    let tcp = (*a, *b) == ("tcp-reno", "tcp-newreno");
+                    assert!(tcp || x.light != y.light && x.dark != y.dark, "{a} and {b} have one colour");
+                    assert_ne!((x.dash, x.mark), (y.dash, y.mark), "{a}, {b}");
+                }
+            }
         }
     }
 
