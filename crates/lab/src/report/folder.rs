@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Points per line beyond which neighbours are averaged: a chart is a thousand pixels wide.
 const MAX_POINTS: usize = 1500;
+/// A table with more rows than this is folded.
+const MAX_OPEN_ROWS: usize = 12;
 /// Lanes of the timeline at most; more flows are in `series.csv`.
 const MAX_LANES: usize = 6;
 
@@ -45,7 +47,7 @@ pub fn run_page(folder: &Path) -> Result<Page, FolderError> {
     let run = Run::read(folder, None)?;
     let mut page = Page::new(run.title()).subtitle(run.result());
     page = run.describe(page);
-    Ok(page.section(run.numbers()).section(run.over_time(std::slice::from_ref(&run))))
+    Ok(page.section(run.numbers()).section(run.over_time(std::slice::from_ref(&run))).section(run.each_flow()))
 }
 
 /// The page of several runs of the same path: the name of each and its folder below `folder`.
@@ -291,7 +293,8 @@ impl Run {
         }
     }
 
-    fn numbers(&self) -> Section {
+    /// The flows one by one; folded where they are many.
+    fn each_flow(&self) -> Section {
         let seed = self.seeds().into_iter().next().unwrap_or_default();
         let flow_head = [
             "flow",
@@ -316,6 +319,19 @@ impl Run {
                 f["stopped"].as_str().unwrap_or("no").to_owned(),
             ]
         });
+        let table = Table {
+            title: "Flows".into(),
+            caption: format!("seed {seed}"),
+            head: flow_head.map(String::from).to_vec(),
+            rows: flows.collect(),
+        };
+        let fold = table.rows.len() > MAX_OPEN_ROWS;
+        let section = Section::new("flows", "Flow by flow").table(table);
+        if fold { section.folded() } else { section }
+    }
+
+    fn numbers(&self) -> Section {
+        let seed = self.seeds().into_iter().next().unwrap_or_default();
         let link_head = [
             "link",
             "utilization (%)",
@@ -344,20 +360,12 @@ impl Run {
                 l["queue_max_packets"].to_string(),
             ]
         });
-        Section::new("numbers", "In numbers")
-            .table(self.groups())
-            .table(Table {
-                title: "Flows".into(),
-                caption: format!("seed {seed}"),
-                head: flow_head.map(String::from).to_vec(),
-                rows: flows.collect(),
-            })
-            .table(Table {
-                title: "Links, with packets dropped by reason".into(),
-                caption: format!("seed {seed}"),
-                head: link_head.map(String::from).to_vec(),
-                rows: links.collect(),
-            })
+        Section::new("numbers", "In numbers").table(self.groups()).table(Table {
+            title: "Links, with packets dropped by reason".into(),
+            caption: format!("seed {seed}"),
+            head: link_head.map(String::from).to_vec(),
+            rows: links.collect(),
+        })
     }
 
     /// The groups of the first seed: name, and the colour key of its controller (or its own name, if an
@@ -469,8 +477,13 @@ impl Run {
         let end = self.first()["duration_s"].as_f64().unwrap_or(0.0);
         let time = || Axis::new("time", "s").range(0.0, end);
         let seed = self.seeds().into_iter().next().unwrap_or_default();
+        // The title's numbers are means over the seeds; a curve is one seed's.
+        let which = match self.seeds().len() {
+            1 => format!("seed {seed}"),
+            n => format!("curve: seed {seed}; numbers: mean of {n} seeds"),
+        };
         let caption = format!(
-            "Scenario {}; seed {seed}; mean over the flows of each group",
+            "Scenario {}; {which}; mean over the flows of each group",
             self.first()["scenario"].as_str().unwrap_or_default()
         );
         let lines = |title: &str, y: Axis, column: &str, scale: f64, stepped: bool| {

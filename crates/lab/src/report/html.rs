@@ -169,7 +169,7 @@ fn write_section(out: &mut String, index: usize, section: &Section, looks: &[(&s
     }
     images(out, &section.images, looks);
     for table in &section.tables {
-        write_table(out, table);
+        write_table(out, table, section.fold);
     }
     out.push_str("</section>\n");
 }
@@ -383,7 +383,7 @@ fn images(out: &mut String, images: &[Image], looks: &[(&str, palette::Colour)])
     out.push_str("</div>\n");
 }
 
-fn write_table(out: &mut String, table: &Table) {
+fn write_table(out: &mut String, table: &Table, fold: bool) {
     out.push_str("<figure class=\"table\">\n");
     if !table.title.is_empty() {
         let _ = writeln!(out, "<h3>{}</h3>", esc(&table.title));
@@ -393,6 +393,9 @@ fn write_table(out: &mut String, table: &Table) {
         cells.peek().is_some() && cells.all(|c| looks_numeric(c))
     };
     let class: Vec<&str> = (0..table.head.len()).map(|i| if numeric(i) { " class=\"num\"" } else { "" }).collect();
+    if fold {
+        let _ = writeln!(out, "<details><summary>All {} rows</summary>", table.rows.len());
+    }
     out.push_str("<div class=\"scroll\"><table><thead><tr>");
     for (i, head) in table.head.iter().enumerate() {
         let _ = write!(out, "<th{}>{}</th>", class[i], prose(head));
@@ -407,6 +410,9 @@ fn write_table(out: &mut String, table: &Table) {
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
+    if fold {
+        out.push_str("</details>\n");
+    }
     caption(out, &table.caption);
     out.push_str("</figure>\n");
 }

@@ -69,6 +69,9 @@ pub struct Section {
     pub tables: Vec<Table>,
     /// The charts share their x axis: they stand under each other, and cursor and zoom go together.
     pub sync: bool,
+    /// The tables are long: each opens with a click.
+    #[serde(default)]
+    pub fold: bool,
 }
 
 /// One chart: series over a common x axis, or a timeline of lanes.
@@ -344,6 +347,12 @@ impl Section {
     /// Adds a picture.
     pub fn image(mut self, image: Image) -> Self {
         self.images.push(image);
+        self
+    }
+
+    /// Shows the tables only when asked; see [`Section::fold`].
+    pub fn folded(mut self) -> Self {
+        self.fold = true;
         self
     }
 
