@@ -3,6 +3,7 @@
 //! Every crate's errors arrive here; the form is always `error: …`, a blank line, `hint: …`.
 
 use fairpace_control::registry::ParamError;
+use fairpace_lab::controllers::{CONSTANT, TCP};
 use fairpace_lab::report::folder::FolderError;
 use fairpace_lab::results::WriteError;
 use fairpace_lab::{RunError, ScenarioError};
@@ -94,8 +95,22 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
+/// Where a controller runs that sends nothing over the network; `fairpace list` says the same.
+fn simulated(name: &str) -> Option<&'static str> {
+    match name {
+        CONSTANT => Some("the simulator"),
+        _ => TCP.contains(&name).then_some("the simulator and the relay"),
+    }
+}
+
 impl From<ParamError> for Failure {
     fn from(error: ParamError) -> Self {
+        if let ParamError::UnknownScheme { found, .. } = &error
+            && let Some(where_) = simulated(found)
+        {
+            return Failure::usage(format!("`{found}` runs in {where_} only"))
+                .hint("`fairpace list controllers` shows which send over the network");
+        }
         let list = "`fairpace list controllers` shows all with their parameters";
         let hint = error.hint().map_or_else(|| list.to_owned(), |h| format!("{h} {list}"));
         Failure::usage(error.to_string()).hint(hint)

@@ -71,6 +71,14 @@ fn a_wrong_command_line_is_said_in_two_lines_with_the_nearest_right_one() {
             "error: `--playout` is `5`: it has no unit\n\nhint: write a number and ns, us, ms, s, min or h, as in `550 ms`",
         ),
         (
+            &["demo", "--control", "rap:fine_grian"],
+            "error: `--control` has `fine_grian` where a parameter should be\n\nhint: did you mean `fine_grain`? write parameters as in `rap:fine_grain=on`",
+        ),
+        (
+            &["send", "test-pattern", "localhost:5004", "--control", "tcp-sack"],
+            "error: `tcp-sack` runs in the simulator and the relay only\n\nhint: `fairpace list controllers` shows which send over the network",
+        ),
+        (
             &["list", "contrlers"],
             "error: `[WHAT]` is `contrlers`, which is not one of its values\n\nhint: did you mean `controllers`? there are `controllers`, `links`, `media`, `experiments`",
         ),

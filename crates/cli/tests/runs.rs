@@ -153,7 +153,7 @@ fn a_comparison_takes_each_controller_over_the_same_path() {
     assert!(out.join("rap-fine_grain-on/flows.csv").exists());
     assert_eq!(run(&["report", out.to_str().unwrap()]).status.code(), Some(0));
     let wrong = run(&["compare", &file, "--with", "rcs,rpa"]);
-    assert_eq!(wrong.status.code(), Some(3));
+    assert_eq!(wrong.status.code(), Some(2));
     assert!(
         text(&wrong.stderr).contains("`rpa`") && text(&wrong.stderr).contains("did you mean `rap`?"),
         "{}",

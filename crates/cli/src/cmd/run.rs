@@ -5,11 +5,14 @@ use crate::error::{Failure, Outcome, code};
 use crate::made::Made;
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint, progress};
+use fairpace_lab::controllers::parameter_names;
 use fairpace_lab::report::{Page, folder};
 use fairpace_lab::results::{self, write_whole};
-use fairpace_lab::scenario::Count;
-use fairpace_lab::{Hooks, Record, RunOptions, RunSet, Scenario, Seeds, compare, run};
+use fairpace_lab::run::with_controller;
+use fairpace_lab::scenario::{Count, Problem, nearest};
+use fairpace_lab::{Hooks, Record, RunOptions, RunSet, Scenario, ScenarioError, Seeds, compare, run};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +54,10 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
     let made = Made::begin();
     let (scenario, options) = prepare(&args.scenario, &args.seeds, false)?;
     let controllers = join_settings(&args.control);
+    for spec in &controllers {
+        split_settings("--with", spec)?;
+        with_controller(&scenario, spec).map_err(|e| refused(spec, e))?;
+    }
     let stop = Stop::install()?;
     let sets = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
         compare(&scenario, &controllers, &options, hooks)
@@ -98,6 +105,41 @@ pub(crate) fn join_settings(pieces: &[String]) -> Vec<String> {
         }
     }
     out
+}
+
+/// `rap:fine_grain=on` as its name and its settings; `option` is where it stands.
+pub(crate) fn split_settings<'a>(option: &str, spec: &'a str) -> Outcome<(&'a str, BTreeMap<String, String>)> {
+    let (name, given) = spec.split_once(':').unwrap_or((spec, ""));
+    let mut settings = BTreeMap::new();
+    for setting in given.split(',').map(str::trim).filter(|s| !s.is_empty()) {
+        let Some((key, value)) = setting.split_once('=') else {
+            let near = did_you_mean(setting, &parameter_names(name));
+            return Err(Failure::usage(format!("`{option}` has `{setting}` where a parameter should be"))
+                .hint(format!("{near}write parameters as in `rap:fine_grain=on`")));
+        };
+        settings.insert(key.trim().to_owned(), value.trim().to_owned());
+    }
+    Ok((name, settings))
+}
+
+fn did_you_mean(found: &str, names: &[impl AsRef<str>]) -> String {
+    nearest(found, names.iter().map(AsRef::as_ref)).map_or_else(String::new, |n| format!("did you mean `{n}`? "))
+}
+
+/// A controller of the command line that the scenario cannot take: the line is wrong, not the file.
+fn refused(spec: &str, error: ScenarioError) -> Failure {
+    let name = spec.split(':').next().unwrap_or(spec);
+    match error.problem.as_ref() {
+        Problem::UnknownField { field, allowed } => {
+            let found = field.rsplit(':').next().unwrap_or(field);
+            Failure::usage(format!("`--with` has `{spec}`, and `{name}` has no parameter `{found}`")).hint(format!(
+                "{}there are `{}`",
+                did_you_mean(found, allowed),
+                allowed.join("`, `")
+            ))
+        }
+        _ => Failure { code: code::USAGE, ..error.into() },
+    }
 }
 
 fn prepare(file: &Path, seeds: &SeedArgs, pcap: bool) -> Outcome<(Scenario, RunOptions)> {

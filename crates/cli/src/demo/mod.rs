@@ -14,11 +14,10 @@ pub(crate) mod page;
 mod turn;
 
 use crate::args::Demo as Args;
-use crate::cmd::run::{join_settings, write_page};
+use crate::cmd::run::{join_settings, split_settings, write_page};
 use crate::error::{Failure, Outcome, code};
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint};
-use fairpace_control::ParamError;
 use fairpace_lab::results::write_whole;
 use fairpace_lab::{Record, Scenario, sim_config};
 use fairpace_media::{MediaError, PlayoutParams, SourceSpec};
@@ -84,7 +83,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let all = schemes.len();
     note(
         args.quiet,
-        &format!("{all} schemes, {} s each, over the path of scenarios/demo.toml; Ctrl-C ends it", short(demo.seconds)),
+        &format!(
+            "{}, {} s each, over the path of scenarios/demo.toml; Ctrl-C ends it",
+            if all == 1 { "1 scheme".to_owned() } else { format!("{all} schemes") },
+            short(demo.seconds)
+        ),
     );
     for (i, scheme) in schemes.iter().enumerate() {
         if stop.asked() {
@@ -92,9 +95,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         note(args.quiet, &format!("\n[{}/{all}] {}", i + 1, scheme.label));
         let run = turn::run(scheme, &clip, &sim, args, &stop)?;
-        if let Some(end) = page::early_end(&run) {
-            note(args.quiet, &format!("{}: {end}", run.label));
-        }
         demo.interrupted = stop.asked();
         demo.schemes.push(run);
         save(&demo, &args.out)?;
@@ -117,6 +117,7 @@ fn finish(args: &Args, demo: &DemoResult) -> Outcome {
         let mut table = Columns::new(&head.iter().map(String::as_str).collect::<Vec<_>>());
         rows.into_iter().for_each(|row| table.row(row));
         table.print(&mut out, "")?;
+        writeln!(out, "{}", paint(page::LEGEND, Ink::Faint))?;
         for run in &demo.schemes {
             if let Some(end) = page::early_end(run) {
                 writeln!(out, "{}", paint(&format!("{}: {end}", run.label), Ink::Bad))?;
@@ -141,15 +142,8 @@ fn finish(args: &Args, demo: &DemoResult) -> Outcome {
 fn schemes(names: &[String]) -> Outcome<Vec<Scheme>> {
     let mut out: Vec<Scheme> = Vec::new();
     for spec in join_settings(names) {
-        let (name, given) = spec.split_once(':').unwrap_or((&spec, ""));
-        let mut settings = BTreeMap::new();
-        for setting in given.split(',').filter(|s| !s.is_empty()) {
-            let Some((key, value)) = setting.split_once('=') else {
-                return Err(Failure::usage(format!("`--control` has `{setting}` where a parameter should be"))
-                    .hint("write parameters as in `rap:fine_grain=on`"));
-            };
-            settings.insert(key.trim().to_owned(), value.trim().to_owned());
-        }
+        let (name, mut settings) = split_settings("--control", &spec)?;
+        let given = spec.split_once(':').map_or("", |(_, given)| given);
         if name == "rcs" {
             // The stream at its best quality is what the fixed scheme sends all the time.
             settings.entry("s_target".to_owned()).or_insert_with(|| FIXED_RATE.to_owned());
@@ -161,16 +155,7 @@ fn schemes(names: &[String]) -> Outcome<Vec<Scheme>> {
             settings.entry("rate".to_owned()).or_insert_with(|| FIXED_RATE.to_owned());
         }
         let env = fairpace_control::Env::default();
-        if let Err(error) = fairpace_control::build(name, &settings, &env) {
-            let simulated = fairpace_lab::controllers::TCP.contains(&name);
-            return Err(match error {
-                ParamError::UnknownScheme { .. } if simulated => {
-                    Failure::usage(format!("`{name}` exists in the simulator only"))
-                        .hint("two TCP flows run beside each scheme anyway")
-                }
-                error => error.into(),
-            });
-        }
+        fairpace_control::build(name, &settings, &env)?;
         let label = match (name, settings.get("rate")) {
             ("fixed", Some(rate)) => format!("Fixed {rate}"),
             _ if given.is_empty() => name.to_uppercase(),
@@ -351,7 +336,7 @@ mod tests {
         assert_eq!(labels("fixed:rate=800 kbit/s").unwrap(), ["Fixed 800 kbit/s"]);
         assert!(labels("rcs,rcz").unwrap_err().contains("did you mean `rcs`?"));
         assert!(labels("rcs,rcs").unwrap_err().contains("twice"));
-        assert!(labels("tcp-reno").unwrap_err().contains("simulator only"));
+        assert!(labels("tcp-reno").unwrap_err().contains("in the simulator and the relay only"));
     }
 
     #[test]

@@ -16,7 +16,8 @@ pub(crate) fn page(demo: &DemoResult, dir: &Path) -> Page {
         .meta("made by", format!("Fairpace {}", demo.fairpace));
     if demo.interrupted {
         let n = demo.schemes.iter().filter(|s| matches!(s.ended, Ended::Completed | Ended::Breaker { .. })).count();
-        page = page.notice(format!("Interrupted after {n} complete turns: what follows is valid as far as it goes"));
+        let turns = if n == 1 { "turn" } else { "turns" };
+        page = page.notice(format!("Interrupted after {n} complete {turns}: what follows is valid as far as it goes"));
     }
     for run in &demo.schemes {
         if let Some(end) = early_end(run) {
@@ -119,6 +120,10 @@ fn frames(demo: &DemoResult) -> Section {
     Section::new("frames", "What the viewer got").bars(bars).table(table)
 }
 
+/// What the table's columns count, in a line for the terminal.
+pub(super) const LEGEND: &str =
+    "in time, late, lost, not sent: frames; loss: of video packets; dummies: of all packets; freeze: the longest";
+
 /// The table of the report and of the terminal.
 pub(crate) fn summary(demo: &DemoResult) -> (Vec<String>, Vec<Vec<String>>) {
     let head = [
@@ -209,13 +214,13 @@ fn over_time(demo: &DemoResult) -> Section {
         format!("One-way delay of the video packets; median: {}", compare(demo, " ms", median)),
         Axis::new("one-way delay", "ms"),
         false,
-        &|s| s.delay_ms.clone(),
+        &|s| with_gaps(&s.delay_ms),
     );
     let loss = lines(
         format!("Video packets lost: {}", compare(demo, " %", |s| s.totals.loss_percent())),
         Axis::new("packets lost", "%"),
         true,
-        &|s| s.loss_percent.clone(),
+        &|s| to_the_end(&s.loss_percent, demo.seconds),
     );
     let dummies = lines(
         format!("Dummy packets, of all sent: {}", compare(demo, " %", |s| s.totals.overhead_percent())),
@@ -273,6 +278,35 @@ fn sum(curves: &[Curve]) -> Curve {
     first.iter().enumerate().map(|(i, (t, _))| (*t, total(i))).collect()
 }
 
+/// A curve with a hole where nothing was measured for more than a second: no line is drawn through it.
+fn with_gaps(curve: &Curve) -> Curve {
+    let mut out = Curve::with_capacity(curve.len());
+    for &(t, v) in curve {
+        match out.last() {
+            Some(&(before, _)) if t - before > 1.0 => out.push(((before + t) / 2.0, f64::NAN)),
+            _ => {}
+        }
+        out.push((t, v));
+    }
+    out
+}
+
+/// A curve of whole seconds, each with its width: steps end where the next second begins, and seconds without
+/// a value are holes.
+fn to_the_end(curve: &Curve, end: f64) -> Curve {
+    let mut out = Curve::with_capacity(curve.len() + 1);
+    for (i, &(t, v)) in curve.iter().enumerate() {
+        out.push((t, v));
+        match curve.get(i + 1) {
+            Some((next, _)) if *next <= t + 1.0 => {}
+            Some(_) => out.push((t + 1.0, f64::NAN)),
+            None if t < end => out.push(((t + 1.0).min(end), v)),
+            None => {}
+        }
+    }
+    out
+}
+
 fn stills(demo: &DemoResult, dir: &Path) -> Option<Section> {
     let mut times: Vec<f64> = demo.schemes.iter().flat_map(|s| s.stills.iter().map(|still| still.at_s)).collect();
     times.sort_by(f64::total_cmp);
@@ -320,4 +354,24 @@ pub(crate) fn short(v: f64) -> String {
     };
     let text = format!("{v:.digits$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_drawn_where_nothing_was_measured() {
+        let curve = with_gaps(&vec![(0.1, 5.0), (0.3, 6.0), (3.3, 7.0)]);
+        assert_eq!(curve.len(), 4);
+        assert!(curve[2].1.is_nan() && (0.3..3.3).contains(&curve[2].0), "{curve:?}");
+    }
+
+    #[test]
+    fn the_last_second_has_its_width_and_empty_seconds_are_holes() {
+        let curve = to_the_end(&vec![(0.0, 1.0), (1.0, 2.0), (3.0, 4.0)], 3.5);
+        assert_eq!(curve.iter().map(|(t, _)| *t).collect::<Vec<_>>(), [0.0, 1.0, 2.0, 3.0, 3.5]);
+        assert!(curve[2].1.is_nan());
+        assert_eq!(curve[4].1, 4.0);
+    }
 }

@@ -29,6 +29,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 
 /// Distance of the points of all curves.
 const SAMPLE: Duration = Duration::from_millis(200);
+/// States shorter than this are left out of the picture.
+const SHORTEST_STATE: Duration = Duration::from_millis(1);
 /// After the sender's end: packets under way, the goodbye and the last play-out.
 const LINGER: Duration = Duration::from_secs(5);
 /// Headers of IPv4 and UDP.
@@ -186,15 +188,16 @@ impl SendObserver for Sent {
         let now = [&self.shared.received_bytes, &self.shared.beside_bytes].map(|n| n.load(Ordering::Relaxed));
         let span = sample.at.since(then).as_secs_f64();
         let kbps = |now: u64, then: u64| now.saturating_sub(then) as f64 * 8e-3 / span;
+        // 78 columns with the longest numbers: in a terminal of 80 it stays one line.
         eprint!(
-            "\r  {:2.0}/{:.0} s  {:<9} allowed {:5.0} kbit/s, received {:5.0} kbit/s, {:3} frames complete, TCP beside {:5.0} kbit/s\x1b[K",
+            "\r  {:2.0}/{:.0} s  {:<9} allowed {:5.0}, got {:5.0}, TCP {:5.0} kbit/s; {:3} frames\x1b[K",
             sample.at.as_secs_f64(),
             self.seconds.as_secs_f64(),
             sample.state,
             sample.rate.as_bps() / 1e3,
             kbps(now[0], received),
-            self.shared.frames.load(Ordering::Relaxed),
-            kbps(now[1], beside)
+            kbps(now[1], beside),
+            self.shared.frames.load(Ordering::Relaxed)
         );
         self.shown = (sample.at, now[0], now[1]);
     }
@@ -306,7 +309,9 @@ impl Turn<'_> {
             until = Instant::ZERO + self.args.seconds;
         }
         let ends: Vec<Instant> = changes.iter().skip(1).map(|(at, _)| *at).chain([until]).collect();
-        let spans = changes.into_iter().zip(ends).filter(|((from, _), to)| to > from);
+        // What lasts less than a millisecond cannot be seen, and would stand in the legend.
+        let seen = |((from, _), to): &((Instant, String), Instant)| to.since((*from).min(*to)) >= SHORTEST_STATE;
+        let spans = changes.into_iter().zip(ends).filter(seen);
         spans.map(|((from, state), to)| (from.as_secs_f64(), to.as_secs_f64(), state)).collect()
     }
 
@@ -386,17 +391,17 @@ impl Turn<'_> {
         }
     }
 
-    /// The longest time the screen stood still, from the first frame shown to the end of the turn: a flow
-    /// that was stopped leaves the last picture standing.
+    /// The longest time the screen stood still, from the first frame shown to the moment of the last still, when
+    /// the turn's end has been played out: a flow that was stopped leaves the last picture standing.
     fn longest_freeze(&self) -> Duration {
         let shown = |r: &&FrameRecord| r.verdict == Verdict::InTime;
         let dues: Vec<Instant> = self.recorder.records().iter().filter(shown).map(|r| r.due).collect();
         let between = dues.windows(2).map(|w| w[1].since(w[0])).max().unwrap_or_default();
-        let end = Instant::ZERO + self.args.seconds;
+        let length = STILLS.iter().fold(1.0, |last: f64, share| last.max(*share));
+        let length = self.args.seconds.mul_f64(length);
+        let end = Instant::ZERO + length;
         let to_end = match self.report.end {
-            SendEnd::Finished | SendEnd::Failed(_) => {
-                dues.last().map_or(self.args.seconds, |last| end.since((*last).min(end)))
-            }
+            SendEnd::Finished | SendEnd::Failed(_) => dues.last().map_or(length, |last| end.since((*last).min(end))),
             _ => Duration::ZERO,
         };
         between.max(to_end)
