@@ -208,7 +208,7 @@ fn bad_tables_are_refused_with_line_finding_and_what_is_allowed() {
 }
 
 fn shipped(name: &str) -> String {
-    std::fs::read_to_string(format!("{}/../../traces/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    std::fs::read_to_string(format!("{}/../../scenarios/traces/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
 #[test]

@@ -54,13 +54,13 @@ const LINKS: &[Part] = &[
     Part {
         name: "drop-tail",
         doc: "a queue in which the arrival goes when it is full",
-        params: &[("path.queue.capacity", "50 pkt", "packets, bytes, or `unlimited`")],
+        params: &[("path.queue.capacity", "unlimited", "packets, bytes, or `unlimited`")],
         example: "queue = { kind = \"drop-tail\", capacity = \"50 pkt\" }",
     },
     Part {
         name: "two-priority",
         doc: "a queue in which a normal arrival pushes out the youngest low-priority packet",
-        params: &[("path.queue.capacity", "50 pkt", "packets, bytes, or `unlimited`")],
+        params: &[("path.queue.capacity", "unlimited", "packets, bytes, or `unlimited`")],
         example: "queue = { kind = \"two-priority\", capacity = \"50 pkt\" }",
     },
     Part {
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &List) -> Outcome {
     if shows(ListWhat::Links) {
         parts(
             &mut out,
-            "Links: the fields of a scenario's [path]; [path.reverse] has rate, queue, loss, jitter",
+            "Links: the fields of a scenario's [path]; [path.reverse] has rate, queue, loss, jitter, reorder",
             LINKS,
         )?;
     }

@@ -553,7 +553,7 @@ impl TraceSpec {
     }
 }
 
-/// The scenario with everything that is implied written out: what `--print-config` prints.
+/// The scenario with everything that is implied written out.
 pub(super) fn resolve(scenario: &Scenario) -> Scenario {
     let mut resolved = scenario.clone();
     for flow in &mut resolved.flows {

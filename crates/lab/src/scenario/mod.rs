@@ -666,7 +666,7 @@ impl Scenario {
     }
 
     /// The scenario as TOML with every default filled in, controllers' parameters included:
-    /// what `--print-config` shows and a results folder keeps. Reads back to the same scenario.
+    /// what a results folder keeps. Reads back to the same scenario.
     pub fn to_toml(&self) -> String {
         let resolved = check::resolve(self);
         // Only maps with keys that are not text can fail, and there are none.
