@@ -126,7 +126,8 @@ pub(crate) struct Compare {
 /// Repeat a paper's figures and check each of its claims
 ///
 /// Each claim is printed as holds or fails, with the number measured, its 95 % confidence interval and the
-/// bound. A claim that fails is said to fail.
+/// bound. A claim that fails is said to fail. Results go to `results/ID`; for several IDs to one folder that is
+/// named after all of them, as in `results/rcs.fig12_rcs.fig16`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

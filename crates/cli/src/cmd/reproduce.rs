@@ -74,10 +74,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
     Ok(())
 }
 
-/// `reproduce rcs` writes to `results/rcs`; several ids share a folder named after the first.
+/// `reproduce rcs` writes to `results/rcs`; several ids have a folder of their own, named after them all.
 fn default_folder(ids: &[String]) -> PathBuf {
-    let name = ids.first().map_or("papers", String::as_str);
-    Path::new("results").join(fairpace_lab::report::folder::folder_name(name))
+    /// Names of files end at 255 bytes.
+    const LONGEST: usize = 200;
+    let mut name = if ids.is_empty() { "papers".to_owned() } else { ids.join("_") };
+    if name.len() > LONGEST {
+        name = format!("{}-and-{}-more", ids[0], ids.len() - 1);
+    }
+    Path::new("results").join(fairpace_lab::report::folder::folder_name(&name))
 }
 
 fn show(found: &Found) -> std::io::Result<()> {
@@ -128,4 +133,18 @@ fn tools<'a>(wanted: bool) -> Outcome<Tools<'a>> {
 #[cfg(not(feature = "gst"))]
 fn tools<'a>(_wanted: bool) -> Outcome<Tools<'a>> {
     Ok(Tools::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::default_folder;
+
+    #[test]
+    fn the_folder_is_named_after_everything_that_was_asked_for() {
+        let of = |ids: &[&str]| default_folder(&ids.iter().map(|&s| s.to_owned()).collect::<Vec<_>>());
+        assert_eq!(of(&[]).to_str(), Some("results/papers"));
+        assert_eq!(of(&["rcs"]).to_str(), Some("results/rcs"));
+        assert_eq!(of(&["rcs.fig12", "rcs.fig16"]).to_str(), Some("results/rcs.fig12_rcs.fig16"));
+        assert_eq!(of(&["rcs.fig12"; 30]).to_str(), Some("results/rcs.fig12-and-29-more"));
+    }
 }
