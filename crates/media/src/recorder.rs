@@ -133,6 +133,7 @@ mod tests {
         ReceivedFrame {
             first_sequence: n,
             last_sequence: n,
+            absent_before: u64::MAX,
             timestamp_90k: n as u32 * 3_600,
             data: filler(100 + n, key),
             key,

@@ -109,6 +109,9 @@ pub struct ReceivedFrame {
     /// Sequence number of its last packet, unwrapped. The next frame's first is one more, unless packets are
     /// missing between them.
     pub last_sequence: u64,
+    /// Packets that never came between the complete frame before it and this one, as far as known then:
+    /// no more frames can be lost there. `u64::MAX` if that is not known.
+    pub absent_before: u64,
     /// The frame's RTP timestamp; wraps.
     pub timestamp_90k: u32,
     /// The frame.

@@ -47,6 +47,7 @@ fn receive(path: &Path, fate: impl Fn(usize) -> Option<u64>) -> Recorder {
         let received = ReceivedFrame {
             first_sequence: sequence,
             last_sequence: sequence,
+            absent_before: u64::MAX,
             timestamp_90k: frame.timestamp_90k,
             data: frame.data.clone(),
             key: frame.key,

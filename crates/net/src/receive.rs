@@ -593,6 +593,7 @@ impl Splice {
         ReceivedFrame {
             first_sequence,
             last_sequence,
+            absent_before: frame.absent_before,
             timestamp_90k,
             data: frame.data,
             key: frame.key,

@@ -8,7 +8,7 @@ use crate::receiver::MediaPacket;
 use crate::sender::Codec;
 use crate::vp8;
 use fairpace_units::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Packets held at most; the oldest goes first.
 const MAX_PACKETS: usize = 4_096;
@@ -20,6 +20,9 @@ pub struct AssembledFrame {
     pub first_sequence: u64,
     /// Of its last.
     pub last_sequence: u64,
+    /// Packets that had not come between the complete frame before it and this one when this was complete: no
+    /// more frames than that can be lost there. `u64::MAX` if no frame before it is known.
+    pub absent_before: u64,
     /// Media time, 90 kHz.
     pub timestamp: u32,
     /// Can be decoded without any other.
@@ -52,6 +55,8 @@ pub struct FrameAssembler {
     hold: Duration,
     packets: BTreeMap<u64, Held>,
     ready: VecDeque<AssembledFrame>,
+    /// The last sequence numbers of complete frames, as many as [`MAX_PACKETS`].
+    ends: BTreeSet<u64>,
     /// Packets that were given up, with the frames they belonged to.
     abandoned: u64,
 }
@@ -59,7 +64,14 @@ pub struct FrameAssembler {
 impl FrameAssembler {
     /// `hold`: how long a packet waits for the rest of its frame.
     pub fn new(codec: Codec, hold: Duration) -> Self {
-        FrameAssembler { codec, hold, packets: BTreeMap::new(), ready: VecDeque::new(), abandoned: 0 }
+        FrameAssembler {
+            codec,
+            hold,
+            packets: BTreeMap::new(),
+            ready: VecDeque::new(),
+            ends: BTreeSet::new(),
+            abandoned: 0,
+        }
     }
 
     /// Takes in a packet; a duplicate changes nothing.
@@ -110,6 +122,7 @@ impl FrameAssembler {
         let mut frame = AssembledFrame {
             first_sequence: first,
             last_sequence: last,
+            absent_before: self.absent_before(first),
             timestamp,
             key: false,
             data: Vec::new(),
@@ -129,7 +142,18 @@ impl FrameAssembler {
                 }
             }
         }
+        self.ends.insert(last);
+        if self.ends.len() > MAX_PACKETS {
+            self.ends.pop_first();
+        }
         self.ready.push_back(frame);
+    }
+
+    /// Packets missing between `first` and the complete frame before it.
+    fn absent_before(&self, first: u64) -> u64 {
+        let Some(end) = self.ends.range(..first).next_back() else { return u64::MAX };
+        let here = self.packets.range(end + 1..first).count() as u64;
+        (first - end - 1).saturating_sub(here)
     }
 
     /// The next complete frame, in order of completion.
@@ -176,6 +200,19 @@ mod tests {
             retransmitted: false,
             codec: Codec::Vp8,
         }
+    }
+
+    #[test]
+    fn a_frame_says_how_many_packets_are_missing_before_it() {
+        // Frames of 1, 6 and 1 packets; of the second one packet is lost.
+        let all = packets(&[60, 500, 60]);
+        let last = all.len() as u64 - 1;
+        let mut a = FrameAssembler::new(Codec::Vp8, Duration::from_secs(1));
+        for s in (0..=last).filter(|s| *s != 2) {
+            a.push(&media(100 + s, &all[s as usize]));
+        }
+        let absent: Vec<_> = std::iter::from_fn(|| a.next_frame()).map(|f| f.absent_before).collect();
+        assert!(last > 4 && absent == [u64::MAX, 1], "{last} {absent:?}");
     }
 
     #[test]
