@@ -63,7 +63,8 @@
 //!   not a packet more (Fig. 4's clock alone gives one more for some S_0).
 //! - A phase's first data packet keeps its place in the schedule instead of leaving at t_0 with
 //!   the last one just gone; at most one packet's difference, and never above S.
-//! - S stays within the flow's limits, which the paper does not have.
+//! - S stays within the flow's limits, which the paper does not have; unless `safety` is `paper`, what the circuit
+//!   breaker bears is one of them (`Breaker::bearable`).
 //! - A short packet takes proportionally less of the schedule; S counts full ones.
 //! - Without an SRTT (no challenge before): one dummy every 3 s until the first ACK gives one.
 //! - Unless `safety` is `paper`: Initial sends at most 1,000 dummies; Backoff halves S every T_B/4
