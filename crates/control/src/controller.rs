@@ -86,6 +86,40 @@ pub struct Status {
     pub rate: Rate,
     /// Why state or rate last changed.
     pub reason: &'static str,
+    /// The loss (event) rate that the scheme goes by, in `[0, 1]`; `None` if it has no such number.
+    pub p: Option<f64>,
+}
+
+/// Which feedback a scheme's receiver half sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FeedbackForm {
+    /// An acknowledgement of every packet: [`crate::AckReceiver`].
+    #[default]
+    Acks,
+    /// What the receiver measured itself, about once per RTT: [`RateReport`].
+    Reports,
+}
+
+/// What every packet says in its header when the receiver measures [RFC 5348 §3.2.1].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateHeader {
+    /// When it left, on the sender's clock.
+    pub sent_at: Instant,
+    /// The sender's RTT; `None` before the first sample.
+    pub rtt: Option<Duration>,
+}
+
+/// What a receiver that measures reports [RFC 5348 §3.2.2]. All of it is the receiver's word.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateReport {
+    /// t_recvdata: `sent_at` of the last packet received, echoed.
+    pub echoed: Instant,
+    /// t_delay: from the arrival of that packet to this report.
+    pub delay: Duration,
+    /// X_recv: data received per time since the last report, or over the last RTT.
+    pub received_rate: Rate,
+    /// p: the loss event rate, in `[0, 1]`.
+    pub loss_event_rate: f64,
 }
 
 /// How to notice losses on behalf of a scheme.
@@ -112,6 +146,8 @@ pub enum TimeoutRule {
     /// From each packet's departure: RAP's. Expired packets come one by one through
     /// [`Controller::on_loss`].
     PerPacket,
+    /// There is none: the scheme has a timer of its own (TFRC's no-feedback timer).
+    Never,
 }
 
 /// RTO = `srtt_factor` · SRTT + max(`granularity`, `var_factor` · RTTVAR), within `[min, max]`
@@ -184,6 +220,10 @@ pub trait Controller: Debug + Send {
     /// Until it is acknowledged after all, that is: then `on_ack` comes too.
     fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator);
 
+    /// A report of a receiver that measures, after it was found believable; only under
+    /// [`FeedbackForm::Reports`].
+    fn on_report(&mut self, _now: Instant, _report: &RateReport, _rtt: &RttEstimator) {}
+
     /// No ACK for the timeout of [`LossPolicy`] although data is outstanding. All of it now counts
     /// as lost; the next timeout is about packets sent later. (Only under
     /// [`TimeoutRule::SinceLastAck`].)
@@ -199,6 +239,16 @@ pub trait Controller: Debug + Send {
     /// instead of being stopped by it.
     fn is_responsive(&self) -> bool {
         true
+    }
+
+    /// Which feedback the receiver must send; asked once.
+    fn feedback_form(&self) -> FeedbackForm {
+        FeedbackForm::Acks
+    }
+
+    /// Whether a congestion mark counts as a loss: only then are packets sent as ECN-capable.
+    fn heeds_ecn(&self) -> bool {
+        false
     }
 
     /// The path forwards dummies like data (its routers erase the DSCP): keep them at or below a

@@ -103,7 +103,7 @@ impl Controller for Fixed {
     }
 
     fn status(&self) -> Status {
-        Status { state: "Fixed", rate: self.sending, reason: "configured" }
+        Status { state: "Fixed", rate: self.sending, reason: "configured", p: None }
     }
 
     fn loss_policy(&self) -> LossPolicy {

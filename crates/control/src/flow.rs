@@ -61,6 +61,8 @@ pub struct Permit {
     pub class: Class,
     /// The number to send it under, counted per kind.
     pub seq: u64,
+    /// The ECN field to send it with.
+    pub ecn: Ecn,
 }
 
 /// The answer to [`Flow::poll`]. The instant in a waiting answer is when to ask again even if
@@ -584,9 +586,10 @@ impl Flow {
     }
 
     fn permit(&self, kind: Kind) -> Permit {
+        let ecn = if self.controller.heeds_ecn() { Ecn::Ect0 } else { Ecn::NotEct };
         match kind {
-            Kind::Data => Permit { kind, class: self.data_class, seq: self.data.next_seq() },
-            Kind::Dummy => Permit { kind, class: Class::Low, seq: self.dummy.next_seq() },
+            Kind::Data => Permit { kind, class: self.data_class, seq: self.data.next_seq(), ecn },
+            Kind::Dummy => Permit { kind, class: Class::Low, seq: self.dummy.next_seq(), ecn },
         }
     }
 
@@ -683,6 +686,7 @@ impl Flow {
         let from = match self.policy.timeout {
             TimeoutRule::SinceLastAck => oldest.max(self.last_ack),
             TimeoutRule::PerPacket => oldest,
+            TimeoutRule::Never => return Instant::NEVER,
         };
         from + self.rto
     }
@@ -728,6 +732,7 @@ impl Flow {
                 self.controller.on_timeout(now, &self.rtt);
                 self.note(now);
             }
+            TimeoutRule::Never => {}
         }
         self.rto_shift += 1;
         self.update_rto();

@@ -78,7 +78,10 @@ pub mod rtt;
 mod testing;
 
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
-pub use controller::{Acked, Controller, Loss, LossHow, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule};
+pub use controller::{
+    Acked, Controller, FeedbackForm, Loss, LossHow, LossPolicy, RateHeader, RateReport, RtoParams, SendPoll, Sent,
+    Status, TimeoutRule,
+};
 pub use flow::{
     Ack, BadFeedback, Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, KindCounters, Permit, Transmit,
 };

@@ -354,7 +354,7 @@ impl Controller for Rap {
 
     fn status(&self) -> Status {
         let state = if self.srtt_s.is_none() { "Waiting" } else { "Adapting" };
-        Status { state, rate: self.rate(), reason: self.reason }
+        Status { state, rate: self.rate(), reason: self.reason, p: None }
     }
 
     fn loss_policy(&self) -> LossPolicy {

@@ -598,7 +598,7 @@ impl Controller for Rcs {
     }
 
     fn status(&self) -> Status {
-        Status { state: self.state.name(), rate: self.rate(), reason: self.reason }
+        Status { state: self.state.name(), rate: self.rate(), reason: self.reason, p: None }
     }
 
     fn loss_policy(&self) -> LossPolicy {

@@ -4,7 +4,7 @@
 //! and the error messages are all read from it. A default is written once, as text, and goes the
 //! same way as a setting.
 
-use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status};
+use crate::controller::{Acked, Controller, FeedbackForm, Loss, LossPolicy, RateReport, SendPoll, Sent, Status};
 use crate::rtt::RttEstimator;
 use core::fmt;
 use fairpace_units::{Bytes, Duration, Instant, Rate, parse_duration, parse_rate};
@@ -349,6 +349,9 @@ impl Controller for AnyController {
     fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator) {
         each!(self, c => c.on_loss(now, loss, rtt));
     }
+    fn on_report(&mut self, now: Instant, report: &RateReport, rtt: &RttEstimator) {
+        each!(self, c => c.on_report(now, report, rtt));
+    }
     fn on_timeout(&mut self, now: Instant, rtt: &RttEstimator) {
         each!(self, c => c.on_timeout(now, rtt));
     }
@@ -361,7 +364,12 @@ impl Controller for AnyController {
     fn is_responsive(&self) -> bool {
         each!(self, c => c.is_responsive())
     }
-
+    fn feedback_form(&self) -> FeedbackForm {
+        each!(self, c => c.feedback_form())
+    }
+    fn heeds_ecn(&self) -> bool {
+        each!(self, c => c.heeds_ecn())
+    }
     fn set_dummies_limited(&mut self, limited: bool) {
         each!(self, c => c.set_dummies_limited(limited));
     }
