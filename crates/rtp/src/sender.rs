@@ -78,8 +78,6 @@ pub struct SenderConfig {
     pub codec: Codec,
     /// Code point of media and of normal-class RTCP. Dummies are LE whatever this is.
     pub data_dscp: Dscp,
-    /// ECN field of media and dummies.
-    pub ecn: Ecn,
     /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
     pub cname: String,
     /// What RTCP's 5 % is taken of.
@@ -110,7 +108,6 @@ impl Default for SenderConfig {
             ip_overhead: Bytes::new(28),
             codec: Codec::Generic,
             data_dscp: Dscp::DEFAULT,
-            ecn: Ecn::NotEct,
             cname: String::new(),
             session_bandwidth: Rate::mbps(1.0),
             reduced_minimum: false,
@@ -831,7 +828,7 @@ impl SenderSession {
             Class::Normal => self.config.data_dscp,
             Class::Low => Dscp::LE,
         };
-        Step::Send(dscp, self.config.ecn, what)
+        Step::Send(dscp, permit.ecn, what)
     }
 
     fn header(&self, now: Instant, stream: &Stream, timestamp: u32, marker: bool) -> Packet<'static> {

@@ -303,12 +303,10 @@ fn a_rate_too_low_for_the_source_drops_old_frames_whole() {
 
 #[test]
 fn ce_marks_come_back() {
-    let config = SenderConfig { ecn: Ecn::Ect0, ..sender_config() };
-    let mut p =
-        Pair::new(config, ReceiverConfig::default(), flow("fixed", &[("rate", "100 pkt/s")], Rate::mbps(10.0)), ms(50));
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
     p.forward.disturb = Box::new(|_, mut w| {
         if w.what == What::Media {
-            assert_eq!(w.ecn, Ecn::Ect0);
+            assert_eq!(w.ecn, Ecn::NotEct, "a scheme that heeds no marks asks for none");
             w.ecn = Ecn::Ce;
         }
         vec![(Duration::ZERO, w)]
