@@ -55,6 +55,8 @@ pub struct FlowSummary {
     pub drops_packets: Drops,
     /// Dropped / sent; null if nothing was sent.
     pub loss_ratio: Option<f64>,
+    /// Packets received with a congestion mark, dummies included.
+    pub marked_packets: u64,
     /// Dummies sent.
     pub dummies_packets: u64,
     /// Dummies / (data + dummies) sent; null if nothing was sent.
@@ -147,7 +149,7 @@ pub struct Delays {
     pub max: f64,
 }
 
-fn ms(d: Duration) -> f64 {
+pub(crate) fn ms(d: Duration) -> f64 {
     d.as_secs_f64() * 1e3
 }
 
@@ -258,6 +260,7 @@ impl FlowSummary {
             received_packets: f.measured.received.packets.get(),
             drops_packets: Drops::by(|r| f.measured.dropped(r).packets.get()),
             loss_ratio: share(f.measured.dropped_in_all().packets.as_f64(), sent),
+            marked_packets: f.measured.marked.packets.get(),
             dummies_packets: f.measured.dummies_sent.packets.get(),
             overhead: share(dummies, sent + dummies),
             feedback_bps: if window > 0.0 { f.measured.feedback_sent.bytes.as_f64() * 8.0 / window } else { 0.0 },

@@ -12,7 +12,7 @@
 //! | `events.csv` | what the controllers did: states, rates, losses |
 //! | `seed-N.pcapng` | every packet, if asked for |
 
-use crate::metrics::{Delays, Drops};
+use crate::metrics::{Delays, Drops, ms};
 use crate::run::RunSet;
 use fairpace_control::{FlowEventKind, LossHow};
 use fairpace_units::Rate;
@@ -195,6 +195,7 @@ fn flows_csv(set: &RunSet) -> String {
         "drops_link_error_packets",
         "drops_outage_packets",
         "loss_ratio",
+        "marked_packets",
         "dummies_packets",
         "overhead",
         "feedback_bps",
@@ -212,8 +213,9 @@ fn flows_csv(set: &RunSet) -> String {
         for f in &run.summary.flows {
             t.whole(run.seed).text(&f.name).text(&f.group).text(&f.controller).number(f.throughput_bps);
             t.number(f.throughput_pps).number(f.goodput_bps).whole(f.sent_packets).whole(f.received_packets);
-            t.drops(&f.drops_packets).number(f.loss_ratio).whole(f.dummies_packets).number(f.overhead);
-            t.number(f.feedback_bps).whole(f.acknowledged_packets).delays(f.owd_ms.as_ref()).number(f.srtt_ms);
+            t.drops(&f.drops_packets).number(f.loss_ratio).whole(f.marked_packets).whole(f.dummies_packets);
+            t.number(f.overhead).number(f.feedback_bps).whole(f.acknowledged_packets).delays(f.owd_ms.as_ref());
+            t.number(f.srtt_ms);
             t.text(f.stopped.as_deref().unwrap_or("")).number(f.timeouts.map(|n| n as f64)).end();
         }
     }
@@ -260,6 +262,8 @@ fn series_csv(set: &RunSet) -> String {
         "target_rate_bps",
         "cwnd_packets",
         "srtt_ms",
+        "rto_ms",
+        "loss_event_rate",
         "send_buffer_bytes",
         "drops_packets",
         "state",
@@ -270,7 +274,8 @@ fn series_csv(set: &RunSet) -> String {
             t.whole(run.seed).number(row.at.as_secs_f64()).text(flow.map_or("", |f| &f.name));
             t.text(flow.map_or("", |f| &f.group)).number(row.send_rate.as_bps()).number(row.throughput.as_bps());
             t.number(row.dummy_rate.as_bps()).number(row.target_rate.as_bps()).number(row.cwnd);
-            t.number(row.srtt.map(|d| d.as_secs_f64() * 1e3)).whole(row.send_buffer.get()).whole(row.drops);
+            t.number(row.srtt.map(ms)).number(row.rto.map(ms)).number(row.loss_event_rate);
+            t.whole(row.send_buffer.get()).whole(row.drops);
             t.text(row.state).end();
         }
     }

@@ -29,6 +29,14 @@ pub(crate) struct Outgoing {
     pub(crate) body: Body,
     pub(crate) size: u32,
     pub(crate) class: Class,
+    pub(crate) ecn: Ecn,
+}
+
+impl Outgoing {
+    /// Feedback is not marked: nobody would slow down because of it.
+    fn feedback(body: Body, size: u32, class: Class) -> Self {
+        Outgoing { body, size, class, ecn: Ecn::NotEct }
+    }
 }
 
 /// Both ends of a media flow.
@@ -136,7 +144,7 @@ impl MediaEndpoint {
             self.challenge_at = now + self.challenge_wait;
             self.challenge_wait = (self.challenge_wait * 2).min(CHALLENGE_MAX);
             let body = Body::Challenge { asked_at: now };
-            return Some(Outgoing { body, size: self.ack_size, class: Class::Normal });
+            return Some(Outgoing::feedback(body, self.ack_size, Class::Normal));
         }
         if self.quiet {
             return None;
@@ -154,7 +162,7 @@ impl MediaEndpoint {
                     record.sent = Some(now);
                 }
                 let body = Body::Media { kind: permit.kind, frame, seq: permit.seq };
-                return Some(Outgoing { body, size, class: permit.class });
+                return Some(Outgoing { body, size, class: permit.class, ecn: permit.ecn });
             }
             Transmit::WaitUntil(at) | Transmit::WaitForData(at) | Transmit::WaitForFeedback(at) => self.flow_at = at,
             Transmit::Stopped(_) => self.stop(),
@@ -424,14 +432,14 @@ impl Receiver {
         let class = feedback.class;
         if let [Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO }] = *feedback.acks {
             let arrived_at = Instant::ZERO + arrived_at.unwrap_or_default();
-            return Some(Outgoing { body: Body::MediaAck { kind, ecn, seq, arrived_at }, size: ack_size, class });
+            return Some(Outgoing::feedback(Body::MediaAck { kind, ecn, seq, arrived_at }, ack_size, class));
         }
         let (start, len) = (self.log_start + self.log.len() as u64, feedback.acks.len() as u32);
         self.log.extend(feedback.acks);
         let excess = self.log.len().saturating_sub(LOG_LEN);
         self.log.drain(..excess);
         self.log_start += excess as u64;
-        Some(Outgoing { body: Body::Feedback { start, len }, size: ack_size + BYTES_PER_ACK * (len - 1), class })
+        Some(Outgoing::feedback(Body::Feedback { start, len }, ack_size + BYTES_PER_ACK * (len - 1), class))
     }
 
     fn next(&self) -> Instant {
@@ -466,6 +474,6 @@ impl Receiver {
             fraction_lost: fraction_lost.clamp(0.0, 1.0),
             interval_us: interval.as_micros() as u64,
         };
-        Outgoing { body, size: ack_size, class: Class::Normal }
+        Outgoing::feedback(body, ack_size, Class::Normal)
     }
 }

@@ -561,6 +561,9 @@ impl Network {
         let i = packet.flow as usize;
         let flow = &mut self.flows[i];
         let size = packet.size;
+        if packet.ecn == Ecn::Ce && packet.direction == Direction::Forward {
+            count(&mut flow.counts.marked, 1, size);
+        }
         match packet.body {
             Body::TcpData { seq, .. } => {
                 count(&mut flow.counts.received, 1, size);
@@ -657,37 +660,27 @@ impl Network {
     fn pump(&mut self, at: Instant, i: usize) {
         loop {
             let flow = &mut self.flows[i];
-            let (body, size, class) = match &mut flow.endpoint {
+            let (body, size, class, ecn) = match &mut flow.endpoint {
                 Endpoint::Tcp(tcp) => match tcp.tx.poll_transmit(at) {
                     Some(s) => {
                         let body = Body::TcpData { seq: s.seq, retransmission: s.retransmission };
-                        (body, tcp.size_of(s.seq), Class::Normal)
+                        (body, tcp.size_of(s.seq), Class::Normal, Ecn::NotEct)
                     }
                     None => break,
                 },
                 Endpoint::Media(media) => match media.poll_transmit(at) {
-                    Some(Outgoing { body, size, class }) => (body, size, class),
+                    Some(Outgoing { body, size, class, ecn }) => (body, size, class, ecn),
                     None => break,
                 },
                 Endpoint::Constant(constant) => match constant.poll_transmit(at) {
-                    Some((seq, size, class)) => (Body::Constant { seq }, size, class),
+                    Some((seq, size, class)) => (Body::Constant { seq }, size, class, Ecn::NotEct),
                     None => break,
                 },
                 Endpoint::External => break,
             };
             let class = flow.class_override.unwrap_or(class);
-            self.send(
-                at,
-                Packet {
-                    sent_at: at,
-                    body,
-                    flow: i as u32,
-                    size,
-                    direction: Direction::Forward,
-                    class,
-                    ecn: Ecn::NotEct,
-                },
-            );
+            let direction = Direction::Forward;
+            self.send(at, Packet { sent_at: at, body, flow: i as u32, size, direction, class, ecn });
         }
         let (slow, fast) = match &self.flows[i].endpoint {
             Endpoint::Tcp(tcp) => (tcp.tx.poll_timeout(), tcp.poll_fast_timer()),
@@ -704,7 +697,7 @@ impl Network {
         loop {
             let flow = &mut self.flows[i];
             let Endpoint::Media(media) = &mut flow.endpoint else { return };
-            let Some(Outgoing { body, size, class }) = media.poll_feedback(at) else {
+            let Some(Outgoing { body, size, class, .. }) = media.poll_feedback(at) else {
                 let timer = media.poll_feedback_timer();
                 return self.arm(i, RECEIVER, timer);
             };
@@ -874,6 +867,8 @@ impl Network {
                 target_rate: Rate::ZERO,
                 cwnd: 0.0,
                 srtt: None,
+                rto: None,
+                loss_event_rate: None,
                 send_buffer: Bytes::ZERO,
                 drops: since.dropped_in_all().packets.get(),
                 state: "",
@@ -882,11 +877,14 @@ impl Network {
                 Endpoint::Tcp(tcp) => {
                     row.cwnd = tcp.tx.cwnd();
                     row.srtt = tcp.tx.srtt();
+                    row.rto = row.srtt.map(|_| tcp.tx.rto());
                     row.state = tcp.tx.phase().name();
                 }
                 Endpoint::Media(media) => {
                     row.target_rate = media.flow.target_rate();
                     row.srtt = media.flow.srtt();
+                    row.rto = row.srtt.map(|_| media.flow.rto());
+                    row.loss_event_rate = media.flow.status().p;
                     row.send_buffer = media.waiting();
                     row.state = if media.stopped().is_some() { "stopped" } else { media.flow.status().state };
                 }

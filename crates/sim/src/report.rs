@@ -106,6 +106,8 @@ pub struct FlowCounts {
     pub received: Count,
     /// Data that reached the receiver for the first time; for TCP what arrived in order.
     pub unique: Count,
+    /// Packets that reached the receiver with a congestion mark (ECN: CE), dummies included.
+    pub marked: Count,
     /// Data dropped on the way, by reason.
     pub drops: [Count; 4],
     /// Dummies sent.
@@ -144,6 +146,7 @@ impl FlowCounts {
             retransmitted: sub(self.retransmitted, earlier.retransmitted),
             received: sub(self.received, earlier.received),
             unique: sub(self.unique, earlier.unique),
+            marked: sub(self.marked, earlier.marked),
             drops: core::array::from_fn(|i| sub(self.drops[i], earlier.drops[i])),
             dummies_sent: sub(self.dummies_sent, earlier.dummies_sent),
             dummies_received: sub(self.dummies_received, earlier.dummies_received),
@@ -255,6 +258,10 @@ pub struct SeriesRow {
     pub cwnd: f64,
     /// Smoothed RTT.
     pub srtt: Option<Duration>,
+    /// The retransmission timeout in force; `None` before the first RTT sample.
+    pub rto: Option<Duration>,
+    /// The loss (event) rate that the controller goes by, in `[0, 1]`; `None` if it has no such number.
+    pub loss_event_rate: Option<f64>,
     /// Data waiting at the sender.
     pub send_buffer: Bytes,
     /// Data packets dropped in the interval.
