@@ -4,10 +4,12 @@
 //! | --- | --- | --- | --- |
 //! | 1 | 3 | send time, 6.18 fixed point | 2^-18 s (3.8 µs), wraps every 64 s |
 //! | 2 | 4 | nonce of this packet | – |
+//! | 3, or as agreed | 7 | the sender's RTT and the time sent, for a receiver that measures ([`crate::tfrc`]) | µs |
 //!
 //! The send time has the form that browsers use (`abs-send-time`), so Wireshark and others know
 //! it. The nonce is what makes lying about ACKs detectable: see [`crate::claim`].
 
+use crate::tfrc::{STAMP_LEN, Stamp};
 use crate::wire::{Put, Reader};
 
 /// Marks the one-byte form.
@@ -16,6 +18,8 @@ const ONE_BYTE: u16 = 0xbede;
 pub const SEND_TIME: u8 = 1;
 /// Nonce.
 pub const NONCE: u8 = 2;
+/// The numbers that are not free for others.
+pub(crate) const OURS: [u8; 2] = [SEND_TIME, NONCE];
 
 /// The extensions we use. Others are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -25,18 +29,22 @@ pub struct Extensions {
     pub send_time: Option<u32>,
     /// The packet's nonce.
     pub nonce: Option<u32>,
+    /// What a receiver that measures needs to know, and the extension's number, 3 to 14.
+    pub stamp: Option<(u8, Stamp)>,
 }
 
 impl Extensions {
-    /// Bytes that a packet with both extensions carries for them: 4 + (1 + 3) + (1 + 4), padded.
+    /// Bytes that a packet carries for its extensions: the send time and either a nonce or a stamp,
+    /// 4 + (1 + 3) + (1 + 4), padded, or 4 + (1 + 3) + (1 + 7).
     pub const FULL_LEN: usize = 16;
 
     pub(crate) const fn is_empty(&self) -> bool {
-        self.send_time.is_none() && self.nonce.is_none()
+        self.send_time.is_none() && self.nonce.is_none() && self.stamp.is_none()
     }
 
-    /// Reads the extension block's content; what is damaged or unknown is left out.
-    pub(crate) fn parse(profile: u16, data: &[u8]) -> Self {
+    /// Reads the extension block's content; what is damaged or unknown is left out. `stamp`: the number under
+    /// which stamps come.
+    pub(crate) fn parse(profile: u16, data: &[u8], stamp: u8) -> Self {
         let mut found = Extensions::default();
         if profile != ONE_BYTE {
             return found; // the two-byte form and others: nothing of ours is in there
@@ -57,6 +65,9 @@ impl Extensions {
                 (SEND_TIME, &[a, b, c, d]) => {
                     found.send_time = Some(u32::from_be_bytes([a, b, c, d]) >> 6 & 0x00ff_ffff);
                 }
+                (id, &[a, b, c, d, e, f, g]) if id == stamp => {
+                    found.stamp = Some((id, Stamp::from_wire([a, b, c, d, e, f, g])));
+                }
                 (NONCE, &[a, b, c, d]) => found.nonce = Some(u32::from_be_bytes([a, b, c, d])),
                 _ => {}
             }
@@ -68,7 +79,8 @@ impl Extensions {
         if self.is_empty() {
             return;
         }
-        let len = self.send_time.map_or(0, |_| 4) + self.nonce.map_or(0, |_| 5);
+        let len =
+            self.send_time.map_or(0, |_| 4) + self.nonce.map_or(0, |_| 5) + self.stamp.map_or(0, |_| 1 + STAMP_LEN);
         out.put_u16(ONE_BYTE);
         out.put_u16((len as u16).div_ceil(4));
         let start = out.len();
@@ -78,6 +90,10 @@ impl Extensions {
         if let Some(n) = self.nonce {
             out.put_u8(NONCE << 4 | 3);
             out.put_u32(n);
+        }
+        if let Some((number, stamp)) = self.stamp {
+            out.put_u8(number << 4 | (STAMP_LEN as u8 - 1));
+            out.put(&stamp.to_wire());
         }
         out.pad_to_words(start);
     }
@@ -90,32 +106,41 @@ mod tests {
     #[test]
     fn both_extensions_take_16_bytes() {
         let mut out = Vec::new();
-        Extensions { send_time: Some(0x01_0203), nonce: Some(0x0a0b_0c0d) }.emit(&mut out);
+        Extensions { send_time: Some(0x01_0203), nonce: Some(0x0a0b_0c0d), stamp: None }.emit(&mut out);
         assert_eq!(out, [0xbe, 0xde, 0, 3, 0x12, 1, 2, 3, 0x23, 0x0a, 0x0b, 0x0c, 0x0d, 0, 0, 0]);
+        assert_eq!(out.len(), Extensions::FULL_LEN);
+    }
+
+    #[test]
+    fn send_time_and_stamp_take_16_bytes_too() {
+        let mut out = Vec::new();
+        let stamp = Some((5, Stamp { rtt: 0x0a_0b0c, sent: 0x0102_0304 }));
+        Extensions { send_time: Some(0x01_0203), nonce: None, stamp }.emit(&mut out);
+        assert_eq!(out, [0xbe, 0xde, 0, 3, 0x12, 1, 2, 3, 0x56, 0x0a, 0x0b, 0x0c, 1, 2, 3, 4]);
         assert_eq!(out.len(), Extensions::FULL_LEN);
     }
 
     #[test]
     fn padding_between_elements_and_unknown_elements_are_skipped() {
         let data = [0, 0, 0x71, 9, 9, 0x12, 1, 2, 3, 0, 0, 0];
-        assert_eq!(Extensions::parse(ONE_BYTE, &data).send_time, Some(0x01_0203));
+        assert_eq!(Extensions::parse(ONE_BYTE, &data, 3).send_time, Some(0x01_0203));
     }
 
     #[test]
     fn nothing_after_id_15_is_read() {
         let data = [0xf0, 0, 0x12, 1, 2, 3, 0, 0];
-        assert_eq!(Extensions::parse(ONE_BYTE, &data), Extensions::default());
+        assert_eq!(Extensions::parse(ONE_BYTE, &data, 3), Extensions::default());
     }
 
     #[test]
     fn an_element_that_runs_past_the_end_is_ignored() {
-        assert_eq!(Extensions::parse(ONE_BYTE, &[0x12, 1, 2]), Extensions::default());
-        assert_eq!(Extensions::parse(0x1000, &[0x12, 1, 2, 3]), Extensions::default());
+        assert_eq!(Extensions::parse(ONE_BYTE, &[0x12, 1, 2], 3), Extensions::default());
+        assert_eq!(Extensions::parse(0x1000, &[0x12, 1, 2, 3], 3), Extensions::default());
     }
 
     #[test]
     fn the_32_bit_send_time_is_shortened_to_the_same_instant() {
         // 1.5 s: 8.24 -> 0x0180_0000, 6.18 -> 393,216
-        assert_eq!(Extensions::parse(ONE_BYTE, &[0x13, 0x01, 0x80, 0, 0, 0, 0, 0]).send_time, Some(393_216));
+        assert_eq!(Extensions::parse(ONE_BYTE, &[0x13, 0x01, 0x80, 0, 0, 0, 0, 0], 3).send_time, Some(393_216));
     }
 }

@@ -52,6 +52,7 @@ mod send_queue;
 mod sender;
 mod sent;
 pub mod source;
+pub mod tfrc;
 pub mod vp8;
 mod wire;
 

@@ -3,9 +3,9 @@
 //! Our own `Repr` and not the `rtp-types` crate: the payload keeps the datagram's lifetime, so
 //! that media passes through the session without a copy. The tests compare both, byte for byte.
 
-use crate::WireError;
 use crate::header_ext::Extensions;
 use crate::wire::{Put, Reader};
+use crate::{WireError, tfrc};
 
 /// Fixed header without CSRCs and extensions.
 pub const HEADER_LEN: usize = 12;
@@ -30,11 +30,19 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a datagram.
+    /// Reads a datagram whose stamps, if any, have the usual number.
     ///
     /// # Errors
     /// [`WireError`] if the version is not 2, or a length points past the end.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
+        Packet::parse_with(bytes, tfrc::Profile::default().extension)
+    }
+
+    /// Reads a datagram whose stamps have the extension number `stamp` ([`tfrc::Profile::extension`]).
+    ///
+    /// # Errors
+    /// As [`Packet::parse`].
+    pub fn parse_with(bytes: &'a [u8], stamp: u8) -> Result<Self, WireError> {
         let mut r = Reader::new("RTP packet", bytes);
         let flags = r.u8()?;
         if flags >> 6 != 2 {
@@ -48,7 +56,7 @@ impl<'a> Packet<'a> {
         let extensions = if flags & 0x10 != 0 {
             let profile = r.u16()?;
             let words = usize::from(r.u16()?);
-            Extensions::parse(profile, r.take(4 * words)?)
+            Extensions::parse(profile, r.take(4 * words)?, stamp)
         } else {
             Extensions::default()
         };
@@ -124,15 +132,16 @@ mod tests {
     }
 
     pub(crate) fn any_packet(payload: &[u8]) -> impl Strategy<Value = Packet<'_>> {
-        let ext = (prop::option::of(0_u32..1 << 24), prop::option::of(any::<u32>()));
+        let stamp = (0_u32..1 << 24, any::<u32>()).prop_map(|(rtt, sent)| (3, tfrc::Stamp { rtt, sent }));
+        let ext = (prop::option::of(0_u32..1 << 24), prop::option::of(any::<u32>()), prop::option::of(stamp));
         (any::<bool>(), 0_u8..128, any::<u16>(), any::<u32>(), any::<u32>(), ext).prop_map(
-            move |(marker, payload_type, sequence, timestamp, ssrc, (send_time, nonce))| Packet {
+            move |(marker, payload_type, sequence, timestamp, ssrc, (send_time, nonce, stamp))| Packet {
                 marker,
                 payload_type,
                 sequence,
                 timestamp,
                 ssrc,
-                extensions: Extensions { send_time, nonce },
+                extensions: Extensions { send_time, nonce, stamp },
                 payload,
             },
         )

@@ -51,6 +51,18 @@ pub enum Rtcp<'a> {
     PictureLoss(u32, u32),
     /// CCFB: its body behind the sender's SSRC, for [`crate::ccfb`].
     CongestionFeedback(u32, &'a [u8]),
+    /// Transport feedback of another form, of which there may be one on whose number both ends agree
+    /// ([`crate::tfrc`]).
+    TransportFeedback {
+        /// Its form.
+        fmt: u8,
+        /// Who reports.
+        sender: u32,
+        /// About which stream.
+        media: u32,
+        /// What.
+        fci: &'a [u8],
+    },
     /// Something else, well-formed: its packet type.
     Other(u8),
 }
@@ -165,6 +177,9 @@ fn parse_body(packet_type: u8, count: u8, body: &[u8]) -> Result<Rtcp<'_>, WireE
         }
         (pt::TRANSPORT_FEEDBACK, fmt::NACK) => Rtcp::Nack(Nack { sender: r.u32()?, media: r.u32()?, pairs: r.rest() }),
         (pt::TRANSPORT_FEEDBACK, fmt::CCFB) => Rtcp::CongestionFeedback(r.u32()?, r.rest()),
+        (pt::TRANSPORT_FEEDBACK, fmt) if body.len() >= 8 => {
+            Rtcp::TransportFeedback { fmt, sender: r.u32()?, media: r.u32()?, fci: r.rest() }
+        }
         (pt::PAYLOAD_FEEDBACK, fmt::PLI) => Rtcp::PictureLoss(r.u32()?, r.u32()?),
         _ => Rtcp::Other(packet_type),
     })

@@ -500,7 +500,7 @@ impl SenderSession {
                 }
                 Rtcp::Bye(bye) if bye.ssrcs().any(|s| self.is_peer(s)) => self.bye = self.bye.or(Some(now)),
                 Rtcp::PictureLoss(..) | Rtcp::Nack(_) | Rtcp::Bye(_) => self.stats.rejected.wrong_ssrc += 1,
-                Rtcp::Sdes(_) | Rtcp::Other(_) => {}
+                Rtcp::TransportFeedback { .. } | Rtcp::Sdes(_) | Rtcp::Other(_) => {}
             }
         }
         self.note_rate();
@@ -841,6 +841,7 @@ impl SenderSession {
             extensions: Extensions {
                 send_time: Some(self.config.ntp_at_zero.at(now).send_time_24()),
                 nonce: Some(self.secret.nonce(stream.ssrc, stream.count)),
+                stamp: None,
             },
             payload: &[],
         }
