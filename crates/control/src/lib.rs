@@ -60,11 +60,13 @@
 //!
 //! - [`Controller`], and one file per scheme: [`rcs`], [`rap`], [`fixed`] (the template).
 //! - [`registry`](mod@registry): schemes and their parameters by name.
+//! - [`Equation`]: TCP's throughput at a loss rate, and back.
 //! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.
 //! - [`AckReceiver`]: the receiver half these schemes share.
 
 pub mod breaker;
 mod controller;
+pub mod equation;
 pub mod fixed;
 mod flow;
 pub mod ledger;
@@ -82,6 +84,7 @@ pub use controller::{
     Acked, Controller, FeedbackForm, Loss, LossHow, LossPolicy, RateHeader, RateReport, RtoParams, SendPoll, Sent,
     Status, TimeoutRule,
 };
+pub use equation::{BadPath, Equation, TcpPath, Terms};
 pub use flow::{
     Ack, BadFeedback, Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, KindCounters, Permit, Transmit,
 };
