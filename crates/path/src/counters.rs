@@ -8,6 +8,8 @@ use fairpace_units::{Bytes, Class, Duration, Packets};
 pub enum DropReason {
     /// It arrived at a queue without room for it.
     QueueFull,
+    /// The queue's management dropped it, on arrival or when its turn came, though there was room.
+    Early,
     /// It was waiting, and a normal packet needed its place.
     PushedOut,
     /// It was transmitted and damaged on the way.
@@ -18,13 +20,16 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of their columns.
-    pub const ALL: [DropReason; 4] =
-        [DropReason::QueueFull, DropReason::PushedOut, DropReason::LinkError, DropReason::Outage];
+    pub const ALL: [DropReason; 5] =
+        [DropReason::QueueFull, DropReason::Early, DropReason::PushedOut, DropReason::LinkError, DropReason::Outage];
+    /// How many there are.
+    pub const COUNT: usize = DropReason::ALL.len();
 
     /// The word used in CSV, JSON and reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             DropReason::QueueFull => "queue_full",
+            DropReason::Early => "early",
             DropReason::PushedOut => "pushed_out",
             DropReason::LinkError => "link_error",
             DropReason::Outage => "outage",
@@ -63,12 +68,12 @@ pub struct ClassCounters {
     pub offered: Count,
     /// Handed out by [`Link::pop`](crate::Link::pop).
     pub delivered: Count,
-    pub(crate) drops: [Count; 4],
+    pub(crate) drops: [Count; DropReason::COUNT],
 }
 
 impl ClassCounters {
     /// Dropped for that reason. Damage and outage count when the packet's last bit leaves the
-    /// transmitter, the other two when they happen.
+    /// transmitter, the others when they happen.
     pub const fn dropped(&self, reason: DropReason) -> Count {
         self.drops[reason as usize]
     }
@@ -96,6 +101,9 @@ pub struct LinkCounters {
     /// divided by what the link could carry ([`Link::capacity_between`](crate::Link::capacity_between))
     /// is its utilization when the rate varies.
     pub transmitted: Count,
+    /// Packets that the queue marked "congestion experienced" instead of dropping them; lost later
+    /// or not.
+    pub marked: Count,
     /// The most packets the queue ever held, the one in transmission included.
     pub max_queue: Packets,
     /// The most bytes the queue ever held, the packet in transmission included.
@@ -158,6 +166,7 @@ impl LinkCounters {
         LinkCounters {
             classes: core::array::from_fn(|i| self.classes[i].combine(&earlier.classes[i], Count::minus)),
             transmitted: self.transmitted.minus(earlier.transmitted),
+            marked: self.marked.minus(earlier.marked),
             elapsed_ns: self.elapsed_ns.saturating_sub(earlier.elapsed_ns),
             busy_ns: self.busy_ns.saturating_sub(earlier.busy_ns),
             packet_ns: self.packet_ns.saturating_sub(earlier.packet_ns),

@@ -55,6 +55,7 @@ pub use datagram::{Datagram, Plain};
 pub use link::Link;
 pub use spec::{
     Capacity, DelayModel, GilbertElliott, LinkError, LinkSpec, LossModel, Outage, OutageAt, QueueModel, RateModel,
+    RedParams, Thresholds,
 };
 pub use trace::{Gaps, Trace, TraceError};
 pub use wire::Wire;

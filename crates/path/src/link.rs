@@ -4,7 +4,7 @@
 //! before the arrival that is being pushed. Between calls nothing happens, so a driver needs one
 //! event per packet and link: the packet's exit.
 //!
-//! - **Drop-tail.** What is admitted will be sent, whatever comes later. So start, departure,
+//! - **Drop-tail and RED.** What is admitted will be sent, whatever comes later. So start, departure,
 //!   damage and exit are settled on arrival, and the packet goes straight to the delay line; the
 //!   queue is only a ring of departure times.
 //! - **Two priorities.** A waiting packet may still be pushed out, so it is settled when its
@@ -19,10 +19,11 @@ use crate::counters::LinkCounters;
 use crate::delay::Delay;
 use crate::loss::Loss;
 use crate::outage::Outages;
-use crate::queue::{Held, Queue};
+use crate::queue::red::Found;
+use crate::queue::{Held, Queue, Verdict};
 use crate::rate::{Service, Transmitter};
 use crate::{Datagram, DropReason, LinkError, LinkSpec, Wire};
-use fairpace_units::{Bytes, Duration, Instant, Packets, RandomStream, Rate};
+use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// A link between two nodes, one direction.
@@ -89,15 +90,15 @@ enum Fate {
 }
 
 impl<T: Datagram> Link<T> {
-    /// Builds the link that `spec` describes. Its random streams are called `<name>.loss` and
-    /// `<name>.jitter`, of the run's `seed`.
+    /// Builds the link that `spec` describes. Its random streams are called `<name>.loss`,
+    /// `<name>.jitter` and, if its queue draws, `<name>.red`, of the run's `seed`.
     ///
     /// # Errors
     /// [`LinkError`] names the field of `spec` that cannot be.
     pub fn new(spec: &LinkSpec, seed: u64, name: &str) -> Result<Self, LinkError> {
         Ok(Link {
             now: Instant::ZERO,
-            queue: Queue::new(&spec.queue)?,
+            queue: Queue::new(&spec.queue, seed, name)?,
             transmitter: Transmitter::new(&spec.rate)?,
             loss: Loss::new(&spec.loss, RandomStream::named(seed, &format!("{name}.loss"))),
             outages: Outages::new(&spec.outage, spec.outage_at),
@@ -126,7 +127,7 @@ impl<T: Datagram> Link<T> {
         if self.held.packets == 0 {
             self.occupied_since = now;
         }
-        match &self.queue {
+        match &mut self.queue {
             // Nothing ever waits for an unlimited transmitter.
             _ if matches!(self.transmitter, Transmitter::Unlimited) => self.settle(now, packet),
             Queue::DropTail(queue) if queue.admits(self.held, size.get()) => {
@@ -134,8 +135,36 @@ impl<T: Datagram> Link<T> {
                 self.settle(now, packet);
             }
             Queue::TwoPriority(queue) if queue.admits(self.held, size.get(), class) => self.enqueue(now, packet, size),
+            Queue::Red(_) => self.push_red(now, packet, size),
             _ => self.drop_now(now, DropReason::QueueFull, packet),
         }
+    }
+
+    /// A packet arrives at a RED queue.
+    fn push_red(&mut self, now: Instant, mut packet: T, size: Bytes) {
+        let Queue::Red(queue) = &mut self.queue else { return };
+        let held = self.held;
+        let found = match self.settled.front() {
+            Some(sent) => {
+                let waiting = Held { packets: held.packets - 1, bytes: held.bytes - sent.size };
+                Found { held, waiting, could_have_left: 0 }
+            }
+            None => {
+                let idle_since = self.last_departure;
+                let could_have_left = self.transmitter.packets_between(idle_since, now, queue.mean_packet_size());
+                Found { held, waiting: held, could_have_left }
+            }
+        };
+        match queue.decide(found, size.get(), packet.ecn() != Ecn::NotEct) {
+            Verdict::Drop(reason) => return self.drop_now(now, reason, packet),
+            Verdict::Mark => {
+                packet.set_ecn(Ecn::Ce);
+                self.counters.marked.add(size);
+            }
+            Verdict::Admit => {}
+        }
+        self.hold(size);
+        self.settle(now, packet);
     }
 
     /// The earliest instant at which something may come out; [`Instant::NEVER`] if nothing will.
@@ -224,7 +253,7 @@ impl<T: Datagram> Link<T> {
     /// transmission or in flight.
     pub fn inside(&self) -> usize {
         let waiting = match &self.queue {
-            Queue::DropTail(_) => 0,
+            Queue::DropTail(_) | Queue::Red(_) => 0,
             Queue::TwoPriority(queue) => queue.waiting(),
         };
         waiting + self.doomed.len() + self.wire.len()

@@ -5,26 +5,42 @@
 //! keeps packets until their transmission begins.
 
 pub(crate) mod drop_tail;
+pub(crate) mod red;
 pub(crate) mod two_priority;
 
-use crate::{Capacity, LinkError, QueueModel};
+use crate::{Capacity, DropReason, LinkError, QueueModel};
 use drop_tail::DropTail;
+use fairpace_units::RandomStream;
+use red::Red;
 use two_priority::TwoPriority;
 
 /// The state of a [`QueueModel`].
 #[derive(Clone, Debug)]
 pub(crate) enum Queue<T> {
     DropTail(DropTail),
+    Red(Box<Red>),
     TwoPriority(TwoPriority<T>),
 }
 
 impl<T> Queue<T> {
-    pub(crate) fn new(model: &QueueModel) -> Result<Self, LinkError> {
+    /// The queue of the link called `link`; its random stream has the link's name and its own.
+    pub(crate) fn new(model: &QueueModel, seed: u64, link: &str) -> Result<Self, LinkError> {
+        let random = |name| RandomStream::named(seed, &format!("{link}.{name}"));
         Ok(match model {
             QueueModel::DropTail { capacity } => Queue::DropTail(DropTail::new(Room::new(*capacity)?)),
+            QueueModel::Red(params) => Queue::Red(Box::new(Red::new(params, random("red"))?)),
             QueueModel::TwoPriority { capacity } => Queue::TwoPriority(TwoPriority::new(Room::new(*capacity)?)),
         })
     }
+}
+
+/// What a queue that decides on arrival does with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Admit,
+    /// Admit it with "congestion experienced".
+    Mark,
+    Drop(DropReason),
 }
 
 /// A [`Capacity`] as two limits, of which one is out of reach.

@@ -96,6 +96,22 @@ impl Transmitter {
         }
     }
 
+    /// How many packets of `size` bytes the link could have carried between two instants, rounded
+    /// down; zero if unlimited.
+    pub(crate) fn packets_between(&self, from: Instant, to: Instant, size: u64) -> u64 {
+        let work = match self {
+            Transmitter::Unlimited => return 0,
+            Transmitter::Fixed(f) => u128::from(to.as_nanos().saturating_sub(from.as_nanos())) * u128::from(f.rate),
+            Transmitter::Steps(s) => s.steps.work_before(to).saturating_sub(s.steps.work_before(from)),
+            Transmitter::Opportunities(o) => {
+                let n = o.opportunities.count_until(to).saturating_sub(o.opportunities.count_until(from));
+                u128::from(n) * u128::from(OPPORTUNITY_BYTES * WORK_PER_BYTE)
+            }
+        };
+        let of_one = u128::from(size) * u128::from(WORK_PER_BYTE);
+        work.checked_div(of_one).map_or(0, |n| u64::try_from(n).unwrap_or(u64::MAX))
+    }
+
     pub(crate) fn capacity_between(&self, from: Instant, to: Instant) -> Option<f64> {
         Some(match self {
             Transmitter::Unlimited => return None,

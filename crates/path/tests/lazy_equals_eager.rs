@@ -1,4 +1,4 @@
-//! The lazy link and an eager one agree on every exit, drop and queue length, for both queues and
+//! The lazy link and an eager one agree on every exit, drop, mark and queue length, for every queue and
 //! every kind of rate, loss, outage and delay, however often the lazy one is asked.
 
 mod eager;
@@ -6,6 +6,7 @@ mod eager;
 use eager::{Eager, Shape};
 use fairpace_path::{
     Capacity, DelayModel, DropReason, GilbertElliott, Link, LinkSpec, LossModel, Outage, OutageAt, Plain, QueueModel,
+    RedParams, Thresholds,
 };
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets, Probability};
 use proptest::prelude::*;
@@ -17,6 +18,7 @@ struct Arrival {
     after_ns: u64,
     size: u64,
     class: Class,
+    ecn: Ecn,
 }
 
 fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
@@ -24,7 +26,9 @@ fn arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     let after_ns = prop_oneof![3 => Just(0), 3 => (0_u64..4).prop_map(|ms| ms * MS), 3 => 0..3 * MS, 1 => 0..60 * MS];
     let size = prop_oneof![Just(1_000_u64), Just(40), Just(1_500), 1_u64..4_000];
     let class = prop_oneof![Just(Class::Normal), Just(Class::Low)];
-    let one = (after_ns, size, class).prop_map(|(after_ns, size, class)| Arrival { after_ns, size, class });
+    let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0), Just(Ecn::Ect1)];
+    let one = (after_ns, size, class, ecn);
+    let one = one.prop_map(|(after_ns, size, class, ecn)| Arrival { after_ns, size, class, ecn });
     prop::collection::vec(one, 1..120)
 }
 
@@ -74,10 +78,11 @@ fn spec(shape: &Shape) -> impl Strategy<Value = LinkSpec> + use<> {
         2 => (1_u64..9_000).prop_map(|n| Capacity::Bytes(Bytes::new(n))),
         1 => Just(Capacity::Unlimited),
     ];
-    let queue = (capacity, any::<bool>()).prop_map(|(capacity, two)| match two {
-        true => QueueModel::TwoPriority { capacity },
-        false => QueueModel::DropTail { capacity },
-    });
+    let queue = prop_oneof![
+        2 => capacity.clone().prop_map(|capacity| QueueModel::DropTail { capacity }),
+        2 => capacity.clone().prop_map(|capacity| QueueModel::TwoPriority { capacity }),
+        2 => red(capacity),
+    ];
     let ms = prop_oneof![Just(0), (0_u64..20).prop_map(|ms| ms * MS), 0..20 * MS].prop_map(Duration::from_nanos);
     let delay = (ms.clone(), prop_oneof![2 => Just(Duration::ZERO), 1 => ms.clone()], any::<bool>())
         .prop_map(|(propagation, jitter, reorder)| DelayModel { propagation, jitter, reorder });
@@ -102,6 +107,33 @@ fn spec(shape: &Shape) -> impl Strategy<Value = LinkSpec> + use<> {
     })
 }
 
+/// Thresholds and weights so that averages of a few packets soon matter.
+fn red(capacity: impl Strategy<Value = Capacity>) -> impl Strategy<Value = QueueModel> {
+    let thresholds = prop_oneof![
+        (0_u64..4, 1_u64..5)
+            .prop_map(|(min, more)| Thresholds::Packets { min: Packets::new(min), max: Packets::new(min + more) }),
+        (0_u64..3_000, 1_u64..4_000)
+            .prop_map(|(min, more)| Thresholds::Bytes { min: Bytes::new(min), max: Bytes::new(min + more) }),
+    ];
+    let chances = (0.01_f64..=1.0, prop_oneof![Just(1.0), 0.01_f64..=1.0]);
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let params = (capacity, thresholds, chances, switches, 200_u64..2_000);
+    params.prop_map(|(capacity, thresholds, (max_probability, weight), (gentle, wait, by_size, ecn), mean)| {
+        let mean_packet_size = Bytes::new(mean);
+        QueueModel::Red(RedParams {
+            capacity,
+            thresholds,
+            max_probability,
+            weight,
+            gentle,
+            wait,
+            by_size,
+            mean_packet_size,
+            ecn,
+        })
+    })
+}
+
 /// How the driver treats the link between two arrivals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Driver {
@@ -122,7 +154,8 @@ fn check(shape: &Shape, spec: &LinkSpec, arrivals: &[Arrival], driver: Driver) -
     let mut now = 0;
     for (id, arrival) in arrivals.iter().enumerate() {
         now += arrival.after_ns;
-        let packet = Plain { size: Bytes::new(arrival.size), class: arrival.class, ecn: Ecn::NotEct, id: id as u64 };
+        let Arrival { size, class, ecn, .. } = *arrival;
+        let packet = Plain { size: Bytes::new(size), class, ecn, id: id as u64 };
         if driver != Driver::AtTheEnd {
             wasted += drain(&mut lazy, driver, now, &mut popped)?;
         }
@@ -159,6 +192,7 @@ fn check(shape: &Shape, spec: &LinkSpec, arrivals: &[Arrival], driver: Driver) -
     }
     prop_assert_eq!(&drops, &eager.drops);
     let counters = lazy.counters();
+    prop_assert_eq!(counters.marked.packets.get(), eager.marked);
     prop_assert_eq!(counters.busy().as_nanos(), eager.busy_ns);
     prop_assert_eq!(counters.max_queue, Packets::new(eager.max_queue as u64));
     let mean = eager.packet_ns as f64 / end as f64;
@@ -229,12 +263,12 @@ proptest! {
     }
 
     #[test]
-    fn without_low_priority_packets_both_queues_are_the_same(
+    fn without_low_priority_packets_a_two_priority_queue_is_a_drop_tail_one(
         spec in shape().prop_flat_map(|shape| spec(&shape)),
         mut arrivals in arrivals(),
     ) {
         arrivals.iter_mut().for_each(|a| a.class = Class::Normal);
-        let (QueueModel::DropTail { capacity } | QueueModel::TwoPriority { capacity }) = spec.queue;
+        let capacity = spec.queue.capacity();
         let mut results = Vec::new();
         for queue in [QueueModel::DropTail { capacity }, QueueModel::TwoPriority { capacity }] {
             let mut link: Link<Plain> = Link::new(&LinkSpec { queue, ..spec.clone() }, 9, "link").unwrap();

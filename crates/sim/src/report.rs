@@ -109,7 +109,7 @@ pub struct FlowCounts {
     /// Packets that reached the receiver with a congestion mark (ECN: CE), dummies included.
     pub marked: Count,
     /// Data dropped on the way, by reason.
-    pub drops: [Count; 4],
+    pub drops: [Count; DropReason::COUNT],
     /// Dummies sent.
     pub dummies_sent: Count,
     /// Dummies that reached the receiver.

@@ -5,10 +5,14 @@
 //! random streams. Departures come from the integral of the rate since the busy period began,
 //! delivery opportunities are walked one by one, outages are checked one by one.
 
+mod red;
+
 use fairpace_path::{
     Capacity, DropReason, GilbertElliott, LinkSpec, LossModel, OutageAt, Plain, QueueModel, RateModel,
 };
-use fairpace_units::{Class, Instant, RandomStream};
+use fairpace_units::{Bytes, Class, Ecn, Instant, RandomStream};
+
+pub(crate) const WORK_PER_BYTE: u128 = 8 * 1_024 * 1_000_000_000;
 
 /// A rate as the test describes it; the same thing as a [`RateModel`], but readable.
 #[derive(Clone, Debug)]
@@ -37,15 +41,20 @@ pub(crate) struct Eager {
     loss: RandomStream,
     jitter: RandomStream,
     bad: bool,
+    red: Option<red::Red>,
     /// Waiting, oldest first.
     queue: Vec<Plain>,
     sending: Option<Sending>,
+    /// Since when nothing has been held.
+    idle_since: u64,
     busy_since: u64,
     work_since: u128,
     next_opportunity: usize,
     /// What came out, in order of departure: when, and which.
     pub(crate) exits: Vec<(u64, u64)>,
     pub(crate) drops: Vec<(u64, DropReason, u64)>,
+    /// Who left with a mark that the queue made, in order of departure.
+    pub(crate) marked: u64,
     pub(crate) now: u64,
     pub(crate) packet_ns: u128,
     pub(crate) busy_ns: u128,
@@ -68,13 +77,21 @@ impl Eager {
             loss,
             jitter: RandomStream::named(seed, &format!("{name}.jitter")),
             bad,
+            red: match spec.queue {
+                QueueModel::Red(params) => {
+                    Some(red::Red::new(params, RandomStream::named(seed, &format!("{name}.red"))))
+                }
+                _ => None,
+            },
             queue: Vec::new(),
             sending: None,
+            idle_since: 0,
             busy_since: 0,
             work_since: 0,
             next_opportunity: 0,
             exits: Vec::new(),
             drops: Vec::new(),
+            marked: 0,
             now: 0,
             packet_ns: 0,
             busy_ns: 0,
@@ -91,18 +108,38 @@ impl Eager {
     }
 
     fn full_for(&self, packet: &Plain) -> bool {
-        match self.spec.queue {
-            QueueModel::DropTail { capacity } | QueueModel::TwoPriority { capacity } => match capacity {
-                Capacity::Packets(n) => self.queue_len() as u64 + 1 > n.get(),
-                Capacity::Bytes(n) => self.queue_bytes() + packet.size.get() > n.get(),
-                Capacity::Unlimited => false,
-            },
+        match self.spec.queue.capacity() {
+            Capacity::Packets(n) => self.queue_len() as u64 + 1 > n.get(),
+            Capacity::Bytes(n) => self.queue_bytes() + packet.size.get() > n.get(),
+            Capacity::Unlimited => false,
         }
     }
 
-    pub(crate) fn push(&mut self, now: u64, packet: Plain) {
+    /// Sizes of those that wait behind the transmitter. With opportunities, the first one waits in it.
+    fn behind_the_transmitter(&self) -> Vec<Bytes> {
+        let in_it = usize::from(self.sending.is_none());
+        self.queue.iter().skip(in_it).map(|p| p.size).collect()
+    }
+
+    pub(crate) fn push(&mut self, now: u64, mut packet: Plain) {
         self.advance(now);
         let unlimited = matches!(self.shape, Shape::Unlimited);
+        if !unlimited && let Some(mut red) = self.red.take() {
+            let idle = if self.queue_len() == 0 { self.shape.work_between(self.idle_since, now) } else { 0 };
+            let drop = red.on_arrival(&self.behind_the_transmitter(), idle, &mut packet);
+            let full = self.full_for(&packet);
+            if full {
+                red.dropped();
+            }
+            self.red = Some(red);
+            if drop && !full {
+                self.drops.push((now, DropReason::Early, packet.id));
+                return;
+            }
+            if !full && packet.ecn == Ecn::Ce {
+                self.marked += 1;
+            }
+        }
         if !unlimited && self.full_for(&packet) {
             let may_push_out =
                 matches!(self.spec.queue, QueueModel::TwoPriority { .. }) && packet.class == Class::Normal;
@@ -194,7 +231,7 @@ impl Eager {
         if self.work_since == 0 {
             self.busy_since = now;
         }
-        self.work_since += u128::from(packet.size.get()) * 8 * 1_024 * 1_000_000_000;
+        self.work_since += u128::from(packet.size.get()) * WORK_PER_BYTE;
         let departure = match &self.shape {
             Shape::Unlimited => now,
             shape => first_instant_with(shape, self.busy_since, self.work_since).max(now),
@@ -225,6 +262,7 @@ impl Eager {
     fn depart(&mut self) {
         let sent = self.sending.take().unwrap();
         let departure = sent.departure.unwrap();
+        self.idle_since = departure;
         if self.queue.is_empty() {
             self.work_since = 0;
         }
@@ -276,6 +314,34 @@ fn first_instant_with(shape: &Shape, from: u64, mut work: u128) -> u64 {
 }
 
 impl Shape {
+    /// What the link can carry in that time, in 1/1024 bit per nanosecond: the integral of the rate,
+    /// or the opportunities after `from`, up to and with `to`.
+    fn work_between(&self, from: u64, to: u64) -> u128 {
+        match self {
+            Shape::Unlimited => 0,
+            Shape::Steps(entries, period) => {
+                let before = |t: u64| -> u128 {
+                    let length = period.unwrap_or(u64::MAX);
+                    let one = |until: u64| -> u128 {
+                        let ends = entries.iter().skip(1).map(|e| e.0).chain([length]);
+                        let steps = entries.iter().zip(ends);
+                        steps.map(|(&(a, r), b)| u128::from(until.min(b).saturating_sub(a)) * u128::from(r)).sum()
+                    };
+                    u128::from(t / length) * one(length) + one(t % length)
+                };
+                before(to) - before(from)
+            }
+            Shape::Opportunities(times) => {
+                let last = times[times.len() - 1] * 1_000_000;
+                let until = |t: u64| -> u64 {
+                    let within = times.iter().filter(|&&ms| ms * 1_000_000 <= t % last).count() as u64;
+                    t / last * times.len() as u64 + within
+                };
+                u128::from(until(to) - until(from)) * 1_500 * WORK_PER_BYTE
+            }
+        }
+    }
+
     pub(crate) fn model(&self) -> RateModel {
         use fairpace_path::{Gaps, Trace};
         use fairpace_units::Rate;
