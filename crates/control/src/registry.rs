@@ -207,6 +207,11 @@ impl<'a> Settings<'a> {
         }
     }
 
+    /// The name of the scheme that is being built.
+    pub fn scheme(&self) -> &'static str {
+        self.scheme.name
+    }
+
     /// The text of a setting, or its default; and its entry.
     pub fn text(&self, name: &str) -> (&str, &'static ParamInfo) {
         let info = self.scheme.params.iter().find(|p| p.name == name);
@@ -289,9 +294,10 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// Makes the enum of all schemes, its dispatch, and the list.
+/// Makes the enum of all schemes, its dispatch, and the list: each type with its entries in the registry,
+/// several if it serves several names ([`Settings::scheme`] says which it is built for).
 macro_rules! schemes {
-    ($($variant:ident => $module:ident :: $type:ident),* $(,)?) => {
+    ($($variant:ident => $module:ident :: $type:ident { $($info:ident),+ }),* $(,)?) => {
         /// Any scheme. An enum, so that a call in the packet path is a jump and not a pointer; the
         /// last variant is for schemes from outside.
         #[derive(Debug)]
@@ -301,7 +307,7 @@ macro_rules! schemes {
             Custom(Box<dyn Controller>),
         }
 
-        static SCHEMES: &[SchemeInfo] = &[$(crate::$module::INFO),*];
+        static SCHEMES: &[SchemeInfo] = &[$($(crate::$module::$info),+),*];
 
         fn build_named(
             info: &'static SchemeInfo,
@@ -310,7 +316,7 @@ macro_rules! schemes {
         ) -> Result<AnyController, ParamError> {
             let settings = Settings::new(info, given)?;
             $(
-                if info.name == crate::$module::INFO.name {
+                if [$(crate::$module::$info.name),+].contains(&info.name) {
                     return Ok(AnyController::$variant(crate::$module::$type::new(&settings, env)?));
                 }
             )*
@@ -329,9 +335,9 @@ macro_rules! schemes {
 }
 
 schemes! {
-    Rcs => rcs::Rcs,
-    Rap => rap::Rap,
-    Fixed => fixed::Fixed,
+    Rcs => rcs::Rcs { INFO },
+    Rap => rap::Rap { INFO },
+    Fixed => fixed::Fixed { INFO },
 }
 
 impl Controller for AnyController {
