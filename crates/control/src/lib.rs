@@ -78,6 +78,7 @@ pub mod registry;
 pub mod rtt;
 #[cfg(test)]
 mod testing;
+pub mod tfrc;
 
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
 pub use controller::{
