@@ -1,0 +1,116 @@
+//! The receiver half of a media flow: which feedback goes back, and when.
+
+use std::collections::VecDeque;
+
+use fairpace_control::{Ack, AckReceiver, Arrival};
+use fairpace_units::{Class, Duration, Instant, Kind};
+
+use super::Outgoing;
+use crate::packet::Body;
+
+/// Acknowledgements kept after they were sent, for feedback still on its way.
+const LOG_LEN: usize = 65_536;
+
+/// What each further acknowledgement adds to a feedback packet: one metric block [RFC 8888 §3.1].
+const BYTES_PER_ACK: u32 = 2;
+
+/// The receiver half: acknowledgements and reports.
+pub(super) struct Receiver {
+    acks: AckReceiver,
+    /// Acknowledgements sent in batches, the newest [`LOG_LEN`]; the first has number `log_start`.
+    log: VecDeque<Ack>,
+    log_start: u64,
+    /// Feedback that came when its contents were forgotten.
+    pub(super) expired: u64,
+    report_interval: Option<Duration>,
+    next_report: Instant,
+    last_report: Instant,
+    highest: Option<u64>,
+    received: u64,
+    /// Highest number and packets received as of the last report.
+    reported: (u64, u64),
+}
+
+impl Receiver {
+    pub(super) fn new(feedback: Option<Duration>, report_interval: Option<Duration>) -> Self {
+        Receiver {
+            acks: AckReceiver::new(feedback),
+            log: VecDeque::new(),
+            log_start: 0,
+            expired: 0,
+            report_interval: report_interval.filter(|i| !i.is_zero()),
+            next_report: Instant::NEVER,
+            last_report: Instant::ZERO,
+            highest: None,
+            received: 0,
+            reported: (0, 0),
+        }
+    }
+
+    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival) {
+        if arrival.kind == Kind::Data {
+            if self.highest.is_none()
+                && let Some(interval) = self.report_interval
+            {
+                self.reported.0 = arrival.seq;
+                (self.last_report, self.next_report) = (now, now + interval);
+            }
+            self.highest = Some(self.highest.map_or(arrival.seq, |h| h.max(arrival.seq)));
+            self.received += 1;
+        }
+        self.acks.on_packet(now, arrival);
+    }
+
+    pub(super) fn poll(&mut self, now: Instant, ack_size: u32) -> Option<Outgoing> {
+        if now >= self.next_report {
+            return Some(self.report(now, ack_size));
+        }
+        let feedback = self.acks.poll(now)?;
+        let class = feedback.class;
+        if let [Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO }] = *feedback.acks {
+            let arrived_at = Instant::ZERO + arrived_at.unwrap_or_default();
+            return Some(Outgoing::feedback(Body::MediaAck { kind, ecn, seq, arrived_at }, ack_size, class));
+        }
+        let (start, len) = (self.log_start + self.log.len() as u64, feedback.acks.len() as u32);
+        self.log.extend(feedback.acks);
+        let excess = self.log.len().saturating_sub(LOG_LEN);
+        self.log.drain(..excess);
+        self.log_start += excess as u64;
+        Some(Outgoing::feedback(Body::Feedback { start, len }, ack_size + BYTES_PER_ACK * (len - 1), class))
+    }
+
+    pub(super) fn next(&self) -> Instant {
+        self.acks.next().min(self.next_report)
+    }
+
+    /// Those acknowledgements, in the two pieces that a ring has; none if they are forgotten.
+    pub(super) fn logged(&mut self, start: u64, len: u32) -> [&[Ack]; 2] {
+        let Some(first) = start.checked_sub(self.log_start).map(|f| f as usize) else {
+            self.expired += 1;
+            return [&[], &[]];
+        };
+        let (head, tail) = self.log.as_slices();
+        let end = first + len as usize;
+        let within = |len: usize, from: usize| first.saturating_sub(from).min(len)..end.saturating_sub(from).min(len);
+        [&head[within(head.len(), 0)], &tail[within(tail.len(), head.len())]]
+    }
+
+    fn report(&mut self, now: Instant, ack_size: u32) -> Outgoing {
+        let highest = self.highest.unwrap_or(0);
+        // Numbers begin at `reported.0` in the first interval, after it in the others.
+        let first = u64::from(self.reported.1 == 0);
+        let expected = highest - self.reported.0 + first;
+        let received = self.received - self.reported.1;
+        let fraction_lost = if expected == 0 { 0.0 } else { 1.0 - received as f32 / expected as f32 };
+        let interval = now.since(self.last_report);
+        self.reported = (highest, self.received);
+        self.last_report = now;
+        self.next_report = now + self.report_interval.unwrap_or(Duration::MAX);
+        let body = Body::Report {
+            highest_seq: highest,
+            fraction_lost: fraction_lost.clamp(0.0, 1.0),
+            interval_us: interval.as_micros() as u64,
+        };
+        Outgoing::feedback(body, ack_size, Class::Normal)
+    }
+}
