@@ -31,6 +31,9 @@ pub struct FlowParams {
     /// Leave out one data number in that many, at random from this seed: a receiver that
     /// acknowledges one of them lies, and the flow stops. `None`: never.
     pub skip: Option<(u32, u64)>,
+    /// The longest the receiver may hold an acknowledgement back; what it claims beyond that stays in
+    /// the RTT. The feedback interval and some room, 25 ms [RFC 9002 §5.3].
+    pub max_ack_delay: Duration,
 }
 
 impl FlowParams {
@@ -47,6 +50,7 @@ impl FlowParams {
             first_seq: [0, 0],
             history: 16_384,
             skip: None,
+            max_ack_delay: Duration::from_millis(25),
         }
     }
 }
@@ -131,7 +135,7 @@ pub struct BadFeedback {
     pub unsent: u64,
     /// The number was left out on purpose: a lie.
     pub skipped: u64,
-    /// RTT samples that were not believable (their ACKs counted).
+    /// RTT samples and claims of delay that were not believable (their ACKs counted).
     pub rtt: u64,
     /// Reports with impossible values.
     pub report: u64,
@@ -245,6 +249,9 @@ pub struct Flow {
     packet_size: Bytes,
     data_class: Class,
     rtt: RttEstimator,
+    max_ack_delay: Duration,
+    /// The least time from a departure to its acknowledgement.
+    min_elapsed: Duration,
     /// A data packet has measured the RTT: dummies, which wait longer in a priority queue, no
     /// longer do.
     rtt_from_data: bool,
@@ -297,6 +304,8 @@ impl Flow {
         Flow {
             rto: rtt.rto(&policy.rto),
             rtt,
+            max_ack_delay: params.max_ack_delay,
+            min_elapsed: Duration::MAX,
             rtt_from_data: false,
             rto_shift: 0,
             last_ack: Instant::ZERO,
@@ -422,7 +431,9 @@ impl Flow {
         }
         let mut rtt = None;
         if ack.kind == Kind::Data || !self.rtt_from_data {
-            rtt = self.rtt.sample(now.since(sent_at), ack.ack_delay);
+            let elapsed = now.since(sent_at);
+            let held = self.believed_delay(elapsed, ack.ack_delay);
+            rtt = self.rtt.sample(elapsed, held);
             if rtt.is_none() {
                 self.counters.bad.rtt += 1;
             } else {
@@ -441,6 +452,19 @@ impl Flow {
         self.controller.on_ack(now, &acked, &self.rtt);
         self.note(now);
         self.report_losses(now, ack.kind);
+    }
+
+    /// How much of a claimed delay counts: no more than was agreed, and nothing that would make the
+    /// round trip shorter than the shortest seen with the delay still in it [RFC 9002 §5.3]. So a
+    /// claim can hide waiting in queues, a little of it, and never the path.
+    fn believed_delay(&mut self, elapsed: Duration, claimed: Duration) -> Duration {
+        if claimed > elapsed {
+            // Impossible or unknown. To take no sample would let the claim freeze the RTT as well.
+            self.counters.bad.rtt += 1;
+            return Duration::ZERO;
+        }
+        self.min_elapsed = self.min_elapsed.min(elapsed);
+        claimed.min(self.max_ack_delay).min(elapsed - self.min_elapsed)
     }
 
     fn report_losses(&mut self, now: Instant, kind: Kind) {

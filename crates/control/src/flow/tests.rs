@@ -57,13 +57,35 @@ fn feedback_about_packets_never_sent_is_counted_and_moves_nothing() {
 }
 
 #[test]
-fn a_receiver_that_overstates_its_delay_still_gets_its_packet_credited() {
+fn a_receiver_that_overstates_its_delay_gets_its_packet_credited_and_nothing_off_the_rtt() {
     let mut path = fixed("100 pkt/s", &real());
     path.run(at(1.0), |_| false);
     let lie = Ack { ack_delay: Duration::from_secs(3_600), ..ack(Kind::Data, 0) };
     path.flow.on_acks(at(1.0), &[lie]);
     let c = path.flow.counters();
-    assert_eq!((c.bad.rtt, c.data.acked, path.flow.srtt()), (1, 1, Some(RTT)));
+    // The packet left at 0 s: SRTT grows by an eighth of what 1 s exceeds it.
+    assert_eq!((c.bad.rtt, c.data.acked, path.flow.srtt()), (1, 1, Some(RTT + (Duration::from_secs(1) - RTT) / 8)));
+}
+
+/// Packets that wait in a queue for 100 ms more than the first; held back for 10 ms, and 25 agreed.
+#[test]
+fn a_claimed_delay_hides_what_was_agreed_at_most_and_never_the_path() {
+    let rtt_after = |ack_delay: u64, elapsed: u64| {
+        let ms = Duration::from_millis;
+        let mut path = fixed("100 pkt/s", &real());
+        path.run(at(1.0), |_| false);
+        let ack = |seq, ack_delay| Ack { ack_delay, ..ack(Kind::Data, seq) };
+        // Packet n left at 10 n ms.
+        let at = |seq: u64, rtt: Duration| Instant::ZERO + ms(10 * seq) + rtt;
+        path.flow.on_acks(at(50, RTT), &[ack(50, Duration::ZERO)]);
+        path.flow.on_acks(at(51, RTT + ms(elapsed)), &[ack(51, ms(ack_delay))]);
+        path.flow.rtt().latest().expect("sampled") - RTT
+    };
+    for (claimed, elapsed, beyond_the_path) in
+        [(10, 110, 100), (25, 125, 100), (60, 100, 75), (600, 100, 75), (25, 10, 0)]
+    {
+        assert_eq!(rtt_after(claimed, elapsed), Duration::from_millis(beyond_the_path), "{claimed} ms of {elapsed}");
+    }
 }
 
 #[test]
