@@ -171,10 +171,54 @@ pub struct MediaConfig {
     pub send_buffer: Option<Bytes>,
     /// Keep a [`FrameRecord`](crate::FrameRecord) for each frame.
     pub record_frames: bool,
+    /// What the receiver says about what it gets.
+    pub receiver: ReceiverBehaviour,
+    /// Each packet carries a nonce, and feedback the sum of those it acknowledges, as on the wire:
+    /// feedback that claims a packet which has not arrived is dropped whole, three in a row end the
+    /// flow. (Modelled by its outcome. It says nothing about the numbers in a
+    /// [`RateReport`](fairpace_control::RateReport).)
+    pub check_nonces: bool,
+}
+
+/// What a receiver says about what it gets: the truth, or which lie. T1 to T6 are the dangers of
+/// `docs/rtp/safety.md`; a lie that needs a field which the scheme's feedback does not have is the truth.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum ReceiverBehaviour {
+    /// The truth.
+    #[default]
+    Honest,
+    /// It says it got that share of the packets that it sees are missing (T3).
+    HideLosses {
+        /// In `[0, 1]`.
+        share: f64,
+    },
+    /// It acknowledges packets before they come, so that the path looks `factor` times as short (T1).
+    EarlyAcks {
+        /// From 1.
+        factor: f64,
+    },
+    /// Its reports say that it receives `factor` times what it does (T4).
+    InflateRate {
+        /// From 1.
+        factor: f64,
+    },
+    /// It says that it held each feedback back for that share of an RTT longer than it did (T5).
+    LieDelay {
+        /// In `[0, 1]`; from 1 on nothing is left of the RTT.
+        share: f64,
+    },
+    /// Its reports say that nothing is lost (T3).
+    ZeroLossReports,
+    /// After each feedback packet it sends an old one again, from when the flow was young (T6).
+    Replay,
+    /// It sends each feedback packet a hundred times (T2).
+    Flood,
+    /// It acknowledges numbers that were never sent, or echoes a time that has not come.
+    Invented,
 }
 
 impl MediaConfig {
-    /// A greedy flow with feedback for every packet, no limit, no reports.
+    /// A greedy flow with feedback for every packet from an honest receiver, no limit, no reports.
     pub fn new(controller: ControllerSpec, flow: FlowParams) -> Self {
         MediaConfig {
             controller,
@@ -185,6 +229,8 @@ impl MediaConfig {
             report_interval: None,
             send_buffer: None,
             record_frames: false,
+            receiver: ReceiverBehaviour::Honest,
+            check_nonces: false,
         }
     }
 }

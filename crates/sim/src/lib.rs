@@ -48,7 +48,7 @@ pub mod tcp;
 
 pub use config::{
     Access, ConstantConfig, ControllerSpec, EncodedSize, FlowConfig, FrameSource, MediaConfig, OnOff, Protocol,
-    SimConfig, Source,
+    ReceiverBehaviour, SimConfig, Source,
 };
 pub use network::{BOTTLENECK, Delivered, Dropped, Network, REVERSE, SimError, run, run_observed};
 pub use packet::{Body, Direction, FlowId, Packet};

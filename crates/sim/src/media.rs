@@ -3,6 +3,7 @@
 //! Sender: source → send buffer → [`control::Flow`](fairpace_control::Flow). Receiver: `receiver.rs`.
 //! The same loop as on real sockets; here a packet is only its number and size.
 
+mod liar;
 mod receiver;
 
 use std::collections::VecDeque;
@@ -11,13 +12,16 @@ use fairpace_control::{Ack, Arrival, Flow, FlowParams, ParamError, ReceiverRepor
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind};
 
 use crate::config::{ControllerSpec, EncodedSize, FrameSource, MediaConfig, Source};
-use crate::packet::Body;
+use crate::packet::{Body, Packet};
 use crate::report::FrameRecord;
 use receiver::Receiver;
 
 /// First wait for the answer to a challenge; doubles each time up to [`CHALLENGE_MAX`].
 const CHALLENGE_WAIT: Duration = Duration::from_secs(1);
 const CHALLENGE_MAX: Duration = Duration::from_secs(16);
+
+/// So much unproven feedback in a row ends a flow, as on the wire (`docs/rtp/safety.md`).
+const LIES: u32 = 3;
 
 /// A packet to send.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +57,11 @@ pub(crate) struct MediaEndpoint {
     pub(crate) frames_dropped: u64,
     pub(crate) frame_records: Vec<FrameRecord>,
     record_frames: bool,
+    check_nonces: bool,
+    pub(crate) feedback_unproven: u64,
+    /// Unproven feedback in a row, and whether it was too much.
+    lies: u32,
+    lied: bool,
     receiver: Receiver,
 }
 
@@ -68,7 +77,12 @@ impl MediaEndpoint {
             ControllerSpec::Named { scheme, settings, env } => fairpace_control::build(scheme, settings, env)?,
             ControllerSpec::Custom(make) => make(),
         };
-        let params = FlowParams { trace: trace || config.flow.trace, ..config.flow.clone() };
+        let params = FlowParams {
+            trace: trace || config.flow.trace,
+            // The sender knows how often feedback was agreed to come.
+            max_ack_delay: config.feedback.unwrap_or(Duration::ZERO),
+            ..config.flow.clone()
+        };
         let size = packet_size.get() as u32;
         Ok(MediaEndpoint {
             flow: Flow::new(controller, params),
@@ -86,7 +100,11 @@ impl MediaEndpoint {
             frames_dropped: 0,
             frame_records: Vec::new(),
             record_frames: config.record_frames,
-            receiver: Receiver::new(config.feedback, config.report_interval),
+            check_nonces: config.check_nonces,
+            feedback_unproven: 0,
+            lies: 0,
+            lied: false,
+            receiver: Receiver::new(config),
         })
     }
 
@@ -114,17 +132,36 @@ impl MediaEndpoint {
         }
     }
 
-    pub(crate) fn on_ack(&mut self, now: Instant, ack: Ack) {
-        self.flow.on_acks(now, &[ack]);
+    pub(crate) fn on_ack(&mut self, now: Instant, ack: Ack, proven: bool) {
+        if self.believes(proven) {
+            self.flow.on_acks(now, &[ack]);
+        }
     }
 
     /// Feedback `start..start + len` of the receiver's log has arrived.
-    pub(crate) fn on_feedback(&mut self, now: Instant, start: u64, len: u32) {
+    pub(crate) fn on_feedback(&mut self, now: Instant, start: u64, len: u32, proven: bool) {
+        if !self.believes(proven) {
+            return;
+        }
         for acks in self.receiver.logged(start, len) {
             if !acks.is_empty() {
                 self.flow.on_acks(now, acks);
             }
         }
+    }
+
+    fn believes(&mut self, proven: bool) -> bool {
+        if proven || !self.check_nonces {
+            self.lies = 0;
+            return true;
+        }
+        self.feedback_unproven += 1;
+        self.lies += 1;
+        if self.lies == LIES {
+            self.lied = true;
+            self.stop();
+        }
+        false
     }
 
     pub(crate) fn on_report(&mut self, now: Instant, report: &ReceiverReport) {
@@ -172,7 +209,7 @@ impl MediaEndpoint {
     }
 
     pub(crate) fn stopped(&self) -> Option<StopReason> {
-        self.flow.stopped()
+        if self.lied { Some(StopReason::PeerLied) } else { self.flow.stopped() }
     }
 
     pub(crate) fn waiting(&self) -> Bytes {
@@ -181,14 +218,15 @@ impl MediaEndpoint {
 
     // The receiver's side.
 
-    pub(crate) fn on_packet(&mut self, now: Instant, kind: Kind, class: Class, seq: u64, frame: u32, ecn: Ecn) {
+    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, kind: Kind, seq: u64, frame: u32) {
         if let Some(record) = self.frame_records.get_mut(frame as usize) {
             record.received += 1;
             if record.received == record.packets {
                 record.complete = Some(now);
             }
         }
-        self.receiver.on_packet(now, &Arrival { kind, class, seq, ecn });
+        let arrival = Arrival { kind, class: packet.class, seq, ecn: packet.ecn };
+        self.receiver.on_packet(now, &arrival, packet.sent_at);
     }
 
     /// The next feedback or report to send now; ask until there is none.

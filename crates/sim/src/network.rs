@@ -596,18 +596,18 @@ impl Network {
                     count(&mut flow.counts.dummies_received, 1, size);
                 }
                 let Endpoint::Media(media) = &mut flow.endpoint else { return };
-                media.on_packet(at, kind, packet.class, seq, frame, packet.ecn);
+                media.on_packet(at, &packet, kind, seq, frame);
                 self.pump_feedback(at, i);
             }
-            Body::MediaAck { kind, ecn, seq, arrived_at } => {
+            Body::MediaAck { kind, ecn, proven, seq, arrived_at } => {
                 count(&mut flow.counts.feedback_received, 1, size);
                 let arrived_at = Some(arrived_at.since(Instant::ZERO));
                 let ack = Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO };
-                self.feed(at, i, |media| media.on_ack(at, ack));
+                self.feed(at, i, |media| media.on_ack(at, ack, proven));
             }
-            Body::Feedback { start, len } => {
+            Body::Feedback { start, len, proven } => {
                 count(&mut flow.counts.feedback_received, 1, size);
-                self.feed(at, i, |media| media.on_feedback(at, start, len));
+                self.feed(at, i, |media| media.on_feedback(at, start, len, proven));
             }
             Body::Report { highest_seq, fraction_lost, interval_us } => {
                 count(&mut flow.counts.feedback_received, 1, size);
@@ -977,6 +977,7 @@ impl FlowState {
                     frames_dropped: media.frames_dropped,
                     send_buffer: media.waiting(),
                     feedback_expired: media.feedback_expired(),
+                    feedback_unproven: media.feedback_unproven,
                     frame_records: media.frame_records.clone(),
                 });
             }

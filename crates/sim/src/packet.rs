@@ -64,6 +64,8 @@ pub enum Body {
         kind: Kind,
         /// The ECN field it arrived with.
         ecn: Ecn,
+        /// The receiver has what it acknowledges: the sum of nonces is right.
+        proven: bool,
         /// Its number.
         seq: u64,
         /// When it arrived.
@@ -75,6 +77,8 @@ pub enum Body {
         start: u64,
         /// How many.
         len: u32,
+        /// As above, of all of them.
+        proven: bool,
     },
     /// A receiver's report on the data packets [RFC 3550 §6.4].
     Report {

@@ -201,6 +201,9 @@ pub struct MediaReport {
     /// Feedback that arrived after its contents were forgotten: more than 65,536 acknowledgements
     /// later, counted as not received.
     pub feedback_expired: u64,
+    /// Feedback that claimed what had not arrived, and was dropped
+    /// ([`MediaConfig::check_nonces`](crate::MediaConfig::check_nonces)).
+    pub feedback_unproven: u64,
     /// One per frame, if recording.
     pub frame_records: Vec<FrameRecord>,
 }

@@ -6,6 +6,8 @@ use fairpace_control::{Ack, AckReceiver, Arrival};
 use fairpace_units::{Class, Duration, Instant, Kind};
 
 use super::Outgoing;
+use super::liar::Liar;
+use crate::config::MediaConfig;
 use crate::packet::Body;
 
 /// Acknowledgements kept after they were sent, for feedback still on its way.
@@ -17,6 +19,8 @@ const BYTES_PER_ACK: u32 = 2;
 /// The receiver half: acknowledgements and reports.
 pub(super) struct Receiver {
     acks: AckReceiver,
+    /// `None`: it is honest.
+    liar: Option<Box<Liar>>,
     /// Acknowledgements sent in batches, the newest [`LOG_LEN`]; the first has number `log_start`.
     log: VecDeque<Ack>,
     log_start: u64,
@@ -32,13 +36,14 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(feedback: Option<Duration>, report_interval: Option<Duration>) -> Self {
+    pub(super) fn new(config: &MediaConfig) -> Self {
         Receiver {
-            acks: AckReceiver::new(feedback),
+            acks: AckReceiver::new(config.feedback),
+            liar: Liar::new(config.receiver),
             log: VecDeque::new(),
             log_start: 0,
             expired: 0,
-            report_interval: report_interval.filter(|i| !i.is_zero()),
+            report_interval: config.report_interval.filter(|i| !i.is_zero()),
             next_report: Instant::NEVER,
             last_report: Instant::ZERO,
             highest: None,
@@ -47,7 +52,19 @@ impl Receiver {
         }
     }
 
-    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival) {
+    /// A packet that left at `sent_at` has arrived.
+    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival, sent_at: Instant) {
+        match &mut self.liar {
+            None => self.take(now, arrival),
+            Some(liar) => {
+                for arrival in liar.on_packet(now, arrival, sent_at) {
+                    self.take(now, &arrival);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, now: Instant, arrival: &Arrival) {
         if arrival.kind == Kind::Data {
             if self.highest.is_none()
                 && let Some(interval) = self.report_interval
@@ -62,21 +79,37 @@ impl Receiver {
     }
 
     pub(super) fn poll(&mut self, now: Instant, ack_size: u32) -> Option<Outgoing> {
+        if let Some(again) = self.liar.as_mut().and_then(|liar| liar.repeat()) {
+            return Some(again);
+        }
         if now >= self.next_report {
             return Some(self.report(now, ack_size));
         }
+        let feedback = self.feedback(now, ack_size)?;
+        if let Some(liar) = &mut self.liar {
+            liar.on_feedback(feedback);
+        }
+        Some(feedback)
+    }
+
+    fn feedback(&mut self, now: Instant, ack_size: u32) -> Option<Outgoing> {
         let feedback = self.acks.poll(now)?;
         let class = feedback.class;
-        if let [Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO }] = *feedback.acks {
+        let proven = self.liar.as_ref().is_none_or(|liar| liar.holds(feedback.acks));
+        let lie = self.liar.as_ref().map_or(Duration::ZERO, |liar| liar.extra_delay());
+        if let [Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO }] = *feedback.acks
+            && lie.is_zero()
+        {
             let arrived_at = Instant::ZERO + arrived_at.unwrap_or_default();
-            return Some(Outgoing::feedback(Body::MediaAck { kind, ecn, seq, arrived_at }, ack_size, class));
+            return Some(Outgoing::feedback(Body::MediaAck { kind, ecn, proven, seq, arrived_at }, ack_size, class));
         }
         let (start, len) = (self.log_start + self.log.len() as u64, feedback.acks.len() as u32);
-        self.log.extend(feedback.acks);
+        self.log.extend(feedback.acks.iter().map(|ack| Ack { ack_delay: ack.ack_delay + lie, ..*ack }));
         let excess = self.log.len().saturating_sub(LOG_LEN);
         self.log.drain(..excess);
         self.log_start += excess as u64;
-        Some(Outgoing::feedback(Body::Feedback { start, len }, ack_size + BYTES_PER_ACK * (len - 1), class))
+        let body = Body::Feedback { start, len, proven };
+        Some(Outgoing::feedback(body, ack_size + BYTES_PER_ACK * (len - 1), class))
     }
 
     pub(super) fn next(&self) -> Instant {

@@ -1,0 +1,161 @@
+//! Receivers that lie, to see what their senders make of it. `docs/sim/liars.md` has the table.
+//!
+//! A liar sits between what arrives and the honest machinery: it adds arrivals that never were,
+//! changes what feedback says, or sends it again. It knows its own memory and nothing else, except
+//! that it takes the RTT to be twice the one-way delay, which no receiver knows so well.
+
+use std::collections::BTreeSet;
+
+use fairpace_control::{Ack, Arrival};
+use fairpace_units::{Duration, Instant};
+
+use super::Outgoing;
+use crate::config::ReceiverBehaviour;
+
+/// Numbers that one packet can make it claim at most.
+const MOST_CLAIMS: u64 = 10_000;
+
+/// Claims remembered in case they come true.
+const MOST_REMEMBERED: usize = 65_536;
+
+/// Feedback kept to be sent again: the first so much of it, from when the flow was fast.
+const MOST_KEPT: usize = 256;
+
+/// How far ahead of what it got an inventor's numbers lie: far beyond what is in flight.
+const INVENTED_AHEAD: u64 = 1 << 20;
+
+/// Copies of each feedback packet in a flood.
+const FLOOD: u32 = 100;
+
+/// What a liar remembers. Numbers are counted per kind.
+pub(super) struct Liar {
+    behaviour: ReceiverBehaviour,
+    /// The lowest number neither received nor claimed so far; `None` before the first packet.
+    next: [Option<u64>; 2],
+    /// Claimed, not received (yet).
+    claimed: BTreeSet<(u8, u64)>,
+    /// Share of a packet that it has yet to claim.
+    owed: f64,
+    /// When the last packet came, and the smoothed distance of arrivals.
+    last_arrival: [Option<Instant>; 2],
+    spacing_s: [f64; 2],
+    /// Twice the last one-way delay.
+    rtt: Duration,
+    kept: Vec<Outgoing>,
+    replayed: usize,
+    again: Option<(Outgoing, u32)>,
+}
+
+impl Liar {
+    /// `None` if it is honest.
+    pub(super) fn new(behaviour: ReceiverBehaviour) -> Option<Box<Liar>> {
+        (behaviour != ReceiverBehaviour::Honest).then(|| {
+            Box::new(Liar {
+                behaviour,
+                next: [None; 2],
+                claimed: BTreeSet::new(),
+                owed: 0.0,
+                last_arrival: [None; 2],
+                spacing_s: [0.0; 2],
+                rtt: Duration::ZERO,
+                kept: Vec::new(),
+                replayed: 0,
+                again: None,
+            })
+        })
+    }
+
+    /// A packet has arrived that left at `sent_at`: which arrivals to show to the honest part, in
+    /// order. Empty if it was claimed before.
+    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival, sent_at: Instant) -> Vec<Arrival> {
+        let kind = arrival.kind as usize;
+        self.rtt = now.since(sent_at) * 2;
+        if let Some(last) = self.last_arrival[kind].replace(now) {
+            let spacing = now.since(last).as_secs_f64();
+            let gain = if self.spacing_s[kind] == 0.0 { 1.0 } else { 0.125 };
+            self.spacing_s[kind] += gain * (spacing - self.spacing_s[kind]);
+        }
+        if self.claimed.remove(&(kind as u8, arrival.seq)) {
+            return Vec::new();
+        }
+        let next = self.next[kind].unwrap_or(arrival.seq);
+        let missing = next.max(arrival.seq.saturating_sub(MOST_CLAIMS))..arrival.seq;
+        self.next[kind] = Some(next.max(arrival.seq + 1));
+        let mut shown = Vec::new();
+        match self.behaviour {
+            ReceiverBehaviour::HideLosses { share } => {
+                for seq in missing {
+                    self.owed += share;
+                    if self.owed >= 1.0 {
+                        self.owed -= 1.0;
+                        shown.push(self.claim(arrival, seq));
+                    }
+                }
+                shown.push(*arrival);
+            }
+            ReceiverBehaviour::EarlyAcks { factor } => {
+                shown.push(*arrival);
+                // To look `factor` times as near, a packet must be acknowledged so much before it is here.
+                let early_s = self.rtt.as_secs_f64() * (1.0 - 1.0 / factor);
+                let ahead = (early_s / self.spacing_s[kind].max(1e-6)) as u64;
+                let from = next.max(arrival.seq + 1);
+                let to = (arrival.seq + 1 + ahead).min(from + MOST_CLAIMS);
+                shown.extend((from..to).map(|seq| self.claim(arrival, seq)));
+                self.next[kind] = Some(from.max(to));
+            }
+            ReceiverBehaviour::Invented => {
+                shown.push(*arrival);
+                shown.push(self.claim(arrival, arrival.seq.saturating_add(INVENTED_AHEAD)));
+            }
+            _ => shown.push(*arrival),
+        }
+        shown
+    }
+
+    fn claim(&mut self, like: &Arrival, seq: u64) -> Arrival {
+        self.claimed.insert((like.kind as u8, seq));
+        if self.claimed.len() > MOST_REMEMBERED {
+            self.claimed.pop_first();
+        }
+        Arrival { seq, ..*like }
+    }
+
+    /// Whether it holds every packet that it acknowledges there.
+    pub(super) fn holds(&self, acks: &[Ack]) -> bool {
+        acks.iter().all(|a| !self.claimed.contains(&(a.kind as u8, a.seq)))
+    }
+
+    /// What it adds to the time for which it says it has held feedback back.
+    pub(super) fn extra_delay(&self) -> Duration {
+        match self.behaviour {
+            ReceiverBehaviour::LieDelay { share } => Duration::from_secs_f64(self.rtt.as_secs_f64() * share),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Feedback that is sent once more, if any is.
+    pub(super) fn repeat(&mut self) -> Option<Outgoing> {
+        let (feedback, left) = self.again.as_mut()?;
+        let feedback = *feedback;
+        *left -= 1;
+        if *left == 0 {
+            self.again = None;
+        }
+        Some(feedback)
+    }
+
+    /// This feedback leaves.
+    pub(super) fn on_feedback(&mut self, feedback: Outgoing) {
+        match self.behaviour {
+            ReceiverBehaviour::Flood => self.again = Some((feedback, FLOOD - 1)),
+            ReceiverBehaviour::Replay => {
+                if self.kept.len() < MOST_KEPT {
+                    self.kept.push(feedback);
+                }
+                self.again = Some((self.kept[self.replayed % self.kept.len()], 1));
+                self.replayed += 1;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a receiver gains by lying: the tables of `docs/sim/liars.md`, and the bound that holds.
+//! `FAIRPACE_BLESS=1 cargo test -p fairpace-sim --test liars` writes the tables anew.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use fairpace_control::{Env, FlowParams};
+use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
+use fairpace_sim::tcp::{TcpParams, TcpSource};
+use fairpace_sim::{ControllerSpec, FlowConfig, MediaConfig, Protocol, ReceiverBehaviour, SimConfig, run};
+use fairpace_units::{Duration, Packets, Probability, Rate};
+
+const SEEDS: u64 = 5;
+
+/// No liar may gain more than a fifth.
+const MOST_GAIN: f64 = 1.2;
+
+const LIES: [(&str, ReceiverBehaviour); 9] = [
+    ("hides half of the losses (T3)", ReceiverBehaviour::HideLosses { share: 0.5 }),
+    ("hides all losses (T3)", ReceiverBehaviour::HideLosses { share: 1.0 }),
+    ("acknowledges early: RTT / 1.5 (T1)", ReceiverBehaviour::EarlyAcks { factor: 1.5 }),
+    ("acknowledges early: RTT / 10 (T1)", ReceiverBehaviour::EarlyAcks { factor: 10.0 }),
+    ("acknowledges what was never sent (T1)", ReceiverBehaviour::Invented),
+    ("claims a delay of RTT / 3 (T5)", ReceiverBehaviour::LieDelay { share: 0.33 }),
+    ("claims a delay of 0.9 RTT (T5)", ReceiverBehaviour::LieDelay { share: 0.9 }),
+    ("sends old feedback again (T6)", ReceiverBehaviour::Replay),
+    ("sends all feedback 100 times (T2)", ReceiverBehaviour::Flood),
+];
+
+/// The schemes whose sender measures.
+const SCHEMES: [&str; 2] = ["rcs", "rap"];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Path {
+    /// One packet in twenty is damaged.
+    Lossy,
+    /// Only the queue drops.
+    Congested,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Defence {
+    /// As on our wire.
+    Nonces,
+    /// Against receivers that know nothing of nonces: one number in 1,024 is left out.
+    Skips,
+}
+
+/// One flow and one TCP over 1 Mbit/s, RTT 100 ms and a queue of 25 packets: 200 ms.
+fn config(scheme: &str, receiver: ReceiverBehaviour, path: Path, defence: Defence, seed: u64) -> SimConfig {
+    let env = Env::default();
+    let mut flow = FlowParams::new(&env);
+    if defence == Defence::Skips {
+        flow.skip = Some((1_024, seed));
+    }
+    let media = MediaConfig {
+        receiver,
+        check_nonces: defence == Defence::Nonces,
+        feedback: Some(Duration::from_millis(20)),
+        ..MediaConfig::new(ControllerSpec::named(scheme, env), flow)
+    };
+    let p = if path == Path::Lossy { 0.05 } else { 0.0 };
+    let delay = DelayModel::constant(Duration::from_millis(50));
+    let second = Duration::from_secs(1);
+    let flow = |name: &str, protocol| FlowConfig { start_spread: second, ..FlowConfig::new(name, protocol) };
+    SimConfig {
+        seed,
+        duration: Duration::from_secs(60),
+        warmup: Duration::from_secs(10),
+        bottleneck: LinkSpec {
+            rate: RateModel::Fixed(Rate::mbps(1.0)),
+            delay,
+            queue: QueueModel::TwoPriority { capacity: Capacity::Packets(Packets::new(25)) },
+            loss: LossModel::Bernoulli(Probability::new(p).expect("below one")),
+            ..LinkSpec::default()
+        },
+        reverse: LinkSpec { delay, ..LinkSpec::default() },
+        flows: vec![
+            flow("media", Protocol::Media(media)),
+            flow("tcp", Protocol::Tcp(TcpParams::default(), TcpSource::Ftp)),
+        ],
+        ..SimConfig::default()
+    }
+}
+
+/// Data received from 10 to 60 s in kbit/s, mean over seeds, and how many flows were ended for a lie.
+fn received(scheme: &str, receiver: ReceiverBehaviour, path: Path, defence: Defence) -> (f64, u64) {
+    let (mut sum, mut ended) = (0.0, 0);
+    for seed in 1..=SEEDS {
+        let report = run(config(scheme, receiver, path, defence, seed)).expect("valid");
+        sum += report.flows[0].throughput().as_bps() / 1e3;
+        ended += u64::from(report.flows[0].stopped.is_some());
+    }
+    (sum / SEEDS as f64, ended)
+}
+
+/// Gain over the honest receiver per scheme, and a row for a table.
+fn row(what: &str, lie: ReceiverBehaviour, path: Path, defence: Defence, honest: &[f64]) -> (Vec<f64>, String) {
+    let mut gains = Vec::new();
+    let mut line = format!("| {what} |");
+    for (scheme, honest) in SCHEMES.iter().zip(honest) {
+        let (got, ended) = received(scheme, lie, path, defence);
+        gains.push(got / honest);
+        write!(line, " {:.2}", got / honest).expect("to memory");
+        if ended > 0 {
+            write!(line, " †{ended}").expect("to memory");
+        }
+        line.push_str(" |");
+    }
+    (gains, line)
+}
+
+/// A table, and every gain above [`MOST_GAIN`].
+fn section(path: Path, defence: Defence) -> (String, Vec<String>) {
+    let honest: Vec<f64> =
+        SCHEMES.iter().map(|s| received(s, ReceiverBehaviour::Honest, path, defence)).map(|(rate, _)| rate).collect();
+    let mut table = format!("| the receiver | {} |\n", SCHEMES.join(" | "));
+    writeln!(table, "| --- |{}", " --- |".repeat(SCHEMES.len())).expect("to memory");
+    let rates: Vec<String> = honest.iter().map(|r| format!("{r:.0} kbit/s")).collect();
+    writeln!(table, "| is honest | {} |", rates.join(" | ")).expect("to memory");
+    let mut excess = Vec::new();
+    for (what, lie) in LIES {
+        let (gains, line) = row(what, lie, path, defence, &honest);
+        writeln!(table, "{line}").expect("to memory");
+        for (scheme, gain) in SCHEMES.iter().zip(gains).filter(|(_, g)| *g > MOST_GAIN) {
+            excess.push(format!("{defence:?}, {path:?}: {scheme} {what}: {gain:.2}"));
+        }
+    }
+    (table, excess)
+}
+
+/// The page with this part replaced.
+fn replaced(page: &str, name: &str, with: &str) -> String {
+    let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->"));
+    let from = page.find(&begin).expect("the page has the part") + begin.len();
+    let to = page.find(&end).expect("the page has its end");
+    format!("{}{with}{}", &page[..from], &page[to..])
+}
+
+#[test]
+fn no_lie_gains_a_fifth_in_the_default_mode_and_the_page_shows_what_each_gains() {
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/sim/liars.md");
+    let page = std::fs::read_to_string(&file).expect("the page is there");
+    let (mut new, mut excess) = (page.clone(), Vec::new());
+    for (name, path, defence) in [
+        ("nonces, lossy", Path::Lossy, Defence::Nonces),
+        ("nonces, congested", Path::Congested, Defence::Nonces),
+        ("skips, lossy", Path::Lossy, Defence::Skips),
+        ("skips, congested", Path::Congested, Defence::Skips),
+    ] {
+        let (table, more) = section(path, defence);
+        new = replaced(&new, name, &table);
+        excess.extend(more);
+    }
+    assert_eq!(excess, [""; 0]);
+    if std::env::var_os("FAIRPACE_BLESS").is_some() {
+        std::fs::write(&file, &new).expect("writable");
+    } else {
+        assert!(new == page, "docs/sim/liars.md differs; FAIRPACE_BLESS=1 writes it anew:\n{new}");
+    }
+}
