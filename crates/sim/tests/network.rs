@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fairpace_control::{BreakerParams, Env, FlowParams, Safety};
-use fairpace_path::{Capacity, DelayModel, DropReason, LinkSpec, LossModel, Outage, QueueModel, RateModel};
+use fairpace_path::{Capacity, DelayModel, DropReason, LinkSpec, LossModel, Outage, QueueModel, RateModel, RedParams};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, Direction, EncodedSize, FlowConfig, FrameSource, MediaConfig, Network,
@@ -42,7 +42,8 @@ fn tcp(variant: TcpVariant, source: TcpSource) -> Protocol {
     Protocol::Tcp(TcpParams { variant, ..TcpParams::default() }, source)
 }
 
-/// One flow of every kind through a small two-priority bottleneck with loss, jitter and an outage.
+/// One flow of every kind through a small two-priority bottleneck with loss, jitter and an outage, one
+/// of them through RED first.
 fn everything(seed: u64) -> SimConfig {
     let access = || Some(link(100.0, ms(2), 1_000, 0.001));
     let on_off = OnOff { on: ms(900), off: ms(400), exponential: true };
@@ -88,6 +89,9 @@ fn everything(seed: u64) -> SimConfig {
         })
         .collect();
     flows[0].stop = Some(at(15.0));
+    // A managed queue that one TCP keeps full.
+    let red = RedParams::for_capacity(Capacity::Packets(Packets::new(30)), Bytes::new(1_000));
+    flows[1].access.forward_in = Some(LinkSpec { queue: QueueModel::Red(red), ..link(0.5, ms(2), 0, 0.001) });
     let mut bottleneck = link(6.0, ms(40), 40, 0.01);
     bottleneck.delay.jitter = ms(5);
     bottleneck.delay.reorder = true;
