@@ -2,8 +2,11 @@
 //! what drivers talk to; the contract is in the crate's documentation.
 
 use crate::breaker::{Breaker, BreakerParams, ReceiverReport, StopReason, Trip};
-use crate::controller::{Acked, Controller, Loss, LossHow, LossPolicy, SendPoll, Sent, Status, TimeoutRule};
+use crate::controller::{
+    Acked, Controller, FeedbackForm, Loss, LossHow, LossPolicy, RateReport, SendPoll, Sent, Status, TimeoutRule,
+};
 use crate::ledger::{Credit, Ledger, LostPacket};
+use crate::meter::Meter;
 use crate::registry::{AnyController, Env, Safety};
 use crate::rtt::{RttEstimator, RttParams};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, RandomStream, Rate};
@@ -137,7 +140,7 @@ pub struct BadFeedback {
     pub skipped: u64,
     /// RTT samples and claims of delay that were not believable (their ACKs counted).
     pub rtt: u64,
-    /// Reports with impossible values.
+    /// Reports with impossible values, and those that are older than one that has come.
     pub report: u64,
 }
 
@@ -233,6 +236,28 @@ const CAP_TOLERANCE: Duration = Duration::from_micros(1);
 /// lost at random one run in eight is as long.
 const OUTAGE_PACKETS: u64 = 20;
 
+/// How far what a report echoes may lie from a real departure: a header may carry milliseconds only.
+const ECHO_TOLERANCE: Duration = Duration::from_millis(1);
+
+/// Of the most that was ever allowed, what a receiver may say that it received: a queue that empties
+/// delivers a little faster than was sent.
+const ARRIVAL_MARGIN: f64 = 1.05;
+
+/// What was sent bounds what can have been received over an RTT divided by this, or longer: reports
+/// come once per RTT, a little more or less.
+const SENT_SPANS: u32 = 2;
+
+/// What is remembered to judge the next report of a receiver that measures.
+#[derive(Clone, Debug)]
+struct Reports {
+    /// What the last one echoed, and its p.
+    last: Option<(Instant, f64)>,
+    /// What was sent, by departure, as far as reports echo.
+    sent: Meter,
+    /// The highest rate that was allowed when a report came.
+    most: Rate,
+}
+
 /// What became of data since the last report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
@@ -271,6 +296,7 @@ pub struct Flow {
     breaker: Option<Breaker>,
     /// The breaker's reports come from the receiver; before the first, from the ledger.
     reports_received: bool,
+    rate_reports: Reports,
     report_every: Duration,
     next_report: Instant,
     /// What has become of data since the last report.
@@ -317,6 +343,7 @@ impl Flow {
             report_every: params.breaker.map_or(Duration::MAX, |b| b.tdr),
             breaker: params.breaker.map(Breaker::new),
             reports_received: false,
+            rate_reports: Reports { last: None, sent: Meter::starting(Instant::ZERO), most: Rate::ZERO },
             next_report: Instant::NEVER,
             tally: Tally::default(),
             highest_acked: None,
@@ -353,6 +380,7 @@ impl Flow {
             self.update_rto();
         }
         self.next_report = now + self.report_every;
+        self.rate_reports.sent = Meter::starting(now);
         self.controller.start(now, srtt.map(|rtt| rtt.max(LEAST_RTT)));
         self.note(now);
     }
@@ -486,6 +514,63 @@ impl Flow {
         let loss = Loss { seq: lost.seq, sent_at: lost.sent_at, highest_sent, how };
         self.controller.on_loss(now, &loss, &self.rtt);
         self.note(now);
+    }
+
+    /// A report of a receiver that measures has arrived. What cannot be true is counted (`bad.report`)
+    /// and ignored, and so is what is older than a report that has come; the rest is cut to what can
+    /// be true, and told to the controller. p cannot be checked: it is as good as the receiver's word.
+    pub fn on_rate_report(&mut self, now: Instant, report: &RateReport) {
+        let now = self.advance(now);
+        if !self.started || self.stopped.is_some() {
+            return;
+        }
+        self.run_controller_timers(now, false);
+        if !self.is_believable(now, report) {
+            self.counters.bad.report += 1;
+            return;
+        }
+        self.rate_reports.last = Some((report.echoed, report.loss_event_rate));
+        self.last_ack = now;
+        if let Some(b) = &mut self.breaker {
+            b.on_feedback();
+        }
+        // A report may be held back for as long as no packet comes; but its round trip is no shorter than
+        // the shortest with the delay still in it, and the first was sent at once.
+        let elapsed = now.since(report.echoed);
+        self.min_elapsed = self.min_elapsed.min(elapsed);
+        let held = report.delay.min(elapsed - self.min_elapsed);
+        if self.rtt.sample(elapsed, held).is_none() {
+            self.counters.bad.rtt += 1;
+        }
+        self.update_rto();
+        let report = RateReport { received_rate: self.believable_rate(report), ..*report };
+        self.controller.on_report(now, &report, &self.rtt);
+        self.note(now);
+    }
+
+    fn is_believable(&self, now: Instant, r: &RateReport) -> bool {
+        let news = self.rate_reports.last.is_none_or(|(echoed, p)| {
+            // The same packet twice is news only if it revealed a loss.
+            r.echoed > echoed || (r.echoed == echoed && r.loss_event_rate > p)
+        });
+        self.controller.feedback_form() == FeedbackForm::Reports
+            && news
+            && (0.0..=1.0).contains(&r.loss_event_rate)
+            && r.echoed <= now
+            && r.delay <= now.since(r.echoed)
+            && self.data.left_around(r.echoed, ECHO_TOLERANCE)
+    }
+
+    /// X_recv, at most what was sent in the time that the report covers, and little more than the most
+    /// that was ever allowed. Settles the ledger.
+    fn believable_rate(&mut self, r: &RateReport) -> Rate {
+        let span = self.rtt.srtt().unwrap_or(Duration::ZERO) / SENT_SPANS;
+        let reports = &mut self.rate_reports;
+        reports.sent.add(self.data.settle(r.echoed).get());
+        reports.most = reports.most.max(self.controller.status().rate);
+        let sent = reports.sent.rate(r.echoed, span).map_or(Rate::MAX, |bytes_per_s| Rate::bps(bytes_per_s * 8.0));
+        reports.sent.mark(r.echoed, span);
+        r.received_rate.min(sent).min(reports.most * ARRIVAL_MARGIN)
     }
 
     /// A receiver report has arrived (RTCP SR or RR): the breaker judges it.

@@ -5,7 +5,7 @@
 //! [RFC 5681 §3.2]. Each packet is credited once: duplicates, replays and inventions of the
 //! receiver are counted and change nothing.
 
-use fairpace_units::{Bytes, Instant};
+use fairpace_units::{Bytes, Duration, Instant};
 use std::collections::VecDeque;
 
 /// How many settled packets are remembered so that a late or repeated ACK is recognised for what
@@ -20,6 +20,8 @@ enum Fate {
     Lost,
     /// Acknowledged.
     Acked,
+    /// A report covers it and does not say which of the two.
+    Settled,
     /// Never sent: a trap for receivers that acknowledge what they did not get.
     Skipped,
 }
@@ -146,14 +148,15 @@ impl Ledger {
         }
         let front = self.front;
         let Some(entry) = self.entry_mut(seq) else { return Credit::Stale };
-        let (sent_at, size, late) = match entry.fate {
+        let (sent_at, size, fate) = (entry.sent_at, entry.size, entry.fate);
+        match fate {
             Fate::Acked => return Credit::Duplicate,
             Fate::Skipped => return Credit::Skipped,
-            fate => (entry.sent_at, entry.size, fate == Fate::Lost),
-        };
-        entry.fate = Fate::Acked;
+            Fate::Outstanding | Fate::Lost | Fate::Settled => entry.fate = Fate::Acked,
+        }
+        let late = fate == Fate::Lost;
         let size = Bytes::new(u64::from(size));
-        if !late {
+        if fate == Fate::Outstanding {
             self.outstanding -= 1;
             self.in_flight -= size;
         }
@@ -225,6 +228,29 @@ impl Ledger {
         n
     }
 
+    /// A report covers all that left at or before `limit`: it is no longer outstanding, neither
+    /// acknowledged nor lost. Gives the bytes that were.
+    pub fn settle(&mut self, limit: Instant) -> Bytes {
+        let mut settled = Bytes::ZERO;
+        while let Some(e) = self.entry_mut(self.front).filter(|e| e.sent_at <= limit) {
+            e.fate = Fate::Settled;
+            settled += Bytes::new(u64::from(e.size));
+            self.outstanding -= 1;
+            self.advance_front();
+        }
+        self.in_flight -= settled;
+        self.trim();
+        settled
+    }
+
+    /// Whether a packet that is remembered left within `tolerance` of `at`.
+    pub fn left_around(&self, at: Instant, tolerance: Duration) -> bool {
+        let next = self.entries.partition_point(|e| e.sent_at < at);
+        let near =
+            |i: usize| self.entries.get(i).is_some_and(|e| e.sent_at.since(at).max(at.since(e.sent_at)) <= tolerance);
+        near(next) || next.checked_sub(1).is_some_and(near)
+    }
+
     fn entry(&self, seq: u64) -> Option<&Entry> {
         self.entries.get(usize::try_from(seq.checked_sub(self.base)?).ok()?)
     }
@@ -263,7 +289,6 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairpace_units::Duration;
 
     const SIZE: Bytes = Bytes::new(1_000);
 
@@ -382,6 +407,41 @@ mod tests {
             assert_eq!(losses(&mut l), []);
         }
         assert_eq!(l.outstanding(), 0);
+    }
+
+    #[test]
+    fn what_a_report_covers_is_settled_and_nobodys_loss() {
+        let mut l = with(10);
+        assert!(is_new(&mut l, 102));
+        assert_eq!(l.settle(at(4)), Bytes::new(4_000), "100, 101, 103, 104");
+        assert_eq!((l.outstanding(), l.oldest_outstanding(), l.settle(at(4))), (5, Some(at(5)), Bytes::ZERO));
+        // An ACK after all is credited once; later ones reveal no loss among the settled.
+        assert_eq!(l.acknowledge(103), Credit::New { sent_at: at(3), size: SIZE, late: false });
+        assert_eq!(l.acknowledge(103), Credit::Duplicate);
+        for seq in 106..110 {
+            assert!(is_new(&mut l, seq));
+        }
+        assert_eq!(losses(&mut l), [105]);
+        assert_eq!((l.outstanding(), l.in_flight()), (0, Bytes::ZERO));
+        assert_eq!(l.settle(at(1_000)), Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_time_is_known_if_a_packet_left_around_it() {
+        let l = with(10);
+        let (us, ms) = (Duration::from_micros(1), Duration::from_millis(1));
+        for (t, tolerance, known) in [
+            (at(5), Duration::ZERO, true),
+            (at(5) + us, Duration::ZERO, false),
+            (at(5) + us, us, true),
+            (at(5) - us, us, true),
+            (at(9) + ms, ms, true),
+            (at(9) + ms + us, ms, false),
+            (at(1_000), ms, false),
+        ] {
+            assert_eq!(l.left_around(t, tolerance), known, "{t} within {tolerance:?}");
+        }
+        assert!(!with(0).left_around(at(0), ms));
     }
 
     #[test]

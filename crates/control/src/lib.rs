@@ -70,6 +70,7 @@ pub mod equation;
 pub mod fixed;
 mod flow;
 pub mod ledger;
+mod meter;
 mod pacer;
 pub mod rap;
 pub mod rcs;

@@ -25,6 +25,8 @@ pub(crate) struct Pacer {
     next: Instant,
     /// What rounding `next` down left over, in nanoseconds.
     rest_ns: f64,
+    /// When the last packet was due, and the rest then.
+    last: (Instant, f64),
     /// It was due and there was nothing to send: being late is not the driver's fault.
     starved: bool,
 }
@@ -32,7 +34,7 @@ pub(crate) struct Pacer {
 impl Pacer {
     /// The first packet may leave at `first`.
     pub(crate) fn starting(first: Instant) -> Self {
-        Pacer { next: first, rest_ns: 0.0, starved: false }
+        Pacer { next: first, rest_ns: 0.0, last: (Instant::NEVER, 0.0), starved: false }
     }
 
     /// When the next packet may leave.
@@ -67,11 +69,22 @@ impl Pacer {
             self.next = earliest;
             self.rest_ns = 0.0;
         }
+        self.last = (self.next, self.rest_ns);
+        self.regap(gap_s);
+    }
+
+    /// The next packet follows the last one's due time after `gap_s` seconds, whatever was said when
+    /// it left: the rate has changed. Without effect before the first packet.
+    pub(crate) fn regap(&mut self, gap_s: f64) {
+        let (last, rest_ns) = self.last;
+        if last == Instant::NEVER {
+            return;
+        }
         // Saturates: a rate of nothing is a gap of for ever.
-        let gap_ns = gap_s * 1e9 + self.rest_ns;
+        let gap_ns = gap_s * 1e9 + rest_ns;
         let whole = gap_ns as u64;
         self.rest_ns = if gap_ns < 1e18 { gap_ns - whole as f64 } else { 0.0 };
-        self.next += Duration::from_nanos(whole);
+        self.next = last + Duration::from_nanos(whole);
     }
 }
 
@@ -148,6 +161,18 @@ mod tests {
         let now = Instant::from_secs_f64(10.0);
         p.sent(now, 0.001, RTT);
         assert_eq!(p.next(), now + Duration::from_millis(1));
+    }
+
+    #[test]
+    fn a_new_rate_holds_from_the_last_packet_on() {
+        let mut p = Pacer::starting(Instant::ZERO);
+        p.regap(5.0);
+        assert_eq!(p.next(), Instant::ZERO, "no packet has left");
+        p.sent(Instant::ZERO, 1.0, RTT);
+        p.regap(0.25);
+        assert_eq!(p.next(), Instant::from_secs_f64(0.25));
+        p.regap(2.0);
+        assert_eq!(p.next(), Instant::from_secs_f64(2.0));
     }
 
     #[test]

@@ -1,3 +1,464 @@
-//! TFRC: TCP-friendly rate control [RFC 5348], and TFRC-SP for small packets [RFC 4828].
+//! TFRC: what TCP would send at this loss event rate and RTT, and no sawtooth; and its small-packet
+//! variant, TFRC-SP.
+//!
+//! Source: RFC 5348 (RFC 3448 where `rfc = 3448`), RFC 4828 for TFRC-SP. Read first: RFC 5348 §4.3,
+//! §4.4. X and what changes it: `tfrc/sender.rs`. p: `tfrc/history.rs`. The receiver that measures:
+//! `tfrc/receiver.rs`. Here: pacing, what is data-limited, and the measuring by the sender. Which line
+//! of the RFCs is tested where: `docs/rfc/5348.md`, `docs/rfc/4828.md`.
+//!
+//! ```text
+//!            first RTT:                      a loss:                 a loss, a report:
+//!            X = W_init/R                    p > 0                   X = min(X_Bps(p, R), limit)
+//!  Waiting -----------------> SlowStart --------------> Avoidance -----.
+//!  X = s/1 s                  X = min(2X, limit) once     ^            |
+//!                             per R                       '------------'
+//!
+//!  limit = 2 max(X_recv_set); no report for max(4R, 2s/X): X/2
+//! ```
+//!
+//! # Symbols
+//!
+//! | RFC | here | unit | set |
+//! | --- | --- | --- | --- |
+//! | X, X_Bps, X_inst | `Sender::x`, `x_bps`, `x_inst` | byte/s | each report, each expiry |
+//! | R, R_sample, R_sqmean | `Sender::r`, `Feedback::r_sample`, `Sender::r_sqmean` | s | each report |
+//! | p | `Sender::p` | – | each report |
+//! | X_recv, X_recv_set | `Feedback::x_recv`, [`sender::RecvSet`] | byte/s | each report |
+//! | recv_limit, timer_limit | locals of `Sender` | byte/s | |
+//! | s | `Sender::s`: mean of [`Sizes`]; 1,460 bytes in TFRC-SP | bytes | each report |
+//! | N, H | mean of [`Sizes`], `header` | bytes | each report; parameter |
+//! | t_RTO | 4R, in the equation | s | |
+//! | RTO, no-feedback timer | `Sender::timer`, `no_feedback` | s | each report, each expiry |
+//! | tld | `Sender::tld` | – | X doubled |
+//! | NotLimited1, NotLimited2, t_new, t_next | [`Limited`] | – | each packet, each report |
+//! | t_ipi, t_gran, t_delta | the gap given to `Pacer::sent`, parameter, `t_delta()` | s | each packet |
+//!
+//! # Readings
+//!
+//! - **Who measures.** By default the sender [RFC 5348 §7]: losses, and which of them are one event, by
+//!   its own numbers and *departure* times; X_recv by its own clock as what is newly acknowledged per
+//!   time. It reports to itself once per R, when something was acknowledged, and at once on a new
+//!   loss event: the receiver of §6 with the path's delay taken out. R_sample is the last ACK's.
+//! - **Data-limited** is only who had nothing to send when a packet was due. A demand, the flow's limits
+//!   or what the circuit breaker bears (`Breaker::bearable`) hold the rate below X too, but then it is
+//!   they that are full: a loss must not cost such a flow another 15 %.
+//! - A packet that had to wait for its data is no proof that the sender was not data-limited, so the
+//!   first report after a pause does not cut X to that packet per RTT (§8.2.1's sketch would).
+//! - The initial rate, and so the recover_rate, follows R: W_init per RTT whatever the first sample was.
+//! - The RTT from the challenge starts slow start as a first report would (§4.2).
+//! - In slow start a report that comes a little before `tld + R`, because R just grew, is followed by
+//!   one at `tld + R`: X doubles once per R, not once per two.
+//! - TFRC-SP: N/(N+H) multiplies what the equation and W_init give, not X_recv, which counts data only.
+//!
+//! # Deviations
+//!
+//! - X stays within the flow's limits, which the RFC does not have; s / t_mbi is its own.
+//! - At an RTT below 5 ms a late driver may make up for 5 ms, not one RTT (`pacer.rs` says why); at any
+//!   RTT for no more than 25 ms, and for none of the time in which there was nothing to send.
+//! - With TFRC-SP a late driver makes up for nothing, unless `t_gran` says that it is coarse.
+//!
+//! # Not implemented
+//!
+//! Faster Restart, Quick-Start, a variable NDUPACK, TFRC-PS (changing the packets' size instead of their
+//! number).
 
 pub mod history;
+pub mod params;
+mod sender;
+
+use crate::controller::{
+    Acked, Controller, FeedbackForm, Loss, LossPolicy, RateReport, SendPoll, Sent, Status, TimeoutRule,
+};
+use crate::meter::Meter;
+use crate::pacer::Pacer;
+use crate::registry::{Env, ParamError, Settings};
+use crate::rtt::RttEstimator;
+use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, Rate};
+use history::{HistoryParams, LossEvents};
+pub use params::{INFO, INFO_SP, TfrcParams};
+pub use sender::Rfc;
+use sender::{Feedback, Sender, SenderParams};
+
+/// s of TFRC-SP [RFC 4828 §3].
+const SP_SEGMENT: f64 = 1_460.0;
+/// The least time between packets of TFRC-SP [RFC 4828 §3].
+const SP_GAP: Duration = Duration::from_millis(10);
+/// In such a time a coarse timer may let three leave [RFC 4828 §4.3].
+const SP_WINDOW: Duration = Duration::from_millis(30);
+/// Loss intervals over which the mean size of packets goes, besides the open one [RFC 5348 §4.1].
+const SIZE_INTERVALS: usize = 4;
+
+/// TFRC's sender.
+#[derive(Clone, Debug)]
+pub struct Tfrc {
+    params: TfrcParams,
+    packet_size: Bytes,
+    /// The flow's limits, and what the application wants, bytes per second.
+    min: f64,
+    max: f64,
+    demand: f64,
+    sender: Sender,
+    sizes: Sizes,
+    pacer: Pacer,
+    /// What packets are paced at, bytes per second.
+    pace: f64,
+    last_size: f64,
+    /// When the last three packets left, newest first; for TFRC-SP.
+    departures: [Option<Instant>; 3],
+    limited: Limited,
+    /// Since when a packet has been due without there being one.
+    starved: Option<Instant>,
+    /// When the no-feedback timer expires, and whether a packet left since it was set.
+    no_feedback: Instant,
+    sent_since: bool,
+    measured: Measured,
+}
+
+/// What the sender measures in place of a receiver.
+#[derive(Clone, Debug)]
+struct Measured {
+    events: LossEvents,
+    /// What was acknowledged, for X_recv.
+    acked: Meter,
+    /// X_target of [RFC 5348 §6.3.1]: the highest X_recv so far, bytes per second.
+    most: f64,
+    /// t_recvdata: when the latest packet acknowledged left.
+    latest: Instant,
+    /// Something was acknowledged since the last report.
+    news: bool,
+    /// When the next report is due.
+    due: Instant,
+    /// The first packet's number.
+    first: Option<u64>,
+}
+
+impl Tfrc {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// [`ParamError`] names the field, what was found and what is allowed.
+    pub fn new(settings: &Settings<'_>, env: &Env) -> Result<Tfrc, ParamError> {
+        let params = TfrcParams::new(settings)?;
+        let bytes_per_s = |rate: Rate| rate.as_bps() / 8.0;
+        let small = params.small_packets.is_some();
+        let mss = if small { SP_SEGMENT } else { env.packet_size.as_f64() };
+        let (min, max) = (bytes_per_s(env.min_rate), bytes_per_s(env.max_rate));
+        let (rfc, equation, smoothing) = (params.rfc, params.equation, params.smoothing);
+        let mut tfrc = Tfrc {
+            packet_size: env.packet_size,
+            min,
+            max,
+            demand: f64::INFINITY,
+            sender: Sender::new(SenderParams { rfc, equation, smoothing, mss, min, max }, mss),
+            sizes: Sizes::default(),
+            pacer: Pacer::starting(Instant::NEVER),
+            pace: min,
+            last_size: 0.0,
+            departures: [None; 3],
+            limited: Limited::default(),
+            starved: None,
+            no_feedback: Instant::NEVER,
+            sent_since: false,
+            measured: Measured {
+                events: LossEvents::new(&HistoryParams { discounting: params.discounting, short_packets: small }),
+                acked: Meter::starting(Instant::ZERO),
+                most: 0.0,
+                latest: Instant::ZERO,
+                news: false,
+                due: Instant::NEVER,
+                first: None,
+            },
+            params,
+        };
+        tfrc.set_pace();
+        Ok(tfrc)
+    }
+
+    /// X, the allowed rate before oscillation reduction.
+    pub fn x(&self) -> Rate {
+        Rate::bps(self.sender.x() * 8.0)
+    }
+
+    /// R; `None` before the first RTT.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.sender.rtt()
+    }
+
+    // --- reports ---------------------------------------------------------------------------------
+
+    /// A report of either kind.
+    fn on_feedback(&mut self, now: Instant, f: &Feedback) {
+        if f.new_loss {
+            self.sizes.next_interval();
+        }
+        let mean = self.sizes.mean().unwrap_or(self.packet_size.as_f64());
+        match self.params.small_packets {
+            None => self.sender.set_segment(mean, 1.0),
+            Some(header) => self.sender.set_segment(SP_SEGMENT, mean / (mean + header)),
+        }
+        self.sender.on_feedback(now, f);
+        self.restart_timer(now);
+    }
+
+    fn restart_timer(&mut self, now: Instant) {
+        self.no_feedback = now + self.sender.timer();
+        self.sent_since = false;
+        self.set_pace();
+    }
+
+    /// The sender's report to itself [RFC 5348 §6.2, §7].
+    fn report(&mut self, now: Instant, rtt: &RttEstimator, new_loss: bool) {
+        let Some(r_sample) = rtt.latest() else { return };
+        let r = self.sender.rtt().unwrap_or(r_sample);
+        let p = self.measured.events.loss_event_rate();
+        let x_recv = self.x_recv(now, r);
+        self.measured.most = self.measured.most.max(x_recv);
+        let data_limited = self.limited.covers(self.measured.latest, r, now);
+        let new_loss = new_loss || p > self.sender.p();
+        self.measured.acked.mark(now, r);
+        self.measured.news = false;
+        self.on_feedback(now, &Feedback { r_sample, x_recv, p, new_loss, data_limited });
+        let r = self.sender.rtt().unwrap_or(r_sample);
+        self.measured.due = now + r;
+        if let (true, Some(tld)) = (p == 0.0, self.sender.last_doubled()) {
+            self.measured.due = self.measured.due.min(tld + r);
+        }
+    }
+
+    /// X_recv over the last RTT, also in an early report.
+    fn x_recv(&self, now: Instant, r: Duration) -> f64 {
+        self.measured.acked.rate(now, r).unwrap_or(0.0)
+    }
+
+    /// A loss event has begun; if it is the first, the interval before it is what the equation needs
+    /// for the rate so far [RFC 5348 §6.3.1].
+    fn on_loss_event(&mut self, now: Instant, rtt: &RttEstimator, is_first: bool, seq: u64) {
+        if is_first && let Some(r) = self.sender.rtt().or(rtt.latest()) {
+            let so_far =
+                if self.measured.first == Some(seq) { 0.0 } else { self.measured.most.max(self.x_recv(now, r)) };
+            self.measured.events.set_first_interval(self.sender.interval_for(so_far, r));
+        }
+        self.report(now, rtt, true);
+    }
+
+    // --- pacing ----------------------------------------------------------------------------------
+
+    /// The rate has changed: so has when the next packet may leave.
+    fn set_pace(&mut self) {
+        let mut pace = self.sender.x_inst().min(self.demand).min(self.max);
+        if self.params.small_packets.is_some() {
+            pace = pace.min(self.packet_size.as_f64() / SP_GAP.as_secs_f64());
+        }
+        self.pace = pace.max(self.min);
+        self.pacer.regap(self.last_size / self.pace);
+    }
+
+    /// How early a packet may leave [RFC 5348 §8.3].
+    fn t_delta(&self) -> Duration {
+        if self.params.t_gran.is_zero() {
+            return Duration::ZERO;
+        }
+        let t_ipi = Duration::from_secs_f64((self.last_size / self.pace).min(1.0));
+        t_ipi.min(self.params.t_gran).min(self.sender.rtt().unwrap_or(Duration::ZERO)) / 2
+    }
+
+    /// When the next packet may leave.
+    fn next(&self) -> Instant {
+        let next = self.pacer.next() - self.t_delta();
+        match (self.params.small_packets, self.departures) {
+            (None, _) => next,
+            (Some(_), [.., third]) if self.params.t_gran >= SP_GAP => third.map_or(next, |t| next.max(t + SP_WINDOW)),
+            (Some(_), [last, ..]) => last.map_or(next, |t| next.max(t + SP_GAP)),
+        }
+    }
+}
+
+impl Controller for Tfrc {
+    fn start(&mut self, now: Instant, srtt: Option<Duration>) {
+        self.sender.start(now, srtt);
+        self.measured.acked = Meter::starting(now);
+        self.measured.due = now + srtt.unwrap_or(Duration::ZERO);
+        self.pacer = Pacer::starting(now);
+        self.restart_timer(now);
+    }
+
+    fn on_sent(&mut self, now: Instant, sent: &Sent) {
+        let size = sent.size.as_f64();
+        if self.starved.take().is_none_or(|since| since >= now) {
+            self.limited.on_sent_in_time(now);
+        }
+        self.sizes.add(sent.size);
+        self.sent_since = true;
+        self.last_size = size;
+        self.measured.first = self.measured.first.or(Some(sent.seq));
+        self.departures = [Some(now), self.departures[0], self.departures[1]];
+        let r = self.sender.rtt().unwrap_or(Duration::ZERO);
+        self.pacer.sent(now, size / self.pace, r);
+    }
+
+    fn on_ack(&mut self, now: Instant, ack: &Acked, rtt: &RttEstimator) {
+        if self.params.receiver_measures || ack.kind != Kind::Data {
+            return;
+        }
+        let m = &mut self.measured;
+        m.acked.add(ack.size.get());
+        m.latest = m.latest.max(ack.sent_at);
+        m.news = true;
+        if self.params.ecn && ack.ecn == Ecn::Ce {
+            let is_first = m.events.is_empty();
+            let r = self.sender.rtt().or(rtt.latest()).unwrap_or(Duration::ZERO);
+            if m.events.on_marked(ack.seq, ack.sent_at, r) {
+                return self.on_loss_event(now, rtt, is_first, ack.seq);
+            }
+        } else {
+            m.events.on_received(ack.seq, ack.sent_at);
+        }
+        if now >= m.due {
+            self.report(now, rtt, false);
+        }
+    }
+
+    fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator) {
+        if self.params.receiver_measures {
+            return;
+        }
+        let r = self.sender.rtt().or(rtt.latest()).unwrap_or(Duration::ZERO);
+        let is_first = self.measured.events.is_empty();
+        if self.measured.events.on_lost(loss.seq, loss.sent_at, r) {
+            self.on_loss_event(now, rtt, is_first, loss.seq);
+        }
+    }
+
+    fn on_report(&mut self, now: Instant, report: &RateReport, rtt: &RttEstimator) {
+        let Some(r_sample) = rtt.latest() else { return };
+        let r = self.sender.rtt().unwrap_or(r_sample);
+        let data_limited = self.limited.covers(report.echoed, r, now);
+        let (p, x_recv) = (report.loss_event_rate, report.received_rate.as_bps() / 8.0);
+        let new_loss = p > self.sender.p();
+        self.on_feedback(now, &Feedback { r_sample, x_recv, p, new_loss, data_limited });
+    }
+
+    fn on_timeout(&mut self, _now: Instant, _rtt: &RttEstimator) {}
+
+    fn on_timer(&mut self, now: Instant, rtt: &RttEstimator) {
+        if self.measured.news && self.measured.due <= now {
+            self.report(now, rtt, false);
+        } else if self.no_feedback <= now {
+            self.sender.on_timer(now, !self.sent_since);
+            self.restart_timer(now);
+        }
+    }
+
+    fn set_demand(&mut self, _now: Instant, max: Option<Rate>) {
+        self.demand = max.map_or(f64::INFINITY, |rate| rate.as_bps() / 8.0);
+        self.set_pace();
+    }
+
+    fn feedback_form(&self) -> FeedbackForm {
+        if self.params.receiver_measures { FeedbackForm::Reports } else { FeedbackForm::Acks }
+    }
+
+    fn heeds_ecn(&self) -> bool {
+        self.params.ecn
+    }
+
+    fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
+        let next = self.next();
+        if next > now {
+            SendPoll::Wait(next)
+        } else if has_data {
+            SendPoll::Send(Kind::Data)
+        } else {
+            self.starved.get_or_insert(now);
+            self.pacer.starve();
+            SendPoll::WaitForData
+        }
+    }
+
+    fn poll_timer(&self) -> Instant {
+        if self.measured.news { self.no_feedback.min(self.measured.due) } else { self.no_feedback }
+    }
+
+    fn target_rate(&self) -> Rate {
+        Rate::bps(self.pace * 8.0)
+    }
+
+    fn status(&self) -> Status {
+        let p = self.sender.p();
+        let state = match self.sender.rtt() {
+            None => "Waiting",
+            Some(_) if p > 0.0 => "Avoidance",
+            Some(_) => "SlowStart",
+        };
+        Status { state, rate: self.target_rate(), reason: self.sender.reason, p: Some(p) }
+    }
+
+    fn loss_policy(&self) -> LossPolicy {
+        LossPolicy { timeout: TimeoutRule::Never, ..LossPolicy::default() }
+    }
+}
+
+/// The mean size of packets over the open loss interval and the last four [RFC 5348 §4.1].
+#[derive(Clone, Debug, Default)]
+struct Sizes {
+    /// Bytes and packets sent, newest interval first.
+    intervals: [(u64, u64); SIZE_INTERVALS + 1],
+}
+
+impl Sizes {
+    fn add(&mut self, size: Bytes) {
+        let (bytes, packets) = &mut self.intervals[0];
+        *bytes += size.get();
+        *packets += 1;
+    }
+
+    fn next_interval(&mut self) {
+        self.intervals.rotate_right(1);
+        self.intervals[0] = (0, 0);
+    }
+
+    /// `None` while nothing was sent.
+    fn mean(&self) -> Option<f64> {
+        let (bytes, packets) = self.intervals.iter().fold((0, 0), |(b, n), (bytes, packets)| (b + bytes, n + packets));
+        (packets > 0).then(|| bytes as f64 / packets as f64)
+    }
+}
+
+/// Was all of the time that a report covers data-limited? [RFC 5348 §8.2.1]
+#[derive(Clone, Debug, Default)]
+struct Limited {
+    /// NotLimited1 and NotLimited2: times at which the sender had all that it was allowed to send.
+    not: [Option<Instant>; 2],
+    /// t_new and t_next.
+    t_new: Option<Instant>,
+    t_next: Option<Instant>,
+}
+
+impl Limited {
+    /// A packet left when X allowed it, without waiting for data.
+    fn on_sent_in_time(&mut self, now: Instant) {
+        // `None` is before all.
+        if self.not[0] <= self.t_new {
+            self.not[0] = Some(now);
+        } else if self.not[1] <= self.t_next {
+            self.not[1] = Some(now);
+        }
+    }
+
+    /// A report echoes `t_new`: it covers the RTT before that. True if the sender was data-limited in all
+    /// of it.
+    fn covers(&mut self, t_new: Instant, r: Duration, now: Instant) -> bool {
+        let first = self.t_new.is_none();
+        (self.t_new, self.t_next) = (Some(t_new), Some(now));
+        let within = |t: Option<Instant>| t.is_some_and(|t| t <= t_new && t + r > t_new);
+        let limited = !self.not.into_iter().any(within);
+        if self.not[0] <= self.t_new && self.not[1] > self.t_new {
+            self.not[0] = self.not[1];
+        }
+        // The first report, of a packet that nothing preceded, says nothing about a limit (§4.3).
+        limited && !first
+    }
+}
+
+#[cfg(test)]
+mod tests;

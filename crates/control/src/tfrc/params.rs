@@ -1,0 +1,146 @@
+//! The parameters of TFRC and TFRC-SP: which RFC, which equation, who measures, and the options
+//! that the RFCs leave open.
+
+use super::sender::Rfc;
+use crate::equation::Equation;
+use crate::registry::{ParamError, ParamInfo, SchemeInfo, Settings};
+use fairpace_units::Duration;
+
+const EQUATION: ParamInfo = ParamInfo {
+    name: "equation",
+    symbol: "X_Bps",
+    default: "rfc5348",
+    unit: "choice",
+    range: "`rfc5348`, `complex`, `modified` or `simple`",
+    doc: "which of TCP's throughput equations; all with b = 1 and t_RTO = 4R",
+};
+
+const RFC: ParamInfo = ParamInfo {
+    name: "rfc",
+    symbol: "",
+    default: "5348",
+    unit: "choice",
+    range: "`5348` or `3448`",
+    doc: "`3448`: the initial rate, the limit by X_recv and the no-feedback timer of the older document",
+};
+
+const MEASURED_BY: ParamInfo = ParamInfo {
+    name: "measured_by",
+    symbol: "",
+    default: "sender",
+    unit: "choice",
+    range: "`sender` or `receiver`",
+    doc: "who computes p and X_recv: the sender from an ACK of every packet, or the receiver, whose word is taken",
+};
+
+const DISCOUNTING: ParamInfo = ParamInfo {
+    name: "discounting",
+    symbol: "DF",
+    default: "off",
+    unit: "flag",
+    range: "`on` or `off`",
+    doc: "older loss intervals count less while the current one is long",
+};
+
+const SMOOTHING: ParamInfo = ParamInfo {
+    name: "smoothing",
+    symbol: "X_inst",
+    default: "on",
+    unit: "flag",
+    range: "`on` or `off`",
+    doc: "oscillation reduction: packets are paced at X R_sqmean/sqrt(R_sample), slower while the RTT grows",
+};
+
+const ECN: ParamInfo = ParamInfo {
+    name: "ecn",
+    symbol: "",
+    default: "off",
+    unit: "flag",
+    range: "`on` or `off`",
+    doc: "send ECN-capable packets; a mark counts as a loss",
+};
+
+const T_GRAN: ParamInfo = ParamInfo {
+    name: "t_gran",
+    symbol: "t_gran",
+    default: "0 ms",
+    unit: "duration",
+    range: "from 0 ms to 100 ms",
+    doc: "the grain of the driver's timer: a packet may leave min(t_ipi, t_gran, R)/2 early",
+};
+
+/// The registry's entry of TFRC.
+pub const INFO: SchemeInfo = SchemeInfo {
+    name: "tfrc",
+    title: "TFRC: TCP-friendly rate control",
+    source: "RFC 5348, RFC 3448",
+    params: &[EQUATION, RFC, MEASURED_BY, DISCOUNTING, SMOOTHING, ECN, T_GRAN],
+};
+
+/// The registry's entry of TFRC-SP.
+pub const INFO_SP: SchemeInfo = SchemeInfo {
+    name: "tfrc-sp",
+    title: "TFRC-SP: TFRC for small packets",
+    source: "RFC 4828",
+    params: &[
+        EQUATION,
+        RFC,
+        MEASURED_BY,
+        DISCOUNTING,
+        SMOOTHING,
+        ECN,
+        ParamInfo {
+            name: "t_gran",
+            symbol: "t_gran",
+            default: "0 ms",
+            unit: "duration",
+            range: "from 0 ms to 100 ms",
+            doc: "as for `tfrc`; from 10 ms on, three packets may leave within 30 ms instead of one every 10 ms",
+        },
+        ParamInfo {
+            name: "header",
+            symbol: "H",
+            default: "40",
+            unit: "number",
+            range: "a whole number from 0 to 200",
+            doc: "bytes of each packet's headers that packet sizes do not count; 0 where they do",
+        },
+    ],
+};
+
+/// TFRC's parameters; see [`INFO`] and [`INFO_SP`] for what each does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct TfrcParams {
+    pub equation: Equation,
+    pub rfc: Rfc,
+    pub receiver_measures: bool,
+    pub discounting: bool,
+    pub smoothing: bool,
+    pub ecn: bool,
+    pub t_gran: Duration,
+    /// H in bytes, for TFRC-SP; `None` is TFRC.
+    pub small_packets: Option<f64>,
+}
+
+impl TfrcParams {
+    /// Reads the settings of either entry.
+    ///
+    /// # Errors
+    /// [`ParamError`] names the field, what was found and what is allowed.
+    pub fn new(s: &Settings<'_>) -> Result<TfrcParams, ParamError> {
+        Ok(TfrcParams {
+            equation: s.choice("equation", &Equation::NAMES)?,
+            rfc: s.choice("rfc", &[("5348", Rfc::Rfc5348), ("3448", Rfc::Rfc3448)])?,
+            receiver_measures: s.choice("measured_by", &[("sender", false), ("receiver", true)])?,
+            discounting: s.flag("discounting")?,
+            smoothing: s.flag("smoothing")?,
+            ecn: s.flag("ecn")?,
+            t_gran: s.duration("t_gran", Duration::ZERO, Duration::from_millis(100))?,
+            small_packets: match s.scheme() {
+                "tfrc-sp" => Some(s.whole("header", 0, 200)? as f64),
+                _ => None,
+            },
+        })
+    }
+}

@@ -1,0 +1,396 @@
+//! The allowed rate X: what a report does to it, and what the lack of one [RFC 5348 §4.2 to §4.5].
+//!
+//! No packets and no clock here: `tfrc.rs` paces, and knows what is idle or data-limited. Rates are
+//! in bytes per second inside, as in the RFC.
+
+use crate::equation::{Equation, TcpPath};
+use fairpace_units::{Bytes, Duration, Instant, Probability, Rate};
+
+/// t_mbi: one packet in this time is the least that TFRC sends [RFC 5348 §4.3].
+pub(crate) const T_MBI_S: f64 = 64.0;
+/// The no-feedback timer before any RTT is known [RFC 5348 §4.2].
+const FIRST_TIMER: Duration = Duration::from_secs(2);
+/// q, what the old estimate weighs in R; and q2, the same in R_sqmean [RFC 5348 §4.3, §4.5].
+const Q: f64 = 0.9;
+/// Longer than t_mbi asks for, and a number that [`Duration`] can hold: min_rate may be next to nothing.
+const MOST_TIMER_S: f64 = 1e9;
+/// What remains of X_recv when a data-limited sender loses a packet [RFC 5348 §4.3].
+const AFTER_LIMITED_LOSS: f64 = 0.85;
+
+/// Which of the two specifications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rfc {
+    /// RFC 3448, of 2003.
+    Rfc3448,
+    /// RFC 5348, of 2008, which replaces it.
+    Rfc5348,
+}
+
+/// X_recv_set: the receive rates of the last round trips, with the time of each [RFC 5348 §4.3].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecvSet {
+    /// Newest first.
+    items: [(Instant, f64); RecvSet::MOST],
+    len: usize,
+}
+
+impl RecvSet {
+    /// [RFC 5348 §8.2.2].
+    const MOST: usize = 3;
+
+    /// {infinity}, as of `now`.
+    pub(crate) fn unlimited(now: Instant) -> RecvSet {
+        RecvSet::only(now, f64::INFINITY)
+    }
+
+    pub(crate) fn only(now: Instant, x: f64) -> RecvSet {
+        RecvSet { items: [(now, x); RecvSet::MOST], len: 1 }
+    }
+
+    /// max(X_recv_set).
+    pub(crate) fn max(&self) -> f64 {
+        self.items[..self.len].iter().fold(0.0, |most, (_, x)| x.max(most))
+    }
+
+    /// Update X_recv_set: adds `x` and forgets what is older than two RTTs.
+    fn update(&mut self, now: Instant, x: f64, r: Duration) {
+        let mut kept = RecvSet::only(now, x);
+        for &(at, old) in &self.items[..self.len] {
+            if now.since(at) <= r * 2 && kept.len < RecvSet::MOST {
+                kept.items[kept.len] = (at, old);
+                kept.len += 1;
+            }
+        }
+        *self = kept;
+    }
+
+    /// Maximize X_recv_set: the largest of it and `x` alone remains, as of `now`. The initial
+    /// infinity does not count.
+    fn maximize(&mut self, now: Instant, x: f64) {
+        let items = self.items[..self.len].iter().map(|(_, old)| *old);
+        *self = RecvSet::only(now, items.filter(|old| old.is_finite()).fold(x, f64::max));
+    }
+
+    fn halve(&mut self) {
+        for (_, x) in &mut self.items[..self.len] {
+            *x /= 2.0;
+        }
+    }
+}
+
+/// What one report says, wherever it was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Feedback {
+    /// R_sample.
+    pub(crate) r_sample: Duration,
+    /// X_recv, bytes per second.
+    pub(crate) x_recv: f64,
+    /// p, in `[0, 1]`.
+    pub(crate) p: f64,
+    /// It reports a new loss event, or p has risen.
+    pub(crate) new_loss: bool,
+    /// In all of the time that it covers the application had less than X allowed.
+    pub(crate) data_limited: bool,
+}
+
+/// What does not change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SenderParams {
+    pub(crate) rfc: Rfc,
+    pub(crate) equation: Equation,
+    /// Oscillation reduction [RFC 5348 §4.5].
+    pub(crate) smoothing: bool,
+    /// The largest segment, bytes: W_init is made of it.
+    pub(crate) mss: f64,
+    /// The flow's limits, bytes per second.
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+/// X and everything it depends on.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    params: SenderParams,
+    /// R = 1 s, segments of one byte: every equation goes with s/R, so that what depends on p is
+    /// computed only when p changes.
+    unit: TcpPath,
+    /// s, bytes.
+    s: f64,
+    /// What headers leave of the equation's rate: N/(N+H) in TFRC-SP, else 1.
+    share: f64,
+    /// X.
+    x: f64,
+    /// R; `None` before the first RTT.
+    r: Option<Duration>,
+    r_s: f64,
+    r_sqmean: f64,
+    /// R_sqmean / sqrt(R_sample): X_inst / X.
+    swing: f64,
+    set: RecvSet,
+    p: f64,
+    /// The equation at p, in segments per RTT.
+    segments_per_rtt: f64,
+    /// tld: when X was last doubled.
+    tld: Option<Instant>,
+    /// A report has come.
+    heard: bool,
+    /// How long the no-feedback timer is set for.
+    rto: Duration,
+    pub(crate) reason: &'static str,
+}
+
+impl Sender {
+    /// Before anything is known: a packet of `s` bytes per second, the timer at 2 s
+    /// [RFC 5348 §4.2] [RFC 3448 §4.2].
+    pub(crate) fn new(params: SenderParams, s: f64) -> Sender {
+        let r = Duration::from_secs(1);
+        let unit = TcpPath::new(Bytes::new(1), r, r * 4, 1.0).expect("one byte, 1 s, t_RTO = 4R, b = 1 is a path");
+        let mut sender = Sender {
+            unit,
+            s,
+            share: 1.0,
+            x: 0.0,
+            r: None,
+            r_s: 0.0,
+            r_sqmean: 0.0,
+            swing: 1.0,
+            set: RecvSet::unlimited(Instant::ZERO),
+            p: 0.0,
+            segments_per_rtt: f64::INFINITY,
+            tld: None,
+            heard: false,
+            rto: FIRST_TIMER,
+            reason: "no RTT known yet",
+            params,
+        };
+        sender.set_x(s, "no RTT known yet");
+        sender
+    }
+
+    // --- what is known ---------------------------------------------------------------------------
+
+    /// X, bytes per second.
+    pub(crate) fn x(&self) -> f64 {
+        self.x
+    }
+
+    /// X_inst, what packets are paced at; X unless oscillations are reduced [RFC 5348 §4.5].
+    pub(crate) fn x_inst(&self) -> f64 {
+        if self.params.smoothing { (self.x * self.swing).max(self.floor()) } else { self.x }
+    }
+
+    /// R.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        self.r
+    }
+
+    /// p.
+    pub(crate) fn p(&self) -> f64 {
+        self.p
+    }
+
+    /// tld.
+    pub(crate) fn last_doubled(&self) -> Option<Instant> {
+        self.tld
+    }
+
+    /// How long the no-feedback timer runs, from the report or expiry that set it.
+    pub(crate) fn timer(&self) -> Duration {
+        self.rto
+    }
+
+    /// X_Bps: the equation's rate at p and R; infinite at p = 0.
+    pub(crate) fn x_bps(&self) -> f64 {
+        self.share * self.s * self.segments_per_rtt / self.r_s
+    }
+
+    /// s / t_mbi.
+    fn floor(&self) -> f64 {
+        self.s / T_MBI_S
+    }
+
+    /// W_init / R, also the recover_rate [RFC 5348 §4.2, §4.4]; one packet per RTT before
+    /// [RFC 3448 §4.3].
+    pub(crate) fn initial_rate(&self) -> f64 {
+        let w_init = match self.params.rfc {
+            Rfc::Rfc5348 => initial_window(self.params.mss),
+            Rfc::Rfc3448 => self.s,
+        };
+        self.share * w_init / self.r_s
+    }
+
+    /// The loss interval at which the equation gives `x_target`, or half a packet per RTT if that is
+    /// more, in packets [RFC 5348 §6.3.1].
+    pub(crate) fn interval_for(&self, x_target: f64, r: Duration) -> f64 {
+        let segments_per_rtt = (x_target * r.as_secs_f64() / (self.share * self.s)).max(0.5);
+        1.0 / self.params.equation.loss_rate(&self.unit, Rate::bps(segments_per_rtt * 8.0)).get()
+    }
+
+    // --- what happens ----------------------------------------------------------------------------
+
+    /// The mean size of packets has changed, or the share that headers leave.
+    pub(crate) fn set_segment(&mut self, s: f64, share: f64) {
+        (self.s, self.share) = (s, share);
+    }
+
+    /// The flow begins, with a first RTT if one was measured already [RFC 5348 §4.2].
+    pub(crate) fn start(&mut self, now: Instant, rtt: Option<Duration>) {
+        self.set = RecvSet::unlimited(now);
+        let Some(rtt) = rtt else { return };
+        self.set_rtt(rtt);
+        if self.params.rfc == Rfc::Rfc5348 {
+            self.begin(now);
+            self.rto = self.max_4r_2sx();
+        }
+    }
+
+    /// A report: the steps of RFC 5348 §4.3, in its order.
+    pub(crate) fn on_feedback(&mut self, now: Instant, f: &Feedback) {
+        let first = !self.heard;
+        let had_rtt = self.r.is_some();
+        self.heard = true;
+        // 1) and 2)
+        let sample_s = f.r_sample.as_secs_f64();
+        self.set_rtt(if first { f.r_sample } else { Duration::from_secs_f64(Q * self.r_s + (1.0 - Q) * sample_s) });
+        // 3)
+        self.rto = self.max_4r_2sx();
+        // 4)
+        self.set_p(f.p);
+        match self.params.rfc {
+            Rfc::Rfc5348 if !had_rtt => {
+                self.set = RecvSet::unlimited(now);
+                self.begin(now);
+            }
+            Rfc::Rfc5348 => {
+                let limit = self.update_set(now, f);
+                self.update_x(now, limit);
+            }
+            Rfc::Rfc3448 => {
+                self.set = RecvSet::only(now, f.x_recv);
+                self.update_x(now, 2.0 * f.x_recv);
+                self.rto = self.max_4r_2sx();
+            }
+        }
+        // 5)
+        let root = sample_s.sqrt();
+        self.r_sqmean = if first { root } else { Q * self.r_sqmean + (1.0 - Q) * root };
+        self.swing = self.r_sqmean / root;
+    }
+
+    /// X_recv_set takes in X_recv; gives recv_limit [RFC 5348 §4.3, step 4].
+    fn update_set(&mut self, now: Instant, f: &Feedback) -> f64 {
+        match (f.data_limited, f.new_loss) {
+            (true, true) => {
+                self.set.halve();
+                self.set.maximize(now, AFTER_LIMITED_LOSS * f.x_recv);
+                return self.set.max();
+            }
+            (true, false) => self.set.maximize(now, f.x_recv),
+            (false, _) => self.set.update(now, f.x_recv, self.r.unwrap_or(Duration::ZERO)),
+        }
+        2.0 * self.set.max()
+    }
+
+    /// The end of step 4: congestion avoidance by the equation, or slow start.
+    fn update_x(&mut self, now: Instant, limit: f64) {
+        if self.p > 0.0 {
+            let x_bps = self.x_bps();
+            let reason = if limit < x_bps { "twice what was received" } else { "the equation" };
+            self.set_x(x_bps.min(limit).max(self.floor()), reason);
+        } else if self.tld.is_none_or(|tld| self.r.is_some_and(|r| now.since(tld) >= r)) {
+            let reason = if limit < 2.0 * self.x { "twice what was received" } else { "doubled" };
+            self.set_x((2.0 * self.x).min(limit).max(self.initial_rate()), reason);
+            self.tld = Some(now);
+        }
+    }
+
+    /// The no-feedback timer has expired; `idle`: nothing was sent since it was set
+    /// [RFC 5348 §4.4].
+    pub(crate) fn on_timer(&mut self, now: Instant, idle: bool) {
+        match self.params.rfc {
+            Rfc::Rfc5348 => self.expire(now, idle),
+            Rfc::Rfc3448 => self.expire_3448(now, idle),
+        }
+        self.rto = self.max_4r_2sx();
+    }
+
+    fn expire(&mut self, now: Instant, idle: bool) {
+        let x_recv = self.set.max();
+        let recover_rate = self.initial_rate();
+        let below = if self.p > 0.0 { x_recv < recover_rate } else { self.x < 2.0 * recover_rate };
+        if idle && (self.r.is_none() || below) {
+            self.reason = "idle: no feedback, and none expected";
+        } else if self.p == 0.0 {
+            self.set_x((self.x / 2.0).max(self.floor()), "no feedback");
+        } else {
+            let x_bps = self.x_bps();
+            // Update_Limits(timer_limit)
+            let timer_limit = (if x_bps > 2.0 * x_recv { x_recv } else { x_bps / 2.0 }).max(self.floor());
+            self.set = RecvSet::only(now, timer_limit / 2.0);
+            self.update_x(now, timer_limit);
+            self.reason = "no feedback";
+        }
+    }
+
+    /// [RFC 3448 §4.4]: through X_recv, and an idle sender keeps two packets per RTT.
+    fn expire_3448(&mut self, now: Instant, idle: bool) {
+        if !self.heard {
+            return self.set_x((self.x / 2.0).max(self.floor()), "no feedback");
+        }
+        let x_recv = self.set.max();
+        if idle && x_recv < 4.0 * self.s / self.r_s {
+            self.reason = "idle: no feedback, and none expected";
+            return;
+        }
+        let x_calc = self.x_bps();
+        let x_recv = if x_calc > 2.0 * x_recv { (x_recv / 2.0).max(self.floor() / 2.0) } else { x_calc / 4.0 };
+        self.set = RecvSet::only(now, x_recv);
+        self.update_x(now, 2.0 * x_recv);
+        self.reason = "no feedback";
+    }
+
+    // --- inside ----------------------------------------------------------------------------------
+
+    /// The first RTT: slow start begins [RFC 5348 §4.2].
+    fn begin(&mut self, now: Instant) {
+        self.tld = Some(now);
+        self.set_x(self.initial_rate(), "first RTT");
+    }
+
+    fn set_rtt(&mut self, r: Duration) {
+        self.r = Some(r);
+        self.r_s = r.as_secs_f64();
+    }
+
+    fn set_p(&mut self, p: f64) {
+        if p != self.p {
+            self.p = p;
+            let p = Probability::new(p).unwrap_or(Probability::ONE);
+            // Of segments of one byte, on a path of one second: bytes per second.
+            self.segments_per_rtt = if p > Probability::ZERO {
+                self.params.equation.rate(&self.unit, p).as_bps() / 8.0
+            } else {
+                f64::INFINITY
+            };
+        }
+    }
+
+    /// X, within the flow's limits.
+    fn set_x(&mut self, x: f64, reason: &'static str) {
+        self.x = x.min(self.params.max).max(self.params.min);
+        self.reason = reason;
+    }
+
+    /// max(4R, 2s/X).
+    fn max_4r_2sx(&self) -> Duration {
+        Duration::from_secs_f64((4.0 * self.r_s).max(2.0 * self.s / self.x).min(MOST_TIMER_S))
+    }
+}
+
+/// W_init = min(4 MSS, max(2 MSS, 4380 bytes)) [RFC 5348 §4.2] [RFC 3390].
+pub(crate) fn initial_window(mss: f64) -> f64 {
+    (4.0 * mss).min((2.0 * mss).max(4_380.0))
+}
+
+#[cfg(test)]
+mod tests;
