@@ -64,6 +64,7 @@
 
 pub mod history;
 pub mod params;
+pub mod receiver;
 mod sender;
 
 use crate::controller::{
