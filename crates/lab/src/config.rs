@@ -2,11 +2,11 @@
 
 use crate::controllers::{self, Family};
 use crate::scenario::{
-    AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, QueueKind,
-    QueueRoom, QueueSpec, Scenario, SourceKind, Speed, TcpSpec, Time,
+    AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, Scenario,
+    SourceKind, Speed, TcpSpec, Time,
 };
 use fairpace_control::{FlowParams, Safety};
-use fairpace_path::{DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, QueueModel, RateModel};
+use fairpace_path::{DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, RateModel};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, FlowConfig, MediaConfig, OnOff, Protocol, SimConfig, Source,
@@ -53,7 +53,7 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
         bottleneck: LinkSpec {
             rate,
             delay: DelayModel { propagation: there, jitter: path.jitter.get(), reorder: path.reorder },
-            queue: queue_model(&path.queue),
+            queue: path.queue.model(size),
             loss: loss_model(&path.loss),
             outage: outages(OutageDirection::Reverse),
             ..LinkSpec::default()
@@ -61,7 +61,7 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
         reverse: LinkSpec {
             rate: rate_model(&path.reverse.rate, size),
             delay: DelayModel { propagation: back, jitter: path.reverse.jitter.get(), reorder: path.reverse.reorder },
-            queue: queue_model(&path.reverse.queue),
+            queue: path.reverse.queue.model(size),
             loss: loss_model(&path.reverse.loss),
             outage: outages(OutageDirection::Forward),
             ..LinkSpec::default()
@@ -198,7 +198,7 @@ fn access(scenario: &Scenario, spec: &AccessSpec, flow: &str, seed: u64) -> Acce
         Some(LinkSpec {
             rate: rate_model(&spec.rate, size),
             delay: DelayModel::constant(propagation),
-            queue: queue_model(&spec.queue),
+            queue: spec.queue.model(size),
             loss: loss_model(loss),
             ..LinkSpec::default()
         })
@@ -221,18 +221,6 @@ fn rate_model(capacity: &Capacity, size: Bytes) -> RateModel {
         Capacity::Steps(steps) => {
             RateModel::Schedule(steps.iter().map(|s| (at(&s.at), s.rate.get().with_packets_of(size))).collect())
         }
-    }
-}
-
-fn queue_model(queue: &QueueSpec) -> QueueModel {
-    let capacity = match queue.capacity.get() {
-        QueueRoom::Packets(n) => fairpace_path::Capacity::Packets(n),
-        QueueRoom::Bytes(n) => fairpace_path::Capacity::Bytes(n),
-        QueueRoom::Unlimited => fairpace_path::Capacity::Unlimited,
-    };
-    match queue.kind {
-        QueueKind::DropTail => QueueModel::DropTail { capacity },
-        QueueKind::TwoPriority => QueueModel::TwoPriority { capacity },
     }
 }
 

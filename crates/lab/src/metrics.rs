@@ -115,6 +115,8 @@ pub struct LinkSummary {
     pub drops_packets: Drops,
     /// Low-priority packets dropped, by reason.
     pub low_drops_packets: Drops,
+    /// Packets that the queue marked "congestion experienced".
+    pub marked_packets: u64,
     /// Queue averaged over time, the packet in transmission included.
     pub queue_mean_packets: f64,
     /// The longest the queue was.
@@ -126,7 +128,9 @@ pub struct LinkSummary {
 pub struct Drops {
     /// No room in the queue.
     pub queue_full: u64,
-    /// Pushed out of the queue by a normal packet.
+    /// Dropped by the queue's management, though there was room.
+    pub early: u64,
+    /// Pushed out of the queue by an arrival that needed the place.
     pub pushed_out: u64,
     /// Damaged on the link.
     pub link_error: u64,
@@ -189,6 +193,7 @@ impl Drops {
     fn by(count: impl Fn(DropReason) -> u64) -> Drops {
         Drops {
             queue_full: count(DropReason::QueueFull),
+            early: count(DropReason::Early),
             pushed_out: count(DropReason::PushedOut),
             link_error: count(DropReason::LinkError),
             outage: count(DropReason::Outage),
@@ -197,7 +202,7 @@ impl Drops {
 
     /// For any reason.
     pub fn in_all(&self) -> u64 {
-        self.queue_full + self.pushed_out + self.link_error + self.outage
+        self.queue_full + self.early + self.pushed_out + self.link_error + self.outage
     }
 }
 
@@ -306,6 +311,7 @@ impl LinkSummary {
             transmitted_bytes: l.measured.transmitted.bytes.get(),
             drops_packets: by(Class::Normal),
             low_drops_packets: by(Class::Low),
+            marked_packets: l.measured.marked.packets.get(),
             queue_mean_packets: l.measured.mean_queue(),
             queue_max_packets: l.measured.max_queue.get(),
         }

@@ -170,7 +170,7 @@ impl Table {
     }
 
     fn drops(&mut self, d: &Drops) -> &mut Self {
-        self.whole(d.queue_full).whole(d.pushed_out).whole(d.link_error).whole(d.outage)
+        self.whole(d.queue_full).whole(d.early).whole(d.pushed_out).whole(d.link_error).whole(d.outage)
     }
 
     fn delays(&mut self, d: Option<&Delays>) -> &mut Self {
@@ -191,6 +191,7 @@ fn flows_csv(set: &RunSet) -> String {
         "sent_packets",
         "received_packets",
         "drops_queue_full_packets",
+        "drops_early_packets",
         "drops_pushed_out_packets",
         "drops_link_error_packets",
         "drops_outage_packets",
@@ -230,13 +231,16 @@ fn links_csv(set: &RunSet) -> String {
         "transmitted_packets",
         "transmitted_bytes",
         "drops_queue_full_packets",
+        "drops_early_packets",
         "drops_pushed_out_packets",
         "drops_link_error_packets",
         "drops_outage_packets",
         "low_drops_queue_full_packets",
+        "low_drops_early_packets",
         "low_drops_pushed_out_packets",
         "low_drops_link_error_packets",
         "low_drops_outage_packets",
+        "marked_packets",
         "queue_mean_packets",
         "queue_max_packets",
     ]);
@@ -244,7 +248,7 @@ fn links_csv(set: &RunSet) -> String {
         for l in &run.summary.links {
             t.whole(run.seed).text(&l.name).number(l.utilization).whole(l.transmitted_packets);
             t.whole(l.transmitted_bytes).drops(&l.drops_packets).drops(&l.low_drops_packets);
-            t.number(l.queue_mean_packets).whole(l.queue_max_packets).end();
+            t.whole(l.marked_packets).number(l.queue_mean_packets).whole(l.queue_max_packets).end();
         }
     }
     t.text

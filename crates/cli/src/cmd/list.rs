@@ -64,6 +64,23 @@ const LINKS: &[Part] = &[
         example: "queue = { kind = \"two-priority\", capacity = \"50 pkt\" }",
     },
     Part {
+        name: "red",
+        doc: "a queue that drops or marks arrivals by chance, the more the longer it is on average (RED)",
+        params: &[
+            ("path.queue.capacity", "unlimited", "packets, bytes, or `unlimited`"),
+            ("path.queue.min_threshold", "a tenth of the capacity, at least 5 pkt", "packets or bytes"),
+            ("path.queue.max_threshold", "half the capacity, at least twice the other", "packets or bytes"),
+            ("path.queue.max_p", "0.1", "above 0, at most 1"),
+            ("path.queue.weight", "0.002", "above 0, at most 1"),
+            ("path.queue.gentle", "true", "true, false"),
+            ("path.queue.wait", "true", "true, false"),
+            ("path.queue.by_size", "false", "true, false"),
+            ("path.queue.mean_packet_size", "packet_size", "a size"),
+            ("path.queue.ecn", "false", "true, false"),
+        ],
+        example: "queue = { kind = \"red\", capacity = \"54 pkt\", min_threshold = \"5 pkt\", max_threshold = \"27 pkt\" }",
+    },
+    Part {
         name: "random",
         doc: "loss by link errors, each packet independently",
         params: &[("path.loss.p", "none", "a probability, 0 to 1")],

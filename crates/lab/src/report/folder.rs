@@ -337,9 +337,11 @@ impl Run {
             "utilization (%)",
             "transmitted (packets)",
             "queue full",
+            "early",
             "pushed out",
             "link errors",
             "outage",
+            "marked",
             "mean queue (packets)",
             "longest",
         ];
@@ -353,9 +355,11 @@ impl Run {
                 l["utilization"].as_f64().map_or_else(|| "–".into(), |u| short(u * 100.0)),
                 l["transmitted_packets"].to_string(),
                 drops("queue_full"),
+                drops("early"),
                 drops("pushed_out"),
                 drops("link_error"),
                 drops("outage"),
+                l["marked_packets"].as_u64().unwrap_or(0).to_string(),
                 l["queue_mean_packets"].as_f64().map_or_else(|| "–".into(), short),
                 l["queue_max_packets"].to_string(),
             ]

@@ -3,6 +3,7 @@
 //! The rule behind many of them: a field that would have no effect is an error, not a silence.
 
 use super::locate::Locator;
+use super::queue::{QueueProblem, QueueSpec};
 use super::{
     AccessSpec, Capacity, FlowSpec, LossKind, LossSpec, Parameter, Problem, Scenario, ScenarioError, SourceKind,
     TraceFormat, TraceGaps, TraceSpec,
@@ -163,6 +164,8 @@ impl Checker<'_> {
             (None, Some(_)) => {}
         }
         self.capacity("path.reverse.rate", &p.reverse.rate)?;
+        self.queue("path.queue", &p.queue)?;
+        self.queue("path.reverse.queue", &p.reverse.queue)?;
         self.loss("path.loss", &p.loss)?;
         self.loss("path.reverse.loss", &p.reverse.loss)?;
         for (field, jitter, reorder) in
@@ -238,6 +241,22 @@ impl Checker<'_> {
                     );
                 }
                 Ok(())
+            }
+        }
+    }
+
+    fn queue(&self, field: &str, queue: &QueueSpec) -> Checked {
+        match queue.problem(self.packet_size) {
+            None => Ok(()),
+            Some(QueueProblem::NoEffect(key, kinds)) => {
+                let kinds: Vec<_> = kinds.iter().map(|k| format!("`kind = \"{}\"`", k.as_str())).collect();
+                let wrong = format!("has no effect with kind `{}`", queue.kind.as_str());
+                let remedy = format!("write {}, or leave `{key}` out", kinds.join(" or "));
+                self.conflict(format!("{field}.{key}"), wrong, remedy)
+            }
+            Some(QueueProblem::Missing(key, why)) => self.missing(format!("{field}.{key}"), why),
+            Some(QueueProblem::Bad(key, found, wrong, allowed)) => {
+                self.bad(format!("{field}.{key}"), found, wrong, allowed)
             }
         }
     }
@@ -522,6 +541,7 @@ impl Checker<'_> {
             }
         }
         self.capacity(&format!("{field}.rate"), &access.rate)?;
+        self.queue(&format!("{field}.queue"), &access.queue)?;
         self.loss(&format!("{field}.loss"), &access.loss)?;
         self.loss(&format!("{field}.reverse_loss"), &access.reverse_loss)
     }
@@ -556,14 +576,18 @@ impl TraceSpec {
 /// The scenario with everything that is implied written out.
 pub(super) fn resolve(scenario: &Scenario) -> Scenario {
     let mut resolved = scenario.clone();
+    let size = scenario.packet_size.get();
+    resolved.path.queue = scenario.path.queue.resolved(size);
+    resolved.path.reverse.queue = scenario.path.reverse.queue.resolved(size);
     for flow in &mut resolved.flows {
         for (name, default) in controllers::defaults(flow) {
             flow.parameters.entry(name).or_insert(Parameter::Text(default));
         }
-        if let Some(access) = &flow.access
-            && *access == AccessSpec::default()
-        {
-            flow.access = None;
+        if let Some(access) = &mut flow.access {
+            access.queue = access.queue.resolved(size);
+            if *access == AccessSpec::default() {
+                flow.access = None;
+            }
         }
     }
     resolved

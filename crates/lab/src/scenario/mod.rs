@@ -10,11 +10,13 @@ mod check;
 mod error;
 mod locate;
 mod quantity;
+mod queue;
 #[cfg(test)]
 mod tests;
 
 pub use error::{Problem, ScenarioError, nearest};
 pub use quantity::{Chance, Count, Feedback, QueueRoom, Room, Size, Speed, Time};
+pub use queue::{QueueKind, QueueSpec};
 
 use fairpace_path::Trace;
 use schemars::JsonSchema;
@@ -180,28 +182,6 @@ pub enum TraceFormat {
     Mahimahi,
     /// A table with `time_s` and rates in Mbit/s.
     Csv,
-}
-
-/// A queue.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct QueueSpec {
-    /// `drop-tail`, or `two-priority` (push-out of low-priority packets).
-    #[serde(deserialize_with = "quantity::choice")]
-    pub kind: QueueKind,
-    /// What it holds, the packet in transmission included: `50 pkt`, `64 kB`, `unlimited`.
-    pub capacity: Room,
-}
-
-/// Who goes when a queue is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueueKind {
-    /// The arrival.
-    #[default]
-    DropTail,
-    /// The youngest low-priority packet, if the arrival is a normal one; else the arrival.
-    TwoPriority,
 }
 
 /// Loss by link errors.
@@ -550,15 +530,6 @@ impl Default for ReverseSpec {
             loss: LossSpec::default(),
             jitter: time("0 s"),
             reorder: false,
-        }
-    }
-}
-
-impl Default for QueueSpec {
-    fn default() -> Self {
-        QueueSpec {
-            kind: QueueKind::DropTail,
-            capacity: Room::parse("unlimited").unwrap_or_else(|e| unreachable!("a constant of ours: {e}")),
         }
     }
 }

@@ -94,7 +94,7 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (with("safety", "safety = 0"), "geo.toml:1: `safety` is integer `0`, but must be `default` or `paper`"),
         (
             with("queue", "queue = { kind = {} }"),
-            "geo.toml:7: `path.queue.kind` is map, but must be `drop-tail` or `two-priority`",
+            "geo.toml:7: `path.queue.kind` is map, but must be one of `drop-tail`, `two-priority`, `red`",
         ),
         (
             with("count", "max_rate = \"1e20 pkt/s\""),
@@ -176,7 +176,34 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("queue", "queue = { kind = \"two-prio\" }"),
             "geo.toml:7: `path.queue.kind` is `two-prio`, which is not one of the choices\n\
-             hint: allowed: `drop-tail`, `two-priority`",
+             hint: allowed: `drop-tail`, `two-priority`, `red`",
+        ),
+        (
+            with("queue", "queue = { kind = \"drop-tail\", max_p = 0.1 }"),
+            "geo.toml:7: `path.queue.max_p` has no effect with kind `drop-tail`\n\
+             hint: write `kind = \"red\"`, or leave `max_p` out",
+        ),
+        (
+            with("queue", "queue = { kind = \"red\", max_p = 0 }"),
+            "geo.toml:7: `path.queue.max_p` is `0`, which never drops anything\nhint: above 0, at most 1",
+        ),
+        (
+            with("queue", "queue = { kind = \"red\", min_threshold = \"5 pkt\" }"),
+            "geo.toml:7: `path.queue.max_threshold` is missing\nhint: `min_threshold` needs it beside it",
+        ),
+        (
+            with("queue", "queue = { kind = \"red\", min_threshold = \"5 pkt\", max_threshold = \"5 pkt\" }"),
+            "geo.toml:7: `path.queue.min_threshold` is `5 pkt`, which is not below `max_threshold`\n\
+             hint: less than `max_threshold`",
+        ),
+        (
+            with("queue", "queue = { kind = \"red\", min_threshold = \"5 pkt\", max_threshold = \"9 kB\" }"),
+            "geo.toml:7: `path.queue.max_threshold` is `9 kB`, which is not in the unit of `min_threshold`\n\
+             hint: both in packets, or both in bytes",
+        ),
+        (
+            with("queue", "queue = { kind = \"red\", min_threshold = \"unlimited\", max_threshold = \"9 kB\" }"),
+            "geo.toml:7: `path.queue.min_threshold` is `unlimited`, which is no threshold\nhint: packets or bytes",
         ),
         (
             with("loss", "loss = { kind = \"random\", p = 1.5 }"),
