@@ -147,8 +147,8 @@ pub struct SendReport {
     pub peer: SocketAddr,
     /// From the peer's first answer to the end; zero if it never answered.
     pub elapsed: Duration,
-    /// The first round trip, and the code point that arrived with it; `None` if the peer never answered.
-    pub validated: Option<(Duration, Dscp)>,
+    /// The first round trip, and the code point that arrived with it, if the peer said; `None` if it never answered.
+    pub validated: Option<(Duration, Option<Dscp>)>,
     /// What the session counted.
     pub stats: SenderStats,
     /// What the flow counted.
@@ -297,7 +297,7 @@ struct Running<'a> {
     /// The latest time told to the session.
     now: Instant,
     begun: Instant,
-    validated: Option<(Duration, Dscp)>,
+    validated: Option<(Duration, Option<Dscp>)>,
     validated_at: Option<Instant>,
     /// When the peer was last heard.
     heard: Instant,

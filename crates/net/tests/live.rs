@@ -126,7 +126,7 @@ fn check(run: &Run) {
     // The challenge went out in both classes before anything else, and its echo told the round trip.
     let (srtt, dscp) = sent.validated.unwrap();
     assert!(srtt >= Duration::from_millis(99), "two links of 50 ms: {srtt:?}");
-    assert_eq!(dscp, Dscp::DEFAULT);
+    assert_eq!(dscp, Some(Dscp::DEFAULT));
     assert!(notes.events.iter().any(|e| matches!(e, SenderEvent::PeerValidated { .. })), "{:?}", notes.events);
     assert!(notes.samples.len() > 10);
 

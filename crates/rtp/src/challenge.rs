@@ -12,13 +12,17 @@
 //!  "FPCE"                                     "FPCE"
 //!  token (64)                                 token (64), as received
 //!  version | class | media PT | codec         version | DSCP | ECN | 0
-//!  dummy PT | RTX PT (0 = none) | 0 (16)      time from arrival to this echo, µs (32)
+//!  dummy PT | RTX PT (0 = none) | EXT | FMT   time from arrival to this echo, µs (32)
 //!  SSRC of the dummy stream                   feedback interval, µs (32)
 //!  SSRC of the retransmissions (0 = none)     number of the next report (32), see claim
 //! ```
+//!
+//! EXT and FMT ask for reports of the TFRC profile ([`crate::tfrc`]) and give its two numbers; EXT 0 asks for
+//! per-packet feedback.
 
 use crate::rtcp::App;
 use crate::sender::Codec;
+use crate::tfrc::Profile;
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
 use fairpace_units::{Class, Dscp, Duration, Ecn};
@@ -48,6 +52,8 @@ pub struct Challenge {
     pub dummy: (u8, u32),
     /// Retransmission stream, if there is one.
     pub retransmission: Option<(u8, u32)>,
+    /// The receiver is to measure, and to report in this form; `None`: to tell of every packet.
+    pub reports: Option<Profile>,
 }
 
 /// The receiver's answer.
@@ -82,7 +88,8 @@ impl Challenge {
             out.put(&NAME);
             out.put_u64(self.token);
             out.put(&[VERSION, u8::from(self.class == Class::Low), self.media.0, self.codec as u8]);
-            out.put(&[self.dummy.0, rtx_type, 0, 0]);
+            let (extension, fmt) = self.reports.map_or((0, 0), |p| (p.extension, p.fmt));
+            out.put(&[self.dummy.0, rtx_type, extension, fmt]);
             out.put_u32(self.dummy.1);
             out.put_u32(rtx_ssrc);
         });
@@ -117,7 +124,8 @@ impl Message {
     /// From an APP packet; `None` if it is not one of ours.
     ///
     /// # Errors
-    /// [`WireError`] if it is ours and too short, of another version, or of another codec.
+    /// [`WireError`] if it is ours and too short, or names a version, a codec or a form of reports that
+    /// there is not.
     pub fn parse(app: &App<'_>) -> Result<Option<Self>, WireError> {
         if app.name != NAME || app.subtype > ECHO {
             return Ok(None);
@@ -154,7 +162,8 @@ impl Message {
         })?;
         let dummy_type = r.u8()? & 0x7f;
         let rtx_type = r.u8()? & 0x7f;
-        r.u16()?;
+        let (extension, fmt) = (r.u8()?, r.u8()?);
+        let reports = if extension == 0 { None } else { Some(Profile { extension, fmt }.check()?) };
         let dummy_ssrc = r.u32()?;
         let rtx_ssrc = r.u32()?;
         Ok(Some(Message::Challenge(Challenge {
@@ -164,6 +173,7 @@ impl Message {
             media: (media_type, app.ssrc),
             dummy: (dummy_type, dummy_ssrc),
             retransmission: (rtx_type != 0).then_some((rtx_type, rtx_ssrc)),
+            reports,
         })))
     }
 }
@@ -187,6 +197,7 @@ mod tests {
         #[test]
         fn both_messages_are_read_back_and_equally_long(
             token: u64, ssrcs: (u32, u32, u32), types: (u8, u8, u8), low: bool, vp8: bool, rtx: bool,
+            reports in prop::option::of(3_u8..15),
             echo: (u32, u8, u8, u32, u32, u32),
         ) {
             let class = if low { Class::Low } else { Class::Normal };
@@ -196,6 +207,7 @@ mod tests {
                 media: (types.0 & 0x7f, ssrcs.0),
                 dummy: (types.1 & 0x7f, ssrcs.1),
                 retransmission: rtx.then_some((types.2 & 0x7e | 1, ssrcs.2)),
+                reports: reports.map(|extension| Profile { extension, fmt: extension + 12 }),
             };
             let answer = Echo {
                 receiver: echo.0, token, dscp: Dscp::new(echo.1), ecn: Ecn::from_bits(echo.2),

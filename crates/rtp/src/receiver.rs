@@ -6,6 +6,10 @@
 //!
 //! Streams are told apart as the challenge announced them, or else by the default payload types, so that
 //! plain RTP from another tool is received too (without nonces, and with probation [RFC 3550 A.1]).
+//!
+//! If the sender asks for it, or the session description of another tool does, and the media packets carry the
+//! stamps that it takes, the receiver measures and reports by the TFRC profile ([`crate::tfrc`]) in place of
+//! telling of every packet.
 
 use crate::ccfb;
 use crate::challenge::{Challenge, Echo, Message};
@@ -17,8 +21,11 @@ use crate::rtcp_timing::{Due, Parameters, RtcpTiming};
 use crate::secret::Purpose;
 use crate::sender::Codec;
 use crate::source::{Novelty, Source, Validator, Verdict, media_clock, silent};
+use crate::tfrc::{self, Profile};
 use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, rtcp, rtx};
 use core::net::SocketAddr;
+use fairpace_control::RateHeader;
+use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, RandomStream, Rate};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,6 +36,9 @@ pub struct ReceiverConfig {
     pub feedback_interval: Duration,
     /// Each packet is told in this many reports, so that one lost report loses nothing. 1 to 16.
     pub feedback_repeats: usize,
+    /// The numbers of the TFRC profile agreed on with a sender that cannot announce them, that is another tool.
+    /// What a challenge announces goes before.
+    pub rate_profile: Option<Profile>,
     /// Ask for lost media again [RFC 4585, RFC 4588].
     pub nack: bool,
     /// Give up asking for a packet after that long.
@@ -54,6 +64,7 @@ impl Default for ReceiverConfig {
         ReceiverConfig {
             feedback_interval: Duration::from_millis(20),
             feedback_repeats: 3,
+            rate_profile: None,
             nack: false,
             nack_deadline: Duration::from_secs(2),
             cname: String::new(),
@@ -146,7 +157,7 @@ pub struct StreamStats {
 /// What a receiving session has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ReceiverStats {
-    /// Sent, by kind. Feedback is counted apart from RTCP's own reports.
+    /// Sent, by kind. Feedback, of either form, is counted apart from RTCP's own reports.
     pub sent: Counts,
     /// Datagrams received.
     pub received: u64,
@@ -213,6 +224,16 @@ struct ClassFeedback {
     jobs: VecDeque<(u32, u64, u64)>,
 }
 
+/// What is measured of a stream that carries stamps.
+#[derive(Debug)]
+struct Measuring {
+    ssrc: u32,
+    profile: Profile,
+    receiver: TfrcReceiver,
+    /// The newest time sent, µs; unwrapped.
+    clock: u64,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     since: Instant,
@@ -265,6 +286,7 @@ pub struct ReceiverSession {
     echoes: VecDeque<PendingEcho>,
     feedback: [ClassFeedback; 2],
     next_report: u32,
+    measuring: Option<Measuring>,
     timing: Option<RtcpTiming>,
     key_frame_wanted: bool,
     last_key_request: Option<Instant>,
@@ -305,6 +327,7 @@ impl ReceiverSession {
             media: None,
             echoes: VecDeque::new(),
             feedback: [class(Class::Normal), class(Class::Low)],
+            measuring: None,
             timing: None,
             key_frame_wanted: false,
             last_key_request: None,
@@ -344,7 +367,8 @@ impl ReceiverSession {
             }
             return None;
         }
-        match Packet::parse(bytes) {
+        let stamp = self.profile().unwrap_or_default().extension;
+        match Packet::parse_with(bytes, stamp) {
             Ok(packet) => self.on_rtp(now, &packet, bytes.len(), dscp, ecn, from),
             Err(_) => {
                 self.stats.malformed += 1;
@@ -469,6 +493,7 @@ impl ReceiverSession {
         self.sources.clear();
         self.newcomers.clear();
         self.media = None;
+        self.measuring = None;
         self.timing = None;
         self.missing.clear();
         self.bye = None;
@@ -521,6 +546,11 @@ impl ReceiverSession {
 
     fn announced_media(&self) -> Option<u32> {
         self.peer?.announced.map(|c| c.media.1)
+    }
+
+    /// How the sender wants to be reported to, if not packet by packet.
+    fn profile(&self) -> Option<Profile> {
+        self.peer.and_then(|p| p.announced).map_or(self.config.rate_profile, |c| c.reports)
     }
 
     /// What a packet's stream is, and whether a challenge announced it. `None`: while a sender that announces
@@ -596,7 +626,10 @@ impl ReceiverSession {
             if role == Role::Media {
                 source.jitter.update(packet.timestamp, media_clock(now));
             }
-            self.schedule_feedback(now, role.class());
+            let measured = is_media && self.measure(now, packet, sequence, len, ecn);
+            if !measured {
+                self.schedule_feedback(now, role.class());
+            }
         }
         self.notice_life(now);
         let media_ssrc = self.media?;
@@ -655,6 +688,31 @@ impl ReceiverSession {
         }
     }
 
+    /// Feeds a stamped packet to the receiver that measures; `false` if there is nothing to measure by.
+    fn measure(&mut self, now: Instant, packet: &Packet<'_>, sequence: u64, len: usize, ecn: Ecn) -> bool {
+        let (Some(profile), Some((_, stamp))) = (self.profile(), packet.extensions.stamp) else {
+            self.measuring = None;
+            return false;
+        };
+        let size = Bytes::new(len as u64) + self.config.ip_overhead;
+        if self.measuring.as_ref().is_none_or(|m| m.ssrc != packet.ssrc) {
+            // One wrap up, so that a packet overtaken by the first does not lie before all time.
+            let clock = 1 << 32 | u64::from(stamp.sent);
+            self.measuring = Some(Measuring {
+                ssrc: packet.ssrc,
+                profile,
+                receiver: TfrcReceiver::new(ReceiverParams::default()),
+                clock,
+            });
+        }
+        let Some(m) = &mut self.measuring else { return false };
+        let sent = tfrc::unwrap(m.clock, stamp.sent);
+        m.clock = m.clock.max(sent);
+        let header = RateHeader { sent_at: Instant::from_nanos(sent.saturating_mul(1_000)), rtt: stamp.rtt() };
+        m.receiver.on_packet(now, &RatedArrival { seq: sequence, size, header, ecn });
+        true
+    }
+
     /// The packet's extended number, if its source is believed.
     fn validate(
         &mut self,
@@ -685,6 +743,7 @@ impl ReceiverSession {
             Entry::Valid(_, _, source) => match source.validator.update(packet.sequence) {
                 Verdict::Accepted(n) => Some(n),
                 Verdict::Restarted(n) => {
+                    self.measuring = None;
                     source.restart();
                     source.highest_seen = n;
                     self.missing.clear();
@@ -836,6 +895,9 @@ impl ReceiverSession {
             self.event(ReceiverEvent::Bye { reason });
             return Step::Again;
         }
+        if let Some(what) = self.step_measured(now) {
+            return Step::Send(to, self.config.data_dscp, what);
+        }
         if let Some((dscp, what)) = self.step_feedback(now) {
             return Step::Send(to, dscp, what);
         }
@@ -853,6 +915,9 @@ impl ReceiverSession {
         }
         let mut until = peer.heard + self.config.vanish_after;
         until = self.feedback.iter().fold(until, |t, f| t.min(f.due));
+        if let Some(m) = &self.measuring {
+            until = until.min(m.receiver.next());
+        }
         if let Some((at, _)) = &self.bye {
             until = until.min(*at + BYE_GRACE);
         }
@@ -883,6 +948,22 @@ impl ReceiverSession {
         }
         let dscp = if pending.class == Class::Low { Dscp::LE } else { self.config.data_dscp };
         Step::Send(pending.to, dscp, What::Echo)
+    }
+
+    /// The report of the TFRC profile, when it is due. It is as urgent as per-packet feedback, and paced by the
+    /// receiver that measures, about once per RTT; other tools take it only in a compound that begins with an RR
+    /// and an SDES [RFC 4585 §3.1]. The RR is empty: the blocks' loss fractions count from report to report, and
+    /// those of RTCP's own pace are what the circuit breaker goes by.
+    fn step_measured(&mut self, now: Instant) -> Option<What> {
+        let m = self.measuring.as_mut()?;
+        let report = m.receiver.poll(now)?;
+        let echoed = (report.echoed.as_nanos() / 1_000) as u32;
+        let (report, fmt) = (tfrc::Report::new(self.ssrc, m.ssrc, echoed, &report), m.profile.fmt);
+        self.buf.clear();
+        rtcp::emit_receiver_report(&mut self.buf, self.ssrc, &[]);
+        rtcp::emit_sdes(&mut self.buf, &[self.ssrc], &self.config.cname);
+        report.emit(fmt, &mut self.buf);
+        Some(What::Feedback)
     }
 
     fn step_feedback(&mut self, now: Instant) -> Option<(Dscp, What)> {

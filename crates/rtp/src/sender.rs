@@ -11,6 +11,12 @@
 //! Before Running nothing leaves but challenges. What a peer says is believed if it comes from the SSRC
 //! that echoed the challenge, carries a fresh report number and the right sum of nonces
 //! ([`crate::claim`]); the rest is counted in [`RejectedFeedback`].
+//!
+//! A controller that wants a receiver which measures ([`fairpace_control::FeedbackForm::Reports`]) gets the
+//! TFRC profile ([`crate::tfrc`]): stamps go out in place of nonces, reports come back in place of
+//! acknowledgements. They prove nothing but that somebody there saw a stamp; what the flow makes of them is its
+//! to say. Such a receiver may be another tool, which echoes no challenge: then its first report takes the
+//! echo's place, and to have something to report on it is sent empty packets, one a second at most.
 
 use crate::ccfb::{Block, Metric, Report};
 use crate::challenge::{self, Challenge, Echo, Message};
@@ -23,8 +29,9 @@ use crate::rtcp_timing::{Due, Parameters, RtcpTiming};
 use crate::secret::Purpose;
 use crate::send_queue::SendQueue;
 use crate::sent::{Lookup, Stream};
+use crate::tfrc::{self, Profile, Stamp};
 use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, ntp, rtcp, rtx};
-use fairpace_control::{Ack, Flow, Permit, ReceiverReport, Transmit};
+use fairpace_control::{Ack, Controller as _, FeedbackForm, Flow, Permit, ReceiverReport, Transmit};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Seq16};
 use std::collections::VecDeque;
 
@@ -93,6 +100,8 @@ pub struct SenderConfig {
     pub retransmission_limit: Duration,
     /// Believe feedback only with the right sum of nonces. Off: for tests, and peers that prove nothing.
     pub check_nonces: bool,
+    /// The numbers to use with a receiver that measures; of no effect if the controller wants every packet told.
+    pub rate_profile: Profile,
     /// Who began.
     pub admission: Admission,
     /// Where the sequence numbers of all streams begin; `None`: where nobody can guess.
@@ -115,6 +124,7 @@ impl Default for SenderConfig {
             retransmission: false,
             retransmission_limit: Duration::from_secs(2),
             check_nonces: true,
+            rate_profile: Profile::default(),
             admission: Admission::Initiator,
             first_sequence: None,
             ntp_at_zero: NtpTime::default(),
@@ -140,8 +150,8 @@ pub enum SenderEvent {
     PeerValidated {
         /// The first round trip.
         srtt: Duration,
-        /// The code point that the normal challenge arrived with.
-        dscp_seen: Dscp,
+        /// The code point that the normal challenge arrived with; `None` if a report stood in for its echo.
+        dscp_seen: Option<Dscp>,
     },
     /// The network keeps or changes a class's code point; told when it becomes known and when it changes.
     DscpSeen {
@@ -181,6 +191,8 @@ pub struct RejectedFeedback {
     pub token: u64,
     /// A receiver report about packets not sent, or older than the last one.
     pub report: u64,
+    /// A report of a receiver that measures, which cannot be true or is older than another.
+    pub measured: u64,
 }
 
 /// What a sending session has done.
@@ -190,7 +202,7 @@ pub struct SenderStats {
     pub sent: Counts,
     /// Datagrams received.
     pub received: u64,
-    /// Per-packet feedback accepted: datagrams and UDP payload bytes.
+    /// Feedback accepted, per packet or measured: datagrams and UDP payload bytes.
     pub feedback: crate::Count,
     /// What was not believed.
     pub rejected: RejectedFeedback,
@@ -241,6 +253,9 @@ const LIES: u32 = 3;
 /// How long a BYE waits for feedback that contradicts it, and how long before it counts as such.
 const BYE_GRACE: Duration = Duration::from_millis(500);
 const BYE_CONTRADICTED: Duration = Duration::from_millis(100);
+/// A peer that has echoed no challenge gets a packet to report on at most this often: TFRC's own pace before it
+/// has any feedback [RFC 5348 §4.2].
+const PROBE_SPACING: Duration = Duration::from_secs(1);
 /// Requests for a key frame reach the encoder at most this often.
 const KEY_FRAME_SPACING: Duration = Duration::from_millis(200);
 /// A frame just captured needs its interval to leave, a key frame about three.
@@ -339,6 +354,8 @@ pub struct SenderSession {
     bye: Option<Instant>,
     dscp_seen: [Option<Dscp>; 2],
     timing: Option<RtcpTiming>,
+    /// The profile in use, if the receiver measures.
+    measuring: Option<Measuring>,
     /// Highest media index in a receiver report, and when that came.
     last_report: Option<(u64, Instant)>,
     running_since: Instant,
@@ -356,6 +373,23 @@ pub struct SenderSession {
     buf: Vec<u8>,
 }
 
+/// What is kept of a receiver that measures.
+#[derive(Clone, Copy, Debug)]
+struct Measuring {
+    profile: Profile,
+    /// Added to every time sent, so that nobody can guess one.
+    offset: u32,
+    /// The newest stamp's time, µs since [`Instant::ZERO`].
+    stamped: Option<u64>,
+    /// When an empty packet may next leave to a peer that has not answered.
+    next_probe: Instant,
+}
+
+/// Whole µs since [`Instant::ZERO`].
+const fn micros(t: Instant) -> u64 {
+    t.as_nanos() / 1_000
+}
+
 enum Step {
     Send(Dscp, Ecn, What),
     Wait(Instant),
@@ -366,12 +400,21 @@ enum Step {
 impl SenderSession {
     /// A session that sends `flow`'s packets. It begins with the first `poll`.
     ///
-    /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better.
+    /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better. There are
+    /// no retransmissions to a receiver that measures: they have numbers of their own, and would not be in what
+    /// it measures.
     pub fn new(mut config: SenderConfig, flow: Flow, secret: Secret) -> Self {
         if config.cname.is_empty() {
             config.cname = secret.cname();
         }
         let random = |purpose, n| secret.value(purpose, 0, n);
+        let measuring = (flow.controller().feedback_form() == FeedbackForm::Reports).then(|| Measuring {
+            profile: config.rate_profile,
+            offset: random(Purpose::FirstTimestamp, 1) as u32,
+            stamped: None,
+            next_probe: Instant::ZERO,
+        });
+        config.retransmission &= measuring.is_none();
         // Three different SSRCs; the loop ends at once but for one seed in 2^32.
         let mut ssrcs = [0_u32; 3];
         let mut n = 0;
@@ -417,6 +460,7 @@ impl SenderSession {
             bye: None,
             dscp_seen: [None; 2],
             timing: None,
+            measuring,
             last_report: None,
             running_since: Instant::ZERO,
             first_rtt: Duration::ZERO,
@@ -500,6 +544,14 @@ impl SenderSession {
                 }
                 Rtcp::Bye(bye) if bye.ssrcs().any(|s| self.is_peer(s)) => self.bye = self.bye.or(Some(now)),
                 Rtcp::PictureLoss(..) | Rtcp::Nack(_) | Rtcp::Bye(_) => self.stats.rejected.wrong_ssrc += 1,
+                Rtcp::TransportFeedback { fmt, sender, media, fci }
+                    if self.measuring.is_some_and(|m| m.profile.fmt == fmt) =>
+                {
+                    match tfrc::Report::parse(sender, media, fci) {
+                        Ok(report) => self.on_measured(now, &report, bytes.len()),
+                        Err(_) => self.stats.rejected.malformed += 1,
+                    }
+                }
                 Rtcp::TransportFeedback { .. } | Rtcp::Sdes(_) | Rtcp::Other(_) => {}
             }
         }
@@ -659,7 +711,7 @@ impl SenderSession {
             }
         }
         if now < next {
-            return Step::Wait(next);
+            return self.step_unanswered(now, tries, next);
         }
         if tries >= TRIES {
             self.end(StopReason::Unreachable);
@@ -668,6 +720,32 @@ impl SenderSession {
         self.questions.extend([Class::Normal, Class::Low]);
         self.phase = Phase::Challenging(tries + 1, now + FIRST_PATIENCE * (1 << tries));
         Step::Again
+    }
+
+    /// The first challenge has not been answered in time: a receiver that measures may be another tool, whose
+    /// report says as much as an echo. It needs packets to report on; they are empty.
+    fn step_unanswered(&mut self, now: Instant, tries: u32, next: Instant) -> Step {
+        let Some(m) = self.measuring.filter(|_| tries > 1 && self.config.admission == Admission::Initiator) else {
+            return Step::Wait(next);
+        };
+        if now < m.next_probe {
+            return Step::Wait(next.min(m.next_probe));
+        }
+        self.flow.start(now, None);
+        match self.flow.poll(now, true) {
+            Transmit::Send(permit) => {
+                self.measuring = Some(Measuring { next_probe: now + PROBE_SPACING, ..m });
+                let header = self.header(now, &self.media, self.media_time(now), false);
+                self.buf.clear();
+                header.emit_header(&mut self.buf);
+                self.leave(now, permit, What::Media)
+            }
+            Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => Step::Wait(next.min(t)),
+            Transmit::Stopped(reason) => {
+                self.end(StopReason::Breaker(reason));
+                Step::Again
+            }
+        }
     }
 
     fn challenge(&mut self, now: Instant, class: Class) -> Step {
@@ -685,6 +763,7 @@ impl SenderSession {
             media: (self.media.payload_type, self.media.ssrc),
             dummy: (self.dummy.payload_type, self.dummy.ssrc),
             retransmission: self.config.retransmission.then_some((self.rtx.payload_type, self.rtx.ssrc)),
+            reports: self.measuring.map(|m| m.profile),
         }
         .emit(&mut self.buf);
         Step::Send(self.dscp(class), Ecn::NotEct, What::Challenge)
@@ -721,7 +800,7 @@ impl SenderSession {
         self.questions.clear();
         self.phase = Phase::Settling(now + SETTLING.max(srtt / 2));
         self.first_rtt = srtt;
-        self.event(SenderEvent::PeerValidated { srtt, dscp_seen: echo.dscp });
+        self.event(SenderEvent::PeerValidated { srtt, dscp_seen: Some(echo.dscp) });
     }
 
     fn begin(&mut self, now: Instant) {
@@ -816,6 +895,14 @@ impl SenderSession {
             Kind::Dummy => self.write_dummy(now),
             Kind::Data => self.write_retransmission(now).unwrap_or_else(|| self.write_media(now)),
         };
+        self.leave(now, permit, what)
+    }
+
+    /// The packet in the buffer goes out.
+    fn leave(&mut self, now: Instant, permit: Permit, what: What) -> Step {
+        if let Some(m) = &mut self.measuring {
+            m.stamped = Some(micros(now));
+        }
         let stream = match what {
             What::Dummy => &mut self.dummy,
             What::Retransmission => &mut self.rtx,
@@ -840,8 +927,11 @@ impl SenderSession {
             ssrc: stream.ssrc,
             extensions: Extensions {
                 send_time: Some(self.config.ntp_at_zero.at(now).send_time_24()),
-                nonce: Some(self.secret.nonce(stream.ssrc, stream.count)),
-                stamp: None,
+                nonce: self.measuring.is_none().then(|| self.secret.nonce(stream.ssrc, stream.count)),
+                stamp: self.measuring.map(|m| {
+                    let sent = (micros(now) as u32).wrapping_add(m.offset);
+                    (m.profile.extension, Stamp::new(self.flow.srtt(), sent))
+                }),
             },
             payload: &[],
         }
@@ -964,14 +1054,7 @@ impl SenderSession {
             self.peer = Some(peer);
         }
         self.lies = 0;
-        self.consent = now;
-        self.next_consent_try = now + CONSENT / 2;
-        if self.bye.is_some_and(|at| now.since(at) > BYE_CONTRADICTED) {
-            self.bye = None;
-            self.stats.byes_ignored += 1;
-        }
-        self.stats.feedback.packets += 1;
-        self.stats.feedback.bytes += len as u64;
+        self.believed(now, len);
         // Report timestamps wrap every 18.2 hours.
         let clock = self.report_clock.unwrap_or(1 << 32 | u64::from(report.timestamp));
         let step = report.timestamp.wrapping_sub(clock as u32) as i32;
@@ -1014,6 +1097,54 @@ impl SenderSession {
                 self.saw_dscp(class, dscp);
             }
         }
+    }
+
+    /// Feedback is worth something: the peer is there, and wants this.
+    fn believed(&mut self, now: Instant, len: usize) {
+        self.consent = now;
+        self.next_consent_try = now + CONSENT / 2;
+        if self.bye.is_some_and(|at| now.since(at) > BYE_CONTRADICTED) {
+            self.bye = None;
+            self.stats.byes_ignored += 1;
+        }
+        self.stats.feedback.packets += 1;
+        self.stats.feedback.bytes += len as u64;
+    }
+
+    /// A report of a receiver that measures. It proves only that somebody saw the stamp that it echoes; the flow
+    /// judges whether the rest can be true, and is news.
+    fn on_measured(&mut self, now: Instant, report: &tfrc::Report, len: usize) {
+        let Some(m) = self.measuring else { return };
+        let from_peer = match self.peer {
+            Some(peer) => peer.ssrc == report.reporter,
+            // No stamp was sent before `step_unanswered`: then there is nothing to echo.
+            None => matches!(self.phase, Phase::Challenging(..)),
+        };
+        if !from_peer || report.media != self.media.ssrc {
+            self.stats.rejected.wrong_ssrc += 1;
+            return;
+        }
+        let echoed = tfrc::unwrap(micros(now), report.echoed.wrapping_sub(m.offset));
+        if m.stamped.is_none_or(|newest| echoed > newest) {
+            self.stats.rejected.measured += 1;
+            return;
+        }
+        // What left within that microsecond had arrived.
+        let measured = report.measured(Instant::from_nanos(echoed * 1_000 + 999).min(now));
+        let refused = self.flow.counters().bad.report;
+        self.flow.on_rate_report(now, &measured);
+        if self.flow.counters().bad.report > refused {
+            self.stats.rejected.measured += 1;
+            return;
+        }
+        if self.peer.is_none() {
+            self.peer = Some(Peer { ssrc: report.reporter, reports: ReplayWindow::new(0) });
+            self.questions.clear();
+            self.first_rtt = self.flow.srtt().unwrap_or_default();
+            self.event(SenderEvent::PeerValidated { srtt: self.first_rtt, dscp_seen: None });
+            self.begin(now);
+        }
+        self.believed(now, len);
     }
 
     /// Whether the receiver holds all packets that it claims; counts and judges if not.

@@ -44,7 +44,10 @@ fn the_first_round_trip_and_the_marks_come_from_the_challenge() {
         p.sender_events[0],
         (at(0.1), SenderEvent::DscpSeen { class: Class::Normal, sent: Dscp::DEFAULT, arrived: Dscp::DEFAULT })
     );
-    assert_eq!(p.sender_events[1], (at(0.1), SenderEvent::PeerValidated { srtt: ms(100), dscp_seen: Dscp::DEFAULT }));
+    assert_eq!(
+        p.sender_events[1],
+        (at(0.1), SenderEvent::PeerValidated { srtt: ms(100), dscp_seen: Some(Dscp::DEFAULT) })
+    );
     assert_eq!(
         p.sender_events[2],
         (at(0.1), SenderEvent::DscpSeen { class: Class::Low, sent: Dscp::LE, arrived: Dscp::LE })
