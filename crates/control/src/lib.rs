@@ -58,7 +58,8 @@
 //!
 //! # Where things are
 //!
-//! - [`Controller`], and one file per scheme: [`rcs`], [`rap`], [`fixed`] (the template).
+//! - [`Controller`], and one file per scheme: [`rcs`], [`rap`], [`rbp`] (SRP, CRP, MRP), [`fixed`] (the
+//!   template).
 //! - [`registry`](mod@registry): schemes and their parameters by name.
 //! - [`Equation`]: TCP's throughput at a loss rate, and back.
 //! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.
@@ -73,6 +74,7 @@ pub mod ledger;
 mod meter;
 mod pacer;
 pub mod rap;
+pub mod rbp;
 pub mod rcs;
 mod receiver;
 pub mod registry;

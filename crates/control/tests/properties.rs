@@ -62,6 +62,12 @@ fn setup() -> impl Strategy<Value = Setup> {
         ("rcs", &[("increase", "timed")]),
         ("rap", &[]),
         ("rap", &[("fine_grain", "on")]),
+        ("srp", &[]),
+        ("srp", &[("p_over", "round")]),
+        ("crp", &[("ecn", "on"), ("b", "2")]),
+        ("crp", &[("p_over", "20 packets"), ("min_rto", "1 ms")]),
+        ("mrp", &[("one_per_rtt", "off")]),
+        ("mrp", &[("p_over", "run"), ("ecn", "on")]),
         ("fixed", &[("rate", "300 pkt/s")]),
     ];
     let srtt = prop_oneof![
