@@ -25,7 +25,7 @@ use crate::report::{
     TcpReport, count, per_second,
 };
 use crate::tcp::endpoint::TcpEndpoint;
-use crate::tcp::{TcpAck, TcpParams, TcpSource};
+use crate::tcp::{TcpAck, TcpParams, TcpSource, TcpTally};
 
 /// Why a configuration cannot run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -175,6 +175,7 @@ struct FlowState {
     /// apart, so that arming the fast one does not leave entries of the slow one behind.
     armed: [Instant; 3],
     at_warmup: FlowCounts,
+    tcp_at_warmup: TcpTally,
     at_sample: FlowCounts,
     checkpoints: Vec<(Instant, FlowCounts)>,
     started: Instant,
@@ -323,6 +324,7 @@ impl Network {
             class_override: config.class_override,
             armed: [Instant::NEVER; 3],
             at_warmup: FlowCounts::default(),
+            tcp_at_warmup: TcpTally::default(),
             at_sample: FlowCounts::default(),
             checkpoints: Vec::new(),
             started: start,
@@ -831,6 +833,9 @@ impl Network {
         }
         for flow in &mut self.flows {
             flow.at_warmup = flow.counts;
+            if let Endpoint::Tcp(tcp) = &flow.endpoint {
+                flow.tcp_at_warmup = tcp.tx.tally(at);
+            }
             flow.owd.clear();
         }
     }
@@ -920,7 +925,7 @@ impl Network {
         }
         report.engine.max_pending = self.events.max_len() as u64;
         for (i, flow) in self.flows.iter_mut().enumerate() {
-            report.flows.push(flow.report(window));
+            report.flows.push(flow.report(end, window));
             if self.trace
                 && let Endpoint::Media(media) = &mut flow.endpoint
             {
@@ -941,7 +946,7 @@ impl Network {
 }
 
 impl FlowState {
-    fn report(&self, window: Duration) -> FlowReport {
+    fn report(&self, end: Instant, window: Duration) -> FlowReport {
         let mut report = FlowReport {
             name: self.name.clone(),
             group: self.group.clone(),
@@ -962,8 +967,12 @@ impl FlowState {
             Endpoint::Tcp(tcp) => {
                 report.srtt = tcp.tx.srtt();
                 report.finished = tcp.finished;
-                report.tcp =
-                    Some(TcpReport { counters: tcp.tx.counters(), cwnd: tcp.tx.cwnd(), ssthresh: tcp.tx.ssthresh() });
+                report.tcp = Some(TcpReport {
+                    counters: tcp.tx.counters(),
+                    measured: tcp.tx.tally(end).since(&self.tcp_at_warmup),
+                    cwnd: tcp.tx.cwnd(),
+                    ssthresh: tcp.tx.ssthresh(),
+                });
             }
             Endpoint::Media(media) => {
                 report.srtt = media.flow.srtt();

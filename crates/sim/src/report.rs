@@ -6,7 +6,7 @@ use fairpace_units::{Bytes, Duration, Instant, Rate};
 use hdrhistogram::Histogram;
 
 use crate::packet::FlowId;
-use crate::tcp::TcpCounters;
+use crate::tcp::{TcpCounters, TcpTally};
 
 /// Everything a run found.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ pub struct FlowReport {
     pub finished: Option<Instant>,
     /// Why the circuit breaker or a check stopped it, if it did.
     pub stopped: Option<StopReason>,
-    /// For TCP: what its sender counted in the whole run.
+    /// For TCP: what its sender counted and what its window, RTT and timeout were.
     pub tcp: Option<TcpReport>,
     /// For media: what its sender counted in the whole run.
     pub media: Option<MediaReport>,
@@ -175,8 +175,10 @@ pub(crate) fn count(counter: &mut Count, packets: u64, size: u32) {
 /// A TCP sender at the end of the run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TcpReport {
-    /// Segments, retransmissions, timeouts.
+    /// Segments, retransmissions, timeouts of the whole run.
     pub counters: TcpCounters,
+    /// Counts and averages over time in the measured window.
+    pub measured: TcpTally,
     /// Window in segments.
     pub cwnd: f64,
     /// Slow-start threshold in segments.

@@ -15,14 +15,27 @@ pub(super) struct RtoEstimator {
     estimate: Option<(u64, u64)>,
     /// The timeout before back-off and bounds.
     base: u64,
-    /// 1, 2, 4, … 64: how often the timer has run out since the last sample [RFC 6298 §5.5].
+    /// 1, 2, 4, …: doubled each time the timer runs out since the last sample [RFC 6298 §5.5].
     backoff: u64,
     /// The timeout to arm now: kept, because it is wanted at every ACK and changes at few.
     rto: u64,
+    /// Of SRTT and of the timeout without back-off, over the time in which there is an estimate.
+    areas: RtoAreas,
+    /// Up to when `areas` is right.
+    accounted: Instant,
 }
 
-/// ns-2 stops doubling here; with a 200-ms floor that is past `max_rto` for any RTT above 1 s.
-const MAX_BACKOFF: u64 = 64;
+/// Integrals over time, in seconds times seconds, and the time itself.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct RtoAreas {
+    pub(super) srtt: f64,
+    pub(super) rto: f64,
+    pub(super) time: f64,
+}
+
+/// Backed off further than this, the estimate is of another path than this one: the next sample
+/// counts as a first [RFC 6298 §5, last paragraph; BSD and ns-2 do it here].
+const ESTIMATE_BELIEVED_UP_TO: u64 = 8;
 
 impl RtoEstimator {
     pub(super) fn new(params: &TcpParams) -> Self {
@@ -33,6 +46,8 @@ impl RtoEstimator {
             base: nanos(params.initial_rto),
             backoff: 1,
             rto: 0,
+            areas: RtoAreas::default(),
+            accounted: Instant::ZERO,
         };
         new.update();
         new
@@ -40,6 +55,7 @@ impl RtoEstimator {
 
     /// A segment sent at `sent_at`, never retransmitted (Karn), has been acknowledged.
     pub(super) fn sample(&mut self, sent_at: Instant, now: Instant) {
+        self.account(now);
         let r = measured(self.tick, sent_at, now);
         let (srtt, rttvar) = match self.estimate {
             // [RFC 6298 §2.2]
@@ -63,9 +79,36 @@ impl RtoEstimator {
     }
 
     /// The timer has run out [RFC 6298 §5.5].
-    pub(super) fn back_off(&mut self) {
-        self.backoff = (self.backoff * 2).min(MAX_BACKOFF);
+    pub(super) fn back_off(&mut self, now: Instant) {
+        self.backoff = self.backoff.saturating_mul(2);
+        if self.backoff > ESTIMATE_BELIEVED_UP_TO {
+            self.account(now);
+            self.estimate = None;
+        }
         self.update();
+    }
+
+    /// The timer has run out since the last sample.
+    pub(super) fn is_backed_off(&self) -> bool {
+        self.backoff > 1
+    }
+
+    /// Integrals up to `now`.
+    pub(super) fn areas(&self, now: Instant) -> RtoAreas {
+        let mut to_now = self.clone();
+        to_now.account(now);
+        to_now.areas
+    }
+
+    fn account(&mut self, now: Instant) {
+        if let Some((srtt, _)) = self.estimate {
+            let held = now.since(self.accounted).as_secs_f64();
+            let (min, max) = self.bounds;
+            self.areas.srtt += srtt as f64 * 1e-9 * held;
+            self.areas.rto += self.base.max(min).min(max) as f64 * 1e-9 * held;
+            self.areas.time += held;
+        }
+        self.accounted = now;
     }
 
     /// The timeout to arm now.
@@ -134,11 +177,30 @@ mod tests {
         let mut seen = Vec::new();
         for _ in 0..8 {
             seen.push(e.rto().as_millis());
-            e.back_off();
+            e.back_off(at(500));
         }
         assert_eq!(seen, [1_500, 3_000, 6_000, 12_000, 24_000, 48_000, 60_000, 60_000]);
         e.end_backoff();
         assert_eq!(e.rto(), Duration::from_millis(1_500));
+    }
+
+    #[test]
+    fn after_four_timeouts_in_a_row_the_estimate_is_forgotten_and_the_timeout_is_not() {
+        let params = TcpParams { tick: Duration::ZERO, ..TcpParams::default() };
+        let mut e = RtoEstimator::new(&params);
+        e.sample(at(0), at(500)); // RTO 500 + 4 x 250 = 1500 ms
+        for _ in 0..3 {
+            e.back_off(at(10_000));
+        }
+        assert_eq!(e.srtt(), Some(Duration::from_millis(500)));
+        e.back_off(at(20_000));
+        assert_eq!((e.srtt(), e.rto()), (None, Duration::from_secs(24)));
+        // As a first sample: SRTT = 100, RTTVAR = 50.
+        e.end_backoff();
+        e.sample(at(30_000), at(30_100));
+        assert_eq!((e.srtt(), e.rto()), (Some(Duration::from_millis(100)), Duration::from_millis(300)));
+        // It was there from 0.5 to 20 s; the average knows no other time.
+        assert_eq!(e.areas(at(30_100)).time, 19.5);
     }
 
     #[test]

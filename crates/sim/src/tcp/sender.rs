@@ -4,6 +4,10 @@
 //!
 //! Readings, all as ns-2 does it, because the tables this is checked against come from there:
 //! - The window grows per ACK, not per byte acknowledged, and keeps its fraction when it is halved.
+//! - Reno at small windows: a fast retransmit may halve the window to less than two segments, while
+//!   ssthresh is a whole number of two at least; the ACK that ends recovery opens the window as any
+//!   other. NewReno and SACK halve to ssthresh, and leave with it, as the RFCs say.
+//! - Limited transmit sends whatever is next, which after a timeout may be a retransmission.
 //! - After a timeout everything from `snd_una` is sent again as the window opens (go back N); the
 //!   scoreboard is forgotten.
 //! - No second cut in one window: three duplicate ACKs below `recover` are ignored, for Reno too.
@@ -20,7 +24,7 @@
 use fairpace_units::{Duration, Instant, RandomStream};
 
 use super::receiver::TcpAck;
-use super::rto::RtoEstimator;
+use super::rto::{RtoAreas, RtoEstimator};
 use super::sack::Scoreboard;
 use super::{TcpParams, TcpVariant};
 
@@ -69,6 +73,73 @@ pub struct TcpCounters {
     pub fast_retransmits: u64,
     /// Times the timer ran out.
     pub timeouts: u64,
+    /// Of these, those with no back-off in force: a timeout and those that follow it before a fresh
+    /// RTT sample are one sequence.
+    pub timeout_sequences: u64,
+}
+
+impl TcpCounters {
+    /// Loss indications, as the throughput models count them: fast retransmits and timeout
+    /// sequences [Padhye et al. 1998 §II]. Divided by [`TcpCounters::sent`] they are the models' p.
+    pub const fn loss_indications(&self) -> u64 {
+        self.fast_retransmits + self.timeout_sequences
+    }
+
+    /// What was counted after `earlier`.
+    #[must_use]
+    pub const fn since(&self, earlier: &TcpCounters) -> TcpCounters {
+        TcpCounters {
+            sent: self.sent - earlier.sent,
+            retransmitted: self.retransmitted - earlier.retransmitted,
+            fast_retransmits: self.fast_retransmits - earlier.fast_retransmits,
+            timeouts: self.timeouts - earlier.timeouts,
+            timeout_sequences: self.timeout_sequences - earlier.timeout_sequences,
+        }
+    }
+}
+
+/// What a sender has done up to an instant: counts, and integrals over time that give exact averages
+/// between two instants ([`TcpTally::since`]).
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct TcpTally {
+    /// Counts.
+    pub counters: TcpCounters,
+    cwnd_area: f64,
+    time: f64,
+    rto: RtoAreas,
+}
+
+impl TcpTally {
+    /// What was added after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &TcpTally) -> TcpTally {
+        TcpTally {
+            counters: self.counters.since(&earlier.counters),
+            cwnd_area: self.cwnd_area - earlier.cwnd_area,
+            time: self.time - earlier.time,
+            rto: RtoAreas {
+                srtt: self.rto.srtt - earlier.rto.srtt,
+                rto: self.rto.rto - earlier.rto.rto,
+                time: self.rto.time - earlier.rto.time,
+            },
+        }
+    }
+
+    /// Mean congestion window over the time since the connection began, in segments, without
+    /// inflation; `None` if no time has passed.
+    pub fn mean_cwnd(&self) -> Option<f64> {
+        (self.time > 0.0).then(|| self.cwnd_area / self.time)
+    }
+
+    /// Mean smoothed RTT over the time in which there was an estimate; `None` if there was none.
+    pub fn mean_srtt(&self) -> Option<Duration> {
+        (self.rto.time > 0.0).then(|| Duration::from_secs_f64(self.rto.srtt / self.rto.time))
+    }
+
+    /// Mean timeout without back-off, T0 of the throughput models, over the same time.
+    pub fn mean_rto(&self) -> Option<Duration> {
+        (self.rto.time > 0.0).then(|| Duration::from_secs_f64(self.rto.rto / self.rto.time))
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,6 +186,11 @@ pub struct TcpSender {
     jitter_open: bool,
     last_sent: Instant,
     counters: TcpCounters,
+    /// Integral of the window over time, in segments times seconds, up to `accounted`.
+    cwnd_area: f64,
+    /// When the source first had something.
+    began: Instant,
+    accounted: Instant,
 }
 
 impl TcpSender {
@@ -145,6 +221,9 @@ impl TcpSender {
             jitter_open: false,
             last_sent: Instant::ZERO,
             counters: TcpCounters::default(),
+            cwnd_area: 0.0,
+            began: Instant::NEVER,
+            accounted: Instant::NEVER,
         }
     }
 
@@ -155,6 +234,10 @@ impl TcpSender {
     pub fn on_data(&mut self, now: Instant, end: u32) {
         let was_idle = self.data_end <= self.snd_max && self.snd_una == self.snd_max;
         self.data_end = end.max(self.snd_max);
+        if self.began == Instant::NEVER {
+            (self.began, self.accounted) = (now, now);
+        }
+        self.account(now);
         // [RFC 5681 §4.1] after an idle RTO the window restarts at the initial one.
         if was_idle && self.snd_max > 0 && now.since(self.last_sent) > self.rto.rto() {
             self.cwnd = self.cwnd.min(self.params.initial_window.as_f64());
@@ -270,6 +353,17 @@ impl TcpSender {
         self.counters
     }
 
+    /// Counts and averages up to `now`, which must not be earlier than the last call's.
+    pub fn tally(&self, now: Instant) -> TcpTally {
+        let held = now.since(self.accounted).as_secs_f64();
+        TcpTally {
+            counters: self.counters,
+            cwnd_area: self.cwnd_area + self.cwnd * held,
+            time: now.since(self.began).as_secs_f64(),
+            rto: self.rto.areas(now),
+        }
+    }
+
     /// Segments acknowledged in order.
     pub fn acknowledged(&self) -> u32 {
         self.snd_una
@@ -282,7 +376,15 @@ impl TcpSender {
 
     // Transitions.
 
+    /// The window changes now: it has held its value so far.
+    #[inline]
+    fn account(&mut self, now: Instant) {
+        self.cwnd_area += self.cwnd * (now.as_nanos() - self.accounted.as_nanos()) as f64 * 1e-9;
+        self.accounted = now;
+    }
+
     fn on_new_ack(&mut self, now: Instant, next: u32) {
+        self.account(now);
         let acked = next - self.snd_una;
         let after_recover = next >= self.recover;
         self.snd_una = next;
@@ -298,11 +400,7 @@ impl TcpSender {
             Mode::Recovery if !after_recover && self.params.variant != TcpVariant::Reno => {
                 return self.on_partial_ack(now, acked);
             }
-            Mode::Recovery => {
-                self.mode = Mode::Open;
-                self.inflation = 0.0;
-                self.cwnd = self.window_after_recovery();
-            }
+            Mode::Recovery => self.leave_recovery(),
             Mode::Timeout | Mode::Open => {
                 if after_recover {
                     self.mode = Mode::Open;
@@ -349,8 +447,12 @@ impl TcpSender {
         debug_assert_ne!(self.mode, Mode::Recovery);
         self.mode = Mode::Recovery;
         self.counters.fast_retransmits += 1;
+        self.account(now);
         self.cut();
-        self.cwnd = self.ssthresh;
+        self.cwnd = match self.params.variant {
+            TcpVariant::Reno => self.flight() / 2.0,
+            TcpVariant::NewReno | TcpVariant::Sack => self.ssthresh,
+        };
         self.inflation = f64::from(self.params.dup_threshold);
         self.partial_acks = 0;
         self.scoreboard.begin_recovery();
@@ -364,6 +466,8 @@ impl TcpSender {
             return;
         }
         self.counters.timeouts += 1;
+        self.counters.timeout_sequences += u64::from(!self.rto.is_backed_off());
+        self.account(now);
         self.mode = Mode::Timeout;
         self.cut();
         self.cwnd = 1.0;
@@ -373,24 +477,35 @@ impl TcpSender {
         self.retransmit_now = None;
         self.scoreboard.clear();
         self.snd_nxt = self.snd_una;
-        self.rto.back_off();
+        self.rto.back_off(now);
         self.restart_timer(now);
     }
 
-    /// [RFC 5681 eq. (4)] half of what is in flight, without what limited transmit and inflation
-    /// added: that is the smaller of the window and what is outstanding.
+    /// What is in flight without what limited transmit and inflation added: the smaller of the window
+    /// and what is outstanding.
+    fn flight(&self) -> f64 {
+        f64::from(self.outstanding()).min(self.cwnd)
+    }
+
+    /// [RFC 5681 eq. (4)] half of what is in flight, two at least; whole segments for Reno.
     fn cut(&mut self) {
-        let flight = f64::from(self.outstanding()).min(self.cwnd).min(self.params.max_window.as_f64());
-        self.ssthresh = (flight / 2.0).max(2.0);
+        let half = match self.params.variant {
+            TcpVariant::Reno => (self.flight() / 2.0).floor(),
+            TcpVariant::NewReno | TcpVariant::Sack => self.flight() / 2.0,
+        };
+        self.ssthresh = half.max(2.0);
         self.recover = self.snd_max;
         self.recover_set = true;
     }
 
-    /// [RFC 6582 §3.2 step 3, option 1]: no burst if little is left in the network.
-    fn window_after_recovery(&self) -> f64 {
+    fn leave_recovery(&mut self) {
+        self.mode = Mode::Open;
+        self.inflation = 0.0;
         match self.params.variant {
-            TcpVariant::NewReno => self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0),
-            TcpVariant::Reno | TcpVariant::Sack => self.ssthresh,
+            TcpVariant::Reno => self.open_window(),
+            // [RFC 6582 §3.2 step 3, option 1]: no burst if little is left in the network.
+            TcpVariant::NewReno => self.cwnd = self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0),
+            TcpVariant::Sack => self.cwnd = self.ssthresh,
         }
     }
 
@@ -416,7 +531,7 @@ impl TcpSender {
             return again.or(new).or_else(|| self.scoreboard.next_unsacked(self.snd_una));
         }
         let mut window = self.cwnd + self.inflation;
-        if self.mode == Mode::Open && self.params.limited_transmit {
+        if self.mode != Mode::Recovery && self.params.limited_transmit {
             window = self.cwnd + f64::from(self.dupacks.min(self.params.dup_threshold - 1));
         }
         let right = self.snd_una.saturating_add(window as u32);

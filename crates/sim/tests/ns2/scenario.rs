@@ -31,6 +31,7 @@ pub(crate) fn table(csv: &str) -> Vec<Row> {
 
 pub(crate) const RAP_SATELLITE: &str = include_str!("rap_satellite.csv");
 pub(crate) const TCP_SATELLITE: &str = include_str!("tcp_satellite.csv");
+pub(crate) const RENO_BASELINE: &str = include_str!("reno_baseline.csv");
 pub(crate) const MIXED: &str = include_str!("mixed_fairness.csv");
 pub(crate) const MIXED_JITTER: &str = include_str!("mixed_fairness_jitter.csv");
 
@@ -134,6 +135,60 @@ pub(crate) fn mixed(x: Peer, y: Peer, p_loss: f64, k: u64, rtt: [Duration; 2], s
             .collect(),
         ..SimConfig::default()
     }
+}
+
+/// One Reno alone on one channel: a row of `reno_baseline.csv`.
+fn channel(row: &Row, seed: u64, seconds: u64) -> SimConfig {
+    let rate = Rate::bps(row.number("bandwidth_bps"));
+    let delay = Duration::from_secs_f64(row.number("delay_s"));
+    let error = row.number("error");
+    let before = row.text("error_position") == "before";
+    // A hop without rate or delay, which loses packets before they reach the queue.
+    let lossy = LinkSpec { rate: RateModel::Unlimited, ..link(rate, Duration::ZERO, 1, error) };
+    let tcp = TcpParams { variant: TcpVariant::Reno, max_window: Packets::new(1_000), ..TcpParams::default() };
+    SimConfig {
+        seed,
+        duration: Duration::from_secs(seconds),
+        bottleneck: link(rate, delay, 50, if before { 0.0 } else { error }),
+        reverse: link(rate, delay, 50, 0.0),
+        flows: vec![FlowConfig {
+            access: Access { forward_in: before.then_some(lossy), ..Access::default() },
+            packet_size: Bytes::new(row.number("packet_B") as u64),
+            ..FlowConfig::new("reno", Protocol::Tcp(tcp, TcpSource::Ftp))
+        }],
+        ..SimConfig::default()
+    }
+}
+
+/// What `reno_baseline.csv` has, by its columns.
+pub(crate) type Channel = BTreeMap<&'static str, f64>;
+
+pub(crate) fn channel_outcome(row: &Row, seed: u64, seconds: u64) -> Channel {
+    let report = run(channel(row, seed, seconds)).expect("the scenarios are valid");
+    let flow = &report.flows[0];
+    let tcp = flow.tcp.expect("a TCP flow").measured;
+    let sent = tcp.counters.sent as f64;
+    let indications = tcp.counters.loss_indications() as f64;
+    let in_seconds = |time: Option<Duration>| time.map_or(0.0, |t| t.as_secs_f64());
+    // As in the table, where a loss before the queue counts as its drop.
+    let queue = report.links[0].whole.dropped(fairpace_path::DropReason::QueueFull).packets;
+    let before = report.links.get(2).map_or(Packets::new(0), |l| l.whole.total().dropped_in_all().packets);
+    BTreeMap::from([
+        ("sent_bps", flow.measured.sent.bytes.as_f64() * 8.0 / seconds as f64),
+        ("goodput_bps", flow.measured.unique.bytes.as_f64() * 8.0 / seconds as f64),
+        ("p_ind", indications / sent),
+        ("p_cuts", (tcp.counters.fast_retransmits + tcp.counters.timeouts) as f64 / sent),
+        ("timeout_frac", tcp.counters.timeout_sequences as f64 / indications),
+        ("rtt_s", in_seconds(tcp.mean_srtt())),
+        ("rto_s", in_seconds(tcp.mean_rto())),
+        ("cwnd_pkts", tcp.mean_cwnd().unwrap_or_default()),
+        ("queue_drop_frac", (queue + before).as_f64() / sent),
+    ])
+}
+
+/// Mean over seeds of one column.
+pub(crate) fn column(runs: &[Channel], name: &str) -> f64 {
+    runs.iter().map(|c| c[name]).sum::<f64>() / runs.len() as f64
 }
 
 /// What is read off one run.

@@ -196,7 +196,8 @@ fn two_losses_in_a_window_reno_times_out_newreno_takes_two_rounds_sack_one() {
     // Reno leaves recovery at the partial ACK, at 500 ms; the duplicates of 20 that follow are below
     // `recover` and mean nothing: one timeout.
     let (sent, counters) = run(TcpVariant::Reno);
-    assert_eq!((counters.timeouts, counters.fast_retransmits), (1, 1));
+    assert_eq!((counters.timeouts, counters.timeout_sequences, counters.fast_retransmits), (1, 1, 1));
+    assert_eq!(counters.loss_indications(), 2);
     assert_eq!(sent[0], (400, 14));
     assert_eq!(sent[1].1, 20);
     assert!(sent[1].0 >= 700, "not before 500 ms + min_rto: {sent:?}");
@@ -238,8 +239,8 @@ fn the_timer_restarts_at_the_first_partial_ack_only() {
 
 #[test]
 fn newreno_leaves_recovery_with_no_more_than_what_is_in_flight_and_one() {
-    for (variant, cwnd) in [(TcpVariant::NewReno, 2.0), (TcpVariant::Sack, 8.0), (TcpVariant::Reno, 8.0)] {
-        // The transfer ends with segment 29: when 14 is repaired, nothing is in flight.
+    for (variant, cwnd) in [(TcpVariant::NewReno, 2.0), (TcpVariant::Sack, 8.0), (TcpVariant::Reno, 8.125)] {
+        // The transfer ends with segment 29: when 14 is repaired, nothing is in flight. Reno: 8 + 1/8.
         let mut p = Pair::new(exact(variant), 30, &[(14, 0)]);
         p.run_until(500);
         assert_eq!((p.tx.acknowledged(), p.tx.ssthresh(), p.tx.cwnd()), (30, 8.0, cwnd), "{variant:?}");
@@ -269,6 +270,57 @@ fn a_dead_path_backs_off_3_6_12_24_48_then_60_seconds() {
     let times: Vec<u64> = p.retransmissions().iter().map(|r| r.0 / 1_000).collect();
     assert_eq!(times, [3, 9, 21, 45, 93, 153, 213]);
     assert_eq!((p.tx.cwnd(), p.tx.ssthresh()), (1.0, 2.0));
+    let counters = p.tx.counters();
+    assert_eq!((counters.timeouts, counters.timeout_sequences, counters.loss_indications()), (7, 1, 1));
+}
+
+#[test]
+fn reno_halves_a_window_of_three_to_one_and_a_half_and_opens_it_at_the_ack_that_ends_recovery() {
+    let params = TcpParams {
+        initial_window: Packets::new(3),
+        initial_ssthresh: Some(Packets::new(3)),
+        ..exact(TcpVariant::Reno)
+    };
+    let mut p = Pair::new(params, u32::MAX, &[(0, 0)]);
+    p.run_until(200);
+    // 0, 1, 2 leave, 0 is lost. Two duplicates at 100 ms let out 3 and 4 (limited transmit), whose
+    // duplicates come at 200 ms: the third retransmits. Half of 3 is 1.5; ssthresh 1.5 -> 1 -> 2.
+    assert_eq!(p.retransmissions(), [(200, 0)]);
+    assert_eq!((p.tx.cwnd(), p.tx.ssthresh()), (1.5, 2.0));
+    p.run_until(300);
+    // The ACK of all five: below ssthresh, so one more.
+    assert_eq!((p.tx.acknowledged(), p.tx.cwnd(), p.tx.phase()), (5, 2.5, TcpPhase::CongestionAvoidance));
+}
+
+#[test]
+fn limited_transmit_after_a_timeout_sends_the_next_lost_segment() {
+    let always = [(3_000, 0), (3_100, 1), (3_100, 2)];
+    for (limited_transmit, then) in [(true, &[(3_200, 3)][..]), (false, &[])] {
+        let params = TcpParams { initial_window: Packets::new(4), limited_transmit, ..exact(TcpVariant::Reno) };
+        // All of the first window is lost, and segment 1 once more: the duplicate that 2 makes.
+        let mut p = Pair::new(params, u32::MAX, &[(0, 0), (1, 0), (2, 0), (3, 0), (1, 1)]);
+        p.run_until(3_250);
+        assert_eq!(p.retransmissions(), [&always[..], then].concat(), "limited transmit: {limited_transmit}");
+    }
+}
+
+#[test]
+fn averages_weigh_each_value_with_the_time_it_held() {
+    let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+    let mut p = Pair::new(exact(TcpVariant::Reno), u32::MAX, &[]);
+    assert_eq!((p.tx.tally(at(0)).mean_cwnd(), p.tx.tally(at(0)).mean_srtt()), (None, None));
+    p.run_until(100);
+    let first = p.tx.tally(at(100));
+    assert_eq!((first.mean_cwnd(), first.mean_rto()), (Some(2.0), None));
+    p.run_until(200);
+    // 2 for 100 ms, 4 for 100 ms. The first sample comes at 100 ms: SRTT 100, RTO 100 + 4 x 50.
+    let both = p.tx.tally(at(200));
+    assert!((both.mean_cwnd().unwrap() - 3.0).abs() < 1e-9);
+    assert_eq!(both.mean_srtt(), Some(Duration::from_millis(100)));
+    assert_eq!(both.mean_rto(), Some(Duration::from_millis(300)));
+    let second = both.since(&first);
+    assert!((second.mean_cwnd().unwrap() - 4.0).abs() < 1e-9);
+    assert_eq!(second.counters.sent, both.counters.sent - first.counters.sent);
 }
 
 #[test]
