@@ -263,7 +263,7 @@ pub fn timeout_probability_sum(p: Probability, w: f64) -> Probability {
     }
     let q = 1.0 - p;
     // p^(w-2) (p² + w q p + C(w,2) q²)
-    let sum = libm::pow(p, w - 2.0) * (p * p + w * q * p + w * (w - 1.0) / 2.0 * q * q);
+    let sum = power(p, w - 2.0) * (p * p + w * q * p + w * (w - 1.0) / 2.0 * q * q);
     probability(sum / one_is_lost(p, w))
 }
 
@@ -276,7 +276,12 @@ fn p_q(p: f64) -> f64 {
         return 0.0;
     }
     let w = window(p);
-    ((2.0 - p) * libm::pow(p, w - 3.0) / (2.0 * one_is_lost(p, w))).min(1.0)
+    ((2.0 - p) * power(p, w - 3.0) / (2.0 * one_is_lost(p, w))).min(1.0)
+}
+
+/// p^x, to 1e-13 where it is not 0. `pow`, exact to the last digit, takes four times as long (60 ns for 16).
+fn power(p: f64, x: f64) -> f64 {
+    libm::exp(x * libm::log(p))
 }
 
 /// 1 - (1-p)^w, keeping the digits of small p.
