@@ -8,7 +8,9 @@ mod receiver;
 
 use std::collections::VecDeque;
 
-use fairpace_control::{Ack, Arrival, Flow, FlowParams, ParamError, ReceiverReport, StopReason, Transmit};
+use fairpace_control::{
+    Ack, Arrival, Flow, FlowParams, ParamError, RateHeader, RateReport, ReceiverReport, StopReason, Transmit,
+};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind};
 
 use crate::config::{ControllerSpec, EncodedSize, FrameSource, MediaConfig, Source};
@@ -85,6 +87,7 @@ impl MediaEndpoint {
         };
         let size = packet_size.get() as u32;
         Ok(MediaEndpoint {
+            receiver: Receiver::new(config, &controller),
             flow: Flow::new(controller, params),
             initial_rtt: config.initial_rtt,
             challenge_at: Instant::NEVER,
@@ -104,7 +107,6 @@ impl MediaEndpoint {
             feedback_unproven: 0,
             lies: 0,
             lied: false,
-            receiver: Receiver::new(config),
         })
     }
 
@@ -168,6 +170,10 @@ impl MediaEndpoint {
         self.flow.on_receiver_report(now, report);
     }
 
+    pub(crate) fn on_rate_report(&mut self, now: Instant, report: &RateReport) {
+        self.flow.on_rate_report(now, report);
+    }
+
     // The sender's side: what to do.
 
     /// The next packet to send now; ask until there is none.
@@ -194,7 +200,8 @@ impl MediaEndpoint {
                 if let Some(record) = self.frame_records.get_mut(frame as usize) {
                     record.sent = Some(now);
                 }
-                let body = Body::Media { kind: permit.kind, frame, seq: permit.seq };
+                let rtt_us = self.flow.srtt().map_or(0, micros);
+                let body = Body::Media { kind: permit.kind, frame, rtt_us, seq: permit.seq };
                 return Some(Outgoing { body, size, class: permit.class, ecn: permit.ecn });
             }
             Transmit::WaitUntil(at) | Transmit::WaitForData(at) | Transmit::WaitForFeedback(at) => self.flow_at = at,
@@ -218,7 +225,7 @@ impl MediaEndpoint {
 
     // The receiver's side.
 
-    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, kind: Kind, seq: u64, frame: u32) {
+    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, kind: Kind, seq: u64, frame: u32, rtt_us: u32) {
         if let Some(record) = self.frame_records.get_mut(frame as usize) {
             record.received += 1;
             if record.received == record.packets {
@@ -226,7 +233,9 @@ impl MediaEndpoint {
             }
         }
         let arrival = Arrival { kind, class: packet.class, seq, ecn: packet.ecn };
-        self.receiver.on_packet(now, &arrival, packet.sent_at);
+        let rtt = (rtt_us > 0).then(|| Duration::from_micros(rtt_us.into()));
+        let header = RateHeader { sent_at: packet.sent_at, rtt };
+        self.receiver.on_packet(now, &arrival, Bytes::new(u64::from(packet.size)), &header);
     }
 
     /// The next feedback or report to send now; ask until there is none.
@@ -308,6 +317,11 @@ impl MediaEndpoint {
 }
 
 const NO_FRAME: u32 = u32::MAX;
+
+/// As packets carry times; 71 minutes at most.
+fn micros(d: Duration) -> u32 {
+    u32::try_from(d.as_micros()).unwrap_or(u32::MAX)
+}
 
 enum SourceState {
     Greedy,

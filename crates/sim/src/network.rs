@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use fairpace_control::{Ack, ReceiverReport};
+use fairpace_control::{Ack, RateReport, ReceiverReport};
 use fairpace_path::{DropReason, Link, LinkCounters, LinkError, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, RandomStream, Rate};
 
@@ -589,7 +589,7 @@ impl Network {
                 flow.counts.acknowledged += u64::from(tcp.tx.acknowledged() - before);
                 self.pump(at, i);
             }
-            Body::Media { kind, frame, seq } => {
+            Body::Media { kind, frame, rtt_us, seq } => {
                 if kind == Kind::Data {
                     count(&mut flow.counts.received, 1, size);
                     count(&mut flow.counts.unique, 1, size);
@@ -598,7 +598,7 @@ impl Network {
                     count(&mut flow.counts.dummies_received, 1, size);
                 }
                 let Endpoint::Media(media) = &mut flow.endpoint else { return };
-                media.on_packet(at, &packet, kind, seq, frame);
+                media.on_packet(at, &packet, kind, seq, frame, rtt_us);
                 self.pump_feedback(at, i);
             }
             Body::MediaAck { kind, ecn, proven, seq, arrived_at } => {
@@ -610,6 +610,12 @@ impl Network {
             Body::Feedback { start, len, proven } => {
                 count(&mut flow.counts.feedback_received, 1, size);
                 self.feed(at, i, |media| media.on_feedback(at, start, len, proven));
+            }
+            Body::RateReport { delay_us, echoed, received_rate, loss_event_rate } => {
+                count(&mut flow.counts.feedback_received, 1, size);
+                let delay = Duration::from_micros(delay_us.into());
+                let report = RateReport { echoed, delay, received_rate, loss_event_rate };
+                self.feed(at, i, |media| media.on_rate_report(at, &report));
             }
             Body::Report { highest_seq, fraction_lost, interval_us } => {
                 count(&mut flow.counts.feedback_received, 1, size);

@@ -1,7 +1,7 @@
 //! What travels through the simulated links: a small value, copied, never allocated.
 
 use fairpace_path::Datagram;
-use fairpace_units::{Bytes, Class, Ecn, Instant, Kind};
+use fairpace_units::{Bytes, Class, Ecn, Instant, Kind, Rate};
 
 use crate::tcp::TcpAck;
 
@@ -55,6 +55,8 @@ pub enum Body {
         kind: Kind,
         /// The video frame it belongs to; `u32::MAX` if none.
         frame: u32,
+        /// The sender's RTT in microseconds, for a receiver that measures; 0 if it knows none.
+        rtt_us: u32,
         /// Its number among the packets of its kind.
         seq: u64,
     },
@@ -79,6 +81,17 @@ pub enum Body {
         len: u32,
         /// As above, of all of them.
         proven: bool,
+    },
+    /// What a receiver that measures has found: [`RateReport`](fairpace_control::RateReport).
+    RateReport {
+        /// Its `delay` in microseconds.
+        delay_us: u32,
+        /// Departure of the last packet received.
+        echoed: Instant,
+        /// Data received per time.
+        received_rate: Rate,
+        /// p.
+        loss_event_rate: f64,
     },
     /// A receiver's report on the data packets [RFC 3550 §6.4].
     Report {

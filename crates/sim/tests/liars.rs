@@ -28,7 +28,7 @@ const LIES: [(&str, ReceiverBehaviour); 9] = [
 ];
 
 /// The schemes whose sender measures.
-const SCHEMES: [&str; 2] = ["rcs", "rap"];
+const SCHEMES: [&str; 5] = ["srp", "crp", "mrp", "rcs", "rap"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Path {

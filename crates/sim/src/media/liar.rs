@@ -4,9 +4,9 @@
 //! changes what feedback says, or sends it again. It knows its own memory and nothing else, except
 //! that it takes the RTT to be twice the one-way delay, which no receiver knows so well.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
-use fairpace_control::{Ack, Arrival};
+use fairpace_control::{Ack, Arrival, RateReport};
 use fairpace_units::{Duration, Instant};
 
 use super::Outgoing;
@@ -30,17 +30,17 @@ const FLOOD: u32 = 100;
 /// What a liar remembers. Numbers are counted per kind.
 pub(super) struct Liar {
     behaviour: ReceiverBehaviour,
+    /// It reports what it measured, and acknowledges nothing.
+    reports: bool,
     /// The lowest number neither received nor claimed so far; `None` before the first packet.
     next: [Option<u64>; 2],
     /// Claimed, not received (yet).
     claimed: BTreeSet<(u8, u64)>,
     /// Share of a packet that it has yet to claim.
     owed: f64,
-    /// When the last packet came, and the smoothed distance of arrivals.
-    last_arrival: [Option<Instant>; 2],
-    spacing_s: [f64; 2],
-    /// Twice the last one-way delay.
+    /// Twice the last one-way delay, and the arrivals within it: as many as are in flight.
     rtt: Duration,
+    recent: [VecDeque<Instant>; 2],
     kept: Vec<Outgoing>,
     replayed: usize,
     again: Option<(Outgoing, u32)>,
@@ -48,16 +48,16 @@ pub(super) struct Liar {
 
 impl Liar {
     /// `None` if it is honest.
-    pub(super) fn new(behaviour: ReceiverBehaviour) -> Option<Box<Liar>> {
+    pub(super) fn new(behaviour: ReceiverBehaviour, reports: bool) -> Option<Box<Liar>> {
         (behaviour != ReceiverBehaviour::Honest).then(|| {
             Box::new(Liar {
                 behaviour,
+                reports,
                 next: [None; 2],
                 claimed: BTreeSet::new(),
                 owed: 0.0,
-                last_arrival: [None; 2],
-                spacing_s: [0.0; 2],
                 rtt: Duration::ZERO,
+                recent: [VecDeque::new(), VecDeque::new()],
                 kept: Vec::new(),
                 replayed: 0,
                 again: None,
@@ -66,17 +66,18 @@ impl Liar {
     }
 
     /// A packet has arrived that left at `sent_at`: which arrivals to show to the honest part, in
-    /// order. Empty if it was claimed before.
+    /// order.
     pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival, sent_at: Instant) -> Vec<Arrival> {
         let kind = arrival.kind as usize;
         self.rtt = now.since(sent_at) * 2;
-        if let Some(last) = self.last_arrival[kind].replace(now) {
-            let spacing = now.since(last).as_secs_f64();
-            let gain = if self.spacing_s[kind] == 0.0 { 1.0 } else { 0.125 };
-            self.spacing_s[kind] += gain * (spacing - self.spacing_s[kind]);
+        let recent = &mut self.recent[kind];
+        recent.push_back(now);
+        while recent.front().is_some_and(|at| now.since(*at) > self.rtt) {
+            recent.pop_front();
         }
         if self.claimed.remove(&(kind as u8, arrival.seq)) {
-            return Vec::new();
+            // Again: perhaps it had not even left when it was claimed.
+            return vec![*arrival];
         }
         let next = self.next[kind].unwrap_or(arrival.seq);
         let missing = next.max(arrival.seq.saturating_sub(MOST_CLAIMS))..arrival.seq;
@@ -93,17 +94,16 @@ impl Liar {
                 }
                 shown.push(*arrival);
             }
-            ReceiverBehaviour::EarlyAcks { factor } => {
+            ReceiverBehaviour::EarlyAcks { factor } if !self.reports => {
                 shown.push(*arrival);
-                // To look `factor` times as near, a packet must be acknowledged so much before it is here.
-                let early_s = self.rtt.as_secs_f64() * (1.0 - 1.0 / factor);
-                let ahead = (early_s / self.spacing_s[kind].max(1e-6)) as u64;
+                // To look `factor` times as near, a packet must be acknowledged so many before it is here.
+                let ahead = (self.recent[kind].len() as f64 * (1.0 - 1.0 / factor)) as u64;
                 let from = next.max(arrival.seq + 1);
                 let to = (arrival.seq + 1 + ahead).min(from + MOST_CLAIMS);
                 shown.extend((from..to).map(|seq| self.claim(arrival, seq)));
                 self.next[kind] = Some(from.max(to));
             }
-            ReceiverBehaviour::Invented => {
+            ReceiverBehaviour::Invented if !self.reports => {
                 shown.push(*arrival);
                 shown.push(self.claim(arrival, arrival.seq.saturating_add(INVENTED_AHEAD)));
             }
@@ -130,6 +130,21 @@ impl Liar {
         match self.behaviour {
             ReceiverBehaviour::LieDelay { share } => Duration::from_secs_f64(self.rtt.as_secs_f64() * share),
             _ => Duration::ZERO,
+        }
+    }
+
+    /// What it makes of its report.
+    pub(super) fn embellish(&self, now: Instant, report: &mut RateReport) {
+        match self.behaviour {
+            ReceiverBehaviour::InflateRate { factor } => report.received_rate = report.received_rate * factor,
+            ReceiverBehaviour::ZeroLossReports => report.loss_event_rate = 0.0,
+            ReceiverBehaviour::LieDelay { .. } => report.delay += self.extra_delay(),
+            // It echoes a packet that has left and not come, as if the path were so much shorter.
+            ReceiverBehaviour::EarlyAcks { factor } => {
+                report.echoed += Duration::from_secs_f64(self.rtt.as_secs_f64() * (1.0 - 1.0 / factor));
+            }
+            ReceiverBehaviour::Invented => report.echoed = now + Duration::from_secs(10),
+            _ => {}
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use fairpace_control::{Ack, AckReceiver, Arrival};
-use fairpace_units::{Class, Duration, Instant, Kind};
+use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
+use fairpace_control::{Ack, AckReceiver, AnyController, Arrival, Controller, FeedbackForm, RateHeader, RateReport};
+use fairpace_units::{Bytes, Class, Duration, Instant, Kind};
 
-use super::Outgoing;
 use super::liar::Liar;
+use super::{Outgoing, micros};
 use crate::config::MediaConfig;
 use crate::packet::Body;
 
@@ -16,9 +17,15 @@ const LOG_LEN: usize = 65_536;
 /// What each further acknowledgement adds to a feedback packet: one metric block [RFC 8888 §3.1].
 const BYTES_PER_ACK: u32 = 2;
 
+/// Who measures: the sender from acknowledgements, or the receiver, which reports.
+enum Form {
+    Acks(AckReceiver),
+    Reports(Box<TfrcReceiver>),
+}
+
 /// The receiver half: acknowledgements and reports.
 pub(super) struct Receiver {
-    acks: AckReceiver,
+    form: Form,
     /// `None`: it is honest.
     liar: Option<Box<Liar>>,
     /// Acknowledgements sent in batches, the newest [`LOG_LEN`]; the first has number `log_start`.
@@ -36,10 +43,13 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(config: &MediaConfig) -> Self {
+    pub(super) fn new(config: &MediaConfig, controller: &AnyController) -> Self {
         Receiver {
-            acks: AckReceiver::new(config.feedback),
-            liar: Liar::new(config.receiver),
+            form: match controller.feedback_form() {
+                FeedbackForm::Acks => Form::Acks(AckReceiver::new(config.feedback)),
+                FeedbackForm::Reports => Form::Reports(Box::new(TfrcReceiver::new(ReceiverParams::default()))),
+            },
+            liar: Liar::new(config.receiver, controller.feedback_form() == FeedbackForm::Reports),
             log: VecDeque::new(),
             log_start: 0,
             expired: 0,
@@ -52,19 +62,19 @@ impl Receiver {
         }
     }
 
-    /// A packet that left at `sent_at` has arrived.
-    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival, sent_at: Instant) {
+    /// A packet has arrived.
+    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &RateHeader) {
         match &mut self.liar {
-            None => self.take(now, arrival),
+            None => self.take(now, arrival, size, header),
             Some(liar) => {
-                for arrival in liar.on_packet(now, arrival, sent_at) {
-                    self.take(now, &arrival);
+                for arrival in liar.on_packet(now, arrival, header.sent_at) {
+                    self.take(now, &arrival, size, header);
                 }
             }
         }
     }
 
-    fn take(&mut self, now: Instant, arrival: &Arrival) {
+    fn take(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &RateHeader) {
         if arrival.kind == Kind::Data {
             if self.highest.is_none()
                 && let Some(interval) = self.report_interval
@@ -75,7 +85,13 @@ impl Receiver {
             self.highest = Some(self.highest.map_or(arrival.seq, |h| h.max(arrival.seq)));
             self.received += 1;
         }
-        self.acks.on_packet(now, arrival);
+        match &mut self.form {
+            Form::Acks(acks) => acks.on_packet(now, arrival),
+            Form::Reports(tfrc) => {
+                let Arrival { seq, ecn, .. } = *arrival;
+                tfrc.on_packet(now, &RatedArrival { seq, size, header: *header, ecn });
+            }
+        }
     }
 
     pub(super) fn poll(&mut self, now: Instant, ack_size: u32) -> Option<Outgoing> {
@@ -93,7 +109,11 @@ impl Receiver {
     }
 
     fn feedback(&mut self, now: Instant, ack_size: u32) -> Option<Outgoing> {
-        let feedback = self.acks.poll(now)?;
+        let acks = match &mut self.form {
+            Form::Acks(acks) => acks,
+            Form::Reports(tfrc) => return tfrc.poll(now).map(|report| self.rate_report(now, &report, ack_size)),
+        };
+        let feedback = acks.poll(now)?;
         let class = feedback.class;
         let proven = self.liar.as_ref().is_none_or(|liar| liar.holds(feedback.acks));
         let lie = self.liar.as_ref().map_or(Duration::ZERO, |liar| liar.extra_delay());
@@ -112,8 +132,22 @@ impl Receiver {
         Some(Outgoing::feedback(body, ack_size + BYTES_PER_ACK * (len - 1), class))
     }
 
+    fn rate_report(&self, now: Instant, report: &RateReport, ack_size: u32) -> Outgoing {
+        let mut report = *report;
+        if let Some(liar) = &self.liar {
+            liar.embellish(now, &mut report);
+        }
+        let RateReport { echoed, delay, received_rate, loss_event_rate } = report;
+        let body = Body::RateReport { delay_us: micros(delay), echoed, received_rate, loss_event_rate };
+        Outgoing::feedback(body, ack_size, Class::Normal)
+    }
+
     pub(super) fn next(&self) -> Instant {
-        self.acks.next().min(self.next_report)
+        let feedback = match &self.form {
+            Form::Acks(acks) => acks.next(),
+            Form::Reports(tfrc) => tfrc.next(),
+        };
+        feedback.min(self.next_report)
     }
 
     /// Those acknowledgements, in the two pieces that a ring has; none if they are forgotten.
