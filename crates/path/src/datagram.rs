@@ -11,8 +11,13 @@ pub trait Datagram {
     fn class(&self) -> Class;
     /// Its ECN field.
     fn ecn(&self) -> Ecn;
-    /// For parts that mark instead of dropping (none of the present ones does).
+    /// For queues that mark instead of dropping.
     fn set_ecn(&mut self, ecn: Ecn);
+    /// Which packets belong together: an FQ-CoDel queue gives each such flow its turn. Must not change
+    /// while the link has it.
+    fn flow(&self) -> u64 {
+        0
+    }
 }
 
 /// A packet that is nothing but its size and marks: for tests, examples and background traffic.
@@ -26,12 +31,14 @@ pub struct Plain {
     pub ecn: Ecn,
     /// Whatever the sender wants to find again.
     pub id: u64,
+    /// Its flow.
+    pub flow: u64,
 }
 
 impl Plain {
     /// A normal packet of that size.
     pub const fn new(size: Bytes) -> Self {
-        Plain { size, class: Class::Normal, ecn: Ecn::NotEct, id: 0 }
+        Plain { size, class: Class::Normal, ecn: Ecn::NotEct, id: 0, flow: 0 }
     }
 }
 
@@ -47,5 +54,8 @@ impl Datagram for Plain {
     }
     fn set_ecn(&mut self, ecn: Ecn) {
         self.ecn = ecn;
+    }
+    fn flow(&self) -> u64 {
+        self.flow
     }
 }

@@ -54,8 +54,8 @@ pub use counters::{ClassCounters, Count, DropReason, LinkCounters};
 pub use datagram::{Datagram, Plain};
 pub use link::Link;
 pub use spec::{
-    Capacity, DelayModel, GilbertElliott, LinkError, LinkSpec, LossModel, Outage, OutageAt, QueueModel, RateModel,
-    RedParams, Thresholds,
+    Capacity, CoDelParams, DelayModel, FqCoDelParams, GilbertElliott, LinkError, LinkSpec, LossModel, Outage, OutageAt,
+    PieParams, QueueModel, RateModel, RedParams, Thresholds,
 };
 pub use trace::{Gaps, Trace, TraceError};
 pub use wire::Wire;

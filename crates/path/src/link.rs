@@ -4,13 +4,14 @@
 //! before the arrival that is being pushed. Between calls nothing happens, so a driver needs one
 //! event per packet and link: the packet's exit.
 //!
-//! - **Drop-tail and RED.** What is admitted will be sent, whatever comes later. So start, departure,
-//!   damage and exit are settled on arrival, and the packet goes straight to the delay line; the
-//!   queue is only a ring of departure times.
-//! - **Two priorities.** A waiting packet may still be pushed out, so it is settled when its
-//!   transmission begins. That is found out at the next call: the begin lies at the departure of
-//!   the packet before, whose exit is never earlier, so the driver is there in time. Only after a
-//!   packet that was lost with nobody in flight behind it is an extra call needed.
+//! - **A queue that admits** (drop-tail, RED, PIE). What is admitted will be sent, whatever comes
+//!   later. So start, departure, damage and exit are settled on arrival, and the packet goes straight
+//!   to the delay line; the queue is only a ring of departure times.
+//! - **A queue that chooses** (two priorities, CoDel, FQ-CoDel). A waiting packet may still be dropped,
+//!   or be overtaken, so it is settled when its transmission begins. That is found out at the next
+//!   call: the begin lies at the departure of the packet before, whose exit is never earlier, so the
+//!   driver is there in time. Only after a packet that was lost with nobody in flight behind it is an
+//!   extra call needed.
 //!
 //! Both work with a delay of zero too, since a packet's exit never comes before its departure,
 //! and the next one's begin coincides with that.
@@ -19,8 +20,7 @@ use crate::counters::LinkCounters;
 use crate::delay::Delay;
 use crate::loss::Loss;
 use crate::outage::Outages;
-use crate::queue::red::Found;
-use crate::queue::{Held, Queue, Verdict};
+use crate::queue::{Found, Held, Next, Queue, Verdict};
 use crate::rate::{Service, Transmitter};
 use crate::{Datagram, DropReason, LinkError, LinkSpec, Wire};
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, RandomStream, Rate};
@@ -44,8 +44,12 @@ pub struct Link<T> {
     wire: Wire<T>,
     /// What is in the queue and the transmitter: waiting or settled, not yet departed.
     held: Held,
-    /// When the transmission of the two-priority queue's head begins.
+    /// When the next transmission of a queue that chooses begins; never if nobody waits.
     next_start: Instant,
+    /// When a packet last joined such a queue.
+    last_arrival: Instant,
+    /// Scratch: those who went without being sent.
+    gone: Vec<(Instant, T)>,
     /// When the last packet settled so far departs.
     last_departure: Instant,
     /// Since when there has always been a packet in the queue or the transmitter.
@@ -91,7 +95,8 @@ enum Fate {
 
 impl<T: Datagram> Link<T> {
     /// Builds the link that `spec` describes. Its random streams are called `<name>.loss`,
-    /// `<name>.jitter` and, if its queue draws, `<name>.red`, of the run's `seed`.
+    /// `<name>.jitter` and, if its queue draws, `<name>.red`, `<name>.pie` or `<name>.fq_codel`, of the
+    /// run's `seed`.
     ///
     /// # Errors
     /// [`LinkError`] names the field of `spec` that cannot be.
@@ -108,6 +113,8 @@ impl<T: Datagram> Link<T> {
             wire: Wire::new(Duration::ZERO),
             held: Held::default(),
             next_start: Instant::NEVER,
+            last_arrival: Instant::ZERO,
+            gone: Vec::new(),
             last_departure: Instant::ZERO,
             occupied_since: Instant::ZERO,
             usage: Usage::default(),
@@ -129,46 +136,21 @@ impl<T: Datagram> Link<T> {
         }
         match &mut self.queue {
             // Nothing ever waits for an unlimited transmitter.
-            _ if matches!(self.transmitter, Transmitter::Unlimited) => self.settle(now, packet),
+            _ if matches!(self.transmitter, Transmitter::Unlimited) => {
+                self.settle(now, packet);
+            }
             Queue::DropTail(queue) if queue.admits(self.held, size.get()) => {
                 self.hold(size);
                 self.settle(now, packet);
             }
-            Queue::TwoPriority(queue) if queue.admits(self.held, size.get(), class) => self.enqueue(now, packet, size),
-            Queue::Red(_) => self.push_red(now, packet, size),
-            _ => self.drop_now(now, DropReason::QueueFull, packet),
+            Queue::DropTail(_) => self.drop_now(now, DropReason::QueueFull, packet),
+            Queue::Managed(_) => self.push_managed(now, packet, size),
+            Queue::Choosing(_) => self.push_choosing(now, packet, size),
         }
-    }
-
-    /// A packet arrives at a RED queue.
-    fn push_red(&mut self, now: Instant, mut packet: T, size: Bytes) {
-        let Queue::Red(queue) = &mut self.queue else { return };
-        let held = self.held;
-        let found = match self.settled.front() {
-            Some(sent) => {
-                let waiting = Held { packets: held.packets - 1, bytes: held.bytes - sent.size };
-                Found { held, waiting, could_have_left: 0 }
-            }
-            None => {
-                let idle_since = self.last_departure;
-                let could_have_left = self.transmitter.packets_between(idle_since, now, queue.mean_packet_size());
-                Found { held, waiting: held, could_have_left }
-            }
-        };
-        match queue.decide(found, size.get(), packet.ecn() != Ecn::NotEct) {
-            Verdict::Drop(reason) => return self.drop_now(now, reason, packet),
-            Verdict::Mark => {
-                packet.set_ecn(Ecn::Ce);
-                self.counters.marked.add(size);
-            }
-            Verdict::Admit => {}
-        }
-        self.hold(size);
-        self.settle(now, packet);
     }
 
     /// The earliest instant at which something may come out; [`Instant::NEVER`] if nothing will.
-    /// It is exact, but for a two-priority queue behind a lost packet, where it may be early. Only
+    /// It is exact, but for a queue that chooses behind a lost packet, where it may be early. Only
     /// a push or a pop changes it.
     #[inline]
     pub fn next(&self) -> Instant {
@@ -202,10 +184,8 @@ impl<T: Datagram> Link<T> {
             usage.byte_ns -= ahead * u128::from(packet.size);
         }
         usage.busy_ns -= self.last_departure.as_nanos().saturating_sub(now.as_nanos());
-        if let Queue::TwoPriority(queue) = &self.queue {
-            for (arrival, packet) in queue.iter() {
-                usage.add(now.as_nanos() - arrival.as_nanos(), packet.size().get());
-            }
+        if let Queue::Choosing(queue) = &self.queue {
+            queue.for_each(|arrival, packet| usage.add(now.as_nanos() - arrival.as_nanos(), packet.size().get()));
             // With opportunities, packets may wait while nothing is in transmission.
             if queue.waiting() > 0 {
                 usage.busy_ns += now.as_nanos().saturating_sub(self.busy_from());
@@ -253,8 +233,8 @@ impl<T: Datagram> Link<T> {
     /// transmission or in flight.
     pub fn inside(&self) -> usize {
         let waiting = match &self.queue {
-            Queue::DropTail(_) | Queue::Red(_) => 0,
-            Queue::TwoPriority(queue) => queue.waiting(),
+            Queue::DropTail(_) | Queue::Managed(_) => 0,
+            Queue::Choosing(queue) => queue.waiting(),
         };
         waiting + self.doomed.len() + self.wire.len()
     }
@@ -321,14 +301,19 @@ impl<T: Datagram> Link<T> {
     fn hold(&mut self, size: Bytes) {
         self.held.packets += 1;
         self.held.bytes += size.get();
+        self.note_maximum();
+    }
+
+    #[inline]
+    fn note_maximum(&mut self) {
         self.counters.max_queue = self.counters.max_queue.max(Packets::new(self.held.packets));
         self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(Bytes::new(self.held.bytes));
     }
 
     /// The next packet to be transmitted is this one, and nothing can change that: what becomes of
-    /// it?
+    /// it? Returns when its transmission begins.
     #[inline]
-    fn settle(&mut self, arrival: Instant, packet: T) {
+    fn settle(&mut self, arrival: Instant, packet: T) -> Instant {
         let size = packet.size().get();
         let Service { start, departure } = self.transmitter.serve(arrival, size);
         // Both draw for every packet, so that no outcome shifts the draws of later packets.
@@ -355,38 +340,99 @@ impl<T: Datagram> Link<T> {
             self.last_departure = departure;
             self.settled.push_back(settled);
         }
+        start
     }
 
-    /// A packet is let into the two-priority queue, after those that must make room.
-    fn enqueue(&mut self, now: Instant, packet: T, size: Bytes) {
-        let Queue::TwoPriority(queue) = &mut self.queue else { return };
-        let idle = queue.waiting() == 0;
-        while let Some((arrival, victim)) = queue.push_out(self.held, size.get()) {
-            self.usage.add(now.as_nanos() - arrival.as_nanos(), victim.size().get());
-            self.held.packets -= 1;
-            self.held.bytes -= victim.size().get();
-            self.counters.classes[victim.class() as usize].drops[DropReason::PushedOut as usize].add(victim.size());
-            if self.recording {
-                self.dropped.push_back((now, DropReason::PushedOut, victim));
+    /// A packet arrives at a queue that admits by more than its room.
+    fn push_managed(&mut self, now: Instant, mut packet: T, size: Bytes) {
+        let Queue::Managed(queue) = &mut self.queue else { return };
+        let held = self.held;
+        let found = match self.settled.front() {
+            Some(sent) => {
+                let waiting = Held { packets: held.packets - 1, bytes: held.bytes - sent.size };
+                Found { held, waiting, could_have_left: 0 }
             }
+            None => {
+                let idle_since = self.last_departure;
+                let could_have_left = self.transmitter.packets_between(idle_since, now, queue.mean_packet_size());
+                Found { held, waiting: held, could_have_left }
+            }
+        };
+        match queue.decide(now, found, size.get(), packet.ecn() != Ecn::NotEct) {
+            Verdict::Drop(reason) => return self.drop_now(now, reason, packet),
+            Verdict::Mark => {
+                packet.set_ecn(Ecn::Ce);
+                self.counters.marked.add(size);
+            }
+            Verdict::Admit => {}
         }
-        queue.enqueue(now, packet);
         self.hold(size);
-        if idle {
-            self.next_start = self.transmitter.earliest_start(now);
+        let start = self.settle(now, packet);
+        if let Queue::Managed(queue) = &mut self.queue {
+            queue.admitted(now, start);
         }
-        self.settle_until(now);
     }
 
-    /// The head of the two-priority queue can no longer be pushed out.
+    /// A packet arrives at a queue that chooses.
+    fn push_choosing(&mut self, now: Instant, packet: T, size: Bytes) {
+        let Queue::Choosing(queue) = &mut self.queue else { return };
+        if self.held.packets == 0 {
+            queue.found_empty();
+        }
+        if let Err(refused) = queue.arrive(now, self.held, packet, &mut self.gone) {
+            return self.drop_now(now, DropReason::QueueFull, refused);
+        }
+        let waiting = queue.waiting();
+        self.last_arrival = now;
+        self.held.packets += 1;
+        self.held.bytes += size.get();
+        if !self.gone.is_empty() {
+            self.drop_gone(now, DropReason::PushedOut);
+        }
+        self.note_maximum();
+        if waiting == 0 {
+            self.next_start = Instant::NEVER;
+        } else if self.next_start == Instant::NEVER {
+            self.next_start = self.transmitter.earliest_start(now);
+            self.settle_until(now);
+        }
+    }
+
+    /// The transmitter is free for the next packet of a queue that chooses.
     fn begin_transmission(&mut self) {
-        let Queue::TwoPriority(queue) = &mut self.queue else { return };
-        let head = queue.dequeue();
-        let following = queue.head_arrival();
-        if let Some((arrival, packet)) = head {
+        let start = self.next_start;
+        let Queue::Choosing(queue) = &mut self.queue else { return };
+        let next = queue.dequeue(start, &mut self.gone);
+        let waiting = queue.waiting();
+        if !self.gone.is_empty() {
+            self.drop_gone(start, DropReason::Early);
+        }
+        if let Some(Next { arrival, packet, marked }) = next {
+            if marked {
+                self.counters.marked.add(packet.size());
+            }
             self.settle(arrival, packet);
         }
-        self.next_start = following.map_or(Instant::NEVER, |arrival| self.transmitter.earliest_start(arrival));
+        // All who wait arrived before this transmission began, and can begin when it ends, whoever
+        // is chosen then.
+        self.next_start =
+            if waiting == 0 { Instant::NEVER } else { self.transmitter.earliest_start(self.last_arrival) };
+    }
+
+    /// Those in `gone` have left the queue without being sent.
+    fn drop_gone(&mut self, now: Instant, reason: DropReason) {
+        let mut gone = std::mem::take(&mut self.gone);
+        for (arrival, packet) in gone.drain(..) {
+            let size = packet.size().get();
+            self.usage.add(now.as_nanos() - arrival.as_nanos(), size);
+            self.held.packets -= 1;
+            self.held.bytes -= size;
+            self.drop_now(now, reason, packet);
+        }
+        self.gone = gone;
+        if self.held.packets == 0 {
+            self.usage.busy_ns += now.as_nanos().saturating_sub(self.busy_from());
+        }
     }
 
     fn drop_now(&mut self, now: Instant, reason: DropReason, packet: T) {

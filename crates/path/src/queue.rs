@@ -1,25 +1,48 @@
-//! Who waits, and who goes when there is no room: one file per queue.
+//! Who waits, and who goes when there is no room or too long a wait: one file per queue.
 //!
-//! Both serve first in, first out. A drop-tail queue never takes back what it admitted, so its
-//! departures are known on arrival; a two-priority queue may push a waiting packet out, so it
-//! keeps packets until their transmission begins.
+//! Two kinds. A queue that **admits** decides on arrival and never takes back what it admitted, so
+//! the link knows each departure at once, and the queue holds no packets. A queue that **chooses**
+//! decides when a transmission begins who is next, and may drop who waits, so it keeps packets until
+//! then.
 
+pub(crate) mod codel;
 pub(crate) mod drop_tail;
+pub(crate) mod fq_codel;
+pub(crate) mod pie;
 pub(crate) mod red;
 pub(crate) mod two_priority;
 
-use crate::{Capacity, DropReason, LinkError, QueueModel};
+use crate::{Capacity, Datagram, DropReason, LinkError, QueueModel};
+use codel::CoDel;
 use drop_tail::DropTail;
-use fairpace_units::RandomStream;
+use fairpace_units::{Instant, RandomStream};
+use fq_codel::FqCoDel;
+use pie::Pie;
 use red::Red;
+use std::collections::VecDeque;
 use two_priority::TwoPriority;
 
 /// The state of a [`QueueModel`].
 #[derive(Clone, Debug)]
 pub(crate) enum Queue<T> {
     DropTail(DropTail),
+    Managed(Managed),
+    Choosing(Choosing<T>),
+}
+
+/// A queue that admits by more than its room.
+#[derive(Clone, Debug)]
+pub(crate) enum Managed {
     Red(Box<Red>),
+    Pie(Box<Pie>),
+}
+
+/// A queue that chooses who is next.
+#[derive(Clone, Debug)]
+pub(crate) enum Choosing<T> {
     TwoPriority(TwoPriority<T>),
+    CoDel(Box<CoDel<T>>),
+    FqCoDel(Box<FqCoDel<T>>),
 }
 
 impl<T> Queue<T> {
@@ -28,13 +51,165 @@ impl<T> Queue<T> {
         let random = |name| RandomStream::named(seed, &format!("{link}.{name}"));
         Ok(match model {
             QueueModel::DropTail { capacity } => Queue::DropTail(DropTail::new(Room::new(*capacity)?)),
-            QueueModel::Red(params) => Queue::Red(Box::new(Red::new(params, random("red"))?)),
-            QueueModel::TwoPriority { capacity } => Queue::TwoPriority(TwoPriority::new(Room::new(*capacity)?)),
+            QueueModel::Red(params) => Queue::Managed(Managed::Red(Box::new(Red::new(params, random("red"))?))),
+            QueueModel::Pie(params) => Queue::Managed(Managed::Pie(Box::new(Pie::new(params, random("pie"))?))),
+            QueueModel::TwoPriority { capacity } => {
+                Queue::Choosing(Choosing::TwoPriority(TwoPriority::new(Room::new(*capacity)?)))
+            }
+            QueueModel::CoDel(params) => Queue::Choosing(Choosing::CoDel(Box::new(CoDel::new(params)?))),
+            QueueModel::FqCoDel(params) => {
+                Queue::Choosing(Choosing::FqCoDel(Box::new(FqCoDel::new(params, random("fq_codel"))?)))
+            }
         })
     }
 }
 
-/// What a queue that decides on arrival does with it.
+impl Managed {
+    /// The size of a mean packet, in bytes.
+    pub(crate) fn mean_packet_size(&self) -> u64 {
+        match self {
+            Managed::Red(red) => red.mean_packet_size(),
+            Managed::Pie(pie) => pie.mean_packet_size(),
+        }
+    }
+
+    /// Whether an arrival of `size` is let in.
+    pub(crate) fn decide(&mut self, now: Instant, found: Found, size: u64, ecn_capable: bool) -> Verdict {
+        match self {
+            Managed::Red(red) => red.decide(found, size, ecn_capable),
+            Managed::Pie(pie) => pie.decide(now, found, size, ecn_capable),
+        }
+    }
+
+    /// A packet that was let in at `arrival` has its transmission begin at `start`.
+    pub(crate) fn admitted(&mut self, arrival: Instant, start: Instant) {
+        if let Managed::Pie(pie) = self {
+            pie.admitted(arrival, start);
+        }
+    }
+}
+
+impl<T> Choosing<T> {
+    /// How many packets wait, the one in transmission not counted.
+    pub(crate) fn waiting(&self) -> usize {
+        match self {
+            Choosing::TwoPriority(queue) => queue.waiting(),
+            Choosing::CoDel(queue) => queue.fifo().len(),
+            Choosing::FqCoDel(queue) => queue.waiting(),
+        }
+    }
+
+    /// Calls `each` with the packets that wait and when they arrived.
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Instant, &T)) {
+        match self {
+            Choosing::TwoPriority(queue) => queue.iter().for_each(|(arrival, packet)| each(arrival, packet)),
+            Choosing::CoDel(queue) => queue.fifo().iter().for_each(|(arrival, packet)| each(arrival, packet)),
+            Choosing::FqCoDel(queue) => queue.iter().for_each(|(arrival, packet)| each(arrival, packet)),
+        }
+    }
+
+    /// The last packet has left and nobody waited: the transmitter has asked in vain.
+    pub(crate) fn found_empty(&mut self) {
+        match self {
+            Choosing::TwoPriority(_) => {}
+            Choosing::CoDel(queue) => queue.found_empty(),
+            Choosing::FqCoDel(queue) => queue.found_empty(),
+        }
+    }
+}
+
+impl<T: Datagram> Choosing<T> {
+    /// A packet arrives. It comes back if it is not let in; packets that must go for it go to `gone`,
+    /// with their arrivals.
+    pub(crate) fn arrive(
+        &mut self,
+        now: Instant,
+        held: Held,
+        packet: T,
+        gone: &mut Vec<(Instant, T)>,
+    ) -> Result<(), T> {
+        match self {
+            Choosing::TwoPriority(queue) => queue.arrive(now, held, packet, gone),
+            Choosing::CoDel(queue) => queue.arrive(now, held, packet),
+            Choosing::FqCoDel(queue) => {
+                queue.arrive(now, held, packet, gone);
+                Ok(())
+            }
+        }
+    }
+
+    /// A transmission can begin: whose? Packets that are dropped on the way go to `gone`, with their
+    /// arrivals.
+    pub(crate) fn dequeue(&mut self, now: Instant, gone: &mut Vec<(Instant, T)>) -> Option<Next<T>> {
+        match self {
+            Choosing::TwoPriority(queue) => queue.dequeue(),
+            Choosing::CoDel(queue) => queue.dequeue(now, gone),
+            Choosing::FqCoDel(queue) => queue.dequeue(now, gone),
+        }
+    }
+}
+
+/// A packet that leaves the queue for the transmitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Next<T> {
+    pub(crate) arrival: Instant,
+    pub(crate) packet: T,
+    /// Whether the queue has just marked it.
+    pub(crate) marked: bool,
+}
+
+/// Packets in order of arrival, and their bytes together.
+#[derive(Clone, Debug)]
+pub(crate) struct Fifo<T> {
+    packets: VecDeque<(Instant, T)>,
+    bytes: u64,
+}
+
+impl<T> Default for Fifo<T> {
+    fn default() -> Self {
+        Fifo { packets: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl<T> Fifo<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Instant, &T)> {
+        self.packets.iter().map(|(arrival, packet)| (*arrival, packet))
+    }
+}
+
+impl<T: Datagram> Fifo<T> {
+    pub(crate) fn push(&mut self, now: Instant, packet: T) {
+        self.bytes += packet.size().get();
+        self.packets.push_back((now, packet));
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<(Instant, T)> {
+        let head = self.packets.pop_front()?;
+        self.bytes -= head.1.size().get();
+        Some(head)
+    }
+}
+
+/// What an arrival finds in a queue that admits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// In queue and transmitter, for the hard limit.
+    pub(crate) held: Held,
+    /// Behind the transmitter.
+    pub(crate) waiting: Held,
+    /// How many packets of mean size could have left since the link fell idle; zero if it did not.
+    pub(crate) could_have_left: u64,
+}
+
+/// What a queue that admits does with an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Admit,
@@ -65,6 +240,11 @@ impl Room {
             Capacity::Unlimited => (u64::MAX, u64::MAX),
         };
         if packets == 0 || bytes == 0 { Err(LinkError::NoCapacity) } else { Ok(Room { packets, bytes }) }
+    }
+
+    /// Whether so much does not exceed it.
+    pub(crate) fn holds(self, held: Held) -> bool {
+        held.packets <= self.packets && held.bytes <= self.bytes
     }
 
     /// Whether a packet of `size` finds room beside what is held.

@@ -3,8 +3,12 @@
 //! A [`LinkSpec`] holds no state. [`Link::new`](crate::Link::new) checks it and builds the state
 //! machines from it; every refusal is a [`LinkError`] that begins with the field's name.
 
+mod queue;
+
+pub use queue::{Capacity, CoDelParams, FqCoDelParams, PieParams, QueueModel, RedParams, Thresholds};
+
 use crate::Trace;
-use fairpace_units::{Bytes, Duration, Instant, Packets, Probability, Rate};
+use fairpace_units::{Duration, Instant, Probability, Rate};
 use std::sync::Arc;
 
 /// A link: queue → rate → loss and outage → delay. The default is a wire: unlimited rate, no
@@ -57,145 +61,6 @@ impl DelayModel {
     pub const fn constant(propagation: Duration) -> Self {
         DelayModel { propagation, jitter: Duration::ZERO, reorder: false }
     }
-}
-
-/// Which packets wait, and which one goes when there is no room for an arrival.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum QueueModel {
-    /// First in, first out; an arrival that finds no room is dropped.
-    DropTail {
-        /// Room for the packet in transmission and those behind it.
-        capacity: Capacity,
-    },
-    /// First in, first out; a normal arrival that finds no room pushes out the youngest waiting
-    /// [`Class::Low`](fairpace_units::Class::Low) packet [rcs §III-A].
-    TwoPriority {
-        /// Room for the packet in transmission and those behind it.
-        capacity: Capacity,
-    },
-    /// First in, first out; arrivals are dropped or marked by chance, the more the longer the
-    /// average queue [RED].
-    Red(RedParams),
-}
-
-impl QueueModel {
-    /// How much it holds.
-    pub const fn capacity(&self) -> Capacity {
-        match self {
-            QueueModel::DropTail { capacity } | QueueModel::TwoPriority { capacity } => *capacity,
-            QueueModel::Red(red) => red.capacity,
-        }
-    }
-}
-
-impl Default for QueueModel {
-    fn default() -> Self {
-        QueueModel::DropTail { capacity: Capacity::Unlimited }
-    }
-}
-
-/// The parameters of a RED queue [RED; ns-2 2.35 `queue/red.cc`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RedParams {
-    /// The hard limit: room for the packet in transmission and those behind it. ns-2's RED refuses
-    /// when `limit_` packets wait, so its `limit_ 50` is 51 packets here.
-    pub capacity: Capacity,
-    /// Between which averages arrivals are dropped by chance. The average counts what waits, not
-    /// the packet in transmission.
-    pub thresholds: Thresholds,
-    /// The chance as the average reaches the upper threshold, in (0, 1] (max_p; 1 / `linterm_`).
-    pub max_probability: f64,
-    /// Of the present queue in the moving average, in (0, 1] (w_q, `q_weight_`).
-    pub weight: f64,
-    /// Whether the chance rises to 1 at twice the upper threshold, instead of jumping there at it.
-    pub gentle: bool,
-    /// Whether drops keep a distance of at least 1 / chance arrivals (`wait_`).
-    pub wait: bool,
-    /// Whether the chance is proportional to the packet's size (`bytes_`).
-    pub by_size: bool,
-    /// Of a packet, in bytes, at least one: the step of the average in an idle time, and what
-    /// `by_size` compares with (`mean_pktsize_`).
-    pub mean_packet_size: Bytes,
-    /// Whether ECN-capable packets are marked where chance decides [RFC 3168 §7].
-    pub ecn: bool,
-}
-
-/// Two queue lengths in one unit, the lower first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thresholds {
-    /// The queue is measured in packets.
-    Packets {
-        /// The lower one (min_th, `thresh_`).
-        min: Packets,
-        /// The upper one (max_th, `maxthresh_`); above the lower one.
-        max: Packets,
-    },
-    /// The queue is measured in bytes (ns-2's `queue_in_bytes_`).
-    Bytes {
-        /// The lower one.
-        min: Bytes,
-        /// The upper one; above the lower one.
-        max: Bytes,
-    },
-}
-
-impl Thresholds {
-    /// Thresholds for a queue of that capacity: the lower a tenth of it, at least five packets; the
-    /// upper half of it, at least twice the lower one [RED §5: at least twice]. Without a limit 5 and
-    /// 15 packets, ns-2's defaults.
-    pub fn for_capacity(capacity: Capacity, mean_packet_size: Bytes) -> Thresholds {
-        match capacity {
-            Capacity::Packets(n) => {
-                let min = (n.get() / 10).max(5);
-                Thresholds::Packets { min: Packets::new(min), max: Packets::new((n.get() / 2).max(2 * min)) }
-            }
-            Capacity::Bytes(n) => {
-                let min = (n.get() / 10).max(mean_packet_size.get().saturating_mul(5));
-                let max = (n.get() / 2).max(min.saturating_mul(2));
-                Thresholds::Bytes { min: Bytes::new(min), max: Bytes::new(max) }
-            }
-            Capacity::Unlimited => Thresholds::Packets { min: Packets::new(5), max: Packets::new(15) },
-        }
-    }
-}
-
-impl RedParams {
-    /// The usual parameters for a queue of that capacity: thresholds from it, weight 0.002, max_p
-    /// 0.1, gentle, waiting, no ECN.
-    pub fn for_capacity(capacity: Capacity, mean_packet_size: Bytes) -> RedParams {
-        RedParams {
-            capacity,
-            thresholds: Thresholds::for_capacity(capacity, mean_packet_size),
-            max_probability: RedParams::MAX_PROBABILITY,
-            weight: RedParams::WEIGHT,
-            gentle: true,
-            wait: true,
-            by_size: false,
-            mean_packet_size,
-            ecn: false,
-        }
-    }
-
-    /// w_q of [RED §4].
-    pub const WEIGHT: f64 = 0.002;
-    /// max_p as recommended since 1997 (the paper's simulations have 0.02), ns-2's default.
-    pub const MAX_PROBABILITY: f64 = 0.1;
-}
-
-/// How much a queue holds, **the packet in transmission included**.
-///
-/// So `Packets(50)` is one packet in transmission and 49 waiting, which is what ns-2's
-/// `queue-limit 50` does: its `DropTail::enque` refuses an arrival when `length + 1 >= limit`, so
-/// at most `limit - 1` packets wait, and the one in transmission has already been dequeued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Capacity {
-    /// So many packets of any size, at least one.
-    Packets(Packets),
-    /// So many bytes, at least one; a larger packet never gets through.
-    Bytes(Bytes),
-    /// No limit.
-    #[default]
-    Unlimited,
 }
 
 /// Which transmitted packets are damaged and dropped. They have used the link's capacity.

@@ -136,6 +136,11 @@ impl Datagram for Packet {
     fn set_ecn(&mut self, ecn: Ecn) {
         self.ecn = ecn;
     }
+    /// Each direction of each flow.
+    #[inline]
+    fn flow(&self) -> u64 {
+        (u64::from(self.flow) << 1) | self.direction as u64
+    }
 }
 
 // Packets are copied from ring to ring: one cache line is the limit.

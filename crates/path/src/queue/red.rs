@@ -34,7 +34,7 @@
 //! **Not implemented.** Adaptive RED, weights and thresholds from the link's rate (`q_weight_ 0`,
 //! `thresh_ 0`), dropping from the front or at random at the hard limit.
 
-use super::{Held, Room, Verdict};
+use super::{Found, Room, Verdict};
 use crate::{DropReason, LinkError, RedParams, Thresholds};
 use fairpace_units::RandomStream;
 
@@ -59,17 +59,6 @@ pub(crate) struct Red {
     /// Whether the last arrival found the average above `min` and a queue.
     above_min: bool,
     random: RandomStream,
-}
-
-/// What an arrival finds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
-    /// In queue and transmitter, for the hard limit.
-    pub(crate) held: Held,
-    /// Behind the transmitter.
-    pub(crate) waiting: Held,
-    /// How many packets of mean size could have left since the link fell idle; zero if it did not.
-    pub(crate) could_have_left: u64,
 }
 
 impl Red {
@@ -208,6 +197,7 @@ fn power(mut base: f64, mut n: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::Capacity;
+    use crate::queue::Held;
     use fairpace_units::{Bytes, Packets};
 
     fn packets(min: u64, max: u64) -> RedParams {

@@ -9,7 +9,7 @@
 //! overflows, under FIFO with preemption. Which of them goes is not said; the youngest leaves the
 //! older ones their earned places, and wastes the least waiting.
 
-use super::{Held, Room};
+use super::{Held, Next, Room};
 use crate::Datagram;
 use fairpace_units::{Class, Instant};
 use std::collections::VecDeque;
@@ -47,8 +47,29 @@ impl<T> TwoPriority<T> {
 }
 
 impl<T: Datagram> TwoPriority<T> {
+    /// A packet arrives; it comes back if there is no room, even after pushing others out.
+    pub(crate) fn arrive(
+        &mut self,
+        now: Instant,
+        mut held: Held,
+        packet: T,
+        gone: &mut Vec<(Instant, T)>,
+    ) -> Result<(), T> {
+        let size = packet.size().get();
+        if !self.admits(held, size, packet.class()) {
+            return Err(packet);
+        }
+        while let Some(victim) = self.push_out(held, size) {
+            held.packets -= 1;
+            held.bytes -= victim.1.size().get();
+            gone.push(victim);
+        }
+        self.enqueue(now, packet);
+        Ok(())
+    }
+
     /// Whether an arrival is let in, perhaps after pushing others out.
-    pub(crate) fn admits(&self, held: Held, size: u64, class: Class) -> bool {
+    fn admits(&self, held: Held, size: u64, class: Class) -> bool {
         if class == Class::Low {
             return self.room.fits(held, size);
         }
@@ -58,7 +79,7 @@ impl<T: Datagram> TwoPriority<T> {
 
     /// The packet that must go before an admitted arrival of `size` fits; `None` when it does.
     /// Several small ones may have to go for one large one.
-    pub(crate) fn push_out(&mut self, held: Held, size: u64) -> Option<(Instant, T)> {
+    fn push_out(&mut self, held: Held, size: u64) -> Option<(Instant, T)> {
         if self.room.fits(held, size) {
             return None;
         }
@@ -72,7 +93,7 @@ impl<T: Datagram> TwoPriority<T> {
     }
 
     /// An admitted arrival takes its place at the tail.
-    pub(crate) fn enqueue(&mut self, now: Instant, packet: T) {
+    fn enqueue(&mut self, now: Instant, packet: T) {
         if packet.class() == Class::Low {
             self.low.push_back(self.first + self.places.len() as u64);
             self.low_bytes += packet.size().get();
@@ -81,22 +102,17 @@ impl<T: Datagram> TwoPriority<T> {
         self.waiting += 1;
     }
 
-    /// When the packet at the head arrived.
-    pub(crate) fn head_arrival(&self) -> Option<Instant> {
-        self.places.front()?.as_ref().map(|&(arrival, _)| arrival)
-    }
-
     /// The head goes to the transmitter.
-    pub(crate) fn dequeue(&mut self) -> Option<(Instant, T)> {
-        let head = self.places.pop_front()??;
+    pub(crate) fn dequeue(&mut self) -> Option<Next<T>> {
+        let (arrival, packet) = self.places.pop_front()??;
         if self.low.front() == Some(&self.first) {
             self.low.pop_front();
-            self.low_bytes -= head.1.size().get();
+            self.low_bytes -= packet.size().get();
         }
         self.first += 1;
         self.waiting -= 1;
         self.skip_empty();
-        Some(head)
+        Some(Next { arrival, packet, marked: false })
     }
 
     /// Keeps the invariant that the first place, if any, holds a packet.

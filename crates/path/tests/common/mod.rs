@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses some of them")]
 
 use fairpace_path::{Capacity, DropReason, Link, Plain, QueueModel};
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets};
 
 pub(crate) fn ms(t: f64) -> Instant {
     Instant::from_secs_f64(t / 1e3)
@@ -13,7 +13,7 @@ pub(crate) fn span(t: f64) -> Duration {
 }
 
 pub(crate) fn packet(id: u64, class: Class, size: u64) -> Plain {
-    Plain { size: Bytes::new(size), class, ecn: Ecn::NotEct, id }
+    Plain { class, id, ..Plain::new(Bytes::new(size)) }
 }
 
 pub(crate) fn normal(id: u64) -> Plain {

@@ -5,6 +5,9 @@
 //! random streams. Departures come from the integral of the rate since the busy period began,
 //! delivery opportunities are walked one by one, outages are checked one by one.
 
+mod codel;
+mod fq_codel;
+mod pie;
 mod red;
 
 use fairpace_path::{
@@ -35,15 +38,36 @@ struct Sending {
     damaged: bool,
 }
 
+/// What decides beside the room.
+enum Management {
+    None,
+    Red(red::Red),
+    Pie(pie::Pie),
+    CoDel(codel::CoDel),
+    FqCoDel(fq_codel::FqCoDel),
+}
+
+impl Management {
+    fn new(model: &QueueModel, random: impl Fn(&str) -> RandomStream) -> Self {
+        match *model {
+            QueueModel::DropTail { .. } | QueueModel::TwoPriority { .. } => Management::None,
+            QueueModel::Red(params) => Management::Red(red::Red::new(params, random("red"))),
+            QueueModel::Pie(params) => Management::Pie(pie::Pie::new(params, random("pie"))),
+            QueueModel::CoDel(params) => Management::CoDel(codel::CoDel::new(params)),
+            QueueModel::FqCoDel(params) => Management::FqCoDel(fq_codel::FqCoDel::new(params, random("fq_codel"))),
+        }
+    }
+}
+
 pub(crate) struct Eager {
     spec: LinkSpec,
     shape: Shape,
     loss: RandomStream,
     jitter: RandomStream,
     bad: bool,
-    red: Option<red::Red>,
-    /// Waiting, oldest first.
-    queue: Vec<Plain>,
+    management: Management,
+    /// Waiting, oldest first, and since when.
+    queue: Vec<(u64, Plain)>,
     sending: Option<Sending>,
     /// Since when nothing has been held.
     idle_since: u64,
@@ -77,12 +101,7 @@ impl Eager {
             loss,
             jitter: RandomStream::named(seed, &format!("{name}.jitter")),
             bad,
-            red: match spec.queue {
-                QueueModel::Red(params) => {
-                    Some(red::Red::new(params, RandomStream::named(seed, &format!("{name}.red"))))
-                }
-                _ => None,
-            },
+            management: Management::new(&spec.queue, |queue| RandomStream::named(seed, &format!("{name}.{queue}"))),
             queue: Vec::new(),
             sending: None,
             idle_since: 0,
@@ -104,7 +123,8 @@ impl Eager {
     }
 
     fn queue_bytes(&self) -> u64 {
-        self.queue.iter().chain(self.sending.as_ref().map(|s| &s.packet)).map(|p| p.size.get()).sum()
+        let waiting = self.queue.iter().map(|(_, p)| p);
+        waiting.chain(self.sending.as_ref().map(|s| &s.packet)).map(|p| p.size.get()).sum()
     }
 
     fn full_for(&self, packet: &Plain) -> bool {
@@ -118,52 +138,94 @@ impl Eager {
     /// Sizes of those that wait behind the transmitter. With opportunities, the first one waits in it.
     fn behind_the_transmitter(&self) -> Vec<Bytes> {
         let in_it = usize::from(self.sending.is_none());
-        self.queue.iter().skip(in_it).map(|p| p.size).collect()
+        self.queue.iter().skip(in_it).map(|(_, p)| p.size).collect()
     }
 
     pub(crate) fn push(&mut self, now: u64, mut packet: Plain) {
         self.advance(now);
+        if matches!(self.shape, Shape::Unlimited) || self.lets_in(now, &mut packet) {
+            self.queue.push((now, packet));
+            self.remove_for_lack_of_room(now);
+            self.start_if_idle(now);
+            if !matches!(self.shape, Shape::Unlimited) {
+                self.max_queue = self.max_queue.max(self.queue_len());
+            }
+            self.advance(now);
+        }
+    }
+
+    /// Whether the arrival joins the queue. If not, it has been dropped.
+    fn lets_in(&mut self, now: u64, packet: &mut Plain) -> bool {
+        let nobody = self.queue_len() == 0;
+        let (full, waiting) = (self.full_for(packet), self.behind_the_transmitter());
+        let early = match &mut self.management {
+            Management::None => return self.makes_room(now, packet),
+            Management::Red(red) => {
+                let idle = if nobody { self.shape.work_between(self.idle_since, now) } else { 0 };
+                red.on_arrival(&waiting, idle, full, packet)
+            }
+            Management::Pie(pie) => pie.on_arrival(&waiting, self.queue.is_empty(), full, packet),
+            Management::CoDel(codel) => {
+                if nobody {
+                    codel.found_nobody();
+                }
+                false
+            }
+            Management::FqCoDel(fq) => {
+                if nobody {
+                    fq.found_nobody();
+                }
+                fq.on_arrival(packet.flow);
+                return true;
+            }
+        };
+        if full || early {
+            let reason = if full { DropReason::QueueFull } else { DropReason::Early };
+            self.drops.push((now, reason, packet.id));
+            return false;
+        }
+        self.marked += u64::from(packet.ecn == Ecn::Ce);
+        true
+    }
+
+    /// Drop-tail and push-out: whether there is room for the arrival, or has been made.
+    fn makes_room(&mut self, now: u64, packet: &Plain) -> bool {
+        let may_push_out = matches!(self.spec.queue, QueueModel::TwoPriority { .. }) && packet.class == Class::Normal;
+        // Try on a copy: either all that must go go, or none does.
+        let before = self.queue.clone();
+        let mut victims = Vec::new();
+        while may_push_out && self.full_for(packet) {
+            let Some(youngest) = self.queue.iter().rposition(|(_, p)| p.class == Class::Low) else { break };
+            victims.push(self.queue.remove(youngest).1);
+        }
+        if self.full_for(packet) {
+            self.queue = before;
+            self.drops.push((now, DropReason::QueueFull, packet.id));
+            return false;
+        }
+        self.drops.extend(victims.iter().map(|v| (now, DropReason::PushedOut, v.id)));
+        true
+    }
+
+    /// FQ-CoDel lets everybody in, and then removes from the longest.
+    fn remove_for_lack_of_room(&mut self, now: u64) {
+        let Management::FqCoDel(fq) = &self.management else { return };
         let unlimited = matches!(self.shape, Shape::Unlimited);
-        if !unlimited && let Some(mut red) = self.red.take() {
-            let idle = if self.queue_len() == 0 { self.shape.work_between(self.idle_since, now) } else { 0 };
-            let drop = red.on_arrival(&self.behind_the_transmitter(), idle, &mut packet);
-            let full = self.full_for(&packet);
-            if full {
-                red.dropped();
+        let full = |queue: &[(u64, Plain)], sending: &Option<Sending>| {
+            let sizes: Vec<u64> =
+                queue.iter().map(|(_, p)| p).chain(sending.as_ref().map(|s| &s.packet)).map(|p| p.size.get()).collect();
+            match self.spec.queue.capacity() {
+                Capacity::Packets(n) => sizes.len() as u64 > n.get(),
+                Capacity::Bytes(n) => sizes.iter().sum::<u64>() > n.get(),
+                Capacity::Unlimited => false,
             }
-            self.red = Some(red);
-            if drop && !full {
-                self.drops.push((now, DropReason::Early, packet.id));
-                return;
-            }
-            if !full && packet.ecn == Ecn::Ce {
-                self.marked += 1;
+        };
+        while !unlimited && !self.queue.is_empty() && full(&self.queue, &self.sending) {
+            for id in fq.victims(&self.queue) {
+                self.queue.retain(|(_, p)| p.id != id);
+                self.drops.push((now, DropReason::PushedOut, id));
             }
         }
-        if !unlimited && self.full_for(&packet) {
-            let may_push_out =
-                matches!(self.spec.queue, QueueModel::TwoPriority { .. }) && packet.class == Class::Normal;
-            // Try on a copy: either all that must go go, or none does.
-            let mut trial = self.queue.clone();
-            let mut victims = Vec::new();
-            core::mem::swap(&mut trial, &mut self.queue);
-            while may_push_out && self.full_for(&packet) {
-                let Some(youngest) = self.queue.iter().rposition(|p| p.class == Class::Low) else { break };
-                victims.push(self.queue.remove(youngest));
-            }
-            if self.full_for(&packet) {
-                self.queue = trial;
-                self.drops.push((now, DropReason::QueueFull, packet.id));
-                return;
-            }
-            self.drops.extend(victims.iter().map(|v| (now, DropReason::PushedOut, v.id)));
-        }
-        self.queue.push(packet);
-        self.start_if_idle(now);
-        if !unlimited {
-            self.max_queue = self.max_queue.max(self.queue_len());
-        }
-        self.advance(now);
     }
 
     /// Everything that happens up to `to`, one event after the other.
@@ -171,7 +233,11 @@ impl Eager {
         loop {
             let departure = self.sending.as_ref().and_then(|s| s.departure).unwrap_or(u64::MAX);
             let opportunity = self.opportunity(self.next_opportunity);
-            let next = departure.min(opportunity);
+            let update = match &self.management {
+                Management::Pie(pie) => pie.next_update,
+                _ => u64::MAX,
+            };
+            let next = departure.min(opportunity).min(update);
             if next > to || next == u64::MAX {
                 break;
             }
@@ -179,6 +245,10 @@ impl Eager {
             if departure == next {
                 self.depart();
                 self.start_if_idle(next);
+            } else if let Management::Pie(pie) = &mut self.management
+                && opportunity != next
+            {
+                pie.update(self.queue.is_empty());
             } else {
                 self.use_opportunity(next);
                 self.next_opportunity += 1;
@@ -205,10 +275,7 @@ impl Eager {
         let mut bytes = 1_500;
         while bytes > 0 {
             if self.sending.is_none() {
-                if self.queue.is_empty() {
-                    return;
-                }
-                let packet = self.queue.remove(0);
+                let Some(packet) = self.choose(now) else { return };
                 self.begin(now, packet, None);
             }
             let sending = self.sending.as_mut().unwrap();
@@ -223,10 +290,10 @@ impl Eager {
     }
 
     fn start_if_idle(&mut self, now: u64) {
-        if self.sending.is_some() || self.queue.is_empty() || matches!(self.shape, Shape::Opportunities(_)) {
+        if self.sending.is_some() || matches!(self.shape, Shape::Opportunities(_)) {
             return;
         }
-        let packet = self.queue.remove(0);
+        let Some(packet) = self.choose(now) else { return };
         // A new busy period, unless the last packet's end and this one's start coincide.
         if self.work_since == 0 {
             self.busy_since = now;
@@ -237,6 +304,28 @@ impl Eager {
             shape => first_instant_with(shape, self.busy_since, self.work_since).max(now),
         };
         self.begin(now, packet, Some(departure));
+    }
+
+    /// Who is next, if anybody waits.
+    fn choose(&mut self, now: u64) -> Option<Plain> {
+        if self.queue.is_empty() {
+            return None;
+        }
+        let chosen = match &mut self.management {
+            // Nothing ever waits for an unlimited transmitter.
+            _ if matches!(self.shape, Shape::Unlimited) => return Some(self.queue.remove(0).1),
+            Management::None | Management::Red(_) => return Some(self.queue.remove(0).1),
+            Management::Pie(pie) => {
+                let (arrival, packet) = self.queue.remove(0);
+                pie.delay = now - arrival;
+                return Some(packet);
+            }
+            Management::CoDel(codel) => codel.dequeue(&mut self.queue, |_| true, now),
+            Management::FqCoDel(fq) => fq.dequeue(&mut self.queue, now),
+        };
+        self.drops.extend(chosen.dropped.into_iter().map(|id| (now, DropReason::Early, id)));
+        self.marked += u64::from(chosen.marked);
+        chosen.packet
     }
 
     fn begin(&mut self, now: u64, packet: Plain, departure: Option<u64>) {

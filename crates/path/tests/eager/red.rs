@@ -18,8 +18,16 @@ impl Red {
         Red { params, random, average: 0.0, since: Vec::new(), was_above: false }
     }
 
-    /// Whether the arrival is dropped before the hard limit is looked at; a mark is set in it.
-    pub(crate) fn on_arrival(&mut self, waiting: &[Bytes], idle_work: u128, packet: &mut Plain) -> bool {
+    /// Whether the arrival is dropped beside the hard limit, which is reached or not; a mark is set in it.
+    pub(crate) fn on_arrival(&mut self, waiting: &[Bytes], idle_work: u128, full: bool, packet: &mut Plain) -> bool {
+        let drop = self.decide(waiting, idle_work, packet);
+        if full {
+            self.since.clear();
+        }
+        drop
+    }
+
+    fn decide(&mut self, waiting: &[Bytes], idle_work: u128, packet: &mut Plain) -> bool {
         let p = self.params;
         let mean = p.mean_packet_size.as_f64();
         let one = u128::from(p.mean_packet_size.get()) * super::WORK_PER_BYTE;
@@ -42,7 +50,7 @@ impl Red {
         }
         let limit = if p.gentle { max * 2.0 } else { max };
         if self.average >= limit {
-            self.dropped();
+            self.since.clear();
             return true;
         }
         if !self.was_above {
@@ -69,15 +77,11 @@ impl Red {
         if draw >= chance * scale {
             return false;
         }
-        self.dropped();
+        self.since.clear();
         if p.ecn && packet.ecn != Ecn::NotEct {
             packet.ecn = Ecn::Ce;
             return false;
         }
         true
-    }
-
-    pub(crate) fn dropped(&mut self) {
-        self.since.clear();
     }
 }
