@@ -225,17 +225,17 @@ impl LossEvents {
 
     /// Takes in a hole or a mark; true if that left more loss events.
     fn insert(&mut self, hole: Hole) -> bool {
+        if self.settled_to.is_some_and(|s| hole.first <= s) {
+            return false; // Too late to be told apart.
+        }
         let before = self.live.count;
         if self.holes.back().is_none_or(|h| h.last < hole.first) {
-            if self.settled_to.is_some_and(|s| hole.first <= s) {
-                return false;
-            }
             self.holes.push_back(hole);
             self.live.add(&hole, &self.params, self.first_interval);
         } else {
             let i = self.holes.partition_point(|h| h.last < hole.first);
-            if self.holes[i].first <= hole.last || self.settled_to.is_some_and(|s| hole.first <= s) {
-                return false; // Known already, or too late to be told apart.
+            if self.holes[i].first <= hole.last {
+                return false; // Known already.
             }
             self.holes.insert(i, hole);
             self.replay();
@@ -270,6 +270,19 @@ struct Hole {
     /// Nanoseconds.
     rtt: u64,
     marked: bool,
+}
+
+impl Hole {
+    /// The lowest number whose time is later than `t`.
+    fn begins_after(&self, t: Instant) -> Option<u64> {
+        self.times.first_after(t).map(|s| s.max(self.first)).filter(|s| *s <= self.last)
+    }
+
+    /// Only events from here on are told apart.
+    fn told_apart_from(&self) -> u64 {
+        let apart = Duration::from_nanos(self.rtt.saturating_mul(u64::from(MOST_EVENTS_IN_A_HOLE)));
+        self.begins_after(self.times.at(self.last) - apart).unwrap_or(self.last)
+    }
 }
 
 /// T_loss = T_before + (T_after - T_before) (S_loss - S_before) / (S_after - S_before)
@@ -360,16 +373,13 @@ impl Events {
 
     /// The next hole or mark.
     fn add(&mut self, hole: &Hole, params: &HistoryParams, first_interval: Option<f64>) {
-        let apart = Duration::from_nanos(hole.rtt.saturating_mul(u64::from(MOST_EVENTS_IN_A_HOLE)));
-        let told_apart_from = hole.times.first_after(hole.times.at(hole.last) - apart).unwrap_or(hole.first);
-        let mut seq = hole.first;
+        let (mut seq, mut at) = (hole.first, hole.times.at(hole.first));
         let mut earliest = hole.first;
         loop {
             let begins = match &self.open {
-                None => Some(seq),
-                Some(event) => hole.times.first_after(event.end()).map(|s| s.max(seq).max(earliest)),
+                Some(event) if at <= event.end() => hole.begins_after(event.end()).map(|s| s.max(earliest)),
+                _ => Some(seq.max(earliest)),
             };
-            let begins = begins.filter(|s| *s <= hole.last);
             if let Some(event) = &mut self.open {
                 event.lost += begins.map_or(hole.last - seq + 1, |s| s - seq);
             }
@@ -378,8 +388,8 @@ impl Events {
             if first == hole.last {
                 return;
             }
-            seq = first + 1;
-            earliest = told_apart_from;
+            (seq, at) = (first + 1, hole.times.at(first + 1));
+            earliest = hole.told_apart_from();
         }
     }
 

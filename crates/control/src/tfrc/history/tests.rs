@@ -323,6 +323,40 @@ fn the_first_interval_survives_a_repair_and_is_bounded() {
     }
 }
 
+/// The trace of `docs/tfrc-loss-history.md`: one packet every 20 ms, R = 100 ms.
+#[test]
+fn the_trace_in_the_docs_is_right() {
+    let mut a = Arrivals::new(&PLAIN);
+    let mut then = |seq: u64, at: u64, heard: Heard, i_0: u64, closed: &[f64], p: f64| {
+        let first = a.events().is_empty();
+        assert_eq!(a.on_packet(seq, ms(at), R, false), heard, "packet {seq}");
+        if first && heard == Heard::LossEvent {
+            a.set_first_interval(40.0);
+        }
+        let e = a.events();
+        assert_eq!(e.intervals().collect::<Vec<_>>(), closed, "packet {seq}");
+        if let Some(open) = &e.live.open {
+            assert_eq!(e.highest.unwrap() - open.first + 1, i_0, "packet {seq}");
+        }
+        assert!((e.loss_event_rate() - p).abs() < 0.000_05, "packet {seq}: p = {}", e.loss_event_rate());
+    };
+    for seq in (0..54).filter(|s| ![50, 52].contains(s)) {
+        then(seq, 20 * seq, Heard::New, 0, &[], 0.0);
+    }
+    then(54, 1_080, Heard::LossEvent, 5, &[40.0], 0.025);
+    then(55, 1_100, Heard::New, 6, &[40.0], 0.025);
+    then(57, 1_140, Heard::New, 8, &[40.0], 0.025);
+    then(58, 1_160, Heard::New, 9, &[40.0], 0.025);
+    then(59, 1_180, Heard::LossEvent, 4, &[6.0, 40.0], 0.0435);
+    for seq in 60..=95 {
+        then(seq, 20 * seq, Heard::New, seq - 55, &[6.0, 40.0], 0.0435);
+    }
+    for seq in 96..=120 {
+        then(seq, 20 * seq, Heard::New, seq - 55, &[6.0, 40.0], 2.0 / (seq as f64 - 49.0));
+    }
+    then(56, 2_410, Heard::Repaired, 71, &[40.0], 0.0141);
+}
+
 // --- bounds ---------------------------------------------------------------------------------------------------
 
 #[test]
@@ -342,6 +376,15 @@ fn memory_is_bounded_and_old_holes_keep_their_effect() {
         a.on_packet(seq, ms(600_000), R, false);
     }
     assert!(a.events.holes.len() <= MOST_HOLES);
+}
+
+#[test]
+fn what_is_settled_takes_in_no_more_losses() {
+    let mut h = history(&PLAIN, &[100; MOST_HOLES + 50], 1);
+    let (p, events) = (h.loss_event_rate(), h.events());
+    assert!(!h.on_lost(1_150, ms(1_150_000), R));
+    assert!(!h.on_marked(1_151, ms(1_151_000), R));
+    assert_eq!((h.loss_event_rate(), h.events()), (p, events));
 }
 
 #[test]
