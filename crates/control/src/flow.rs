@@ -380,7 +380,6 @@ impl Flow {
             self.update_rto();
         }
         self.next_report = now + self.report_every;
-        self.rate_reports.sent = Meter::starting(now);
         self.controller.start(now, srtt.map(|rtt| rtt.max(LEAST_RTT)));
         self.note(now);
     }
@@ -529,7 +528,6 @@ impl Flow {
             self.counters.bad.report += 1;
             return;
         }
-        self.rate_reports.last = Some((report.echoed, report.loss_event_rate));
         self.last_ack = now;
         if let Some(b) = &mut self.breaker {
             b.on_feedback();
@@ -544,6 +542,7 @@ impl Flow {
         }
         self.update_rto();
         let report = RateReport { received_rate: self.believable_rate(report), ..*report };
+        self.rate_reports.last = Some((report.echoed, report.loss_event_rate));
         self.controller.on_report(now, &report, &self.rtt);
         self.note(now);
     }
@@ -561,16 +560,23 @@ impl Flow {
             && self.data.left_around(r.echoed, ECHO_TOLERANCE)
     }
 
-    /// X_recv, at most what was sent in the time that the report covers, and little more than the most
-    /// that was ever allowed. Settles the ledger.
+    /// X_recv, at most what was sent in the time that the report covers, or the packet per RTT that it
+    /// always is [RFC 5348 §6.2], and little more than the most that was ever allowed. Settles the
+    /// ledger.
     fn believable_rate(&mut self, r: &RateReport) -> Rate {
-        let span = self.rtt.srtt().unwrap_or(Duration::ZERO) / SENT_SPANS;
+        let srtt = self.rtt.srtt().unwrap_or(Duration::ZERO);
+        let span = srtt / SENT_SPANS;
         let reports = &mut self.rate_reports;
-        reports.sent.add(self.data.settle(r.echoed).get());
+        let settled = self.data.settle(r.echoed);
+        match reports.last {
+            None => reports.sent = Meter::starting(r.echoed),
+            Some(_) => reports.sent.add(settled.get()),
+        }
         reports.most = reports.most.max(self.controller.status().rate);
         let sent = reports.sent.rate(r.echoed, span).map_or(Rate::MAX, |bytes_per_s| Rate::bps(bytes_per_s * 8.0));
         reports.sent.mark(r.echoed, span);
-        r.received_rate.min(sent).min(reports.most * ARRIVAL_MARGIN)
+        let one_per_rtt = Rate::bps(self.packet_size.as_f64() * 8.0 / srtt.as_secs_f64());
+        r.received_rate.min(sent.max(one_per_rtt)).min(reports.most * ARRIVAL_MARGIN)
     }
 
     /// A receiver report has arrived (RTCP SR or RR): the breaker judges it.

@@ -58,8 +58,8 @@
 //!
 //! # Where things are
 //!
-//! - [`Controller`], and one file per scheme: [`rcs`], [`rap`], [`rbp`] (SRP, CRP, MRP), [`fixed`] (the
-//!   template).
+//! - [`Controller`], and one file per scheme: [`rcs`], [`rap`], [`rbp`] (SRP, CRP, MRP), [`tfrc`]
+//!   (and TFRC-SP), [`fixed`] (the template).
 //! - [`registry`](mod@registry): schemes and their parameters by name.
 //! - [`Equation`]: TCP's throughput at a loss rate, and back.
 //! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.

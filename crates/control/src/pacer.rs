@@ -29,12 +29,14 @@ pub(crate) struct Pacer {
     last: (Instant, f64),
     /// It was due and there was nothing to send: being late is not the driver's fault.
     starved: bool,
+    /// When the next packet would have left if the rate had not risen: only what is later than that is late.
+    before: Instant,
 }
 
 impl Pacer {
     /// The first packet may leave at `first`.
     pub(crate) fn starting(first: Instant) -> Self {
-        Pacer { next: first, rest_ns: 0.0, last: (Instant::NEVER, 0.0), starved: false }
+        Pacer { next: first, rest_ns: 0.0, last: (Instant::NEVER, 0.0), starved: false, before: Instant::ZERO }
     }
 
     /// When the next packet may leave.
@@ -64,27 +66,36 @@ impl Pacer {
     pub(crate) fn sent(&mut self, now: Instant, gap_s: f64, rtt: Duration) {
         let slack = if self.starved { Duration::ZERO } else { rtt.clamp(LEAST_CREDIT, CREDIT) };
         self.starved = false;
-        let earliest = now - slack;
+        let earliest = (now - slack).max(self.before.min(now));
+        self.before = Instant::ZERO;
         if self.next < earliest {
             self.next = earliest;
             self.rest_ns = 0.0;
         }
         self.last = (self.next, self.rest_ns);
-        self.regap(gap_s);
+        (self.next, self.rest_ns) = self.after_last(gap_s);
     }
 
     /// The next packet follows the last one's due time after `gap_s` seconds, whatever was said when
-    /// it left: the rate has changed. Without effect before the first packet.
+    /// it left: the rate has changed. If that is past it is due at once, but a higher rate is no credit:
+    /// nothing is made up for. Without effect before the first packet.
     pub(crate) fn regap(&mut self, gap_s: f64) {
-        let (last, rest_ns) = self.last;
-        if last == Instant::NEVER {
+        if self.last.0 == Instant::NEVER {
             return;
         }
+        let (next, rest_ns) = self.after_last(gap_s);
+        if next < self.next {
+            self.before = self.before.max(self.next);
+        }
+        (self.next, self.rest_ns) = (next, rest_ns);
+    }
+
+    fn after_last(&self, gap_s: f64) -> (Instant, f64) {
+        let (last, rest_ns) = self.last;
         // Saturates: a rate of nothing is a gap of for ever.
         let gap_ns = gap_s * 1e9 + rest_ns;
         let whole = gap_ns as u64;
-        self.rest_ns = if gap_ns < 1e18 { gap_ns - whole as f64 } else { 0.0 };
-        self.next = last + Duration::from_nanos(whole);
+        (last + Duration::from_nanos(whole), if gap_ns < 1e18 { gap_ns - whole as f64 } else { 0.0 })
     }
 }
 
@@ -165,14 +176,24 @@ mod tests {
 
     #[test]
     fn a_new_rate_holds_from_the_last_packet_on() {
-        let mut p = Pacer::starting(Instant::ZERO);
+        let at = Instant::from_secs_f64;
+        let mut p = Pacer::starting(at(0.0));
         p.regap(5.0);
-        assert_eq!(p.next(), Instant::ZERO, "no packet has left");
-        p.sent(Instant::ZERO, 1.0, RTT);
+        assert_eq!(p.next(), at(0.0), "no packet has left");
+        p.sent(at(0.0), 1.0, RTT);
         p.regap(0.25);
-        assert_eq!(p.next(), Instant::from_secs_f64(0.25));
+        assert_eq!(p.next(), at(0.25));
         p.regap(2.0);
-        assert_eq!(p.next(), Instant::from_secs_f64(2.0));
+        assert_eq!(p.next(), at(2.0));
+        // Brought forward to what is past by now: at once, and then a gap from there.
+        p.regap(0.25);
+        assert!(p.due(at(0.26)));
+        p.sent(at(0.26), 0.25, RTT);
+        assert_eq!(p.next(), at(0.51));
+        // A driver that comes 10 ms after what it was told makes up for those, rise or not.
+        p.regap(0.01);
+        p.sent(at(0.52), 0.25, RTT);
+        assert_eq!(p.next(), at(0.76));
     }
 
     #[test]

@@ -338,6 +338,7 @@ schemes! {
     Rcs => rcs::Rcs { INFO },
     Rap => rap::Rap { INFO },
     Rbp => rbp::Rbp { SRP, CRP, MRP },
+    Tfrc => tfrc::Tfrc { INFO, INFO_SP },
     Fixed => fixed::Fixed { INFO },
 }
 
@@ -493,7 +494,7 @@ mod tests {
     #[test]
     fn an_unknown_scheme_names_the_nearest() {
         let e = error("rsc", &[], &Env::default());
-        assert_eq!(e.to_string(), "`rsc` is not a controller; there are rcs, rap, srp, crp, mrp, fixed");
+        assert_eq!(e.to_string(), "`rsc` is not a controller; there are rcs, rap, srp, crp, mrp, tfrc, tfrc-sp, fixed");
         assert_eq!(e.hint().as_deref(), Some("did you mean `rcs`?"));
         assert_eq!(error("tcp-friendly-thing", &[], &Env::default()).hint(), None);
     }

@@ -30,28 +30,35 @@
 //! | t_RTO | 4R, in the equation | s | |
 //! | RTO, no-feedback timer | `Sender::timer`, `no_feedback` | s | each report, each expiry |
 //! | tld | `Sender::tld` | – | X doubled |
-//! | NotLimited1, NotLimited2, t_new, t_next | [`Limited`] | – | each packet, each report |
+//! | NotLimited1, NotLimited2 | [`Held`] | – | each packet |
 //! | t_ipi, t_gran, t_delta | the gap given to `Pacer::sent`, parameter, `t_delta()` | s | each packet |
 //!
 //! # Readings
 //!
 //! - **Who measures.** By default the sender [RFC 5348 §7]: losses, and which of them are one event, by
 //!   its own numbers and *departure* times; X_recv by its own clock as what is newly acknowledged per
-//!   time. It reports to itself once per R, when something was acknowledged, and at once on a new
-//!   loss event: the receiver of §6 with the path's delay taken out. R_sample is the last ACK's.
+//!   time. It reports to itself with the first ACKs that come R after the last report, and at once on a
+//!   new loss event, after all ACKs of the same instant: feedback that comes in bundles would else look
+//!   like a trickle and a flood by turns. R_sample is the last ACK's.
 //! - **Data-limited** is only who had nothing to send when a packet was due. A demand, the flow's limits
 //!   or what the circuit breaker bears (`Breaker::bearable`) hold the rate below X too, but then it is
 //!   they that are full: a loss must not cost such a flow another 15 %.
-//! - A packet that had to wait for its data is no proof that the sender was not data-limited, so the
-//!   first report after a pause does not cut X to that packet per RTT (§8.2.1's sketch would).
+//! - §8.2.1 is followed in what it says, not in its two variables, which forget what the second of two
+//!   reports within an RTT covers (a loss is reported at once) and call a full sender data-limited. And a
+//!   packet that had to wait for its data is no sign of being held back by X: with it as one, the first
+//!   report after a pause would cut X to that packet per RTT.
 //! - The initial rate, and so the recover_rate, follows R: W_init per RTT whatever the first sample was.
 //! - The RTT from the challenge starts slow start as a first report would (§4.2).
 //! - In slow start a report that comes a little before `tld + R`, because R just grew, is followed by
-//!   one at `tld + R`: X doubles once per R, not once per two.
+//!   one from `tld + R` on: X doubles once per R, not once per two.
 //! - TFRC-SP: N/(N+H) multiplies what the equation and W_init give, not X_recv, which counts data only.
 //!
 //! # Deviations
 //!
+//! - **An outage is one loss event** (`outage`): of packets sent while the no-feedback timer expired, X
+//!   halved each time, the last leave more than an R apart, and each would be an event of its own. Eight
+//!   seconds of nothing left p = 0.67 and, ten seconds later, one packet in 4 s instead of 112 in one. TCP
+//!   takes a timeout for one event too. Only where the sender measures: a receiver follows §5.2.
 //! - X stays within the flow's limits, which the RFC does not have; s / t_mbi is its own.
 //! - At an RTT below 5 ms a late driver may make up for 5 ms, not one RTT (`pacer.rs` says why); at any
 //!   RTT for no more than 25 ms, and for none of the time in which there was nothing to send.
@@ -106,7 +113,7 @@ pub struct Tfrc {
     last_size: f64,
     /// When the last three packets left, newest first; for TFRC-SP.
     departures: [Option<Instant>; 3],
-    limited: Limited,
+    held: Held,
     /// Since when a packet has been due without there being one.
     starved: Option<Instant>,
     /// When the no-feedback timer expires, and whether a packet left since it was set.
@@ -125,12 +132,39 @@ struct Measured {
     most: f64,
     /// t_recvdata: when the latest packet acknowledged left.
     latest: Instant,
-    /// Something was acknowledged since the last report.
-    news: bool,
-    /// When the next report is due.
+    /// From when on an ACK calls for the next report.
     due: Instant,
-    /// The first packet's number.
+    /// A report is called for since then: it is made when all that came with it is counted.
+    wanted_at: Instant,
+    /// A loss event has begun since the last report.
+    new_event: bool,
+    /// The interval before the first loss event is given.
+    seeded: bool,
+    /// The first packet's number, and whether it was in the first loss event.
     first: Option<u64>,
+    lost_first: bool,
+    outage: Outage,
+}
+
+/// A time without feedback in which the no-feedback timer expired, by departures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Outage {
+    /// There was none yet.
+    None,
+    /// Nothing that left after `from` was acknowledged so far.
+    Since { from: Instant },
+    /// What left between these two was lost.
+    Over { from: Instant, until: Instant },
+}
+
+impl Measured {
+    fn note_loss(&mut self, now: Instant, seq: u64, new_event: bool) {
+        if new_event {
+            self.lost_first |= !self.seeded && self.first == Some(seq);
+            self.new_event = true;
+            self.wanted_at = now;
+        }
+    }
 }
 
 impl Tfrc {
@@ -156,7 +190,7 @@ impl Tfrc {
             pace: min,
             last_size: 0.0,
             departures: [None; 3],
-            limited: Limited::default(),
+            held: Held::default(),
             starved: None,
             no_feedback: Instant::NEVER,
             sent_since: false,
@@ -165,9 +199,13 @@ impl Tfrc {
                 acked: Meter::starting(Instant::ZERO),
                 most: 0.0,
                 latest: Instant::ZERO,
-                news: false,
                 due: Instant::NEVER,
+                wanted_at: Instant::NEVER,
+                new_event: false,
+                seeded: false,
                 first: None,
+                lost_first: false,
+                outage: Outage::None,
             },
             params,
         };
@@ -208,38 +246,31 @@ impl Tfrc {
     }
 
     /// The sender's report to itself [RFC 5348 §6.2, §7].
-    fn report(&mut self, now: Instant, rtt: &RttEstimator, new_loss: bool) {
+    fn report(&mut self, now: Instant, rtt: &RttEstimator) {
+        let m = &mut self.measured;
+        m.wanted_at = Instant::NEVER;
         let Some(r_sample) = rtt.latest() else { return };
         let r = self.sender.rtt().unwrap_or(r_sample);
-        let p = self.measured.events.loss_event_rate();
-        let x_recv = self.x_recv(now, r);
-        self.measured.most = self.measured.most.max(x_recv);
-        let data_limited = self.limited.covers(self.measured.latest, r, now);
-        let new_loss = new_loss || p > self.sender.p();
-        self.measured.acked.mark(now, r);
-        self.measured.news = false;
+        // At least a packet per RTT [§6.2]: after a pause of any length X begins there.
+        let one_per_rtt = self.sizes.mean().unwrap_or(0.0) / r.as_secs_f64();
+        let x_recv = m.acked.rate(now, r).unwrap_or(0.0).max(one_per_rtt);
+        m.most = m.most.max(x_recv);
+        m.acked.mark(now, r);
+        if !m.seeded && !m.events.is_empty() {
+            // The interval before the first event is what the equation needs for the rate so far [§6.3.1].
+            let so_far = if m.lost_first { 0.0 } else { m.most };
+            m.events.set_first_interval(self.sender.interval_for(so_far, r));
+            m.seeded = true;
+        }
+        let p = m.events.loss_event_rate();
+        let new_loss = core::mem::take(&mut m.new_event) || p > self.sender.p();
+        let data_limited = self.held.was_data_limited(m.latest, r);
         self.on_feedback(now, &Feedback { r_sample, x_recv, p, new_loss, data_limited });
         let r = self.sender.rtt().unwrap_or(r_sample);
         self.measured.due = now + r;
         if let (true, Some(tld)) = (p == 0.0, self.sender.last_doubled()) {
             self.measured.due = self.measured.due.min(tld + r);
         }
-    }
-
-    /// X_recv over the last RTT, also in an early report.
-    fn x_recv(&self, now: Instant, r: Duration) -> f64 {
-        self.measured.acked.rate(now, r).unwrap_or(0.0)
-    }
-
-    /// A loss event has begun; if it is the first, the interval before it is what the equation needs
-    /// for the rate so far [RFC 5348 §6.3.1].
-    fn on_loss_event(&mut self, now: Instant, rtt: &RttEstimator, is_first: bool, seq: u64) {
-        if is_first && let Some(r) = self.sender.rtt().or(rtt.latest()) {
-            let so_far =
-                if self.measured.first == Some(seq) { 0.0 } else { self.measured.most.max(self.x_recv(now, r)) };
-            self.measured.events.set_first_interval(self.sender.interval_for(so_far, r));
-        }
-        self.report(now, rtt, true);
     }
 
     // --- pacing ----------------------------------------------------------------------------------
@@ -285,15 +316,14 @@ impl Controller for Tfrc {
 
     fn on_sent(&mut self, now: Instant, sent: &Sent) {
         let size = sent.size.as_f64();
-        if self.starved.take().is_none_or(|since| since >= now) {
-            self.limited.on_sent_in_time(now);
-        }
+        let r = self.sender.rtt().unwrap_or(Duration::ZERO);
+        let in_time = self.starved.take().is_none_or(|since| since >= now);
+        self.held.on_sent(now, in_time, r);
         self.sizes.add(sent.size);
         self.sent_since = true;
         self.last_size = size;
         self.measured.first = self.measured.first.or(Some(sent.seq));
         self.departures = [Some(now), self.departures[0], self.departures[1]];
-        let r = self.sender.rtt().unwrap_or(Duration::ZERO);
         self.pacer.sent(now, size / self.pace, r);
     }
 
@@ -301,39 +331,44 @@ impl Controller for Tfrc {
         if self.params.receiver_measures || ack.kind != Kind::Data {
             return;
         }
+        let r = self.sender.rtt().or(rtt.latest()).unwrap_or(Duration::ZERO);
         let m = &mut self.measured;
         m.acked.add(ack.size.get());
         m.latest = m.latest.max(ack.sent_at);
-        m.news = true;
+        if let Outage::Since { from } = m.outage
+            && ack.sent_at > from
+        {
+            m.outage = Outage::Over { from, until: ack.sent_at };
+        }
         if self.params.ecn && ack.ecn == Ecn::Ce {
-            let is_first = m.events.is_empty();
-            let r = self.sender.rtt().or(rtt.latest()).unwrap_or(Duration::ZERO);
-            if m.events.on_marked(ack.seq, ack.sent_at, r) {
-                return self.on_loss_event(now, rtt, is_first, ack.seq);
-            }
+            let new = m.events.on_marked(ack.seq, ack.sent_at, r);
+            m.note_loss(now, ack.seq, new);
         } else {
             m.events.on_received(ack.seq, ack.sent_at);
         }
         if now >= m.due {
-            self.report(now, rtt, false);
+            m.wanted_at = now;
         }
     }
 
     fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator) {
-        if self.params.receiver_measures {
-            return;
-        }
-        let r = self.sender.rtt().or(rtt.latest()).unwrap_or(Duration::ZERO);
-        let is_first = self.measured.events.is_empty();
-        if self.measured.events.on_lost(loss.seq, loss.sent_at, r) {
-            self.on_loss_event(now, rtt, is_first, loss.seq);
+        if !self.params.receiver_measures {
+            let mut r = self.sender.rtt().or(rtt.latest()).unwrap_or(Duration::ZERO);
+            if let Outage::Over { from, until } = self.measured.outage
+                && loss.sent_at > from
+            {
+                // The event that begins here lasts as long as the outage.
+                r = r.max(until.since(loss.sent_at));
+            }
+            let new = self.measured.events.on_lost(loss.seq, loss.sent_at, r);
+            self.measured.note_loss(now, loss.seq, new);
         }
     }
 
     fn on_report(&mut self, now: Instant, report: &RateReport, rtt: &RttEstimator) {
         let Some(r_sample) = rtt.latest() else { return };
         let r = self.sender.rtt().unwrap_or(r_sample);
-        let data_limited = self.limited.covers(report.echoed, r, now);
+        let data_limited = self.held.was_data_limited(report.echoed, r);
         let (p, x_recv) = (report.loss_event_rate, report.received_rate.as_bps() / 8.0);
         let new_loss = p > self.sender.p();
         self.on_feedback(now, &Feedback { r_sample, x_recv, p, new_loss, data_limited });
@@ -342,9 +377,13 @@ impl Controller for Tfrc {
     fn on_timeout(&mut self, _now: Instant, _rtt: &RttEstimator) {}
 
     fn on_timer(&mut self, now: Instant, rtt: &RttEstimator) {
-        if self.measured.news && self.measured.due <= now {
-            self.report(now, rtt, false);
+        if self.measured.wanted_at <= now {
+            self.report(now, rtt);
         } else if self.no_feedback <= now {
+            let m = &mut self.measured;
+            if self.params.outage_is_one_event && self.sent_since && !matches!(m.outage, Outage::Since { .. }) {
+                m.outage = Outage::Since { from: m.latest };
+            }
             self.sender.on_timer(now, !self.sent_since);
             self.restart_timer(now);
         }
@@ -377,7 +416,7 @@ impl Controller for Tfrc {
     }
 
     fn poll_timer(&self) -> Instant {
-        if self.measured.news { self.no_feedback.min(self.measured.due) } else { self.no_feedback }
+        self.no_feedback.min(self.measured.wanted_at)
     }
 
     fn target_rate(&self) -> Rate {
@@ -425,39 +464,41 @@ impl Sizes {
     }
 }
 
-/// Was all of the time that a report covers data-limited? [RFC 5348 §8.2.1]
+/// When the sender was held back by X and not by a lack of data: the last stretches of time, newest first
+/// [RFC 5348 §8.2.1].
 #[derive(Clone, Debug, Default)]
-struct Limited {
-    /// NotLimited1 and NotLimited2: times at which the sender had all that it was allowed to send.
-    not: [Option<Instant>; 2],
-    /// t_new and t_next.
-    t_new: Option<Instant>,
-    t_next: Option<Instant>,
+struct Held {
+    /// The first and the last packet of each that left as soon as X allowed it.
+    stretches: [Option<(Instant, Instant)>; 4],
+    /// The last packet to leave was such a one.
+    now: bool,
+    reported: bool,
 }
 
-impl Limited {
-    /// A packet left when X allowed it, without waiting for data.
-    fn on_sent_in_time(&mut self, now: Instant) {
-        // `None` is before all.
-        if self.not[0] <= self.t_new {
-            self.not[0] = Some(now);
-        } else if self.not[1] <= self.t_next {
-            self.not[1] = Some(now);
+impl Held {
+    /// A packet leaves; `in_time`: as soon as X allowed it. Stretches less than an RTT apart count as one:
+    /// no report can cover just the time between them.
+    fn on_sent(&mut self, now: Instant, in_time: bool, r: Duration) {
+        let went_on = core::mem::replace(&mut self.now, in_time);
+        if !in_time {
+            return;
+        }
+        match &mut self.stretches[0] {
+            Some((_, last)) if went_on || now.since(*last) < r => *last = now,
+            _ => {
+                self.stretches.rotate_right(1);
+                self.stretches[0] = Some((now, now));
+            }
         }
     }
 
     /// A report echoes `t_new`: it covers the RTT before that. True if the sender was data-limited in all
     /// of it.
-    fn covers(&mut self, t_new: Instant, r: Duration, now: Instant) -> bool {
-        let first = self.t_new.is_none();
-        (self.t_new, self.t_next) = (Some(t_new), Some(now));
-        let within = |t: Option<Instant>| t.is_some_and(|t| t <= t_new && t + r > t_new);
-        let limited = !self.not.into_iter().any(within);
-        if self.not[0] <= self.t_new && self.not[1] > self.t_new {
-            self.not[0] = self.not[1];
-        }
+    fn was_data_limited(&mut self, t_new: Instant, r: Duration) -> bool {
         // The first report, of a packet that nothing preceded, says nothing about a limit (§4.3).
-        limited && !first
+        let first = !core::mem::replace(&mut self.reported, true);
+        let held = self.stretches.iter().flatten().any(|(first, last)| *first <= t_new && *last + r > t_new);
+        !held && !first
     }
 }
 

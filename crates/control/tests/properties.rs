@@ -5,8 +5,10 @@
 //! answer, a stall is not made up for, and feedback that says nothing new changes nothing.
 //! `PROPTEST_CASES` sets the number of cases.
 
+use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{
-    Ack, AnyController, Env, Flow, FlowEvent, FlowParams, ReceiverReport, Safety, Transmit, build, schemes,
+    Ack, AnyController, Controller, Env, FeedbackForm, Flow, FlowEvent, FlowParams, RateHeader, RateReport,
+    ReceiverReport, Safety, Transmit, build, schemes,
 };
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, Rate};
 use proptest::prelude::*;
@@ -68,6 +70,13 @@ fn setup() -> impl Strategy<Value = Setup> {
         ("crp", &[("p_over", "20 packets"), ("min_rto", "1 ms")]),
         ("mrp", &[("one_per_rtt", "off")]),
         ("mrp", &[("p_over", "run"), ("ecn", "on")]),
+        ("tfrc", &[]),
+        ("tfrc", &[("ecn", "on"), ("discounting", "on"), ("outage", "rfc")]),
+        ("tfrc", &[("rfc", "3448"), ("equation", "modified"), ("smoothing", "off")]),
+        ("tfrc", &[("measured_by", "receiver"), ("equation", "simple")]),
+        ("tfrc", &[("measured_by", "receiver"), ("rfc", "3448"), ("t_gran", "10 ms")]),
+        ("tfrc-sp", &[]),
+        ("tfrc-sp", &[("measured_by", "receiver"), ("t_gran", "20 ms"), ("header", "0")]),
         ("fixed", &[("rate", "300 pkt/s")]),
     ];
     let srtt = prop_oneof![
@@ -139,6 +148,15 @@ enum Operation {
         highest_seq: u64,
         fraction_lost: f64,
     },
+    /// A report of a receiver that measures, about the packet that left `back` packets ago (if none, about the
+    /// start), off by some microseconds.
+    RateReport {
+        back: usize,
+        off: u64,
+        delay: Duration,
+        received_rate: Rate,
+        loss_event_rate: f64,
+    },
     Demand(Option<Rate>),
     LimitDummies(bool),
 }
@@ -147,7 +165,13 @@ fn operation() -> impl Strategy<Value = Operation> {
     let ms = |range: core::ops::Range<u64>| range.prop_map(Duration::from_millis);
     let kind = prop_oneof![Just(Kind::Data), Just(Kind::Dummy)];
     let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ce)];
-    let odd = prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-1.0), Just(1e308), 0.0..1.0_f64];
+    let odd = prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-1.0), Just(1e308), 0.0..1.0_f64].boxed();
+    let p = prop_oneof![4 => Just(0.0), 8 => 0.0..0.2_f64, 1 => Just(1.0), 1 => Just(5e-324), 2 => odd.clone()];
+    let x_recv = prop_oneof![
+        1 => Just(Rate::ZERO),
+        1 => Just(Rate::MAX),
+        6 => (0.0..2e7_f64).prop_map(Rate::bps),
+    ];
     let demand = prop_oneof![Just(None), Just(Some(Rate::ZERO)), (0.0..2e7).prop_map(|b| Some(Rate::bps(b)))];
     prop_oneof![
         8 => (ms(0..2_000), any::<bool>()).prop_map(|(at_most, data)| Operation::Drive { at_most, has_data: data }),
@@ -159,6 +183,10 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(kind, seq, delay)| Operation::Forged { kind, seq, delay }),
         1 => (prop_oneof![0..500_u64, any::<u64>()], odd)
             .prop_map(|(highest_seq, fraction_lost)| Operation::Report { highest_seq, fraction_lost }),
+        6 => (0..40_usize, prop_oneof![4 => Just(0), 1 => 0..3_000_u64], prop_oneof![ms(0..60), Just(Duration::MAX)], x_recv, p)
+            .prop_map(|(back, off, delay, received_rate, loss_event_rate)| Operation::RateReport {
+                back, off, delay, received_rate, loss_event_rate
+            }),
         1 => demand.prop_map(Operation::Demand),
         1 => any::<bool>().prop_map(Operation::LimitDummies),
     ]
@@ -263,6 +291,11 @@ impl Model {
                 let interval = Duration::from_secs(5);
                 self.flow.on_receiver_report(self.now, &ReceiverReport { highest_seq, fraction_lost, interval });
             }
+            Operation::RateReport { back, off, delay, received_rate, loss_event_rate } => {
+                let left = self.sent.iter().rev().nth(back).map_or(Instant::ZERO, |p| p.at);
+                let echoed = left + Duration::from_micros(off);
+                self.flow.on_rate_report(self.now, &RateReport { echoed, delay, received_rate, loss_event_rate });
+            }
             Operation::Demand(max) => self.flow.set_demand(self.now, max),
             Operation::LimitDummies(limited) => self.flow.set_dummies_limited(limited),
         }
@@ -276,6 +309,7 @@ impl Model {
             assert!(rate.as_bps().is_finite() && rate <= env.max_rate * (1.0 + 1e-9), "{rate:?}");
         }
         assert!(status >= env.min_rate * (1.0 - 1e-9), "{status:?} below {:?}", env.min_rate);
+        assert!(self.flow.status().p.is_none_or(|p| (0.0..=1.0).contains(&p)), "{:?}", self.flow.status().p);
         let c = self.flow.counters();
         for (k, sent) in [(c.data, self.sent.len() as u64 - self.dummies), (c.dummy, self.dummies)] {
             assert_eq!(k.sent, sent);
@@ -325,26 +359,56 @@ struct Delivery {
 
 const PLAIN: Delivery = Delivery { copies: 1, replay: 0, first_seq: [0, 0] };
 
+/// Feedback of either form.
+#[derive(Clone, Copy)]
+enum Feedback {
+    Ack(Ack),
+    Report(RateReport),
+}
+
+impl Feedback {
+    fn hand_to(self, flow: &mut Flow, now: Instant) {
+        match self {
+            Feedback::Ack(ack) => flow.on_acks(now, &[ack]),
+            Feedback::Report(report) => flow.on_rate_report(now, &report),
+        }
+    }
+}
+
 fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, Flow) {
     let mut flow = setup.flow(|p| p.first_seq = d.first_seq);
+    let mut receiver = (flow.controller().feedback_form() == FeedbackForm::Reports)
+        .then(|| TfrcReceiver::new(ReceiverParams::default()));
     let rtt = Duration::from_millis(200);
     let end = Instant::ZERO + length;
     let mut now = Instant::ZERO;
-    let mut on_the_way: BTreeMap<(Instant, usize), Ack> = BTreeMap::new();
-    let mut old: VecDeque<Ack> = VecDeque::new();
+    let mut on_the_way: BTreeMap<(Instant, usize), Feedback> = BTreeMap::new();
+    let mut to_receiver: BTreeMap<(Instant, usize), RatedArrival> = BTreeMap::new();
+    let mut reports = 0;
+    let mut old: VecDeque<Feedback> = VecDeque::new();
     let mut trace = Trace { sent: Vec::new(), events: Vec::new(), rates: Vec::new(), srtt: None };
     flow.start(now, setup.srtt.map(|_| rtt));
     while now < end && trace.sent.len() < 3_000 {
-        while let Some(entry) = on_the_way.first_entry().filter(|e| e.key().0 <= now) {
-            let ack = entry.remove();
-            for _ in 0..d.copies {
-                flow.on_acks(now, &[ack]);
+        if let Some(receiver) = &mut receiver {
+            while let Some(entry) = to_receiver.first_entry().filter(|e| e.key().0 <= now) {
+                receiver.on_packet(now, &entry.remove());
             }
-            old.push_back(ack);
+            while let Some(report) = receiver.poll(now) {
+                reports += 1;
+                on_the_way.insert((now + rtt / 2, reports), Feedback::Report(report));
+            }
+        }
+        while let Some(entry) = on_the_way.first_entry().filter(|e| e.key().0 <= now) {
+            let feedback = entry.remove();
+            for _ in 0..d.copies {
+                feedback.hand_to(&mut flow, now);
+            }
+            old.push_back(feedback);
         }
         if d.replay > 0 {
-            let again: Vec<Ack> = old.iter().copied().step_by(d.replay).collect();
-            flow.on_acks(now, &again);
+            for feedback in old.iter().step_by(d.replay) {
+                feedback.hand_to(&mut flow, now);
+            }
             old.truncate(2_000);
         }
         let until = loop {
@@ -352,8 +416,17 @@ fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, 
                 Transmit::Send(p) => {
                     flow.on_sent(now, p, SIZE);
                     let n = trace.sent.len();
-                    if let Some(later) = fates[n % fates.len()] {
-                        on_the_way.insert((now + rtt + later, n), Ack::immediate(p.kind, p.seq));
+                    match fates[n % fates.len()] {
+                        None => {}
+                        Some(later) if receiver.is_some() => {
+                            let header = RateHeader { sent_at: now, rtt: flow.srtt() };
+                            let arrival = RatedArrival { seq: p.seq, size: SIZE, header, ecn: Ecn::NotEct };
+                            to_receiver.insert((now + rtt / 2 + later, n), arrival);
+                        }
+                        Some(later) => {
+                            let ack = Ack::immediate(p.kind, p.seq);
+                            on_the_way.insert((now + rtt + later, n), Feedback::Ack(ack));
+                        }
                     }
                     let base = d.first_seq[usize::from(p.kind == Kind::Dummy)];
                     trace.sent.push(Left { at: now, kind: p.kind, seq: p.seq - base });
@@ -367,7 +440,10 @@ fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, 
         };
         let status = flow.status();
         trace.rates.push((now, status.state, status.rate.as_bps()));
-        now = on_the_way.first_key_value().map_or(until, |((at, _), _)| until.min(*at)).max(now);
+        let mut next = receiver.as_ref().map_or(until, |r| until.min(r.next()));
+        next = on_the_way.first_key_value().map_or(next, |((at, _), _)| next.min(*at));
+        next = to_receiver.first_key_value().map_or(next, |((at, _), _)| next.min(*at));
+        now = next.max(now);
     }
     trace.events = flow.drain_events().collect();
     trace.srtt = flow.srtt();
@@ -415,7 +491,8 @@ proptest! {
         let (again, flow) = run(&setup, &fates, length, &Delivery { copies, replay, first_seq: [0, 0] });
         prop_assert_eq!(plain, again);
         let bad = flow.counters().bad;
-        prop_assert!(copies == 1 || bad.duplicate + bad.stale > 0 || flow.counters().data.acked == 0);
+        let heard = flow.counters().data.acked > 0 || flow.counters().bad.report > 0;
+        prop_assert!(copies == 1 || bad.duplicate + bad.stale + bad.report > 0 || !heard);
     }
 
     #[test]
@@ -533,7 +610,7 @@ fn a_stall_is_not_made_up_for() {
         let setup = Setup { scheme: scheme.name, settings, env, breaker: false, srtt: Some(Duration::ZERO) };
         let (_, mut flow) = run(&setup, &vec![Some(Duration::ZERO)], Duration::from_secs(8), &PLAIN);
         let rate = flow.status().rate.as_packets_per_second(SIZE);
-        assert!(rate > 100.0, "{}: {rate}", scheme.name);
+        assert!(rate >= 100.0, "{}: {rate}", scheme.name);
         let resumed = Instant::from_secs_f64(18.0);
         let (mut now, mut at_once, mut in_a_second) = (resumed, 0, 0);
         while now < resumed + Duration::from_secs(1) {

@@ -33,6 +33,15 @@ const MEASURED_BY: ParamInfo = ParamInfo {
     doc: "who computes p and X_recv: the sender from an ACK of every packet, or the receiver, whose word is taken",
 };
 
+const OUTAGE: ParamInfo = ParamInfo {
+    name: "outage",
+    symbol: "",
+    default: "one",
+    unit: "choice",
+    range: "`one` or `rfc`",
+    doc: "packets lost while the no-feedback timer expired: one loss event, or one per RTT; only if the sender measures",
+};
+
 const DISCOUNTING: ParamInfo = ParamInfo {
     name: "discounting",
     symbol: "DF",
@@ -74,7 +83,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
     name: "tfrc",
     title: "TFRC: TCP-friendly rate control",
     source: "RFC 5348, RFC 3448",
-    params: &[EQUATION, RFC, MEASURED_BY, DISCOUNTING, SMOOTHING, ECN, T_GRAN],
+    params: &[EQUATION, RFC, MEASURED_BY, OUTAGE, DISCOUNTING, SMOOTHING, ECN, T_GRAN],
 };
 
 /// The registry's entry of TFRC-SP.
@@ -86,6 +95,7 @@ pub const INFO_SP: SchemeInfo = SchemeInfo {
         EQUATION,
         RFC,
         MEASURED_BY,
+        OUTAGE,
         DISCOUNTING,
         SMOOTHING,
         ECN,
@@ -115,6 +125,7 @@ pub struct TfrcParams {
     pub equation: Equation,
     pub rfc: Rfc,
     pub receiver_measures: bool,
+    pub outage_is_one_event: bool,
     pub discounting: bool,
     pub smoothing: bool,
     pub ecn: bool,
@@ -133,6 +144,7 @@ impl TfrcParams {
             equation: s.choice("equation", &Equation::NAMES)?,
             rfc: s.choice("rfc", &[("5348", Rfc::Rfc5348), ("3448", Rfc::Rfc3448)])?,
             receiver_measures: s.choice("measured_by", &[("sender", false), ("receiver", true)])?,
+            outage_is_one_event: s.choice("outage", &[("one", true), ("rfc", false)])?,
             discounting: s.flag("discounting")?,
             smoothing: s.flag("smoothing")?,
             ecn: s.flag("ecn")?,

@@ -1,0 +1,150 @@
+//! Reports that lie, repeat or come too often.
+
+use super::*;
+
+fn report(echoed: Instant, delay: Duration, x_recv: f64, p: f64) -> RateReport {
+    RateReport { echoed, delay, received_rate: Rate::packets_per_second(x_recv, SIZE), loss_event_rate: p }
+}
+
+/// 60 s measured by an honest receiver at 1 in 200; all feedback under way is dropped.
+fn steady() -> Run {
+    let mut run = Run::started(&[("measured_by", "receiver")], RTT);
+    run.run(at(20.0), |p| p.seq % 200 != 199);
+    (run.there, run.back, run.receiver) = (BTreeMap::new(), BTreeMap::new(), None);
+    assert_eq!(run.flow.counters().bad, BadFeedback::default());
+    run
+}
+
+fn last(run: &Run, back: usize) -> Instant {
+    run.sent[run.sent.len() - 1 - back].at
+}
+
+//= 5348-10-1
+#[test]
+fn impossible_reports_are_counted_and_change_nothing() {
+    let mut run = steady();
+    let now = run.now;
+    let (echoed, x) = (last(&run, 1), run.x());
+    let lies = [
+        ("p is not a number", report(echoed, Duration::ZERO, x, f64::NAN)),
+        ("p above 1", report(echoed, Duration::ZERO, x, 1.0 + 1e-9)),
+        ("p below 0", report(echoed, Duration::ZERO, x, -1e-9)),
+        ("p infinite", report(echoed, Duration::ZERO, x, f64::INFINITY)),
+        ("held back since before it was sent", report(echoed, now.since(echoed) + Duration::from_nanos(1), x, 0.0)),
+        ("held back for ever", report(echoed, Duration::MAX, x, 0.0)),
+        ("echoes the future", report(now + Duration::from_nanos(1), Duration::ZERO, x, 0.0)),
+        ("echoes never", report(Instant::NEVER, Duration::ZERO, x, 0.0)),
+        ("echoes no departure", report(echoed + ms(2), Duration::ZERO, x, 0.0)),
+        ("echoes the start", report(Instant::ZERO, Duration::ZERO, x, 0.0)),
+    ];
+    let before = (run.x(), run.p(), run.tfrc().rtt(), run.flow.rtt().clone(), run.flow.flight());
+    for (n, (why, lie)) in lies.into_iter().enumerate() {
+        run.flow.on_rate_report(now, &lie);
+        let after = (run.x(), run.p(), run.tfrc().rtt(), run.flow.rtt().clone(), run.flow.flight());
+        assert_eq!(before, after, "{why}");
+        assert_eq!(run.flow.counters().bad, BadFeedback { report: n as u64 + 1, ..BadFeedback::default() }, "{why}");
+    }
+    // And a true one does.
+    run.flow.on_rate_report(now, &report(echoed, Duration::ZERO, x, 0.02));
+    assert_eq!(run.p(), 0.02);
+}
+
+#[test]
+fn a_scheme_that_takes_acknowledgements_takes_no_reports() {
+    let mut run = Run::started(&[], RTT);
+    run.run(at(1.0), |_| true);
+    let x = run.x();
+    run.flow.on_rate_report(at(1.0), &report(last(&run, 0), Duration::ZERO, 1e6, 0.5));
+    assert_eq!((run.x(), run.flow.counters().bad.report), (x, 1));
+}
+
+/// (t_now - t_recvdata) - t_delay: 150 - 30 = 120 ms; R = 0.9 * 100 + 0.1 * 120.
+//= 5348-4.3-1
+#[test]
+fn the_sample_is_the_time_since_departure_less_what_the_report_was_held_back() {
+    let mut run = steady();
+    let echoed = last(&run, 0);
+    let r = run.tfrc().rtt().expect("measured").as_secs_f64();
+    run.flow.on_rate_report(echoed + ms(150), &report(echoed, ms(30), 100.0, 0.005));
+    let wanted = 0.9 * r + 0.1 * 0.12;
+    let got = run.tfrc().rtt().expect("measured").as_secs_f64();
+    assert!((got - wanted).abs() < 2e-9, "{got}, not {wanted}");
+}
+
+/// Held back for almost all of the round trip, always: R stays what the path takes.
+#[test]
+fn an_overstated_delay_does_not_shorten_the_path() {
+    let mut run = steady();
+    for n in 1..=200 {
+        let echoed = last(&run, 0);
+        let now = echoed + ms(100);
+        let lie = report(echoed, ms(99), 165.0, 0.005);
+        run.flow.on_rate_report(now, &lie);
+        run.now = now;
+        run.run(now + ms(10), |_| true);
+        assert!(run.tfrc().rtt() >= Some(ms(100)), "{n}: {:?}", run.tfrc().rtt());
+    }
+    assert!(run.x() < 175.0, "{}", run.x());
+}
+
+/// A receiver that claims the largest rate there is, and no loss: X may double per RTT, as for an honest one, but
+/// only from what was really sent, and the application sends 50 packets/s.
+#[test]
+fn a_claimed_rate_counts_as_far_as_it_was_sent() {
+    let mut run = Run::started(&[("measured_by", "receiver")], RTT);
+    run.receiver = None;
+    run.set_app(App::Every(ms(20), at(0.0)));
+    let mut most = 0.0_f64;
+    for n in 1..=600 {
+        let now = at(0.1 * f64::from(n));
+        run.run(now, |_| false);
+        // The newest packet that can have been echoed.
+        let echoed = run.sent.iter().rev().map(|p| p.at).find(|t| now.since(*t) >= RTT).expect("sent");
+        run.flow.on_rate_report(now, &report(echoed, Duration::ZERO, 1e9, 0.0));
+        if n > 3 {
+            most = most.max(run.x());
+        }
+    }
+    // Six packets left within 100 ms when what the first RTTs had held back went out, else five; twice that is
+    // 120. A data-limited sender keeps it.
+    let windows = |n: usize| run.sent.windows(n + 1).any(|w| w[n].at.since(w[0].at) < RTT);
+    assert!(windows(5) && !windows(6));
+    assert!((100.0..=120.0 + 1e-6).contains(&most), "{most}");
+    assert_eq!(run.flow.counters().bad.report, 0);
+}
+
+#[test]
+fn old_reports_again_change_nothing() {
+    let mut run = Run::started(&[("measured_by", "receiver")], RTT);
+    let mut twin = Run::started(&[("measured_by", "receiver")], RTT);
+    let mut replayed = 0;
+    for n in 1..=400 {
+        let now = at(0.05 * f64::from(n));
+        run.run(now, |p| p.seq % 50 != 49);
+        twin.run(now, |p| p.seq % 50 != 49);
+        for report in run.heard.clone() {
+            run.flow.on_rate_report(now, &report);
+            replayed += 1;
+        }
+        assert_eq!((run.x(), run.p(), run.tfrc().rtt()), (twin.x(), twin.p(), twin.tfrc().rtt()), "{now}");
+    }
+    assert!(run.heard.len() > 150 && run.p() > 0.01, "{}", run.heard.len());
+    assert_eq!((run.sent.len(), run.flow.counters().bad.report), (twin.sent.len(), replayed));
+}
+
+/// A report for each packet, at once, with a rising p now and then: each is a real departure, so each is taken,
+/// and X follows the last.
+#[test]
+fn a_flood_of_true_reports_costs_one_step_each() {
+    let mut run = steady();
+    let echoes: Vec<Instant> = run.sent.iter().rev().take(15).rev().map(|p| p.at).collect();
+    for (n, echoed) in echoes.iter().enumerate() {
+        for _ in 0..1_000 {
+            run.flow.on_rate_report(run.now, &report(*echoed, Duration::ZERO, 165.0, 0.005 + 0.001 * n as f64));
+        }
+    }
+    assert_eq!(run.flow.counters().bad.report, 15 * 999);
+    assert_eq!(run.p(), 0.019);
+    // Acknowledging none of it, they settle what they cover.
+    assert_eq!(run.flow.flight().0, 0);
+}
