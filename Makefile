@@ -39,6 +39,7 @@ bench: packages-bench build
 
 reproduce: build
 	$(FAIRPACE) reproduce rcs --out results/rcs
+	$(FAIRPACE) reproduce lossy --out results/lossy
 
 soak: packages-test
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --features gst --locked

@@ -73,6 +73,21 @@ pub struct FlowSummary {
     pub stopped: Option<String>,
     /// TCP: retransmission timeouts in the whole run; null for others.
     pub timeouts: Option<u64>,
+    /// TCP: what the throughput equations are fed with, over the measured window; null for others.
+    pub tcp: Option<TcpSummary>,
+}
+
+/// What a TCP measured of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TcpSummary {
+    /// Fast retransmits and sequences of timeouts. Per packet sent it is the equations' p.
+    pub loss_indications: u64,
+    /// Mean smoothed RTT; null before the first sample.
+    pub mean_srtt_ms: Option<f64>,
+    /// Mean retransmission timeout, without back-off.
+    pub mean_rto_ms: Option<f64>,
+    /// Mean window in packets.
+    pub mean_cwnd_packets: Option<f64>,
 }
 
 /// Flows that are averaged together.
@@ -274,6 +289,12 @@ impl FlowSummary {
             srtt_ms: f.srtt.map(ms),
             stopped: f.stopped.map(|s| s.to_string()),
             timeouts: f.tcp.map(|t| t.counters.timeouts),
+            tcp: f.tcp.map(|t| TcpSummary {
+                loss_indications: t.measured.counters.loss_indications(),
+                mean_srtt_ms: t.measured.mean_srtt().map(ms),
+                mean_rto_ms: t.measured.mean_rto().map(ms),
+                mean_cwnd_packets: t.measured.mean_cwnd(),
+            }),
         }
     }
 }

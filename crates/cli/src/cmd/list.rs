@@ -284,5 +284,5 @@ fn parts_json(parts: &[Part]) -> Value {
 }
 
 fn experiments_json() -> Value {
-    papers::experiments().iter().map(|e| json!({ "id": e.id, "title": e.title })).collect()
+    papers::experiments().map(|e| json!({ "id": e.id, "title": e.title })).collect()
 }

@@ -90,7 +90,12 @@ impl<'a> Bench<'a> {
 
     /// As [`hooks`](Bench::hooks), for one simulation outside a grid, which is counted.
     pub fn single(&mut self) -> &Hooks<'a> {
-        self.simulated += 1;
+        self.singles(1)
+    }
+
+    /// The same for so many.
+    pub fn singles(&mut self, simulations: usize) -> &Hooks<'a> {
+        self.simulated += simulations;
         &self.hooks
     }
 

@@ -6,6 +6,7 @@
 
 mod bench;
 mod claim;
+pub mod lossy;
 pub mod rcs;
 mod show;
 
@@ -97,15 +98,15 @@ pub struct UnknownExperiment {
 impl UnknownExperiment {
     /// What to do about it.
     pub fn hint(&self) -> String {
-        let near = crate::scenario::nearest(&self.found, experiments().iter().map(|e| e.id));
+        let near = crate::scenario::nearest(&self.found, experiments().map(|e| e.id));
         let near = near.map_or_else(String::new, |n| format!("did you mean `{n}`? "));
         format!("{near}`fairpace list experiments` shows all")
     }
 }
 
 /// Every experiment, in the order of the papers.
-pub fn experiments() -> &'static [Experiment] {
-    rcs::EXPERIMENTS
+pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
+    rcs::EXPERIMENTS.iter().chain(lossy::EXPERIMENTS)
 }
 
 /// The experiments that some ids mean: `rcs` is all of a paper, `rcs.fig17` all that begin so, nothing
@@ -121,11 +122,11 @@ pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, UnknownExperim
                 .is_some_and(|rest| !id.is_empty() && (rest.starts_with('.') || !rest.contains('.')))
     };
     for id in ids {
-        if !experiments().iter().any(|e| means(id, e)) {
+        if !experiments().any(|e| means(id, e)) {
             return Err(UnknownExperiment { found: id.clone() });
         }
     }
-    Ok(experiments().iter().filter(|e| ids.is_empty() || ids.iter().any(|id| means(id, e))).collect())
+    Ok(experiments().filter(|e| ids.is_empty() || ids.iter().any(|id| means(id, e))).collect())
 }
 
 /// What came out of several experiments.

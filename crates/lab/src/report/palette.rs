@@ -43,11 +43,22 @@ const FIXED: &[(&str, Colour)] = &[
     ("rap-fine", colour(ORANGE.0, ORANGE.1, &[2, 3], "diamond")),
     ("rap-fine-grain", colour(ORANGE.0, ORANGE.1, &[2, 3], "diamond")),
     ("fixed", colour(PURPLE.0, PURPLE.1, &[10, 3, 3, 3], "square")),
+    ("tfrc", colour(ORANGE.0, ORANGE.1, &[], "diamond")),
+    ("tfrc-sp", colour(ORANGE.0, ORANGE.1, &[8, 3], "square")),
+    ("mrp", colour(OLIVE.0, OLIVE.1, &[6, 3], "triangle")),
+    ("crp", colour(SKY.0, SKY.1, &[3, 2], "plus")),
+    ("srp", colour(SLATE.0, SLATE.1, &[9, 3, 2, 3], "cross")),
+    ("tfrc-modified", colour(BLUE.0, BLUE.1, &[7, 4], "triangle")),
     ("tcp", colour(GREEN.0, GREEN.1, &[4, 3], "plus")),
     ("tcp-reno", colour(GREEN.0, GREEN.1, &[4, 3], "plus")),
     ("tcp-newreno", colour(GREEN.0, GREEN.1, &[9, 3], "cross")),
     ("tcp-sack", colour(OLIVE.0, OLIVE.1, &[9, 3, 2, 3], "diamond")),
     ("tcp-reno-alone", colour(SLATE.0, SLATE.1, &[], "square")),
+    ("tcp-beside-crp", colour(GREEN.0, GREEN.1, &[4, 3], "circle")),
+    ("tcp-beside-tfrc", colour(GREEN.0, GREEN.1, &[4, 3], "circle")),
+    ("tcp-beside-srp", colour(PURPLE.0, PURPLE.1, &[9, 3], "square")),
+    ("tcp-beside-mrp", colour(PURPLE.0, PURPLE.1, &[9, 3], "square")),
+    ("tcp-beside-tfrc-modified", colour(PURPLE.0, PURPLE.1, &[9, 3], "square")),
     ("tcp-sack-alone", colour(PURPLE.0, PURPLE.1, &[9, 3], "triangle")),
     ("link", colour(SLATE.0, SLATE.1, &[3, 3], "plus")),
     ("reference", colour(SLATE.0, SLATE.1, &[5, 4], "plus")),
@@ -115,7 +126,13 @@ mod tests {
     #[test]
     fn schemes_that_share_a_hue_differ_in_dash_and_mark() {
         let of = |k| colour_of(k).unwrap();
-        for (a, b) in [("rcs", "rcs2"), ("tcp-reno", "tcp-newreno"), ("rap", "rap-fine-grain"), ("rcs", "rap")] {
+        for (a, b) in [
+            ("rcs", "rcs2"),
+            ("tcp-reno", "tcp-newreno"),
+            ("rap", "rap-fine-grain"),
+            ("rcs", "rap"),
+            ("tfrc", "tfrc-sp"),
+        ] {
             assert_ne!(of(a).dash, of(b).dash, "{a}, {b}");
             assert_ne!(of(a).mark, of(b).mark, "{a}, {b}");
         }
@@ -123,10 +140,20 @@ mod tests {
 
     #[test]
     fn the_lines_of_one_figure_have_a_colour_each_or_differ_in_dash_and_mark() {
-        // The schemes of Fig. 17 and of Fig. 20. Reno and NewReno share a hue.
+        // The schemes of Fig. 17 and of Fig. 20, the equations beside TCP, and what a demo may compare. Reno and
+        // NewReno share a hue.
         let sweep = ["rcs", "rcs-acks-lost", "rap", "rap-acks-lost", "rap-fine", "tcp-reno", "tcp-newreno", "tcp-sack"];
         let beside = ["tcp-reno", "tcp-reno-alone", "tcp-sack", "tcp-sack-alone", "rcs"];
-        for figure in [&sweep[..], &beside[..]] {
+        let equations = ["tcp-reno", "srp", "crp", "mrp", "tfrc"];
+        let demo = ["rcs", "rap", "fixed", "tfrc", "mrp", "srp"];
+        // Pairs and the TCP beside each [lossy-equation].
+        let pairs = [["srp", "crp"], ["crp", "mrp"], ["tfrc", "tfrc-modified"]];
+        let pairs =
+            pairs.map(|[a, b]| [a.to_owned(), b.to_owned(), format!("tcp-beside-{a}"), format!("tcp-beside-{b}")]);
+        let pairs: Vec<Vec<&str>> = pairs.iter().map(|p| p.iter().map(String::as_str).collect()).collect();
+        for figure in
+            [&sweep[..], &beside[..], &equations[..], &demo[..]].into_iter().chain(pairs.iter().map(Vec::as_slice))
+        {
             for (i, a) in figure.iter().enumerate() {
                 for b in &figure[i + 1..] {
                     let (x, y) = (colour_of(a).expect(a), colour_of(b).expect(b));

@@ -458,7 +458,7 @@ mod tests {
     use std::rc::Rc;
 
     fn fig17a_experiment() -> &'static Experiment {
-        experiments().iter().find(|e| e.id == "rcs.fig17a").unwrap()
+        experiments().find(|e| e.id == "rcs.fig17a").unwrap()
     }
 
     /// Fig. 17(a) in small: 60 s, two flows, two seeds, three values of P.

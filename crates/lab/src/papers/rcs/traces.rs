@@ -289,7 +289,7 @@ fn outcome(e: &Experiment, trace: &Trace, loss: Option<&Loss>, claims: Vec<Claim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::papers::{Tools, experiments, reproduce, select};
+    use crate::papers::{Tools, lossy, rcs, reproduce, select};
 
     #[test]
     fn the_trace_figures_run_and_their_claims_are_decided() {
@@ -357,7 +357,8 @@ mod tests {
     #[test]
     fn ids_select_one_a_family_or_a_paper_and_a_wrong_one_is_named() {
         let ids = |id: &str| select(&[id.to_owned()]).unwrap().iter().map(|e| e.id).collect::<Vec<_>>();
-        assert_eq!(ids("rcs").len(), experiments().len());
+        assert_eq!(ids("rcs").len(), rcs::EXPERIMENTS.len());
+        assert_eq!(ids("lossy").len(), lossy::EXPERIMENTS.len());
         assert_eq!(ids("rcs.fig17"), ["rcs.fig17a", "rcs.fig17b", "rcs.fig17c", "rcs.fig17d"]);
         assert_eq!(ids("rcs.fig20"), ["rcs.fig20"]);
         let error = select(&["rcs.fig71a".to_owned()]).unwrap_err();
