@@ -197,7 +197,7 @@ fn a_new_loss_event_that_lowers_p_waits_for_the_timer() {
 }
 
 #[test]
-//= 5348-6.1-3
+//= 5348-6-3
 fn a_late_packet_that_removes_an_event_is_reported_at_once() {
     let mut rig = Rig::new();
     for i in (0..=54).filter(|i| *i != 51) {
