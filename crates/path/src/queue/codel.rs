@@ -13,8 +13,7 @@
 //! **Readings.** (a) The sojourn time ends when the transmission begins. (b) The hard limit counts
 //! the packet in transmission, the backlog that MAXPACKET is compared with does not: it is what
 //! remains after the packet that is taken. (c) With ECN a packet that would be dropped is marked and
-//! sent if it is ECN-capable; a mark counts as a drop and ends the dequeue [RFC 8289 §4.4 names the
-//! choice, Linux does it so]. (d) A transmitter that falls idle asks the queue once more: this ends
+//! sent if it is ECN-capable; a mark counts as a drop and ends the dequeue, as in Linux. (d) A transmitter that falls idle asks the queue once more: this ends
 //! the dropping state.
 //!
 //! **Deviation.** Times are whole nanoseconds, so INTERVAL/√count is rounded down to one.
@@ -183,7 +182,7 @@ impl Law {
         }
     }
 
-    /// t + INTERVAL / √count: the distance that makes TCP's rate fall linearly [RFC 8289 §5.4].
+    /// t + INTERVAL / √count: drops at this distance make TCP's rate fall linearly [RFC 8289 §5.6].
     fn control_law(&self, t: Instant, count: u64) -> Instant {
         after(t, (self.interval as f64 / (count as f64).sqrt()) as u64)
     }

@@ -190,3 +190,204 @@ fn scale(drop_probability: f64) -> f64 {
         _ => 1.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Capacity;
+    use crate::queue::Held;
+    use fairpace_units::{Bytes, Packets};
+
+    const MS: u64 = 1_000_000;
+
+    fn usual() -> PieParams {
+        PieParams::new(Capacity::Unlimited, Bytes::new(1_000))
+    }
+
+    fn pie(params: PieParams) -> Pie {
+        Pie::new(&params, RandomStream::named(1, "test")).unwrap()
+    }
+
+    /// So many packets of 1,000 bytes wait behind the one in transmission.
+    fn waiting(packets: u64) -> Found {
+        let held = |packets| Held { packets, bytes: packets * 1_000 };
+        Found { held: held(packets + 1), waiting: held(packets), could_have_left: 0 }
+    }
+
+    /// The chance after one update.
+    fn after(before: f64, old_delay_ms: u64, delay_ms: u64) -> f64 {
+        let mut pie = pie(usual());
+        (pie.drop_probability, pie.old_delay, pie.delay) = (before, old_delay_ms * MS, delay_ms * MS);
+        pie.update();
+        assert_eq!(pie.old_delay, delay_ms * MS);
+        pie.drop_probability
+    }
+
+    /// What an arrival meets, out of a hundred.
+    fn verdicts(params: PieParams, state: impl Fn(&mut Pie), found: Found, ecn: bool) -> [usize; 3] {
+        let mut pie = pie(params);
+        let mut counts = [0; 3];
+        for _ in 0..100 {
+            state(&mut pie);
+            let now = Instant::ZERO;
+            pie.begins.push_back((Instant::NEVER, 0)); // somebody waits: the delay stays as it is
+            counts[match pie.decide(now, found, 1_000, ecn) {
+                Verdict::Admit => 0,
+                Verdict::Mark => 1,
+                Verdict::Drop(_) => 2,
+            }] += 1;
+        }
+        counts
+    }
+
+    //= 8033-4.2-3
+    //= 8033-4.2-4
+    //= 8033-4.3-1
+    //= 8033-4.4-3
+    //= 8033-5.1-2
+    #[test]
+    fn the_constants_are_those_of_the_rfc() {
+        let ms = |p: std::time::Duration| p.as_millis();
+        let p = usual();
+        assert_eq!((ms(p.target), ms(p.update_interval), ms(p.max_burst)), (15, 15, 150));
+        assert_eq!((p.alpha, p.beta, p.mark_threshold), (1.0 / 8.0, 1.0 + 1.0 / 4.0, 0.1));
+    }
+
+    //= 8033-4.2-1
+    //= 8033-4.2-2
+    #[test]
+    fn the_step_is_alpha_times_the_distance_and_beta_times_the_change_scaled_down_while_the_chance_is_low() {
+        // Delay 20 ms, 10 ms before: 0.125 × 0.005 + 1.25 × 0.010 = 0.013125.
+        for (before, divisor) in [
+            (0.0, 2_048.0),
+            (0.000_000_9, 2_048.0),
+            (0.000_001, 512.0),
+            (0.000_01, 128.0),
+            (0.000_1, 32.0),
+            (0.001, 8.0),
+            (0.01, 2.0),
+            (0.099, 2.0),
+            (0.1, 1.0),
+            (0.5, 1.0),
+        ] {
+            let expected = before + 0.013_125 / divisor;
+            assert!((after(before, 10, 20) - expected).abs() < 1e-15, "{before}");
+        }
+        // Falling from 20 to 10 ms: 0.125 × −0.005 + 1.25 × −0.010 = −0.013125.
+        assert!((after(0.3, 20, 10) - (0.3 - 0.013_125)).abs() < 1e-15);
+    }
+
+    //= 8033-4.2-5
+    #[test]
+    fn without_delay_the_chance_decays_by_a_fiftieth() {
+        // 0.3 + 0.125 × −0.015 = 0.298125, × 0.98 if there was no delay before either.
+        assert!((after(0.3, 0, 0) - 0.292_162_5).abs() < 1e-15);
+        assert!((after(0.3, 1, 0) - (0.3 - 0.001_875 - 0.001_25)).abs() < 1e-15);
+    }
+
+    //= 8033-4.2-6
+    #[test]
+    fn the_chance_stays_between_zero_and_one() {
+        assert_eq!(after(0.000_000_1, 15, 0), 0.0); // (−0.001875 − 0.01875) / 2048 = −1.0e-5
+        assert_eq!(after(0.99, 15, 1_000), 1.0);
+    }
+
+    //= 8033-5.5-1
+    #[test]
+    fn a_high_chance_rises_by_a_fiftieth_at_most() {
+        // 0.125 × 0.085 + 1.25 × 0.1 = 0.135625
+        assert!((after(0.099, 0, 100) - (0.099 + 0.135_625 / 2.0)).abs() < 1e-15);
+        assert!((after(0.1, 0, 100) - 0.12).abs() < 1e-15);
+    }
+
+    //= 8033-4.1-1
+    //= 8033-4.1-2
+    //= 8033-4.1-3
+    #[test]
+    fn a_low_delay_or_a_short_queue_is_spared() {
+        let set = |p: f64, old: u64| {
+            move |pie: &mut Pie| (pie.drop_probability, pie.old_delay, pie.delay) = (p, old * 1_000, 20 * MS)
+        };
+        let drops = |state: &dyn Fn(&mut Pie), packets| verdicts(usual(), state, waiting(packets), false)[2];
+        // By chance: 90 of 100 with a deviation of 3.
+        assert!((78..=100).contains(&drops(&set(0.9, 20_000), 10)));
+        // Half the target is 7.5 ms; below it only a chance of 0.2 or more matters.
+        assert_eq!(drops(&set(0.199, 7_499), 10), 0);
+        assert!(drops(&set(0.199, 7_500), 10) > 5);
+        assert!(drops(&set(0.2, 7_499), 10) > 5);
+        // Two packets of mean size.
+        assert_eq!(drops(&set(0.9, 20_000), 2), 0);
+        assert!(drops(&set(0.9, 20_000), 3) > 77);
+    }
+
+    //= 8033-5.1-1
+    #[test]
+    fn ecn_capable_packets_are_marked_below_a_tenth_and_dropped_from_there_on() {
+        let params = PieParams { ecn: true, ..usual() };
+        let set =
+            |p: f64| move |pie: &mut Pie| (pie.drop_probability, pie.old_delay, pie.delay) = (p, 20 * MS, 20 * MS);
+        let [_, marks, drops] = verdicts(params, set(0.099), waiting(10), true);
+        assert!(marks > 1 && drops == 0);
+        let [_, marks, drops] = verdicts(params, set(0.1), waiting(10), true);
+        assert!(marks == 0 && drops > 1);
+        let [_, marks, drops] = verdicts(params, set(0.099), waiting(10), false);
+        assert!(marks == 0 && drops > 1);
+    }
+
+    #[test]
+    fn drops_have_the_share_that_the_chance_says() {
+        let mut pie = pie(usual());
+        let mut drops = 0;
+        let n = 100_000;
+        for _ in 0..n {
+            (pie.drop_probability, pie.old_delay, pie.delay) = (0.05, 20 * MS, 20 * MS);
+            drops += i32::from(pie.decide(Instant::ZERO, waiting(10), 1_000, false) != Verdict::Admit);
+        }
+        // 0.05 × 100,000 = 5,000; sd = sqrt(4,750) = 69
+        assert!((drops - 5_000).abs() < 4 * 69, "{drops}");
+    }
+
+    //= 8033-4.4-1
+    //= 8033-4.4-2
+    #[test]
+    fn a_burst_after_a_quiet_time_passes_for_its_allowance() {
+        let mut pie = pie(usual());
+        pie.decide(Instant::ZERO, waiting(0), 1_000, false);
+        assert_eq!(pie.burst_allowance, 150 * MS);
+        // Whatever the chance, for ten updates of 15 ms.
+        for update in 1..=11 {
+            (pie.drop_probability, pie.old_delay, pie.delay) = (1.0, 20 * MS, 20 * MS);
+            let verdict = pie.decide(Instant::from_nanos(update * 15 * MS - 1), waiting(10), 1_000, false);
+            let expected = if update <= 10 { Verdict::Admit } else { Verdict::Drop(DropReason::Early) };
+            assert_eq!(verdict, expected, "before update {update}");
+            pie.begins.push_back((Instant::NEVER, 0)); // so that the delay stays
+        }
+    }
+
+    #[test]
+    fn an_hour_of_silence_is_not_walked_through_and_leaves_the_updates_on_their_multiples() {
+        let mut pie = pie(usual());
+        (pie.drop_probability, pie.old_delay) = (0.4, 30 * MS);
+        pie.decide(Instant::from_nanos(3_600_000 * MS), waiting(0), 1_000, false);
+        assert_eq!(pie.drop_probability, 0.0);
+        assert_eq!(pie.next_update, 3_600_015 * MS);
+    }
+
+    #[test]
+    fn the_hard_limit_counts_the_packet_in_transmission() {
+        let mut pie = pie(PieParams { capacity: Capacity::Packets(Packets::new(4)), ..usual() });
+        assert_eq!(pie.decide(Instant::ZERO, waiting(2), 1_000, false), Verdict::Admit);
+        assert_eq!(pie.decide(Instant::ZERO, waiting(3), 1_000, false), Verdict::Drop(DropReason::QueueFull));
+    }
+
+    #[test]
+    fn a_parameter_out_of_range_is_refused_by_its_name() {
+        let refusal = |params: PieParams| Pie::new(&params, RandomStream::named(1, "test")).unwrap_err().to_string();
+        let target = PieParams { target: std::time::Duration::ZERO, ..usual() };
+        assert_eq!(refusal(target), "`queue.target` is 0; it must be above 0 s");
+        let beta = PieParams { beta: -1.0, ..usual() };
+        assert_eq!(refusal(beta), "`queue.beta` is -1; it must be 0 or above");
+        let mark = PieParams { mark_threshold: 1.5, ..usual() };
+        assert_eq!(refusal(mark), "`queue.mark_threshold` is 1.5; it must be from 0 to 1");
+    }
+}

@@ -232,6 +232,7 @@ mod tests {
         distances.split_off(1)
     }
 
+    //= 2309-3-1
     #[test]
     fn the_average_moves_by_a_weight_and_an_idle_time_counts_as_so_many_empty_queues() {
         let mut red = red(RedParams { weight: 0.25, ..packets(5, 15) });
@@ -260,6 +261,7 @@ mod tests {
         assert_eq!(red.base_probability(), 0.05); // half-way to 0.1
     }
 
+    //= 2309-3-3
     #[test]
     fn the_chance_rises_to_max_p_and_if_gentle_on_to_one() {
         let mut red = red(packets(5, 15));
@@ -328,6 +330,7 @@ mod tests {
         assert!((mean - 74.5).abs() < 0.41, "{mean}");
     }
 
+    //= 2309-3-2
     #[test]
     fn the_first_arrival_above_the_threshold_passes_and_starts_the_count() {
         let mut red = red(RedParams { weight: 1.0, max_probability: 1.0, wait: false, ..packets(5, 7) });
@@ -339,6 +342,7 @@ mod tests {
         assert_eq!(verdicts, [Verdict::Admit, Verdict::Admit, Verdict::Drop(DropReason::Early)]);
     }
 
+    //= 2309-3-4
     #[test]
     fn ecn_marks_where_chance_decides_and_drops_where_the_average_alone_does() {
         let params = RedParams { weight: 1.0, max_probability: 1.0, wait: false, ecn: true, ..packets(5, 7) };

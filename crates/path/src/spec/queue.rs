@@ -160,7 +160,7 @@ pub struct CoDelParams {
     /// The longest standing wait that is let be (TARGET); 5 ms [RFC 8289 §4.3].
     pub target: Duration,
     /// How long all must have waited longer before the first drop (INTERVAL), about the longest
-    /// usual RTT; 100 ms [RFC 8289 §4.3].
+    /// usual RTT; 100 ms [RFC 8289 §4.2].
     pub interval: Duration,
     /// The size of a largest packet (MAXPACKET), at least one byte: while no more than this waits,
     /// nothing is dropped; 1,500 bytes.
