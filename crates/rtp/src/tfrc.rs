@@ -248,6 +248,31 @@ mod tests {
     }
 
     #[test]
+    fn what_farstream_sends_is_read() {
+        // Captured from Farstream 0.2.9 (Debian 12): a media packet, cut behind its VP8 descriptor, 56 ms after the
+        // first and before any report; then the feedback packet of a compound, when one packet in 50 was lost.
+        #[rustfmt::skip]
+        let media = [
+            0x90, 0xe0, 0x00, 0x18, 0xc7, 0xeb, 0x68, 0x3e, 0x3e, 0xef, 0xb7, 0xb7,
+            0xbe, 0xde, 0x00, 0x02, 0x36, 0x00, 0x00, 0x00, 0x00, 0x00, 0xdb, 0x3a, 0x10,
+        ];
+        let packet = Packet::parse(&media).unwrap();
+        assert_eq!(packet.extensions.stamp, Some((3, Stamp { rtt: 0, sent: 56_122 })));
+        assert_eq!((packet.sequence, packet.ssrc, packet.payload), (24, 0x3eef_b7b7, &[0x10][..]));
+        #[rustfmt::skip]
+        let feedback = [
+            0x82, 0xcd, 0x00, 0x06, 0xa1, 0x23, 0x9b, 0x24, 0x01, 0x23, 0x45, 0x67,
+            0x00, 0x1f, 0x94, 0xb9, 0x00, 0x00, 0x00, 0x5f, 0x00, 0x00, 0x3f, 0xf6, 0x1c, 0x71, 0xc7, 0x1c,
+        ];
+        let (fmt, report) = parse(&feedback).unwrap();
+        assert_eq!((fmt, report.media, report.echoed, report.delay), (2, 0x0123_4567, 2_069_689, 95));
+        let measured = report.measured(Instant::ZERO);
+        assert_eq!(measured.received_rate, Rate::bps(16_374.0 * 8.0));
+        // One loss event in nine packets: its first loss interval is still short.
+        assert!((measured.loss_event_rate - 1.0 / 9.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn an_rtt_saturates_at_16_7_s_and_a_known_one_is_never_zero() {
         let rtt = |d| Stamp::new(Some(d), 0).rtt;
         assert_eq!(rtt(Duration::from_secs(16)), 16_000_000);

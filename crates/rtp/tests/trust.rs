@@ -6,6 +6,7 @@ use fairpace_rtp::ccfb::{self, Metric};
 use fairpace_rtp::challenge::{self, Echo, Message};
 use fairpace_rtp::claim::{self, Claim, Claims};
 use fairpace_rtp::rtcp::{self, Compound, Rtcp};
+use fairpace_rtp::tfrc;
 use fairpace_rtp::{
     Admission, Out, ReceiverConfig, Secret, SenderConfig, SenderEvent, SenderSession, StopReason, What,
 };
@@ -594,4 +595,173 @@ fn the_largest_datagram_is_judged_in_milliseconds() {
         .min()
         .unwrap();
     assert!(best < Duration::from_millis(2), "{best:?}");
+}
+
+// --- the same over the equation family -----------------------------------------------------------
+
+/// Whatever steers the rate, acknowledgements are proven below it.
+const EQUATIONS: [&str; 5] = ["tfrc", "tfrc-sp", "srp", "crp", "mrp"];
+
+#[test]
+fn acknowledging_early_is_caught_and_hiding_losses_gets_nothing_under_every_equation() {
+    for scheme in EQUATIONS {
+        let mut p = Pair::usual(scheme, &[]);
+        p.back.disturb = rewrite(|_, blocks, _| blocks[0].2.extend([received(); 5]));
+        p.run_until(at(10.0));
+        assert_eq!(p.stopped.map(|s| s.1), Some(StopReason::PeerLied), "{scheme}, early");
+        assert_eq!(p.sender.flow().counters().data.acked, 0, "{scheme}");
+
+        // At 27 packets/s a report tells of two or three packets. Those that hide a loss are refused, those
+        // between them are honest: the flow goes on, and knows of every loss.
+        let run = |hide: bool| {
+            let mut p = Pair::usual(scheme, &[]);
+            p.forward.disturb = lossy(4, 0.05);
+            if hide {
+                p.back.disturb = rewrite(|_, blocks, _| blocks[0].2.fill(received()));
+            }
+            p.run_until(at(30.0));
+            p
+        };
+        let (honest, liar) = (run(false), run(true));
+        assert!(liar.sender.stats().rejected.nonce > 0, "{scheme}: {:?}", liar.sender.stats().rejected);
+        let caught = liar.stopped.is_some_and(|s| s.1 == StopReason::PeerLied);
+        let (gets, should) = (rate_of(&liar), rate_of(&honest));
+        assert!(caught || gets < 1.2 * should, "{scheme}: {gets:.0} bit/s, honest {should:.0}");
+    }
+}
+
+#[test]
+fn feedback_that_comes_twice_or_late_again_changes_nothing_under_any_equation() {
+    for scheme in EQUATIONS {
+        let trace = |disturb: Disturb| {
+            let mut p = Pair::usual(scheme, &[]);
+            p.forward.disturb = lossy(3, 0.01);
+            p.back.disturb = disturb;
+            p.run_until(at(8.0));
+            (p.sent, p.sender.stats().rejected.replayed)
+        };
+        let (clean, none) = trace(undisturbed());
+        assert!(clean.len() > 200 && none == 0, "{scheme}: {} packets, {none} replays", clean.len());
+        let mut stream = RandomStream::named(9, "replay");
+        let (replayed, rejected) = trace(Box::new(move |_, w| {
+            let mut all = vec![(Duration::ZERO, w.clone()); 2];
+            if w.what == What::Feedback {
+                all.extend((0..5).map(|_| (stream.duration_below(Duration::from_secs(4)), w.clone())));
+            }
+            all
+        }));
+        assert_eq!(replayed, clean, "{scheme}");
+        assert!(rejected > 200, "{scheme}: {rejected}");
+    }
+}
+
+// --- T3 to T6 with a receiver that measures: nothing proves what it says --------------------------
+
+/// A run of `seconds` over 5 % loss whose reports are rewritten, each into any number of reports.
+fn measured(seconds: f64, mut change: impl FnMut(tfrc::Report) -> Vec<tfrc::Report> + 'static) -> Pair {
+    let settings = &[("measured_by", "receiver")];
+    let flow = flow("tfrc", settings, Rate::mbps(10.0));
+    let mut p = Pair::new(sender_config(), ReceiverConfig::default(), flow, ms(50));
+    p.forward.disturb = lossy(4, 0.05);
+    p.back.disturb = Box::new(move |_, w| {
+        if w.what != What::Feedback {
+            return vec![(Duration::ZERO, w)];
+        }
+        let Some(Rtcp::TransportFeedback { fmt, sender, media, fci }) = Compound::parse(&w.bytes).unwrap().last()
+        else {
+            panic!()
+        };
+        let reports = change(tfrc::Report::parse(sender, media, fci).unwrap());
+        let rewritten = reports.into_iter().map(|r| {
+            let mut bytes = Vec::new();
+            r.emit(fmt, &mut bytes);
+            (Duration::ZERO, Wire { bytes, ..w.clone() })
+        });
+        rewritten.collect()
+    });
+    p.run_until(at(seconds));
+    p
+}
+
+/// Mean rate from 5 s on, bit/s of IP packets.
+fn rate_of(p: &Pair) -> f64 {
+    let bytes: usize = p.sent.iter().filter(|l| l.at > at(5.0)).map(|l| l.len + 28).sum();
+    bytes as f64 * 8.0 / (p.stopped.map_or(p.now, |s| s.0).as_secs_f64() - 5.0)
+}
+
+#[test]
+fn an_inflated_receive_rate_is_cut_to_what_was_sent() {
+    let honest = rate_of(&measured(20.0, |r| vec![r]));
+    for factor in [2, 1_000, u32::MAX] {
+        let p = measured(20.0, move |r| {
+            vec![tfrc::Report { received_rate: r.received_rate.saturating_mul(factor).max(1), ..r }]
+        });
+        assert_eq!(p.stopped, None);
+        let rate = rate_of(&p);
+        // T4. With losses the equation decides, and X_recv only bounds it.
+        assert!(rate < 1.1 * honest && rate > 0.7 * honest, "x {factor}: {rate:.0}, honest {honest:.0}");
+    }
+}
+
+#[test]
+fn a_delay_that_is_a_lie_never_makes_the_round_trip_shorter_than_the_path() {
+    let honest = rate_of(&measured(20.0, |r| vec![r]));
+    for lie in [0, 10_000, 99_000, 99_998] {
+        let p = measured(20.0, move |r| vec![tfrc::Report { delay: r.delay + lie, ..r }]);
+        let srtt = p.sender.flow().srtt().unwrap();
+        // T5. The first report is believed to have been sent at once, and no later one is from a shorter path.
+        assert!(srtt >= ms(99), "{lie} us: {srtt:?}");
+        assert!(rate_of(&p) < 1.1 * honest, "{lie} us: {:.0}, honest {honest:.0}", rate_of(&p));
+    }
+    // Longer than the whole round trip, or than anything: refused, and the flow ends for lack of feedback.
+    for lie in [200_000, u32::MAX] {
+        let p = measured(20.0, move |r| vec![tfrc::Report { delay: r.delay.saturating_add(lie), ..r }]);
+        assert!(p.sender.stats().rejected.measured > 0 && p.sender.stats().feedback.packets == 0);
+        let peak = p.sent.iter().filter(|l| l.what == What::Media).count();
+        assert!(peak < 200, "{lie} us: {peak} packets");
+    }
+}
+
+#[test]
+fn a_stamp_that_was_never_sent_is_not_echoed() {
+    let p = measured(10.0, |r| {
+        let moved = [1_000_000, u32::MAX / 2, 0_u32.wrapping_sub(30_000_000)].map(|by| r.echoed.wrapping_add(by));
+        moved.map(|echoed| tfrc::Report { echoed, ..r }).into()
+    });
+    let stats = p.sender.stats();
+    assert_eq!(stats.feedback.packets, 0);
+    assert!(stats.rejected.measured > 20, "{:?}", stats.rejected);
+}
+
+#[test]
+fn replayed_reports_change_nothing() {
+    let clean = measured(10.0, |r| vec![r]);
+    let mut kept = Vec::new();
+    let replayed = measured(10.0, move |r| {
+        // The newest twice, and then everything of the last seconds.
+        kept.push(r);
+        [r, r].into_iter().chain(kept.iter().rev().take(20).copied()).collect()
+    });
+    // T6. The same bytes at the same times.
+    assert_eq!(clean.sent, replayed.sent);
+    assert!(replayed.sender.stats().rejected.measured > 1_000, "{:?}", replayed.sender.stats().rejected);
+}
+
+#[test]
+fn a_report_about_another_stream_or_from_another_receiver_is_nothing_to_this_flow() {
+    let p = measured(10.0, |r| {
+        vec![tfrc::Report { reporter: r.reporter ^ 1, ..r }, tfrc::Report { media: r.media ^ 1, ..r }]
+    });
+    assert_eq!(p.sender.stats().feedback.packets, 0);
+    assert!(p.sender.stats().rejected.wrong_ssrc > 20);
+}
+
+#[test]
+fn a_receiver_that_hides_every_loss_is_held_by_the_circuit_breaker() {
+    // T3. Its p is its word, and cannot be checked. But RTCP's own reports are judged apart, and a responsive flow is
+    // held at 0.7 of the ten times TCP's rate that RFC 8083 bears, by its simple equation: 0.7 · 10 · 8,000 bit /
+    // (0.1 s · sqrt(2 · 0.05 / 3)) = 3.07 Mbit/s. That is 14 times what an honest receiver gets.
+    let p = measured(60.0, |r| vec![tfrc::Report { loss_event_rate: 0, ..r }]);
+    let rate = rate_of(&p);
+    assert!(p.stopped.is_none() && rate < 1.1 * 3.07e6, "{rate:.0}, {:?}", p.stopped);
 }
