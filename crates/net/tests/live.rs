@@ -8,9 +8,9 @@ use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveReport, Receiver};
 use fairpace_net::relay::{Relay, RelayConfig, RelayReport};
 use fairpace_net::send::{self, SendConfig, SendEnd, SendObserver, SendReport, SendSample};
 use fairpace_net::{Clock, NetError};
-use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
+use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel, RedParams, Thresholds};
 use fairpace_rtp::{SenderEvent, What};
-use fairpace_units::{Class, Dscp, Duration, Instant, Packets, Probability, Rate};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Instant, Packets, Probability, Rate};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -88,6 +88,10 @@ struct Run {
 /// Sends through the relay until the sender ends; then the receiver has until its BYE, and the
 /// relay is stopped.
 fn through_the_relay(ip: IpAddr, change: impl FnOnce(&mut SendConfig)) -> Run {
+    over(ip, path, Rate::kbps(400.0), change)
+}
+
+fn over(ip: IpAddr, path: impl FnOnce(&mut RelayConfig), video: Rate, change: impl FnOnce(&mut SendConfig)) -> Run {
     let clock = Clock::start();
     let receiver = Receiver::open(ReceiveConfig::new(0), clock).unwrap();
     let to = SocketAddr::new(ip, receiver.address().unwrap().port());
@@ -105,7 +109,7 @@ fn through_the_relay(ip: IpAddr, change: impl FnOnce(&mut SendConfig)) -> Run {
             let report = receiver.run(&mut sink, &mut (), &stop).unwrap();
             (report, sink)
         });
-        let mut source = ConstantSource::new(Rate::kbps(400.0), Duration::from_millis(40));
+        let mut source = ConstantSource::new(video, Duration::from_millis(40));
         let mut notes = Notes::default();
         let sent = send::run(&config, clock, &mut source, &mut notes, &stop).unwrap();
         let (received, sink) = receiver.join().unwrap();
@@ -202,6 +206,88 @@ fn rap_adapts_over_a_real_socket() {
     let rates: Vec<f64> = RUNS.rap.notes.samples.iter().map(|s| s.rate.as_bps()).collect();
     let (low, high) = rates.iter().fold((f64::MAX, 0.0_f64), |(l, h), r| (l.min(*r), h.max(*r)));
     assert!(high > 1.5 * low, "it moved: {low:.0} to {high:.0} bit/s");
+}
+
+/// The equation family, each through a relay of its own, side by side; the last is measured by the receiver.
+static EQUATIONS: LazyLock<Vec<(&str, Run)>> = LazyLock::new(|| {
+    let schemes = ["srp", "crp", "mrp", "tfrc", "tfrc-sp", "measured"];
+    thread::scope(|scope| {
+        let run = |scheme: &'static str| {
+            scope.spawn(move || {
+                let run = through_the_relay(Ipv4Addr::LOCALHOST.into(), |c| {
+                    c.scheme = scheme.to_owned();
+                    if scheme == "measured" {
+                        c.scheme = "tfrc".to_owned();
+                        c.settings.insert("measured_by".to_owned(), "receiver".to_owned());
+                    }
+                });
+                (scheme, run)
+            })
+        };
+        let all: Vec<_> = schemes.into_iter().map(run).collect();
+        all.into_iter().map(|r| r.join().unwrap()).collect()
+    })
+});
+
+#[test]
+fn every_equation_sends_and_finishes_over_a_real_socket() {
+    for (scheme, run) in EQUATIONS.iter() {
+        check(run);
+        assert_eq!(run.sent.stats.sent.of(What::Dummy).packets, 0, "{scheme} sends no dummies");
+        let rates: Vec<f64> = run.notes.samples.iter().map(|s| s.rate.as_bps()).collect();
+        let last = *rates.last().unwrap();
+        // 400 kbit/s of video over 1 Mbit/s, 1 % loss, RTT 100 ms: TCP's rate at p = 0.01 is some 0.9 Mbit/s for
+        // packets of 1,200 B; p is known to a factor of a few after 4 s. The floor is 50 kbit/s, the cap 10 Mbit/s.
+        assert!((50e3..=10e6).contains(&last), "{scheme}: {last}");
+        let frames = run.sink.frames;
+        assert!(frames >= 40, "{scheme}: {frames} frames of 100 were received");
+    }
+}
+
+#[test]
+fn a_receiver_that_measures_reports_about_once_per_round_trip() {
+    let (_, run) = EQUATIONS.last().unwrap();
+    // 4 s of round trips of 100 ms, and a report at once for each of the loss events.
+    let reports = run.received.stats.sent.of(What::Feedback).packets;
+    assert!((15..=100).contains(&reports), "{reports}");
+    assert_eq!(run.sent.stats.rejected, Default::default());
+    // A full compound: IP 28 B, RR 8 B, SDES of some 30 B, the report 28 B.
+    let bytes = run.received.stats.sent.of(What::Feedback).bytes;
+    assert!((60..=90).contains(&(bytes / reports)), "{bytes} B in {reports}");
+}
+
+#[test]
+fn congestion_marks_come_back_and_lower_the_rate_in_place_of_losses() {
+    // 1 Mbit/s that marks instead of dropping; the video wants three times as much.
+    for ip in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
+        let marking = |c: &mut RelayConfig| {
+            path(c);
+            c.forward.loss = LossModel::None;
+            let capacity = Capacity::Packets(Packets::new(200));
+            let thresholds = Thresholds::Packets { min: Packets::new(5), max: Packets::new(30) };
+            let usual = RedParams::for_capacity(capacity, Bytes::new(1_200));
+            c.forward.queue = QueueModel::Red(RedParams { ecn: true, weight: 0.05, thresholds, ..usual });
+        };
+        let run = over(ip, marking, Rate::mbps(3.0), |c| {
+            c.scheme = "tfrc".to_owned();
+            c.settings.insert("ecn".to_owned(), "on".to_owned());
+            c.duration = Some(Duration::from_secs(6));
+        });
+        assert!(matches!(run.sent.end, SendEnd::Finished), "{:?}", run.sent.end);
+        // Only packets that say that they are ECN-capable are marked: ECT(0) has come through two sockets.
+        let marks = run.received.stats.media.ce_marks;
+        assert!(marks > 0, "{:?}", run.received.stats.media);
+        assert_eq!(run.sent.stats.rejected, Default::default());
+        let samples = &run.notes.samples;
+        let highest = samples.iter().map(|s| s.rate.as_bps()).fold(0.0, f64::max);
+        let last: Vec<f64> = samples.iter().rev().take(10).map(|s| s.rate.as_bps()).collect();
+        let last = last.iter().sum::<f64>() / last.len() as f64;
+        assert!(highest > 1.2e6, "it went beyond the link: {highest:.0}");
+        assert!((0.2e6..1.6e6).contains(&last), "and came down to it: {last:.0}");
+        // Few losses, of packets that filled the queue in slow start: the rate is not theirs.
+        let lost = run.received.stats.media.lost;
+        assert!(lost * 5 < marks as i64 + 50, "{lost} lost, {marks} marked");
+    }
 }
 
 #[test]
