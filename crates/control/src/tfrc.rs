@@ -27,7 +27,7 @@
 //! | recv_limit, timer_limit | locals of `Sender` | byte/s | |
 //! | s | `Sender::s`: mean of [`Sizes`]; 1,460 bytes in TFRC-SP | bytes | each report |
 //! | N, H | mean of [`Sizes`], `header` | bytes | each report; parameter |
-//! | t_RTO | 4R, in the equation | s | |
+//! | t_RTO | 4R, in the equation; `t_rto()` with `t_rto = tcp` | s | each report |
 //! | RTO, no-feedback timer | `Sender::timer`, `no_feedback` | s | each report, each expiry |
 //! | tld | `Sender::tld` | – | X doubled |
 //! | NotLimited1, NotLimited2 | [`Held`] | – | each packet |
@@ -69,6 +69,7 @@
 //! Faster Restart, Quick-Start, a variable NDUPACK, TFRC-PS (changing the packets' size instead of their
 //! number).
 
+mod coarse;
 pub mod history;
 pub mod params;
 pub mod receiver;
@@ -81,9 +82,11 @@ use crate::meter::Meter;
 use crate::pacer::Pacer;
 use crate::registry::{Env, ParamError, Settings};
 use crate::rtt::RttEstimator;
+use coarse::CoarseTimer;
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, Rate};
 use history::{HistoryParams, LossEvents};
 pub use params::{INFO, INFO_SP, TfrcParams};
+use receiver::ReceiverParams;
 pub use sender::Rfc;
 use sender::{Feedback, Sender, SenderParams};
 
@@ -106,6 +109,8 @@ pub struct Tfrc {
     max: f64,
     demand: f64,
     sender: Sender,
+    /// `None`: t_RTO is 4R.
+    coarse: Option<CoarseTimer>,
     sizes: Sizes,
     pacer: Pacer,
     /// What packets are paced at, bytes per second.
@@ -185,6 +190,7 @@ impl Tfrc {
             max,
             demand: f64::INFINITY,
             sender: Sender::new(SenderParams { rfc, equation, smoothing, mss, min, max }, mss),
+            coarse: params.tcp_timeout.then(CoarseTimer::default),
             sizes: Sizes::default(),
             pacer: Pacer::starting(Instant::NEVER),
             pace: min,
@@ -245,6 +251,12 @@ impl Tfrc {
         self.set_pace();
     }
 
+    /// What a receiver that measures must know, to go with this sender.
+    pub fn receiver_params(&self) -> ReceiverParams {
+        let TfrcParams { equation, discounting, small_packets, losses_as_ns2, .. } = self.params;
+        ReceiverParams { equation, discounting, small_packets, as_ns2: losses_as_ns2 }
+    }
+
     /// The sender's report to itself [RFC 5348 §6.2, §7].
     fn report(&mut self, now: Instant, rtt: &RttEstimator) {
         let m = &mut self.measured;
@@ -265,12 +277,18 @@ impl Tfrc {
         let p = m.events.loss_event_rate();
         let new_loss = core::mem::take(&mut m.new_event) || p > self.sender.p();
         let data_limited = self.held.was_data_limited(m.latest, r);
-        self.on_feedback(now, &Feedback { r_sample, x_recv, p, new_loss, data_limited });
+        let t_rto = self.t_rto(r_sample);
+        self.on_feedback(now, &Feedback { r_sample, t_rto, x_recv, p, new_loss, data_limited });
         let r = self.sender.rtt().unwrap_or(r_sample);
         self.measured.due = now + r;
         if let (true, Some(tld)) = (p == 0.0, self.sender.last_doubled()) {
             self.measured.due = self.measured.due.min(tld + r);
         }
+    }
+
+    /// t_RTO, if it is not 4R [RFC 5348 §3.1].
+    fn t_rto(&mut self, r_sample: Duration) -> Option<Duration> {
+        Some(self.coarse.as_mut()?.update(r_sample))
     }
 
     // --- pacing ----------------------------------------------------------------------------------
@@ -371,7 +389,8 @@ impl Controller for Tfrc {
         let data_limited = self.held.was_data_limited(report.echoed, r);
         let (p, x_recv) = (report.loss_event_rate, report.received_rate.as_bps() / 8.0);
         let new_loss = p > self.sender.p();
-        self.on_feedback(now, &Feedback { r_sample, x_recv, p, new_loss, data_limited });
+        let t_rto = self.t_rto(r_sample);
+        self.on_feedback(now, &Feedback { r_sample, t_rto, x_recv, p, new_loss, data_limited });
     }
 
     fn on_timeout(&mut self, _now: Instant, _rtt: &RttEstimator) {}

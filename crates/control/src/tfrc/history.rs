@@ -486,6 +486,8 @@ pub struct Arrivals {
     declared: u64,
     /// S_before: the last packet to arrive.
     last: (u64, Instant),
+    /// As ns-2 does, not as the RFC says.
+    as_ns2: bool,
 }
 
 /// One of the highest numbers received.
@@ -507,7 +509,15 @@ impl Arrivals {
             len: 0,
             declared: 0,
             last: (0, Instant::ZERO),
+            as_ns2: false,
         }
+    }
+
+    /// A gap is a loss as soon as a later packet comes, and begins one loss event at most, however long it
+    /// is: what ns-2 2.35 does (`numPkts_ 1`, `PreciseLoss_ 1`). To be asked for before the first packet.
+    #[must_use]
+    pub fn as_ns2(self, as_ns2: bool) -> Self {
+        Arrivals { as_ns2, ..self }
     }
 
     /// What they amount to.
@@ -561,11 +571,12 @@ impl Arrivals {
 
     /// Takes a number in among the highest. Below NDUPACK of them, what is missing is lost.
     fn keep(&mut self, place: usize, top: Top) {
-        self.len = (self.len + 1).min(NDUPACK);
+        let enough = if self.as_ns2 { 1 } else { NDUPACK };
+        self.len = (self.len + 1).min(enough);
         self.top[place..self.len].rotate_right(1);
         self.top[place] = top;
-        if self.len == NDUPACK {
-            self.declare_below(self.top[NDUPACK - 1].seq);
+        if self.len == enough {
+            self.declare_below(self.top[enough - 1].seq);
         }
     }
 
@@ -574,7 +585,8 @@ impl Arrivals {
         for top in self.top[..self.len].iter().rev().filter(|t| t.seq <= seq) {
             if self.declared < top.seq {
                 let (first, last) = (self.declared, top.seq - 1);
-                self.events.insert(Hole { first, last, times: top.times, rtt: top.rtt, marked: false });
+                let times = if self.as_ns2 { Line::point(first, top.times.at(first)) } else { top.times };
+                self.events.insert(Hole { first, last, times, rtt: top.rtt, marked: false });
             }
             self.declared = self.declared.max(top.seq.saturating_add(1));
         }

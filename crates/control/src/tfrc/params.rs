@@ -12,7 +12,16 @@ const EQUATION: ParamInfo = ParamInfo {
     default: "rfc5348",
     unit: "choice",
     range: "`rfc5348`, `complex`, `modified` or `simple`",
-    doc: "which of TCP's throughput equations; all with b = 1 and t_RTO = 4R",
+    doc: "which of TCP's throughput equations; all with b = 1",
+};
+
+const T_RTO: ParamInfo = ParamInfo {
+    name: "t_rto",
+    symbol: "t_RTO",
+    default: "4r",
+    unit: "choice",
+    range: "`4r` or `tcp`",
+    doc: "the timeout in the equation: 4R, or TCP's on a clock of 100 ms as in ns-2: SRTT + max(100 ms, 4 RTTVAR)",
 };
 
 const RFC: ParamInfo = ParamInfo {
@@ -40,6 +49,16 @@ const OUTAGE: ParamInfo = ParamInfo {
     unit: "choice",
     range: "`one` or `rfc`",
     doc: "packets lost while the no-feedback timer expired: one loss event, or one per RTT; only if the sender measures",
+};
+
+const LOSSES: ParamInfo = ParamInfo {
+    name: "losses",
+    symbol: "NDUPACK",
+    default: "rfc",
+    unit: "choice",
+    range: "`rfc` or `ns2`",
+    doc: "`ns2`: a gap is a loss at once, not after three later packets, and one loss event at most; \
+          only if the receiver measures",
 };
 
 const DISCOUNTING: ParamInfo = ParamInfo {
@@ -83,7 +102,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
     name: "tfrc",
     title: "TFRC: TCP-friendly rate control",
     source: "RFC 5348, RFC 3448",
-    params: &[EQUATION, RFC, MEASURED_BY, OUTAGE, DISCOUNTING, SMOOTHING, ECN, T_GRAN],
+    params: &[EQUATION, T_RTO, RFC, MEASURED_BY, OUTAGE, LOSSES, DISCOUNTING, SMOOTHING, ECN, T_GRAN],
 };
 
 /// The registry's entry of TFRC-SP.
@@ -93,9 +112,11 @@ pub const INFO_SP: SchemeInfo = SchemeInfo {
     source: "RFC 4828",
     params: &[
         EQUATION,
+        T_RTO,
         RFC,
         MEASURED_BY,
         OUTAGE,
+        LOSSES,
         DISCOUNTING,
         SMOOTHING,
         ECN,
@@ -123,9 +144,13 @@ pub const INFO_SP: SchemeInfo = SchemeInfo {
 #[allow(missing_docs)]
 pub struct TfrcParams {
     pub equation: Equation,
+    /// t_RTO is TCP's, not 4R.
+    pub tcp_timeout: bool,
     pub rfc: Rfc,
     pub receiver_measures: bool,
     pub outage_is_one_event: bool,
+    /// Losses are found as ns-2 finds them.
+    pub losses_as_ns2: bool,
     pub discounting: bool,
     pub smoothing: bool,
     pub ecn: bool,
@@ -142,9 +167,11 @@ impl TfrcParams {
     pub fn new(s: &Settings<'_>) -> Result<TfrcParams, ParamError> {
         Ok(TfrcParams {
             equation: s.choice("equation", &Equation::NAMES)?,
+            tcp_timeout: s.choice("t_rto", &[("4r", false), ("tcp", true)])?,
             rfc: s.choice("rfc", &[("5348", Rfc::Rfc5348), ("3448", Rfc::Rfc3448)])?,
             receiver_measures: s.choice("measured_by", &[("sender", false), ("receiver", true)])?,
             outage_is_one_event: s.choice("outage", &[("one", true), ("rfc", false)])?,
+            losses_as_ns2: s.choice("losses", &[("rfc", false), ("ns2", true)])?,
             discounting: s.flag("discounting")?,
             smoothing: s.flag("smoothing")?,
             ecn: s.flag("ecn")?,

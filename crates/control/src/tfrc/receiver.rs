@@ -62,11 +62,13 @@ pub struct ReceiverParams {
     pub discounting: bool,
     /// TFRC-SP: the bytes of headers on each packet, H of RFC 4828 §4.2. `None`: TFRC.
     pub small_packets: Option<f64>,
+    /// Find losses as ns-2 does: [`Arrivals::as_ns2`].
+    pub as_ns2: bool,
 }
 
 impl Default for ReceiverParams {
     fn default() -> Self {
-        ReceiverParams { equation: Equation::Tfrc, discounting: false, small_packets: None }
+        ReceiverParams { equation: Equation::Tfrc, discounting: false, small_packets: None, as_ns2: false }
     }
 }
 
@@ -129,7 +131,7 @@ impl TfrcReceiver {
         TfrcReceiver {
             params,
             unit: TcpPath::new(Bytes::new(1), second, 4 * second, 1.0).expect("a path"),
-            arrivals: Arrivals::new(&history),
+            arrivals: Arrivals::new(&history).as_ns2(params.as_ns2),
             first: None,
             newest: None,
             bytes: 0,

@@ -83,6 +83,8 @@ impl RecvSet {
 pub(crate) struct Feedback {
     /// R_sample.
     pub(crate) r_sample: Duration,
+    /// t_RTO; `None`: 4R.
+    pub(crate) t_rto: Option<Duration>,
     /// X_recv, bytes per second.
     pub(crate) x_recv: f64,
     /// p, in `[0, 1]`.
@@ -112,7 +114,7 @@ pub(crate) struct SenderParams {
 pub(crate) struct Sender {
     params: SenderParams,
     /// R = 1 s, segments of one byte: every equation goes with s/R, so that what depends on p is
-    /// computed only when p changes.
+    /// computed only when p changes, or t_RTO / R.
     unit: TcpPath,
     /// s, bytes.
     s: f64,
@@ -255,6 +257,9 @@ impl Sender {
         // 3)
         self.rto = self.max_4r_2sx();
         // 4)
+        if let Some(t_rto) = f.t_rto {
+            self.set_timeout(t_rto);
+        }
         self.set_p(f.p);
         match self.params.rfc {
             Rfc::Rfc5348 if !had_rtt => {
@@ -360,6 +365,18 @@ impl Sender {
     fn set_rtt(&mut self, r: Duration) {
         self.r = Some(r);
         self.r_s = r.as_secs_f64();
+    }
+
+    /// t_RTO, in R.
+    fn set_timeout(&mut self, t_rto: Duration) {
+        let second = Duration::from_secs(1);
+        let ratio = Duration::from_secs_f64((t_rto.as_secs_f64() / self.r_s).min(MOST_TIMER_S));
+        if let Ok(unit) = TcpPath::new(Bytes::new(1), second, ratio, 1.0)
+            && unit != self.unit
+        {
+            self.unit = unit;
+            self.p = f64::NAN; // computed anew
+        }
     }
 
     fn set_p(&mut self, p: f64) {

@@ -516,3 +516,22 @@ proptest! {
         prop_assert_eq!(count(&frame(&arrived)), count(&frame(&sorted)));
     }
 }
+
+/// Packets every 50 ms, RTT 60 ms; 10 to 13 do not come. ns-2 hears of it at 14 and counts one event; by the
+/// RFC it is told at 16, and 12 came 100 ms after 10, an RTT later: two events.
+#[test]
+fn as_ns2_a_gap_is_one_event_at_once() {
+    let heard = |as_ns2| {
+        let mut arrivals = Arrivals::new(&HistoryParams { discounting: false, short_packets: false }).as_ns2(as_ns2);
+        let mut told = Vec::new();
+        for seq in (0..10).chain(14..20) {
+            let at = Instant::ZERO + Duration::from_millis(50 * seq);
+            if arrivals.on_packet(seq, at, Duration::from_millis(60), false) == Heard::LossEvent {
+                told.push((seq, arrivals.events().events()));
+            }
+        }
+        told
+    };
+    assert_eq!(heard(true), [(14, 1)]);
+    assert_eq!(heard(false), [(16, 2)]);
+}

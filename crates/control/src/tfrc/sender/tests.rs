@@ -23,7 +23,7 @@ fn sender() -> Sender {
 
 /// A report on a path of 100 ms.
 fn report(x_recv: f64, p: f64) -> Feedback {
-    Feedback { r_sample: ms(100), x_recv, p, new_loss: false, data_limited: false }
+    Feedback { r_sample: ms(100), t_rto: None, x_recv, p, new_loss: false, data_limited: false }
 }
 
 /// One report was heard at 0, R = 100 ms; infinity is gone, the set holds `x_recv` as of 1 s.
@@ -523,5 +523,20 @@ fn headers_take_their_share_of_the_equations_rate() {
         // What was received counts data only.
         t.on_feedback(at(400), &report(1_000.0, 0.01));
         assert_near!(t.x(), 2_000.0);
+    }
+}
+
+/// R = 100 ms, p = 0.2, complex: 0.1 sqrt(0.4/3) = 0.036515; min(1, 3 sqrt(0.075)) = 0.821584,
+/// times 0.2 (1 + 1.28) = 0.374642, times t_RTO. 4R: 1460 / 0.186372; 300 ms: 1460 / 0.148908.
+#[test]
+fn the_timeout_in_the_equation_may_be_given() {
+    for (t_rto, x) in [(None, 7_833.8), (Some(ms(300)), 9_804.7)] {
+        let mut t = sender_by(Rfc::Rfc5348, Equation::Complex);
+        t.start(at(0), Some(ms(100)));
+        t.on_feedback(at(100), &Feedback { t_rto, ..report(1e6, 0.2) });
+        assert!((t.x() / x - 1.0).abs() < 1e-4, "{t_rto:?}: {}", t.x());
+        // p unchanged, another t_RTO: computed anew.
+        t.on_feedback(at(200), &Feedback { t_rto: Some(ms(300)), ..report(1e6, 0.2) });
+        assert!((t.x() / 9_804.7 - 1.0).abs() < 1e-4, "{t_rto:?}: {}", t.x());
     }
 }
