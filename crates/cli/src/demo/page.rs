@@ -64,6 +64,13 @@ fn compare(demo: &DemoResult, unit: &str, number: impl Fn(&SchemeRun) -> f64) ->
     each.collect::<Vec<_>>().join(", ")
 }
 
+/// The colour key of a turn: its scheme's, which is the same in every report, or for a second turn of the same
+/// scheme one of its own.
+fn colour(demo: &DemoResult, run: &SchemeRun) -> String {
+    let first = demo.schemes.iter().find(|s| s.scheme == run.scheme);
+    if first.is_some_and(|f| f.label != run.label) { run.label.clone() } else { run.scheme.clone() }
+}
+
 fn caption(demo: &DemoResult) -> String {
     let p = &demo.path;
     let rates: Vec<String> = p
@@ -91,7 +98,7 @@ fn frames(demo: &DemoResult) -> Section {
         let values = [t.frames_in_time, t.frames_late, t.frames_lost, t.frames_not_sent()].map(|n| n as f64);
         BarRow {
             label: s.label.clone(),
-            colour: s.scheme.clone(),
+            colour: colour(demo, s),
             values: values.to_vec(),
             note: early_end(s).unwrap_or_default(),
         }
@@ -183,7 +190,7 @@ fn over_time(demo: &DemoResult) -> Section {
         for s in &demo.schemes {
             let (x, y) = curve(s).into_iter().unzip();
             let series = if stepped { Series::stepped } else { Series::line };
-            chart = chart.series(series(s.label.clone(), s.scheme.clone(), x, y));
+            chart = chart.series(series(s.label.clone(), colour(demo, s), x, y));
         }
         set_up(chart)
     };
@@ -204,10 +211,13 @@ fn over_time(demo: &DemoResult) -> Section {
     .series(Series::stepped("link capacity", "link", x, y).reference())
     .caption(caption(demo));
     let mut states = Chart::new("What each controller was doing", time(), Axis::default());
-    for s in &demo.schemes {
+    for (i, s) in demo.schemes.iter().enumerate() {
         let spans = s.states.iter().map(|(from, to, label)| Span { from: *from, to: *to, label: label.clone() });
-        let name = s.label.split(' ').next().unwrap_or_default().to_owned();
-        states = states.lane(Lane { name, colour: s.scheme.clone(), spans: spans.collect() });
+        // One word; the colour says which turn, and a second of the same scheme is numbered.
+        let word = |s: &SchemeRun| s.label.split(' ').next().unwrap_or_default().to_owned();
+        let before = demo.schemes.iter().take(i).filter(|o| word(o) == word(s)).count();
+        let name = if before == 0 { word(s) } else { format!("{} {}", word(s), before + 1) };
+        states = states.lane(Lane { name, colour: colour(demo, s), spans: spans.collect() });
     }
     let median = |s: &SchemeRun| s.totals.delay_p50_ms.unwrap_or(0.0);
     let delay = lines(
@@ -322,7 +332,7 @@ fn stills(demo: &DemoResult, dir: &Path) -> Option<Section> {
             let frozen =
                 if frozen > 0.09 { format!(", standing still for {} s", short(frozen)) } else { String::new() };
             let caption = format!("{} at {} s{frozen}", s.label, short(time));
-            section = section.image(Image { media_type: "image/jpeg".into(), data, caption, colour: s.scheme.clone() });
+            section = section.image(Image { media_type: "image/jpeg".into(), data, caption, colour: colour(demo, s) });
         }
     }
     section.images.iter().any(|i| !i.data.is_empty()).then_some(section)
@@ -365,6 +375,28 @@ mod tests {
         let curve = with_gaps(&vec![(0.1, 5.0), (0.3, 6.0), (3.3, 7.0)]);
         assert_eq!(curve.len(), 4);
         assert!(curve[2].1.is_nan() && (0.3..3.3).contains(&curve[2].0), "{curve:?}");
+    }
+
+    #[test]
+    fn each_of_six_turns_has_a_colour_and_a_lane_of_its_own() {
+        let run = |scheme: &str, label: &str| SchemeRun {
+            scheme: scheme.into(),
+            label: label.into(),
+            states: vec![(0.0, 1.0, "Steady".into())],
+            ..SchemeRun::default()
+        };
+        let turns = [("rcs", "RCS"), ("rap", "RAP"), ("fixed", "Fixed 1 Mbit/s"), ("tfrc", "TFRC"), ("mrp", "MRP")];
+        let mut demo = DemoResult { seconds: 1.0, ..DemoResult::default() };
+        demo.schemes = turns.iter().map(|(s, l)| run(s, l)).collect();
+        demo.schemes.push(run("tfrc", "TFRC measured_by=receiver"));
+        let chart = over_time(&demo).charts.into_iter().find(|c| !c.lanes.is_empty()).unwrap();
+        let names: Vec<_> = chart.lanes.iter().map(|l| l.name.as_str()).collect();
+        assert_eq!(names, ["RCS", "RAP", "Fixed", "TFRC", "MRP", "TFRC 2"]);
+        let mut colours: Vec<_> = chart.lanes.iter().map(|l| l.colour.as_str()).collect();
+        assert_eq!(colours[3], "tfrc", "the first keeps the scheme's own");
+        colours.sort_unstable();
+        colours.dedup();
+        assert_eq!(colours.len(), 6);
     }
 
     #[test]
