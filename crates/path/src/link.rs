@@ -435,6 +435,11 @@ impl<T: Datagram> Link<T> {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn queue(&self) -> &Queue<T> {
+        &self.queue
+    }
+
     fn drop_now(&mut self, now: Instant, reason: DropReason, packet: T) {
         self.counters.classes[packet.class() as usize].drops[reason as usize].add(packet.size());
         if self.recording {

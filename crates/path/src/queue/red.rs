@@ -251,6 +251,38 @@ mod tests {
         }
     }
 
+    /// The average after each arrival at a link of 8 Mbit/s, beside ns-2's.
+    #[test]
+    fn the_average_is_that_of_ns_2_over_bursts_and_idle_times() {
+        use crate::queue::{Managed, Queue};
+        use crate::{Link, LinkSpec, Plain, QueueModel, RateModel};
+        use fairpace_units::{Instant, Rate};
+        let size = Bytes::new(1_000);
+        let models = [
+            Thresholds::Packets { min: Packets::new(500), max: Packets::new(900) },
+            Thresholds::Bytes { min: Bytes::new(500_000), max: Bytes::new(900_000) },
+        ];
+        let mut links = models.map(|thresholds| {
+            let params = RedParams { thresholds, weight: 0.02, ..RedParams::for_capacity(Capacity::Unlimited, size) };
+            let rate = RateModel::Fixed(Rate::mbps(8.0));
+            let spec = LinkSpec { rate, queue: QueueModel::Red(params), ..LinkSpec::default() };
+            Link::<Plain>::new(&spec, 1, "red").unwrap()
+        });
+        let rows = include_str!("red_ns2.csv").lines().filter(|l| l.starts_with(|c: char| c.is_ascii_digit()));
+        let mut count = 0;
+        for row in rows {
+            let fields: Vec<f64> = row.split(',').map(|field| field.parse().unwrap()).collect();
+            for (link, ns2) in links.iter_mut().zip(&fields[2..]) {
+                link.push(Instant::from_nanos(fields[0] as u64), Plain::new(Bytes::new(fields[1] as u64)));
+                let Queue::Managed(Managed::Red(red)) = link.queue() else { panic!("another queue") };
+                // Six digits.
+                assert!((red.average - ns2).abs() <= 5e-6 * ns2, "{} for {ns2} at {} ns", red.average, fields[0]);
+            }
+            count += 1;
+        }
+        assert_eq!(count, 250);
+    }
+
     #[test]
     fn in_byte_mode_the_average_counts_the_bytes_that_wait() {
         let thresholds = Thresholds::Bytes { min: Bytes::new(5_000), max: Bytes::new(15_000) };
