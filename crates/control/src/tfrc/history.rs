@@ -532,7 +532,6 @@ impl Arrivals {
 
     /// A packet has arrived; `rtt` is the RTT it carries, `marked`: with CE.
     pub fn on_packet(&mut self, seq: u64, now: Instant, rtt: Duration, marked: bool) -> Heard {
-        let now = now.max(self.last.1);
         if self.len == 0 {
             self.declared = seq.saturating_add(1);
             self.last = (seq, now);

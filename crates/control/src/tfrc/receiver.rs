@@ -154,7 +154,6 @@ impl TfrcReceiver {
     /// A packet has arrived [RFC 5348 §6.1]. Duplicates change nothing.
     pub fn on_packet(&mut self, now: Instant, arrival: &RatedArrival) {
         let rtt = arrival.header.rtt.map(|r| r.clamp(BELIEVABLE.0, BELIEVABLE.1));
-        let is_first = self.first.is_none();
         let no_loss_before = self.arrivals.events().is_empty();
         let r = rtt.or(self.r).unwrap_or(INITIAL_RTT);
         let heard = self.arrivals.on_packet(arrival.seq, now, r, arrival.ecn == Ecn::Ce);
@@ -163,7 +162,7 @@ impl TfrcReceiver {
         }
         self.packets += 1;
         self.bytes = self.bytes.saturating_add(arrival.size.get());
-        if is_first {
+        if self.first.is_none() {
             self.first = Some((now, arrival.size));
             self.meter = Meter::starting(now);
             self.period = r;
@@ -176,7 +175,7 @@ impl TfrcReceiver {
             self.r = rtt.or(self.r);
         }
         if heard == Heard::LossEvent && no_loss_before {
-            self.begin_history(now, is_first);
+            self.begin_history(now);
         }
         let at_once = match heard {
             Heard::LossEvent => self.loss_event_rate() > self.reported_p,
@@ -226,8 +225,8 @@ impl TfrcReceiver {
     }
 
     /// The first loss interval: what gives X_target by the equation [RFC 5348 §6.3.1].
-    fn begin_history(&mut self, now: Instant, is_first: bool) {
-        let target = if is_first { 0.0 } else { self.most.max(self.x_recv(now)) };
+    fn begin_history(&mut self, now: Instant) {
+        let target = self.most.max(self.x_recv(now));
         let mean = self.bytes as f64 / self.packets as f64;
         let (segment, share) = match self.params.small_packets {
             None => (mean, 1.0),

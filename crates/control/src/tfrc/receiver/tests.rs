@@ -253,6 +253,20 @@ fn the_first_interval_has_the_worked_values() {
 }
 
 #[test]
+//= 5348-6.2-1
+fn a_burst_within_the_first_rtt_is_no_higher_rate() {
+    let mut rig = Rig::new();
+    for i in (0..=8).filter(|i| *i != 5) {
+        rig.packet(i, i);
+    }
+    // Seven packets since the first, 5 is lost when 8 comes: 70 packets/s, not 7 in 8 ms.
+    assert_eq!(rig.times(), [0, 8]);
+    assert_eq!(rig.last().received_rate, Rate::bps(70_000.0 * 8.0));
+    let seeded = rig.receiver.arrivals.events().intervals().next().expect("the first interval");
+    assert!((seeded / interval(70_000.0, 1_000, R) - 1.0).abs() < 1e-9);
+}
+
+#[test]
 fn small_packets_seed_the_history_with_what_their_sender_takes_off() {
     // 100 bytes of 140 are data: 12,500 B/s of data is 17,500 B/s of 1,460-byte segments.
     let params = ReceiverParams { small_packets: Some(40.0), ..ReceiverParams::default() };
