@@ -246,7 +246,8 @@ Examples:
   fairpace receive 5004 --out received.ivf             on the other host, first
   fairpace send clip.mp4 host.example:5004 --control rcs
   fairpace send test-pattern [2001:db8::1]:5004 --control rap --seconds 60
-  fairpace send clip.ivf host.example:5004 --control fixed --set rate=800kbit/s")]
+  fairpace send clip.ivf host.example:5004 --control fixed --set rate=800kbit/s
+  fairpace send clip.mp4 host.example:5004 --control tfrc --peer other.sdp")]
 pub(crate) struct Send {
     /// A video file, `test-pattern`, `-` for standard input, or another of `fairpace list media`
     #[arg(value_name = "FILE|test-pattern|-", value_hint = ValueHint::FilePath)]
@@ -262,6 +263,8 @@ pub(crate) struct Send {
     /// Send lost packets again when the receiver asks (its `--nack`; RFC 4588)
     #[arg(long)]
     pub(crate) retransmission: bool,
+    #[command(flatten)]
+    pub(crate) form: Form,
     #[command(flatten)]
     pub(crate) ip: Ip,
     /// Seed of the noise of the source `model`
@@ -296,9 +299,14 @@ impl Control {
     }
 
     /// Whether such a controller can be made: before anything is opened or sent.
-    pub(crate) fn check(&self, packet_size: fairpace_units::Bytes, min_rate: Rate) -> Result<(), registry::ParamError> {
+    pub(crate) fn check(
+        &self,
+        settings: &BTreeMap<String, String>,
+        packet_size: fairpace_units::Bytes,
+        min_rate: Rate,
+    ) -> Result<(), registry::ParamError> {
         let env = fairpace_control::Env { packet_size, min_rate, max_rate: self.max_rate, ..Default::default() };
-        fairpace_control::build(&self.name, &self.settings(), &env).map(|_| ())
+        fairpace_control::build(&self.name, settings, &env).map(|_| ())
     }
 }
 
@@ -312,7 +320,8 @@ Examples:
   fairpace receive 5004
   fairpace receive 5004 --out received.ivf
   fairpace receive 5004 --forward 127.0.0.1:5006       prints the line that plays it in ffplay
-  fairpace receive 5004 --ipv6 --json")]
+  fairpace receive 5004 --ipv6 --json
+  fairpace receive 5004 --feedback-form rtp-tfrc --offer ours.sdp")]
 pub(crate) struct Receive {
     /// UDP port to listen on; 0 takes a free one
     #[arg(value_name = "PORT", value_parser = port, allow_hyphen_values = true)]
@@ -334,6 +343,11 @@ pub(crate) struct Receive {
     /// Send feedback this often
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "20ms")]
     pub(crate) feedback: Duration,
+    #[command(flatten)]
+    pub(crate) form: Form,
+    /// Write a session description (.sdp) for another tool that is to send by the RTP-TFRC profile
+    #[arg(long, requires = "feedback_form", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) offer: Option<PathBuf>,
     /// Ask for lost packets again (RFC 4588)
     #[arg(long)]
     pub(crate) nack: bool,
@@ -420,6 +434,27 @@ pub(crate) struct Man {
     /// Folder for one page per subcommand
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
+}
+
+/// What the receiver tells the sender.
+#[derive(Debug, Args)]
+pub(crate) struct Form {
+    /// What comes back: per packet (RFC 8888), or what the receiver measured (RTP-TFRC, for other tools).
+    /// A sender of Fairpace asks for what it needs; for `tfrc` and `tfrc-sp` this chooses
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub(crate) feedback_form: Option<FeedbackForm>,
+    /// Session description of the other tool, which says that it knows RTP-TFRC, and its extension's number
+    #[arg(long, value_name = "FILE.sdp", value_hint = ValueHint::FilePath)]
+    pub(crate) peer: Option<PathBuf>,
+}
+
+/// The forms of feedback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FeedbackForm {
+    /// Every packet, its arrival and its ECN mark (RFC 8888)
+    Ccfb,
+    /// The rate received and the loss event rate, about once per round trip (draft-ietf-avt-tfrc-profile)
+    RtpTfrc,
 }
 
 /// Which version of IP.

@@ -11,6 +11,7 @@ mod cmd;
 mod demo;
 mod error;
 mod made;
+mod profile;
 mod stop;
 mod term;
 mod usage;

@@ -123,11 +123,50 @@ fn media_goes_through_a_relay_over_both_versions_of_ip_and_is_recorded_and_passe
 }
 
 #[test]
+fn a_receiver_that_measures_offers_itself_and_a_sender_takes_the_offer() {
+    let offer = file("offer.sdp");
+    let (receiver, port) =
+        listening(&["receive", "0", "-4", "--json", "--feedback-form", "rtp-tfrc", "--offer", offer.to_str().unwrap()]);
+    let sdp = std::fs::read_to_string(&offer).unwrap();
+    for line in [
+        &format!("m=video {port} RTP/AVPF 96"),
+        "c=IN IP4 127.0.0.1",
+        "a=rtcp-mux",
+        "a=rtcp-fb:96 tfrc",
+        "a=extmap:3 urn:ietf:params:rtp-hdrext:rtt-sendts",
+    ] {
+        assert!(sdp.lines().any(|l| l == line), "{line} is missing in {sdp}");
+    }
+    // Another number, as another tool may have: the challenge tells the receiver, which had offered 3.
+    let peer = file("peer.sdp");
+    std::fs::write(&peer, sdp.replace("extmap:3", "extmap:5/sendrecv")).unwrap();
+    let to = format!("127.0.0.1:{port}");
+    let args =
+        ["send", "model", &to, "--control", "tfrc", "--peer", peer.to_str().unwrap(), "--seconds", "2s", "--json"];
+    let sent = command(&args).output().unwrap();
+    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+    let received = receiver.wait_with_output().unwrap();
+    assert_eq!(received.status.code(), Some(0));
+    let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+    let (sent, received) = (json(&sent.stdout), json(&received.stdout));
+    assert_eq!(sent["ended"], "finished");
+    assert!(received["media"]["received_packets"].as_u64().unwrap() > 20, "{received}");
+    // A report takes 66 to 90 bytes; the claims and the metrics of per-packet feedback are never alone so long.
+    let feedback = &received["feedback"];
+    let (packets, bytes) = (feedback["packets"].as_u64().unwrap(), feedback["bytes"].as_u64().unwrap());
+    assert!(packets > 5 && (60..=90).contains(&(bytes / packets)), "{feedback}");
+    assert!(sent["feedback"]["packets"].as_u64().unwrap() > 5, "{sent}");
+}
+
+#[test]
 fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
     let taken = UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let to = format!("127.0.0.1:{port}");
     taken.set_nonblocking(true).unwrap();
+    let plain_sdp = file("plain.sdp");
+    std::fs::write(&plain_sdp, "v=0\r\nm=video 5004 RTP/AVP 96\r\n").unwrap();
+    let plain_sdp = plain_sdp.to_str().unwrap();
     for (args, code, parts) in [
         (&["receive", &port, "-4"][..], 2, &["error: UDP port", "is in use", "\n\nhint: "][..]),
         (&["receive", "70000"], 2, &["`<PORT>` is `70000`: it is not a UDP port"]),
@@ -169,6 +208,28 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
         (&["send", "/nowhere/clip.mp4", &to], 2, &["`/nowhere/clip.mp4`: cannot open", "hint: check the path"]),
         (&["demo", "/nowhere/clip.mp4"], 2, &["`/nowhere/clip.mp4`: cannot open"]),
         (&["demo", "--control", "rcs,rsc"], 2, &["`rsc` is not a controller"]),
+        (&["demo", "--control", "rcs,tfcr,mrp"], 2, &["`tfcr` is not a controller", "did you mean `tfrc`?"]),
+        (
+            &["send", "model", &to, "--control", "rcs", "--feedback-form", "rtp-tfrc"],
+            2,
+            &["`rcs` must hear of every packet", "hint: use `--control tfrc`"],
+        ),
+        (
+            &["send", "model", &to, "--control", "tfrc", "--feedback-form", "ccfb", "--set", "measured_by=receiver"],
+            2,
+            &["`--set measured_by=receiver` contradicts `--feedback-form`"],
+        ),
+        (
+            &["send", "model", &to, "--control", "tfrc", "--feedback-form", "rtp-tfrc", "--retransmission"],
+            2,
+            &["`--retransmission` does not go with RTP-TFRC"],
+        ),
+        (
+            &["send", "model", &to, "--control", "tfrc", "--peer", plain_sdp],
+            2,
+            &["plain.sdp` does not offer RTP-TFRC", "hint: it needs `a=rtcp-fb:… tfrc`"],
+        ),
+        (&["send", "model", &to, "--control", "tfrc", "--peer", "/nowhere.sdp"], 1, &["cannot read `/nowhere.sdp`"]),
         (&["demo", "--seconds", "1s"], 2, &["`--seconds` is 1 s"]),
         (
             &["receive", "0", "--out", "/nowhere/x.ivf"],

@@ -2,6 +2,7 @@
 
 use crate::args::Receive as Args;
 use crate::error::{Failure, Outcome, code};
+use crate::profile;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_lab::results::write_whole;
@@ -12,6 +13,7 @@ use fairpace_rtp::{Codec, ReceiverEvent, StopReason, StreamStats, What, sdp};
 use fairpace_units::{Duration, Instant, format_duration};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -19,6 +21,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.family = args.ip.family();
     config.duration = args.seconds;
     config.session.feedback_interval = args.feedback;
+    config.session.rate_profile = profile::wanted(&args.form)?;
     config.session.nack = args.nack;
     config.session.nack_deadline = args.playout;
     let mut playout = PlayoutParams { delay: args.playout, ..PlayoutParams::default() };
@@ -30,6 +33,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.forward = forward;
     let mut recorder = Recorder::new(playout);
     let payload_type = config.forward_type;
+    let offered = config.session.rate_profile.unwrap_or_default();
     let receiver = Receiver::open(config, Clock::start())?;
     if let Some(path) = &args.out {
         recorder = recorder.to_file(path)?;
@@ -42,7 +46,19 @@ pub(crate) fn run(args: &Args) -> Outcome {
         written.map(|()| (to, path)).map_err(|e| Failure::usage(e.to_string()).hint("`--sdp FILE` writes it elsewhere"))
     });
     let described = described.transpose()?;
+    if let Some(path) = &args.offer {
+        let mut at = receiver.address()?;
+        if at.ip().is_unspecified() {
+            at.set_ip(if at.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+        }
+        let text = sdp::describe_measuring(at, Codec::Vp8.payload_type(), Codec::Vp8, offered);
+        write_whole(path, text.as_bytes()).map_err(|e| Failure::usage(e.to_string()))?;
+    }
     note(args.quiet, &format!("listening on {}; Ctrl-C ends it", receiver.address()?));
+    if let Some(path) = &args.offer {
+        let path = path.display();
+        note(args.quiet, &format!("`{path}` is for the other tool; elsewhere it needs this host's address in it"));
+    }
     if let Some((to, path)) = described {
         // The line is data: somebody may want to run it.
         let line = sdp::ffplay_line(&path.display().to_string());

@@ -2,6 +2,7 @@
 
 use crate::args::Send as Args;
 use crate::error::{Failure, Outcome, code};
+use crate::profile;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::FlowCounters;
@@ -24,7 +25,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.min_rate = config.min_rate.min(config.max_rate);
     config.duration = args.seconds;
     config.session.retransmission = args.retransmission;
-    args.control.check(config.session.packet_size, config.min_rate)?;
+    if let Some(profile) = profile::apply(&args.form, &config.scheme, &mut config.settings)? {
+        config.session.rate_profile = profile;
+        if args.retransmission {
+            return Err(Failure::usage("`--retransmission` does not go with RTP-TFRC").hint("leave it out"));
+        }
+    }
+    args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
     let stop = Stop::install()?;
     let Some(mut source) = open(args, &stop)? else { return Err(Failure::silent(code::INTERRUPTED)) };
     if !source.format().follows_rate {
@@ -169,6 +176,7 @@ fn json(config: &SendConfig, r: &SendReport) -> Value {
         "data": kind(&r.flow.data),
         "dummies": kind(&r.flow.dummy),
         "timeouts": r.flow.timeouts,
+        "feedback": { "packets": r.stats.feedback.packets, "bytes": r.stats.feedback.bytes },
         "frames": r.stats.frames,
         "frames_dropped": r.stats.frames_dropped,
         "datagrams": sent,

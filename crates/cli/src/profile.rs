@@ -1,0 +1,57 @@
+//! `--feedback-form` and `--peer`: who measures, and the numbers agreed on with another tool.
+
+use crate::args::{FeedbackForm, Form};
+use crate::error::{Failure, Outcome};
+use fairpace_rtp::sdp;
+use fairpace_rtp::tfrc::Profile;
+use std::collections::BTreeMap;
+
+/// The TFRC parameter that says who measures.
+const MEASURED_BY: &str = "measured_by";
+const RECEIVER: &str = "receiver";
+
+/// The profile to use, if the command line asks for one.
+pub(crate) fn wanted(form: &Form) -> Outcome<Option<Profile>> {
+    let Some(path) = &form.peer else {
+        return Ok((form.feedback_form == Some(FeedbackForm::RtpTfrc)).then(Profile::default));
+    };
+    if form.feedback_form == Some(FeedbackForm::Ccfb) {
+        return Err(Failure::usage("`--peer` is for RTP-TFRC, and `--feedback-form` is `ccfb`").hint("leave out one"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::file("read", path, &e))?;
+    match sdp::profile(&text) {
+        Ok(Some(profile)) => Ok(Some(profile)),
+        Ok(None) => Err(Failure::usage(format!("`{}` does not offer RTP-TFRC", path.display()))
+            .hint(format!("it needs `a=rtcp-fb:… tfrc` and `a=extmap:… {}`", fairpace_rtp::tfrc::URI))),
+        Err(e) => Err(Failure::usage(format!("`{}`: {e}", path.display()))),
+    }
+}
+
+/// Makes a sender's controller want what the command line asks for.
+pub(crate) fn apply(
+    form: &Form,
+    controller: &str,
+    settings: &mut BTreeMap<String, String>,
+) -> Outcome<Option<Profile>> {
+    let profile = wanted(form)?;
+    let measures = fairpace_control::schemes()
+        .iter()
+        .any(|s| s.name == controller && s.params.iter().any(|p| p.name == MEASURED_BY));
+    if profile.is_some() && !measures {
+        return Err(Failure::usage(format!("`{controller}` must hear of every packet, and RTP-TFRC does not tell"))
+            .hint("use `--control tfrc`"));
+    }
+    let asked = match form.feedback_form {
+        _ if profile.is_some() => Some(RECEIVER),
+        Some(FeedbackForm::Ccfb) if measures => Some("sender"),
+        _ => None,
+    };
+    if let Some(asked) = asked {
+        let set = settings.entry(MEASURED_BY.to_owned()).or_insert_with(|| asked.to_owned());
+        if set != asked {
+            return Err(Failure::usage(format!("`--set {MEASURED_BY}={set}` contradicts `--feedback-form`"))
+                .hint("leave out one"));
+        }
+    }
+    Ok(profile)
+}
