@@ -185,6 +185,9 @@ fn tcp_params(controller: &str, spec: Option<&TcpSpec>) -> TcpParams {
     if let Some(on) = spec.limited_transmit {
         p.limited_transmit = on;
     }
+    if let Some(on) = spec.ecn {
+        p.ecn = on;
+    }
     p.delayed_ack = spec.delayed_ack.as_ref().map(|t| DelayedAck { timeout: t.get() });
     p
 }
@@ -235,5 +238,56 @@ fn loss_model(loss: &LossSpec) -> LossModel {
             loss_in_good: p(loss.loss_in_good, Probability::ZERO),
             loss_in_bad: p(loss.loss_in_bad, Probability::ONE),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All fields are written out: one that is new and cannot be chosen does not compile here.
+    #[test]
+    fn every_parameter_of_tcp_can_be_chosen() {
+        let text = r#"
+            [path]
+            rate = "5 kbit/s"
+            rtt = "100 ms"
+
+            [[flows]]
+            controller = "tcp-reno"
+
+            [flows.tcp]
+            initial_window = 3
+            initial_ssthresh = 12
+            dup_threshold = 2
+            max_window = 1000
+            min_rto = "1 s"
+            max_rto = "64 s"
+            initial_rto = "2 s"
+            tick = "0 s"
+            delayed_ack = "100 ms"
+            limited_transmit = false
+            ecn = true
+            send_jitter = "10 ms"
+        "#;
+        let scenario = Scenario::parse(text, "reno.toml").unwrap_or_else(|e| panic!("{e}"));
+        let config = sim_config(&scenario, 1, Record::default());
+        let Protocol::Tcp(tcp, _) = &config.flows[0].protocol else { panic!("a TCP flow") };
+        let chosen = TcpParams {
+            variant: TcpVariant::Reno,
+            initial_window: Packets::new(3),
+            max_window: Packets::new(1_000),
+            initial_ssthresh: Some(Packets::new(12)),
+            min_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(64),
+            initial_rto: Duration::from_secs(2),
+            tick: Duration::ZERO,
+            dup_threshold: 2,
+            limited_transmit: false,
+            ecn: true,
+            send_jitter: Duration::from_millis(10),
+            delayed_ack: Some(DelayedAck { timeout: Duration::from_millis(100) }),
+        };
+        assert_eq!(*tcp, chosen);
     }
 }

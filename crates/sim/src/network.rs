@@ -567,11 +567,14 @@ impl Network {
             count(&mut flow.counts.marked, 1, size);
         }
         match packet.body {
-            Body::TcpData { seq, .. } => {
+            Body::TcpData { seq, cwr, .. } => {
                 count(&mut flow.counts.received, 1, size);
                 flow.owd.record(at.since(packet.sent_at));
                 let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return };
                 let before = tcp.rx.in_order();
+                if cwr || packet.ecn == Ecn::Ce {
+                    tcp.rx.on_ecn(packet.ecn == Ecn::Ce, cwr);
+                }
                 let ack = tcp.rx.on_segment(at, seq);
                 count(&mut flow.counts.unique, u64::from(tcp.rx.in_order() - before), size);
                 let timer = tcp.rx.poll_timer();
@@ -671,8 +674,8 @@ impl Network {
             let (body, size, class, ecn) = match &mut flow.endpoint {
                 Endpoint::Tcp(tcp) => match tcp.tx.poll_transmit(at) {
                     Some(s) => {
-                        let body = Body::TcpData { seq: s.seq, retransmission: s.retransmission };
-                        (body, tcp.size_of(s.seq), Class::Normal, Ecn::NotEct)
+                        let body = Body::TcpData { seq: s.seq, retransmission: s.retransmission, cwr: s.cwr };
+                        (body, tcp.size_of(s.seq), Class::Normal, s.ecn)
                     }
                     None => break,
                 },

@@ -46,6 +46,8 @@ pub enum Body {
         seq: u32,
         /// True if it was sent before.
         retransmission: bool,
+        /// The sender has reduced its window (CWR) [RFC 3168 §6.1.2].
+        cwr: bool,
     },
     /// A TCP acknowledgement.
     TcpAck(TcpAck),

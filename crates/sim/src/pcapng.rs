@@ -177,7 +177,7 @@ impl<W: Write> PcapWriter<W> {
         out.extend(from_port.to_be_bytes());
         out.extend(to_port.to_be_bytes());
         match packet.body {
-            Body::TcpData { seq, .. } => {
+            Body::TcpData { seq, cwr, .. } => {
                 let payload = packet.size.saturating_sub(IP + TCP).max(1);
                 let flow = packet.flow as usize;
                 if self.payloads.len() <= flow {
@@ -186,7 +186,7 @@ impl<W: Write> PcapWriter<W> {
                 if self.payloads[flow] == 0 {
                     self.payloads[flow] = payload;
                 }
-                tcp(out, byte_of(seq, self.payloads[flow]), 1, 0x10, &[]);
+                tcp(out, byte_of(seq, self.payloads[flow]), 1, ACK | if cwr { CWR } else { 0 }, &[]);
             }
             Body::TcpAck(ack) => {
                 let payload = self.payloads.get(packet.flow as usize).copied().unwrap_or(1);
@@ -199,7 +199,13 @@ impl<W: Write> PcapWriter<W> {
                 // An ACK of 40 B has no room for options; what does not fit is not shown.
                 let room = packet.size.saturating_sub(IP + TCP) as usize;
                 let fits = room.saturating_sub(4) / 8;
-                tcp(out, 1, byte_of(ack.next, payload), 0x10, &blocks[..blocks.len().min(fits)]);
+                tcp(
+                    out,
+                    1,
+                    byte_of(ack.next, payload),
+                    ACK | if ack.ece { ECE } else { 0 },
+                    &blocks[..blocks.len().min(fits)],
+                );
             }
             _ => {
                 out.extend((packet.size.saturating_sub(IP).clamp(UDP, 65_535) as u16).to_be_bytes());
@@ -221,6 +227,11 @@ impl<W: Write + Send> Observer for PcapWriter<W> {
         self.write(event);
     }
 }
+
+// TCP's flags [RFC 9293 §3.1].
+const ACK: u8 = 0x10;
+const ECE: u8 = 0x40;
+const CWR: u8 = 0x80;
 
 fn byte_of(segment: u32, payload: u32) -> u32 {
     segment.wrapping_mul(payload).wrapping_add(1)

@@ -1,6 +1,6 @@
 //! TCP as a state machine: Reno, NewReno and SACK senders, a receiver with optional delayed ACKs.
 //! Sources: [RFC 5681] (Reno), [RFC 6582] (NewReno), [RFC 6675] (SACK), [RFC 6298] (timeout),
-//! [RFC 3042] (limited transmit). Read first: `docs/sim/tcp.md`, then [`sender`](TcpSender).
+//! [RFC 3042] (limited transmit), [RFC 3168 §6.1] (ECN). Read first: `docs/sim/tcp.md`, then [`sender`](TcpSender).
 //!
 //! Sequence numbers count whole segments, as the papers and ns-2 do, and do not wrap: 2^32 segments
 //! of 1,000 B are 4 TB. The halves do no I/O: the network engine, or the relay in real time, carries
@@ -13,7 +13,7 @@
 //! | recover [RFC 6582] | `recover` | one past the highest segment sent when recovery began |
 //! | HighRxt [RFC 6675] | `high_rxt` | one past the highest segment retransmitted in this recovery |
 //!
-//! Not modelled: connection set-up and close, timestamps, F-RTO, D-SACK, ECN, the receiver's window
+//! Not modelled: connection set-up and close, timestamps, F-RTO, D-SACK, the receiver's window
 //! closing, Nagle (a source always fills segments).
 
 pub(crate) mod endpoint;
@@ -80,6 +80,9 @@ pub struct TcpParams {
     pub dup_threshold: u32,
     /// Send a new segment for each of the first two duplicate ACKs [RFC 3042]; default on.
     pub limited_transmit: bool,
+    /// New data goes out as ECT(0), and a congestion mark is answered as a loss is [RFC 3168 §6.1];
+    /// default off.
+    pub ecn: bool,
     /// Each sending opportunity waits a uniform time in `[0, send_jitter)`, as ns-2's `overhead_`:
     /// one service time of the bottleneck removes phase effects at drop-tail queues. Default 0.
     pub send_jitter: Duration,
@@ -100,6 +103,7 @@ impl Default for TcpParams {
             tick: Duration::from_millis(10),
             dup_threshold: 3,
             limited_transmit: true,
+            ecn: false,
             send_jitter: Duration::ZERO,
             delayed_ack: None,
         }

@@ -475,3 +475,41 @@ fn what_cannot_run_is_refused_with_the_field_and_what_is_allowed() {
     let config = SimConfig { bottleneck: no_room, ..with(vec![flow(Protocol::External)]) };
     assert!(message(config).starts_with("bottleneck: `queue.capacity` is 0"));
 }
+
+/// Ten TCP flows over a RED queue of 1.2 Mbit/s for 60 s.
+fn over_red(ecn: bool) -> SimReport {
+    let red = RedParams::for_capacity(Capacity::Packets(Packets::new(50)), Bytes::new(1_000));
+    let flow = |i| {
+        let params = TcpParams { ecn, ..TcpParams::default() };
+        FlowConfig {
+            start_spread: ms(1_000),
+            ..FlowConfig::new(format!("f{i}"), Protocol::Tcp(params, TcpSource::Ftp))
+        }
+    };
+    let config = SimConfig {
+        warmup: Duration::from_secs(10),
+        bottleneck: LinkSpec { queue: QueueModel::Red(RedParams { ecn: true, ..red }), ..link(1.2, ms(40), 50, 0.0) },
+        reverse: link(10.0, ms(40), 1_000, 0.0),
+        flows: (0..10).map(flow).collect(),
+        ..SimConfig::default()
+    };
+    run(config).unwrap()
+}
+
+#[test]
+fn with_ecn_a_marking_queue_takes_marks_instead_of_packets() {
+    let of = |report: &SimReport| {
+        let sum = |f: fn(&fairpace_sim::FlowReport) -> u64| report.flows.iter().map(f).sum::<u64>();
+        let cuts = sum(|f| f.tcp.unwrap().measured.counters.ecn_cuts);
+        (sum(|f| f.measured.marked.packets.get()), cuts, sum(|f| f.measured.retransmitted.packets.get()))
+    };
+    let (plain, marked) = (over_red(false), over_red(true));
+    let (marks, cuts, again) = of(&plain);
+    assert_eq!((marks, cuts), (0, 0));
+    assert!(again > 300, "the queue drops from those that do not ask for marks: {again}");
+    let (marks, cuts, still) = of(&marked);
+    // Each mark is an answer, but for those of one window.
+    assert!(cuts > 300 && cuts <= marks, "{cuts} cuts, {marks} marks");
+    assert!(still * 10 < again, "{still} retransmissions with ECN, {again} without");
+    assert!(marked.links[0].utilization.unwrap() > 0.99);
+}

@@ -514,7 +514,7 @@ impl Checker<'_> {
                 ("min_rto", &tcp.min_rto, Duration::from_millis(1)),
                 ("max_rto", &tcp.max_rto, Duration::from_millis(1)),
                 ("initial_rto", &tcp.initial_rto, Duration::from_millis(1)),
-                ("tick", &tcp.tick, Duration::from_nanos(1)),
+                ("tick", &tcp.tick, Duration::ZERO),
                 ("delayed_ack", &tcp.delayed_ack, Duration::from_millis(1)),
                 ("send_jitter", &tcp.send_jitter, Duration::ZERO),
             ] {

@@ -402,7 +402,7 @@ pub struct TcpSpec {
     /// Retransmission timeout before the first RTT sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Time>,
-    /// Granularity of the RTT clock.
+    /// Granularity of the RTT clock; `0 s` is an exact one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tick: Option<Time>,
     /// The receiver delays ACKs at most so long (every second segment at once); at once if absent.
@@ -411,6 +411,9 @@ pub struct TcpSpec {
     /// Limited transmit [RFC 3042].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_transmit: Option<bool>,
+    /// New data goes out as ECT(0), and a queue's mark is answered as a loss [RFC 3168]; off if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
     /// Each packet leaves up to so much later, at random: breaks the phase effects of drop-tail queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_jitter: Option<Time>,

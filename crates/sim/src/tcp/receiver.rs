@@ -1,5 +1,5 @@
 //! The receiving half of TCP: cumulative ACKs, SACK blocks, delayed ACKs.
-//! Sources: [RFC 5681 §4.2], [RFC 2018 §4].
+//! Sources: [RFC 5681 §4.2], [RFC 2018 §4], [RFC 3168 §6.1.3].
 
 use fairpace_units::{Duration, Instant};
 
@@ -22,6 +22,8 @@ pub struct TcpAck {
     pub next: u32,
     /// What has arrived above, most recent first; unused blocks are empty.
     pub sack: [Range; SACK_BLOCKS],
+    /// ECN-Echo: a segment arrived with a congestion mark, and no answer to that has arrived since.
+    pub ece: bool,
 }
 
 /// A TCP receiver. Hand in segments, send the ACKs it returns, call [`TcpReceiver::on_timer`] at
@@ -37,6 +39,8 @@ pub struct TcpReceiver {
     recent_len: usize,
     /// When the one unacknowledged segment must be acknowledged.
     ack_due: Instant,
+    /// ECN-Echo in each ACK until the sender's CWR [RFC 3168 §6.1.3].
+    ece: bool,
     duplicates: u64,
 }
 
@@ -51,8 +55,15 @@ impl TcpReceiver {
             recent: [0; SACK_BLOCKS],
             recent_len: 0,
             ack_due: Instant::NEVER,
+            ece: false,
             duplicates: 0,
         }
+    }
+
+    /// The segment that is handed in next carries a congestion mark (CE), the sender's answer to one
+    /// (CWR), or both: then the mark is a new one.
+    pub fn on_ecn(&mut self, ce: bool, cwr: bool) {
+        self.ece = ce || (self.ece && !cwr);
     }
 
     /// Segment `seq` has arrived. Returns the ACK to send at once, if any.
@@ -102,7 +113,7 @@ impl TcpReceiver {
 
     fn ack(&mut self) -> TcpAck {
         self.ack_due = Instant::NEVER;
-        let mut ack = TcpAck { next: self.rcv_nxt, sack: [Range::default(); SACK_BLOCKS] };
+        let mut ack = TcpAck { next: self.rcv_nxt, sack: [Range::default(); SACK_BLOCKS], ece: self.ece };
         if !self.out_of_order.is_empty() && self.sack {
             let mut n = 0;
             for seq in &self.recent[..self.recent_len] {
@@ -172,6 +183,19 @@ mod tests {
         // Out of order and the filling of the hole: both at once.
         assert_eq!(rx.on_segment(at(300), 4).unwrap().next, 3);
         assert_eq!(rx.on_segment(at(301), 3).unwrap().next, 5);
+    }
+
+    #[test]
+    fn a_mark_is_echoed_until_the_sender_has_answered_and_again_if_the_answer_is_marked() {
+        let mut rx = TcpReceiver::new(false, None);
+        assert!(!rx.on_segment(at(0), 0).unwrap().ece);
+        rx.on_ecn(true, false);
+        assert!(rx.on_segment(at(1), 1).unwrap().ece);
+        assert!(rx.on_segment(at(2), 2).unwrap().ece, "not answered yet");
+        rx.on_ecn(true, true);
+        assert!(rx.on_segment(at(3), 3).unwrap().ece, "a new mark");
+        rx.on_ecn(false, true);
+        assert!(!rx.on_segment(at(4), 4).unwrap().ece);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The sending half of TCP.
-//! Sources: [RFC 5681], [RFC 6582], [RFC 6675], [RFC 6298], [RFC 3042]. Read first: the table of
+//! Sources: [RFC 5681], [RFC 6582], [RFC 6675], [RFC 6298], [RFC 3042], [RFC 3168]. Read first: the table of
 //! names in [`super`].
 //!
 //! Readings, all as ns-2 does it, because the tables this is checked against come from there:
@@ -11,6 +11,8 @@
 //! - After a timeout everything from `snd_una` is sent again as the window opens (go back N); the
 //!   scoreboard is forgotten.
 //! - No second cut in one window: three duplicate ACKs below `recover` are ignored, for Reno too.
+//! - A mark halves the window, one segment at least; losses of the same window are repaired without
+//!   a second cut. At a window of one the sender falls silent for one timeout, without back-off.
 //! - The timer restarts at the first partial ACK only ("impatient", [RFC 6582 §4]).
 //!
 //! ```text
@@ -21,7 +23,7 @@
 //!    +------------------- Timeout <---------+--- RTO (from Open too)
 //! ```
 
-use fairpace_units::{Duration, Instant, RandomStream};
+use fairpace_units::{Duration, Ecn, Instant, RandomStream};
 
 use super::receiver::TcpAck;
 use super::rto::{RtoAreas, RtoEstimator};
@@ -35,6 +37,10 @@ pub struct Segment {
     pub seq: u32,
     /// True if it was sent before.
     pub retransmission: bool,
+    /// ECT(0) for new data if ECN is on; never for a retransmission [RFC 3168 §6.1.5].
+    pub ecn: Ecn,
+    /// The first new data after the window was cut says so, if ECN is on [RFC 3168 §6.1.2].
+    pub cwr: bool,
 }
 
 /// What the sender is doing.
@@ -76,11 +82,14 @@ pub struct TcpCounters {
     /// Of these, those with no back-off in force: a timeout and those that follow it before a fresh
     /// RTT sample are one sequence.
     pub timeout_sequences: u64,
+    /// Times a congestion mark cut the window (ECN).
+    pub ecn_cuts: u64,
 }
 
 impl TcpCounters {
     /// Loss indications, as the throughput models count them: fast retransmits and timeout
     /// sequences [Padhye et al. 1998 §II]. Divided by [`TcpCounters::sent`] they are the models' p.
+    /// Cuts by marks are counted apart.
     pub const fn loss_indications(&self) -> u64 {
         self.fast_retransmits + self.timeout_sequences
     }
@@ -94,6 +103,7 @@ impl TcpCounters {
             fast_retransmits: self.fast_retransmits - earlier.fast_retransmits,
             timeouts: self.timeouts - earlier.timeouts,
             timeout_sequences: self.timeout_sequences - earlier.timeout_sequences,
+            ecn_cuts: self.ecn_cuts - earlier.ecn_cuts,
         }
     }
 }
@@ -172,6 +182,12 @@ pub struct TcpSender {
     recover: u32,
     /// False until the first cut: then even the first segment may be fast-retransmitted.
     recover_set: bool,
+    /// The window that `recover` ends was cut by a mark: its losses are still to be repaired.
+    cut_by_mark: bool,
+    /// The next new data tells the receiver of a cut.
+    cwr_due: bool,
+    /// A mark came at a window of one: nothing is sent until the timer runs out.
+    silenced: bool,
     partial_acks: u32,
     scoreboard: Scoreboard,
     rto: RtoEstimator,
@@ -211,6 +227,9 @@ impl TcpSender {
             mode: Mode::Open,
             recover: 0,
             recover_set: false,
+            cut_by_mark: false,
+            cwr_due: false,
+            silenced: false,
             partial_acks: 0,
             scoreboard: Scoreboard::default(),
             timed: None,
@@ -259,7 +278,7 @@ impl TcpSender {
             TcpVariant::Reno | TcpVariant::NewReno => true,
         };
         if ack.next > self.snd_una {
-            self.on_new_ack(now, ack.next);
+            self.on_new_ack(now, ack.next, ack.ece);
         } else if self.snd_max > self.snd_una && news {
             self.on_duplicate_ack(now);
         }
@@ -283,7 +302,7 @@ impl TcpSender {
         if let Some(seq) = self.retransmit_now.take() {
             return Some(self.emit(now, seq));
         }
-        let next = self.next_by_window();
+        let next = if self.silenced { None } else { self.next_by_window() };
         if self.params.send_jitter != Duration::ZERO && !self.jitter_open {
             if next.is_some() && self.jitter_at == Instant::NEVER {
                 self.jitter_at = now + self.jitter.duration_below(self.params.send_jitter);
@@ -383,7 +402,7 @@ impl TcpSender {
         self.accounted = now;
     }
 
-    fn on_new_ack(&mut self, now: Instant, next: u32) {
+    fn on_new_ack(&mut self, now: Instant, next: u32, ece: bool) {
         self.account(now);
         let acked = next - self.snd_una;
         let after_recover = next >= self.recover;
@@ -400,17 +419,23 @@ impl TcpSender {
             Mode::Recovery if !after_recover && self.params.variant != TcpVariant::Reno => {
                 return self.on_partial_ack(now, acked);
             }
-            Mode::Recovery => self.leave_recovery(),
+            Mode::Recovery => self.leave_recovery(ece),
             Mode::Timeout | Mode::Open => {
                 if after_recover {
                     self.mode = Mode::Open;
                 }
-                self.open_window();
+                // [RFC 3168 §6.1.2] an ACK with an echo opens nothing.
+                if !ece {
+                    self.open_window();
+                }
             }
         }
         self.dupacks = 0;
         self.partial_acks = 0;
         self.restart_timer(now);
+        if ece && self.params.ecn {
+            self.on_echo(now);
+        }
     }
 
     /// [RFC 6582 §3.2 step 3] part of the window is still missing: send its first segment again.
@@ -438,9 +463,40 @@ impl TcpSender {
         let enough = self.dupacks == self.params.dup_threshold
             || (self.params.variant == TcpVariant::Sack && self.scoreboard.is_lost(self.snd_una));
         // [RFC 6582 §3.2 step 2] duplicates of a window that was already cut once mean nothing new.
-        if enough && (!self.recover_set || self.snd_una > self.recover) {
+        if enough && self.is_new_window() {
             self.enter_recovery(now);
+            self.cut(self.flight());
+            self.cwnd = match self.params.variant {
+                TcpVariant::Reno => self.flight() / 2.0,
+                TcpVariant::NewReno | TcpVariant::Sack => self.ssthresh,
+            };
+        } else if enough && self.cut_by_mark {
+            self.enter_recovery(now);
+            self.cut_by_mark = false;
+            self.recover = self.snd_max;
         }
+    }
+
+    /// No data that was sent before the last cut is unacknowledged.
+    fn is_new_window(&self) -> bool {
+        !self.recover_set || self.snd_una > self.recover
+    }
+
+    /// [RFC 3168 §6.1.2] a mark is answered as a loss, once per window, but nothing is sent again.
+    #[cold]
+    fn on_echo(&mut self, now: Instant) {
+        if !self.is_new_window() {
+            return;
+        }
+        self.counters.ecn_cuts += 1;
+        // At a window of one there is nothing left to halve but the rate: one segment per timeout.
+        if self.cwnd < 2.0 && self.snd_una == self.snd_max {
+            self.silenced = true;
+            self.rto_at = self.rto.expiry(now);
+        }
+        self.cut(self.cwnd);
+        self.cut_by_mark = true;
+        self.cwnd = (self.cwnd / 2.0).max(1.0);
     }
 
     fn enter_recovery(&mut self, now: Instant) {
@@ -448,11 +504,6 @@ impl TcpSender {
         self.mode = Mode::Recovery;
         self.counters.fast_retransmits += 1;
         self.account(now);
-        self.cut();
-        self.cwnd = match self.params.variant {
-            TcpVariant::Reno => self.flight() / 2.0,
-            TcpVariant::NewReno | TcpVariant::Sack => self.ssthresh,
-        };
         self.inflation = f64::from(self.params.dup_threshold);
         self.partial_acks = 0;
         self.scoreboard.begin_recovery();
@@ -462,6 +513,7 @@ impl TcpSender {
 
     fn on_timeout(&mut self, now: Instant) {
         self.rto_at = Instant::NEVER;
+        self.silenced = false;
         if self.snd_una == self.snd_max {
             return;
         }
@@ -469,7 +521,7 @@ impl TcpSender {
         self.counters.timeout_sequences += u64::from(!self.rto.is_backed_off());
         self.account(now);
         self.mode = Mode::Timeout;
-        self.cut();
+        self.cut(self.flight());
         self.cwnd = 1.0;
         self.inflation = 0.0;
         self.dupacks = 0;
@@ -487,21 +539,24 @@ impl TcpSender {
         f64::from(self.outstanding()).min(self.cwnd)
     }
 
-    /// [RFC 5681 eq. (4)] half of what is in flight, two at least; whole segments for Reno.
-    fn cut(&mut self) {
+    /// [RFC 5681 eq. (4)] ssthresh is half of `flight`, two at least; whole segments for Reno.
+    fn cut(&mut self, flight: f64) {
         let half = match self.params.variant {
-            TcpVariant::Reno => (self.flight() / 2.0).floor(),
-            TcpVariant::NewReno | TcpVariant::Sack => self.flight() / 2.0,
+            TcpVariant::Reno => (flight / 2.0).floor(),
+            TcpVariant::NewReno | TcpVariant::Sack => flight / 2.0,
         };
         self.ssthresh = half.max(2.0);
         self.recover = self.snd_max;
         self.recover_set = true;
+        self.cut_by_mark = false;
+        self.cwr_due = self.params.ecn;
     }
 
-    fn leave_recovery(&mut self) {
+    fn leave_recovery(&mut self, ece: bool) {
         self.mode = Mode::Open;
         self.inflation = 0.0;
         match self.params.variant {
+            TcpVariant::Reno if ece => {}
             TcpVariant::Reno => self.open_window(),
             // [RFC 6582 §3.2 step 3, option 1]: no burst if little is left in the network.
             TcpVariant::NewReno => self.cwnd = self.ssthresh.min(f64::from(self.outstanding().max(1)) + 1.0),
@@ -540,6 +595,9 @@ impl TcpSender {
 
     fn emit(&mut self, now: Instant, seq: u32) -> Segment {
         let retransmission = seq < self.snd_max;
+        let ecn = if self.params.ecn && !retransmission { Ecn::Ect0 } else { Ecn::NotEct };
+        let cwr = self.cwr_due && !retransmission;
+        self.cwr_due &= retransmission;
         self.counters.sent += 1;
         self.last_sent = now;
         if retransmission {
@@ -558,7 +616,7 @@ impl TcpSender {
         if self.rto_at == Instant::NEVER {
             self.restart_timer(now);
         }
-        Segment { seq, retransmission }
+        Segment { seq, retransmission, ecn, cwr }
     }
 
     /// [RFC 6298 §5.1 to §5.3]

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const ONE_WAY: Duration = Duration::from_millis(50);
 
 enum Message {
-    Data(u32),
+    /// Number, marked on the way, CWR.
+    Data(u32, bool, bool),
     Ack(TcpAck),
 }
 
@@ -23,6 +24,8 @@ struct Pair {
     order: u64,
     /// (segment, which copy of it: 0 is the first).
     drop: BTreeSet<(u32, u32)>,
+    /// Segments whose first copy gets a congestion mark, if it may.
+    mark: BTreeSet<u32>,
     copies: BTreeMap<u32, u32>,
     /// (ms, segment, retransmission)
     sent: Vec<(u64, u32, bool)>,
@@ -38,6 +41,7 @@ impl Pair {
             wire: BTreeMap::new(),
             order: 0,
             drop: drop.iter().copied().collect(),
+            mark: BTreeSet::new(),
             copies: BTreeMap::new(),
             sent: Vec::new(),
         };
@@ -51,8 +55,9 @@ impl Pair {
             self.sent.push((self.now.as_nanos() / 1_000_000, s.seq, s.retransmission));
             let copy = self.copies.entry(s.seq).or_insert(0);
             if !self.drop.contains(&(s.seq, *copy)) {
+                let marked = s.ecn == Ecn::Ect0 && self.mark.contains(&s.seq);
                 self.order += 1;
-                self.wire.insert((self.now + ONE_WAY, self.order), Message::Data(s.seq));
+                self.wire.insert((self.now + ONE_WAY, self.order), Message::Data(s.seq, marked, s.cwr));
             }
             *copy += 1;
         }
@@ -77,7 +82,8 @@ impl Pair {
             }
             if arrival <= timer {
                 match self.wire.pop_first().unwrap().1 {
-                    Message::Data(seq) => {
+                    Message::Data(seq, ce, cwr) => {
+                        self.rx.on_ecn(ce, cwr);
                         let ack = self.rx.on_segment(self.now, seq);
                         self.answer(ack);
                     }
@@ -354,8 +360,8 @@ fn acks_of_what_was_never_sent_and_old_ones_change_nothing() {
     p.run_until(250);
     let before = format!("{:?}", p.tx);
     let all = Range { start: 0, end: u32::MAX };
-    p.tx.on_ack(p.now, &TcpAck { next: 1_000, sack: [all; 3] });
-    p.tx.on_ack(p.now, &TcpAck { next: 1, sack: [all; 3] });
+    p.tx.on_ack(p.now, &TcpAck { next: 1_000, sack: [all; 3], ece: true });
+    p.tx.on_ack(p.now, &TcpAck { next: 1, sack: [all; 3], ece: true });
     assert_eq!(format!("{:?}", p.tx), before);
 }
 
@@ -367,6 +373,89 @@ fn an_idle_connection_restarts_from_the_initial_window() {
     p.tx.on_data(p.now, 162);
     p.transmit();
     assert_eq!(p.sent.iter().filter(|s| s.0 == 5_000).count(), 2);
+}
+
+/// Windows 2, 4, 8, 16 in rounds of 100 ms; what is sent at 300 ms is 14..30.
+fn marked(variant: TcpVariant, mark: &[u32], drop: &[(u32, u32)]) -> Pair {
+    let mut p = Pair::new(TcpParams { ecn: true, ..exact(variant) }, u32::MAX, drop);
+    p.mark = mark.iter().copied().collect();
+    p
+}
+
+#[test]
+fn marks_halve_the_window_once_in_a_window_of_data_and_the_receiver_is_told() {
+    for variant in [TcpVariant::Reno, TcpVariant::NewReno, TcpVariant::Sack] {
+        let mut p = marked(variant, &[14, 20], &[]);
+        p.run_until(399);
+        assert_eq!((p.tx.cwnd(), p.sent.len()), (16.0, 30));
+        p.run_until(400);
+        // The first of the 16 ACKs echoes: 16 -> 8, and none of them opens the window, because the
+        // answer is still to come: eight ACKs make room for nothing, the other eight for one each.
+        assert_eq!((p.tx.cwnd(), p.tx.ssthresh(), p.tx.counters().ecn_cuts), (8.0, 8.0, 1), "{variant:?}");
+        assert_eq!(p.sent.iter().filter(|s| s.0 == 400).count(), 8);
+        p.run_until(500);
+        // CWR came with segment 30: no more echoes, congestion avoidance from 8.
+        assert_eq!(p.tx.counters().ecn_cuts, 1, "the mark of 20 is of the same window");
+        assert!((8.9..9.0).contains(&p.tx.cwnd()), "{}", p.tx.cwnd());
+        assert_eq!((p.tx.counters().retransmitted, p.tx.counters().loss_indications()), (0, 0));
+    }
+}
+
+#[test]
+fn a_mark_in_the_next_window_cuts_again() {
+    let mut p = marked(TcpVariant::NewReno, &[14, 31], &[]);
+    p.run_until(500);
+    // 30 leaves at 400 ms with CWR; 31 after it is marked. 8 + 1/8 at the ACK of 30, then 4.06.
+    assert_eq!(p.tx.counters().ecn_cuts, 2);
+    assert_eq!(p.tx.cwnd(), 8.125 / 2.0);
+}
+
+#[test]
+fn a_loss_in_a_window_that_a_mark_has_cut_is_repaired_without_a_second_cut() {
+    for variant in [TcpVariant::Reno, TcpVariant::NewReno, TcpVariant::Sack] {
+        let mut p = marked(variant, &[14], &[(20, 0)]);
+        p.run_until(400);
+        assert_eq!(p.retransmissions(), [(400, 20)], "{variant:?}");
+        assert_eq!((p.tx.cwnd(), p.tx.ssthresh()), (8.0, 8.0), "{variant:?}");
+        p.run_until(550);
+        assert_eq!(p.tx.counters().timeouts, 0);
+        assert!(p.rx.in_order() > 30, "{variant:?}: {}", p.rx.in_order());
+    }
+}
+
+#[test]
+fn a_mark_at_a_window_of_one_is_answered_with_silence_until_the_timer_runs_out() {
+    let params = TcpParams { ecn: true, initial_window: Packets::new(1), ..exact(TcpVariant::Reno) };
+    let mut p = Pair::new(params, 0, &[]);
+    p.mark = BTreeSet::from([0, 1]);
+    p.tx.on_data(p.now, u32::MAX);
+    p.transmit();
+    p.run_until(1_000);
+    // 0 is answered at 100 ms: RTO = 100 + 4 x 50. 1 leaves at 400 ms; RTO = 100 + 4 x 37.5 at 500 ms.
+    let times: Vec<(u64, u32)> = p.sent.iter().map(|s| (s.0, s.1)).take(3).collect();
+    assert_eq!(times, [(0, 0), (400, 1), (750, 2)]);
+    assert_eq!((p.tx.counters().ecn_cuts, p.tx.counters().timeouts), (2, 0));
+}
+
+#[test]
+fn only_new_data_is_ecn_capable_and_only_if_asked_for() {
+    for ecn in [false, true] {
+        let params = TcpParams { ecn, ..exact(TcpVariant::NewReno) };
+        let mut tx = TcpSender::new(params, RandomStream::named(1, "test.jitter"));
+        tx.on_data(Instant::ZERO, u32::MAX);
+        let first = tx.poll_transmit(Instant::ZERO).unwrap();
+        assert_eq!((first.ecn, first.cwr), (if ecn { Ecn::Ect0 } else { Ecn::NotEct }, false));
+        while tx.poll_transmit(Instant::ZERO).is_some() {}
+        // After the timeout: the old ones again, plain; then, with the window's cut announced, new data.
+        let rto = tx.poll_timer();
+        tx.on_timer(rto);
+        let again = tx.poll_transmit(rto).unwrap();
+        assert_eq!((again.seq, again.ecn, again.cwr), (0, Ecn::NotEct, false));
+        tx.on_ack(rto, &TcpAck { next: 2, ..TcpAck::default() });
+        let new = tx.poll_transmit(rto).unwrap();
+        assert_eq!((new.seq, new.ecn, new.cwr), (2, first.ecn, ecn));
+        assert!(!tx.poll_transmit(rto).unwrap().cwr, "said once");
+    }
 }
 
 #[test]
@@ -382,24 +471,27 @@ fn send_jitter_delays_each_opportunity_by_less_than_its_maximum() {
 }
 
 proptest! {
-    /// Whatever is lost, everything arrives, the window bounds what is out, and no timer is left.
+    /// Whatever is lost or marked, everything arrives, the window bounds what is out, and no timer is left.
     #[test]
     fn every_transfer_ends(
         variant in prop::sample::select(vec![TcpVariant::Reno, TcpVariant::NewReno, TcpVariant::Sack]),
         drop in prop::collection::btree_set((0_u32..150, 0_u32..3), 0..60),
         delayed in any::<bool>(),
         limited_transmit in any::<bool>(),
+        ecn in any::<bool>(),
+        mark in prop::collection::btree_set(0_u32..150, 0..60),
         jitter_ms in 0_u64..3,
     ) {
         let params = TcpParams {
             limited_transmit,
+            ecn,
             send_jitter: Duration::from_millis(jitter_ms),
             delayed_ack: delayed.then_some(DelayedAck { timeout: Duration::from_millis(100) }),
             max_window: Packets::new(40),
             ..exact(variant)
         };
         let mut p = Pair::new(params, 150, &[]);
-        p.drop = drop;
+        (p.drop, p.mark) = (drop, mark);
         for step in 1..400 {
             p.run_until(step * 500);
             prop_assert!(p.tx.cwnd() >= 1.0 && p.tx.cwnd() <= 40.0);
