@@ -361,8 +361,9 @@ impl Controller for Tfrc {
         if self.params.ecn && ack.ecn == Ecn::Ce {
             let new = m.events.on_marked(ack.seq, ack.sent_at, r);
             m.note_loss(now, ack.seq, new);
-        } else {
-            m.events.on_received(ack.seq, ack.sent_at);
+        } else if m.events.on_received(ack.seq, ack.sent_at) {
+            // A loss event is gone: that is worth a report too [RFC 5348 §6].
+            m.wanted_at = now;
         }
         if now >= m.due {
             m.wanted_at = now;
@@ -453,7 +454,12 @@ impl Controller for Tfrc {
     }
 
     fn loss_policy(&self) -> LossPolicy {
-        LossPolicy { timeout: TimeoutRule::Never, ..LossPolicy::default() }
+        let mut policy = LossPolicy { timeout: TimeoutRule::Never, ..LossPolicy::default() };
+        if self.params.receiver_measures {
+            // One sample per report: what `Flow` calls SRTT, and packets carry, is R.
+            policy.rtt.alpha = 0.1;
+        }
+        policy
     }
 }
 

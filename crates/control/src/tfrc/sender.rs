@@ -12,8 +12,6 @@ pub(crate) const T_MBI_S: f64 = 64.0;
 const FIRST_TIMER: Duration = Duration::from_secs(2);
 /// q, what the old estimate weighs in R; and q2, the same in R_sqmean [RFC 5348 §4.3, §4.5].
 const Q: f64 = 0.9;
-/// Longer than t_mbi asks for, and a number that [`Duration`] can hold: min_rate may be next to nothing.
-const MOST_TIMER_S: f64 = 1e9;
 /// What remains of X_recv when a data-limited sender loses a packet [RFC 5348 §4.3].
 const AFTER_LIMITED_LOSS: f64 = 0.85;
 
@@ -253,7 +251,7 @@ impl Sender {
         self.heard = true;
         // 1) and 2)
         let sample_s = f.r_sample.as_secs_f64();
-        self.set_rtt(if first { f.r_sample } else { Duration::from_secs_f64(Q * self.r_s + (1.0 - Q) * sample_s) });
+        self.set_rtt(if first { f.r_sample } else { seconds(Q * self.r_s + (1.0 - Q) * sample_s) });
         // 3)
         self.rto = self.max_4r_2sx();
         // 4)
@@ -312,10 +310,13 @@ impl Sender {
     /// The no-feedback timer has expired; `idle`: nothing was sent since it was set
     /// [RFC 5348 §4.4].
     pub(crate) fn on_timer(&mut self, now: Instant, idle: bool) {
+        let before = self.x;
         match self.params.rfc {
             Rfc::Rfc5348 => self.expire(now, idle),
             Rfc::Rfc3448 => self.expire_3448(now, idle),
         }
+        // Both RFCs' arithmetic can raise X that has not come up to the equation, or to what was received, yet.
+        self.x = self.x.min(before);
         self.rto = self.max_4r_2sx();
     }
 
@@ -370,7 +371,7 @@ impl Sender {
     /// t_RTO, in R.
     fn set_timeout(&mut self, t_rto: Duration) {
         let second = Duration::from_secs(1);
-        let ratio = Duration::from_secs_f64((t_rto.as_secs_f64() / self.r_s).min(MOST_TIMER_S));
+        let ratio = seconds(t_rto.as_secs_f64() / self.r_s);
         if let Ok(unit) = TcpPath::new(Bytes::new(1), second, ratio, 1.0)
             && unit != self.unit
         {
@@ -400,13 +401,18 @@ impl Sender {
 
     /// max(4R, 2s/X).
     fn max_4r_2sx(&self) -> Duration {
-        Duration::from_secs_f64((4.0 * self.r_s).max(2.0 * self.s / self.x).min(MOST_TIMER_S))
+        seconds((4.0 * self.r_s).max(2.0 * self.s / self.x))
     }
 }
 
 /// W_init = min(4 MSS, max(2 MSS, 4380 bytes)) [RFC 5348 §4.2] [RFC 3390].
 pub(crate) fn initial_window(mss: f64) -> f64 {
     (4.0 * mss).min((2.0 * mss).max(4_380.0))
+}
+
+/// To the nearest nanosecond; 584 years at most, where the flow's min_rate is next to nothing.
+fn seconds(s: f64) -> Duration {
+    Duration::from_nanos((s * 1e9 + 0.5) as u64)
 }
 
 #[cfg(test)]

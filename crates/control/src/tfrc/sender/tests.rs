@@ -1,6 +1,7 @@
 //! X by hand: every branch of RFC 5348 §4.2 to §4.5, and of RFC 3448 where it differs.
 
 use super::*;
+use proptest::prelude::*;
 
 const S: f64 = 1_460.0;
 
@@ -523,6 +524,70 @@ fn headers_take_their_share_of_the_equations_rate() {
         // What was received counts data only.
         t.on_feedback(at(400), &report(1_000.0, 0.01));
         assert_near!(t.x(), 2_000.0);
+    }
+}
+
+// --- whatever happens ----------------------------------------------------------------------------
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Report { r_ms: u64, x_recv: f64, p: f64, new_loss: bool, data_limited: bool },
+    Timer { idle: bool },
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let x_recv = prop_oneof![1 => Just(0.0), 1 => Just(1e12), 8 => 0.0..1e6_f64];
+    let p = prop_oneof![4 => Just(0.0), 6 => 1e-6..0.3_f64, 1 => Just(1.0), 1 => Just(5e-324)];
+    prop_oneof![
+        4 => (1..3_000_u64, x_recv, p, any::<bool>(), any::<bool>()).prop_map(
+            |(r_ms, x_recv, p, new_loss, data_limited)| Event::Report { r_ms, x_recv, p, new_loss, data_limited }
+        ),
+        1 => any::<bool>().prop_map(|idle| Event::Timer { idle }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// With a loss, X is within the equation and twice (a data-limited loss: once) the most that was received, at
+    /// least s/64; without, it grows to the double of either at most, or to the initial rate.
+    #[test]
+    fn x_is_never_more_than_the_rfc_allows(
+        events in prop::collection::vec((1..2_000_u64, event()), 1..200),
+        rfc in prop_oneof![Just(Rfc::Rfc5348), Just(Rfc::Rfc3448)],
+        known in any::<bool>(),
+        smoothing in any::<bool>(),
+    ) {
+        let params = SenderParams { smoothing, ..sender_by(rfc, Equation::Tfrc).params };
+        let mut t = Sender::new(params, S);
+        t.start(at(0), known.then(|| ms(100)));
+        let mut now = at(0);
+        for (later, event) in events {
+            now += ms(later);
+            let (before, had_rtt) = (t.x(), t.rtt().is_some());
+            match event {
+                Event::Report { r_ms, x_recv, p, new_loss, data_limited } => {
+                    t.on_feedback(now, &Feedback { r_sample: ms(r_ms), new_loss, data_limited, ..report(x_recv, p) });
+                    prop_assert_eq!(t.p(), p);
+                    let lost_while_limited = rfc == Rfc::Rfc5348 && data_limited && new_loss;
+                    let limit = t.set.max() * if lost_while_limited { 1.0 } else { 2.0 };
+                    let most = if !had_rtt && rfc == Rfc::Rfc5348 {
+                        t.initial_rate()
+                    } else if p > 0.0 {
+                        t.x_bps().min(limit)
+                    } else {
+                        before.max((2.0 * before).min(limit)).max(t.initial_rate())
+                    };
+                    prop_assert!(t.x() <= most.max(S / 64.0) * (1.0 + 1e-12), "{} > {most}: {event:?}", t.x());
+                }
+                Event::Timer { idle } => {
+                    t.on_timer(now, idle);
+                    prop_assert!(t.x() <= before.max(S / 64.0) * (1.0 + 1e-12), "{} > {before}", t.x());
+                }
+            }
+            prop_assert!(t.x() >= S / 64.0 * (1.0 - 1e-12) && t.x() <= params.max && t.x_inst().is_finite());
+            prop_assert!(t.x_inst() >= S / 64.0 && t.timer() >= ms(4) && t.set.len <= 3);
+        }
     }
 }
 
