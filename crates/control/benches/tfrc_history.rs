@@ -1,4 +1,4 @@
-//! The cost of TFRC's loss history: a packet in order, a new loss event, a late packet, a report.
+//! The cost of TFRC's loss history: a packet in order, a new loss event, a late packet, the whole receiver.
 //! Run with `cargo bench -p fairpace-control --bench tfrc_history`.
 
 use fairpace_control::RateHeader;
@@ -54,7 +54,7 @@ fn main() {
 
     let mut receiver = TfrcReceiver::new(ReceiverParams::default());
     let mut reports = 0_u64;
-    let ns = measure("receiver: packet, one in 1,000 lost, poll", ROUNDS, |i| {
+    measure("receiver: packet, one in 1,000 lost, poll", ROUNDS, |i| {
         if i % 1_000 != 999 {
             let header = RateHeader { sent_at: at(i), rtt: Some(R) };
             let arrival = RatedArrival { seq: i, size: Bytes::new(1_000), header, ecn: Ecn::NotEct };
@@ -62,7 +62,7 @@ fn main() {
             reports += u64::from(receiver.poll(at(i)).is_some());
         }
     });
-    println!("{:>44} {:9.1} ns per report, if all were its", "", ns * ROUNDS as f64 / reports as f64);
+    assert!(reports > 0);
 }
 
 /// Nanoseconds per step, of the best of ten parts: the machine may have other work.
