@@ -688,11 +688,12 @@ impl ReceiverSession {
         }
     }
 
-    /// Feeds a stamped packet to the receiver that measures; `false` if there is nothing to measure by.
+    /// Feeds a stamped packet to the receiver that measures; `false` if the stream is not to be measured.
     fn measure(&mut self, now: Instant, packet: &Packet<'_>, sequence: u64, len: usize, ecn: Ecn) -> bool {
-        let (Some(profile), Some((_, stamp))) = (self.profile(), packet.extensions.stamp) else {
-            self.measuring = None;
-            return false;
+        let Some(profile) = self.profile() else { return false };
+        let Some((_, stamp)) = packet.extensions.stamp else {
+            // A stamp was damaged on its way, or the other tool agreed to stamp and does not.
+            return self.measuring.is_some() || self.peer.is_some_and(|p| p.announced.is_some());
         };
         let size = Bytes::new(len as u64) + self.config.ip_overhead;
         if self.measuring.as_ref().is_none_or(|m| m.ssrc != packet.ssrc) {

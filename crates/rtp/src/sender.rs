@@ -1031,6 +1031,11 @@ impl SenderSession {
             self.stats.rejected.wrong_ssrc += 1;
             return;
         };
+        if self.measuring.is_some() {
+            // Not asked for, and there are no nonces to prove it with.
+            self.stats.rejected.unproven += 1;
+            return;
+        }
         if self.config.check_nonces || claims.is_some() {
             let Some(claims) = claims.filter(|c| c.receiver == peer.ssrc) else {
                 self.stats.rejected.unproven += 1;

@@ -82,8 +82,11 @@ proptest! {
 
     #[test]
     fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..100), first in 0x80_u8..0xc0, second in 190_u8..226) {
-        let mut sender = SenderSession::new(sender_config(), flow("fixed", &[], Rate::mbps(1.0)), Secret::from_seed(1));
-        let mut receiver = ReceiverSession::new(ReceiverConfig::default(), Secret::from_seed(2));
+        // Both forms of feedback are read.
+        let measured = flow("tfrc", &[("measured_by", "receiver")], Rate::mbps(1.0));
+        let mut sender = SenderSession::new(sender_config(), measured, Secret::from_seed(1));
+        let config = ReceiverConfig { rate_profile: Some(Default::default()), ..ReceiverConfig::default() };
+        let mut receiver = ReceiverSession::new(config, Secret::from_seed(2));
         let mut shaped = bytes.clone();
         if let [a, b, ..] = shaped.as_mut_slice() { (*a, *b) = (first, second); }
         feed(&bytes, &mut sender, &mut receiver, Instant::ZERO);
@@ -99,9 +102,6 @@ fn the_corpus_has_every_kind() {
 
 #[test]
 fn a_running_pair_survives_a_path_that_corrupts_reorders_and_duplicates() {
-    let config = fairpace_rtp::SenderConfig { retransmission: true, ..sender_config() };
-    let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
-    let mut p = Pair::new(config, receiver, flow("rcs", &[], Rate::mbps(10.0)), ms(50));
     let hurt = |seed| -> Disturb {
         let mut random = RandomStream::named(seed, "hurt");
         Box::new(move |_, mut w| {
@@ -114,13 +114,19 @@ fn a_running_pair_survives_a_path_that_corrupts_reorders_and_duplicates() {
             if dice < 10 { vec![(jitter, w.clone()), (jitter * 2, w)] } else { vec![(jitter, w)] }
         })
     };
-    (p.forward.disturb, p.back.disturb) = (hurt(1), hurt(2));
-    p.run_until(at(20.0));
-    assert_eq!(p.stopped, None);
-    assert!(p.received.len() > 1_000);
-    let mut sequences: Vec<_> = p.received.iter().map(|g| g.sequence).collect();
-    sequences.sort_unstable();
-    assert!(sequences.windows(2).all(|w| w[0] != w[1]), "nothing is handed out twice");
+    // Acknowledgements; and a receiver that measures, whose damaged stamps and reports nothing proves.
+    for (scheme, settings, least) in [("rcs", &[][..], 1_000), ("tfrc", &[("measured_by", "receiver")][..], 500)] {
+        let config = fairpace_rtp::SenderConfig { retransmission: true, ..sender_config() };
+        let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
+        let mut p = Pair::new(config, receiver, flow(scheme, settings, Rate::mbps(10.0)), ms(50));
+        (p.forward.disturb, p.back.disturb) = (hurt(1), hurt(2));
+        p.run_until(at(20.0));
+        assert_eq!(p.stopped, None, "{scheme}");
+        assert!(p.received.len() > least, "{scheme}: {}", p.received.len());
+        let mut sequences: Vec<_> = p.received.iter().map(|g| g.sequence).collect();
+        sequences.sort_unstable();
+        assert!(sequences.windows(2).all(|w| w[0] != w[1]), "{scheme}: nothing is handed out twice");
+    }
 }
 
 #[test]
