@@ -82,6 +82,11 @@ impl RttEstimator {
         self.srtt_ns.map(|_| self.min)
     }
 
+    /// The longest that the receiver has held an ACK back, up to 200 ms.
+    pub fn ack_delay(&self) -> Duration {
+        self.ack_delay
+    }
+
     /// Takes one measurement. `elapsed` is from departure to the arrival of the ACK, `ack_delay`
     /// what the receiver says it held the ACK back. Gives the sample used, or `None` if it is not
     /// believable: a delay longer than the whole round trip, or a sudden unconfirmed halving.

@@ -59,6 +59,8 @@
 //!   halved each time, the last leave more than an R apart, and each would be an event of its own. Eight
 //!   seconds of nothing left p = 0.67 and, ten seconds later, one packet in 4 s instead of 112 in one. TCP
 //!   takes a timeout for one event too. Only where the sender measures: a receiver follows §5.2.
+//! - Where the receiver gathers ACKs (every 20 ms on a real path), what it holds them back at most is added to
+//!   the no-feedback timer: over 1 ms the timer of 4R would expire between any two bundles.
 //! - X stays within the flow's limits, which the RFC does not have; s / t_mbi is its own.
 //! - At an RTT below 5 ms a late driver may make up for 5 ms, not one RTT (`pacer.rs` says why); at any
 //!   RTT for no more than 25 ms, and for none of the time in which there was nothing to send.
@@ -137,6 +139,8 @@ struct Measured {
     most: f64,
     /// t_recvdata: when the latest packet acknowledged left.
     latest: Instant,
+    /// The longest that ACKs were gathered before they were sent.
+    held_back: Duration,
     /// From when on an ACK calls for the next report.
     due: Instant,
     /// A report is called for since then: it is made when all that came with it is counted.
@@ -205,6 +209,7 @@ impl Tfrc {
                 acked: Meter::starting(Instant::ZERO),
                 most: 0.0,
                 latest: Instant::ZERO,
+                held_back: Duration::ZERO,
                 due: Instant::NEVER,
                 wanted_at: Instant::NEVER,
                 new_event: false,
@@ -246,7 +251,7 @@ impl Tfrc {
     }
 
     fn restart_timer(&mut self, now: Instant) {
-        self.no_feedback = now + self.sender.timer();
+        self.no_feedback = now + self.sender.timer() + self.measured.held_back;
         self.sent_since = false;
         self.set_pace();
     }
@@ -262,6 +267,7 @@ impl Tfrc {
         let m = &mut self.measured;
         m.wanted_at = Instant::NEVER;
         let Some(r_sample) = rtt.latest() else { return };
+        m.held_back = rtt.ack_delay();
         let r = self.sender.rtt().unwrap_or(r_sample);
         // At least a packet per RTT [§6.2]: after a pause of any length X begins there.
         let one_per_rtt = self.sizes.mean().unwrap_or(0.0) / r.as_secs_f64();

@@ -49,6 +49,8 @@ struct Run {
     /// Packets per second, and how many may wait.
     bottleneck: Option<(f64, usize)>,
     link_free: Instant,
+    /// The receiver gathers ACKs and sends them this often.
+    bundle: Option<Duration>,
     size: Bytes,
     app: App,
     taken: u64,
@@ -79,6 +81,7 @@ impl Run {
             rtt,
             bottleneck: None,
             link_free: Instant::ZERO,
+            bundle: None,
             size: SIZE,
             app: App::Bulk,
             taken: 0,
@@ -184,8 +187,13 @@ impl Run {
             let arrival = RatedArrival { seq: packet.seq, size: self.size, header, ecn: Ecn::NotEct };
             self.there.insert((leaves + self.rtt / 2, self.n), arrival);
         } else {
-            let ack = Ack::immediate(Kind::Data, packet.seq);
-            self.back.insert((leaves + self.rtt, self.n), Back::Ack(ack));
+            let arrived = leaves + self.rtt / 2;
+            let ack_delay = self.bundle.map_or(Duration::ZERO, |every| {
+                let every = every.as_nanos() as u64;
+                Duration::from_nanos(arrived.as_nanos().next_multiple_of(every) - arrived.as_nanos())
+            });
+            let ack = Ack { ack_delay, ..Ack::immediate(Kind::Data, packet.seq) };
+            self.back.insert((arrived + ack_delay + self.rtt / 2, self.n), Back::Ack(ack));
         }
     }
 
@@ -293,6 +301,20 @@ fn both_measure_nearly_the_same_on_a_shared_bottleneck() {
         run.rate(20.0, 60.0)
     });
     assert!(rates.iter().all(|r| (165.0..=200.5).contains(r)), "{rates:?}");
+}
+
+/// A path of 1 ms whose receiver acknowledges every 20 ms: the no-feedback timer of 4R would expire four times
+/// between two of its bundles. At 1 in 50 the equation allows 7,300 packets/s, the flow 1,000.
+#[test]
+fn acknowledgements_in_bundles_are_no_lack_of_feedback() {
+    let env = Env { max_rate: Rate::packets_per_second(1_000.0, SIZE), ..paper() };
+    let mut run = Run::of("tfrc", &[], &env, ms(1));
+    run.bundle = Some(ms(20));
+    run.flow.start(Instant::ZERO, Some(ms(1)));
+    run.run(at(10.0), |p| p.seq % 50 != 49);
+    let rate = run.rate(5.0, 10.0);
+    assert!((990.0..=1_001.0).contains(&rate), "{rate}");
+    assert!((run.p() - 0.02).abs() < 0.002, "{}", run.p());
 }
 
 // --- before an RTT is known ----------------------------------------------------------------------
