@@ -38,8 +38,8 @@
 //! # Readings
 //!
 //! - P(Q) is the probability that fewer than three of a window's w packets arrive, given that one was
-//!   lost. As printed the sum runs to k = w-2 with p^(w-k-1), which exceeds 1 nearly everywhere; read
-//!   as k = 0 ... 2 with p^(w-k) it is that probability: [`timeout_probability_sum`].
+//!   lost. As printed the sum runs to k = w-2 with p^(w-k-1), which is no probability (7.4 at p = 0.01);
+//!   read as k = 0 ... 2 with p^(w-k) it is that one: [`timeout_probability_sum`].
 //! - The closed form is what the modified equation uses. It is not that sum, only near it (0.75 to 1.3
 //!   of it below p = 0.3), and exceeds 1 for 0.251 <= p <= 0.718 (1.605 at p = 0.415): min(1, .).
 //! - w stays real, and as printed: without b. With b = 2 in it (w = sqrt(8/(6p))) the timeouts' term

@@ -1,6 +1,7 @@
 //! The pages in `docs/controllers` say what the registry says.
 
-use fairpace_control::schemes;
+use fairpace_control::{Equation, TcpPath, schemes};
+use fairpace_units::{Bytes, Duration, Probability};
 use std::path::Path;
 
 /// The page is the one that the scheme's row in the folder's `README.md` links to.
@@ -22,4 +23,30 @@ fn each_scheme_has_a_page_that_names_every_parameter_and_its_default() {
             assert!(row.contains(&format!("`{}`", p.default)), "{}: `{}` is {}", path.display(), p.name, p.default);
         }
     }
+}
+
+/// Under "Values" of `docs/equations.md`: packets/s by each equation, to four digits.
+#[test]
+fn the_table_of_rates_is_what_the_equations_give() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/equations.md");
+    let page = std::fs::read_to_string(&page).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
+    let (ms, size) = (Duration::from_millis, Bytes::new(1_000));
+    let path = TcpPath::new(size, ms(100), ms(400), 1.0).expect("a fair path");
+    let values =
+        page.lines().skip_while(|line| *line != "## Values").skip(1).take_while(|line| !line.starts_with("## "));
+    let mut rows = 0;
+    for cells in values.filter(|line| line.starts_with("| ")).map(|line| line.split('|').collect::<Vec<_>>()) {
+        let number = |text: &str| text.trim().replace(',', "").parse::<f64>();
+        let Ok(p) = number(cells[1]) else { continue };
+        let p = Probability::new(p).expect("a probability");
+        for (i, equation) in
+            [Equation::Simple, Equation::Complex, Equation::Modified, Equation::Tfrc].iter().enumerate()
+        {
+            let (written, found) =
+                (number(cells[i + 2]).expect("a rate"), equation.rate(&path, p).as_packets_per_second(size));
+            assert!((written / found - 1.0).abs() < 5e-4, "{equation} at {p}: {written} in the table, {found}");
+        }
+        rows += 1;
+    }
+    assert_eq!(rows, 12);
 }
