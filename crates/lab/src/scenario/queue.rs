@@ -3,9 +3,9 @@
 //! Every parameter is optional and has its default here, so that what a run keeps
 //! ([`QueueSpec::resolved`]) and what it uses ([`QueueSpec::model`]) cannot differ.
 
-use super::{Chance, QueueRoom, Room, Size, quantity};
-use fairpace_path::{Capacity, QueueModel, RedParams, Thresholds};
-use fairpace_units::Bytes;
+use super::{Chance, Count, QueueRoom, Room, Size, Time, quantity};
+use fairpace_path::{Capacity, CoDelParams, FqCoDelParams, PieParams, QueueModel, RedParams, Thresholds};
+use fairpace_units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueueSpec {
-    /// `drop-tail`, `two-priority` (push-out of low-priority packets), or `red` (random early detection).
+    /// `drop-tail`, `two-priority` (push-out of low-priority packets), `red` (random early detection), `codel`, `pie`,
+    /// or `fq-codel` (a CoDel queue for each flow).
     #[serde(deserialize_with = "quantity::choice")]
     pub kind: QueueKind,
     /// What it holds, the packet in transmission included: `50 pkt`, `64 kB`, `unlimited`.
@@ -41,12 +42,40 @@ pub struct QueueSpec {
     /// `red`: whether the chance is proportional to the packet's size; false if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_size: Option<bool>,
-    /// `red`: a packet's mean size, for `by_size` and idle times; the scenario's `packet_size` if absent.
+    /// `red`: a packet's mean size, for `by_size` and idle times; `pie`: no drops while no more than two of these
+    /// wait. The scenario's `packet_size` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean_packet_size: Option<Size>,
-    /// `red`: whether ECN-capable packets are marked instead of dropped; false if absent.
+    /// `red`, `codel`, `pie`, `fq-codel`: whether ECN-capable packets are marked instead of dropped; true for
+    /// `fq-codel`, false for the others if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
+    /// `codel`, `fq-codel`: the longest standing wait that is let be, 5 ms if absent; `pie`: the wait aimed at, 15 ms
+    /// if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Time>,
+    /// `codel`, `fq-codel`: how long all must have waited longer before the first drop, about the longest usual RTT;
+    /// 100 ms if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
+    /// `codel`, `fq-codel`: the size of a largest packet: no drops while no more than this waits; 1500 B if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Size>,
+    /// `fq-codel`: what a flow may send in its turn; 1514 B if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantum: Option<Size>,
+    /// `fq-codel`: how many queues flows are hashed to; 1024 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flows: Option<Count<1, 65_536>>,
+    /// `pie`: how often the chance is computed anew; 15 ms if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_interval: Option<Time>,
+    /// `pie`: how long a burst after a quiet time passes without drops; 150 ms if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_burst: Option<Time>,
+    /// `pie`: from which chance on ECN-capable packets are dropped all the same; 0.1 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark_threshold: Option<Chance>,
 }
 
 /// How a queue is managed: who goes when, and who waits.
@@ -61,6 +90,14 @@ pub enum QueueKind {
     TwoPriority,
     /// Arrivals go by chance, the more the longer the average queue.
     Red,
+    /// Packets go when their turn comes, more often while all have waited too long.
+    #[serde(rename = "codel")]
+    CoDel,
+    /// Arrivals go by a chance that a controller of the wait sets.
+    Pie,
+    /// Flows take turns, each with a CoDel queue of its own.
+    #[serde(rename = "fq-codel")]
+    FqCoDel,
 }
 
 impl QueueKind {
@@ -70,6 +107,9 @@ impl QueueKind {
             QueueKind::DropTail => "drop-tail",
             QueueKind::TwoPriority => "two-priority",
             QueueKind::Red => "red",
+            QueueKind::CoDel => "codel",
+            QueueKind::Pie => "pie",
+            QueueKind::FqCoDel => "fq-codel",
         }
     }
 }
@@ -88,6 +128,14 @@ impl Default for QueueSpec {
             by_size: None,
             mean_packet_size: None,
             ecn: None,
+            target: None,
+            interval: None,
+            mtu: None,
+            quantum: None,
+            flows: None,
+            update_interval: None,
+            max_burst: None,
+            mark_threshold: None,
         }
     }
 }
@@ -105,8 +153,8 @@ pub(super) enum QueueProblem {
 impl QueueSpec {
     /// What is wrong with it, if anything is.
     pub(super) fn problem(&self, packet_size: Bytes) -> Option<QueueProblem> {
-        use QueueKind::Red;
-        let given: [(_, _, &'static [QueueKind]); 9] = [
+        use QueueKind::{CoDel, FqCoDel, Pie, Red};
+        let given: [(_, _, &'static [QueueKind]); 17] = [
             ("min_threshold", self.min_threshold.is_some(), &[Red]),
             ("max_threshold", self.max_threshold.is_some(), &[Red]),
             ("max_p", self.max_p.is_some(), &[Red]),
@@ -114,8 +162,16 @@ impl QueueSpec {
             ("gentle", self.gentle.is_some(), &[Red]),
             ("wait", self.wait.is_some(), &[Red]),
             ("by_size", self.by_size.is_some(), &[Red]),
-            ("mean_packet_size", self.mean_packet_size.is_some(), &[Red]),
-            ("ecn", self.ecn.is_some(), &[Red]),
+            ("mean_packet_size", self.mean_packet_size.is_some(), &[Red, Pie]),
+            ("ecn", self.ecn.is_some(), &[Red, CoDel, Pie, FqCoDel]),
+            ("target", self.target.is_some(), &[CoDel, Pie, FqCoDel]),
+            ("interval", self.interval.is_some(), &[CoDel, FqCoDel]),
+            ("mtu", self.mtu.is_some(), &[CoDel, FqCoDel]),
+            ("quantum", self.quantum.is_some(), &[FqCoDel]),
+            ("flows", self.flows.is_some(), &[FqCoDel]),
+            ("update_interval", self.update_interval.is_some(), &[Pie]),
+            ("max_burst", self.max_burst.is_some(), &[Pie]),
+            ("mark_threshold", self.mark_threshold.is_some(), &[Pie]),
         ];
         if let Some(&(key, _, kinds)) = given.iter().find(|(_, given, kinds)| *given && !kinds.contains(&self.kind)) {
             return Some(QueueProblem::NoEffect(key, kinds));
@@ -125,8 +181,19 @@ impl QueueSpec {
                 return Some(QueueProblem::Bad(key, "0".into(), "never drops anything", "above 0, at most 1"));
             }
         }
-        if self.mean_packet_size.as_ref().is_some_and(|s| s.get() == Bytes::ZERO) {
-            return Some(QueueProblem::Bad("mean_packet_size", "0 B".into(), "is no size of a packet", "at least 1 B"));
+        let sizes = [("mean_packet_size", &self.mean_packet_size), ("mtu", &self.mtu), ("quantum", &self.quantum)];
+        for (key, size) in sizes {
+            if let Some(size) = size.as_ref().filter(|s| s.get() == Bytes::ZERO) {
+                return Some(QueueProblem::Bad(key, size.text().to_owned(), "is nothing", "at least 1 B"));
+            }
+        }
+        let times =
+            [("target", &self.target), ("interval", &self.interval), ("update_interval", &self.update_interval)];
+        for (key, time) in times {
+            let range = Duration::from_micros(1)..=Duration::from_secs(3_600);
+            if let Some(time) = time.as_ref().filter(|t| !range.contains(&t.get())) {
+                return Some(QueueProblem::Bad(key, time.text().to_owned(), "is out of range", "from 1 us to 1 h"));
+            }
         }
         match (&self.min_threshold, &self.max_threshold) {
             (Some(_), None) => Some(QueueProblem::Missing("max_threshold", "`min_threshold` needs it beside it")),
@@ -189,6 +256,38 @@ impl QueueSpec {
             QueueKind::DropTail => QueueModel::DropTail { capacity },
             QueueKind::TwoPriority => QueueModel::TwoPriority { capacity },
             QueueKind::Red => QueueModel::Red(self.red(packet_size)),
+            QueueKind::CoDel => QueueModel::CoDel(self.codel(CoDelParams::new(capacity))),
+            QueueKind::Pie => QueueModel::Pie(self.pie(packet_size)),
+            QueueKind::FqCoDel => {
+                let usual = FqCoDelParams::new(capacity);
+                QueueModel::FqCoDel(FqCoDelParams {
+                    codel: self.codel(usual.codel),
+                    quantum: self.quantum.as_ref().map_or(usual.quantum, Size::get),
+                    flows: self.flows.map_or(usual.flows, |n| n.get() as u32),
+                })
+            }
+        }
+    }
+
+    fn codel(&self, usual: CoDelParams) -> CoDelParams {
+        CoDelParams {
+            target: self.target.as_ref().map_or(usual.target, Time::get),
+            interval: self.interval.as_ref().map_or(usual.interval, Time::get),
+            mtu: self.mtu.as_ref().map_or(usual.mtu, Size::get),
+            ecn: self.ecn.unwrap_or(usual.ecn),
+            ..usual
+        }
+    }
+
+    fn pie(&self, packet_size: Bytes) -> PieParams {
+        let usual = PieParams::new(self.path_capacity(), self.mean_packet_size(packet_size));
+        PieParams {
+            target: self.target.as_ref().map_or(usual.target, Time::get),
+            update_interval: self.update_interval.as_ref().map_or(usual.update_interval, Time::get),
+            max_burst: self.max_burst.as_ref().map_or(usual.max_burst, Time::get),
+            mark_threshold: self.mark_threshold.map_or(usual.mark_threshold, |p| p.get().get()),
+            ecn: self.ecn.unwrap_or(usual.ecn),
+            ..usual
         }
     }
 
@@ -230,7 +329,32 @@ impl QueueSpec {
                     ..spec
                 }
             }
-            _ => spec,
+            QueueModel::CoDel(codel) => spec.with_codel(&codel),
+            QueueModel::FqCoDel(fq) => QueueSpec {
+                quantum: Some(size(fq.quantum)),
+                flows: Some(Count::new(u64::from(fq.flows))),
+                ..spec.with_codel(&fq.codel)
+            },
+            QueueModel::Pie(pie) => QueueSpec {
+                target: Some(time(pie.target)),
+                update_interval: Some(time(pie.update_interval)),
+                max_burst: Some(time(pie.max_burst)),
+                mark_threshold: Chance::new(pie.mark_threshold),
+                mean_packet_size: Some(size(pie.mean_packet_size)),
+                ecn: Some(pie.ecn),
+                ..spec
+            },
+            QueueModel::DropTail { .. } | QueueModel::TwoPriority { .. } => spec,
+        }
+    }
+
+    fn with_codel(self, codel: &CoDelParams) -> QueueSpec {
+        QueueSpec {
+            target: Some(time(codel.target)),
+            interval: Some(time(codel.interval)),
+            mtu: Some(size(codel.mtu)),
+            ecn: Some(codel.ecn),
+            ..self
         }
     }
 }
@@ -242,6 +366,14 @@ fn room(room: QueueRoom) -> Room {
         QueueRoom::Unlimited => "unlimited".to_owned(),
     };
     Room::parse(text).unwrap_or_else(|e| unreachable!("a room that was read or computed: {e}"))
+}
+
+fn time(duration: Duration) -> Time {
+    let text = match duration.as_nanos() {
+        ns if ns % 1_000_000 == 0 => format!("{} ms", ns / 1_000_000),
+        ns => format!("{ns} ns"),
+    };
+    Time::parse(text).unwrap_or_else(|e| unreachable!("a time that was read: {e}"))
 }
 
 fn size(bytes: Bytes) -> Size {
@@ -280,6 +412,9 @@ mod tests {
             "kind = \"two-priority\"\ncapacity = \"9 kB\"",
             "kind = \"red\"\ncapacity = \"54 pkt\"",
             "kind = \"red\"\nmin_threshold = \"3 kB\"\nmax_threshold = \"7 kB\"\ngentle = false\necn = true",
+            "kind = \"codel\"\ncapacity = \"200 pkt\"\ntarget = \"1500 us\"",
+            "kind = \"pie\"\nmax_burst = \"0\"\nmean_packet_size = \"100 B\"",
+            "kind = \"fq-codel\"\nflows = 7\necn = false",
         ] {
             let (spec, size) = (spec(text), Bytes::new(256));
             let resolved = spec.resolved(size);
@@ -306,5 +441,27 @@ mod tests {
             ecn: true,
         };
         assert_eq!(spec(text).model(Bytes::new(1_000)), QueueModel::Red(expected));
+
+        let ms = Duration::from_millis;
+        let text = "kind = \"fq-codel\"\ncapacity = \"99 pkt\"\ntarget = \"7 ms\"\ninterval = \"70 ms\"\n\
+                    mtu = \"300 B\"\nquantum = \"400 B\"\nflows = 8\necn = false";
+        let capacity = Capacity::Packets(Packets::new(99));
+        let codel = CoDelParams { capacity, target: ms(7), interval: ms(70), mtu: Bytes::new(300), ecn: false };
+        let expected = FqCoDelParams { codel, quantum: Bytes::new(400), flows: 8 };
+        assert_eq!(spec(text).model(Bytes::new(1_000)), QueueModel::FqCoDel(expected));
+        let text = text.replace("fq-codel", "codel").replace("quantum = \"400 B\"\nflows = 8\n", "");
+        assert_eq!(spec(&text).model(Bytes::new(1_000)), QueueModel::CoDel(codel));
+
+        let text = "kind = \"pie\"\ntarget = \"7 ms\"\nupdate_interval = \"3 ms\"\nmax_burst = \"20 ms\"\n\
+                    mark_threshold = 0.2\nmean_packet_size = \"500 B\"\necn = true";
+        let expected = PieParams {
+            target: ms(7),
+            update_interval: ms(3),
+            max_burst: ms(20),
+            mark_threshold: 0.2,
+            ecn: true,
+            ..PieParams::new(Capacity::Unlimited, Bytes::new(500))
+        };
+        assert_eq!(spec(text).model(Bytes::new(1_000)), QueueModel::Pie(expected));
     }
 }

@@ -94,7 +94,8 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (with("safety", "safety = 0"), "geo.toml:1: `safety` is integer `0`, but must be `default` or `paper`"),
         (
             with("queue", "queue = { kind = {} }"),
-            "geo.toml:7: `path.queue.kind` is map, but must be one of `drop-tail`, `two-priority`, `red`",
+            "geo.toml:7: `path.queue.kind` is map, but must be one of `drop-tail`, `two-priority`, `red`, \
+             `codel`, `pie`, `fq-codel`",
         ),
         (
             with("count", "max_rate = \"1e20 pkt/s\""),
@@ -176,12 +177,29 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("queue", "queue = { kind = \"two-prio\" }"),
             "geo.toml:7: `path.queue.kind` is `two-prio`, which is not one of the choices\n\
-             hint: allowed: `drop-tail`, `two-priority`, `red`",
+             hint: allowed: `drop-tail`, `two-priority`, `red`, `codel`, `pie`, `fq-codel`",
         ),
         (
             with("queue", "queue = { kind = \"drop-tail\", max_p = 0.1 }"),
             "geo.toml:7: `path.queue.max_p` has no effect with kind `drop-tail`\n\
              hint: write `kind = \"red\"`, or leave `max_p` out",
+        ),
+        (
+            with("queue", "queue = { kind = \"red\", interval = \"50 ms\" }"),
+            "geo.toml:7: `path.queue.interval` has no effect with kind `red`\n\
+             hint: write `kind = \"codel\"` or `kind = \"fq-codel\"`, or leave `interval` out",
+        ),
+        (
+            with("queue", "queue = { kind = \"codel\", target = \"0 s\" }"),
+            "geo.toml:7: `path.queue.target` is `0 s`, which is out of range\nhint: from 1 us to 1 h",
+        ),
+        (
+            with("queue", "queue = { kind = \"fq-codel\", quantum = \"0 B\" }"),
+            "geo.toml:7: `path.queue.quantum` is `0 B`, which is nothing\nhint: at least 1 B",
+        ),
+        (
+            with("queue", "queue = { kind = \"fq-codel\", flows = 0 }"),
+            "geo.toml:7: `path.queue.flows` is `0`, which is out of range\nhint: write a whole number from 1 to 65536",
         ),
         (
             with("queue", "queue = { kind = \"red\", max_p = 0 }"),
