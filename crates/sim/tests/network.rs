@@ -8,7 +8,7 @@ use fairpace_path::{Capacity, DelayModel, DropReason, LinkSpec, LossModel, Outag
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, Direction, EncodedSize, FlowConfig, FrameSource, MediaConfig, Network,
-    OnOff, Protocol, SimConfig, SimError, SimReport, Source, run,
+    OnOff, Protocol, ReceiverBehaviour, SimConfig, SimError, SimReport, Source, run,
 };
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets, Probability, Rate};
 
@@ -65,6 +65,16 @@ fn everything(seed: u64) -> SimConfig {
         ),
         ("rcs", Protocol::Media(media("rcs", Safety::Paper))),
         ("rap", Protocol::Media(MediaConfig { feedback: Some(ms(20)), ..media("rap", Safety::Default) })),
+        ("crp", Protocol::Media(media("crp", Safety::Paper))),
+        ("tfrc", Protocol::Media(media("tfrc", Safety::Paper))),
+        (
+            "tfrc-reports",
+            Protocol::Media(MediaConfig {
+                controller: media("tfrc", Safety::Paper).controller.with("measured_by", "receiver"),
+                receiver: ReceiverBehaviour::HideLosses { share: 0.1 },
+                ..media("tfrc", Safety::Paper)
+            }),
+        ),
         (
             "frames",
             Protocol::Media(MediaConfig {
@@ -92,8 +102,8 @@ fn everything(seed: u64) -> SimConfig {
     // A managed queue that one TCP keeps full; the weight is for 25 packets/s.
     let red = RedParams::for_capacity(Capacity::Packets(Packets::new(30)), Bytes::new(1_000));
     let red = RedParams { weight: 0.05, ..red };
-    flows[1].access.forward_in = Some(LinkSpec { queue: QueueModel::Red(red), ..link(0.2, ms(2), 0, 0.001) });
-    let mut bottleneck = link(6.0, ms(40), 40, 0.01);
+    flows[3].access.forward_in = Some(LinkSpec { queue: QueueModel::Red(red), ..link(0.2, ms(2), 0, 0.001) });
+    let mut bottleneck = link(8.0, ms(40), 40, 0.01);
     bottleneck.delay.jitter = ms(5);
     bottleneck.delay.reorder = true;
     bottleneck.outage = vec![Outage { start: at(8.0), length: ms(700) }];

@@ -47,7 +47,13 @@ impl Receiver {
         Receiver {
             form: match controller.feedback_form() {
                 FeedbackForm::Acks => Form::Acks(AckReceiver::new(config.feedback)),
-                FeedbackForm::Reports => Form::Reports(Box::new(TfrcReceiver::new(ReceiverParams::default()))),
+                FeedbackForm::Reports => {
+                    let params = match controller {
+                        AnyController::Tfrc(tfrc) => tfrc.receiver_params(),
+                        _ => ReceiverParams::default(),
+                    };
+                    Form::Reports(Box::new(TfrcReceiver::new(params)))
+                }
             },
             liar: Liar::new(config.receiver, controller.feedback_form() == FeedbackForm::Reports),
             log: VecDeque::new(),
