@@ -6,6 +6,9 @@
 #[path = "../tests/ns2/scenario.rs"]
 mod scenario;
 
+#[path = "../tests/ns2/dumbbell.rs"]
+mod dumbbell;
+
 use fairpace_units::Duration;
 use scenario::{
     Channel, MIXED, MIXED_JITTER, Outcome, Peer, RAP_SATELLITE, RENO_BASELINE, Row, TCP_SATELLITE, channel_outcome,
@@ -15,10 +18,13 @@ use scenario::{
 const SECONDS: u64 = 450;
 /// More than the table's three, so that the noise that remains is the table's.
 const CHANNEL_SEEDS: u64 = 16;
+/// As above.
+const DUMBBELL_SEEDS: u64 = 16;
 
 fn main() {
     let only = std::env::args().nth(1).unwrap_or_default();
     channel_table(&only);
+    dumbbell_table(&only);
     println!("Delivered packets/s per flow, mean over seeds; the ratio is ours / ns-2.\n");
     println!(
         "{:<34} {:>8} {:>8} {:>6}   {:>8} {:>8} {:>6}   {:>5} {:>5}   {:>8} {:>8}",
@@ -150,4 +156,39 @@ fn channel_table(only: &str) {
 
 fn seeds(row: &Row) -> impl Iterator<Item = u64> {
     1..=row.number("seeds") as u64
+}
+
+/// TFRC beside TCP, then other schemes in TFRC's place.
+fn dumbbell_table(only: &str) {
+    println!("As many TFRC as TCP: mean share of the fair one, {DUMBBELL_SEEDS} seeds; the ratio is ours / ns-2.\n");
+    println!(
+        "{:<34} {:>6} {:>6} {:>6}   {:>6} {:>6} {:>6}   {:>7} {:>7}",
+        "dumbbell", "TCP", "ns-2", "ratio", "TFRC", "ns-2", "ratio", "q.drop", "ns-2"
+    );
+    let rows = dumbbell::rows(|name| name.contains(only));
+    for (name, dumbbell, row) in &rows {
+        let ours = dumbbell.mean(&dumbbell::ns2_tfrc(dumbbell.packet()), DUMBBELL_SEEDS);
+        let (tcp, tfrc) = (row.number("tcp_norm"), row.number("tfrc_norm"));
+        println!(
+            "{name:<34} {:>6.3} {tcp:>6.3} {:>6.3}   {:>6.3} {tfrc:>6.3} {:>6.3}   {:>7.4} {:>7.4}",
+            ours.tcp,
+            ours.tcp / tcp,
+            ours.media,
+            ours.media / tfrc,
+            ours.queue_drop_frac,
+            row.number("queue_drop_frac"),
+        );
+    }
+    let schemes = ["tfrc", "srp", "crp", "mrp"];
+    println!("\nThe same with other schemes, as they are by default: theirs / TCP's.\n");
+    println!("{:<34} {}", "dumbbell", schemes.map(|s| format!("{s:>15}")).concat());
+    for (name, dumbbell, _) in &rows {
+        print!("{name:<34} ");
+        for scheme in schemes {
+            let shares = dumbbell.mean(&dumbbell::scheme(scheme, dumbbell.packet()), 3);
+            print!("  {:>5.3} / {:>5.3}", shares.media, shares.tcp);
+        }
+        println!();
+    }
+    println!();
 }
