@@ -3,7 +3,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use fairpace_control::registry;
-use fairpace_units::{Duration, Rate, RateSpec, parse_duration, parse_rate};
+use fairpace_units::{Bytes, Duration, Probability, Rate, RateSpec, parse_duration, parse_rate, parse_size};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Compare(Compare),
     Reproduce(Reproduce),
     List(List),
+    Plan(Plan),
     Report(Report),
     Relay(Relay),
     Send(Send),
@@ -180,6 +181,61 @@ pub(crate) enum ListWhat {
     Media,
     /// Experiments of `fairpace reproduce`
     Experiments,
+}
+
+/// Say in advance what a path allows
+#[derive(Debug, Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  fairpace plan tcp-rate --p 0.01 --rtt 550ms --size 1000B"
+)]
+pub(crate) struct Plan {
+    #[command(subcommand)]
+    pub(crate) what: PlanWhat,
+}
+
+/// The subcommands of `fairpace plan`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlanWhat {
+    TcpRate(TcpRate),
+}
+
+/// What a TCP would send at a loss rate, and at which loss rate it would send so much
+///
+/// By each of four equations: the simple one (triple duplicate ACKs only), the complex one (Padhye's: with timeouts,
+/// for losses in bursts), the modified one (for independent losses), and RFC 5348's, which TFRC uses. With the time
+/// that a packet costs on average, by its two causes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace plan tcp-rate --p 0.01 --rtt 550ms --size 1000B
+  fairpace plan tcp-rate --rate 500kbit/s --rtt 100ms --size 1200B    the loss rate that TCP needs for that
+  fairpace plan tcp-rate --p 0.05 --rtt 1.6s --rto 2.7s --size 256B --b 2 --json")]
+pub(crate) struct TcpRate {
+    /// Loss indications per packet sent (rfc5348: loss events), above 0, up to 1
+    #[arg(long, value_name = "P", value_parser = loss_rate, allow_hyphen_values = true, required_unless_present = "rate")]
+    pub(crate) p: Option<Probability>,
+    /// Round-trip time
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    pub(crate) rtt: Duration,
+    /// Packet size, in the same terms as the rate (with or without headers)
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    pub(crate) size: Bytes,
+    /// Retransmission timeout; four round trips, but at least 1 s, if absent
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    pub(crate) rto: Option<Duration>,
+    /// Packets acknowledged by one ACK: 1, or 2 with delayed ACKs
+    #[arg(long, value_name = "N", value_parser = number, allow_hyphen_values = true, default_value = "1")]
+    pub(crate) b: f64,
+    /// Say also at which loss rate a TCP sends so much
+    #[arg(long, value_name = "RATE", value_parser = rate_or_packets, allow_hyphen_values = true)]
+    pub(crate) rate: Option<RateSpec>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Build the report of a results folder again
@@ -529,6 +585,28 @@ fn rate(text: &str) -> Result<Rate, String> {
         }
         Err(e) => Err(format!("{}; write a number and bit/s, kbit/s, Mbit/s or Gbit/s, as in `2.5 Mbit/s`", e.reason)),
     }
+}
+
+/// A rate where the size of packets is known.
+fn rate_or_packets(text: &str) -> Result<RateSpec, String> {
+    match parse_rate(text) {
+        Ok(spec) if spec.with_packets_of(Bytes::new(1)) > Rate::ZERO => Ok(spec),
+        Ok(_) => Err("it is zero; write a rate above it, as in `500 kbit/s`".into()),
+        Err(e) => Err(format!("{}; {}", e.reason, e.allowed)),
+    }
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    parse_size(text).map_err(|e| format!("{}; {}", e.reason, e.allowed))
+}
+
+fn loss_rate(text: &str) -> Result<Probability, String> {
+    let p = text.trim().parse().ok().and_then(|p| Probability::new(p).ok()).filter(|p| *p > Probability::ZERO);
+    p.ok_or_else(|| "it is not a loss rate; write a number above 0, up to 1, as in `0.01`".into())
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    text.trim().parse().map_err(|_| "it is not a number; write one as in `1.5`".into())
 }
 
 fn port(text: &str) -> Result<u16, String> {

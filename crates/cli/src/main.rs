@@ -43,6 +43,7 @@ fn run(command: Command) -> Outcome {
         Command::Run(args) => cmd::run::run_one(&args),
         Command::Compare(args) => cmd::run::run_several(&args),
         Command::Reproduce(args) => cmd::reproduce::run(&args),
+        Command::Plan(args) => cmd::plan::run(&args),
         Command::Report(args) => cmd::report::run(&args),
         Command::Send(args) => cmd::send::run(&args),
         Command::Receive(args) => cmd::receive::run(&args),

@@ -50,19 +50,22 @@ fn bare(argument: &str) -> &str {
     argument.split(" <").next().unwrap_or(argument)
 }
 
-/// The subcommand that was being read, if the line names one.
-fn subcommand() -> Option<String> {
-    let first = std::env::args().nth(1)?;
-    Cli::command().get_subcommands().map(|c| c.get_name().to_owned()).find(|name| *name == first)
+/// The command that was being read, as far as the line names one, and how to write it.
+fn command() -> (clap::Command, String) {
+    let (mut command, mut name) = (Cli::command(), "fairpace".to_owned());
+    for word in std::env::args().skip(1) {
+        let Some(next) = command.find_subcommand(&word).cloned() else { break };
+        name = format!("{name} {}", next.get_name());
+        command = next;
+    }
+    (command, name)
 }
 
 fn explain(error: &clap::Error) -> (String, String) {
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     let usage = usage.trim().trim_start_matches("Usage:").trim();
-    let help = match subcommand() {
-        Some(name) => format!("fairpace {name} --help"),
-        None => "fairpace --help".to_owned(),
-    };
+    let (command, name) = command();
+    let help = format!("{name} --help");
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
     let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
     let valid = texts(error, ContextKind::ValidValue);
@@ -74,12 +77,12 @@ fn explain(error: &clap::Error) -> (String, String) {
             (format!("`{argument}` is not an option of this command"), format!("{near}`{help}` shows all"))
         }
         ErrorKind::InvalidSubcommand => {
-            let name = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
-            let names: Vec<String> = Cli::command().get_subcommands().map(|c| c.get_name().to_owned()).collect();
-            let near = nearest(&name, names.iter().map(String::as_str))
+            let found = text(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+            let near = nearest(&found, command.get_subcommands().map(clap::Command::get_name))
                 .map(|n| format!("did you mean `{n}`? "))
                 .unwrap_or_default();
-            (format!("`{name}` is not a command of Fairpace"), format!("{near}`fairpace --help` shows all"))
+            let of = if name == "fairpace" { "Fairpace".to_owned() } else { format!("`{name}`") };
+            (format!("`{found}` is not a command of {of}"), format!("{near}`{help}` shows all"))
         }
         ErrorKind::InvalidValue if value.is_empty() => (
             format!("`{}` needs a value", bare(&argument)),
@@ -109,7 +112,8 @@ fn explain(error: &clap::Error) -> (String, String) {
                 let _ = write!(all, "{}`{m}`", if all.is_empty() { "" } else { " and " });
                 all
             });
-            (format!("{missing} is missing"), format!("usage: {usage}"))
+            let are = if missing.contains(" and ") { "are" } else { "is" };
+            (format!("{missing} {are} missing"), format!("usage: {usage}"))
         }
         ErrorKind::ArgumentConflict => {
             let prior = texts(error, ContextKind::PriorArg);

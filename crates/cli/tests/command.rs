@@ -115,6 +115,7 @@ fn the_help_names_every_command_the_exit_codes_and_where_to_start() {
         "compare",
         "reproduce",
         "list",
+        "plan",
         "report",
         "relay",
         "send",
@@ -132,7 +133,7 @@ fn the_help_names_every_command_the_exit_codes_and_where_to_start() {
     }
     assert!(s.out.contains("Exit codes:") && s.out.contains("fairpace demo"), "{}", s.out);
     // Not yet: no word about them.
-    for later in ["sweep", "plan", "shell"] {
+    for later in ["sweep", "shell"] {
         assert!(!s.out.lines().any(|l| l.trim_start().starts_with(&format!("{later} "))), "{later} is offered");
     }
 }
@@ -144,6 +145,7 @@ fn every_command_has_help_with_an_example() {
         "compare",
         "reproduce",
         "list",
+        "plan",
         "report",
         "relay",
         "send",
@@ -173,7 +175,7 @@ fn the_version_says_commit_and_features() {
 #[test]
 fn controllers_are_listed_with_parameters_for_people_and_machines() {
     let text = fairpace(&["list", "controllers"]).out;
-    for name in ["rcs", "rap", "fixed", "tcp-newreno"] {
+    for name in ["rcs", "rap", "srp", "crp", "mrp", "fixed", "tcp-newreno"] {
         assert!(text.lines().any(|l| l.trim_start().starts_with(&format!("{name}  "))), "{name}:\n{text}");
     }
     let json: serde_json::Value = serde_json::from_str(&fairpace(&["list", "--json"]).out).unwrap();

@@ -4,6 +4,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod list;
 pub(crate) mod man;
+pub(crate) mod plan;
 pub(crate) mod receive;
 pub(crate) mod relay;
 pub(crate) mod report;
