@@ -432,7 +432,7 @@ impl Controller for Rbp {
             Some(_) if self.pps < self.equation_pps => "Below",
             Some(_) => "AtEquation",
         };
-        Status { state, rate: self.rate(), reason: self.reason, p: Some(self.losses.p()) }
+        Status { state, rate: self.rate(), reason: self.reason, p: Some(self.losses.p_gone_by()) }
     }
 
     fn loss_policy(&self) -> LossPolicy {

@@ -24,6 +24,8 @@ pub(super) struct LossRate {
     packets: f64,
     round_packets: f64,
     round_indications: f64,
+    /// What the round before had.
+    last_round: f64,
     /// Indications per packet, the mean over the last packets.
     mean: f64,
 }
@@ -40,6 +42,7 @@ impl LossRate {
             packets: 0.0,
             round_packets: 0.0,
             round_indications: 0.0,
+            last_round: 0.0,
             mean: 0.0,
         }
     }
@@ -52,6 +55,11 @@ impl LossRate {
             POver::Packets(_) => self.mean,
         }
         .min(1.0)
+    }
+
+    /// The p that the rate goes by now: a round's is known at its end.
+    pub(super) fn p_gone_by(&self) -> f64 {
+        if self.over == POver::Round { self.last_round } else { self.p() }
     }
 
     pub(super) fn on_sent(&mut self, seq: u64) {
@@ -90,6 +98,9 @@ impl LossRate {
     }
 
     pub(super) fn begin_round(&mut self) {
+        if self.over == POver::Round {
+            self.last_round = self.p();
+        }
         (self.round_packets, self.round_indications) = (0.0, 0.0);
     }
 
@@ -177,9 +188,9 @@ mod tests {
     #[test]
     fn over_the_round_it_forgets_when_the_next_begins() {
         let mut l = run(POver::Round, true, 0, 20, &[3]);
-        assert_eq!(l.p(), 1.0 / 20.0);
+        assert_eq!((l.p(), l.p_gone_by()), (1.0 / 20.0, 0.0));
         l.begin_round();
-        assert_eq!(l.p(), 0.0);
+        assert_eq!((l.p(), l.p_gone_by()), (0.0, 1.0 / 20.0));
     }
 
     #[test]
