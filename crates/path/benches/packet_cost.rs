@@ -8,7 +8,8 @@
 #![allow(clippy::disallowed_methods, missing_docs, reason = "a benchmark reads the clock")]
 
 use fairpace_path::{
-    Capacity, Datagram, DelayModel, Gaps, GilbertElliott, Link, LinkSpec, LossModel, QueueModel, RateModel, Trace,
+    Capacity, CoDelParams, Datagram, DelayModel, FqCoDelParams, Gaps, GilbertElliott, Link, LinkSpec, LossModel,
+    PieParams, QueueModel, RateModel, RedParams, Trace,
 };
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets, Probability, RandomStream, Rate};
 use std::collections::VecDeque;
@@ -19,7 +20,8 @@ use std::hint::black_box;
 struct Packet {
     size: u32,
     class: Class,
-    _rest: [u64; 5],
+    flow: u64,
+    _rest: [u64; 4],
 }
 
 impl Datagram for Packet {
@@ -33,6 +35,9 @@ impl Datagram for Packet {
         Ecn::NotEct
     }
     fn set_ecn(&mut self, _: Ecn) {}
+    fn flow(&self) -> u64 {
+        self.flow
+    }
 }
 
 const PACKETS: usize = 200_000;
@@ -62,6 +67,13 @@ fn main() {
     let opportunities: String = (1..=10_000).map(|ms| format!("{ms}\n").repeat(8)).collect(); // 96 Mbit/s
     let opportunities = Trace::parse_mahimahi(&opportunities).expect("a trace");
     let us = Duration::from_micros;
+    let managed = |load, queue| Case {
+        name: load,
+        spec: LinkSpec { queue, ..base.clone() },
+        every: if load.contains("95") { us(84) } else { us(62) },
+        low: 0.0,
+    };
+    let size = Bytes::new(1_000);
     let cases = [
         Case {
             name: "wire (no rate, no loss)",
@@ -135,10 +147,18 @@ fn main() {
         },
         Case {
             name: "  the same with no delay",
-            spec: LinkSpec { queue: small, delay: DelayModel::default(), ..base },
+            spec: LinkSpec { queue: small, delay: DelayModel::default(), ..base.clone() },
             every: us(62),
             low: 0.5,
         },
+        managed("fixed, RED, 95 % load", QueueModel::Red(RedParams::for_capacity(capacity, size))),
+        managed("fixed, RED, 130 % load", QueueModel::Red(RedParams::for_capacity(capacity, size))),
+        managed("fixed, PIE, 95 % load", QueueModel::Pie(PieParams::new(capacity, size))),
+        managed("fixed, PIE, 130 % load", QueueModel::Pie(PieParams::new(capacity, size))),
+        managed("fixed, CoDel, 95 % load", QueueModel::CoDel(CoDelParams::new(capacity))),
+        managed("fixed, CoDel, 130 % load", QueueModel::CoDel(CoDelParams::new(capacity))),
+        managed("fixed, FQ-CoDel, 8 flows, 95 % load", QueueModel::FqCoDel(FqCoDelParams::new(capacity))),
+        managed("fixed, FQ-CoDel, 8 flows, 130 % load", QueueModel::FqCoDel(FqCoDelParams::new(capacity))),
     ];
     println!("{:<52} {:>9} {:>14}", "link", "ns/packet", "returns/packet");
     println!(
@@ -164,13 +184,13 @@ fn fastest(mut round: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min)
 }
 
-/// The next arrival: uniform in [0, 2 every), and of which class.
+/// The next arrival: uniform in [0, 2 every), and of which class and flow.
 fn next_arrival(random: &mut RandomStream, case: &Case, now: &mut Instant) -> Packet {
     let bits = random.bits();
     let spread = case.every.as_nanos() as u64 * 2;
     *now += Duration::from_nanos(((bits & 0xffff_ffff) * spread) >> 32);
     let class = if ((bits >> 40) as f64) < case.low * f64::from(1 << 24) { Class::Low } else { Class::Normal };
-    Packet { size: 1_000, class, _rest: [0; 5] }
+    Packet { size: 1_000, class, flow: bits >> 61, _rest: [0; 4] }
 }
 
 fn arrivals(case: &Case) -> f64 {
