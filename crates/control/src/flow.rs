@@ -35,7 +35,7 @@ pub struct FlowParams {
     /// acknowledges one of them lies, and the flow stops. `None`: never.
     pub skip: Option<(u32, u64)>,
     /// The longest the receiver may hold an acknowledgement back; what it claims beyond that stays in
-    /// the RTT. The feedback interval and some room, 25 ms [RFC 9002 §5.3].
+    /// the RTT, and only the timeout waits for it. The feedback interval and some room, 25 ms [RFC 9002 §5.3].
     pub max_ack_delay: Duration,
 }
 
@@ -490,6 +490,7 @@ impl Flow {
             self.counters.bad.rtt += 1;
             return Duration::ZERO;
         }
+        self.rtt.note_ack_delay(claimed);
         self.min_elapsed = self.min_elapsed.min(elapsed);
         claimed.min(self.max_ack_delay).min(elapsed - self.min_elapsed)
     }

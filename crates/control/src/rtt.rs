@@ -99,9 +99,15 @@ impl RttEstimator {
             }
         }
         self.low_in_a_row = 0;
-        self.ack_delay = self.ack_delay.max(ack_delay.min(MAX_ACK_DELAY));
+        self.note_ack_delay(ack_delay);
         self.update(rtt);
         Some(rtt)
+    }
+
+    /// The receiver says that it held an ACK back for so long. However little of that is taken off the RTT,
+    /// the timeout must wait for it.
+    pub fn note_ack_delay(&mut self, stated: Duration) {
+        self.ack_delay = self.ack_delay.max(stated.min(MAX_ACK_DELAY));
     }
 
     /// RFC 6298 (2.2) and (2.3), without judging the sample.

@@ -401,3 +401,20 @@ fn an_encoder_that_gives_a_little_too_much_is_told_less_until_nothing_waits() {
     let bytes: usize = p.sent.iter().filter(|l| l.what == What::Media).map(|l| l.len + 28).sum();
     assert!((5_800_000..=6_050_000).contains(&bytes), "{bytes}");
 }
+
+#[test]
+fn a_receiver_that_tells_of_packets_seldom_causes_hardly_a_timeout() {
+    // RTT 100 ms. Of what a packet waits for its report at most 25 ms is taken off the RTT, but the timeout waits
+    // for all of it. Were it not so, RAP would have 101 and 374.
+    for scheme in ["rcs", "rap", "fixed", "tfrc"] {
+        for interval in [100, 200] {
+            let receiver = ReceiverConfig { feedback_interval: ms(interval), ..ReceiverConfig::default() };
+            let mut p = Pair::new(sender_config(), receiver, flow(scheme, &[], Rate::mbps(1.0)), ms(50));
+            p.forward.disturb = lossy(3, 0.01);
+            p.run_until(at(30.0));
+            let (flow, srtt) = (p.sender.flow(), p.sender.flow().srtt().unwrap());
+            assert!(flow.counters().timeouts < 10, "{scheme} {interval} ms: {} timeouts", flow.counters().timeouts);
+            assert!(srtt < ms(100 + interval), "{scheme} {interval} ms: {srtt:?}");
+        }
+    }
+}
