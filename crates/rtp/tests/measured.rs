@@ -134,6 +134,22 @@ fn another_tools_report_stands_in_for_the_echo() {
 }
 
 #[test]
+fn the_first_report_echoes_a_stamp_to_the_microsecond_or_stands_in_for_nothing() {
+    let mut p = unchallenged(ReceiverConfig { rate_profile: Some(Profile::default()), ..ReceiverConfig::default() });
+    p.back.disturb = Box::new(|_, mut w| {
+        if w.what == What::Feedback {
+            // The last byte of the time echoed: the report is the last 28 bytes.
+            let n = w.bytes.len();
+            w.bytes[n - 13] ^= 1;
+        }
+        vec![(fairpace_units::Duration::ZERO, w)]
+    });
+    p.run_until(at(60.0));
+    assert_eq!(p.stopped, Some((at(7.0), StopReason::Unreachable)));
+    assert!(p.sender.stats().rejected.measured >= 4, "{:?}", p.sender.stats().rejected);
+}
+
+#[test]
 fn a_tool_that_does_not_answer_at_all_gets_six_empty_packets() {
     let mut p = unchallenged(ReceiverConfig { rate_profile: Some(Profile::default()), ..ReceiverConfig::default() });
     p.receiver_alive = false;
