@@ -16,7 +16,7 @@
 //! TFRC profile ([`crate::tfrc`]): stamps go out in place of nonces, reports come back in place of
 //! acknowledgements. They prove nothing but that somebody there saw a stamp; what the flow makes of them is its
 //! to say. Such a receiver may be another tool, which echoes no challenge: then its first report takes the
-//! echo's place, and to have something to report on it is sent empty packets, one a second at most.
+//! echo's place, and to have something to report on it is sent empty packets, one a second, six at most.
 
 use crate::ccfb::{Block, Metric, Report};
 use crate::challenge::{self, Challenge, Echo, Message};
