@@ -2,7 +2,8 @@
 //!
 //! A Python script (`farstream/peer.py`) brings up its session; `farstream/shim.c` mends two of its defects from
 //! outside. Its RTP and RTCP have a port each, ours share one: a thread between them tells them apart by the second
-//! byte, and changes nothing. Needs `gir1.2-farstream-0.2`, `python3-gi` and a C compiler; skipped without them.
+//! byte, and changes nothing. Needs `gir1.2-farstream-0.2`, `python3-gi` and a C compiler; skipped without them, and
+//! where the machine is too busy for a session between two processes to say anything.
 
 #![allow(clippy::disallowed_methods, reason = "the thread between waits for what comes")]
 
@@ -18,10 +19,11 @@ use fairpace_units::{Duration, Instant, Rate};
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader};
 use std::net::{SocketAddr, UdpSocket};
+use std::panic::{catch_unwind, resume_unwind};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver as Lines};
 use std::thread;
 
@@ -47,6 +49,31 @@ fn shim(name: &str) -> Result<String, String> {
     }
 }
 
+/// If a thread of ours has been kept waiting for so long, the other process has been too.
+const BUSY: Duration = Duration::from_millis(20);
+/// A session that has not ended by then never will.
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// Three attempts at a session, because it is as the system lets the other process run. If all of them fail on a
+/// machine that was busy meanwhile, that says nothing.
+fn attempt(name: &str, session: fn(&str, &AtomicU64)) {
+    let shim = match shim(name) {
+        Ok(shim) => shim,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    let late = AtomicU64::new(0);
+    for left in (0..3).rev() {
+        let Err(panic) = catch_unwind(|| session(&shim, &late)) else { return };
+        let late = Duration::from_micros(late.load(Ordering::Relaxed));
+        if left == 0 && late > BUSY {
+            return eprintln!("skipped: this machine is too busy: a thread that slept for 1 ms woke up {late:?} late");
+        }
+        if left == 0 {
+            resume_unwind(panic);
+        }
+    }
+}
+
 /// The other tool, and what it says.
 struct Peer {
     process: Child,
@@ -57,7 +84,8 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(shim: &str, port: u16, seconds: u32) -> Peer {
+    /// `None`, with a word about it, if it does not come up here.
+    fn start(shim: &str, port: u16, seconds: u32) -> Option<Peer> {
         let mut process = Command::new(PYTHON)
             .args([SCRIPT, &port.to_string(), &seconds.to_string()])
             .env("LD_PRELOAD", shim)
@@ -70,13 +98,16 @@ impl Peer {
         thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|l| give.send(l)));
         let mut peer = Peer { process, lines, at: [SocketAddr::from(([127, 0, 0, 1], 0)); 2], said: Vec::new() };
         while peer.at.iter().any(|a| a.port() == 0) {
-            let line = peer.lines.recv_timeout(Duration::from_secs(30)).expect("the peer says where it listens");
+            let Ok(line) = peer.lines.recv_timeout(LONGEST) else {
+                eprintln!("skipped: Farstream does not come up; run {SCRIPT} to see why");
+                return None;
+            };
             if let ["local", component, ip, port] = line.split(' ').collect::<Vec<_>>()[..] {
                 peer.at[usize::from(component == "2")] = format!("{ip}:{port}").parse().unwrap();
             }
             peer.said.push(line);
         }
-        peer
+        Some(peer)
     }
 
     /// Everything it has said in the end.
@@ -90,6 +121,7 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -112,7 +144,8 @@ type Passed = Mutex<Vec<Vec<u8>>>;
 /// The way between the two: its peer's timers do not work at the round trips of one machine.
 const DELAY: Duration = Duration::from_millis(15);
 
-/// Passes datagrams between the peer's two ports and our one, until told to end. `media`: also RTP towards us.
+/// Passes datagrams between the peer's two ports and our one, until told to end, or says itself that it takes too
+/// long. `media`: also RTP towards us. `late`: the longest delay of its own, µs.
 fn between(
     fronts: &[UdpSocket; 2],
     ours: &UdpSocket,
@@ -120,6 +153,7 @@ fn between(
     media: bool,
     from: &Passed,
     end: &AtomicBool,
+    late: &AtomicU64,
 ) {
     let clock = Clock::start();
     for socket in fronts.iter().chain([ours]) {
@@ -129,7 +163,13 @@ fn between(
     let (mut to_us, mut to_peer) = (VecDeque::new(), VecDeque::new());
     let mut buffer = [0; 2_048];
     while !end.load(Ordering::Relaxed) {
+        let asleep = clock.now();
         thread::sleep(Duration::from_millis(1));
+        let slept = clock.now().since(asleep).saturating_sub(Duration::from_millis(1));
+        late.fetch_max(slept.as_micros() as u64, Ordering::Relaxed);
+        if clock.now().since(Instant::ZERO) > LONGEST {
+            end.store(true, Ordering::Relaxed);
+        }
         for front in fronts {
             while let Ok((n, _)) = front.recv_from(&mut buffer) {
                 from.lock().unwrap().push(buffer[..n].to_vec());
@@ -180,10 +220,10 @@ impl FrameSink for Nothing {
 
 #[test]
 fn our_reports_move_the_rate_of_another_implementations_sender() {
-    let shim = match shim("farstream-sends") {
-        Ok(shim) => shim,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    attempt("farstream-sends", it_sends);
+}
+
+fn it_sends(shim: &str, late: &AtomicU64) {
     let mut config = ReceiveConfig::new(0);
     config.session.rate_profile = Some(Profile::default());
     config.duration = Some(Duration::from_secs(7));
@@ -192,13 +232,13 @@ fn our_reports_move_the_rate_of_another_implementations_sender() {
     let fronts = two_ports();
     let ours = UdpSocket::bind("127.0.0.1:0").unwrap();
     ours.connect(to).unwrap();
-    let peer = Peer::start(&shim, fronts[0].local_addr().unwrap().port(), 9);
+    let Some(peer) = Peer::start(shim, fronts[0].local_addr().unwrap().port(), 9) else { return };
     let (end, passed, at) = (AtomicBool::new(false), Passed::default(), peer.at);
     let report = thread::scope(|scope| {
-        scope.spawn(|| between(&fronts, &ours, at, true, &passed, &end));
-        let report = receiver.run(&mut Nothing, &mut (), &AtomicBool::new(false)).unwrap();
+        scope.spawn(|| between(&fronts, &ours, at, true, &passed, &end, late));
+        let report = receiver.run(&mut Nothing, &mut (), &end);
         end.store(true, Ordering::Relaxed);
-        report
+        report.unwrap()
     });
     let said = peer.finish();
     assert!(report.stats.media.received > 5, "{report:?}");
@@ -223,25 +263,25 @@ fn our_reports_move_the_rate_of_another_implementations_sender() {
 
 #[test]
 fn another_implementations_reports_steer_our_sender() {
-    let shim = match shim("farstream-receives") {
-        Ok(shim) => shim,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    attempt("farstream-receives", it_receives);
+}
+
+fn it_receives(shim: &str, late: &AtomicU64) {
     let fronts = two_ports();
     let ours = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut config = SendConfig::new(ours.local_addr().unwrap());
     config.scheme = "tfrc".to_owned();
     config.settings.insert("measured_by".to_owned(), "receiver".to_owned());
     config.duration = Some(Duration::from_secs(10));
-    let peer = Peer::start(&shim, fronts[0].local_addr().unwrap().port(), 20);
+    let Some(peer) = Peer::start(shim, fronts[0].local_addr().unwrap().port(), 20) else { return };
     let (end, passed, at) = (AtomicBool::new(false), Passed::default(), peer.at);
     let report = thread::scope(|scope| {
-        scope.spawn(|| between(&fronts, &ours, at, false, &passed, &end));
+        scope.spawn(|| between(&fronts, &ours, at, false, &passed, &end, late));
         let mut source = ConstantSource::new(Rate::kbps(300.0), Duration::from_millis(40));
         let stop = AtomicBool::new(false);
-        let report = send::run(&config, Clock::start(), &mut source, &mut (), &stop).unwrap();
+        let report = send::run(&config, Clock::start(), &mut source, &mut (), &stop);
         end.store(true, Ordering::Relaxed);
-        report
+        report.unwrap()
     });
     assert!(matches!(report.end, SendEnd::Finished), "{:?}", report.end);
     // It echoes no challenge: its first report was the answer.
