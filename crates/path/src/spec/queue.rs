@@ -17,7 +17,7 @@ pub enum QueueModel {
         capacity: Capacity,
     },
     /// First in, first out; arrivals are dropped or marked by chance, the more the longer the
-    /// average queue [RED].
+    /// average queue [Floyd and Jacobson 1993].
     Red(RedParams),
     /// First in, first out; packets are dropped or marked when their turn comes, at growing
     /// frequency while all have waited too long [RFC 8289].
@@ -48,7 +48,7 @@ impl Default for QueueModel {
     }
 }
 
-/// The parameters of a RED queue [RED; ns-2 2.35 `queue/red.cc`].
+/// The parameters of a RED queue [Floyd and Jacobson 1993; ns-2 2.35 `queue/red.cc`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RedParams {
     /// The hard limit: room for the packet in transmission and those behind it. ns-2's RED refuses
