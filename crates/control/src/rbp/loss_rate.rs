@@ -215,9 +215,25 @@ mod tests {
         l.on_sent(120);
         l.on_timeout(false, at(200), R);
         assert!((l.p() - 1.0 / 121.0).abs() < 1e-15, "{}", l.p());
-        // What was given up may come after all: nothing is counted twice.
+        // What was given up may come after all: nothing is counted twice, then or later.
         l.on_acked(105, at(105));
         assert!((l.p() - 1.0 / 121.0).abs() < 1e-15, "{}", l.p());
+        l.on_sent(121);
+        l.on_acked(121, at(201));
+        assert!((l.p() - 1.0 / 122.0).abs() < 1e-15, "{}", l.p());
+    }
+
+    #[test]
+    fn nine_losses_of_ten_heard_of_at_once_are_no_more_than_one() {
+        let mut l = LossRate::new(POver::Packets(2.0), false);
+        for seq in 0..10 {
+            l.on_sent(seq);
+        }
+        l.on_acked(9, at(9));
+        for seq in 0..9 {
+            l.on_lost(seq, at(seq), R);
+        }
+        assert_eq!(l.p(), 1.0);
     }
 
     #[test]

@@ -181,6 +181,70 @@ fn a_timeout_halves_and_those_that_follow_halve_again_but_are_no_new_indication(
     assert_eq!(a.rbp.status().state, "Below");
 }
 
+/// p = 0.06: SRP's equation gives 10/s, less than half of 40.
+#[test]
+fn a_timeout_goes_down_to_the_equation_if_that_is_less_than_half() {
+    let mut a = Alone::after("srp", 49, &[10, 20], 40.0);
+    a.now = at(4.9);
+    a.send();
+    a.rbp.on_timeout(a.now, &a.rtt);
+    a.pps_is(10.0);
+}
+
+#[test]
+fn a_timeout_begins_a_new_round_and_its_losses_do_not_hold_the_next_one() {
+    let mut a = Alone::after("srp", 100, &[60], 8.0);
+    a.rbp.on_timeout(a.now, &a.rtt);
+    a.pps_is(4.0);
+    a.round(2);
+    a.pps_is(6.0);
+}
+
+/// b = 2: R sqrt(2bp/3) = 0.5 · 0.28284, 3 sqrt(3bp/8) = 0.63640. RTO = 1 s: 0.6364 · 0.06 · 1.1152 = 0.042582.
+#[test]
+fn b_and_the_least_timeout_enter_the_equation() {
+    let mut a = Alone::new("crp", &[("p_over", "run"), ("b", "2"), ("min_rto", "1 s")]);
+    for seq in 0..50 {
+        a.send();
+        if [10, 20, 30].contains(&seq) { a.lose(seq) } else { a.ack(seq, RTT) }
+    }
+    a.rbp.pps = 40.0;
+    a.timer();
+    a.pps_is(1.0 / (0.5 * 0.08_f64.sqrt() + 0.042_582));
+    assert_eq!(a.rbp.loss_policy().rto.min, Duration::from_secs(1));
+}
+
+/// SRTT = 7/8 · 0.5 + 1/8 · 0.9 = 0.55 s.
+#[test]
+fn the_step_and_the_round_are_an_srtt_as_it_is_now() {
+    let mut a = Alone::new("mrp", &[]);
+    a.send();
+    a.ack(0, Duration::from_millis(900));
+    a.timer();
+    a.pps_is(2.0 + 1.0 / 0.55);
+    assert_eq!(a.rbp.poll_timer(), at(0.5 + 0.55));
+}
+
+#[test]
+fn a_short_packet_is_a_part_of_one_in_the_schedule_and_in_what_was_sent() {
+    let mut a = Alone::new("srp", &[]);
+    a.rbp.pps = 10.0;
+    // of five permitted, ten quarters
+    for n in 0..9 {
+        a.rbp.on_sent(a.now, &Sent { kind: Kind::Data, class: Class::Normal, seq: n, size: Bytes::new(250) });
+    }
+    assert_eq!(a.rbp.poll_send(a.now, true), SendPoll::Wait(at(9.0 * 0.025)));
+    a.ack(0, RTT);
+    a.timer();
+    assert_eq!(a.rbp.reason, "increase withheld: too little sent");
+    for n in 9..19 {
+        a.rbp.on_sent(a.now, &Sent { kind: Kind::Data, class: Class::Normal, seq: n, size: Bytes::new(250) });
+    }
+    a.ack(9, RTT);
+    a.timer();
+    a.pps_is(12.0);
+}
+
 #[test]
 fn a_mark_is_a_loss_if_it_heeds_marks_and_nothing_otherwise() {
     for (flag, p) in [("on", 1.0 / 60.0), ("off", 0.0)] {
