@@ -1,7 +1,7 @@
 //! TFRC: what TCP would send at this loss event rate and RTT, and no sawtooth; and its small-packet
 //! variant, TFRC-SP.
 //!
-//! Source: RFC 5348 (RFC 3448 where `rfc = 3448`), RFC 4828 for TFRC-SP. Read first: RFC 5348 §4.3,
+//! Source: RFC 5348 (RFC 3448 where `rfc = 3448`), RFC 4828 for TFRC-SP (its coarse timers: RFC 5622 §5). Read first: RFC 5348 §4.3,
 //! §4.4. X and what changes it: `tfrc/sender.rs`. p: `tfrc/history.rs`. The receiver that measures:
 //! `tfrc/receiver.rs`. Here: pacing, what is data-limited, and the measuring by the sender. Which line
 //! of the RFCs is tested where: `docs/rfc/5348.md`, `docs/rfc/4828.md`.
@@ -96,7 +96,7 @@ use sender::{Feedback, Sender, SenderParams};
 const SP_SEGMENT: f64 = 1_460.0;
 /// The least time between packets of TFRC-SP [RFC 4828 §3].
 const SP_GAP: Duration = Duration::from_millis(10);
-/// In such a time a coarse timer may let three leave [RFC 4828 §4.3].
+/// In such a time a coarse timer may let three leave [RFC 5622 §5].
 const SP_WINDOW: Duration = Duration::from_millis(30);
 /// Loss intervals over which the mean size of packets goes, besides the open one [RFC 5348 §4.1].
 const SIZE_INTERVALS: usize = 4;

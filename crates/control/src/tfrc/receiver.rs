@@ -25,7 +25,8 @@
 //! - For TFRC-SP the equation's packet is 1,460 bytes and X_recv counts N of each N + H: as the sender
 //!   does, backwards. RFC 4828 does not say.
 //! - p_prev is the p last reported.
-//! - While no packet has carried an RTT, R is 1 s [RFC 8085 §3.1.1].
+//! - While no packet has carried an RTT, R is 1 s [RFC 8085 §3.1.1]. With the first that does, the timer
+//!   runs that R from the last report on, and X_recv is over that R.
 //! - That the first packet was lost cannot be seen: numbers begin anywhere.
 //!
 //! # Deviations
@@ -53,7 +54,8 @@ const LEAST_TARGET: f64 = 0.5;
 /// The equation's packet in TFRC-SP, bytes [RFC 4828 §3].
 const SP_SEGMENT: f64 = 1_460.0;
 
-/// What may be chosen. It must be the sender's choice too.
+/// What may be chosen. It should be the sender's choice too: `Tfrc::receiver_params` says which that is.
+/// On a real path nothing tells the receiver, and it takes the defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReceiverParams {
     /// What the first loss interval is computed with.
@@ -172,6 +174,11 @@ impl TfrcReceiver {
         if self.newest.is_none_or(|n| arrival.seq > n.seq) {
             let RateHeader { sent_at, .. } = arrival.header;
             self.newest = Some(Newest { seq: arrival.seq, size: arrival.size, sent_at, arrived: now });
+            if let (None, Some(r), true) = (self.r, rtt, self.packets > 1) {
+                // So far R was a guess: the timer and X_recv go by what it is.
+                self.timer = self.timer - self.period + r;
+                self.period = r;
+            }
             self.r = rtt.or(self.r);
         }
         if heard == Heard::LossEvent && no_loss_before {

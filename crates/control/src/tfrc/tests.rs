@@ -335,6 +335,7 @@ fn without_an_rtt_a_packet_a_second_until_the_timer_halves_that() {
 
 /// The first packet's feedback gives R; the packet that was due after a second leaves at once.
 //= 5348-4.2-3
+//= 5348-4.2-5
 #[test]
 fn the_first_rtt_is_used_at_once() {
     for by in BY_EITHER {
@@ -344,6 +345,9 @@ fn the_first_rtt_is_used_at_once() {
         let times: Vec<f64> = run.sent.iter().map(|p| p.at.as_secs_f64()).collect();
         assert_eq!(times, [0.0, 0.1, 0.125], "{by}");
         assert_eq!((run.x(), run.tfrc().rtt()), (40.0, Some(RTT)), "{by}");
+        // And reports go on once per RTT: X has doubled twice.
+        run.run(at(0.45), |_| true);
+        assert_eq!(run.x(), 160.0, "{by}");
     }
 }
 
@@ -552,6 +556,7 @@ fn where_sizes_vary_s_is_their_mean() {
 
 /// Over the open interval and four before it.
 //= 5348-4.1-1
+//= 4828-3-5
 #[test]
 fn the_mean_size_forgets_the_fifth_loss_interval() {
     let mut sizes = Sizes::default();
@@ -608,7 +613,7 @@ fn voice() -> Env {
 
 /// However fast the equation is, packets leave 10 ms apart; with a coarse timer three within 30 ms.
 //= 4828-3-2
-//= 4828-4.3-1
+//= 5622-5-1
 #[test]
 fn small_packets_leave_10_ms_apart() {
     for t_gran in ["0 ms", "10 ms"] {

@@ -150,9 +150,32 @@ fn until_a_packet_carries_an_rtt_every_packet_is_reported() {
         rig.packet(i, 10 * i);
     }
     assert_eq!(rig.times(), [0, 10, 20, 30, 40]);
+    // The packet at 40 ms was reported: the next report is R later, not the second that R was taken for.
     rig.rtt = Some(R);
-    rig.packet(5, 50);
-    assert_eq!(rig.times().len(), 5);
+    for i in 5..=25 {
+        rig.packet(i, 10 * i);
+    }
+    assert_eq!(rig.times(), [0, 10, 20, 30, 40, 140, 240]);
+    assert_eq!(rig.last().received_rate, Rate::bps(100_000.0 * 8.0));
+}
+
+/// One packet before its sender knows R, and as many as the initial window once it does.
+#[test]
+//= 5348-6.3-2
+fn the_first_packet_with_an_rtt_is_reported_r_after_the_last_report() {
+    let mut rig = Rig::new();
+    rig.rtt = None;
+    rig.packet(0, 0);
+    rig.rtt = Some(R);
+    for i in 1..=4 {
+        rig.packet(i, 75 + 25 * i);
+    }
+    assert_eq!(rig.times(), [0, 100]);
+    // One packet in that R.
+    assert_eq!(rig.last().received_rate, Rate::bps(10_000.0 * 8.0));
+    rig.wait(ms(300));
+    assert_eq!(rig.times(), [0, 100, 200]);
+    assert_eq!(rig.last().received_rate, Rate::bps(30_000.0 * 8.0));
 }
 
 #[test]
@@ -240,6 +263,7 @@ fn the_first_interval_gives_the_highest_rate_so_far_by_the_equation() {
 #[test]
 //= 5348-6.3.1-1
 //= 5348-6.3.1-2
+//= 5348-6.3.1-4
 fn the_first_interval_has_the_worked_values() {
     // X_target 125,000 B/s, s = 1,460 B, R = 100 ms: p = 0.0156836, 63.76 packets; at 0.5 packets
     // per RTT p = 0.206429, 4.844 packets.
