@@ -24,11 +24,12 @@
 //! uniform between 1/p_b and 2/p_b; without, as in the paper, between 1 and 1/p_b. (d) After a
 //! drop at the hard limit or by the average alone, the count starts again [ns-2]. (e) ECN-capable
 //! packets are marked wherever chance decides; where the average alone decides (from max_th, or
-//! from twice max_th if gentle) and at the hard limit they are dropped [RFC 3168 §7, ns-2].
+//! from twice max_th if gentle) and at the hard limit they are dropped [RFC 3168 §7].
 //!
 //! **Deviations from ns-2.** m comes from what the link could really have carried while idle, also
 //! when its rate changes; ns-2 takes the rate at the start. The bytes of `by_size` are divided
-//! exactly, not as integers. One random number is drawn for each arrival, needed or not, so that a
+//! exactly, not as integers. ECN-capable packets are marked up to p_b = 1; ns-2 drops them from 0.1 on
+//! (`mark_p_`, unless `use_mark_p_` is off). One random number is drawn for each arrival, needed or not, so that a
 //! parameter shifts no later draw.
 //!
 //! **Not implemented.** Adaptive RED, weights and thresholds from the link's rate (`q_weight_ 0`,
