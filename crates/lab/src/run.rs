@@ -10,6 +10,7 @@ use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::scenario::{FlowSpec, Parameter, Problem, Scenario, ScenarioError};
 use crate::stats::{Estimate, seeds_wanted};
+use fairpace_control::{Controller as _, FeedbackForm};
 use fairpace_sim::{Network, SimError, SimReport};
 use fairpace_units::{Duration, Instant};
 use serde::Serialize;
@@ -253,9 +254,13 @@ pub(crate) fn replace_controller(
             flow.parameters.insert(key.trim().to_owned(), Parameter::Text(value.trim().to_owned()));
         }
     }
-    for flow in variant.flows.iter().filter(|f| controllers::family(&f.controller) == Some(Family::Media)) {
-        if let Err(e) = controllers::build(&variant, flow) {
-            return Err(refuse(match e.allowed_names {
+    for index in 0..variant.flows.len() {
+        let flow = &variant.flows[index];
+        if controllers::family(&flow.controller) != Some(Family::Media) {
+            continue;
+        }
+        let controller = controllers::build(&variant, flow).map_err(|e| {
+            refuse(match e.allowed_names {
                 Some(allowed) => Problem::UnknownField { field: format!("{name}:{}", e.name), allowed },
                 None => Problem::BadValue {
                     field: format!("{name}:{}", e.name),
@@ -263,7 +268,10 @@ pub(crate) fn replace_controller(
                     wrong: e.wrong,
                     allowed: e.allowed,
                 },
-            }));
+            })
+        })?;
+        if controller.feedback_form() == FeedbackForm::Reports {
+            variant.flows[index].feedback = None;
         }
     }
     Ok(variant)

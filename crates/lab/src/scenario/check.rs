@@ -9,6 +9,7 @@ use super::{
     TraceFormat, TraceGaps, TraceSpec,
 };
 use crate::controllers::{self, Family};
+use fairpace_control::{Controller as _, FeedbackForm};
 use fairpace_path::{Gaps, Trace};
 use fairpace_units::{Bytes, Duration, Rate};
 use std::sync::Arc;
@@ -164,8 +165,8 @@ impl Checker<'_> {
             (None, Some(_)) => {}
         }
         self.capacity("path.reverse.rate", &p.reverse.rate)?;
-        self.queue("path.queue", &p.queue)?;
-        self.queue("path.reverse.queue", &p.reverse.queue)?;
+        self.queue("path", &p.queue, p.rate.as_ref())?;
+        self.queue("path.reverse", &p.reverse.queue, Some(&p.reverse.rate))?;
         self.loss("path.loss", &p.loss)?;
         self.loss("path.reverse.loss", &p.reverse.loss)?;
         for (field, jitter, reorder) in
@@ -245,7 +246,13 @@ impl Checker<'_> {
         }
     }
 
-    fn queue(&self, field: &str, queue: &QueueSpec) -> Checked {
+    /// The queue of the link `link`, with its rate if it has no recording.
+    fn queue(&self, link: &str, queue: &QueueSpec, rate: Option<&Capacity>) -> Checked {
+        let field = format!("{link}.queue");
+        if matches!(rate, Some(Capacity::Unlimited)) && *queue != QueueSpec::default() {
+            let remedy = format!("give `{link}` a `rate`, or leave `queue` out");
+            return self.conflict(field, "has no effect on a link without rate limit, where nobody waits", remedy);
+        }
         match queue.problem(self.packet_size) {
             None => Ok(()),
             Some(QueueProblem::NoEffect(key, kinds)) => {
@@ -391,7 +398,11 @@ impl Checker<'_> {
             self.tcp_takes_time(s, flow)?;
         }
         if family == Family::Media {
-            controllers::build(s, flow).map(|_| ()).map_err(|e| self.parameter_error(&field("parameters"), &e))?;
+            let controller = controllers::build(s, flow).map_err(|e| self.parameter_error(&field("parameters"), &e))?;
+            if flow.feedback.is_some() && controller.feedback_form() == FeedbackForm::Reports {
+                let wrong = "has no effect where the receiver measures: it reports once per round trip";
+                return self.conflict(field("feedback"), wrong, "leave it out, or let the sender measure");
+            }
         }
         Ok(())
     }
@@ -541,7 +552,7 @@ impl Checker<'_> {
             }
         }
         self.capacity(&format!("{field}.rate"), &access.rate)?;
-        self.queue(&format!("{field}.queue"), &access.queue)?;
+        self.queue(field, &access.queue, Some(&access.rate))?;
         self.loss(&format!("{field}.loss"), &access.loss)?;
         self.loss(&format!("{field}.reverse_loss"), &access.reverse_loss)
     }

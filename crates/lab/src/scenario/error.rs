@@ -176,6 +176,8 @@ impl ScenarioError {
             .or_else(|| message.strip_prefix("invalid value: "))
             .and_then(|rest| rest.split_once(", expected "))
         {
+            // The name of a type of ours says nothing to a reader.
+            let allowed = if allowed.starts_with("struct ") { "a table, as in `{ field = value }`" } else { allowed };
             Problem::WrongType { field, found: one_line(found), allowed: allowed.to_owned() }
         } else {
             let mut parts = message.split(PART);

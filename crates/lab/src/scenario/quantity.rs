@@ -179,7 +179,7 @@ fn parse_room(text: &str) -> Result<QueueRoom, ParseUnitError> {
         None => QueueRoom::Bytes(parse_size(text).map_err(|e| err(e.reason))?),
     };
     if matches!(room, QueueRoom::Packets(Packets::ZERO) | QueueRoom::Bytes(Bytes::ZERO)) {
-        return Err(err("it is zero, and a link without room passes nothing"));
+        return Err(err("it is zero"));
     }
     Ok(room)
 }

@@ -170,9 +170,28 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         ),
         (
             with("queue", "queue = { capacity = \"0 pkt\" }"),
-            "geo.toml:7: `path.queue.capacity` is `0 pkt`, which is not a capacity: it is zero, and a link without \
-             room passes nothing\nhint: write a whole number of pkt, or of B, kB, MB, KiB or MiB, as in `50 pkt`, or \
-             `unlimited`",
+            "geo.toml:7: `path.queue.capacity` is `0 pkt`, which is not a capacity: it is zero\n\
+             hint: write a whole number of pkt, or of B, kB, MB, KiB or MiB, as in `50 pkt`, or `unlimited`",
+        ),
+        (
+            with("queue", "queue = \"red\""),
+            "geo.toml:7: `path.queue` is string \"red\", but must be a table, as in `{ field = value }`",
+        ),
+        (
+            with("loss", "reverse = { queue = { kind = \"red\" } }"),
+            "geo.toml:8: `path.reverse.queue` has no effect on a link without rate limit, where nobody waits\n\
+             hint: give `path.reverse` a `rate`, or leave `queue` out",
+        ),
+        (
+            format!("{GOOD}access = {{ queue = {{ capacity = \"5 pkt\" }} }}\n"),
+            "geo.toml:13: `flows[0].access.queue` has no effect on a link without rate limit, where nobody waits\n\
+             hint: give `flows[0].access` a `rate`, or leave `queue` out",
+        ),
+        (
+            format!("{GOOD}feedback = \"50 ms\"\nparameters = {{ measured_by = \"receiver\" }}\n")
+                .replace("fixed", "tfrc"),
+            "geo.toml:13: `flows[0].feedback` has no effect where the receiver measures: it reports once per round \
+             trip\nhint: leave it out, or let the sender measure",
         ),
         (
             with("queue", "queue = { kind = \"two-prio\" }"),
