@@ -360,9 +360,9 @@ impl Control {
         settings: &BTreeMap<String, String>,
         packet_size: fairpace_units::Bytes,
         min_rate: Rate,
-    ) -> Result<(), registry::ParamError> {
+    ) -> Result<fairpace_control::AnyController, registry::ParamError> {
         let env = fairpace_control::Env { packet_size, min_rate, max_rate: self.max_rate, ..Default::default() };
-        fairpace_control::build(&self.name, settings, &env).map(|_| ())
+        fairpace_control::build(&self.name, settings, &env)
     }
 }
 
@@ -396,13 +396,13 @@ pub(crate) struct Receive {
     /// A frame is in time if it can be shown this long after the fastest way
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "500ms")]
     pub(crate) playout: Duration,
-    /// Send feedback this often
+    /// Tell of packets this often. Beyond 25ms the sender takes part of the wait for the path's, and slows down
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "20ms")]
     pub(crate) feedback: Duration,
     #[command(flatten)]
     pub(crate) form: Form,
     /// Write a session description (.sdp) for another tool that is to send by the RTP-TFRC profile
-    #[arg(long, requires = "feedback_form", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) offer: Option<PathBuf>,
     /// Ask for lost packets again (RFC 4588)
     #[arg(long)]

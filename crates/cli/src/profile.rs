@@ -2,6 +2,7 @@
 
 use crate::args::{FeedbackForm, Form};
 use crate::error::{Failure, Outcome};
+use fairpace_control::{AnyController, Controller as _};
 use fairpace_rtp::sdp;
 use fairpace_rtp::tfrc::Profile;
 use std::collections::BTreeMap;
@@ -34,15 +35,15 @@ pub(crate) fn apply(
     settings: &mut BTreeMap<String, String>,
 ) -> Outcome<Option<Profile>> {
     let profile = wanted(form)?;
-    let measures = fairpace_control::schemes()
-        .iter()
-        .any(|s| s.name == controller && s.params.iter().any(|p| p.name == MEASURED_BY));
-    if profile.is_some() && !measures {
+    // A name that is none is said to be so when the controller is made.
+    let scheme = fairpace_control::schemes().iter().find(|s| s.name == controller);
+    let measures = scheme.is_some_and(|s| s.params.iter().any(|p| p.name == MEASURED_BY));
+    if profile.is_some() && scheme.is_some() && !measures {
         return Err(Failure::usage(format!("`{controller}` must hear of every packet, and RTP-TFRC does not tell"))
             .hint("use `--control tfrc`"));
     }
     let asked = match form.feedback_form {
-        _ if profile.is_some() => Some(RECEIVER),
+        _ if profile.is_some() && measures => Some(RECEIVER),
         Some(FeedbackForm::Ccfb) if measures => Some("sender"),
         _ => None,
     };
@@ -54,4 +55,14 @@ pub(crate) fn apply(
         }
     }
     Ok(profile)
+}
+
+/// Retransmissions have numbers of their own, which a receiver that measures does not count: rather than leave
+/// them out without a word, says so. `without`: what to write instead.
+pub(crate) fn check_retransmission(controller: &AnyController, wanted: bool, without: &str) -> Outcome {
+    if wanted && controller.feedback_form() == fairpace_control::FeedbackForm::Reports {
+        return Err(Failure::usage("a receiver that measures (`measured_by = receiver`) takes no retransmissions")
+            .hint(without.to_owned()));
+    }
+    Ok(())
 }

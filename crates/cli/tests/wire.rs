@@ -222,7 +222,22 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
         (
             &["send", "model", &to, "--control", "tfrc", "--feedback-form", "rtp-tfrc", "--retransmission"],
             2,
-            &["`--retransmission` does not go with RTP-TFRC"],
+            &["takes no retransmissions", "hint: leave out `--retransmission`"],
+        ),
+        (
+            &["send", "model", &to, "--control", "tfrc", "--set", "measured_by=receiver", "--retransmission"],
+            2,
+            &["takes no retransmissions"],
+        ),
+        (
+            &["send", "model", &to, "--control", "tfcr", "--feedback-form", "rtp-tfrc"],
+            2,
+            &["`tfcr` is not a controller", "did you mean `tfrc`?"],
+        ),
+        (
+            &["receive", "0", "--feedback-form", "ccfb", "--offer", plain_sdp],
+            2,
+            &["`--offer` describes a receiver of RTP-TFRC", "hint: add `--feedback-form rtp-tfrc`"],
         ),
         (
             &["send", "model", &to, "--control", "tfrc", "--peer", plain_sdp],

@@ -22,6 +22,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.duration = args.seconds;
     config.session.feedback_interval = args.feedback;
     config.session.rate_profile = profile::wanted(&args.form)?;
+    if args.offer.is_some() && config.session.rate_profile.is_none() {
+        return Err(Failure::usage("`--offer` describes a receiver of RTP-TFRC, and none is asked for")
+            .hint("add `--feedback-form rtp-tfrc`, or `--peer FILE.sdp`"));
+    }
     config.session.nack = args.nack;
     config.session.nack_deadline = args.playout;
     let mut playout = PlayoutParams { delay: args.playout, ..PlayoutParams::default() };

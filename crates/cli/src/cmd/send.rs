@@ -27,11 +27,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.session.retransmission = args.retransmission;
     if let Some(profile) = profile::apply(&args.form, &config.scheme, &mut config.settings)? {
         config.session.rate_profile = profile;
-        if args.retransmission {
-            return Err(Failure::usage("`--retransmission` does not go with RTP-TFRC").hint("leave it out"));
-        }
     }
-    args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
+    let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
+    profile::check_retransmission(&controller, args.retransmission, "leave out `--retransmission`")?;
     let stop = Stop::install()?;
     let Some(mut source) = open(args, &stop)? else { return Err(Failure::silent(code::INTERRUPTED)) };
     if !source.format().follows_rate {

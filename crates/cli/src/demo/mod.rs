@@ -54,7 +54,7 @@ struct Scheme {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let schemes = schemes(&args.control)?;
+    let schemes = schemes(&args.control, !args.no_retransmission)?;
     if args.seconds < Duration::from_secs(3) {
         return Err(Failure::usage(format!("`--seconds` is {} s: nothing would be seen", args.seconds.as_secs_f64()))
             .hint("3 s at least; the slow stretch of the path is from 12 to 20 s, the blackout from 24 to 27 s"));
@@ -139,7 +139,7 @@ fn finish(args: &Args, demo: &DemoResult) -> Outcome {
 }
 
 /// `rcs,rap:fine_grain=on,fixed` as schemes, each checked before anything is sent.
-fn schemes(names: &[String]) -> Outcome<Vec<Scheme>> {
+fn schemes(names: &[String], retransmission: bool) -> Outcome<Vec<Scheme>> {
     let mut out: Vec<Scheme> = Vec::new();
     for spec in join_settings(names) {
         let (name, mut settings) = split_settings("--control", &spec)?;
@@ -155,7 +155,9 @@ fn schemes(names: &[String]) -> Outcome<Vec<Scheme>> {
             settings.entry("rate".to_owned()).or_insert_with(|| FIXED_RATE.to_owned());
         }
         let env = fairpace_control::Env::default();
-        fairpace_control::build(name, &settings, &env)?;
+        let controller = fairpace_control::build(name, &settings, &env)?;
+        // The turns are to be alike.
+        crate::profile::check_retransmission(&controller, retransmission, "add `--no-retransmission`, for all turns")?;
         let label = match (name, settings.get("rate")) {
             ("fixed", Some(rate)) => format!("Fixed {rate}"),
             _ if given.is_empty() => name.to_uppercase(),
@@ -327,7 +329,7 @@ mod tests {
 
     fn labels(list: &str) -> Result<Vec<String>, String> {
         let names: Vec<String> = list.split(',').map(String::from).collect();
-        schemes(&names).map(|s| s.into_iter().map(|s| s.label).collect()).map_err(|e| e.to_string())
+        schemes(&names, true).map(|s| s.into_iter().map(|s| s.label).collect()).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -336,6 +338,9 @@ mod tests {
         assert_eq!(labels("fixed:rate=800 kbit/s").unwrap(), ["Fixed 800 kbit/s"]);
         assert!(labels("rcs,rcz").unwrap_err().contains("did you mean `rcs`?"));
         assert!(labels("rcs,rcs").unwrap_err().contains("twice"));
+        let measured = labels("rap,tfrc:measured_by=receiver").unwrap_err();
+        assert!(measured.contains("takes no retransmissions"), "{measured}");
+        assert!(schemes(&["tfrc:measured_by=receiver".to_owned()], false).is_ok());
         assert!(labels("tcp-reno").unwrap_err().contains("in the simulator and the relay only"));
     }
 
