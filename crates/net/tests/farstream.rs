@@ -52,7 +52,7 @@ fn shim(name: &str) -> Result<String, String> {
 /// If a thread of ours has been kept waiting for so long, the other process has been too.
 const BUSY: Duration = Duration::from_millis(20);
 /// A session that has not ended by then never will.
-const LONGEST: Duration = Duration::from_secs(90);
+const LONGEST: Duration = Duration::from_secs(45);
 
 /// Three attempts at a session, because it is as the system lets the other process run. If all of them fail on a
 /// machine that was busy meanwhile, that says nothing.
