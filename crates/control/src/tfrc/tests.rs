@@ -1,6 +1,6 @@
 //! TFRC through a flow: who measures, what is data-limited, idle or capped, and pacing.
 
-use super::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
+use super::receiver::{RatedArrival, TfrcReceiver};
 use super::*;
 use crate::controller::RateHeader;
 use crate::testing::{SIZE, at, made, paper};
@@ -71,10 +71,9 @@ impl Run {
 
     fn of(scheme: &str, settings: &[(&str, &str)], env: &Env, rtt: Duration) -> Run {
         let controller = made(scheme, settings, env);
-        let receiver = (controller.feedback_form() == FeedbackForm::Reports).then(|| {
-            let small_packets = (scheme == "tfrc-sp").then_some(40.0);
-            TfrcReceiver::new(ReceiverParams { small_packets, ..ReceiverParams::default() })
-        });
+        let AnyController::Tfrc(tfrc) = &controller else { panic!("{scheme}") };
+        let reports = tfrc.feedback_form() == FeedbackForm::Reports;
+        let receiver = reports.then(|| TfrcReceiver::new(tfrc.receiver_params()));
         Run {
             flow: Flow::new(controller, FlowParams { trace: true, ..FlowParams::new(env) }),
             now: Instant::ZERO,
@@ -591,6 +590,17 @@ fn a_mark_counts_as_a_loss_only_if_marks_are_heeded() {
         assert_eq!(run.p() > 0.0, heeds, "{ecn}");
         assert_eq!(run.flow.counters().data.lost, 0);
     }
+}
+
+/// What a report covers ends with the last departure that was acknowledged, in whatever order ACKs come.
+#[test]
+fn an_acknowledgement_that_was_overtaken_does_not_bring_t_recvdata_back() {
+    let mut run = Run::started(&[], RTT);
+    run.run(at(0.3), |_| true);
+    let newest = run.sent.len() - 1;
+    let acks = [newest, newest - 1].map(|i| Ack::immediate(Kind::Data, run.sent[i].seq));
+    run.flow.on_acks(run.now, &acks);
+    assert_eq!(run.tfrc().measured.latest, run.sent[newest].at);
 }
 
 /// A packet that comes after all takes its loss event back, in time for the next report.

@@ -1,6 +1,7 @@
 //! Reports that lie, repeat or come too often.
 
 use super::*;
+use crate::Equation;
 
 fn report(echoed: Instant, delay: Duration, x_recv: f64, p: f64) -> RateReport {
     RateReport { echoed, delay, received_rate: Rate::packets_per_second(x_recv, SIZE), loss_event_rate: p }
@@ -56,6 +57,30 @@ fn a_scheme_that_takes_acknowledgements_takes_no_reports() {
     let x = run.x();
     run.flow.on_rate_report(at(1.0), &report(last(&run, 0), Duration::ZERO, 1e6, 0.5));
     assert_eq!((run.x(), run.flow.counters().bad.report), (x, 1));
+}
+
+/// `Flow`'s SRTT goes into each packet's header; where the receiver measures it is R, whatever the queue does.
+//= 5348-5.2-5
+#[test]
+fn the_rtt_that_packets_carry_is_r() {
+    let mut run = Run::started(&[("measured_by", "receiver")], RTT);
+    run.bottleneck = Some((200.0, 10));
+    run.run(at(30.0), |_| true);
+    let r = run.tfrc().rtt().expect("measured");
+    assert!(r > RTT + ms(10), "a queue: {r:?}");
+    let carried = run.flow.srtt().expect("measured");
+    assert!(carried.abs_diff(r) < Duration::from_micros(1), "{carried:?}, {r:?}");
+}
+
+/// What a receiver must know to go with its sender.
+#[test]
+fn the_receivers_settings_are_the_senders() {
+    let of = |scheme, settings: &[(&str, &str)]| Run::of(scheme, settings, &paper(), RTT).tfrc().receiver_params();
+    assert_eq!(of("tfrc", &[]), ReceiverParams::default());
+    let settings = [("equation", "simple"), ("discounting", "on"), ("header", "36"), ("losses", "ns2")];
+    let wanted =
+        ReceiverParams { equation: Equation::Simple, discounting: true, small_packets: Some(36.0), as_ns2: true };
+    assert_eq!(of("tfrc-sp", &settings), wanted);
 }
 
 /// (t_now - t_recvdata) - t_delay: 150 - 30 = 120 ms; R = 0.9 * 100 + 0.1 * 120.
