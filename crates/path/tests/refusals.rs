@@ -1,9 +1,11 @@
-//! Every way in which a link can be refused, in its exact words.
+//! Every way in which a link can be refused, in its exact words; RED's are tested with it.
 
 mod common;
 
 use common::*;
-use fairpace_path::{Capacity, DelayModel, Link, LinkSpec, Plain, QueueModel, RateModel};
+use fairpace_path::{
+    Capacity, CoDelParams, DelayModel, FqCoDelParams, Link, LinkSpec, PieParams, Plain, QueueModel, RateModel,
+};
 use fairpace_units::{Bytes, Duration, Packets, Rate};
 
 #[test]
@@ -17,6 +19,9 @@ fn every_refusal_names_the_field_what_was_found_and_what_is_allowed() {
         delay: DelayModel { propagation, jitter, reorder: false },
         ..LinkSpec::default()
     };
+    let (zero, usual) = (Duration::ZERO, CoDelParams::new(Capacity::Unlimited));
+    let (codel, fq) = (QueueModel::CoDel, FqCoDelParams::new(Capacity::Unlimited));
+    let pie = PieParams::new(Capacity::Unlimited, Bytes::new(1_000));
     let long = Duration::from_secs(1_000_000_001);
     for (spec, message) in [
         (
@@ -41,6 +46,33 @@ fn every_refusal_names_the_field_what_was_found_and_what_is_allowed() {
         (
             queue(QueueModel::TwoPriority { capacity: Capacity::Bytes(Bytes::ZERO) }),
             "`queue.capacity` is 0; the least is 1 packet or 1 byte (the packet in transmission counts)",
+        ),
+        (queue(codel(CoDelParams { target: zero, ..usual })), "`queue.target` is 0; it must be above 0 s"),
+        (queue(codel(CoDelParams { interval: zero, ..usual })), "`queue.interval` is 0; it must be above 0 s"),
+        (queue(codel(CoDelParams { mtu: Bytes::ZERO, ..usual })), "`queue.mtu` is 0; it must be at least 1 byte"),
+        (queue(QueueModel::FqCoDel(FqCoDelParams { flows: 0, ..fq })), "`queue.flows` is 0; it must be at least 1"),
+        (
+            queue(QueueModel::FqCoDel(FqCoDelParams { quantum: Bytes::ZERO, ..fq })),
+            "`queue.quantum` is 0; it must be at least 1 byte",
+        ),
+        (
+            queue(QueueModel::FqCoDel(FqCoDelParams { codel: CoDelParams { mtu: Bytes::ZERO, ..usual }, ..fq })),
+            "`queue.mtu` is 0; it must be at least 1 byte",
+        ),
+        (queue(QueueModel::Pie(PieParams { target: zero, ..pie })), "`queue.target` is 0; it must be above 0 s"),
+        (
+            queue(QueueModel::Pie(PieParams { update_interval: zero, ..pie })),
+            "`queue.update_interval` is 0; it must be above 0 s",
+        ),
+        (queue(QueueModel::Pie(PieParams { alpha: -1.0, ..pie })), "`queue.alpha` is -1; it must be 0 or above"),
+        (queue(QueueModel::Pie(PieParams { beta: f64::NAN, ..pie })), "`queue.beta` is NaN; it must be 0 or above"),
+        (
+            queue(QueueModel::Pie(PieParams { mark_threshold: 1.1, ..pie })),
+            "`queue.mark_threshold` is 1.1; it must be from 0 to 1",
+        ),
+        (
+            queue(QueueModel::Pie(PieParams { mean_packet_size: Bytes::ZERO, ..pie })),
+            "`queue.mean_packet_size` is 0; it must be at least 1 byte",
         ),
         (delay(long, Duration::ZERO), "`delay.propagation` is 1000000001 s; the longest allowed is 1000000000 s"),
         (delay(Duration::ZERO, long), "`delay.jitter` is 1000000001 s; the longest allowed is 1000000000 s"),
