@@ -53,7 +53,9 @@ fn tcp_rate(args: &TcpRate) -> Outcome {
         return Ok(());
     }
     let assumed = if args.rto.is_none() { " (assumed: four round trips, at least 1 s)" } else { "" };
-    let p = args.p.map(|p| format!(" at p = {p}")).unwrap_or_default();
+    // As it was typed, but for one of three hundred zeros.
+    let p = args.p.map(Probability::get).map(|p| if p < 1e-4 { format!("{p:e}") } else { p.to_string() });
+    let p = p.map(|p| format!(" at p = {p}")).unwrap_or_default();
     writeln!(out, "{}", paint(&format!("TCP's rate{p}, by each equation"), Ink::Bold))?;
     writeln!(
         out,
