@@ -368,6 +368,14 @@ rate = "100 pkt/s"
     }
 
     #[test]
+    fn a_receiver_that_measures_keeps_no_feedback_interval() {
+        let text = "[path]\nrate = \"1 Mbit/s\"\n[[flows]]\ncontroller = \"rap\"\nfeedback = \"50 ms\"\n";
+        let scenario = Scenario::parse(text, "x.toml").unwrap();
+        let kept = |spec| replace_controller(&scenario, spec, |_| true).unwrap().flows[0].feedback.is_some();
+        assert!(kept("tfrc") && !kept("tfrc:measured_by=receiver"));
+    }
+
+    #[test]
     fn the_same_scenario_and_seeds_give_the_same_bytes_with_one_thread_and_with_two() {
         let folder = |threads: usize| {
             let hooks = Hooks { threads, ..Hooks::default() };
