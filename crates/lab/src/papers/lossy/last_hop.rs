@@ -142,8 +142,8 @@ fn fig18_19_claims(id: &str, grid: &Grid, reading: &Reading) -> Vec<Claim> {
 }
 
 const CRP_ABOVE: &str = "At the losses that TCP meets here the complex equation overestimates it, as Figs. 1 to 3 show of \
-                         one TCP alone; at the highest errors TCP's timeouts back off and CRP, which goes on at its \
-                         equation's rate, is left above it whatever p is taken over";
+                         one TCP alone; at the highest errors TCP's timeouts back off, and CRP goes on at its equation's \
+                         rate: with p over the round, where it is below TCP elsewhere, the two are then alike";
 
 /// Packets of 1,024 bytes instead of 256.
 const BIG: [Scheme; 4] =
