@@ -156,6 +156,13 @@ fn a_receiver_that_measures_offers_itself_and_a_sender_takes_the_offer() {
     let (packets, bytes) = (feedback["packets"].as_u64().unwrap(), feedback["bytes"].as_u64().unwrap());
     assert!(packets > 5 && (60..=90).contains(&(bytes / packets)), "{feedback}");
     assert!(sent["feedback"]["packets"].as_u64().unwrap() > 5, "{sent}");
+    // Nobody knows of single packets here: that is not "none was lost".
+    assert!(sent["data"]["sent_packets"].as_u64().unwrap() > 20, "{sent}");
+    assert_eq!(
+        (&sent["data"]["acknowledged_packets"], &sent["data"]["lost_packets"]),
+        (&json(b"null"), &json(b"null"))
+    );
+    assert!(sent["loss_event_rate"].is_f64(), "{sent}");
 }
 
 #[test]

@@ -15,7 +15,10 @@ use crate::{
     Buffers, Clock, DatagramIo, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SocketCounters, UdpSocket,
     Waiter,
 };
-use fairpace_control::{BreakerParams, Env, Flow, FlowCounters, FlowEvent, FlowParams, Safety, StopReason as Tripped};
+use fairpace_control::{
+    BreakerParams, Controller as _, Env, FeedbackForm, Flow, FlowCounters, FlowEvent, FlowParams, Safety,
+    StopReason as Tripped,
+};
 use fairpace_media::FrameSource;
 use fairpace_rtp::{
     Codec, Frame, NtpTime, Out, Secret, SenderConfig, SenderEvent, SenderSession, SenderStats, StopReason, What,
@@ -151,8 +154,12 @@ pub struct SendReport {
     pub validated: Option<(Duration, Option<Dscp>)>,
     /// What the session counted.
     pub stats: SenderStats,
-    /// What the flow counted.
+    /// What the flow counted. Where the receiver measures it knows of no single packet: none is acknowledged or lost.
     pub flow: FlowCounters,
+    /// Whether single packets were acknowledged, or the receiver measured.
+    pub feedback_form: FeedbackForm,
+    /// The last loss event rate that the controller went by, if it has one.
+    pub p: Option<f64>,
     /// What the socket counted.
     pub socket: SocketCounters,
     /// How late paced packets left.
@@ -573,6 +580,8 @@ impl Running<'_> {
             validated: self.validated,
             stats: *self.session.stats(),
             flow: *self.session.flow().counters(),
+            feedback_form: self.session.flow().controller().feedback_form(),
+            p: self.session.flow().status().p,
             socket: io.counters(),
             pacing: self.lateness.summary(),
             not_sent: self.outbox.not_sent,

@@ -5,7 +5,7 @@ use crate::error::{Failure, Outcome, code};
 use crate::profile;
 use crate::stop::Stop;
 use crate::term::note;
-use fairpace_control::FlowCounters;
+use fairpace_control::{FeedbackForm, FlowCounters, KindCounters};
 use fairpace_media::{FrameSource, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, resolve};
@@ -135,15 +135,20 @@ impl SendObserver for Live {
 
 fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
     let seconds = r.elapsed.as_secs_f64().max(1e-9);
+    let fate = match r.feedback_form {
+        FeedbackForm::Acks => format!("{} acknowledged, {} lost", r.flow.data.acked, r.flow.data.lost),
+        FeedbackForm::Reports => {
+            let p = r.p.map_or_else(|| "nothing".to_owned(), |p| format!("a loss event rate of {p:.4}"));
+            format!("the receiver measured, last {p}")
+        }
+    };
     writeln!(
         out,
-        "sent {} video packets in {} ({:.0} kbit/s), {} dummies; {} acknowledged, {} lost",
+        "sent {} video packets in {} ({:.0} kbit/s), {} dummies; {fate}",
         r.flow.data.sent,
         format_duration(r.elapsed),
         r.flow.data.sent_bytes.as_f64() * 8e-3 / seconds,
         r.flow.dummy.sent,
-        r.flow.data.acked,
-        r.flow.data.lost
     )?;
     Ok(writeln!(
         out,
@@ -156,7 +161,9 @@ fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
 }
 
 fn json(config: &SendConfig, r: &SendReport) -> Value {
-    let kind = |k: &fairpace_control::KindCounters| json!({ "sent_packets": k.sent, "sent_bytes": k.sent_bytes.get(), "acknowledged_packets": k.acked, "lost_packets": k.lost });
+    // Where the receiver measures, nobody knows of a single packet.
+    let known = |count: u64| (r.feedback_form == FeedbackForm::Acks).then_some(count);
+    let kind = |k: &KindCounters| json!({ "sent_packets": k.sent, "sent_bytes": k.sent_bytes.get(), "acknowledged_packets": known(k.acked), "lost_packets": known(k.lost) });
     let ended = match &r.end {
         SendEnd::Finished => "finished".to_owned(),
         SendEnd::Interrupted => "interrupted".to_owned(),
@@ -173,6 +180,7 @@ fn json(config: &SendConfig, r: &SendReport) -> Value {
         "first_rtt_ms": r.validated.map(|(rtt, _)| rtt.as_secs_f64() * 1e3),
         "data": kind(&r.flow.data),
         "dummies": kind(&r.flow.dummy),
+        "loss_event_rate": r.p,
         "timeouts": r.flow.timeouts,
         "feedback": { "packets": r.stats.feedback.packets, "bytes": r.stats.feedback.bytes },
         "frames": r.stats.frames,

@@ -321,8 +321,8 @@ fn stills(demo: &DemoResult, dir: &Path) -> Option<Section> {
     let mut times: Vec<f64> = demo.schemes.iter().flat_map(|s| s.stills.iter().map(|still| still.at_s)).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
-    let mut section = Section::new("stills", "The received video")
-        .text("What was on the screen at the same moments of each turn: in good times, in the slow stretch, and at the end, three seconds after the blackout.");
+    let mut section =
+        Section::new("stills", "The received video").text("What was on the screen at the same moments of each turn.");
     for time in times {
         for s in &demo.schemes {
             let still = s.stills.iter().find(|still| still.at_s == time);
