@@ -8,7 +8,7 @@ use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Sta
 use crate::pacer::Pacer;
 use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
-use fairpace_units::{Duration, Instant, Kind, Rate};
+use fairpace_units::{Duration, Instant, Rate};
 
 /// The registry's entry.
 pub const INFO: SchemeInfo = SchemeInfo {
@@ -84,14 +84,7 @@ impl Controller for Fixed {
     }
 
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
-        if !self.pacer.due(now) {
-            SendPoll::Wait(self.pacer.next())
-        } else if has_data {
-            SendPoll::Send(Kind::Data)
-        } else {
-            self.pacer.starve();
-            SendPoll::WaitForData
-        }
+        self.pacer.poll_data(now, has_data)
     }
 
     fn poll_timer(&self) -> Instant {

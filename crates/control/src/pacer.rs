@@ -6,7 +6,8 @@
 //! less [RFC 5348 §4.6], and on the shortest paths by [`LEAST_CREDIT`]; time during which there was
 //! nothing to send earns nothing.
 
-use fairpace_units::{Duration, Instant};
+use crate::controller::SendPoll;
+use fairpace_units::{Duration, Instant, Kind};
 
 /// How far behind its schedule a paced stream may be and still make it up. Too short, and a clock
 /// that ticks every 10 ms costs throughput; too long, and it is a burst. Two ticks and a half.
@@ -47,6 +48,18 @@ impl Pacer {
     /// Whether a packet may leave now.
     pub(crate) fn due(&self, now: Instant) -> bool {
         self.next <= now
+    }
+
+    /// The answer of a scheme that sends data only, whenever the gap is over.
+    pub(crate) fn poll_data(&mut self, now: Instant, has_data: bool) -> SendPoll {
+        if !self.due(now) {
+            SendPoll::Wait(self.next)
+        } else if has_data {
+            SendPoll::Send(Kind::Data)
+        } else {
+            self.starve();
+            SendPoll::WaitForData
+        }
     }
 
     /// It was due, and there was nothing to send.

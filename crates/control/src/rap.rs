@@ -47,7 +47,7 @@ use crate::controller::{Acked, Controller, Loss, LossHow, LossPolicy, RtoParams,
 use crate::pacer::Pacer;
 use crate::registry::{Env, ParamError, ParamInfo, Safety, SchemeInfo, Settings};
 use crate::rtt::{RttEstimator, RttParams};
-use fairpace_units::{Bytes, Duration, Instant, Kind, Rate};
+use fairpace_units::{Bytes, Duration, Instant, Rate};
 
 /// The registry's entry.
 pub const INFO: SchemeInfo = SchemeInfo {
@@ -334,14 +334,7 @@ impl Controller for Rap {
     }
 
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
-        if !self.pacer.due(now) {
-            SendPoll::Wait(self.pacer.next())
-        } else if has_data {
-            SendPoll::Send(Kind::Data)
-        } else {
-            self.pacer.starve();
-            SendPoll::WaitForData
-        }
+        self.pacer.poll_data(now, has_data)
     }
 
     fn poll_timer(&self) -> Instant {

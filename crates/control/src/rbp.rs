@@ -55,7 +55,7 @@ use crate::equation::{Equation, TcpPath};
 use crate::pacer::Pacer;
 use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
-use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, Probability, Rate};
+use fairpace_units::{Bytes, Duration, Ecn, Instant, Probability, Rate};
 use loss_rate::LossRate;
 
 mod loss_rate;
@@ -407,14 +407,7 @@ impl Controller for Rbp {
     }
 
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
-        if !self.pacer.due(now) {
-            SendPoll::Wait(self.pacer.next())
-        } else if has_data {
-            SendPoll::Send(Kind::Data)
-        } else {
-            self.pacer.starve();
-            SendPoll::WaitForData
-        }
+        self.pacer.poll_data(now, has_data)
     }
 
     fn poll_timer(&self) -> Instant {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{Path, SIZE, at, made, paper};
 use crate::{AnyController, Env, FlowEventKind};
-use fairpace_units::{Class, Ecn, Probability, RandomStream};
+use fairpace_units::{Class, Ecn, Kind, Probability, RandomStream};
 
 const RTT: Duration = Duration::from_millis(500);
 

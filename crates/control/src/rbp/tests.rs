@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{Path, SIZE, at, made, paper, settings};
 use crate::{AnyController, LossHow, build};
-use fairpace_units::Class;
+use fairpace_units::{Class, Kind};
 
 const RTT: Duration = Duration::from_millis(500);
 const SCHEMES: [&str; 3] = ["srp", "crp", "mrp"];

@@ -24,30 +24,23 @@ mod terms;
 use super::Experiment;
 use crate::scenario::{Room, Scenario, Size, Speed, Time};
 
-macro_rules! experiment {
-    ($id:literal, $title:literal, $run:path) => {
-        Experiment {
-            id: concat!("lossy.", $id),
-            title: $title,
-            file: concat!("scenarios/papers/lossy-", $id, ".toml"),
-            scenario: include_str!(concat!("../../../../scenarios/papers/lossy-", $id, ".toml")),
-            run: $run,
-        }
-    };
-}
-
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    experiment!("fig1-3", "what the simple and the complex equation say of one TCP", baseline::fig1_3),
-    experiment!("fig5-6", "SRP and CRP beside TCP, against the number of flows", dumbbell::fig5_6),
-    experiment!("fig7-12", "SRP and CRP beside TCP, against the error", dumbbell::fig7_12),
-    experiment!("fig13-14", "the two terms of the complex equation over time", terms::fig13_14),
-    experiment!("fig16-17", "one flow on the last hop, against the number of TCP flows", last_hop::fig16_17),
-    experiment!("fig18-19", "one flow on the last hop, against the error", last_hop::fig18_19),
-    experiment!("fig20-23", "one flow on the last hop, against the delay of TCP's side links", last_hop::fig20_23),
-    experiment!("fig25-27", "what the complex and the modified equation say of one TCP", baseline::fig25_27),
-    experiment!("fig28-29", "the modified schemes and their originals on the dumbbell", dumbbell::fig28_29),
-    experiment!("fig30-33", "the modified schemes and their originals on the last hop", last_hop::fig30_33),
+    experiment!("lossy", "fig1-3", "what the simple and the complex equation say of one TCP", baseline::fig1_3),
+    experiment!("lossy", "fig5-6", "SRP and CRP beside TCP, against the number of flows", dumbbell::fig5_6),
+    experiment!("lossy", "fig7-12", "SRP and CRP beside TCP, against the error", dumbbell::fig7_12),
+    experiment!("lossy", "fig13-14", "the two terms of the complex equation over time", terms::fig13_14),
+    experiment!("lossy", "fig16-17", "one flow on the last hop, against the number of TCP flows", last_hop::fig16_17),
+    experiment!("lossy", "fig18-19", "one flow on the last hop, against the error", last_hop::fig18_19),
+    experiment!(
+        "lossy",
+        "fig20-23",
+        "one flow on the last hop, against the delay of TCP's side links",
+        last_hop::fig20_23
+    ),
+    experiment!("lossy", "fig25-27", "what the complex and the modified equation say of one TCP", baseline::fig25_27),
+    experiment!("lossy", "fig28-29", "the modified schemes and their originals on the dumbbell", dumbbell::fig28_29),
+    experiment!("lossy", "fig30-33", "the modified schemes and their originals on the last hop", last_hop::fig30_33),
 ];
 
 /// The experiment's scenario. Ours, built in, and read by a test: it cannot be wrong here.

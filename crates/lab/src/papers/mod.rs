@@ -4,6 +4,19 @@
 //! program, so that `fairpace reproduce` needs no file. What is varied, and over what, is code
 //! here, beside the claims.
 
+/// `PAPER.ID`, with the scenario `scenarios/papers/PAPER-ID.toml` built in.
+macro_rules! experiment {
+    ($paper:literal, $id:literal, $title:literal, $run:path) => {
+        Experiment {
+            id: concat!($paper, ".", $id),
+            title: $title,
+            file: concat!("scenarios/papers/", $paper, "-", $id, ".toml"),
+            scenario: include_str!(concat!("../../../../scenarios/papers/", $paper, "-", $id, ".toml")),
+            run: $run,
+        }
+    };
+}
+
 mod bench;
 mod claim;
 pub mod lossy;

@@ -26,34 +26,22 @@ use crate::run::replace_controller;
 use crate::scenario::{LossSpec, Scenario, Speed, Time};
 use crate::stats::jain_index;
 
-macro_rules! experiment {
-    ($id:literal, $title:literal, $run:path) => {
-        Experiment {
-            id: concat!("rcs.", $id),
-            title: $title,
-            file: concat!("scenarios/papers/rcs-", $id, ".toml"),
-            scenario: include_str!(concat!("../../../../scenarios/papers/rcs-", $id, ".toml")),
-            run: $run,
-        }
-    };
-}
-
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    experiment!("fig7-9", "a real encoder follows S(t)", encoder::fig7_9),
-    experiment!("fig12", "one loss by a link error", traces::fig12),
-    experiment!("fig14", "loss by congestion", traces::fig14),
-    experiment!("fig16", "a signal loss of two SRTT", traces::fig16),
-    experiment!("fig17a", "throughput against the loss probability", sweeps::fig17a),
-    experiment!("fig17b", "throughput against the round-trip time", sweeps::fig17b),
-    experiment!("fig17c", "throughput against low-priority background traffic", sweeps::fig17c),
-    experiment!("fig17d", "throughput against the buffer size", sweeps::fig17d),
-    experiment!("fig18", "overhead and gain against the loss probability", sweeps::fig18),
-    experiment!("fig19", "overhead against the round-trip time", sweeps::fig19),
-    experiment!("homogeneous", "ten RCS flows share a link", fairness::homogeneous),
-    experiment!("fig20", "RCS beside TCP over the same satellite", fairness::fig20),
-    experiment!("fig21a-c", "RCS beside TCP that has a better path", fairness::fig21),
-    experiment!("fig22a-b", "a signal loss of up to a minute", blackout::fig22),
+    experiment!("rcs", "fig7-9", "a real encoder follows S(t)", encoder::fig7_9),
+    experiment!("rcs", "fig12", "one loss by a link error", traces::fig12),
+    experiment!("rcs", "fig14", "loss by congestion", traces::fig14),
+    experiment!("rcs", "fig16", "a signal loss of two SRTT", traces::fig16),
+    experiment!("rcs", "fig17a", "throughput against the loss probability", sweeps::fig17a),
+    experiment!("rcs", "fig17b", "throughput against the round-trip time", sweeps::fig17b),
+    experiment!("rcs", "fig17c", "throughput against low-priority background traffic", sweeps::fig17c),
+    experiment!("rcs", "fig17d", "throughput against the buffer size", sweeps::fig17d),
+    experiment!("rcs", "fig18", "overhead and gain against the loss probability", sweeps::fig18),
+    experiment!("rcs", "fig19", "overhead against the round-trip time", sweeps::fig19),
+    experiment!("rcs", "homogeneous", "ten RCS flows share a link", fairness::homogeneous),
+    experiment!("rcs", "fig20", "RCS beside TCP over the same satellite", fairness::fig20),
+    experiment!("rcs", "fig21a-c", "RCS beside TCP that has a better path", fairness::fig21),
+    experiment!("rcs", "fig22a-b", "a signal loss of up to a minute", blackout::fig22),
 ];
 
 /// A scheme of the figures.
