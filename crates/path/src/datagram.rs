@@ -1,6 +1,6 @@
 //! What a link must know about a packet; everything else travels through it unread.
 
-use fairpace_units::{Bytes, Class, Ecn};
+use fairpace_units::{Bytes, Class, Ecn, QsOption};
 
 /// A packet as the links see it. The simulator passes metadata, the relay the bytes themselves.
 pub trait Datagram {
@@ -17,6 +17,10 @@ pub trait Datagram {
     /// while the link has it.
     fn flow(&self) -> u64 {
         0
+    }
+    /// Its Quick-Start option, for the routers that read it; `None` if it carries none.
+    fn quick_start(&mut self) -> Option<&mut QsOption> {
+        None
     }
 }
 
