@@ -8,6 +8,7 @@
 //!   test pattern, decoded and encoded again as VP8 at a rate that follows the controller).
 //! - Receiver: [`Playout`] judges each frame in time, late or lost; [`Recorder`] is a play-out
 //!   that writes what a viewer would have seen as an IVF file; [`stills()`] takes pictures from it.
+//! - [`STREAM_PRESETS`]: telephone call, video call, television over IP, as numbers [qsd Table II].
 //! - [`buffer_model`]: the encoder's buffer with a controlled output rate [rcs §III-F].
 //!
 //! Nothing here reads a clock: `now` is an argument. The GStreamer source does real work (it
@@ -23,6 +24,7 @@ pub mod gst;
 mod ivf;
 mod open;
 mod playout;
+mod presets;
 mod recorded;
 mod recorder;
 mod source;
@@ -35,6 +37,7 @@ pub use error::{Hint, MediaError};
 pub use ivf::{IvfFrame, IvfReader, IvfSource, IvfWriter};
 pub use open::{SourceSpec, open_stream};
 pub use playout::{Judged, LostFrame, Playout, PlayoutParams, PlayoutSecond, PlayoutTotals, Verdict};
+pub use presets::{STREAM_PRESETS, StreamPreset};
 pub use recorded::{RecordedFrame, RecordedSource};
 pub use recorder::{FrameRecord, Recorder};
 pub use source::{Codec, EncodedFrame, Format, FrameSink, FrameSource, ReceivedFrame, media_rate, timestamp_90k};
