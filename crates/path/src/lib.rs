@@ -45,6 +45,7 @@ pub mod link;
 mod loss;
 mod outage;
 pub mod queue;
+pub mod quick_start;
 mod rate;
 pub mod spec;
 pub mod trace;
