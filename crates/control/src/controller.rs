@@ -4,9 +4,10 @@
 //! [`crate::Flow`]; a controller hears derived facts and answers questions. Nothing here does I/O
 //! or reads a clock. Read `fixed.rs` for the smallest instance, and the template for a new one.
 
+use crate::quick_start::QuickStartParams;
 use crate::rtt::{RttEstimator, RttParams};
 use core::fmt::Debug;
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Rate};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsRate, Rate};
 
 /// One packet has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,6 +255,19 @@ pub trait Controller: Debug + Send {
     /// The path forwards dummies like data (its routers erase the DSCP): keep them at or below a
     /// tenth of the data rate. Schemes without dummies have nothing to do.
     fn set_dummies_limited(&mut self, _limited: bool) {}
+
+    /// The highest rate, headers included, that a Quick-Start request may name now; `None` if the scheme has no use
+    /// for one: it is not at its start nor back from an idle time, or allows as much already.
+    fn quick_start_limit(&self, _params: &QuickStartParams) -> Option<Rate> {
+        None
+    }
+
+    /// A Quick-Start request has left; after the `on_sent` of its packet.
+    fn on_quick_start_asked(&mut self, _now: Instant) {}
+
+    /// All routers on the path approve of `rate`, headers of `header` bytes included, and nothing was lost since they
+    /// were asked. `rtt`: SRTT, or what the request took if there is none.
+    fn on_quick_start(&mut self, _now: Instant, _rate: QsRate, _header: Bytes, _rtt: Duration) {}
 
     /// May a packet leave now, and which? `has_data`: the application has a packet ready.
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll;

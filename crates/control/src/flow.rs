@@ -7,9 +7,12 @@ use crate::controller::{
 };
 use crate::ledger::{Credit, Ledger, LostPacket};
 use crate::meter::Meter;
+use crate::quick_start::{QsCounters, QsVerdict, QuickStartParams, Requester};
 use crate::registry::{AnyController, Env, Safety};
 use crate::rtt::{RttEstimator, RttParams};
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, RandomStream, Rate};
+use fairpace_units::{
+    Bytes, Class, Duration, Ecn, Instant, Kind, QsFunction, QsOption, QsRate, QsResponse, RandomStream, Rate,
+};
 
 /// How a flow is set up.
 #[derive(Clone, Debug)]
@@ -37,6 +40,9 @@ pub struct FlowParams {
     /// The longest the receiver may hold an acknowledgement back; what it claims beyond that stays in
     /// the RTT, and only the timeout waits for it. The feedback interval and some room, 25 ms [RFC 9002 §5.3].
     pub max_ack_delay: Duration,
+    /// Ask the routers for a rate at the start and after idle times; `None`: never. Only for networks
+    /// whose routers are known to do it [RFC 4782 §10.3].
+    pub quick_start: Option<QuickStartParams>,
 }
 
 impl FlowParams {
@@ -54,6 +60,7 @@ impl FlowParams {
             history: 16_384,
             skip: None,
             max_ack_delay: Duration::from_millis(25),
+            quick_start: None,
         }
     }
 }
@@ -70,6 +77,8 @@ pub struct Permit {
     pub seq: u64,
     /// The ECN field to send it with.
     pub ecn: Ecn,
+    /// The Quick-Start option to put into its IP header, with the TTL to send it with.
+    pub quick_start: Option<QsOption>,
 }
 
 /// The answer to [`Flow::poll`]. The instant in a waiting answer is when to ask again even if
@@ -206,6 +215,16 @@ pub enum FlowEventKind {
         /// Why.
         reason: StopReason,
     },
+    /// The routers were asked for a rate.
+    QuickStartAsked {
+        /// The rate.
+        rate: QsRate,
+    },
+    /// What became of that.
+    QuickStartAnswered {
+        /// What the answer is worth.
+        verdict: QsVerdict,
+    },
 }
 
 /// One event and its time.
@@ -304,6 +323,9 @@ pub struct Flow {
     /// The highest data number acknowledged, and when it left; `None` before the first.
     highest_acked: Option<(u64, Instant)>,
     skip: Option<(u32, RandomStream)>,
+    quick_start: Option<Box<Requester>>,
+    /// p when the last Quick-Start request left, and how much data was lost then.
+    lost_when_asked: (f64, u64),
     stopped: Option<StopReason>,
     started: bool,
     now: Instant,
@@ -348,6 +370,8 @@ impl Flow {
             tally: Tally::default(),
             highest_acked: None,
             skip: params.skip.map(|(every, seed)| (every.max(2), RandomStream::named(seed, "flow.skip"))),
+            quick_start: params.quick_start.map(|p| Box::new(Requester::new(p))),
+            lost_when_asked: (0.0, 0),
             stopped: None,
             started: false,
             now: Instant::ZERO,
@@ -409,7 +433,20 @@ impl Flow {
             b.on_sent(now, size, permit.kind == Kind::Data);
         }
         self.controller.on_sent(now, &Sent { kind: permit.kind, class: permit.class, seq, size });
+        if let Some(option) = permit.quick_start {
+            self.on_option_sent(now, option);
+        }
         self.note(now);
+    }
+
+    fn on_option_sent(&mut self, now: Instant, option: QsOption) {
+        let Some(q) = &mut self.quick_start else { return };
+        q.on_sent(now, option, self.rtt.srtt());
+        if option.function == QsFunction::Request {
+            self.lost_when_asked = self.losses();
+            self.event(now, FlowEventKind::QuickStartAsked { rate: option.rate });
+            self.controller.on_quick_start_asked(now);
+        }
     }
 
     /// Acknowledgements have arrived. Duplicates, replays and inventions are counted and ignored.
@@ -422,6 +459,11 @@ impl Flow {
         self.run_controller_timers(now, false);
         for ack in acks {
             self.on_one_ack(now, ack);
+        }
+        if self.quick_start.is_some()
+            && let Some((_, departure)) = self.highest_acked
+        {
+            self.on_option_feedback(now, departure);
         }
     }
 
@@ -546,6 +588,44 @@ impl Flow {
         self.rate_reports.last = Some((report.echoed, report.loss_event_rate));
         self.controller.on_report(now, &report, &self.rtt);
         self.note(now);
+        if self.quick_start.is_some() {
+            self.on_option_feedback(now, report.echoed);
+        }
+    }
+
+    /// Feedback has come on what left until `departure`.
+    fn on_option_feedback(&mut self, now: Instant, departure: Instant) {
+        let Some(q) = &mut self.quick_start else { return };
+        if let Some(verdict) = q.on_feedback(now, departure) {
+            self.event(now, FlowEventKind::QuickStartAnswered { verdict });
+        }
+    }
+
+    /// The receiver's answer to a Quick-Start request has arrived. If it came in the same packet as ACKs or
+    /// a report, hand those in first. What is not valid is counted ([`Flow::quick_start`]) and is a refusal.
+    pub fn on_quick_start_response(&mut self, now: Instant, response: &QsResponse) {
+        let now = self.advance(now);
+        if !self.started || self.stopped.is_some() {
+            return;
+        }
+        self.run_controller_timers(now, false);
+        let Some(q) = &mut self.quick_start else { return };
+        let (verdict, elapsed) = q.on_response(now, response);
+        let header = q.params().header;
+        self.event(now, FlowEventKind::QuickStartAnswered { verdict });
+        // Nothing is begun that a loss would end at once [RFC 5634 §3.2.3].
+        let (p, lost) = self.losses();
+        let lossless = p <= self.lost_when_asked.0 && lost <= self.lost_when_asked.1;
+        if let (QsVerdict::Approved(rate), true) = (verdict, lossless) {
+            let rtt = self.rtt.srtt().unwrap_or(elapsed).max(LEAST_RTT);
+            self.controller.on_quick_start(now, rate, header, rtt);
+            self.note(now);
+        }
+    }
+
+    /// The loss rate that is known, and how much data was lost.
+    fn losses(&self) -> (f64, u64) {
+        (self.controller.status().p.unwrap_or(0.0), self.counters.data.lost)
     }
 
     fn is_believable(&self, now: Instant, r: &RateReport) -> bool {
@@ -704,9 +784,21 @@ impl Flow {
     fn permit(&self, kind: Kind) -> Permit {
         let ecn = if self.controller.heeds_ecn() { Ecn::Ect0 } else { Ecn::NotEct };
         match kind {
-            Kind::Data => Permit { kind, class: self.data_class, seq: self.data.next_seq(), ecn },
-            Kind::Dummy => Permit { kind, class: Class::Low, seq: self.dummy.next_seq(), ecn },
+            Kind::Data => {
+                let quick_start = self.quick_start.as_ref().and_then(|q| self.option(q));
+                Permit { kind, class: self.data_class, seq: self.data.next_seq(), ecn, quick_start }
+            }
+            Kind::Dummy => Permit { kind, class: Class::Low, seq: self.dummy.next_seq(), ecn, quick_start: None },
         }
+    }
+
+    /// The Quick-Start option of a data packet that leaves now: a report that is owed, else a request if
+    /// one may be sent and the controller has a use for it.
+    fn option(&self, q: &Requester) -> Option<QsOption> {
+        q.report().or_else(|| {
+            let limit = q.may_ask(self.now).then(|| self.controller.quick_start_limit(q.params()))??;
+            q.request(QsRate::at_most(limit))
+        })
     }
 
     /// What the encoder should produce, in wire bytes of data packets.
@@ -754,6 +846,11 @@ impl Flow {
     /// What was sent, acknowledged, lost and ignored so far.
     pub fn counters(&self) -> &FlowCounters {
         &self.counters
+    }
+
+    /// What became of Quick-Start requests; `None` if the flow sends none.
+    pub fn quick_start(&self) -> Option<&QsCounters> {
+        self.quick_start.as_ref().map(|q| q.counters())
     }
 
     /// The controller itself.

@@ -64,6 +64,7 @@
 //! - [`Equation`]: TCP's throughput at a loss rate, and back.
 //! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.
 //! - [`AckReceiver`]: the receiver half these schemes share.
+//! - [`quick_start`]: asking the routers for a rate; [`Flow::on_quick_start_response`].
 
 pub mod breaker;
 mod controller;
@@ -73,6 +74,7 @@ mod flow;
 pub mod ledger;
 mod meter;
 mod pacer;
+pub mod quick_start;
 pub mod rap;
 pub mod rbp;
 pub mod rcs;
@@ -92,6 +94,7 @@ pub use equation::{BadPath, Equation, TcpPath, Terms};
 pub use flow::{
     Ack, BadFeedback, Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, KindCounters, Permit, Transmit,
 };
+pub use quick_start::{QsCounters, QsVerdict, QuickStartParams};
 pub use receiver::{AckReceiver, Arrival, Feedback};
 pub use registry::{AnyController, Env, ParamError, ParamInfo, Safety, SchemeInfo, build, schemes};
 pub use rtt::RttEstimator;

@@ -5,9 +5,10 @@
 //! same way as a setting.
 
 use crate::controller::{Acked, Controller, FeedbackForm, Loss, LossPolicy, RateReport, SendPoll, Sent, Status};
+use crate::quick_start::QuickStartParams;
 use crate::rtt::RttEstimator;
 use core::fmt;
-use fairpace_units::{Bytes, Duration, Instant, Rate, parse_duration, parse_rate};
+use fairpace_units::{Bytes, Duration, Instant, QsRate, Rate, parse_duration, parse_rate};
 use std::collections::BTreeMap;
 
 /// One parameter of a scheme.
@@ -380,6 +381,15 @@ impl Controller for AnyController {
     }
     fn set_dummies_limited(&mut self, limited: bool) {
         each!(self, c => c.set_dummies_limited(limited));
+    }
+    fn quick_start_limit(&self, params: &QuickStartParams) -> Option<Rate> {
+        each!(self, c => c.quick_start_limit(params))
+    }
+    fn on_quick_start_asked(&mut self, now: Instant) {
+        each!(self, c => c.on_quick_start_asked(now));
+    }
+    fn on_quick_start(&mut self, now: Instant, rate: QsRate, header: Bytes, rtt: Duration) {
+        each!(self, c => c.on_quick_start(now, rate, header, rtt));
     }
     #[inline]
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {

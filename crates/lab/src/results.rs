@@ -338,6 +338,13 @@ fn events_csv(set: &RunSet) -> String {
                 FlowEventKind::Tripped { reason } => {
                     t.text("stopped").text("").text("").number(None).number(None).text(&reason.to_string())
                 }
+                FlowEventKind::QuickStartAsked { rate } => {
+                    t.text("quick_start").text("").text("").number(rate.rate().as_bps()).number(None).text("asked")
+                }
+                FlowEventKind::QuickStartAnswered { verdict } => {
+                    let rate = verdict.rate().as_bps();
+                    t.text("quick_start").text("").text("").number(rate).number(None).text(verdict.name())
+                }
             };
             t.end();
         }

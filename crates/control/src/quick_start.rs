@@ -1,0 +1,298 @@
+//! Quick-Start at the sender: asking the routers for a rate, judging the answer, and using it.
+//!
+//! Source: RFC 4782 §4 (asking, judging), RFC 5634 §2 and §3.2 (the interval between requests, the mode, the
+//! validation). Two halves that know nothing of each other: [`Requester`] is [`crate::Flow`]'s and the same
+//! for every scheme; what a controller does with an approved rate is below it (`tfrc.rs` uses it).
+//!
+//! ```text
+//!                    response, approved       feedback on a QS packet,
+//!          request   rate > X                 or one RTT               feedback on all QS packets, or two RTT
+//!  Off -----------> Asked --------> Mode -------------------> Validation -----------------------> Off
+//!                     |             X = QS_sendrate           X stays                             X as the scheme says
+//!                     | denied, invalid, none                 no feedback: X = min(X before, QS_sendrate/2)
+//!                     v             a loss or a mark in either: X as the scheme says, at once
+//!                    Off
+//! ```
+//!
+//! # Symbols
+//!
+//! | RFC | here | unit |
+//! | --- | --- | --- |
+//! | Rate Request, Approved Rate | `QsOption::rate`, `QsResponse::rate` | bit/s, one of 15 |
+//! | Quick-Start Interval, Initial_QSI | `Requester::interval`, [`QuickStartParams::interval`] | s |
+//! | R, s, H | approved rate, mean packet size, [`QuickStartParams::header`] | byte/s, bytes |
+//! | QS_sendrate | [`send_rate`] | byte/s |
+
+use crate::registry::ParamError;
+use fairpace_units::{Bytes, Duration, Instant, QsFunction, QsNonce, QsOption, QsRate, QsResponse, RandomStream, Rate};
+
+/// Initial_QSI is at least this [RFC 5634 §2.1.1].
+pub const LEAST_INTERVAL: Duration = Duration::from_secs(6);
+/// When the next interval would be longer than this, no more requests are sent [RFC 5634 §2.1.1].
+pub const LONGEST_INTERVAL: Duration = Duration::from_secs(64);
+
+/// What a flow asks the routers for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QuickStartParams {
+    /// The rate to ask for, headers included.
+    pub rate: QsRate,
+    /// The seed of the random QS TTLs and nonces. Whoever can guess it can lie about the rate: outside of
+    /// simulations it must come from a source fit for secrets [RFC 4782 §3.4].
+    pub seed: u64,
+    /// The TTL (hop limit) that the driver sends packets with.
+    pub ip_ttl: u8,
+    /// H: bytes of each packet's headers that packet sizes do not count; 0 where they do. TFRC-SP goes by
+    /// its own `header`.
+    pub header: Bytes,
+    /// Initial_QSI; what is below 6 s counts as 6 s.
+    pub interval: Duration,
+}
+
+impl QuickStartParams {
+    /// Asks for the lowest rate of the option that is not below `rate`: TTL 64, H = 32 bytes (DCCP over
+    /// IPv4) [RFC 5634 §3.2.3], Initial_QSI = 6 s.
+    ///
+    /// # Errors
+    /// [`ParamError::BadEnv`] if the option cannot say the rate.
+    pub fn new(rate: Rate, seed: u64) -> Result<Self, ParamError> {
+        match QsRate::at_least(rate) {
+            Some(rate) if rate != QsRate::ZERO => {
+                Ok(QuickStartParams { rate, seed, ip_ttl: 64, header: Bytes::new(32), interval: LEAST_INTERVAL })
+            }
+            _ => Err(ParamError::BadEnv {
+                name: "quick_start",
+                found: rate.to_string(),
+                allowed: format!("above 0 and up to {}, the highest rate of the option", QsRate::MAX.rate()),
+            }),
+        }
+    }
+}
+
+/// What became of a flow's requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QsCounters {
+    /// Requests sent.
+    pub asked: u64,
+    /// Of those, approved, at whatever rate.
+    pub approved: u64,
+    /// Answered with rate zero.
+    pub denied: u64,
+    /// Acknowledged without an answer.
+    pub unanswered: u64,
+    /// Answers that show a router on the way that does not know Quick-Start.
+    pub bad_ttl: u64,
+    /// Answers with more than was asked: a fault of a router or of the receiver.
+    pub bad_rate: u64,
+    /// Answers with a nonce that the routers cannot have left: a lie. The flow asks no more.
+    pub bad_nonce: u64,
+    /// Answers to no request.
+    pub stray: u64,
+    /// Reports of an approved rate sent.
+    pub reports: u64,
+}
+
+/// What an answer is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QsVerdict {
+    /// That rate may be used.
+    Approved(QsRate),
+    /// A router, or the receiver, said no.
+    Denied,
+    /// The request was acknowledged without an answer.
+    Unanswered,
+    /// A router on the way did not know Quick-Start: its TTL Diff changed.
+    BadTtl,
+    /// More than was asked for.
+    BadRate,
+    /// The nonce does not go with the rate.
+    BadNonce,
+    /// Nothing was asked.
+    Stray,
+}
+
+impl QsVerdict {
+    /// The rate that may be used: zero unless it was approved.
+    pub fn rate(self) -> Rate {
+        match self {
+            QsVerdict::Approved(rate) => rate.rate(),
+            _ => Rate::ZERO,
+        }
+    }
+
+    /// For logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            QsVerdict::Approved(_) => "approved",
+            QsVerdict::Denied => "denied",
+            QsVerdict::Unanswered => "unanswered",
+            QsVerdict::BadTtl => "a router did not know of it",
+            QsVerdict::BadRate => "more than was asked",
+            QsVerdict::BadNonce => "the nonce is wrong",
+            QsVerdict::Stray => "nothing was asked",
+        }
+    }
+}
+
+/// A request that has left.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    option: QsOption,
+    at: Instant,
+    /// When feedback on its packet came, without the answer so far.
+    acknowledged: Option<Instant>,
+}
+
+/// Asks for a rate and judges the answers, for one flow [RFC 4782 §4] [RFC 5634 §2.1, §2.3].
+#[derive(Clone, Debug)]
+pub struct Requester {
+    params: QuickStartParams,
+    stream: RandomStream,
+    /// The Quick-Start Interval; zero before the first request.
+    interval: Duration,
+    /// No request before this; NEVER: none at all any more.
+    next_at: Instant,
+    /// The next request's QS TTL and nonce, drawn already so that asking what to send changes nothing.
+    drawn: (u8, QsNonce),
+    asked: Option<Asked>,
+    /// What the routers are still to be told.
+    report: Option<QsOption>,
+    counters: QsCounters,
+}
+
+impl Requester {
+    /// Nothing asked yet.
+    pub fn new(params: QuickStartParams) -> Requester {
+        let mut stream = RandomStream::named(params.seed, "flow.quick-start");
+        Requester {
+            drawn: draw(&mut stream),
+            stream,
+            interval: Duration::ZERO,
+            next_at: Instant::ZERO,
+            asked: None,
+            report: None,
+            counters: QsCounters::default(),
+            params,
+        }
+    }
+
+    /// What the flow asks for.
+    pub fn params(&self) -> &QuickStartParams {
+        &self.params
+    }
+
+    /// What became of requests.
+    pub fn counters(&self) -> &QsCounters {
+        &self.counters
+    }
+
+    /// May a request leave now? Not within the interval, nor while an answer can still come.
+    pub fn may_ask(&self, now: Instant) -> bool {
+        now >= self.next_at && self.report.is_none()
+    }
+
+    /// The report that is owed to the routers, for the next packet.
+    pub fn report(&self) -> Option<QsOption> {
+        self.report
+    }
+
+    /// The request for `rate`, at most what the parameters say; `None` for rate zero.
+    pub fn request(&self, rate: QsRate) -> Option<QsOption> {
+        let rate = rate.min(self.params.rate);
+        let (qs_ttl, nonce) = self.drawn;
+        let function = QsFunction::Request;
+        (rate != QsRate::ZERO).then_some(QsOption { function, rate, qs_ttl, ip_ttl: self.params.ip_ttl, nonce })
+    }
+
+    /// A packet left with `option`. `rtt`: `None` while none is known.
+    pub fn on_sent(&mut self, now: Instant, option: QsOption, rtt: Option<Duration>) {
+        if option.function == QsFunction::Report {
+            self.report = None;
+            self.counters.reports += 1;
+            return;
+        }
+        self.counters.asked += 1;
+        self.drawn = draw(&mut self.stream);
+        let rtt = rtt.unwrap_or(Duration::ZERO);
+        self.interval = if self.interval.is_zero() {
+            self.params.interval.max(LEAST_INTERVAL)
+        } else {
+            (self.interval * 2).max(rtt * 4)
+        };
+        // Not twice per RTT either, even one above 6 s [RFC 4782 §4.1].
+        self.next_at = if self.interval > LONGEST_INTERVAL { Instant::NEVER } else { now + self.interval.max(rtt) };
+        self.asked = Some(Asked { option, at: now, acknowledged: None });
+    }
+
+    /// Feedback has come on what left at `departure`, or before. If it is later feedback than the first
+    /// that covered the request, there will be no answer [RFC 4782 §4.4].
+    pub fn on_feedback(&mut self, now: Instant, departure: Instant) -> Option<QsVerdict> {
+        let asked = self.asked.as_mut()?;
+        match asked.acknowledged {
+            None if departure >= asked.at => asked.acknowledged = Some(now),
+            Some(at) if now > at => {
+                self.counters.unanswered += 1;
+                self.answer(QsRate::ZERO);
+                return Some(QsVerdict::Unanswered);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    /// The receiver's answer: what it is worth, and how long after the request it came. In the RFC's order:
+    /// TTL Diff, rate, nonce [RFC 4782 §4.4].
+    pub fn on_response(&mut self, now: Instant, response: &QsResponse) -> (QsVerdict, Duration) {
+        let Some(Asked { option, at, .. }) = self.asked else {
+            self.counters.stray += 1;
+            return (QsVerdict::Stray, Duration::ZERO);
+        };
+        let c = &mut self.counters;
+        let verdict = if response.ttl_diff != option.ttl_diff() {
+            c.bad_ttl += 1;
+            QsVerdict::BadTtl
+        } else if response.rate > option.rate {
+            c.bad_rate += 1;
+            QsVerdict::BadRate
+        } else if !option.nonce.agrees(response.nonce, response.rate) {
+            c.bad_nonce += 1;
+            QsVerdict::BadNonce
+        } else if response.rate == QsRate::ZERO {
+            c.denied += 1;
+            QsVerdict::Denied
+        } else {
+            c.approved += 1;
+            QsVerdict::Approved(response.rate)
+        };
+        match verdict {
+            QsVerdict::Approved(rate) => {
+                self.interval = self.params.interval.max(LEAST_INTERVAL);
+                self.next_at = (at + self.interval).max(at + now.since(at));
+                self.answer(rate);
+            }
+            QsVerdict::BadNonce => {
+                self.next_at = Instant::NEVER;
+                self.answer(QsRate::ZERO);
+            }
+            _ => self.answer(QsRate::ZERO),
+        }
+        (verdict, now.since(at))
+    }
+
+    /// The request is settled: the routers are told what was approved.
+    fn answer(&mut self, rate: QsRate) {
+        if let Some(Asked { option, .. }) = self.asked.take() {
+            self.report = Some(QsOption { function: QsFunction::Report, rate, ..option });
+        }
+    }
+}
+
+fn draw(stream: &mut RandomStream) -> (u8, QsNonce) {
+    let bits = stream.bits();
+    ((bits >> 32) as u8, QsNonce::new(bits as u32))
+}
+
+/// QS_sendrate = R s / (s + H): what of an approved rate is left for packets of `size` bytes with `header`
+/// bytes of headers, bytes per second [RFC 5634 §3.2.3].
+pub fn send_rate(approved: QsRate, size: f64, header: f64) -> f64 {
+    approved.rate().as_bps() / 8.0 * size / (size + header)
+}
