@@ -56,7 +56,7 @@ impl Count {
         Count { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
 
-    fn minus(self, other: Count) -> Count {
+    pub(crate) fn minus(self, other: Count) -> Count {
         Count { packets: self.packets - other.packets, bytes: self.bytes - other.bytes }
     }
 }

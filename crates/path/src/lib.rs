@@ -39,6 +39,7 @@
 //! smallest possible part and the template for new ones.
 
 pub mod counters;
+pub mod dama;
 mod datagram;
 mod delay;
 pub mod link;
@@ -52,6 +53,7 @@ pub mod trace;
 pub mod wire;
 
 pub use counters::{ClassCounters, Count, DropReason, LinkCounters};
+pub use dama::{DamaError, DamaSpec, SlotLayout};
 pub use datagram::{Datagram, Plain};
 pub use link::Link;
 pub use spec::{
