@@ -20,6 +20,7 @@ macro_rules! experiment {
 mod bench;
 mod claim;
 pub mod lossy;
+pub mod qsd;
 pub mod rcs;
 mod show;
 
@@ -119,7 +120,7 @@ impl UnknownExperiment {
 
 /// Every experiment, in the order of the papers.
 pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
-    rcs::EXPERIMENTS.iter().chain(lossy::EXPERIMENTS)
+    rcs::EXPERIMENTS.iter().chain(lossy::EXPERIMENTS).chain(qsd::EXPERIMENTS)
 }
 
 /// The experiments that some ids mean: `rcs` is all of a paper, `rcs.fig17` all that begin so, nothing
