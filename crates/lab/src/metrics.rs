@@ -4,7 +4,7 @@
 use crate::scenario::Scenario;
 use crate::stats::jain_index;
 use fairpace_path::DropReason;
-use fairpace_sim::{FlowReport, LinkReport, OwdHistogram, SimReport};
+use fairpace_sim::{DelayHistogram, FlowReport, LinkReport, SimReport};
 use fairpace_units::{Class, Duration};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -178,7 +178,7 @@ fn share(part: f64, whole: f64) -> Option<f64> {
 }
 
 impl Delays {
-    fn of(h: &OwdHistogram) -> Option<Delays> {
+    fn of(h: &DelayHistogram) -> Option<Delays> {
         (h.count() > 0).then(|| Delays {
             mean: ms(h.mean()),
             p50: ms(h.quantile(0.5)),
@@ -189,13 +189,13 @@ impl Delays {
     }
 
     /// Several flows' delays as one distribution.
-    fn together<'a>(parts: impl Iterator<Item = &'a OwdHistogram> + Clone) -> Option<Delays> {
-        let count: u64 = parts.clone().map(OwdHistogram::count).sum();
+    fn together<'a>(parts: impl Iterator<Item = &'a DelayHistogram> + Clone) -> Option<Delays> {
+        let count: u64 = parts.clone().map(DelayHistogram::count).sum();
         let mut used = parts.clone().filter(|h| h.count() > 0);
-        let mut all = used.next()?.histogram().clone();
-        for h in used {
+        let mut all = used.next()?.histogram()?.clone();
+        for h in used.filter_map(DelayHistogram::histogram) {
             // Same digits and auto-resizing: cannot fail.
-            let _ = all.add(h.histogram());
+            let _ = all.add(h);
         }
         let sum: f64 = parts.clone().map(|h| ms(h.mean()) * h.count() as f64).sum();
         let max = parts.map(|h| ms(h.max())).fold(0.0, f64::max);

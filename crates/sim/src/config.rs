@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use fairpace_control::{AnyController, Env, FlowParams};
-use fairpace_path::LinkSpec;
+use fairpace_path::{Capacity, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Instant, Rate};
 
 use crate::tcp::{TcpParams, TcpSource};
@@ -119,6 +119,7 @@ pub struct Access {
 
 /// What a flow does.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // one per flow, set up once
 pub enum Protocol {
     /// A TCP connection.
     Tcp(TcpParams, TcpSource),
@@ -163,14 +164,25 @@ pub struct MediaConfig {
     pub source: Source,
     /// How often the receiver sends feedback; `None`: for every packet, as in the papers.
     pub feedback: Option<Duration>,
-    /// The RTT it starts from; `None`: it asks the peer first, and takes the answer's.
+    /// The RTT it starts from; `None`: see `challenge`.
     pub initial_rtt: Option<Duration>,
+    /// Without an `initial_rtt`, ask the peer first and take the answer's, as on the wire. If not, it
+    /// begins at once and knows none: as DCCP does, and [qsd §3.2]'s simulator.
+    pub challenge: bool,
     /// How often the receiver sends an RTCP report (for the circuit breaker); `None`: never.
     pub report_interval: Option<Duration>,
-    /// Data that waits at the sender beyond this makes new frames be dropped whole; `None`: no limit.
-    pub send_buffer: Option<Bytes>,
+    /// What may wait at the sender: packets of a constant source, or frames, which are dropped whole.
+    /// Who comes when there is no room goes (drop-tail), and is counted in
+    /// [`FlowCounts::overflowed`](crate::FlowCounts::overflowed).
+    pub send_buffer: Capacity,
+    /// The receiver's de-jitter buffer: what comes too late for it is counted and discarded. `None`: whatever
+    /// comes is of use.
+    pub de_jitter: Option<DeJitter>,
     /// Keep a [`FrameRecord`](crate::FrameRecord) for each frame.
     pub record_frames: bool,
+    /// Keep a [`PacketRecord`](crate::PacketRecord) for each data packet that is produced in so much time from
+    /// the flow's beginning; `None`: for none.
+    pub record_packets: Option<Duration>,
     /// What the receiver says about what it gets.
     pub receiver: ReceiverBehaviour,
     /// Each packet carries a nonce, and feedback the sum of those it acknowledges, as on the wire:
@@ -178,6 +190,30 @@ pub struct MediaConfig {
     /// flow. (Modelled by its outcome. It says nothing about the numbers in a
     /// [`RateReport`](fairpace_control::RateReport).)
     pub check_nonces: bool,
+}
+
+/// A de-jitter buffer: it holds each packet until its time to be played out, which lies
+/// `tolerable` behind the earliest that the baseline allows. A packet is late if its end-to-end delay is
+/// more than `tolerable` above the baseline's [qsd §4: "tolerable delay"].
+///
+/// *Reading.* The paper calls the tolerable delay a maximum jitter and does not say above what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeJitter {
+    /// How much later than the baseline a packet may come; 100 ms for speech, 5 s for television
+    /// [qsd Table II].
+    pub tolerable: Duration,
+    /// Later than what.
+    pub above: DelayBaseline,
+}
+
+/// What a [`DeJitter`] buffer measures lateness from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DelayBaseline {
+    /// The least end-to-end delay of all packets so far: a receiver that adapts its play-out downwards.
+    #[default]
+    Least,
+    /// The first packet's: a receiver that starts its play-out with it and never changes.
+    First,
 }
 
 /// What a receiver says about what it gets: the truth, or which lie. T1 to T6 are the dangers of
@@ -226,9 +262,12 @@ impl MediaConfig {
             source: Source::Greedy,
             feedback: None,
             initial_rtt: None,
+            challenge: true,
             report_interval: None,
-            send_buffer: None,
+            send_buffer: Capacity::Unlimited,
+            de_jitter: None,
             record_frames: false,
+            record_packets: None,
             receiver: ReceiverBehaviour::Honest,
             check_nonces: false,
         }

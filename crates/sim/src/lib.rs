@@ -47,13 +47,13 @@ mod report;
 pub mod tcp;
 
 pub use config::{
-    Access, ConstantConfig, ControllerSpec, EncodedSize, FlowConfig, FrameSource, MediaConfig, OnOff, Protocol,
-    ReceiverBehaviour, SimConfig, Source,
+    Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource, MediaConfig,
+    OnOff, Protocol, ReceiverBehaviour, SimConfig, Source,
 };
 pub use network::{BOTTLENECK, Delivered, Dropped, Network, REVERSE, SimError, run, run_observed};
 pub use packet::{Body, Direction, FlowId, Packet};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 pub use report::{
-    EngineStats, FlowCounts, FlowReport, FrameRecord, LinkReport, LinkRow, MediaReport, OwdHistogram, SeriesRow,
-    SimReport, TcpReport,
+    DelayHistogram, EngineStats, FlowCounts, FlowReport, FrameRecord, LinkReport, LinkRow, MediaReport, PacketRecord,
+    SeriesRow, SimReport, TcpReport,
 };

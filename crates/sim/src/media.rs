@@ -11,11 +11,12 @@ use std::collections::VecDeque;
 use fairpace_control::{
     Ack, Arrival, Flow, FlowParams, ParamError, RateHeader, RateReport, ReceiverReport, StopReason, Transmit,
 };
+use fairpace_path::{Capacity, Count};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind};
 
-use crate::config::{ControllerSpec, EncodedSize, FrameSource, MediaConfig, Source};
+use crate::config::{ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FrameSource, MediaConfig, Source};
 use crate::packet::{Body, Packet};
-use crate::report::FrameRecord;
+use crate::report::{FrameRecord, PacketRecord, count};
 use receiver::Receiver;
 
 /// First wait for the answer to a challenge; doubles each time up to [`CHALLENGE_MAX`].
@@ -45,6 +46,7 @@ impl Outgoing {
 pub(crate) struct MediaEndpoint {
     pub(crate) flow: Flow,
     initial_rtt: Option<Duration>,
+    challenge: bool,
     challenge_at: Instant,
     challenge_wait: Duration,
     asked: bool,
@@ -57,8 +59,16 @@ pub(crate) struct MediaEndpoint {
     quiet: bool,
     pub(crate) frames: u64,
     pub(crate) frames_dropped: u64,
+    /// Of the source; and of that, what the send buffer had no room for.
+    pub(crate) produced: Count,
+    pub(crate) overflowed: Count,
     pub(crate) frame_records: Vec<FrameRecord>,
     record_frames: bool,
+    pub(crate) packet_records: Vec<PacketRecord>,
+    record_packets: Option<Duration>,
+    /// Until when data is produced that is recorded.
+    recorded_until: Instant,
+    playout: Option<Playout>,
     check_nonces: bool,
     pub(crate) feedback_unproven: u64,
     /// Unproven feedback in a row, and whether it was too much.
@@ -90,6 +100,7 @@ impl MediaEndpoint {
             receiver: Receiver::new(config, &controller),
             flow: Flow::new(controller, params),
             initial_rtt: config.initial_rtt,
+            challenge: config.challenge,
             challenge_at: Instant::NEVER,
             challenge_wait: CHALLENGE_WAIT,
             asked: false,
@@ -101,8 +112,14 @@ impl MediaEndpoint {
             quiet: true,
             frames: 0,
             frames_dropped: 0,
+            produced: Count::default(),
+            overflowed: Count::default(),
             frame_records: Vec::new(),
             record_frames: config.record_frames,
+            packet_records: Vec::new(),
+            record_packets: config.record_packets,
+            recorded_until: Instant::ZERO,
+            playout: config.de_jitter.map(|buffer| Playout { buffer, baseline: None }),
             check_nonces: config.check_nonces,
             feedback_unproven: 0,
             lies: 0,
@@ -114,8 +131,8 @@ impl MediaEndpoint {
 
     pub(crate) fn start(&mut self, now: Instant) {
         match self.initial_rtt {
-            Some(rtt) => self.begin(now, Some(rtt)),
-            None => self.challenge_at = now,
+            None if self.challenge => self.challenge_at = now,
+            rtt => self.begin(now, rtt),
         }
     }
 
@@ -192,16 +209,20 @@ impl MediaEndpoint {
         let has_data = self.source.is_greedy() || !self.buffer.is_empty();
         match self.flow.poll(now, has_data) {
             Transmit::Send(permit) => {
-                let (frame, size) = match permit.kind {
-                    Kind::Dummy => (NO_FRAME, self.packet_size),
-                    Kind::Data => self.buffer.pop().unwrap_or((NO_FRAME, self.packet_size)),
+                let fresh = Ready { frame: NO_FRAME, size: self.packet_size, born: now };
+                let Ready { frame, size, born } = match permit.kind {
+                    Kind::Dummy => fresh,
+                    Kind::Data => self.buffer.pop().unwrap_or(fresh),
                 };
                 self.flow.on_sent(now, permit, Bytes::new(u64::from(size)));
                 if let Some(record) = self.frame_records.get_mut(frame as usize) {
                     record.sent = Some(now);
                 }
+                if permit.kind == Kind::Data && born < self.recorded_until {
+                    self.packet_records.push(PacketRecord { seq: permit.seq, born, sent: now, received: None });
+                }
                 let rtt_us = self.flow.srtt().map_or(0, micros);
-                let body = Body::Media { kind: permit.kind, frame, rtt_us, seq: permit.seq };
+                let body = Body::Media { kind: permit.kind, frame, rtt_us, seq: permit.seq, born };
                 return Some(Outgoing { body, size, class: permit.class, ecn: permit.ecn });
             }
             Transmit::WaitUntil(at) | Transmit::WaitForData(at) | Transmit::WaitForFeedback(at) => self.flow_at = at,
@@ -225,13 +246,26 @@ impl MediaEndpoint {
 
     // The receiver's side.
 
-    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, kind: Kind, seq: u64, frame: u32, rtt_us: u32) {
-        if let Some(record) = self.frame_records.get_mut(frame as usize) {
+    /// A data packet has arrived that its source produced at `born`: whether it comes too late. What is late
+    /// is discarded behind the transport, which gives feedback about it all the same.
+    pub(crate) fn on_data(&mut self, now: Instant, seq: u64, frame: u32, born: Instant) -> bool {
+        if let Ok(place) = self.packet_records.binary_search_by_key(&seq, |record| record.seq) {
+            self.packet_records[place].received = Some(now);
+        }
+        let late = self.playout.as_mut().is_some_and(|playout| playout.is_late(now.since(born)));
+        if let Some(record) = self.frame_records.get_mut(frame as usize)
+            && !late
+        {
             record.received += 1;
             if record.received == record.packets {
                 record.complete = Some(now);
             }
         }
+        late
+    }
+
+    /// A packet has arrived: for the feedback.
+    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, kind: Kind, seq: u64, rtt_us: u32) {
         let arrival = Arrival { kind, class: packet.class, seq, ecn: packet.ecn };
         let rtt = (rtt_us > 0).then(|| Duration::from_micros(rtt_us.into()));
         let header = RateHeader { sent_at: packet.sent_at, rtt };
@@ -253,6 +287,7 @@ impl MediaEndpoint {
 
     fn begin(&mut self, now: Instant, rtt: Option<Duration>) {
         self.quiet = false;
+        self.recorded_until = self.record_packets.map_or(Instant::ZERO, |time| now + time);
         self.flow.start(now, rtt);
         self.source.start(now);
     }
@@ -266,11 +301,8 @@ impl MediaEndpoint {
                 SourceState::Constant { spacing_ns, began, sent, next } => {
                     *sent += 1;
                     *next = Instant::from_nanos(began.as_nanos() + (*sent as f64 * *spacing_ns) as u64);
-                    self.frames += 1;
-                    let packet = Pending { frame: NO_FRAME, full: 1, full_size: self.packet_size, last_size: 0 };
-                    if !self.buffer.push(packet) {
-                        self.frames_dropped += 1;
-                    }
+                    let size = self.packet_size;
+                    self.offer(Pending { frame: NO_FRAME, full: 1, full_size: size, last_size: 0, born: at });
                 }
                 SourceState::Frames { sizes, index, interval, header, next } => {
                     let size = sizes[*index % sizes.len()];
@@ -295,13 +327,11 @@ impl MediaEndpoint {
         if size == 0 {
             return; // skipped by the encoder
         }
-        self.frames += 1;
         let rest = size % payload;
         let last_size = if rest == 0 { 0 } else { rest + header };
         let index = if self.record_frames { self.frame_records.len() as u32 } else { NO_FRAME };
-        let pending = Pending { frame: index, full: size / payload, full_size: payload + header, last_size };
-        let kept = self.buffer.push(pending);
-        self.frames_dropped += u64::from(!kept);
+        let full_size = payload + header;
+        let kept = self.offer(Pending { frame: index, full: size / payload, full_size, last_size, born: at });
         if self.record_frames {
             self.frame_records.push(FrameRecord {
                 captured: at,
@@ -313,6 +343,37 @@ impl MediaEndpoint {
                 complete: None,
             });
         }
+    }
+
+    /// A frame for the send buffer: whether there was room.
+    fn offer(&mut self, frame: Pending) -> bool {
+        self.frames += 1;
+        frame.add_to(&mut self.produced);
+        let kept = self.buffer.push(frame);
+        if !kept {
+            self.frames_dropped += 1;
+            frame.add_to(&mut self.overflowed);
+        }
+        kept
+    }
+}
+
+/// The de-jitter buffer at work. Only the verdict is modelled: a packet in time is played out at its time.
+struct Playout {
+    buffer: DeJitter,
+    /// The end-to-end delay that lateness is measured from; `None` before the first packet.
+    baseline: Option<Duration>,
+}
+
+impl Playout {
+    fn is_late(&mut self, e2ed: Duration) -> bool {
+        let baseline = match (self.baseline, self.buffer.above) {
+            (None, _) => e2ed,
+            (Some(first), DelayBaseline::First) => first,
+            (Some(least), DelayBaseline::Least) => least.min(e2ed),
+        };
+        self.baseline = Some(baseline);
+        e2ed.saturating_sub(baseline) > self.buffer.tolerable
     }
 }
 
@@ -375,39 +436,68 @@ impl SourceState {
 }
 
 /// One frame, cut into packets: `full` of `full_size`, then one of `last_size` if that is not zero.
+#[derive(Clone, Copy)]
 struct Pending {
     frame: u32,
     full: u32,
     full_size: u32,
     last_size: u32,
+    born: Instant,
+}
+
+impl Pending {
+    fn packets(&self) -> u64 {
+        u64::from(self.full) + u64::from(self.last_size > 0)
+    }
+
+    fn bytes(&self) -> u64 {
+        u64::from(self.full) * u64::from(self.full_size) + u64::from(self.last_size)
+    }
+
+    fn add_to(&self, counter: &mut Count) {
+        count(counter, u64::from(self.full), self.full_size);
+        count(counter, u64::from(self.last_size > 0), self.last_size);
+    }
+}
+
+/// A packet that may leave: its frame, its size on the wire, when its source produced it.
+struct Ready {
+    frame: u32,
+    size: u32,
+    born: Instant,
 }
 
 /// Data that waits for the controller, in order; what does not fit is refused whole.
 struct SendBuffer {
     frames: VecDeque<Pending>,
+    packets: u64,
     bytes: u64,
-    limit: u64,
+    limit: Capacity,
 }
 
 impl SendBuffer {
-    fn new(limit: Option<Bytes>) -> Self {
-        SendBuffer { frames: VecDeque::new(), bytes: 0, limit: limit.map_or(u64::MAX, Bytes::get) }
+    fn new(limit: Capacity) -> Self {
+        SendBuffer { frames: VecDeque::new(), packets: 0, bytes: 0, limit }
     }
 
     fn push(&mut self, frame: Pending) -> bool {
-        let bytes = u64::from(frame.full) * u64::from(frame.full_size) + u64::from(frame.last_size);
-        if self.bytes.saturating_add(bytes) > self.limit {
-            return false;
+        let (packets, bytes) = (self.packets + frame.packets(), self.bytes + frame.bytes());
+        let fits = match self.limit {
+            Capacity::Packets(most) => packets <= most.get(),
+            Capacity::Bytes(most) => bytes <= most.get(),
+            Capacity::Unlimited => true,
+        };
+        if fits {
+            (self.packets, self.bytes) = (packets, bytes);
+            self.frames.push_back(frame);
         }
-        self.bytes += bytes;
-        self.frames.push_back(frame);
-        true
+        fits
     }
 
-    /// The next packet: its frame and its size on the wire.
-    fn pop(&mut self) -> Option<(u32, u32)> {
+    /// The next packet.
+    fn pop(&mut self) -> Option<Ready> {
         let front = self.frames.front_mut()?;
-        let frame = front.frame;
+        let (frame, born) = (front.frame, front.born);
         let size = if front.full > 0 {
             front.full -= 1;
             front.full_size
@@ -417,8 +507,9 @@ impl SendBuffer {
         if front.full == 0 && front.last_size == 0 {
             self.frames.pop_front();
         }
+        self.packets -= 1;
         self.bytes -= u64::from(size);
-        Some((frame, size))
+        Some(Ready { frame, size, born })
     }
 
     fn is_empty(&self) -> bool {

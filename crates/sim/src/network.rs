@@ -11,8 +11,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use fairpace_control::{Ack, RateReport, ReceiverReport};
-use fairpace_path::{DropReason, Link, LinkCounters, LinkError, LinkSpec};
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, RandomStream, Rate};
+use fairpace_path::{Capacity, DropReason, Link, LinkCounters, LinkError, LinkSpec};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Packets, RandomStream, Rate};
 
 use crate::config::{FlowConfig, Protocol, SimConfig, Source};
 use crate::constant::ConstantSender;
@@ -21,7 +21,7 @@ use crate::media::{MediaEndpoint, Outgoing};
 use crate::packet::{Body, Direction, FlowId, Packet};
 use crate::pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 use crate::report::{
-    EngineStats, FlowCounts, FlowReport, LinkReport, LinkRow, MediaReport, OwdHistogram, SeriesRow, SimReport,
+    DelayHistogram, EngineStats, FlowCounts, FlowReport, LinkReport, LinkRow, MediaReport, SeriesRow, SimReport,
     TcpReport, count, per_second,
 };
 use crate::tcp::endpoint::TcpEndpoint;
@@ -167,7 +167,8 @@ const NO_LINK: u32 = u32::MAX;
 struct FlowState {
     endpoint: Endpoint,
     counts: FlowCounts,
-    owd: OwdHistogram,
+    owd: DelayHistogram,
+    e2ed: DelayHistogram,
     ack_size: u32,
     class_override: Option<Class>,
     /// When the entries of its timers in the event set come up: the sender's slow one (TCP's
@@ -177,6 +178,8 @@ struct FlowState {
     at_warmup: FlowCounts,
     tcp_at_warmup: TcpTally,
     at_sample: FlowCounts,
+    /// Number and sum of one-way and end-to-end delays at the last sample.
+    delays_at_sample: [(u64, u128); 2],
     checkpoints: Vec<(Instant, FlowCounts)>,
     started: Instant,
     name: String,
@@ -319,13 +322,15 @@ impl Network {
         self.flows.push(FlowState {
             endpoint,
             counts: FlowCounts::default(),
-            owd: OwdHistogram::default(),
+            owd: DelayHistogram::default(),
+            e2ed: DelayHistogram::default(),
             ack_size: config.ack_size.get() as u32,
             class_override: config.class_override,
             armed: [Instant::NEVER; 3],
             at_warmup: FlowCounts::default(),
             tcp_at_warmup: TcpTally::default(),
             at_sample: FlowCounts::default(),
+            delays_at_sample: [(0, 0); 2],
             checkpoints: Vec::new(),
             started: start,
             name: config.name.clone(),
@@ -592,16 +597,19 @@ impl Network {
                 flow.counts.acknowledged += u64::from(tcp.tx.acknowledged() - before);
                 self.pump(at, i);
             }
-            Body::Media { kind, frame, rtt_us, seq } => {
+            Body::Media { kind, frame, rtt_us, seq, born } => {
+                let Endpoint::Media(media) = &mut flow.endpoint else { return };
                 if kind == Kind::Data {
                     count(&mut flow.counts.received, 1, size);
                     count(&mut flow.counts.unique, 1, size);
                     flow.owd.record(at.since(packet.sent_at));
+                    flow.e2ed.record(at.since(born));
+                    let late = media.on_data(at, seq, frame, born);
+                    count(&mut flow.counts.late, u64::from(late), size);
                 } else {
                     count(&mut flow.counts.dummies_received, 1, size);
                 }
-                let Endpoint::Media(media) = &mut flow.endpoint else { return };
-                media.on_packet(at, &packet, kind, seq, frame, rtt_us);
+                media.on_packet(at, &packet, kind, seq, rtt_us);
                 self.pump_feedback(at, i);
             }
             Body::MediaAck { kind, ecn, proven, seq, arrived_at } => {
@@ -693,9 +701,13 @@ impl Network {
             let direction = Direction::Forward;
             self.send(at, Packet { sent_at: at, body, flow: i as u32, size, direction, class, ecn });
         }
-        let (slow, fast) = match &self.flows[i].endpoint {
+        let flow = &mut self.flows[i];
+        let (slow, fast) = match &flow.endpoint {
             Endpoint::Tcp(tcp) => (tcp.tx.poll_timeout(), tcp.poll_fast_timer()),
-            Endpoint::Media(media) => (Instant::NEVER, media.poll_timer()),
+            Endpoint::Media(media) => {
+                (flow.counts.produced, flow.counts.overflowed) = (media.produced, media.overflowed);
+                (Instant::NEVER, media.poll_timer())
+            }
             Endpoint::Constant(constant) => (Instant::NEVER, constant.poll_timer()),
             Endpoint::External => return,
         };
@@ -846,6 +858,8 @@ impl Network {
                 flow.tcp_at_warmup = tcp.tx.tally(at);
             }
             flow.owd.clear();
+            flow.e2ed.clear();
+            flow.delays_at_sample = [(0, 0); 2];
         }
     }
 
@@ -872,6 +886,12 @@ impl Network {
         for (i, flow) in self.flows.iter_mut().enumerate() {
             let since = flow.counts.since(&flow.at_sample);
             flow.at_sample = flow.counts;
+            let delays = [flow.owd.total(), flow.e2ed.total()];
+            let [owd, e2ed] = [0, 1].map(|k| {
+                let ((n, sum), (n_before, sum_before)) = (delays[k], flow.delays_at_sample[k]);
+                (sum - sum_before).checked_div(u128::from(n - n_before)).map(|ns| Duration::from_nanos(ns as u64))
+            });
+            flow.delays_at_sample = delays;
             let mut row = SeriesRow {
                 at,
                 flow: i as u32,
@@ -884,6 +904,8 @@ impl Network {
                 rto: None,
                 loss_event_rate: None,
                 send_buffer: Bytes::ZERO,
+                owd,
+                e2ed,
                 drops: since.dropped_in_all().packets.get(),
                 state: "",
             };
@@ -966,6 +988,7 @@ impl FlowState {
             whole: self.counts,
             checkpoints: self.checkpoints.clone(),
             owd: self.owd.clone(),
+            e2ed: self.e2ed.clone(),
             srtt: None,
             finished: None,
             stopped: None,
@@ -997,6 +1020,7 @@ impl FlowState {
                     feedback_expired: media.feedback_expired(),
                     feedback_unproven: media.feedback_unproven,
                     frame_records: media.frame_records.clone(),
+                    packet_records: media.packet_records.clone(),
                 });
             }
             Endpoint::Constant(_) | Endpoint::External => {}
@@ -1030,6 +1054,9 @@ fn check(flow: &FlowConfig) -> Result<(), SimError> {
     match &flow.protocol {
         Protocol::Tcp(params, source) => check_tcp(params, source, &field),
         Protocol::Media(media) => {
+            if let Capacity::Packets(Packets::ZERO) | Capacity::Bytes(Bytes::ZERO) = media.send_buffer {
+                return Err(bad(field("send_buffer"), 0, "it must be at least 1 packet or 1 byte"));
+            }
             let header = match &media.source {
                 Source::Greedy => return Ok(()),
                 Source::Constant(rate) if rate.as_bps() < 1.0 => {

@@ -61,6 +61,8 @@ pub enum Body {
         rtt_us: u32,
         /// Its number among the packets of its kind.
         seq: u64,
+        /// When the source produced it.
+        born: Instant,
     },
     /// The acknowledgement of one such packet, sent at once.
     MediaAck {

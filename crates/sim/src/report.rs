@@ -46,8 +46,11 @@ pub struct FlowReport {
     pub whole: FlowCounts,
     /// Counts from the beginning of the run to each checkpoint.
     pub checkpoints: Vec<(Instant, FlowCounts)>,
-    /// One-way delay of data packets received in the measured window.
-    pub owd: OwdHistogram,
+    /// One-way delay of data packets received in the measured window: from the sender to the receiver.
+    pub owd: DelayHistogram,
+    /// End-to-end delay of the same packets: from the source, so with the time in the send buffer
+    /// [qsd §3.2]. Media only.
+    pub e2ed: DelayHistogram,
     /// Last smoothed RTT.
     pub srtt: Option<Duration>,
     /// When the last byte of a transfer was acknowledged.
@@ -124,6 +127,14 @@ pub struct FlowCounts {
     pub feedback_dropped: Count,
     /// Data packets acknowledged to the sender.
     pub acknowledged: u64,
+    /// Media: data that the source produced. (Greedy sources produce when they may send, and are not
+    /// counted here.)
+    pub produced: Count,
+    /// Media: data lost because the send buffer was full.
+    pub overflowed: Count,
+    /// Media: data received too late for the play-out, and discarded there: see
+    /// [`DeJitter`](crate::DeJitter).
+    pub late: Count,
 }
 
 impl FlowCounts {
@@ -155,6 +166,9 @@ impl FlowCounts {
             feedback_received: sub(self.feedback_received, earlier.feedback_received),
             feedback_dropped: sub(self.feedback_dropped, earlier.feedback_dropped),
             acknowledged: self.acknowledged - earlier.acknowledged,
+            produced: sub(self.produced, earlier.produced),
+            overflowed: sub(self.overflowed, earlier.overflowed),
+            late: sub(self.late, earlier.late),
         }
     }
 }
@@ -198,7 +212,7 @@ pub struct MediaReport {
     pub frames: u64,
     /// Frames dropped whole because the send buffer was full.
     pub frames_dropped: u64,
-    /// Data waiting at the sender at the end.
+    /// Data waiting at the sender at the end; it is neither sent nor counted as overflowed.
     pub send_buffer: Bytes,
     /// Feedback that arrived after its contents were forgotten: more than 65,536 acknowledgements
     /// later, counted as not received.
@@ -208,6 +222,34 @@ pub struct MediaReport {
     pub feedback_unproven: u64,
     /// One per frame, if recording.
     pub frame_records: Vec<FrameRecord>,
+    /// One per data packet sent, if recording: see
+    /// [`MediaConfig::record_packets`](crate::MediaConfig::record_packets).
+    pub packet_records: Vec<PacketRecord>,
+}
+
+/// When one data packet was where.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketRecord {
+    /// Its number.
+    pub seq: u64,
+    /// When the source produced it.
+    pub born: Instant,
+    /// When it left the send buffer.
+    pub sent: Instant,
+    /// When it reached the receiver; `None` if it has not.
+    pub received: Option<Instant>,
+}
+
+impl PacketRecord {
+    /// End-to-end delay [qsd §3.2]: with the time in the send buffer.
+    pub fn e2ed(&self) -> Option<Duration> {
+        self.received.map(|at| at.since(self.born))
+    }
+
+    /// One-way delay: without it.
+    pub fn owd(&self) -> Option<Duration> {
+        self.received.map(|at| at.since(self.sent))
+    }
 }
 
 /// What became of one video frame.
@@ -269,6 +311,10 @@ pub struct SeriesRow {
     pub loss_event_rate: Option<f64>,
     /// Data waiting at the sender.
     pub send_buffer: Bytes,
+    /// Mean one-way delay of the data received in the interval; `None` if there was none.
+    pub owd: Option<Duration>,
+    /// Mean end-to-end delay of the same data; media only.
+    pub e2ed: Option<Duration>,
     /// Data packets dropped in the interval.
     pub drops: u64,
     /// What it is doing.
@@ -318,10 +364,11 @@ impl EngineStats {
     }
 }
 
-/// One-way delays, in microseconds, to 3 significant digits; mean, least and greatest are exact.
+/// Delays, in microseconds, to 3 significant digits; mean, least and greatest are exact.
 #[derive(Clone, Debug)]
-pub struct OwdHistogram {
-    histogram: Histogram<u32>,
+pub struct DelayHistogram {
+    /// From the first delay on: an empty one takes 8 kB, a usual one 60.
+    histogram: Option<Box<Histogram<u32>>>,
     sum_ns: u128,
     count: u64,
     min: u64,
@@ -329,36 +376,35 @@ pub struct OwdHistogram {
 }
 
 /// Longer delays are counted as this: 1,000 s.
-const OWD_MAX_US: u64 = 1_000_000_000;
+const MAX_US: u64 = 1_000_000_000;
 
-impl Default for OwdHistogram {
+impl Default for DelayHistogram {
     fn default() -> Self {
-        OwdHistogram {
-            // Bounds and digits are constants that hdrhistogram allows.
-            histogram: Histogram::new(3).expect("3 digits are allowed"),
-            sum_ns: 0,
-            count: 0,
-            min: u64::MAX,
-            max: 0,
-        }
+        DelayHistogram { histogram: None, sum_ns: 0, count: 0, min: u64::MAX, max: 0 }
     }
 }
 
-impl OwdHistogram {
+impl DelayHistogram {
     #[inline]
-    pub(crate) fn record(&mut self, owd: Duration) {
-        let ns = owd.as_nanos() as u64;
+    pub(crate) fn record(&mut self, delay: Duration) {
+        let ns = delay.as_nanos() as u64;
         self.sum_ns += u128::from(ns);
         self.count += 1;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
-        // Grows by itself up to the bound; cannot fail below it.
-        let _ = self.histogram.record((ns / 1_000).min(OWD_MAX_US));
+        // Three digits are allowed; it grows by itself up to the bound, and cannot fail below it.
+        let histogram =
+            self.histogram.get_or_insert_with(|| Box::new(Histogram::new(3).expect("3 digits are allowed")));
+        let _ = histogram.record((ns / 1_000).min(MAX_US));
     }
 
     pub(crate) fn clear(&mut self) {
-        self.histogram.clear();
-        (self.sum_ns, self.count, self.min, self.max) = (0, 0, u64::MAX, 0);
+        *self = DelayHistogram::default();
+    }
+
+    /// Number and sum in nanoseconds so far.
+    pub(crate) const fn total(&self) -> (u64, u128) {
+        (self.count, self.sum_ns)
     }
 
     /// Delays recorded.
@@ -383,15 +429,13 @@ impl OwdHistogram {
 
     /// The delay that a fraction `q` in `[0, 1]` of the packets did not exceed.
     pub fn quantile(&self, q: f64) -> Duration {
-        if self.count == 0 {
-            return Duration::ZERO;
-        }
-        Duration::from_micros(self.histogram.value_at_quantile(q)).clamp(self.min(), self.max())
+        let Some(histogram) = &self.histogram else { return Duration::ZERO };
+        Duration::from_micros(histogram.value_at_quantile(q)).clamp(self.min(), self.max())
     }
 
-    /// The counts behind it, in microseconds.
-    pub fn histogram(&self) -> &Histogram<u32> {
-        &self.histogram
+    /// The counts behind it, in microseconds; `None` if nothing was recorded.
+    pub fn histogram(&self) -> Option<&Histogram<u32>> {
+        self.histogram.as_deref()
     }
 }
 
@@ -410,7 +454,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_right_to_one_in_a_thousand_and_the_ends_are_exact() {
-        let mut h = OwdHistogram::default();
+        let mut h = DelayHistogram::default();
         assert_eq!((h.mean(), h.quantile(0.5), h.min()), (Duration::ZERO, Duration::ZERO, Duration::ZERO));
         for ms in 1..=1_000 {
             h.record(Duration::from_millis(ms));
