@@ -16,4 +16,4 @@ mod router;
 
 pub use agent::{Agent, AgentSpec, Decision, HoldWarning, QsAgent};
 pub use estimate::{Channel, Ear, Estimator, Fade, Free, LoadWindow, Observation, Statistic};
-pub use router::{QsCounters, QsError, QsRouter, QsVerdict, Refusal, RouterParams, pass_unaware};
+pub use router::{QsCounters, QsError, QsRouter, QsVerdict, Refusal, RouterParams, SOURCES, pass_unaware};

@@ -21,7 +21,7 @@ pub enum Agent {
 }
 
 /// The Quick-Start agent of each terminal, as plain data.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct AgentSpec {
     /// What it does.
     pub agent: Agent,
@@ -70,6 +70,7 @@ impl QsAgent {
     /// # Errors
     /// [`QsError`] names the parameter that cannot be.
     pub fn new(spec: &AgentSpec, mean_rtt: Duration, seed: u64, name: &str) -> Result<Self, QsError> {
+        spec.validate()?;
         Ok(QsAgent {
             agent: spec.agent,
             router: QsRouter::new(&spec.router, RandomStream::named(seed, &format!("{name}.quick_start")))?,
@@ -124,6 +125,15 @@ pub struct HoldWarning {
 }
 
 impl AgentSpec {
+    /// Whether an agent can go by it.
+    ///
+    /// # Errors
+    /// [`QsError`] names the parameter that cannot be.
+    pub fn validate(&self) -> Result<(), QsError> {
+        self.router.validate()?;
+        self.estimator.validate()
+    }
+
     /// What to tell a user whose senders wait `timer` for their first feedback, if they would give up.
     pub fn hold_warning(&self, mean_rtt: Duration, timer: Duration) -> Option<HoldWarning> {
         let Agent::Qsd { hold } = self.agent else { return None };
@@ -137,3 +147,6 @@ impl AgentSpec {
         if self.estimator == Estimator::OnDemand { mean_rtt } else { Duration::ZERO }
     }
 }
+
+#[cfg(test)]
+mod tests;

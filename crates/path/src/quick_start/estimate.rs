@@ -1,9 +1,31 @@
 //! How much of a channel is free: what a Quick-Start router must know before it approves anything.
 //!
-//! Source: [qsd App. A], after RFC 4782 App. D and Sarolahti, Allman and Floyd (2007).
+//! Source: [qsd App. A]; the moving average and the moving peak are those of Sarolahti, Allman and Floyd
+//! (2007), the peak is also in [RFC 4782 App. D]. Page: `docs/links/quick-start.md`.
+//!
+//! | way | [qsd App. A] | what counts as used | delay of the request | seen by |
+//! | --- | --- | --- | --- | --- |
+//! | `Broadcast` | A.1.1 | what was granted on request | none | all alike |
+//! | `OnDemand` | A.1.2 | the same, as the NCC has it now | RTT_m | who asks |
+//! | `TbtpSum` | A.2.1 | every slot that is somebody's, FCA included | none | all alike |
+//! | `Listening` | A.2.2 | what is heard to be sent | none | each for itself |
+//!
+//! **Readings.** (a) The NCC's figure takes capacity handed out by FCA for free, which it is: the NCC can
+//! take it back. A sum over the TBTP cannot tell it apart: so with FCA everything looks taken, which is why
+//! the paper goes on to listening. (b) Listening is inaccurate by itself, as it sees bursts instead of
+//! requests; `inaccuracy` is a terminal's own error on top. (c) In a deep fade the terminal takes bursts
+//! it cannot hear for silence, and so believes in more room than there is. (d) With several spots it
+//! neither hears the other spots' share nor speaks for it: capacity and load are those of its own.
 
+use super::QsError;
 use fairpace_units::{Duration, Instant, RandomStream, Rate};
 use std::collections::VecDeque;
+
+/// The longest window.
+const MOST_OBSERVATIONS: usize = 1_000;
+
+/// Shorter means would be noise, and slow to follow over a long time.
+const SHORTEST_FADE: Duration = Duration::from_millis(1);
 
 /// What a router believes of its channel when a request arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +64,18 @@ pub enum Statistic {
 pub struct LoadWindow {
     /// Average or peak.
     pub statistic: Statistic,
-    /// N, at least 1; the paper's value is 1: the last alone.
+    /// N, 1 to 1,000; the paper's value is 1: the last alone.
     pub observations: usize,
+}
+
+impl LoadWindow {
+    pub(super) fn validate(&self) -> Result<(), QsError> {
+        if (1..=MOST_OBSERVATIONS).contains(&self.observations) {
+            return Ok(());
+        }
+        let found = self.observations as f64;
+        Err(QsError { field: "load.observations", found, allowed: "from 1 to 1000" })
+    }
 }
 
 impl Default for LoadWindow {
@@ -76,12 +108,35 @@ pub enum Estimator {
     },
 }
 
+impl Estimator {
+    pub(super) fn validate(&self) -> Result<(), QsError> {
+        let Estimator::Listening { inaccuracy, fade, spots } = self else { return Ok(()) };
+        let bad = |field, found, allowed| Err(QsError { field, found, allowed });
+        if !(0.0..=1.0).contains(inaccuracy) {
+            return bad("estimator.inaccuracy", *inaccuracy, "from 0 to 1");
+        }
+        if *spots == 0 {
+            return bad("estimator.spots", 0.0, "at least 1");
+        }
+        let Some(Fade { clear, length, heard }) = fade else { return Ok(()) };
+        for (field, mean) in [("estimator.fade.clear", clear), ("estimator.fade.length", length)] {
+            if *mean < SHORTEST_FADE {
+                return bad(field, mean.as_secs_f64(), "at least 0.001 s");
+            }
+        }
+        if !(0.0..=1.0).contains(heard) {
+            return bad("estimator.fade.heard", *heard, "from 0 to 1");
+        }
+        Ok(())
+    }
+}
+
 /// When a terminal fades, and what it still hears then [qsd §A.2.2.2].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fade {
-    /// Mean length of a time of clear sky, exponential; above zero.
+    /// Mean length of a time of clear sky, exponential; at least 1 ms.
     pub clear: Duration,
-    /// Mean length of a fade, exponential; above zero.
+    /// Mean length of a fade, exponential; at least 1 ms.
     pub length: Duration,
     /// The share of the bursts that it hears in a fade, 0 to 1. It takes the others for silence.
     pub heard: f64,
@@ -97,9 +152,9 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel that nothing is known of: nothing of it is free.
+    /// A channel that nothing is known of: nothing of it is free. Tell it at once what holds at the beginning.
     pub fn new(window: LoadWindow) -> Self {
-        Channel { window, seen: VecDeque::with_capacity(window.observations), decided: None }
+        Channel { window, seen: VecDeque::new(), decided: None }
     }
 
     /// The NCC has decided: what it answers a terminal that asks from now on ([`Estimator::OnDemand`]).
@@ -109,10 +164,15 @@ impl Channel {
 
     /// A TBTP has arrived: what it says, and what was sent since the one before.
     pub fn observe(&mut self, observation: Observation) {
-        if self.seen.len() >= self.window.observations.max(1) {
+        if self.seen.len() >= self.window.observations {
             self.seen.pop_front();
         }
         self.seen.push_back(observation);
+    }
+
+    /// What was sent, over the window.
+    pub(crate) fn sent(&self) -> Free {
+        self.over_window(|o| o.sent)
     }
 
     /// The statistic of `load` over the window, and the capacity last seen.
@@ -157,7 +217,7 @@ impl Ear {
             },
             Estimator::TbtpSum => channel.over_window(|o| o.assigned + o.free_assigned),
             Estimator::Listening { inaccuracy, fade, spots } => {
-                let Free { capacity, used } = channel.over_window(|o| o.sent);
+                let Free { capacity, used } = channel.sent();
                 let heard = fade.filter(|fade| self.fades(now, fade)).map_or(1.0, |fade| fade.heard);
                 let error = 1.0 + inaccuracy * (2.0 * self.random.uniform() - 1.0);
                 let share = 1.0 / f64::from(spots.max(1));
@@ -176,3 +236,6 @@ impl Ear {
         self.fading
     }
 }
+
+#[cfg(test)]
+mod tests;

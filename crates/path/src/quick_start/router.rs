@@ -1,10 +1,41 @@
 //! The Quick-Start router: approves, lowers or refuses a request.
 //!
-//! Source: RFC 4782 §3.3, §3.4, §8.2, App. D; the target algorithm and its parameters [qsd App. A].
+//! Source: RFC 4782 §3.3, §3.4; the target algorithm [RFC 4782 App. D] with the parameters of [qsd App. A].
+//! Page: `docs/links/quick-start.md`.
+//!
+//! | RFC, paper | here | unit | set by |
+//! | --- | --- | --- | --- |
+//! | `qs_thresh` | `threshold` | – | parameter, 0.8 |
+//! | M, `state_delay` | `intervals`, `state_delay` | –, time | parameters, 2 and 150 ms |
+//! | `bandwidth` x `utilization` | `Free::used` | bit/s | asked for with each request |
+//! | `recent_qs_approvals` | the sum over `approvals` | bit/s | each approval, until it is forgotten |
+//! | – | `per_source`, `in_all` | requests/s | parameters, 10 and 100: token buckets |
+//! | – | `source_share` | – | parameter, 0.25 |
+//!
+//! **Readings.** (a) An approval is remembered for M `state_delay` from its own instant on. The RFC's two
+//! counters forget it up to one `state_delay` earlier, before it shows in the load where the interval is that
+//! of [qsd App. A]. (b) The pool is `threshold` x capacity less the load. A source may hold at most its
+//! share of what the others have left of the pool: so the first holds no more than a quarter, and each
+//! further greedy one leaves three quarters of what it found. (c) A request over the limits is refused, and
+//! its packet forwarded. A source's bucket is emptied before the common one, so that what a flood of one
+//! source asks in vain costs the others nothing. (d) What the current rate of a flow is, nobody asks: it is
+//! taken for zero, as the RFC does.
+//!
+//! **Memory** is fixed by the parameters: [`SOURCES`] buckets, and no more approvals than the common bucket
+//! lets through while one is remembered. Sources are sorted into the buckets by a hash with a secret key.
+//! Sources that meet in one share its limits.
+//!
+//! **Not implemented.** Use of the Report of Approved Rate, which the RFC leaves open: it passes untouched.
 
 use super::{Free, LoadWindow};
 use fairpace_units::{Duration, Instant, QsFunction, QsNonce, QsOption, QsRate, RandomStream, Rate};
 use std::collections::VecDeque;
+
+/// Into how many buckets a router sorts the sources of requests.
+pub const SOURCES: usize = 256;
+
+/// The most approvals that parameters may let a router remember: 16 bytes each.
+const MOST_APPROVALS: f64 = 1e6;
 
 /// What a Quick-Start router goes by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,11 +49,12 @@ pub struct RouterParams {
     /// What stands for the load: average or peak, of how many observations. A link is observed once in
     /// `state_delay`, a satellite's carrier with each TBTP.
     pub load: LoadWindow,
-    /// Requests per second that are considered from one source, at least 1.
+    /// Requests per second that are considered from one source, and how many at once; at least 1.
     pub per_source: u32,
-    /// Requests per second that are considered in all, at least 1.
+    /// Requests per second that are considered in all, and how many at once; at least 1.
     pub in_all: u32,
-    /// The share of what the others leave that one source may hold in approvals, above 0, at most 1.
+    /// The share that one source may hold of what the others leave of the pool, above 0, at most 1. With 1,
+    /// sources do not matter.
     pub source_share: f64,
     /// Whether the packets of one flow take several ways from here: then nothing may be approved
     /// [RFC 4782 §3.3].
@@ -30,6 +62,7 @@ pub struct RouterParams {
 }
 
 impl Default for RouterParams {
+    /// [qsd App. A]'s threshold and M, [RFC 4782 App. D]'s interval.
     fn default() -> Self {
         RouterParams {
             threshold: 0.8,
@@ -44,7 +77,42 @@ impl Default for RouterParams {
     }
 }
 
-/// Why [`RouterParams`] are refused: the field, what was found, what is allowed.
+impl RouterParams {
+    /// Whether a router can go by them.
+    ///
+    /// # Errors
+    /// [`QsError`] names the parameter that cannot be.
+    pub fn validate(&self) -> Result<(), QsError> {
+        let bad = |field, found, allowed| Err(QsError { field, found, allowed });
+        for (field, found) in [("threshold", self.threshold), ("source_share", self.source_share)] {
+            if !(found > 0.0 && found <= 1.0) {
+                return bad(field, found, "above 0 and at most 1");
+            }
+        }
+        for (field, found) in [("intervals", self.intervals), ("per_source", self.per_source), ("in_all", self.in_all)]
+        {
+            if found == 0 {
+                return bad(field, 0.0, "at least 1");
+            }
+        }
+        let remembered = self.remembered().as_secs_f64();
+        if self.state_delay.is_zero() {
+            return bad("state_delay", 0.0, "above 0 s");
+        }
+        if f64::from(self.in_all) * (remembered + 1.0) > MOST_APPROVALS {
+            let allowed = "so small that at most 1000000 requests are considered while an approval is remembered";
+            return bad("in_all", f64::from(self.in_all), allowed);
+        }
+        self.load.validate()
+    }
+
+    /// For how long an approval counts.
+    fn remembered(&self) -> Duration {
+        self.state_delay.saturating_mul(self.intervals)
+    }
+}
+
+/// Why parameters of Quick-Start are refused: the field, what was found, what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("`quick_start.{field}` is {found}; it must be {allowed}")]
 pub struct QsError {
@@ -80,7 +148,7 @@ impl QsVerdict {
 
     /// Whether the router looked at what is free, so that finding it out was paid for.
     pub fn was_considered(self) -> bool {
-        self.approved().is_some() || matches!(self, QsVerdict::Refused(Refusal::NothingFree | Refusal::SourceShare))
+        self.approved().is_some() || matches!(self, QsVerdict::Refused(Refusal::SourceShare | Refusal::NothingFree))
     }
 }
 
@@ -101,6 +169,30 @@ pub enum Refusal {
     NothingFree,
 }
 
+impl Refusal {
+    /// Each, in order.
+    pub const ALL: [Refusal; 6] = [
+        Refusal::NoRate,
+        Refusal::Multipath,
+        Refusal::SourceLimit,
+        Refusal::TotalLimit,
+        Refusal::SourceShare,
+        Refusal::NothingFree,
+    ];
+
+    /// Its name in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Refusal::NoRate => "no_rate",
+            Refusal::Multipath => "multipath",
+            Refusal::SourceLimit => "source_limit",
+            Refusal::TotalLimit => "total_limit",
+            Refusal::SourceShare => "source_share",
+            Refusal::NothingFree => "nothing_free",
+        }
+    }
+}
+
 /// What a router did so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct QsCounters {
@@ -108,13 +200,14 @@ pub struct QsCounters {
     pub approved: u64,
     /// Approved, lowered.
     pub reduced: u64,
-    /// Refused, for each reason in the order of [`Refusal`].
+    /// Refused, for each reason in the order of [`Refusal::ALL`].
     pub refused: [u64; 6],
     /// Reports that passed.
     pub reports: u64,
 }
 
-/// A hop that does not know Quick-Start lowers the TTL of the IP header and nothing else.
+/// A hop that does not know Quick-Start lowers the TTL of the IP header and nothing else
+/// [RFC 4782 §3.3].
 pub fn pass_unaware(option: &mut QsOption) {
     option.ip_ttl = option.ip_ttl.saturating_sub(1);
 }
@@ -124,8 +217,23 @@ pub fn pass_unaware(option: &mut QsOption) {
 pub struct QsRouter {
     params: RouterParams,
     random: RandomStream,
-    approvals: VecDeque<(Instant, Rate)>,
+    /// Keeps an attacker from choosing sources that meet an honest one's.
+    key: u64,
+    /// What each bucket of sources may still ask.
+    sources: Box<[Bucket]>,
+    in_all: Bucket,
+    /// What was approved and is remembered, in order of time.
+    approvals: VecDeque<Approval>,
     counters: QsCounters,
+}
+
+/// An approval that may not show in the load yet.
+#[derive(Clone, Copy, Debug)]
+struct Approval {
+    /// When it is forgotten.
+    until: Instant,
+    source: u8,
+    rate: QsRate,
 }
 
 impl QsRouter {
@@ -133,27 +241,22 @@ impl QsRouter {
     ///
     /// # Errors
     /// [`QsError`] names the parameter that cannot be.
-    pub fn new(params: &RouterParams, random: RandomStream) -> Result<Self, QsError> {
-        let bad = |field, found, allowed| Err(QsError { field, found, allowed });
-        for (field, found) in [("threshold", params.threshold), ("source_share", params.source_share)] {
-            if !(found > 0.0 && found <= 1.0) {
-                return bad(field, found, "above 0 and at most 1");
-            }
-        }
-        for (field, found) in
-            [("intervals", params.intervals), ("per_source", params.per_source), ("in_all", params.in_all)]
-        {
-            if found == 0 {
-                return bad(field, 0.0, "at least 1");
-            }
-        }
-        if params.state_delay.is_zero() {
-            return bad("state_delay", 0.0, "above 0 s");
-        }
-        Ok(QsRouter { params: *params, random, approvals: VecDeque::new(), counters: QsCounters::default() })
+    pub fn new(params: &RouterParams, mut random: RandomStream) -> Result<Self, QsError> {
+        params.validate()?;
+        Ok(QsRouter {
+            params: *params,
+            key: random.bits(),
+            random,
+            sources: vec![Bucket::default(); SOURCES].into(),
+            in_all: Bucket::default(),
+            approvals: VecDeque::new(),
+            counters: QsCounters::default(),
+        })
     }
 
-    /// A packet with a Quick-Start option arrives from `source`. `free` is asked only if the answer matters.
+    /// A packet with a Quick-Start option arrives from `source`: changes the option, and says what was
+    /// decided. The packet is forwarded in any case, and those that follow it are treated like all
+    /// others. `free` is asked only for a request that the limits let through. Time must not go back.
     pub fn on_request(
         &mut self,
         now: Instant,
@@ -162,16 +265,16 @@ impl QsRouter {
         free: impl FnOnce() -> Free,
     ) -> QsVerdict {
         let verdict = self.decide(now, source, option, free);
-        let lowered = option.ip_ttl.min(1);
-        option.ip_ttl -= lowered;
+        let hop = option.ip_ttl.min(1);
+        option.ip_ttl -= hop;
         match verdict {
             QsVerdict::Approved(_) => {
-                option.qs_ttl = option.qs_ttl.wrapping_sub(lowered);
+                option.qs_ttl = option.qs_ttl.wrapping_sub(hop);
                 self.counters.approved += 1;
             }
             QsVerdict::Reduced(rate) => {
-                option.qs_ttl = option.qs_ttl.wrapping_sub(lowered);
-                option.nonce = option.nonce.lowered(option.rate, rate, self.random.bits() as u32);
+                option.qs_ttl = option.qs_ttl.wrapping_sub(hop);
+                option.nonce = option.nonce.lowered(option.rate, rate, (self.random.bits() >> 32) as u32);
                 option.rate = rate;
                 self.counters.reduced += 1;
             }
@@ -184,32 +287,92 @@ impl QsRouter {
         verdict
     }
 
+    /// The sum of what was approved and is not forgotten at `now`.
+    pub fn recent_approvals(&mut self, now: Instant) -> Rate {
+        self.forget(now);
+        Rate::bps(self.approvals.iter().map(|a| a.rate.rate().as_bps()).sum())
+    }
+
     /// What was counted so far.
     pub fn counters(&self) -> &QsCounters {
         &self.counters
     }
 
-    fn decide(&mut self, now: Instant, _source: u64, option: &QsOption, free: impl FnOnce() -> Free) -> QsVerdict {
+    /// The bytes that its lists occupy, used or not.
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.sources) + self.approvals.capacity() * size_of::<Approval>()
+    }
+
+    /// The target algorithm [RFC 4782 App. D], for those requests that may be considered.
+    fn decide(&mut self, now: Instant, source: u64, option: &QsOption, free: impl FnOnce() -> Free) -> QsVerdict {
+        let refused = QsVerdict::Refused;
         if option.function == QsFunction::Report {
             return QsVerdict::Report;
         }
         if option.rate == QsRate::ZERO {
-            return QsVerdict::Refused(Refusal::NoRate);
+            return refused(Refusal::NoRate);
         }
         if self.params.per_packet_multipath {
-            return QsVerdict::Refused(Refusal::Multipath);
+            return refused(Refusal::Multipath);
+        }
+        let source = self.sorted(source);
+        if !self.sources[usize::from(source)].take(now, self.params.per_source) {
+            return refused(Refusal::SourceLimit);
+        }
+        if !self.in_all.take(now, self.params.in_all) {
+            return refused(Refusal::TotalLimit);
+        }
+        self.forget(now);
+        let (mut own, mut others) = (0.0, 0.0);
+        for approval in &self.approvals {
+            *(if approval.source == source { &mut own } else { &mut others }) += approval.rate.rate().as_bps();
         }
         let Free { capacity, used } = free();
-        while self.approvals.front().is_some_and(|&(until, _)| until <= now) {
-            self.approvals.pop_front();
-        }
-        let held: f64 = self.approvals.iter().map(|(_, rate)| rate.as_bps()).sum();
-        let left = Rate::bps(capacity.as_bps() * self.params.threshold - used.as_bps() - held);
-        let rate = option.rate.min(QsRate::at_most(left));
+        let left = capacity.as_bps() * self.params.threshold - used.as_bps() - others;
+        let allowed = Rate::bps(left * self.params.source_share - own);
+        let rate = option.rate.min(QsRate::at_most(allowed));
         if rate == QsRate::ZERO {
-            return QsVerdict::Refused(Refusal::NothingFree);
+            let exhausted = QsRate::at_most(Rate::bps(left - own)) == QsRate::ZERO;
+            return refused(if exhausted { Refusal::NothingFree } else { Refusal::SourceShare });
         }
-        self.approvals.push_back((now + self.params.state_delay * self.params.intervals, rate.rate()));
+        self.approvals.push_back(Approval { until: now + self.params.remembered(), source, rate });
         if rate < option.rate { QsVerdict::Reduced(rate) } else { QsVerdict::Approved(rate) }
     }
+
+    fn forget(&mut self, now: Instant) {
+        while self.approvals.front().is_some_and(|a| a.until <= now) {
+            self.approvals.pop_front();
+        }
+    }
+
+    /// The bucket of that source: the high byte of a hash of it (the finalizer of SplitMix64).
+    fn sorted(&self, source: u64) -> u8 {
+        let z = source ^ self.key;
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z >> 56) as u8
+    }
 }
+
+/// A token bucket that holds the tokens of one second, full at first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    /// When it would be full again.
+    full_at: Instant,
+}
+
+impl Bucket {
+    /// Takes a token if there is one; `per_second` of them come in a second, and as many fit in.
+    fn take(&mut self, now: Instant, per_second: u32) -> bool {
+        let token = Duration::from_secs(1) / per_second;
+        let full_at = self.full_at.max(now) + token;
+        let there = full_at <= now + token * per_second;
+        if there {
+            self.full_at = full_at;
+        }
+        there
+    }
+}
+
+#[cfg(test)]
+mod tests;
