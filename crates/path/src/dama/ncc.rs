@@ -1,0 +1,62 @@
+//! The arithmetic of asking and giving, without time: eq. (1), eq. (2), the shares of a full carrier,
+//! and the fraction of a slot that is carried on. All in units.
+//!
+//! Read first: the head of `crates/path/src/dama.rs`.
+
+/// What binary fractions may be off before a unit is taken for begun.
+const BEGUN: f64 = 1e-9;
+
+/// R_req(t) = max{ R(t) + q(t)/T_s + F, C } [qsd eq. (1)].
+pub(super) fn requested(r: f64, q_by_t_s: f64, f: f64, c: f64) -> f64 {
+    (r + q_by_t_s + f).max(c)
+}
+
+/// How a grant falls when less is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Release {
+    pub(super) a: f64,
+    pub(super) b: f64,
+    /// What every terminal keeps.
+    pub(super) minimum: f64,
+}
+
+impl Release {
+    /// What the NCC gives who asks for `request`, had `n_b` and sent `n_l`: at once what is more, and
+    /// N_B(t_{n+1}) = a N_B(t_n) + b [N_L(t_n) - N_B(t_n)] if it is less [qsd eq. (2)]; never below the
+    /// request or the minimum.
+    pub(super) fn wanted(self, request: f64, n_b: f64, n_l: f64) -> f64 {
+        let kept = if request < n_b { self.a * n_b + self.b * (n_l - n_b) } else { request };
+        // Who keeps next to nothing keeps nothing: halving would never end.
+        let kept = if kept < BEGUN { 0.0 } else { kept };
+        kept.max(request).max(self.minimum)
+    }
+}
+
+/// That many whole units hold it.
+pub(super) fn whole_units(wanted: f64) -> u32 {
+    (wanted - BEGUN).ceil() as u32
+}
+
+/// Shares `units` among those who want more than that together: everyone's minimum first, the rest in
+/// proportion to what they want beyond it, the last ones by the largest remainder, of equals the first.
+/// `wanted` becomes what each is given. `order` is scratch.
+pub(super) fn share(wanted: &mut [u32], minimum: u32, units: u32, order: &mut Vec<(u64, u32)>) {
+    let beyond = |want: u32| u64::from(want.saturating_sub(minimum));
+    let asked: u64 = wanted.iter().map(|&want| beyond(want)).sum();
+    let left = u64::from(units).saturating_sub(u64::from(minimum) * wanted.len() as u64);
+    if asked <= left {
+        return;
+    }
+    order.clear();
+    let mut given = 0;
+    for (i, want) in wanted.iter_mut().enumerate() {
+        let product = beyond(*want) * left;
+        *want = minimum + (product / asked) as u32;
+        given += product / asked;
+        order.push((asked - product % asked, i as u32));
+    }
+    order.sort_unstable();
+    for &(_, i) in &order[..(left - given) as usize] {
+        wanted[i as usize] += 1;
+    }
+}
