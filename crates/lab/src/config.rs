@@ -133,6 +133,7 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, record: Record) ->
             rate: flow.rate.as_ref().map_or(fairpace_units::Rate::ZERO, |r| r.get().with_packets_of(size)),
             class,
             on_off: flow.on_off.as_ref().map(on_off),
+            quick_start: None,
         }),
     }
 }

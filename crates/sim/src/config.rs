@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use fairpace_control::{AnyController, Env, FlowParams};
 use fairpace_path::{Capacity, LinkSpec};
-use fairpace_units::{Bytes, Class, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Class, Duration, Instant, QsRate, Rate};
 
 use crate::tcp::{TcpParams, TcpSource};
 
@@ -140,6 +140,9 @@ pub struct ConstantConfig {
     pub class: Class,
     /// Bursts and silences; `None`: always on.
     pub on_off: Option<OnOff>,
+    /// Every packet carries a Quick-Start request for that rate, whatever is answered: a flood of them
+    /// [RFC 4782 §9.6]. `None`: no packet does. The stream `flow.<name>.quick_start` has TTLs and nonces.
+    pub quick_start: Option<QsRate>,
 }
 
 /// Lengths of bursts and silences.
@@ -216,7 +219,7 @@ pub enum DelayBaseline {
     First,
 }
 
-/// What a receiver says about what it gets: the truth, or which lie. T1 to T6 are the dangers of
+/// What a receiver says about what it gets: the truth, or which lie. T1 to T7 are the dangers of
 /// `docs/rtp/safety.md`; a lie that needs a field which the scheme's feedback does not have is the truth.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum ReceiverBehaviour {
@@ -251,6 +254,12 @@ pub enum ReceiverBehaviour {
     Flood,
     /// It acknowledges numbers that were never sent, or echoes a time that has not come.
     Invented,
+    /// It answers Quick-Start requests with a rate that is higher by so many steps, and guesses the part
+    /// of the nonce that goes with them (T7).
+    RaiseQuickStart {
+        /// 1 to 15.
+        steps: u8,
+    },
 }
 
 impl MediaConfig {

@@ -1,9 +1,12 @@
 //! Traffic that listens to nobody: a constant rate, perhaps in bursts.
 
-use fairpace_units::{Class, Instant, RandomStream};
+use fairpace_units::{Class, Instant, QsFunction, QsNonce, QsOption, QsRate, RandomStream};
 
 use crate::bursts::Bursts;
 use crate::config::ConstantConfig;
+
+/// The TTL that packets leave with.
+const TTL: u8 = 64;
 
 #[derive(Clone, Debug)]
 pub(crate) struct ConstantSender {
@@ -11,6 +14,7 @@ pub(crate) struct ConstantSender {
     spacing_ns: f64,
     size: u32,
     class: Class,
+    quick_start: Option<(QsRate, RandomStream)>,
     bursts: Option<Bursts>,
     /// Packet `n` of the current burst leaves at `began` + n × spacing: no rounding adds up.
     began: Instant,
@@ -20,12 +24,13 @@ pub(crate) struct ConstantSender {
 }
 
 impl ConstantSender {
-    pub(crate) fn new(config: &ConstantConfig, size: u32, random: RandomStream) -> Self {
+    pub(crate) fn new(config: &ConstantConfig, size: u32, on_off: RandomStream, quick_start: RandomStream) -> Self {
         ConstantSender {
             spacing_ns: f64::from(size) * 8e9 / config.rate.as_bps(),
             size,
             class: config.class,
-            bursts: config.on_off.map(|times| Bursts::new(times, random)),
+            quick_start: config.quick_start.map(|rate| (rate, quick_start)),
+            bursts: config.on_off.map(|times| Bursts::new(times, on_off)),
             began: Instant::ZERO,
             in_burst: 0,
             next_packet: Instant::NEVER,
@@ -68,6 +73,14 @@ impl ConstantSender {
         self.next_packet = Instant::from_nanos(self.began.as_nanos() + (self.in_burst as f64 * self.spacing_ns) as u64);
         self.seq += 1;
         Some((self.seq - 1, self.size, self.class))
+    }
+
+    /// The option of the packet that leaves now.
+    pub(crate) fn quick_start(&mut self) -> Option<QsOption> {
+        let (rate, random) = self.quick_start.as_mut()?;
+        let bits = random.bits();
+        let (qs_ttl, nonce) = ((bits >> 32) as u8, QsNonce::new(bits as u32));
+        Some(QsOption { function: QsFunction::Request, rate: *rate, qs_ttl, ip_ttl: TTL, nonce })
     }
 
     pub(crate) fn poll_timer(&self) -> Instant {

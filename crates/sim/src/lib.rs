@@ -51,7 +51,7 @@ pub use config::{
     OnOff, Protocol, ReceiverBehaviour, SimConfig, Source,
 };
 pub use network::{BOTTLENECK, Delivered, Dropped, Network, REVERSE, SimError, run, run_observed};
-pub use packet::{Body, Direction, FlowId, Packet};
+pub use packet::{Body, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 pub use report::{
     DelayHistogram, EngineStats, FlowCounts, FlowReport, FrameRecord, LinkReport, LinkRow, MediaReport, PacketRecord,

@@ -12,10 +12,10 @@ use fairpace_control::{
     Ack, Arrival, Flow, FlowParams, ParamError, RateHeader, RateReport, ReceiverReport, StopReason, Transmit,
 };
 use fairpace_path::{Capacity, Count};
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsResponse};
 
 use crate::config::{ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FrameSource, MediaConfig, Source};
-use crate::packet::{Body, Packet};
+use crate::packet::{Body, Packet, QuickStart};
 use crate::report::{FrameRecord, PacketRecord, count};
 use receiver::Receiver;
 
@@ -33,12 +33,13 @@ pub(crate) struct Outgoing {
     pub(crate) size: u32,
     pub(crate) class: Class,
     pub(crate) ecn: Ecn,
+    pub(crate) quick_start: Option<QuickStart>,
 }
 
 impl Outgoing {
     /// Feedback is not marked: nobody would slow down because of it.
     fn feedback(body: Body, size: u32, class: Class) -> Self {
-        Outgoing { body, size, class, ecn: Ecn::NotEct }
+        Outgoing { body, size, class, ecn: Ecn::NotEct, quick_start: None }
     }
 }
 
@@ -97,7 +98,7 @@ impl MediaEndpoint {
         };
         let size = packet_size.get() as u32;
         Ok(MediaEndpoint {
-            receiver: Receiver::new(config, &controller),
+            receiver: Receiver::new(config, &controller, seed),
             flow: Flow::new(controller, params),
             initial_rtt: config.initial_rtt,
             challenge: config.challenge,
@@ -187,6 +188,11 @@ impl MediaEndpoint {
         self.flow.on_receiver_report(now, report);
     }
 
+    /// The receiver's answer to a Quick-Start request has arrived; after the feedback of the same packet.
+    pub(crate) fn on_quick_start_response(&mut self, now: Instant, response: &QsResponse) {
+        self.flow.on_quick_start_response(now, response);
+    }
+
     pub(crate) fn on_rate_report(&mut self, now: Instant, report: &RateReport) {
         self.flow.on_rate_report(now, report);
     }
@@ -223,7 +229,8 @@ impl MediaEndpoint {
                 }
                 let rtt_us = self.flow.srtt().map_or(0, micros);
                 let body = Body::Media { kind: permit.kind, frame, rtt_us, seq: permit.seq, born };
-                return Some(Outgoing { body, size, class: permit.class, ecn: permit.ecn });
+                let quick_start = permit.quick_start.map(QuickStart::Option);
+                return Some(Outgoing { body, size, class: permit.class, ecn: permit.ecn, quick_start });
             }
             Transmit::WaitUntil(at) | Transmit::WaitForData(at) | Transmit::WaitForFeedback(at) => self.flow_at = at,
             Transmit::Stopped(_) => self.stop(),
@@ -270,6 +277,9 @@ impl MediaEndpoint {
         let rtt = (rtt_us > 0).then(|| Duration::from_micros(rtt_us.into()));
         let header = RateHeader { sent_at: packet.sent_at, rtt };
         self.receiver.on_packet(now, &arrival, Bytes::new(u64::from(packet.size)), &header);
+        if let Some(QuickStart::Option(option)) = &packet.quick_start {
+            self.receiver.on_quick_start(now, option);
+        }
     }
 
     /// The next feedback or report to send now; ask until there is none.

@@ -18,7 +18,7 @@ use crate::config::{FlowConfig, Protocol, SimConfig, Source};
 use crate::constant::ConstantSender;
 use crate::engine::EventSet;
 use crate::media::{MediaEndpoint, Outgoing};
-use crate::packet::{Body, Direction, FlowId, Packet};
+use crate::packet::{Body, Direction, FlowId, Packet, QuickStart};
 use crate::pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 use crate::report::{
     DelayHistogram, EngineStats, FlowCounts, FlowReport, LinkReport, LinkRow, MediaReport, SeriesRow, SimReport,
@@ -313,7 +313,7 @@ impl Network {
                 (Endpoint::Media(Box::new(endpoint)), name)
             }
             Protocol::Constant(constant) => {
-                let sender = ConstantSender::new(constant, size, stream("onoff"));
+                let sender = ConstantSender::new(constant, size, stream("onoff"), stream("quick_start"));
                 (Endpoint::Constant(Box::new(sender)), "constant".to_owned())
             }
             Protocol::External => (Endpoint::External, "external".to_owned()),
@@ -411,7 +411,8 @@ impl Network {
         }
         let size = size.get().min(u64::from(u32::MAX)) as u32;
         let body = Body::External { token };
-        self.send(self.now, Packet { sent_at: self.now, body, flow, size, direction, class, ecn });
+        let (sent_at, quick_start) = (self.now, None);
+        self.send(self.now, Packet { sent_at, body, flow, size, direction, class, ecn, quick_start });
         true
     }
 
@@ -588,11 +589,11 @@ impl Network {
                     self.send_tcp_ack(at, i, ack);
                 }
             }
-            Body::TcpAck(ack) => {
+            Body::TcpAck { next, sack, ece } => {
                 count(&mut flow.counts.feedback_received, 1, size);
                 let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return };
                 let before = tcp.tx.acknowledged();
-                tcp.tx.on_ack(at, &ack);
+                tcp.tx.on_ack(at, &TcpAck { next, sack, ece });
                 tcp.note_progress(at);
                 flow.counts.acknowledged += u64::from(tcp.tx.acknowledged() - before);
                 self.pump(at, i);
@@ -616,17 +617,17 @@ impl Network {
                 count(&mut flow.counts.feedback_received, 1, size);
                 let arrived_at = Some(arrived_at.since(Instant::ZERO));
                 let ack = Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO };
-                self.feed(at, i, |media| media.on_ack(at, ack, proven));
+                self.feed(at, &packet, |media| media.on_ack(at, ack, proven));
             }
             Body::Feedback { start, len, proven } => {
                 count(&mut flow.counts.feedback_received, 1, size);
-                self.feed(at, i, |media| media.on_feedback(at, start, len, proven));
+                self.feed(at, &packet, |media| media.on_feedback(at, start, len, proven));
             }
             Body::RateReport { delay_us, echoed, received_rate, loss_event_rate } => {
                 count(&mut flow.counts.feedback_received, 1, size);
                 let delay = Duration::from_micros(delay_us.into());
                 let report = RateReport { echoed, delay, received_rate, loss_event_rate };
-                self.feed(at, i, |media| media.on_rate_report(at, &report));
+                self.feed(at, &packet, |media| media.on_rate_report(at, &report));
             }
             Body::Report { highest_seq, fraction_lost, interval_us } => {
                 count(&mut flow.counts.feedback_received, 1, size);
@@ -635,14 +636,14 @@ impl Network {
                     fraction_lost: f64::from(fraction_lost),
                     interval: Duration::from_micros(interval_us),
                 };
-                self.feed(at, i, |media| media.on_report(at, &report));
+                self.feed(at, &packet, |media| media.on_report(at, &report));
             }
             Body::Challenge { asked_at } => {
                 count(&mut flow.counts.feedback_received, 1, size);
                 if packet.direction == Direction::Forward {
                     self.send(at, Packet { direction: Direction::Back, sent_at: at, ..packet });
                 } else {
-                    self.feed(at, i, |media| media.on_challenge_answered(at, asked_at));
+                    self.feed(at, &packet, |media| media.on_challenge_answered(at, asked_at));
                 }
             }
             Body::Constant { .. } => {
@@ -665,11 +666,15 @@ impl Network {
     }
 
     /// Feedback for a media sender, then whatever it may send because of it.
-    fn feed(&mut self, at: Instant, i: usize, what: impl FnOnce(&mut MediaEndpoint)) {
+    fn feed(&mut self, at: Instant, packet: &Packet, what: impl FnOnce(&mut MediaEndpoint)) {
+        let i = packet.flow as usize;
         let flow = &mut self.flows[i];
         let Endpoint::Media(media) = &mut flow.endpoint else { return };
         let before = media.flow.counters().data.acked;
         what(media);
+        if let Some(QuickStart::Response(response)) = &packet.quick_start {
+            media.on_quick_start_response(at, response);
+        }
         flow.counts.acknowledged += media.flow.counters().data.acked.saturating_sub(before);
         self.pump(at, i);
     }
@@ -679,27 +684,30 @@ impl Network {
     fn pump(&mut self, at: Instant, i: usize) {
         loop {
             let flow = &mut self.flows[i];
-            let (body, size, class, ecn) = match &mut flow.endpoint {
+            let (body, size, class, ecn, quick_start) = match &mut flow.endpoint {
                 Endpoint::Tcp(tcp) => match tcp.tx.poll_transmit(at) {
                     Some(s) => {
                         let body = Body::TcpData { seq: s.seq, retransmission: s.retransmission, cwr: s.cwr };
-                        (body, tcp.size_of(s.seq), Class::Normal, s.ecn)
+                        (body, tcp.size_of(s.seq), Class::Normal, s.ecn, None)
                     }
                     None => break,
                 },
                 Endpoint::Media(media) => match media.poll_transmit(at) {
-                    Some(Outgoing { body, size, class, ecn }) => (body, size, class, ecn),
+                    Some(Outgoing { body, size, class, ecn, quick_start }) => (body, size, class, ecn, quick_start),
                     None => break,
                 },
                 Endpoint::Constant(constant) => match constant.poll_transmit(at) {
-                    Some((seq, size, class)) => (Body::Constant { seq }, size, class, Ecn::NotEct),
+                    Some((seq, size, class)) => {
+                        let option = constant.quick_start().map(QuickStart::Option);
+                        (Body::Constant { seq }, size, class, Ecn::NotEct, option)
+                    }
                     None => break,
                 },
                 Endpoint::External => break,
             };
             let class = flow.class_override.unwrap_or(class);
             let direction = Direction::Forward;
-            self.send(at, Packet { sent_at: at, body, flow: i as u32, size, direction, class, ecn });
+            self.send(at, Packet { sent_at: at, body, flow: i as u32, size, direction, class, ecn, quick_start });
         }
         let flow = &mut self.flows[i];
         let (slow, fast) = match &flow.endpoint {
@@ -720,12 +728,12 @@ impl Network {
         loop {
             let flow = &mut self.flows[i];
             let Endpoint::Media(media) = &mut flow.endpoint else { return };
-            let Some(Outgoing { body, size, class, .. }) = media.poll_feedback(at) else {
+            let Some(Outgoing { body, size, class, quick_start, .. }) = media.poll_feedback(at) else {
                 let timer = media.poll_feedback_timer();
                 return self.arm(i, RECEIVER, timer);
             };
             let class = flow.class_override.unwrap_or(class);
-            self.send_back(at, i, body, size, class);
+            self.send_back(at, i, body, size, class, quick_start);
         }
     }
 
@@ -733,13 +741,22 @@ impl Network {
     fn send_tcp_ack(&mut self, at: Instant, i: usize, ack: TcpAck) {
         let flow = &self.flows[i];
         let class = flow.class_override.unwrap_or(Class::Normal);
-        self.send_back(at, i, Body::TcpAck(ack), flow.ack_size, class);
+        let TcpAck { next, sack, ece } = ack;
+        self.send_back(at, i, Body::TcpAck { next, sack, ece }, flow.ack_size, class, None);
     }
 
     #[inline]
-    fn send_back(&mut self, at: Instant, i: usize, body: Body, size: u32, class: Class) {
-        let direction = Direction::Back;
-        self.send(at, Packet { sent_at: at, body, flow: i as u32, size, direction, class, ecn: Ecn::NotEct });
+    fn send_back(
+        &mut self,
+        at: Instant,
+        i: usize,
+        body: Body,
+        size: u32,
+        class: Class,
+        quick_start: Option<QuickStart>,
+    ) {
+        let (direction, ecn) = (Direction::Back, Ecn::NotEct);
+        self.send(at, Packet { sent_at: at, body, flow: i as u32, size, direction, class, ecn, quick_start });
     }
 
     /// Makes sure that this timer of flow `i` is looked at by `at`.
@@ -1019,6 +1036,7 @@ impl FlowState {
                     send_buffer: media.waiting(),
                     feedback_expired: media.feedback_expired(),
                     feedback_unproven: media.feedback_unproven,
+                    quick_start: media.flow.quick_start().copied(),
                     frame_records: media.frame_records.clone(),
                     packet_records: media.packet_records.clone(),
                 });

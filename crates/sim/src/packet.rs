@@ -1,9 +1,9 @@
 //! What travels through the simulated links: a small value, copied, never allocated.
 
 use fairpace_path::Datagram;
-use fairpace_units::{Bytes, Class, Ecn, Instant, Kind, Rate};
+use fairpace_units::{Bytes, Class, Ecn, Instant, Kind, QsOption, QsResponse, Rate};
 
-use crate::tcp::TcpAck;
+use crate::tcp::{Range, SACK_BLOCKS};
 
 /// A flow's place in [`SimConfig::flows`](crate::SimConfig::flows).
 pub type FlowId = u32;
@@ -35,6 +35,17 @@ pub struct Packet {
     pub class: Class,
     /// ECN field.
     pub ecn: Ecn,
+    /// Its Quick-Start option, or the answer to one.
+    pub quick_start: Option<QuickStart>,
+}
+
+/// What a packet says about Quick-Start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QuickStart {
+    /// The option of its IP header: routers read and change it.
+    Option(QsOption),
+    /// The receiver's answer to a request, in its feedback.
+    Response(QsResponse),
 }
 
 /// What a packet means to its endpoints.
@@ -49,8 +60,16 @@ pub enum Body {
         /// The sender has reduced its window (CWR) [RFC 3168 §6.1.2].
         cwr: bool,
     },
-    /// A TCP acknowledgement.
-    TcpAck(TcpAck),
+    /// A TCP acknowledgement: [`TcpAck`](crate::tcp::TcpAck), field by field, since a struct would not share its
+    /// padding with the tag.
+    TcpAck {
+        /// The next segment wanted.
+        next: u32,
+        /// What has arrived above.
+        sack: [Range; SACK_BLOCKS],
+        /// ECN-Echo.
+        ece: bool,
+    },
     /// A data or dummy packet of a rate-controlled flow.
     Media {
         /// Data or dummy.
@@ -144,6 +163,13 @@ impl Datagram for Packet {
     #[inline]
     fn flow(&self) -> u64 {
         (u64::from(self.flow) << 1) | self.direction as u64
+    }
+    #[inline]
+    fn quick_start(&mut self) -> Option<&mut QsOption> {
+        match &mut self.quick_start {
+            Some(QuickStart::Option(option)) => Some(option),
+            Some(QuickStart::Response(_)) | None => None,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use fairpace_path::DropReason;
 use fairpace_units::{Instant, Kind};
 
-use crate::packet::{Body, Direction, Packet};
+use crate::packet::{Body, Direction, Packet, QuickStart};
 
 /// What became of a packet at that instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,7 +155,7 @@ impl<W: Write> PcapWriter<W> {
     }
 
     fn headers(&mut self, packet: &Packet, out: &mut Vec<u8>) {
-        let is_tcp = matches!(packet.body, Body::TcpData { .. } | Body::TcpAck(_));
+        let is_tcp = matches!(packet.body, Body::TcpData { .. } | Body::TcpAck { .. });
         let n = (packet.flow as u16).to_be_bytes();
         let (sender, receiver) = ([10, 1, n[0], n[1]], [10, 2, n[0], n[1]]);
         let (far_port, near_port) = (if is_tcp { 5_001_u16 } else { 5_004 }, 40_000_u16);
@@ -164,13 +164,22 @@ impl<W: Write> PcapWriter<W> {
             Direction::Back => (receiver, sender, far_port, near_port),
         };
 
-        out.push(0x45);
+        let option = match packet.quick_start {
+            Some(QuickStart::Option(option)) => Some(option),
+            Some(QuickStart::Response(_)) | None => None,
+        };
+        out.push(if option.is_some() { 0x47 } else { 0x45 });
         out.push(packet.class.dscp().tos(packet.ecn));
         out.extend((packet.size.min(65_535) as u16).to_be_bytes());
         out.extend([0, 0, 0x40, 0]); // no identification, do not fragment
-        out.extend([64, if is_tcp { 6 } else { 17 }, 0, 0]);
+        out.extend([option.map_or(64, |o| o.ip_ttl), if is_tcp { 6 } else { 17 }, 0, 0]);
         out.extend(from);
         out.extend(to);
+        if let Some(option) = option {
+            // [RFC 4782 §3.1]
+            out.extend([25, 8, (option.function as u8) << 4 | option.rate.code(), option.qs_ttl]);
+            out.extend((option.nonce.get() << 2).to_be_bytes());
+        }
         let checksum = internet_checksum(out).to_be_bytes();
         out[10..12].copy_from_slice(&checksum);
 
@@ -188,10 +197,9 @@ impl<W: Write> PcapWriter<W> {
                 }
                 tcp(out, byte_of(seq, self.payloads[flow]), 1, ACK | if cwr { CWR } else { 0 }, &[]);
             }
-            Body::TcpAck(ack) => {
+            Body::TcpAck { next, sack, ece } => {
                 let payload = self.payloads.get(packet.flow as usize).copied().unwrap_or(1);
-                let blocks: Vec<(u32, u32)> = ack
-                    .sack
+                let blocks: Vec<(u32, u32)> = sack
                     .iter()
                     .filter(|b| !b.is_empty())
                     .map(|b| (byte_of(b.start, payload), byte_of(b.end, payload)))
@@ -199,13 +207,7 @@ impl<W: Write> PcapWriter<W> {
                 // An ACK of 40 B has no room for options; what does not fit is not shown.
                 let room = packet.size.saturating_sub(IP + TCP) as usize;
                 let fits = room.saturating_sub(4) / 8;
-                tcp(
-                    out,
-                    1,
-                    byte_of(ack.next, payload),
-                    ACK | if ack.ece { ECE } else { 0 },
-                    &blocks[..blocks.len().min(fits)],
-                );
+                tcp(out, 1, byte_of(next, payload), ACK | if ece { ECE } else { 0 }, &blocks[..blocks.len().min(fits)]);
             }
             _ => {
                 out.extend((packet.size.saturating_sub(IP).clamp(UDP, 65_535) as u16).to_be_bytes());
@@ -300,6 +302,7 @@ mod tests {
             direction: Direction::Forward,
             class: Class::Low,
             ecn: Ecn::NotEct,
+            quick_start: None,
         };
         let mut writer = PcapWriter::new(Vec::new(), vec!["bottleneck".to_owned()]);
         let fate = PacketFate::Dropped { reason: DropReason::PushedOut, link: 0 };

@@ -1,6 +1,6 @@
 //! What a run found: per flow, per link, over time, and what it cost.
 
-use fairpace_control::{FlowCounters, FlowEvent, StopReason};
+use fairpace_control::{FlowCounters, FlowEvent, QsCounters, StopReason};
 use fairpace_path::{Count, DropReason, LinkCounters};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use hdrhistogram::Histogram;
@@ -220,6 +220,8 @@ pub struct MediaReport {
     /// Feedback that claimed what had not arrived, and was dropped
     /// ([`MediaConfig::check_nonces`](crate::MediaConfig::check_nonces)).
     pub feedback_unproven: u64,
+    /// What became of its Quick-Start requests; `None` if it sends none.
+    pub quick_start: Option<QsCounters>,
     /// One per frame, if recording.
     pub frame_records: Vec<FrameRecord>,
     /// One per data packet sent, if recording: see

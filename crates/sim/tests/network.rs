@@ -87,7 +87,12 @@ fn everything(seed: u64) -> SimConfig {
         ),
         (
             "low",
-            Protocol::Constant(ConstantConfig { rate: Rate::kbps(800.0), class: Class::Low, on_off: Some(on_off) }),
+            Protocol::Constant(ConstantConfig {
+                rate: Rate::kbps(800.0),
+                class: Class::Low,
+                on_off: Some(on_off),
+                quick_start: None,
+            }),
         ),
     ];
     let mut flows: Vec<FlowConfig> = protocols
@@ -231,7 +236,7 @@ fn packets_that_overtake_each_other_leave_no_entries_behind() {
         bottleneck: LinkSpec { delay, ..LinkSpec::default() },
         flows: vec![FlowConfig::new(
             "cbr",
-            Protocol::Constant(ConstantConfig { rate, class: Class::Normal, on_off: None }),
+            Protocol::Constant(ConstantConfig { rate, class: Class::Normal, on_off: None, quick_start: None }),
         )],
         ..SimConfig::default()
     };
@@ -285,7 +290,7 @@ fn low_priority_traffic_gives_way() {
     // 1,000 pkt/s of room; 900 normal and 900 low: the low ones get what is left.
     let constant = |name: &str, class| {
         let rate = Rate::packets_per_second(900.0, Bytes::new(1_000));
-        FlowConfig::new(name, Protocol::Constant(ConstantConfig { rate, class, on_off: None }))
+        FlowConfig::new(name, Protocol::Constant(ConstantConfig { rate, class, on_off: None, quick_start: None }))
     };
     let mut overridden = constant("overridden", Class::Normal);
     overridden.class_override = Some(Class::Low);
@@ -476,7 +481,7 @@ fn what_cannot_run_is_refused_with_the_field_and_what_is_allowed() {
         message(with(vec![flow(Protocol::Tcp(params, TcpSource::Ftp))])),
         "`flow `f`: initial_window` is 0; it must be at least 1"
     );
-    let slow = ConstantConfig { rate: Rate::ZERO, class: Class::Normal, on_off: None };
+    let slow = ConstantConfig { rate: Rate::ZERO, class: Class::Normal, on_off: None, quick_start: None };
     assert!(message(with(vec![flow(Protocol::Constant(slow))])).contains("at least 1 bit/s"));
     let unknown = media("rsc", Safety::Paper);
     assert!(message(with(vec![flow(Protocol::Media(unknown))])).starts_with("flow `f`: `rsc` is not a controller"));

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use fairpace_control::{Ack, Arrival, RateReport};
-use fairpace_units::{Duration, Instant};
+use fairpace_units::{Duration, Instant, QsNonce, QsRate, QsResponse, RandomStream};
 
 use super::Outgoing;
 use crate::config::ReceiverBehaviour;
@@ -44,11 +44,12 @@ pub(super) struct Liar {
     kept: Vec<Outgoing>,
     replayed: usize,
     again: Option<(Outgoing, u32)>,
+    guesses: RandomStream,
 }
 
 impl Liar {
     /// `None` if it is honest.
-    pub(super) fn new(behaviour: ReceiverBehaviour, reports: bool) -> Option<Box<Liar>> {
+    pub(super) fn new(behaviour: ReceiverBehaviour, reports: bool, seed: u64) -> Option<Box<Liar>> {
         (behaviour != ReceiverBehaviour::Honest).then(|| {
             Box::new(Liar {
                 behaviour,
@@ -61,6 +62,7 @@ impl Liar {
                 kept: Vec::new(),
                 replayed: 0,
                 again: None,
+                guesses: RandomStream::named(seed, "liar.guesses"),
             })
         })
     }
@@ -133,6 +135,16 @@ impl Liar {
         }
     }
 
+    /// What it makes of its answer to a Quick-Start request.
+    pub(super) fn raise(&mut self, response: QsResponse) -> QsResponse {
+        let ReceiverBehaviour::RaiseQuickStart { steps } = self.behaviour else { return response };
+        let code = (response.rate.code() + steps).min(QsRate::MAX.code());
+        let rate = QsRate::from_code(code).unwrap_or(QsRate::MAX);
+        // The pairs of the rates between were made anew by whoever lowered it: as `lowered` does.
+        let nonce = QsNonce::new(self.guesses.bits() as u32);
+        QsResponse { rate, nonce: response.nonce.lowered(rate, response.rate, nonce.get()), ..response }
+    }
+
     /// What it makes of its report.
     pub(super) fn embellish(&self, now: Instant, report: &mut RateReport) {
         match self.behaviour {
@@ -172,5 +184,27 @@ impl Liar {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_raised_answer_keeps_the_nonce_below_and_guesses_two_bits_for_each_step() {
+        let answer = QsResponse { rate: QsRate::from_code(2).unwrap(), ttl_diff: 9, nonce: QsNonce::new(0b1010) };
+        let mut liar = Liar::new(ReceiverBehaviour::RaiseQuickStart { steps: 3 }, true, 1).unwrap();
+        let raised: Vec<_> = (0..4_096).map(|_| liar.raise(answer)).collect();
+        let right = |bits: u32| raised.iter().filter(|r| r.nonce.get() & 0x3ff == bits << 4 | 0b1010).count();
+        for r in &raised {
+            assert_eq!((r.rate.code(), r.ttl_diff, r.nonce.get() & 0xf, r.nonce.get() >> 10), (5, 9, 0b1010, 0));
+        }
+        // Each of 64 guesses 64 times, with a standard deviation of 8.
+        for bits in [0, 21, 63] {
+            assert!(right(bits).abs_diff(64) < 32, "{bits}: {}", right(bits));
+        }
+        let most = liar.raise(QsResponse { rate: QsRate::from_code(14).unwrap(), ..answer });
+        assert_eq!(most.rate, QsRate::MAX);
     }
 }

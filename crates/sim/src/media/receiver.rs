@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{Ack, AckReceiver, AnyController, Arrival, Controller, FeedbackForm, RateHeader, RateReport};
-use fairpace_units::{Bytes, Class, Duration, Instant, Kind};
+use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsFunction, QsOption, QsRate, QsResponse};
 
 use super::liar::Liar;
 use super::{Outgoing, micros};
 use crate::config::MediaConfig;
-use crate::packet::Body;
+use crate::packet::{Body, QuickStart};
 
 /// Acknowledgements kept after they were sent, for feedback still on its way.
 const LOG_LEN: usize = 65_536;
@@ -28,6 +28,8 @@ pub(super) struct Receiver {
     form: Form,
     /// `None`: it is honest.
     liar: Option<Box<Liar>>,
+    /// The answer to a Quick-Start request, for the next feedback.
+    response: Option<QsResponse>,
     /// Acknowledgements sent in batches, the newest [`LOG_LEN`]; the first has number `log_start`.
     log: VecDeque<Ack>,
     log_start: u64,
@@ -43,7 +45,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(config: &MediaConfig, controller: &AnyController) -> Self {
+    pub(super) fn new(config: &MediaConfig, controller: &AnyController, seed: u64) -> Self {
         Receiver {
             form: match controller.feedback_form() {
                 FeedbackForm::Acks => Form::Acks(AckReceiver::new(config.feedback)),
@@ -55,7 +57,8 @@ impl Receiver {
                     Form::Reports(Box::new(TfrcReceiver::new(params)))
                 }
             },
-            liar: Liar::new(config.receiver, controller.feedback_form() == FeedbackForm::Reports),
+            liar: Liar::new(config.receiver, controller.feedback_form() == FeedbackForm::Reports, seed),
+            response: None,
             log: VecDeque::new(),
             log_start: 0,
             expired: 0,
@@ -100,6 +103,19 @@ impl Receiver {
         }
     }
 
+    /// The packet that arrived last has a Quick-Start option. A request for nothing, or one that a router has
+    /// refused, gets no answer [RFC 4782 §4.3].
+    pub(super) fn on_quick_start(&mut self, now: Instant, option: &QsOption) {
+        if option.function != QsFunction::Request || option.rate == QsRate::ZERO {
+            return;
+        }
+        let response = option.response();
+        self.response = Some(self.liar.as_mut().map_or(response, |liar| liar.raise(response)));
+        if let Form::Reports(tfrc) = &mut self.form {
+            tfrc.on_quick_start_request(now);
+        }
+    }
+
     pub(super) fn poll(&mut self, now: Instant, ack_size: u32) -> Option<Outgoing> {
         if let Some(again) = self.liar.as_mut().and_then(|liar| liar.repeat()) {
             return Some(again);
@@ -107,7 +123,8 @@ impl Receiver {
         if now >= self.next_report {
             return Some(self.report(now, ack_size));
         }
-        let feedback = self.feedback(now, ack_size)?;
+        let mut feedback = self.feedback(now, ack_size)?;
+        feedback.quick_start = self.response.take().map(QuickStart::Response);
         if let Some(liar) = &mut self.liar {
             liar.on_feedback(feedback);
         }
