@@ -144,6 +144,9 @@ pub(crate) struct Reproduce {
     /// Seeds per point; the experiment's own number if absent
     #[arg(long, value_name = "N", value_parser = count::<1000>, allow_hyphen_values = true)]
     pub(crate) seeds: Option<u32>,
+    /// Run as much as the paper did where the usual run is smaller
+    #[arg(long, conflicts_with = "seeds")]
+    pub(crate) full: bool,
     /// Threads; one per core if absent
     #[arg(long, short, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
     pub(crate) jobs: Option<u32>,

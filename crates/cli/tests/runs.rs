@@ -218,6 +218,13 @@ fn reproduce_refuses_what_is_no_experiment_before_it_runs_anything() {
 }
 
 #[test]
+fn as_much_as_the_paper_is_no_number_of_seeds() {
+    let out = run(&["reproduce", "rcs.fig12", "--full", "--seeds", "3"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("'--full' cannot be used with '--seeds <N>'"), "{}", text(&out.stderr));
+}
+
+#[test]
 fn a_folder_without_results_has_no_report() {
     let dir = folder("nothing");
     let out = run(&["report", dir.to_str().unwrap()]);

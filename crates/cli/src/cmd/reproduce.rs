@@ -7,7 +7,7 @@ use crate::made::Made;
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
 use fairpace_lab::Hooks;
-use fairpace_lab::papers::{self, Claim, Outcome as Found, Tools};
+use fairpace_lab::papers::{self, Claim, Effort, Outcome as Found, Tools};
 use fairpace_lab::results::write_whole;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let hooks = Hooks { progress: &report, stop: stop.flag(), threads: args.jobs.unwrap_or(0) as usize };
     let mut lines = String::new();
     let mut broken = None;
-    let result = papers::reproduce(&chosen, args.seeds.map(|n| n as usize), &mut tools, &hooks, |found| {
+    let effort = match args.seeds {
+        Some(n) => Effort::Seeds(n as usize),
+        None if args.full => Effort::Full,
+        None => Effort::Usual,
+    };
+    let result = papers::reproduce(&chosen, effort, &mut tools, &hooks, |found| {
         let json = serde_json::to_string(found).unwrap_or_default();
         let shown = if args.results.json { writeln!(std::io::stdout(), "{json}") } else { bar.suspend(|| show(found)) };
         // The results go on to the folder although nobody reads them here.

@@ -9,8 +9,21 @@ use crate::pool::{self, Hooks};
 use crate::run::{RunError, simulate};
 use crate::scenario::Scenario;
 use crate::stats::{Estimate, MAX_SEEDS, MIN_SEEDS, seeds_wanted};
-use std::collections::BTreeMap;
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+
+/// How much of each experiment to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Effort {
+    /// As many seeds as each point needs.
+    #[default]
+    Usual,
+    /// So many seeds for every point.
+    Seeds(usize),
+    /// As [`Effort::Usual`], but the paper's own sizes where the usual ones are smaller.
+    Full,
+}
 
 /// One point of a grid: a scheme in a place.
 #[derive(Clone, Debug)]
@@ -71,16 +84,22 @@ pub struct Measured {
 #[derive(Debug)]
 pub struct Bench<'a> {
     hooks: Hooks<'a>,
-    /// As many seeds for every cell, instead of as many as it needs.
-    seeds: Option<usize>,
+    effort: Effort,
     memory: BTreeMap<String, Rc<Vec<RunSummary>>>,
+    /// What [`Bench::keep`] made of a scenario, by kind of result, scenario and seed.
+    kept: BTreeMap<(TypeId, String, u64), Rc<dyn Any>>,
     simulated: usize,
 }
 
 impl<'a> Bench<'a> {
     /// An empty one.
-    pub fn new(hooks: Hooks<'a>, seeds: Option<usize>) -> Bench<'a> {
-        Bench { hooks, seeds, memory: BTreeMap::new(), simulated: 0 }
+    pub fn new(hooks: Hooks<'a>, effort: Effort) -> Bench<'a> {
+        Bench { hooks, effort, memory: BTreeMap::new(), kept: BTreeMap::new(), simulated: 0 }
+    }
+
+    /// How much is wanted.
+    pub fn effort(&self) -> Effort {
+        self.effort
     }
 
     /// What to report to and listen to.
@@ -123,7 +142,10 @@ impl<'a> Bench<'a> {
             let mut planned: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
             for (index, (key, cell)) in keys.iter().zip(cells).enumerate() {
                 let have = runs.get(key.as_str()).map_or(&[][..], Vec::as_slice);
-                let wanted = self.seeds.unwrap_or_else(|| precision.seeds(cell, have));
+                let wanted = match self.effort {
+                    Effort::Seeds(n) => n,
+                    Effort::Usual | Effort::Full => precision.seeds(cell, have),
+                };
                 let most = planned.entry(key).or_insert((wanted, index));
                 *most = (wanted.max(most.0), most.1);
             }
@@ -161,6 +183,34 @@ impl<'a> Bench<'a> {
             runs: self.memory.get(key).cloned().unwrap_or_default(),
         });
         Ok(Grid { cells: measured.collect() })
+    }
+
+    /// What `work` makes of each scenario and seed, in their order, all cores busy. Each is made once, however
+    /// many figures show it. (Asked for under another name, a scenario is the same.)
+    ///
+    /// # Errors
+    /// As `work`, or the stop flag was set.
+    pub fn keep<R: Send + 'static>(
+        &mut self,
+        jobs: &[(Scenario, u64)],
+        label: impl Fn(&Scenario, u64) -> String + Sync,
+        work: impl Fn(&Scenario, u64, &Hooks<'_>) -> Result<R, RunError> + Sync,
+    ) -> Result<Vec<Rc<R>>, RunError> {
+        let place = |(scenario, seed): &(Scenario, u64)| (TypeId::of::<R>(), key(scenario), *seed);
+        let places: Vec<(TypeId, String, u64)> = jobs.iter().map(place).collect();
+        let mut seen = BTreeSet::new();
+        let missing: Vec<usize> =
+            (0..jobs.len()).filter(|&i| !self.kept.contains_key(&places[i]) && seen.insert(&places[i])).collect();
+        let hooks = self.hooks;
+        let made =
+            pool::map(&missing, &hooks, |&i| label(&jobs[i].0, jobs[i].1), |&i| work(&jobs[i].0, jobs[i].1, &hooks));
+        for (&i, result) in missing.iter().zip(made) {
+            let result = result.transpose()?.ok_or(RunError::Interrupted)?;
+            self.simulated += 1;
+            self.kept.insert(places[i].clone(), Rc::new(result));
+        }
+        let all = places.iter().map(|place| self.kept.get(place).cloned().and_then(|r| r.downcast().ok()));
+        all.collect::<Option<Vec<Rc<R>>>>().ok_or(RunError::Interrupted)
     }
 }
 
@@ -261,4 +311,38 @@ fn extreme(
         }
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    #[test]
+    fn a_scenario_is_worked_on_once_for_all_figures_that_show_it_and_answers_come_in_order() {
+        let scenario = |seconds: u64, title: &str| {
+            let text = format!(
+                "title = \"{title}\"\nduration = \"{seconds} s\"\n[path]\nrate = \"1 Mbit/s\"\nrtt = \"10 ms\"\n\
+                 [[flows]]\ncontroller = \"rap\"\n"
+            );
+            Scenario::parse(&text, "keep.toml").unwrap()
+        };
+        let made = AtomicUsize::new(0);
+        let work = |s: &Scenario, seed: u64, _: &Hooks<'_>| {
+            made.fetch_add(1, Ordering::Relaxed);
+            Ok(s.duration.get().as_secs_f64() as u64 * 10 + seed)
+        };
+        let label = |_: &Scenario, _: u64| String::new();
+        let mut bench = Bench::new(Hooks::default(), Effort::Usual);
+        let (one, two) = (scenario(1, "a"), scenario(2, "a"));
+        let first = bench.keep(&[(two.clone(), 1), (one.clone(), 1), (two.clone(), 1)], label, work).unwrap();
+        assert_eq!(first.iter().map(|r| **r).collect::<Vec<_>>(), [21, 11, 21]);
+        let second = bench.keep(&[(scenario(2, "another title"), 1), (one, 2)], label, work).unwrap();
+        assert_eq!(second.iter().map(|r| **r).collect::<Vec<_>>(), [21, 12]);
+        assert_eq!((made.load(Ordering::Relaxed), bench.simulated()), (3, 3));
+
+        let stop = AtomicBool::new(true);
+        let mut stopped = Bench::new(Hooks { stop: &stop, ..Hooks::default() }, Effort::Usual);
+        assert!(matches!(stopped.keep(&[(two, 1)], label, work), Err(RunError::Interrupted)));
+    }
 }

@@ -70,7 +70,7 @@ fn kbps(rate: f64) -> Speed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::papers::{Bench, Tools};
+    use crate::papers::{Bench, Effort, Tools};
     use crate::pool::Hooks;
     use crate::scenario::Feedback;
 
@@ -92,7 +92,7 @@ mod tests {
             let text = e.scenario.replace("\"250 s\"", "\"15 s\"").replace("\"20000 s\"", "\"300 s\"");
             assert_ne!(text, e.scenario, "{}", e.id);
             let small = Experiment { scenario: text.leak(), ..*e };
-            let mut bench = Bench::new(Hooks::default(), Some(1));
+            let mut bench = Bench::new(Hooks::default(), Effort::Seeds(1));
             let outcome = (small.run)(&small, &mut bench, &mut Tools::default()).unwrap();
             assert!(bench.simulated() > 0 && !outcome.points.is_empty() && !outcome.claims.is_empty(), "{}", e.id);
             assert!(!outcome.section.charts.is_empty() && !outcome.section.tables.is_empty(), "{}", e.id);

@@ -24,7 +24,7 @@ pub mod qsd;
 pub mod rcs;
 mod show;
 
-pub use bench::{Bench, Cell, Grid, Measured, Metric, Precision};
+pub use bench::{Bench, Cell, Effort, Grid, Measured, Metric, Precision};
 pub use claim::{Bound, Claim};
 
 use crate::pool::Hooks;
@@ -160,12 +160,12 @@ pub struct Reproduction {
 /// The simulator refuses a scenario of ours: a bug.
 pub fn reproduce(
     experiments: &[&Experiment],
-    seeds: Option<usize>,
+    effort: Effort,
     tools: &mut Tools<'_>,
     hooks: &Hooks<'_>,
     mut finished: impl FnMut(&Outcome),
 ) -> Result<Reproduction, RunError> {
-    let mut bench = Bench::new(*hooks, seeds);
+    let mut bench = Bench::new(*hooks, effort);
     let mut all = Reproduction::default();
     for experiment in experiments {
         match (experiment.run)(experiment, &mut bench, tools) {
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn a_single_trace_counts_as_a_simulation() {
         let chosen = select(&["rcs.fig12".to_owned()]).unwrap();
-        let all = reproduce(&chosen, None, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
         assert_eq!(all.counted(), "1 simulation");
         assert_eq!(all.verdict(), "3 of 3 claims hold");
     }
@@ -264,7 +264,7 @@ mod tests {
         let stop = AtomicBool::new(true);
         let hooks = Hooks { stop: &stop, ..Hooks::default() };
         let chosen = select(&["rcs.fig17a".to_owned()]).unwrap();
-        let all = reproduce(&chosen, None, &mut Tools::default(), &hooks, |_| ()).unwrap();
+        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &hooks, |_| ()).unwrap();
         assert!(all.interrupted && all.outcomes.is_empty());
         assert_eq!((all.verdict().as_str(), all.simulations), ("no claim was decided", 0));
         let page = all.page();

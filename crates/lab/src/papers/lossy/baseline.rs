@@ -669,6 +669,7 @@ fn points(data: &Data) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::papers::Effort;
     use crate::papers::lossy::EXPERIMENTS;
     use crate::pool::Hooks;
     use crate::scenario::Time;
@@ -678,7 +679,8 @@ mod tests {
     fn miniature(runs: &[Runs]) -> Data {
         let mut s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig1-3").unwrap());
         s.duration = Time::parse("1000 s").unwrap();
-        Data::measure("mini", &s, &mut Bench::new(Hooks::default(), Some(2)), runs, &[5.0, 20.0, 40.0]).unwrap()
+        Data::measure("mini", &s, &mut Bench::new(Hooks::default(), Effort::Seeds(2)), runs, &[5.0, 20.0, 40.0])
+            .unwrap()
     }
 
     fn claim<'a>(claims: &'a [Claim], name: &str) -> &'a Claim {

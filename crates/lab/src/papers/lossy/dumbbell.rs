@@ -389,6 +389,7 @@ pub(super) fn fig28_29(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::papers::Effort;
     use crate::papers::lossy::EXPERIMENTS;
     use crate::pool::Hooks;
     use crate::scenario::Time;
@@ -399,7 +400,9 @@ mod tests {
         s.duration = Time::parse("60 s").unwrap();
         set_flows(&mut s, 8.0);
         let cells = cells(&s, &BOTH_READINGS, &[5.0, 35.0], set_error);
-        Bench::new(Hooks::default(), Some(2)).measure("mini", &cells, &Precision::of(&DUMBBELL.metrics())).unwrap()
+        Bench::new(Hooks::default(), Effort::Seeds(2))
+            .measure("mini", &cells, &Precision::of(&DUMBBELL.metrics()))
+            .unwrap()
     }
 
     fn holds(claims: &[Claim], id: &str) -> bool {

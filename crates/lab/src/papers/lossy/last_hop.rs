@@ -243,6 +243,7 @@ pub(super) fn fig30_33(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::papers::Effort;
     use crate::papers::lossy::EXPERIMENTS;
     use crate::pool::Hooks;
     use crate::scenario::Time;
@@ -252,7 +253,9 @@ mod tests {
         s.duration = Time::parse("100 s").unwrap();
         let all: Vec<Scheme> = BOTH_READINGS.into_iter().chain(BIG).collect();
         let cells = cells(&s, &all, places, vary);
-        Bench::new(Hooks::default(), Some(2)).measure("mini", &cells, &Precision::of(&LAST_HOP.metrics())).unwrap()
+        Bench::new(Hooks::default(), Effort::Seeds(2))
+            .measure("mini", &cells, &Precision::of(&LAST_HOP.metrics()))
+            .unwrap()
     }
 
     #[test]

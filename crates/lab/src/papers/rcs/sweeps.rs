@@ -453,7 +453,7 @@ pub(super) fn fig17d(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
 mod tests {
     use super::*;
     use crate::papers::bench::Measured;
-    use crate::papers::experiments;
+    use crate::papers::{Effort, experiments};
     use crate::pool::Hooks;
     use std::rc::Rc;
 
@@ -467,7 +467,7 @@ mod tests {
         s.duration = Time::parse("60 s").unwrap();
         s.warmup = Time::parse("30 s").unwrap();
         s.flows[0].count = crate::scenario::Count::new(2);
-        let mut bench = Bench::new(Hooks::default(), Some(2));
+        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2));
         let cells = cells(&s, &[RCS, RAP, RAP_FINE], &[1e-3, 5e-3, 1e-2], set_loss);
         let grid = bench.measure("mini", &cells, &Precision::of(&[throughput]));
         assert_eq!(bench.simulated(), 18);

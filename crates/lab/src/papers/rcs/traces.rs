@@ -289,12 +289,12 @@ fn outcome(e: &Experiment, trace: &Trace, loss: Option<&Loss>, claims: Vec<Claim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::papers::{Tools, lossy, rcs, reproduce, select};
+    use crate::papers::{Effort, Tools, lossy, rcs, reproduce, select};
 
     #[test]
     fn the_trace_figures_run_and_their_claims_are_decided() {
         let chosen = select(&["rcs.fig12".to_owned(), "rcs.fig14".to_owned(), "rcs.fig16".to_owned()]).unwrap();
-        let all = reproduce(&chosen, None, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
         assert_eq!(all.outcomes.len(), 3);
         for outcome in &all.outcomes {
             for claim in &outcome.claims {
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn without_a_real_encoder_figs_7_to_9_are_reported_as_not_run() {
         let chosen = select(&["rcs.fig7-9".to_owned()]).unwrap();
-        let all = reproduce(&chosen, None, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
         let why = all.outcomes[0].not_run.as_deref().unwrap();
         assert_eq!(why, "it needs a real encoder; build with the `gst` feature");
         assert!(all.outcomes[0].claims.is_empty());
@@ -340,7 +340,7 @@ mod tests {
                 encoder_name: "a test".to_owned(),
                 frame_interval: fairpace_units::Duration::from_millis(40),
             };
-            let all = reproduce(&select(&id).unwrap(), None, &mut tools, &Hooks::default(), |_| ()).unwrap();
+            let all = reproduce(&select(&id).unwrap(), Effort::Usual, &mut tools, &Hooks::default(), |_| ()).unwrap();
             all.outcomes.into_iter().next().unwrap()
         };
         let (obedient, double) = (with(1.0), with(2.0));
