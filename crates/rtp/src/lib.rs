@@ -42,6 +42,7 @@ pub mod header_ext;
 mod ntp;
 mod out;
 pub mod packet;
+pub mod quick_start;
 mod receiver;
 pub mod rtcp;
 pub mod rtcp_timing;

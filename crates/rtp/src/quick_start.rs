@@ -1,0 +1,251 @@
+//! The Quick-Start option in the headers of real IP packets: found, read and rewritten in place.
+//!
+//! Source: RFC 4782 §3.1, §3.2, §12.1; checksum: RFC 1624, equation 3.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |  IPv4:   25   |    8          | Func. | Rate  |    QS TTL     |
+//! |  IPv6: 0x26   |    6          |       |       |               |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                        QS Nonce                           | R |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! In IPv4 it stands among the header's options, in IPv6 in the Hop-by-Hop Options header, whose option
+//! lengths do not count type and length. Whoever routes calls [`forward`]; whoever receives, [`parse`].
+//!
+//! **Readings.** (a) Of several Quick-Start options in one header the first counts. (b) One with a function that
+//! is neither request nor report is not ours, and passes as it is. (c) A header whose options do not add up is an
+//! error; a router forwards such a packet without looking further. (d) The reserved bits stay as they came.
+//!
+//! **Not implemented.** Deleting the option, which the RFC allows instead of zeroing it.
+
+use crate::WireError;
+use fairpace_units::{QsFunction, QsNonce, QsOption, QsRate};
+
+/// The type of the IPv4 option: copy 0, class 0, number 25 [RFC 4782 §12.1].
+pub const IPV4_OPTION: u8 = 25;
+/// The type of the IPv6 option: skip if unknown, may change on the way, number 6 [RFC 4782 §12.1].
+pub const IPV6_OPTION: u8 = 0x26;
+
+/// Bytes of the option, type and length included: the same in both.
+const OPTION: usize = 8;
+
+/// The option as it stands in an IPv4 header. Its TTL is that header's, and not part of it.
+pub fn ipv4_option(option: &QsOption) -> [u8; 8] {
+    encode(IPV4_OPTION, 8, option)
+}
+
+/// The Hop-by-Hop Options header that carries the option and nothing else, in front of `next_header`.
+pub fn ipv6_hop_by_hop(next_header: u8, option: &QsOption) -> [u8; 16] {
+    let [a, b, c, d, e, f, g, h] = encode(IPV6_OPTION, 6, option);
+    // 16 bytes are one unit of eight beyond the first. The last six are a PadN with four bytes of data.
+    [next_header, 1, a, b, c, d, e, f, g, h, 1, 4, 0, 0, 0, 0]
+}
+
+fn encode(kind: u8, length: u8, option: &QsOption) -> [u8; 8] {
+    let [a, b, c, d] = (option.nonce.get() << 2).to_be_bytes();
+    [kind, length, (option.function as u8) << 4 | option.rate.code(), option.qs_ttl, a, b, c, d]
+}
+
+/// The Quick-Start option of the IP packet that begins with these bytes, and its TTL or hop limit. `None` if it
+/// carries none. More than the headers need not be there.
+///
+/// # Errors
+/// [`WireError`] if this is not an IP header, or if it is cut short, or if its options do not add up.
+pub fn parse(packet: &[u8]) -> Result<Option<QsOption>, WireError> {
+    Ok(find(packet)?.map(|found| found.option))
+}
+
+/// Lets a router decide on the packet: `decide` gets its source and its option, TTL included, and what it makes
+/// of rate, nonce and both TTLs is written back, with the checksum of an IPv4 header. A packet without the option is left as it is, its TTL
+/// too: `None`.
+///
+/// The source is the IPv4 address, or the first half of the IPv6 one, since a host has the other half for itself.
+///
+/// # Errors
+/// As [`parse`]; the packet is left as it is.
+pub fn forward<R>(packet: &mut [u8], decide: impl FnOnce(u64, &mut QsOption) -> R) -> Result<Option<R>, WireError> {
+    let Some(Found { version, at, option: before }) = find(packet)? else { return Ok(None) };
+    let source = packet.get(version.source()).unwrap_or_default();
+    let source = source.iter().fold(0, |all, byte| all << 8 | u64::from(*byte));
+    let mut option = before;
+    let answer = decide(source, &mut option);
+    let changed = (before.nonce.get() ^ option.nonce.get()) << 2;
+    let differs = [
+        (version.ttl_at(), before.ip_ttl ^ option.ip_ttl),
+        (at + 2, before.rate.code() ^ option.rate.code()),
+        (at + 3, before.qs_ttl ^ option.qs_ttl),
+    ];
+    for (at, bits) in differs.into_iter().chain((at + 4..).zip(changed.to_be_bytes())) {
+        version.flip(packet, at, bits);
+    }
+    Ok(Some(answer))
+}
+
+/// Whether the header checksum of an IPv4 packet is right [RFC 791 §3.1].
+pub fn ipv4_checksum_holds(packet: &[u8]) -> bool {
+    let length = packet.first().map_or(0, |first| usize::from(first & 0xf) * 4);
+    packet.get(..length).is_some_and(|header| length >= 20 && sum(header) == 0xffff)
+}
+
+/// The ones' complement sum of 16-bit words.
+fn sum(header: &[u8]) -> u16 {
+    let words = header.chunks(2).map(|w| match w {
+        [high, low] => u32::from(u16::from_be_bytes([*high, *low])),
+        _ => 0,
+    });
+    fold(words.sum())
+}
+
+/// Adds the carries back in.
+fn fold(sum: u32) -> u16 {
+    let once = (sum & 0xffff) + (sum >> 16);
+    ((once & 0xffff) + (once >> 16)) as u16
+}
+
+/// A Quick-Start option and the offset at which it begins.
+struct Found {
+    version: Version,
+    at: usize,
+    option: QsOption,
+}
+
+fn find(packet: &[u8]) -> Result<Option<Found>, WireError> {
+    let version = match byte(packet, 0)? >> 4 {
+        4 => Version::V4,
+        6 => Version::V6,
+        found => return Err(WireError::Field { what: "IP version", found: u32::from(found), allowed: "4 or 6" }),
+    };
+    let Some((begin, options)) = version.options(packet)? else { return Ok(None) };
+    let Some(at) = version.quick_start_in(options)? else { return Ok(None) };
+    let Some(&[_, _, rate, qs_ttl, a, b, c, d]) = options.get(at..at + OPTION) else { return Ok(None) };
+    let function = match rate >> 4 {
+        0 => QsFunction::Request,
+        8 => QsFunction::Report,
+        _ => return Ok(None),
+    };
+    let option = QsOption {
+        function,
+        rate: QsRate::from_code(rate & 0xf).unwrap_or_default(),
+        qs_ttl,
+        ip_ttl: byte(packet, version.ttl_at())?,
+        nonce: QsNonce::new(u32::from_be_bytes([a, b, c, d]) >> 2),
+    };
+    Ok(Some(Found { version, at: begin + at, option }))
+}
+
+fn byte(packet: &[u8], at: usize) -> Result<u8, WireError> {
+    packet.get(at).copied().ok_or(short("an IP header", at + 1, packet.len()))
+}
+
+const fn short(what: &'static str, needed: usize, found: usize) -> WireError {
+    WireError::Truncated { what, needed, found }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Version {
+    V4,
+    V6,
+}
+
+impl Version {
+    const fn ttl_at(self) -> usize {
+        match self {
+            Version::V4 => 8,
+            Version::V6 => 7,
+        }
+    }
+
+    const fn source(self) -> core::ops::Range<usize> {
+        match self {
+            Version::V4 => 12..16,
+            Version::V6 => 8..16,
+        }
+    }
+
+    /// The options that a router reads, and where they begin; `None` if there can be none.
+    fn options(self, packet: &[u8]) -> Result<Option<(usize, &[u8])>, WireError> {
+        let (begin, end) = match self {
+            Version::V4 => {
+                let words = byte(packet, 0)? & 0xf;
+                if words < 5 {
+                    let found = u32::from(words);
+                    return Err(WireError::Field { what: "IPv4 header length", found, allowed: "5 to 15 words" });
+                }
+                (20, usize::from(words) * 4)
+            }
+            Version::V6 => {
+                // A header of hop-by-hop options is the first if there is one [RFC 8200 §4.1].
+                if byte(packet, 6)? != 0 {
+                    return Ok(None);
+                }
+                (42, 48 + usize::from(byte(packet, 41)?) * 8)
+            }
+        };
+        match packet.get(begin..end) {
+            Some(options) => Ok(Some((begin, options))),
+            None => Err(short("an IP header", end, packet.len())),
+        }
+    }
+
+    /// The offset of the first Quick-Start option among `options`.
+    fn quick_start_in(self, options: &[u8]) -> Result<Option<usize>, WireError> {
+        // How much longer an option is than it says.
+        let (wanted, beyond) = match self {
+            Version::V4 => (IPV4_OPTION, 0),
+            Version::V6 => (IPV6_OPTION, 2),
+        };
+        let mut at = 0;
+        while let Some(&kind) = options.get(at) {
+            match (self, kind) {
+                (Version::V4, 0) => return Ok(None),            // the end of the list
+                (Version::V4, 1) | (Version::V6, 0) => at += 1, // padding of one byte
+                _ => {
+                    let said = byte(options, at + 1)?;
+                    let length = usize::from(said) + beyond;
+                    let end = at + length;
+                    if length < 2 || (kind == wanted && length != OPTION) {
+                        let allowed = if kind == wanted { "that of Quick-Start" } else { "2 or more" };
+                        return Err(WireError::Field {
+                            what: "length of an IP option",
+                            found: u32::from(said),
+                            allowed,
+                        });
+                    }
+                    if end > options.len() {
+                        return Err(short("an IP option", end, options.len()));
+                    }
+                    if kind == wanted {
+                        return Ok(Some(at));
+                    }
+                    at = end;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Turns over these bits of the byte at `at`, and corrects the checksum: HC' = ~(~HC + ~m + m')
+    /// [RFC 1624, eq. 3], m and m' the word with the byte in it before and after.
+    fn flip(self, packet: &mut [u8], at: usize, bits: u8) {
+        let Some(byte) = packet.get_mut(at).filter(|_| bits != 0) else { return };
+        *byte ^= bits;
+        let after = *byte;
+        if self == Version::V6 {
+            return;
+        }
+        let Some([high, low]) = packet.get_mut(10..12) else { return };
+        let shift = if at.is_multiple_of(2) { 8 } else { 0 };
+        // The other byte of the word, which does not change, cancels out of ~m + m'.
+        let [m, m_new] = [after ^ bits, after].map(|byte| u16::from(byte) << shift);
+        let checksum = u16::from_be_bytes([*high, *low]);
+        let corrected = !fold(u32::from(!checksum) + u32::from(!m) + u32::from(m_new));
+        [*high, *low] = corrected.to_be_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests;
