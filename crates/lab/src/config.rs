@@ -17,6 +17,9 @@ use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, Rand
 /// it may count in [RFC 8083 §4.1].
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
+/// A flow that comes and goes lasts at least so long, so that it stops after it has started.
+const SHORTEST_FLOW: Duration = Duration::from_millis(1);
+
 /// What to record beside the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
@@ -74,22 +77,68 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
     }
 }
 
-/// The names of the flows that one entry makes.
-pub(crate) fn flow_names(flow: &FlowSpec) -> Vec<String> {
-    match flow.count.get() {
-        1 => vec![flow.name.clone()],
-        n => (1..=n).map(|i| format!("{}-{i}", flow.name)).collect(),
+/// One flow of an entry.
+pub(crate) struct Instance {
+    /// Its name.
+    pub(crate) name: String,
+    start: Instant,
+    stop: Option<Instant>,
+}
+
+/// The flows that one entry makes with a seed, in order of their numbers.
+pub(crate) fn instances(scenario: &Scenario, flow: &FlowSpec, seed: u64) -> Vec<Instance> {
+    let count = flow.count.get();
+    if let Some(a) = &flow.arrivals {
+        let mean = |time: &Option<Time>| time.as_ref().map_or(Duration::ZERO, Time::get);
+        let (interval, length) = (mean(&a.interval), mean(&a.length));
+        return arrivals(&flow.name, at(&flow.start), scenario.duration.get(), count, interval, length, seed);
+    }
+    let (start, stop) = (at(&flow.start), flow.stop.as_ref().map(at));
+    match count {
+        1 => vec![Instance { name: flow.name.clone(), start, stop }],
+        n => (1..=n).map(|i| Instance { name: format!("{}-{i}", flow.name), start, stop }).collect(),
     }
 }
 
+/// Flows that come and go: `count` sources, each with starts that are a Poisson process, of mean `interval` all
+/// together, and lengths that are exponential. Numbered in the order of their starts.
+fn arrivals(
+    name: &str,
+    from: Instant,
+    duration: Duration,
+    count: u64,
+    interval: Duration,
+    length: Duration,
+    seed: u64,
+) -> Vec<Instance> {
+    let end = Instant::ZERO + duration;
+    let mut spans = Vec::new();
+    for source in 1..=count {
+        // A stream for each source: one source more leaves the others' flows where they were, but for the interval.
+        let mut random = RandomStream::named(seed, &format!("flow.{name}.arrivals.{source}"));
+        let mut next = from + random.exponential(interval * count as u32);
+        while next < end {
+            spans.push((next, next + random.exponential(length).max(SHORTEST_FLOW)));
+            next += random.exponential(interval * count as u32);
+        }
+    }
+    spans.sort_unstable();
+    let flow = |(i, (start, stop)): (usize, (Instant, Instant))| Instance {
+        name: format!("{name}-{}", i + 1),
+        start,
+        stop: (stop < end).then_some(stop),
+    };
+    spans.into_iter().enumerate().map(flow).collect()
+}
+
 fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64, record: Record) -> Vec<FlowConfig> {
-    let names = flow_names(flow).into_iter();
-    names
-        .map(|name| FlowConfig {
+    instances(scenario, flow, seed)
+        .into_iter()
+        .map(|Instance { name, start, stop }| FlowConfig {
             group: flow.group.clone(),
-            start: at(&flow.start),
+            start,
             start_spread: flow.start_spread.get(),
-            stop: flow.stop.as_ref().map(at),
+            stop,
             access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, a, &name, seed)),
             packet_size: controllers::packet_size(scenario, flow),
             ack_size: scenario.ack_size.get(),
@@ -148,7 +197,9 @@ fn source(flow: &FlowSpec, name: &str, size: Bytes) -> Source {
         None => Source::Greedy,
         Some(s) => match s.kind {
             SourceKind::Saturated => Source::Greedy,
-            SourceKind::Constant => Source::Constant(rate(&s.rate).unwrap_or_default()),
+            SourceKind::Constant | SourceKind::Voip | SourceKind::VideoCall | SourceKind::Iptv => {
+                Source::Constant(rate(&s.rate).unwrap_or_default())
+            }
             SourceKind::Encoder => crate::encoder::source(name, rate(&s.rate), size),
         },
     }
@@ -290,5 +341,45 @@ mod tests {
             delayed_ack: Some(DelayedAck { timeout: Duration::from_millis(100) }),
         };
         assert_eq!(*tcp, chosen);
+    }
+
+    const CALLS: &str = r#"
+        duration = "2000 s"
+        [satellite]
+        [[flows]]
+        name = "call"
+        controller = "tfrc-sp"
+        count = 5
+        source = { kind = "voip" }
+        terminals = "random"
+        arrivals = {}
+    "#;
+
+    #[test]
+    fn calls_come_at_the_mean_interval_of_their_class_and_last_as_long_as_they_should() {
+        let scenario = Scenario::parse(CALLS, "calls.toml").unwrap_or_else(|e| panic!("{e}"));
+        let calls = instances(&scenario, &scenario.flows[0], 1);
+        // Poisson with a mean of 2,000 starts: standard deviation 45; four of them.
+        assert!((1_820..=2_180).contains(&calls.len()), "{}", calls.len());
+        assert!(calls.windows(2).all(|w| w[0].start <= w[1].start));
+        assert_eq!(calls[9].name, "call-10");
+        // Exponential of mean 60 s over those of the first half, which nearly all end within the run: the mean of
+        // about 1,000 has a standard deviation of 1.9 s; four of them.
+        let half = Instant::ZERO + Duration::from_secs(1_000);
+        let lengths: Vec<f64> = calls
+            .iter()
+            .filter(|c| c.start < half)
+            .filter_map(|c| c.stop.map(|s| s.since(c.start).as_secs_f64()))
+            .collect();
+        let mean = lengths.iter().sum::<f64>() / lengths.len() as f64;
+        assert!((52.0..=68.0).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn another_seed_makes_other_calls_and_the_same_one_the_same() {
+        let scenario = Scenario::parse(CALLS, "calls.toml").unwrap_or_else(|e| panic!("{e}"));
+        let starts = |seed| instances(&scenario, &scenario.flows[0], seed).iter().map(|c| c.start).collect::<Vec<_>>();
+        assert_eq!(starts(1), starts(1));
+        assert_ne!(starts(1)[0], starts(2)[0]);
     }
 }

@@ -226,8 +226,8 @@ impl RunSummary {
     pub fn new(scenario: &Scenario, seed: u64, report: &SimReport, ran: Duration, interrupted: bool) -> RunSummary {
         let mut controllers = BTreeMap::new();
         for flow in &scenario.flows {
-            for name in crate::config::flow_names(flow) {
-                controllers.insert(name, flow.controller.as_str());
+            for instance in crate::config::instances(scenario, flow, seed) {
+                controllers.insert(instance.name, flow.controller.as_str());
             }
         }
         let mut groups: Vec<&str> = Vec::new();

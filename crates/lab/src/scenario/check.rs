@@ -4,24 +4,29 @@
 
 use super::locate::Locator;
 use super::queue::{QueueProblem, QueueSpec};
+use super::satellite::{SatelliteProblem, SatelliteSpec};
 use super::{
-    AccessSpec, Capacity, FlowSpec, LossKind, LossSpec, Parameter, Problem, Scenario, ScenarioError, SourceKind,
-    TraceFormat, TraceGaps, TraceSpec,
+    AccessSpec, Capacity, FlowSpec, LossKind, LossSpec, Parameter, Problem, QuickStartSpec, Scenario, ScenarioError,
+    ScenarioWarning, SourceKind, Terminals, TraceFormat, TraceGaps, TraceSpec,
 };
 use crate::controllers::{self, Family};
 use fairpace_control::{Controller as _, FeedbackForm};
 use fairpace_path::{Gaps, Trace};
-use fairpace_units::{Bytes, Duration, Rate};
+use fairpace_units::{Bytes, Duration, QsRate, Rate};
 use std::sync::Arc;
 
 /// The most flows of one scenario, all counts together.
 const MAX_FLOWS: u64 = 10_000;
+/// The most flows that come and go in one run, on average.
+const MAX_ARRIVALS: f64 = 200_000.0;
 /// The most rows of one run's time series: about a gigabyte in memory.
 const MAX_ROWS: u128 = 10_000_000;
 /// The longest trace file that is read.
 const MAX_TRACE: u64 = 64 << 20;
 /// The fastest that a flow may be set to send: a run of a minute then takes minutes, not for ever.
 const MAX_PACKETS_PER_SECOND: f64 = 1e7;
+/// TFRC's parameter: how long it waits for the first feedback.
+const FIRST_TIMER: &str = "first_timer";
 const LIST: &str = "fairpace list controllers";
 
 /// Who checks, and where the text is.
@@ -40,8 +45,12 @@ pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> C
     for (field, size) in [("packet_size", &scenario.packet_size), ("ack_size", &scenario.ack_size)] {
         c.packet_size(field, size)?;
     }
-    c.path(scenario)?;
-    c.trace(scenario)?;
+    if let Some(satellite) = &scenario.satellite {
+        c.satellite(satellite)?;
+    } else {
+        c.path(scenario)?;
+        c.trace(scenario)?;
+    }
     if scenario.flows.is_empty() {
         let allowed = "a scenario needs at least one `[[flows]]` with a `controller`".to_owned();
         let line = c.locator.line_of("flows");
@@ -53,16 +62,34 @@ pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> C
         return Err(ScenarioError { file: file.to_owned(), line, problem: Box::new(problem) });
     }
     let mut total = 0;
+    let mut arrivals = 0.0;
     for index in 0..scenario.flows.len() {
         fill_names(scenario, index);
+        fill_preset(&mut scenario.flows[index]);
         c.flow(scenario, index)?;
-        total += scenario.flows[index].count.get();
-        if total > MAX_FLOWS {
-            let field = format!("flows[{index}].count");
-            let found = scenario.flows[index].count.get().to_string();
-            return c.bad(field, found, format!("makes {total} flows in all"), format!("at most {MAX_FLOWS} flows"));
+        let flow = &scenario.flows[index];
+        if let Some((interval, length)) =
+            flow.arrivals.as_ref().and_then(|a| Some((a.interval.as_ref()?, a.length.as_ref()?)))
+        {
+            let [interval_s, length_s] = [interval, length].map(|t| t.get().as_secs_f64());
+            arrivals += scenario.duration.get().as_secs_f64() / interval_s;
+            if arrivals > MAX_ARRIVALS {
+                let wrong = format!("makes about {arrivals:.0} flows in all");
+                let allowed = format!("a longer interval: at most {MAX_ARRIVALS} flows");
+                return c.bad(format!("flows[{index}].arrivals.interval"), interval.text(), wrong, allowed);
+            }
+            // Rows are written for the flows that go on at a time.
+            total += (length_s / interval_s).ceil() as u64;
+        } else {
+            total += flow.count.get();
+            if total > MAX_FLOWS {
+                let found = flow.count.get().to_string();
+                let wrong = format!("makes {total} flows in all");
+                return c.bad(format!("flows[{index}].count"), found, wrong, format!("at most {MAX_FLOWS} flows"));
+            }
         }
     }
+    scenario.warnings = c.warnings(scenario);
     let rows = scenario.duration.get().as_nanos() / scenario.sample.get().as_nanos() * u128::from(total);
     if rows > MAX_ROWS {
         let wrong = format!("makes {rows} rows for {total} flows");
@@ -88,6 +115,32 @@ fn fill_names(scenario: &mut Scenario, index: usize) {
     }
     if flow.group.is_empty() {
         flow.group.clone_from(&flow.name);
+    }
+}
+
+/// What a kind of stream says and the flow does not.
+fn fill_preset(flow: &mut FlowSpec) {
+    let Some(source) = &mut flow.source else { return };
+    let Some(preset) = source.kind.preset() else { return };
+    let time = |d: Duration| super::Time::parse(fairpace_units::format_duration(d)).ok();
+    let or = |given: &mut Option<super::Time>, preset: Duration| {
+        if given.is_none() {
+            *given = time(preset);
+        }
+    };
+    if source.rate.is_none() {
+        source.rate = super::Speed::parse(fairpace_units::format_rate(preset.rate())).ok();
+    }
+    if flow.packet_size.is_none() {
+        flow.packet_size = super::Size::parse(format!("{} B", preset.packet_size.get())).ok();
+    }
+    if flow.send_buffer.is_none() {
+        flow.send_buffer = super::Room::parse(format!("{} pkt", preset.send_buffer.get())).ok();
+    }
+    or(&mut flow.tolerable_delay, preset.tolerable_delay);
+    if let Some(arrivals) = &mut flow.arrivals {
+        or(&mut arrivals.interval, preset.mean_interval);
+        or(&mut arrivals.length, preset.mean_length);
     }
 }
 
@@ -193,6 +246,25 @@ impl Checker<'_> {
                 let wrong = format!("is not before the end at `{}`", s.duration);
                 return self.bad(field, outage.start.text(), wrong, "a time within the run");
             }
+        }
+        Ok(())
+    }
+
+    fn satellite(&self, s: &SatelliteSpec) -> Checked {
+        if self.locator.has("path") {
+            return self.conflict(
+                "path",
+                "stands beside `satellite`, and both say what the flows cross",
+                "keep one of them",
+            );
+        }
+        if let Some(SatelliteProblem { key, found, wrong, allowed }) = s.problem(self.packet_size) {
+            return self.bad(format!("satellite.{key}"), found, wrong, allowed);
+        }
+        if let Some((key, has, needs)) = s.quick_start.without_effect() {
+            let wrong = format!("has no effect with {has}");
+            let remedy = format!("write `{needs}`, or leave `{key}` out");
+            return self.conflict(format!("satellite.quick_start.{key}"), wrong, remedy);
         }
         Ok(())
     }
@@ -369,6 +441,8 @@ impl Checker<'_> {
             return self.bad(field("name"), flow.name.clone(), "is the name of a flow before it", "a name of its own");
         }
         self.applicable(flow, family, &field)?;
+        self.terminals(s, flow, &field)?;
+        self.arrivals(flow, &field)?;
         if let Some(size) = &flow.packet_size {
             self.packet_size(&field("packet_size"), size)?;
         }
@@ -394,7 +468,7 @@ impl Checker<'_> {
         if let Some(access) = &flow.access {
             self.access(access, &field("access"))?;
         }
-        if family == Family::Tcp {
+        if family == Family::Tcp && s.satellite.is_none() {
             self.tcp_takes_time(s, flow)?;
         }
         if family == Family::Media {
@@ -449,6 +523,9 @@ impl Checker<'_> {
         needs("transfer", flow.transfer.is_some(), &[tcp], "`tcp-` controllers")?;
         needs("on_off", flow.on_off.is_some(), &[tcp, constant], "`constant` and `tcp-` controllers")?;
         needs("source", flow.source.is_some(), &[media], "media controllers")?;
+        needs("quick_start", flow.quick_start.is_some(), &[media], "media controllers")?;
+        needs("send_buffer", flow.send_buffer.is_some(), &[media], "media controllers")?;
+        needs("tolerable_delay", flow.tolerable_delay.is_some(), &[media], "media controllers")?;
         needs("feedback", flow.feedback.is_some(), &[media], "media controllers")?;
         needs("initial_rtt", flow.initial_rtt.is_some(), &[media], "media controllers")?;
         needs("max_rate", flow.max_rate.is_some(), &[media], "media controllers")?;
@@ -481,6 +558,123 @@ impl Checker<'_> {
             if let Some(rate) = &source.rate {
                 let size = flow.packet_size.as_ref().map_or(self.packet_size, super::Size::get);
                 self.sending_rate(&field("source.rate"), rate, size)?;
+            }
+        }
+        if flow.source.as_ref().is_none_or(|s| s.kind == SourceKind::Saturated) {
+            for (name, given) in
+                [("send_buffer", flow.send_buffer.is_some()), ("tolerable_delay", flow.tolerable_delay.is_some())]
+            {
+                if given {
+                    let wrong = "has no effect on a saturated source, which makes a packet when one may be sent";
+                    return self.conflict(field(name), wrong, "give the flow a `source` with a rate, or leave it out");
+                }
+            }
+        }
+        if let Some(ask) = &flow.quick_start {
+            self.quick_start(ask, flow.packet_size.as_ref().map_or(self.packet_size, super::Size::get), field)?;
+        }
+        if let Some(delay) = &flow.tolerable_delay
+            && (delay.get().is_zero() || delay.get() > Duration::from_secs(3_600))
+        {
+            return self.bad(field("tolerable_delay"), delay.text(), "is out of range", "above 0 s, at most 1 h");
+        }
+        Ok(())
+    }
+
+    /// Requests that are held back for so long that their senders give up [qsd §3.5].
+    fn warnings(&self, s: &Scenario) -> Vec<ScenarioWarning> {
+        let Some(satellite) = &s.satellite else { return Vec::new() };
+        let spec = satellite.dama(self.packet_size);
+        let field = "satellite.quick_start.hold";
+        let asking = s.flows.iter().filter(|f| f.quick_start.is_some());
+        let late = asking.filter_map(|flow| {
+            let default = || controllers::defaults(flow).find(|(name, _)| name == FIRST_TIMER).map(|(_, text)| text);
+            let timer = flow.parameters.get(FIRST_TIMER).map(Parameter::text).or_else(default)?;
+            let timer = fairpace_units::parse_duration(&timer).ok()?;
+            let w = spec.quick_start.hold_warning(spec.mean_rtt(), timer)?;
+            let [hold, first_rtt, timer, longest] =
+                [w.hold, w.first_rtt, w.timer, w.longest].map(|d| (d.as_secs_f64() * 1e3).floor());
+            let first_rtt = first_rtt + 1.0;
+            Some(ScenarioWarning {
+                file: self.file.to_owned(),
+                line: self.locator.line_of(field),
+                text: format!(
+                    "`{field}` (T_q) is {hold} ms, which makes the first round trip of `{}` {first_rtt} ms: its no-feedback \
+                     timer of {timer} ms expires before the answer is there, and halves its rate; with at most {longest} \
+                     ms it would not, nor with a `{FIRST_TIMER}` above {first_rtt} ms",
+                    flow.name
+                ),
+            })
+        });
+        late.collect()
+    }
+
+    /// A rate that the Quick-Start option can say [RFC 4782 §3.1].
+    fn quick_start(&self, ask: &QuickStartSpec, size: Bytes, field: &dyn Fn(&str) -> String) -> Checked {
+        let rate = ask.rate.get().with_packets_of(size);
+        let range = [1, 15].map(|code| QsRate::from_code(code).map_or(Rate::ZERO, QsRate::rate));
+        if rate < range[0] || rate > range[1] {
+            let wrong = "is out of the range of the Quick-Start option";
+            let allowed = "from 80 kbit/s to 1,310.72 Mbit/s [RFC 4782 §3.1]";
+            return self.bad(field("quick_start"), ask.rate.text(), wrong, allowed);
+        }
+        Ok(())
+    }
+
+    /// Where a flow enters and leaves the satellite.
+    fn terminals(&self, s: &Scenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
+        let Some(satellite) = &s.satellite else {
+            if flow.terminals.is_some() {
+                let remedy = "write `[satellite]` in place of `[path]`, or leave it out";
+                return self.conflict(field("terminals"), "has no effect without a satellite", remedy);
+            }
+            return Ok(());
+        };
+        let n = satellite.terminals.get();
+        let Some(terminals) = flow.terminals else {
+            let allowed = "say where data enters and leaves, as in `terminals = [1, 2]`, or `\"random\"`";
+            return self.missing(field("terminals"), allowed);
+        };
+        if n == 1 {
+            let wrong = "is the only terminal, and a flow goes from one to another";
+            return self.bad("satellite.terminals", "1", wrong, "at least 2");
+        }
+        let Terminals::Fixed([from, to]) = terminals else { return Ok(()) };
+        let found = format!("[{from}, {to}]");
+        if from.max(to) >= n {
+            let wrong = format!("names a terminal that there is not: there are {n}, numbered from 0");
+            return self.bad(field("terminals"), found, wrong, format!("from 0 to {}", n - 1));
+        }
+        if from == to {
+            return self.bad(field("terminals"), found, "is one terminal twice", "two different terminals");
+        }
+        Ok(())
+    }
+
+    fn arrivals(&self, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
+        let Some(arrivals) = &flow.arrivals else { return Ok(()) };
+        for (name, given) in [
+            ("start_spread", !flow.start_spread.get().is_zero()),
+            ("stop", flow.stop.is_some()),
+            ("on_off", flow.on_off.is_some()),
+            ("transfer", flow.transfer.is_some()),
+        ] {
+            if given {
+                let wrong = "stands beside `arrivals`, which says when flows start and stop";
+                return self.conflict(field(name), wrong, "keep one of them");
+            }
+        }
+        for (name, time) in [("interval", &arrivals.interval), ("length", &arrivals.length)] {
+            let field = field(&format!("arrivals.{name}"));
+            match time {
+                None => {
+                    let allowed = "a mean time, such as `\"60 s\"`; only a kind of stream has its own";
+                    return self.missing(field, allowed);
+                }
+                Some(time) if time.get() < Duration::from_millis(1) => {
+                    return self.bad(field, time.text(), "is out of range", "at least 1 ms");
+                }
+                Some(_) => {}
             }
         }
         Ok(())

@@ -19,6 +19,23 @@ fn place(file: &str, line: usize) -> String {
     if line == 0 { file.to_owned() } else { format!("{file}:{line}") }
 }
 
+/// A scenario that can be run, but hardly does what was meant. Shown as `file:line: text`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioWarning {
+    /// The file as it was named.
+    pub file: String,
+    /// Line of the field, from 1.
+    pub line: usize,
+    /// What it is, and what comes of it.
+    pub text: String,
+}
+
+impl std::fmt::Display for ScenarioWarning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", place(&self.file, self.line), self.text)
+    }
+}
+
 /// The kinds of trouble. Fields are paths as in `flows[2].controller`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
@@ -200,6 +217,9 @@ fn what_to_write(name: &str) -> &'static str {
     match name {
         "file" => "name the recording, relative to the scenario file",
         "rate" => "a rate, such as `rate = \"2 Mbit/s\"`",
+        "multi_frame" => "a whole number of slots, as in `multi_frame = 24`",
+        "super_frame" => "a whole number of slots, as in `super_frame = 72`",
+        "heard" => "a number from 0 to 1",
         "kind" => "say which kind, as in `kind = \"saturated\"`",
         _ => "a duration, such as `\"10 s\"`",
     }

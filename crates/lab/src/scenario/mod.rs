@@ -11,13 +11,19 @@ mod error;
 mod locate;
 mod quantity;
 mod queue;
+mod satellite;
 #[cfg(test)]
 mod tests;
 
-pub use error::{Problem, ScenarioError, nearest};
+pub use error::{Problem, ScenarioError, ScenarioWarning, nearest};
 pub use quantity::{Chance, Count, Feedback, QueueRoom, Room, Size, Speed, Time};
 pub use queue::{QueueKind, QueueSpec};
+pub use satellite::{
+    AgentKind, EstimatorKind, FadeSpec, FrameSpec, Hold, LoadStatistic, OwnFrame, ReleaseSpec, SatelliteQuickStart,
+    SatelliteSpec, SlotPlacement,
+};
 
+use fairpace_media::StreamPreset;
 use fairpace_path::Trace;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,13 +59,20 @@ pub struct Scenario {
     pub feedback: Feedback,
     /// Spacing of the time series.
     pub sample: Time,
-    /// The shared bottleneck.
+    /// The shared bottleneck. Either this or `satellite`.
+    #[serde(skip_serializing_if = "PathSpec::is_absent")]
     pub path: PathSpec,
+    /// Terminals that share a satellite's slots. Either this or `path`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub satellite: Option<SatelliteSpec>,
     /// The flows; at least one.
     pub flows: Vec<FlowSpec>,
     /// Where the file is, for the traces that it names; and the traces themselves.
     #[serde(skip)]
     pub files: Files,
+    /// What the scenario may be run with all the same, and what comes of it.
+    #[serde(skip)]
+    pub warnings: Vec<ScenarioWarning>,
 }
 
 /// What was read beside the scenario file.
@@ -287,6 +300,22 @@ pub struct FlowSpec {
     /// Media controllers only: what the application has to send. Always something if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceSpec>,
+    /// With `satellite`: the terminals at which it enters and leaves, `[1, 2]`, or `random` ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terminals: Option<Terminals>,
+    /// Media controllers only: asks the routers for this rate at the start [RFC 4782], from 80 kbit/s to 1,310.72 Mbit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quick_start: Option<QuickStartSpec>,
+    /// Media controllers with a source that has a rate: what may wait at the sender; more is lost there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Room>,
+    /// Media controllers with a source that has a rate: what comes later than the flow's fastest packet by more than
+    /// this counts as late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerable_delay: Option<Time>,
+    /// Flows that come and go: their starts are a Poisson process, their lengths exponential. `count` sources make them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<ArrivalsSpec>,
     /// Size of this flow's data packets; the scenario's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_size: Option<Size>,
@@ -447,17 +476,18 @@ pub enum Lengths {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
-    /// `saturated`, `constant` (at most `rate`), or `encoder` (a model of an adaptive video encoder).
+    /// `saturated`, `constant` (at most `rate`), `encoder` (a model of an adaptive video encoder), or a kind of stream
+    /// at a constant rate: `voip`, `video-call`, `iptv` (docs/media/presets.md).
     #[serde(deserialize_with = "quantity::choice")]
     pub kind: SourceKind,
-    /// `constant`: the application's rate. `encoder`: its highest rate.
+    /// `constant`: the application's rate. `encoder`: its highest rate. A kind of stream: instead of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Speed>,
 }
 
 /// The kinds of source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
     /// Always has data.
     Saturated,
@@ -465,6 +495,52 @@ pub enum SourceKind {
     Constant,
     /// Frames at 25 per second whose size follows the controller's rate.
     Encoder,
+    /// A telephone call: 16 kbit/s in packets of 160 B.
+    Voip,
+    /// A video call: 64 kbit/s in packets of 512 B.
+    VideoCall,
+    /// Television over IP: 256 kbit/s in packets of 1,316 B.
+    Iptv,
+}
+
+impl SourceKind {
+    /// The stream that it names, if it names one.
+    pub fn preset(self) -> Option<&'static StreamPreset> {
+        match self {
+            SourceKind::Voip => StreamPreset::named("voip"),
+            SourceKind::VideoCall => StreamPreset::named("video-call"),
+            SourceKind::Iptv => StreamPreset::named("iptv"),
+            SourceKind::Saturated | SourceKind::Constant | SourceKind::Encoder => None,
+        }
+    }
+}
+
+/// The terminals of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminals {
+    /// Data enters the satellite at the first and leaves it at the second; feedback the other way round.
+    Fixed([u64; 2]),
+    /// Two different ones for each flow, from the scenario's seed.
+    Random,
+}
+
+/// What a flow asks the routers for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuickStartSpec {
+    /// The rate, rounded up to one that the option can say: 80 kbit/s, and double that, up to 1,310.72 Mbit/s.
+    pub rate: Speed,
+}
+
+/// Flows that come and go.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ArrivalsSpec {
+    /// Mean time between two starts, of all `count` sources together. That of the kind of stream if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
+    /// Mean length of a flow. That of the kind of stream if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<Time>,
 }
 
 /// A flow's own link, before the bottleneck.
@@ -503,8 +579,10 @@ impl Default for Scenario {
             feedback: Feedback::parse("20 ms").unwrap_or_else(|e| unreachable!("a constant of ours: {e}")),
             sample: time("500 ms"),
             path: PathSpec::default(),
+            satellite: None,
             flows: Vec::new(),
             files: Files::default(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -554,6 +632,11 @@ impl Default for FlowSpec {
             on_off: None,
             transfer: None,
             source: None,
+            terminals: None,
+            quick_start: None,
+            send_buffer: None,
+            tolerable_delay: None,
+            arrivals: None,
             packet_size: None,
             feedback: None,
             initial_rtt: None,
@@ -585,6 +668,13 @@ impl LossSpec {
             Some(p) if p != Chance::ZERO => LossSpec { kind: LossKind::Random, p: Some(p), ..LossSpec::default() },
             _ => LossSpec::default(),
         }
+    }
+}
+
+impl PathSpec {
+    /// No path at all: one that is has a `rate` or a `trace`.
+    fn is_absent(&self) -> bool {
+        *self == PathSpec::default()
     }
 }
 
@@ -710,5 +800,78 @@ impl JsonSchema for Capacity {
         let speed = generator.subschema_for::<Speed>();
         let steps = generator.subschema_for::<Vec<RateStep>>();
         schemars::json_schema!({ "anyOf": [{ "const": "unlimited" }, speed, steps] })
+    }
+}
+
+impl Serialize for Terminals {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Terminals::Fixed(both) => both.serialize(s),
+            Terminals::Random => s.serialize_str("random"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Terminals {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        const ALLOWED: &str = "write where data enters and leaves, as in `[1, 2]`, or `random`";
+        struct Any;
+        impl<'de> serde::de::Visitor<'de> for Any {
+            type Value = Terminals;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("two terminals, as in `[1, 2]`, or \"random\"")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Terminals, E> {
+                if text == "random" {
+                    Ok(Terminals::Random)
+                } else {
+                    Err(quantity::refuse(text, "names no terminals", ALLOWED))
+                }
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Terminals, A::Error> {
+                let mut numbers: Vec<Count<0, 999_999>> = Vec::new();
+                while let Some(number) = items.next_element()? {
+                    numbers.push(number);
+                }
+                match numbers[..] {
+                    [from, to] => Ok(Terminals::Fixed([from.get(), to.get()])),
+                    _ => Err(quantity::refuse(&format!("{} numbers", numbers.len()), "are not two terminals", ALLOWED)),
+                }
+            }
+        }
+        d.deserialize_any(Any)
+    }
+}
+
+impl JsonSchema for Terminals {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Terminals".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "anyOf": [
+            { "type": "string", "enum": ["random"] },
+            { "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 2, "maxItems": 2 },
+        ] })
+    }
+}
+
+impl Serialize for QuickStartSpec {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.rate.serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for QuickStartSpec {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Speed::deserialize(d).map(|rate| QuickStartSpec { rate })
+    }
+}
+
+impl JsonSchema for QuickStartSpec {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "QuickStartSpec".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Speed::json_schema(generator)
     }
 }

@@ -17,7 +17,7 @@ use std::fmt;
 /// is wrong with it, what is allowed. `error.rs` takes it apart again.
 pub(super) const PART: char = '\u{1f}';
 
-fn refuse<E: Error>(found: &str, wrong: &str, allowed: &str) -> E {
+pub(super) fn refuse<E: Error>(found: &str, wrong: &str, allowed: &str) -> E {
     E::custom(format!("{found}{PART}{wrong}{PART}{allowed}"))
 }
 

@@ -84,7 +84,7 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("saefty", "saefty = \"paper\""),
             "geo.toml:1: `saefty` is not a field\nhint: did you mean `safety`? allowed: `name`, `title`, `seed`, \
-             `duration`, `warmup`, `safety`, `packet_size`, `ack_size`, `feedback`, `sample`, `path`, `flows`",
+             `duration`, `warmup`, `safety`, `packet_size`, `ack_size`, `feedback`, `sample`, `path`, `satellite`, `flows`",
         ),
         (
             with("safety", "safety = \"papers\""),
