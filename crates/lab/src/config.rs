@@ -140,6 +140,7 @@ fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64, record: Record) -> Vec
             start_spread: flow.start_spread.get(),
             stop,
             access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, a, &name, seed)),
+            terminals: None,
             packet_size: controllers::packet_size(scenario, flow),
             ack_size: scenario.ack_size.get(),
             class_override: None,

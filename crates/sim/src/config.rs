@@ -6,14 +6,20 @@
 //!            <--back_out----- [ reverse    ] <------------<----back_in------
 //! ```
 //!
-//! A flow without an access link on some side is attached there directly.
+//! A flow without an access link on some side is attached there directly. A flow with `terminals` goes
+//! through the satellite instead of the shared links:
+//!
+//! ```text
+//!   sender --forward_in--> terminal a --\              /--> terminal b --forward_out--> receiver
+//!          <--back_out----             --> satellite --                <--back_in-----
+//! ```
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use fairpace_control::{AnyController, Env, FlowParams};
-use fairpace_path::{Capacity, LinkSpec};
+use fairpace_path::{Capacity, DamaSpec, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Instant, QsRate, Rate};
 
 use crate::tcp::{TcpParams, TcpSource};
@@ -31,13 +37,18 @@ pub struct SimConfig {
     pub bottleneck: LinkSpec,
     /// The shared link back; its streams are `reverse.*`.
     pub reverse: LinkSpec,
+    /// The satellite, for flows with [`FlowConfig::terminals`]; its streams are `satellite.*`.
+    pub dama: Option<DamaSpec>,
     /// The flows, at least one, names unique.
     pub flows: Vec<FlowConfig>,
     /// Distance of the rows of [`SimReport::series`](crate::SimReport::series); none if `None`.
     pub sample: Option<Duration>,
     /// Instants at which every flow's counts are noted, in [`FlowReport::checkpoints`](crate::FlowReport::checkpoints).
     pub checkpoints: Vec<Instant>,
-    /// Collect the events of the controllers (states, rates, losses).
+    /// Instants whose super-frames' burst time plans are kept, in
+    /// [`SatelliteReport::plans`](crate::SatelliteReport::plans).
+    pub plans: Vec<Instant>,
+    /// Collect the events of the controllers (states, rates, losses) and of the satellite.
     pub trace: bool,
     /// Write every packet, sent, received and dropped, into [`SimReport::pcapng`](crate::SimReport::pcapng).
     pub pcap: bool,
@@ -51,9 +62,11 @@ impl Default for SimConfig {
             warmup: Duration::ZERO,
             bottleneck: LinkSpec::default(),
             reverse: LinkSpec::default(),
+            dama: None,
             flows: Vec::new(),
             sample: None,
             checkpoints: Vec::new(),
+            plans: Vec::new(),
             trace: false,
             pcap: false,
         }
@@ -75,6 +88,9 @@ pub struct FlowConfig {
     pub stop: Option<Instant>,
     /// Its own links.
     pub access: Access,
+    /// The terminals of the satellite at its sender and at its receiver, two different ones: data enters the
+    /// uplink of the first, feedback that of the second. `None`: it goes through the shared links.
+    pub terminals: Option<[u32; 2]>,
     /// Data packets on the wire, headers included.
     pub packet_size: Bytes,
     /// Acknowledgements on the wire.
@@ -96,6 +112,7 @@ impl FlowConfig {
             start_spread: Duration::ZERO,
             stop: None,
             access: Access::default(),
+            terminals: None,
             packet_size: Bytes::new(1_000),
             ack_size: Bytes::new(40),
             class_override: None,
@@ -107,13 +124,13 @@ impl FlowConfig {
 /// A flow's own links; `None` is no hop at all.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// From the sender to the bottleneck.
+    /// From the sender to the bottleneck, or to its terminal.
     pub forward_in: Option<LinkSpec>,
-    /// From the bottleneck to the receiver.
+    /// From the bottleneck, or its terminal, to the receiver.
     pub forward_out: Option<LinkSpec>,
-    /// From the receiver to the reverse link.
+    /// From the receiver to the reverse link, or to its terminal.
     pub back_in: Option<LinkSpec>,
-    /// From the reverse link to the sender.
+    /// From the reverse link, or its terminal, to the sender.
     pub back_out: Option<LinkSpec>,
 }
 

@@ -44,6 +44,7 @@ mod network;
 mod packet;
 pub mod pcapng;
 mod report;
+mod satellite;
 pub mod tcp;
 
 pub use config::{
@@ -56,4 +57,7 @@ pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 pub use report::{
     DelayHistogram, EngineStats, FlowCounts, FlowReport, FrameRecord, LinkReport, LinkRow, MediaReport, PacketRecord,
     SeriesRow, SimReport, TcpReport,
+};
+pub use satellite::{
+    CarrierPlan, MOST_SATELLITE_EVENTS, MOST_TERMINALS_NOTED, SatelliteReport, TerminalReport, TerminalRow,
 };

@@ -11,7 +11,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use fairpace_control::{Ack, RateReport, ReceiverReport};
-use fairpace_path::{Capacity, DropReason, Link, LinkCounters, LinkError, LinkSpec};
+use fairpace_path::{Capacity, Dama, DamaError, DropReason, Link, LinkCounters, LinkError, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Packets, RandomStream, Rate};
 
 use crate::config::{FlowConfig, Protocol, SimConfig, Source};
@@ -24,6 +24,7 @@ use crate::report::{
     DelayHistogram, EngineStats, FlowCounts, FlowReport, LinkReport, LinkRow, MediaReport, SeriesRow, SimReport,
     TcpReport, count, per_second,
 };
+use crate::satellite::Satellite;
 use crate::tcp::endpoint::TcpEndpoint;
 use crate::tcp::{TcpAck, TcpParams, TcpSource, TcpTally};
 
@@ -46,6 +47,33 @@ pub enum SimError {
         link: String,
         /// What is wrong with it.
         source: LinkError,
+    },
+    /// The satellite cannot be built.
+    #[error("satellite: {0}")]
+    Satellite(#[from] DamaError),
+    /// A flow through a satellite that is not there.
+    #[error("flow `{flow}`: `terminals` is given, and there is no satellite; give `dama`, or leave `terminals` out")]
+    NoSatellite {
+        /// The flow's name.
+        flow: String,
+    },
+    /// A terminal that is not there.
+    #[error("flow `{flow}`: `terminals` has {found}; the satellite has {terminals} terminals, numbered from 0")]
+    NoTerminal {
+        /// The flow's name.
+        flow: String,
+        /// The terminal given.
+        found: u32,
+        /// How many there are.
+        terminals: u32,
+    },
+    /// A flow that would not need the satellite.
+    #[error("flow `{flow}`: `terminals` has {terminal} twice; sender and receiver must be at different ones")]
+    SameTerminal {
+        /// The flow's name.
+        flow: String,
+        /// The terminal.
+        terminal: u32,
     },
     /// A controller cannot be built.
     #[error("flow `{flow}`: {source}")]
@@ -128,6 +156,7 @@ pub struct Network {
     now: Instant,
     events: EventSet,
     links: Vec<LinkSlot>,
+    satellite: Option<Box<Satellite>>,
     flows: Vec<FlowState>,
     /// Two per flow: forward and back.
     routes: Vec<Route>,
@@ -158,11 +187,16 @@ struct LinkSlot {
 
 #[derive(Clone, Copy)]
 struct Route {
-    /// Before, through and behind the shared link; [`NO_LINK`] where there is none.
+    /// Before, through and behind the shared link; [`NO_LINK`] where there is none. With [`TERMINAL`] it is a
+    /// terminal of the satellite.
     links: [u32; 3],
 }
 
 const NO_LINK: u32 = u32::MAX;
+/// Added to the number of a terminal; there are fewer than 2^24.
+const TERMINAL: u32 = 1 << 31;
+/// The place of the shared link, or the satellite, in a route.
+const SHARED: usize = 1;
 
 struct FlowState {
     endpoint: Endpoint,
@@ -210,6 +244,8 @@ const SAMPLE: u32 = 5;
 const WARMUP: u32 = 6;
 const CHECKPOINT: u32 = 7;
 const SENDER_SOON: u32 = 8;
+const SATELLITE: u32 = 9;
+const PLAN: u32 = 10;
 const KIND_BITS: u32 = 4;
 const KIND_MASK: u32 = 0xf;
 
@@ -230,6 +266,7 @@ impl Network {
             now: Instant::ZERO,
             events: EventSet::default(),
             links: Vec::new(),
+            satellite: None,
             flows: Vec::new(),
             routes: Vec::new(),
             stats: EngineStats::default(),
@@ -248,14 +285,21 @@ impl Network {
             series: Vec::new(),
             link_series: Vec::new(),
         };
-        network.add_link("bottleneck".to_owned(), &config.bottleneck, config.seed, 1)?;
-        network.add_link("reverse".to_owned(), &config.reverse, config.seed, 1)?;
+        network.add_link("bottleneck".to_owned(), &config.bottleneck, config.seed, SHARED)?;
+        network.add_link("reverse".to_owned(), &config.reverse, config.seed, SHARED)?;
+        if let Some(spec) = &config.dama {
+            let dama = Dama::new(spec, config.seed, "satellite")?;
+            network.satellite = Some(Box::new(Satellite::new(dama, config.trace)));
+        }
         // Bookkeeping comes before traffic at the same instant.
         if !config.warmup.is_zero() {
             network.events.push(network.warmup, WARMUP);
         }
         for at in &config.checkpoints {
             network.events.push(*at, CHECKPOINT);
+        }
+        for at in &config.plans {
+            network.events.push(*at, PLAN);
         }
         if let Some(interval) = config.sample {
             network.events.push(Instant::ZERO + interval, SAMPLE);
@@ -267,7 +311,9 @@ impl Network {
             network.add_flow(i as u32, flow, config)?;
         }
         if config.pcap {
-            let names = network.links.iter().map(|slot| slot.name.clone()).collect();
+            let links = network.links.iter().map(|slot| slot.name.clone());
+            let terminals = 0..network.satellite.as_ref().map_or(0, |s| s.dama.terminals());
+            let names = links.chain(terminals.map(|i| format!("terminal {i}"))).collect();
             network.pcap = Some(PcapWriter::new(Vec::new(), names));
         }
         Ok(network)
@@ -282,9 +328,13 @@ impl Network {
 
     fn add_flow(&mut self, i: u32, config: &FlowConfig, sim: &SimConfig) -> Result<(), SimError> {
         check(config)?;
+        let [there, back] = match config.terminals {
+            Some(terminals) => self.attach(config, terminals)?,
+            None => [BOTTLENECK, REVERSE],
+        };
         for (shared, first, last) in [
-            (BOTTLENECK, ("forward_in", &config.access.forward_in), ("forward_out", &config.access.forward_out)),
-            (REVERSE, ("back_in", &config.access.back_in), ("back_out", &config.access.back_out)),
+            (there, ("forward_in", &config.access.forward_in), ("forward_out", &config.access.forward_out)),
+            (back, ("back_in", &config.access.back_in), ("back_out", &config.access.back_out)),
         ] {
             let mut route = Route { links: [NO_LINK, shared, NO_LINK] };
             for (stage, (side, spec)) in [(0, first), (2, last)] {
@@ -344,6 +394,23 @@ impl Network {
         Ok(())
     }
 
+    /// A flow goes through the satellite: its ways there and back.
+    fn attach(&mut self, config: &FlowConfig, terminals: [u32; 2]) -> Result<[u32; 2], SimError> {
+        let flow = config.name.clone();
+        let Some(satellite) = &mut self.satellite else { return Err(SimError::NoSatellite { flow }) };
+        let all = satellite.dama.terminals();
+        if let Some(&found) = terminals.iter().find(|i| **i >= all) {
+            return Err(SimError::NoTerminal { flow, found, terminals: all });
+        }
+        if terminals[0] == terminals[1] {
+            return Err(SimError::SameTerminal { flow, terminal: terminals[0] });
+        }
+        for terminal in terminals {
+            satellite.attach(terminal);
+        }
+        Ok(terminals.map(|i| TERMINAL | i))
+    }
+
     // The driver's side.
 
     /// Tells `observer` of every packet from now on.
@@ -371,11 +438,13 @@ impl Network {
             }
             self.now = at;
             self.stats.events += 1;
-            if target & KIND_MASK == LINK {
-                self.link_event(at, (target >> KIND_BITS) as usize);
-            } else {
-                self.events.pop();
-                self.other_event(at, target);
+            match target & KIND_MASK {
+                LINK => self.link_event(at, (target >> KIND_BITS) as usize),
+                SATELLITE => self.satellite_event(at),
+                _ => {
+                    self.events.pop();
+                    self.other_event(at, target);
+                }
             }
         }
         self.now = self.now.max(to);
@@ -493,20 +562,76 @@ impl Network {
         self.links[link].armed = next;
     }
 
+    fn satellite_event(&mut self, at: Instant) {
+        self.stats.link_events += 1;
+        self.events.pop();
+        let Some(satellite) = &mut self.satellite else { return };
+        if satellite.armed != at {
+            self.stats.idle_events += 1;
+            return;
+        }
+        let mut out = 0_u64;
+        // What is pushed meanwhile is not earlier, and arms nothing.
+        while let Some(satellite) = &mut self.satellite
+            && let Some((_, packet)) = satellite.dama.pop(at)
+        {
+            self.forward(at, packet, SHARED + 1);
+            out += 1;
+        }
+        self.moved += out;
+        self.stats.idle_events += u64::from(out == 0);
+        self.collect_satellite_drops();
+        let Some(satellite) = &mut self.satellite else { return };
+        if self.trace {
+            satellite.collect_events();
+        }
+        satellite.armed = satellite.dama.next();
+        if satellite.armed != Instant::NEVER {
+            self.events.push(satellite.armed, SATELLITE);
+        }
+    }
+
+    /// A packet comes to a terminal.
+    fn push_to_terminal(&mut self, at: Instant, terminal: u32, packet: Packet) {
+        let Some(satellite) = &mut self.satellite else { return };
+        satellite.dama.push(at, terminal, packet);
+        let next = satellite.dama.next();
+        if next < satellite.armed {
+            // An entry that is overtaken stays behind and finds nothing due.
+            satellite.armed = next;
+            self.events.push(next, SATELLITE);
+        }
+        self.collect_satellite_drops();
+    }
+
+    fn collect_satellite_drops(&mut self) {
+        while let Some(satellite) = &mut self.satellite
+            && let Some((at, reason, packet)) = satellite.dama.take_dropped()
+        {
+            let route = &self.routes[packet.flow as usize * 2 + packet.direction as usize];
+            let terminal = route.links[SHARED] & !TERMINAL;
+            self.drop_packet(at, reason, packet, self.links.len() as u32 + terminal);
+        }
+    }
+
     /// A packet goes into the first link of its route that is not before `stage`, or arrives.
     #[inline]
     fn forward(&mut self, at: Instant, packet: Packet, stage: usize) {
         let route = &self.routes[packet.flow as usize * 2 + packet.direction as usize];
         for link in &route.links[stage..] {
             if *link != NO_LINK {
-                return self.push(at, *link as usize, packet);
+                return self.push(at, *link, packet);
             }
         }
         self.arrive(at, packet);
     }
 
     #[inline]
-    fn push(&mut self, at: Instant, link: usize, packet: Packet) {
+    fn push(&mut self, at: Instant, link: u32, packet: Packet) {
+        if link & TERMINAL != 0 {
+            return self.push_to_terminal(at, link & !TERMINAL, packet);
+        }
+        let link = link as usize;
         let slot = &mut self.links[link];
         slot.link.push(at, packet);
         let next = slot.link.next();
@@ -834,12 +959,17 @@ impl Network {
             },
             SAMPLE => self.sample(at),
             WARMUP => self.end_warmup(at),
+            PLAN => {
+                if let Some(satellite) = &mut self.satellite {
+                    satellite.note_plans(at);
+                }
+            }
             CHECKPOINT => {
                 for flow in &mut self.flows {
                     flow.checkpoints.push((at, flow.counts));
                 }
             }
-            _ => debug_assert!(false, "links are handled in link_event"),
+            _ => debug_assert!(false, "links and satellite have their own"),
         }
     }
 
@@ -868,6 +998,9 @@ impl Network {
             slot.link.advance(at);
             slot.link.restart_maximum();
             slot.at_warmup = *slot.link.counters();
+        }
+        if let Some(satellite) = &mut self.satellite {
+            satellite.end_warmup(at);
         }
         for flow in &mut self.flows {
             flow.at_warmup = flow.counts;
@@ -898,6 +1031,9 @@ impl Network {
                 capacity: link.capacity_at(at),
                 drops: since.total().dropped_in_all().packets.get(),
             });
+        }
+        if let Some(satellite) = &mut self.satellite {
+            satellite.sample(at, interval);
         }
         let next = at + sampling.interval;
         for (i, flow) in self.flows.iter_mut().enumerate() {
@@ -970,6 +1106,14 @@ impl Network {
                 utilization: could.map(|bits| carried / bits),
                 inside: slot.link.inside() as u64,
             });
+        }
+        if let Some(satellite) = &mut self.satellite {
+            satellite.dama.advance(end);
+            self.collect_satellite_drops();
+        }
+        if let Some(satellite) = &mut self.satellite {
+            report.engine.packet_hops += satellite.transmitted();
+            report.satellite = Some(satellite.report(self.warmup, end));
         }
         report.engine.max_pending = self.events.max_len() as u64;
         for (i, flow) in self.flows.iter_mut().enumerate() {

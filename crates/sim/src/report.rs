@@ -6,6 +6,7 @@ use fairpace_units::{Bytes, Duration, Instant, Rate};
 use hdrhistogram::Histogram;
 
 use crate::packet::FlowId;
+use crate::satellite::SatelliteReport;
 use crate::tcp::{TcpCounters, TcpTally};
 
 /// Everything a run found.
@@ -23,6 +24,8 @@ pub struct SimReport {
     pub events: Vec<(FlowId, FlowEvent)>,
     /// Every packet, as a pcapng file; `None` unless asked for.
     pub pcapng: Option<Vec<u8>>,
+    /// What happened on the satellite; `None` without one.
+    pub satellite: Option<SatelliteReport>,
     /// What the engine did.
     pub engine: EngineStats,
 }
