@@ -124,7 +124,7 @@ impl<T: Datagram> Dama<T> {
         let carriers = (0..all)
             .step_by(each)
             .map(|first| Carrier::new(&rules, spec, first, &mut terminals, each.min(all - first)))
-            .collect();
+            .collect::<Vec<_>>();
         let agents = if spec.quick_start.agent == Agent::Off { Vec::new() } else { vec![None; all] };
         Ok(Dama {
             spec: spec.clone(),
@@ -136,8 +136,8 @@ impl<T: Datagram> Dama<T> {
             now: Instant::ZERO,
             super_frame: 0,
             boundary: clock.boundary(1),
+            awake: carriers.iter().filter(|carrier| !carrier.resting).count(),
             carriers,
-            awake: 0,
             terminals,
             counters: vec![TerminalCounters::default(); all],
             agents,
@@ -183,8 +183,8 @@ impl<T: Datagram> Dama<T> {
     }
 
     /// The next packet that is out by `now`, and the terminal that it came from. Call it until there is
-    /// none. Those that come out at the same instant do so in order of the carriers, of each carrier in
-    /// order of time.
+    /// none. Those of different carriers that come out at the same instant do so in an order that means
+    /// nothing, but is always the same.
     pub fn pop(&mut self, now: Instant) -> Option<(u32, T)> {
         self.run_until(now);
         if self.calendar.next() <= self.now {

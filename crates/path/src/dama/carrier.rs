@@ -6,6 +6,7 @@
 use super::DamaSpec;
 use super::clock::SlotClock;
 use super::event::{DamaEvent, DamaEventKind};
+use super::layout::gcd;
 use super::ncc::{Release, requested, share, whole_units};
 use super::store::List;
 use crate::quick_start::{Agent, Channel, Observation};
@@ -19,6 +20,8 @@ pub(super) struct Rules {
     units: u32,
     /// Slots of a super-frame.
     slots: u32,
+    /// After how many super-frames of the same grants the fractions of slots are the same.
+    period: u64,
     granularity: Rate,
     capacity: Rate,
     /// n: T_a in super-frames.
@@ -52,6 +55,7 @@ impl Rules {
         Rules {
             units,
             slots,
+            period: u64::from(units / gcd(units, slots)),
             granularity: spec.granularity,
             capacity: spec.capacity,
             delay: u64::from(spec.allocation_delay),
@@ -172,8 +176,13 @@ impl Carrier {
         let least = rules.cra.max(f64::from(rules.minimum));
         let mut given = vec![whole_units(least); count];
         share(&mut given, rules.minimum, rules.units, &mut Vec::new());
+        let (mut free, mut turn) = (vec![0; if rules.fca { count } else { 0 }], 0);
+        if rules.fca {
+            give_freely(&mut free, &mut turn, rules.units - given.iter().sum::<u32>());
+        }
         let mut before = 0;
-        for &grant in &given {
+        for (i, &asked) in given.iter().enumerate() {
+            let grant = asked + free.get(i).copied().unwrap_or(0);
             terminals.push(Terminal {
                 queue: List::EMPTY,
                 packets: 0,
@@ -188,7 +197,7 @@ impl Carrier {
                 arrived: 0,
                 approved: Rate::ZERO,
                 requested: rules.cra,
-                n_b: least.min(f64::from(grant)),
+                n_b: least.min(f64::from(asked)),
             });
             before += u64::from(grant);
         }
@@ -197,16 +206,17 @@ impl Carrier {
             first,
             count,
             given: given.repeat(n),
-            free: if rules.fca { vec![0; n * count] } else { Vec::new() },
-            turn: 0,
+            free: free.repeat(n),
+            turn,
             calm: 0,
-            resting: true,
+            // With FCA something changes at every boundary.
+            resting: !rules.fca,
             planned: 0,
             sent: 0,
             channel: rules.agents.then(|| Channel::new(spec.quick_start.router.load)),
             broadcast: VecDeque::new(),
         };
-        carrier.plan(rules, &mut terminals[first..], 0, &mut Scratch::default());
+        plan(rules, &mut terminals[first..], &mut Scratch::default());
         let resting = carrier.decided(rules, 0);
         if let Some(channel) = &mut carrier.channel {
             channel.decided(resting);
@@ -229,14 +239,19 @@ impl Carrier {
         if self.planned == super_frame {
             return;
         }
-        let (slots, of) = (u64::from(rules.slots), u64::from(rules.units));
-        let skipped = super_frame - self.planned - 1;
-        for terminal in &mut *terminals {
-            let each = u64::from(terminal.grant) * slots % of;
-            terminal.carry = (terminal.carry + each * (skipped % of)) % of;
+        // The plans between, of which only the fractions remain: they soon repeat.
+        let mut plans = super_frame - self.planned;
+        while plans > rules.period {
+            let carry = |t: &Terminal| t.carry;
+            let before: Vec<u64> = terminals.iter().map(carry).collect();
+            (0..rules.period).for_each(|_| plan(rules, terminals, scratch));
+            plans -= rules.period;
+            if terminals.iter().map(carry).eq(before) {
+                plans = (plans - 1) % rules.period + 1;
+            }
         }
+        (0..plans).for_each(|_| plan(rules, terminals, scratch));
         self.sent = 0;
-        self.plan(rules, terminals, super_frame, scratch);
         let resting = self.decided(rules, super_frame);
         // Of what was broadcast meanwhile, as much as anybody remembers.
         let remembered = rules.window as u64 + rules.ahead + 1;
@@ -260,7 +275,7 @@ impl Carrier {
         for (i, terminal) in terminals.iter_mut().enumerate() {
             terminal.grant = self.total(now + i);
         }
-        self.plan(rules, terminals, super_frame, scratch);
+        plan(rules, terminals, scratch);
         self.planned = super_frame;
         let sent = std::mem::take(&mut self.sent);
         if self.channel.is_some() {
@@ -299,7 +314,7 @@ impl Carrier {
             left -= units;
         }
         if rules.fca {
-            self.give_freely(now, left);
+            give_freely(&mut self.free[now..now + self.count], &mut self.turn, left);
         }
         self.calm = if calm { self.calm + 1 } else { 0 };
         // All decisions that are still to take effect are the same as this one.
@@ -312,16 +327,6 @@ impl Carrier {
         let q_by_t_s = terminal.bytes as f64 * rules.vbdc_per_byte;
         let f = self.free.get(now).map_or(0.0, |&units| f64::from(units));
         requested(r, q_by_t_s, f, rules.cra) + terminal.approved.as_bps() / rules.granularity.as_bps()
-    }
-
-    /// What is left over goes to all in equal parts, and what cannot be shared equally to each in turn.
-    fn give_freely(&mut self, now: usize, left: u32) {
-        let (each, more) = (left / self.count as u32, left as usize % self.count);
-        self.free[now..now + self.count].fill(each);
-        for _ in 0..more {
-            self.free[now + self.turn] += 1;
-            self.turn = (self.turn + 1) % self.count;
-        }
     }
 
     /// Where the decisions for a super-frame are kept. Those of k are read before those of k + n, which
@@ -361,38 +366,6 @@ impl Carrier {
         Some(channel)
     }
 
-    /// Turns units into places of the super-frame. What is no whole slot is carried on; when more whole
-    /// slots have come together than there are, those wait who came to theirs last.
-    fn plan(&self, rules: &Rules, terminals: &mut [Terminal], super_frame: u64, scratch: &mut Scratch) {
-        debug_assert!(super_frame >= self.planned);
-        let (slots, of) = (u64::from(rules.slots), u64::from(rules.units));
-        let mut sum = 0;
-        for terminal in &mut *terminals {
-            let credit = terminal.carry + u64::from(terminal.grant) * slots;
-            terminal.slots = (credit / of) as u32;
-            terminal.carry = credit % of;
-            sum += u64::from(terminal.slots);
-        }
-        while sum > slots {
-            let order = &mut scratch.order;
-            order.clear();
-            let some = terminals.iter().enumerate().filter(|(_, t)| t.slots > 0);
-            order.extend(some.map(|(i, t)| (t.carry, i as u32)));
-            order.sort_unstable();
-            for &(_, i) in order.iter().take((sum - slots) as usize) {
-                let terminal = &mut terminals[i as usize];
-                terminal.slots -= 1;
-                terminal.carry += of;
-                sum -= 1;
-            }
-        }
-        let mut first = 0;
-        for terminal in terminals {
-            terminal.first = first;
-            first += terminal.slots;
-        }
-    }
-
     fn log(&self, rules: &Rules, terminals: &[Terminal], super_frame: u64, log: &mut Log) {
         let at = rules.clock.boundary(super_frame);
         let from = rules.clock.boundary(super_frame + rules.ahead);
@@ -410,5 +383,45 @@ impl Carrier {
             let grant = DamaEventKind::Grant { rate: rules.rate(f64::from(terminal.grant)), slots: terminal.slots };
             log.add(at, self.first + i, grant);
         }
+    }
+}
+
+/// Turns units into places of the next super-frame. What is no whole slot is carried on; when more whole
+/// slots have come together than there are, those wait who came to theirs last.
+fn plan(rules: &Rules, terminals: &mut [Terminal], scratch: &mut Scratch) {
+    let (slots, of) = (u64::from(rules.slots), u64::from(rules.units));
+    let mut sum = 0;
+    for terminal in &mut *terminals {
+        let credit = terminal.carry + u64::from(terminal.grant) * slots;
+        terminal.slots = (credit / of) as u32;
+        terminal.carry = credit % of;
+        sum += u64::from(terminal.slots);
+    }
+    while sum > slots {
+        let order = &mut scratch.order;
+        order.clear();
+        let some = terminals.iter().enumerate().filter(|(_, t)| t.slots > 0);
+        order.extend(some.map(|(i, t)| (t.carry, i as u32)));
+        order.sort_unstable();
+        for &(_, i) in order.iter().take((sum - slots) as usize) {
+            let terminal = &mut terminals[i as usize];
+            terminal.slots -= 1;
+            terminal.carry += of;
+            sum -= 1;
+        }
+    }
+    let mut first = 0;
+    for terminal in terminals {
+        terminal.first = first;
+        first += terminal.slots;
+    }
+}
+
+/// What is left over goes to all in equal parts, and what cannot be shared equally to each in `turn`.
+fn give_freely(free: &mut [u32], turn: &mut usize, left: u32) {
+    free.fill(left / free.len() as u32);
+    for _ in 0..left as usize % free.len() {
+        free[*turn] += 1;
+        *turn = (*turn + 1) % free.len();
     }
 }

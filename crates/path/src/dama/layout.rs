@@ -72,7 +72,8 @@ fn unstep(slots: u32) -> u32 {
     inverse.unwrap_or(1)
 }
 
-fn gcd(a: u32, b: u32) -> u32 {
+/// The greatest common divisor.
+pub(super) fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 

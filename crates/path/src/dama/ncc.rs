@@ -22,10 +22,10 @@ pub(super) struct Release {
 
 impl Release {
     /// What the NCC gives who asks for `request`, had `n_b` and sent `n_l`: at once what is more, and
-    /// N_B(t_{n+1}) = a N_B(t_n) + b [N_L(t_n) - N_B(t_n)] if it is less [qsd eq. (2)]; never below the
-    /// request or the minimum.
+    /// N_B(t_{n+1}) = a N_B(t_n) + b [N_L(t_n) - N_B(t_n)] if it is less [qsd eq. (2)]; never more than
+    /// before, and never below the request or the minimum.
     pub(super) fn wanted(self, request: f64, n_b: f64, n_l: f64) -> f64 {
-        let kept = if request < n_b { self.a * n_b + self.b * (n_l - n_b) } else { request };
+        let kept = if request < n_b { (self.a * n_b + self.b * (n_l - n_b)).min(n_b) } else { request };
         // Who keeps next to nothing keeps nothing: halving would never end.
         let kept = if kept < BEGUN { 0.0 } else { kept };
         kept.max(request).max(self.minimum)
