@@ -140,7 +140,7 @@ fn everything(seed: u64) -> SimConfig {
         between("back", [1, 0], Protocol::Tcp(TcpParams::default(), TcpSource::Transfer(Bytes::new(200_000)))),
         between("tfrc", [2, 3], Protocol::Media(tfrc)),
         FlowConfig { start: at(5.0), stop: Some(at(20.0)), ..between("asks", [2, 1], Protocol::Media(asking)) },
-        FlowConfig { start: at(2.0), ..between("too-much", [4, 0], constant(Rate::mbps(8.0))) },
+        FlowConfig { start: at(15.0), ..between("too-much", [4, 0], constant(Rate::mbps(8.0))) },
         FlowConfig::new("beside", constant(Rate::kbps(100.0))),
     ];
     SimConfig {
@@ -150,7 +150,7 @@ fn everything(seed: u64) -> SimConfig {
         dama: Some(DamaSpec { queue: Packets::new(100), ..DamaSpec::small().with_agent(Agent::Qsd { hold: ms(50) }) }),
         flows,
         sample: Some(ms(500)),
-        plans: vec![at(0.0), at(10.0)],
+        plans: vec![at(0.0), at(20.0)],
         trace: true,
         pcap: true,
         ..SimConfig::default()
