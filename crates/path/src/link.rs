@@ -21,6 +21,7 @@ use crate::delay::Delay;
 use crate::loss::Loss;
 use crate::outage::Outages;
 use crate::queue::{Found, Held, Next, Queue, Verdict};
+use crate::quick_start::{LinkRouter, QsCounters, pass_unaware};
 use crate::rate::{Service, Transmitter};
 use crate::{Datagram, DropReason, LinkError, LinkSpec, Wire};
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, RandomStream, Rate};
@@ -56,6 +57,10 @@ pub struct Link<T> {
     occupied_since: Instant,
     usage: Usage,
     counters: LinkCounters,
+    /// The Quick-Start router in front of the queue.
+    router: Option<Box<LinkRouter>>,
+    /// When it looks at the load next; never without one.
+    next_observation: Instant,
     recording: bool,
     dropped: VecDeque<(Instant, DropReason, T)>,
 }
@@ -101,10 +106,18 @@ impl<T: Datagram> Link<T> {
     /// # Errors
     /// [`LinkError`] names the field of `spec` that cannot be.
     pub fn new(spec: &LinkSpec, seed: u64, name: &str) -> Result<Self, LinkError> {
+        let transmitter = Transmitter::new(&spec.rate)?;
+        let router = match &spec.quick_start {
+            Some(params) => {
+                let random = RandomStream::named(seed, &format!("{name}.quick_start"));
+                Some(Box::new(LinkRouter::new(params, random, transmitter.capacity_at(Instant::ZERO))?))
+            }
+            None => None,
+        };
         Ok(Link {
             now: Instant::ZERO,
             queue: Queue::new(&spec.queue, seed, name)?,
-            transmitter: Transmitter::new(&spec.rate)?,
+            transmitter,
             loss: Loss::new(&spec.loss, RandomStream::named(seed, &format!("{name}.loss"))),
             outages: Outages::new(&spec.outage, spec.outage_at),
             delay: Delay::new(&spec.delay, RandomStream::named(seed, &format!("{name}.jitter")))?,
@@ -119,6 +132,8 @@ impl<T: Datagram> Link<T> {
             occupied_since: Instant::ZERO,
             usage: Usage::default(),
             counters: LinkCounters::default(),
+            next_observation: router.as_ref().map_or(Instant::NEVER, |r| Instant::ZERO + r.interval()),
+            router,
             recording: false,
             dropped: VecDeque::new(),
         })
@@ -126,9 +141,12 @@ impl<T: Datagram> Link<T> {
 
     /// A packet arrives at the queue.
     #[inline]
-    pub fn push(&mut self, now: Instant, packet: T) {
+    pub fn push(&mut self, now: Instant, mut packet: T) {
         self.settle_until(now);
         let now = self.now;
+        if packet.quick_start().is_some() {
+            self.route(now, &mut packet);
+        }
         let (size, class) = (packet.size(), packet.class());
         self.counters.classes[class as usize].offered.add(size);
         if self.held.packets == 0 {
@@ -202,6 +220,11 @@ impl<T: Datagram> Link<T> {
         &self.counters
     }
 
+    /// What its Quick-Start router did so far, if it has one.
+    pub fn quick_start(&self) -> Option<&QsCounters> {
+        self.router.as_ref().map(|r| r.counters())
+    }
+
     /// Forgets the largest queue seen, so that it is that of the time from now on.
     pub fn restart_maximum(&mut self) {
         self.counters.max_queue = Packets::new(self.held.packets);
@@ -255,11 +278,40 @@ impl<T: Datagram> Link<T> {
     fn settle_until(&mut self, now: Instant) {
         debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
         debug_assert!(now < Instant::NEVER, "never does not come");
+        if self.next_observation <= now {
+            self.observe_until(now);
+        }
         self.now = self.now.max(now);
         self.depart_until(self.now);
         while self.next_start <= self.now {
             self.begin_transmission();
             self.depart_until(self.now);
+        }
+    }
+
+    /// Tells the Quick-Start router what was sent in each of its intervals that end by `now`.
+    #[cold]
+    fn observe_until(&mut self, now: Instant) {
+        while self.next_observation <= now {
+            let end = std::mem::replace(&mut self.next_observation, Instant::NEVER);
+            self.settle_until(end);
+            let Some(router) = &mut self.router else { return };
+            let begin = end - router.interval();
+            let capacity =
+                self.transmitter.capacity_between(begin, end).map(|bits| bits / (end.since(begin)).as_secs_f64());
+            router.observe(capacity.map_or(Rate::MAX, Rate::bps), self.counters.transmitted.bytes);
+            self.next_observation = end + router.interval();
+        }
+    }
+
+    /// A packet with a Quick-Start option passes the router in front of the queue.
+    #[cold]
+    fn route(&mut self, now: Instant, packet: &mut T) {
+        let source = packet.flow();
+        let Some(option) = packet.quick_start() else { return };
+        match &mut self.router {
+            Some(router) => router.on_request(now, source, option),
+            None => pass_unaware(option),
         }
     }
 

@@ -12,8 +12,10 @@
 
 mod agent;
 mod estimate;
+mod on_link;
 mod router;
 
 pub use agent::{Agent, AgentSpec, Decision, HoldWarning, QsAgent};
 pub use estimate::{Channel, Ear, Estimator, Fade, Free, LoadWindow, Observation, Statistic};
+pub(crate) use on_link::LinkRouter;
 pub use router::{QsCounters, QsError, QsRouter, QsVerdict, Refusal, RouterParams, SOURCES, pass_unaware};

@@ -8,6 +8,7 @@ mod queue;
 pub use queue::{Capacity, CoDelParams, FqCoDelParams, PieParams, QueueModel, RedParams, Thresholds};
 
 use crate::Trace;
+use crate::quick_start::{QsError, RouterParams};
 use fairpace_units::{Duration, Instant, Probability, Rate};
 use std::sync::Arc;
 
@@ -27,6 +28,9 @@ pub struct LinkSpec {
     pub outage: Vec<Outage>,
     /// At which end of the link the outages happen.
     pub outage_at: OutageAt,
+    /// The router in front of the queue knows Quick-Start, and goes by these parameters and by the load that
+    /// it measures on this link. `None`: it does not; then a request that passes here fails.
+    pub quick_start: Option<RouterParams>,
 }
 
 /// How fast packets leave the queue.
@@ -115,6 +119,9 @@ pub enum OutageAt {
 /// Why a [`LinkSpec`] is refused: the field, what was found, what is allowed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LinkError {
+    /// A parameter of the Quick-Start router out of its range.
+    #[error(transparent)]
+    QuickStart(#[from] QsError),
     /// A fixed rate of (nearly) nothing.
     #[error(
         "`rate` is {found}, at which nothing would ever leave; the least is 0.001 bit/s (for a dead time use an outage or a schedule)"

@@ -4,6 +4,7 @@
 mod eager;
 
 use eager::{Eager, Shape};
+use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{
     Capacity, CoDelParams, DelayModel, DropReason, FqCoDelParams, GilbertElliott, Link, LinkSpec, LossModel, Outage,
     OutageAt, PieParams, Plain, QueueModel, RedParams, Thresholds,
@@ -102,14 +103,21 @@ fn spec(shape: &Shape) -> impl Strategy<Value = LinkSpec> + use<> {
     let outage = (0..200_u64, ms).prop_map(|(at, length)| Outage { start: Instant::from_nanos(at * MS), length });
     let outage = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(outage, 1..4)];
     let outage_at = prop_oneof![Just(OutageAt::Transmitter), Just(OutageAt::Receiver)];
-    (queue, delay, loss, outage, outage_at).prop_map(move |(queue, delay, loss, outage, outage_at)| LinkSpec {
-        rate: rate.clone(),
-        delay,
-        queue,
-        loss,
-        outage,
-        outage_at,
-    })
+    // A Quick-Start router looks at the load now and then, which must change nothing.
+    let router =
+        (1..20_u64).prop_map(|ms| RouterParams { state_delay: Duration::from_millis(ms), ..RouterParams::default() });
+    let quick_start = prop::option::of(router);
+    (queue, delay, loss, outage, outage_at, quick_start).prop_map(
+        move |(queue, delay, loss, outage, outage_at, quick_start)| LinkSpec {
+            rate: rate.clone(),
+            delay,
+            queue,
+            loss,
+            outage,
+            outage_at,
+            quick_start,
+        },
+    )
 }
 
 /// Thresholds and weights so that averages of a few packets soon matter.

@@ -34,6 +34,9 @@ use std::collections::VecDeque;
 /// Into how many buckets a router sorts the sources of requests.
 pub const SOURCES: usize = 256;
 
+/// A link is observed this often at most.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+
 /// The most approvals that parameters may let a router remember: 16 bytes each.
 const MOST_APPROVALS: f64 = 1e6;
 
@@ -44,7 +47,7 @@ pub struct RouterParams {
     pub threshold: f64,
     /// M: for how many intervals an approval is remembered, at least 1.
     pub intervals: u32,
-    /// state_delay: the length of one such interval, above zero.
+    /// state_delay: the length of one such interval, at least 1 ms.
     pub state_delay: Duration,
     /// What stands for the load: average or peak, of how many observations. A link is observed once in
     /// `state_delay`, a satellite's carrier with each TBTP.
@@ -96,8 +99,8 @@ impl RouterParams {
             }
         }
         let remembered = self.remembered().as_secs_f64();
-        if self.state_delay.is_zero() {
-            return bad("state_delay", 0.0, "above 0 s");
+        if self.state_delay < SHORTEST_INTERVAL {
+            return bad("state_delay", self.state_delay.as_secs_f64(), "at least 0.001 s");
         }
         if f64::from(self.in_all) * (remembered + 1.0) > MOST_APPROVALS {
             let allowed = "so small that at most 1000000 requests are considered while an approval is remembered";

@@ -204,6 +204,8 @@ fn packet() -> impl Strategy<Value = (Vec<u8>, QsOption, usize)> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
     #[test]
     fn what_is_written_is_read((packet, option, _) in packet()) {
         prop_assert_eq!(parse(&packet), Ok(Some(option)));
@@ -242,7 +244,9 @@ proptest! {
     /// A wrong checksum stays wrong: the next router must see that the header was damaged.
     #[test]
     fn a_damaged_header_is_not_made_good((packet, _, _) in packet(), after in option(), damage in 1..=255_u8) {
-        prop_assume!(packet[0] >> 4 == 4);
+        if packet[0] >> 4 == 6 {
+            return Ok(());
+        }
         let mut damaged = packet;
         damaged[5] ^= damage;
         prop_assert!(!ipv4_checksum_holds(&damaged));

@@ -226,8 +226,11 @@ fn arrival() -> impl Strategy<Value = (u64, QsOption, u64, f64)> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
     /// The target algorithm as the RFC prints it, over the list of all approvals ever.
     //= 4782-3.3-1
+    //= 4782-D-1
     #[test]
     fn decisions_equal_the_rfcs_pseudo_code(arrivals in prop::collection::vec(arrival(), 1..60)) {
         let params = plain();
