@@ -2,14 +2,14 @@
 //!
 //! Source: RFC 4782 §4 (asking, judging), RFC 5634 §2 and §3.2 (the interval between requests, the mode, the
 //! validation). Two halves that know nothing of each other: [`Requester`] is [`crate::Flow`]'s and the same
-//! for every scheme; what a controller does with an approved rate is below it (`tfrc.rs` uses it).
+//! for every scheme; [`QuickStart`] is for a controller that can use an approved rate (`tfrc.rs` does).
 //!
 //! ```text
 //!                    response, approved       feedback on a QS packet,
-//!          request   rate > X                 or one RTT               feedback on all QS packets, or two RTT
-//!  Off -----------> Asked --------> Mode -------------------> Validation -----------------------> Off
-//!                     |             X = QS_sendrate           X stays                             X as the scheme says
-//!                     | denied, invalid, none                 no feedback: X = min(X before, QS_sendrate/2)
+//!          request   rate > X                or one RTT               feedback on all QS packets, or two RTT
+//!  Off -----------> Asked --------> Mode ------------------> Validation ----------------------> Off
+//!                     |             X = QS_sendrate          X stays                            X as the scheme says
+//!                     | denied, invalid, none                no feedback: X = min(X before, QS_sendrate/2)
 //!                     v             a loss or a mark in either: X as the scheme says, at once
 //!                    Off
 //! ```
@@ -21,7 +21,26 @@
 //! | Rate Request, Approved Rate | `QsOption::rate`, `QsResponse::rate` | bit/s, one of 15 |
 //! | Quick-Start Interval, Initial_QSI | `Requester::interval`, [`QuickStartParams::interval`] | s |
 //! | R, s, H | approved rate, mean packet size, [`QuickStartParams::header`] | byte/s, bytes |
-//! | QS_sendrate | [`send_rate`] | byte/s |
+//! | QS_sendrate | [`send_rate`], [`QuickStart::rate`] | byte/s |
+//! | Quick-Start Packets | what leaves in `Stage::Mode`, by departure | |
+//!
+//! # Readings
+//!
+//! - A request leaves with the first data packet, and with the first after an idle time; not after a time in
+//!   which the application had little to send, which RFC 5634 §2.1 allows and RFC 4782 §4.1 advises against.
+//! - The interval runs from the request, also after an approval: that only undoes the doubling.
+//! - What is asked for is the lowest of the option's rates that is enough, as RFC 4782 §4.1 allows, unless
+//!   the scheme's limit is below; then the highest that the limit allows.
+//! - "All Quick-Start packets are acknowledged": the newest of them is, and no loss is known. What a report
+//!   of a receiver that measures says of older ones is in its p.
+//! - Feedback that covers no Quick-Start packet does not change X, but its losses do.
+//! - An approval of which nothing was used within an RTT, or within 3 s [RFC 4782 §4.4], is void.
+//! - Limited Slow-Start [RFC 4782 §4.4] bounds the growth of a window; here twice what was received does.
+//!
+//! # Not implemented
+//!
+//! Requests after a change of the path [RFC 5634 §2.6]: nothing here hears of one. A packet only for the
+//! report [RFC 5634 §2.3]: it waits for the next data packet.
 
 use crate::registry::ParamError;
 use fairpace_units::{Bytes, Duration, Instant, QsFunction, QsNonce, QsOption, QsRate, QsResponse, RandomStream, Rate};
@@ -30,6 +49,10 @@ use fairpace_units::{Bytes, Duration, Instant, QsFunction, QsNonce, QsOption, Qs
 pub const LEAST_INTERVAL: Duration = Duration::from_secs(6);
 /// When the next interval would be longer than this, no more requests are sent [RFC 5634 §2.1.1].
 pub const LONGEST_INTERVAL: Duration = Duration::from_secs(64);
+/// An approved rate must come into use within this, or an RTT if that is less [RFC 4782 §4.4].
+const USE_WITHIN: Duration = Duration::from_secs(3);
+/// The Quick-Start Validation Time, in RTTs [RFC 5634 §2.3.2].
+const VALIDATION_RTTS: u32 = 2;
 
 /// What a flow asks the routers for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,7 +85,7 @@ impl QuickStartParams {
             _ => Err(ParamError::BadEnv {
                 name: "quick_start",
                 found: rate.to_string(),
-                allowed: format!("above 0 and up to {}, the highest rate of the option", QsRate::MAX.rate()),
+                allowed: "above 0 and up to 1310.72 Mbit/s, the highest rate of the option".to_owned(),
             }),
         }
     }
@@ -291,8 +314,159 @@ fn draw(stream: &mut RandomStream) -> (u8, QsNonce) {
     ((bits >> 32) as u8, QsNonce::new(bits as u32))
 }
 
+/// What the receiver answers to the option of a packet that has arrived: nothing to a report, nor to a request
+/// for nothing [RFC 4782 §4.3]. It goes into the next feedback, once: lost, it is not sent again.
+pub fn answer(option: &QsOption) -> Option<QsResponse> {
+    (option.function == QsFunction::Request && option.rate != QsRate::ZERO).then(|| option.response())
+}
+
 /// QS_sendrate = R s / (s + H): what of an approved rate is left for packets of `size` bytes with `header`
 /// bytes of headers, bytes per second [RFC 5634 §3.2.3].
 pub fn send_rate(approved: QsRate, size: f64, header: f64) -> f64 {
     approved.rate().as_bps() / 8.0 * size / (size + header)
 }
+
+/// When the validation ends, if nothing is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// With feedback on all Quick-Start packets [RFC 5634 §2.3.2].
+    All,
+    /// With the next feedback after the first that covers a Quick-Start packet, as in [qsd §3.3].
+    Next,
+}
+
+/// How the use of an approved rate ended, if not by feedback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QsEnd {
+    /// Nothing was sent: back to [`QuickStart::before`].
+    Unused,
+    /// The validation's time is up: X is what the last feedback makes it.
+    TimeUp,
+    /// No feedback came in the validation: back to [`QuickStart::fallback`].
+    NoFeedback,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Mode,
+    Validation,
+}
+
+/// The use of an approved rate, from the response on: Quick-Start Mode and validation [RFC 5634 §2.3, §3.2].
+///
+/// While there is one, the controller sends at [`QuickStart::rate`] and lets no feedback change that.
+#[derive(Clone, Copy, Debug)]
+pub struct QuickStart {
+    rate: f64,
+    before: f64,
+    ends: Until,
+    rtt: Duration,
+    began: Instant,
+    stage: Stage,
+    /// When the stage ends at the latest.
+    until: Instant,
+    /// When the last Quick-Start packet left.
+    last: Option<Instant>,
+    /// Feedback on a Quick-Start packet has come.
+    covered: bool,
+    /// Feedback has come in the validation.
+    heard: bool,
+}
+
+impl QuickStart {
+    /// QS_sendrate is `rate`, X was `before`, both in bytes per second.
+    pub fn begin(now: Instant, rate: f64, before: f64, rtt: Duration, ends: Until) -> QuickStart {
+        QuickStart {
+            rate,
+            before,
+            ends,
+            rtt,
+            began: now,
+            stage: Stage::Mode,
+            until: now + rtt.min(USE_WITHIN),
+            last: None,
+            covered: false,
+            heard: false,
+        }
+    }
+
+    /// QS_sendrate, bytes per second.
+    pub fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// X before, bytes per second.
+    pub fn before(&self) -> f64 {
+        self.before
+    }
+
+    /// For [`crate::Controller::status`].
+    pub fn state(&self) -> &'static str {
+        match self.stage {
+            Stage::Mode => "QuickStart",
+            Stage::Validation => "Validation",
+        }
+    }
+
+    /// A packet has left.
+    pub fn on_sent(&mut self, now: Instant) {
+        if self.stage == Stage::Mode {
+            if self.last.is_none() {
+                self.until = self.began + self.rtt;
+            }
+            self.last = Some(now);
+        }
+    }
+
+    /// A packet that left at `departure` was acknowledged by itself. True if all Quick-Start packets now
+    /// are: the controller should look at its feedback.
+    pub fn on_ack(&mut self, now: Instant, departure: Instant) -> bool {
+        self.heard |= self.stage == Stage::Validation;
+        let Some(last) = self.last.filter(|_| departure >= self.began) else { return false };
+        self.validate(now);
+        departure >= last
+    }
+
+    /// Feedback without a loss, on what left until `departure`. True if this ends it: the controller goes
+    /// by that feedback.
+    pub fn on_feedback(&mut self, now: Instant, departure: Instant) -> bool {
+        let all = self.on_ack(now, departure);
+        let covers = self.last.is_some() && departure >= self.began;
+        let another = covers && core::mem::replace(&mut self.covered, true);
+        all || (another && self.ends == Until::Next)
+    }
+
+    /// When [`QuickStart::on_timer`] is wanted.
+    pub fn next(&self) -> Instant {
+        self.until
+    }
+
+    /// The time of a stage is up: how it all ended, or `None` if the validation begins.
+    pub fn on_timer(&mut self, now: Instant) -> Option<QsEnd> {
+        match (self.stage, self.last) {
+            _ if now < self.until => None,
+            (Stage::Mode, None) => Some(QsEnd::Unused),
+            (Stage::Mode, Some(_)) => {
+                self.validate(self.until);
+                None
+            }
+            (Stage::Validation, _) if self.heard => Some(QsEnd::TimeUp),
+            (Stage::Validation, _) => Some(QsEnd::NoFeedback),
+        }
+    }
+
+    /// min(X before, QS_sendrate/2): the most that may be sent without feedback [RFC 5634 §3.2.4].
+    pub fn fallback(&self) -> f64 {
+        self.before.min(self.rate / 2.0)
+    }
+
+    fn validate(&mut self, now: Instant) {
+        if self.stage == Stage::Mode {
+            self.stage = Stage::Validation;
+            self.until = now + self.rtt * VALIDATION_RTTS;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -116,6 +116,13 @@ impl AckReceiver {
         }
     }
 
+    /// The packet that arrived last brought a Quick-Start request: what waits is due at once [RFC 5634 §2.2].
+    pub fn on_quick_start_request(&mut self, now: Instant) {
+        if self.due != Instant::NEVER {
+            self.due = now;
+        }
+    }
+
     /// Feedback that is due, normal class first.
     pub fn poll(&mut self, now: Instant) -> Option<Feedback<'_>> {
         if now < self.due {
@@ -214,6 +221,20 @@ mod tests {
         );
         assert_eq!(collect(&mut r, at(20)), [(Class::Low, vec![0])]);
         assert_eq!(r.next(), Instant::NEVER);
+    }
+
+    //= 5634-2.2-1
+    #[test]
+    fn a_quick_start_request_is_acknowledged_at_once() {
+        let mut r = AckReceiver::new(Some(Duration::from_millis(20)));
+        r.on_packet(at(0), &arrival(Kind::Data, 0));
+        collect(&mut r, at(0));
+        r.on_packet(at(5), &arrival(Kind::Data, 1));
+        assert_eq!(r.next(), at(20));
+        r.on_quick_start_request(at(5));
+        assert_eq!(collect(&mut r, at(5)), [(Class::Normal, vec![1])]);
+        r.on_quick_start_request(at(6));
+        assert_eq!(r.next(), Instant::NEVER, "nothing waits");
     }
 
     #[test]

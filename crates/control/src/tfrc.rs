@@ -68,7 +68,7 @@
 //!
 //! # Not implemented
 //!
-//! Faster Restart, Quick-Start, a variable NDUPACK, TFRC-PS (changing the packets' size instead of their
+//! Faster Restart, a variable NDUPACK, TFRC-PS (changing the packets' size instead of their
 //! number).
 
 mod coarse;
@@ -82,10 +82,11 @@ use crate::controller::{
 };
 use crate::meter::Meter;
 use crate::pacer::Pacer;
+use crate::quick_start::{QsEnd, QuickStart, QuickStartParams, send_rate};
 use crate::registry::{Env, ParamError, Settings};
 use crate::rtt::RttEstimator;
 use coarse::CoarseTimer;
-use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, Rate};
+use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, QsRate, Rate};
 use history::{HistoryParams, LossEvents};
 pub use params::{INFO, INFO_SP, TfrcParams};
 use receiver::ReceiverParams;
@@ -127,6 +128,22 @@ pub struct Tfrc {
     no_feedback: Instant,
     sent_since: bool,
     measured: Measured,
+    /// An approved rate is in use.
+    quick_start: Option<QuickStart>,
+    quick_start_use: QuickStartUse,
+}
+
+/// Whether a Quick-Start request would be of use, and what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum QuickStartUse {
+    /// At the start, and back from an idle time: yes.
+    Wanted,
+    /// Not now.
+    Settled,
+    /// One is on its way and nothing else may be sent before feedback (`qs_wait`).
+    Awaited,
+    /// Something was lost at an approved rate: never again [RFC 4782 §4.6].
+    Spoilt,
 }
 
 /// What the sender measures in place of a receiver.
@@ -187,13 +204,13 @@ impl Tfrc {
         let small = params.small_packets.is_some();
         let mss = if small { SP_SEGMENT } else { env.packet_size.as_f64() };
         let (min, max) = (bytes_per_s(env.min_rate), bytes_per_s(env.max_rate));
-        let (rfc, equation, smoothing) = (params.rfc, params.equation, params.smoothing);
+        let TfrcParams { rfc, equation, smoothing, first_timer, .. } = params;
         let mut tfrc = Tfrc {
             packet_size: env.packet_size,
             min,
             max,
             demand: f64::INFINITY,
-            sender: Sender::new(SenderParams { rfc, equation, smoothing, mss, min, max }, mss),
+            sender: Sender::new(SenderParams { rfc, equation, smoothing, first_timer, mss, min, max }, mss),
             coarse: params.tcp_timeout.then(CoarseTimer::default),
             sizes: Sizes::default(),
             pacer: Pacer::starting(Instant::NEVER),
@@ -218,6 +235,8 @@ impl Tfrc {
                 lost_first: false,
                 outage: Outage::None,
             },
+            quick_start: None,
+            quick_start_use: QuickStartUse::Wanted,
             params,
         };
         tfrc.set_pace();
@@ -236,18 +255,59 @@ impl Tfrc {
 
     // --- reports ---------------------------------------------------------------------------------
 
-    /// A report of either kind.
-    fn on_feedback(&mut self, now: Instant, f: &Feedback) {
+    /// A report of either kind, on what left until `departure`.
+    fn on_feedback(&mut self, now: Instant, f: &Feedback, departure: Instant) {
         if f.new_loss {
             self.sizes.next_interval();
         }
-        let mean = self.sizes.mean().unwrap_or(self.packet_size.as_f64());
+        let mean = self.mean_size();
         match self.params.small_packets {
             None => self.sender.set_segment(mean, 1.0),
             Some(header) => self.sender.set_segment(SP_SEGMENT, mean / (mean + header)),
         }
+        if self.quick_start_use != QuickStartUse::Spoilt {
+            self.quick_start_use = QuickStartUse::Settled;
+        }
+        if let Some(q) = &mut self.quick_start {
+            // A loss ends it at once, and for good [RFC 5634 §3.2.5] [RFC 4782 §4.6].
+            if f.new_loss {
+                self.quick_start_use = QuickStartUse::Spoilt;
+            }
+            if f.new_loss || q.on_feedback(now, departure) {
+                self.quick_start = None;
+                self.sender.end_quick_start();
+            }
+        }
         self.sender.on_feedback(now, f);
         self.restart_timer(now);
+    }
+
+    /// N: the mean size of packets, or what it is said to be before the first.
+    fn mean_size(&self) -> f64 {
+        self.sizes.mean().unwrap_or(self.packet_size.as_f64())
+    }
+
+    /// H: TFRC-SP has its own, and counts headers once [RFC 5634 §3.3.3].
+    fn header(&self, header: Bytes) -> f64 {
+        self.params.small_packets.unwrap_or(header.as_f64())
+    }
+
+    /// The time of a stage of Quick-Start is up.
+    fn on_quick_start_timer(&mut self, now: Instant) {
+        let Some(q) = &mut self.quick_start else { return };
+        let Some(end) = q.on_timer(now) else { return };
+        let (before, fallback) = (q.before(), q.fallback());
+        self.quick_start = None;
+        self.sender.end_quick_start();
+        match end {
+            QsEnd::Unused => self.sender.fall_back(before, "Quick-Start was not used"),
+            QsEnd::TimeUp => self.sender.recompute(),
+            QsEnd::NoFeedback => {
+                self.sender.fall_back(fallback, "no feedback after Quick-Start");
+                self.restart_timer(now);
+            }
+        }
+        self.set_pace();
     }
 
     fn restart_timer(&mut self, now: Instant) {
@@ -284,7 +344,8 @@ impl Tfrc {
         let new_loss = core::mem::take(&mut m.new_event) || p > self.sender.p();
         let data_limited = self.held.was_data_limited(m.latest, r);
         let t_rto = self.t_rto(r_sample);
-        self.on_feedback(now, &Feedback { r_sample, t_rto, x_recv, p, new_loss, data_limited });
+        let latest = self.measured.latest;
+        self.on_feedback(now, &Feedback { r_sample, t_rto, x_recv, p, new_loss, data_limited }, latest);
         let r = self.sender.rtt().unwrap_or(r_sample);
         self.measured.due = now + r;
         if let (true, Some(tld)) = (p == 0.0, self.sender.last_doubled()) {
@@ -302,6 +363,9 @@ impl Tfrc {
     /// The rate has changed: so has when the next packet may leave.
     fn set_pace(&mut self) {
         let mut pace = self.sender.x_inst().min(self.demand).min(self.max);
+        if let Some(q) = &self.quick_start {
+            pace = pace.min(q.rate());
+        }
         if self.params.small_packets.is_some() {
             pace = pace.min(self.packet_size.as_f64() / SP_GAP.as_secs_f64());
         }
@@ -345,6 +409,9 @@ impl Controller for Tfrc {
         self.held.on_sent(now, in_time, r);
         self.sizes.add(sent.size);
         self.sent_since = true;
+        if let Some(q) = &mut self.quick_start {
+            q.on_sent(now);
+        }
         self.last_size = size;
         self.measured.first = self.measured.first.or(Some(sent.seq));
         self.departures = [Some(now), self.departures[0], self.departures[1]];
@@ -374,6 +441,11 @@ impl Controller for Tfrc {
         if now >= m.due {
             m.wanted_at = now;
         }
+        if let Some(q) = &mut self.quick_start
+            && q.on_ack(now, ack.sent_at)
+        {
+            m.wanted_at = now;
+        }
     }
 
     fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator) {
@@ -397,7 +469,7 @@ impl Controller for Tfrc {
         let (p, x_recv) = (report.loss_event_rate, report.received_rate.as_bps() / 8.0);
         let new_loss = p > self.sender.p();
         let t_rto = self.t_rto(r_sample);
-        self.on_feedback(now, &Feedback { r_sample, t_rto, x_recv, p, new_loss, data_limited });
+        self.on_feedback(now, &Feedback { r_sample, t_rto, x_recv, p, new_loss, data_limited }, report.echoed);
     }
 
     fn on_timeout(&mut self, _now: Instant, _rtt: &RttEstimator) {}
@@ -405,7 +477,18 @@ impl Controller for Tfrc {
     fn on_timer(&mut self, now: Instant, rtt: &RttEstimator) {
         if self.measured.wanted_at <= now {
             self.report(now, rtt);
+        } else if self.quick_start.as_ref().is_some_and(|q| q.next() <= now) {
+            self.on_quick_start_timer(now);
         } else if self.no_feedback <= now {
+            if let Some(q) = self.quick_start.take() {
+                self.sender.end_quick_start();
+                self.sender.fall_back(q.fallback(), "no feedback after Quick-Start");
+            }
+            if self.quick_start_use == QuickStartUse::Awaited {
+                self.quick_start_use = QuickStartUse::Settled;
+            } else if !self.sent_since && self.quick_start_use == QuickStartUse::Settled {
+                self.quick_start_use = QuickStartUse::Wanted;
+            }
             let m = &mut self.measured;
             if self.params.outage_is_one_event && self.sent_since && !matches!(m.outage, Outage::Since { .. }) {
                 m.outage = Outage::Since { from: m.latest };
@@ -428,10 +511,48 @@ impl Controller for Tfrc {
         self.params.ecn
     }
 
+    /// What TFRC would send if nothing but losses limited it [RFC 5634 §3.2.1], or 100 packets per second
+    /// for TFRC-SP [RFC 5634 §3.3.1].
+    fn quick_start_limit(&self, params: &QuickStartParams) -> Option<Rate> {
+        if self.quick_start_use != QuickStartUse::Wanted || self.quick_start.is_some() {
+            return None;
+        }
+        let (size, header) = (self.mean_size(), self.header(params.header));
+        let gross = (size + header) / size;
+        let mut limit = if self.sender.p() > 0.0 { self.sender.x_bps() * gross } else { f64::INFINITY };
+        if self.params.small_packets.is_some() {
+            limit = limit.min((size + header) / SP_GAP.as_secs_f64());
+        }
+        let limit = if limit.is_finite() { Rate::bps(limit * 8.0) } else { Rate::MAX };
+        let rate = QsRate::at_most(limit).min(params.rate);
+        (send_rate(rate, size, header).min(self.max) > self.sender.x()).then_some(limit)
+    }
+
+    fn on_quick_start_asked(&mut self, _now: Instant) {
+        self.quick_start_use = if self.params.qs_wait { QuickStartUse::Awaited } else { QuickStartUse::Settled };
+    }
+
+    fn on_quick_start(&mut self, now: Instant, rate: QsRate, header: Bytes, rtt: Duration) {
+        let rate = send_rate(rate, self.mean_size(), self.header(header)).min(self.max);
+        let before = self.sender.x();
+        if self.quick_start_use == QuickStartUse::Awaited {
+            self.quick_start_use = QuickStartUse::Settled;
+        }
+        if rate > before {
+            let rtt = self.sender.rtt().unwrap_or(rtt);
+            self.quick_start = Some(QuickStart::begin(now, rate, before, rtt, self.params.qs_validation));
+            self.sender.quick_start(now, rate, rtt);
+            self.restart_timer(now);
+        }
+    }
+
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
         let next = self.next();
         if next > now {
             SendPoll::Wait(next)
+        } else if self.quick_start_use == QuickStartUse::Awaited {
+            self.pacer.starve();
+            SendPoll::WaitForFeedback
         } else if has_data {
             SendPoll::Send(Kind::Data)
         } else {
@@ -442,7 +563,8 @@ impl Controller for Tfrc {
     }
 
     fn poll_timer(&self) -> Instant {
-        self.no_feedback.min(self.measured.wanted_at)
+        let quick_start = self.quick_start.as_ref().map_or(Instant::NEVER, QuickStart::next);
+        self.no_feedback.min(self.measured.wanted_at).min(quick_start)
     }
 
     fn target_rate(&self) -> Rate {
@@ -451,10 +573,11 @@ impl Controller for Tfrc {
 
     fn status(&self) -> Status {
         let p = self.sender.p();
-        let state = match self.sender.rtt() {
-            None => "Waiting",
-            Some(_) if p > 0.0 => "Avoidance",
-            Some(_) => "SlowStart",
+        let state = match (&self.quick_start, self.sender.rtt()) {
+            (Some(q), _) => q.state(),
+            (None, None) => "Waiting",
+            (None, Some(_)) if p > 0.0 => "Avoidance",
+            (None, Some(_)) => "SlowStart",
         };
         Status { state, rate: self.target_rate(), reason: self.sender.reason, p: Some(p) }
     }

@@ -3,6 +3,7 @@
 
 use super::sender::Rfc;
 use crate::equation::Equation;
+use crate::quick_start::Until;
 use crate::registry::{ParamError, ParamInfo, SchemeInfo, Settings};
 use fairpace_units::Duration;
 
@@ -97,12 +98,54 @@ const T_GRAN: ParamInfo = ParamInfo {
     doc: "the grain of the driver's timer: a packet may leave min(t_ipi, t_gran, R)/2 early",
 };
 
+const FIRST_TIMER: ParamInfo = ParamInfo {
+    name: "first_timer",
+    symbol: "",
+    default: "2 s",
+    unit: "duration",
+    range: "from 1 s to 60 s",
+    doc: "the no-feedback timer before the first RTT; `3 s` is what TCP had (RFC 2988)",
+};
+
+const QS_WAIT: ParamInfo = ParamInfo {
+    name: "qs_wait",
+    symbol: "",
+    default: "off",
+    unit: "flag",
+    range: "`on` or `off`",
+    doc: "after a Quick-Start request send nothing more before feedback; else at the rate allowed without it",
+};
+
+const QS_VALIDATION: ParamInfo = ParamInfo {
+    name: "qs_validation",
+    symbol: "",
+    default: "all",
+    unit: "choice",
+    range: "`all` or `next`",
+    doc: "a Quick-Start rate is kept until all packets of its first RTT are acknowledged, or only until the \
+          next feedback after the first on one of them; never for more than three RTTs",
+};
+
 /// The registry's entry of TFRC.
 pub const INFO: SchemeInfo = SchemeInfo {
     name: "tfrc",
     title: "TFRC: TCP-friendly rate control",
     source: "RFC 5348, RFC 3448",
-    params: &[EQUATION, T_RTO, RFC, MEASURED_BY, OUTAGE, LOSSES, DISCOUNTING, SMOOTHING, ECN, T_GRAN],
+    params: &[
+        EQUATION,
+        T_RTO,
+        RFC,
+        MEASURED_BY,
+        OUTAGE,
+        LOSSES,
+        DISCOUNTING,
+        SMOOTHING,
+        ECN,
+        T_GRAN,
+        FIRST_TIMER,
+        QS_WAIT,
+        QS_VALIDATION,
+    ],
 };
 
 /// The registry's entry of TFRC-SP.
@@ -136,6 +179,9 @@ pub const INFO_SP: SchemeInfo = SchemeInfo {
             range: "a whole number from 0 to 200",
             doc: "bytes of each packet's headers that packet sizes do not count; 0 where they do",
         },
+        FIRST_TIMER,
+        QS_WAIT,
+        QS_VALIDATION,
     ],
 };
 
@@ -155,6 +201,10 @@ pub struct TfrcParams {
     pub smoothing: bool,
     pub ecn: bool,
     pub t_gran: Duration,
+    /// The no-feedback timer before the first RTT.
+    pub first_timer: Duration,
+    pub qs_wait: bool,
+    pub qs_validation: Until,
     /// H in bytes, for TFRC-SP; `None` is TFRC.
     pub small_packets: Option<f64>,
 }
@@ -176,6 +226,9 @@ impl TfrcParams {
             smoothing: s.flag("smoothing")?,
             ecn: s.flag("ecn")?,
             t_gran: s.duration("t_gran", Duration::ZERO, Duration::from_millis(100))?,
+            first_timer: s.duration("first_timer", Duration::from_secs(1), Duration::from_secs(60))?,
+            qs_wait: s.flag("qs_wait")?,
+            qs_validation: s.choice("qs_validation", &[("all", Until::All), ("next", Until::Next)])?,
             small_packets: match s.scheme() {
                 "tfrc-sp" => Some(s.whole("header", 0, 200)? as f64),
                 _ => None,

@@ -193,6 +193,14 @@ impl TfrcReceiver {
         self.due = self.due.min(due);
     }
 
+    /// The packet that arrived last brought a Quick-Start request: a report is due at once, and the feedback
+    /// timer runs from it [RFC 5634 §3.2.2].
+    pub fn on_quick_start_request(&mut self, now: Instant) {
+        if self.newest.is_some() {
+            self.due = now;
+        }
+    }
+
     /// The report, if one is due [RFC 5348 §6.2].
     pub fn poll(&mut self, now: Instant) -> Option<RateReport> {
         let newest = self.newest.filter(|_| now >= self.due)?;

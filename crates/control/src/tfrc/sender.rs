@@ -8,8 +8,6 @@ use fairpace_units::{Bytes, Duration, Instant, Probability, Rate};
 
 /// t_mbi: one packet in this time is the least that TFRC sends [RFC 5348 §4.3].
 pub(crate) const T_MBI_S: f64 = 64.0;
-/// The no-feedback timer before any RTT is known [RFC 5348 §4.2].
-const FIRST_TIMER: Duration = Duration::from_secs(2);
 /// q, what the old estimate weighs in R; and q2, the same in R_sqmean [RFC 5348 §4.3, §4.5].
 const Q: f64 = 0.9;
 /// What remains of X_recv when a data-limited sender loses a packet [RFC 5348 §4.3].
@@ -100,6 +98,8 @@ pub(crate) struct SenderParams {
     pub(crate) equation: Equation,
     /// Oscillation reduction [RFC 5348 §4.5].
     pub(crate) smoothing: bool,
+    /// The no-feedback timer before any RTT is known: 2 s [RFC 5348 §4.2].
+    pub(crate) first_timer: Duration,
     /// The largest segment, bytes: W_init is made of it.
     pub(crate) mss: f64,
     /// The flow's limits, bytes per second.
@@ -134,14 +134,16 @@ pub(crate) struct Sender {
     tld: Option<Instant>,
     /// A report has come.
     heard: bool,
+    /// X is a rate that routers approved: no report changes it.
+    approved: bool,
     /// How long the no-feedback timer is set for.
     rto: Duration,
     pub(crate) reason: &'static str,
 }
 
 impl Sender {
-    /// Before anything is known: a packet of `s` bytes per second, the timer at 2 s
-    /// [RFC 5348 §4.2] [RFC 3448 §4.2].
+    /// Before anything is known: a packet of `s` bytes per second, the timer at
+    /// `first_timer` [RFC 5348 §4.2] [RFC 3448 §4.2].
     pub(crate) fn new(params: SenderParams, s: f64) -> Sender {
         let r = Duration::from_secs(1);
         let unit = TcpPath::new(Bytes::new(1), r, r * 4, 1.0).expect("one byte, 1 s, t_RTO = 4R, b = 1 is a path");
@@ -159,7 +161,8 @@ impl Sender {
             segments_per_rtt: f64::INFINITY,
             tld: None,
             heard: false,
-            rto: FIRST_TIMER,
+            approved: false,
+            rto: params.first_timer,
             reason: "no RTT known yet",
             params,
         };
@@ -266,11 +269,15 @@ impl Sender {
             }
             Rfc::Rfc5348 => {
                 let limit = self.update_set(now, f);
-                self.update_x(now, limit);
+                if !self.approved {
+                    self.update_x(now, limit);
+                }
             }
             Rfc::Rfc3448 => {
                 self.set = RecvSet::only(now, f.x_recv);
-                self.update_x(now, 2.0 * f.x_recv);
+                if !self.approved {
+                    self.update_x(now, 2.0 * f.x_recv);
+                }
                 self.rto = self.max_4r_2sx();
             }
         }
@@ -319,6 +326,43 @@ impl Sender {
         self.x = self.x.min(before);
         self.rto = self.max_4r_2sx();
     }
+
+    // --- Quick-Start [RFC 5634 §3.2] -------------------------------------------------------------
+
+    /// X is an approved rate. `rtt`: R, if there is none yet. That nothing limits X before the first reports
+    /// is meant for W_init: from here on it is what was allowed so far.
+    pub(crate) fn quick_start(&mut self, now: Instant, x: f64, rtt: Duration) {
+        if self.r.is_none() {
+            self.set_rtt(rtt);
+        }
+        if self.set.max().is_infinite() {
+            self.set = RecvSet::only(now, self.x / 2.0);
+        }
+        self.approved = true;
+        self.set_x(x, "Quick-Start");
+        self.rto = self.max_4r_2sx();
+    }
+
+    /// The approved rate is no longer to be used: the next report computes X anew.
+    pub(crate) fn end_quick_start(&mut self) {
+        self.approved = false;
+        self.tld = None;
+    }
+
+    /// X is what the last report makes it, and not more.
+    pub(crate) fn recompute(&mut self) {
+        let limit = 2.0 * self.set.max();
+        let least = if self.p > 0.0 { self.floor() } else { self.initial_rate() };
+        self.set_x(self.x.min(self.x_bps()).min(limit).max(least), "Quick-Start is over");
+    }
+
+    /// X goes back to `x`.
+    pub(crate) fn fall_back(&mut self, x: f64, reason: &'static str) {
+        self.set_x(x, reason);
+        self.rto = self.max_4r_2sx();
+    }
+
+    // --- the no-feedback timer -------------------------------------------------------------------
 
     fn expire(&mut self, now: Instant, idle: bool) {
         let x_recv = self.set.max();

@@ -3,12 +3,15 @@
 use super::receiver::{RatedArrival, TfrcReceiver};
 use super::*;
 use crate::controller::RateHeader;
+use crate::quick_start::answer;
 use crate::testing::{SIZE, at, made, paper};
 use crate::{Ack, AnyController, BadFeedback, Flow, FlowParams, Transmit};
+use fairpace_units::{QsFunction, QsOption, QsResponse};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 mod golden;
+mod quick_start;
 mod reports;
 
 const RTT: Duration = Duration::from_millis(100);
@@ -38,6 +41,7 @@ struct Packet {
 enum Back {
     Ack(Ack),
     Report(RateReport),
+    Response(QsResponse),
 }
 
 /// A path with a constant RTT, a bottleneck if wanted, losses chosen by the test; ACKs or a receiver
@@ -62,6 +66,11 @@ struct Run {
     sent: Vec<Packet>,
     /// Reports that were handed in.
     heard: Vec<RateReport>,
+    /// What the routers make of a Quick-Start request, and the answers of the receiver by packet.
+    routers: fn(&mut QsOption),
+    answers: BTreeMap<u64, QsResponse>,
+    /// Quick-Start options that left.
+    options: Vec<(Instant, QsOption)>,
 }
 
 impl Run {
@@ -70,12 +79,16 @@ impl Run {
     }
 
     fn of(scheme: &str, settings: &[(&str, &str)], env: &Env, rtt: Duration) -> Run {
+        Run::with(scheme, settings, env, rtt, FlowParams::new(env))
+    }
+
+    fn with(scheme: &str, settings: &[(&str, &str)], env: &Env, rtt: Duration, params: FlowParams) -> Run {
         let controller = made(scheme, settings, env);
         let AnyController::Tfrc(tfrc) = &controller else { panic!("{scheme}") };
         let reports = tfrc.feedback_form() == FeedbackForm::Reports;
         let receiver = reports.then(|| TfrcReceiver::new(tfrc.receiver_params()));
         Run {
-            flow: Flow::new(controller, FlowParams { trace: true, ..FlowParams::new(env) }),
+            flow: Flow::new(controller, FlowParams { trace: true, ..params }),
             now: Instant::ZERO,
             rtt,
             bottleneck: None,
@@ -90,6 +103,9 @@ impl Run {
             n: 0,
             sent: Vec::new(),
             heard: Vec::new(),
+            routers: |_| {},
+            answers: BTreeMap::new(),
+            options: Vec::new(),
         }
     }
 
@@ -146,6 +162,11 @@ impl Run {
                         self.flow.on_sent(self.now, p, self.size);
                         self.taken += 1;
                         self.sent.push(packet);
+                        self.options.extend(p.quick_start.map(|option| (self.now, option)));
+                        if let Some(mut option) = p.quick_start {
+                            (self.routers)(&mut option);
+                            self.answers.extend(answer(&option).map(|response| (p.seq, response)));
+                        }
                         if arrives(packet) {
                             self.deliver(packet);
                         }
@@ -192,24 +213,41 @@ impl Run {
                 Duration::from_nanos(arrived.as_nanos().next_multiple_of(every) - arrived.as_nanos())
             });
             let ack = Ack { ack_delay, ..Ack::immediate(Kind::Data, packet.seq) };
-            self.back.insert((arrived + ack_delay + self.rtt / 2, self.n), Back::Ack(ack));
+            let back = arrived + ack_delay + self.rtt / 2;
+            self.back.insert((back, self.n), Back::Ack(ack));
+            self.answer(packet.seq, back);
+        }
+    }
+
+    /// The receiver's answer to the request on that packet, if there was one, arrives at `back` after the
+    /// feedback it comes with.
+    fn answer(&mut self, seq: u64, back: Instant) {
+        if let Some(response) = self.answers.remove(&seq) {
+            self.n += 1;
+            self.back.insert((back, self.n), Back::Response(response));
         }
     }
 
     /// What has arrived by now, at either end.
     fn feed(&mut self) {
-        if let Some(receiver) = &mut self.receiver {
+        if let Some(mut receiver) = self.receiver.take() {
             while let Some(entry) = self.there.first_entry().filter(|e| e.key().0 <= self.now) {
-                receiver.on_packet(self.now, &entry.remove());
+                let arrival = entry.remove();
+                receiver.on_packet(self.now, &arrival);
+                if self.answers.contains_key(&arrival.seq) {
+                    receiver.on_quick_start_request(self.now);
+                }
                 while let Some(report) = receiver.poll(self.now) {
                     self.n += 1;
                     self.back.insert((self.now + self.rtt / 2, self.n), Back::Report(report));
                 }
+                self.answer(arrival.seq, self.now + self.rtt / 2);
             }
             while let Some(report) = receiver.poll(self.now) {
                 self.n += 1;
                 self.back.insert((self.now + self.rtt / 2, self.n), Back::Report(report));
             }
+            self.receiver = Some(receiver);
         }
         while let Some(entry) = self.back.first_entry().filter(|e| e.key().0 <= self.now) {
             match entry.remove() {
@@ -218,6 +256,7 @@ impl Run {
                     self.flow.on_rate_report(self.now, &report);
                     self.heard.push(report);
                 }
+                Back::Response(response) => self.flow.on_quick_start_response(self.now, &response),
             }
         }
     }
@@ -582,7 +621,7 @@ fn a_mark_counts_as_a_loss_only_if_marks_are_heeded() {
         assert_eq!(run.flow.controller().heeds_ecn(), heeds);
         let seq = run.back.values().find_map(|b| match b {
             Back::Ack(ack) => Some(ack.seq),
-            Back::Report(_) => None,
+            Back::Report(_) | Back::Response(_) => None,
         });
         let marked = Ack { ecn: Ecn::Ce, ..Ack::immediate(Kind::Data, seq.expect("in flight")) };
         run.flow.on_acks(at(1.001), &[marked]);

@@ -14,7 +14,7 @@ fn at(ms: u64) -> Instant {
 }
 
 fn sender_by(rfc: Rfc, equation: Equation) -> Sender {
-    let params = SenderParams { rfc, equation, smoothing: false, mss: S, min: 1e-3, max: 1e9 };
+    let params = SenderParams { rfc, equation, smoothing: false, first_timer: ms(2_000), mss: S, min: 1e-3, max: 1e9 };
     Sender::new(params, S)
 }
 
