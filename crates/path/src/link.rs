@@ -24,7 +24,7 @@ use crate::queue::{Found, Held, Next, Queue, Verdict};
 use crate::quick_start::{LinkRouter, QsCounters, pass_unaware};
 use crate::rate::{Service, Transmitter};
 use crate::{Datagram, DropReason, LinkError, LinkSpec, Wire};
-use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, RandomStream, Rate};
+use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, QsOption, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// A link between two nodes, one direction.
@@ -144,8 +144,10 @@ impl<T: Datagram> Link<T> {
     pub fn push(&mut self, now: Instant, mut packet: T) {
         self.settle_until(now);
         let now = self.now;
-        if packet.quick_start().is_some() {
-            self.route(now, &mut packet);
+        let source = packet.flow();
+        if let Some(option) = packet.quick_start() {
+            // By value: a packet whose address goes out of here would be copied, option or not.
+            *option = self.route(now, source, *option);
         }
         let (size, class) = (packet.size(), packet.class());
         self.counters.classes[class as usize].offered.add(size);
@@ -278,9 +280,6 @@ impl<T: Datagram> Link<T> {
     fn settle_until(&mut self, now: Instant) {
         debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
         debug_assert!(now < Instant::NEVER, "never does not come");
-        if self.next_observation <= now {
-            self.observe_until(now);
-        }
         self.now = self.now.max(now);
         self.depart_until(self.now);
         while self.next_start <= self.now {
@@ -289,30 +288,29 @@ impl<T: Datagram> Link<T> {
         }
     }
 
-    /// Tells the Quick-Start router what was sent in each of its intervals that end by `now`.
+    /// Tells the Quick-Start router what was sent in each of its intervals that end before that instant. All that
+    /// departed until then is counted, and nothing later.
     #[cold]
-    fn observe_until(&mut self, now: Instant) {
-        while self.next_observation <= now {
-            let end = std::mem::replace(&mut self.next_observation, Instant::NEVER);
-            self.settle_until(end);
-            let Some(router) = &mut self.router else { return };
-            let begin = end - router.interval();
-            let capacity =
-                self.transmitter.capacity_between(begin, end).map(|bits| bits / (end.since(begin)).as_secs_f64());
-            router.observe(capacity.map_or(Rate::MAX, Rate::bps), self.counters.transmitted.bytes);
-            self.next_observation = end + router.interval();
+    fn observe_before(&mut self, instant: Instant) {
+        let Some(router) = &mut self.router else { return };
+        while self.next_observation < instant {
+            let (end, interval) = (self.next_observation, router.interval());
+            let bits = self.transmitter.capacity_between(end - interval, end);
+            let capacity = bits.map_or(Rate::MAX, |bits| Rate::bps(bits / interval.as_secs_f64()));
+            router.observe(capacity, self.counters.transmitted.bytes);
+            self.next_observation = end + interval;
         }
     }
 
-    /// A packet with a Quick-Start option passes the router in front of the queue.
+    /// What becomes of a Quick-Start option in front of the queue.
     #[cold]
-    fn route(&mut self, now: Instant, packet: &mut T) {
-        let source = packet.flow();
-        let Some(option) = packet.quick_start() else { return };
+    fn route(&mut self, now: Instant, source: u64, mut option: QsOption) -> QsOption {
+        self.observe_before(now + Duration::from_nanos(1));
         match &mut self.router {
-            Some(router) => router.on_request(now, source, option),
-            None => pass_unaware(option),
+            Some(router) => router.on_request(now, source, &mut option),
+            None => pass_unaware(&mut option),
         }
+        option
     }
 
     #[inline]
@@ -331,6 +329,9 @@ impl<T: Datagram> Link<T> {
     /// The last bit has left.
     #[inline]
     fn depart(&mut self, packet: Settled) {
+        if self.next_observation < packet.departure {
+            self.observe_before(packet.departure);
+        }
         self.counters.transmitted.add(Bytes::new(packet.size));
         let reason = match packet.fate {
             Fate::Arrives => return,
