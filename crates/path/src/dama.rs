@@ -88,6 +88,8 @@ pub struct Dama<T> {
     super_frame: u64,
     boundary: Instant,
     carriers: Vec<Carrier>,
+    /// Terminals on each, but for the last.
+    per_carrier: usize,
     /// Carriers that are not at rest.
     awake: usize,
     terminals: Vec<Terminal>,
@@ -138,6 +140,7 @@ impl<T: Datagram> Dama<T> {
             boundary: clock.boundary(1),
             awake: carriers.iter().filter(|carrier| !carrier.resting).count(),
             carriers,
+            per_carrier: each,
             terminals,
             counters: vec![TerminalCounters::default(); all],
             agents,
@@ -217,7 +220,7 @@ impl<T: Datagram> Dama<T> {
 
     /// The carrier of a terminal.
     pub fn carrier_of(&self, terminal: u32) -> u32 {
-        terminal / self.spec.terminals_per_carrier()
+        terminal / self.per_carrier as u32
     }
 
     /// What this was built from.
@@ -352,14 +355,16 @@ impl<T: Datagram> Dama<T> {
                 self.awake -= 1;
             }
             for i in range {
-                self.serve(c, i, first_slot);
+                if !self.terminals[i].queue.is_empty() {
+                    self.serve(c, i, first_slot);
+                }
             }
         }
     }
 
     /// Traffic comes to this terminal: its carrier is at rest no more.
     fn wake(&mut self, terminal: usize) {
-        let carrier = &mut self.carriers[terminal / self.spec.terminals_per_carrier() as usize];
+        let carrier = &mut self.carriers[terminal / self.per_carrier];
         if carrier.resting {
             let range = carrier.range();
             carrier.wake(&self.rules, &mut self.terminals[range], self.super_frame, &mut self.scratch);
@@ -381,7 +386,7 @@ impl<T: Datagram> Dama<T> {
             // The specification was validated: it can be made.
             *agent = made.ok().map(Box::new);
         }
-        let carrier = &mut self.carriers[i / self.spec.terminals_per_carrier() as usize];
+        let carrier = &mut self.carriers[i / self.per_carrier];
         let (Some(agent), Some(channel)) = (agent, carrier.listen(self.now)) else { return self.now };
         let decision = agent.on_request(self.now, option, source, channel);
         self.terminals[i].approved = self.terminals[i].approved + decision.add_to_request;
@@ -409,7 +414,7 @@ impl<T: Datagram> Dama<T> {
         self.store.push(&mut terminal.queue, place);
         self.unsettled += 1;
         if alone {
-            let carrier = i / self.spec.terminals_per_carrier() as usize;
+            let carrier = i / self.per_carrier;
             self.serve(carrier, i, self.clock.first_from(now));
         }
     }

@@ -7,7 +7,7 @@ use super::DamaSpec;
 use super::clock::SlotClock;
 use super::event::{DamaEvent, DamaEventKind};
 use super::layout::gcd;
-use super::ncc::{Release, requested, share, whole_units};
+use super::ncc::{Release, least, requested, share, whole_units};
 use super::store::List;
 use crate::quick_start::{Agent, Channel, Observation};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
@@ -49,19 +49,20 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) fn new(spec: &DamaSpec, clock: SlotClock) -> Self {
         let units = spec.units();
+        let granularity = spec.capacity / f64::from(units);
         let slots = spec.slots_per_super_frame;
         let per_byte = f64::from(units) / (f64::from(slots) * spec.slot_size.as_f64());
-        let vbdc_per_byte = spec.vbdc.map_or(0.0, |t_s| 8.0 / t_s.as_secs_f64() / spec.granularity.as_bps());
+        let vbdc_per_byte = spec.vbdc.map_or(0.0, |t_s| 8.0 / t_s.as_secs_f64() / granularity.as_bps());
         Rules {
             units,
             slots,
             period: u64::from(units / gcd(units, slots)),
-            granularity: spec.granularity,
+            granularity,
             capacity: spec.capacity,
             delay: u64::from(spec.allocation_delay),
             ahead: u64::from(spec.propagation_super_frames()),
             minimum: spec.minimum,
-            cra: spec.cra.as_bps() / spec.granularity.as_bps(),
+            cra: spec.cra.as_bps() / granularity.as_bps(),
             rbdc_per_byte: if spec.rbdc { per_byte } else { 0.0 },
             per_byte,
             vbdc_per_byte,
@@ -402,8 +403,7 @@ fn plan(rules: &Rules, terminals: &mut [Terminal], scratch: &mut Scratch) {
         order.clear();
         let some = terminals.iter().enumerate().filter(|(_, t)| t.slots > 0);
         order.extend(some.map(|(i, t)| (t.carry, i as u32)));
-        order.sort_unstable();
-        for &(_, i) in order.iter().take((sum - slots) as usize) {
+        for &(_, i) in least(order, (sum - slots) as usize) {
             let terminal = &mut terminals[i as usize];
             terminal.slots -= 1;
             terminal.carry += of;

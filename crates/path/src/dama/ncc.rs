@@ -34,7 +34,8 @@ impl Release {
 
 /// That many whole units hold it.
 pub(super) fn whole_units(wanted: f64) -> u32 {
-    (wanted - BEGUN).ceil() as u32
+    let whole = (wanted - BEGUN) as u32;
+    whole + u32::from(f64::from(whole) < wanted - BEGUN)
 }
 
 /// Shares `units` among those who want more than that together: everyone's minimum first, the rest in
@@ -55,8 +56,15 @@ pub(super) fn share(wanted: &mut [u32], minimum: u32, units: u32, order: &mut Ve
         given += product / asked;
         order.push((asked - product % asked, i as u32));
     }
-    order.sort_unstable();
-    for &(_, i) in &order[..(left - given) as usize] {
+    for &(_, i) in least(order, (left - given) as usize) {
         wanted[i as usize] += 1;
     }
+}
+
+/// The `count` least of `order`, which are all different.
+pub(super) fn least(order: &mut [(u64, u32)], count: usize) -> &[(u64, u32)] {
+    if count < order.len() {
+        order.select_nth_unstable(count);
+    }
+    &order[..count.min(order.len())]
 }

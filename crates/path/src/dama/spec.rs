@@ -32,8 +32,8 @@ pub struct DamaSpec {
     /// T_a in super-frames: from the end of the interval that a request measures to the super-frame in
     /// which it is answered [qsd Table I: 6 or 2]. At least twice the super-frames that T_p takes.
     pub allocation_delay: u32,
-    /// The unit of allocation; the capacity is a whole number of them [qsd §2.2: 44 kbit/s]. It may be
-    /// less than a slot per super-frame: the fraction is carried on.
+    /// The unit of allocation; the capacity is a whole number of them, to within 0.05 % [qsd §2.2:
+    /// 44 kbit/s]. It may be less than a slot per super-frame: the fraction is carried on.
     pub granularity: Rate,
     /// What each terminal always has, in units [qsd §3.1: 1].
     pub minimum: u32,
@@ -82,6 +82,18 @@ pub enum DamaError {
         /// What it may be.
         allowed: &'static str,
     },
+    /// A slot that is over at once, or never.
+    #[error(
+        "`slot_size` ({slot_size}) at `capacity` ({capacity}) makes a slot of {found_us} us; it must last from 1 us to 60 s: give a larger or smaller `slot_size`"
+    )]
+    SlotLength {
+        /// The slot size given.
+        slot_size: Bytes,
+        /// The capacity given.
+        capacity: Rate,
+        /// How long it takes, in microseconds.
+        found_us: f64,
+    },
     /// A period that does not consist of whole shorter ones.
     #[error(
         "`{field}` is {found}, not a whole number of times `{part}` ({length}); the nearest that can be scheduled are {below} and {above}"
@@ -97,7 +109,7 @@ pub enum DamaError {
         length: u32,
         /// The largest multiple below, at least one.
         below: u32,
-        /// The smallest multiple above.
+        /// The next.
         above: u32,
     },
     /// A unit larger than all there is.
@@ -190,7 +202,7 @@ pub enum DamaError {
 }
 
 /// The most of slots per super-frame, units per carrier and terminals: what the arithmetic is made for.
-const LARGEST: u32 = 10_000_000;
+const LARGEST: u32 = 1_000_000;
 
 impl DamaSpec {
     /// The small-frame configuration: multi-frames of 24 slots, T_f = 45.6 ms, T_b = 137 ms, T_a = 6 T_b
@@ -241,10 +253,15 @@ impl DamaSpec {
     /// # Errors
     /// The first field that cannot be.
     pub fn validate(&self) -> Result<(), DamaError> {
-        let count = "from 1 to 10000000";
+        let count = "from 1 to 1000000";
         in_range("terminals", f64::from(self.terminals), 1.0, f64::from(LARGEST), count)?;
         in_range("capacity", self.capacity.as_bps(), 1.0, 1e12, "from 1 bit/s to 1 Tbit/s (found in bit/s)")?;
         in_range("slot_size", self.slot_size.as_f64(), 1.0, 1e6, "from 1 to 1000000 bytes")?;
+        let slot = self.slot_size.as_f64() * 8.0 / self.capacity.as_bps();
+        if !(1e-6..=60.0).contains(&slot) {
+            let (slot_size, capacity) = (self.slot_size, self.capacity);
+            return Err(DamaError::SlotLength { slot_size, capacity, found_us: slot * 1e6 });
+        }
         in_range("slots_per_frame", f64::from(self.slots_per_frame), 1.0, f64::from(LARGEST), count)?;
         let (frame, multi_frame) = (self.slots_per_frame, self.slots_per_multi_frame);
         in_range("slots_per_multi_frame", f64::from(multi_frame), 1.0, f64::from(LARGEST), count)?;
@@ -277,20 +294,21 @@ impl DamaSpec {
             });
         }
         let delay = f64::from(self.allocation_delay);
-        in_range("allocation_delay", delay, 1.0, 100_000.0, "at most 100000 super-frames")?;
+        in_range("allocation_delay", delay, 1.0, 10_000.0, "at most 10000 super-frames")?;
         QsAgent::new(&self.quick_start, self.mean_rtt(), 0, "")?;
         Ok(())
     }
 
     fn validate_units(&self) -> Result<(), DamaError> {
         let (found, capacity) = (self.granularity, self.capacity);
-        in_range("granularity", found.as_bps(), 1e-3, Rate::MAX.as_bps(), "above 0 bit/s")?;
+        in_range("granularity", found.as_bps(), 1e-3, f64::INFINITY, "from 0.001 bit/s (found in bit/s)")?;
         if found > capacity {
             return Err(DamaError::GranularityAboveCapacity { found, capacity });
         }
         let units = capacity.as_bps() / found.as_bps();
-        in_range("capacity / granularity", units, 1.0, f64::from(LARGEST), "at most 10000000 units")?;
-        if (units - units.round()).abs() > 1e-6 * units {
+        in_range("capacity / granularity", units, 1.0, f64::from(LARGEST), "at most 1000000 units")?;
+        // As exact as rates are printed, so that what is proposed can be typed.
+        if (units - units.round()).abs() > 5e-4 * units {
             let (below, above) = (capacity / units.ceil(), capacity / units.floor());
             return Err(DamaError::GranularityNotWhole { found, capacity, units, below, above });
         }
@@ -300,7 +318,7 @@ impl DamaSpec {
     fn validate_carriers(&self) -> Result<(), DamaError> {
         let (terminals, units) = (self.terminals, self.units());
         if let Some(found) = self.carriers {
-            in_range("carriers", f64::from(found), 1.0, f64::from(LARGEST), "from 1 to 10000000")?;
+            in_range("carriers", f64::from(found), 1.0, f64::from(LARGEST), "from 1 to 1000000")?;
             let allowed = terminals.div_ceil(terminals.div_ceil(found));
             if found > allowed {
                 return Err(DamaError::TooManyCarriers { found, terminals, allowed });
@@ -427,6 +445,5 @@ fn whole(field: &'static str, found: u32, part: &'static str, length: u32) -> Re
         return Ok(());
     }
     let below = (found / length).max(1) * length;
-    let above = (found / length + 1) * length;
-    Err(DamaError::NotWhole { field, found, part, length, below, above })
+    Err(DamaError::NotWhole { field, found, part, length, below, above: below + length })
 }
