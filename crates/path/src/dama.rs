@@ -26,7 +26,8 @@
 //!
 //! **Readings.** (a) All capacity is counted in units of the granularity, requests rounded up to them. A
 //! fraction of a slot is carried to the next super-frame. (b) N_L is the traffic that the request answered
-//! reports, in units, and N_B stays unrounded; a released grant is not below the request or the minimum.
+//! reports, in units, or that of the interval just ended ([`ReleaseOf`]), and N_B stays unrounded; a released
+//! grant is not below the request or the minimum.
 //! (c) Over capacity everyone has the minimum, and the rest is shared in proportion to what is wanted
 //! beyond it. (d) F is what the terminal has by FCA at the boundary at which it asks. (e) q(t) counts a
 //! packet in full until its last byte has left. (f) What arrives at the instant of a boundary counts for the
@@ -47,7 +48,7 @@ mod spec;
 mod store;
 
 pub use event::{BurstTimePlan, DamaEvent, DamaEventKind, TerminalCounters};
-pub use spec::{DamaError, DamaSpec, SlotLayout};
+pub use spec::{DamaError, DamaSpec, ReleaseOf, SlotLayout};
 
 use crate::quick_start::{Agent, QsAgent, pass_unaware};
 use crate::{Datagram, DropReason, Wire};

@@ -53,7 +53,7 @@ pub mod trace;
 pub mod wire;
 
 pub use counters::{ClassCounters, Count, DropReason, LinkCounters};
-pub use dama::{Dama, DamaError, DamaSpec, SlotLayout};
+pub use dama::{Dama, DamaError, DamaSpec, ReleaseOf, SlotLayout};
 pub use datagram::{Datagram, Plain};
 pub use link::Link;
 pub use spec::{

@@ -4,7 +4,7 @@
 mod dama_eager;
 
 use dama_eager::{Arrival, Seen};
-use fairpace_path::{Dama, DamaSpec, DropReason, Plain, SlotLayout};
+use fairpace_path::{Dama, DamaSpec, DropReason, Plain, ReleaseOf, SlotLayout};
 use fairpace_units::{Bytes, Duration, Instant, Packets, Rate};
 use proptest::prelude::*;
 
@@ -13,14 +13,14 @@ fn spec() -> impl Strategy<Value = DamaSpec> {
     let shape = (1_u32..=3, 1_u32..=4, 1_u32..=3, 1_u32..=30, 1_u32..=7, prop::option::of(1_u32..=3));
     let speed = (prop_oneof![Just(8_000_000_u32), 100_000_u32..20_000_000], 1_u64..=400, 0_u64..60);
     let asking = (any::<bool>(), prop::option::of(1_u64..200), any::<bool>(), 0.0..1.2_f64, 0_u32..=3);
-    let rest = (0.0..=1.0_f64, 0.0..=1.0_f64, 1_u64..=8, any::<bool>(), 0_u32..=3);
+    let rest = (0.0..=1.0_f64, 0.0..=1.0_f64, 1_u64..=8, any::<[bool; 2]>(), 0_u32..=3);
     (shape, speed, asking, rest).prop_filter_map(
         "a plan that can be scheduled",
         |(
             (slots, frames, multi_frames, units, terminals, carriers),
             (capacity, slot_size, propagation_ms),
             (rbdc, vbdc_ms, fca, cra, minimum),
-            (a, b, queue, spread, more_delay),
+            (a, b, queue, [spread, in_force], more_delay),
         )| {
             let capacity = Rate::bps(f64::from(capacity));
             let mut spec = DamaSpec {
@@ -40,6 +40,7 @@ fn spec() -> impl Strategy<Value = DamaSpec> {
                 // Half the time the paper's.
                 release_a: if a < 0.5 { 1.0 } else { a },
                 release_b: if a < 0.5 { 0.5 } else { a * b },
+                release_of: if in_force { ReleaseOf::InForce } else { ReleaseOf::Decided },
                 queue: Packets::new(queue),
                 layout: if spread { SlotLayout::Spread } else { SlotLayout::Contiguous },
                 ..DamaSpec::large()

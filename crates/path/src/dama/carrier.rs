@@ -3,7 +3,7 @@
 //! The NCC decides at the boundary m = k + n - d on the requests of boundary k, and nothing that happens in
 //! between changes its decision. So it is computed at k, and kept until it takes effect at k + n.
 
-use super::DamaSpec;
+use super::{DamaSpec, ReleaseOf};
 use super::clock::SlotClock;
 use super::event::{DamaEvent, DamaEventKind};
 use super::layout::gcd;
@@ -39,6 +39,7 @@ pub(super) struct Rules {
     vbdc_per_byte: f64,
     fca: bool,
     release: Release,
+    in_force: bool,
     propagation: Duration,
     /// N: observations that stand for the load.
     window: usize,
@@ -68,6 +69,7 @@ impl Rules {
             vbdc_per_byte,
             fca: spec.fca,
             release: Release { a: spec.release_a, b: spec.release_b, minimum: f64::from(spec.minimum) },
+            in_force: spec.release_of == ReleaseOf::InForce,
             propagation: spec.propagation,
             window: spec.quick_start.router.load.observations.max(1),
             agents: spec.quick_start.agent != Agent::Off,
@@ -117,6 +119,8 @@ pub(super) struct Carrier {
     pub(super) count: usize,
     /// Units asked for and given, by super-frame modulo n, then by terminal.
     given: Vec<u32>,
+    /// What was asked for, to be answered when it takes effect; empty if it is answered before.
+    asked: Vec<f64>,
     /// Units given beyond that (FCA); empty without it.
     free: Vec<u32>,
     /// Who gets the next unit that cannot be shared equally.
@@ -207,6 +211,7 @@ impl Carrier {
             first,
             count,
             given: given.repeat(n),
+            asked: if rules.in_force { vec![rules.cra; n * count] } else { Vec::new() },
             free: free.repeat(n),
             turn,
             calm: 0,
@@ -273,6 +278,10 @@ impl Carrier {
     ) {
         let at = rules.clock.boundary(super_frame);
         let now = self.entry(super_frame, rules);
+        let mut calm = !rules.fca;
+        if rules.in_force && super_frame > rules.delay {
+            calm &= !self.settle(rules, terminals, now, scratch);
+        }
         for (i, terminal) in terminals.iter_mut().enumerate() {
             terminal.grant = self.total(now + i);
         }
@@ -291,13 +300,19 @@ impl Carrier {
         if log.on {
             self.log(rules, terminals, super_frame, log);
         }
-        let mut calm = !rules.fca;
         scratch.exact.clear();
         scratch.wanted.clear();
         for (i, terminal) in terminals.iter_mut().enumerate() {
             let traffic = terminal.arrived as f64 * rules.per_byte;
             let request = self.request(rules, terminal, now + i);
-            let wanted = rules.release.wanted(request, terminal.n_b, traffic);
+            let wanted = if let Some(asked) = self.asked.get_mut(now + i) {
+                calm &= *asked == request;
+                *asked = request;
+                // What it will have at least.
+                request.max(rules.release.minimum)
+            } else {
+                rules.release.wanted(request, terminal.n_b, traffic)
+            };
             calm &= terminal.arrived == 0 && terminal.packets == 0 && request == terminal.requested;
             terminal.requested = request;
             (terminal.arrived, terminal.approved) = (0, Rate::ZERO);
@@ -309,7 +324,39 @@ impl Carrier {
         for (i, terminal) in terminals.iter_mut().enumerate() {
             let units = scratch.wanted[i];
             let n_b = scratch.exact[i].min(f64::from(units));
-            calm &= units == self.given[now + i] && n_b == terminal.n_b;
+            calm &= units == self.given[now + i];
+            if !rules.in_force {
+                calm &= n_b == terminal.n_b;
+                terminal.n_b = n_b;
+            }
+            self.given[now + i] = units;
+            left -= units;
+        }
+        if rules.fca && !rules.in_force {
+            give_freely(&mut self.free[now..now + self.count], &mut self.turn, left);
+        }
+        self.calm = if calm { self.calm + 1 } else { 0 };
+        // All decisions that are still to take effect are the same as this one.
+        self.resting = self.calm > rules.delay;
+    }
+
+    /// The requests that were made n boundaries ago take effect, by what is in force until now and the traffic
+    /// of the interval that ends: whether any N_B changes [`ReleaseOf::InForce`].
+    fn settle(&mut self, rules: &Rules, terminals: &mut [Terminal], now: usize, scratch: &mut Scratch) -> bool {
+        scratch.exact.clear();
+        scratch.wanted.clear();
+        for (i, terminal) in terminals.iter().enumerate() {
+            let traffic = terminal.arrived as f64 * rules.per_byte;
+            let wanted = rules.release.wanted(self.asked[now + i], terminal.n_b, traffic);
+            scratch.exact.push(wanted);
+            scratch.wanted.push(whole_units(wanted));
+        }
+        share(&mut scratch.wanted, rules.minimum, rules.units, &mut scratch.order);
+        let (mut left, mut changed) = (rules.units, false);
+        for (i, terminal) in terminals.iter_mut().enumerate() {
+            let units = scratch.wanted[i];
+            let n_b = scratch.exact[i].min(f64::from(units));
+            changed |= n_b != terminal.n_b;
             terminal.n_b = n_b;
             self.given[now + i] = units;
             left -= units;
@@ -317,9 +364,7 @@ impl Carrier {
         if rules.fca {
             give_freely(&mut self.free[now..now + self.count], &mut self.turn, left);
         }
-        self.calm = if calm { self.calm + 1 } else { 0 };
-        // All decisions that are still to take effect are the same as this one.
-        self.resting = self.calm > rules.delay;
+        changed
     }
 
     /// What a terminal asks for, in units [qsd eq. (1), §3.4].

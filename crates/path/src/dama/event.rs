@@ -32,7 +32,8 @@ pub enum DamaEventKind {
     },
     /// The NCC broadcasts its answer; the terminal hears it T_p later.
     Tbtp {
-        /// What the terminal gets, FCA included.
+        /// What the terminal gets, FCA included; with [`ReleaseOf::InForce`](super::ReleaseOf::InForce) what
+        /// it asked for, as what is kept of more is not yet known.
         rate: Rate,
         /// The boundary from which on.
         from: Instant,

@@ -50,6 +50,8 @@ pub struct DamaSpec {
     pub release_a: f64,
     /// b of eq. (2), from 0 to `release_a` [qsd §3.1: 0.5].
     pub release_b: f64,
+    /// Which N_B falls by eq. (2), and by which N_L.
+    pub release_of: ReleaseOf,
     /// What a terminal's uplink queue holds, the packet under way included [qsd §4: 1,000].
     pub queue: Packets,
     /// Where in a multi-frame the slots of a terminal lie.
@@ -67,6 +69,19 @@ pub enum SlotLayout {
     Contiguous,
     /// As far from each other as the golden ratio puts them.
     Spread,
+}
+
+/// What eq. (2) takes back when a terminal asks for less than it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ReleaseOf {
+    /// The NCC's last decision, by the traffic that the request tells of: all that an NCC can know when it
+    /// decides. What Quick-Start has added halves before it is in force if no traffic has come by then.
+    #[default]
+    Decided,
+    /// What is in force, by the traffic of the interval just ended: N_L(t_n) is of (t_n, t_n+1), where t_n is
+    /// the instant of the n-th TBTP, as [qsd eq. (2)] has it to the letter. A grant that was not yet in force
+    /// cannot fall. No real NCC hears of that traffic in time.
+    InForce,
 }
 
 /// Why a [`DamaSpec`] is refused: the field, what was found, what is allowed, what to do.
@@ -234,6 +249,7 @@ impl DamaSpec {
             fca: false,
             release_a: 1.0,
             release_b: 0.5,
+            release_of: ReleaseOf::Decided,
             queue: Packets::new(1_000),
             layout: SlotLayout::Contiguous,
             quick_start: AgentSpec::new(Agent::Off, Duration::ZERO, Duration::ZERO),

@@ -1,7 +1,7 @@
 //! A satellite's return link written from the definitions, slot by slot: requests and TBTPs are messages
 //! that travel, the NCC keeps nothing but what it was told, and nothing is skipped.
 
-use fairpace_path::{DamaSpec, SlotLayout};
+use fairpace_path::{DamaSpec, ReleaseOf, SlotLayout};
 use std::collections::VecDeque;
 
 /// A packet that comes to a terminal.
@@ -160,6 +160,13 @@ fn arrive(spec: &DamaSpec, carriers: &mut [Carrier], each: usize, number: usize,
     seen.at_arrival.push((terminal.queue.len() as u64, bytes, units, terminal.requested));
 }
 
+/// What came in T_r, in units.
+fn traffic(spec: &DamaSpec, bytes: u64) -> f64 {
+    let bits = bytes as f64 * 8.0;
+    let t_r = f64::from(spec.slots_per_super_frame) * spec.slot_size.as_f64() * 8.0 / spec.capacity.as_bps();
+    bits / t_r / spec.granularity.as_bps()
+}
+
 impl Carrier {
     fn boundary(&mut self, spec: &DamaSpec, k: i64, now: u64, boundary: &dyn Fn(i64) -> u64) -> Vec<Option<u32>> {
         let propagation = spec.propagation.as_nanos() as u64;
@@ -170,11 +177,21 @@ impl Carrier {
         for asked in (k - n).max(1)..k {
             let effect = asked + n;
             let last = (0..=effect).rev().find(|&m| boundary(m) + propagation <= boundary(effect));
-            if last == Some(k) {
+            if last == Some(k) && spec.release_of == ReleaseOf::Decided {
                 let request = self.requests.iter().find(|request| request.of == asked).unwrap().clone();
                 assert!(request.at <= now, "the request of {asked} comes too late");
                 self.decide(spec, units, effect, now + propagation, &request.told);
             }
+        }
+        // Or when it takes effect, by the traffic of the interval that ends here.
+        if spec.release_of == ReleaseOf::InForce && k > n {
+            let asked = self.requests.iter().find(|request| request.of == k - n).unwrap().told.clone();
+            let told: Vec<(f64, f64)> = asked
+                .iter()
+                .zip(&self.terminals)
+                .map(|(&(request, _), terminal)| (request, traffic(spec, terminal.arrived)))
+                .collect();
+            self.decide(spec, units, k, now, &told);
         }
         // The TBTP of this super-frame has come.
         if let Some(tbtp) = self.tbtps.iter().find(|tbtp| tbtp.of == k) {
@@ -190,9 +207,7 @@ impl Carrier {
         // The terminals ask.
         let mut told = Vec::new();
         for terminal in &mut self.terminals {
-            let bits = terminal.arrived as f64 * 8.0;
-            let t_r = f64::from(spec.slots_per_super_frame) * spec.slot_size.as_f64() * 8.0 / spec.capacity.as_bps();
-            let traffic = bits / t_r / spec.granularity.as_bps();
+            let traffic = traffic(spec, terminal.arrived);
             let r = if spec.rbdc { traffic } else { 0.0 };
             let bytes: u64 = terminal.queue.iter().map(|&(_, _, size)| size).sum();
             let q = bytes as f64 * 8.0;
