@@ -3,12 +3,12 @@
 //! The NCC decides at the boundary m = k + n - d on the requests of boundary k, and nothing that happens in
 //! between changes its decision. So it is computed at k, and kept until it takes effect at k + n.
 
-use super::{DamaSpec, ReleaseOf};
 use super::clock::SlotClock;
 use super::event::{DamaEvent, DamaEventKind};
 use super::layout::gcd;
 use super::ncc::{Release, least, requested, share, whole_units};
 use super::store::List;
+use super::{DamaSpec, ReleaseOf};
 use crate::quick_start::{Agent, Channel, Observation};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
