@@ -43,6 +43,8 @@ pub struct SimConfig {
     pub flows: Vec<FlowConfig>,
     /// Distance of the rows of [`SimReport::series`](crate::SimReport::series); none if `None`.
     pub sample: Option<Duration>,
+    /// The beginning of a flow, for [`GroupReport::opening`](crate::GroupReport::opening); `None`: nothing goes there.
+    pub opening: Option<Duration>,
     /// Instants at which every flow's counts are noted, in [`FlowReport::checkpoints`](crate::FlowReport::checkpoints).
     pub checkpoints: Vec<Instant>,
     /// Instants whose super-frames' burst time plans are kept, in
@@ -65,6 +67,7 @@ impl Default for SimConfig {
             dama: None,
             flows: Vec::new(),
             sample: None,
+            opening: None,
             checkpoints: Vec::new(),
             plans: Vec::new(),
             trace: false,

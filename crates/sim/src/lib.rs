@@ -36,9 +36,11 @@
 //! rate-controlled flows), [`pcapng`].
 
 mod bursts;
+mod check;
 mod config;
 mod constant;
 pub mod engine;
+mod flow_state;
 mod media;
 mod network;
 mod packet;
@@ -51,12 +53,13 @@ pub use config::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource, MediaConfig,
     OnOff, Protocol, ReceiverBehaviour, SimConfig, Source,
 };
+pub use flow_state::MANY_FLOWS;
 pub use network::{BOTTLENECK, Delivered, Dropped, Network, REVERSE, SimError, run, run_observed};
 pub use packet::{Body, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 pub use report::{
-    DelayHistogram, EngineStats, FlowCounts, FlowReport, FrameRecord, LinkReport, LinkRow, MediaReport, PacketRecord,
-    SeriesRow, SimReport, TcpReport,
+    DelayHistogram, EngineStats, FlowCounts, FlowReport, FrameRecord, GroupReport, LinkReport, LinkRow, MediaReport,
+    PacketRecord, SeriesRow, SimReport, TcpReport,
 };
 pub use satellite::{
     CarrierPlan, MOST_SATELLITE_EVENTS, MOST_TERMINALS_NOTED, SatelliteReport, TerminalReport, TerminalRow,

@@ -9,14 +9,15 @@ mod receiver;
 use std::collections::VecDeque;
 
 use fairpace_control::{
-    Ack, Arrival, Flow, FlowParams, ParamError, RateHeader, RateReport, ReceiverReport, StopReason, Transmit,
+    Ack, AnyController, Arrival, Flow, FlowParams, ParamError, RateHeader, RateReport, ReceiverReport, StopReason,
+    Transmit,
 };
 use fairpace_path::{Capacity, Count};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsResponse};
 
 use crate::config::{ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FrameSource, MediaConfig, Source};
 use crate::packet::{Body, Packet, QuickStart};
-use crate::report::{FrameRecord, PacketRecord, count};
+use crate::report::{FrameRecord, MediaReport, PacketRecord, count};
 use receiver::Receiver;
 
 /// First wait for the answer to a challenge; doubles each time up to [`CHALLENGE_MAX`].
@@ -43,6 +44,14 @@ impl Outgoing {
     }
 }
 
+/// The controller that a media flow is to have.
+pub(crate) fn controller(config: &MediaConfig) -> Result<AnyController, ParamError> {
+    match &config.controller {
+        ControllerSpec::Named { scheme, settings, env } => fairpace_control::build(scheme, settings, env),
+        ControllerSpec::Custom(make) => Ok(make()),
+    }
+}
+
 /// Both ends of a media flow.
 pub(crate) struct MediaEndpoint {
     pub(crate) flow: Flow,
@@ -58,20 +67,20 @@ pub(crate) struct MediaEndpoint {
     /// When the flow wants to be asked again.
     flow_at: Instant,
     quiet: bool,
-    pub(crate) frames: u64,
-    pub(crate) frames_dropped: u64,
+    frames: u64,
+    frames_dropped: u64,
     /// Of the source; and of that, what the send buffer had no room for.
     pub(crate) produced: Count,
     pub(crate) overflowed: Count,
-    pub(crate) frame_records: Vec<FrameRecord>,
+    frame_records: Vec<FrameRecord>,
     record_frames: bool,
-    pub(crate) packet_records: Vec<PacketRecord>,
+    packet_records: Vec<PacketRecord>,
     record_packets: Option<Duration>,
     /// Until when data is produced that is recorded.
     recorded_until: Instant,
     playout: Option<Playout>,
     check_nonces: bool,
-    pub(crate) feedback_unproven: u64,
+    feedback_unproven: u64,
     /// Unproven feedback in a row, and whether it was too much.
     lies: u32,
     lied: bool,
@@ -86,10 +95,7 @@ impl MediaEndpoint {
         seed: u64,
         trace: bool,
     ) -> Result<Self, ParamError> {
-        let controller = match &config.controller {
-            ControllerSpec::Named { scheme, settings, env } => fairpace_control::build(scheme, settings, env)?,
-            ControllerSpec::Custom(make) => make(),
-        };
+        let controller = controller(config)?;
         let params = FlowParams {
             trace: trace || config.flow.trace,
             // The sender knows how often feedback was agreed to come.
@@ -291,8 +297,36 @@ impl MediaEndpoint {
         self.receiver.next()
     }
 
-    pub(crate) fn feedback_expired(&self) -> u64 {
-        self.receiver.expired
+    /// The receiver has told of everything that came, but for RTCP reports.
+    pub(crate) fn owes_nothing(&self) -> bool {
+        self.receiver.next_feedback() == Instant::NEVER
+    }
+
+    /// How it stands. `last`: it is not asked again, and gives its records away.
+    pub(crate) fn report(&mut self, last: bool) -> MediaReport {
+        let status = self.flow.status();
+        let mut report = MediaReport {
+            counters: *self.flow.counters(),
+            rate: status.rate,
+            state: status.state,
+            frames: self.frames,
+            frames_dropped: self.frames_dropped,
+            send_buffer: self.waiting(),
+            feedback_expired: self.receiver.expired,
+            feedback_unproven: self.feedback_unproven,
+            quick_start: self.flow.quick_start().copied(),
+            frame_records: Vec::new(),
+            packet_records: Vec::new(),
+        };
+        if last {
+            report.frame_records = std::mem::take(&mut self.frame_records);
+            report.packet_records = std::mem::take(&mut self.packet_records);
+            report.packet_records.shrink_to_fit();
+        } else {
+            report.frame_records.clone_from(&self.frame_records);
+            report.packet_records.clone_from(&self.packet_records);
+        }
+        report
     }
 
     fn begin(&mut self, now: Instant, rtt: Option<Duration>) {

@@ -8,25 +8,24 @@
 //! The same network runs in real time inside the relay: [`Network::advance`] to now,
 //! [`Network::inject`] what arrived, [`Network::take_delivered`] what comes out.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fairpace_control::{Ack, RateReport, ReceiverReport};
-use fairpace_path::{Capacity, Dama, DamaError, DropReason, Link, LinkCounters, LinkError, LinkSpec};
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Packets, RandomStream, Rate};
+use fairpace_path::{Dama, DamaError, DropReason, Link, LinkCounters, LinkError, LinkSpec};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind};
 
-use crate::config::{FlowConfig, Protocol, SimConfig, Source};
-use crate::constant::ConstantSender;
+use crate::check::{bad, check};
+use crate::config::{FlowConfig, SimConfig};
 use crate::engine::EventSet;
+use crate::flow_state::{Endpoint, FlowState, MANY_FLOWS};
 use crate::media::{MediaEndpoint, Outgoing};
 use crate::packet::{Body, Direction, FlowId, Packet, QuickStart};
 use crate::pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 use crate::report::{
-    DelayHistogram, EngineStats, FlowCounts, FlowReport, LinkReport, LinkRow, MediaReport, SeriesRow, SimReport,
-    TcpReport, count, per_second,
+    DelayHistogram, EngineStats, FlowCounts, GroupReport, LinkReport, LinkRow, SeriesRow, SimReport, count, per_second,
 };
 use crate::satellite::Satellite;
-use crate::tcp::endpoint::TcpEndpoint;
-use crate::tcp::{TcpAck, TcpParams, TcpSource, TcpTally};
+use crate::tcp::TcpAck;
 
 /// Why a configuration cannot run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -136,7 +135,9 @@ pub const REVERSE: u32 = 1;
 /// [`SimError`] names the field, flow or link that cannot be.
 pub fn run(config: SimConfig) -> Result<SimReport, SimError> {
     let mut network = Network::new(&config)?;
-    network.advance(Instant::ZERO + config.duration);
+    let end = Instant::ZERO + config.duration;
+    drop(config); // tens of thousands of flows are large
+    network.advance(end);
     Ok(network.into_report())
 }
 
@@ -147,7 +148,9 @@ pub fn run(config: SimConfig) -> Result<SimReport, SimError> {
 pub fn run_observed(config: SimConfig, observer: Box<dyn Observer>) -> Result<SimReport, SimError> {
     let mut network = Network::new(&config)?;
     network.observe(observer);
-    network.advance(Instant::ZERO + config.duration);
+    let end = Instant::ZERO + config.duration;
+    drop(config);
+    network.advance(end);
     Ok(network.into_report())
 }
 
@@ -158,6 +161,12 @@ pub struct Network {
     links: Vec<LinkSlot>,
     satellite: Option<Box<Satellite>>,
     flows: Vec<FlowState>,
+    groups: Vec<Group>,
+    /// There are [`MANY_FLOWS`] or more.
+    many: bool,
+    /// Of many flows: those that have begun and were not over at the last sample.
+    sampled: BTreeSet<FlowId>,
+    opening: Option<Duration>,
     /// Two per flow: forward and back.
     routes: Vec<Route>,
     stats: EngineStats,
@@ -198,34 +207,23 @@ const TERMINAL: u32 = 1 << 31;
 /// The place of the shared link, or the satellite, in a route.
 const SHARED: usize = 1;
 
-struct FlowState {
-    endpoint: Endpoint,
-    counts: FlowCounts,
+/// Flows that are reported together.
+struct Group {
+    name: String,
+    flows: u32,
+    /// Its delays are noted here as well as, coarsely, at each of its many flows; if not, they are added up in
+    /// the end.
+    shared: bool,
     owd: DelayHistogram,
     e2ed: DelayHistogram,
-    ack_size: u32,
-    class_override: Option<Class>,
-    /// When the entries of its timers in the event set come up: the sender's slow one (TCP's
-    /// timeout), the receiver's, and the sender's fast one (pacing, jitter, bursts). Slow and fast
-    /// apart, so that arming the fast one does not leave entries of the slow one behind.
-    armed: [Instant; 3],
-    at_warmup: FlowCounts,
-    tcp_at_warmup: TcpTally,
-    at_sample: FlowCounts,
-    /// Number and sum of one-way and end-to-end delays at the last sample.
-    delays_at_sample: [(u64, u128); 2],
-    checkpoints: Vec<(Instant, FlowCounts)>,
-    started: Instant,
-    name: String,
-    group: String,
-    protocol: String,
+    opening: DelayHistogram,
 }
 
-enum Endpoint {
-    Tcp(Box<TcpEndpoint>),
-    Media(Box<MediaEndpoint>),
-    Constant(Box<ConstantSender>),
-    External,
+impl Group {
+    fn new(name: String) -> Self {
+        let delays = DelayHistogram::default;
+        Group { name, flows: 0, shared: false, owd: delays(), e2ed: delays(), opening: delays() }
+    }
 }
 
 struct Sampling {
@@ -261,14 +259,18 @@ impl Network {
         if config.sample.is_some_and(|s| s.is_zero()) {
             return Err(bad("sample", "0 s", "it must be longer than zero, or left out"));
         }
-        let mut names = BTreeSet::new();
+        let (mut names, mut groups) = (BTreeSet::new(), BTreeMap::new());
         let mut network = Network {
             now: Instant::ZERO,
             events: EventSet::default(),
             links: Vec::new(),
             satellite: None,
-            flows: Vec::new(),
-            routes: Vec::new(),
+            flows: Vec::with_capacity(config.flows.len()),
+            groups: Vec::new(),
+            many: config.flows.len() >= MANY_FLOWS,
+            sampled: BTreeSet::new(),
+            opening: config.opening,
+            routes: Vec::with_capacity(2 * config.flows.len()),
             stats: EngineStats::default(),
             moved: 0,
             delivered: VecDeque::new(),
@@ -292,24 +294,25 @@ impl Network {
             network.satellite = Some(Box::new(Satellite::new(dama, config.trace)));
         }
         // Bookkeeping comes before traffic at the same instant.
+        let mut planned = Vec::new();
         if !config.warmup.is_zero() {
-            network.events.push(network.warmup, WARMUP);
+            planned.push((network.warmup, WARMUP));
         }
-        for at in &config.checkpoints {
-            network.events.push(*at, CHECKPOINT);
-        }
-        for at in &config.plans {
-            network.events.push(*at, PLAN);
-        }
+        planned.extend(config.checkpoints.iter().map(|at| (*at, CHECKPOINT)));
+        planned.extend(config.plans.iter().map(|at| (*at, PLAN)));
         if let Some(interval) = config.sample {
-            network.events.push(Instant::ZERO + interval, SAMPLE);
+            planned.push((Instant::ZERO + interval, SAMPLE));
         }
-        for (i, flow) in config.flows.iter().enumerate() {
+        for (i, flow) in (0..).zip(&config.flows) {
             if !names.insert(flow.name.as_str()) {
                 return Err(SimError::DuplicateName { name: flow.name.clone() });
             }
-            network.add_flow(i as u32, flow, config)?;
+            let group = *groups.entry(flow.group.as_str()).or_insert(network.groups.len());
+            network.add_flow(flow, group, config)?;
+            planned.extend(network.flows.last().map(|state| (state.started, i << KIND_BITS | START)));
+            planned.extend(flow.stop.map(|stop| (stop, i << KIND_BITS | STOP)));
         }
+        network.events.plan(planned);
         if config.pcap {
             let links = network.links.iter().map(|slot| slot.name.clone());
             let terminals = 0..network.satellite.as_ref().map_or(0, |s| s.dama.terminals());
@@ -326,7 +329,7 @@ impl Network {
         Ok(self.links.len() as u32 - 1)
     }
 
-    fn add_flow(&mut self, i: u32, config: &FlowConfig, sim: &SimConfig) -> Result<(), SimError> {
+    fn add_flow(&mut self, config: &FlowConfig, group: usize, sim: &SimConfig) -> Result<(), SimError> {
         check(config)?;
         let [there, back] = match config.terminals {
             Some(terminals) => self.attach(config, terminals)?,
@@ -345,52 +348,13 @@ impl Network {
             }
             self.routes.push(route);
         }
-        let stream = |purpose: &str| RandomStream::named(sim.seed, &format!("flow.{}.{purpose}", config.name));
-        let size = config.packet_size.get() as u32;
-        let (endpoint, protocol) = match &config.protocol {
-            Protocol::Tcp(params, source) => {
-                let tcp = TcpEndpoint::new(params, source, size, stream("jitter"), stream("onoff"));
-                (Endpoint::Tcp(Box::new(tcp)), format!("tcp-{}", params.variant.name()))
-            }
-            Protocol::Media(media) => {
-                let endpoint =
-                    MediaEndpoint::new(media, config.packet_size, config.ack_size, stream("source").bits(), sim.trace)
-                        .map_err(|source| SimError::Controller { flow: config.name.clone(), source })?;
-                let name = match &media.controller {
-                    crate::config::ControllerSpec::Named { scheme, .. } => scheme.clone(),
-                    crate::config::ControllerSpec::Custom(_) => "custom".to_owned(),
-                };
-                (Endpoint::Media(Box::new(endpoint)), name)
-            }
-            Protocol::Constant(constant) => {
-                let sender = ConstantSender::new(constant, size, stream("onoff"), stream("quick_start"));
-                (Endpoint::Constant(Box::new(sender)), "constant".to_owned())
-            }
-            Protocol::External => (Endpoint::External, "external".to_owned()),
-        };
-        let start = config.start + stream("start").duration_below(config.start_spread);
-        self.flows.push(FlowState {
-            endpoint,
-            counts: FlowCounts::default(),
-            owd: DelayHistogram::default(),
-            e2ed: DelayHistogram::default(),
-            ack_size: config.ack_size.get() as u32,
-            class_override: config.class_override,
-            armed: [Instant::NEVER; 3],
-            at_warmup: FlowCounts::default(),
-            tcp_at_warmup: TcpTally::default(),
-            at_sample: FlowCounts::default(),
-            delays_at_sample: [(0, 0); 2],
-            checkpoints: Vec::new(),
-            started: start,
-            name: config.name.clone(),
-            group: config.group.clone(),
-            protocol,
-        });
-        self.events.push(start, i << KIND_BITS | START);
-        if let Some(stop) = config.stop {
-            self.events.push(stop, i << KIND_BITS | STOP);
+        if group == self.groups.len() {
+            self.groups.push(Group::new(config.group.clone()));
         }
+        let group_state = &mut self.groups[group];
+        group_state.flows += 1;
+        group_state.shared = self.many && group_state.flows > 1;
+        self.flows.push(FlowState::new(config, group as u32, sim.seed, sim.trace, self.many)?);
         Ok(())
     }
 
@@ -497,7 +461,7 @@ impl Network {
 
     /// The index of the flow of that name.
     pub fn flow_id(&self, name: &str) -> Option<FlowId> {
-        self.flows.iter().position(|f| f.name == name).map(|i| i as FlowId)
+        self.flows.iter().position(|f| f.name() == name).map(|i| i as FlowId)
     }
 
     /// A link as it stands, brought up to [`Network::now`]: [`BOTTLENECK`] and [`REVERSE`] are the
@@ -624,6 +588,15 @@ impl Network {
             }
         }
         self.arrive(at, packet);
+        self.retire(packet.flow as usize);
+    }
+
+    /// Lets the endpoint of one of many flows go if the flow is over.
+    #[inline]
+    fn retire(&mut self, i: usize) {
+        if self.many {
+            self.flows[i].retire();
+        }
     }
 
     #[inline]
@@ -685,6 +658,7 @@ impl Network {
             self.dropped.push_back(Dropped { flow, direction, token, reason, at });
         }
         self.tell(at, &packet, PacketFate::Dropped { reason, link });
+        self.retire(packet.flow as usize);
     }
 
     /// A packet has passed its last link.
@@ -700,7 +674,8 @@ impl Network {
         match packet.body {
             Body::TcpData { seq, cwr, .. } => {
                 count(&mut flow.counts.received, 1, size);
-                flow.owd.record(at.since(packet.sent_at));
+                self.note_owd(i, at.since(packet.sent_at));
+                let flow = &mut self.flows[i];
                 let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return };
                 let before = tcp.rx.in_order();
                 if cwr || packet.ecn == Ecn::Ce {
@@ -728,13 +703,14 @@ impl Network {
                 if kind == Kind::Data {
                     count(&mut flow.counts.received, 1, size);
                     count(&mut flow.counts.unique, 1, size);
-                    flow.owd.record(at.since(packet.sent_at));
-                    flow.e2ed.record(at.since(born));
                     let late = media.on_data(at, seq, frame, born);
                     count(&mut flow.counts.late, u64::from(late), size);
+                    self.note_owd(i, at.since(packet.sent_at));
+                    self.note_e2ed(i, at.since(born), born);
                 } else {
                     count(&mut flow.counts.dummies_received, 1, size);
                 }
+                let Endpoint::Media(media) = &mut self.flows[i].endpoint else { return };
                 media.on_packet(at, &packet, kind, seq, rtt_us);
                 self.pump_feedback(at, i);
             }
@@ -774,19 +750,43 @@ impl Network {
             Body::Constant { .. } => {
                 count(&mut flow.counts.received, 1, size);
                 count(&mut flow.counts.unique, 1, size);
-                flow.owd.record(at.since(packet.sent_at));
+                self.note_owd(i, at.since(packet.sent_at));
             }
             Body::External { token } => {
                 let Packet { flow: id, direction, ecn, .. } = packet;
                 if direction == Direction::Forward {
                     count(&mut flow.counts.received, 1, size);
                     count(&mut flow.counts.unique, 1, size);
-                    flow.owd.record(at.since(packet.sent_at));
+                    self.note_owd(i, at.since(packet.sent_at));
                 } else {
                     count(&mut flow.counts.feedback_received, 1, size);
                 }
                 self.delivered.push_back(Delivered { flow: id, direction, token, ecn, at });
             }
+        }
+    }
+
+    #[inline]
+    fn note_owd(&mut self, i: usize, owd: Duration) {
+        let flow = &mut self.flows[i];
+        flow.owd.record(owd);
+        // (With few flows the group's memory is not touched.)
+        if self.many
+            && let Some(group) = self.groups.get_mut(flow.group as usize).filter(|group| group.shared)
+        {
+            group.owd.record(owd);
+        }
+    }
+
+    fn note_e2ed(&mut self, i: usize, e2ed: Duration, born: Instant) {
+        let flow = &mut self.flows[i];
+        flow.e2ed.record(e2ed);
+        let group = &mut self.groups[flow.group as usize];
+        if group.shared {
+            group.e2ed.record(e2ed);
+        }
+        if self.opening.is_some_and(|opening| born.since(flow.started) < opening) {
+            group.opening.record(e2ed);
         }
     }
 
@@ -828,7 +828,7 @@ impl Network {
                     }
                     None => break,
                 },
-                Endpoint::External => break,
+                Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => break,
             };
             let class = flow.class_override.unwrap_or(class);
             let direction = Direction::Forward;
@@ -842,7 +842,7 @@ impl Network {
                 (Instant::NEVER, media.poll_timer())
             }
             Endpoint::Constant(constant) => (Instant::NEVER, constant.poll_timer()),
-            Endpoint::External => return,
+            Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => return,
         };
         self.arm(i, SENDER, slow);
         self.arm(i, SENDER_SOON, fast);
@@ -920,7 +920,8 @@ impl Network {
                         tcp.on_timer(at);
                     }
                     Endpoint::Constant(constant) => constant.on_timer(at),
-                    Endpoint::Media(_) | Endpoint::External => {} // timers run inside `poll_transmit`
+                    // Media's timers run inside `poll_transmit`.
+                    Endpoint::Media(_) | Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => {}
                 }
                 self.pump(at, i);
             }
@@ -939,24 +940,20 @@ impl Network {
                         }
                     }
                     Endpoint::Media(_) => self.pump_feedback(at, i),
-                    Endpoint::Constant(_) | Endpoint::External => {}
+                    Endpoint::Constant(_) | Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => {}
                 }
             }
             START => {
-                match &mut self.flows[i].endpoint {
-                    Endpoint::Tcp(tcp) => tcp.start(at),
-                    Endpoint::Media(media) => media.start(at),
-                    Endpoint::Constant(constant) => constant.start(at),
-                    Endpoint::External => {}
+                self.flows[i].start(at);
+                if self.many && self.sampling.is_some() && !self.flows[i].ended {
+                    self.sampled.insert(i as FlowId);
                 }
                 self.pump(at, i);
             }
-            STOP => match &mut self.flows[i].endpoint {
-                Endpoint::Tcp(tcp) => tcp.stop(),
-                Endpoint::Media(media) => media.stop(),
-                Endpoint::Constant(constant) => constant.stop(),
-                Endpoint::External => {}
-            },
+            STOP => {
+                self.flows[i].stop();
+                self.retire(i);
+            }
             SAMPLE => self.sample(at),
             WARMUP => self.end_warmup(at),
             PLAN => {
@@ -966,7 +963,7 @@ impl Network {
             }
             CHECKPOINT => {
                 for flow in &mut self.flows {
-                    flow.checkpoints.push((at, flow.counts));
+                    flow.note_checkpoint(at);
                 }
             }
             _ => debug_assert!(false, "links and satellite have their own"),
@@ -1003,13 +1000,12 @@ impl Network {
             satellite.end_warmup(at);
         }
         for flow in &mut self.flows {
-            flow.at_warmup = flow.counts;
-            if let Endpoint::Tcp(tcp) = &flow.endpoint {
-                flow.tcp_at_warmup = tcp.tx.tally(at);
+            flow.end_warmup(at);
+        }
+        for group in &mut self.groups {
+            for delays in [&mut group.owd, &mut group.e2ed, &mut group.opening] {
+                delays.clear();
             }
-            flow.owd.clear();
-            flow.e2ed.clear();
-            flow.delays_at_sample = [(0, 0); 2];
         }
     }
 
@@ -1036,53 +1032,38 @@ impl Network {
             satellite.sample(at, interval);
         }
         let next = at + sampling.interval;
-        for (i, flow) in self.flows.iter_mut().enumerate() {
-            let since = flow.counts.since(&flow.at_sample);
-            flow.at_sample = flow.counts;
-            let delays = [flow.owd.total(), flow.e2ed.total()];
-            let [owd, e2ed] = [0, 1].map(|k| {
-                let ((n, sum), (n_before, sum_before)) = (delays[k], flow.delays_at_sample[k]);
-                (sum - sum_before).checked_div(u128::from(n - n_before)).map(|ns| Duration::from_nanos(ns as u64))
-            });
-            flow.delays_at_sample = delays;
-            let mut row = SeriesRow {
-                at,
-                flow: i as u32,
-                send_rate: per_second(since.sent.bytes, interval),
-                throughput: per_second(since.received.bytes, interval),
-                dummy_rate: per_second(since.dummies_sent.bytes, interval),
-                target_rate: Rate::ZERO,
-                cwnd: 0.0,
-                srtt: None,
-                rto: None,
-                loss_event_rate: None,
-                send_buffer: Bytes::ZERO,
-                owd,
-                e2ed,
-                drops: since.dropped_in_all().packets.get(),
-                state: "",
-            };
-            match &flow.endpoint {
-                Endpoint::Tcp(tcp) => {
-                    row.cwnd = tcp.tx.cwnd();
-                    row.srtt = tcp.tx.srtt();
-                    row.rto = row.srtt.map(|_| tcp.tx.rto());
-                    row.state = tcp.tx.phase().name();
-                }
-                Endpoint::Media(media) => {
-                    row.target_rate = media.flow.target_rate();
-                    row.srtt = media.flow.srtt();
-                    row.rto = row.srtt.map(|_| media.flow.rto());
-                    row.loss_event_rate = media.flow.status().p;
-                    row.send_buffer = media.waiting();
-                    row.state = if media.stopped().is_some() { "stopped" } else { media.flow.status().state };
-                }
-                Endpoint::Constant(constant) => row.state = constant.state(),
-                Endpoint::External => row.state = "external",
+        if self.many {
+            for i in &self.sampled {
+                self.series.push(self.flows[*i as usize].sample(at, *i, interval));
             }
-            self.series.push(row);
+            self.sampled.retain(|i| !matches!(self.flows[*i as usize].endpoint, Endpoint::Over(_)));
+        } else {
+            for (i, flow) in (0..).zip(&mut self.flows) {
+                self.series.push(flow.sample(at, i, interval));
+            }
         }
         self.events.push(next, SAMPLE);
+    }
+
+    fn group_reports(&self) -> Vec<GroupReport> {
+        let of = |group: &Group| GroupReport {
+            name: group.name.clone(),
+            flows: group.flows,
+            owd: group.owd.clone(),
+            e2ed: group.e2ed.clone(),
+            opening: group.opening.clone(),
+        };
+        let mut reports: Vec<_> = self.groups.iter().map(of).collect();
+        for flow in &self.flows {
+            let (group, report) = (&self.groups[flow.group as usize], &mut reports[flow.group as usize]);
+            if group.flows == 1 {
+                (report.owd, report.e2ed) = (flow.owd.clone(), flow.e2ed.clone());
+            } else if !group.shared {
+                report.owd.add(&flow.owd);
+                report.e2ed.add(&flow.e2ed);
+            }
+        }
+        reports
     }
 
     fn make_report(&mut self, last: bool) -> SimReport {
@@ -1116,12 +1097,11 @@ impl Network {
             report.satellite = Some(satellite.report(self.warmup, end));
         }
         report.engine.max_pending = self.events.max_len() as u64;
-        for (i, flow) in self.flows.iter_mut().enumerate() {
-            report.flows.push(flow.report(end, window));
-            if self.trace
-                && let Endpoint::Media(media) = &mut flow.endpoint
-            {
-                report.events.extend(media.flow.drain_events().map(|event| (i as FlowId, event)));
+        report.groups = self.group_reports();
+        for (i, flow) in (0..).zip(&mut self.flows) {
+            report.flows.push(flow.report(end, window, &self.groups[flow.group as usize].name, last));
+            if self.trace {
+                report.events.extend(flow.drain_events().into_iter().map(|event| (i, event)));
             }
         }
         if last {
@@ -1137,60 +1117,6 @@ impl Network {
     }
 }
 
-impl FlowState {
-    fn report(&self, end: Instant, window: Duration) -> FlowReport {
-        let mut report = FlowReport {
-            name: self.name.clone(),
-            group: self.group.clone(),
-            protocol: self.protocol.clone(),
-            started: self.started,
-            window,
-            measured: self.counts.since(&self.at_warmup),
-            whole: self.counts,
-            checkpoints: self.checkpoints.clone(),
-            owd: self.owd.clone(),
-            e2ed: self.e2ed.clone(),
-            srtt: None,
-            finished: None,
-            stopped: None,
-            tcp: None,
-            media: None,
-        };
-        match &self.endpoint {
-            Endpoint::Tcp(tcp) => {
-                report.srtt = tcp.tx.srtt();
-                report.finished = tcp.finished;
-                report.tcp = Some(TcpReport {
-                    counters: tcp.tx.counters(),
-                    measured: tcp.tx.tally(end).since(&self.tcp_at_warmup),
-                    cwnd: tcp.tx.cwnd(),
-                    ssthresh: tcp.tx.ssthresh(),
-                });
-            }
-            Endpoint::Media(media) => {
-                report.srtt = media.flow.srtt();
-                report.stopped = media.stopped();
-                let status = media.flow.status();
-                report.media = Some(MediaReport {
-                    counters: *media.flow.counters(),
-                    rate: status.rate,
-                    state: status.state,
-                    frames: media.frames,
-                    frames_dropped: media.frames_dropped,
-                    send_buffer: media.waiting(),
-                    feedback_expired: media.feedback_expired(),
-                    feedback_unproven: media.feedback_unproven,
-                    quick_start: media.flow.quick_start().copied(),
-                    frame_records: media.frame_records.clone(),
-                    packet_records: media.packet_records.clone(),
-                });
-            }
-            Endpoint::Constant(_) | Endpoint::External => {}
-        }
-        report
-    }
-}
-
 /// Where [`FlowState::armed`] keeps that timer.
 const fn slot_of(kind: u32) -> usize {
     match kind {
@@ -1198,77 +1124,4 @@ const fn slot_of(kind: u32) -> usize {
         RECEIVER => 1,
         _ => 2,
     }
-}
-
-fn bad(field: impl Into<String>, found: impl ToString, allowed: &'static str) -> SimError {
-    SimError::BadValue { field: field.into(), found: found.to_string(), allowed }
-}
-
-/// Everything about a flow that its parts do not check themselves.
-fn check(flow: &FlowConfig) -> Result<(), SimError> {
-    let field = |name: &str| format!("flow `{}`: {name}", flow.name);
-    let size = "it must be 1 to 65535 bytes";
-    for (name, value) in [("packet_size", flow.packet_size), ("ack_size", flow.ack_size)] {
-        if !(1..=65_535).contains(&value.get()) {
-            return Err(bad(field(name), value, size));
-        }
-    }
-    match &flow.protocol {
-        Protocol::Tcp(params, source) => check_tcp(params, source, &field),
-        Protocol::Media(media) => {
-            if let Capacity::Packets(Packets::ZERO) | Capacity::Bytes(Bytes::ZERO) = media.send_buffer {
-                return Err(bad(field("send_buffer"), 0, "it must be at least 1 packet or 1 byte"));
-            }
-            let header = match &media.source {
-                Source::Greedy => return Ok(()),
-                Source::Constant(rate) if rate.as_bps() < 1.0 => {
-                    return Err(bad(field("source.rate"), rate, "it must be at least 1 bit/s"));
-                }
-                Source::Constant(_) => return Ok(()),
-                Source::Frames { sizes, interval, header } => {
-                    if sizes.is_empty() {
-                        return Err(bad(field("source.sizes"), "empty", "it needs at least one frame"));
-                    }
-                    if interval.is_zero() {
-                        return Err(bad(field("source.interval"), "0 s", "it must be longer than zero"));
-                    }
-                    header
-                }
-                Source::Adaptive { header, .. } => header,
-            };
-            if *header >= flow.packet_size {
-                return Err(bad(field("source.header"), header, "it must be smaller than `packet_size`"));
-            }
-            Ok(())
-        }
-        Protocol::Constant(constant) => {
-            if constant.rate.as_bps() < 1.0 {
-                return Err(bad(field("rate"), constant.rate, "it must be at least 1 bit/s"));
-            }
-            Ok(())
-        }
-        Protocol::External => Ok(()),
-    }
-}
-
-fn check_tcp(params: &TcpParams, source: &TcpSource, field: &dyn Fn(&str) -> String) -> Result<(), SimError> {
-    let at_least_one = "it must be at least 1";
-    if params.initial_window.get() == 0 {
-        return Err(bad(field("initial_window"), 0, at_least_one));
-    }
-    if params.max_window.get() == 0 {
-        return Err(bad(field("max_window"), 0, at_least_one));
-    }
-    if params.dup_threshold == 0 {
-        return Err(bad(field("dup_threshold"), 0, at_least_one));
-    }
-    if params.max_rto < params.min_rto || params.max_rto.is_zero() {
-        return Err(bad(field("max_rto"), format!("{:?}", params.max_rto), "it must not be below `min_rto`, nor zero"));
-    }
-    if let TcpSource::Transfer(bytes) = source
-        && *bytes == Bytes::ZERO
-    {
-        return Err(bad(field("transfer"), bytes, "it must be at least 1 byte"));
-    }
-    Ok(())
 }

@@ -12,11 +12,16 @@ use crate::tcp::{TcpCounters, TcpTally};
 /// Everything a run found.
 #[derive(Clone, Debug, Default)]
 pub struct SimReport {
-    /// One per flow, in the order of the configuration.
+    /// One per flow, in the order of the configuration. In a run of [`MANY_FLOWS`](crate::MANY_FLOWS) and more
+    /// their delays are coarse (those of [`SimReport::groups`] are not), a media flow is over when it has ended
+    /// and nothing of it is under way, and [`SimReport::series`] has rows only for flows that have begun and are
+    /// not over: so that tens of thousands of short flows take little memory.
     pub flows: Vec<FlowReport>,
+    /// One per group, in the order in which their first flows come.
+    pub groups: Vec<GroupReport>,
     /// `bottleneck`, `reverse`, then the access links of each flow.
     pub links: Vec<LinkReport>,
-    /// Rows at every sampling interval, flow by flow.
+    /// Rows at every sampling interval, flow by flow; of many flows, those that go on.
     pub series: Vec<SeriesRow>,
     /// The same for `bottleneck` (link 0) and `reverse` (link 1).
     pub link_series: Vec<LinkRow>,
@@ -28,6 +33,22 @@ pub struct SimReport {
     pub satellite: Option<SatelliteReport>,
     /// What the engine did.
     pub engine: EngineStats,
+}
+
+/// The delays of all flows of a group.
+#[derive(Clone, Debug)]
+pub struct GroupReport {
+    /// Its name.
+    pub name: String,
+    /// How many flows it has.
+    pub flows: u32,
+    /// One-way delay of data packets received in the measured window.
+    pub owd: DelayHistogram,
+    /// End-to-end delay of the same packets; media only.
+    pub e2ed: DelayHistogram,
+    /// Of these, the end-to-end delay of data produced within [`SimConfig::opening`](crate::SimConfig::opening) of
+    /// its flow's start.
+    pub opening: DelayHistogram,
 }
 
 /// What one flow did and got.
@@ -149,6 +170,14 @@ impl FlowCounts {
     /// Data dropped for any reason.
     pub fn dropped_in_all(&self) -> Count {
         self.drops.iter().fold(Count::default(), |a, b| zip(a, *b, |x, y| x + y))
+    }
+
+    /// Packets of any kind that were sent and have neither arrived nor been dropped.
+    pub fn under_way(&self) -> u64 {
+        let sent = self.sent.packets + self.dummies_sent.packets + self.feedback_sent.packets;
+        let arrived = self.received.packets + self.dummies_received.packets + self.feedback_received.packets;
+        let dropped = self.dropped_in_all().packets + self.dummies_dropped.packets + self.feedback_dropped.packets;
+        sent.get() - arrived.get() - dropped.get()
     }
 
     /// What was counted after `earlier`.
@@ -369,27 +398,60 @@ impl EngineStats {
     }
 }
 
-/// Delays, in microseconds, to 3 significant digits; mean, least and greatest are exact.
+/// Delays; number, mean, least and greatest are exact. The distribution is in microseconds: to 3 significant
+/// digits, or, for each flow of a run of many, to a sixteenth of an octave (4 %), which takes hundreds of bytes
+/// instead of tens of thousands.
 #[derive(Clone, Debug)]
 pub struct DelayHistogram {
-    /// From the first delay on: an empty one takes 8 kB, a usual one 60.
-    histogram: Option<Box<Histogram<u32>>>,
+    counts: Counts,
     sum_ns: u128,
     count: u64,
     min: u64,
     max: u64,
 }
 
+/// Made with the first delay: an empty fine one takes 8 kB, a usual one 60.
+#[derive(Clone, Debug)]
+enum Counts {
+    Fine(Option<Box<Histogram<u32>>>),
+    /// Buckets that are not empty and how many delays are in them, in order.
+    Coarse(Vec<(u16, u32)>),
+}
+
 /// Longer delays are counted as this: 1,000 s.
 const MAX_US: u64 = 1_000_000_000;
 
+/// log2 of the buckets per octave of a coarse histogram.
+const COARSE_BITS: u32 = 4;
+
+/// The coarse bucket of a delay: its octave, and which sixteenth of it.
+fn coarse_bucket(us: u64) -> u16 {
+    let octave = us.checked_ilog2().unwrap_or(0).saturating_sub(COARSE_BITS);
+    (u64::from(octave) * (1 << COARSE_BITS) + (us >> octave)) as u16
+}
+
+/// The longest delay in it.
+fn coarse_end(bucket: u16) -> u64 {
+    let each = 1 << COARSE_BITS;
+    let octave = (u64::from(bucket) / each).saturating_sub(1);
+    ((u64::from(bucket) - octave * each + 1) << octave) - 1
+}
+
 impl Default for DelayHistogram {
     fn default() -> Self {
-        DelayHistogram { histogram: None, sum_ns: 0, count: 0, min: u64::MAX, max: 0 }
+        DelayHistogram::with(Counts::Fine(None))
     }
 }
 
 impl DelayHistogram {
+    pub(crate) fn coarse() -> Self {
+        DelayHistogram::with(Counts::Coarse(Vec::new()))
+    }
+
+    fn with(counts: Counts) -> Self {
+        DelayHistogram { counts, sum_ns: 0, count: 0, min: u64::MAX, max: 0 }
+    }
+
     #[inline]
     pub(crate) fn record(&mut self, delay: Duration) {
         let ns = delay.as_nanos() as u64;
@@ -397,14 +459,42 @@ impl DelayHistogram {
         self.count += 1;
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
-        // Three digits are allowed; it grows by itself up to the bound, and cannot fail below it.
-        let histogram =
-            self.histogram.get_or_insert_with(|| Box::new(Histogram::new(3).expect("3 digits are allowed")));
-        let _ = histogram.record((ns / 1_000).min(MAX_US));
+        let us = (ns / 1_000).min(MAX_US);
+        match &mut self.counts {
+            Counts::Fine(histogram) => {
+                // Three digits are allowed; it grows by itself up to the bound, and cannot fail below it.
+                let made = || Box::new(Histogram::new(3).expect("3 digits are allowed"));
+                let _ = histogram.get_or_insert_with(made).record(us);
+            }
+            Counts::Coarse(buckets) => {
+                let bucket = coarse_bucket(us);
+                match buckets.binary_search_by_key(&bucket, |(b, _)| *b) {
+                    Ok(place) => buckets[place].1 += 1,
+                    Err(place) => buckets.insert(place, (bucket, 1)),
+                }
+            }
+        }
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = DelayHistogram::default();
+        *self = DelayHistogram::with(match self.counts {
+            Counts::Fine(_) => Counts::Fine(None),
+            Counts::Coarse(_) => Counts::Coarse(Vec::new()),
+        });
+    }
+
+    /// Adds those of another fine one.
+    pub(crate) fn add(&mut self, other: &DelayHistogram) {
+        if let (Counts::Fine(mine), Counts::Fine(Some(others))) = (&mut self.counts, &other.counts) {
+            match mine {
+                // Same digits, and it grows by itself: cannot fail.
+                Some(mine) => drop(mine.add(others.as_ref())),
+                None => *mine = Some(others.clone()),
+            }
+        }
+        self.sum_ns += other.sum_ns;
+        self.count += other.count;
+        (self.min, self.max) = (self.min.min(other.min), self.max.max(other.max));
     }
 
     /// Number and sum in nanoseconds so far.
@@ -434,13 +524,31 @@ impl DelayHistogram {
 
     /// The delay that a fraction `q` in `[0, 1]` of the packets did not exceed.
     pub fn quantile(&self, q: f64) -> Duration {
-        let Some(histogram) = &self.histogram else { return Duration::ZERO };
-        Duration::from_micros(histogram.value_at_quantile(q)).clamp(self.min(), self.max())
+        let us = match &self.counts {
+            Counts::Fine(None) => return Duration::ZERO,
+            Counts::Fine(Some(histogram)) => histogram.value_at_quantile(q),
+            Counts::Coarse(buckets) => {
+                let wanted = (q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
+                let mut so_far = 0;
+                let reached = buckets.iter().find(|(_, n)| {
+                    so_far += u64::from(*n);
+                    so_far >= wanted
+                });
+                reached.map_or(0, |(bucket, _)| coarse_end(*bucket))
+            }
+        };
+        if self.count == 0 {
+            return Duration::ZERO;
+        }
+        Duration::from_micros(us).clamp(self.min(), self.max())
     }
 
-    /// The counts behind it, in microseconds; `None` if nothing was recorded.
+    /// The counts behind it, in microseconds; `None` if nothing was recorded, or not to 3 digits.
     pub fn histogram(&self) -> Option<&Histogram<u32>> {
-        self.histogram.as_deref()
+        match &self.counts {
+            Counts::Fine(histogram) => histogram.as_deref(),
+            Counts::Coarse(_) => None,
+        }
     }
 }
 
@@ -468,5 +576,24 @@ mod tests {
         assert_eq!(h.mean(), Duration::from_micros(500_500));
         let p95 = h.quantile(0.95).as_secs_f64();
         assert!((0.949..=0.951).contains(&p95), "{p95}");
+    }
+
+    #[test]
+    fn coarse_quantiles_are_at_most_a_sixteenth_too_long() {
+        let mut h = DelayHistogram::coarse();
+        assert_eq!((h.quantile(0.5), h.count()), (Duration::ZERO, 0));
+        for ms in 1..=1_000 {
+            h.record(Duration::from_millis(ms));
+        }
+        assert_eq!((h.min(), h.max(), h.quantile(1.0)), (Duration::from_millis(1), h.max(), Duration::from_secs(1)));
+        for percent in 1..=100 {
+            let (got, exact) = (h.quantile(f64::from(percent) / 100.0).as_secs_f64(), f64::from(percent) / 100.0);
+            assert!((1.0..=1.0625).contains(&(got / exact)), "{percent}: {got}");
+        }
+        // Each bucket begins where the one before it ends.
+        for us in (0..100_000).chain((0..1_000).map(|i| i * 1_000_003)) {
+            let bucket = coarse_bucket(us);
+            assert!(us <= coarse_end(bucket) && (bucket == 0 || us > coarse_end(bucket - 1)), "{us}");
+        }
     }
 }

@@ -165,12 +165,16 @@ impl Receiver {
         Outgoing::feedback(body, ack_size, Class::Normal)
     }
 
-    pub(super) fn next(&self) -> Instant {
-        let feedback = match &self.form {
+    /// When feedback other than an RTCP report is due.
+    pub(super) fn next_feedback(&self) -> Instant {
+        match &self.form {
             Form::Acks(acks) => acks.next(),
             Form::Reports(tfrc) => tfrc.next(),
-        };
-        feedback.min(self.next_report)
+        }
+    }
+
+    pub(super) fn next(&self) -> Instant {
+        self.next_feedback().min(self.next_report)
     }
 
     /// Those acknowledgements, in the two pieces that a ring has; none if they are forgotten.

@@ -1,0 +1,329 @@
+//! A flow as the network keeps it: its endpoint while there is one, its counts, and what is noted of it.
+//!
+//! In a run of many flows most of them have not begun or are over. Those take little: an endpoint is made when
+//! its flow begins, and let go when the flow has ended and nothing of it is under way.
+
+use fairpace_control::{FlowEvent, StopReason};
+use fairpace_units::{Bytes, Class, Duration, Instant, RandomStream, Rate};
+
+use crate::SimError;
+use crate::config::{ControllerSpec, FlowConfig, MediaConfig, Protocol};
+use crate::constant::ConstantSender;
+use crate::media::{self, MediaEndpoint};
+use crate::packet::FlowId;
+use crate::report::{DelayHistogram, FlowCounts, FlowReport, MediaReport, SeriesRow, TcpReport, per_second};
+use crate::tcp::TcpTally;
+use crate::tcp::endpoint::TcpEndpoint;
+
+/// From so many flows on, a run keeps of each only what its report needs: see
+/// [`SimReport::flows`](crate::SimReport::flows).
+pub const MANY_FLOWS: usize = 256;
+
+pub(crate) struct FlowState {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) counts: FlowCounts,
+    pub(crate) owd: DelayHistogram,
+    pub(crate) e2ed: DelayHistogram,
+    pub(crate) ack_size: u32,
+    pub(crate) class_override: Option<Class>,
+    /// Its place among the groups.
+    pub(crate) group: u32,
+    /// Its [`FlowConfig::stop`] has come: nothing new is sent.
+    pub(crate) ended: bool,
+    /// When the entries of its timers in the event set come up: the sender's slow one (TCP's
+    /// timeout), the receiver's, and the sender's fast one (pacing, jitter, bursts). Slow and fast
+    /// apart, so that arming the fast one does not leave entries of the slow one behind.
+    pub(crate) armed: [Instant; 3],
+    /// When it begins.
+    pub(crate) started: Instant,
+    /// Counts at earlier instants; `None` while these are zero.
+    marks: Option<Box<Marks>>,
+    checkpoints: Vec<(Instant, FlowCounts)>,
+    name: String,
+    protocol: String,
+}
+
+pub(crate) enum Endpoint {
+    Tcp(Box<TcpEndpoint>),
+    Media(Box<MediaEndpoint>),
+    Constant(Box<ConstantSender>),
+    External,
+    /// Media that has not begun.
+    Planned(Box<Plan>),
+    /// Media that is over.
+    Over(Box<Over>),
+}
+
+/// What a media endpoint will be made of.
+pub(crate) struct Plan {
+    config: MediaConfig,
+    packet_size: Bytes,
+    ack_size: Bytes,
+    seed: u64,
+    trace: bool,
+}
+
+/// What is left of a media endpoint.
+pub(crate) struct Over {
+    srtt: Option<Duration>,
+    stopped: Option<StopReason>,
+    media: MediaReport,
+    events: Vec<FlowEvent>,
+}
+
+/// As of the end of the warm-up, and of the last sample.
+#[derive(Clone, Copy, Default)]
+struct Marks {
+    at_warmup: FlowCounts,
+    tcp_at_warmup: TcpTally,
+    at_sample: FlowCounts,
+    /// Number and sum of one-way and end-to-end delays.
+    delays_at_sample: [(u64, u128); 2],
+}
+
+impl Plan {
+    fn build(&self) -> Result<MediaEndpoint, fairpace_control::ParamError> {
+        MediaEndpoint::new(&self.config, self.packet_size, self.ack_size, self.seed, self.trace)
+    }
+}
+
+impl FlowState {
+    /// `many`: it is one of many.
+    pub(crate) fn new(
+        config: &FlowConfig,
+        group: u32,
+        seed: u64,
+        trace: bool,
+        many: bool,
+    ) -> Result<FlowState, SimError> {
+        let stream = |purpose: &str| RandomStream::named(seed, &format!("flow.{}.{purpose}", config.name));
+        let size = config.packet_size.get() as u32;
+        let (endpoint, protocol) = match &config.protocol {
+            Protocol::Tcp(params, source) => {
+                let tcp = TcpEndpoint::new(params, source, size, stream("jitter"), stream("onoff"));
+                (Endpoint::Tcp(Box::new(tcp)), format!("tcp-{}", params.variant.name()))
+            }
+            Protocol::Media(media) => {
+                let source = |source| SimError::Controller { flow: config.name.clone(), source };
+                let plan = |config: &FlowConfig, media| Plan {
+                    config: media,
+                    packet_size: config.packet_size,
+                    ack_size: config.ack_size,
+                    seed: stream("source").bits(),
+                    trace,
+                };
+                let plan = plan(config, media.clone());
+                let endpoint = if many {
+                    media::controller(media).map_err(source)?;
+                    Endpoint::Planned(Box::new(plan))
+                } else {
+                    Endpoint::Media(Box::new(plan.build().map_err(source)?))
+                };
+                let name = match &media.controller {
+                    ControllerSpec::Named { scheme, .. } => scheme.clone(),
+                    ControllerSpec::Custom(_) => "custom".to_owned(),
+                };
+                (endpoint, name)
+            }
+            Protocol::Constant(constant) => {
+                let sender = ConstantSender::new(constant, size, stream("onoff"), stream("quick_start"));
+                (Endpoint::Constant(Box::new(sender)), "constant".to_owned())
+            }
+            Protocol::External => (Endpoint::External, "external".to_owned()),
+        };
+        let delays = || if many { DelayHistogram::coarse() } else { DelayHistogram::default() };
+        Ok(FlowState {
+            endpoint,
+            counts: FlowCounts::default(),
+            owd: delays(),
+            e2ed: delays(),
+            ack_size: config.ack_size.get() as u32,
+            class_override: config.class_override,
+            group,
+            ended: false,
+            armed: [Instant::NEVER; 3],
+            started: config.start + stream("start").duration_below(config.start_spread),
+            marks: None,
+            checkpoints: Vec::new(),
+            name: config.name.clone(),
+            protocol,
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The flow begins, unless its end came before.
+    pub(crate) fn start(&mut self, at: Instant) {
+        if self.ended {
+            return;
+        }
+        if let Endpoint::Planned(plan) = &self.endpoint
+            // Its controller has been tried.
+            && let Ok(media) = plan.build()
+        {
+            self.endpoint = Endpoint::Media(Box::new(media));
+        }
+        match &mut self.endpoint {
+            Endpoint::Tcp(tcp) => tcp.start(at),
+            Endpoint::Media(media) => media.start(at),
+            Endpoint::Constant(constant) => constant.start(at),
+            Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => {}
+        }
+    }
+
+    /// Nothing new is sent from now on.
+    pub(crate) fn stop(&mut self) {
+        self.ended = true;
+        match &mut self.endpoint {
+            Endpoint::Tcp(tcp) => tcp.stop(),
+            Endpoint::Media(media) => media.stop(),
+            Endpoint::Constant(constant) => constant.stop(),
+            Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => {}
+        }
+    }
+
+    /// Lets the endpoint go if it is media that has ended, nothing of it is under way, and its receiver owes no
+    /// feedback (other than RTCP reports, which end with it).
+    pub(crate) fn retire(&mut self) {
+        let Endpoint::Media(media) = &mut self.endpoint else { return };
+        let ended = self.ended || media.stopped().is_some();
+        if ended && self.counts.under_way() == 0 && media.owes_nothing() {
+            let (srtt, stopped, events) = (media.flow.srtt(), media.stopped(), media.flow.drain_events().collect());
+            self.endpoint = Endpoint::Over(Box::new(Over { srtt, stopped, media: media.report(true), events }));
+        }
+    }
+
+    pub(crate) fn note_checkpoint(&mut self, at: Instant) {
+        self.checkpoints.push((at, self.counts));
+    }
+
+    pub(crate) fn end_warmup(&mut self, at: Instant) {
+        if self.counts != FlowCounts::default() || self.marks.is_some() {
+            let marks = self.marks.get_or_insert_default();
+            marks.at_warmup = self.counts;
+            if let Endpoint::Tcp(tcp) = &self.endpoint {
+                marks.tcp_at_warmup = tcp.tx.tally(at);
+            }
+            marks.delays_at_sample = [(0, 0); 2];
+        }
+        self.owd.clear();
+        self.e2ed.clear();
+    }
+
+    /// What happened since the last sample, `interval` ago.
+    pub(crate) fn sample(&mut self, at: Instant, flow: FlowId, interval: Duration) -> SeriesRow {
+        let marks = self.marks.get_or_insert_default();
+        let since = self.counts.since(&marks.at_sample);
+        marks.at_sample = self.counts;
+        let delays = [self.owd.total(), self.e2ed.total()];
+        let [owd, e2ed] = [0, 1].map(|k| {
+            let ((n, sum), (n_before, sum_before)) = (delays[k], marks.delays_at_sample[k]);
+            (sum - sum_before).checked_div(u128::from(n - n_before)).map(|ns| Duration::from_nanos(ns as u64))
+        });
+        marks.delays_at_sample = delays;
+        let mut row = SeriesRow {
+            at,
+            flow,
+            send_rate: per_second(since.sent.bytes, interval),
+            throughput: per_second(since.received.bytes, interval),
+            dummy_rate: per_second(since.dummies_sent.bytes, interval),
+            target_rate: Rate::ZERO,
+            cwnd: 0.0,
+            srtt: None,
+            rto: None,
+            loss_event_rate: None,
+            send_buffer: Bytes::ZERO,
+            owd,
+            e2ed,
+            drops: since.dropped_in_all().packets.get(),
+            state: "",
+        };
+        match &self.endpoint {
+            Endpoint::Tcp(tcp) => {
+                row.cwnd = tcp.tx.cwnd();
+                row.srtt = tcp.tx.srtt();
+                row.rto = row.srtt.map(|_| tcp.tx.rto());
+                row.state = tcp.tx.phase().name();
+            }
+            Endpoint::Media(media) => {
+                row.target_rate = media.flow.target_rate();
+                row.srtt = media.flow.srtt();
+                row.rto = row.srtt.map(|_| media.flow.rto());
+                row.loss_event_rate = media.flow.status().p;
+                row.send_buffer = media.waiting();
+                row.state = if media.stopped().is_some() { "stopped" } else { media.flow.status().state };
+            }
+            Endpoint::Constant(constant) => row.state = constant.state(),
+            Endpoint::External => row.state = "external",
+            Endpoint::Planned(_) => {}
+            Endpoint::Over(_) => row.state = "over",
+        }
+        row
+    }
+
+    /// What the controller did since the last call.
+    pub(crate) fn drain_events(&mut self) -> Vec<FlowEvent> {
+        match &mut self.endpoint {
+            Endpoint::Media(media) => media.flow.drain_events().collect(),
+            Endpoint::Over(over) => std::mem::take(&mut over.events),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What was found until `end`. `last`: it is not asked again, and records may be moved.
+    pub(crate) fn report(&mut self, end: Instant, window: Duration, group: &str, last: bool) -> FlowReport {
+        let marks = self.marks.as_deref().copied().unwrap_or_default();
+        let mut report = FlowReport {
+            name: self.name.clone(),
+            group: group.to_owned(),
+            protocol: self.protocol.clone(),
+            started: self.started,
+            window,
+            measured: self.counts.since(&marks.at_warmup),
+            whole: self.counts,
+            checkpoints: self.checkpoints.clone(),
+            owd: self.owd.clone(),
+            e2ed: self.e2ed.clone(),
+            srtt: None,
+            finished: None,
+            stopped: None,
+            tcp: None,
+            media: None,
+        };
+        let of_media = |report: &mut FlowReport, media: &mut MediaEndpoint| {
+            report.srtt = media.flow.srtt();
+            report.stopped = media.stopped();
+            report.media = Some(media.report(last));
+        };
+        match &mut self.endpoint {
+            Endpoint::Tcp(tcp) => {
+                report.srtt = tcp.tx.srtt();
+                report.finished = tcp.finished;
+                report.tcp = Some(TcpReport {
+                    counters: tcp.tx.counters(),
+                    measured: tcp.tx.tally(end).since(&marks.tcp_at_warmup),
+                    cwnd: tcp.tx.cwnd(),
+                    ssthresh: tcp.tx.ssthresh(),
+                });
+            }
+            Endpoint::Media(media) => of_media(&mut report, media),
+            Endpoint::Planned(plan) => {
+                if let Ok(mut media) = plan.build() {
+                    of_media(&mut report, &mut media);
+                }
+            }
+            Endpoint::Over(over) => {
+                (report.srtt, report.stopped) = (over.srtt, over.stopped);
+                report.media = Some(over.media.clone());
+                if last {
+                    over.media.packet_records = Vec::new();
+                    over.media.frame_records = Vec::new();
+                }
+            }
+            Endpoint::Constant(_) | Endpoint::External => {}
+        }
+        report
+    }
+}
