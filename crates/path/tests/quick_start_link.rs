@@ -155,9 +155,11 @@ fn a_link_without_a_rate_approves_whatever_can_be_said() {
 }
 
 //= 4782-3.3-3
+//= 4782-10.3-1
 #[test]
 fn a_link_without_a_router_lowers_the_ip_ttl_alone() {
-    let mut link = link(&LinkSpec { quick_start: None, ..spec(LoadWindow::default()) });
+    let LinkSpec { quick_start, .. } = LinkSpec::default();
+    let mut link = link(&LinkSpec { quick_start, ..spec(LoadWindow::default()) });
     link.push(Instant::ZERO, Packet { option: Some(request(9)), flow: 7 });
     let out = link.pop(link.next()).expect("it comes out");
     assert_eq!(out.option, Some(QsOption { ip_ttl: 62, ..request(9) }));

@@ -33,6 +33,7 @@ fn report(q: &mut Requester, now: f64) -> Option<QsOption> {
 
 /// 256 kbit/s is asked for as 320; 40 kbit/s times 2^15 is the most.
 //= 5634-2.1-3
+//= 4782-4.1-2
 #[test]
 fn the_rate_is_rounded_up_to_what_the_option_can_say() {
     let asked = |kbps: f64| QuickStartParams::new(Rate::kbps(kbps), 0).map(|p| p.rate.rate());
@@ -57,6 +58,9 @@ fn a_request_names_no_more_than_the_limit() {
 }
 
 /// Each request has its own QS TTL and nonce, and asking what to send draws none.
+//= 4782-3.1-2
+//= 4782-3.4-1
+//= 4782-3.4-4
 #[test]
 fn qs_ttl_and_nonce_are_drawn_anew_for_each_request() {
     let mut q = requester();
@@ -93,6 +97,7 @@ fn the_interval_doubles_until_there_are_no_more_requests() {
 
 /// 4 RTT of 20 s are more than twice 6 s, and more than 64 s.
 //= 5634-2.1.1-3
+//= 4782-4.1-3
 #[test]
 fn a_long_rtt_makes_the_interval_longer() {
     let mut q = requester();
@@ -135,6 +140,9 @@ fn an_initial_interval_below_6_s_is_6_s() {
 /// Three routers have lowered both TTLs, one of them the rate.
 //= 5634-2.2-3
 //= 5634-2.2-5
+//= 4782-3.4-3
+//= 4782-4.3-1
+//= 4782-4.3-2
 #[test]
 fn the_receiver_repeats_what_arrived() {
     let sent = requester().request(QsRate::MAX).expect("a request");
@@ -151,6 +159,12 @@ fn the_receiver_repeats_what_arrived() {
 /// What each of four kinds of lie is worth, and what the routers are told.
 //= 5634-2.3-1
 //= 5634-2.3-2
+//= 4782-3.1-8
+//= 4782-3.1-11
+//= 4782-4.4-1
+//= 4782-4.4-2
+//= 4782-4.4-4
+//= 4782-4.4-5
 #[test]
 fn an_answer_is_judged_by_ttl_rate_and_nonce() {
     let asked = |q: &mut Requester| {
@@ -197,6 +211,7 @@ fn an_answer_to_no_request_changes_nothing() {
 
 /// The first feedback that covers the request may be handed in before its answer; the next cannot.
 //= 5634-2.4-2
+//= 4782-3.1-10
 #[test]
 fn feedback_without_an_answer_is_a_refusal() {
     let mut q = requester();
@@ -287,6 +302,7 @@ fn or_the_next_feedback_ends_it() {
 }
 
 /// An application without data for an RTT; for 3 s where the RTT is longer.
+//= 4782-4.4-6
 #[test]
 fn what_is_not_used_in_time_is_void() {
     let mut q = using(Until::All);

@@ -119,6 +119,8 @@ impl Script {
 //= 5634-3.2.1-1
 //= 5634-3.2.3-1
 //= 5634-3.2.4-2
+//= 4782-3.1-9
+//= 4782-4.1-1
 #[test]
 fn the_five_reports_of_the_papers_flow() {
     for (validation, second, state) in [("next", 11_000.0, "SlowStart"), ("all", QS, "Validation")] {
@@ -164,6 +166,7 @@ fn the_five_reports_of_the_papers_flow() {
 /// Paced: at 0.8 s + 1,316 / 39,050.445 s each, 24 of them in Quick-Start Mode.
 //= 5634-2.3.1-1
 //= 5634-3.2.3-5
+//= 4782-4.4-8
 #[test]
 fn quick_start_packets_are_paced() {
     let mut t = Script::new(&QSD, None);
@@ -185,6 +188,9 @@ fn quick_start_packets_are_paced() {
 //= 5634-3.2.3-6
 //= 5634-3.2.5-1
 //= 5634-3.2.5-2
+//= 4782-4.6-1
+//= 4782-4.6-2
+//= 4782-4.6-3
 #[test]
 fn a_loss_ends_it_at_once_and_for_good() {
     for (when, seq, state) in [(1.2, 0, "QuickStart"), (1.8, 5, "Validation")] {
@@ -221,6 +227,7 @@ fn a_loss_since_the_request_keeps_the_rate_as_it_is() {
 
 /// The first report shows an RTT of 0.1 s: W_init of 4,380 bytes in that time is more than was approved.
 //= 5634-3.2.3-2
+//= 4782-3.1-12
 #[test]
 fn an_approval_below_the_rate_changes_nothing() {
     let mut t = Script::new(&[("measured_by", "receiver")], None);
@@ -338,6 +345,7 @@ fn an_approval_that_was_wrong_is_taken_back_by_its_losses() {
 
 /// A router that refuses, and one that does not know of Quick-Start.
 //= 5634-2.4-1
+//= 4782-4.4-3
 #[test]
 fn without_an_approval_it_is_as_without_a_request() {
     let plain = |by| {
@@ -412,6 +420,7 @@ fn a_request_names_no_more_than_the_equation_gives() {
 /// The first Quick-Start packet is marked. Its ACK comes 0.5 s after it left, and at that instant it is over.
 //= 5634-2.5-1
 //= 5634-3.2.5-1
+//= 4782-4.6-1
 #[test]
 fn a_mark_is_a_loss() {
     for (ecn, state) in [("on", "Avoidance"), ("off", "Validation")] {
