@@ -2,7 +2,8 @@
 #
 #   make demo       the main job: a real video over a satellite-like path, with RCS, RAP and a fixed rate
 #   make test       everything that must pass before a change lands
-#   make bench      the simulator beside ns-2, the pacer beside clock_nanosleep, costs per step
+#   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
+#                   costs per step
 #   make reproduce  every figure of the papers, each claim checked
 #   make soak       the property tests with a hundred times the cases
 
@@ -34,7 +35,9 @@ test: packages-test
 
 bench: packages-bench build
 	bench/run
+	bench/satellite
 	$(CARGO) bench --locked -p fairpace-control -p fairpace-path
+	$(CARGO) run --release --locked -p fairpace-sim --example satellite
 	$(FAIRPACE) doctor
 
 reproduce: build
