@@ -2,16 +2,17 @@
 
 use crate::controllers::{self, Family};
 use crate::scenario::{
-    AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, Scenario,
-    SourceKind, Speed, TcpSpec, Time,
+    AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, QueueRoom,
+    QuickStartSpec, Scenario, SourceKind, Speed, TcpSpec, Terminals, Time,
 };
-use fairpace_control::{FlowParams, Safety};
-use fairpace_path::{DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, RateModel};
+use fairpace_control::{FlowParams, QuickStartParams, Safety};
+use fairpace_path::{Capacity as PathCapacity, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, RateModel};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
-    Access, ConstantConfig, ControllerSpec, FlowConfig, MediaConfig, OnOff, Protocol, SimConfig, Source,
+    Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, MediaConfig, OnOff, Protocol,
+    SimConfig, Source,
 };
-use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, RandomStream};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, RandomStream};
 
 /// What the receiver's RTCP reports are spaced by where the circuit breaker is on: the longest that
 /// it may count in [RFC 8083 §4.1].
@@ -69,12 +70,28 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
             outage: outages(OutageDirection::Forward),
             ..LinkSpec::default()
         },
+        dama: scenario.satellite.as_ref().map(|s| s.dama(size)),
+        plans: if record.series { plans(scenario, seed) } else { Vec::new() },
         flows: scenario.flows.iter().flat_map(|f| flows(scenario, f, seed, record)).collect(),
         sample: record.series.then(|| scenario.sample.get()),
         trace: record.events,
         pcap: record.pcap,
         ..SimConfig::default()
     }
+}
+
+/// When to note whose slot is whose: as the first flow starts, as its first request is answered, and in the middle of
+/// what is left.
+fn plans(scenario: &Scenario, seed: u64) -> Vec<Instant> {
+    let Some(satellite) = &scenario.satellite else { return Vec::new() };
+    let spec = satellite.dama(scenario.packet_size.get());
+    let starts = scenario.flows.iter().filter_map(|f| instances(scenario, f, seed).first().map(|i| i.start));
+    let first = starts.min().unwrap_or(Instant::ZERO);
+    let end = Instant::ZERO + scenario.duration.get();
+    // The request is made at the boundary after the start, and answered T_a later.
+    let answered = first + spec.super_frame() + spec.allocation_delay();
+    let middle = answered + end.since(answered) / 2;
+    [first, answered, middle].into_iter().filter(|at| *at < end).collect()
 }
 
 /// One flow of an entry.
@@ -140,17 +157,32 @@ fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64, record: Record) -> Vec
             start_spread: flow.start_spread.get(),
             stop,
             access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, a, &name, seed)),
-            terminals: None,
+            terminals: terminals(scenario, flow, &name, seed),
             packet_size: controllers::packet_size(scenario, flow),
             ack_size: scenario.ack_size.get(),
             class_override: None,
-            protocol: protocol(scenario, flow, &name, record),
+            protocol: protocol(scenario, flow, &name, seed, record),
             name,
         })
         .collect()
 }
 
-fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, record: Record) -> Protocol {
+/// Where a flow enters and leaves the satellite.
+fn terminals(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Option<[u32; 2]> {
+    let n = scenario.satellite.as_ref()?.terminals.get();
+    match flow.terminals? {
+        Terminals::Fixed(both) => Some(both.map(|t| t as u32)),
+        Terminals::Random => {
+            let mut random = RandomStream::named(seed, &format!("flow.{name}.terminals"));
+            let from = random.below(n);
+            // One of the others: those from `from` on move up by one.
+            let other = random.below(n.saturating_sub(1).max(1));
+            Some([from, other + u64::from(other >= from)].map(|t| t as u32))
+        }
+    }
+}
+
+fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64, record: Record) -> Protocol {
     let size = controllers::packet_size(scenario, flow);
     let class = match flow.class {
         Priority::Normal => Class::Normal,
@@ -170,12 +202,21 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, record: Record) ->
             let mut params = FlowParams::new(&env);
             params.trace = record.events;
             params.data_class = class;
+            params.quick_start = flow.quick_start.as_ref().and_then(|q| quick_start(q, name, size, seed));
             let settings = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();
             let controller = ControllerSpec::Named { scheme: flow.controller.clone(), settings, env };
             let mut media = MediaConfig::new(controller, params);
             media.source = source(flow, name, size);
             media.feedback = flow.feedback.as_ref().unwrap_or(&scenario.feedback).get();
             media.initial_rtt = flow.initial_rtt.as_ref().map(Time::get);
+            media.challenge = env.safety == Safety::Default;
+            media.send_buffer = flow.send_buffer.as_ref().map_or(PathCapacity::Unlimited, |room| match room.get() {
+                QueueRoom::Packets(n) => PathCapacity::Packets(n),
+                QueueRoom::Bytes(n) => PathCapacity::Bytes(n),
+                QueueRoom::Unlimited => PathCapacity::Unlimited,
+            });
+            media.de_jitter =
+                flow.tolerable_delay.as_ref().map(|t| DeJitter { tolerable: t.get(), above: DelayBaseline::default() });
             media.report_interval = (env.safety == Safety::Default).then_some(REPORT_INTERVAL);
             Protocol::Media(media)
         }
@@ -183,9 +224,16 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, record: Record) ->
             rate: flow.rate.as_ref().map_or(fairpace_units::Rate::ZERO, |r| r.get().with_packets_of(size)),
             class,
             on_off: flow.on_off.as_ref().map(on_off),
-            quick_start: None,
+            quick_start: flow.quick_start.as_ref().and_then(|q| QsRate::at_least(q.rate.get().with_packets_of(size))),
         }),
     }
+}
+
+/// What a flow asks the routers for. Packet sizes count headers here, so that none are added (H = 0).
+fn quick_start(ask: &QuickStartSpec, name: &str, size: Bytes, seed: u64) -> Option<QuickStartParams> {
+    let seed = RandomStream::named(seed, &format!("flow.{name}.quick_start")).bits();
+    let params = QuickStartParams::new(ask.rate.get().with_packets_of(size), seed).ok()?;
+    Some(QuickStartParams { header: Bytes::ZERO, ..params })
 }
 
 fn on_off(o: &OnOffSpec) -> OnOff {

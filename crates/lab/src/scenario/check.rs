@@ -523,7 +523,7 @@ impl Checker<'_> {
         needs("transfer", flow.transfer.is_some(), &[tcp], "`tcp-` controllers")?;
         needs("on_off", flow.on_off.is_some(), &[tcp, constant], "`constant` and `tcp-` controllers")?;
         needs("source", flow.source.is_some(), &[media], "media controllers")?;
-        needs("quick_start", flow.quick_start.is_some(), &[media], "media controllers")?;
+        needs("quick_start", flow.quick_start.is_some(), &[media, constant], "media controllers and `constant`")?;
         needs("send_buffer", flow.send_buffer.is_some(), &[media], "media controllers")?;
         needs("tolerable_delay", flow.tolerable_delay.is_some(), &[media], "media controllers")?;
         needs("feedback", flow.feedback.is_some(), &[media], "media controllers")?;

@@ -19,8 +19,8 @@ pub use error::{Problem, ScenarioError, ScenarioWarning, nearest};
 pub use quantity::{Chance, Count, Feedback, QueueRoom, Room, Size, Speed, Time};
 pub use queue::{QueueKind, QueueSpec};
 pub use satellite::{
-    AgentKind, EstimatorKind, FadeSpec, FrameSpec, Hold, LoadStatistic, OwnFrame, ReleaseSpec, SatelliteQuickStart,
-    SatelliteSpec, SlotPlacement,
+    AgentKind, EstimatorKind, FadeSpec, FrameSpec, Hold, LoadStatistic, OwnFrame, ReleaseKind, ReleaseSpec,
+    SatelliteQuickStart, SatelliteSpec, SlotPlacement,
 };
 
 use fairpace_media::StreamPreset;
@@ -303,7 +303,8 @@ pub struct FlowSpec {
     /// With `satellite`: the terminals at which it enters and leaves, `[1, 2]`, or `random` ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminals: Option<Terminals>,
-    /// Media controllers only: asks the routers for this rate at the start [RFC 4782], from 80 kbit/s to 1,310.72 Mbit/s.
+    /// Asks the routers for this rate at the start [RFC 4782], from 80 kbit/s to 1,310.72 Mbit/s; a `constant` flow with
+    /// each packet, whatever is answered (a flood).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quick_start: Option<QuickStartSpec>,
     /// Media controllers with a source that has a rate: what may wait at the sender; more is lost there.

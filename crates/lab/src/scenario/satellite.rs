@@ -6,7 +6,7 @@
 use super::quantity::{self, refuse};
 use super::{Chance, Count, QueueRoom, Room, Size, Speed, Time};
 use fairpace_path::quick_start::{Agent, Estimator, Fade, LoadWindow, QsError, Statistic};
-use fairpace_path::{DamaError, DamaSpec, SlotLayout};
+use fairpace_path::{DamaError, DamaSpec, ReleaseOf, SlotLayout};
 use fairpace_units::{Bytes, Duration, Packets, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,6 +98,21 @@ pub struct ReleaseSpec {
     pub a: Chance,
     /// Weight of what its traffic lacks of that.
     pub b: Chance,
+    /// What falls: `decided`, the NCC's last decision, by the traffic that the request tells of; or `in-force`, what
+    /// the terminal has, by its traffic until now, which no real NCC hears of in time.
+    #[serde(deserialize_with = "quantity::choice")]
+    pub of: ReleaseKind,
+}
+
+/// What eq. (2) takes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReleaseKind {
+    /// The NCC's last decision.
+    #[default]
+    Decided,
+    /// What the terminal has.
+    InForce,
 }
 
 /// Quick-Start at a terminal: it is a router to the requests of its flows [RFC 4782], and may ask the NCC for the
@@ -249,7 +264,7 @@ impl Default for SatelliteSpec {
 
 impl Default for ReleaseSpec {
     fn default() -> Self {
-        ReleaseSpec { a: chance(1.0), b: chance(0.5) }
+        ReleaseSpec { a: chance(1.0), b: chance(0.5), of: ReleaseKind::Decided }
     }
 }
 
@@ -289,6 +304,10 @@ impl SatelliteSpec {
         spec.vbdc = self.vbdc.as_ref().map(Time::get);
         spec.fca = self.fca;
         (spec.release_a, spec.release_b) = (self.release.a.get().get(), self.release.b.get().get());
+        spec.release_of = match self.release.of {
+            ReleaseKind::Decided => ReleaseOf::Decided,
+            ReleaseKind::InForce => ReleaseOf::InForce,
+        };
         spec.queue = match self.queue.get() {
             QueueRoom::Packets(n) => n,
             QueueRoom::Bytes(_) | QueueRoom::Unlimited => Packets::new(u64::MAX), // refused by `problem`
@@ -319,6 +338,9 @@ impl SatelliteSpec {
         if self.capacity.get().with_packets_of(size) < Rate::bps(1.0) {
             return bad("capacity", self.capacity.text(), "passes nothing", "at least 1 bit/s");
         }
+        if self.granularity.get().with_packets_of(size) < Rate::bps(1.0) {
+            return bad("granularity", self.granularity.text(), "is nothing", "at least 1 bit/s, as in `44 kbit/s`");
+        }
         if !matches!(self.queue.get(), QueueRoom::Packets(_)) {
             let allowed = "a number of packets, as in `1000 pkt`";
             return bad("queue", self.queue.text(), "is not in packets, which a terminal counts", allowed);
@@ -348,6 +370,11 @@ impl SatelliteSpec {
                 let allowed = allowed.split(" (found in").next().unwrap_or(allowed);
                 (key, "is out of range".to_owned(), allowed.replace("`release_a`", "`a`"))
             }
+            DamaError::SlotLength { found_us, .. } => (
+                if matches!(self.frame, FrameSpec::Own(_)) { "frame.slot" } else { "capacity" },
+                format!("makes a slot of {found_us} us"),
+                "what makes a slot of 1 us to 60 s".to_owned(),
+            ),
             DamaError::NotWhole { length, below, above, .. } => (
                 "frame.super_frame",
                 format!("is not a multiple of the {length} slots of a multi-frame"),
@@ -684,7 +711,8 @@ mod tests {
             ),
             (
                 "granularity = \"0 bit/s\"",
-                "geo.toml:3: `satellite.granularity` is `0 bit/s`, which is out of range\nhint: above 0 bit/s",
+                "geo.toml:3: `satellite.granularity` is `0 bit/s`, which is nothing\n\
+                 hint: at least 1 bit/s, as in `44 kbit/s`",
             ),
             (
                 "granularity = \"45 kbit/s\"",
@@ -907,6 +935,28 @@ mod tests {
             "geo.toml:8: `flows[0].arrivals.interval` is `1 ms`, which makes about 300000 flows in all\n\
              hint: a longer interval: at most 200000 flows"
         );
+    }
+
+    #[test]
+    fn a_hold_past_the_no_feedback_timer_runs_with_a_warning_that_names_the_consequence() {
+        // RTT_m = 777 ms; 777 + 1,273 = 2,050 > 2,000.
+        let warnings = |hold: &str, flow: &str| {
+            let quick_start = format!("quick_start = {{ agent = \"qsd\", hold = \"{hold}\" }}");
+            let s = Scenario::parse(&text(&quick_start, flow), "geo.toml").unwrap_or_else(|e| panic!("{e}"));
+            s.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let asks = "terminals = [1, 2]\nquick_start = \"320 kbit/s\"";
+        assert_eq!(
+            warnings("max", asks),
+            [
+                "geo.toml:3: `satellite.quick_start.hold` (T_q) is 1273 ms, which makes the first round trip of `tfrc` 2051 ms: \
+              its no-feedback timer of 2000 ms expires before the answer is there, and halves its rate; with at most \
+              1222 ms it would not, nor with a `first_timer` above 2051 ms"
+            ]
+        );
+        assert_eq!(warnings("opt", asks), [""; 0]);
+        assert_eq!(warnings("max", "terminals = [1, 2]"), [""; 0]);
+        assert_eq!(warnings("max", &format!("{asks}\nparameters = {{ first_timer = \"3 s\" }}")), [""; 0]);
     }
 
     #[test]
