@@ -1086,6 +1086,7 @@ impl Network {
                 measured,
                 utilization: could.map(|bits| carried / bits),
                 inside: slot.link.inside() as u64,
+                quick_start: slot.link.quick_start().copied(),
             });
         }
         if let Some(satellite) = &mut self.satellite {

@@ -1,6 +1,7 @@
 //! What a run found: per flow, per link, over time, and what it cost.
 
 use fairpace_control::{FlowCounters, FlowEvent, QsCounters, StopReason};
+use fairpace_path::quick_start::QsCounters as RouterCounters;
 use fairpace_path::{Count, DropReason, LinkCounters};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use hdrhistogram::Histogram;
@@ -318,6 +319,8 @@ pub struct LinkReport {
     pub utilization: Option<f64>,
     /// Packets still waiting or in flight at the end.
     pub inside: u64,
+    /// What its Quick-Start router decided; `None` if it has none.
+    pub quick_start: Option<RouterCounters>,
 }
 
 /// One flow at one sampling instant. Rates are means over the interval that ends there.
