@@ -4,11 +4,15 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use fairpace_control::{Env, FlowParams};
+use fairpace_control::{Env, FlowParams, QuickStartParams};
+use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource};
-use fairpace_sim::{ControllerSpec, FlowConfig, MediaConfig, Protocol, ReceiverBehaviour, SimConfig, run};
-use fairpace_units::{Duration, Packets, Probability, Rate};
+use fairpace_sim::{
+    ConstantConfig, ControllerSpec, FlowConfig, FlowReport, MediaConfig, Protocol, ReceiverBehaviour, SimConfig,
+    Source, run,
+};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, Rate};
 
 const SEEDS: u64 = 5;
 
@@ -147,6 +151,125 @@ fn section(
     (table, excess)
 }
 
+/// Answers to one Quick-Start request each, for each height of the lie.
+const ANSWERS: u64 = 2_000;
+
+/// Seeds of a flood.
+const FLOODS: u64 = 100;
+
+/// A TFRC flow that asks for `kbps` when it begins at 2 s, and what it got 2 s later. The path is that of the
+/// other lies with `mbps` and a Quick-Start router; `flood` sources put a request for all there is on each of
+/// their 500 packets/s, which take 20 kbit/s each.
+fn asking(kbps: f64, mbps: f64, receiver: ReceiverBehaviour, flood: u32, seed: u64) -> FlowReport {
+    let env = Env { max_rate: Rate::mbps(10.0), ..Env::default() };
+    let quick_start = Some(QuickStartParams::new(Rate::kbps(kbps), seed).expect("a rate of the option"));
+    let media = MediaConfig {
+        receiver,
+        challenge: false,
+        source: Source::Greedy,
+        ..MediaConfig::new(
+            ControllerSpec::named("tfrc", env).with("measured_by", "receiver"),
+            FlowParams { quick_start, ..FlowParams::new(&env) },
+        )
+    };
+    let start = Instant::from_secs_f64(2.0);
+    let mut flows = vec![FlowConfig {
+        start,
+        start_spread: Duration::from_millis(500),
+        stop: Some(start + Duration::from_secs(2)),
+        ..FlowConfig::new("media", Protocol::Media(media))
+    }];
+    flows.extend((0..flood).map(|i| {
+        let rate = Rate::kbps(20.0);
+        let flood = ConstantConfig { rate, class: Class::Normal, on_off: None, quick_start: Some(QsRate::MAX) };
+        let start_spread = Duration::from_millis(500);
+        let packet_size = Bytes::new(5);
+        FlowConfig { start_spread, packet_size, ..FlowConfig::new(format!("flood-{i}"), Protocol::Constant(flood)) }
+    }));
+    let delay = DelayModel::constant(Duration::from_millis(50));
+    let queue = QueueModel::DropTail { capacity: Capacity::Packets(Packets::new(25)) };
+    let router = Some(RouterParams::default());
+    let config = SimConfig {
+        seed,
+        duration: Duration::from_secs(5),
+        bottleneck: LinkSpec {
+            rate: RateModel::Fixed(Rate::mbps(mbps)),
+            delay,
+            queue,
+            quick_start: router,
+            ..LinkSpec::default()
+        },
+        reverse: LinkSpec { delay, ..LinkSpec::default() },
+        flows,
+        ..SimConfig::default()
+    };
+    run(config).expect("valid").flows.swap_remove(0)
+}
+
+/// Of 8 Mbit/s that are free one source gets a quarter, rounded down: 1,280 kbit/s of the 10,240 that it asks for.
+/// Its receiver says more.
+fn raised_answers() -> (String, Vec<String>) {
+    let mut table =
+        "| the receiver | believed | of | 4^-k | data received |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    let mut excess = Vec::new();
+    let mut honest = 0.0;
+    for steps in 0..=3_u8 {
+        let lie = if steps == 0 { ReceiverBehaviour::Honest } else { ReceiverBehaviour::RaiseQuickStart { steps } };
+        let (mut believed, mut bytes) = (0_u64, 0.0);
+        for seed in 1..=ANSWERS {
+            let flow = asking(10_240.0, 10.0, lie, 0, seed);
+            let counts = flow.media.and_then(|m| m.quick_start).expect("it asks");
+            assert_eq!((counts.asked, counts.approved + counts.bad_nonce), (1, 1), "{counts:?}");
+            believed += counts.approved;
+            bytes += flow.whole.received.bytes.as_f64();
+        }
+        let what = match steps {
+            0 => "is honest".to_owned(),
+            1 => "answers with twice the rate".to_owned(),
+            k => format!("answers with {} times the rate (k = {k})", 1 << k),
+        };
+        let p = 0.25_f64.powi(steps.into());
+        let deviation = (ANSWERS as f64 * p * (1.0 - p)).sqrt();
+        if (believed as f64 - ANSWERS as f64 * p).abs() > 3.0 * deviation {
+            excess.push(format!("k = {steps}: {believed} of {ANSWERS} believed"));
+        }
+        if steps == 0 {
+            honest = bytes;
+        }
+        let gain = bytes / honest;
+        if gain > MOST_GAIN {
+            excess.push(format!("k = {steps}: {gain:.2}"));
+        }
+        writeln!(table, "| {what} | {believed} | {ANSWERS} | {:.0} | {gain:.2} |", ANSWERS as f64 * p)
+            .expect("to memory");
+    }
+    (table, excess)
+}
+
+/// An honest flow asks for 320 of 10,000 kbit/s beside others that ask for everything 500 times a second.
+fn floods() -> (String, Vec<String>) {
+    let mut table =
+        "| flooding sources | requests/s | approved | data received |\n| --- | --- | --- | --- |\n".to_owned();
+    let (mut excess, mut alone) = (Vec::new(), 0.0);
+    for flood in [0, 1, 4, 8] {
+        let (mut approved, mut bytes) = (0_u64, 0.0);
+        for seed in 1..=FLOODS {
+            let flow = asking(320.0, 10.0, ReceiverBehaviour::Honest, flood, seed);
+            approved += flow.media.and_then(|m| m.quick_start).map_or(0, |counts| counts.approved);
+            bytes += flow.whole.received.bytes.as_f64();
+        }
+        if flood == 0 {
+            alone = bytes;
+        }
+        if approved * 10 < FLOODS * 9 {
+            excess.push(format!("beside {flood}: {approved} of {FLOODS} approved"));
+        }
+        writeln!(table, "| {flood} | {} | {approved} of {FLOODS} | {:.2} |", flood * 500, bytes / alone)
+            .expect("to memory");
+    }
+    (table, excess)
+}
+
 /// The page with this part replaced.
 fn replaced(page: &str, name: &str, with: &str) -> String {
     let (begin, end) = (format!("<!-- begin {name} -->\n"), format!("<!-- end {name} -->"));
@@ -170,6 +293,10 @@ fn no_lie_gains_a_fifth_in_the_default_mode_and_the_page_shows_what_each_gains()
         // No bound here: the page says that p is the receiver's word.
         let (table, _) = section(&[COMPATIBLE], &REPORTED_LIES, path, Defence::Nonces);
         new = replaced(&new, &format!("reports, {part}"), &table);
+    }
+    for (name, (table, more)) in [("quick-start, raised", raised_answers()), ("quick-start, flood", floods())] {
+        new = replaced(&new, name, &table);
+        excess.extend(more);
     }
     assert_eq!(excess, [""; 0]);
     if std::env::var_os("FAIRPACE_BLESS").is_some() {
