@@ -442,10 +442,7 @@ impl<T: Datagram> Dama<T> {
                     Ok(after) => self.layout.next_slot(terminal.first, terminal.slots, after),
                     Err(_) => None,
                 };
-                let Some(slot) = next else {
-                    terminal.room = 0;
-                    return;
-                };
+                let Some(slot) = next else { return };
                 terminal.slot = begin + u64::from(slot);
                 terminal.room = self.spec.slot_size.get();
                 self.counters[i].slots_used += 1;

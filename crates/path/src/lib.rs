@@ -34,9 +34,12 @@
 //! # Ok::<(), fairpace_path::LinkError>(())
 //! ```
 //!
+//! A satellite's return link, shared by terminals that ask for capacity, is a [`Dama`]: driven the same
+//! way, with a terminal's number beside each packet.
+//!
 //! Where to read: [`spec`] (what a scenario fills in), [`link`] (the composition), then one file
 //! per mechanism: [`queue`], `rate`, [`trace`], `loss`, `outage`, `delay`, and [`wire`], the
-//! smallest possible part and the template for new ones.
+//! smallest possible part and the template for new ones; apart from these, [`dama`].
 
 pub mod counters;
 pub mod dama;

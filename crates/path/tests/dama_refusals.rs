@@ -106,6 +106,11 @@ fn every_refusal_names_the_field_what_was_found_what_is_allowed_and_what_to_do()
              0.252 s, super-frame 0.820364 s): give at least 2",
         ),
         (
+            DamaSpec { propagation: Duration::ZERO, allocation_delay: 0, ..large() },
+            "`allocation_delay` is 0 super-frames; a request needs 0 to the NCC and the TBTP 0 back (`propagation` 0 s, \
+             super-frame 0.820364 s): give at least 1",
+        ),
+        (
             DamaSpec { allocation_delay: 3, ..DamaSpec::small() },
             "`allocation_delay` is 3 super-frames; a request needs 2 to the NCC and the TBTP 2 back (`propagation` \
              0.252 s, super-frame 0.136727 s): give at least 4",

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use fairpace_path::dama::DamaEventKind;
-use fairpace_path::quick_start::{Agent, Estimator, QsVerdict, Refusal};
+use fairpace_path::quick_start::{Agent, Estimator, LoadWindow, QsVerdict, Refusal, Statistic};
 use fairpace_path::{Dama, DamaSpec, Datagram, Plain, SlotLayout};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, QsFunction, QsNonce, QsOption, QsRate, Rate};
 
@@ -343,6 +343,65 @@ fn what_is_granted_is_not_free_and_fca_is_for_the_ncc_only() {
     let ear = Estimator::Listening { inaccuracy: 0.0, fade: None, spots: 1 };
     assert_eq!(verdict(true, light, ear), approved);
     assert_eq!(verdict(false, heavy, ear), refused);
+}
+
+#[test]
+fn the_ncc_knows_at_the_boundary_and_the_terminals_t_p_later() {
+    // 5 Mbit/s from super-frame 0 on: asked for at boundary 1, and at boundary 2 the NCC decides super-frame 3.
+    let approved = |estimator, now: Instant| {
+        let mut spec = DamaSpec::large().with_agent(Agent::Qs);
+        spec.quick_start.estimator = estimator;
+        let mut dama = Dama::new(&spec, 1, "dama").unwrap();
+        dama.record_events(true);
+        let end = at(&spec, 3.0).as_nanos();
+        for i in 0..1_170 {
+            let at = Instant::from_nanos(end * (2 * i + 1) / 2_340);
+            if at < now {
+                dama.push(at, 4, Asking { option: None, source: 9 });
+            }
+        }
+        dama.push(now, 0, asking(1, 320.0));
+        let mut events = std::iter::from_fn(|| dama.take_event());
+        let decision = events.find_map(|event| match event.what {
+            DamaEventKind::QuickStart(decision) => decision.verdict,
+            _ => None,
+        });
+        decision.unwrap().approved().is_some()
+    };
+    let boundary = slot_end(2 * 432 - 1);
+    let (t_p, nanosecond) = (Duration::from_millis(252), Duration::from_nanos(1));
+    for (estimator, known) in
+        [(Estimator::OnDemand, boundary), (Estimator::Broadcast, boundary + t_p), (Estimator::TbtpSum, boundary + t_p)]
+    {
+        assert!(approved(estimator, known - nanosecond), "{estimator:?} knows before {known}");
+        assert!(!approved(estimator, known), "{estimator:?} does not know at {known}");
+    }
+}
+
+#[test]
+fn a_peak_is_remembered_for_as_many_tbtps_as_are_looked_at_however_quiet_it_was_since() {
+    // 5 Mbit/s in the super-frames 0 and 1: asked for at 1 and 2, given in 3 and 4, decided at 2 and 3; halved
+    // at 4, below the threshold less 80 kbit/s. The peak of 20 TBTPs is high until the one of boundary 3 is
+    // the 21st last: that of boundary 23 comes 252 ms after it.
+    let approved = |k: f64| {
+        let mut spec = DamaSpec::large().with_agent(Agent::Qs);
+        spec.quick_start.router.load = LoadWindow { statistic: Statistic::Peak, observations: 20 };
+        let mut dama = Dama::new(&spec, 1, "dama").unwrap();
+        dama.record_events(true);
+        for i in 0..780 {
+            dama.push(at(&spec, (f64::from(i) + 0.5) / 390.0), 4, Asking { option: None, source: 9 });
+        }
+        dama.push(at(&spec, k), 0, asking(1, 80.0));
+        let mut events = std::iter::from_fn(|| dama.take_event());
+        let decision = events.find_map(|event| match event.what {
+            DamaEventKind::QuickStart(decision) => decision.verdict,
+            _ => None,
+        });
+        decision.unwrap().approved().is_some()
+    };
+    for (k, expected) in [(2.2, true), (4.0, false), (12.0, false), (23.2, false), (23.4, true), (1_000.0, true)] {
+        assert_eq!(approved(k), expected, "at super-frame {k}");
+    }
 }
 
 #[test]
