@@ -230,7 +230,7 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64, record:
 }
 
 /// What a flow asks the routers for. Packet sizes count headers here, so that none are added (H = 0).
-fn quick_start(ask: &QuickStartSpec, name: &str, size: Bytes, seed: u64) -> Option<QuickStartParams> {
+pub(crate) fn quick_start(ask: &QuickStartSpec, name: &str, size: Bytes, seed: u64) -> Option<QuickStartParams> {
     let seed = RandomStream::named(seed, &format!("flow.{name}.quick_start")).bits();
     let params = QuickStartParams::new(ask.rate.get().with_packets_of(size), seed).ok()?;
     Some(QuickStartParams { header: Bytes::ZERO, ..params })

@@ -3,7 +3,7 @@
 
 use crate::scenario::{FlowSpec, SafetyMode, Scenario};
 use fairpace_control::registry::{self, ParamError};
-use fairpace_control::{AnyController, Env, Safety};
+use fairpace_control::{AnyController, Controller as _, Env, Safety};
 use fairpace_units::{Bytes, Rate};
 use std::collections::BTreeMap;
 
@@ -92,6 +92,14 @@ pub fn packet_size(scenario: &Scenario, flow: &FlowSpec) -> Bytes {
 pub fn build(scenario: &Scenario, flow: &FlowSpec) -> Result<AnyController, BadParameter> {
     let settings: BTreeMap<String, String> = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();
     registry::build(&flow.controller, &settings, &env(scenario, flow)).map_err(|error| refused(&error))
+}
+
+/// Whether the controller of a flow with a Quick-Start request would ever send it.
+pub fn uses_quick_start(scenario: &Scenario, flow: &FlowSpec, controller: &AnyController) -> bool {
+    let Some(ask) = &flow.quick_start else { return false };
+    let size = packet_size(scenario, flow);
+    let params = crate::config::quick_start(ask, &flow.name, size, 0);
+    params.is_some_and(|p| controller.quick_start_limit(&p).is_some())
 }
 
 fn refused(error: &ParamError) -> BadParameter {

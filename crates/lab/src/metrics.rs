@@ -1,10 +1,10 @@
 //! What one run found, in the words and units of `run --json`. Never a NaN; what could not be
 //! measured is `null`.
 
-use crate::scenario::Scenario;
+use crate::scenario::{FlowSpec, Scenario};
 use crate::stats::jain_index;
-use fairpace_path::DropReason;
-use fairpace_sim::{DelayHistogram, FlowReport, LinkReport, SimReport};
+use fairpace_path::{DamaSpec, DropReason};
+use fairpace_sim::{DelayHistogram, FlowReport, LinkReport, SatelliteReport, SimReport, TerminalReport};
 use fairpace_units::{Class, Duration};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,6 +30,12 @@ pub struct RunSummary {
     pub groups: Vec<GroupSummary>,
     /// The bottleneck, the way back, and access links.
     pub links: Vec<LinkSummary>,
+    /// The satellite and its terminals, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub satellite: Option<SatelliteSummary>,
+    /// What the scenario was warned of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// One flow, over the measured window.
@@ -65,8 +71,17 @@ pub struct FlowSummary {
     pub feedback_bps: f64,
     /// Data packets acknowledged to the sender.
     pub acknowledged_packets: u64,
-    /// One-way delay of received data; null if nothing arrived.
+    /// One-way delay of received data, from the sender to the receiver; null if nothing arrived.
     pub owd_ms: Option<Delays>,
+    /// End-to-end delay of the same data: from the source, so with the time in the send buffer; null for what
+    /// is not media.
+    pub e2e_ms: Option<Delays>,
+    /// Of what the source produced, what found the send buffer full; null without a source that has a rate.
+    pub lost_in_send_buffer: Option<f64>,
+    /// Of what arrived, what came later than the flow tolerates; null if it tolerates all.
+    pub late: Option<f64>,
+    /// What became of its Quick-Start requests; null if it sends none.
+    pub quick_start: Option<QuickStartSummary>,
     /// Last smoothed RTT.
     pub srtt_ms: Option<f64>,
     /// Why the circuit breaker stopped it; null if it did not.
@@ -75,6 +90,76 @@ pub struct FlowSummary {
     pub timeouts: Option<u64>,
     /// TCP: what the throughput equations are fed with, over the measured window; null for others.
     pub tcp: Option<TcpSummary>,
+}
+
+/// What became of a flow's Quick-Start requests, in the whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct QuickStartSummary {
+    /// Requests sent.
+    pub asked: u64,
+    /// Approved, at whatever rate.
+    pub approved: u64,
+    /// Answered with rate zero.
+    pub denied: u64,
+    /// Acknowledged without an answer.
+    pub unanswered: u64,
+    /// Answers that were not valid: a router that does not know Quick-Start, a wrong rate or nonce, no request.
+    pub invalid: u64,
+}
+
+/// A satellite, over the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SatelliteSummary {
+    /// Carriers that the terminals share.
+    pub carriers: u32,
+    /// Bits transmitted / bits that all carriers could have carried.
+    pub utilization: f64,
+    /// T_f.
+    pub multi_frame_ms: f64,
+    /// T_b = T_r.
+    pub super_frame_ms: f64,
+    /// T_a.
+    pub allocation_delay_ms: f64,
+    /// RTT_m.
+    pub mean_rtt_ms: f64,
+    /// The terminals that flows are attached to.
+    pub terminals: Vec<TerminalSummary>,
+}
+
+/// A terminal, over the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TerminalSummary {
+    /// Its number, from 0.
+    pub terminal: u32,
+    /// The carrier it is on.
+    pub carrier: u32,
+    /// What left in its slots.
+    pub throughput_bps: f64,
+    /// Packets that came to its uplink queue.
+    pub offered_packets: u64,
+    /// Of these, refused because the queue was full.
+    pub dropped_packets: u64,
+    /// Packets that left in its slots.
+    pub transmitted_packets: u64,
+    /// Slots in which it sent something.
+    pub slots_used: u64,
+    /// Time in the queue, to the end of the packet's last slot; null if nothing left.
+    pub wait_mean_ms: Option<f64>,
+    /// The longest its queue ever was.
+    pub queue_max_packets: u64,
+    /// What its Quick-Start agent said; null if it was never asked.
+    pub quick_start: Option<AgentSummary>,
+}
+
+/// What a terminal's Quick-Start agent said, in the whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct AgentSummary {
+    /// Requests approved as they were.
+    pub approved: u64,
+    /// Requests approved at a lower rate.
+    pub reduced: u64,
+    /// Requests refused, for whatever reason.
+    pub refused: u64,
 }
 
 /// What a TCP measured of its path.
@@ -113,6 +198,12 @@ pub struct GroupSummary {
     pub overhead: Option<f64>,
     /// One-way delay of all its flows' data.
     pub owd_ms: Option<Delays>,
+    /// End-to-end delay of all its flows' data, with the time in the send buffer; null without media.
+    pub e2e_ms: Option<Delays>,
+    /// Lost in the send buffer / produced, over all its flows.
+    pub lost_in_send_buffer: Option<f64>,
+    /// Late / received, over all its flows that do not tolerate all.
+    pub late: Option<f64>,
 }
 
 /// One link, over the measured window.
@@ -187,21 +278,6 @@ impl Delays {
             max: ms(h.max()),
         })
     }
-
-    /// Several flows' delays as one distribution.
-    fn together<'a>(parts: impl Iterator<Item = &'a DelayHistogram> + Clone) -> Option<Delays> {
-        let count: u64 = parts.clone().map(DelayHistogram::count).sum();
-        let mut used = parts.clone().filter(|h| h.count() > 0);
-        let mut all = used.next()?.histogram()?.clone();
-        for h in used.filter_map(DelayHistogram::histogram) {
-            // Same digits and auto-resizing: cannot fail.
-            let _ = all.add(h);
-        }
-        let sum: f64 = parts.clone().map(|h| ms(h.mean()) * h.count() as f64).sum();
-        let max = parts.map(|h| ms(h.max())).fold(0.0, f64::max);
-        let quantile = |q| (all.value_at_quantile(q) as f64 / 1e3).min(max);
-        Some(Delays { mean: sum / count as f64, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99), max })
-    }
 }
 
 impl Drops {
@@ -224,18 +300,19 @@ impl Drops {
 impl RunSummary {
     /// From the simulator's report.
     pub fn new(scenario: &Scenario, seed: u64, report: &SimReport, ran: Duration, interrupted: bool) -> RunSummary {
-        let mut controllers = BTreeMap::new();
-        for flow in &scenario.flows {
-            for instance in crate::config::instances(scenario, flow, seed) {
-                controllers.insert(instance.name, flow.controller.as_str());
-            }
-        }
+        let mut specs = BTreeMap::new();
         let mut groups: Vec<&str> = Vec::new();
         for flow in &scenario.flows {
+            for instance in crate::config::instances(scenario, flow, seed) {
+                specs.insert(instance.name, flow);
+            }
             if !groups.contains(&flow.group.as_str()) {
                 groups.push(&flow.group);
             }
         }
+        let window = ran.saturating_sub(scenario.warmup.get());
+        // The shared links have nothing to do where flows go over a satellite.
+        let idle = if scenario.satellite.is_some() { 2 } else { 0 };
         RunSummary {
             scenario: scenario.name.clone(),
             world: "sim".to_owned(),
@@ -243,13 +320,15 @@ impl RunSummary {
             duration_s: ran.as_secs_f64(),
             warmup_s: scenario.warmup.get().as_secs_f64(),
             interrupted,
-            flows: report
-                .flows
-                .iter()
-                .map(|f| FlowSummary::new(f, controllers.get(&f.name).copied().unwrap_or(&f.protocol)))
-                .collect(),
-            groups: groups.iter().map(|g| GroupSummary::new(g, &report.flows)).collect(),
-            links: report.links.iter().map(LinkSummary::new).collect(),
+            flows: report.flows.iter().map(|f| FlowSummary::new(f, specs.get(&f.name).copied())).collect(),
+            groups: groups.iter().map(|g| GroupSummary::new(g, report, &specs)).collect(),
+            links: report.links.iter().skip(idle).map(LinkSummary::new).collect(),
+            satellite: scenario
+                .satellite
+                .as_ref()
+                .zip(report.satellite.as_ref())
+                .map(|(spec, found)| SatelliteSummary::new(&spec.dama(scenario.packet_size.get()), found, window)),
+            warnings: scenario.warnings.iter().map(|w| w.text.clone()).collect(),
         }
     }
 
@@ -264,15 +343,79 @@ impl RunSummary {
     }
 }
 
+/// Of what their sources produced, what found the send buffer full.
+fn lost_in_send_buffer<'a>(flows: impl Iterator<Item = &'a FlowReport>) -> Option<f64> {
+    let (lost, produced) = flows.fold((0.0, 0.0), |(lost, produced), f| {
+        (lost + f.measured.overflowed.packets.as_f64(), produced + f.measured.produced.packets.as_f64())
+    });
+    share(lost, produced)
+}
+
+/// Of what they received, what came too late.
+fn late<'a>(flows: impl Iterator<Item = &'a FlowReport>) -> Option<f64> {
+    let (late, received) = flows.fold((0.0, 0.0), |(late, received), f| {
+        (late + f.measured.late.packets.as_f64(), received + f.measured.received.packets.as_f64())
+    });
+    share(late, received)
+}
+
+impl QuickStartSummary {
+    fn new(q: fairpace_control::QsCounters) -> QuickStartSummary {
+        QuickStartSummary {
+            asked: q.asked,
+            approved: q.approved,
+            denied: q.denied,
+            unanswered: q.unanswered,
+            invalid: q.bad_ttl + q.bad_rate + q.bad_nonce + q.stray,
+        }
+    }
+}
+
+impl SatelliteSummary {
+    fn new(spec: &DamaSpec, found: &SatelliteReport, window: Duration) -> SatelliteSummary {
+        SatelliteSummary {
+            carriers: found.carriers,
+            utilization: found.utilization,
+            multi_frame_ms: ms(spec.multi_frame()),
+            super_frame_ms: ms(spec.super_frame()),
+            allocation_delay_ms: ms(spec.allocation_delay()),
+            mean_rtt_ms: ms(spec.mean_rtt()),
+            terminals: found.terminals.iter().map(|t| TerminalSummary::new(t, window)).collect(),
+        }
+    }
+}
+
+impl TerminalSummary {
+    fn new(t: &TerminalReport, window: Duration) -> TerminalSummary {
+        let m = &t.measured;
+        TerminalSummary {
+            terminal: t.terminal,
+            carrier: t.carrier,
+            throughput_bps: share(m.transmitted.bytes.as_f64() * 8.0, window.as_secs_f64()).unwrap_or(0.0),
+            offered_packets: m.offered.packets.get(),
+            dropped_packets: m.dropped.packets.get(),
+            transmitted_packets: m.transmitted.packets.get(),
+            slots_used: m.slots_used,
+            wait_mean_ms: (m.transmitted.packets.get() > 0).then(|| ms(m.mean_wait())),
+            queue_max_packets: m.max_queue.get(),
+            quick_start: t.quick_start.map(|q| AgentSummary {
+                approved: q.approved,
+                reduced: q.reduced,
+                refused: q.refused.iter().sum(),
+            }),
+        }
+    }
+}
+
 impl FlowSummary {
-    fn new(f: &FlowReport, controller: &str) -> FlowSummary {
+    fn new(f: &FlowReport, spec: Option<&FlowSpec>) -> FlowSummary {
         let sent = f.measured.sent.packets.as_f64();
         let dummies = f.measured.dummies_sent.packets.as_f64();
         let window = f.window.as_secs_f64();
         FlowSummary {
             name: f.name.clone(),
             group: f.group.clone(),
-            controller: controller.to_owned(),
+            controller: spec.map_or(&f.protocol, |s| &s.controller).clone(),
             throughput_bps: f.throughput().as_bps(),
             throughput_pps: f.throughput_pps(),
             goodput_bps: f.goodput().as_bps(),
@@ -286,6 +429,10 @@ impl FlowSummary {
             feedback_bps: if window > 0.0 { f.measured.feedback_sent.bytes.as_f64() * 8.0 / window } else { 0.0 },
             acknowledged_packets: f.measured.acknowledged,
             owd_ms: Delays::of(&f.owd),
+            e2e_ms: Delays::of(&f.e2ed),
+            lost_in_send_buffer: lost_in_send_buffer([f].into_iter()),
+            late: late([f].into_iter().filter(|_| spec.is_some_and(|s| s.tolerable_delay.is_some()))),
+            quick_start: f.media.as_ref().and_then(|m| m.quick_start).map(QuickStartSummary::new),
             srtt_ms: f.srtt.map(ms),
             stopped: f.stopped.map(|s| s.to_string()),
             timeouts: f.tcp.map(|t| t.counters.timeouts),
@@ -300,8 +447,10 @@ impl FlowSummary {
 }
 
 impl GroupSummary {
-    fn new(name: &str, flows: &[FlowReport]) -> GroupSummary {
-        let own = || flows.iter().filter(|f| f.group == name);
+    fn new(name: &str, report: &SimReport, specs: &BTreeMap<String, &FlowSpec>) -> GroupSummary {
+        let own = || report.flows.iter().filter(|f| f.group == name);
+        let delays = report.groups.iter().find(|g| g.name == name);
+        let particular = |f: &&FlowReport| specs.get(&f.name).is_some_and(|s| s.tolerable_delay.is_some());
         let n = own().count().max(1) as f64;
         let throughputs: Vec<f64> = own().map(|f| f.throughput().as_bps()).collect();
         let total = |count: fn(&FlowReport) -> f64| -> f64 { own().map(count).sum() };
@@ -317,7 +466,10 @@ impl GroupSummary {
             jain_index: jain_index(&throughputs),
             loss_ratio: share(total(|f| f.measured.dropped_in_all().packets.as_f64()), sent),
             overhead: share(dummies, sent + dummies),
-            owd_ms: Delays::together(own().map(|f| &f.owd)),
+            owd_ms: delays.and_then(|g| Delays::of(&g.owd)),
+            e2e_ms: delays.and_then(|g| Delays::of(&g.e2ed)),
+            lost_in_send_buffer: lost_in_send_buffer(own()),
+            late: late(own().filter(particular)),
         }
     }
 }

@@ -10,13 +10,19 @@
 //! | `series.csv` | one row per seed, sampling instant and flow |
 //! | `link_series.csv` | one row per seed, sampling instant and shared link |
 //! | `events.csv` | what the controllers did: states, rates, losses |
+//! | `terminals.csv` | with a satellite: one row per seed, sampling instant and terminal |
+//! | `slots.csv` | with a satellite: whose slot is whose, in a few super-frames |
+//! | `events.jsonl` | with a satellite: requests, burst time plans, grants, Quick-Start decisions |
 //! | `seed-N.pcapng` | every packet, if asked for |
 
 use crate::metrics::{Delays, Drops, ms};
 use crate::run::RunSet;
 use fairpace_control::{FlowEventKind, LossHow};
+use fairpace_path::dama::{DamaEvent, DamaEventKind};
+use fairpace_path::quick_start::{QsVerdict, Refusal};
 use fairpace_units::Rate;
 use serde::Serialize;
+use serde_json::json;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -90,6 +96,11 @@ pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), Wri
         ("link_series.csv".to_owned(), link_series_csv(set).into_bytes()),
         ("events.csv".to_owned(), events_csv(set).into_bytes()),
     ];
+    if set.scenario.satellite.is_some() {
+        files.push(("terminals.csv".to_owned(), terminals_csv(set).into_bytes()));
+        files.push(("slots.csv".to_owned(), slots_csv(set).into_bytes()));
+        files.push(("events.jsonl".to_owned(), events_jsonl(set).into_bytes()));
+    }
     for run in &set.runs {
         if let Some(pcap) = &run.report.pcapng {
             files.push((format!("seed-{}.pcapng", run.seed), pcap.clone()));
@@ -206,6 +217,15 @@ fn flows_csv(set: &RunSet) -> String {
         "owd_p95_ms",
         "owd_p99_ms",
         "owd_max_ms",
+        "e2e_mean_ms",
+        "e2e_p50_ms",
+        "e2e_p95_ms",
+        "e2e_p99_ms",
+        "e2e_max_ms",
+        "lost_in_send_buffer",
+        "late",
+        "quick_start_asked",
+        "quick_start_approved",
         "srtt_ms",
         "stopped",
         "timeouts",
@@ -216,6 +236,8 @@ fn flows_csv(set: &RunSet) -> String {
             t.number(f.throughput_pps).number(f.goodput_bps).whole(f.sent_packets).whole(f.received_packets);
             t.drops(&f.drops_packets).number(f.loss_ratio).whole(f.marked_packets).whole(f.dummies_packets);
             t.number(f.overhead).number(f.feedback_bps).whole(f.acknowledged_packets).delays(f.owd_ms.as_ref());
+            t.delays(f.e2e_ms.as_ref()).number(f.lost_in_send_buffer).number(f.late);
+            t.number(f.quick_start.map(|q| q.asked as f64)).number(f.quick_start.map(|q| q.approved as f64));
             t.number(f.srtt_ms);
             t.text(f.stopped.as_deref().unwrap_or("")).number(f.timeouts.map(|n| n as f64)).end();
         }
@@ -269,6 +291,8 @@ fn series_csv(set: &RunSet) -> String {
         "rto_ms",
         "loss_event_rate",
         "send_buffer_bytes",
+        "owd_ms",
+        "e2e_ms",
         "drops_packets",
         "state",
     ]);
@@ -279,7 +303,7 @@ fn series_csv(set: &RunSet) -> String {
             t.text(flow.map_or("", |f| &f.group)).number(row.send_rate.as_bps()).number(row.throughput.as_bps());
             t.number(row.dummy_rate.as_bps()).number(row.target_rate.as_bps()).number(row.cwnd);
             t.number(row.srtt.map(ms)).number(row.rto.map(ms)).number(row.loss_event_rate);
-            t.whole(row.send_buffer.get()).whole(row.drops);
+            t.whole(row.send_buffer.get()).number(row.owd.map(ms)).number(row.e2ed.map(ms)).whole(row.drops);
             t.text(row.state).end();
         }
     }
@@ -307,6 +331,97 @@ fn link_series_csv(set: &RunSet) -> String {
         }
     }
     t.text
+}
+
+fn terminals_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "t_s",
+        "terminal",
+        "offered_bps",
+        "requested_bps",
+        "granted_bps",
+        "throughput_bps",
+        "slots_used",
+        "queue_packets",
+        "queue_bytes",
+        "drops_packets",
+    ]);
+    for run in &set.runs {
+        for row in run.report.satellite.iter().flat_map(|s| &s.series) {
+            t.whole(run.seed).number(row.at.as_secs_f64()).whole(row.terminal.into()).number(row.offered.as_bps());
+            t.number(row.requested.as_bps()).number(row.granted.as_bps()).number(row.throughput.as_bps());
+            t.whole(row.slots_used).whole(row.queue_packets).whole(row.queue_bytes.get()).whole(row.drops).end();
+        }
+    }
+    t.text
+}
+
+/// The plans of the first seed's super-frames: a slot that is nobody's has no terminal.
+fn slots_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "carrier", "super_frame", "start_s", "slot", "terminal"]);
+    for run in set.runs.iter().take(1) {
+        for found in run.report.satellite.iter().flat_map(|s| &s.plans) {
+            for (slot, owner) in found.plan.owners.iter().enumerate() {
+                t.whole(run.seed).whole(found.carrier.into()).whole(found.plan.super_frame);
+                t.number(found.plan.start.as_secs_f64()).whole(slot as u64).number(owner.map(f64::from)).end();
+            }
+        }
+    }
+    t.text
+}
+
+/// One event of the satellite a line.
+fn events_jsonl(set: &RunSet) -> String {
+    let mut text = String::new();
+    for run in &set.runs {
+        for event in run.report.satellite.iter().flat_map(|s| &s.events) {
+            let (t_s, terminal) = (event.at.as_secs_f64(), event.terminal);
+            let head = json!({ "seed": run.seed, "t_s": t_s, "terminal": terminal });
+            let mut line = head.as_object().cloned().unwrap_or_default();
+            line.extend(what_happened(event));
+            text.push_str(&serde_json::Value::Object(line).to_string());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn what_happened(event: &DamaEvent) -> serde_json::Map<String, serde_json::Value> {
+    let object = match event.what {
+        DamaEventKind::Request { traffic, queue, quick_start, rate } => json!({
+            "event": "request", "traffic_bps": traffic.as_bps(), "queue_bytes": queue.get(),
+            "quick_start_bps": quick_start.as_bps(), "rate_bps": rate.as_bps(),
+        }),
+        DamaEventKind::Tbtp { rate, from } => {
+            json!({ "event": "tbtp", "rate_bps": rate.as_bps(), "from_s": from.as_secs_f64() })
+        }
+        DamaEventKind::Grant { rate, slots } => json!({ "event": "grant", "rate_bps": rate.as_bps(), "slots": slots }),
+        DamaEventKind::QuickStart(decision) => json!({
+            "event": "quick_start",
+            "verdict": decision.verdict.map(verdict),
+            "approved_bps": decision.verdict.and_then(QsVerdict::approved).map(|r| r.rate().as_bps()),
+            "hold_until_s": decision.hold_until.as_secs_f64(),
+            "added_to_request_bps": decision.add_to_request.as_bps(),
+        }),
+    };
+    object.as_object().cloned().unwrap_or_default()
+}
+
+fn verdict(verdict: QsVerdict) -> &'static str {
+    match verdict {
+        QsVerdict::Approved(_) => "approved",
+        QsVerdict::Reduced(_) => "reduced",
+        QsVerdict::Report => "report",
+        QsVerdict::Refused(why) => match why {
+            Refusal::NoRate => "refused: no rate is asked for any more",
+            Refusal::Multipath => "refused: several ways lead on",
+            Refusal::SourceLimit => "refused: too many requests from this source",
+            Refusal::TotalLimit => "refused: too many requests",
+            Refusal::SourceShare => "refused: the source holds its share already",
+            Refusal::NothingFree => "refused: nothing is free",
+        },
+    }
 }
 
 fn events_csv(set: &RunSet) -> String {

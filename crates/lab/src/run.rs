@@ -11,13 +11,15 @@ use crate::pool::{self, Hooks};
 use crate::scenario::{FlowSpec, Parameter, Problem, Scenario, ScenarioError};
 use crate::stats::{Estimate, seeds_wanted};
 use fairpace_control::{Controller as _, FeedbackForm};
-use fairpace_sim::{Network, SimError, SimReport};
+use fairpace_sim::{Network, Observer, SimConfig, SimError, SimReport};
 use fairpace_units::{Duration, Instant};
 use serde::Serialize;
 
 /// How often a run looks at the stop flag, in simulated time and in events and packet-hops: whichever comes first.
 const CHUNK: Duration = Duration::from_secs(2);
 const CHUNK_WORK: u64 = 100_000;
+/// The most flows that `run --json` prints one by one.
+const MOST_FLOWS: usize = 1_000;
 
 /// How many seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,17 +117,35 @@ impl RunError {
 /// The simulator refuses the configuration.
 pub fn simulate(scenario: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
     let config = sim_config(scenario, seed, record);
-    let sim_error = |error| RunError::Sim { scenario: scenario.name.clone(), error: Box::new(error) };
-    let mut network = Network::new(&config).map_err(sim_error)?;
+    let (report, now) = simulate_observed(&scenario.name, &config, None, hooks)?;
+    let interrupted = now < Instant::ZERO + config.duration;
+    let summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), interrupted);
+    Ok(SeedRun { seed, summary, report })
+}
+
+/// Runs a configuration, made of the scenario of that name, as [`simulate`] does, and tells `observer` of every
+/// packet. The report, and up to when it goes.
+///
+/// # Errors
+/// As [`simulate`].
+pub(crate) fn simulate_observed(
+    name: &str,
+    config: &SimConfig,
+    observer: Option<Box<dyn Observer>>,
+    hooks: &Hooks<'_>,
+) -> Result<(SimReport, Instant), RunError> {
+    let sim_error = |error| RunError::Sim { scenario: name.to_owned(), error: Box::new(error) };
+    let mut network = Network::new(config).map_err(sim_error)?;
+    if let Some(observer) = observer {
+        network.observe(observer);
+    }
     let end = Instant::ZERO + config.duration;
     let mut now = Instant::ZERO;
     while now < end && !hooks.stopped() {
         let next = (now + CHUNK).min(end);
         now = if network.advance_some(next, CHUNK_WORK) { next } else { network.now() };
     }
-    let report = network.into_report();
-    let summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), now < end);
-    Ok(SeedRun { seed, summary, report })
+    Ok((network.into_report(), now))
 }
 
 /// Runs the scenario with as many seeds as asked for.
@@ -236,6 +256,7 @@ pub(crate) fn replace_controller(
             flow.source = None;
             flow.feedback = None;
             flow.initial_rtt = None;
+            (flow.quick_start, flow.send_buffer, flow.tolerable_delay) = (None, None, None);
             (flow.max_rate, flow.min_rate, flow.start_rate) = (None, None, None);
         } else {
             flow.tcp = None;
@@ -273,8 +294,24 @@ pub(crate) fn replace_controller(
         if controller.feedback_form() == FeedbackForm::Reports {
             variant.flows[index].feedback = None;
         }
+        if !controllers::uses_quick_start(&variant, &variant.flows[index], &controller) {
+            variant.flows[index].quick_start = None;
+        }
     }
     Ok(variant)
+}
+
+/// A run's summary, with at most [`MOST_FLOWS`] of its flows: all of them are in `flows.csv`.
+fn json_of(summary: &RunSummary) -> serde_json::Value {
+    let mut value = serde_json::to_value(summary).unwrap_or_default();
+    let left_out = summary.flows.len().saturating_sub(MOST_FLOWS);
+    if left_out > 0 {
+        if let Some(flows) = value["flows"].as_array_mut() {
+            flows.truncate(MOST_FLOWS);
+        }
+        value["flows_left_out"] = left_out.into();
+    }
+    value
 }
 
 fn throughputs(runs: &[SeedRun], group: &str) -> Vec<f64> {
@@ -285,7 +322,7 @@ impl RunSet {
     /// Every group's numbers over the seeds: mean, interval, n.
     pub fn metrics(&self) -> Vec<GroupMetric> {
         type Get = fn(&crate::metrics::GroupSummary) -> Option<f64>;
-        let all: [(&'static str, Get); 8] = [
+        let all: [(&'static str, Get); 12] = [
             ("throughput_bps", |g| Some(g.throughput_bps)),
             ("throughput_pps", |g| Some(g.throughput_pps)),
             ("goodput_bps", |g| Some(g.goodput_bps)),
@@ -294,6 +331,10 @@ impl RunSet {
             ("jain_index", |g| g.jain_index),
             ("owd_p50_ms", |g| g.owd_ms.map(|d| d.p50)),
             ("owd_p95_ms", |g| g.owd_ms.map(|d| d.p95)),
+            ("e2e_p50_ms", |g| g.e2e_ms.map(|d| d.p50)),
+            ("e2e_p95_ms", |g| g.e2e_ms.map(|d| d.p95)),
+            ("lost_in_send_buffer", |g| g.lost_in_send_buffer),
+            ("late", |g| g.late),
         ];
         let mut metrics = Vec::new();
         let groups = self.runs.first().map_or(&[][..], |r| &r.summary.groups);
@@ -311,17 +352,16 @@ impl RunSet {
 
     /// What `run --json` prints: the run itself if there was one seed, else all of them and the means.
     pub fn json(&self) -> serde_json::Value {
-        let runs: Vec<serde_json::Value> =
-            self.runs.iter().map(|r| serde_json::to_value(&r.summary).unwrap_or_default()).collect();
-        match (runs.len(), runs.into_iter().next()) {
-            (1, Some(run)) => run,
+        let runs: Vec<serde_json::Value> = self.runs.iter().map(|r| json_of(&r.summary)).collect();
+        match &runs[..] {
+            [run] => run.clone(),
             _ => serde_json::json!({
                 "scenario": self.scenario.name,
                 "world": "sim",
                 "seeds": self.runs.iter().map(|r| r.seed).collect::<Vec<_>>(),
                 "interrupted": self.interrupted,
                 "metrics": self.metrics(),
-                "runs": self.runs.iter().map(|r| &r.summary).collect::<Vec<_>>(),
+                "runs": runs,
             }),
         }
     }

@@ -477,6 +477,10 @@ impl Checker<'_> {
                 let wrong = "has no effect where the receiver measures: it reports once per round trip";
                 return self.conflict(field("feedback"), wrong, "leave it out, or let the sender measure");
             }
+            if flow.quick_start.is_some() && !controllers::uses_quick_start(s, flow, &controller) {
+                let wrong = format!("has no effect on controller `{}`, which does not ask for a rate", flow.controller);
+                return self.conflict(field("quick_start"), wrong, "write `tfrc` or `tfrc-sp`, or leave it out");
+            }
         }
         Ok(())
     }

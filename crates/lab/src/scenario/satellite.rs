@@ -889,6 +889,12 @@ mod tests {
                  hint: from 80 kbit/s to 1,310.72 Mbit/s [RFC 4782 §3.1]",
             ),
             (
+                "terminals = [1, 2]\nquick_start = \"320 kbit/s\"\n[[flows]]\ncontroller = \"rap\"\nterminals = [1, 2]\n\
+                 quick_start = \"320 kbit/s\"",
+                "geo.toml:12: `flows[1].quick_start` has no effect on controller `rap`, which does not ask for a rate\n\
+                 hint: write `tfrc` or `tfrc-sp`, or leave it out",
+            ),
+            (
                 "terminals = [1, 2]\nsend_buffer = \"0 pkt\"",
                 "geo.toml:8: `flows[0].send_buffer` is `0 pkt`, which is not a capacity: it is zero\n\
                  hint: write a whole number of pkt, or of B, kB, MB, KiB or MiB, as in `50 pkt`, or `unlimited`",
