@@ -35,7 +35,6 @@ test: packages-test
 
 bench: packages-bench build
 	bench/run
-	bench/satellite
 	$(CARGO) bench --locked -p fairpace-control -p fairpace-path
 	$(CARGO) run --release --locked -p fairpace-sim --example satellite
 	$(FAIRPACE) doctor

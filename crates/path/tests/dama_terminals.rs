@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use fairpace_path::dama::DamaEventKind;
 use fairpace_path::quick_start::{Agent, Estimator, LoadWindow, QsVerdict, Refusal, Statistic};
-use fairpace_path::{Dama, DamaSpec, Datagram, Plain, SlotLayout};
+use fairpace_path::{Dama, DamaSpec, Datagram, Plain, ReleaseOf, SlotLayout};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, QsFunction, QsNonce, QsOption, QsRate, Rate};
 
 /// Super-frame k and a part of it.
@@ -196,6 +196,28 @@ fn the_release_follows_a_and_b() {
     assert_eq!(released(0.9, 0.4)[..6], [10.0, 5.0, 3.0, 2.0, 1.0, 1.0]);
     assert_eq!(released(1.0, 0.25), [10.0, 8.0, 6.0, 5.0, 4.0, 3.0, 2.0, 2.0, 2.0, 1.0, 1.0]);
     assert_eq!(released(1.0, 0.0), [10.0; 11]);
+}
+
+#[test]
+fn what_was_asked_for_ahead_stays_in_force_only_if_its_own_traffic_is_looked_at() {
+    // 24 slots, 8 units, in super-frame 0, none in 1 and 2, and 24 in each from 3 on, when the 8 units come.
+    let given = |release_of| {
+        let spec = DamaSpec { release_of, ..DamaSpec::large() };
+        let mut dama = Dama::new(&spec, 1, "dama").unwrap();
+        let mut given = Vec::new();
+        for k in 0..10_u32 {
+            if k == 0 || k >= 3 {
+                (0..24).for_each(|i| dama.push(at(&spec, f64::from(k) + (f64::from(i) + 0.5) / 24.0), 0, burst()));
+            }
+            dama.advance(at(&spec, f64::from(k) + 0.99));
+            given.push(units(&spec, dama.granted(0)));
+        }
+        given
+    };
+    // The requests of 2 and 3, for nothing, are answered in 4 and 5; that of 4, for 8 units, in 6.
+    assert_eq!(given(ReleaseOf::Decided), [1.0, 1.0, 1.0, 8.0, 4.0, 2.0, 8.0, 8.0, 8.0, 8.0]);
+    // In 4 and 5 it has 8 and fills them: 8 + (8 - 8)/2.
+    assert_eq!(given(ReleaseOf::InForce), [1.0, 1.0, 1.0, 8.0, 8.0, 8.0, 8.0, 8.0, 8.0, 8.0]);
 }
 
 /// A packet with a request.

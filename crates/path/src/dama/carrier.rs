@@ -1,7 +1,8 @@
 //! One carrier: what its terminals ask for at each boundary, what the NCC gives them, and the plan.
 //!
 //! The NCC decides at the boundary m = k + n - d on the requests of boundary k, and nothing that happens in
-//! between changes its decision. So it is computed at k, and kept until it takes effect at k + n.
+//! between changes its decision. So it is computed at k, and kept until it takes effect at k + n. Only with
+//! [`ReleaseOf::InForce`] what is kept of more than was asked for is found at k + n.
 
 use super::clock::SlotClock;
 use super::event::{DamaEvent, DamaEventKind};
