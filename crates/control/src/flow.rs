@@ -40,6 +40,10 @@ pub struct FlowParams {
     /// The longest the receiver may hold an acknowledgement back; what it claims beyond that stays in
     /// the RTT, and only the timeout waits for it. The feedback interval and some room, 25 ms [RFC 9002 §5.3].
     pub max_ack_delay: Duration,
+    /// Somewhere on the path capacity is granted in bursts, so that for round trips on end more may arrive than
+    /// was sent. What a receiver that measures says it received is then held against what left between the
+    /// departures that two reports echo, over the time between the reports, if that is shorter.
+    pub bursty_path: bool,
     /// Ask the routers for a rate at the start and after idle times; `None`: never. Only for networks
     /// whose routers are known to do it [RFC 4782 §10.3].
     pub quick_start: Option<QuickStartParams>,
@@ -60,6 +64,7 @@ impl FlowParams {
             history: 16_384,
             skip: None,
             max_ack_delay: Duration::from_millis(25),
+            bursty_path: false,
             quick_start: None,
         }
     }
@@ -273,6 +278,8 @@ struct Reports {
     last: Option<(Instant, f64)>,
     /// What was sent, by departure, as far as reports echo.
     sent: Meter,
+    /// The same by when the report came, with [`FlowParams::bursty_path`].
+    reported: Option<Meter>,
     /// The highest rate that was allowed when a report came.
     most: Rate,
 }
@@ -365,7 +372,12 @@ impl Flow {
             report_every: params.breaker.map_or(Duration::MAX, |b| b.tdr),
             breaker: params.breaker.map(Breaker::new),
             reports_received: false,
-            rate_reports: Reports { last: None, sent: Meter::starting(Instant::ZERO), most: Rate::ZERO },
+            rate_reports: Reports {
+                last: None,
+                sent: Meter::starting(Instant::ZERO),
+                reported: params.bursty_path.then(|| Meter::starting(Instant::ZERO)),
+                most: Rate::ZERO,
+            },
             next_report: Instant::NEVER,
             tally: Tally::default(),
             highest_acked: None,
@@ -604,10 +616,10 @@ impl Flow {
     /// The receiver's answer to a Quick-Start request has arrived. If it came in the same packet as ACKs or
     /// a report, hand those in first. What is not valid is counted ([`Flow::quick_start`]) and is a refusal.
     pub fn on_quick_start_response(&mut self, now: Instant, response: &QsResponse) {
-        let now = self.advance(now);
-        if !self.started || self.stopped.is_some() {
+        if self.quick_start.is_none() || !self.started || self.stopped.is_some() {
             return;
         }
+        let now = self.advance(now);
         self.run_controller_timers(now, false);
         let Some(q) = &mut self.quick_start else { return };
         let (verdict, elapsed) = q.on_response(now, response);
@@ -649,13 +661,18 @@ impl Flow {
         let span = srtt / SENT_SPANS;
         let reports = &mut self.rate_reports;
         let settled = self.data.settle(r.echoed);
-        match reports.last {
-            None => reports.sent = Meter::starting(r.echoed),
-            Some(_) => reports.sent.add(settled.get()),
+        let mut sent = 0.0_f64;
+        let meters = [(Some(&mut reports.sent), r.echoed), (reports.reported.as_mut(), self.now)];
+        for (meter, at) in meters.into_iter().filter_map(|(meter, at)| Some((meter?, at))) {
+            match reports.last {
+                None => *meter = Meter::starting(at),
+                Some(_) => meter.add(settled.get()),
+            }
+            sent = sent.max(meter.rate(at, span).unwrap_or(f64::INFINITY));
+            meter.mark(at, span);
         }
+        let sent = if sent.is_finite() { Rate::bps(sent * 8.0) } else { Rate::MAX };
         reports.most = reports.most.max(self.controller.status().rate);
-        let sent = reports.sent.rate(r.echoed, span).map_or(Rate::MAX, |bytes_per_s| Rate::bps(bytes_per_s * 8.0));
-        reports.sent.mark(r.echoed, span);
         let one_per_rtt = Rate::bps(self.packet_size.as_f64() * 8.0 / srtt.as_secs_f64());
         r.received_rate.min(sent.max(one_per_rtt)).min(reports.most * ARRIVAL_MARGIN)
     }
@@ -796,7 +813,8 @@ impl Flow {
     /// one may be sent and the controller has a use for it.
     fn option(&self, q: &Requester) -> Option<QsOption> {
         q.report().or_else(|| {
-            let limit = q.may_ask(self.now).then(|| self.controller.quick_start_limit(q.params()))??;
+            let limit =
+                q.may_ask(self.now, self.rtt.srtt()).then(|| self.controller.quick_start_limit(q.params()))??;
             q.request(QsRate::at_most(limit))
         })
     }

@@ -100,7 +100,7 @@ pub struct QsCounters {
     pub approved: u64,
     /// Answered with rate zero.
     pub denied: u64,
-    /// Acknowledged without an answer.
+    /// Acknowledged without an answer, or nothing heard of it before the next.
     pub unanswered: u64,
     /// Answers that show a router on the way that does not know Quick-Start.
     pub bad_ttl: u64,
@@ -208,9 +208,10 @@ impl Requester {
         &self.counters
     }
 
-    /// May a request leave now? Not within the interval, nor while an answer can still come.
-    pub fn may_ask(&self, now: Instant) -> bool {
-        now >= self.next_at && self.report.is_none()
+    /// May a request leave now? Not within the interval, nor while an earlier one may still be on its way: where no
+    /// RTT is known, that is until it is answered. (An answer to the earlier one would look like a lie.)
+    pub fn may_ask(&self, now: Instant, rtt: Option<Duration>) -> bool {
+        now >= self.next_at && self.report.is_none() && (self.asked.is_none() || rtt.is_some())
     }
 
     /// The report that is owed to the routers, for the next packet.
@@ -234,6 +235,7 @@ impl Requester {
             return;
         }
         self.counters.asked += 1;
+        self.counters.unanswered += u64::from(self.asked.is_some());
         self.drawn = draw(&mut self.stream);
         let rtt = rtt.unwrap_or(Duration::ZERO);
         self.interval = if self.interval.is_zero() {

@@ -7,10 +7,12 @@
 
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{
-    Ack, AnyController, Controller, Env, FeedbackForm, Flow, FlowEvent, FlowParams, RateHeader, RateReport,
-    ReceiverReport, Safety, Transmit, build, schemes,
+    Ack, AnyController, Controller, Env, FeedbackForm, Flow, FlowEvent, FlowParams, QuickStartParams, RateHeader,
+    RateReport, ReceiverReport, Safety, Transmit, build, schemes,
 };
-use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, Rate};
+use fairpace_units::{
+    Bytes, Duration, Ecn, Instant, Kind, QsFunction, QsNonce, QsOption, QsRate, QsResponse, RandomStream, Rate,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -75,6 +77,8 @@ fn setup() -> impl Strategy<Value = Setup> {
         ("tfrc", &[("rfc", "3448"), ("equation", "modified"), ("smoothing", "off")]),
         ("tfrc", &[("measured_by", "receiver"), ("equation", "simple")]),
         ("tfrc", &[("measured_by", "receiver"), ("rfc", "3448"), ("t_gran", "10 ms")]),
+        ("tfrc", &[("measured_by", "receiver"), ("rfc", "3448"), ("qs_validation", "next")]),
+        ("tfrc", &[("qs_wait", "on"), ("first_timer", "3 s"), ("ecn", "on")]),
         ("tfrc-sp", &[]),
         ("tfrc-sp", &[("measured_by", "receiver"), ("t_gran", "20 ms"), ("header", "0")]),
         ("fixed", &[("rate", "300 pkt/s")]),
@@ -159,6 +163,13 @@ enum Operation {
     },
     Demand(Option<Rate>),
     LimitDummies(bool),
+    /// The answer to the Quick-Start option that left `back` options ago, lowered or raised by so many steps, with
+    /// a TTL Diff off by so much.
+    Response {
+        back: usize,
+        steps: i8,
+        ttl: u8,
+    },
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -189,6 +200,8 @@ fn operation() -> impl Strategy<Value = Operation> {
             }),
         1 => demand.prop_map(Operation::Demand),
         1 => any::<bool>().prop_map(Operation::LimitDummies),
+        3 => (prop_oneof![4 => Just(0_usize), 1 => 1..4_usize], -3..3_i8, prop_oneof![4 => Just(0), 1 => any::<u8>()])
+            .prop_map(|(back, steps, ttl)| Operation::Response { back, steps, ttl }),
     ]
 }
 
@@ -207,14 +220,32 @@ struct Model {
     sent: Vec<Left>,
     /// How many of `sent` are dummies.
     dummies: u64,
+    /// Quick-Start options that left, and the last rate that was approved.
+    options: Vec<(Instant, QsOption)>,
+    approved: Option<QsRate>,
+    routers: RandomStream,
 }
 
 impl Model {
     fn new(setup: Setup) -> Model {
-        let mut flow = setup.flow(|_| {});
+        Model::with(setup, None)
+    }
+
+    /// A flow that asks the routers, if `quick_start` says for what.
+    fn with(setup: Setup, quick_start: Option<QuickStartParams>) -> Model {
+        let mut flow = setup.flow(|p| p.quick_start = quick_start);
         assert_eq!(flow.poll(Instant::ZERO, true), Transmit::WaitForFeedback(Instant::NEVER), "not started");
         flow.start(Instant::ZERO, setup.srtt);
-        Model { setup, flow, now: Instant::ZERO, sent: Vec::new(), dummies: 0 }
+        Model {
+            setup,
+            flow,
+            now: Instant::ZERO,
+            sent: Vec::new(),
+            dummies: 0,
+            options: Vec::new(),
+            approved: None,
+            routers: RandomStream::named(1, "routers"),
+        }
     }
 
     /// Polls and sends until a wait; gives its instant.
@@ -228,6 +259,7 @@ impl Model {
                     assert!(has_data || p.kind == Kind::Dummy, "sent data that is not there");
                     self.flow.on_sent(self.now, p, SIZE);
                     self.sent.push(Left { at: self.now, kind: p.kind, seq: p.seq });
+                    self.options.extend(p.quick_start.map(|option| (self.now, option)));
                     self.dummies += u64::from(p.kind == Kind::Dummy);
                     burst += 1;
                 }
@@ -298,8 +330,44 @@ impl Model {
             }
             Operation::Demand(max) => self.flow.set_demand(self.now, max),
             Operation::LimitDummies(limited) => self.flow.set_dummies_limited(limited),
+            Operation::Response { back, steps, ttl } => {
+                let option = self.options.iter().rev().nth(back).map(|(_, option)| *option);
+                let response = option.unwrap_or(NOTHING).response();
+                let code = (response.rate.code() as i8 + steps).clamp(0, 15) as u8;
+                let rate = QsRate::from_code(code).expect("up to 15");
+                let nonce = if rate < response.rate {
+                    response.nonce.lowered(response.rate, rate, self.routers.bits() as u32)
+                } else {
+                    response.nonce
+                };
+                let ttl_diff = response.ttl_diff.wrapping_add(ttl);
+                let approvals = self.flow.quick_start().map_or(0, |c| c.approved);
+                self.flow.on_quick_start_response(self.now, &QsResponse { rate, ttl_diff, nonce });
+                if self.flow.quick_start().is_some_and(|c| c.approved > approvals) {
+                    let asked = self.options.iter().rev().find(|(_, o)| o.function == QsFunction::Request);
+                    assert!(asked.is_some_and(|(_, o)| rate <= o.rate), "more than was asked for: {rate:?}");
+                    self.approved = Some(rate);
+                }
+            }
         }
         self.check();
+    }
+
+    /// What holds for a flow that asks the routers.
+    fn check_quick_start(&self, header: f64) {
+        let c = self.flow.quick_start().expect("this flow asks");
+        let settled = c.approved + c.denied + c.unanswered + c.bad_ttl + c.bad_rate + c.bad_nonce;
+        assert!(settled == c.asked || settled + 1 == c.asked, "{c:?}");
+        let answered = settled - c.unanswered;
+        assert!(c.reports <= settled && answered <= c.reports + 1, "each answer is reported, once: {c:?}");
+        let requests: Vec<_> = self.options.iter().filter(|(_, o)| o.function == QsFunction::Request).collect();
+        assert_eq!((requests.len(), self.options.len()), (c.asked as usize, (c.asked + c.reports) as usize));
+        assert!(requests.windows(2).all(|w| w[1].0 >= w[0].0 + Duration::from_secs(6)), "{requests:?}");
+        if ["QuickStart", "Validation"].contains(&self.flow.status().state) {
+            let approved = self.approved.expect("a rate was approved").rate() * (1_000.0 / (1_000.0 + header));
+            let most = approved.max(self.setup.env.min_rate) * (1.0 + 1e-9);
+            assert!(self.flow.status().rate <= most, "{:?} above {most:?}", self.flow.status().rate);
+        }
     }
 
     fn check(&self) {
@@ -318,8 +386,53 @@ impl Model {
     }
 }
 
+/// An option that no flow sends.
+const NOTHING: QsOption =
+    QsOption { function: QsFunction::Request, rate: QsRate::MAX, qs_ttl: 0, ip_ttl: 0, nonce: QsNonce::new(0) };
+
+fn quick_start() -> impl Strategy<Value = QuickStartParams> {
+    let rate = prop_oneof![Just(16e3), Just(256e3), 1e3..1e7_f64];
+    (rate, any::<u64>(), 1..=255_u8, prop_oneof![Just(0), Just(32)]).prop_map(|(rate, seed, ip_ttl, header)| {
+        let params = QuickStartParams::new(Rate::bps(rate), seed).expect("the option can say that");
+        QuickStartParams { ip_ttl, header: Bytes::new(header), ..params }
+    })
+}
+
 proptest! {
     #![proptest_config(cases(1_000))]
+
+    /// Whatever answers and feedback come in whatever order: never more than was approved while it is Quick-Start's
+    /// rate, each answer reported once, requests 6 s apart.
+    #[test]
+    fn whatever_the_routers_say_the_rate_stays_within_its_limits_and_the_approval(
+        setup in setup(),
+        quick_start in quick_start(),
+        ops in prop::collection::vec(operation(), 1..60),
+    ) {
+        let header = match setup.scheme {
+            "tfrc-sp" => setup.settings.get("header").map_or(40.0, |h| h.parse().expect("a number")),
+            _ => quick_start.header.as_f64(),
+        };
+        let mut model = Model::with(setup, Some(quick_start));
+        for op in &ops {
+            model.apply(op);
+            model.check_quick_start(header);
+        }
+    }
+
+    /// A flow that asks for nothing hears no answers.
+    #[test]
+    fn without_quick_start_answers_change_nothing(setup in setup(), ops in prop::collection::vec(operation(), 1..40)) {
+        let events = |with: bool| {
+            let mut model = Model::new(setup.clone());
+            for op in ops.iter().filter(|op| with || !matches!(op, Operation::Response { .. })) {
+                model.apply(op);
+            }
+            assert_eq!((model.options.len(), model.flow.quick_start()), (0, None));
+            (model.flow.drain_events().collect::<Vec<_>>(), model.sent)
+        };
+        prop_assert_eq!(events(true), events(false));
+    }
 
     #[test]
     fn whatever_happens_the_rate_stays_within_its_limits(

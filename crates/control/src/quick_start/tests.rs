@@ -87,12 +87,12 @@ fn the_interval_doubles_until_there_are_no_more_requests() {
     let mut now = 0.0;
     for interval in [6.0, 12.0, 24.0, 48.0] {
         ask(&mut q, now);
-        assert!(!q.may_ask(at(now + interval - 1e-6)), "{interval} s");
-        assert!(q.may_ask(at(now + interval)), "{interval} s");
+        assert!(!q.may_ask(at(now + interval - 1e-6), Some(RTT)), "{interval} s");
+        assert!(q.may_ask(at(now + interval), Some(RTT)), "{interval} s");
         now += interval;
     }
     ask(&mut q, now);
-    assert!(!q.may_ask(at(1e6)), "96 s is more than 64 s");
+    assert!(!q.may_ask(at(1e6), Some(RTT)), "96 s is more than 64 s");
 }
 
 /// 4 RTT of 20 s are more than twice 6 s, and more than 64 s.
@@ -104,11 +104,11 @@ fn a_long_rtt_makes_the_interval_longer() {
     let rtt = Some(Duration::from_secs(10));
     for now in [0.0, 10.0] {
         let option = q.request(QsRate::MAX).expect("a rate is wanted");
-        assert!(q.may_ask(at(now)));
+        assert!(q.may_ask(at(now), Some(RTT)));
         q.on_sent(at(now), option, rtt);
-        assert!(!q.may_ask(at(now + 9.999)), "not twice per RTT");
+        assert!(!q.may_ask(at(now + 9.999), Some(RTT)), "not twice per RTT");
     }
-    assert!(!q.may_ask(at(49.9)) && q.may_ask(at(50.0)), "4 RTT");
+    assert!(!q.may_ask(at(49.9), Some(RTT)) && q.may_ask(at(50.0), Some(RTT)), "4 RTT");
 }
 
 /// 6, 12, then an approval: 6 again, from the request that was approved.
@@ -119,12 +119,12 @@ fn an_approval_resets_the_interval() {
     let mut q = requester();
     ask(&mut q, 0.0);
     let option = ask(&mut q, 6.0);
-    assert!(!q.may_ask(at(12.0)));
+    assert!(!q.may_ask(at(12.0), Some(RTT)));
     q.on_response(at(6.8), &option.response());
     report(&mut q, 6.8);
-    assert!(!q.may_ask(at(11.9)) && q.may_ask(at(12.0)));
+    assert!(!q.may_ask(at(11.9), Some(RTT)) && q.may_ask(at(12.0), Some(RTT)));
     ask(&mut q, 12.0);
-    assert!(!q.may_ask(at(23.9)) && q.may_ask(at(24.0)));
+    assert!(!q.may_ask(at(23.9), Some(RTT)) && q.may_ask(at(24.0), Some(RTT)));
 }
 
 //= 5634-2.1.1-1
@@ -132,7 +132,7 @@ fn an_approval_resets_the_interval() {
 fn an_initial_interval_below_6_s_is_6_s() {
     let mut q = Requester::new(QuickStartParams { interval: Duration::from_secs(1), ..*requester().params() });
     ask(&mut q, 0.0);
-    assert!(!q.may_ask(at(5.9)) && q.may_ask(at(6.0)));
+    assert!(!q.may_ask(at(5.9), Some(RTT)) && q.may_ask(at(6.0), Some(RTT)));
 }
 
 // --- answering ------------------------------------------------------------------------------------
@@ -194,10 +194,24 @@ fn an_answer_is_judged_by_ttl_rate_and_nonce() {
         };
         let told = report(&mut q, 0.8).expect("a report is always sent");
         assert_eq!((told.function, told.rate, told.nonce), (QsFunction::Report, approved, option.nonce));
-        assert_eq!(q.may_ask(at(100.0)), verdict != QsVerdict::BadNonce, "{verdict:?}");
+        assert_eq!(q.may_ask(at(100.0), Some(RTT)), verdict != QsVerdict::BadNonce, "{verdict:?}");
         // The same again, or anything else, is no answer any more.
         assert_eq!(q.on_response(at(0.9), &response).0, QsVerdict::Stray);
     }
+}
+
+/// A path so slow that nothing was heard in 6 s: no second request whose answer the first one's could be taken for.
+#[test]
+fn without_an_rtt_it_does_not_ask_twice() {
+    let mut q = requester();
+    let option = ask(&mut q, 0.0);
+    assert!(!q.may_ask(at(7.0), None));
+    assert_eq!(q.on_response(at(20.0), &option.response()).0, QsVerdict::Approved(code(3)));
+    let mut q = requester();
+    ask(&mut q, 0.0);
+    assert!(q.may_ask(at(7.0), Some(RTT)), "lost");
+    ask(&mut q, 7.0);
+    assert_eq!((q.counters().asked, q.counters().unanswered), (2, 1));
 }
 
 #[test]
@@ -205,7 +219,7 @@ fn an_answer_to_no_request_changes_nothing() {
     let mut q = requester();
     let response = q.request(QsRate::MAX).expect("a request").response();
     assert_eq!(q.on_response(at(0.0), &response), (QsVerdict::Stray, Duration::ZERO));
-    assert_eq!((q.report(), q.may_ask(at(0.0))), (None, true));
+    assert_eq!((q.report(), q.may_ask(at(0.0), Some(RTT))), (None, true));
     assert_eq!(*q.counters(), QsCounters { stray: 1, ..QsCounters::default() });
 }
 
@@ -222,7 +236,7 @@ fn feedback_without_an_answer_is_a_refusal() {
     assert_eq!(q.on_feedback(at(1.9), at(1.1)), Some(QsVerdict::Unanswered));
     assert_eq!(q.report(), Some(QsOption { function: QsFunction::Report, rate: QsRate::ZERO, ..option }));
     assert_eq!(q.on_response(at(2.0), &option.response()).0, QsVerdict::Stray);
-    assert!(!q.may_ask(at(6.9)), "not before the interval is over");
+    assert!(!q.may_ask(at(6.9), Some(RTT)), "not before the interval is over");
 }
 
 // --- using an approved rate ----------------------------------------------------------------------

@@ -110,6 +110,25 @@ fn a_report_says_which_packet_how_long_ago_how_fast_and_p() {
     assert_eq!(rig.last().received_rate, Rate::bps(70_000.0 * 8.0));
 }
 
+/// A report at 0 and each 100 ms from there; the request at 130 ms is reported at once, and the next 100 ms later.
+//= 5634-2.2-1
+//= 5634-3.2.2-1
+#[test]
+fn a_quick_start_request_is_reported_at_once_and_the_timer_runs_from_there() {
+    let mut rig = Rig::new();
+    for k in 0..40 {
+        let at = 10 * k;
+        rig.wait(ms(at));
+        let arrival = rig.arrival(k, ms(at), Ecn::NotEct);
+        rig.receiver.on_packet(ms(at), &arrival);
+        if at == 130 {
+            rig.receiver.on_quick_start_request(ms(at));
+        }
+        rig.wait(ms(at));
+    }
+    assert_eq!(rig.times(), [0, 100, 130, 230, 330]);
+}
+
 #[test]
 //= 5348-6.2-3
 //= 5348-6.1-2
