@@ -123,6 +123,19 @@ fn the_load_is_that_of_the_interval_before() {
     assert_eq!(told(&mut link, ms(10_300)), rate(7));
 }
 
+#[test]
+fn what_departs_as_an_interval_ends_belongs_to_it() {
+    // 125 packets of 0.8 ms: the last departs at 100 ms. All 10 Mbit/s were used; without it 80 kbit/s would be left.
+    for (packets, expected) in [(125, 0), (124, 1)] {
+        let spec = spec(LoadWindow::default());
+        let quick_start = spec.quick_start.map(|r| RouterParams { threshold: 1.0, ..r });
+        let queue = QueueModel::DropTail { capacity: Capacity::Packets(Packets::new(200)) };
+        let mut link = link(&LinkSpec { quick_start, queue, ..spec });
+        (0..packets).for_each(|_| link.push(Instant::ZERO, PLAIN));
+        assert_eq!(told(&mut link, ms(100)), rate(expected), "{packets} packets");
+    }
+}
+
 //= 4782-D-2
 #[test]
 fn average_and_peak_over_four_intervals() {

@@ -221,7 +221,7 @@ impl Ear {
                 let heard = fade.filter(|fade| self.fades(now, fade)).map_or(1.0, |fade| fade.heard);
                 let error = 1.0 + inaccuracy * (2.0 * self.random.uniform() - 1.0);
                 let share = 1.0 / f64::from(spots.max(1));
-                Free { capacity: capacity * share, used: (used * (share * heard * error)).min(capacity * share) }
+                Free { capacity: capacity * share, used: used * (share * heard * error) }
             }
         }
     }

@@ -103,6 +103,11 @@ fn asking_the_ncc_costs_one_round_trip_more_whatever_the_answer() {
     assert_eq!(decide(&ask(qsd(520)), &mut request(), 6.0).hold_until, ms(1_777));
     let zero = QsOption { rate: QsRate::ZERO, ..request() };
     assert_eq!(decide(&ask(qsd(520)), &mut { zero }, 0.0).hold_until, ms(1_000), "nobody needs to be asked");
+    // 0.25 x 5,068.8 = 1,267.2 kbit/s: three times 320 and once 160 and 80, then the NCC's answer is of no use.
+    let mut agent = QsAgent::new(&ask(Agent::Qs), LARGE[2], 1, "terminal1").expect("an agent");
+    let answers: Vec<_> = (0..6).map(|_| agent.on_request(ms(1_000), &mut request(), 5, &channel(0.0))).collect();
+    assert_eq!(answers[5].verdict, Some(QsVerdict::Refused(Refusal::SourceShare)));
+    assert_eq!(answers[5].hold_until, ms(1_777));
 }
 
 #[test]
@@ -117,6 +122,8 @@ fn a_hold_past_the_no_feedback_timer_is_told_with_what_it_costs() {
          will have expired before the answer is there; the longest `hold` below it is 1223 ms"
     );
     assert_eq!(spec(qsd(1_273)).hold_warning(LARGE[2], Duration::from_secs(3)), None);
+    assert_eq!(spec(qsd(1_223)).hold_warning(LARGE[2], two), None, "just in time");
+    assert!(spec(qsd(1_224)).hold_warning(LARGE[2], two).is_some());
     assert_eq!(spec(qsd(520)).hold_warning(LARGE[2], two), None);
     assert_eq!(spec(Agent::Qs).hold_warning(LARGE[2], two), None);
     let on_demand = AgentSpec { estimator: Estimator::OnDemand, ..spec(qsd(520)) };

@@ -179,6 +179,26 @@ fn each_source_and_all_together_are_considered_so_often_per_second() {
     assert_eq!([500, 500].map(|at| ask(ms(at), 1)), [approved, source]);
     // In all five at once: 1 asked three times, and 500 ms brought back two and a half tokens.
     assert_eq!([2, 3, 4, 5, 6].map(|other| ask(ms(500), other)), [approved, approved, approved, approved, total]);
+    // However long nobody asks, no bucket holds more than a second's tokens.
+    assert_eq!([1, 1, 1].map(|other| ask(ms(60_000), other)), [approved, approved, source]);
+    assert_eq!([2, 3, 4, 5].map(|other| ask(ms(60_000), other)), [approved, approved, approved, total]);
+}
+
+#[test]
+fn who_shares_a_bucket_with_whom_is_different_at_each_router() {
+    let [a, b] = [1, 2].map(|seed| QsRouter::new(&plain(), RandomStream::named(seed, "router")).expect("a router"));
+    let beside =
+        |router: &QsRouter| -> Vec<u64> { (1..100_000).filter(|s| router.sorted(*s) == router.sorted(0)).collect() };
+    let (first, second) = (beside(&a), beside(&b));
+    // 100,000 / 256 = 390.6 each, deviation 19.7; in both 1.5.
+    assert!(
+        (300..=480).contains(&first.len()) && (300..=480).contains(&second.len()),
+        "{}, {}",
+        first.len(),
+        second.len()
+    );
+    let both = first.iter().filter(|s| second.contains(s)).count();
+    assert!(both < 12, "{both}");
 }
 
 #[test]
