@@ -112,7 +112,10 @@ impl FlowState {
                     seed: stream("source").bits(),
                     trace,
                 };
-                let plan = plan(config, media.clone());
+                let mut own = media.clone();
+                // A terminal's queue drains at what it is granted, faster than it was filled.
+                own.flow.bursty_path |= config.terminals.is_some();
+                let plan = plan(config, own);
                 let endpoint = if many {
                     media::controller(media).map_err(source)?;
                     Endpoint::Planned(Box::new(plan))
