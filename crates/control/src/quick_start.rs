@@ -31,6 +31,8 @@
 //! - The interval runs from the request, also after an approval: that only undoes the doubling.
 //! - What is asked for is the lowest of the option's rates that is enough, as RFC 4782 §4.1 allows, unless
 //!   the scheme's limit is below; then the highest that the limit allows.
+//! - A request is unanswered when feedback on what left 3 s later has no answer: a report of a receiver that
+//!   measures names the newest packet only, and what is newer may have overtaken a request that a terminal holds.
 //! - "All Quick-Start packets are acknowledged": the newest of them is, and no loss is known. What a report
 //!   of a receiver that measures says of older ones is in its p.
 //! - Feedback that covers no Quick-Start packet does not change X, but its losses do.
@@ -51,6 +53,9 @@ pub const LEAST_INTERVAL: Duration = Duration::from_secs(6);
 pub const LONGEST_INTERVAL: Duration = Duration::from_secs(64);
 /// An approved rate must come into use within this, or an RTT if that is less [RFC 4782 §4.4].
 const USE_WITHIN: Duration = Duration::from_secs(3);
+/// Packets that left up to this much after a request may overtake it, where a terminal holds it for its
+/// capacity to come: well above any T_q [qsd §3.4].
+const OVERTAKEN: Duration = Duration::from_secs(3);
 /// The Quick-Start Validation Time, in RTTs [RFC 5634 §2.3.2].
 const VALIDATION_RTTS: u32 = 2;
 
@@ -161,7 +166,7 @@ impl QsVerdict {
 struct Asked {
     option: QsOption,
     at: Instant,
-    /// When feedback on its packet came, without the answer so far.
+    /// When feedback came on a packet that did not overtake it, without the answer so far.
     acknowledged: Option<Instant>,
 }
 
@@ -248,12 +253,12 @@ impl Requester {
         self.asked = Some(Asked { option, at: now, acknowledged: None });
     }
 
-    /// Feedback has come on what left at `departure`, or before. If it is later feedback than the first
-    /// that covered the request, there will be no answer [RFC 4782 §4.4].
+    /// Feedback has come on what left at `departure`, or before. If it is later feedback than the first on what
+    /// left so long after the request that it cannot have overtaken it, there will be no answer [RFC 4782 §4.4].
     pub fn on_feedback(&mut self, now: Instant, departure: Instant) -> Option<QsVerdict> {
         let asked = self.asked.as_mut()?;
         match asked.acknowledged {
-            None if departure >= asked.at => asked.acknowledged = Some(now),
+            None if departure >= asked.at + OVERTAKEN => asked.acknowledged = Some(now),
             Some(at) if now > at => {
                 self.counters.unanswered += 1;
                 self.answer(QsRate::ZERO);

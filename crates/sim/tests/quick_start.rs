@@ -176,3 +176,40 @@ fn terminals_answer_requests_and_qsd_holds_the_first_packet() {
     // [qsd Fig. 5]: the greatest delay falls from one strategy to the next.
     assert!(qsd < qs && qs < none, "{none:?} {qs:?} {qsd:?}");
 }
+
+#[test]
+fn a_request_that_is_held_and_overtaken_is_still_answered() {
+    // Speech in packets of 160 B: while the first is held for 1,273 ms, those after it pass.
+    let env = Env { safety: Safety::Paper, packet_size: Bytes::new(160), ..Env::default() };
+    for by in ["receiver", "sender"] {
+        let media = MediaConfig {
+            challenge: false,
+            source: Source::Constant(Rate::kbps(16.0)),
+            record_packets: Some(Duration::from_secs(30)),
+            ..MediaConfig::new(
+                ControllerSpec::named("tfrc-sp", env).with("measured_by", by),
+                FlowParams {
+                    quick_start: Some(QuickStartParams::new(Rate::kbps(16.0), 7).unwrap()),
+                    ..FlowParams::new(&env)
+                },
+            )
+        };
+        let flow = FlowConfig {
+            terminals: Some([1, 2]),
+            packet_size: Bytes::new(160),
+            ..FlowConfig::new("voip", Protocol::Media(media))
+        };
+        let report = run(SimConfig {
+            duration: Duration::from_secs(30),
+            dama: Some(DamaSpec::large().with_agent(Agent::Qsd { hold: ms(1_273) })),
+            flows: vec![flow],
+            ..SimConfig::default()
+        })
+        .unwrap();
+        let media = report.flows[0].media.as_ref().unwrap();
+        let overtook = media.packet_records.iter().filter(|r| r.received < media.packet_records[0].received).count();
+        assert!(overtook > 0, "{by}");
+        let counts = media.quick_start.unwrap();
+        assert_eq!((counts.asked, counts.approved, counts.unanswered, counts.stray), (1, 1, 0, 0), "{by}: {counts:?}");
+    }
+}

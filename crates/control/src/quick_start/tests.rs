@@ -223,7 +223,7 @@ fn an_answer_to_no_request_changes_nothing() {
     assert_eq!(*q.counters(), QsCounters { stray: 1, ..QsCounters::default() });
 }
 
-/// The first feedback that covers the request may be handed in before its answer; the next cannot.
+/// The first feedback on what cannot have overtaken the request may be handed in before its answer; the next cannot.
 //= 5634-2.4-2
 //= 4782-3.1-10
 #[test]
@@ -231,11 +231,14 @@ fn feedback_without_an_answer_is_a_refusal() {
     let mut q = requester();
     let option = ask(&mut q, 1.0);
     assert_eq!(q.on_feedback(at(1.5), at(0.9)), None, "of what left before");
-    assert_eq!(q.on_feedback(at(1.8), at(1.0)), None);
-    assert_eq!(q.on_feedback(at(1.8), at(1.0)), None, "the same feedback in two calls");
-    assert_eq!(q.on_feedback(at(1.9), at(1.1)), Some(QsVerdict::Unanswered));
+    for (now, departure) in [(1.8, 1.0), (1.9, 1.1), (4.7, 3.9)] {
+        assert_eq!(q.on_feedback(at(now), at(departure)), None, "it may have been overtaken");
+    }
+    assert_eq!(q.on_feedback(at(4.8), at(4.0)), None);
+    assert_eq!(q.on_feedback(at(4.8), at(4.0)), None, "the same feedback in two calls");
+    assert_eq!(q.on_feedback(at(4.9), at(4.1)), Some(QsVerdict::Unanswered));
     assert_eq!(q.report(), Some(QsOption { function: QsFunction::Report, rate: QsRate::ZERO, ..option }));
-    assert_eq!(q.on_response(at(2.0), &option.response()).0, QsVerdict::Stray);
+    assert_eq!(q.on_response(at(5.0), &option.response()).0, QsVerdict::Stray);
     assert!(!q.may_ask(at(6.9), Some(RTT)), "not before the interval is over");
 }
 
