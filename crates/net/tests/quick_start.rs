@@ -93,7 +93,7 @@ fn believed(rate: u8, told: u8) -> u32 {
             QsVerdict::Approved(_) => believed += 1,
             verdict => {
                 assert_eq!(verdict, QsVerdict::BadNonce);
-                assert!(!sender.may_ask(Instant::ZERO + Duration::from_secs(3_600)), "it asks this peer no more");
+                assert!(!sender.may_ask(Instant::ZERO + Duration::from_secs(3_600), None), "it asks this peer no more");
             }
         }
     }
