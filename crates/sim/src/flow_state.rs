@@ -105,17 +105,15 @@ impl FlowState {
             }
             Protocol::Media(media) => {
                 let source = |source| SimError::Controller { flow: config.name.clone(), source };
-                let plan = |config: &FlowConfig, media| Plan {
-                    config: media,
+                let mut plan = Plan {
+                    config: media.clone(),
                     packet_size: config.packet_size,
                     ack_size: config.ack_size,
                     seed: stream("source").bits(),
                     trace,
                 };
-                let mut own = media.clone();
                 // A terminal's queue drains at what it is granted, faster than it was filled.
-                own.flow.bursty_path |= config.terminals.is_some();
-                let plan = plan(config, own);
+                plan.config.flow.bursty_path |= config.terminals.is_some();
                 let endpoint = if many {
                     media::controller(media).map_err(source)?;
                     Endpoint::Planned(Box::new(plan))

@@ -9,8 +9,8 @@ use fairpace_path::quick_start::Agent;
 use fairpace_path::{Capacity, DamaSpec, DelayModel, DropReason, LinkSpec};
 use fairpace_sim::tcp::{TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
-    Access, Body, ConstantConfig, ControllerSpec, FlowConfig, MediaConfig, Network, Observer, PacketEvent, PacketFate,
-    Protocol, SimConfig, SimReport, Source, run, run_observed,
+    Access, Body, ConstantConfig, ControllerSpec, FlowConfig, MOST_TERMINALS_NOTED, MediaConfig, Network, Observer,
+    PacketEvent, PacketFate, Protocol, SimConfig, SimReport, Source, run, run_observed,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Rate};
 
@@ -278,4 +278,26 @@ fn what_cannot_be_is_refused_with_the_flow_and_what_is_allowed() {
     );
     let none = DamaSpec { terminals: 0, ..DamaSpec::large() };
     assert!(with_flow([0, 1], Some(none)).unwrap_err().starts_with("satellite: `terminals` is 0"));
+}
+
+#[test]
+fn of_many_terminals_those_that_carry_flows_are_reported_and_the_first_64_of_these_noted() {
+    let flows = (0..100).map(|i| between(&format!("f{i}"), [2 * i, 2 * i + 1], constant(Rate::kbps(20.0)))).collect();
+    let report = run(SimConfig {
+        duration: Duration::from_secs(10),
+        dama: Some(DamaSpec { terminals: 10_000, ..DamaSpec::large() }),
+        flows,
+        sample: Some(Duration::from_secs(1)),
+        plans: vec![at(5.0)],
+        trace: true,
+        ..SimConfig::default()
+    })
+    .unwrap();
+    let satellite = report.satellite.unwrap();
+    assert_eq!((satellite.carriers, satellite.terminals.len()), (70, 200));
+    assert_eq!(satellite.series.len(), 10 * MOST_TERMINALS_NOTED);
+    let last = satellite.events.iter().map(|e| e.terminal).max();
+    assert!(last.is_some_and(|t| t < MOST_TERMINALS_NOTED as u32), "{last:?}");
+    // 143 terminals on each carrier: the first 64 are on one.
+    assert_eq!(satellite.plans.iter().map(|p| p.carrier).collect::<Vec<_>>(), [0]);
 }
