@@ -42,6 +42,7 @@ bench: packages-bench build
 reproduce: build
 	$(FAIRPACE) reproduce rcs --out results/rcs
 	$(FAIRPACE) reproduce lossy --out results/lossy
+	$(FAIRPACE) reproduce qsd --out results/qsd
 
 soak: packages-test
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --features gst --locked
