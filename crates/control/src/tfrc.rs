@@ -3,8 +3,9 @@
 //!
 //! Source: RFC 5348 (RFC 3448 where `rfc = 3448`), RFC 4828 for TFRC-SP (its coarse timers: RFC 5622 §5). Read first: RFC 5348 §4.3,
 //! §4.4. X and what changes it: `tfrc/sender.rs`. p: `tfrc/history.rs`. The receiver that measures:
-//! `tfrc/receiver.rs`. Here: pacing, what is data-limited, and the measuring by the sender. Which line
-//! of the RFCs is tested where: `docs/rfc/5348.md`, `docs/rfc/4828.md`.
+//! `tfrc/receiver.rs`. A start at a rate that the routers approve of [RFC 5634 §3.2]: `quick_start.rs`. Here:
+//! pacing, what is data-limited, and the measuring by the sender. Which line of the RFCs is tested where:
+//! `docs/rfc/5348.md`, `docs/rfc/4828.md`, `docs/rfc/5634.md`.
 //!
 //! ```text
 //!            first RTT:                      a loss:                 a loss, a report:
@@ -51,6 +52,8 @@
 //! - The RTT from the challenge starts slow start as a first report would (§4.2).
 //! - In slow start a report that comes a little before `tld + R`, because R just grew, is followed by
 //!   one from `tld + R` on: X doubles once per R, not once per two.
+//! - Quick-Start: while an approved rate is in use reports change R, p and X_recv_set, and not X. What then
+//!   happens to X is the next report's business, as if X had never been doubled.
 //! - TFRC-SP: N/(N+H) multiplies what the equation and W_init give, not X_recv, which counts data only.
 //!
 //! # Deviations
@@ -130,6 +133,8 @@ pub struct Tfrc {
     measured: Measured,
     /// An approved rate is in use.
     quick_start: Option<QuickStart>,
+    /// When `no_feedback` or `quick_start` expires, whichever is earlier.
+    timer: Instant,
     quick_start_use: QuickStartUse,
 }
 
@@ -236,6 +241,7 @@ impl Tfrc {
                 outage: Outage::None,
             },
             quick_start: None,
+            timer: Instant::NEVER,
             quick_start_use: QuickStartUse::Wanted,
             params,
         };
@@ -295,9 +301,10 @@ impl Tfrc {
     /// The time of a stage of Quick-Start is up.
     fn on_quick_start_timer(&mut self, now: Instant) {
         let Some(q) = &mut self.quick_start else { return };
-        let Some(end) = q.on_timer(now) else { return };
+        let Some(end) = q.on_timer(now) else { return self.set_timer() };
         let (before, fallback) = (q.before(), q.fallback());
         self.quick_start = None;
+        self.set_timer();
         self.sender.end_quick_start();
         match end {
             QsEnd::Unused => self.sender.fall_back(before, "Quick-Start was not used"),
@@ -313,7 +320,13 @@ impl Tfrc {
     fn restart_timer(&mut self, now: Instant) {
         self.no_feedback = now + self.sender.timer() + self.measured.held_back;
         self.sent_since = false;
+        self.set_timer();
         self.set_pace();
+    }
+
+    fn set_timer(&mut self) {
+        let quick_start = self.quick_start.as_ref().map_or(Instant::NEVER, QuickStart::next);
+        self.timer = self.no_feedback.min(quick_start);
     }
 
     /// What a receiver that measures must know, to go with this sender.
@@ -411,6 +424,7 @@ impl Controller for Tfrc {
         self.sent_since = true;
         if let Some(q) = &mut self.quick_start {
             q.on_sent(now);
+            self.set_timer();
         }
         self.last_size = size;
         self.measured.first = self.measured.first.or(Some(sent.seq));
@@ -441,10 +455,11 @@ impl Controller for Tfrc {
         if now >= m.due {
             m.wanted_at = now;
         }
-        if let Some(q) = &mut self.quick_start
-            && q.on_ack(now, ack.sent_at)
-        {
-            m.wanted_at = now;
+        if let Some(q) = &mut self.quick_start {
+            if q.on_ack(now, ack.sent_at) {
+                m.wanted_at = now;
+            }
+            self.set_timer();
         }
     }
 
@@ -563,8 +578,7 @@ impl Controller for Tfrc {
     }
 
     fn poll_timer(&self) -> Instant {
-        let quick_start = self.quick_start.as_ref().map_or(Instant::NEVER, QuickStart::next);
-        self.no_feedback.min(self.measured.wanted_at).min(quick_start)
+        self.timer.min(self.measured.wanted_at)
     }
 
     fn target_rate(&self) -> Rate {

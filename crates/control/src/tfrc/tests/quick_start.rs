@@ -358,7 +358,34 @@ fn on_an_empty_path_slow_start_goes_on_from_the_approved_rate() {
     }
 }
 
-/// The path holds 20 packets at 15 packets/s, half of what its routers approved: the losses bring X to what it bears.
+/// An RTT of 2.05 s, as with T_q = 1,273 ms, and one of 20 s: the no-feedback timer expires before the response, more
+/// than once; X comes down and the approval is used all the same.
+#[test]
+fn a_response_that_takes_longer_than_the_first_timer_is_used() {
+    for by in BY_EITHER {
+        for wait in ["on", "off"] {
+            for rtt in [2.05, 20.0] {
+                let rtt = Duration::from_secs_f64(rtt);
+                let mut run = path(&[("measured_by", by), ("qs_wait", wait), ("rfc", "3448")], rtt);
+                run.flow.start(Instant::ZERO, None);
+                let answered = Instant::ZERO + rtt;
+                run.run(answered, |_| true);
+                let case = format!("{by}, {wait}, {rtt:?}");
+                assert_eq!((run.flow.status().state, run.flow.status().reason), ("Waiting", "no feedback"), "{case}");
+                run.run(answered + ms(1), |_| true);
+                assert_eq!(run.flow.status().state, "QuickStart", "{case}");
+                run.run(answered + rtt * 7 / 2, |_| true);
+                assert!(x(&run.flow) > 1.5 * QS, "{case}: {}", x(&run.flow));
+                assert_eq!(
+                    counters(&run.flow),
+                    QsCounters { asked: 1, approved: 1, reports: 1, ..QsCounters::default() }
+                );
+            }
+        }
+    }
+}
+
+/// The path holds 8 packets and carries 15 per second, half of what its routers approved: the losses bring X to what it bears.
 //= 5634-3.2.5-1
 #[test]
 fn an_approval_that_was_wrong_is_taken_back_by_its_losses() {
