@@ -452,7 +452,7 @@ struct Line<'a> {
 /// A delay over the time at which packets are produced: medians, in bands from the least to the greatest.
 fn chart(title: String, caption: String, lines: &[Line<'_>]) -> Chart {
     let (x, y) =
-        (Axis::new("time since the flow's start at which the packet is produced", "s"), Axis::new("delay", "s"));
+        (Axis::new("packet produced after", "s"), Axis::new("delay", "s"));
     let mut chart = Chart::new(title, x, y).caption(caption);
     for line in lines {
         let spread = line.phases.spread(line.delay);

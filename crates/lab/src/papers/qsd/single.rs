@@ -170,6 +170,15 @@ fn assign_constant_rate(s: &mut Scenario) {
 const FIG3: [(&str, &str); 4] =
     [("cra-none", "CRA, no Quick-Start"), ("cra-qs", "CRA, QS"), ("no-qs", "DAMA, no Quick-Start"), ("qs", "DAMA, QS")];
 
+/// CRA has colours of its own.
+fn fig3_colour(key: &'static str) -> &'static str {
+    match key {
+        "cra-none" => "qsd-opt",
+        "cra-qs" => "qsd-max",
+        dama => dama,
+    }
+}
+
 pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let mut scenarios = Vec::new();
     for frame in FRAMES {
@@ -194,7 +203,12 @@ pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         let lines: Vec<Line<'_>> = FIG3
             .iter()
             .zip(four)
-            .map(|((key, name), phases)| Line { name: (*name).to_owned(), colour: key, phases, delay: Packet::e2ed })
+            .map(|((key, name), phases)| Line {
+                name: (*name).to_owned(),
+                colour: fig3_colour(key),
+                phases,
+                delay: Packet::e2ed,
+            })
             .collect();
         let title = format!(
             "{} frame: the median end-to-end delay peaks at {} s with CRA and {} s with DAMA; with Quick-Start at {} and {} s",
