@@ -32,10 +32,10 @@ impl Release {
     }
 }
 
-/// That many whole units hold it.
+/// That many whole units hold it; of more than can be counted, as many as can.
 pub(super) fn whole_units(wanted: f64) -> u32 {
     let whole = (wanted - BEGUN) as u32;
-    whole + u32::from(f64::from(whole) < wanted - BEGUN)
+    whole.saturating_add(u32::from(f64::from(whole) < wanted - BEGUN))
 }
 
 /// Shares `units` among those who want more than that together: everyone's minimum first, the rest in

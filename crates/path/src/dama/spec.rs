@@ -1,6 +1,6 @@
 //! What a DVB-RCS return link is made of, as plain data, and the times that follow from it.
 
-use crate::quick_start::{Agent, AgentSpec, QsAgent, QsError};
+use crate::quick_start::{Agent, AgentSpec, QsError};
 use crate::rate::rate_units;
 use fairpace_units::{Bytes, Duration, Packets, Rate};
 
@@ -311,7 +311,7 @@ impl DamaSpec {
         }
         let delay = f64::from(self.allocation_delay);
         in_range("allocation_delay", delay, 1.0, 10_000.0, "at most 10000 super-frames")?;
-        QsAgent::new(&self.quick_start, self.mean_rtt(), 0, "")?;
+        self.quick_start.validate()?;
         Ok(())
     }
 

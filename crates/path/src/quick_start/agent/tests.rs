@@ -52,7 +52,7 @@ fn approvals_are_remembered_for_measurement_and_allocation_together() {
     // state_delay = (T_r + T_a) / 2, M = 2 [qsd App. A].
     let router = spec(Agent::Qs).router;
     assert_eq!((router.threshold, router.intervals), (0.8, 2));
-    assert_eq!(router.state_delay * 2, LARGE[0] + LARGE[1] - Duration::from_nanos(0));
+    assert_eq!(router.state_delay * 2, LARGE[0] + LARGE[1]);
 }
 
 #[test]
