@@ -373,6 +373,22 @@ fn what_is_granted_is_not_free_and_fca_is_for_the_ncc_only() {
 }
 
 #[test]
+fn free_capacity_that_was_asked_for_counts_as_granted() {
+    // Nobody sends. F of eq. (1) asks for what each has by FCA; granted, it is no FCA any more, nothing is asked for,
+    // it is released, and FCA is back: 15, 22, 14, 7 units in turn. 5 x 22 x 44 = 4,840 kbit/s leave 228.8 below the
+    // threshold, of which a quarter is less than the lowest rate.
+    let mut spec = DamaSpec { fca: true, ..DamaSpec::large() }.with_agent(Agent::Qs);
+    spec.quick_start.estimator = Estimator::Broadcast;
+    let refused = (8..24).filter(|&k| {
+        let mut dama = Dama::new(&spec, 1, "dama").unwrap();
+        let now = at(&spec, f64::from(k) + 0.5);
+        dama.push(now, 0, asking(1, 320.0));
+        dama.agent(0).unwrap().router().counters().approved == 0
+    });
+    assert_eq!(refused.collect::<Vec<_>>(), [11, 15, 19, 23]);
+}
+
+#[test]
 fn the_ncc_knows_at_the_boundary_and_the_terminals_t_p_later() {
     // 5 Mbit/s from super-frame 0 on: asked for at boundary 1, and at boundary 2 the NCC decides super-frame 3.
     let approved = |estimator, now: Instant| {

@@ -107,7 +107,7 @@ impl QsAgent {
     }
 }
 
-/// A T_q at which the sender gives its request up before the answer can come [qsd §3.5].
+/// A T_q at which the sender's no-feedback timer expires before the answer can come [qsd §3.5].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`hold` (T_q) of {} ms makes the first round trip {} ms long: the sender's no-feedback timer of {} ms will have expired before the answer is there; the longest `hold` below it is {} ms",

@@ -11,8 +11,8 @@
 //! | `Listening` | A.2.2 | what is heard to be sent | none | each for itself |
 //!
 //! **Readings.** (a) The NCC's figure takes capacity handed out by FCA for free, which it is: the NCC can
-//! take it back. A sum over the TBTP cannot tell it apart: so with FCA everything looks taken, which is why
-//! the paper goes on to listening. (b) Listening is inaccurate by itself, as it sees bursts instead of
+//! take it back. That holds until a terminal asks for it, as F of eq. (1). A sum over the TBTP cannot tell it
+//! apart: so with FCA everything looks taken, which is why the paper goes on to listening. (b) Listening is inaccurate by itself, as it sees bursts instead of
 //! requests; `inaccuracy` is a terminal's own error on top. (c) In a deep fade the terminal takes bursts
 //! it cannot hear for silence, and so believes in more room than there is. (d) With several spots it
 //! neither hears the other spots' share nor speaks for it: capacity and load are those of its own.

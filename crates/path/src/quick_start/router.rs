@@ -172,30 +172,6 @@ pub enum Refusal {
     NothingFree,
 }
 
-impl Refusal {
-    /// Each, in order.
-    pub const ALL: [Refusal; 6] = [
-        Refusal::NoRate,
-        Refusal::Multipath,
-        Refusal::SourceLimit,
-        Refusal::TotalLimit,
-        Refusal::SourceShare,
-        Refusal::NothingFree,
-    ];
-
-    /// Its name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Refusal::NoRate => "no_rate",
-            Refusal::Multipath => "multipath",
-            Refusal::SourceLimit => "source_limit",
-            Refusal::TotalLimit => "total_limit",
-            Refusal::SourceShare => "source_share",
-            Refusal::NothingFree => "nothing_free",
-        }
-    }
-}
-
 /// What a router did so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct QsCounters {
@@ -203,7 +179,7 @@ pub struct QsCounters {
     pub approved: u64,
     /// Approved, lowered.
     pub reduced: u64,
-    /// Refused, for each reason in the order of [`Refusal::ALL`].
+    /// Refused, for each [`Refusal`] in their order.
     pub refused: [u64; 6],
     /// Reports that passed.
     pub reports: u64,
