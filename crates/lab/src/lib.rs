@@ -7,6 +7,7 @@
 mod config;
 pub mod controllers;
 mod encoder;
+pub mod fluid;
 pub mod metrics;
 pub mod papers;
 pub mod pool;
