@@ -28,7 +28,8 @@
 //!
 //! - A request leaves with the first data packet, and with the first after an idle time; not after a time in
 //!   which the application had little to send, which RFC 5634 §2.1 allows and RFC 4782 §4.1 advises against.
-//! - The interval runs from the request, also after an approval: that only undoes the doubling.
+//! - The interval runs from the request, also after an approval: that only undoes the doubling, and the end of all
+//!   requests if it answers the last one.
 //! - What is asked for is the lowest of the option's rates that is enough, as RFC 4782 §4.1 allows, unless
 //!   the scheme's limit is below; then the highest that the limit allows.
 //! - A request is unanswered when feedback on what left 3 s later has no answer: a report of a receiver that
@@ -296,7 +297,7 @@ impl Requester {
         match verdict {
             QsVerdict::Approved(rate) => {
                 self.interval = self.params.interval.max(LEAST_INTERVAL);
-                self.next_at = (at + self.interval).max(at + now.since(at));
+                self.next_at = (at + self.interval).max(now);
                 self.answer(rate);
             }
             QsVerdict::BadNonce => {

@@ -91,8 +91,11 @@ fn the_interval_doubles_until_there_are_no_more_requests() {
         assert!(q.may_ask(at(now + interval), Some(RTT)), "{interval} s");
         now += interval;
     }
-    ask(&mut q, now);
+    let last = ask(&mut q, now);
     assert!(!q.may_ask(at(1e6), Some(RTT)), "96 s is more than 64 s");
+    q.on_response(at(now + 0.8), &last.response());
+    report(&mut q, now + 0.8);
+    assert!(!q.may_ask(at(now + 5.9), Some(RTT)) && q.may_ask(at(now + 6.0), Some(RTT)), "approved after all");
 }
 
 /// 4 RTT of 20 s are more than twice 6 s, and more than 64 s.
