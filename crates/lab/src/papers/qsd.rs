@@ -28,6 +28,7 @@
 //! - The first no-feedback timer is 2 s; 3 s, a sender that waits for the response, T_p = 250 ms, slots spread over the
 //!   multi-frame, T_s in eq. (1), and the approved rate until the next report only are shown.
 
+mod aggregate;
 mod estimators;
 mod single;
 
@@ -53,6 +54,9 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("qsd", "eq3", "T_q,max", single::eq3),
     experiment!("qsd", "eq6", "T_q,opt, and the least T_q without a second hump", single::eq6),
     experiment!("qsd", "appendix", "how a terminal knows what is free", estimators::appendix),
+    experiment!("qsd", "fig8", "delay of television from its start, among other flows", aggregate::fig8),
+    experiment!("qsd", "fig9", "delays in the first 30 s of calls, video calls and television", aggregate::fig9),
+    experiment!("qsd", "table3", "packets that the transmit buffers have no room for", aggregate::table3),
 ];
 
 /// The experiment's scenario. Ours, built in, and read by a test: it cannot be wrong here.

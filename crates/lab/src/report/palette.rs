@@ -60,6 +60,11 @@ const FIXED: &[(&str, Colour)] = &[
     ("tcp-beside-mrp", colour(PURPLE.0, PURPLE.1, &[9, 3], "square")),
     ("tcp-beside-tfrc-modified", colour(PURPLE.0, PURPLE.1, &[9, 3], "square")),
     ("tcp-sack-alone", colour(PURPLE.0, PURPLE.1, &[9, 3], "triangle")),
+    ("no-qs", colour(SLATE.0, SLATE.1, &[], "square")),
+    ("qs", colour(VERMILION.0, VERMILION.1, &[7, 4], "triangle")),
+    ("qsd-0", colour(ORANGE.0, ORANGE.1, &[3, 2], "diamond")),
+    ("qsd-opt", colour(BLUE.0, BLUE.1, &[], "circle")),
+    ("qsd-max", colour(GREEN.0, GREEN.1, &[9, 3, 2, 3], "cross")),
     ("link", colour(SLATE.0, SLATE.1, &[3, 3], "plus")),
     ("reference", colour(SLATE.0, SLATE.1, &[5, 4], "plus")),
 ];
@@ -146,13 +151,14 @@ mod tests {
         let beside = ["tcp-reno", "tcp-reno-alone", "tcp-sack", "tcp-sack-alone", "rcs"];
         let equations = ["tcp-reno", "srp", "crp", "mrp", "tfrc"];
         let demo = ["rcs", "rap", "fixed", "tfrc", "mrp", "srp"];
+        let quick_start = ["no-qs", "qs", "qsd-0", "qsd-opt", "qsd-max"];
         // Pairs and the TCP beside each [lossy-equation].
         let pairs = [["srp", "crp"], ["crp", "mrp"], ["tfrc", "tfrc-modified"]];
         let pairs =
             pairs.map(|[a, b]| [a.to_owned(), b.to_owned(), format!("tcp-beside-{a}"), format!("tcp-beside-{b}")]);
         let pairs: Vec<Vec<&str>> = pairs.iter().map(|p| p.iter().map(String::as_str).collect()).collect();
         for figure in
-            [&sweep[..], &beside[..], &equations[..], &demo[..]].into_iter().chain(pairs.iter().map(Vec::as_slice))
+            [&sweep[..], &beside, &equations, &demo, &quick_start].into_iter().chain(pairs.iter().map(Vec::as_slice))
         {
             for (i, a) in figure.iter().enumerate() {
                 for b in &figure[i + 1..] {
