@@ -46,6 +46,7 @@
 //! report [RFC 5634 §2.3]: it waits for the next data packet.
 
 use crate::registry::ParamError;
+use core::ops::RangeInclusive;
 use fairpace_units::{Bytes, Duration, Instant, QsFunction, QsNonce, QsOption, QsRate, QsResponse, RandomStream, Rate};
 
 /// Initial_QSI is at least this [RFC 5634 §2.1.1].
@@ -424,6 +425,11 @@ impl QuickStart {
             }
             self.last = Some(now);
         }
+    }
+
+    /// From when to when Quick-Start packets left; `None` before the first.
+    pub fn packets(&self) -> Option<RangeInclusive<Instant>> {
+        Some(self.began..=self.last?)
     }
 
     /// A packet that left at `departure` was acknowledged by itself. True if all Quick-Start packets now

@@ -89,6 +89,7 @@ use crate::quick_start::{QsEnd, QuickStart, QuickStartParams, send_rate};
 use crate::registry::{Env, ParamError, Settings};
 use crate::rtt::RttEstimator;
 use coarse::CoarseTimer;
+use core::ops::RangeInclusive;
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, QsRate, Rate};
 use history::{HistoryParams, LossEvents};
 pub use params::{INFO, INFO_SP, TfrcParams};
@@ -136,6 +137,8 @@ pub struct Tfrc {
     /// When `no_feedback` or `quick_start` expires, whichever is earlier.
     timer: Instant,
     quick_start_use: QuickStartUse,
+    /// From when to when the last Quick-Start packets left.
+    quick_start_packets: Option<RangeInclusive<Instant>>,
 }
 
 /// Whether a Quick-Start request would be of use, and what it does.
@@ -147,7 +150,7 @@ enum QuickStartUse {
     Settled,
     /// One is on its way and nothing else may be sent before feedback (`qs_wait`).
     Awaited,
-    /// Something was lost at an approved rate: never again [RFC 4782 §4.6].
+    /// Something was lost at an approved rate, or marked: never again [RFC 4782 §4.6].
     Spoilt,
 }
 
@@ -243,6 +246,7 @@ impl Tfrc {
             quick_start: None,
             timer: Instant::NEVER,
             quick_start_use: QuickStartUse::Wanted,
+            quick_start_packets: None,
             params,
         };
         tfrc.set_pace();
@@ -424,6 +428,7 @@ impl Controller for Tfrc {
         self.sent_since = true;
         if let Some(q) = &mut self.quick_start {
             q.on_sent(now);
+            self.quick_start_packets = q.packets();
             self.set_timer();
         }
         self.last_size = size;
@@ -448,6 +453,9 @@ impl Controller for Tfrc {
         if self.params.ecn && ack.ecn == Ecn::Ce {
             let new = m.events.on_marked(ack.seq, ack.sent_at, r);
             m.note_loss(now, ack.seq, new);
+            if self.quick_start_packets.as_ref().is_some_and(|packets| packets.contains(&ack.sent_at)) {
+                self.quick_start_use = QuickStartUse::Spoilt;
+            }
         } else if m.events.on_received(ack.seq, ack.sent_at) {
             // A loss event is gone: that is worth a report too [RFC 5348 §6].
             m.wanted_at = now;
@@ -474,6 +482,9 @@ impl Controller for Tfrc {
             }
             let new = self.measured.events.on_lost(loss.seq, loss.sent_at, r);
             self.measured.note_loss(now, loss.seq, new);
+            if self.quick_start_packets.as_ref().is_some_and(|packets| packets.contains(&loss.sent_at)) {
+                self.quick_start_use = QuickStartUse::Spoilt;
+            }
         }
     }
 

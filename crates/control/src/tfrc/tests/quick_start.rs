@@ -241,6 +241,29 @@ fn a_loss_ends_it_at_once_and_for_good() {
     }
 }
 
+/// The last Quick-Start packet but one is lost, or all of them: the validation is over, by the ACK
+/// of the last one or because nothing was heard, when that is known. What is sent later and lost does not count.
+//= 4782-4.6-3
+#[test]
+fn a_quick_start_packet_that_is_known_lost_only_later_was_the_last_to_be_asked_for() {
+    let asked = |lost: fn(u64) -> bool| {
+        let mut run = path(&[], ms(500));
+        run.flow.start(Instant::ZERO, None);
+        run.run(at(5.0), |p| !lost(p.seq));
+        run.set_app(App::Silent);
+        run.run(at(65.0), |_| true);
+        run.set_app(App::Bulk);
+        run.run(at(66.0), |_| true);
+        let mode = run.sent.iter().filter(|p| (at(0.5)..at(1.0)).contains(&p.at)).map(|p| p.seq);
+        assert!(mode.eq(1..=15), "the Quick-Start packets");
+        counters(&run.flow).asked
+    };
+    assert_eq!(asked(|_| false), 2);
+    assert_eq!(asked(|seq| seq == 14), 1, "the last but one");
+    assert_eq!(asked(|seq| (1..=44).contains(&seq)), 1, "all, and those of the validation");
+    assert_eq!(asked(|seq| seq == 40), 2, "one of those that left later");
+}
+
 /// A loss that is reported with the response: the approval is reported, and not used.
 //= 5634-3.2.3-3
 #[test]
