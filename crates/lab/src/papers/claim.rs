@@ -33,14 +33,15 @@ impl Bound {
         }
     }
 
-    /// `>= 2.5`.
+    /// `>= 2.5`; to six decimals.
     pub fn text(self) -> String {
+        let round = |b: f64| (b * 1e6).round() / 1e6;
         match self {
-            Bound::AtLeast(b) => format!(">= {b}"),
-            Bound::Above(b) => format!("> {b}"),
-            Bound::AtMost(b) => format!("<= {b}"),
-            Bound::Below(b) => format!("< {b}"),
-            Bound::Within(low, high) => format!("{low} to {high}"),
+            Bound::AtLeast(b) => format!(">= {}", round(b)),
+            Bound::Above(b) => format!("> {}", round(b)),
+            Bound::AtMost(b) => format!("<= {}", round(b)),
+            Bound::Below(b) => format!("< {}", round(b)),
+            Bound::Within(low, high) => format!("{} to {}", round(low), round(high)),
         }
     }
 
@@ -137,6 +138,12 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bound_is_written_without_the_dust_of_arithmetic() {
+        assert_eq!(Bound::Within(339.0 * 0.98, 339.0 * 1.02).text(), "332.22 to 345.78");
+        assert_eq!(Bound::AtMost(0.314_579_545).text(), "<= 0.31458");
+    }
 
     #[test]
     fn a_claim_holds_by_its_mean_and_says_when_the_interval_includes_the_bound() {
