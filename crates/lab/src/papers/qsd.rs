@@ -30,6 +30,7 @@
 
 mod aggregate;
 mod estimators;
+mod fluid;
 mod single;
 
 use super::{Bench, Bound, Claim, Effort, Experiment, Point};
@@ -51,6 +52,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("qsd", "fig4", "one flow with demand assignment and Quick-Start, over the phases", single::fig4),
     experiment!("qsd", "fig5", "one flow without Quick-Start, with it, and with QSD", single::fig5),
     experiment!("qsd", "fig6", "the greatest delay of one flow against its rate", single::fig6),
+    experiment!("qsd", "fig7", "the fluid model beside the packets", fluid::fig7),
     experiment!("qsd", "eq3", "T_q,max", single::eq3),
     experiment!("qsd", "eq6", "T_q,opt, and the least T_q without a second hump", single::eq6),
     experiment!("qsd", "appendix", "how a terminal knows what is free", estimators::appendix),
@@ -455,8 +457,7 @@ struct Line<'a> {
 
 /// A delay over the time at which packets are produced: medians, in bands from the least to the greatest.
 fn chart(title: String, caption: String, lines: &[Line<'_>]) -> Chart {
-    let (x, y) =
-        (Axis::new("packet produced after", "s"), Axis::new("delay", "s"));
+    let (x, y) = (Axis::new("packet produced after", "s"), Axis::new("delay", "s"));
     let mut chart = Chart::new(title, x, y).caption(caption);
     for line in lines {
         let spread = line.phases.spread(line.delay);
