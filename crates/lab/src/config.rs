@@ -88,8 +88,8 @@ fn plans(scenario: &Scenario, seed: u64) -> Vec<Instant> {
     let starts = scenario.flows.iter().filter_map(|f| instances(scenario, f, seed).first().map(|i| i.start));
     let first = starts.min().unwrap_or(Instant::ZERO);
     let end = Instant::ZERO + scenario.duration.get();
-    // The request is made at the boundary after the start, and answered T_a later.
-    let answered = first + spec.super_frame() + spec.allocation_delay();
+    // The request is made at the boundary after the start, and in force for a super-frame T_a later.
+    let answered = first + spec.super_frame() * 3 / 2 + spec.allocation_delay();
     let middle = answered + end.since(answered) / 2;
     [first, answered, middle].into_iter().filter(|at| *at < end).collect()
 }
@@ -100,6 +100,13 @@ pub(crate) struct Instance {
     pub(crate) name: String,
     start: Instant,
     stop: Option<Instant>,
+}
+
+impl Instance {
+    /// How long it goes on between two instants.
+    pub(crate) fn within(&self, from: Instant, to: Instant) -> Duration {
+        self.stop.map_or(to, |stop| stop.min(to)).since(self.start.max(from))
+    }
 }
 
 /// The flows that one entry makes with a seed, in order of their numbers.

@@ -5,7 +5,7 @@ use crate::scenario::{FlowSpec, Scenario};
 use crate::stats::jain_index;
 use fairpace_path::{DamaSpec, DropReason};
 use fairpace_sim::{DelayHistogram, FlowReport, LinkReport, SatelliteReport, SimReport, TerminalReport};
-use fairpace_units::{Class, Duration};
+use fairpace_units::{Class, Duration, Instant};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -47,7 +47,8 @@ pub struct FlowSummary {
     pub group: String,
     /// Its controller.
     pub controller: String,
-    /// Data received, headers included.
+    /// Data received, headers included. The rates of a flow that comes and goes (`arrivals`) are over the time that
+    /// it goes on in the measured window.
     pub throughput_bps: f64,
     /// The same in packets.
     pub throughput_pps: f64,
@@ -180,7 +181,7 @@ pub struct TcpSummary {
 pub struct GroupSummary {
     /// Its name.
     pub name: String,
-    /// How many flows.
+    /// How many flows; of those that come and go, only who is there in the measured window.
     pub flows: usize,
     /// Mean over its flows.
     pub throughput_bps: f64,
@@ -300,17 +301,19 @@ impl Drops {
 impl RunSummary {
     /// From the simulator's report.
     pub fn new(scenario: &Scenario, seed: u64, report: &SimReport, ran: Duration, interrupted: bool) -> RunSummary {
-        let mut specs = BTreeMap::new();
+        let (from, to) = (Instant::ZERO + scenario.warmup.get(), Instant::ZERO + ran);
+        let mut known = BTreeMap::new();
         let mut groups: Vec<&str> = Vec::new();
         for flow in &scenario.flows {
             for instance in crate::config::instances(scenario, flow, seed) {
-                specs.insert(instance.name, flow);
+                let goes_on = flow.arrivals.is_some().then(|| instance.within(from, to));
+                known.insert(instance.name, Known { spec: flow, goes_on });
             }
             if !groups.contains(&flow.group.as_str()) {
                 groups.push(&flow.group);
             }
         }
-        let window = ran.saturating_sub(scenario.warmup.get());
+        let window = to.since(from);
         // The shared links have nothing to do where flows go over a satellite.
         let idle = if scenario.satellite.is_some() { 2 } else { 0 };
         RunSummary {
@@ -320,8 +323,8 @@ impl RunSummary {
             duration_s: ran.as_secs_f64(),
             warmup_s: scenario.warmup.get().as_secs_f64(),
             interrupted,
-            flows: report.flows.iter().map(|f| FlowSummary::new(f, specs.get(&f.name).copied())).collect(),
-            groups: groups.iter().map(|g| GroupSummary::new(g, report, &specs)).collect(),
+            flows: report.flows.iter().map(|f| FlowSummary::new(f, known.get(&f.name))).collect(),
+            groups: groups.iter().map(|g| GroupSummary::new(g, report, &known)).collect(),
             links: report.links.iter().skip(idle).map(LinkSummary::new).collect(),
             satellite: scenario
                 .satellite
@@ -340,6 +343,24 @@ impl RunSummary {
     /// A link by its name.
     pub fn link(&self, name: &str) -> Option<&LinkSummary> {
         self.links.iter().find(|l| l.name == name)
+    }
+}
+
+/// What the scenario says of a flow.
+struct Known<'a> {
+    spec: &'a FlowSpec,
+    /// How much of the measured window a flow that comes and goes is there; `None`: it is one of the scenario's own,
+    /// and its rates are over the window.
+    goes_on: Option<Duration>,
+}
+
+impl Known<'_> {
+    /// From rates over the measured window to rates over the time that the flow goes on in it.
+    fn scale(&self, f: &FlowReport) -> f64 {
+        match self.goes_on {
+            Some(time) if !time.is_zero() => f.window.as_secs_f64() / time.as_secs_f64(),
+            _ => 1.0,
+        }
     }
 }
 
@@ -408,7 +429,9 @@ impl TerminalSummary {
 }
 
 impl FlowSummary {
-    fn new(f: &FlowReport, spec: Option<&FlowSpec>) -> FlowSummary {
+    fn new(f: &FlowReport, known: Option<&Known<'_>>) -> FlowSummary {
+        let spec = known.map(|k| k.spec);
+        let scale = known.map_or(1.0, |k| k.scale(f));
         let sent = f.measured.sent.packets.as_f64();
         let dummies = f.measured.dummies_sent.packets.as_f64();
         let window = f.window.as_secs_f64();
@@ -416,9 +439,9 @@ impl FlowSummary {
             name: f.name.clone(),
             group: f.group.clone(),
             controller: spec.map_or(&f.protocol, |s| &s.controller).clone(),
-            throughput_bps: f.throughput().as_bps(),
-            throughput_pps: f.throughput_pps(),
-            goodput_bps: f.goodput().as_bps(),
+            throughput_bps: f.throughput().as_bps() * scale,
+            throughput_pps: f.throughput_pps() * scale,
+            goodput_bps: f.goodput().as_bps() * scale,
             sent_packets: f.measured.sent.packets.get(),
             received_packets: f.measured.received.packets.get(),
             drops_packets: Drops::by(|r| f.measured.dropped(r).packets.get()),
@@ -426,7 +449,7 @@ impl FlowSummary {
             marked_packets: f.measured.marked.packets.get(),
             dummies_packets: f.measured.dummies_sent.packets.get(),
             overhead: share(dummies, sent + dummies),
-            feedback_bps: if window > 0.0 { f.measured.feedback_sent.bytes.as_f64() * 8.0 / window } else { 0.0 },
+            feedback_bps: share(f.measured.feedback_sent.bytes.as_f64() * 8.0, window).unwrap_or(0.0) * scale,
             acknowledged_packets: f.measured.acknowledged,
             owd_ms: Delays::of(&f.owd),
             e2e_ms: Delays::of(&f.e2ed),
@@ -447,12 +470,15 @@ impl FlowSummary {
 }
 
 impl GroupSummary {
-    fn new(name: &str, report: &SimReport, specs: &BTreeMap<String, &FlowSpec>) -> GroupSummary {
-        let own = || report.flows.iter().filter(|f| f.group == name);
+    fn new(name: &str, report: &SimReport, known: &BTreeMap<String, Known<'_>>) -> GroupSummary {
+        let all = || report.flows.iter().filter(|f| f.group == name);
+        // What came and went before the measured window says nothing about it.
+        let own = || all().filter(|f| known.get(&f.name).is_none_or(|k| k.goes_on != Some(Duration::ZERO)));
+        let scale = |f: &FlowReport| known.get(&f.name).map_or(1.0, |k| k.scale(f));
         let delays = report.groups.iter().find(|g| g.name == name);
-        let particular = |f: &&FlowReport| specs.get(&f.name).is_some_and(|s| s.tolerable_delay.is_some());
+        let particular = |f: &&FlowReport| known.get(&f.name).is_some_and(|k| k.spec.tolerable_delay.is_some());
         let n = own().count().max(1) as f64;
-        let throughputs: Vec<f64> = own().map(|f| f.throughput().as_bps()).collect();
+        let throughputs: Vec<f64> = own().map(|f| f.throughput().as_bps() * scale(f)).collect();
         let total = |count: fn(&FlowReport) -> f64| -> f64 { own().map(count).sum() };
         let sent = total(|f| f.measured.sent.packets.as_f64());
         let dummies = total(|f| f.measured.dummies_sent.packets.as_f64());
@@ -460,9 +486,9 @@ impl GroupSummary {
             name: name.to_owned(),
             flows: throughputs.len(),
             throughput_bps: throughputs.iter().sum::<f64>() / n,
-            throughput_pps: total(FlowReport::throughput_pps) / n,
-            goodput_bps: total(|f| f.goodput().as_bps()) / n,
-            aggregate_throughput_bps: throughputs.iter().sum(),
+            throughput_pps: own().map(|f| f.throughput_pps() * scale(f)).sum::<f64>() / n,
+            goodput_bps: own().map(|f| f.goodput().as_bps() * scale(f)).sum::<f64>() / n,
+            aggregate_throughput_bps: total(|f| f.throughput().as_bps()),
             jain_index: jain_index(&throughputs),
             loss_ratio: share(total(|f| f.measured.dropped_in_all().packets.as_f64()), sent),
             overhead: share(dummies, sent + dummies),

@@ -1,9 +1,11 @@
 //! The page of a results folder, from what is on disk: the same whether the run has just ended or is a
 //! year old.
 //!
-//! Reads `summary.json`, `scenario.toml`, `series.csv` and `link_series.csv` as
-//! [`results`](crate::results) writes them. Columns are found by name, so that a folder with more of
+//! Reads `summary.json`, `scenario.toml`, `series.csv` and `link_series.csv`, and with a satellite `terminals.csv`,
+//! `slots.csv` and `events.jsonl`, as [`results`](crate::results) writes them. Columns are found by name, so that a folder with more of
 //! them is read as well.
+
+mod satellite;
 
 use super::{Axis, BandKind, Chart, Lane, Page, Section, Series, Span, Table};
 use serde_json::Value;
@@ -17,6 +19,11 @@ const MAX_POINTS: usize = 1500;
 const MAX_OPEN_ROWS: usize = 12;
 /// Lanes of the timeline at most; more flows are in `series.csv`.
 const MAX_LANES: usize = 6;
+
+/// Flows in the table at most; all are in `flows.csv`.
+const MAX_FLOWS: usize = 200;
+/// Stopped flows that are named above everything else.
+const MAX_NOTICES: usize = 5;
 
 /// Why no page could be made of a folder.
 #[derive(Debug, thiserror::Error)]
@@ -45,9 +52,15 @@ pub enum FolderError {
 /// [`FolderError`] if the folder is not a run's.
 pub fn run_page(folder: &Path) -> Result<Page, FolderError> {
     let run = Run::read(folder, None)?;
-    let mut page = Page::new(run.title()).subtitle(run.result());
-    page = run.describe(page);
-    Ok(page.section(run.numbers()).section(run.over_time(std::slice::from_ref(&run))).section(run.each_flow()))
+    let mut page = Page::new(run.title()).subtitle(match run.waits() {
+        waits if waits.is_empty() => run.result(),
+        waits => format!("{}. End to end, 95 % of packets: {waits}", run.result()),
+    });
+    page = run.describe(page).section(run.numbers());
+    if let Some(section) = run.satellite() {
+        page = page.section(section);
+    }
+    Ok(page.section(run.over_time(std::slice::from_ref(&run))).section(run.each_flow()))
 }
 
 /// The page of several runs of the same path: the name of each and its folder below `folder`.
@@ -88,6 +101,10 @@ struct Run {
     scenario: toml::Table,
     series: Rows,
     links: Rows,
+    /// With a satellite only.
+    terminal_rows: Rows,
+    slots: Rows,
+    events: Vec<Value>,
 }
 
 /// A CSV file, column by column name.
@@ -157,12 +174,26 @@ impl Run {
         let scenario = read(&folder.join("scenario.toml"))?
             .parse()
             .map_err(|e: toml::de::Error| malformed("scenario.toml", e.message().to_owned()))?;
+        let satellite = |name: &str| match folder.join(name) {
+            path if path.exists() => Rows::read(&path),
+            _ => Ok(Rows::default()),
+        };
         Ok(Run {
             variant: variant.map(str::to_owned),
             summary,
             scenario,
             series: Rows::read(&folder.join("series.csv"))?,
             links: Rows::read(&folder.join("link_series.csv"))?,
+            terminal_rows: satellite("terminals.csv")?,
+            slots: satellite("slots.csv")?,
+            events: match folder.join("events.jsonl") {
+                path if path.exists() => read(&path)?
+                    .lines()
+                    .map(serde_json::from_str)
+                    .collect::<Result<_, _>>()
+                    .map_err(|e| malformed("events.jsonl", e.to_string()))?,
+                _ => Vec::new(),
+            },
         })
     }
 
@@ -216,13 +247,19 @@ impl Run {
         if cut {
             page = page.notice("The run was interrupted: what is here is valid, but not all that was asked for");
         }
-        for flow in list(&first["flows"]) {
-            if let Some(why) = flow["stopped"].as_str() {
-                page = page.notice(format!(
-                    "The circuit breaker stopped `{}`: {why}",
-                    flow["name"].as_str().unwrap_or_default()
-                ));
-            }
+        for warning in list(&first["warnings"]) {
+            page = page.notice(warning.as_str().unwrap_or_default());
+        }
+        let stopped: Vec<_> = list(&first["flows"]).iter().filter(|f| f["stopped"].is_string()).collect();
+        for flow in stopped.iter().take(MAX_NOTICES) {
+            page = page.notice(format!(
+                "The circuit breaker stopped `{}`: {}",
+                flow["name"].as_str().unwrap_or_default(),
+                flow["stopped"].as_str().unwrap_or_default()
+            ));
+        }
+        if stopped.len() > MAX_NOTICES {
+            page = page.notice(format!("The circuit breaker stopped {} more flows", stopped.len() - MAX_NOTICES));
         }
         page
     }
@@ -240,6 +277,19 @@ impl Run {
         groups.collect::<Vec<_>>().join(", ")
     }
 
+    /// How long packets of sources with rates of their own take, from there to the receiver.
+    fn waits(&self) -> String {
+        let groups = list(&self.first()["groups"]).iter().filter(|g| g["lost_in_send_buffer"].is_number());
+        let waits = groups.filter_map(|g| {
+            let p95 = match self.metric(g, "e2e_p95_ms") {
+                (mean, _) if mean.is_finite() => mean,
+                _ => g["e2e_ms"]["p95"].as_f64()?,
+            };
+            Some(format!("{} within {} ms", g["name"].as_str().unwrap_or_default(), short(p95)))
+        });
+        waits.collect::<Vec<_>>().join(", ")
+    }
+
     /// A group's number: the mean over the seeds with its interval, or the only seed's.
     fn metric(&self, group: &Value, metric: &str) -> (f64, Option<(f64, f64)>) {
         let found =
@@ -254,41 +304,52 @@ impl Run {
     }
 
     fn groups(&self) -> Table {
-        let head = [
-            "group",
-            "flows",
-            "throughput (kbit/s)",
-            "goodput (kbit/s)",
-            "loss (%)",
-            "dummies (%)",
-            "delay p95 (ms)",
-            "Jain",
+        let groups = list(&self.first()["groups"]);
+        // Where sources have rates of their own, packets wait before they are sent, and may be late; there the
+        // goodput is the throughput.
+        let own_rates = groups.iter().any(|g| g["lost_in_send_buffer"].is_number());
+        let mut columns = vec![
+            ("throughput (kbit/s)", "throughput_bps", 1e-3),
+            ("goodput (kbit/s)", "goodput_bps", 1e-3),
+            ("loss (%)", "loss_ratio", 100.0),
+            ("dummies (%)", "overhead", 100.0),
+            ("delay p95 (ms)", "owd_p95_ms", 1.0),
+            ("Jain", "jain_index", 1.0),
         ];
-        let rows = list(&self.first()["groups"]).iter().map(|g| {
+        if own_rates {
+            columns.remove(1);
+            columns.extend([
+                ("e2e p50 (ms)", "e2e_p50_ms", 1.0),
+                ("e2e p95 (ms)", "e2e_p95_ms", 1.0),
+                ("lost unsent (%)", "lost_in_send_buffer", 100.0),
+                ("late (%)", "late", 100.0),
+            ]);
+        }
+        let rows = groups.iter().map(|g| {
             let cell = |metric: &str, scale: f64| match self.metric(g, metric) {
-                (mean, _) if !mean.is_finite() => "–".into(),
-                (mean, Some((low, high))) => format!("{} ± {}", short(mean * scale), short((high - low) / 2.0 * scale)),
-                (mean, None) => short(mean * scale),
+                // Of one seed a delay stands in its distribution.
+                (mean, _) if !mean.is_finite() => metric
+                    .strip_suffix("_ms")
+                    .and_then(|m| m.split_once('_'))
+                    .and_then(|(delay, quantile)| g[&format!("{delay}_ms")][quantile].as_f64())
+                    .map_or_else(|| "–".into(), short),
+                (mean, Some((low, high))) if !metric.ends_with("_ms") => {
+                    format!("{} ± {}", short(mean * scale), short((high - low) / 2.0 * scale))
+                }
+                (mean, _) => short(mean * scale),
             };
-            let p95 = match self.metric(g, "owd_p95_ms") {
-                (mean, _) if mean.is_finite() => short(mean),
-                _ => g["owd_ms"]["p95"].as_f64().map_or_else(|| "–".into(), short),
-            };
-            vec![
-                g["name"].as_str().unwrap_or_default().to_owned(),
-                g["flows"].to_string(),
-                cell("throughput_bps", 1e-3),
-                cell("goodput_bps", 1e-3),
-                cell("loss_ratio", 100.0),
-                cell("overhead", 100.0),
-                p95,
-                cell("jain_index", 1.0),
-            ]
+            let mut row = vec![g["name"].as_str().unwrap_or_default().to_owned(), g["flows"].to_string()];
+            row.extend(columns.iter().map(|(_, metric, scale)| cell(metric, *scale)));
+            row
         });
         Table {
             title: "Groups".into(),
             caption: self.caption(),
-            head: head.map(String::from).to_vec(),
+            head: ["group", "flows"]
+                .into_iter()
+                .chain(columns.iter().map(|(title, ..)| *title))
+                .map(String::from)
+                .collect(),
             rows: rows.collect(),
         }
     }
@@ -306,7 +367,10 @@ impl Run {
             "SRTT (ms)",
             "stopped",
         ];
-        let flows = list(&self.first()["flows"]).iter().map(|f| {
+        let all = list(&self.first()["flows"]);
+        let left_out =
+            all.len().saturating_sub(MAX_FLOWS) as u64 + self.first()["flows_left_out"].as_u64().unwrap_or(0);
+        let flows = all.iter().take(MAX_FLOWS).map(|f| {
             let number = |key: &str, scale: f64| f[key].as_f64().map_or_else(|| "–".into(), |v| short(v * scale));
             vec![
                 f["name"].as_str().unwrap_or_default().to_owned(),
@@ -321,7 +385,10 @@ impl Run {
         });
         let table = Table {
             title: "Flows".into(),
-            caption: format!("seed {seed}"),
+            caption: match left_out {
+                0 => format!("seed {seed}"),
+                n => format!("seed {seed}; {n} more flows in flows.csv"),
+            },
             head: flow_head.map(String::from).to_vec(),
             rows: flows.collect(),
         };
@@ -364,23 +431,24 @@ impl Run {
                 l["queue_max_packets"].to_string(),
             ]
         });
-        Section::new("numbers", "In numbers").table(self.groups()).table(Table {
+        let links = Table {
             title: "Links, with packets dropped by reason".into(),
             caption: format!("seed {seed}"),
             head: link_head.map(String::from).to_vec(),
             rows: links.collect(),
-        })
+        };
+        let section = Section::new("numbers", "In numbers").table(self.groups());
+        // Over a satellite a flow need not have a link of its own.
+        if links.rows.is_empty() { section } else { section.table(links) }
     }
 
     /// The groups of the first seed: name, and the colour key of its controller (or its own name, if an
     /// earlier group has that controller).
     fn keys(&self) -> Vec<(String, String)> {
-        let flows = list(&self.first()["flows"]);
         let mut keys: Vec<(String, String)> = Vec::new();
         for group in list(&self.first()["groups"]) {
             let name = group["name"].as_str().unwrap_or_default();
-            let flow = flows.iter().find(|f| f["group"] == group["name"]);
-            let controller = flow.and_then(|f| f["controller"].as_str()).unwrap_or(name);
+            let controller = self.controllers(name).next().unwrap_or(name);
             let key = if keys.iter().any(|(_, k)| k == controller) { name } else { controller };
             keys.push((name.to_owned(), key.to_owned()));
         }
@@ -408,10 +476,17 @@ impl Run {
         thin(x, y)
     }
 
+    /// The controllers of a group's flows, as the scenario says: the summary need not have all flows.
+    fn controllers<'a>(&'a self, group: &'a str) -> impl Iterator<Item = &'a str> {
+        let flows = self.scenario.get("flows").and_then(toml::Value::as_array).into_iter().flatten();
+        let text = |f: &'a toml::Value, key: &str| f.get(key).and_then(toml::Value::as_str);
+        flows.filter(move |f| text(f, "group") == Some(group)).filter_map(move |f| text(f, "controller"))
+    }
+
     /// Whether a group's flows are those whose controller is exchanged.
     fn compared(&self, group: &str) -> bool {
         let name = self.variant.as_deref().map(|v| v.split(':').next().unwrap_or(v));
-        list(&self.first()["flows"]).iter().any(|f| f["group"] == group && f["controller"].as_str() == name)
+        self.controllers(group).any(|c| Some(c) == name)
     }
 
     fn states(&self) -> Vec<Lane> {
@@ -477,6 +552,33 @@ impl Run {
         chart
     }
 
+    /// End-to-end delay of the groups whose sources have rates of their own, and what of it is the network's.
+    fn end_to_end(&self, runs: &[Run], time: Axis, caption: &str) -> Chart {
+        let waits = runs.iter().filter(|r| !r.waits().is_empty());
+        let waits = waits.map(|r| if runs.len() > 1 { format!("{}: {}", r.label(), r.waits()) } else { r.waits() });
+        let title = format!("End to end, 95 % of packets: {}", waits.collect::<Vec<_>>().join("; "));
+        let mut chart = Chart::new(title, time, Axis::new("end-to-end delay", "ms"))
+            .caption(format!("{caption}; from the source, with the time in the send buffer; means of each interval"));
+        for run in runs {
+            for (group, key) in run.keys() {
+                let own_rate = |g: &Value| g["name"].as_str() == Some(&group) && g["lost_in_send_buffer"].is_number();
+                if !list(&run.first()["groups"]).iter().any(own_rate) {
+                    continue;
+                }
+                let (x, y) = run.mean(&group, "e2e_ms", 1.0);
+                chart = match &run.variant {
+                    Some(v) => chart.series(Series::line(format!("{v}: {group}"), variant_key(v), x, y)),
+                    None => {
+                        let (x1, y1) = run.mean(&group, "owd_ms", 1.0);
+                        let once_sent = Series::line(format!("{group}, once sent"), key.clone(), x1, y1).reference();
+                        chart.series(Series::line(group, key, x, y)).series(once_sent)
+                    }
+                };
+            }
+        }
+        chart
+    }
+
     fn over_time(&self, runs: &[Run]) -> Section {
         let end = self.first()["duration_s"].as_f64().unwrap_or(0.0);
         let time = || Axis::new("time", "s").range(0.0, end);
@@ -525,12 +627,13 @@ impl Run {
         let dummies = lines("Dummy packets sent", Axis::new("dummies", "kbit/s"), "dummy_rate_bps", 1e-3, true);
         let srtt =
             lines("Smoothed round-trip time, as the senders see it", Axis::new("SRTT", "ms"), "srtt_ms", 1.0, false);
+        let e2e = self.end_to_end(runs, time(), &caption);
         let mut states =
             Chart::new("What the controllers were doing", time(), Axis::default()).caption(format!("seed {seed}"));
         states.lanes = runs.iter().flat_map(Run::states).collect();
         let mut queue = Chart::new("Packets waiting before the bottleneck", time(), Axis::new("queue", "packets"))
             .caption(format!("seed {seed}"));
-        for run in runs {
+        for run in runs.iter().filter(|r| r.first()["satellite"].is_null()) {
             let rows = &run.links;
             let wanted = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "link") == "bottleneck";
             let points = rows
@@ -549,7 +652,7 @@ impl Run {
         let mut section = Section::new("time", "Over time")
             .text("Drag to zoom, double-click to go back, click a name to hide its line.")
             .synced();
-        for chart in [rate, target, states, srtt, dummies, queue] {
+        for chart in [rate, e2e, target, states, srtt, dummies, queue] {
             if !chart.series.is_empty() || !chart.lanes.is_empty() {
                 section = section.chart(self.set_up(chart));
             }

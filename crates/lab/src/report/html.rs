@@ -3,7 +3,7 @@
 //! Text, claims, bars, tables and pictures are plain HTML; `page.js` draws the charts into the places left
 //! for them and fills the long data tables. Every piece of text from outside goes through [`esc`].
 
-use super::{BarRow, Bars, Chart, Claim, Image, Page, Section, Series, Table, base64, json, palette};
+use super::{BarRow, Bars, Chart, Claim, Image, Page, Section, Series, Table, base64, json, palette, slots};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
@@ -79,7 +79,7 @@ fn colour_rules(looks: &[(&str, palette::Colour)]) -> String {
 }
 
 /// `style` attribute that sets `--c` to a key's colour.
-fn colour_style(looks: &[(&str, palette::Colour)], key: &str) -> String {
+pub(super) fn colour_style(looks: &[(&str, palette::Colour)], key: &str) -> String {
     match looks.iter().position(|(k, _)| *k == key) {
         Some(i) => format!(" style=\"--c:var(--k{i})\""),
         None => String::new(),
@@ -158,6 +158,9 @@ fn write_section(out: &mut String, index: usize, section: &Section, looks: &[(&s
     claims(out, &section.claims);
     for bars in &section.bars {
         write_bars(out, bars, looks);
+    }
+    for map in &section.slot_maps {
+        slots::write(out, map, looks);
     }
     if !section.charts.is_empty() {
         let few = if section.charts.len() == 1 { " one" } else { "" };
@@ -422,7 +425,7 @@ fn looks_numeric(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit()) || matches!(text, "" | "–" | "—" | "n/a")
 }
 
-fn caption(out: &mut String, text: &str) {
+pub(super) fn caption(out: &mut String, text: &str) {
     if !text.is_empty() {
         let _ = writeln!(out, "<figcaption>{}</figcaption>", prose(text));
     }
@@ -457,7 +460,7 @@ fn number(v: f64) -> String {
 }
 
 /// Text for HTML, in elements and attributes alike.
-fn esc(text: &str) -> String {
+pub(super) fn esc(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

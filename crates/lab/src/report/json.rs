@@ -44,10 +44,11 @@ pub(super) fn chart_id(section: usize, chart: usize) -> String {
 pub(super) fn keys(page: &Page) -> impl Iterator<Item = &str> {
     page.sections.iter().flat_map(|s| {
         let bars = s.bars.iter().flat_map(|b| b.rows.iter().map(|r| r.colour.as_str()));
+        let owners = s.slot_maps.iter().flat_map(|m| m.owners.iter().map(|o| o.colour.as_str()));
         let series = s.charts.iter().flat_map(|c| c.series.iter().map(|s| s.colour.as_str()));
         let lanes = s.charts.iter().flat_map(|c| c.lanes.iter().map(|l| l.colour.as_str()));
         let images = s.images.iter().map(|i| i.colour.as_str());
-        bars.chain(series).chain(lanes).chain(images).filter(|k| !k.is_empty())
+        bars.chain(owners).chain(series).chain(lanes).chain(images).filter(|k| !k.is_empty())
     })
 }
 

@@ -28,6 +28,7 @@ pub mod folder;
 mod html;
 mod json;
 mod palette;
+mod slots;
 
 pub use palette::{Colour, colour_of};
 
@@ -48,7 +49,7 @@ pub struct Page {
     pub sections: Vec<Section>,
 }
 
-/// A heading and what stands under it, always in this order: text, claims, bars, charts, images, tables.
+/// A heading and what stands under it, always in this order: text, claims, bars, slot maps, charts, images, tables.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Section {
     /// Anchor of the section: letters, digits, `-`, `.`.
@@ -61,6 +62,9 @@ pub struct Section {
     pub claims: Vec<Claim>,
     /// Stacked bars: parts of a whole, per scheme.
     pub bars: Vec<Bars>,
+    /// Whose slot is whose.
+    #[serde(default)]
+    pub slot_maps: Vec<SlotMap>,
     /// Line charts and timelines.
     pub charts: Vec<Chart>,
     /// Pictures side by side.
@@ -227,6 +231,43 @@ pub struct BarRow {
     pub note: String,
 }
 
+/// Whose slot is whose on a channel that is divided in time: one row per multi-frame, one column per slot.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SlotMap {
+    /// The claim that the picture shows.
+    pub title: String,
+    /// Scenario, seeds.
+    pub caption: String,
+    /// What a column is, with its unit: `slot of the multi-frame, 1.899 ms each`.
+    pub axis: String,
+    /// Slots between two thin lines: a frame; 0 = none.
+    pub frame: usize,
+    /// Who may own a slot.
+    pub owners: Vec<SlotOwner>,
+    /// The rows, from the top.
+    pub rows: Vec<SlotRow>,
+}
+
+/// Somebody who owns slots.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SlotOwner {
+    /// Short name, which stands in the slots.
+    pub label: String,
+    /// What the legend says.
+    pub name: String,
+    /// Colour key, as in [`Series`].
+    pub colour: String,
+}
+
+/// One row of a [`SlotMap`].
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SlotRow {
+    /// Name at the left; empty: the row belongs to the one above.
+    pub name: String,
+    /// The owner of each slot in order of time, as its place in [`SlotMap::owners`]; `None`: nobody's.
+    pub slots: Vec<Option<usize>>,
+}
+
 /// A table of text; cells that start like a number are set right.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Table {
@@ -329,6 +370,12 @@ impl Section {
     /// Adds stacked bars.
     pub fn bars(mut self, bars: Bars) -> Self {
         self.bars.push(bars);
+        self
+    }
+
+    /// Adds a slot map.
+    pub fn slot_map(mut self, map: SlotMap) -> Self {
+        self.slot_maps.push(map);
         self
     }
 
