@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use fairpace_control::quick_start;
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{Ack, AckReceiver, AnyController, Arrival, Controller, FeedbackForm, RateHeader, RateReport};
-use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsFunction, QsOption, QsRate, QsResponse};
+use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsOption, QsResponse};
 
 use super::liar::Liar;
 use super::{Outgoing, micros};
@@ -106,13 +107,11 @@ impl Receiver {
     /// The packet that arrived last has a Quick-Start option. A request for nothing, or one that a router has
     /// refused, gets no answer [RFC 4782 §4.3].
     pub(super) fn on_quick_start(&mut self, now: Instant, option: &QsOption) {
-        if option.function != QsFunction::Request || option.rate == QsRate::ZERO {
-            return;
-        }
-        let response = option.response();
+        let Some(response) = quick_start::answer(option) else { return };
         self.response = Some(self.liar.as_mut().map_or(response, |liar| liar.raise(response)));
-        if let Form::Reports(tfrc) = &mut self.form {
-            tfrc.on_quick_start_request(now);
+        match &mut self.form {
+            Form::Acks(acks) => acks.on_quick_start_request(now),
+            Form::Reports(tfrc) => tfrc.on_quick_start_request(now),
         }
     }
 
