@@ -179,7 +179,7 @@ fn controllers_are_listed_with_parameters_for_people_and_machines() {
         assert!(text.lines().any(|l| l.trim_start().starts_with(&format!("{name}  "))), "{name}:\n{text}");
     }
     let json: serde_json::Value = serde_json::from_str(&fairpace(&["list", "--json"]).out).unwrap();
-    for key in ["controllers", "links", "media", "experiments"] {
+    for key in ["controllers", "links", "satellite", "media", "streams", "experiments"] {
         assert!(json[key].as_array().is_some_and(|a| !a.is_empty()), "{key}");
     }
     let fixed = json["controllers"].as_array().unwrap().iter().find(|c| c["name"] == "fixed").unwrap();

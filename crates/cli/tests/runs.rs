@@ -103,6 +103,52 @@ fn a_missing_scenario_is_code_3_and_a_wrong_link_for_the_relay_too() {
     }
 }
 
+const SATELLITE: &str = "\
+duration = \"20 s\"
+safety = \"paper\"
+[satellite]
+quick_start = { agent = \"qsd\", hold = \"max\" }
+[[flows]]
+name = \"tv\"
+controller = \"tfrc\"
+parameters = { rfc = 3448, measured_by = \"receiver\" }
+source = { kind = \"iptv\" }
+terminals = [1, 2]
+quick_start = \"320 kbit/s\"
+";
+
+#[test]
+fn a_satellite_is_run_and_compared_with_a_warning_where_requests_are_held_too_long() {
+    let (dir, file) = scenario("satellite", SATELLITE);
+    let out = run(&["run", &file, "--json", "--out", dir.join("one").to_str().unwrap()]);
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    assert!(said.contains("s.toml:4: `satellite.quick_start.hold` (T_q) is 1273 ms"), "{said}");
+    let value: serde_json::Value = serde_json::from_str(&text(&out.stdout)).unwrap();
+    assert_eq!(value["satellite"]["terminals"][0]["terminal"], 1);
+    assert_eq!(value["warnings"].as_array().unwrap().len(), 1);
+    assert!(value["flows"][0]["e2e_ms"]["max"].as_f64().unwrap() > 1_000.0);
+    // Another controller asks for no rate: the request goes, the rest stays.
+    let with = "tfrc:rfc=5348,fixed:rate=300kbit/s";
+    let out = run(&["compare", &file, "--with", with, "-q", "--out", dir.join("two").to_str().unwrap()]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let said = text(&out.stdout);
+    assert!(said.contains("with fixed:rate=300kbit/s") && said.contains("end to end p95 ms"), "{said}");
+}
+
+#[test]
+fn a_satellite_that_the_relay_cannot_apply_is_refused_with_what_to_do() {
+    let (_, file) = scenario("relayed", SATELLITE);
+    let out = run(&["relay", &file, "--listen", "0", "--to", "127.0.0.1:9"]);
+    assert_eq!(out.status.code(), Some(3));
+    let said = text(&out.stderr);
+    let expected = format!(
+        "error: `{file}` has a `[satellite]`, and the relay applies a `[path]`\n\n\
+         hint: `fairpace run` simulates it; for real packets give the relay a `[path]` with its rate and delay\n"
+    );
+    assert_eq!(said, expected);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_json_on_one_thread_and_on_two() {
     let (dir, file) = scenario("same", GOOD);
@@ -221,7 +267,7 @@ fn reproduce_refuses_what_is_no_experiment_before_it_runs_anything() {
 fn as_much_as_the_paper_is_no_number_of_seeds() {
     let out = run(&["reproduce", "rcs.fig12", "--full", "--seeds", "3"]);
     assert_eq!(out.status.code(), Some(2));
-    assert!(text(&out.stderr).contains("'--full' cannot be used with '--seeds <N>'"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("`--full` cannot be used with `--seeds`"), "{}", text(&out.stderr));
 }
 
 #[test]

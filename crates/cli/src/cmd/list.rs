@@ -1,7 +1,7 @@
 //! `fairpace list`: controllers, links, media and experiments with their parameters.
 //!
 //! Controllers and experiments come from their registries. The parts of a link are the fields of a
-//! scenario's `[path]`; a test below reads each example with the scenario's own reader.
+//! scenario's `[path]` and `[satellite]`; a test below reads each example with the scenario's own reader.
 
 use crate::args::{List, ListWhat};
 use crate::error::Outcome;
@@ -9,6 +9,8 @@ use crate::term::{Columns, Ink, paint};
 use fairpace_control::registry;
 use fairpace_lab::controllers::{CONSTANT, TCP};
 use fairpace_lab::papers;
+use fairpace_media::{STREAM_PRESETS, StreamPreset};
+use fairpace_units::format_duration;
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -149,6 +151,72 @@ const LINKS: &[Part] = &[
     },
 ];
 
+const SATELLITE: &[Part] = &[
+    Part {
+        name: "frame",
+        doc: "the time on a carrier: slots, multi-frames in which every terminal has its turn, super-frames for which they are given out",
+        params: &[
+            (
+                "satellite.frame",
+                "large",
+                "small (24 slots, 45.6 ms), large (144, 273 ms), { slot, multi_frame, super_frame }",
+            ),
+            ("satellite.capacity", "6.336 Mbit/s", "a rate, of each carrier"),
+            ("satellite.terminals", "5", "1 to 1000000, numbered from 0"),
+            ("satellite.carriers", "as many as the minimum needs", "a number"),
+            ("satellite.propagation", "252 ms", "0 to 10 s"),
+            ("satellite.queue", "1000 pkt", "packets, of each terminal"),
+            ("satellite.slots", "contiguous", "contiguous, spread"),
+        ],
+        example: "satellite = { frame = \"small\", terminals = 20 }",
+    },
+    Part {
+        name: "dama",
+        doc: "how capacity is asked for and given: constant (CRA), rate-based (RBDC), volume-based (VBDC), free (FCA)",
+        params: &[
+            ("satellite.granularity", "44 kbit/s", "a rate that divides the capacity"),
+            ("satellite.minimum", "1", "units of it, of every terminal"),
+            ("satellite.allocation_delay", "2 large, 6 small", "super-frames, at least there and back"),
+            ("satellite.cra", "0 kbit/s", "a rate"),
+            ("satellite.rbdc", "true", "true, false"),
+            ("satellite.vbdc", "off", "the time that empties the queue"),
+            ("satellite.fca", "false", "true, false"),
+            ("satellite.release.a", "1", "above 0, at most 1"),
+            ("satellite.release.b", "0.5", "0 to a"),
+            ("satellite.release.of", "decided", "decided, in-force"),
+        ],
+        example: "satellite = { cra = \"88 kbit/s\", vbdc = \"2 s\", release = { a = 1, b = 0.25 } }",
+    },
+    Part {
+        name: "agents",
+        doc: "Quick-Start at the terminals: none passes requests on, qs answers them, qsd asks for the capacity too and holds them back",
+        params: &[
+            ("satellite.quick_start.agent", "none", "none, qs, qsd"),
+            ("satellite.quick_start.hold", "0 s", "a duration, max (eq. 3), opt (eq. 6); qsd only"),
+            ("satellite.quick_start.threshold", "0.8", "above 0, at most 1"),
+            ("satellite.quick_start.intervals", "2", "1 to 1000"),
+            ("satellite.quick_start.state_delay", "(T_r + T_a) / intervals", "a duration"),
+            ("satellite.quick_start.per_source", "10", "requests per second"),
+            ("satellite.quick_start.in_all", "100", "requests per second"),
+            ("satellite.quick_start.source_share", "0.25", "above 0, at most 1"),
+        ],
+        example: "satellite = { quick_start = { agent = \"qsd\", hold = \"opt\" } }",
+    },
+    Part {
+        name: "estimators",
+        doc: "how a terminal knows what is free: broadcast by the NCC, on-demand a round trip later, tbtp-sum of nobody's slots, listening to others",
+        params: &[
+            ("satellite.quick_start.estimator", "broadcast", "broadcast, on-demand, tbtp-sum, listening"),
+            ("satellite.quick_start.statistic", "average", "average, peak"),
+            ("satellite.quick_start.observations", "1", "1 to 1000 plans"),
+            ("satellite.quick_start.inaccuracy", "0", "0 to 1; listening only"),
+            ("satellite.quick_start.spots", "1", "1 to 1000; listening only"),
+            ("satellite.quick_start.fade", "none", "{ clear, length, heard }; listening only"),
+        ],
+        example: "satellite = { quick_start = { agent = \"qs\", estimator = \"listening\", inaccuracy = 0.1 } }",
+    },
+];
+
 const MEDIA: &[Part] = &[
     Part {
         name: "FILE",
@@ -205,7 +273,9 @@ pub(crate) fn run(args: &List) -> Outcome {
         for (what, key, value) in [
             (ListWhat::Controllers, "controllers", controllers_json as fn() -> Value),
             (ListWhat::Links, "links", || parts_json(LINKS)),
+            (ListWhat::Links, "satellite", || parts_json(SATELLITE)),
             (ListWhat::Media, "media", || parts_json(MEDIA)),
+            (ListWhat::Media, "streams", streams_json),
             (ListWhat::Experiments, "experiments", experiments_json),
         ] {
             if shows(what) {
@@ -224,9 +294,11 @@ pub(crate) fn run(args: &List) -> Outcome {
             "Links: the fields of a scenario's [path]; [path.reverse] has rate, queue, loss, jitter, reorder",
             LINKS,
         )?;
+        parts(&mut out, "Satellite: the fields of a scenario's [satellite], in place of [path]", SATELLITE)?;
     }
     if shows(ListWhat::Media) {
         parts(&mut out, "Media: what `fairpace send` and `fairpace demo` take", MEDIA)?;
+        streams(&mut out)?;
     }
     if shows(ListWhat::Experiments) {
         experiments(&mut out)?;
@@ -280,6 +352,32 @@ fn parts(out: &mut impl Write, title: &str, parts: &[Part]) -> std::io::Result<(
     writeln!(out)
 }
 
+fn streams(out: &mut impl Write) -> std::io::Result<()> {
+    heading(out, "Kinds of stream: `source` of a scenario's flow; what the flow says itself goes first")?;
+    for p in &STREAM_PRESETS {
+        writeln!(out, "  {}  {}", paint(p.name, Ink::Bold), p.doc)?;
+        let mut table = Columns::default();
+        table.row(["send_buffer".to_owned(), format!("{} pkt", p.send_buffer.get())]);
+        table.row(["tolerable_delay".to_owned(), format_duration(p.tolerable_delay)]);
+        table.row(["arrivals.interval".to_owned(), format_duration(p.mean_interval)]);
+        table.row(["arrivals.length".to_owned(), format_duration(p.mean_length)]);
+        table.print_plain(out, "      ")?;
+        writeln!(out, "      {}", paint(&format!("e.g. source = {{ kind = \"{}\" }}", p.name), Ink::Faint))?;
+    }
+    writeln!(out)
+}
+
+fn streams_json() -> Value {
+    let stream = |p: &StreamPreset| {
+        json!({
+            "name": p.name, "doc": p.doc, "rate_bps": p.rate().as_bps(), "packet_bytes": p.packet_size.get(),
+            "send_buffer_packets": p.send_buffer.get(), "tolerable_delay_s": p.tolerable_delay.as_secs_f64(),
+            "mean_length_s": p.mean_length.as_secs_f64(), "mean_interval_s": p.mean_interval.as_secs_f64(),
+        })
+    };
+    STREAM_PRESETS.iter().map(stream).collect()
+}
+
 fn experiments(out: &mut impl Write) -> std::io::Result<()> {
     heading(out, "Experiments: `fairpace reproduce ID`; a paper's name stands for all of its own")?;
     let mut table = Columns::default();
@@ -325,4 +423,38 @@ fn parts_json(parts: &[Part]) -> Value {
 
 fn experiments_json() -> Value {
     papers::experiments().map(|e| json!({ "id": e.id, "title": e.title })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_lab::Scenario;
+
+    #[test]
+    fn every_example_of_a_link_is_what_a_scenario_takes() {
+        // A recording is a file, which is not here.
+        for part in LINKS.iter().filter(|p| p.name != "trace") {
+            let rate = if part.name == "rate" { "" } else { "rate = \"10 Mbit/s\"\n" };
+            let text = format!("[path]\n{rate}{}\n[[flows]]\ncontroller = \"rcs\"\n", part.example);
+            Scenario::parse(&text, part.name).unwrap_or_else(|e| panic!("{e}"));
+        }
+        for part in SATELLITE {
+            let text = format!("{}\n[[flows]]\ncontroller = \"tfrc\"\nterminals = [1, 2]\n", part.example);
+            Scenario::parse(&text, part.name).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+
+    #[test]
+    fn every_field_of_a_satellite_is_listed() {
+        // From the schema: a field that is new is missed here.
+        let schema: Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
+        for (table, prefix) in [("SatelliteSpec", "satellite"), ("SatelliteQuickStart", "satellite.quick_start")] {
+            let fields = schema["$defs"][table]["properties"].as_object().unwrap();
+            for name in fields.keys().filter(|n| !["quick_start", "release"].contains(&n.as_str())) {
+                let field = format!("{prefix}.{name}");
+                let listed = SATELLITE.iter().flat_map(|p| p.params).any(|(listed, ..)| *listed == field);
+                assert!(listed, "{field}");
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::error::{Failure, Outcome, code};
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_lab::scenario::Scenario;
-use fairpace_lab::{Record, sim_config};
+use fairpace_lab::{Record, ScenarioError, sim_config};
 use fairpace_net::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
 use fairpace_net::{Clock, resolve};
 use fairpace_path::DropReason;
@@ -19,6 +19,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let scenario = Scenario::load(&args.link)?;
+    if scenario.satellite.is_some() {
+        let what = format!("`{}` has a `[satellite]`, and the relay applies a `[path]`", args.link.display());
+        return Err(Failure::new(ScenarioError::EXIT_CODE, what)
+            .hint("`fairpace run` simulates it; for real packets give the relay a `[path]` with its rate and delay"));
+    }
     let seed = args.seed.unwrap_or_else(|| scenario.seed.get());
     let to = resolve(&args.to, args.ip.family())?[0];
     let mut config = config(sim_config(&scenario, seed, Record::default()), args.listen, to);

@@ -26,7 +26,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
             Failure::usage("`--pcap` writes one run, and `--seeds` asks for several").hint("leave one of them out")
         );
     }
-    let (scenario, options) = prepare(&args.scenario, &args.seeds, args.pcap.is_some())?;
+    let (scenario, options) = prepare(&args.scenario, &args.seeds, args.pcap.is_some(), args.results.quiet)?;
     if let Some(file) = &args.pcap {
         writable(file).map_err(|e| Failure::unwritable(file, &e))?;
     }
@@ -52,7 +52,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
 
 pub(crate) fn run_several(args: &Compare) -> Outcome {
     let made = Made::begin();
-    let (scenario, options) = prepare(&args.scenario, &args.seeds, false)?;
+    let (scenario, options) = prepare(&args.scenario, &args.seeds, false, args.results.quiet)?;
     let controllers = join_settings(&args.control);
     for spec in &controllers {
         split_settings("--with", spec)?;
@@ -142,10 +142,13 @@ fn refused(spec: &str, error: ScenarioError) -> Failure {
     }
 }
 
-fn prepare(file: &Path, seeds: &SeedArgs, pcap: bool) -> Outcome<(Scenario, RunOptions)> {
+fn prepare(file: &Path, seeds: &SeedArgs, pcap: bool, quiet: bool) -> Outcome<(Scenario, RunOptions)> {
     let mut scenario = Scenario::load(file)?;
     if let Some(seed) = seeds.seed {
         scenario.seed = Count::new(seed);
+    }
+    for warning in &scenario.warnings {
+        note(quiet, &format!("warning: {warning}"));
     }
     let record = Record { series: true, events: true, pcap };
     Ok((scenario, RunOptions { seeds: Seeds::Count(seeds.seeds as usize), record }))
@@ -203,18 +206,25 @@ fn table(out: &mut impl std::io::Write, sets: &[(String, &RunSet)]) -> Outcome {
         if several {
             writeln!(out, "{}", paint(&format!("with {name}"), Ink::Bold))?;
         }
-        let mut columns = Columns::new(&[
-            "group",
-            "flows",
-            "kbit/s each",
-            "pkt/s each",
-            "loss %",
-            "dummies %",
-            "delay p95 ms",
-            "Jain",
-        ]);
-        let metrics = set.metrics();
         let groups = set.runs.first().map_or(&[][..], |r| &r.summary.groups);
+        let mut head = vec![
+            ("group", "", 1.0),
+            ("flows", "", 1.0),
+            ("kbit/s each", "throughput_bps", 1e-3),
+            ("pkt/s each", "throughput_pps", 1.0),
+            ("loss %", "loss_ratio", 100.0),
+            ("dummies %", "overhead", 100.0),
+            ("delay p95 ms", "owd_p95_ms", 1.0),
+            ("Jain", "jain_index", 1.0),
+        ];
+        // Where sources have rates of their own, packets wait before they are sent.
+        if groups.iter().any(|g| g.lost_in_send_buffer.is_some()) {
+            head.push(("end to end p95 ms", "e2e_p95_ms", 1.0));
+            head.push(("lost unsent %", "lost_in_send_buffer", 100.0));
+            head.push(("late %", "late", 100.0));
+        }
+        let mut columns = Columns::new(&head.iter().map(|(title, ..)| *title).collect::<Vec<_>>());
+        let metrics = set.metrics();
         for group in groups {
             let cell = |metric: &str, scale: f64| {
                 let found = metrics.iter().find(|m| m.group == group.name && m.metric == metric);
@@ -223,16 +233,8 @@ fn table(out: &mut impl std::io::Write, sets: &[(String, &RunSet)]) -> Outcome {
                     |m| number(m.estimate.mean * scale, m.estimate.ci95.map(|c| (c[1] - c[0]) / 2.0 * scale)),
                 )
             };
-            columns.row([
-                group.name.clone(),
-                group.flows.to_string(),
-                cell("throughput_bps", 1e-3),
-                cell("throughput_pps", 1.0),
-                cell("loss_ratio", 100.0),
-                cell("overhead", 100.0),
-                cell("owd_p95_ms", 1.0),
-                cell("jain_index", 1.0),
-            ]);
+            let numbers = head.iter().skip(2).map(|(_, metric, scale)| cell(metric, *scale));
+            columns.row([group.name.clone(), group.flows.to_string()].into_iter().chain(numbers));
         }
         columns.print(out, if several { "  " } else { "" })?;
         for run in &set.runs {
