@@ -6,6 +6,7 @@ use crate::scenario::{
     QuickStartSpec, Scenario, SourceKind, Speed, TcpSpec, Terminals, Time,
 };
 use fairpace_control::{FlowParams, QuickStartParams, Safety};
+use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity as PathCapacity, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, RateModel};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
@@ -60,6 +61,7 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
             queue: path.queue.model(size),
             loss: loss_model(&path.loss),
             outage: outages(OutageDirection::Reverse),
+            quick_start: path.quick_start.as_ref().map(|q| q.params(RouterParams::default())),
             ..LinkSpec::default()
         },
         reverse: LinkSpec {
@@ -163,7 +165,7 @@ fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64, record: Record) -> Vec
             start,
             start_spread: flow.start_spread.get(),
             stop,
-            access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, a, &name, seed)),
+            access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, flow, a, &name, seed)),
             terminals: terminals(scenario, flow, &name, seed),
             packet_size: controllers::packet_size(scenario, flow),
             ack_size: scenario.ack_size.get(),
@@ -300,9 +302,9 @@ fn tcp_params(controller: &str, spec: Option<&TcpSpec>) -> TcpParams {
     p
 }
 
-fn access(scenario: &Scenario, spec: &AccessSpec, flow: &str, seed: u64) -> Access {
+fn access(scenario: &Scenario, flow: &FlowSpec, spec: &AccessSpec, name: &str, seed: u64) -> Access {
     // Its own stream: switching the spread on shifts no other draw.
-    let extra = RandomStream::named(seed, &format!("flow.{flow}.access")).duration_below(spec.rtt_spread.get());
+    let extra = RandomStream::named(seed, &format!("flow.{name}.access")).duration_below(spec.rtt_spread.get());
     let rtt = spec.rtt.get() + extra;
     let size = scenario.packet_size.get();
     let link = |propagation, loss: &LossSpec| {
@@ -311,6 +313,8 @@ fn access(scenario: &Scenario, spec: &AccessSpec, flow: &str, seed: u64) -> Acce
             delay: DelayModel::constant(propagation),
             queue: spec.queue.model(size),
             loss: loss_model(loss),
+            // Who asks has equipment that knows what is asked [qsd §2.4].
+            quick_start: flow.quick_start.as_ref().map(|_| RouterParams::default()),
             ..LinkSpec::default()
         })
     };

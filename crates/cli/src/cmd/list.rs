@@ -149,6 +149,21 @@ const LINKS: &[Part] = &[
         ],
         example: "outages = [{ start = \"24 s\", length = \"3 s\" }]",
     },
+    Part {
+        name: "quick-start",
+        doc: "a router that answers the Quick-Start requests of flows, by the load that it measures on the link",
+        params: &[
+            ("path.quick_start.threshold", "0.8", "above 0, at most 1"),
+            ("path.quick_start.intervals", "2", "1 to 1000"),
+            ("path.quick_start.state_delay", "150 ms", "a duration"),
+            ("path.quick_start.statistic", "average", "average, peak"),
+            ("path.quick_start.observations", "1", "1 to 1000"),
+            ("path.quick_start.per_source", "10", "requests per second"),
+            ("path.quick_start.in_all", "100", "requests per second"),
+            ("path.quick_start.source_share", "0.25", "above 0, at most 1"),
+        ],
+        example: "quick_start = { threshold = 0.9 }",
+    },
 ];
 
 const SATELLITE: &[Part] = &[

@@ -317,7 +317,8 @@ impl Run {
             ("Jain", "jain_index", 1.0),
         ];
         if own_rates {
-            columns.remove(1);
+            let dummies = groups.iter().any(|g| g["overhead"].as_f64().unwrap_or(0.0) > 0.0);
+            columns.retain(|(_, metric, _)| *metric != "goodput_bps" && (dummies || *metric != "overhead"));
             columns.extend([
                 ("e2e p50 (ms)", "e2e_p50_ms", 1.0),
                 ("e2e p95 (ms)", "e2e_p95_ms", 1.0),

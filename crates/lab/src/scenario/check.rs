@@ -6,8 +6,8 @@ use super::locate::Locator;
 use super::queue::{QueueProblem, QueueSpec};
 use super::satellite::{SatelliteProblem, SatelliteSpec};
 use super::{
-    AccessSpec, Capacity, FlowSpec, LossKind, LossSpec, Parameter, Problem, QuickStartSpec, Scenario, ScenarioError,
-    ScenarioWarning, SourceKind, Terminals, TraceFormat, TraceGaps, TraceSpec,
+    AccessSpec, Capacity, FlowSpec, LossKind, LossSpec, Parameter, Problem, QuickStartSpec, RouterSpec, Scenario,
+    ScenarioError, ScenarioWarning, SourceKind, Terminals, TraceFormat, TraceGaps, TraceSpec,
 };
 use crate::controllers::{self, Family};
 use fairpace_control::{Controller as _, FeedbackForm};
@@ -220,6 +220,9 @@ impl Checker<'_> {
         self.capacity("path.reverse.rate", &p.reverse.rate)?;
         self.queue("path", &p.queue, p.rate.as_ref())?;
         self.queue("path.reverse", &p.reverse.queue, Some(&p.reverse.rate))?;
+        if let Some((key, found, wrong, allowed)) = p.quick_start.as_ref().and_then(RouterSpec::problem) {
+            return self.bad(format!("path.quick_start.{key}"), found, wrong, allowed);
+        }
         self.loss("path.loss", &p.loss)?;
         self.loss("path.reverse.loss", &p.reverse.loss)?;
         for (field, jitter, reorder) in

@@ -11,6 +11,7 @@ mod error;
 mod locate;
 mod quantity;
 mod queue;
+mod quick_start;
 mod satellite;
 #[cfg(test)]
 mod tests;
@@ -18,9 +19,10 @@ mod tests;
 pub use error::{Problem, ScenarioError, ScenarioWarning, nearest};
 pub use quantity::{Chance, Count, Feedback, QueueRoom, Room, Size, Speed, Time};
 pub use queue::{QueueKind, QueueSpec};
+pub use quick_start::{LoadStatistic, QuickStartSpec, RouterSpec};
 pub use satellite::{
-    AgentKind, EstimatorKind, FadeSpec, FrameSpec, Hold, LoadStatistic, OwnFrame, ReleaseKind, ReleaseSpec,
-    SatelliteQuickStart, SatelliteSpec, SlotPlacement,
+    AgentKind, EstimatorKind, FadeSpec, FrameSpec, Hold, OwnFrame, ReleaseKind, ReleaseSpec, SatelliteQuickStart,
+    SatelliteSpec, SlotPlacement,
 };
 
 use fairpace_media::StreamPreset;
@@ -117,6 +119,9 @@ pub struct PathSpec {
     pub loss: LossSpec,
     /// Times without signal.
     pub outages: Vec<OutageSpec>,
+    /// The router before the bottleneck knows Quick-Start; it does not if absent, and requests fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quick_start: Option<RouterSpec>,
     /// The way back.
     pub reverse: ReverseSpec,
 }
@@ -525,13 +530,6 @@ pub enum Terminals {
     Random,
 }
 
-/// What a flow asks the routers for.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QuickStartSpec {
-    /// The rate, rounded up to one that the option can say: 80 kbit/s, and double that, up to 1,310.72 Mbit/s.
-    pub rate: Speed,
-}
-
 /// Flows that come and go.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -599,6 +597,7 @@ impl Default for PathSpec {
             queue: QueueSpec::default(),
             loss: LossSpec::default(),
             outages: Vec::new(),
+            quick_start: None,
             reverse: ReverseSpec::default(),
         }
     }
@@ -853,26 +852,5 @@ impl JsonSchema for Terminals {
             { "type": "string", "enum": ["random"] },
             { "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 2, "maxItems": 2 },
         ] })
-    }
-}
-
-impl Serialize for QuickStartSpec {
-    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        self.rate.serialize(s)
-    }
-}
-
-impl<'de> Deserialize<'de> for QuickStartSpec {
-    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        Speed::deserialize(d).map(|rate| QuickStartSpec { rate })
-    }
-}
-
-impl JsonSchema for QuickStartSpec {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "QuickStartSpec".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        Speed::json_schema(generator)
     }
 }

@@ -4,8 +4,8 @@
 //! What can be scheduled is [`DamaSpec::validate`]'s to say; [`SatelliteSpec::blame`] says it in a scenario's words.
 
 use super::quantity::{self, refuse};
-use super::{Chance, Count, QueueRoom, Room, Size, Speed, Time};
-use fairpace_path::quick_start::{Agent, Estimator, Fade, LoadWindow, QsError, Statistic};
+use super::{Chance, Count, LoadStatistic, QueueRoom, Room, RouterSpec, Size, Speed, Time};
+use fairpace_path::quick_start::{Agent, Estimator, Fade, QsError};
 use fairpace_path::{DamaError, DamaSpec, ReleaseOf, SlotLayout};
 use fairpace_units::{Bytes, Duration, Packets, Rate};
 use schemars::JsonSchema;
@@ -214,17 +214,6 @@ pub struct FadeSpec {
     pub length: Time,
     /// Share of the bursts that it hears in a fade; the others it takes for silence.
     pub heard: Chance,
-}
-
-/// What stands for the load of several observations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum LoadStatistic {
-    /// Their mean.
-    #[default]
-    Average,
-    /// The highest.
-    Peak,
 }
 
 fn eight_mpeg_packets() -> Size {
@@ -470,21 +459,11 @@ impl SatelliteQuickStart {
         };
         let remembered = spec.super_frame() + spec.allocation_delay();
         let mut spec = spec.with_agent(agent);
-        let router = &mut spec.quick_start.router;
-        let share = |to: &mut f64, from: Option<Chance>| *to = from.map_or(*to, |c| c.get().get());
-        share(&mut router.threshold, self.threshold);
-        share(&mut router.source_share, self.source_share);
-        router.intervals = self.intervals.map_or(router.intervals, |n| n.get() as u32);
-        router.state_delay = self.state_delay.as_ref().map_or(remembered / router.intervals.max(1), Time::get);
-        router.per_source = self.per_source.map_or(router.per_source, |n| n.get() as u32);
-        router.in_all = self.in_all.map_or(router.in_all, |n| n.get() as u32);
-        router.load = LoadWindow {
-            statistic: match self.statistic.unwrap_or_default() {
-                LoadStatistic::Average => Statistic::Average,
-                LoadStatistic::Peak => Statistic::Peak,
-            },
-            observations: self.observations.map_or(1, |n| n.get() as usize),
-        };
+        let mut router = self.router().params(spec.quick_start.router);
+        if self.state_delay.is_none() {
+            router.state_delay = remembered / router.intervals.max(1);
+        }
+        spec.quick_start.router = router;
         spec.quick_start.estimator = match self.estimator.unwrap_or_default() {
             EstimatorKind::Broadcast => Estimator::Broadcast,
             EstimatorKind::OnDemand => Estimator::OnDemand,
@@ -502,6 +481,20 @@ impl SatelliteQuickStart {
         spec
     }
 
+    /// The part of it that any router has.
+    fn router(&self) -> RouterSpec {
+        RouterSpec {
+            threshold: self.threshold,
+            intervals: self.intervals,
+            state_delay: self.state_delay.clone(),
+            statistic: self.statistic,
+            observations: self.observations,
+            per_source: self.per_source,
+            in_all: self.in_all,
+            source_share: self.source_share,
+        }
+    }
+
     fn problem(&self, fca: bool) -> Option<SatelliteProblem> {
         let problem = |key: &str, found: &str, wrong: &str, allowed: &str| {
             let (key, found) = (key.to_owned(), found.to_owned());
@@ -512,14 +505,8 @@ impl SatelliteQuickStart {
         {
             return problem("quick_start.hold", hold.text(), "is out of range", "at most 60 s");
         }
-        for (key, share) in [("quick_start.threshold", self.threshold), ("quick_start.source_share", self.source_share)]
-        {
-            if share == Some(Chance::ZERO) {
-                return problem(key, "0", "approves nothing", "above 0, at most 1; or `agent = \"none\"`");
-            }
-        }
-        if let Some(delay) = self.state_delay.as_ref().filter(|d| d.get() < Duration::from_millis(1)) {
-            return problem("quick_start.state_delay", delay.text(), "is out of range", "at least 1 ms");
+        if let Some((key, found, wrong, allowed)) = self.router().problem() {
+            return problem(&format!("quick_start.{key}"), &found, wrong, allowed);
         }
         if self.estimator == Some(EstimatorKind::TbtpSum) && fca {
             let wrong = "sums the slots that are nobody's, and `fca` leaves none";
@@ -826,8 +813,7 @@ mod tests {
             ),
             (
                 "quick_start = { agent = \"qs\", threshold = 0 }",
-                "geo.toml:3: `satellite.quick_start.threshold` is `0`, which approves nothing\n\
-                 hint: above 0, at most 1; or `agent = \"none\"`",
+                "geo.toml:3: `satellite.quick_start.threshold` is `0`, which approves nothing\nhint: above 0, at most 1",
             ),
             (
                 "quick_start = { agent = \"qs\", state_delay = \"0 s\" }",

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Carriers whose frames are shown.
 const MAX_CARRIERS: usize = 2;
-/// Terminals whose requests are drawn, a chart each: those that sent most.
+/// Terminals whose requests are drawn, a chart each.
 const MAX_TERMINALS: usize = 4;
 /// Lines in the chart of the queues.
 const MAX_QUEUES: usize = 6;
@@ -42,7 +42,11 @@ impl Run {
         }
         let mut busiest: Vec<&Value> = terminals.iter().collect();
         let sent = |t: &Value| t["throughput_bps"].as_f64().unwrap_or(0.0);
-        busiest.sort_by(|a, b| sent(b).total_cmp(&sent(a)));
+        // Those that were asked for Quick-Start first.
+        busiest.sort_by(|a, b| {
+            let asked = |t: &Value| t["quick_start"].is_object();
+            asked(b).cmp(&asked(a)).then(sent(b).total_cmp(&sent(a)))
+        });
         let numbers: Vec<u64> = busiest.iter().filter_map(|t| t["terminal"].as_u64()).collect();
         // Who never asks for more than it has makes a dull picture.
         let asking = numbers.iter().map(|t| (*t, self.first_request(*t))).filter(|(_, first)| first.is_some());
