@@ -127,7 +127,7 @@ fn fluid_phases(scenario: &Scenario) -> usize {
 /// The greatest delay of model and packets against T_q.
 fn comparison(e: &Experiment, (frame, unit): (Frame, f64), rows: &[(f64, fluid::Spread, Spread)], worst: f64) -> Chart {
     let off = short(worst.abs() * 100.0);
-    let title = format!("{} frame, units of {unit} kbit/s: the model is at most {off} % off", frame.key());
+    let title = format!("The model is at most {off} % off: {} frame, units of {unit} kbit/s", frame.key());
     let x = || rows.iter().map(|r| r.0).collect::<Vec<f64>>();
     let of = |number: fn(&(f64, fluid::Spread, Spread)) -> f64| rows.iter().map(number).collect::<Vec<f64>>();
     Chart::new(title, Axis::new("T_q", "ms"), Axis::new("greatest end-to-end delay", "s"))
@@ -175,11 +175,11 @@ fn curves(e: &Experiment, bench: &mut Bench<'_>) -> Result<Option<Chart>, RunErr
         chart = chart.series(Series::line(name, colour, x, y));
     }
     let size = Rate::bps(flow.packet.as_f64() * 8.0).as_bps() / 1e3;
-    let times: [(&str, fn(&super::Packet) -> f64); 2] =
-        [("packets: sent", |p| p.sent), ("packets: received", |p| p.received)];
-    for (name, time) in times {
-        let shown = packets.iter().enumerate().filter(|(_, p)| time(p) <= SHOWN);
-        let (x, y): (Vec<f64>, Vec<f64>) = shown.map(|(n, p)| (time(p), (n + 1) as f64 * size)).unzip();
+    let sent: Vec<f64> = packets.iter().map(|p| p.sent).collect();
+    let received: Vec<f64> = packets.iter().map(|p| p.received).collect();
+    for (name, times) in [("packets: sent", sent), ("packets: received", received)] {
+        let shown = times.into_iter().enumerate().filter(|(_, at)| *at <= SHOWN);
+        let (x, y): (Vec<f64>, Vec<f64>) = shown.map(|(n, at)| (at, (n + 1) as f64 * size)).unzip();
         chart = chart.series(Series::line(name, "reference", x, y).reference());
     }
     Ok(Some(chart))
