@@ -193,7 +193,8 @@ pub(crate) enum ListWhat {
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  fairpace plan tcp-rate --p 0.01 --rtt 550ms --size 1000B"
+  fairpace plan tcp-rate --p 0.01 --rtt 550ms --size 1000B
+  fairpace plan quick-start --frame large"
 )]
 pub(crate) struct Plan {
     #[command(subcommand)]
@@ -204,6 +205,7 @@ pub(crate) struct Plan {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanWhat {
     TcpRate(TcpRate),
+    QuickStart(QuickStart),
 }
 
 /// What a TCP would send at a loss rate, and at which loss rate it would send so much
@@ -239,6 +241,88 @@ pub(crate) struct TcpRate {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How long a satellite terminal should hold a Quick-Start request, and what delay to expect
+///
+/// For a stream that starts at an otherwise idle terminal of a DVB-RCS return link: T_q,max and T_q,opt by their
+/// formulas, and by the fluid model (docs/fluid.md) the shortest hold without a second hump of the delay and the delays
+/// without Quick-Start, with it (qs), and with a terminal that asks for the capacity too and holds the request (qsd).
+/// Over all phases: how long after the beginning of a super-frame the stream may start.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace plan quick-start --frame large
+  fairpace plan quick-start --frame small --propagation 250ms --rate 64kbit/s --packet-size 512B --json
+  fairpace plan quick-start --frame large --release in-force --verify    packets simulated beside the model
+  fairpace plan quick-start --slots-per-multi-frame 48 --slots-per-super-frame 96 --allocation-delay 4")]
+pub(crate) struct QuickStart {
+    /// The frame, with all its numbers; what follows changes them one by one
+    #[arg(long, value_enum, default_value_t = Frame::Large)]
+    pub(crate) frame: Frame,
+    /// The stream's rate
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true, default_value = "256kbit/s")]
+    pub(crate) rate: Rate,
+    /// Its packets
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "1316B")]
+    pub(crate) packet_size: Bytes,
+    /// T_p: from a terminal over the satellite to a terminal, or to the control centre [default: 252 ms]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    pub(crate) propagation: Option<Duration>,
+    /// Terminals, that of the control centre included [default: 5]
+    #[arg(long, value_name = "N", value_parser = count::<10_000_000>, allow_hyphen_values = true)]
+    pub(crate) terminals: Option<u32>,
+    /// What one carrier carries [default: 6.336 Mbit/s]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
+    pub(crate) capacity: Option<Rate>,
+    /// What a slot carries [default: 1504 B]
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
+    pub(crate) slot_size: Option<Bytes>,
+    /// T_f: slots of a multi-frame, whole frames of six [small: 24, large: 144]
+    #[arg(long, value_name = "N", value_parser = count::<10_000_000>, allow_hyphen_values = true)]
+    pub(crate) slots_per_multi_frame: Option<u32>,
+    /// T_b, T_r: slots of a super-frame, whole multi-frames [small: 72, large: 432]
+    #[arg(long, value_name = "N", value_parser = count::<10_000_000>, allow_hyphen_values = true)]
+    pub(crate) slots_per_super_frame: Option<u32>,
+    /// T_a: super-frames from a request to its slots [small: 6, large: 2]
+    #[arg(long, value_name = "N", value_parser = count::<100_000>, allow_hyphen_values = true)]
+    pub(crate) allocation_delay: Option<u32>,
+    /// The unit in which capacity is given [default: 44 kbit/s]
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
+    pub(crate) granularity: Option<Rate>,
+    /// Units that each terminal always has [default: 1]
+    #[arg(long, value_name = "N", value_parser = count::<10_000_000>, allow_hyphen_values = true)]
+    pub(crate) minimum: Option<u32>,
+    /// What falls when a terminal asks for less: the last decision, or what is in force (docs/fluid.md)
+    #[arg(long, value_enum, default_value_t = Release::Decided)]
+    pub(crate) release: Release,
+    /// The sender's no-feedback timer before the first round trip: `first_timer` of tfrc
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "2s")]
+    pub(crate) first_timer: Duration,
+    /// Simulate packets too, in 24 phases, and print both
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The two frames of Skyplex Data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Frame {
+    /// Multi-frames of 24 slots, 45.6 ms; an answer takes six super-frames of 137 ms
+    Small,
+    /// Multi-frames of 144 slots, 273 ms; an answer takes two super-frames of 820 ms
+    Large,
+}
+
+/// What is taken back from a terminal that asks for less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Release {
+    /// The control centre's last decision, by the traffic that the request tells of
+    Decided,
+    /// What is in force, by the traffic until now
+    InForce,
 }
 
 /// Build the report of a results folder again
