@@ -74,7 +74,7 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
         },
         dama: scenario.satellite.as_ref().map(|s| s.dama(size)),
         plans: if record.series { plans(scenario, seed) } else { Vec::new() },
-        flows: scenario.flows.iter().flat_map(|f| flows(scenario, f, seed, record)).collect(),
+        flows: scenario.flows.iter().flat_map(|f| flows(scenario, f, seed)).collect(),
         sample: record.series.then(|| scenario.sample.get()),
         trace: record.events,
         pcap: record.pcap,
@@ -157,7 +157,7 @@ fn arrivals(
     spans.into_iter().enumerate().map(flow).collect()
 }
 
-fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64, record: Record) -> Vec<FlowConfig> {
+fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64) -> Vec<FlowConfig> {
     instances(scenario, flow, seed)
         .into_iter()
         .map(|Instance { name, start, stop }| FlowConfig {
@@ -170,7 +170,7 @@ fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64, record: Record) -> Vec
             packet_size: controllers::packet_size(scenario, flow),
             ack_size: scenario.ack_size.get(),
             class_override: None,
-            protocol: protocol(scenario, flow, &name, seed, record),
+            protocol: protocol(scenario, flow, &name, seed),
             name,
         })
         .collect()
@@ -191,7 +191,7 @@ fn terminals(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Opt
     }
 }
 
-fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64, record: Record) -> Protocol {
+fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Protocol {
     let size = controllers::packet_size(scenario, flow);
     let class = match flow.class {
         Priority::Normal => Class::Normal,
@@ -209,7 +209,6 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64, record:
         Some(Family::Media) => {
             let env = controllers::env(scenario, flow);
             let mut params = FlowParams::new(&env);
-            params.trace = record.events;
             params.data_class = class;
             params.quick_start = flow.quick_start.as_ref().and_then(|q| quick_start(q, name, size, seed));
             let settings = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();

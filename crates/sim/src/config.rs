@@ -50,7 +50,9 @@ pub struct SimConfig {
     /// Instants whose super-frames' burst time plans are kept, in
     /// [`SatelliteReport::plans`](crate::SatelliteReport::plans).
     pub plans: Vec<Instant>,
-    /// Collect the events of the controllers (states, rates, losses) and of the satellite.
+    /// Collect the events of the controllers (states, rates, losses) and of the satellite. In a run of
+    /// [`MANY_FLOWS`](crate::MANY_FLOWS) and more only the first [`MOST_FLOWS_TRACED`](crate::MOST_FLOWS_TRACED)
+    /// flows of each group have any.
     pub trace: bool,
     /// Write every packet, sent, received and dropped, into [`SimReport::pcapng`](crate::SimReport::pcapng).
     pub pcap: bool,

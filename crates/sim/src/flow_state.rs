@@ -19,6 +19,9 @@ use crate::tcp::endpoint::TcpEndpoint;
 /// [`SimReport::flows`](crate::SimReport::flows).
 pub const MANY_FLOWS: usize = 256;
 
+/// In such a run the events of so many flows of each group are collected: 20,000 calls would have gigabytes of them.
+pub const MOST_FLOWS_TRACED: u32 = 100;
+
 pub(crate) struct FlowState {
     pub(crate) endpoint: Endpoint,
     pub(crate) counts: FlowCounts,

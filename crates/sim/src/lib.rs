@@ -53,7 +53,7 @@ pub use config::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource, MediaConfig,
     OnOff, Protocol, ReceiverBehaviour, SimConfig, Source,
 };
-pub use flow_state::MANY_FLOWS;
+pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};
 pub use network::{BOTTLENECK, Delivered, Dropped, Network, REVERSE, SimError, run, run_observed};
 pub use packet::{Body, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};

@@ -17,7 +17,7 @@ use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
 use crate::engine::EventSet;
-use crate::flow_state::{Endpoint, FlowState, MANY_FLOWS};
+use crate::flow_state::{Endpoint, FlowState, MANY_FLOWS, MOST_FLOWS_TRACED};
 use crate::media::{MediaEndpoint, Outgoing};
 use crate::packet::{Body, Direction, FlowId, Packet, QuickStart};
 use crate::pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
@@ -354,7 +354,8 @@ impl Network {
         let group_state = &mut self.groups[group];
         group_state.flows += 1;
         group_state.shared = self.many && group_state.flows > 1;
-        self.flows.push(FlowState::new(config, group as u32, sim.seed, sim.trace, self.many)?);
+        let trace = sim.trace && (!self.many || group_state.flows <= MOST_FLOWS_TRACED);
+        self.flows.push(FlowState::new(config, group as u32, sim.seed, trace, self.many)?);
         Ok(())
     }
 
