@@ -20,6 +20,9 @@ pub(crate) fn check(flow: &FlowConfig) -> Result<(), SimError> {
             return Err(bad(field(name), value, size));
         }
     }
+    if !(flow.share > 0.0 && flow.share.is_finite()) {
+        return Err(bad(field("share"), flow.share, "it must be above zero, and finite"));
+    }
     match &flow.protocol {
         Protocol::Tcp(params, source) => check_tcp(params, source, &field),
         Protocol::Media(media) => {

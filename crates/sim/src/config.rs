@@ -96,6 +96,15 @@ pub struct FlowConfig {
     /// The terminals of the satellite at its sender and at its receiver, two different ones: data enters the
     /// uplink of the first, feedback that of the second. `None`: it goes through the shared links.
     pub terminals: Option<[u32; 2]>,
+    /// The user of [`SimConfig::radio`] at its receiver: the downlink is its data's last hop, in place of
+    /// `forward_out`, and that user's uplink its feedback's first, in place of `back_in`. `None`: it ends on a wire.
+    pub user: Option<u32>,
+    /// What it is to have of its user's downlink beside other flows, as a part of the sum of theirs; above zero.
+    /// Only a base station reads it, in [`Member::share`](crate::Member::share).
+    pub share: f64,
+    /// Data whose one-way delay is longer counts in [`FlowCounts::outage`](crate::FlowCounts::outage) too.
+    /// `None`: nothing does. [`SimConfig::min_owd`] is what a delay jitter is added to.
+    pub delay_bound: Option<Duration>,
     /// Data packets on the wire, headers included.
     pub packet_size: Bytes,
     /// Acknowledgements on the wire.
@@ -118,6 +127,9 @@ impl FlowConfig {
             stop: None,
             access: Access::default(),
             terminals: None,
+            user: None,
+            share: 1.0,
+            delay_bound: None,
             packet_size: Bytes::new(1_000),
             ack_size: Bytes::new(40),
             class_override: None,

@@ -29,6 +29,8 @@ pub(crate) struct FlowState {
     pub(crate) e2ed: DelayHistogram,
     pub(crate) ack_size: u32,
     pub(crate) class_override: Option<Class>,
+    /// Data with a longer one-way delay is counted; the greatest there is if none is to be.
+    pub(crate) delay_bound: Duration,
     /// Its place among the groups.
     pub(crate) group: u32,
     /// Its [`FlowConfig::stop`] has come: nothing new is sent.
@@ -143,6 +145,7 @@ impl FlowState {
             e2ed: delays(),
             ack_size: config.ack_size.get() as u32,
             class_override: config.class_override,
+            delay_bound: config.delay_bound.unwrap_or(Duration::MAX),
             group,
             ended: false,
             armed: [Instant::NEVER; 3],

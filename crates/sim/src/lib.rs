@@ -41,10 +41,12 @@ mod config;
 mod constant;
 pub mod engine;
 mod flow_state;
+mod least_delay;
 mod media;
 mod network;
 mod packet;
 pub mod pcapng;
+mod radio;
 mod report;
 mod satellite;
 pub mod tcp;
@@ -57,6 +59,7 @@ pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};
 pub use network::{BOTTLENECK, Delivered, Dropped, Network, REVERSE, SimError, run, run_observed};
 pub use packet::{Body, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
+pub use radio::{BaseStation, BaseStationSpec, Member};
 pub use report::{
     DelayHistogram, EngineStats, FlowCounts, FlowReport, FrameRecord, GroupReport, LinkReport, LinkRow, MediaReport,
     PacketRecord, SeriesRow, SimReport, TcpReport,

@@ -675,7 +675,7 @@ impl Network {
         match packet.body {
             Body::TcpData { seq, cwr, .. } => {
                 count(&mut flow.counts.received, 1, size);
-                self.note_owd(i, at.since(packet.sent_at));
+                self.note_owd(i, at.since(packet.sent_at), size);
                 let flow = &mut self.flows[i];
                 let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return };
                 let before = tcp.rx.in_order();
@@ -706,7 +706,7 @@ impl Network {
                     count(&mut flow.counts.unique, 1, size);
                     let late = media.on_data(at, seq, frame, born);
                     count(&mut flow.counts.late, u64::from(late), size);
-                    self.note_owd(i, at.since(packet.sent_at));
+                    self.note_owd(i, at.since(packet.sent_at), size);
                     self.note_e2ed(i, at.since(born), born);
                 } else {
                     count(&mut flow.counts.dummies_received, 1, size);
@@ -751,14 +751,14 @@ impl Network {
             Body::Constant { .. } => {
                 count(&mut flow.counts.received, 1, size);
                 count(&mut flow.counts.unique, 1, size);
-                self.note_owd(i, at.since(packet.sent_at));
+                self.note_owd(i, at.since(packet.sent_at), size);
             }
             Body::External { token } => {
                 let Packet { flow: id, direction, ecn, .. } = packet;
                 if direction == Direction::Forward {
                     count(&mut flow.counts.received, 1, size);
                     count(&mut flow.counts.unique, 1, size);
-                    self.note_owd(i, at.since(packet.sent_at));
+                    self.note_owd(i, at.since(packet.sent_at), size);
                 } else {
                     count(&mut flow.counts.feedback_received, 1, size);
                 }
@@ -768,9 +768,12 @@ impl Network {
     }
 
     #[inline]
-    fn note_owd(&mut self, i: usize, owd: Duration) {
+    fn note_owd(&mut self, i: usize, owd: Duration, size: u32) {
         let flow = &mut self.flows[i];
         flow.owd.record(owd);
+        if owd > flow.delay_bound {
+            count(&mut flow.counts.outage, 1, size);
+        }
         // (With few flows the group's memory is not touched.)
         if self.many
             && let Some(group) = self.groups.get_mut(flow.group as usize).filter(|group| group.shared)

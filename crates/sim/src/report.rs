@@ -160,6 +160,9 @@ pub struct FlowCounts {
     /// Media: data received too late for the play-out, and discarded there: see
     /// [`DeJitter`](crate::DeJitter).
     pub late: Count,
+    /// Data received with a one-way delay above [`FlowConfig::delay_bound`](crate::FlowConfig::delay_bound):
+    /// divided by `received`, the delay outage [aimd §III-C].
+    pub outage: Count,
 }
 
 impl FlowCounts {
@@ -202,6 +205,7 @@ impl FlowCounts {
             produced: sub(self.produced, earlier.produced),
             overflowed: sub(self.overflowed, earlier.overflowed),
             late: sub(self.late, earlier.late),
+            outage: sub(self.outage, earlier.outage),
         }
     }
 }

@@ -1,0 +1,44 @@
+//! What a packet needs on an empty path: the deterministic part of its delay, which jitter comes on top of.
+
+use fairpace_path::{LinkSpec, RateModel};
+use fairpace_units::{Bytes, Duration};
+
+use crate::config::{FlowConfig, SimConfig};
+
+impl SimConfig {
+    /// The one-way delay of a full packet of that flow when nobody is before it: transmission and propagation on each
+    /// hop. A rate that varies counts with its greatest value, that of a recording with none at all, and a
+    /// satellite's terminal with the propagation: then it is a lower bound.
+    pub fn min_owd(&self, flow: &FlowConfig) -> Duration {
+        let shared = match (flow.terminals, &self.dama) {
+            (Some(_), Some(dama)) => dama.propagation,
+            _ => least(Some(&self.bottleneck), flow.packet_size),
+        };
+        let [first, last] =
+            [&flow.access.forward_in, &flow.access.forward_out].map(|l| least(l.as_ref(), flow.packet_size));
+        first.saturating_add(shared).saturating_add(last)
+    }
+
+    /// R as time [aimd §II]: [`SimConfig::min_owd`] and the same of its feedback, of `ack_size`. The packet's own
+    /// slot on the radio is in it, waiting for that slot to begin is not: it is 0 for packets that feedback
+    /// releases if all the rest is a multiple of the slot.
+    pub fn min_rtt(&self, flow: &FlowConfig) -> Duration {
+        let shared = match (flow.terminals, &self.dama) {
+            (Some(_), Some(dama)) => dama.propagation,
+            _ => least(Some(&self.reverse), flow.ack_size),
+        };
+        let [first, last] = [&flow.access.back_in, &flow.access.back_out].map(|l| least(l.as_ref(), flow.ack_size));
+        [first, shared, last].iter().fold(self.min_owd(flow), |sum, part| sum.saturating_add(*part))
+    }
+}
+
+/// On one link; none if there is no such hop.
+fn least(link: Option<&LinkSpec>, size: Bytes) -> Duration {
+    let Some(link) = link else { return Duration::ZERO };
+    let rate = match &link.rate {
+        RateModel::Fixed(rate) => Some(*rate),
+        RateModel::Schedule(entries) => entries.iter().map(|(_, rate)| *rate).reduce(|a, b| a.max(b)),
+        RateModel::Unlimited | RateModel::Trace(_) => None,
+    };
+    rate.map_or(Duration::ZERO, |rate| size / rate).saturating_add(link.delay.propagation)
+}
