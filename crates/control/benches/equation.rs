@@ -81,7 +81,16 @@ impl Alone {
 
     fn acknowledge(&mut self) {
         let (kind, seq, sent_at) = (Kind::Data, self.next(), self.now);
-        let ack = Acked { kind, seq, size: SIZE, sent_at, rtt: Some(RTT), ecn: Ecn::NotEct, arrived_at: None };
+        let ack = Acked {
+            kind,
+            seq,
+            size: SIZE,
+            sent_at,
+            rtt: Some(RTT),
+            ecn: Ecn::NotEct,
+            arrived_at: None,
+            outstanding: 0,
+        };
         self.controller.on_ack(self.now, black_box(&ack), &self.rtt);
     }
 

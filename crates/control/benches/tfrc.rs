@@ -46,8 +46,16 @@ fn main() {
         let sent_at = at(n);
         c.on_sent(sent_at, &Sent { kind: Kind::Data, class: Class::Normal, seq: n, size: SIZE });
         let now = sent_at + RTT;
-        let ack =
-            Acked { kind: Kind::Data, seq: n, size: SIZE, sent_at, rtt: Some(RTT), ecn: Ecn::NotEct, arrived_at: None };
+        let ack = Acked {
+            kind: Kind::Data,
+            seq: n,
+            size: SIZE,
+            sent_at,
+            rtt: Some(RTT),
+            ecn: Ecn::NotEct,
+            arrived_at: None,
+            outstanding: 0,
+        };
         c.on_ack(now, &ack, &rtt);
         if c.poll_timer() <= now {
             c.on_timer(now, &rtt);

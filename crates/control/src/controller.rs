@@ -40,6 +40,8 @@ pub struct Acked {
     pub ecn: Ecn,
     /// When it arrived, on the receiver's clock, if the feedback says.
     pub arrived_at: Option<Duration>,
+    /// Packets of its kind that are still outstanding: neither acknowledged nor declared lost.
+    pub outstanding: usize,
 }
 
 /// How a loss was noticed.
@@ -99,6 +101,8 @@ pub enum FeedbackForm {
     Acks,
     /// What the receiver measured itself, about once per RTT: [`RateReport`].
     Reports,
+    /// The largest number received and which of the eight before it: [`crate::SackVector`].
+    SackVector,
 }
 
 /// What every packet says in its header when the receiver measures [RFC 5348 §3.2.1].
@@ -235,6 +239,10 @@ pub trait Controller: Debug + Send {
 
     /// The application wants at most this much (`None`: no limit of its own).
     fn set_demand(&mut self, now: Instant, max: Option<Rate>);
+
+    /// The receiver, or a base station on the way, allows at most so many packets outstanding (rwnd); `None`: no
+    /// limit. Schemes without a window have nothing to do.
+    fn set_window_limit(&mut self, _now: Instant, _rwnd: Option<u32>) {}
 
     /// Does the scheme lower its rate when the path is full? Such a flow is kept within what the circuit breaker bears,
     /// instead of being stopped by it.

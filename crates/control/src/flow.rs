@@ -10,6 +10,7 @@ use crate::meter::Meter;
 use crate::quick_start::{QsCounters, QsVerdict, QuickStartParams, Requester};
 use crate::registry::{AnyController, Env, Safety};
 use crate::rtt::{RttEstimator, RttParams};
+use crate::sack_vector::SackVector;
 use fairpace_units::{
     Bytes, Class, Duration, Ecn, Instant, Kind, QsFunction, QsOption, QsRate, QsResponse, RandomStream, Rate,
 };
@@ -341,6 +342,9 @@ pub struct Flow {
     demand: Option<Rate>,
     /// What the breaker will bear, less a margin; `None` while nothing is lost.
     headroom: Option<Rate>,
+    /// The largest number that a sack vector has named as received, and the window that it gave last.
+    sacked: Option<u64>,
+    rwnd: Option<u32>,
     counters: FlowCounters,
     trace: bool,
     last_status: Status,
@@ -390,6 +394,8 @@ impl Flow {
             promised: Instant::NEVER,
             demand: None,
             headroom: None,
+            sacked: None,
+            rwnd: None,
             counters: FlowCounters::default(),
             trace: params.trace,
             last_status: controller.status(),
@@ -470,8 +476,87 @@ impl Flow {
         // What was due before now happened before this feedback, even if the driver came late.
         self.run_controller_timers(now, false);
         for ack in acks {
-            self.on_one_ack(now, ack);
+            match self.credit(now, ack, true) {
+                Ok(()) => {}
+                Err(bad) => self.count_bad(now, bad),
+            }
         }
+        self.on_acks_done(now);
+    }
+
+    /// An AIMD ACK has arrived. Each packet it names is credited once, the oldest first; the RTT is measured by
+    /// packet ack_a only, and only when this ACK is the first to name it. An ACK of a packet that has not been sent
+    /// is counted (`bad.unsent`) and ignored, with all it says; one without news is counted as `bad.duplicate`. Its
+    /// rwnd counts unless an ACK with a larger number has come.
+    pub fn on_sack_vector(&mut self, now: Instant, sack: &SackVector) {
+        let now = self.advance(now);
+        if !self.started || self.stopped.is_some() {
+            return;
+        }
+        self.run_controller_timers(now, false);
+        let next_seq = self.data.next_seq();
+        let Some(ack) = sack.unwrap_near(next_seq).filter(|ack| *ack < next_seq) else {
+            self.counters.bad.unsent += 1;
+            return;
+        };
+        let mut news = false;
+        let mut bad = Credit::Duplicate;
+        for seq in sack.numbers(ack) {
+            let one = Ack {
+                kind: Kind::Data,
+                seq,
+                ecn: sack.ecn,
+                arrived_at: sack.arrived_at.filter(|_| seq == ack),
+                ack_delay: sack.ack_delay,
+            };
+            match self.credit(now, &one, seq == ack) {
+                Ok(()) => news = true,
+                Err(Credit::Skipped) => return self.count_bad(now, Credit::Skipped),
+                Err(why) => bad = why,
+            }
+        }
+        if !news {
+            self.count_bad(now, bad);
+        }
+        if self.sacked.is_none_or(|last| ack >= last) {
+            self.sacked = Some(ack);
+            self.set_window_limit(now, sack.rwnd);
+        }
+        self.on_acks_done(now);
+    }
+
+    /// The receiver, or a base station on the way, allows at most `rwnd` packets outstanding, as it says when the
+    /// flow is set up; later [`Flow::on_sack_vector`] brings it. `None` says nothing: what was said last stands.
+    pub fn set_window_limit(&mut self, now: Instant, rwnd: Option<u32>) {
+        let now = self.advance(now);
+        if rwnd.is_some() && rwnd != self.rwnd {
+            self.rwnd = rwnd;
+            self.controller.set_window_limit(now, rwnd);
+            self.note(now);
+        }
+    }
+
+    /// The window that the receiver, or a base station on the way, said last, packets.
+    pub fn rwnd(&self) -> Option<u32> {
+        self.rwnd
+    }
+
+    fn count_bad(&mut self, now: Instant, credit: Credit) {
+        let bad = &mut self.counters.bad;
+        match credit {
+            Credit::New { .. } => {}
+            Credit::Duplicate => bad.duplicate += 1,
+            Credit::Stale => bad.stale += 1,
+            Credit::Unsent => bad.unsent += 1,
+            Credit::Skipped => {
+                bad.skipped += 1;
+                self.stop(now, StopReason::PeerLied);
+            }
+        }
+    }
+
+    /// After the last ACK of some feedback.
+    fn on_acks_done(&mut self, now: Instant) {
         if self.quick_start.is_some()
             && let Some((_, departure)) = self.highest_acked
         {
@@ -479,22 +564,18 @@ impl Flow {
         }
     }
 
-    fn on_one_ack(&mut self, now: Instant, ack: &Ack) {
+    /// Credits one packet; what the ledger makes of it if that is not new. `measures`: the ACK was sent because of it,
+    /// so it is a sample of the RTT.
+    fn credit(&mut self, now: Instant, ack: &Ack, measures: bool) -> Result<(), Credit> {
         let ledger = match ack.kind {
             Kind::Data => &mut self.data,
             Kind::Dummy => &mut self.dummy,
         };
-        let bad = &mut self.counters.bad;
         let (sent_at, size, late) = match ledger.acknowledge(ack.seq) {
             Credit::New { sent_at, size, late } => (sent_at, size, late),
-            Credit::Duplicate => return bad.duplicate += 1,
-            Credit::Stale => return bad.stale += 1,
-            Credit::Unsent => return bad.unsent += 1,
-            Credit::Skipped => {
-                bad.skipped += 1;
-                return self.stop(now, StopReason::PeerLied);
-            }
+            other => return Err(other),
         };
+        let outstanding = ledger.outstanding();
         let c = self.counters.of(ack.kind);
         c.acked += 1;
         c.acked_bytes += size;
@@ -511,7 +592,7 @@ impl Flow {
             b.on_feedback();
         }
         let mut rtt = None;
-        if ack.kind == Kind::Data || !self.rtt_from_data {
+        if measures && (ack.kind == Kind::Data || !self.rtt_from_data) {
             let elapsed = now.since(sent_at);
             let held = self.believed_delay(elapsed, ack.ack_delay);
             rtt = self.rtt.sample(elapsed, held);
@@ -528,11 +609,12 @@ impl Flow {
         if ack.kind == Kind::Data {
             self.tally(ack.seq, sent_at);
         }
-        let acked =
-            Acked { kind: ack.kind, seq: ack.seq, size, sent_at, rtt, ecn: ack.ecn, arrived_at: ack.arrived_at };
+        let Ack { kind, seq, ecn, arrived_at, .. } = *ack;
+        let acked = Acked { kind, seq, size, sent_at, rtt, ecn, arrived_at, outstanding };
         self.controller.on_ack(now, &acked, &self.rtt);
         self.note(now);
         self.report_losses(now, ack.kind);
+        Ok(())
     }
 
     /// How much of a claimed delay counts: no more than was agreed, and nothing that would make the

@@ -8,7 +8,7 @@
 //!
 //! 1. Make a [`Flow`]: [`build`] a controller by name, give it to [`Flow::new`].
 //! 2. Call [`Flow::start`] once the peer has shown that it wants packets, with the RTT that showed.
-//! 3. Hand in what happened, with the time: [`Flow::on_acks`], [`Flow::on_receiver_report`],
+//! 3. Hand in what happened, with the time: [`Flow::on_acks`] or [`Flow::on_sack_vector`], [`Flow::on_receiver_report`],
 //!    [`Flow::set_demand`]. Time never goes back; equal is fine.
 //! 4. Poll: [`Flow::poll`] runs the timers that are due and answers one question. On
 //!    [`Transmit::Send`] send the packet, call [`Flow::on_sent`], poll again. On a wait, sleep until
@@ -59,13 +59,14 @@
 //! # Where things are
 //!
 //! - [`Controller`], and one file per scheme: [`rcs`], [`rap`], [`rbp`] (SRP, CRP, MRP), [`tfrc`]
-//!   (and TFRC-SP), [`fixed`] (the template).
+//!   (and TFRC-SP), [`aimd`], [`fixed`] (the template).
 //! - [`registry`](mod@registry): schemes and their parameters by name.
 //! - [`Equation`]: TCP's throughput at a loss rate, and back.
 //! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.
-//! - [`AckReceiver`]: the receiver half these schemes share.
+//! - [`AckReceiver`]: the receiver half these schemes share; [`SackReceiver`]: AIMD's.
 //! - [`quick_start`]: asking the routers for a rate; [`Flow::on_quick_start_response`].
 
+pub mod aimd;
 pub mod breaker;
 mod controller;
 pub mod equation;
@@ -81,6 +82,7 @@ pub mod rcs;
 mod receiver;
 pub mod registry;
 pub mod rtt;
+pub mod sack_vector;
 #[cfg(test)]
 mod testing;
 pub mod tfrc;
@@ -98,3 +100,4 @@ pub use quick_start::{QsCounters, QsVerdict, QuickStartParams};
 pub use receiver::{AckReceiver, Arrival, Feedback};
 pub use registry::{AnyController, Env, ParamError, ParamInfo, Safety, SchemeInfo, build, schemes};
 pub use rtt::RttEstimator;
+pub use sack_vector::{SackReceiver, SackVector};

@@ -340,6 +340,7 @@ schemes! {
     Rap => rap::Rap { INFO },
     Rbp => rbp::Rbp { SRP, CRP, MRP },
     Tfrc => tfrc::Tfrc { INFO, INFO_SP },
+    Aimd => aimd::Aimd { INFO },
     Fixed => fixed::Fixed { INFO },
 }
 
@@ -369,6 +370,9 @@ impl Controller for AnyController {
     }
     fn set_demand(&mut self, now: Instant, max: Option<Rate>) {
         each!(self, c => c.set_demand(now, max));
+    }
+    fn set_window_limit(&mut self, now: Instant, rwnd: Option<u32>) {
+        each!(self, c => c.set_window_limit(now, rwnd));
     }
     fn is_responsive(&self) -> bool {
         each!(self, c => c.is_responsive())
@@ -504,7 +508,10 @@ mod tests {
     #[test]
     fn an_unknown_scheme_names_the_nearest() {
         let e = error("rsc", &[], &Env::default());
-        assert_eq!(e.to_string(), "`rsc` is not a controller; there are rcs, rap, srp, crp, mrp, tfrc, tfrc-sp, fixed");
+        assert_eq!(
+            e.to_string(),
+            "`rsc` is not a controller; there are rcs, rap, srp, crp, mrp, tfrc, tfrc-sp, aimd, fixed"
+        );
         assert_eq!(e.hint().as_deref(), Some("did you mean `rcs`?"));
         assert_eq!(error("tcp-friendly-thing", &[], &Env::default()).hint(), None);
     }

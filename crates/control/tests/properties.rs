@@ -81,6 +81,9 @@ fn setup() -> impl Strategy<Value = Setup> {
         ("tfrc", &[("qs_wait", "on"), ("first_timer", "3 s"), ("ecn", "on")]),
         ("tfrc-sp", &[]),
         ("tfrc-sp", &[("measured_by", "receiver"), ("t_gran", "20 ms"), ("header", "0")]),
+        ("aimd", &[]),
+        ("aimd", &[("beta", "0.5"), ("rwnd", "25"), ("ecn", "on")]),
+        ("aimd", &[("alpha", "3"), ("beta", "0.1"), ("initial_window", "10")]),
         ("fixed", &[("rate", "300 pkt/s")]),
     ];
     let srtt = prop_oneof![
@@ -733,7 +736,7 @@ fn a_stall_is_not_made_up_for() {
                     at_once += u32::from(now == resumed);
                     in_a_second += 1;
                 }
-                Transmit::WaitUntil(t) => now = t,
+                Transmit::WaitUntil(t) | Transmit::WaitForFeedback(t) => now = t,
                 other => panic!("{other:?}"),
             }
         }

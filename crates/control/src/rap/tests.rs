@@ -52,6 +52,7 @@ impl Alone {
             rtt: Some(rtt),
             ecn: Ecn::NotEct,
             arrived_at: None,
+            outstanding: 0,
         };
         self.rap.on_ack(self.now, &ack, &self.rtt);
     }

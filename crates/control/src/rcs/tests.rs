@@ -42,8 +42,16 @@ impl Alone {
     }
 
     fn ack(&mut self, kind: Kind) {
-        let ack =
-            Acked { kind, seq: 0, size: SIZE, sent_at: self.now, rtt: Some(RTT), ecn: Ecn::NotEct, arrived_at: None };
+        let ack = Acked {
+            kind,
+            seq: 0,
+            size: SIZE,
+            sent_at: self.now,
+            rtt: Some(RTT),
+            ecn: Ecn::NotEct,
+            arrived_at: None,
+            outstanding: 0,
+        };
         self.rcs.on_ack(self.now, &ack, &self.rtt);
     }
 
@@ -232,6 +240,7 @@ fn dummies_of_an_earlier_backoff_do_not_count_as_initials() {
         rtt: None,
         ecn: Ecn::NotEct,
         arrived_at: None,
+        outstanding: 0,
     };
     for _ in 0..50 {
         a.rcs.on_ack(a.now, &ack, &a.rtt);

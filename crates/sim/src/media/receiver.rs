@@ -49,7 +49,7 @@ impl Receiver {
     pub(super) fn new(config: &MediaConfig, controller: &AnyController, seed: u64) -> Self {
         Receiver {
             form: match controller.feedback_form() {
-                FeedbackForm::Acks => Form::Acks(AckReceiver::new(config.feedback)),
+                FeedbackForm::Acks | FeedbackForm::SackVector => Form::Acks(AckReceiver::new(config.feedback)),
                 FeedbackForm::Reports => {
                     let params = match controller {
                         AnyController::Tfrc(tfrc) => tfrc.receiver_params(),
