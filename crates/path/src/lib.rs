@@ -35,12 +35,16 @@
 //! ```
 //!
 //! A satellite's return link, shared by terminals that ask for capacity, is a [`Dama`]: driven the same
-//! way, with a terminal's number beside each packet.
+//! way, with a terminal's number beside each packet. A wireless link with local retransmission is an [`Arq`], whose
+//! packets have a user's number.
 //!
 //! Where to read: [`spec`] (what a scenario fills in), [`link`] (the composition), then one file
 //! per mechanism: [`queue`], `rate`, [`trace`], `loss`, `outage`, `delay`, and [`wire`], the
-//! smallest possible part and the template for new ones; apart from these, [`dama`].
+//! smallest possible part and the template for new ones; apart from these, [`dama`], and [`arq`] on its
+//! [`channel`].
 
+pub mod arq;
+pub mod channel;
 pub mod counters;
 pub mod dama;
 mod datagram;
@@ -55,6 +59,8 @@ pub mod spec;
 pub mod trace;
 pub mod wire;
 
+pub use arq::{Arq, ArqCounters, ArqError, ArqScheme, ArqSlot, ArqSpec, ArqUser, SlotOutcome};
+pub use channel::{Channel, ChannelError};
 pub use counters::{ClassCounters, Count, DropReason, LinkCounters};
 pub use dama::{Dama, DamaError, DamaSpec, ReleaseOf, SlotLayout};
 pub use datagram::{Datagram, Plain};

@@ -233,7 +233,7 @@ pub(crate) struct Held {
 }
 
 impl Room {
-    fn new(capacity: Capacity) -> Result<Self, LinkError> {
+    pub(crate) fn new(capacity: Capacity) -> Result<Self, LinkError> {
         let (packets, bytes) = match capacity {
             Capacity::Packets(n) => (n.get(), u64::MAX),
             Capacity::Bytes(n) => (u64::MAX, n.get()),

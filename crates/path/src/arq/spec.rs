@@ -1,0 +1,168 @@
+//! What a wireless link is made of, as plain data.
+
+use crate::{Capacity, Channel, ChannelError};
+use fairpace_units::{Bytes, Duration};
+
+/// What the link layer does about a transmission that failed. Its users' packets stay in order: while one waits
+/// for its next try, those behind it wait too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ArqScheme {
+    /// Nothing: the packet is lost. As nobody acknowledges, all pieces of a packet are sent in any case.
+    None,
+    /// Again in the next slot, until it succeeds [aimd §IV: *persistent*].
+    #[default]
+    Persistent,
+    /// Again in the next slot, but a piece that has failed 1 + `retries` times is given up, and the rest of
+    /// its packet with it.
+    Limited {
+        /// Tries after the first.
+        retries: u32,
+    },
+    /// One slot of silence, then again, until it succeeds [aimd §IV-A: *optimal*, after Zhang and Wasserman].
+    Optimal,
+}
+
+impl ArqScheme {
+    /// Slots of silence between a failure and the next try of the same packet, `retry_delay` apart: 1 for
+    /// `Optimal`, 0 for the others.
+    pub const fn silence(self) -> u32 {
+        match self {
+            ArqScheme::Optimal => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// A slotted wireless link from a base station to its users [aimd §III, §IV].
+///
+/// Slot k lasts from k `slot` to (k + 1) `slot`. One user sends in it, one packet or a piece of one; who has no
+/// packet there when the slot begins does not send. Silence and `retry_delay` are counted in slots of the
+/// link, whoever they belong to: they are times. A user's channel steps in every slot of the link too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArqSpec {
+    /// τ: how long a slot lasts, from 1 us to 60 s [aimd §IV: 5 ms].
+    pub slot: Duration,
+    /// What a slot carries, at least 1 byte [aimd §IV: 125 bytes]; larger packets are cut into pieces of that
+    /// size, each of which needs a successful slot. A slot carries one piece at most, however small.
+    pub slot_size: Bytes,
+    /// What is done about failures.
+    pub scheme: ArqScheme,
+    /// Slots that pass between a failure and the next try of the same packet, beside the silence of
+    /// `Optimal`; up to 10,000 [aimd §IV-A: the acknowledgment is there when the next slot begins, 0].
+    pub retry_delay: u32,
+    /// From the end of a packet's last slot to its arrival; up to 31 years.
+    pub delay: Duration,
+    /// Whose slot it is, is decided among those who can send in it, by their weights; otherwise slots are
+    /// dedicated to users by their weights, and lost if they cannot send.
+    pub work_conserving: bool,
+    /// From 1 to 1,000 users.
+    pub users: Vec<ArqUser>,
+}
+
+/// One user of the link: a queue and a channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArqUser {
+    /// Its part of the slots, against the weights of the others; from 1, and all together at most 10,000.
+    pub weight: u32,
+    /// What its queue holds, the packet under way included.
+    pub buffer: Capacity,
+    /// How its slots fail.
+    pub channel: Channel,
+}
+
+/// Why an [`ArqSpec`] is refused: the field, what was found, what is allowed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ArqError {
+    /// A number out of its range.
+    #[error("`{field}` is {found}; it must be {allowed}")]
+    OutOfRange {
+        /// The field.
+        field: &'static str,
+        /// The value given.
+        found: f64,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// A weight with which a user would never send.
+    #[error("`users[{user}].weight` is 0; the least is 1")]
+    NoWeight {
+        /// Which user, from zero.
+        user: usize,
+    },
+    /// More weight than slots can be dealt out by.
+    #[error("the weights of `users` add up to {found}; at most 10000: divide them by a common factor")]
+    WeightSum {
+        /// Their sum.
+        found: u64,
+    },
+    /// A queue without room.
+    #[error("`users[{user}].buffer` is 0; the least is 1 packet or 1 byte (the packet under way counts)")]
+    NoBuffer {
+        /// Which user, from zero.
+        user: usize,
+    },
+    /// A channel that cannot be.
+    #[error("`users[{user}].channel`: {error}")]
+    Channel {
+        /// Which user, from zero.
+        user: usize,
+        /// What is wrong with it.
+        error: ChannelError,
+    },
+}
+
+const MOST_USERS: usize = 1_000;
+const MOST_WEIGHT: u64 = 10_000;
+
+impl ArqSpec {
+    /// The downlink of [aimd §IV] for one user: 200 kbit/s in slots of 5 ms, 125 bytes each, persistent ARQ, no
+    /// delay behind the slot.
+    pub fn downlink(channel: Channel, buffer: Capacity) -> ArqSpec {
+        ArqSpec {
+            slot: Duration::from_millis(5),
+            slot_size: Bytes::new(125),
+            scheme: ArqScheme::Persistent,
+            retry_delay: 0,
+            delay: Duration::ZERO,
+            work_conserving: true,
+            users: vec![ArqUser { weight: 1, buffer, channel }],
+        }
+    }
+
+    /// Whether a link can be made of this.
+    ///
+    /// # Errors
+    /// The first field that cannot be.
+    pub fn validate(&self) -> Result<(), ArqError> {
+        let seconds = |field, found: Duration, least: f64, most: f64, allowed| {
+            in_range(field, found.as_secs_f64(), least, most, allowed)
+        };
+        seconds("slot", self.slot, 1e-6, 60.0, "from 1 us to 60 s (found in seconds)")?;
+        in_range("slot_size", self.slot_size.as_f64(), 1.0, 1e6, "from 1 to 1000000 bytes")?;
+        in_range("retry_delay", f64::from(self.retry_delay), 0.0, 10_000.0, "from 0 to 10000 slots")?;
+        seconds("delay", self.delay, 0.0, 1e9, "from 0 to 1000000000 s (found in seconds)")?;
+        in_range("users", self.users.len() as f64, 1.0, MOST_USERS as f64, "from 1 to 1000 users")?;
+        for (user, ArqUser { weight, buffer, channel }) in self.users.iter().enumerate() {
+            if *weight == 0 {
+                return Err(ArqError::NoWeight { user });
+            }
+            check_buffer(user, *buffer)?;
+            channel.validate().map_err(|error| ArqError::Channel { user, error })?;
+        }
+        let found = self.users.iter().map(|user| u64::from(user.weight)).sum();
+        if found > MOST_WEIGHT { Err(ArqError::WeightSum { found }) } else { Ok(()) }
+    }
+}
+
+/// Whether anything fits in.
+pub(super) fn check_buffer(user: usize, buffer: Capacity) -> Result<(), ArqError> {
+    match buffer {
+        Capacity::Packets(n) if n.get() == 0 => Err(ArqError::NoBuffer { user }),
+        Capacity::Bytes(n) if n.get() == 0 => Err(ArqError::NoBuffer { user }),
+        _ => Ok(()),
+    }
+}
+
+fn in_range(field: &'static str, found: f64, least: f64, most: f64, allowed: &'static str) -> Result<(), ArqError> {
+    if (least..=most).contains(&found) { Ok(()) } else { Err(ArqError::OutOfRange { field, found, allowed }) }
+}
