@@ -134,7 +134,7 @@ impl<T: Datagram> Arq<T> {
     /// [`ArqError`] names the field of `spec` that cannot be.
     pub fn new(spec: &ArqSpec, seed: u64, name: &str) -> Result<Self, ArqError> {
         spec.validate()?;
-        let frame = if spec.work_conserving { Vec::new() } else { frame(spec) };
+        let frame = if spec.work_conserving { Vec::new() } else { spec.frame() };
         let users = spec.users.iter().enumerate().map(|(i, user)| {
             let random = RandomStream::named(seed, &format!("{name}.user{i}.channel"));
             let own = (0u32..).zip(&frame).filter(|&(_, &owner)| owner as usize == i).map(|(at, _)| at).collect();
@@ -486,25 +486,27 @@ impl Log {
     }
 }
 
-/// Whose slot it is, over and over, if slots are dedicated: smooth weighted round robin, by which each user has
-/// its slots as evenly spread as whole slots allow.
-fn frame(spec: &ArqSpec) -> Vec<u32> {
-    let common = spec.users.iter().fold(0, |common, user| gcd(common, user.weight)).max(1);
-    let weights: Vec<i64> = spec.users.iter().map(|user| i64::from(user.weight / common)).collect();
-    let total: i64 = weights.iter().sum();
-    let mut credit = vec![0; weights.len()];
-    let mut next = || {
-        let mut best = 0;
-        for (i, weight) in weights.iter().enumerate() {
-            credit[i] += weight;
-            if credit[i] > credit[best] {
-                best = i;
+impl ArqSpec {
+    /// Whose slot it is, over and over, if slots are dedicated: smooth weighted round robin, by which each user has
+    /// its slots as evenly spread as whole slots allow. So it is in a work-conserving link too while all send.
+    pub fn frame(&self) -> Vec<u32> {
+        let common = self.users.iter().fold(0, |common, user| gcd(common, user.weight)).max(1);
+        let weights: Vec<i64> = self.users.iter().map(|user| i64::from(user.weight / common)).collect();
+        let total: i64 = weights.iter().sum();
+        let mut credit = vec![0; weights.len()];
+        let mut next = || {
+            let mut best = 0;
+            for (i, weight) in weights.iter().enumerate() {
+                credit[i] += weight;
+                if credit[i] > credit[best] {
+                    best = i;
+                }
             }
-        }
-        credit[best] -= total;
-        best as u32
-    };
-    (0..total).map(|_| next()).collect()
+            credit[best] -= total;
+            best as u32
+        };
+        (0..total).map(|_| next()).collect()
+    }
 }
 
 fn gcd(a: u32, b: u32) -> u32 {
