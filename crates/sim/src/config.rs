@@ -13,6 +13,14 @@
 //!   sender --forward_in--> terminal a --\              /--> terminal b --forward_out--> receiver
 //!          <--back_out----             --> satellite --                <--back_in-----
 //! ```
+//!
+//! A flow with a `user` ends behind a base station: its last hop is that user's downlink, where slots are shared
+//! and failed packets sent again, and its feedback begins on that user's uplink:
+//!
+//! ```text
+//!   sender --forward_in--> [ bottleneck ] --> base station --user's downlink--> receiver
+//!          <--back_out---- [ reverse    ] <-- base station <--user's uplink----
+//! ```
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +30,7 @@ use fairpace_control::{AnyController, Env, FlowParams};
 use fairpace_path::{Capacity, DamaSpec, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Instant, QsRate, Rate};
 
+use crate::radio::RadioConfig;
 use crate::tcp::{TcpParams, TcpSource};
 
 /// A whole run. Same value, same bytes out.
@@ -39,6 +48,8 @@ pub struct SimConfig {
     pub reverse: LinkSpec,
     /// The satellite, for flows with [`FlowConfig::terminals`]; its streams are `satellite.*`.
     pub dama: Option<DamaSpec>,
+    /// The links behind a base station, for flows with [`FlowConfig::user`]; their streams are `radio.*`.
+    pub radio: Option<RadioConfig>,
     /// The flows, at least one, names unique.
     pub flows: Vec<FlowConfig>,
     /// Distance of the rows of [`SimReport::series`](crate::SimReport::series); none if `None`.
@@ -67,6 +78,7 @@ impl Default for SimConfig {
             bottleneck: LinkSpec::default(),
             reverse: LinkSpec::default(),
             dama: None,
+            radio: None,
             flows: Vec::new(),
             sample: None,
             opening: None,

@@ -3,7 +3,7 @@
 //! In a run of many flows most of them have not begun or are over. Those take little: an endpoint is made when
 //! its flow begins, and let go when the flow has ended and nothing of it is under way.
 
-use fairpace_control::{FlowEvent, StopReason};
+use fairpace_control::{AnyController, Controller, FeedbackForm, FlowEvent, StopReason};
 use fairpace_units::{Bytes, Class, Duration, Instant, RandomStream, Rate};
 
 use crate::SimError;
@@ -31,6 +31,8 @@ pub(crate) struct FlowState {
     pub(crate) class_override: Option<Class>,
     /// Data with a longer one-way delay is counted; the greatest there is if none is to be.
     pub(crate) delay_bound: Duration,
+    /// Its feedback is sack vectors: a base station gives it a window.
+    pub(crate) takes_window: bool,
     /// Its place among the groups.
     pub(crate) group: u32,
     /// Its [`FlowConfig::stop`] has come: nothing new is sent.
@@ -92,6 +94,10 @@ impl Plan {
     }
 }
 
+fn is_windowed(controller: &AnyController) -> bool {
+    controller.feedback_form() == FeedbackForm::SackVector
+}
+
 impl FlowState {
     /// `many`: it is one of many.
     pub(crate) fn new(
@@ -103,6 +109,7 @@ impl FlowState {
     ) -> Result<FlowState, SimError> {
         let stream = |purpose: &str| RandomStream::named(seed, &format!("flow.{}.{purpose}", config.name));
         let size = config.packet_size.get() as u32;
+        let mut takes_window = false;
         let (endpoint, protocol) = match &config.protocol {
             Protocol::Tcp(params, source) => {
                 let tcp = TcpEndpoint::new(params, source, size, stream("jitter"), stream("onoff"));
@@ -120,10 +127,12 @@ impl FlowState {
                 // A terminal's queue drains at what it is granted, faster than it was filled.
                 plan.config.flow.bursty_path |= config.terminals.is_some();
                 let endpoint = if many {
-                    media::controller(media).map_err(source)?;
+                    takes_window = is_windowed(&media::controller(media).map_err(source)?);
                     Endpoint::Planned(Box::new(plan))
                 } else {
-                    Endpoint::Media(Box::new(plan.build().map_err(source)?))
+                    let built = plan.build().map_err(source)?;
+                    takes_window = is_windowed(built.flow.controller());
+                    Endpoint::Media(Box::new(built))
                 };
                 let name = match &media.controller {
                     ControllerSpec::Named { scheme, .. } => scheme.clone(),
@@ -146,6 +155,7 @@ impl FlowState {
             ack_size: config.ack_size.get() as u32,
             class_override: config.class_override,
             delay_bound: config.delay_bound.unwrap_or(Duration::MAX),
+            takes_window,
             group,
             ended: false,
             armed: [Instant::NEVER; 3],
@@ -238,6 +248,7 @@ impl FlowState {
             dummy_rate: per_second(since.dummies_sent.bytes, interval),
             target_rate: Rate::ZERO,
             cwnd: 0.0,
+            rwnd: None,
             srtt: None,
             rto: None,
             loss_event_rate: None,
@@ -260,6 +271,9 @@ impl FlowState {
                 row.rto = row.srtt.map(|_| media.flow.rto());
                 row.loss_event_rate = media.flow.status().p;
                 row.send_buffer = media.waiting();
+                if let AnyController::Aimd(aimd) = media.flow.controller() {
+                    (row.cwnd, row.rwnd) = (aimd.cwnd(), Some(aimd.rwnd()));
+                }
                 row.state = if media.stopped().is_some() { "stopped" } else { media.flow.status().state };
             }
             Endpoint::Constant(constant) => row.state = constant.state(),

@@ -1,9 +1,10 @@
 //! What a packet needs on an empty path: the deterministic part of its delay, which jitter comes on top of.
 
-use fairpace_path::{LinkSpec, RateModel};
+use fairpace_path::{ArqSpec, LinkSpec, RateModel};
 use fairpace_units::{Bytes, Duration};
 
 use crate::config::{FlowConfig, SimConfig};
+use crate::radio::RadioConfig;
 
 impl SimConfig {
     /// The one-way delay of a full packet of that flow when nobody is before it: transmission and propagation on each
@@ -16,6 +17,11 @@ impl SimConfig {
         };
         let [first, last] =
             [&flow.access.forward_in, &flow.access.forward_out].map(|l| least(l.as_ref(), flow.packet_size));
+        let last = self.radio_of(flow).map_or(last, |radio| {
+            let ArqSpec { slot, slot_size, delay, .. } = &radio.downlink;
+            let pieces = flow.packet_size.get().div_ceil(slot_size.get().max(1)).max(1);
+            slot.saturating_mul(u32::try_from(pieces).unwrap_or(u32::MAX)).saturating_add(*delay)
+        });
         first.saturating_add(shared).saturating_add(last)
     }
 
@@ -28,7 +34,12 @@ impl SimConfig {
             _ => least(Some(&self.reverse), flow.ack_size),
         };
         let [first, last] = [&flow.access.back_in, &flow.access.back_out].map(|l| least(l.as_ref(), flow.ack_size));
+        let first = self.radio_of(flow).map_or(first, |radio| least(radio.uplink.as_ref(), flow.ack_size));
         [first, shared, last].iter().fold(self.min_owd(flow), |sum, part| sum.saturating_add(*part))
+    }
+
+    fn radio_of(&self, flow: &FlowConfig) -> Option<&RadioConfig> {
+        flow.user.and(self.radio.as_ref())
     }
 }
 

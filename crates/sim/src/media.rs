@@ -9,8 +9,8 @@ mod receiver;
 use std::collections::VecDeque;
 
 use fairpace_control::{
-    Ack, AnyController, Arrival, Flow, FlowParams, ParamError, RateHeader, RateReport, ReceiverReport, StopReason,
-    Transmit,
+    Ack, AnyController, Arrival, Flow, FlowParams, ParamError, RateHeader, RateReport, ReceiverReport, SackVector,
+    StopReason, Transmit,
 };
 use fairpace_path::{Capacity, Count};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsResponse};
@@ -150,10 +150,12 @@ impl MediaEndpoint {
         self.flow_at = Instant::NEVER;
     }
 
-    pub(crate) fn on_challenge_answered(&mut self, now: Instant, asked_at: Instant) {
+    /// The answer says from when the question was, and the window that the base station allows, if it does.
+    pub(crate) fn on_challenge_answered(&mut self, now: Instant, asked_at: Instant, rwnd: Option<u32>) {
         if self.asked {
             self.asked = false;
             self.challenge_at = Instant::NEVER;
+            self.flow.set_window_limit(now, rwnd);
             self.begin(now, Some(now.since(asked_at)));
         }
     }
@@ -161,6 +163,12 @@ impl MediaEndpoint {
     pub(crate) fn on_ack(&mut self, now: Instant, ack: Ack, proven: bool) {
         if self.believes(proven) {
             self.flow.on_acks(now, &[ack]);
+        }
+    }
+
+    pub(crate) fn on_sack_vector(&mut self, now: Instant, sack: &SackVector, proven: bool) {
+        if self.believes(proven) {
+            self.flow.on_sack_vector(now, sack);
         }
     }
 
@@ -211,7 +219,7 @@ impl MediaEndpoint {
             self.asked = true;
             self.challenge_at = now + self.challenge_wait;
             self.challenge_wait = (self.challenge_wait * 2).min(CHALLENGE_MAX);
-            let body = Body::Challenge { asked_at: now };
+            let body = Body::Challenge { asked_at: now, rwnd: None };
             return Some(Outgoing::feedback(body, self.ack_size, Class::Normal));
         }
         if self.quiet {

@@ -10,8 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fairpace_control::{Ack, RateReport, ReceiverReport};
-use fairpace_path::{Dama, DamaError, DropReason, Link, LinkCounters, LinkError, LinkSpec};
+use fairpace_control::{Ack, RateReport, ReceiverReport, SackVector};
+use fairpace_path::{Arq, ArqError, Dama, DamaError, DropReason, Link, LinkCounters, LinkError, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind};
 
 use crate::check::{bad, check};
@@ -21,6 +21,7 @@ use crate::flow_state::{Endpoint, FlowState, MANY_FLOWS, MOST_FLOWS_TRACED};
 use crate::media::{MediaEndpoint, Outgoing};
 use crate::packet::{Body, Direction, FlowId, Packet, QuickStart};
 use crate::pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
+use crate::radio::{Member, Radio, RadioConfig};
 use crate::report::{
     DelayHistogram, EngineStats, FlowCounts, GroupReport, LinkReport, LinkRow, SeriesRow, SimReport, count, per_second,
 };
@@ -73,6 +74,33 @@ pub enum SimError {
         flow: String,
         /// The terminal.
         terminal: u32,
+    },
+    /// The radio's downlink cannot be built.
+    #[error("radio.downlink: {0}")]
+    Radio(#[from] ArqError),
+    /// A flow over a radio that is not there.
+    #[error("flow `{flow}`: `user` is given, and there is no radio; give `radio`, or leave `user` out")]
+    NoRadio {
+        /// The flow's name.
+        flow: String,
+    },
+    /// A user that is not there.
+    #[error("flow `{flow}`: `user` is {found}; the radio has {users} users, numbered from 0")]
+    NoUser {
+        /// The flow's name.
+        flow: String,
+        /// The user given.
+        found: u32,
+        /// How many there are.
+        users: u32,
+    },
+    /// Two hops in one place.
+    #[error("flow `{flow}`: `user` and `access.{side}` are given; the user's link is that hop, leave one of them out")]
+    TwoHops {
+        /// The flow's name.
+        flow: String,
+        /// `forward_out` or `back_in`.
+        side: &'static str,
     },
     /// A controller cannot be built.
     #[error("flow `{flow}`: {source}")]
@@ -160,6 +188,7 @@ pub struct Network {
     events: EventSet,
     links: Vec<LinkSlot>,
     satellite: Option<Box<Satellite>>,
+    radio: Option<Box<Radio>>,
     flows: Vec<FlowState>,
     groups: Vec<Group>,
     /// There are [`MANY_FLOWS`] or more.
@@ -190,6 +219,8 @@ struct LinkSlot {
     /// Its place in [`Route::links`]. So a packet need not know where it is, and is never written to
     /// on its way: a copy right after such a write would stall the processor.
     stage: usize,
+    /// The base station is at its end, and writes windows into what comes out.
+    uplink: bool,
     name: String,
     at_warmup: LinkCounters,
 }
@@ -197,15 +228,19 @@ struct LinkSlot {
 #[derive(Clone, Copy)]
 struct Route {
     /// Before, through and behind the shared link; [`NO_LINK`] where there is none. With [`TERMINAL`] it is a
-    /// terminal of the satellite.
+    /// terminal of the satellite, with [`DOWNLINK`] a user of the radio.
     links: [u32; 3],
 }
 
 const NO_LINK: u32 = u32::MAX;
 /// Added to the number of a terminal; there are fewer than 2^24.
 const TERMINAL: u32 = 1 << 31;
+/// Added to the number of a user; there are fewer than 2^24 too.
+const DOWNLINK: u32 = 1 << 30;
 /// The place of the shared link, or the satellite, in a route.
 const SHARED: usize = 1;
+/// The place of the radio.
+const LAST: usize = 2;
 
 /// Flows that are reported together.
 struct Group {
@@ -244,6 +279,7 @@ const CHECKPOINT: u32 = 7;
 const SENDER_SOON: u32 = 8;
 const SATELLITE: u32 = 9;
 const PLAN: u32 = 10;
+const RADIO: u32 = 11;
 const KIND_BITS: u32 = 4;
 const KIND_MASK: u32 = 0xf;
 
@@ -265,6 +301,7 @@ impl Network {
             events: EventSet::default(),
             links: Vec::new(),
             satellite: None,
+            radio: None,
             flows: Vec::with_capacity(config.flows.len()),
             groups: Vec::new(),
             many: config.flows.len() >= MANY_FLOWS,
@@ -293,6 +330,9 @@ impl Network {
             let dama = Dama::new(spec, config.seed, "satellite")?;
             network.satellite = Some(Box::new(Satellite::new(dama, config.trace)));
         }
+        if let Some(radio) = &config.radio {
+            network.add_radio(radio, config)?;
+        }
         // Bookkeeping comes before traffic at the same instant.
         let mut planned = Vec::new();
         if !config.warmup.is_zero() {
@@ -316,7 +356,9 @@ impl Network {
         if config.pcap {
             let links = network.links.iter().map(|slot| slot.name.clone());
             let terminals = 0..network.satellite.as_ref().map_or(0, |s| s.dama.terminals());
-            let names = links.chain(terminals.map(|i| format!("terminal {i}"))).collect();
+            let users = 0..network.radio.as_ref().map_or(0, |r| r.arq.users());
+            let behind = terminals.map(|i| format!("terminal {i}")).chain(users.map(|i| format!("user {i}")));
+            let names = links.chain(behind).collect();
             network.pcap = Some(PcapWriter::new(Vec::new(), names));
         }
         Ok(network)
@@ -325,8 +367,21 @@ impl Network {
     fn add_link(&mut self, name: String, spec: &LinkSpec, seed: u64, stage: usize) -> Result<u32, SimError> {
         let mut link = Link::new(spec, seed, &name).map_err(|source| SimError::Link { link: name.clone(), source })?;
         link.record_drops(true);
-        self.links.push(LinkSlot { link, armed: Instant::NEVER, stage, name, at_warmup: LinkCounters::default() });
+        let (armed, at_warmup) = (Instant::NEVER, LinkCounters::default());
+        self.links.push(LinkSlot { link, armed, stage, uplink: false, name, at_warmup });
         Ok(self.links.len() as u32 - 1)
+    }
+
+    fn add_radio(&mut self, radio: &RadioConfig, config: &SimConfig) -> Result<(), SimError> {
+        let arq = Arq::new(&radio.downlink, config.seed, "radio")?;
+        let first_uplink = self.links.len() as u32;
+        let uplink = radio.uplink.clone().unwrap_or_default();
+        for user in 0..arq.users() {
+            let link = self.add_link(format!("radio.user{user}.uplink"), &uplink, config.seed, 0)?;
+            self.links[link as usize].uplink = true;
+        }
+        self.radio = Some(Box::new(Radio::new(arq, radio, first_uplink, config.trace)));
+        Ok(())
     }
 
     fn add_flow(&mut self, config: &FlowConfig, group: usize, sim: &SimConfig) -> Result<(), SimError> {
@@ -335,6 +390,7 @@ impl Network {
             Some(terminals) => self.attach(config, terminals)?,
             None => [BOTTLENECK, REVERSE],
         };
+        let on_air = config.user.map(|user| self.check_user(config, user)).transpose()?;
         for (shared, first, last) in [
             (there, ("forward_in", &config.access.forward_in), ("forward_out", &config.access.forward_out)),
             (back, ("back_in", &config.access.back_in), ("back_out", &config.access.back_out)),
@@ -348,6 +404,11 @@ impl Network {
             }
             self.routes.push(route);
         }
+        if let Some([downlink, uplink]) = on_air
+            && let [.., there, back] = &mut self.routes[..]
+        {
+            (there.links[2], back.links[0]) = (downlink, uplink);
+        }
         if group == self.groups.len() {
             self.groups.push(Group::new(config.group.clone()));
         }
@@ -355,8 +416,29 @@ impl Network {
         group_state.flows += 1;
         group_state.shared = self.many && group_state.flows > 1;
         let trace = sim.trace && (!self.many || group_state.flows <= MOST_FLOWS_TRACED);
-        self.flows.push(FlowState::new(config, group as u32, sim.seed, trace, self.many)?);
+        let flow = FlowState::new(config, group as u32, sim.seed, trace, self.many)?;
+        if let (Some(user), Some(radio), true) = (config.user, &mut self.radio, flow.takes_window) {
+            let min_rtt = sim.min_rtt(config);
+            radio.attach(Member { flow: self.flows.len() as FlowId, user, min_rtt, share: config.share });
+        }
+        self.flows.push(flow);
         Ok(())
+    }
+
+    /// A flow goes over the radio: its last hop there, and its first one back.
+    fn check_user(&self, config: &FlowConfig, user: u32) -> Result<[u32; 2], SimError> {
+        let flow = || config.name.clone();
+        let Some(radio) = &self.radio else { return Err(SimError::NoRadio { flow: flow() }) };
+        let users = radio.arq.users();
+        if user >= users {
+            return Err(SimError::NoUser { flow: flow(), found: user, users });
+        }
+        for (side, link) in [("forward_out", &config.access.forward_out), ("back_in", &config.access.back_in)] {
+            if link.is_some() {
+                return Err(SimError::TwoHops { flow: flow(), side });
+            }
+        }
+        Ok([DOWNLINK | user, radio.first_uplink + user])
     }
 
     /// A flow goes through the satellite: its ways there and back.
@@ -406,6 +488,7 @@ impl Network {
             match target & KIND_MASK {
                 LINK => self.link_event(at, (target >> KIND_BITS) as usize),
                 SATELLITE => self.satellite_event(at),
+                RADIO => self.radio_event(at),
                 _ => {
                     self.events.pop();
                     self.other_event(at, target);
@@ -500,11 +583,16 @@ impl Network {
             self.events.pop();
             return;
         }
-        let stage = self.links[link].stage + 1;
+        let (stage, uplink) = (self.links[link].stage + 1, self.links[link].uplink);
         let mut out = 0_u64;
         let next = loop {
             match self.links[link].link.pop(at) {
-                Some(packet) => self.forward(at, packet, stage),
+                Some(mut packet) => {
+                    if uplink && let Some(radio) = &self.radio {
+                        radio.write_window(&mut packet);
+                    }
+                    self.forward(at, packet, stage);
+                }
                 None => break self.links[link].link.next(),
             }
             out += 1;
@@ -556,6 +644,58 @@ impl Network {
         }
     }
 
+    fn radio_event(&mut self, at: Instant) {
+        self.stats.link_events += 1;
+        self.events.pop();
+        let Some(radio) = &mut self.radio else { return };
+        if radio.armed != at {
+            self.stats.idle_events += 1;
+            return;
+        }
+        let mut out = 0_u64;
+        while let Some(radio) = &mut self.radio
+            && let Some((_, packet)) = radio.arq.pop(at)
+        {
+            self.forward(at, packet, LAST + 1);
+            out += 1;
+        }
+        self.moved += out;
+        self.stats.idle_events += u64::from(out == 0);
+        self.collect_radio_drops();
+        let Some(radio) = &mut self.radio else { return };
+        if self.trace {
+            radio.collect_slots();
+        }
+        radio.armed = radio.arq.next();
+        if radio.armed != Instant::NEVER {
+            self.events.push(radio.armed, RADIO);
+        }
+    }
+
+    /// A packet for that user comes to the base station.
+    fn push_to_user(&mut self, at: Instant, user: u32, packet: Packet) {
+        let Some(radio) = &mut self.radio else { return };
+        radio.arq.push(at, user, packet);
+        let next = radio.arq.next();
+        if next < radio.armed {
+            // An entry that is overtaken stays behind and finds nothing due.
+            radio.armed = next;
+            self.events.push(next, RADIO);
+        }
+        self.collect_radio_drops();
+    }
+
+    fn collect_radio_drops(&mut self) {
+        while let Some(radio) = &mut self.radio
+            && let Some((at, reason, packet)) = radio.arq.take_dropped()
+        {
+            let route = &self.routes[packet.flow as usize * 2 + packet.direction as usize];
+            let user = route.links[LAST] & !DOWNLINK;
+            let terminals = self.satellite.as_ref().map_or(0, |s| s.dama.terminals());
+            self.drop_packet(at, reason, packet, self.links.len() as u32 + terminals + user);
+        }
+    }
+
     /// A packet comes to a terminal.
     fn push_to_terminal(&mut self, at: Instant, terminal: u32, packet: Packet) {
         let Some(satellite) = &mut self.satellite else { return };
@@ -602,8 +742,11 @@ impl Network {
 
     #[inline]
     fn push(&mut self, at: Instant, link: u32, packet: Packet) {
-        if link & TERMINAL != 0 {
-            return self.push_to_terminal(at, link & !TERMINAL, packet);
+        if link & (TERMINAL | DOWNLINK) != 0 {
+            return match link & TERMINAL {
+                0 => self.push_to_user(at, link & !DOWNLINK, packet),
+                _ => self.push_to_terminal(at, link & !TERMINAL, packet),
+            };
         }
         let link = link as usize;
         let slot = &mut self.links[link];
@@ -725,6 +868,13 @@ impl Network {
                 count(&mut flow.counts.feedback_received, 1, size);
                 self.feed(at, &packet, |media| media.on_feedback(at, start, len, proven));
             }
+            Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us } => {
+                count(&mut flow.counts.feedback_received, 1, size);
+                let ack_delay = Duration::from_micros(delay_us.into());
+                let arrived_at = Some(packet.sent_at.since(Instant::ZERO).saturating_sub(ack_delay));
+                let sack = SackVector { ack, vector, rwnd, ecn, ack_delay, arrived_at };
+                self.feed(at, &packet, |media| media.on_sack_vector(at, &sack, proven));
+            }
             Body::RateReport { delay_us, echoed, received_rate, loss_event_rate } => {
                 count(&mut flow.counts.feedback_received, 1, size);
                 let delay = Duration::from_micros(delay_us.into());
@@ -740,12 +890,12 @@ impl Network {
                 };
                 self.feed(at, &packet, |media| media.on_report(at, &report));
             }
-            Body::Challenge { asked_at } => {
+            Body::Challenge { asked_at, rwnd } => {
                 count(&mut flow.counts.feedback_received, 1, size);
                 if packet.direction == Direction::Forward {
                     self.send(at, Packet { direction: Direction::Back, sent_at: at, ..packet });
                 } else {
-                    self.feed(at, &packet, |media| media.on_challenge_answered(at, asked_at));
+                    self.feed(at, &packet, |media| media.on_challenge_answered(at, asked_at, rwnd));
                 }
             }
             Body::Constant { .. } => {
@@ -843,6 +993,11 @@ impl Network {
             Endpoint::Tcp(tcp) => (tcp.tx.poll_timeout(), tcp.poll_fast_timer()),
             Endpoint::Media(media) => {
                 (flow.counts.produced, flow.counts.overflowed) = (media.produced, media.overflowed);
+                if let Some(radio) = &mut self.radio
+                    && media.stopped().is_some()
+                {
+                    radio.leave(at, i as FlowId);
+                }
                 (Instant::NEVER, media.poll_timer())
             }
             Endpoint::Constant(constant) => (Instant::NEVER, constant.poll_timer()),
@@ -952,10 +1107,18 @@ impl Network {
                 if self.many && self.sampling.is_some() && !self.flows[i].ended {
                     self.sampled.insert(i as FlowId);
                 }
+                if let Some(radio) = &mut self.radio
+                    && !self.flows[i].ended
+                {
+                    radio.join(at, i as FlowId);
+                }
                 self.pump(at, i);
             }
             STOP => {
                 self.flows[i].stop();
+                if let Some(radio) = &mut self.radio {
+                    radio.leave(at, i as FlowId);
+                }
                 self.retire(i);
             }
             SAMPLE => self.sample(at),
@@ -1003,6 +1166,9 @@ impl Network {
         if let Some(satellite) = &mut self.satellite {
             satellite.end_warmup(at);
         }
+        if let Some(radio) = &mut self.radio {
+            radio.end_warmup(at);
+        }
         for flow in &mut self.flows {
             flow.end_warmup(at);
         }
@@ -1034,6 +1200,9 @@ impl Network {
         }
         if let Some(satellite) = &mut self.satellite {
             satellite.sample(at, interval);
+        }
+        if let Some(radio) = &mut self.radio {
+            radio.sample(at, interval);
         }
         let next = at + sampling.interval;
         if self.many {
@@ -1100,6 +1269,14 @@ impl Network {
         if let Some(satellite) = &mut self.satellite {
             report.engine.packet_hops += satellite.transmitted();
             report.satellite = Some(satellite.report(self.warmup, end));
+        }
+        if let Some(radio) = &mut self.radio {
+            radio.arq.advance(end);
+            self.collect_radio_drops();
+        }
+        if let Some(radio) = &mut self.radio {
+            report.engine.packet_hops += radio.transmitted();
+            report.radio = Some(radio.report());
         }
         report.engine.max_pending = self.events.max_len() as u64;
         report.groups = self.group_reports();

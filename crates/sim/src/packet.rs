@@ -105,6 +105,22 @@ pub enum Body {
         /// As above, of all of them.
         proven: bool,
     },
+    /// AIMD's acknowledgement: [`SackVector`](fairpace_control::SackVector), whose `arrived_at` is `ack_delay`
+    /// before the packet left.
+    SackVector {
+        /// Bit i - 1: packet `ack` - i was received.
+        vector: u8,
+        /// The ECN field of what caused it.
+        ecn: Ecn,
+        /// As above, of all that it acknowledges.
+        proven: bool,
+        /// The largest number received, its lowest 24 bits.
+        ack: u32,
+        /// The window that the receiver or the base station allows, in packets.
+        rwnd: Option<u32>,
+        /// Its `ack_delay` in microseconds.
+        delay_us: u32,
+    },
     /// What a receiver that measures has found: [`RateReport`](fairpace_control::RateReport).
     RateReport {
         /// Its `delay` in microseconds.
@@ -129,6 +145,8 @@ pub enum Body {
     Challenge {
         /// When the question left.
         asked_at: Instant,
+        /// In the answer: the window that the base station allows, in packets.
+        rwnd: Option<u32>,
     },
     /// Uncontrolled traffic.
     Constant {

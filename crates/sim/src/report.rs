@@ -7,6 +7,7 @@ use fairpace_units::{Bytes, Duration, Instant, Rate};
 use hdrhistogram::Histogram;
 
 use crate::packet::FlowId;
+use crate::radio::RadioReport;
 use crate::satellite::SatelliteReport;
 use crate::tcp::{TcpCounters, TcpTally};
 
@@ -20,7 +21,7 @@ pub struct SimReport {
     pub flows: Vec<FlowReport>,
     /// One per group, in the order in which their first flows come.
     pub groups: Vec<GroupReport>,
-    /// `bottleneck`, `reverse`, then the access links of each flow.
+    /// `bottleneck`, `reverse`, the uplink of each user, then the access links of each flow.
     pub links: Vec<LinkReport>,
     /// Rows at every sampling interval, flow by flow; of many flows, those that go on.
     pub series: Vec<SeriesRow>,
@@ -32,6 +33,8 @@ pub struct SimReport {
     pub pcapng: Option<Vec<u8>>,
     /// What happened on the satellite; `None` without one.
     pub satellite: Option<SatelliteReport>,
+    /// What happened on the radio; `None` without one.
+    pub radio: Option<RadioReport>,
     /// What the engine did.
     pub engine: EngineStats,
 }
@@ -313,7 +316,7 @@ pub struct FrameRecord {
 /// One link.
 #[derive(Clone, Debug)]
 pub struct LinkReport {
-    /// `bottleneck`, `reverse`, `<flow>.forward_in`, …
+    /// `bottleneck`, `reverse`, `radio.user0.uplink`, `flow.<name>.forward_in`, …
     pub name: String,
     /// Counts of the whole run.
     pub whole: LinkCounters,
@@ -342,8 +345,10 @@ pub struct SeriesRow {
     pub dummy_rate: Rate,
     /// What the controller allows now; zero for others.
     pub target_rate: Rate,
-    /// TCP's window in segments; zero for others.
+    /// The congestion window of TCP or AIMD in packets; zero for others.
     pub cwnd: f64,
+    /// AIMD's other bound in packets: W = min(`cwnd`, `rwnd`) [aimd §II]; `None` for others.
+    pub rwnd: Option<u32>,
     /// Smoothed RTT.
     pub srtt: Option<Duration>,
     /// The retransmission timeout in force; `None` before the first RTT sample.

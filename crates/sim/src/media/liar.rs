@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use fairpace_control::{Ack, Arrival, RateReport};
-use fairpace_units::{Duration, Instant, QsNonce, QsRate, QsResponse, RandomStream};
+use fairpace_control::{Arrival, RateReport};
+use fairpace_units::{Duration, Instant, Kind, QsNonce, QsRate, QsResponse, RandomStream};
 
 use super::Outgoing;
 use crate::config::ReceiverBehaviour;
@@ -123,8 +123,8 @@ impl Liar {
     }
 
     /// Whether it holds every packet that it acknowledges there.
-    pub(super) fn holds(&self, acks: &[Ack]) -> bool {
-        acks.iter().all(|a| !self.claimed.contains(&(a.kind as u8, a.seq)))
+    pub(super) fn holds(&self, acks: impl IntoIterator<Item = (Kind, u64)>) -> bool {
+        acks.into_iter().all(|(kind, seq)| !self.claimed.contains(&(kind as u8, seq)))
     }
 
     /// What it adds to the time for which it says it has held feedback back.

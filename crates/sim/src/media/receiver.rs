@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 
 use fairpace_control::quick_start;
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
-use fairpace_control::{Ack, AckReceiver, AnyController, Arrival, Controller, FeedbackForm, RateHeader, RateReport};
+use fairpace_control::{
+    Ack, AckReceiver, AnyController, Arrival, Controller, FeedbackForm, RateHeader, RateReport, SackReceiver,
+    SackVector,
+};
 use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsOption, QsResponse};
 
 use super::liar::Liar;
@@ -18,9 +21,10 @@ const LOG_LEN: usize = 65_536;
 /// What each further acknowledgement adds to a feedback packet: one metric block [RFC 8888 §3.1].
 const BYTES_PER_ACK: u32 = 2;
 
-/// Who measures: the sender from acknowledgements, or the receiver, which reports.
+/// Who measures: the sender from acknowledgements, of each packet or of the last nine, or the receiver, which reports.
 enum Form {
     Acks(AckReceiver),
+    SackVector(SackReceiver),
     Reports(Box<TfrcReceiver>),
 }
 
@@ -49,7 +53,8 @@ impl Receiver {
     pub(super) fn new(config: &MediaConfig, controller: &AnyController, seed: u64) -> Self {
         Receiver {
             form: match controller.feedback_form() {
-                FeedbackForm::Acks | FeedbackForm::SackVector => Form::Acks(AckReceiver::new(config.feedback)),
+                FeedbackForm::Acks => Form::Acks(AckReceiver::new(config.feedback)),
+                FeedbackForm::SackVector => Form::SackVector(SackReceiver::new(config.feedback)),
                 FeedbackForm::Reports => {
                     let params = match controller {
                         AnyController::Tfrc(tfrc) => tfrc.receiver_params(),
@@ -97,6 +102,7 @@ impl Receiver {
         }
         match &mut self.form {
             Form::Acks(acks) => acks.on_packet(now, arrival),
+            Form::SackVector(acks) => acks.on_packet(now, arrival),
             Form::Reports(tfrc) => {
                 let Arrival { seq, ecn, .. } = *arrival;
                 tfrc.on_packet(now, &RatedArrival { seq, size, header: *header, ecn });
@@ -111,6 +117,8 @@ impl Receiver {
         self.response = Some(self.liar.as_mut().map_or(response, |liar| liar.raise(response)));
         match &mut self.form {
             Form::Acks(acks) => acks.on_quick_start_request(now),
+            // It goes with the next acknowledgement, which is due at the latest in its interval.
+            Form::SackVector(_) => {}
             Form::Reports(tfrc) => tfrc.on_quick_start_request(now),
         }
     }
@@ -133,11 +141,13 @@ impl Receiver {
     fn feedback(&mut self, now: Instant, ack_size: u32) -> Option<Outgoing> {
         let acks = match &mut self.form {
             Form::Acks(acks) => acks,
+            Form::SackVector(acks) => return acks.poll(now).map(|sack| self.sack_vector(&sack, ack_size)),
             Form::Reports(tfrc) => return tfrc.poll(now).map(|report| self.rate_report(now, &report, ack_size)),
         };
         let feedback = acks.poll(now)?;
         let class = feedback.class;
-        let proven = self.liar.as_ref().is_none_or(|liar| liar.holds(feedback.acks));
+        let proven =
+            self.liar.as_ref().is_none_or(|liar| liar.holds(feedback.acks.iter().map(|ack| (ack.kind, ack.seq))));
         let lie = self.liar.as_ref().map_or(Duration::ZERO, |liar| liar.extra_delay());
         if let [Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO }] = *feedback.acks
             && lie.is_zero()
@@ -154,6 +164,19 @@ impl Receiver {
         Some(Outgoing::feedback(body, ack_size + BYTES_PER_ACK * (len - 1), class))
     }
 
+    fn sack_vector(&self, sack: &SackVector, ack_size: u32) -> Outgoing {
+        let SackVector { ack, vector, rwnd, ecn, ack_delay, .. } = *sack;
+        let mut delay = ack_delay;
+        let mut proven = true;
+        if let Some(liar) = &self.liar {
+            delay += liar.extra_delay();
+            // Packet ack_a is the highest that came, or was claimed.
+            proven = self.highest.is_none_or(|highest| liar.holds(sack.numbers(highest).map(|seq| (Kind::Data, seq))));
+        }
+        let body = Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us: micros(delay) };
+        Outgoing::feedback(body, ack_size, Class::Normal)
+    }
+
     fn rate_report(&self, now: Instant, report: &RateReport, ack_size: u32) -> Outgoing {
         let mut report = *report;
         if let Some(liar) = &self.liar {
@@ -168,6 +191,7 @@ impl Receiver {
     pub(super) fn next_feedback(&self) -> Instant {
         match &self.form {
             Form::Acks(acks) => acks.next(),
+            Form::SackVector(acks) => acks.next(),
             Form::Reports(tfrc) => tfrc.next(),
         }
     }
