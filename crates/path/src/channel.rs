@@ -1,7 +1,7 @@
 //! The wireless channel: a Markov chain with an error probability per state, one step per slot.
 //!
 //! Source: [aimd §IV], the M-state Markov model; the error probability p_e and the memory λ of its two-state
-//! channel. Page: `docs/links/arq.md`.
+//! channel. Rayleigh fading as such a chain: `channel/fading.rs`. Page: `docs/links/arq.md`.
 //!
 //! | paper | here | unit |
 //! | --- | --- | --- |
@@ -11,6 +11,10 @@
 //!
 //! **Reading.** The paper's memory λ is the second eigenvalue of the success/failure chain: what of the
 //! excess probability of a failure, right after a failure, is left one slot later.
+
+mod fading;
+
+pub use fading::{FadingError, Modulation, Rayleigh};
 
 use fairpace_units::RandomStream;
 

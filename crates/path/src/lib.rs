@@ -60,7 +60,7 @@ pub mod trace;
 pub mod wire;
 
 pub use arq::{Arq, ArqCounters, ArqError, ArqScheme, ArqSlot, ArqSpec, ArqUser, SlotOutcome};
-pub use channel::{Channel, ChannelError};
+pub use channel::{Channel, ChannelError, FadingError, Modulation, Rayleigh};
 pub use counters::{ClassCounters, Count, DropReason, LinkCounters};
 pub use dama::{Dama, DamaError, DamaSpec, ReleaseOf, SlotLayout};
 pub use datagram::{Datagram, Plain};
