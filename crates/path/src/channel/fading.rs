@@ -218,13 +218,12 @@ fn joint(edges: &[f64], r: f64, i: usize, j: usize) -> f64 {
         return 0.0;
     }
     let (first, last) = (first as u64, last as u64);
-    let below = [i, i + 1, j, j + 1].map(|edge| gamma_below(first, last, z(edge)));
+    let [low, low_end, high, high_end] = [i, i + 1, j, j + 1].map(|edge| gamma_below(first, last, z(edge)));
     let mut weight = (1.0 - r) * libm::pow(r, first as f64);
     let mut sum = 0.0;
-    for k in 0..below[0].len() {
+    for ((low, low_end), (high, high_end)) in low.iter().zip(low_end).zip(high.iter().zip(high_end)) {
         // Rounding may put what is next to nothing below it.
-        let (low, high) = (below[1][k] - below[0][k], below[3][k] - below[2][k]);
-        sum += weight * low.max(0.0) * high.max(0.0);
+        sum += weight * (low_end - low).max(0.0) * (high_end - high).max(0.0);
         weight *= r;
     }
     sum
