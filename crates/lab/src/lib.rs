@@ -11,6 +11,7 @@ pub mod fluid;
 pub mod metrics;
 pub mod papers;
 pub mod pool;
+pub mod qos;
 pub mod report;
 pub mod results;
 pub mod run;
