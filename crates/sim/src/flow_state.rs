@@ -31,6 +31,8 @@ pub(crate) struct FlowState {
     pub(crate) class_override: Option<Class>,
     /// Data with a longer one-way delay is counted; the greatest there is if none is to be.
     pub(crate) delay_bound: Duration,
+    /// The same for RTTs.
+    pub(crate) rtt_bound: Duration,
     /// Its feedback is sack vectors: a base station gives it a window.
     pub(crate) takes_window: bool,
     /// Its place among the groups.
@@ -155,6 +157,7 @@ impl FlowState {
             ack_size: config.ack_size.get() as u32,
             class_override: config.class_override,
             delay_bound: config.delay_bound.unwrap_or(Duration::MAX),
+            rtt_bound: Duration::MAX,
             takes_window,
             group,
             ended: false,

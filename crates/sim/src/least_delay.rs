@@ -38,6 +38,17 @@ impl SimConfig {
         [first, shared, last].iter().fold(self.min_owd(flow), |sum, part| sum.saturating_add(*part))
     }
 
+    /// The one-way delay beyond which a packet's delay jitter is above `tolerable`, D [aimd §III-C]: what
+    /// [`FlowConfig::delay_bound`] should be. Over the radio jitter counts from R in whole slots: where
+    /// [`SimConfig::min_rtt`] is not a multiple of the slot, packets that feedback releases wait for one each time.
+    pub fn delay_bound(&self, flow: &FlowConfig, tolerable: Duration) -> Duration {
+        let aligned = self.radio_of(flow).map_or(Duration::ZERO, |radio| {
+            let (rtt, slot) = (self.min_rtt(flow).as_nanos(), radio.downlink.slot.as_nanos().max(1));
+            Duration::from_nanos(u64::try_from(rtt.next_multiple_of(slot) - rtt).unwrap_or(0))
+        });
+        self.min_owd(flow).saturating_add(aligned).saturating_add(tolerable)
+    }
+
     fn radio_of(&self, flow: &FlowConfig) -> Option<&RadioConfig> {
         flow.user.and(self.radio.as_ref())
     }

@@ -416,7 +416,11 @@ impl Network {
         group_state.flows += 1;
         group_state.shared = self.many && group_state.flows > 1;
         let trace = sim.trace && (!self.many || group_state.flows <= MOST_FLOWS_TRACED);
-        let flow = FlowState::new(config, group as u32, sim.seed, trace, self.many)?;
+        let mut flow = FlowState::new(config, group as u32, sim.seed, trace, self.many)?;
+        if flow.takes_window {
+            let feedback = sim.min_rtt(config).saturating_sub(sim.min_owd(config));
+            flow.rtt_bound = flow.delay_bound.saturating_add(feedback);
+        }
         if let (Some(user), Some(radio), true) = (config.user, &mut self.radio, flow.takes_window) {
             let min_rtt = sim.min_rtt(config);
             radio.attach(Member { flow: self.flows.len() as FlowId, user, min_rtt, share: config.share });
@@ -868,8 +872,10 @@ impl Network {
                 count(&mut flow.counts.feedback_received, 1, size);
                 self.feed(at, &packet, |media| media.on_feedback(at, start, len, proven));
             }
-            Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us } => {
+            Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us, sent_at } => {
                 count(&mut flow.counts.feedback_received, 1, size);
+                flow.counts.rtt_samples += 1;
+                flow.counts.rtt_outage += u64::from(at.since(sent_at) > flow.rtt_bound);
                 let ack_delay = Duration::from_micros(delay_us.into());
                 let arrived_at = Some(packet.sent_at.since(Instant::ZERO).saturating_sub(ack_delay));
                 let sack = SackVector { ack, vector, rwnd, ecn, ack_delay, arrived_at };

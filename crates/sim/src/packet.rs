@@ -120,6 +120,8 @@ pub enum Body {
         rwnd: Option<u32>,
         /// Its `ack_delay` in microseconds.
         delay_us: u32,
+        /// When packet `ack` left: for what the report says of RTTs; its sender goes by what it remembers.
+        sent_at: Instant,
     },
     /// What a receiver that measures has found: [`RateReport`](fairpace_control::RateReport).
     RateReport {

@@ -166,6 +166,11 @@ pub struct FlowCounts {
     /// Data received with a one-way delay above [`FlowConfig::delay_bound`](crate::FlowConfig::delay_bound):
     /// divided by `received`, the delay outage [aimd §III-C].
     pub outage: Count,
+    /// Sack vectors that reached the sender; each is an RTT, that of the packet `ack_a`.
+    pub rtt_samples: u64,
+    /// Of these RTTs, those above `delay_bound` and the least delay of feedback: divided by `rtt_samples`, the delay
+    /// outage as [aimd §III-C] defines it, by the jitter of the RTT.
+    pub rtt_outage: u64,
 }
 
 impl FlowCounts {
@@ -209,6 +214,8 @@ impl FlowCounts {
             overflowed: sub(self.overflowed, earlier.overflowed),
             late: sub(self.late, earlier.late),
             outage: sub(self.outage, earlier.outage),
+            rtt_samples: self.rtt_samples - earlier.rtt_samples,
+            rtt_outage: self.rtt_outage - earlier.rtt_outage,
         }
     }
 }

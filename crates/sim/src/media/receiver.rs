@@ -44,6 +44,8 @@ pub(super) struct Receiver {
     next_report: Instant,
     last_report: Instant,
     highest: Option<u64>,
+    /// When it left.
+    highest_sent_at: Instant,
     received: u64,
     /// Highest number and packets received as of the last report.
     reported: (u64, u64),
@@ -72,6 +74,7 @@ impl Receiver {
             next_report: Instant::NEVER,
             last_report: Instant::ZERO,
             highest: None,
+            highest_sent_at: Instant::ZERO,
             received: 0,
             reported: (0, 0),
         }
@@ -97,7 +100,10 @@ impl Receiver {
                 self.reported.0 = arrival.seq;
                 (self.last_report, self.next_report) = (now, now + interval);
             }
-            self.highest = Some(self.highest.map_or(arrival.seq, |h| h.max(arrival.seq)));
+            if self.highest.is_none_or(|highest| arrival.seq > highest) {
+                self.highest = Some(arrival.seq);
+                self.highest_sent_at = header.sent_at;
+            }
             self.received += 1;
         }
         match &mut self.form {
@@ -173,7 +179,8 @@ impl Receiver {
             // Packet ack_a is the highest that came, or was claimed.
             proven = self.highest.is_none_or(|highest| liar.holds(sack.numbers(highest).map(|seq| (Kind::Data, seq))));
         }
-        let body = Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us: micros(delay) };
+        let (delay_us, sent_at) = (micros(delay), self.highest_sent_at);
+        let body = Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us, sent_at };
         Outgoing::feedback(body, ack_size, Class::Normal)
     }
 
