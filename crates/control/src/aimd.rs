@@ -287,8 +287,9 @@ impl Aimd {
         }
     }
 
-    /// Half of the window, or more, was used in this round or the one before.
-    fn is_used(&mut self, acked: u64) -> bool {
+    /// Whether half of the window, or more, was used in this round or the one before. Packet `acked` may begin a new
+    /// round.
+    fn window_used(&mut self, acked: u64) -> bool {
         if acked >= self.round_end {
             self.peaks = [self.peaks[1], self.flight];
             self.round_end = self.next_seq;
@@ -368,7 +369,7 @@ impl Controller for Aimd {
             self.srtt = rtt.srtt();
             self.rto = rtt.rto(&RtoParams::default());
         }
-        let used = self.is_used(ack.seq);
+        let used = self.window_used(ack.seq);
         if self.params.ecn && ack.ecn == Ecn::Ce {
             self.decrease(ack.seq, "congestion mark");
         }
@@ -463,3 +464,6 @@ impl Controller for Aimd {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,12 +13,16 @@
 
 use crate::receiver::Arrival;
 use fairpace_units::{Duration, Ecn, Instant, Kind};
+use std::collections::VecDeque;
 
 /// Packets before `ack_a` that the vector speaks of.
 pub const VECTOR_BITS: u32 = 8;
 
 /// Numbers on the wire have so many bits.
 pub const ACK_BITS: u32 = 24;
+
+/// ACKs that wait to be collected at most.
+const MOST: usize = 64;
 
 /// One AIMD ACK [aimd §II].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +78,8 @@ pub struct SackReceiver {
     waiting: u32,
     /// CE if one of those that wait was marked.
     ecn: Ecn,
-    /// An ACK that had to be made before the vector moved on.
-    ready: Option<(SackVector, Instant)>,
+    /// ACKs that had to be made before the vector moved on, and when packet ack_a of each came.
+    ready: VecDeque<(SackVector, Instant)>,
     due: Instant,
     /// When the last ACK left: the interval runs from there.
     last: Option<Instant>,
@@ -93,7 +97,7 @@ impl SackReceiver {
             oldest_waiting: None,
             waiting: 0,
             ecn: Ecn::NotEct,
-            ready: None,
+            ready: VecDeque::new(),
             due: Instant::NEVER,
             last: None,
             refused: 0,
@@ -124,8 +128,12 @@ impl SackReceiver {
             }
             _ => {
                 if self.oldest_waiting.is_some_and(|oldest| seq - oldest > u64::from(VECTOR_BITS)) {
-                    self.refused += u64::from(self.ready.is_some());
-                    self.ready = self.make();
+                    if self.ready.len() >= MOST {
+                        self.ready.pop_front();
+                        self.refused += 1;
+                    }
+                    let ack = self.make();
+                    self.ready.extend(ack);
                 }
                 let step = self.highest.map_or(u64::MAX, |(highest, _)| seq - highest);
                 // The old highest becomes bit `step - 1`.
@@ -139,7 +147,7 @@ impl SackReceiver {
         if self.ecn != Ecn::Ce {
             self.ecn = arrival.ecn;
         }
-        if self.ready.is_some() || self.waiting >= VECTOR_BITS {
+        if !self.ready.is_empty() || self.waiting >= VECTOR_BITS {
             self.due = now;
         } else if self.due == Instant::NEVER {
             // As `AckReceiver`: the first packet after a pause at once, then one ACK each interval.
@@ -171,11 +179,11 @@ impl SackReceiver {
         if now < self.due {
             return None;
         }
-        let Some((sack, arrived)) = self.ready.take().or_else(|| self.make()) else {
+        let Some((sack, arrived)) = self.ready.pop_front().or_else(|| self.make()) else {
             self.due = Instant::NEVER;
             return None;
         };
-        if self.oldest_waiting.is_none() {
+        if self.ready.is_empty() && self.oldest_waiting.is_none() {
             self.due = Instant::NEVER;
         }
         self.last = Some(now);
@@ -191,5 +199,210 @@ impl SackReceiver {
     /// them.
     pub fn refused(&self) -> u64 {
         self.refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_units::Class;
+    use proptest::prelude::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
+    }
+
+    fn data(seq: u64) -> Arrival {
+        Arrival { kind: Kind::Data, class: Class::Normal, seq, ecn: Ecn::NotEct }
+    }
+
+    fn collect(r: &mut SackReceiver, now: Instant) -> Vec<(u32, u8)> {
+        core::iter::from_fn(|| r.poll(now)).map(|s| (s.ack, s.vector)).collect()
+    }
+
+    fn sack(ack: u32, vector: u8) -> SackVector {
+        SackVector { ack, vector, rwnd: None, ecn: Ecn::NotEct, ack_delay: Duration::ZERO, arrived_at: None }
+    }
+
+    /// The i-th bit speaks of packet ack_a - i: 7, then 8 and not 9, then 10 with 8 and 7 two and three before it.
+    #[test]
+    fn each_packet_is_acknowledged_at_once_with_the_eight_before_it() {
+        let mut r = SackReceiver::new(None);
+        assert_eq!((r.next(), r.poll(at(0))), (Instant::NEVER, None));
+        for (seq, expected) in [(7, (7, 0)), (8, (8, 0b1)), (10, (10, 0b110)), (11, (11, 0b1101)), (9, (11, 0b1111))] {
+            r.on_packet(at(seq), &data(seq));
+            assert_eq!(r.next(), at(seq));
+            assert_eq!(collect(&mut r, at(seq)), [expected], "after {seq}");
+            assert_eq!(r.next(), Instant::NEVER);
+        }
+    }
+
+    #[test]
+    fn a_packet_eight_late_is_in_the_vector_and_one_nine_late_is_lost() {
+        let mut r = SackReceiver::new(None);
+        r.on_packet(at(0), &data(100));
+        collect(&mut r, at(0));
+        r.on_packet(at(1), &data(92));
+        assert_eq!(collect(&mut r, at(1)), [(100, 0b1000_0000)]);
+        r.on_packet(at(2), &data(91));
+        assert_eq!((collect(&mut r, at(2)), r.refused()), (vec![], 1));
+    }
+
+    #[test]
+    fn a_jump_empties_the_vector_however_far_it_goes() {
+        for (jump, vector) in [(8, 0b1000_0000), (9, 0), (16, 0), (1 << 24, 0), (1 << 40, 0)] {
+            let mut r = SackReceiver::new(None);
+            r.on_packet(at(0), &data(5));
+            collect(&mut r, at(0));
+            r.on_packet(at(1), &data(5 + jump));
+            assert_eq!(collect(&mut r, at(1)), [(((5 + jump) & 0xFF_FFFF) as u32, vector)], "{jump}");
+        }
+    }
+
+    #[test]
+    fn numbers_wrap_at_2_to_the_24_and_the_vector_does_not_care() {
+        let mut r = SackReceiver::new(None);
+        for seq in [(1 << 24) - 2, (1 << 24) - 1, 1 << 24, (1 << 24) + 2] {
+            r.on_packet(at(0), &data(seq));
+        }
+        // Handed in together: one ACK says it all.
+        assert_eq!(collect(&mut r, at(0)), [(2, 0b1110)]);
+    }
+
+    #[test]
+    fn gathered_it_leaves_every_interval_and_never_with_more_than_eight_packets() {
+        let mut r = SackReceiver::new(Some(Duration::from_millis(20)));
+        r.set_rwnd(Some(25));
+        r.on_packet(at(0), &data(0));
+        assert_eq!(collect(&mut r, at(0)), [(0, 0)]);
+        for seq in 1..=3 {
+            r.on_packet(at(5 * seq), &data(seq));
+        }
+        assert_eq!((r.next(), r.poll(at(19))), (at(20), None));
+        let ack = r.poll(at(20)).expect("due");
+        let waited = (ack.ack_delay, ack.arrived_at);
+        assert_eq!((ack.ack, ack.vector, ack.rwnd), (3, 0b111, Some(25)));
+        assert_eq!(waited, (Duration::from_millis(5), Some(Duration::from_millis(15))));
+        for seq in 4..=10 {
+            r.on_packet(at(21), &data(seq));
+            assert_eq!(r.next(), at(40));
+        }
+        r.on_packet(at(21), &data(11));
+        assert_eq!(r.next(), at(21), "eight wait");
+        assert_eq!(collect(&mut r, at(21)), [(11, 0b1111_1111)]);
+    }
+
+    /// 1 waits; 10 would push it out of the vector, so it is acknowledged before.
+    #[test]
+    fn nothing_falls_out_of_the_vector_unacknowledged() {
+        let mut r = SackReceiver::new(Some(Duration::from_millis(20)));
+        r.on_packet(at(0), &data(0));
+        collect(&mut r, at(0));
+        r.on_packet(at(1), &data(1));
+        r.on_packet(at(2), &data(9));
+        assert_eq!(r.next(), at(20));
+        r.on_packet(at(3), &data(10));
+        assert_eq!((r.next(), collect(&mut r, at(3))), (at(3), vec![(9, 0b1000_0000), (10, 0b1)]));
+    }
+
+    #[test]
+    fn a_mark_is_in_the_ack_it_causes_and_in_no_other() {
+        let mut r = SackReceiver::new(None);
+        for (seq, ecn) in [(1, Ecn::Ect0), (2, Ecn::Ce), (3, Ecn::Ect0)] {
+            r.on_packet(at(seq), &Arrival { ecn, ..data(seq) });
+            assert_eq!(r.poll(at(seq)).map(|s| s.ecn), Some(ecn));
+        }
+        let mut r = SackReceiver::new(Some(Duration::from_millis(20)));
+        for (seq, ecn) in [(1, Ecn::Ect0), (2, Ecn::Ce), (3, Ecn::Ect0)] {
+            r.on_packet(at(0), &Arrival { ecn, ..data(seq) });
+        }
+        assert_eq!(r.poll(at(0)).map(|s| s.ecn), Some(Ecn::Ce), "one of three");
+    }
+
+    #[test]
+    fn dummies_are_not_acknowledged_and_repeated_packets_are_once_more() {
+        let mut r = SackReceiver::new(None);
+        r.on_packet(at(0), &Arrival { kind: Kind::Dummy, class: Class::Low, seq: 4, ecn: Ecn::NotEct });
+        assert_eq!(r.next(), Instant::NEVER);
+        for _ in 0..2 {
+            r.on_packet(at(1), &data(3));
+            assert_eq!(collect(&mut r, at(1)), [(3, 0)]);
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_when_nobody_collects() {
+        let mut r = SackReceiver::new(Some(Duration::from_secs(3_600)));
+        for seq in 0..100_000 {
+            r.on_packet(at(1), &data(seq));
+        }
+        assert_eq!(r.ready.len(), MOST);
+        let acks = collect(&mut r, at(1));
+        assert_eq!((acks.len(), acks.last(), r.next()), (MOST + 1, Some(&(99_999, 0xFF)), Instant::NEVER));
+    }
+
+    #[test]
+    fn a_number_is_the_nearest_to_what_will_be_sent_next() {
+        for (ack, next, full) in [
+            (5, 6, Some(5)),
+            (5, 5, Some(5)),
+            (0xFF_FFFF, 1 << 24, Some((1 << 24) - 1)),
+            (0xFF_FFFF, (1 << 24) + 7, Some((1 << 24) - 1)),
+            (3, (1 << 24) + 7, Some((1 << 24) + 3)),
+            (0xFF_FFF0, 3, None),
+            // What is above 24 bits is not part of the number.
+            (0xAB00_0005, 6, Some(5)),
+            (6, (5 << 24) + 6 + (1 << 23), Some((5 << 24) + 6)),
+            (6, (5 << 24) + 5 + (1 << 23), Some((5 << 24) + 6)),
+            (6, (5 << 24) + 7 + (1 << 23), Some((6 << 24) + 6)),
+        ] {
+            assert_eq!(sack(ack, 0).unwrap_near(next), full, "{ack:#x} near {next:#x}");
+        }
+    }
+
+    #[test]
+    fn it_names_its_packets_from_the_oldest_on() {
+        assert_eq!(sack(0, 0b1000_0101).numbers(100).collect::<Vec<_>>(), [92, 97, 99, 100]);
+        // Below zero there is nothing.
+        assert_eq!(sack(0, 0xFF).numbers(2).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    proptest! {
+        /// Whatever arrives in whatever order, gathered or not: the ACKs name nothing that did not arrive, and all that
+        /// arrived less than nine numbers late.
+        #[test]
+        fn the_acks_name_what_arrived(
+            steps in prop::collection::vec((-12..30_i64, 0..15_u64, any::<bool>()), 1..300),
+            interval in prop_oneof![Just(None), Just(Some(Duration::from_millis(20)))],
+            first in prop_oneof![Just(20_u64), Just((1 << 24) - 100), Just((9 << 24) - 3)],
+        ) {
+            let mut r = SackReceiver::new(interval);
+            let (mut now, mut highest) = (at(0), first);
+            let (mut arrived, mut named) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
+            let mut drain = |r: &mut SackReceiver, now: Instant, highest: u64| {
+                while let Some(s) = r.poll(now) {
+                    let ack = s.unwrap_near(highest + 1).expect("not below zero");
+                    named.extend(s.numbers(ack));
+                }
+            };
+            let mut refused = 0;
+            for (step, ms, polled) in steps {
+                now += Duration::from_millis(ms);
+                let seq = highest.saturating_add_signed(step);
+                if !arrived.is_empty() && highest.saturating_sub(seq) > 8 {
+                    refused += 1;
+                } else {
+                    arrived.insert(seq);
+                    highest = if arrived.len() == 1 { seq } else { highest.max(seq) };
+                }
+                r.on_packet(now, &data(seq));
+                if polled {
+                    drain(&mut r, now, highest);
+                }
+            }
+            drain(&mut r, now + Duration::from_secs(1), highest);
+            prop_assert_eq!(named, arrived);
+            prop_assert_eq!(r.refused(), refused);
+        }
     }
 }

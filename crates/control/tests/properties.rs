@@ -7,11 +7,11 @@
 
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{
-    Ack, AnyController, Controller, Env, FeedbackForm, Flow, FlowEvent, FlowParams, QuickStartParams, RateHeader,
-    RateReport, ReceiverReport, Safety, Transmit, build, schemes,
+    Ack, AnyController, Arrival, Controller, Env, FeedbackForm, Flow, FlowEvent, FlowParams, QuickStartParams,
+    RateHeader, RateReport, ReceiverReport, SackReceiver, SackVector, Safety, Transmit, build, schemes,
 };
 use fairpace_units::{
-    Bytes, Duration, Ecn, Instant, Kind, QsFunction, QsNonce, QsOption, QsRate, QsResponse, RandomStream, Rate,
+    Bytes, Class, Duration, Ecn, Instant, Kind, QsFunction, QsNonce, QsOption, QsRate, QsResponse, RandomStream, Rate,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -155,6 +155,14 @@ enum Operation {
         highest_seq: u64,
         fraction_lost: f64,
     },
+    /// An AIMD ACK of the data packet `back` before the next, sent or not.
+    Sack {
+        back: i64,
+        vector: u8,
+        rwnd: Option<u32>,
+        delay: Duration,
+        ecn: Ecn,
+    },
     /// A report of a receiver that measures, about the packet that left `back` packets ago (if none, about the
     /// start), off by some microseconds.
     RateReport {
@@ -179,6 +187,9 @@ fn operation() -> impl Strategy<Value = Operation> {
     let ms = |range: core::ops::Range<u64>| range.prop_map(Duration::from_millis);
     let kind = prop_oneof![Just(Kind::Data), Just(Kind::Dummy)];
     let ecn = prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ce)];
+    let ecn_of_sacks = ecn.clone();
+    let rwnd =
+        prop_oneof![6 => Just(None), 1 => Just(Some(0)), 4 => (1..100_u32).prop_map(Some), 1 => Just(Some(u32::MAX))];
     let odd = prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-1.0), Just(1e308), 0.0..1.0_f64].boxed();
     let p = prop_oneof![4 => Just(0.0), 8 => 0.0..0.2_f64, 1 => Just(1.0), 1 => Just(5e-324), 2 => odd.clone()];
     let x_recv = prop_oneof![
@@ -195,6 +206,8 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(last, of, delay, ecn)| Operation::Acks { last, of, delay, ecn }),
         2 => (kind, prop_oneof![0..500_u64, any::<u64>()], prop_oneof![ms(0..1_000), Just(Duration::MAX)])
             .prop_map(|(kind, seq, delay)| Operation::Forged { kind, seq, delay }),
+        5 => (prop_oneof![8 => 0..40_i64, 1 => -3..0_i64, 1 => any::<i64>()], any::<u8>(), rwnd, ms(0..30), ecn_of_sacks)
+            .prop_map(|(back, vector, rwnd, delay, ecn)| Operation::Sack { back, vector, rwnd, delay, ecn }),
         1 => (prop_oneof![0..500_u64, any::<u64>()], odd)
             .prop_map(|(highest_seq, fraction_lost)| Operation::Report { highest_seq, fraction_lost }),
         6 => (0..40_usize, prop_oneof![4 => Just(0), 1 => 0..3_000_u64], prop_oneof![ms(0..60), Just(Duration::MAX)], x_recv, p)
@@ -325,6 +338,12 @@ impl Model {
             Operation::Report { highest_seq, fraction_lost } => {
                 let interval = Duration::from_secs(5);
                 self.flow.on_receiver_report(self.now, &ReceiverReport { highest_seq, fraction_lost, interval });
+            }
+            Operation::Sack { back, vector, rwnd, delay, ecn } => {
+                let next = self.sent.len() as u64 - self.dummies;
+                let ack = (next.wrapping_sub_signed(back) & 0xFF_FFFF) as u32;
+                let sack = SackVector { ack, vector, rwnd, ecn, ack_delay: delay, arrived_at: None };
+                self.flow.on_sack_vector(self.now, &sack);
             }
             Operation::RateReport { back, off, delay, received_rate, loss_event_rate } => {
                 let left = self.sent.iter().rev().nth(back).map_or(Instant::ZERO, |p| p.at);
@@ -475,11 +494,12 @@ struct Delivery {
 
 const PLAIN: Delivery = Delivery { copies: 1, replay: 0, first_seq: [0, 0] };
 
-/// Feedback of either form.
+/// Feedback of any form.
 #[derive(Clone, Copy)]
 enum Feedback {
     Ack(Ack),
     Report(RateReport),
+    Sack(SackVector),
 }
 
 impl Feedback {
@@ -487,20 +507,60 @@ impl Feedback {
         match self {
             Feedback::Ack(ack) => flow.on_acks(now, &[ack]),
             Feedback::Report(report) => flow.on_rate_report(now, &report),
+            Feedback::Sack(sack) => flow.on_sack_vector(now, &sack),
+        }
+    }
+}
+
+/// The receiver half of a scheme that wants more than an ACK of each packet.
+enum Receiver {
+    Measures(Box<TfrcReceiver>),
+    Sacks(SackReceiver),
+}
+
+impl Receiver {
+    fn of(form: FeedbackForm) -> Option<Receiver> {
+        match form {
+            FeedbackForm::Acks => None,
+            FeedbackForm::Reports => Some(Receiver::Measures(Box::new(TfrcReceiver::new(ReceiverParams::default())))),
+            FeedbackForm::SackVector => Some(Receiver::Sacks(SackReceiver::new(None))),
+        }
+    }
+
+    fn on_packet(&mut self, now: Instant, arrival: &RatedArrival) {
+        match self {
+            Receiver::Measures(r) => r.on_packet(now, arrival),
+            Receiver::Sacks(r) => {
+                let RatedArrival { seq, ecn, .. } = *arrival;
+                r.on_packet(now, &Arrival { kind: Kind::Data, class: Class::Normal, seq, ecn });
+            }
+        }
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Feedback> {
+        match self {
+            Receiver::Measures(r) => r.poll(now).map(Feedback::Report),
+            Receiver::Sacks(r) => r.poll(now).map(Feedback::Sack),
+        }
+    }
+
+    fn next(&self) -> Instant {
+        match self {
+            Receiver::Measures(r) => r.next(),
+            Receiver::Sacks(r) => r.next(),
         }
     }
 }
 
 fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, Flow) {
     let mut flow = setup.flow(|p| p.first_seq = d.first_seq);
-    let mut receiver = (flow.controller().feedback_form() == FeedbackForm::Reports)
-        .then(|| TfrcReceiver::new(ReceiverParams::default()));
+    let mut receiver = Receiver::of(flow.controller().feedback_form());
     let rtt = Duration::from_millis(200);
     let end = Instant::ZERO + length;
     let mut now = Instant::ZERO;
     let mut on_the_way: BTreeMap<(Instant, usize), Feedback> = BTreeMap::new();
     let mut to_receiver: BTreeMap<(Instant, usize), RatedArrival> = BTreeMap::new();
-    let mut reports = 0;
+    let mut made = 0;
     let mut old: VecDeque<Feedback> = VecDeque::new();
     let mut trace = Trace { sent: Vec::new(), events: Vec::new(), rates: Vec::new(), srtt: None };
     flow.start(now, setup.srtt.map(|_| rtt));
@@ -509,9 +569,9 @@ fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, 
             while let Some(entry) = to_receiver.first_entry().filter(|e| e.key().0 <= now) {
                 receiver.on_packet(now, &entry.remove());
             }
-            while let Some(report) = receiver.poll(now) {
-                reports += 1;
-                on_the_way.insert((now + rtt / 2, reports), Feedback::Report(report));
+            while let Some(feedback) = receiver.poll(now) {
+                made += 1;
+                on_the_way.insert((now + rtt / 2, made), feedback);
             }
         }
         while let Some(entry) = on_the_way.first_entry().filter(|e| e.key().0 <= now) {

@@ -396,3 +396,125 @@ fn timeouts_back_off_only_where_the_scheme_says_so() {
         assert_eq!(path.flow.rto(), path.flow.rtt().rto(&path.flow.policy.rto), "{setting}");
     }
 }
+
+// --- sack vectors --------------------------------------------------------------------------------
+
+fn sack(ack: u64, vector: u8) -> SackVector {
+    let ack = (ack & 0xFF_FFFF) as u32;
+    SackVector { ack, vector, rwnd: None, ecn: Ecn::NotEct, ack_delay: Duration::ZERO, arrived_at: None }
+}
+
+/// A window of 10, all of it sent at 0; the numbers begin just below 2^24.
+fn ten_sent() -> Flow {
+    let params = FlowParams { first_seq: [FIRST, 0], ..FlowParams::new(&paper()) };
+    let mut flow = Flow::new(made("aimd", &[("initial_window", "10")], &paper()), params);
+    flow.on_sack_vector(Instant::ZERO, &sack(FIRST, 0));
+    assert_eq!(flow.counters(), &FlowCounters::default(), "not started");
+    flow.start(Instant::ZERO, Some(RTT));
+    for _ in 0..10 {
+        let permit = loop {
+            match flow.poll(flow.now, true) {
+                Transmit::Send(permit) => break permit,
+                Transmit::WaitUntil(t) => _ = flow.advance(t),
+                other => panic!("{other:?}"),
+            }
+        };
+        flow.on_sent(flow.now, permit, SIZE);
+    }
+    assert!(matches!(flow.poll(flow.now, true), Transmit::WaitForFeedback(_)));
+    flow
+}
+
+const FIRST: u64 = (1 << 24) - 4;
+
+#[test]
+fn a_sack_vector_credits_each_packet_it_names_once_across_the_wrap() {
+    let mut flow = ten_sent();
+    // FIRST + 5 is number 1 on the wire; bits 1, 2 and 5: FIRST + 4, + 3, + 0.
+    flow.on_sack_vector(at(0.55), &sack(FIRST + 5, 0b1_0011));
+    assert_eq!((flow.counters().data.acked, flow.flight().0, flow.counters().data.lost), (4, 4, 2));
+    // Three later ones show that FIRST + 1 and + 2 are lost; the vector may still name them.
+    flow.on_sack_vector(at(0.56), &sack(FIRST + 6, 0b11_0111));
+    let data = flow.counters().data;
+    assert_eq!((data.acked, data.late, data.lost), (6, 1, 1), "FIRST + 6, and + 1 after all");
+    assert_eq!(flow.counters().bad, BadFeedback::default(), "a vector repeats, and that is no news");
+    for _ in 0..3 {
+        flow.on_sack_vector(at(0.57), &sack(FIRST + 6, 0b11_0111));
+    }
+    assert_eq!((flow.counters().data, flow.counters().bad.duplicate), (data, 3));
+}
+
+#[test]
+fn only_packet_ack_a_measures_the_rtt_and_only_once() {
+    let mut flow = ten_sent();
+    let sample = |flow: &Flow| flow.rtt().latest();
+    flow.on_sack_vector(at(0.6), &sack(FIRST, 0));
+    assert_eq!(sample(&flow), Some(Duration::from_millis(600)));
+    // FIRST + 3 measures; FIRST + 1, which it names too, does not.
+    flow.on_sack_vector(at(0.7), &sack(FIRST + 3, 0b10));
+    let latest = sample(&flow).expect("measured");
+    assert!(latest <= Duration::from_millis(700) && latest > Duration::from_millis(699), "{latest:?}");
+    // Late by reordering: FIRST + 2 is news, ack_a is not.
+    flow.on_sack_vector(at(1.5), &sack(FIRST + 3, 0b11));
+    assert_eq!((sample(&flow), flow.counters().data.acked), (Some(latest), 4));
+    assert_eq!(flow.counters().bad, BadFeedback::default());
+}
+
+#[test]
+fn a_sack_vector_of_what_was_not_sent_is_ignored_with_all_it_says() {
+    let mut flow = ten_sent();
+    for ack in [FIRST + 10, FIRST + 1_000, FIRST + (1 << 23) - 1] {
+        flow.on_sack_vector(at(0.55), &SackVector { rwnd: Some(1), ..sack(ack, 0xFF) });
+    }
+    assert_eq!((flow.counters().bad.unsent, flow.counters().data.acked, flow.rwnd()), (3, 0, None));
+    // Half the numbers away or more it is an old one.
+    flow.on_sack_vector(at(0.55), &sack(FIRST - (1 << 23) + 10, 0));
+    assert_eq!((flow.counters().bad.unsent, flow.counters().bad.stale), (3, 1));
+}
+
+#[test]
+fn a_sack_vector_that_names_a_number_left_out_ends_the_flow() {
+    for liar in [true, false] {
+        let params = FlowParams { skip: Some((2, 7)), ..FlowParams::new(&real()) };
+        let mut flow = Flow::new(made("aimd", &[("initial_window", "10")], &real()), params);
+        flow.start(Instant::ZERO, Some(RTT));
+        let mut sent = Vec::new();
+        while sent.len() < 10 {
+            match flow.poll(flow.now, true) {
+                Transmit::Send(permit) => {
+                    sent.push(permit.seq);
+                    flow.on_sent(flow.now, permit, SIZE);
+                }
+                Transmit::WaitUntil(t) => _ = flow.advance(t),
+                other => panic!("{other:?}"),
+            }
+        }
+        let last = sent.pop().expect("ten");
+        let vector = (1..=8).filter(|i| liar || sent.contains(&(last - i))).map(|i| 1 << (i - 1)).sum();
+        flow.on_sack_vector(at(0.55), &sack(last, vector));
+        assert_eq!(flow.stopped(), liar.then_some(StopReason::PeerLied));
+        assert_eq!(flow.counters().bad.skipped, u64::from(liar));
+    }
+}
+
+#[test]
+fn the_newest_ack_says_what_rwnd_is() {
+    let mut flow = ten_sent();
+    let window = |flow: &Flow| match flow.controller() {
+        AnyController::Aimd(aimd) => aimd.window(),
+        other => panic!("{other:?}"),
+    };
+    let with = |seq, rwnd| SackVector { rwnd, ..sack(seq, 0xFF) };
+    flow.set_window_limit(at(0.1), Some(9));
+    assert_eq!((flow.rwnd(), window(&flow)), (Some(9), 9.0));
+    flow.on_sack_vector(at(0.55), &with(FIRST + 4, Some(6)));
+    assert_eq!((flow.rwnd(), window(&flow)), (Some(6), 6.0));
+    flow.on_sack_vector(at(0.55), &with(FIRST + 3, Some(20)));
+    assert_eq!(flow.rwnd(), Some(6), "overtaken");
+    flow.on_sack_vector(at(0.55), &with(FIRST + 4, Some(7)));
+    assert_eq!(flow.rwnd(), Some(7), "the same number: the receiver has changed its mind");
+    flow.on_sack_vector(at(0.56), &with(FIRST + 5, None));
+    assert_eq!(flow.rwnd(), Some(7), "nothing said");
+    // The window is 6 or 7: nothing for the base station to burst.
+    assert!((6.0..=7.0).contains(&window(&flow)));
+}
