@@ -11,20 +11,22 @@
 //!  SSRC of the media stream                   SSRC of the receiver
 //!  "FPCE"                                     "FPCE"
 //!  token (64)                                 token (64), as received
-//!  version | class | media PT | codec         version | DSCP | ECN | 0
+//!  version | class | media PT | codec         version | DSCP | ECN | rwnd
 //!  dummy PT | RTX PT (0 = none) | EXT | FMT   time from arrival to this echo, µs (32)
 //!  SSRC of the dummy stream                   feedback interval, µs (32)
 //!  SSRC of the retransmissions (0 = none)     number of the next report (32), see claim
 //! ```
 //!
-//! EXT and FMT ask for reports of the TFRC profile ([`crate::tfrc`]) and give its two numbers; EXT 0 asks for
-//! per-packet feedback.
+//! EXT and FMT say which feedback is wanted ([`Form`]): EXT 0 with FMT 0 of every packet, EXT 0 with FMT 1 sack
+//! vectors; another EXT reports of the TFRC profile, whose two numbers they are. rwnd is in packets, up to 255; 0: nothing
+//! is said.
 
 use crate::rtcp::App;
 use crate::sender::Codec;
 use crate::tfrc::Profile;
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
+use core::num::NonZeroU8;
 use fairpace_units::{Class, Dscp, Duration, Ecn};
 
 /// The name of our APP packets.
@@ -36,6 +38,40 @@ pub const LEN: usize = 36;
 
 const CHALLENGE: u8 = 0;
 const ECHO: u8 = 1;
+
+/// What the sender wants to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Of every packet: [`crate::ccfb`].
+    #[default]
+    Packets,
+    /// `ack_a` and a sack vector: [`crate::sack_vector`].
+    SackVector,
+    /// What the receiver measured: [`crate::tfrc`].
+    Measured(Profile),
+}
+
+impl Form {
+    /// FMT that asks for sack vectors, with EXT 0.
+    const SACK_VECTOR: u8 = 1;
+
+    fn from_wire(extension: u8, fmt: u8) -> Result<Self, WireError> {
+        match (extension, fmt) {
+            (0, 0) => Ok(Form::Packets),
+            (0, Form::SACK_VECTOR) => Ok(Form::SackVector),
+            (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 or 1" }),
+            _ => Ok(Form::Measured(Profile { extension, fmt }.check()?)),
+        }
+    }
+
+    const fn to_wire(self) -> [u8; 2] {
+        match self {
+            Form::Packets => [0, 0],
+            Form::SackVector => [0, Form::SACK_VECTOR],
+            Form::Measured(p) => [p.extension, p.fmt],
+        }
+    }
+}
 
 /// What the sender asks, and how its streams can be told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +88,8 @@ pub struct Challenge {
     pub dummy: (u8, u32),
     /// Retransmission stream, if there is one.
     pub retransmission: Option<(u8, u32)>,
-    /// The receiver is to measure, and to report in this form; `None`: to tell of every packet.
-    pub reports: Option<Profile>,
+    /// What it wants to be told.
+    pub form: Form,
 }
 
 /// The receiver's answer.
@@ -69,6 +105,9 @@ pub struct Echo {
     pub ecn: Ecn,
     /// Time between the challenge's arrival and this echo; to be taken off the round trip.
     pub delay: Duration,
+    /// The advertised window, packets, 1 to 255, so that it holds before the first ACK; `None`: nothing is said. Only
+    /// for senders that ask for sack vectors.
+    pub rwnd: Option<NonZeroU8>,
     /// How often the receiver means to send feedback; zero = at every packet.
     pub feedback_interval: Duration,
     /// The number that the next feedback will carry: nobody else can guess it.
@@ -88,7 +127,7 @@ impl Challenge {
             out.put(&NAME);
             out.put_u64(self.token);
             out.put(&[VERSION, u8::from(self.class == Class::Low), self.media.0, self.codec as u8]);
-            let (extension, fmt) = self.reports.map_or((0, 0), |p| (p.extension, p.fmt));
+            let [extension, fmt] = self.form.to_wire();
             out.put(&[self.dummy.0, rtx_type, extension, fmt]);
             out.put_u32(self.dummy.1);
             out.put_u32(rtx_ssrc);
@@ -103,7 +142,7 @@ impl Echo {
             out.put_u32(self.receiver);
             out.put(&NAME);
             out.put_u64(self.token);
-            out.put(&[VERSION, self.dscp.get(), self.ecn as u8, 0]);
+            out.put(&[VERSION, self.dscp.get(), self.ecn as u8, self.rwnd.map_or(0, NonZeroU8::get)]);
             out.put_u32(micros(self.delay));
             out.put_u32(micros(self.feedback_interval));
             out.put_u32(self.next_report);
@@ -124,7 +163,7 @@ impl Message {
     /// From an APP packet; `None` if it is not one of ours.
     ///
     /// # Errors
-    /// [`WireError`] if it is ours and too short, or names a version, a codec or a form of reports that
+    /// [`WireError`] if it is ours and too short, or names a version, a codec or a form of feedback that
     /// there is not.
     pub fn parse(app: &App<'_>) -> Result<Option<Self>, WireError> {
         if app.name != NAME || app.subtype > ECHO {
@@ -139,7 +178,7 @@ impl Message {
         if app.subtype == ECHO {
             let dscp = Dscp::new(r.u8()?);
             let ecn = Ecn::from_bits(r.u8()?);
-            r.u8()?;
+            let rwnd = NonZeroU8::new(r.u8()?);
             let delay = Duration::from_micros(r.u32()?.into());
             let feedback_interval = Duration::from_micros(r.u32()?.into());
             return Ok(Some(Message::Echo(Echo {
@@ -148,6 +187,7 @@ impl Message {
                 dscp,
                 ecn,
                 delay,
+                rwnd,
                 feedback_interval,
                 next_report: r.u32()?,
             })));
@@ -162,8 +202,7 @@ impl Message {
         })?;
         let dummy_type = r.u8()? & 0x7f;
         let rtx_type = r.u8()? & 0x7f;
-        let (extension, fmt) = (r.u8()?, r.u8()?);
-        let reports = if extension == 0 { None } else { Some(Profile { extension, fmt }.check()?) };
+        let form = Form::from_wire(r.u8()?, r.u8()?)?;
         let dummy_ssrc = r.u32()?;
         let rtx_ssrc = r.u32()?;
         Ok(Some(Message::Challenge(Challenge {
@@ -173,7 +212,7 @@ impl Message {
             media: (media_type, app.ssrc),
             dummy: (dummy_type, dummy_ssrc),
             retransmission: (rtx_type != 0).then_some((rtx_type, rtx_ssrc)),
-            reports,
+            form,
         })))
     }
 }
@@ -197,8 +236,12 @@ mod tests {
         #[test]
         fn both_messages_are_read_back_and_equally_long(
             token: u64, ssrcs: (u32, u32, u32), types: (u8, u8, u8), low: bool, vp8: bool, rtx: bool,
-            reports in prop::option::of(3_u8..15),
-            echo: (u32, u8, u8, u32, u32, u32),
+            form in prop_oneof![
+                Just(Form::Packets),
+                Just(Form::SackVector),
+                (3_u8..15).prop_map(|extension| Form::Measured(Profile { extension, fmt: extension + 12 })),
+            ],
+            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8,
         ) {
             let class = if low { Class::Low } else { Class::Normal };
             let codec = if vp8 { Codec::Vp8 } else { Codec::Generic };
@@ -207,12 +250,12 @@ mod tests {
                 media: (types.0 & 0x7f, ssrcs.0),
                 dummy: (types.1 & 0x7f, ssrcs.1),
                 retransmission: rtx.then_some((types.2 & 0x7e | 1, ssrcs.2)),
-                reports: reports.map(|extension| Profile { extension, fmt: extension + 12 }),
+                form,
             };
             let answer = Echo {
                 receiver: echo.0, token, dscp: Dscp::new(echo.1), ecn: Ecn::from_bits(echo.2),
                 delay: Duration::from_micros(echo.3.into()), feedback_interval: Duration::from_micros(echo.4.into()),
-                next_report: echo.5,
+                next_report: echo.5, rwnd: NonZeroU8::new(rwnd),
             };
             let (mut a, mut b) = (Vec::new(), Vec::new());
             challenge.emit(&mut a);
@@ -226,6 +269,23 @@ mod tests {
         fn any_data_is_read_or_refused(data in prop::collection::vec(any::<u8>(), 0..40), subtype in 0_u8..32) {
             let _ = Message::parse(&App { ssrc: 1, subtype, name: NAME, data: &data });
         }
+    }
+
+    #[test]
+    fn the_form_is_two_bytes_and_what_is_none_is_refused() {
+        let form = |extension, fmt| {
+            let mut data = [0; 24];
+            (data[8], data[14], data[15]) = (VERSION, extension, fmt);
+            match Message::parse(&App { ssrc: 1, subtype: 0, name: NAME, data: &data }) {
+                Ok(Some(Message::Challenge(c))) => Ok(c.form),
+                Err(WireError::Field { what, found, .. }) => Err((what, found)),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!([form(0, 0), form(0, 1)], [Ok(Form::Packets), Ok(Form::SackVector)]);
+        assert_eq!(form(3, 2), Ok(Form::Measured(Profile::default())));
+        assert_eq!([form(0, 2), form(0, 255)], [Err(("form of feedback", 2)), Err(("form of feedback", 255))]);
+        assert_eq!([form(1, 2), form(3, 1)], [Err(("header extension rtt-sendts", 1)), Err(("FMT", 1))]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! | --- | --- | --- | --- |
 //! | 1 | 3 | send time, 6.18 fixed point | 2^-18 s (3.8 µs), wraps every 64 s |
 //! | 2 | 4 | nonce of this packet | – |
+//! | 4 | 1 | bits 16 to 23 of the packet's number, for ACKs with a sack vector ([`crate::sack_vector`]) | – |
 //! | 3, or as agreed | 7 | the sender's RTT and the time sent, for a receiver that measures ([`crate::tfrc`]) | µs |
 //!
 //! The send time has the form that browsers use (`abs-send-time`), so Wireshark and others know
@@ -18,6 +19,8 @@ const ONE_BYTE: u16 = 0xbede;
 pub const SEND_TIME: u8 = 1;
 /// Nonce.
 pub const NONCE: u8 = 2;
+/// Bits 16 to 23 of the packet's number. A stamp may have the same number: they differ in length.
+pub const NUMBER_HIGH: u8 = 4;
 /// The numbers that are not free for others.
 pub(crate) const OURS: [u8; 2] = [SEND_TIME, NONCE];
 
@@ -29,17 +32,20 @@ pub struct Extensions {
     pub send_time: Option<u32>,
     /// The packet's nonce.
     pub nonce: Option<u32>,
+    /// Bits 16 to 23 of the packet's number, whose lower bits are RTP's sequence number.
+    pub number_high: Option<u8>,
     /// What a receiver that measures needs to know, and the extension's number, 3 to 14.
     pub stamp: Option<(u8, Stamp)>,
 }
 
 impl Extensions {
     /// Bytes that a packet carries for its extensions: the send time and either a nonce or a stamp,
-    /// 4 + (1 + 3) + (1 + 4), padded, or 4 + (1 + 3) + (1 + 7).
+    /// 4 + (1 + 3) + (1 + 4), padded, or 4 + (1 + 3) + (1 + 7). With the number's high bits, 1 + 1, there is less
+    /// padding.
     pub const FULL_LEN: usize = 16;
 
     pub(crate) const fn is_empty(&self) -> bool {
-        self.send_time.is_none() && self.nonce.is_none() && self.stamp.is_none()
+        self.send_time.is_none() && self.nonce.is_none() && self.number_high.is_none() && self.stamp.is_none()
     }
 
     /// Reads the extension block's content; what is damaged or unknown is left out. `stamp`: the number under
@@ -69,6 +75,7 @@ impl Extensions {
                     found.stamp = Some((id, Stamp::from_wire([a, b, c, d, e, f, g])));
                 }
                 (NONCE, &[a, b, c, d]) => found.nonce = Some(u32::from_be_bytes([a, b, c, d])),
+                (NUMBER_HIGH, &[bits]) => found.number_high = Some(bits),
                 _ => {}
             }
         }
@@ -79,8 +86,10 @@ impl Extensions {
         if self.is_empty() {
             return;
         }
-        let len =
-            self.send_time.map_or(0, |_| 4) + self.nonce.map_or(0, |_| 5) + self.stamp.map_or(0, |_| 1 + STAMP_LEN);
+        let len = self.send_time.map_or(0, |_| 4)
+            + self.nonce.map_or(0, |_| 5)
+            + self.number_high.map_or(0, |_| 2)
+            + self.stamp.map_or(0, |_| 1 + STAMP_LEN);
         out.put_u16(ONE_BYTE);
         out.put_u16((len as u16).div_ceil(4));
         let start = out.len();
@@ -90,6 +99,9 @@ impl Extensions {
         if let Some(n) = self.nonce {
             out.put_u8(NONCE << 4 | 3);
             out.put_u32(n);
+        }
+        if let Some(bits) = self.number_high {
+            out.put(&[NUMBER_HIGH << 4, bits]);
         }
         if let Some((number, stamp)) = self.stamp {
             out.put_u8(number << 4 | (STAMP_LEN as u8 - 1));
@@ -106,16 +118,24 @@ mod tests {
     #[test]
     fn both_extensions_take_16_bytes() {
         let mut out = Vec::new();
-        Extensions { send_time: Some(0x01_0203), nonce: Some(0x0a0b_0c0d), stamp: None }.emit(&mut out);
+        let both = Extensions { send_time: Some(0x01_0203), nonce: Some(0x0a0b_0c0d), ..Default::default() };
+        both.emit(&mut out);
         assert_eq!(out, [0xbe, 0xde, 0, 3, 0x12, 1, 2, 3, 0x23, 0x0a, 0x0b, 0x0c, 0x0d, 0, 0, 0]);
         assert_eq!(out.len(), Extensions::FULL_LEN);
+        // The number's high bits take the place of two bytes of padding.
+        out.clear();
+        let three = Extensions { number_high: Some(0xfe), ..both };
+        three.emit(&mut out);
+        assert_eq!(out, [0xbe, 0xde, 0, 3, 0x12, 1, 2, 3, 0x23, 0x0a, 0x0b, 0x0c, 0x0d, 0x40, 0xfe, 0]);
+        // A stamp with the same number is longer.
+        assert_eq!(Extensions::parse(ONE_BYTE, &out[4..], 4), three);
     }
 
     #[test]
     fn send_time_and_stamp_take_16_bytes_too() {
         let mut out = Vec::new();
         let stamp = Some((5, Stamp { rtt: 0x0a_0b0c, sent: 0x0102_0304 }));
-        Extensions { send_time: Some(0x01_0203), nonce: None, stamp }.emit(&mut out);
+        Extensions { send_time: Some(0x01_0203), stamp, ..Default::default() }.emit(&mut out);
         assert_eq!(out, [0xbe, 0xde, 0, 3, 0x12, 1, 2, 3, 0x56, 0x0a, 0x0b, 0x0c, 1, 2, 3, 4]);
         assert_eq!(out.len(), Extensions::FULL_LEN);
     }

@@ -47,6 +47,7 @@ mod receiver;
 pub mod rtcp;
 pub mod rtcp_timing;
 pub mod rtx;
+pub mod sack_vector;
 pub mod sdp;
 mod secret;
 mod send_queue;

@@ -133,15 +133,16 @@ mod tests {
 
     pub(crate) fn any_packet(payload: &[u8]) -> impl Strategy<Value = Packet<'_>> {
         let stamp = (0_u32..1 << 24, any::<u32>()).prop_map(|(rtt, sent)| (3, tfrc::Stamp { rtt, sent }));
-        let ext = (prop::option::of(0_u32..1 << 24), prop::option::of(any::<u32>()), prop::option::of(stamp));
+        let numbers = (prop::option::of(any::<u32>()), prop::option::of(any::<u8>()));
+        let ext = (prop::option::of(0_u32..1 << 24), numbers, prop::option::of(stamp));
         (any::<bool>(), 0_u8..128, any::<u16>(), any::<u32>(), any::<u32>(), ext).prop_map(
-            move |(marker, payload_type, sequence, timestamp, ssrc, (send_time, nonce, stamp))| Packet {
+            move |(marker, payload_type, sequence, timestamp, ssrc, (send_time, (nonce, number_high), stamp))| Packet {
                 marker,
                 payload_type,
                 sequence,
                 timestamp,
                 ssrc,
-                extensions: Extensions { send_time, nonce, stamp },
+                extensions: Extensions { send_time, nonce, number_high, stamp },
                 payload,
             },
         )

@@ -9,10 +9,11 @@
 //!
 //! If the sender asks for it, or the session description of another tool does, and the media packets carry the
 //! stamps that it takes, the receiver measures and reports by the TFRC profile ([`crate::tfrc`]) in place of
-//! telling of every packet.
+//! telling of every packet. If the sender asks for sack vectors, its media is acknowledged by them
+//! ([`crate::sack_vector`]).
 
 use crate::ccfb;
-use crate::challenge::{Challenge, Echo, Message};
+use crate::challenge::{Challenge, Echo, Form, Message};
 use crate::claim::{self, Claim};
 use crate::out::Counts;
 use crate::packet::{self, Packet};
@@ -22,11 +23,12 @@ use crate::secret::Purpose;
 use crate::sender::Codec;
 use crate::source::{Novelty, Source, Validator, Verdict, media_clock, silent};
 use crate::tfrc::{self, Profile};
-use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, rtcp, rtx};
+use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, rtcp, rtx, sack_vector};
 use core::net::SocketAddr;
-use fairpace_control::RateHeader;
+use core::num::NonZeroU8;
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
-use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, RandomStream, Rate};
+use fairpace_control::{Arrival, RateHeader, SackReceiver, SackVector};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How a receiving session is set up.
@@ -36,6 +38,10 @@ pub struct ReceiverConfig {
     pub feedback_interval: Duration,
     /// Each packet is told in this many reports, so that one lost report loses nothing. 1 to 16.
     pub feedback_repeats: usize,
+    /// Sack vectors at most this often, but with every eighth packet; zero = with every packet, as in the paper.
+    pub ack_interval: Duration,
+    /// The window to advertise with sack vectors, in packets, 0 to 65,534; `None`: none.
+    pub rwnd: Option<u32>,
     /// The numbers of the TFRC profile agreed on with a sender that cannot announce them, that is another tool.
     /// What a challenge announces goes before.
     pub rate_profile: Option<Profile>,
@@ -64,6 +70,8 @@ impl Default for ReceiverConfig {
         ReceiverConfig {
             feedback_interval: Duration::from_millis(20),
             feedback_repeats: 3,
+            ack_interval: Duration::ZERO,
+            rwnd: None,
             rate_profile: None,
             nack: false,
             nack_deadline: Duration::from_secs(2),
@@ -234,6 +242,20 @@ struct Measuring {
     clock: u64,
 }
 
+/// What is acknowledged by sack vectors.
+#[derive(Debug)]
+struct Acknowledging {
+    ssrc: u32,
+    /// A packet's number, whose lowest 24 bits the sender knows, less its extended sequence number, modulo 2^64: the
+    /// sender has counted another number of wraps.
+    offset: u64,
+    receiver: SackReceiver,
+    /// The last packet that came too late to be told of.
+    too_late: Option<u64>,
+    /// ACKs that were due when the next packet came, and when they were made.
+    due: VecDeque<(Instant, SackVector)>,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     since: Instant,
@@ -259,6 +281,8 @@ const FIRST_NACK_RTT: Duration = Duration::from_millis(300);
 const MOST_NACKS: u8 = 4;
 const MOST_MISSING: usize = 512;
 const MOST_ECHOES: usize = 16;
+/// ACKs that wait for a driver that hands in many packets before it drains.
+const MOST_ACKS: usize = 256;
 const MOST_EVENTS: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
@@ -287,6 +311,7 @@ pub struct ReceiverSession {
     feedback: [ClassFeedback; 2],
     next_report: u32,
     measuring: Option<Measuring>,
+    acknowledging: Option<Acknowledging>,
     timing: Option<RtcpTiming>,
     key_frame_wanted: bool,
     last_key_request: Option<Instant>,
@@ -328,6 +353,7 @@ impl ReceiverSession {
             echoes: VecDeque::new(),
             feedback: [class(Class::Normal), class(Class::Low)],
             measuring: None,
+            acknowledging: None,
             timing: None,
             key_frame_wanted: false,
             last_key_request: None,
@@ -494,6 +520,7 @@ impl ReceiverSession {
         self.newcomers.clear();
         self.media = None;
         self.measuring = None;
+        self.acknowledging = None;
         self.timing = None;
         self.missing.clear();
         self.bye = None;
@@ -550,7 +577,16 @@ impl ReceiverSession {
 
     /// How the sender wants to be reported to, if not packet by packet.
     fn profile(&self) -> Option<Profile> {
-        self.peer.and_then(|p| p.announced).map_or(self.config.rate_profile, |c| c.reports)
+        match self.peer.and_then(|p| p.announced).map(|c| c.form) {
+            None => self.config.rate_profile,
+            Some(Form::Measured(profile)) => Some(profile),
+            Some(Form::Packets | Form::SackVector) => None,
+        }
+    }
+
+    /// Whether the sender wants sack vectors.
+    fn wants_sack_vectors(&self) -> bool {
+        self.peer.and_then(|p| p.announced).is_some_and(|c| c.form == Form::SackVector)
     }
 
     /// What a packet's stream is, and whether a challenge announced it. `None`: while a sender that announces
@@ -626,8 +662,9 @@ impl ReceiverSession {
             if role == Role::Media {
                 source.jitter.update(packet.timestamp, media_clock(now));
             }
-            let measured = is_media && self.measure(now, packet, sequence, len, ecn);
-            if !measured {
+            let told = is_media
+                && (self.measure(now, packet, sequence, len, ecn) || self.acknowledge(now, packet, sequence, ecn));
+            if !told {
                 self.schedule_feedback(now, role.class());
             }
         }
@@ -711,6 +748,45 @@ impl ReceiverSession {
         m.clock = m.clock.max(sent);
         let header = RateHeader { sent_at: Instant::from_nanos(sent.saturating_mul(1_000)), rtt: stamp.rtt() };
         m.receiver.on_packet(now, &RatedArrival { seq: sequence, size, header, ecn });
+        true
+    }
+
+    /// Feeds a packet to the receiver that makes sack vectors; `false` if the sender does not want them.
+    fn acknowledge(&mut self, now: Instant, packet: &Packet<'_>, sequence: u64, ecn: Ecn) -> bool {
+        if !self.wants_sack_vectors() {
+            return false;
+        }
+        // Without the high bits of its number, which were damaged on their way, it is as good as lost.
+        let Some(high) = packet.extensions.number_high else { return true };
+        // One wrap of 24 bits up, so that no number before the first lies below zero.
+        let high = 1 << 8 | u64::from(high);
+        let offset = ((high << 16) + u64::from(packet.sequence)).wrapping_sub(sequence);
+        // Two in sequence far behind the largest number: that one was damaged on its way, and all after it would be
+        // too late.
+        let same = |a: &Acknowledging| {
+            let resumed = a.too_late.is_some_and(|last| last + 1 == sequence);
+            a.ssrc == packet.ssrc && a.offset.wrapping_sub(offset) & 0xff_ffff == 0 && !resumed
+        };
+        if !self.acknowledging.as_ref().is_some_and(same) {
+            let interval = self.config.ack_interval;
+            let mut receiver = SackReceiver::new((!interval.is_zero()).then_some(interval));
+            receiver.set_rwnd(self.config.rwnd);
+            let due = VecDeque::new();
+            let ssrc = packet.ssrc;
+            self.acknowledging = Some(Acknowledging { ssrc, offset, receiver, too_late: None, due });
+        }
+        let Some(a) = &mut self.acknowledging else { return true };
+        // What is due leaves for itself, though the driver has not asked for it.
+        while let Some(sack) = a.receiver.poll(now) {
+            if a.due.len() >= MOST_ACKS {
+                a.due.pop_front();
+            }
+            a.due.push_back((now, sack));
+        }
+        let seq = sequence.wrapping_add(a.offset);
+        let refused = a.receiver.refused();
+        a.receiver.on_packet(now, &Arrival { kind: Kind::Data, class: Class::Normal, seq, ecn });
+        a.too_late = (a.receiver.refused() > refused).then_some(sequence);
         true
     }
 
@@ -899,6 +975,9 @@ impl ReceiverSession {
         if let Some(what) = self.step_measured(now) {
             return Step::Send(to, self.config.data_dscp, what);
         }
+        if let Some(what) = self.step_sack_vector(now) {
+            return Step::Send(to, self.config.data_dscp, what);
+        }
         if let Some((dscp, what)) = self.step_feedback(now) {
             return Step::Send(to, dscp, what);
         }
@@ -919,6 +998,9 @@ impl ReceiverSession {
         if let Some(m) = &self.measuring {
             until = until.min(m.receiver.next());
         }
+        if let Some(a) = &self.acknowledging {
+            until = until.min(a.receiver.next());
+        }
         if let Some((at, _)) = &self.bye {
             until = until.min(*at + BYE_GRACE);
         }
@@ -933,6 +1015,7 @@ impl ReceiverSession {
     }
 
     fn echo(&mut self, now: Instant, pending: &PendingEcho) -> Step {
+        let acked = self.wants_sack_vectors();
         self.buf.clear();
         Echo {
             receiver: self.ssrc,
@@ -940,7 +1023,8 @@ impl ReceiverSession {
             dscp: pending.dscp,
             ecn: pending.ecn,
             delay: now.since(pending.arrived),
-            feedback_interval: self.config.feedback_interval,
+            rwnd: self.config.rwnd.filter(|_| acked).and_then(|rwnd| NonZeroU8::new(u8::try_from(rwnd).ok()?)),
+            feedback_interval: if acked { self.config.ack_interval } else { self.config.feedback_interval },
             next_report: self.next_report,
         }
         .emit(&mut self.buf);
@@ -964,6 +1048,38 @@ impl ReceiverSession {
         rtcp::emit_receiver_report(&mut self.buf, self.ssrc, &[]);
         rtcp::emit_sdes(&mut self.buf, &[self.ssrc], &self.config.cname);
         report.emit(fmt, &mut self.buf);
+        Some(What::Feedback)
+    }
+
+    /// The next ACK with a sack vector, if one is due.
+    fn step_sack_vector(&mut self, now: Instant) -> Option<What> {
+        let a = self.acknowledging.as_mut()?;
+        let (made, sack) = match a.due.pop_front() {
+            Some(due) => due,
+            None => (now, a.receiver.poll(now)?),
+        };
+        let Some(Entry::Valid(_, _, source)) = self.sources.get(&a.ssrc) else { return None };
+        let highest = source.validator.highest().wrapping_add(a.offset);
+        let ack = sack.unwrap_near(highest.wrapping_add(1))?;
+        let sequence = |number: u64| number.wrapping_sub(a.offset);
+        let nonce_sum =
+            sack.numbers(ack).fold(0_u32, |sum, number| sum.wrapping_add(source.metric(sequence(number), now).1));
+        let arrived = Instant::ZERO + sack.arrived_at.unwrap_or_default();
+        self.buf.clear();
+        sack_vector::Ack {
+            receiver: self.ssrc,
+            number: self.next_report,
+            ack: sack.ack,
+            vector: sack.vector,
+            rwnd: sack.rwnd.map(sack_vector::rwnd_to_wire),
+            dscp: source.dscp,
+            ecn: sack.ecn,
+            delay: sack_vector::micros(sack.ack_delay + now.since(made)),
+            arrival: self.config.ntp_at_zero.at(arrived).middle(),
+            nonce_sum,
+        }
+        .emit(&mut self.buf);
+        self.next_report = self.next_report.wrapping_add(1);
         Some(What::Feedback)
     }
 

@@ -17,9 +17,12 @@
 //! acknowledgements. They prove nothing but that somebody there saw a stamp; what the flow makes of them is its
 //! to say. Such a receiver may be another tool, which echoes no challenge: then its first report takes the
 //! echo's place, and to have something to report on it is sent empty packets, one a second, six at most.
+//!
+//! A controller that wants sack vectors ([`fairpace_control::FeedbackForm::SackVector`]) gets them
+//! ([`crate::sack_vector`]), believed as per-packet feedback is.
 
 use crate::ccfb::{Block, Metric, Report};
-use crate::challenge::{self, Challenge, Echo, Message};
+use crate::challenge::{self, Challenge, Echo, Form, Message};
 use crate::claim::{Claim, Claims};
 use crate::header_ext::Extensions;
 use crate::out::Counts;
@@ -30,9 +33,9 @@ use crate::secret::Purpose;
 use crate::send_queue::SendQueue;
 use crate::sent::{Lookup, Stream};
 use crate::tfrc::{self, Profile, Stamp};
-use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, ntp, rtcp, rtx};
-use fairpace_control::{Ack, Controller as _, FeedbackForm, Flow, Permit, ReceiverReport, Transmit};
-use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Seq16};
+use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, ntp, rtcp, rtx, sack_vector};
+use fairpace_control::{Ack, Controller as _, FeedbackForm, Flow, Permit, ReceiverReport, SackVector, Transmit};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// What the media stream carries.
@@ -104,8 +107,9 @@ pub struct SenderConfig {
     pub rate_profile: Profile,
     /// Who began.
     pub admission: Admission,
-    /// Where the sequence numbers of all streams begin; `None`: where nobody can guess.
-    pub first_sequence: Option<u16>,
+    /// Where the numbers of all streams begin, 24 bits, of which the lowest 16 are RTP's; `None`: where nobody can
+    /// guess.
+    pub first_sequence: Option<u32>,
     /// What the wall clock showed at [`Instant::ZERO`].
     pub ntp_at_zero: NtpTime,
 }
@@ -181,7 +185,7 @@ pub struct RejectedFeedback {
     pub wrong_ssrc: u64,
     /// A report number seen before, too old, or too far ahead.
     pub replayed: u64,
-    /// Without claims, or with fewer claims than blocks.
+    /// Without claims, with fewer claims than blocks, or in a form that was not asked for.
     pub unproven: u64,
     /// The sum of nonces is wrong: a packet is claimed that has not arrived.
     pub nonce: u64,
@@ -358,6 +362,10 @@ pub struct SenderSession {
     timing: Option<RtcpTiming>,
     /// The profile in use, if the receiver measures.
     measuring: Option<Measuring>,
+    /// Packets are acknowledged by sack vectors.
+    sack_vectors: bool,
+    /// Report number and `ack_a` of the last ACK that was not believed, if none was since.
+    false_ack: Option<(u32, u32)>,
     /// Highest media index in a receiver report, and when that came.
     last_report: Option<(u64, Instant)>,
     running_since: Instant,
@@ -389,6 +397,34 @@ struct Measuring {
     probes: [Option<u64>; MOST_PROBES],
 }
 
+/// What some feedback claims of one stream.
+#[derive(Clone, Copy, Debug)]
+struct Claimed {
+    /// What the sum must be.
+    nonce_sum: u32,
+    /// Packets among it that were never sent.
+    unsent: bool,
+    /// Index of the last packet claimed.
+    last: u64,
+}
+
+impl Claimed {
+    /// Of the packets with these indices, in order; `None`: never sent.
+    fn new(secret: &Secret, ssrc: u32, told: impl Iterator<Item = Option<u64>>) -> Self {
+        let mut claimed = Claimed { nonce_sum: 0, unsent: false, last: 0 };
+        for index in told {
+            match index {
+                Some(index) => {
+                    claimed.nonce_sum = claimed.nonce_sum.wrapping_add(secret.nonce(ssrc, index));
+                    claimed.last = index;
+                }
+                None => claimed.unsent = true,
+            }
+        }
+        claimed
+    }
+}
+
 /// Whole µs since [`Instant::ZERO`].
 const fn micros(t: Instant) -> u64 {
     t.as_nanos() / 1_000
@@ -405,21 +441,22 @@ impl SenderSession {
     /// A session that sends `flow`'s packets. It begins with the first `poll`.
     ///
     /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better. There are
-    /// no retransmissions to a receiver that measures: they have numbers of their own, and would not be in what
-    /// it measures.
+    /// no retransmissions to a receiver that measures, nor under sack vectors: they have numbers of their own, and
+    /// would not be in what it measures, nor among the vector's.
     pub fn new(mut config: SenderConfig, flow: Flow, secret: Secret) -> Self {
         if config.cname.is_empty() {
             config.cname = secret.cname();
         }
         let random = |purpose, n| secret.value(purpose, 0, n);
-        let measuring = (flow.controller().feedback_form() == FeedbackForm::Reports).then(|| Measuring {
+        let form = flow.controller().feedback_form();
+        let measuring = (form == FeedbackForm::Reports).then(|| Measuring {
             profile: config.rate_profile,
             offset: random(Purpose::FirstTimestamp, 1) as u32,
             stamped: None,
             next_probe: Instant::ZERO,
             probes: [None; MOST_PROBES],
         });
-        config.retransmission &= measuring.is_none();
+        config.retransmission &= form == FeedbackForm::Acks;
         // Three different SSRCs; the loop ends at once but for one seed in 2^32.
         let mut ssrcs = [0_u32; 3];
         let mut n = 0;
@@ -437,8 +474,8 @@ impl SenderSession {
         }
         let [media, dummy, rtx] = ssrcs;
         let stream = |ssrc, payload_type, n| {
-            let first = config.first_sequence.unwrap_or(random(Purpose::FirstSequence, n) as u16);
-            Stream::new(ssrc, payload_type, Seq16(first))
+            let first = config.first_sequence.unwrap_or(random(Purpose::FirstSequence, n) as u32);
+            Stream::new(ssrc, payload_type, first)
         };
         let max_payload = max_payload(&config);
         SenderSession {
@@ -466,6 +503,8 @@ impl SenderSession {
             dscp_seen: [None; 2],
             timing: None,
             measuring,
+            sack_vectors: form == FeedbackForm::SackVector,
+            false_ack: None,
             last_report: None,
             running_since: Instant::ZERO,
             first_rtt: Duration::ZERO,
@@ -525,10 +564,11 @@ impl SenderSession {
         let mut claims = None;
         for packet in compound {
             match packet {
-                Rtcp::App(app) => match (Message::parse(&app), Claims::parse(&app)) {
-                    (Ok(Some(Message::Echo(echo))), _) => self.on_echo(now, &echo),
-                    (_, Ok(Some(c))) => claims = Some(c),
-                    (Ok(_), Ok(None)) => {}
+                Rtcp::App(app) => match (Message::parse(&app), Claims::parse(&app), sack_vector::Ack::parse(&app)) {
+                    (Ok(Some(Message::Echo(echo))), ..) => self.on_echo(now, &echo),
+                    (_, Ok(Some(c)), _) => claims = Some(c),
+                    (.., Ok(Some(ack))) => self.on_sack_vector(now, &ack, bytes.len()),
+                    (Ok(_), Ok(None), Ok(None)) => {}
                     _ => self.stats.rejected.malformed += 1,
                 },
                 Rtcp::CongestionFeedback(reporter, body) => match Report::parse(reporter, body) {
@@ -770,7 +810,11 @@ impl SenderSession {
             media: (self.media.payload_type, self.media.ssrc),
             dummy: (self.dummy.payload_type, self.dummy.ssrc),
             retransmission: self.config.retransmission.then_some((self.rtx.payload_type, self.rtx.ssrc)),
-            reports: self.measuring.map(|m| m.profile),
+            form: match self.measuring {
+                Some(m) => Form::Measured(m.profile),
+                None if self.sack_vectors => Form::SackVector,
+                None => Form::Packets,
+            },
         }
         .emit(&mut self.buf);
         Step::Send(self.dscp(class), Ecn::NotEct, What::Challenge)
@@ -805,6 +849,9 @@ impl SenderSession {
         let srtt = round_trip.checked_sub(echo.delay).unwrap_or(round_trip);
         self.peer = Some(Peer { ssrc: echo.receiver, reports: ReplayWindow::new(echo.next_report) });
         self.questions.clear();
+        if self.sack_vectors {
+            self.flow.set_window_limit(now, echo.rwnd.map(|rwnd| rwnd.get().into()));
+        }
         self.phase = Phase::Settling(now + SETTLING.max(srtt / 2));
         self.first_rtt = srtt;
         self.event(SenderEvent::PeerValidated { srtt, dscp_seen: Some(echo.dscp) });
@@ -935,6 +982,7 @@ impl SenderSession {
             extensions: Extensions {
                 send_time: Some(self.config.ntp_at_zero.at(now).send_time_24()),
                 nonce: self.measuring.is_none().then(|| self.secret.nonce(stream.ssrc, stream.count)),
+                number_high: self.sack_vectors.then(|| (stream.number_24(stream.count) >> 16) as u8),
                 stamp: self.measuring.map(|m| {
                     let sent = (micros(now) as u32).wrapping_add(m.offset);
                     (m.profile.extension, Stamp::new(self.flow.srtt(), sent))
@@ -1038,8 +1086,8 @@ impl SenderSession {
             self.stats.rejected.wrong_ssrc += 1;
             return;
         };
-        if self.measuring.is_some() {
-            // Not asked for, and there are no nonces to prove it with.
+        if self.measuring.is_some() || self.sack_vectors {
+            // Not asked for; and where the receiver measures there are no nonces to prove it with.
             self.stats.rejected.unproven += 1;
             return;
         }
@@ -1058,7 +1106,7 @@ impl SenderSession {
                     self.stats.rejected.unproven += 1;
                     return;
                 };
-                if !self.is_proven(&block, claim) {
+                if !self.is_block_proven(&block, claim) {
                     return;
                 }
             }
@@ -1067,11 +1115,7 @@ impl SenderSession {
         }
         self.lies = 0;
         self.believed(now, len);
-        // Report timestamps wrap every 18.2 hours.
-        let clock = self.report_clock.unwrap_or(1 << 32 | u64::from(report.timestamp));
-        let step = report.timestamp.wrapping_sub(clock as u32) as i32;
-        let reported_at = clock.saturating_add_signed(step.into());
-        self.report_clock = Some(clock.max(reported_at));
+        let reported_at = self.unwrap_clock(report.timestamp);
         let mut acks = core::mem::take(&mut self.acks);
         acks.clear();
         for block in report.blocks() {
@@ -1109,6 +1153,65 @@ impl SenderSession {
                 self.saw_dscp(class, dscp);
             }
         }
+    }
+
+    /// An ACK with a sack vector.
+    fn on_sack_vector(&mut self, now: Instant, ack: &sack_vector::Ack, len: usize) {
+        let Some(mut peer) = self.peer.filter(|p| p.ssrc == ack.receiver) else {
+            self.stats.rejected.wrong_ssrc += 1;
+            return;
+        };
+        if !self.sack_vectors {
+            self.stats.rejected.unproven += 1;
+            return;
+        }
+        if !peer.reports.is_fresh(ack.number) {
+            self.stats.rejected.replayed += 1;
+            return;
+        }
+        let ssrc = self.media.ssrc;
+        let newest = self.media.index_24(ack.ack);
+        if self.config.check_nonces {
+            let told = ack.claimed().rev().map(|behind| newest?.checked_sub(behind));
+            let claimed = Claimed::new(&self.secret, ssrc, told);
+            // A false ACK that comes twice is one lie; and a packet's number that was damaged on its way stands in all
+            // ACKs until a larger one arrives.
+            let told_before = self.false_ack.is_some_and(|(number, before)| {
+                ack.number.wrapping_sub(number) as i32 <= 0 || (claimed.unsent && ack.ack == before)
+            });
+            let first = newest.map(|newest| newest.saturating_sub(8));
+            if !self.is_proven(ssrc, claimed, first, ack.nonce_sum, told_before) {
+                self.false_ack = Some((ack.number, ack.ack));
+                return;
+            }
+            self.false_ack = None;
+        }
+        peer.reports.accept(ack.number);
+        self.peer = Some(peer);
+        self.lies = 0;
+        self.believed(now, len);
+        let arrived_at = ntp::from_65536ths(self.unwrap_clock(ack.arrival));
+        let Some(sent) = newest.and_then(|index| self.media.sent(index)) else { return };
+        // Data has no other stream here: the flow's numbers run as this one's.
+        let told = SackVector {
+            ack: (sent.number & 0xff_ffff) as u32,
+            vector: ack.vector,
+            rwnd: ack.rwnd.map(u32::from),
+            ecn: ack.ecn,
+            ack_delay: Duration::from_micros(ack.delay.into()),
+            arrived_at: Some(arrived_at),
+        };
+        self.flow.on_sack_vector(now, &told);
+        self.saw_dscp(Class::Normal, ack.dscp);
+    }
+
+    /// The peer's clock, 1/65,536 s, nearest to what it said last: its 32 bits wrap every 18.2 hours.
+    fn unwrap_clock(&mut self, time: u32) -> u64 {
+        let clock = self.report_clock.unwrap_or(1 << 32 | u64::from(time));
+        let step = time.wrapping_sub(clock as u32) as i32;
+        let unwrapped = clock.saturating_add_signed(step.into());
+        self.report_clock = Some(clock.max(unwrapped));
+        unwrapped
     }
 
     /// Feedback is worth something: the peer is there, and wants this.
@@ -1162,37 +1265,40 @@ impl SenderSession {
         self.believed(now, len);
     }
 
-    /// Whether the receiver holds all packets that it claims; counts and judges if not.
-    fn is_proven(&mut self, block: &Block<'_>, claim: Claim) -> bool {
+    /// Whether the receiver holds all packets that the block claims.
+    fn is_block_proven(&mut self, block: &Block<'_>, claim: Claim) -> bool {
         let secret = self.secret;
         let Some((_, stream)) = self.stream(block.ssrc) else {
             self.stats.rejected.wrong_ssrc += 1;
             return false;
         };
-        let (mut sum, mut unsent, mut last) = (0_u32, false, 0);
-        for (sequence, metric) in block.metrics() {
-            if metric == Metric::NotReceived {
-                continue;
-            }
-            match stream.index(sequence) {
-                Some(index) => {
-                    sum = sum.wrapping_add(secret.nonce(block.ssrc, index));
-                    last = index;
-                }
-                None => unsent = true,
-            }
-        }
-        if !unsent && sum == claim.nonce_sum {
+        let told = block.metrics().filter(|(_, metric)| *metric != Metric::NotReceived);
+        let claimed = Claimed::new(&secret, block.ssrc, told.map(|(sequence, _)| stream.index(sequence)));
+        let first = stream.index(block.begin);
+        self.is_proven(block.ssrc, claimed, first, claim.nonce_sum, false)
+    }
+
+    /// Whether the sum proves the claim; counts and judges if not. `first`: where the range begins that is told of,
+    /// if that packet was sent. `told_before`: the same feedback has been judged.
+    fn is_proven(
+        &mut self,
+        ssrc: u32,
+        claimed: Claimed,
+        first: Option<u64>,
+        nonce_sum: u32,
+        told_before: bool,
+    ) -> bool {
+        if !claimed.unsent && claimed.nonce_sum == nonce_sum {
             return true;
         }
+        let Some((_, stream)) = self.stream(ssrc) else { return false };
         // Reports overlap: one nonce that was damaged on its way spoils each report that tells of it. Only
         // ranges that do not overlap count as one lie after another.
-        let another = unsent || stream.index(block.begin).is_none_or(|first| first >= stream.lied_until);
-        if another {
-            stream.lied_until = last + 1;
+        if !told_before && (claimed.unsent || first.is_none_or(|first| first >= stream.lied_until)) {
+            stream.lied_until = stream.lied_until.max(claimed.last + 1);
             self.lies += 1;
         }
-        if unsent {
+        if claimed.unsent {
             self.stats.rejected.unsent += 1;
         } else {
             self.stats.rejected.nonce += 1;

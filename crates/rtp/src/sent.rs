@@ -1,6 +1,5 @@
 //! What a sender remembers of one stream's packets until they are acknowledged.
 
-use fairpace_units::Seq16;
 use std::collections::VecDeque;
 
 /// Packets remembered per stream: a quarter of the sequence space. 16 s at 1,000 packets/s.
@@ -29,7 +28,8 @@ pub(crate) enum Lookup<'a> {
 pub(crate) struct Stream {
     pub(crate) ssrc: u32,
     pub(crate) payload_type: u8,
-    first: Seq16,
+    /// Number of the first packet; its lowest 16 bits are RTP's.
+    first: u32,
     /// Packets sent so far: the next packet's index.
     pub(crate) count: u64,
     /// RTP payload bytes sent so far.
@@ -40,13 +40,18 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(ssrc: u32, payload_type: u8, first: Seq16) -> Self {
+    pub(crate) fn new(ssrc: u32, payload_type: u8, first: u32) -> Self {
         Stream { ssrc, payload_type, first, count: 0, octets: 0, memory: VecDeque::new(), lied_until: 0 }
     }
 
     /// The sequence number of the packet with this index.
     pub(crate) const fn sequence(&self, index: u64) -> u16 {
-        self.first.plus(index as u16).0
+        self.number_24(index) as u16
+    }
+
+    /// The 24 bits that an ACK with a sack vector calls that packet; the lowest 16 are its sequence number.
+    pub(crate) const fn number_24(&self, index: u64) -> u32 {
+        self.first.wrapping_add(index as u32) & 0xff_ffff
     }
 
     /// Remembers the packet that leaves now.
@@ -62,12 +67,14 @@ impl Stream {
     pub(crate) fn lookup(&mut self, sequence: u16) -> Lookup<'_> {
         match self.index(sequence) {
             None => Lookup::Unsent,
-            Some(index) => {
-                let oldest = self.count - self.memory.len() as u64;
-                let slot = index.checked_sub(oldest).and_then(|i| self.memory.get_mut(i as usize));
-                slot.map_or(Lookup::Forgotten, Lookup::Known)
-            }
+            Some(index) => self.sent(index).map_or(Lookup::Forgotten, Lookup::Known),
         }
+    }
+
+    /// The packet with this index, if it is remembered.
+    pub(crate) fn sent(&mut self, index: u64) -> Option<&mut Sent> {
+        let oldest = self.count - self.memory.len() as u64;
+        index.checked_sub(oldest).and_then(|i| self.memory.get_mut(usize::try_from(i).ok()?))
     }
 
     /// Index of the packet with this sequence number, if it was sent within the last half of the sequence
@@ -75,6 +82,12 @@ impl Stream {
     pub(crate) fn index(&self, sequence: u16) -> Option<u64> {
         let behind = u64::from(self.sequence(self.count).wrapping_sub(1).wrapping_sub(sequence));
         if behind > 0x7fff { None } else { self.count.checked_sub(behind + 1) }
+    }
+
+    /// Index of the packet that an ACK calls `number`, if it was sent within the last half of 24 bits.
+    pub(crate) fn index_24(&self, number: u32) -> Option<u64> {
+        let behind = u64::from(self.number_24(self.count).wrapping_sub(1).wrapping_sub(number) & 0xff_ffff);
+        if behind > 0x7f_ffff { None } else { self.count.checked_sub(behind + 1) }
     }
 
     /// The flow's number of the packet with this sequence number, if it is remembered.
@@ -92,7 +105,7 @@ mod tests {
 
     #[test]
     fn only_what_was_sent_is_known() {
-        let mut s = Stream::new(1, 96, Seq16(65_534));
+        let mut s = Stream::new(1, 96, 65_534);
         for n in 0..4 {
             s.on_sent(10 + n, 100);
         }
@@ -105,8 +118,31 @@ mod tests {
     }
 
     #[test]
+    fn the_numbers_of_acks_wrap_after_24_bits_and_those_of_rtp_with_them() {
+        let mut s = Stream::new(1, 96, 0xff_fffe);
+        for n in 0..4 {
+            s.on_sent(n, 100);
+        }
+        assert_eq!(
+            [0, 1, 2, 3].map(|i| (s.number_24(i), s.sequence(i))),
+            [(0xff_fffe, 0xfffe), (0xff_ffff, 0xffff), (0, 0), (1, 1)]
+        );
+        assert_eq!([0xff_fffe, 0xff_ffff, 0, 1].map(|n| s.index_24(n)), [0, 1, 2, 3].map(Some));
+        // One ahead, one before the first, and half the space behind: none of them was sent.
+        assert_eq!([2, 0xff_fffd, 0x80_0001, 0x80_0002].map(|n| s.index_24(n)), [None; 4]);
+        // Only the lowest 16 bits of a number are the same.
+        assert_eq!((s.index_24(0x01_0001), s.index(1)), (None, Some(3)));
+        // More packets than the 24 bits can tell apart: the nearest is meant.
+        s.count = 1 << 25;
+        assert_eq!(s.index_24(s.number_24(s.count - 1)), Some(s.count - 1));
+        assert_eq!(s.index_24(s.number_24(s.count - 0x80_0000)), Some(s.count - 0x80_0000));
+        assert_eq!(s.index_24(s.number_24(s.count - 0x80_0001)), None);
+        assert!(s.sent(s.count - 5).is_none() && s.sent(s.count - 4).is_some());
+    }
+
+    #[test]
     fn what_was_sent_long_ago_is_forgotten_and_not_mistaken() {
-        let mut s = Stream::new(1, 96, Seq16(0));
+        let mut s = Stream::new(1, 96, 0);
         for n in 0..100_000 {
             s.on_sent(n, 100);
         }

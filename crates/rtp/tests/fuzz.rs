@@ -27,12 +27,29 @@ fn corpus() -> Vec<Vec<u8>> {
     p.run_until(at(7.0));
     p.sender.stop(p.now);
     p.run_until(at(7.1));
+    // And the feedback of the other forms.
+    let mut kinds: Vec<Vec<u8>> = Vec::new();
+    for (scheme, settings) in OTHER_FORMS {
+        let receiver = ReceiverConfig { rwnd: Some(25), ..ReceiverConfig::default() };
+        let mut p = Pair::new(sender_config(), receiver, flow(scheme, settings, Rate::mbps(10.0)), ms(50));
+        let tapped = Rc::new(RefCell::new(VecDeque::new()));
+        (p.forward.disturb, p.back.disturb) = (tap(tapped.clone()), tap(tapped.clone()));
+        p.run_until(at(2.0));
+        let all = tapped.borrow();
+        for what in [What::Challenge, What::Echo, What::Media, What::Feedback] {
+            kinds.extend(all.iter().filter(|(_, w)| w.what == what).take(3).map(|(_, w)| w.bytes.clone()));
+        }
+    }
     let all = tapped.borrow();
     What::ALL
         .into_iter()
         .flat_map(|what| all.iter().filter(move |(_, w)| w.what == what).take(3).map(|(_, w)| w.bytes.clone()))
+        .chain(kinds)
         .collect()
 }
+
+/// Schemes whose feedback is not per packet in CCFB.
+const OTHER_FORMS: [(&str, &[(&str, &str)]); 2] = [("tfrc", &[("measured_by", "receiver")]), ("aimd", &[])];
 
 thread_local! {
     static CORPUS: Vec<Vec<u8>> = corpus();
@@ -69,7 +86,8 @@ proptest! {
     fn mutated_real_packets_do_no_harm(
         picks in prop::collection::vec((any::<u16>(), prop::collection::vec((any::<u16>(), any::<u8>(), any::<u8>()), 0..4)), 1..6),
     ) {
-        let mut sender = SenderSession::new(sender_config(), flow("rcs", &[], Rate::mbps(1.0)), Secret::from_seed(1));
+        let scheme = ["rcs", "aimd"][picks.len() % 2];
+        let mut sender = SenderSession::new(sender_config(), flow(scheme, &[], Rate::mbps(1.0)), Secret::from_seed(1));
         let mut receiver = ReceiverSession::new(ReceiverConfig { nack: true, ..ReceiverConfig::default() }, Secret::from_seed(2));
         CORPUS.with(|corpus| {
             for (i, (pick, edits)) in picks.iter().enumerate() {
@@ -82,22 +100,24 @@ proptest! {
 
     #[test]
     fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..100), first in 0x80_u8..0xc0, second in 190_u8..226) {
-        // Both forms of feedback are read.
-        let measured = flow("tfrc", &[("measured_by", "receiver")], Rate::mbps(1.0));
-        let mut sender = SenderSession::new(sender_config(), measured, Secret::from_seed(1));
-        let config = ReceiverConfig { rate_profile: Some(Default::default()), ..ReceiverConfig::default() };
-        let mut receiver = ReceiverSession::new(config, Secret::from_seed(2));
-        let mut shaped = bytes.clone();
-        if let [a, b, ..] = shaped.as_mut_slice() { (*a, *b) = (first, second); }
-        feed(&bytes, &mut sender, &mut receiver, Instant::ZERO);
-        feed(&shaped, &mut sender, &mut receiver, Instant::ZERO + ms(1));
+        // All forms of feedback are read.
+        for (scheme, settings) in OTHER_FORMS {
+            let flow = flow(scheme, settings, Rate::mbps(1.0));
+            let mut sender = SenderSession::new(sender_config(), flow, Secret::from_seed(1));
+            let config = ReceiverConfig { rate_profile: Some(Default::default()), ..ReceiverConfig::default() };
+            let mut receiver = ReceiverSession::new(config, Secret::from_seed(2));
+            let mut shaped = bytes.clone();
+            if let [a, b, ..] = shaped.as_mut_slice() { (*a, *b) = (first, second); }
+            feed(&bytes, &mut sender, &mut receiver, Instant::ZERO);
+            feed(&shaped, &mut sender, &mut receiver, Instant::ZERO + ms(1));
+        }
     }
 }
 
 #[test]
 fn the_corpus_has_every_kind() {
-    // 10 kinds; up to 3 of each.
-    assert!(CORPUS.with(|c| c.len()) >= 24, "{}", CORPUS.with(|c| c.len()));
+    // 10 kinds; up to 3 of each; four kinds of each of two forms more.
+    assert!(CORPUS.with(|c| c.len()) >= 24 + 20, "{}", CORPUS.with(|c| c.len()));
 }
 
 #[test]
@@ -114,8 +134,9 @@ fn a_running_pair_survives_a_path_that_corrupts_reorders_and_duplicates() {
             if dice < 10 { vec![(jitter, w.clone()), (jitter * 2, w)] } else { vec![(jitter, w)] }
         })
     };
-    // Acknowledgements; and a receiver that measures, whose damaged stamps and reports nothing proves.
-    for (scheme, settings, least) in [("rcs", &[][..], 1_000), ("tfrc", &[("measured_by", "receiver")][..], 500)] {
+    // Acknowledgements in both forms; and a receiver that measures, whose damaged stamps and reports nothing proves.
+    let measured = &[("measured_by", "receiver")];
+    for (scheme, settings, least) in [("rcs", &[][..], 1_000), ("tfrc", measured, 500), ("aimd", &[], 500)] {
         let config = fairpace_rtp::SenderConfig { retransmission: true, ..sender_config() };
         let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
         let mut p = Pair::new(config, receiver, flow(scheme, settings, Rate::mbps(10.0)), ms(50));

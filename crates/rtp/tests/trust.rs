@@ -71,7 +71,7 @@ proptest! {
                 2 => rtcp::emit_bye(&mut bytes, &[1], "x"),
                 3 => Echo {
                     receiver: 1, token: wait, dscp: Default::default(), ecn: Ecn::NotEct,
-                    delay: Duration::ZERO, feedback_interval: Duration::ZERO, next_report: 0,
+                    delay: Duration::ZERO, rwnd: None, feedback_interval: Duration::ZERO, next_report: 0,
                 }.emit(&mut bytes),
                 4 => ccfb::emit(&mut bytes, 1, 2, [(media, 0, vec![Metric::received(Ecn::NotEct, Duration::ZERO); 4])]),
                 5 => rtcp::emit_nack(&mut bytes, 1, media, &[1, 2, 3]),
@@ -129,6 +129,7 @@ fn a_token_answers_once_and_only_if_it_is_ours() {
             dscp: Default::default(),
             ecn: Ecn::NotEct,
             delay: Duration::ZERO,
+            rwnd: None,
             feedback_interval: Duration::ZERO,
             next_report: 0,
         }
@@ -473,7 +474,7 @@ fn another_address_cannot_take_the_place_of_a_sender_that_is_there() {
 
 #[test]
 fn starting_just_before_the_wrap_gives_the_identical_run() {
-    let run = |first: u16| {
+    let run = |first: u32| {
         let config = SenderConfig { first_sequence: Some(first), retransmission: true, ..sender_config() };
         let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
         let mut p = Pair::new(config, receiver, rcs(), ms(50));
