@@ -327,8 +327,13 @@ impl<T: Datagram> Arq<T> {
                 user.own.get(place).map_or(begin + period + u64::from(own), |&at| begin + u64::from(at))
             }
         };
+        let most = match self.spec.scheme {
+            // If it is given up in that slot, the next one may be through in the slot after it.
+            ArqScheme::Limited { .. } => 2,
+            _ => u64::MAX,
+        };
         self.next_slot = self.next_slot.min(first);
-        self.next_departure = self.next_departure.min(first.saturating_add(user.pieces - 1));
+        self.next_departure = self.next_departure.min(first.saturating_add(user.pieces.min(most) - 1));
     }
 
     /// Whose slot it is.

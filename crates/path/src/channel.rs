@@ -385,3 +385,6 @@ fn outcomes(weights: &[f64], error: &[f64]) -> Vec<Outcome> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

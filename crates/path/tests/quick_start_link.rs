@@ -1,7 +1,9 @@
 //! A Quick-Start router in front of an ordinary link: it goes by the load that it has measured.
 
 use fairpace_path::quick_start::{LoadWindow, QsCounters, RouterParams, Statistic};
-use fairpace_path::{Capacity, Datagram, DelayModel, DropReason, Link, LinkError, LinkSpec, QueueModel, RateModel};
+use fairpace_path::{
+    Arq, ArqSpec, Capacity, Channel, Datagram, DelayModel, DropReason, Link, LinkError, LinkSpec, QueueModel, RateModel,
+};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets, QsFunction, QsNonce, QsOption, QsRate, Rate};
 
 /// 1,000 bytes, and perhaps a question.
@@ -225,4 +227,14 @@ fn a_router_that_cannot_be_is_refused_by_name() {
     let error = Link::<Packet>::new(&LinkSpec { quick_start: Some(router), ..LinkSpec::default() }, 1, "x");
     let Err(error @ LinkError::QuickStart(_)) = error else { panic!("{error:?}") };
     assert_eq!(error.to_string(), "`quick_start.threshold` is 1.5; it must be above 0 and at most 1");
+}
+
+#[test]
+fn a_wireless_link_knows_nothing_of_quick_start() {
+    let channel = Channel::memoryless(0.0).expect("a channel");
+    let mut arq = Arq::new(&ArqSpec::downlink(channel, Capacity::Unlimited), 1, "wlan").expect("a link");
+    arq.push(ms(0), 0, Packet { option: Some(request(9)), ..PLAIN });
+    // 1,000 bytes are eight slots of 5 ms.
+    let (_, out) = arq.pop(ms(40)).expect("it comes out");
+    assert_eq!(out.option, Some(QsOption { ip_ttl: 62, ..request(9) }));
 }

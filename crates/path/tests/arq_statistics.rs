@@ -1,0 +1,161 @@
+//! The wireless link in numbers: successes in n slots, throughput and shares against what the chain says. Four
+//! standard deviations allowed (five for each of many), seeds fixed.
+
+use fairpace_path::{Arq, ArqScheme, ArqSpec, ArqUser, Capacity, Channel, Plain};
+use fairpace_units::{Bytes, Duration, Instant};
+
+fn spec(scheme: ArqScheme, users: Vec<(u32, Channel)>) -> ArqSpec {
+    let buffer = Capacity::Unlimited;
+    let users = users.into_iter().map(|(weight, channel)| ArqUser { weight, buffer, channel }).collect();
+    ArqSpec { scheme, users, ..ArqSpec::downlink(Channel::memoryless(0.5).unwrap(), buffer) }
+}
+
+/// The link after that many slots of 5 ms, in which no queue was ever empty.
+fn saturated(spec: &ArqSpec, seed: u64, slots: u64) -> Arq<Plain> {
+    let mut arq = Arq::new(spec, seed, "wlan").unwrap();
+    for user in 0..arq.users() {
+        for _ in 0..slots {
+            arq.push(Instant::ZERO, user, Plain::new(Bytes::new(125)));
+        }
+    }
+    arq.advance(Instant::ZERO + Duration::from_millis(5) * slots as u32);
+    arq
+}
+
+fn successes(arq: &Arq<Plain>, user: u32) -> u64 {
+    arq.counters(user).used - arq.counters(user).failed
+}
+
+/// T_n(x) of a two-state channel that is good or bad, all sums written out: `silence` slots follow a failure.
+fn t_n(p_e: f64, lambda: f64, silence: usize, n: usize) -> Vec<f64> {
+    let bad = |was_bad: bool| if was_bad { p_e + lambda * (1.0 - p_e) } else { p_e * (1.0 - lambda) };
+    // [bad in this slot][slots of silence left][successes so far]
+    let empty = vec![vec![vec![0.0; n + 1]; silence + 1]; 2];
+    let mut now = empty.clone();
+    (now[0][0][0], now[1][0][0]) = (1.0 - p_e, p_e);
+    let mut t = vec![0.0; n + 1];
+    for slot in 0..n {
+        let mut next = empty.clone();
+        for is_bad in [false, true] {
+            for left in 0..=silence {
+                for x in 0..=slot {
+                    let p = now[usize::from(is_bad)][left][x];
+                    let (left, x) = match (left, is_bad) {
+                        (0, false) => (0, x + 1),
+                        (0, true) => (silence, x),
+                        (left, _) => (left - 1, x),
+                    };
+                    next[1][left][x] += p * bad(is_bad);
+                    next[0][left][x] += p * (1.0 - bad(is_bad));
+                    if slot + 1 == n {
+                        t[x] += p;
+                    }
+                }
+            }
+        }
+        now = next;
+    }
+    t
+}
+
+#[test]
+fn the_written_out_sums_are_binomial_without_memory() {
+    // C(4, 3) 0.9^3 0.1 = 0.2916, 0.9^4 = 0.6561.
+    let t = t_n(0.1, 0.0, 0, 4);
+    assert!((t[3] - 0.2916).abs() < 1e-12 && (t[4] - 0.6561).abs() < 1e-12);
+}
+
+#[test]
+fn successes_in_n_slots_are_distributed_as_the_chain_says() {
+    // R + D of [aimd §IV]: 17 + 10 slots.
+    let n = 27;
+    let runs = 20_000;
+    for (scheme, retry_delay, silence, p_e, lambda) in [
+        (ArqScheme::Persistent, 0, 0, 0.1, 0.0),
+        (ArqScheme::Persistent, 0, 0, 0.1, 0.35),
+        (ArqScheme::Persistent, 2, 2, 0.1, 0.35),
+        (ArqScheme::Optimal, 0, 1, 0.1, 0.35),
+        (ArqScheme::Optimal, 1, 2, 0.3, 0.8),
+        (ArqScheme::None, 5, 0, 0.05, 0.6),
+    ] {
+        let channel = Channel::two_state(p_e, lambda).unwrap();
+        let spec = ArqSpec { retry_delay, ..spec(scheme, vec![(1, channel)]) };
+        let mut seen = vec![0_u64; n + 1];
+        for seed in 0..runs {
+            seen[successes(&saturated(&spec, seed, n as u64), 0) as usize] += 1;
+        }
+        for (x, (&seen, t)) in seen.iter().zip(t_n(p_e, lambda, silence, n)).enumerate() {
+            let (expected, sd) = (t * runs as f64, (t * (1.0 - t) * runs as f64).sqrt());
+            assert!((seen as f64 - expected).abs() <= 5.0 * sd + 1.0, "{scheme:?}, {x}: {seen}, {expected}");
+        }
+    }
+}
+
+#[test]
+fn limited_arq_has_the_throughput_of_persistent_arq_and_loses_what_fails_each_time() {
+    // Without memory each slot succeeds with 0.7, whatever is in it; 1 + 2 tries fail with 0.3^3 = 0.027.
+    let spec = spec(ArqScheme::Limited { retries: 2 }, vec![(1, Channel::memoryless(0.3).unwrap())]);
+    let n = 200_000;
+    let arq = saturated(&spec, 1, n);
+    let throughput = successes(&arq, 0) as f64 / n as f64;
+    assert!((throughput - 0.7).abs() < 4.0 * (0.21 / n as f64).sqrt(), "{throughput}");
+    let link = &arq.counters(0).link;
+    let (lost, sent) = (link.total().dropped_in_all().packets.as_f64(), link.transmitted.packets.as_f64());
+    assert!((lost / sent - 0.027).abs() < 4.0 * (0.027 * 0.973 / sent).sqrt(), "{}", lost / sent);
+}
+
+#[test]
+fn the_optimal_scheme_sends_less_than_persistent_arq() {
+    // p_e = 0.1, memory 0.35. After a success the next try fails with a = 0.1 * 0.65 = 0.065; after a failure, two slots
+    // later, with b = 0.1 + 0.35^2 * 0.9 = 0.21025. So f = a / (a + 1 - b) = 0.07604 of the tries fail, each costs
+    // 1 + f slots, and (1 - f) / (1 + f) = 0.8587 packets get through per slot; persistently 0.9.
+    let n = 400_000;
+    for (scheme, expected) in [(ArqScheme::Optimal, 0.858_66), (ArqScheme::Persistent, 0.9)] {
+        let spec = spec(scheme, vec![(1, Channel::two_state(0.1, 0.35).unwrap())]);
+        let throughput = successes(&saturated(&spec, 1, n), 0) as f64 / n as f64;
+        // The variance of a slot, 0.12, times (1 + 0.35) / (1 - 0.35) for the memory.
+        assert!((throughput - expected).abs() < 4.0 * (0.25 / n as f64).sqrt(), "{scheme:?}: {throughput}");
+    }
+}
+
+#[test]
+fn users_have_slots_by_their_weights_and_success_by_their_channels() {
+    let channels = [0.0, 0.2, 0.5].map(|p_e| Channel::memoryless(p_e).unwrap());
+    let users: Vec<(u32, Channel)> = [5, 3, 2].into_iter().zip(channels).collect();
+    let n = 100_000;
+    for work_conserving in [true, false] {
+        let spec = ArqSpec { work_conserving, ..spec(ArqScheme::Persistent, users.clone()) };
+        let arq = saturated(&spec, 1, n);
+        for (user, (weight, p_e)) in (0..).zip([(5, 0.0), (3, 0.2), (2, 0.5)]) {
+            // All can send in each slot: shares are exact.
+            let used = arq.counters(user).used;
+            assert_eq!(used, n * weight / 10, "user {user}");
+            let failed = arq.counters(user).failed as f64 / used as f64;
+            assert!((failed - p_e).abs() <= 4.0 * (p_e * (1.0 - p_e) / used as f64).sqrt(), "user {user}: {failed}");
+        }
+    }
+}
+
+#[test]
+fn one_users_channel_and_traffic_do_not_change_anothers_failures() {
+    // User 0 has dedicated slots: whatever user 1 is and does, they fail alike.
+    let failed = |other: Channel, weight: u32, traffic: bool| {
+        let users = vec![(1, Channel::two_state(0.3, 0.5).unwrap()), (weight, other)];
+        let spec = ArqSpec { work_conserving: false, ..spec(ArqScheme::Persistent, users) };
+        let mut arq = Arq::new(&spec, 9, "wlan").unwrap();
+        arq.record_slots(true);
+        for _ in 0..2_000 {
+            arq.push(Instant::ZERO, 0, Plain::new(Bytes::new(125)));
+            if traffic {
+                arq.push(Instant::ZERO, 1, Plain::new(Bytes::new(125)));
+            }
+        }
+        arq.advance(Instant::from_secs_f64(5.0));
+        let slots = std::iter::from_fn(|| arq.take_slot()).filter(|slot| slot.user == 0);
+        slots.map(|slot| (slot.slot, slot.outcome)).collect::<Vec<_>>()
+    };
+    let alone = failed(Channel::memoryless(0.1).unwrap(), 1, false);
+    assert!(alone.len() > 400);
+    assert_eq!(failed(Channel::memoryless(0.1).unwrap(), 1, true), alone);
+    assert_eq!(failed(Channel::two_state(0.5, 0.9).unwrap(), 1, true), alone);
+}
