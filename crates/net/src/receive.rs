@@ -27,7 +27,7 @@ pub struct ReceiveConfig {
     pub port: u16,
     /// On which addresses.
     pub family: Family,
-    /// The session: feedback interval, requests for lost packets, marks. The header sizes and the
+    /// The session: feedback interval, advertised window, requests for lost packets, marks. The header sizes and the
     /// wall clock are filled in.
     pub session: ReceiverConfig,
     /// Socket buffers to ask for.

@@ -156,8 +156,10 @@ pub struct SendReport {
     pub stats: SenderStats,
     /// What the flow counted. Where the receiver measures it knows of no single packet: none is acknowledged or lost.
     pub flow: FlowCounters,
-    /// Whether single packets were acknowledged, or the receiver measured.
+    /// Whether single packets were acknowledged, and how, or the receiver measured.
     pub feedback_form: FeedbackForm,
+    /// The window that the receiver advertised last, in packets, if it did.
+    pub rwnd: Option<u32>,
     /// The last loss event rate that the controller went by, if it has one.
     pub p: Option<f64>,
     /// What the socket counted.
@@ -581,6 +583,7 @@ impl Running<'_> {
             stats: *self.session.stats(),
             flow: *self.session.flow().counters(),
             feedback_form: self.session.flow().controller().feedback_form(),
+            rwnd: self.session.flow().rwnd(),
             p: self.session.flow().status().p,
             socket: io.counters(),
             pacing: self.lateness.summary(),

@@ -2,7 +2,7 @@
 //!
 //! Nothing here asserts a time closer than a busy machine can keep.
 
-use fairpace_control::BreakerParams;
+use fairpace_control::{BreakerParams, FeedbackForm};
 use fairpace_media::{ConstantSource, FrameSink, FrameSource, MediaError, ReceivedFrame};
 use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveReport, Receiver};
 use fairpace_net::relay::{Relay, RelayConfig, RelayReport};
@@ -92,8 +92,18 @@ fn through_the_relay(ip: IpAddr, change: impl FnOnce(&mut SendConfig)) -> Run {
 }
 
 fn over(ip: IpAddr, path: impl FnOnce(&mut RelayConfig), video: Rate, change: impl FnOnce(&mut SendConfig)) -> Run {
+    into(ReceiveConfig::new(0), ip, path, video, change)
+}
+
+fn into(
+    receive: ReceiveConfig,
+    ip: IpAddr,
+    path: impl FnOnce(&mut RelayConfig),
+    video: Rate,
+    change: impl FnOnce(&mut SendConfig),
+) -> Run {
     let clock = Clock::start();
-    let receiver = Receiver::open(ReceiveConfig::new(0), clock).unwrap();
+    let receiver = Receiver::open(receive, clock).unwrap();
     let to = SocketAddr::new(ip, receiver.address().unwrap().port());
     let mut config = RelayConfig::new(0, to);
     path(&mut config);
@@ -288,6 +298,71 @@ fn congestion_marks_come_back_and_lower_the_rate_in_place_of_losses() {
         let lost = run.received.stats.media.lost;
         assert!(lost * 5 < marks as i64 + 50, "{lost} lost, {marks} marked");
     }
+}
+
+/// AIMD over both versions of IP, its 24-bit numbers wrapping, ACKs lost too; and one that is told a small window.
+static WINDOWS: LazyLock<[Run; 3]> = LazyLock::new(|| {
+    let losing = |c: &mut RelayConfig| {
+        path(c);
+        c.back.loss = LossModel::Bernoulli(Probability::new(0.1).unwrap());
+    };
+    let aimd = move |c: &mut SendConfig| {
+        c.scheme = "aimd".to_owned();
+        c.session.first_sequence = Some((1 << 24) - 60);
+    };
+    let told = |c: &mut RelayConfig| {
+        path(c);
+        c.forward.loss = LossModel::None;
+    };
+    thread::scope(|scope| {
+        let v4 = scope.spawn(move || over(Ipv4Addr::LOCALHOST.into(), losing, Rate::kbps(400.0), aimd));
+        let v6 = scope.spawn(move || over(Ipv6Addr::LOCALHOST.into(), losing, Rate::kbps(400.0), aimd));
+        let told = scope.spawn(move || {
+            let mut receive = ReceiveConfig::new(0);
+            receive.session.rwnd = Some(5);
+            into(receive, Ipv4Addr::LOCALHOST.into(), told, Rate::mbps(2.0), |c| {
+                c.scheme = "aimd".to_owned();
+                c.settings.insert("initial_window".to_owned(), "10".to_owned());
+            })
+        });
+        [v4, v6, told].map(|run| run.join().unwrap())
+    })
+});
+
+#[test]
+fn aimd_is_acknowledged_by_sack_vectors_across_the_wrap_and_lost_acks_lose_nothing() {
+    for run in &WINDOWS[..2] {
+        check(run);
+        assert_eq!(run.sent.feedback_form, FeedbackForm::SackVector);
+        let media = &run.received.stats.media;
+        assert!(media.received > 60, "beyond the wrap: {media:?}");
+        // One ACK of 36 bytes for each packet; 10 % of them are lost on their way.
+        let acks = run.received.stats.sent.of(What::Feedback);
+        assert_eq!((acks.packets, acks.bytes), (media.received, 36 * media.received));
+        assert!(run.sent.stats.feedback.packets < acks.packets, "some were lost");
+        // Nobody believes that a packet is lost that has arrived, but for the last ones.
+        let data = &run.sent.flow.data;
+        assert_eq!(run.sent.flow.bad, Default::default());
+        assert!(data.lost - data.late <= media.lost as u64 + 1, "{data:?} {media:?}");
+        assert!(data.acked - data.late + data.lost + 10 >= data.sent, "{data:?}");
+        assert!(run.sink.frames >= 40, "{} frames of 100", run.sink.frames);
+        assert_eq!(run.sent.rwnd, None);
+    }
+}
+
+#[test]
+fn the_receivers_window_bounds_what_is_on_its_way() {
+    let run = &WINDOWS[2];
+    check(run);
+    assert_eq!(run.sent.rwnd, Some(5));
+    for s in &run.notes.samples {
+        let data = &s.flow.data;
+        let outstanding = data.sent - (data.acked - data.late) - data.lost;
+        assert!(outstanding <= 5, "{outstanding} at {}: {data:?}", s.at);
+    }
+    // Five packets of 1,200 B per round trip of at least 100 ms are 480 kbit/s; the source gives 2 Mbit/s.
+    let rate = run.received.stats.media.bytes as f64 * 8.0 / run.sent.elapsed.as_secs_f64();
+    assert!((50e3..500e3).contains(&rate), "{rate:.0} bit/s");
 }
 
 #[test]
