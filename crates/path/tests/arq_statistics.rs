@@ -29,33 +29,29 @@ fn successes(arq: &Arq<Plain>, user: u32) -> u64 {
 /// T_n(x) of a two-state channel that is good or bad, all sums written out: `silence` slots follow a failure.
 fn t_n(p_e: f64, lambda: f64, silence: usize, n: usize) -> Vec<f64> {
     let bad = |was_bad: bool| if was_bad { p_e + lambda * (1.0 - p_e) } else { p_e * (1.0 - lambda) };
-    // [bad in this slot][slots of silence left][successes so far]
-    let empty = vec![vec![vec![0.0; n + 1]; silence + 1]; 2];
+    // Probability of: bad in this slot, slots of silence left, successes so far.
+    let place = |bad: bool, left: usize, x: usize| (usize::from(bad) * (silence + 1) + left) * (n + 1) + x;
+    let empty = vec![0.0; place(true, silence, n) + 1];
     let mut now = empty.clone();
-    (now[0][0][0], now[1][0][0]) = (1.0 - p_e, p_e);
-    let mut t = vec![0.0; n + 1];
+    (now[place(false, 0, 0)], now[place(true, 0, 0)]) = (1.0 - p_e, p_e);
     for slot in 0..n {
         let mut next = empty.clone();
-        for is_bad in [false, true] {
-            for left in 0..=silence {
-                for x in 0..=slot {
-                    let p = now[usize::from(is_bad)][left][x];
-                    let (left, x) = match (left, is_bad) {
-                        (0, false) => (0, x + 1),
-                        (0, true) => (silence, x),
-                        (left, _) => (left - 1, x),
-                    };
-                    next[1][left][x] += p * bad(is_bad);
-                    next[0][left][x] += p * (1.0 - bad(is_bad));
-                    if slot + 1 == n {
-                        t[x] += p;
-                    }
-                }
+        for (is_bad, left) in (0..=silence).flat_map(|left| [(false, left), (true, left)]) {
+            for x in 0..=slot {
+                let p = now[place(is_bad, left, x)];
+                let (left, x) = match (left, is_bad) {
+                    (0, false) => (0, x + 1),
+                    (0, true) => (silence, x),
+                    (left, _) => (left - 1, x),
+                };
+                next[place(true, left, x)] += p * bad(is_bad);
+                next[place(false, left, x)] += p * (1.0 - bad(is_bad));
             }
         }
         now = next;
     }
-    t
+    let of = |x| (0..=silence).map(|left| now[place(false, left, x)] + now[place(true, left, x)]).sum();
+    (0..=n).map(of).collect()
 }
 
 #[test]
