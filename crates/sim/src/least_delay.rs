@@ -62,5 +62,7 @@ fn least(link: Option<&LinkSpec>, size: Bytes) -> Duration {
         RateModel::Schedule(entries) => entries.iter().map(|(_, rate)| *rate).reduce(|a, b| a.max(b)),
         RateModel::Unlimited | RateModel::Trace(_) => None,
     };
-    rate.map_or(Duration::ZERO, |rate| size / rate).saturating_add(link.delay.propagation)
+    // Rounded up, as links do it: a nanosecond too late is a slot later.
+    let transmission = rate.map_or(0.0, |rate| (size.as_f64() * 8e9 / rate.as_bps() - 1e-6).ceil());
+    Duration::from_nanos(transmission as u64).saturating_add(link.delay.propagation)
 }

@@ -25,7 +25,7 @@ pub enum PacketFate {
     Dropped {
         /// Why.
         reason: DropReason,
-        /// Where: an index of [`SimReport::links`](crate::SimReport::links); behind these come the terminals.
+        /// Where: an index of [`SimReport::links`](crate::SimReport::links); behind these come the terminals, then the radio's users.
         link: u32,
     },
 }
@@ -72,8 +72,8 @@ const TCP: u32 = 20;
 const UDP: u32 = 8;
 
 impl<W: Write> PcapWriter<W> {
-    /// Writes the file's head. `link_names` are those of [`SimReport::links`](crate::SimReport::links) and then the
-    /// terminals', for the comments of drops.
+    /// Writes the file's head. `link_names` are those of [`SimReport::links`](crate::SimReport::links), then the
+    /// terminals' and the users', for the comments of drops.
     pub fn new(out: W, link_names: Vec<String>) -> Self {
         let mut writer = PcapWriter { out, link_names, payloads: Vec::new(), error: None, block: Vec::new() };
         let mut head = Vec::new();
