@@ -3,7 +3,7 @@
 use crate::controllers::{self, Family};
 use crate::scenario::{
     AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, QueueRoom,
-    QuickStartSpec, Scenario, SourceKind, Speed, TcpSpec, Terminals, Time,
+    QuickStartSpec, Real, Scenario, SourceKind, Speed, TcpSpec, Terminals, Time, WirelessSpec,
 };
 use fairpace_control::{FlowParams, QuickStartParams, Safety};
 use fairpace_path::quick_start::RouterParams;
@@ -11,7 +11,7 @@ use fairpace_path::{Capacity as PathCapacity, DelayModel, GilbertElliott, LinkSp
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, MediaConfig, OnOff, Protocol,
-    SimConfig, Source,
+    RadioConfig, SimConfig, Source,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, RandomStream};
 
@@ -51,7 +51,7 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
         let seen = path.outages.iter().filter(move |o| o.direction != unwanted);
         seen.map(|o| Outage { start: at(&o.start), length: o.length.get() }).collect()
     };
-    SimConfig {
+    let mut config = SimConfig {
         seed,
         duration: scenario.duration.get(),
         warmup: scenario.warmup.get(),
@@ -73,13 +73,35 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
             ..LinkSpec::default()
         },
         dama: scenario.satellite.as_ref().map(|s| s.dama(size)),
+        radio: scenario.wireless.as_ref().and_then(|w| radio(w, size)),
         plans: if record.series { plans(scenario, seed) } else { Vec::new() },
         flows: scenario.flows.iter().flat_map(|f| flows(scenario, f, seed)).collect(),
         sample: record.series.then(|| scenario.sample.get()),
         trace: record.events,
         pcap: record.pcap,
         ..SimConfig::default()
+    };
+    let least: Vec<Duration> = config.flows.iter().map(|f| config.min_owd(f)).collect();
+    for (flow, least) in config.flows.iter_mut().zip(least) {
+        flow.delay_bound = flow.delay_bound.map(|jitter| least + jitter);
     }
+    config
+}
+
+/// The last hop, with rates in packets of `size`.
+fn radio(wireless: &WirelessSpec, size: Bytes) -> Option<RadioConfig> {
+    Some(RadioConfig {
+        // Checked when the scenario was read.
+        downlink: wireless.downlink(size).ok()?,
+        uplink: wireless.uplink.as_ref().map(|up| LinkSpec {
+            rate: rate_model(&up.rate, size),
+            delay: DelayModel::constant(up.delay.get()),
+            queue: up.queue.model(size),
+            loss: loss_model(&up.loss),
+            ..LinkSpec::default()
+        }),
+        base_station: None,
+    })
 }
 
 /// When to note whose slot is whose: as the first flow starts, as its first request is answered, and in the middle of
@@ -167,9 +189,10 @@ fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64) -> Vec<FlowConfig> {
             stop,
             access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, flow, a, &name, seed)),
             terminals: terminals(scenario, flow, &name, seed),
-            user: None,
-            share: 1.0,
-            delay_bound: None,
+            user: flow.user.map(|u| u.get() as u32),
+            share: flow.share.map_or(1.0, Real::get),
+            // Above the least delay, which is known when all is.
+            delay_bound: flow.tolerable_jitter.as_ref().map(Time::get),
             packet_size: controllers::packet_size(scenario, flow),
             ack_size: scenario.ack_size.get(),
             class_override: None,

@@ -5,6 +5,7 @@
 use super::locate::Locator;
 use super::queue::{QueueProblem, QueueSpec};
 use super::satellite::{SatelliteProblem, SatelliteSpec};
+use super::wireless::{WirelessProblem, WirelessSpec};
 use super::{
     AccessSpec, Capacity, FlowSpec, LossKind, LossSpec, Parameter, Problem, QuickStartSpec, RouterSpec, Scenario,
     ScenarioError, ScenarioWarning, SourceKind, Terminals, TraceFormat, TraceGaps, TraceSpec,
@@ -51,6 +52,9 @@ pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> C
         c.path(scenario)?;
         c.trace(scenario)?;
     }
+    if let Some(wireless) = &scenario.wireless {
+        c.wireless(scenario, wireless)?;
+    }
     if scenario.flows.is_empty() {
         let allowed = "a scenario needs at least one `[[flows]]` with a `controller`".to_owned();
         let line = c.locator.line_of("flows");
@@ -89,6 +93,7 @@ pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> C
             }
         }
     }
+    c.buffers(scenario)?;
     scenario.warnings = c.warnings(scenario);
     let rows = scenario.duration.get().as_nanos() / scenario.sample.get().as_nanos() * u128::from(total);
     if rows > MAX_ROWS {
@@ -272,6 +277,104 @@ impl Checker<'_> {
         Ok(())
     }
 
+    fn wireless(&self, s: &Scenario, w: &WirelessSpec) -> Checked {
+        if s.satellite.is_some() {
+            let wrong = "stands beside `satellite`, and is the last hop behind a `[path]`";
+            return self.conflict("wireless", wrong, "keep one of them");
+        }
+        match w.problem(self.packet_size) {
+            None => {}
+            Some(WirelessProblem::Bad(key, found, wrong, allowed)) => {
+                return self.bad(format!("wireless.{key}"), found, wrong, allowed);
+            }
+            Some(WirelessProblem::Missing(key, allowed)) => return self.missing(format!("wireless.{key}"), allowed),
+            Some(WirelessProblem::NoEffect(key, with, remedy)) => {
+                return self.conflict(format!("wireless.{key}"), format!("has no effect with {with}"), remedy);
+            }
+        }
+        if let Some(uplink) = &w.uplink {
+            if uplink.delay.get() > Duration::from_secs(3_600) {
+                return self.bad("wireless.uplink.delay", uplink.delay.text(), "is out of range", "at most 1 h");
+            }
+            self.capacity("wireless.uplink.rate", &uplink.rate)?;
+            self.queue("wireless.uplink", &uplink.queue, Some(&uplink.rate))?;
+            self.loss("wireless.uplink.loss", &uplink.loss)?;
+        }
+        Ok(())
+    }
+
+    /// The user of a flow, and what it means only with one.
+    fn user(&self, s: &Scenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
+        if let Some(jitter) = &flow.tolerable_jitter
+            && (jitter.get().is_zero() || jitter.get() > Duration::from_secs(3_600))
+        {
+            return self.bad(field("tolerable_jitter"), jitter.text(), "is out of range", "above 0 s, at most 1 h");
+        }
+        match (&s.wireless, flow.user) {
+            (None, Some(_)) => {
+                let remedy = "write `[wireless]`, or leave it out";
+                return self.conflict(field("user"), "has no effect without a wireless link", remedy);
+            }
+            (Some(w), Some(user)) if user.get() >= w.user_count() => {
+                let n = w.user_count();
+                let wrong = format!("names a user that there is not: there are {n}, numbered from 0");
+                let allowed = format!("at most {}, or more `wireless.users`", n - 1);
+                return self.bad(field("user"), user.get().to_string(), wrong, allowed);
+            }
+            _ => {}
+        }
+        let planned = s.wireless.as_ref().is_some_and(|w| w.plan.is_some()) && flow.user.is_some();
+        if let Some(share) = flow.share {
+            if !planned {
+                let remedy = "give the flow a `user` and `[wireless]` a `plan`, or leave it out";
+                return self.conflict(field("share"), "has no effect where no base station plans", remedy);
+            }
+            if share.get() <= 0.0 || share.get() > 1e6 {
+                return self.bad(
+                    field("share"),
+                    share.get().to_string(),
+                    "is out of range",
+                    "above 0, at most 1000000",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Buffers that the base station's plan would overwrite.
+    fn buffers(&self, s: &Scenario) -> Checked {
+        let Some(w) = s.wireless.as_ref().filter(|w| w.plan.is_some()) else { return Ok(()) };
+        let mut first = 0;
+        let default = [super::WirelessUser::default()];
+        let users = if w.users.is_empty() { &default[..] } else { &w.users[..] };
+        for (i, user) in users.iter().enumerate() {
+            let own = first..first + user.count.get();
+            first = own.end;
+            let (key, room) = match &user.buffer {
+                Some(room) => (format!("wireless.users[{i}].buffer"), room),
+                None => ("wireless.buffer".to_owned(), &w.buffer),
+            };
+            if room.get() == super::QueueRoom::Unlimited {
+                continue;
+            }
+            let here = |f: &&FlowSpec| f.user.is_some_and(|u| own.contains(&u.get()));
+            if let Some(flow) = s.flows.iter().filter(here).find(|f| self.has_rwnd(s, f)) {
+                let wrong = format!(
+                    "stands beside `plan`, which sets it to the windows of `{}` and those beside it",
+                    flow.name
+                );
+                return self.conflict(key, wrong, "keep one of them");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a flow's receiver can advertise a window.
+    fn has_rwnd(&self, s: &Scenario, flow: &FlowSpec) -> bool {
+        controllers::family(&flow.controller) == Some(Family::Media)
+            && controllers::build(s, flow).is_ok_and(|c| c.feedback_form() == FeedbackForm::SackVector)
+    }
+
     fn capacity(&self, field: &str, rate: &Capacity) -> Checked {
         // Below one bit per second nothing of any size would leave within a week.
         let least = Rate::bps(1.0);
@@ -445,6 +548,7 @@ impl Checker<'_> {
         }
         self.applicable(flow, family, &field)?;
         self.terminals(s, flow, &field)?;
+        self.user(s, flow, &field)?;
         self.arrivals(flow, &field)?;
         if let Some(size) = &flow.packet_size {
             self.packet_size(&field("packet_size"), size)?;
@@ -471,7 +575,7 @@ impl Checker<'_> {
         if let Some(access) = &flow.access {
             self.access(access, &field("access"))?;
         }
-        if family == Family::Tcp && s.satellite.is_none() {
+        if family == Family::Tcp && s.satellite.is_none() && flow.user.is_none() {
             self.tcp_takes_time(s, flow)?;
         }
         if family == Family::Media {
@@ -791,6 +895,9 @@ pub(super) fn resolve(scenario: &Scenario) -> Scenario {
     let size = scenario.packet_size.get();
     resolved.path.queue = scenario.path.queue.resolved(size);
     resolved.path.reverse.queue = scenario.path.reverse.queue.resolved(size);
+    if let Some(uplink) = resolved.wireless.as_mut().and_then(|w| w.uplink.as_mut()) {
+        uplink.queue = uplink.queue.resolved(size);
+    }
     for flow in &mut resolved.flows {
         for (name, default) in controllers::defaults(flow) {
             flow.parameters.entry(name).or_insert(Parameter::Text(default));

@@ -15,14 +15,18 @@ mod quick_start;
 mod satellite;
 #[cfg(test)]
 mod tests;
+mod wireless;
 
 pub use error::{Problem, ScenarioError, ScenarioWarning, nearest};
-pub use quantity::{Chance, Count, Feedback, QueueRoom, Room, Size, Speed, Time};
+pub use quantity::{Chance, Count, Feedback, QueueRoom, Real, Room, Size, Speed, Time};
 pub use queue::{QueueKind, QueueSpec};
 pub use quick_start::{LoadStatistic, QuickStartSpec, RouterSpec};
 pub use satellite::{
     AgentKind, EstimatorKind, FadeSpec, FrameSpec, Hold, OwnFrame, ReleaseKind, ReleaseSpec, SatelliteQuickStart,
     SatelliteSpec, SlotPlacement,
+};
+pub use wireless::{
+    ArqKind, ChannelKind, ChannelSpec, ModulationKind, PlanSpec, UplinkSpec, WirelessSpec, WirelessUser,
 };
 
 use fairpace_media::StreamPreset;
@@ -67,6 +71,9 @@ pub struct Scenario {
     /// Terminals that share a satellite's slots. Either this or `path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub satellite: Option<SatelliteSpec>,
+    /// The wireless last hop behind `path`, for flows with a `user`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wireless: Option<WirelessSpec>,
     /// The flows; at least one.
     pub flows: Vec<FlowSpec>,
     /// Where the file is, for the traces that it names; and the traces themselves.
@@ -308,6 +315,17 @@ pub struct FlowSpec {
     /// With `satellite`: the terminals at which it enters and leaves, `[1, 2]`, or `random` ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminals: Option<Terminals>,
+    /// With `wireless`: the user whose downlink is its last hop, and whose uplink its feedback's first. It ends on a
+    /// wire if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Count<0, 999>>,
+    /// With `wireless.plan`: what it is to have of its user's downlink, as a part of the sum of all shares there; 1 if
+    /// absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Real>,
+    /// Packets whose one-way delay is more than this above the least that there can be are counted as outage (D).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerable_jitter: Option<Time>,
     /// Asks the routers for this rate at the start [RFC 4782], from 80 kbit/s to 1,310.72 Mbit/s; a `constant` flow with
     /// each packet, whatever is answered (a flood).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -579,6 +597,7 @@ impl Default for Scenario {
             sample: time("500 ms"),
             path: PathSpec::default(),
             satellite: None,
+            wireless: None,
             flows: Vec::new(),
             files: Files::default(),
             warnings: Vec::new(),
@@ -633,6 +652,9 @@ impl Default for FlowSpec {
             transfer: None,
             source: None,
             terminals: None,
+            user: None,
+            share: None,
+            tolerable_jitter: None,
             quick_start: None,
             send_buffer: None,
             tolerable_delay: None,

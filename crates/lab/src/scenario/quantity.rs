@@ -255,6 +255,66 @@ impl JsonSchema for Chance {
     }
 }
 
+/// A number that may be anything finite.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Real(f64);
+
+impl Real {
+    /// The number; zero for what is not finite.
+    pub fn new(x: f64) -> Real {
+        Real(if x.is_finite() { x } else { 0.0 })
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl Serialize for Real {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_f64(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Real {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Real;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, such as 0.35")
+            }
+            fn visit_f64<E: Error>(self, x: f64) -> Result<Real, E> {
+                if x.is_finite() {
+                    Ok(Real(x))
+                } else {
+                    Err(refuse(&x.to_string(), "is not a number", "write a finite one"))
+                }
+            }
+            fn visit_i64<E: Error>(self, x: i64) -> Result<Real, E> {
+                self.visit_f64(x as f64)
+            }
+            fn visit_u64<E: Error>(self, x: u64) -> Result<Real, E> {
+                self.visit_f64(x as f64)
+            }
+        }
+        d.deserialize_any(Number)
+    }
+}
+
+impl JsonSchema for Real {
+    fn schema_name() -> Cow<'static, str> {
+        "Real".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number" })
+    }
+}
+
 /// A whole number within bounds that the message can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count<const MIN: u64, const MAX: u64>(u64);

@@ -84,7 +84,8 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("saefty", "saefty = \"paper\""),
             "geo.toml:1: `saefty` is not a field\nhint: did you mean `safety`? allowed: `name`, `title`, `seed`, \
-             `duration`, `warmup`, `safety`, `packet_size`, `ack_size`, `feedback`, `sample`, `path`, `satellite`, `flows`",
+             `duration`, `warmup`, `safety`, `packet_size`, `ack_size`, `feedback`, `sample`, `path`, `satellite`, `wireless`, \
+             `flows`",
         ),
         (
             with("safety", "safety = \"papers\""),
@@ -441,6 +442,10 @@ fn walk(
 
 /// A scenario whose field `path` is `value`, as TOML with nothing else wrong about the form.
 fn scenario_with(path: &str, value: &str) -> String {
+    let (mut path, mut value) = (path, value.to_owned());
+    while let Some(list) = path.strip_suffix("[0]") {
+        (path, value) = (list, format!("[{value}]"));
+    }
     let mut text = format!("{path} = {value}");
     // From the inside out: `a.b[0].c = v` is `a.b = [{ c = v }]`.
     while let Some(open) = text.find("[0].") {
@@ -512,7 +517,8 @@ fn no_field_of_the_schema_takes_a_value_of_the_wrong_kind() {
                     let message = e.to_string();
                     assert!(message.starts_with("t.toml:") && message.lines().count() == 1, "{message}");
                     assert!(message.len() < 400, "{message}");
-                    let named = message.contains(&format!("`{path}"));
+                    // One of a list of numbers, or the list.
+                    let named = message.contains(&format!("`{}", path.trim_end_matches("[0]")));
                     // Where the field needs another beside it, that one may be named first.
                     let ok = named || message.contains("duplicate key") || message.ends_with("is missing");
                     assert!(ok, "{path} = {value}: {message}");
