@@ -47,7 +47,7 @@ const REPORTED_LIES: [(&str, ReceiverBehaviour); 11] = [
 ];
 
 /// The schemes whose sender measures.
-const SCHEMES: [&str; 7] = ["srp", "crp", "mrp", "tfrc", "tfrc-sp", "rcs", "rap"];
+const SCHEMES: [&str; 8] = ["srp", "crp", "mrp", "tfrc", "tfrc-sp", "rcs", "rap", "aimd"];
 
 /// TFRC whose receiver measures.
 const COMPATIBLE: &str = "tfrc, receiver measures";
