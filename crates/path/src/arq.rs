@@ -308,10 +308,24 @@ impl<T: Datagram> Arq<T> {
                 self.send(slot, user);
             }
             (self.next_slot, self.next_departure) = (u64::MAX, u64::MAX);
+            // With many users it is likely to be this one's.
+            if let Some(&owner) = self.frame.get(self.place(slot + 1))
+                && !self.users[owner as usize].queue.is_empty()
+            {
+                self.foresee(owner, slot + 1);
+            }
             for i in 0..self.active.len() {
+                if self.next_departure == slot + 1 {
+                    break;
+                }
                 self.foresee(self.active[i], slot + 1);
             }
         }
+    }
+
+    /// Where in the frame a slot is.
+    fn place(&self, slot: u64) -> usize {
+        (slot % self.frame.len().max(1) as u64) as usize
     }
 
     /// A user with a packet may send from that slot on.
@@ -339,7 +353,7 @@ impl<T: Datagram> Arq<T> {
     /// Whose slot it is.
     fn choose(&mut self, slot: u64) -> Option<u32> {
         if !self.frame.is_empty() {
-            return Some(self.frame[(slot % self.frame.len() as u64) as usize]);
+            return self.frame.get(self.place(slot)).copied();
         }
         let mut total = 0;
         let mut best: Option<(i64, u32)> = None;

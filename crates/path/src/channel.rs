@@ -304,7 +304,7 @@ struct Outcome {
 }
 
 /// From so many slots on, a gap is taken in one step, by a power of the matrix.
-const LONG_GAP: u64 = 1 << 22;
+const LONG_GAP: u64 = 1 << 20;
 
 impl Fading {
     /// The channel must be valid.
@@ -318,7 +318,7 @@ impl Fading {
     }
 
     /// Whether what is sent in that slot fails. Slots must not be asked for in falling order. Those between
-    /// are stepped through, 4,194,304 or more of them by one draw from the power of the matrix.
+    /// are stepped through, 1,048,576 or more of them by one draw from the power of the matrix.
     pub(crate) fn fails(&mut self, slot: u64) -> bool {
         if slot.saturating_sub(self.slots) >= LONG_GAP {
             self.skip_to(slot);
