@@ -46,6 +46,7 @@
 //! counts them as used, promises too much. Jitter of the wires before the link. The sender's reaction to losses.
 
 mod matrix;
+pub mod plan;
 mod process;
 mod shared;
 mod utilization;
