@@ -504,30 +504,3 @@ impl Log {
         self.slots.push_back(slot);
     }
 }
-
-impl ArqSpec {
-    /// Whose slot it is, over and over, if slots are dedicated: smooth weighted round robin, by which each user has
-    /// its slots as evenly spread as whole slots allow. So it is in a work-conserving link too while all send.
-    pub fn frame(&self) -> Vec<u32> {
-        let common = self.users.iter().fold(0, |common, user| gcd(common, user.weight)).max(1);
-        let weights: Vec<i64> = self.users.iter().map(|user| i64::from(user.weight / common)).collect();
-        let total: i64 = weights.iter().sum();
-        let mut credit = vec![0; weights.len()];
-        let mut next = || {
-            let mut best = 0;
-            for (i, weight) in weights.iter().enumerate() {
-                credit[i] += weight;
-                if credit[i] > credit[best] {
-                    best = i;
-                }
-            }
-            credit[best] -= total;
-            best as u32
-        };
-        (0..total).map(|_| next()).collect()
-    }
-}
-
-fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}

@@ -322,3 +322,21 @@ fn of_the_slots_that_nobody_takes_the_last_are_kept() {
     assert_eq!(arq.take_slot().map(|slot| slot.slot), Some(3));
     assert_eq!(std::iter::from_fn(|| arq.take_slot()).count(), (1 << 18) - 1);
 }
+
+#[test]
+fn a_frame_spreads_each_users_slots() {
+    let frame = |weights: &[u32]| link(ArqScheme::None, weights.iter().map(|&weight| user(weight)).collect()).frame();
+    assert_eq!(frame(&[7]), [0]);
+    assert_eq!(frame(&[4, 2]), [0, 1, 0]);
+    assert_eq!(frame(&[5, 1, 1]), [0, 0, 1, 0, 2, 0, 0]);
+    // As many slots as weight, and at no time more than one slot from its part.
+    let frame = frame(&[10, 7, 3]);
+    for (user, weight) in [(0, 10), (1, 7), (2, 3)] {
+        let count = |slots: &[u32]| slots.iter().filter(|&&owner| owner == user).count();
+        assert_eq!(count(&frame), weight);
+        for end in 0..20 {
+            let (had, part) = (count(&frame[..end]) as f64, (weight * end) as f64 / 20.0);
+            assert!((had - part).abs() < 1.0, "user {user} after {end} slots of {frame:?}");
+        }
+    }
+}

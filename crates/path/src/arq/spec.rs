@@ -152,6 +152,27 @@ impl ArqSpec {
         let found = self.users.iter().map(|user| u64::from(user.weight)).sum();
         if found > MOST_WEIGHT { Err(ArqError::WeightSum { found }) } else { Ok(()) }
     }
+
+    /// Whose slot it is, over and over, if slots are dedicated: smooth weighted round robin, which spreads each
+    /// user's slots evenly. So it is in a work-conserving link too while all send.
+    pub fn frame(&self) -> Vec<u32> {
+        let common = self.users.iter().fold(0, |common, user| gcd(common, user.weight)).max(1);
+        let weights: Vec<i64> = self.users.iter().map(|user| i64::from(user.weight / common)).collect();
+        let total: i64 = weights.iter().sum();
+        let mut credit = vec![0; weights.len()];
+        let mut next = || {
+            let mut best = 0;
+            for (i, weight) in weights.iter().enumerate() {
+                credit[i] += weight;
+                if credit[i] > credit[best] {
+                    best = i;
+                }
+            }
+            credit[best] -= total;
+            best as u32
+        };
+        (0..total).map(|_| next()).collect()
+    }
 }
 
 /// Whether anything fits in.
@@ -165,4 +186,8 @@ pub(super) fn check_buffer(user: usize, buffer: Capacity) -> Result<(), ArqError
 
 fn in_range(field: &'static str, found: f64, least: f64, most: f64, allowed: &'static str) -> Result<(), ArqError> {
     if (least..=most).contains(&found) { Ok(()) } else { Err(ArqError::OutOfRange { field, found, allowed }) }
+}
+
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
 }

@@ -187,3 +187,15 @@ fn what_cannot_be_is_refused_by_name() {
         "`error` is 1 in every state: nothing would ever pass"
     );
 }
+
+#[test]
+fn the_example_of_the_book() {
+    // docs/links/arq.md: a threshold 10 dB below the mean, two states.
+    for (doppler, p_stay_bad, memory) in
+        [(0.01, 0.925, 0.917), (0.046, 0.662, 0.627), (0.1, 0.358, 0.291), (0.2, 0.152, 0.063), (0.3827, 0.095, 0.0)]
+    {
+        let channel = channel(2, doppler, FadingError::Threshold { snr_db: 10.0 });
+        assert!((channel.transition[0][0] - p_stay_bad).abs() < 6e-4, "{doppler}: {:?}", channel.transition);
+        assert!((channel.memory() - memory).abs() < 6e-4, "{doppler}: {}", channel.memory());
+    }
+}
