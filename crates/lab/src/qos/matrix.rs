@@ -1,38 +1,58 @@
 //! Stochastic matrices, as far as the success process needs them.
 
+/// States are handled in groups of so many, which a compiler puts into registers; the last is padded with zeros.
+pub(super) const LANES: usize = 4;
+
+/// A group of states.
+pub(super) type Group = [f64; LANES];
+
 /// A square matrix whose rows are distributions.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Matrix {
     size: usize,
-    /// Row by row.
-    entries: Vec<f64>,
+    /// By group of columns: the rows that have something there, and what.
+    columns: Vec<Vec<(usize, Group)>>,
 }
 
 impl Matrix {
     /// `rows` that sum to 1 but for rounding; they are made to.
     pub(super) fn from_rows(rows: &[Vec<f64>]) -> Matrix {
-        let mut entries = Vec::with_capacity(rows.len() * rows.len());
-        for row in rows {
+        let mut columns = vec![Vec::new(); rows.len().div_ceil(LANES)];
+        for (i, row) in rows.iter().enumerate() {
             let sum: f64 = row.iter().sum();
-            entries.extend(row.iter().map(|p| p / sum));
+            for (column, part) in columns.iter_mut().zip(row.chunks(LANES)) {
+                let mut group = [0.0; LANES];
+                for (g, p) in group.iter_mut().zip(part) {
+                    *g = p / sum;
+                }
+                if group != [0.0; LANES] {
+                    column.push((i, group));
+                }
+            }
         }
-        Matrix { size: rows.len(), entries }
+        Matrix { size: rows.len(), columns }
     }
 
-    /// The row of state `i`.
-    pub(super) fn row(&self, i: usize) -> &[f64] {
-        &self.entries[i * self.size..(i + 1) * self.size]
+    /// Adds the row vector `v` times this to `to`.
+    pub(super) fn add_product(&self, v: &[Group], to: &mut [Group]) {
+        let v = v.as_flattened();
+        for (to, column) in to.iter_mut().zip(&self.columns) {
+            let mut sum = *to;
+            for (i, group) in column {
+                let v = v[*i];
+                for (s, p) in sum.iter_mut().zip(group) {
+                    *s += v * p;
+                }
+            }
+            *to = sum;
+        }
     }
 
     /// The row vector `v` times this.
     pub(super) fn apply(&self, v: &[f64]) -> Vec<f64> {
-        let mut out = vec![0.0; self.size];
-        for (i, v) in v.iter().enumerate() {
-            for (out, p) in out.iter_mut().zip(self.row(i)) {
-                *out += v * p;
-            }
-        }
-        out
+        let mut out = vec![[0.0; LANES]; self.columns.len()];
+        self.add_product(&groups(v), &mut out);
+        out.as_flattened()[..self.size].to_vec()
     }
 
     /// This, n times in a row; n at least 1.
@@ -46,9 +66,20 @@ impl Matrix {
     }
 
     fn times(&self, other: &Matrix) -> Matrix {
-        let rows: Vec<Vec<f64>> = (0..self.size).map(|i| other.apply(self.row(i))).collect();
+        let unit = |i: usize| (0..self.size).map(|j| f64::from(u8::from(i == j))).collect::<Vec<_>>();
+        let rows: Vec<_> = (0..self.size).map(|i| other.apply(&self.apply(&unit(i)))).collect();
         Matrix::from_rows(&rows)
     }
+}
+
+/// In groups, padded.
+pub(super) fn groups(v: &[f64]) -> Vec<Group> {
+    let group = |part: &[f64]| {
+        let mut group = [0.0; LANES];
+        group[..part.len()].copy_from_slice(part);
+        group
+    };
+    v.chunks(LANES).map(group).collect()
 }
 
 /// The stationary distribution of a chain whose recurrent states all reach each other; None of any other chain.

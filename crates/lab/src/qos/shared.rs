@@ -4,6 +4,10 @@
 
 use super::walk::{Rule, Walk};
 use super::{Process, QosError, Start, check, check_bound, most_below};
+use std::cmp::Reverse;
+
+/// What is as near as this to a whole number is whole.
+const ROUNDING: f64 = 1e-9;
 
 /// One of the flows that share a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +52,7 @@ pub fn split(process: &Process, flows: &[SharedFlow], total: u32) -> Result<Spli
     let mean = |values: &[f64]| -> f64 { shares.iter().zip(values).map(|(p, e)| p * e).sum() };
     let queue = f64::from(total) - mean(&on_the_way);
     let exact: Vec<f64> = shares.iter().zip(&on_the_way).map(|(p, e)| p * (queue + e)).collect();
-    if exact.iter().any(|w| *w < 1.0) {
+    if exact.iter().any(|w| *w < 1.0 - ROUNDING) {
         let least = smallest_total(&shares, &on_the_way, mean(&on_the_way));
         return Err(QosError::OutOfRange {
             field: "sum of the windows",
@@ -57,10 +61,11 @@ pub fn split(process: &Process, flows: &[SharedFlow], total: u32) -> Result<Spli
             nearest: least.to_string(),
         });
     }
-    let mut windows: Vec<u32> = exact.iter().map(|w| *w as u32).collect();
+    let mut windows: Vec<u32> = exact.iter().map(|w| (w + ROUNDING) as u32).collect();
+    let rest: Vec<f64> = exact.iter().zip(&windows).map(|(e, w)| e - f64::from(*w)).collect();
     let mut order: Vec<usize> = (0..flows.len()).collect();
     // Stable: of equal remainders the lower number is first.
-    order.sort_by(|&i, &j| exact[j].fract().total_cmp(&exact[i].fract()));
+    order.sort_by_key(|&i| Reverse((rest[i] / ROUNDING) as i64));
     let missing = total.saturating_sub(windows.iter().sum());
     for &i in order.iter().take(missing as usize) {
         windows[i] += 1;
@@ -112,16 +117,17 @@ pub fn largest_split(process: &Process, flows: &[SharedFlow], start: Start) -> R
 /// The delay outage of each flow, its RTT more than `d` slots above its `r`, when the flows have `windows` packets.
 ///
 /// A packet finds in the queue all packets but those on their way. Of the successes in lag l before its arrival
-/// (the slot that ended l - 1 slots before it is lag 1) those of flow j are still on their way if l < R_j. So, as
-/// in eq. (3), Pr{d_q > D_i} is the probability that fewer packets than the sum of the windows are counted in
+/// (lag 1 is the slot that ends when it arrives) those of flow j are still on their way if l < R_j. So, as in eq. (3),
+/// Pr{d_q > D_i} is the probability that fewer packets than the sum of the windows are counted in
 ///
 /// ```text
 /// lags max R - 1 .. 1, of the successes the share of the flows with R_j > l;   D_i + 1 slots from the arrival on, all
 /// ```
 ///
-/// For equal R_j this is eq. (3) for the sum of the windows, and exact. Otherwise it is an approximation in this:
-/// whose success it was is taken as independent from slot to slot, with the shares of [`shared_throughput`]. Packets
-/// that arrive together with it are ahead of it. With [`Start::AfterSuccess`] there was a success, its own, in lag R_i.
+/// For equal R_j this is eq. (3) for the sum of the windows, and exact. Otherwise it is an approximation in this: the
+/// flows' packets are taken as evenly mixed. Between two RTTs, of x successes of which the share p counts, p x count,
+/// rounded up or down at random so that the mean is p x; the shares are those of [`shared_throughput`]. Packets that
+/// arrive at the same instant are ahead. With [`Start::AfterSuccess`] the packet's own success was in lag R_i.
 ///
 /// # Errors
 /// As [`split`]; not as many windows as flows; a window, R or D of zero.
@@ -189,9 +195,8 @@ fn mean_on_the_way(process: &Process, r: u32) -> f64 {
 fn smallest_total(shares: &[f64], on_the_way: &[f64], on_average: f64) -> u32 {
     let queue = shares.iter().zip(on_the_way).map(|(p, e)| 1.0 / p - e).fold(f64::NEG_INFINITY, f64::max);
     let total = queue + on_average;
-    // What is whole but for rounding is whole.
     let whole = total.round();
-    (if (total - whole).abs() < 1e-9 * whole { whole } else { total.ceil() }) as u32
+    (if (total - whole).abs() < ROUNDING * whole { whole } else { total.ceil() }) as u32
 }
 
 /// Shares that add up to 1, of flows that can be.
@@ -221,27 +226,43 @@ fn shares(flows: &[SharedFlow]) -> Result<Vec<f64>, QosError> {
 
 /// The distribution that [`shared_outage`] explains, for flow `i`.
 fn counts(process: &Process, flows: &[SharedFlow], shares: &[f64], i: usize, start: Start) -> Vec<f64> {
-    let longest = flows.iter().map(|f| f.r).max().unwrap_or(1);
     let (r, d) = (flows[i].r, flows[i].d);
-    let n = (longest + d) as usize;
+    let mut rtts: Vec<u32> = flows.iter().map(|f| f.r).collect();
+    rtts.sort_unstable();
+    rtts.dedup();
+    let (shortest, longest) = (rtts[0], rtts[rtts.len() - 1]);
     let own_in_midst = start == Start::AfterSuccess && r < longest;
     let seeds = process.seeds(if own_in_midst { Start::Stationary } else { start });
-    let mut counts = vec![0.0; n + 1];
+    let mut counts = Vec::new();
     let mut kept = 0.0;
     for seed in seeds {
-        let mut walk = Walk::new(process, &seed, n, n + 1);
-        for lag in (1..longest).rev() {
-            let successes = flows.iter().zip(shares).filter(|(f, _)| f.r > lag).map(|(_, p)| p).sum::<f64>().min(1.0);
-            if own_in_midst && lag == r {
-                walk.step(Rule { successes: 0.0, give_ups: false, forced: true });
-            } else {
-                walk.step(Rule { successes, give_ups: true, forced: false });
+        let mut walk = Walk::new(process, &seed, (longest + d) as usize, 1);
+        // The highest count so far.
+        let mut most = 0;
+        for pair in rtts.windows(2).rev() {
+            let (near, far) = (pair[0], pair[1]);
+            let share = flows.iter().zip(shares).filter(|(f, _)| f.r >= far).map(|(_, p)| p).sum::<f64>().min(1.0);
+            // Beside the count so far, that of these slots alone.
+            let slots = (far - near) as usize + 1;
+            walk.recount((most + 1) * slots, |x| [(x * slots, 1.0), (0, 0.0)]);
+            for lag in (near..far).rev() {
+                walk.step(if own_in_midst && lag == r { Rule::FORCED } else { Rule::DEPARTURES });
             }
+            let part = |x: usize| share * (x % slots) as f64;
+            most += part(slots - 1).ceil() as usize;
+            walk.recount(most + 1, |x| {
+                let (whole, rest) = (part(x).floor(), part(x).fract());
+                let low = x / slots + whole as usize;
+                [(low, 1.0 - rest), (low + 1, rest)]
+            });
         }
-        for _ in 0..=d {
+        let rest = (shortest + d) as usize;
+        walk.recount(most + rest + 1, |x| [(x, 1.0), (0, 0.0)]);
+        for _ in 0..rest {
             walk.step(Rule::DEPARTURES);
         }
         kept += walk.total();
+        counts.resize(most + rest + 1, 0.0);
         walk.add_to(&mut counts);
     }
     counts.iter_mut().for_each(|c| *c /= kept);

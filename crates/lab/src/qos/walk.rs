@@ -5,27 +5,30 @@
 //! user moves what is due in it: the successes, with x + 1, to the user's next slot; the failures, with x,
 //! to the slot after the silence. What is pending is kept per slot ahead, so that silent slots cost nothing.
 
+use super::matrix::{Group, LANES, Matrix, groups};
 use super::process::Process;
 use std::collections::VecDeque;
 
 /// What a slot adds to the count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rule {
-    /// The share of the successes that count; the others happen, but add nothing.
-    pub(super) successes: f64,
-    /// Whether packets that are given up count, with the same share.
-    pub(super) give_ups: bool,
+    /// Successes count.
+    successes: bool,
+    /// Packets that are given up count.
+    give_ups: bool,
     /// Only the realisations with a success in this slot are kept.
-    pub(super) forced: bool,
+    forced: bool,
 }
 
 impl Rule {
     /// Delivered packets.
-    pub(super) const SUCCESSES: Rule = Rule { successes: 1.0, give_ups: false, forced: false };
+    pub(super) const SUCCESSES: Rule = Rule { successes: true, give_ups: false, forced: false };
     /// Packets that leave the queue.
-    pub(super) const DEPARTURES: Rule = Rule { successes: 1.0, give_ups: true, forced: false };
+    pub(super) const DEPARTURES: Rule = Rule { successes: true, give_ups: true, forced: false };
     /// Nothing counts.
-    pub(super) const UNCOUNTED: Rule = Rule { successes: 0.0, give_ups: false, forced: false };
+    pub(super) const UNCOUNTED: Rule = Rule { successes: false, give_ups: false, forced: false };
+    /// Nothing counts, and all but a success is ruled out.
+    pub(super) const FORCED: Rule = Rule { successes: false, give_ups: false, forced: true };
 }
 
 /// Where the count begins: a place in the cycle of slots, and the tries that are pending there.
@@ -39,6 +42,8 @@ pub(super) struct Seed {
 
 /// Below this at its ends, a distribution is cut: subnormal numbers would cost a hundred times as much.
 const NOTHING: f64 = 1e-40;
+
+const ZERO: Group = [0.0; LANES];
 
 /// The recursion. Counts from `most` on are dropped.
 pub(super) struct Walk<'a> {
@@ -56,13 +61,13 @@ pub(super) struct Walk<'a> {
     spare: Vec<Block>,
 }
 
-/// Mass by the channel's state and by count; zero outside `low .. high`.
+/// Mass by count and by the channel's state; zero outside `low .. high`.
 #[derive(Clone, Debug, Default)]
 struct Block {
     low: usize,
     high: usize,
-    /// `most` numbers per state; none while there is nothing.
-    mass: Vec<f64>,
+    /// The states of each count below `most`; empty before the first use.
+    mass: Vec<Group>,
 }
 
 impl<'a> Walk<'a> {
@@ -82,11 +87,11 @@ impl<'a> Walk<'a> {
                 walk.beyond[0] += mass.iter().sum::<f64>();
                 continue;
             }
-            let most = walk.most;
+            let size = walk.size();
             let block = walk.block(*ahead, *stage);
-            block.reach(0, 1, mass.len(), most);
-            for (i, m) in mass.iter().enumerate() {
-                block.mass[i * most] += m;
+            block.reach(0, 1, size);
+            for (m, add) in block.mass.as_flattened_mut().iter_mut().zip(mass) {
+                *m += add;
             }
         }
         walk
@@ -106,9 +111,8 @@ impl<'a> Walk<'a> {
         let due = self.pending.front().into_iter().flatten().enumerate();
         let mut sum = 0.0;
         for (stage, block) in due.filter(|(_, b)| (b.low..b.high).contains(&x)) {
-            for (state, e) in block.mass.chunks(self.most).zip(&self.process.error) {
-                sum += state[x] * of(stage, *e);
-            }
+            let states = block.mass[x * self.width()..].as_flattened().iter().zip(&self.process.error);
+            sum += states.map(|(m, e)| m * of(stage, *e)).sum::<f64>();
         }
         sum
     }
@@ -118,11 +122,10 @@ impl<'a> Walk<'a> {
         for (c, m) in counts.iter_mut().zip(&self.beyond) {
             *c += m;
         }
-        for block in self.pending.iter().flatten().filter(|b| b.low < b.high) {
-            for state in block.mass.chunks(self.most) {
-                for (c, m) in counts[block.low..block.high].iter_mut().zip(&state[block.low..block.high]) {
-                    *c += m;
-                }
+        for block in self.pending.iter().flatten() {
+            let counts = counts[block.low..].iter_mut();
+            for (c, states) in counts.zip(block.counts(self.width())) {
+                *c += sum(states);
             }
         }
     }
@@ -137,108 +140,130 @@ impl<'a> Walk<'a> {
     /// Drops all realisations with a count below `x`, and says how much that is.
     pub(super) fn drop_below(&mut self, x: usize) -> f64 {
         let x = x.min(self.most);
-        let before = self.total();
+        let mut dropped: f64 = self.beyond[..x].iter().sum();
         self.beyond[..x].fill(0.0);
+        let width = self.width();
         for block in self.pending.iter_mut().flatten() {
-            for state in block.mass.chunks_mut(self.most) {
-                state[..x].fill(0.0);
-            }
-            block.low = block.low.max(x).min(block.high);
+            let end = x.clamp(block.low, block.high);
+            let below = &mut block.mass[block.low * width..end * width];
+            dropped += sum(below);
+            below.fill(ZERO);
+            block.low = end;
         }
-        before - self.total()
+        dropped
+    }
+
+    /// Renames the counts: what has count x has from now on one of `names(x)`, with those probabilities. Counts below
+    /// `most` are kept.
+    pub(super) fn recount(&mut self, most: usize, names: impl Fn(usize) -> [(usize, f64); 2]) {
+        let width = self.width();
+        let mut beyond = vec![0.0; most];
+        let named = |x| names(x).into_iter().filter(|(to, p)| *p > 0.0 && *to < most);
+        for (x, m) in self.beyond.iter().enumerate() {
+            named(x).for_each(|(to, p)| beyond[to] += m * p);
+        }
+        for block in self.pending.iter_mut().flatten() {
+            let mut new = Block::default();
+            for (x, from) in (block.low..block.high).zip(block.counts(width)) {
+                for (to, p) in named(x) {
+                    new.reach(to, to + 1, most * width);
+                    let into = new.mass[to * width..(to + 1) * width].as_flattened_mut();
+                    into.iter_mut().zip(from.as_flattened()).for_each(|(to, m)| *to += m * p);
+                }
+            }
+            *block = new;
+        }
+        (self.most, self.beyond) = (most, beyond);
+        self.spare.clear();
     }
 
     /// The next slot.
     pub(super) fn step(&mut self, rule: Rule) {
         debug_assert!(self.left > 0, "more slots than were asked for");
-        let due = self.pending.pop_front().unwrap_or_default();
+        let width = self.width();
+        let mut due = self.pending.pop_front().unwrap_or_default();
+        due.iter_mut().for_each(|b| b.trim(width));
         let turn = self.process.turn_at[self.at];
         self.at = (self.at + 1) % self.process.turn_at.len();
         self.left = self.left.saturating_sub(1);
         if rule.forced {
-            self.pending.iter_mut().flatten().for_each(Block::clear);
+            self.pending.iter_mut().flatten().for_each(|b| b.clear(width));
             self.beyond.fill(0.0);
         }
-        let Some(turn) = turn else {
-            debug_assert!(due.iter().all(|b| b.low == b.high), "a try in a slot of somebody else");
-            return;
-        };
-        self.turn(turn, &due, rule);
-        self.spare.extend(due);
+        match turn {
+            Some(turn) => self.turn(turn, &due, rule),
+            None => debug_assert!(due.iter().all(|b| b.low == b.high), "a try in a slot of somebody else"),
+        }
+        for mut block in due {
+            block.clear(width);
+            self.spare.push(block);
+        }
     }
 
     /// The tries `due` in the user's turn `turn`.
     fn turn(&mut self, turn: usize, due: &[Block], rule: Rule) {
         let process = self.process;
         let turn = &process.turns[turn];
-        let mut next = self.fresh();
         for (stage, block) in due.iter().enumerate().filter(|(_, b)| b.low < b.high) {
-            let counted = rule.successes;
-            self.part(block, |e| (1.0 - e) * (1.0 - counted), |e| (1.0 - e) * counted, &mut next);
-            if rule.forced {
-                continue;
-            }
-            match process.after_failure(stage) {
-                // A try after a failure is just as after a success: one product does for both.
-                Some(to) if to == 0 && turn.retry == turn.next => self.part(block, |e| e, |_| 0.0, &mut next),
+            // Which failures go where the successes go: one product does for both.
+            let with_next = match process.after_failure(stage) {
+                _ if rule.forced => None,
+                None => Some(rule.give_ups),
+                // The next try is just as after a success.
+                Some(0) if turn.retry == turn.next => Some(false),
                 Some(to) => {
-                    let mut again = self.fresh();
-                    self.part(block, |e| e, |_| 0.0, &mut again);
-                    self.put(again, &turn.over_retry, turn.retry, to);
+                    self.put(block, |e| (e, 0.0), &turn.over_retry, turn.retry, to);
+                    None
                 }
-                None if rule.give_ups => self.part(block, |e| e * (1.0 - counted), |e| e * counted, &mut next),
-                None => self.part(block, |e| e, |_| 0.0, &mut next),
-            }
-        }
-        self.put(next, &turn.over_next, turn.next, 0);
-    }
-
-    /// Adds to `to` the part `stays(e)` of `from` with its count, and the part `counts(e)` with one more.
-    fn part(&self, from: &Block, stays: impl Fn(f64) -> f64, counts: impl Fn(f64) -> f64, to: &mut Block) {
-        let (low, high) = (from.low, (from.high + 1).min(self.most));
-        to.reach(low, high, self.process.error.len(), self.most);
-        let states = from.mass.chunks(self.most).zip(to.mass.chunks_mut(self.most));
-        for ((from_state, to_state), &e) in states.zip(&self.process.error) {
-            let (a, b) = (stays(e), counts(e));
-            if a > 0.0 {
-                for (to, m) in to_state[low..from.high].iter_mut().zip(&from_state[low..from.high]) {
-                    *to += a * m;
-                }
-            }
-            if b > 0.0 && low + 1 < high {
-                for (to, m) in to_state[low + 1..high].iter_mut().zip(&from_state[low..high - 1]) {
-                    *to += b * m;
-                }
-            }
+            };
+            let either = |mass: f64, counts: bool| if counts { (0.0, mass) } else { (mass, 0.0) };
+            let weights = |e: f64| {
+                let good = either(1.0 - e, rule.successes);
+                let bad = with_next.map_or((0.0, 0.0), |counts| either(e, counts));
+                (good.0 + bad.0, good.1 + bad.1)
+            };
+            self.put(block, weights, &turn.over_next, turn.next, 0);
         }
     }
 
-    /// Lets the channel move `over` the `ahead` slots until the try of `stage` that `from` becomes. The slot
-    /// itself has been taken from the front.
-    fn put(&mut self, mut from: Block, over: &super::matrix::Matrix, ahead: usize, stage: usize) {
-        from.trim(self.most);
-        if from.low == from.high {
-            self.spare.push(from);
+    /// Of the tries `from`, the part `weights(e).0` with its count and the part `weights(e).1` with one more, becomes
+    /// tries of `stage` in `ahead` slots. Until then the channel moves `over` them. (This slot has been taken from
+    /// the front.)
+    fn put(&mut self, from: &Block, weights: impl Fn(f64) -> (f64, f64), over: &Matrix, ahead: usize, stage: usize) {
+        let (width, size) = (self.width(), self.size());
+        let (stays, counts): (Vec<f64>, Vec<f64>) = self.process.error.iter().map(|e| weights(*e)).unzip();
+        let (stays, counts) = (groups(&stays), groups(&counts));
+        let zero = vec![ZERO; width];
+        let mut part = zero.clone();
+        let weigh = |(same, less): (&[Group], &[Group]), part: &mut [Group]| {
+            for ((((p, m), s), l), c) in part.iter_mut().zip(same).zip(&stays).zip(less).zip(&counts) {
+                for i in 0..LANES {
+                    p[i] = m[i] * s[i] + l[i] * c[i];
+                }
+            }
+        };
+        // Each count's masses beside those of one less.
+        let same = from.counts(width).chain([&zero[..]]);
+        let masses = same.zip([&zero[..]].into_iter().chain(from.counts(width)));
+        if ahead > self.left {
+            for (b, masses) in self.beyond[from.low..].iter_mut().zip(masses) {
+                weigh(masses, &mut part);
+                *b += sum(&part);
+            }
             return;
         }
-        let (low, high, most) = (from.low, from.high, self.most);
-        if ahead > self.left {
-            for state in from.mass.chunks(most) {
-                for (b, m) in self.beyond[low..high].iter_mut().zip(&state[low..high]) {
-                    *b += m;
-                }
-            }
-        } else {
-            let states = self.process.error.len();
-            let mut to = std::mem::take(self.block(ahead - 1, stage));
-            if to.mass.is_empty() {
-                to = self.fresh();
-            }
-            to.reach(low, high, states, most);
-            multiply(&from.mass, over, &mut to.mass, most, low, high);
-            *self.block(ahead - 1, stage) = to;
+        let spare = self.spare.pop().unwrap_or_default();
+        let most = self.most;
+        let to = self.block(ahead - 1, stage);
+        let unused = if to.mass.is_empty() { std::mem::replace(to, spare) } else { spare };
+        to.reach(from.low, (from.high + 1).min(most), size);
+        for (to, masses) in to.mass[from.low * width..].chunks_exact_mut(width).zip(masses) {
+            weigh(masses, &mut part);
+            over.add_product(&part, to);
         }
-        self.spare.push(from);
+        if !unused.mass.is_empty() {
+            self.spare.push(unused);
+        }
     }
 
     fn block(&mut self, ahead: usize, stage: usize) -> &mut Block {
@@ -252,69 +277,53 @@ impl<'a> Walk<'a> {
         &mut stages[stage]
     }
 
-    fn fresh(&mut self) -> Block {
-        let mut block = self.spare.pop().unwrap_or_default();
-        block.clear();
-        block
+    /// Groups per count.
+    fn width(&self) -> usize {
+        self.process.error.len().div_ceil(LANES)
+    }
+
+    /// Groups per block.
+    fn size(&self) -> usize {
+        self.width() * self.most
     }
 }
 
 impl Block {
-    fn clear(&mut self) {
-        self.mass.fill(0.0);
+    /// The states of each count from `low` to below `high`.
+    fn counts(&self, width: usize) -> std::slice::ChunksExact<'_, Group> {
+        self.mass[self.low * width..self.high * width].chunks_exact(width)
+    }
+
+    fn clear(&mut self, width: usize) {
+        self.mass[self.low * width..self.high * width].fill(ZERO);
         (self.low, self.high) = (0, 0);
     }
 
     /// Makes room for counts `low .. high`.
-    fn reach(&mut self, low: usize, high: usize, states: usize, most: usize) {
-        if self.mass.is_empty() {
-            self.mass.resize(states * most, 0.0);
-        }
-        if low >= high {
-            return;
-        }
+    fn reach(&mut self, low: usize, high: usize, size: usize) {
+        self.mass.resize(size, ZERO);
         (self.low, self.high) =
             if self.low == self.high { (low, high) } else { (self.low.min(low), self.high.max(high)) };
     }
 
     /// Cuts off at both ends what is next to nothing.
-    fn trim(&mut self, most: usize) {
-        let at = |mass: &[f64], x: usize| mass.iter().skip(x).step_by(most).sum::<f64>();
-        while self.low < self.high && at(&self.mass, self.low) < NOTHING {
+    fn trim(&mut self, width: usize) {
+        let nothing = |states: &mut [Group]| {
+            let nothing = sum(states) < NOTHING;
+            if nothing {
+                states.fill(ZERO);
+            }
+            nothing
+        };
+        while self.low < self.high && nothing(&mut self.mass[self.low * width..(self.low + 1) * width]) {
             self.low += 1;
         }
-        while self.low < self.high && at(&self.mass, self.high - 1) < NOTHING {
+        while self.low < self.high && nothing(&mut self.mass[(self.high - 1) * width..self.high * width]) {
             self.high -= 1;
         }
     }
 }
 
-/// Adds `from` times the matrix to `to`, for counts `low .. high`. Eight counts at a time stay in registers.
-fn multiply(from: &[f64], over: &super::matrix::Matrix, to: &mut [f64], most: usize, low: usize, high: usize) {
-    const WIDE: usize = 8;
-    let states = from.len() / most;
-    let mut x = low;
-    while x < high {
-        let wide = WIDE.min(high - x);
-        for j in 0..states {
-            let mut sum = [0.0; WIDE];
-            for i in 0..states {
-                let p = over.row(i)[j];
-                let from = &from[i * most + x..i * most + x + wide];
-                if let Ok(from) = <&[f64; WIDE]>::try_from(from) {
-                    for (s, m) in sum.iter_mut().zip(from) {
-                        *s += p * m;
-                    }
-                } else {
-                    for (s, m) in sum.iter_mut().zip(from) {
-                        *s += p * m;
-                    }
-                }
-            }
-            for (to, s) in to[j * most + x..j * most + x + wide].iter_mut().zip(&sum) {
-                *to += s;
-            }
-        }
-        x += wide;
-    }
+fn sum(states: &[Group]) -> f64 {
+    states.as_flattened().iter().sum()
 }
