@@ -36,6 +36,7 @@ test: packages-test
 bench: packages-bench build
 	bench/run
 	$(CARGO) bench --locked -p fairpace-control -p fairpace-path
+	$(CARGO) bench --locked -p fairpace-lab --bench '*'
 	$(CARGO) run --release --locked -p fairpace-sim --example satellite
 	$(FAIRPACE) doctor
 
