@@ -22,6 +22,9 @@ use fairpace_units::RandomStream;
 /// that state. After each slot, whether or not anything was sent in it, the state changes by `transition`;
 /// the state of the first slot is drawn from the stationary distribution.
 ///
+/// The constructors make valid channels. One that is put together by hand must pass [`Channel::validate`]
+/// before anything else is asked of it.
+///
 /// ```
 /// use fairpace_path::Channel;
 /// let channel = Channel::two_state(0.1, 0.35)?;

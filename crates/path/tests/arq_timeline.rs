@@ -340,3 +340,25 @@ fn a_frame_spreads_each_users_slots() {
         }
     }
 }
+
+#[test]
+fn a_century_without_a_packet_is_no_work() {
+    // Slots of 1 us: 3e15 of them, and the last of them end where they should.
+    let channel = Channel::two_state(0.3, 0.9).unwrap();
+    let spec = ArqSpec { slot: span(0.001), ..ArqSpec::downlink(channel, Capacity::Unlimited) };
+    let mut arq = Arq::new(&spec, 1, "wlan").unwrap();
+    arq.push(Instant::ZERO, 0, packet(0, Class::Normal, 125));
+    let century = Instant::from_nanos(3_155_760_000_000_000_000);
+    assert!(arq.pop(century).is_some());
+    arq.push(century, 0, packet(1, Class::Normal, 125));
+    let mut now = century;
+    while arq.pop(now).is_none() {
+        assert_eq!(arq.next(), now + span(0.001));
+        now = arq.next();
+    }
+    arq.advance(now);
+    let counters = arq.counters(0);
+    assert_eq!(counters.used, counters.failed + 2);
+    assert_eq!(counters.used + counters.idle, now.as_nanos() / 1_000);
+    assert_eq!(counters.link.utilization(), counters.link.busy().as_secs_f64() / now.as_secs_f64());
+}

@@ -199,3 +199,31 @@ fn the_example_of_the_book() {
         assert!((channel.memory() - memory).abs() < 6e-4, "{doppler}: {}", channel.memory());
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn whatever_is_allowed_makes_a_channel_with_the_distribution_of_the_fading(
+        states in 2_usize..=64, mean_snr_db in -100.0..=100.0_f64, log_doppler in -3.5..=2.0_f64,
+        threshold in -90.0..=13.0_f64, bits in 1_u32.., kind in 0_usize..5,
+    ) {
+        let kinds = [Modulation::Bpsk, Modulation::Qpsk, Modulation::Dbpsk, Modulation::Fsk];
+        let error = match kinds.get(kind) {
+            Some(&kind) => FadingError::Modulation { kind, bits },
+            None => FadingError::Threshold { snr_db: mean_snr_db + threshold },
+        };
+        let rayleigh = Rayleigh { states, mean_snr_db, doppler: libm::pow(10.0, log_doppler), error };
+        match Channel::rayleigh(&rayleigh) {
+            Ok(channel) => {
+                let edges = rayleigh.states().0;
+                for (pi, edge) in channel.stationary().iter().zip(edges.windows(2)) {
+                    let expected = libm::exp(-edge[0]) - libm::exp(-edge[1]);
+                    proptest::prop_assert!((pi - expected).abs() < 1e-9, "{pi}, {expected}");
+                }
+            }
+            // So weak a signal that not one of these bits can be told.
+            Err(error) => proptest::prop_assert_eq!(error, ChannelError::NothingPasses),
+        }
+    }
+}
