@@ -3,6 +3,7 @@
 
 use fairpace_path::{Arq, ArqScheme, ArqSpec, ArqUser, Capacity, Channel, Plain};
 use fairpace_units::{Bytes, Duration, Instant};
+use std::collections::VecDeque;
 
 fn spec(scheme: ArqScheme, users: Vec<(u32, Channel)>) -> ArqSpec {
     let buffer = Capacity::Unlimited;
@@ -26,14 +27,16 @@ fn successes(arq: &Arq<Plain>, user: u32) -> u64 {
     arq.counters(user).used - arq.counters(user).failed
 }
 
-/// T_n(x) of a two-state channel that is good or bad, all sums written out: `silence` slots follow a failure.
-fn t_n(p_e: f64, lambda: f64, silence: usize, n: usize) -> Vec<f64> {
+/// T_n(x) of a two-state channel that is good or bad, all sums written out: `silence` slots follow a failure. From
+/// slots like any other, or from the one after a success.
+fn t_n(p_e: f64, lambda: f64, silence: usize, n: usize, after_success: bool) -> Vec<f64> {
     let bad = |was_bad: bool| if was_bad { p_e + lambda * (1.0 - p_e) } else { p_e * (1.0 - lambda) };
     // Probability of: bad in this slot, slots of silence left, successes so far.
     let place = |bad: bool, left: usize, x: usize| (usize::from(bad) * (silence + 1) + left) * (n + 1) + x;
     let empty = vec![0.0; place(true, silence, n) + 1];
     let mut now = empty.clone();
-    (now[place(false, 0, 0)], now[place(true, 0, 0)]) = (1.0 - p_e, p_e);
+    let first = if after_success { bad(false) } else { p_e };
+    (now[place(false, 0, 0)], now[place(true, 0, 0)]) = (1.0 - first, first);
     for slot in 0..n {
         let mut next = empty.clone();
         for (is_bad, left) in (0..=silence).flat_map(|left| [(false, left), (true, left)]) {
@@ -57,7 +60,7 @@ fn t_n(p_e: f64, lambda: f64, silence: usize, n: usize) -> Vec<f64> {
 #[test]
 fn the_written_out_sums_are_binomial_without_memory() {
     // C(4, 3) 0.9^3 0.1 = 0.2916, 0.9^4 = 0.6561.
-    let t = t_n(0.1, 0.0, 0, 4);
+    let t = t_n(0.1, 0.0, 0, 4, false);
     assert!((t[3] - 0.2916).abs() < 1e-12 && (t[4] - 0.6561).abs() < 1e-12);
 }
 
@@ -80,7 +83,7 @@ fn successes_in_n_slots_are_distributed_as_the_chain_says() {
         for seed in 0..runs {
             seen[successes(&saturated(&spec, seed, n as u64), 0) as usize] += 1;
         }
-        for (x, (&seen, t)) in seen.iter().zip(t_n(p_e, lambda, silence, n)).enumerate() {
+        for (x, (&seen, t)) in seen.iter().zip(t_n(p_e, lambda, silence, n, false)).enumerate() {
             let (expected, sd) = (t * runs as f64, (t * (1.0 - t) * runs as f64).sqrt());
             assert!((seen as f64 - expected).abs() <= 5.0 * sd + 1.0, "{scheme:?}, {x}: {seen}, {expected}");
         }
@@ -154,4 +157,54 @@ fn one_users_channel_and_traffic_do_not_change_anothers_failures() {
     assert!(alone.len() > 400);
     assert_eq!(failed(Channel::memoryless(0.1).unwrap(), 1, true), alone);
     assert_eq!(failed(Channel::two_state(0.5, 0.9).unwrap(), 1, true), alone);
+}
+
+#[test]
+fn a_window_of_packets_is_late_as_often_as_equation_3_says() {
+    // [aimd eq. (3)]: W packets go round. Each needs a slot and is back at the base station R - 1 slots after its end;
+    // R = 17, D = 10. It is late if that takes more than R + D slots: if fewer than W got through in as many, from the
+    // slot after the success on that let it go. Exact while the queue is never empty: W at least R.
+    let (r, d, tau) = (17, 10, Duration::from_millis(5));
+    let (runs, slots) = (60, 8_000);
+    for (scheme, silence, lambda, w) in [
+        (ArqScheme::Persistent, 0, 0.0, 23),
+        (ArqScheme::Persistent, 0, 0.0, 21),
+        (ArqScheme::Persistent, 0, 0.35, 20),
+        (ArqScheme::Optimal, 1, 0.35, 18),
+    ] {
+        let spec = spec(scheme, vec![(1, Channel::two_state(0.1, lambda).unwrap())]);
+        let shares: Vec<f64> = (0..runs)
+            .map(|seed| {
+                let mut arq = Arq::new(&spec, seed, "wlan").unwrap();
+                let mut coming: VecDeque<Instant> = vec![Instant::ZERO; w].into();
+                let mut came = VecDeque::new();
+                let (mut packets, mut late) = (0, 0);
+                while arq.next().min(*coming.front().unwrap_or(&Instant::NEVER)) < Instant::ZERO + tau * slots {
+                    if let Some(&at) = coming.front()
+                        && at < arq.next()
+                    {
+                        coming.pop_front();
+                        came.push_back(at);
+                        arq.push(at, 0, Plain::new(Bytes::new(125)));
+                        continue;
+                    }
+                    let now = arq.next();
+                    while arq.pop(now).is_some() {
+                        // The first rounds start all together.
+                        let since = now.since(came.pop_front().unwrap());
+                        packets += u32::from(now > Instant::ZERO + tau * 200);
+                        late += u32::from(now > Instant::ZERO + tau * 200 && since + tau * (r - 1) > tau * (r + d));
+                        coming.push_back(now + tau * (r - 1));
+                    }
+                }
+                f64::from(late) / f64::from(packets)
+            })
+            .collect();
+        let mean = shares.iter().sum::<f64>() / runs as f64;
+        let variance = shares.iter().map(|share| (share - mean).powi(2)).sum::<f64>() / (runs - 1) as f64;
+        let expected: f64 = t_n(0.1, lambda, silence, (r + d) as usize, true)[..w].iter().sum();
+        let sd = (variance / runs as f64).sqrt();
+        assert!((mean - expected).abs() < 4.0 * sd, "{scheme:?}, W = {w}: {mean}, {expected}, sd {sd}");
+        assert!(sd < 0.1 * expected, "{scheme:?}, W = {w}: {mean}, sd {sd}");
+    }
 }
