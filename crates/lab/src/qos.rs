@@ -48,6 +48,7 @@
 mod matrix;
 pub mod plan;
 mod process;
+mod rest;
 mod shared;
 mod utilization;
 mod walk;
@@ -132,7 +133,7 @@ pub fn slots(min_rtt: Duration, jitter: Duration, slot: Duration) -> Result<(u32
     if jitter < slot {
         return out("tolerable delay jitter", jitter, &format!("at least one slot, {}", shown(slot)), slot);
     }
-    let most = Duration::from_secs(3_600).min(slot.saturating_mul(MOST_SLOTS / 2));
+    let most = slot.saturating_mul(MOST_SLOTS);
     for (field, time) in [("minimal RTT", min_rtt), ("tolerable delay jitter", jitter)] {
         if time > most {
             return out(field, time, &format!("at most {}", shown(most)), most);
@@ -149,7 +150,7 @@ pub fn slots(min_rtt: Duration, jitter: Duration, slot: Duration) -> Result<(u32
 }
 
 /// The most slots, and packets, of any question: what the recursion does in seconds.
-const MOST_SLOTS: u32 = 100_000;
+const MOST_SLOTS: u32 = 10_000;
 
 /// Eq. (3): Pr{d_q > D | W} `= sum over x < W of T_(R+D)(x)`, the probability that a packet's RTT is more than `d`
 /// slots above `r`. For `window` packets, whether of one flow or of several with the same R.

@@ -6,7 +6,7 @@ pub(super) const LANES: usize = 4;
 /// A group of states.
 pub(super) type Group = [f64; LANES];
 
-/// A square matrix whose rows are distributions.
+/// A square matrix whose rows are distributions, or its transpose.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Matrix {
     size: usize,
@@ -31,6 +31,23 @@ impl Matrix {
             }
         }
         Matrix { size: rows.len(), columns }
+    }
+
+    /// Rows for columns, to multiply column vectors by.
+    pub(super) fn transposed(&self) -> Matrix {
+        let mut columns = vec![Vec::new(); self.columns.len()];
+        for j in 0..self.size {
+            let mut row = vec![0.0; self.size];
+            for (i, group) in &self.columns[j / LANES] {
+                row[*i] = group[j % LANES];
+            }
+            for (column, group) in columns.iter_mut().zip(groups(&row)) {
+                if group != [0.0; LANES] {
+                    column.push((j, group));
+                }
+            }
+        }
+        Matrix { size: self.size, columns }
     }
 
     /// Adds the row vector `v` times this to `to`.

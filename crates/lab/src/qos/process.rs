@@ -8,6 +8,7 @@
 
 use super::QosError;
 use super::matrix::{Matrix, stationary};
+use super::rest::Rest;
 use super::walk::{Rule, Seed, Walk};
 use fairpace_path::{ArqScheme, ArqSpec, Channel};
 
@@ -57,6 +58,8 @@ pub(super) struct Turn {
 
 /// Above this many turns times states the steady state takes seconds.
 const MOST_STATES: usize = 1_024;
+/// The longest silence, slots: as of the link.
+const MOST_DELAY: u32 = 10_000;
 /// The most tries of a packet that are told apart.
 const MOST_TRIES: u32 = 1_024;
 
@@ -80,6 +83,14 @@ impl Process {
         turns: &[bool],
     ) -> Result<Process, QosError> {
         channel.validate()?;
+        if retry_delay > MOST_DELAY {
+            return Err(QosError::OutOfRange {
+                field: "retry_delay",
+                found: retry_delay.to_string(),
+                allowed: format!("at most {MOST_DELAY}"),
+                nearest: MOST_DELAY.to_string(),
+            });
+        }
         let states = channel.error.len();
         let own: Vec<usize> = (0..turns.len()).filter(|&i| turns[i]).collect();
         if own.is_empty() || own.len().saturating_mul(states) > MOST_STATES {
@@ -201,11 +212,12 @@ impl Process {
     fn counts(&self, n: u32, start: Start, rule: Rule) -> Vec<f64> {
         let mut counts = vec![0.0; n as usize + 1];
         for seed in self.seeds(start) {
-            let mut walk = Walk::new(self, &seed, n as usize, n as usize + 1);
-            for _ in 0..n {
+            let (half, all) = (n as usize / 2, n as usize);
+            let mut walk = Walk::new(self, &seed, all, half + 1);
+            for _ in 0..half {
                 walk.step(rule);
             }
-            walk.add_to(&mut counts);
+            Rest::new(self, seed.at, half, all, rule).add_to(&walk, &mut counts);
         }
         counts
     }

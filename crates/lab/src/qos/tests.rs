@@ -296,6 +296,11 @@ fn senders() -> Vec<(Sender, usize)> {
             }
         }
     }
+    // A silence that outlasts most of the slots.
+    for scheme in [ArqScheme::Persistent, ArqScheme::Limited { retries: 1 }] {
+        let channel = Channel::two_state(0.2, 0.35).unwrap();
+        senders.push((Sender { channel, scheme, retry_delay: 7, turns: vec![true] }, 12));
+    }
     senders
 }
 
@@ -379,16 +384,17 @@ fn a_shared_queue_is_that_of_every_realisation() {
     let rtts = [2, 5, 3];
     let flows: Vec<SharedFlow> = rtts.map(|r| SharedFlow { r, d: 2, bound: 0.5, share: 1.0 }).to_vec();
     let windows = [2, 3, 1];
-    let sender = |scheme, turns: &[bool]| Sender {
+    let sender = |scheme, retry_delay, turns: &[bool]| Sender {
         channel: Channel::two_state(0.3, 0.35).unwrap(),
         scheme,
-        retry_delay: 0,
+        retry_delay,
         turns: turns.to_vec(),
     };
     for sender in [
-        sender(ArqScheme::Persistent, &[true]),
-        sender(ArqScheme::Optimal, &[true]),
-        sender(ArqScheme::Persistent, &[true, true, false]),
+        sender(ArqScheme::Persistent, 0, &[true]),
+        sender(ArqScheme::Optimal, 0, &[true]),
+        sender(ArqScheme::Persistent, 0, &[true, true, false]),
+        sender(ArqScheme::Persistent, 5, &[true]),
     ] {
         let process = sender.process();
         let throughput = shared_throughput(&process, &flows, &windows).unwrap();
@@ -710,7 +716,7 @@ fn r_and_d_in_slots() {
     );
     assert!(found(85, 50, 0).starts_with("slot is "));
     assert!(found(0, 50, 5).starts_with("minimal RTT is "));
-    assert!(found(10_000_000, 50, 5).ends_with("the nearest possible is 250 s"), "{}", found(10_000_000, 50, 5));
+    assert!(found(10_000_000, 50, 5).ends_with("the nearest possible is 50 s"), "{}", found(10_000_000, 50, 5));
 }
 
 #[test]
@@ -731,7 +737,7 @@ fn a_number_out_of_its_range_is_named() {
         (outage(&p, 17, 10, 0, after).map(|_| ()), "rwnd is 0; it must be at least 1; the nearest possible is 1"),
         (
             outage(&p, 200_000, 10, 1, after).map(|_| ()),
-            "minimal RTT in slots is 200000; it must be at most 100000; the nearest possible is 100000",
+            "minimal RTT in slots is 200000; it must be at most 10000; the nearest possible is 10000",
         ),
         (
             largest_window(&p, 17, 10, 1.0, after).map(|_| ()),
@@ -813,6 +819,8 @@ fn channels_and_schemes_that_cannot_be_analysed_are_refused() {
     );
     assert!(refused(&good, ArqScheme::Persistent, &[false]).to_string().starts_with("turns of the user"));
     assert!(refused(&good, ArqScheme::Persistent, &[true; 2_000]).to_string().contains("1 to 1024"));
+    let found = Process::new(&good, ArqScheme::Persistent, 10_001).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(found, "retry_delay is 10001; it must be at most 10000; the nearest possible is 10000");
     assert!(refused(&good, ArqScheme::Limited { retries: 5_000 }, &[true]).to_string().starts_with("retries is 5000"));
     // Two classes of slots that never meet, one with errors in half of the slots and one without.
     let never_mix = Channel { transition: vec![vec![0.0, 1.0], vec![1.0, 0.0]], error: vec![0.0, 0.5] };

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rule {
     /// Successes count.
-    successes: bool,
+    pub(super) successes: bool,
     /// Packets that are given up count.
-    give_ups: bool,
+    pub(super) give_ups: bool,
     /// Only the realisations with a success in this slot are kept.
     forced: bool,
 }
@@ -55,19 +55,19 @@ pub(super) struct Walk<'a> {
     /// How many counts are kept: x = 0 .. most.
     most: usize,
     /// By slots ahead, by stage.
-    pending: VecDeque<Vec<Block>>,
+    pub(super) pending: VecDeque<Vec<Block>>,
     /// What is pending beyond the last slot: only its count matters.
-    beyond: Vec<f64>,
+    pub(super) beyond: Vec<f64>,
     spare: Vec<Block>,
 }
 
 /// Mass by count and by the channel's state; zero outside `low .. high`.
 #[derive(Clone, Debug, Default)]
-struct Block {
-    low: usize,
-    high: usize,
+pub(super) struct Block {
+    pub(super) low: usize,
+    pub(super) high: usize,
     /// The states of each count below `most`; empty before the first use.
-    mass: Vec<Group>,
+    pub(super) mass: Vec<Group>,
 }
 
 impl<'a> Walk<'a> {
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Groups per count.
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.process.error.len().div_ceil(LANES)
     }
 
@@ -290,7 +290,7 @@ impl<'a> Walk<'a> {
 
 impl Block {
     /// The states of each count from `low` to below `high`.
-    fn counts(&self, width: usize) -> std::slice::ChunksExact<'_, Group> {
+    pub(super) fn counts(&self, width: usize) -> std::slice::ChunksExact<'_, Group> {
         self.mass[self.low * width..self.high * width].chunks_exact(width)
     }
 
@@ -300,14 +300,14 @@ impl Block {
     }
 
     /// Makes room for counts `low .. high`.
-    fn reach(&mut self, low: usize, high: usize, size: usize) {
+    pub(super) fn reach(&mut self, low: usize, high: usize, size: usize) {
         self.mass.resize(size, ZERO);
         (self.low, self.high) =
             if self.low == self.high { (low, high) } else { (self.low.min(low), self.high.max(high)) };
     }
 
     /// Cuts off at both ends what is next to nothing.
-    fn trim(&mut self, width: usize) {
+    pub(super) fn trim(&mut self, width: usize) {
         let nothing = |states: &mut [Group]| {
             let nothing = sum(states) < NOTHING;
             if nothing {
