@@ -30,7 +30,8 @@
 //! - Growth is per newly acknowledged packet, never per feedback message. The ACKs of packets that had left when the
 //!   window was last decreased do not make it grow: they speak of the path before.
 //! - "Outstanding" is what was outstanding when the feedback came that revealed the loss: the lost packet and those
-//!   that the same feedback acknowledges are in it.
+//!   that the same feedback acknowledges are in it. A window that was full counts with its fraction: whole packets
+//!   would make of beta = 0.875 at W = 10.5 a 0.83, and of a fair share 0.9 of it (docs/controllers/aimd.md).
 //! - One decrease per window of data: losses of packets that had left at the last decrease are part of it.
 //! - A loss in slow start leaves half of what is outstanding, or beta if that is less: one RTT earlier it was half.
 //!   (ns-2 does the same; with beta = 0.875 it would take five RTTs of heavy loss.)
@@ -297,6 +298,11 @@ impl Aimd {
         2.0 * self.peaks[0].max(self.peaks[1]) as f64 >= self.window().floor()
     }
 
+    /// So much of the window is in use: what is outstanding, or all of it if there is no room for another packet.
+    fn in_use(&self, outstanding: usize) -> f64 {
+        if (outstanding + 1) as f64 > self.window() { self.window() } else { outstanding as f64 }
+    }
+
     fn grow(&mut self) {
         let (step, reason) = if self.in_slow_start() {
             (1.0, "slow start")
@@ -314,7 +320,7 @@ impl Aimd {
             return;
         }
         let beta = if self.in_slow_start() { self.params.beta.min(SLOW_START_BETA) } else { self.params.beta };
-        self.cwnd = (beta * (self.flight as f64).min(self.window())).max(1.0);
+        self.cwnd = (beta * self.in_use(self.flight)).max(1.0);
         self.ssthresh = self.cwnd.max(LEAST_SSTHRESH);
         self.recover = self.next_seq.checked_sub(1);
         self.backing_off = true;
@@ -388,8 +394,8 @@ impl Controller for Aimd {
     }
 
     fn on_timeout(&mut self, _now: Instant, rtt: &RttEstimator) {
-        let outstanding = core::mem::take(&mut self.outstanding) as f64;
-        self.flight = 0;
+        let in_use = self.in_use(self.outstanding);
+        (self.outstanding, self.flight) = (0, 0);
         self.rto = rtt.rto(&RtoParams::default());
         self.recover = self.next_seq.checked_sub(1);
         self.backing_off = false;
@@ -397,7 +403,7 @@ impl Controller for Aimd {
             return;
         }
         if !self.timed_out {
-            self.ssthresh = (outstanding / 2.0).max(LEAST_SSTHRESH);
+            self.ssthresh = (in_use / 2.0).max(LEAST_SSTHRESH);
         }
         self.timed_out = true;
         self.cwnd = 1.0;

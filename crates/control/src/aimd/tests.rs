@@ -307,7 +307,8 @@ fn a_loss_in_the_next_window_decreases_again() {
     wire.run(wire.now + RTT * 4, |seq| (!lost.contains(&seq)).then_some(Ecn::NotEct), all);
     let cwnds: Vec<f64> = wire.trace.iter().map(|(_, cwnd, _)| *cwnd).skip_while(|c| *c != 14.0).collect();
     let second = cwnds.windows(2).find(|w| w[1] < w[0]).expect("a second decrease");
-    assert!((second[1] / second[0].floor() - 0.875).abs() < 1e-12, "{second:?}");
+    // The ACK that reveals the loss adds its alpha/cwnd before.
+    assert!((second[1] / second[0] - 0.875).abs() < 0.003, "{second:?}");
     assert!((12.0..=12.5).contains(&second[1]), "{second:?}");
 }
 
@@ -518,11 +519,11 @@ fn the_window_over_a_link_of_fixed_capacity_is_the_papers_sawtooth() {
         last = *cwnd;
     }
     // R + B = 25 and the packet in transmission fit: the 27th outstanding packet finds no room, an RTT before that
-    // is known; beta of 26 is 22.75.
+    // is known; beta of 26.2 is 22.9. (The ACK that reveals the loss adds its alpha/cwnd, 0.008, before.)
     assert!(peaks.len() >= 3, "{peaks:?}");
     for (peak, left) in peaks {
         assert!((26.0..=27.3).contains(&peak), "{peak}");
-        assert!((left / peak.floor() - 0.875).abs() < 1e-9, "{left} of {peak}");
+        assert!((left / peak - 0.875).abs() < 3e-4, "{left} of {peak}");
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/aimd-fixed-link.txt");
     if std::env::var_os("FAIRPACE_BLESS").is_some() {
