@@ -29,10 +29,10 @@ pub(crate) struct FlowState {
     pub(crate) e2ed: DelayHistogram,
     pub(crate) ack_size: u32,
     pub(crate) class_override: Option<Class>,
-    /// Data with a longer one-way delay is counted; the greatest there is if none is to be.
-    pub(crate) delay_bound: Duration,
+    /// Data with a longer one-way delay is counted, in nanoseconds; the greatest number if none is to be.
+    pub(crate) delay_bound: u64,
     /// The same for RTTs.
-    pub(crate) rtt_bound: Duration,
+    pub(crate) rtt_bound: u64,
     /// Its feedback is sack vectors: a base station gives it a window.
     pub(crate) takes_window: bool,
     /// Its place among the groups.
@@ -156,8 +156,8 @@ impl FlowState {
             e2ed: delays(),
             ack_size: config.ack_size.get() as u32,
             class_override: config.class_override,
-            delay_bound: config.delay_bound.unwrap_or(Duration::MAX),
-            rtt_bound: Duration::MAX,
+            delay_bound: config.delay_bound.map_or(u64::MAX, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
+            rtt_bound: u64::MAX,
             takes_window,
             group,
             ended: false,
