@@ -424,6 +424,7 @@ mod tests {
             ecn: true,
             send_jitter: Duration::from_millis(10),
             delayed_ack: Some(DelayedAck { timeout: Duration::from_millis(100) }),
+            ..TcpParams::default()
         };
         assert_eq!(*tcp, chosen);
     }

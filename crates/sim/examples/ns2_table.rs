@@ -1,5 +1,6 @@
 //! Every row of the ns-2 tables beside ours: `cargo run --release -p fairpace-sim --example ns2_table`.
-//! An argument keeps the rows whose first columns contain it, e.g. `Newreno`.
+//! An argument keeps the rows whose first columns contain it, e.g. `Newreno`; a second one is the number of seeds for
+//! AIMD's rows.
 
 // The reader serves two programs; each uses a part of it.
 #[allow(dead_code)]
@@ -25,6 +26,7 @@ fn main() {
     let only = std::env::args().nth(1).unwrap_or_default();
     channel_table(&only);
     dumbbell_table(&only);
+    aimd_table(&only, std::env::args().nth(2).and_then(|n| n.parse().ok()).unwrap_or(DUMBBELL_SEEDS));
     println!("Delivered packets/s per flow, mean over seeds; the ratio is ours / ns-2.\n");
     println!(
         "{:<34} {:>8} {:>8} {:>6}   {:>8} {:>8} {:>6}   {:>5} {:>5}   {:>8} {:>8}",
@@ -189,6 +191,48 @@ fn dumbbell_table(only: &str) {
             print!("  {:>5.3} / {:>5.3}", shares.media, shares.tcp);
         }
         println!();
+    }
+    println!();
+}
+
+/// AIMD(alpha, beta) beside TCP; then ns-2's own scheme, TCP(alpha, beta) with its retransmissions, in AIMD's place;
+/// then both with drop-tail queues, of which there is no table.
+fn aimd_table(only: &str, seeds: u64) {
+    println!("As many AIMD(alpha, beta) as TCP: mean share of the fair one, {seeds} seeds; ratios are ours / ns-2.\n");
+    println!(
+        "{:<40} {:>5} {:>5} {:>5} {:>5}   {:>8} {:>5} {:>5} {:>5}   {:>8} {:>5}   {:>6} {:>6}   {:>9} {:>8}",
+        "AIMD",
+        "TCP",
+        "ns-2",
+        "AIMD",
+        "ns-2",
+        "AIMD/TCP",
+        "ns-2",
+        "std",
+        "ratio",
+        "TCP(a,b)",
+        "ratio",
+        "q.drop",
+        "ns-2",
+        "drop-tail",
+        "TCP(a,b)"
+    );
+    for (name, dumbbell, aimd, row) in dumbbell::aimd_rows() {
+        if !name.contains(only) {
+            continue;
+        }
+        let ours = dumbbell.mean(&aimd, seeds);
+        let theirs = row.number("ratio_aimd_over_tcp");
+        let ratio = ours.media / ours.tcp;
+        print!("{name:<40} {:>5.3} {:>5.3} {:>5.3}", ours.tcp, row.number("tcp_norm"), ours.media);
+        print!(" {:>5.3}   {ratio:>8.3} {theirs:>5.3}", row.number("aimd_norm"));
+        print!(" {:>5.3} {:>5.3}", row.number("ratio_aimd_over_tcp_std"), ratio / theirs);
+        let tcp = dumbbell.mean_of_tcp(&row, seeds);
+        print!("   {:>8.3} {:>5.3}", tcp.media / tcp.tcp, tcp.media / tcp.tcp / theirs);
+        print!("   {:>6.4} {:>6.4}", ours.queue_drop_frac, row.number("queue_drop_frac"));
+        let dumbbell = dumbbell.drop_tail();
+        let (drop_tail, tcp) = (dumbbell.mean(&aimd, seeds), dumbbell.mean_of_tcp(&row, seeds));
+        println!("   {:>9.3} {:>8.3}", drop_tail.media / drop_tail.tcp, tcp.media / tcp.tcp);
     }
     println!();
 }

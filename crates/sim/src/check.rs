@@ -75,6 +75,12 @@ fn check_tcp(params: &TcpParams, source: &TcpSource, field: &dyn Fn(&str) -> Str
     if params.max_rto < params.min_rto || params.max_rto.is_zero() {
         return Err(bad(field("max_rto"), format!("{:?}", params.max_rto), "it must not be below `min_rto`, nor zero"));
     }
+    if !(params.increase > 0.0 && params.increase.is_finite()) {
+        return Err(bad(field("increase"), params.increase, "it must be above 0"));
+    }
+    if !(params.decrease > 0.0 && params.decrease < 1.0) {
+        return Err(bad(field("decrease"), params.decrease, "it must be above 0 and below 1"));
+    }
     if let TcpSource::Transfer(bytes) = source
         && *bytes == Bytes::ZERO
     {

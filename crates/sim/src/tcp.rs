@@ -80,6 +80,12 @@ pub struct TcpParams {
     pub dup_threshold: u32,
     /// Send a new segment for each of the first two duplicate ACKs [RFC 3042]; default on.
     pub limited_transmit: bool,
+    /// What the window grows by per RTT in congestion avoidance, in segments; default 1. With `decrease`, ns-2's
+    /// `increase_num_` and `decrease_num_`: TCP(alpha, beta).
+    pub increase: f64,
+    /// The share of the window that remains after a loss or a mark, in (0, 1); default 0.5. The first cut, any cut
+    /// in slow start, and ssthresh at a timeout are by half, as in ns-2.
+    pub decrease: f64,
     /// New data goes out as ECT(0), and a congestion mark is answered as a loss is [RFC 3168 §6.1];
     /// default off.
     pub ecn: bool,
@@ -103,6 +109,8 @@ impl Default for TcpParams {
             tick: Duration::from_millis(10),
             dup_threshold: 3,
             limited_transmit: true,
+            increase: 1.0,
+            decrease: 0.5,
             ecn: false,
             send_jitter: Duration::ZERO,
             delayed_ack: None,

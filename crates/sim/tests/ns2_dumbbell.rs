@@ -1,4 +1,4 @@
-//! TFRC and TCP beside ns-2's, point by point within 10 %; some seeds here, `--example ns2_table` runs more.
+//! TFRC and TCP, AIMD and TCP beside ns-2's, point by point within 10 %; some seeds here, `--example ns2_table` runs more.
 
 #[path = "ns2/scenario.rs"]
 #[allow(dead_code)] // the example uses the rest
@@ -50,4 +50,38 @@ fn beyond_25_percent_error_tfrc_gets_what_it_gets_in_ns2_and_reno_nearly() {
 fn at_15_mbit_s_without_errors_they_share_as_in_ns2() {
     let in_step = |name: &str| name.contains("DropTail") && (!name.contains("jitter") || name.contains("1+1"));
     assert_eq!(far_off(1, 0.1, 7, |name| name.starts_with("clean") && !in_step(name)), [""; 0]);
+}
+
+/// AIMD / TCP over RED, ours / ns-2's, where the rows have no more than 10 Mbit/s and several flows.
+fn aimd_ratios(
+    wanted: impl Fn(&str) -> bool,
+    outcome: impl Fn(&dumbbell::Dumbbell, &fairpace_sim::ControllerSpec, &scenario::Row) -> dumbbell::Shares,
+) -> Vec<(String, f64)> {
+    let rows = dumbbell::aimd_rows().into_iter().filter(|(name, ..)| wanted(name));
+    rows.map(|(name, dumbbell, aimd, row)| {
+        let ours = outcome(&dumbbell, &aimd, &row);
+        (name, ours.media / ours.tcp / row.number("ratio_aimd_over_tcp"))
+    })
+    .collect()
+}
+
+/// Four seeds. ns-2's AIMD is TCP with other constants: beside SACK, which hardly times out, that makes no difference.
+#[test]
+fn over_red_aimd_gets_beside_tcp_with_sack_what_it_gets_in_ns2() {
+    let ratios = aimd_ratios(|name| name.contains("Sack1 1Mbps"), |dumbbell, aimd, _| dumbbell.mean(aimd, 4));
+    assert_eq!(ratios.len(), 2);
+    for (name, ratio) in ratios {
+        assert!((0.9..=1.1).contains(&ratio), "{name}: {ratio:.3}");
+    }
+}
+
+/// Two seeds. Beside Reno ns-2's AIMD is a Reno itself, and every tenth of its cuts is a timeout; ours has none. TCP(alpha, beta)
+/// with its retransmissions gets what it gets in ns-2, so the difference is those timeouts.
+#[test]
+fn over_red_tcp_with_aimds_constants_gets_beside_reno_what_it_gets_in_ns2_and_aimd_more() {
+    let wanted = |name: &str| name.contains("Reno 20Mbps");
+    let [(_, tcp)] = &aimd_ratios(wanted, |dumbbell, _, row| dumbbell.mean_of_tcp(row, 2))[..] else { panic!("a row") };
+    let [(_, aimd)] = &aimd_ratios(wanted, |dumbbell, aimd, _| dumbbell.mean(aimd, 2))[..] else { panic!("a row") };
+    assert!((0.9..=1.1).contains(tcp), "TCP(0.2, 0.875): {tcp:.3}");
+    assert!((1.05..=1.25).contains(aimd), "AIMD(0.2, 0.875): {aimd:.3}");
 }

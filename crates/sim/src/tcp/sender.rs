@@ -465,9 +465,10 @@ impl TcpSender {
         // [RFC 6582 §3.2 step 2] duplicates of a window that was already cut once mean nothing new.
         if enough && self.is_new_window() {
             self.enter_recovery(now);
-            self.cut(self.flight());
+            let left = self.flight() * self.remaining();
+            self.cut(left);
             self.cwnd = match self.params.variant {
-                TcpVariant::Reno => self.flight() / 2.0,
+                TcpVariant::Reno => left,
                 TcpVariant::NewReno | TcpVariant::Sack => self.ssthresh,
             };
         } else if enough && self.cut_by_mark {
@@ -494,9 +495,10 @@ impl TcpSender {
             self.silenced = true;
             self.rto_at = self.rto.expiry(now);
         }
-        self.cut(self.cwnd);
+        let left = self.cwnd * self.remaining();
+        self.cut(left);
         self.cut_by_mark = true;
-        self.cwnd = (self.cwnd / 2.0).max(1.0);
+        self.cwnd = left.max(1.0);
     }
 
     fn enter_recovery(&mut self, now: Instant) {
@@ -521,7 +523,7 @@ impl TcpSender {
         self.counters.timeout_sequences += u64::from(!self.rto.is_backed_off());
         self.account(now);
         self.mode = Mode::Timeout;
-        self.cut(self.flight());
+        self.cut(self.flight() / 2.0);
         self.cwnd = 1.0;
         self.inflation = 0.0;
         self.dupacks = 0;
@@ -539,13 +541,20 @@ impl TcpSender {
         f64::from(self.outstanding()).min(self.cwnd)
     }
 
-    /// [RFC 5681 eq. (4)] ssthresh is half of `flight`, two at least; whole segments for Reno.
-    fn cut(&mut self, flight: f64) {
-        let half = match self.params.variant {
-            TcpVariant::Reno => (flight / 2.0).floor(),
-            TcpVariant::NewReno | TcpVariant::Sack => flight / 2.0,
+    /// The share that a cut leaves: half, or [`TcpParams::decrease`] where slow start is over and something was cut
+    /// before.
+    fn remaining(&self) -> f64 {
+        if self.recover_set && self.cwnd >= self.ssthresh { self.params.decrease } else { 0.5 }
+    }
+
+    /// [RFC 5681 eq. (4)] ssthresh is what is `left` of the flight, half of it by default, two at least; whole segments
+    /// for Reno.
+    fn cut(&mut self, left: f64) {
+        let left = match self.params.variant {
+            TcpVariant::Reno => left.floor(),
+            TcpVariant::NewReno | TcpVariant::Sack => left,
         };
-        self.ssthresh = half.max(2.0);
+        self.ssthresh = left.max(2.0);
         self.recover = self.snd_max;
         self.recover_set = true;
         self.cut_by_mark = false;
@@ -569,7 +578,7 @@ impl TcpSender {
         if self.cwnd < self.ssthresh {
             self.cwnd += 1.0;
         } else {
-            self.cwnd += 1.0 / self.cwnd;
+            self.cwnd += self.params.increase / self.cwnd;
         }
         self.cwnd = self.cwnd.min(self.params.max_window.as_f64());
     }

@@ -1,5 +1,5 @@
-//! ns-2's dumbbells of TFRC beside TCP, with and without injected losses. Shared by the test
-//! `ns2_dumbbell` and the example `ns2_table`.
+//! ns-2's dumbbells of TFRC beside TCP, with and without injected losses, and of general AIMD beside TCP. Shared by
+//! the test `ns2_dumbbell` and the example `ns2_table`.
 
 use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_path::{
@@ -15,12 +15,15 @@ const LOSSY: &str = include_str!("tfrc_dumbbell_lossy.csv");
 const VARIANTS: &str = include_str!("tfrc_dumbbell_variants.csv");
 const CLEAN: &str = include_str!("clean_dumbbell.csv");
 const CLEAN_JITTER: &str = include_str!("clean_dumbbell_jitter.csv");
+const AIMD: &str = include_str!("aimd.csv");
 
-/// So many TCP and as many flows of media over one bottleneck of 50 ms one way.
+/// So many TCP and as many flows of media over one bottleneck.
 #[derive(Clone, Debug)]
 pub(crate) struct Dumbbell {
     n_each: usize,
     rate: Rate,
+    /// Of the bottleneck, one way.
+    delay: Duration,
     packet: u64,
     red: Option<(u64, u64)>,
     /// Packets, as ns-2's `limit_`.
@@ -30,6 +33,8 @@ pub(crate) struct Dumbbell {
     /// Share of packets lost, and whether before the queue or behind the transmitter.
     error: f64,
     error_before: bool,
+    /// Of the way in of each flow, without reordering.
+    jitter: Duration,
     tcp: TcpParams,
     warmup: u64,
     seconds: u64,
@@ -52,12 +57,14 @@ impl Dumbbell {
         Dumbbell {
             n_each: 20,
             rate: Rate::kbps(200.0),
+            delay: Duration::from_millis(50),
             packet,
             red: (row.text("queue") == "RED").then_some(red),
             buffer,
             side: (Rate::mbps(10.0), Duration::from_millis(3)),
             error: row.number("error_pct") / 100.0,
             error_before: row.text("error_position") == "before",
+            jitter: Duration::ZERO,
             tcp,
             warmup: 0,
             seconds: 250,
@@ -66,24 +73,46 @@ impl Dumbbell {
 
     /// A row of `clean_dumbbell.csv` or `clean_dumbbell_jitter.csv`: 15 Mbit/s, 20 to 140 s.
     fn clean(row: &Row, jitter: Duration) -> Dumbbell {
-        let variant = match row.text("tcp") {
-            "Reno" => TcpVariant::Reno,
-            "Sack1" => TcpVariant::Sack,
-            other => panic!("the table has no `{other}`"),
-        };
+        let variant = variant(row);
         Dumbbell {
             n_each: row.number("n_each") as usize,
             rate: Rate::bps(row.number("bottleneck_bps")),
+            delay: Duration::from_millis(50),
             packet: 1_000,
             red: (row.text("queue") == "RED").then_some((25, 125)),
             buffer: 250,
             side: (Rate::mbps(100.0), Duration::from_millis(1)),
             error: 0.0,
             error_before: false,
+            jitter: Duration::ZERO,
             tcp: TcpParams { variant, send_jitter: jitter, ..TcpParams::default() },
             warmup: 20,
             seconds: 140,
         }
+    }
+
+    /// A row of `aimd.csv`: base RTT about 85 ms, 20 to 320 s.
+    fn aimd(row: &Row) -> Dumbbell {
+        Dumbbell {
+            n_each: row.number("n_each") as usize,
+            rate: Rate::bps(row.number("bottleneck_bps")),
+            delay: Duration::from_millis(40),
+            packet: 1_000,
+            red: Some((row.number("red_min") as u64, row.number("red_max") as u64)),
+            buffer: row.number("buffer_pkts") as u64,
+            side: (Rate::mbps(100.0), Duration::from_micros(2_500)),
+            error: 0.0,
+            error_before: false,
+            jitter: Duration::ZERO,
+            tcp: TcpParams { variant: variant(row), ..TcpParams::default() },
+            warmup: 20,
+            seconds: 320,
+        }
+    }
+
+    /// The same with drop-tail in place of RED, and one service time of jitter on every way in against phase effects.
+    pub(crate) fn drop_tail(self) -> Dumbbell {
+        Dumbbell { red: None, jitter: Bytes::new(self.packet) / self.rate, ..self }
     }
 
     /// Size of a data packet in bytes.
@@ -103,7 +132,7 @@ impl Dumbbell {
 
     /// `media` against TCP.
     fn config(&self, media: &ControllerSpec, seed: u64) -> SimConfig {
-        let delay = DelayModel::constant(Duration::from_millis(50));
+        let delay = DelayModel::constant(self.delay);
         let loss = LossModel::Bernoulli(Probability::new(self.error).expect("a probability from the table"));
         let plenty = QueueModel::DropTail { capacity: Capacity::Packets(Packets::new(10_000)) };
         let link = |delay, loss| LinkSpec {
@@ -118,11 +147,12 @@ impl Dumbbell {
             let side = |side| RandomStream::named(seed, &format!("{name}.{side}")).duration_below(self.side.1);
             let (near, far) = (side("near"), side("far"));
             let lossy = if self.error_before { loss } else { LossModel::None };
+            let way_in = DelayModel { jitter: self.jitter, ..DelayModel::constant(near) };
             FlowConfig {
                 group: group.to_owned(),
                 start_spread: Duration::from_secs(2),
                 access: Access {
-                    forward_in: Some(link(near, lossy)),
+                    forward_in: Some(LinkSpec { delay: way_in, ..link(near, lossy) }),
                     forward_out: Some(link(far, LossModel::None)),
                     back_in: Some(link(far, LossModel::None)),
                     back_out: Some(link(near, LossModel::None)),
@@ -154,14 +184,27 @@ impl Dumbbell {
         }
     }
 
+    /// The mean over `seeds` runs, with ns-2's TCP(alpha, beta) of the row in the place of the scheme.
+    pub(crate) fn mean_of_tcp(&self, row: &Row, seeds: u64) -> Shares {
+        let tcp = TcpParams { increase: row.number("alpha"), decrease: row.number("beta"), ..self.tcp.clone() };
+        let outcome = |seed| {
+            let mut config = self.config(&scheme("fixed", self.packet), seed);
+            for flow in config.flows.iter_mut().filter(|f| f.group == "media") {
+                flow.protocol = Protocol::Tcp(tcp.clone(), TcpSource::Ftp);
+            }
+            self.outcome(config)
+        };
+        Shares::mean(&(1..=seeds).map(outcome).collect::<Vec<_>>())
+    }
+
     /// The mean over `seeds` runs.
     pub(crate) fn mean(&self, media: &ControllerSpec, seeds: u64) -> Shares {
-        Shares::mean(&(1..=seeds).map(|seed| self.outcome(media, seed)).collect::<Vec<_>>())
+        Shares::mean(&(1..=seeds).map(|seed| self.outcome(self.config(media, seed))).collect::<Vec<_>>())
     }
 
     /// Means over the flows of each group, of a flow's fair share; duplicates count, as in the tables.
-    fn outcome(&self, media: &ControllerSpec, seed: u64) -> Shares {
-        let report = run(self.config(media, seed)).expect("the scenarios are valid");
+    fn outcome(&self, config: SimConfig) -> Shares {
+        let report = run(config).expect("the scenarios are valid");
         let norm = |group: &str| {
             let rates = report.flows.iter().filter(|f| f.group == group).map(|f| f.throughput().as_bps());
             rates.sum::<f64>() / (self.rate.as_bps() / 2.0)
@@ -194,6 +237,25 @@ pub(crate) fn rows(wanted: impl Fn(&str) -> bool) -> Vec<(String, Dumbbell, Row)
     }
     rows.retain(|(name, ..)| wanted(name));
     rows
+}
+
+/// Every row of `aimd.csv`: its name, the set-up, the scheme with the row's alpha and beta, and the row.
+pub(crate) fn aimd_rows() -> Vec<(String, Dumbbell, ControllerSpec, Row)> {
+    let named = |row: Row| {
+        let [tcp, alpha, beta, scenario, n] = ["tcp", "alpha", "beta", "scenario", "n_each"].map(|c| row.text(c));
+        let name = format!("aimd {alpha}/{beta} {tcp} {scenario} {n}+{n}");
+        let aimd = scheme("aimd", 1_000).with("alpha", alpha).with("beta", beta);
+        (name, Dumbbell::aimd(&row), aimd, row)
+    };
+    table(AIMD).into_iter().map(named).collect()
+}
+
+fn variant(row: &Row) -> TcpVariant {
+    match row.text("tcp") {
+        "Reno" => TcpVariant::Reno,
+        "Sack1" => TcpVariant::Sack,
+        other => panic!("the table has no `{other}`"),
+    }
 }
 
 /// What is read off one run.

@@ -137,6 +137,27 @@ fn congestion_avoidance_adds_one_segment_per_round() {
     assert_eq!(p.tx.phase(), TcpPhase::CongestionAvoidance);
 }
 
+/// TCP(0.2, 0.875): the loss in slow start halves 8, the one in congestion avoidance leaves seven eighths, and between
+/// them a round adds a fifth of a segment.
+#[test]
+fn with_other_constants_it_grows_by_alpha_and_keeps_beta_but_halves_in_slow_start() {
+    let params = TcpParams { increase: 0.2, decrease: 0.875, ..exact(TcpVariant::Sack) };
+    let mut p = Pair::new(params, u32::MAX, &[(6, 0), (200, 0)]);
+    p.run_until(350);
+    assert_eq!((p.tx.ssthresh(), p.tx.cwnd()), (4.0, 4.0));
+    p.run_until(1_550);
+    let cwnd = p.tx.cwnd();
+    p.run_until(2_550);
+    assert!((1.8..=2.0).contains(&(p.tx.cwnd() - cwnd)), "{cwnd} to {} in ten rounds", p.tx.cwnd());
+    let (mut before, mut ms) = (0.0, 2_550);
+    while p.tx.ssthresh() == 4.0 {
+        (before, ms) = (p.tx.cwnd(), ms + 1);
+        p.run_until(ms);
+    }
+    assert!((p.tx.ssthresh() / before - 0.875).abs() < 1e-9, "{} of {before}", p.tx.ssthresh());
+    assert_eq!((p.tx.counters().fast_retransmits, p.tx.counters().timeouts), (2, 0));
+}
+
 #[test]
 fn delayed_acks_slow_the_growth_to_half() {
     let params = TcpParams {
