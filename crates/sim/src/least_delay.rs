@@ -8,7 +8,7 @@ use crate::radio::RadioConfig;
 
 impl SimConfig {
     /// The one-way delay of a full packet of that flow when nobody is before it: transmission and propagation on each
-    /// hop. A rate that varies counts with its greatest value, that of a recording with none at all, and a
+    /// hop, and its slots on the radio. A rate that varies counts with its greatest value, that of a recording with none at all, and a
     /// satellite's terminal with the propagation: then it is a lower bound.
     pub fn min_owd(&self, flow: &FlowConfig) -> Duration {
         let shared = match (flow.terminals, &self.dama) {

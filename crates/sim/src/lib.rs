@@ -33,7 +33,7 @@
 //!
 //! Where to read: [`SimConfig`] (what a run is made of), [`Network`] (the loop, and the interface
 //! of the real-time relay), [`engine`] (pending events), [`tcp`], `media` (the driver loop of
-//! rate-controlled flows), [`pcapng`].
+//! rate-controlled flows), [`RadioConfig`] and [`BaseStation`], [`pcapng`].
 
 mod bursts;
 mod check;

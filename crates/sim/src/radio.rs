@@ -247,14 +247,14 @@ impl Radio {
         }
     }
 
-    /// What passes the base station on its way to a sender carries that sender's window from here on, if it is
-    /// smaller than the receiver's.
+    /// What passes the base station on its way to a sender carries that sender's window from here on. (Receivers in
+    /// the simulator have room for more, and say nothing.)
     pub(crate) fn write_window(&self, packet: &mut Packet) {
         let (Body::SackVector { rwnd, .. } | Body::Challenge { rwnd, .. }) = &mut packet.body else { return };
         if let Some(place) = self.place(packet.flow)
-            && let Some(planned) = self.candidates[place].rwnd
+            && let planned @ Some(_) = self.candidates[place].rwnd
         {
-            *rwnd = Some(rwnd.map_or(planned, |own| own.min(planned)));
+            *rwnd = planned;
         }
     }
 

@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex};
 
 use fairpace_control::{Env, FlowParams, Safety, StopReason};
-use fairpace_path::{ArqScheme, ArqSpec, ArqUser, Capacity, Channel, DelayModel, DropReason, LinkSpec, RateModel};
+use fairpace_path::{
+    ArqScheme, ArqSpec, ArqUser, Capacity, Channel, DamaSpec, DelayModel, DropReason, LinkSpec, RateModel,
+};
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{
     Access, BaseStation, BaseStationSpec, Body, ConstantConfig, ControllerSpec, Direction, FlowConfig,
@@ -118,6 +120,31 @@ fn a_packet_leaves_at_the_end_of_its_slot_and_its_feedback_takes_the_uplink() {
     // At 36 ms: slot 8, 40 to 45 ms, is user 0's. At 35 ms: slots 7, 9 and 11 are user 1's.
     assert_eq!(arrivals(&seen, Direction::Forward), [45.0, 60.0, 145.0, 160.0]);
     assert_eq!(report.radio.unwrap().users.iter().map(|u| u.whole.used).collect::<Vec<_>>(), [2, 6]);
+}
+
+#[test]
+fn without_an_uplink_feedback_is_there_at_once_and_a_satellite_may_come_before_the_radio() {
+    let mut config = topology(downlink(0.0, &[2]), vec![over(0, "aimd", Protocol::Media(aimd("2")))]);
+    config.radio.as_mut().unwrap().uplink = None;
+    let (_, seen) = watched(SimConfig { duration: ms(100), ..config });
+    assert_eq!(arrivals(&seen, Direction::Back), [81.8]);
+
+    // Over terminals 0 and 1 of a satellite, then the radio; feedback passes the base station, then the satellite. The
+    // question has slot 0 (1.899 ms) and 252 ms, the downlink's slot from 255 ms, and 3.2 ms of uplink; at rest
+    // terminal 1 has slot 1 of each multi-frame of 144, which lasts 273.4545... ms.
+    let flow = FlowConfig { terminals: Some([0, 1]), ..over(0, "aimd", Protocol::Media(aimd("none"))) };
+    let (mut config, _) = planned(downlink(0.0, &[1]), vec![flow]);
+    config.dama = Some(DamaSpec::large());
+    let (report, seen) = watched(SimConfig { duration: Duration::from_secs(20), ..config });
+    assert_eq!(arrivals(&seen, Direction::Forward)[0], 260.0);
+    let back = seen.iter().find(|e| e.fate == PacketFate::Received && e.packet.direction == Direction::Back).unwrap();
+    assert!(matches!(back.packet.body, Body::Challenge { rwnd: Some(20), .. }), "{:?}", back.packet.body);
+    let slot = 1_504.0 * 8.0 / 6_336.0;
+    let answered = 144.0 * slot + 2.0 * slot + 252.0;
+    assert!((back.at.as_secs_f64() * 1e3 - answered).abs() < 1e-3, "{} {answered}", back.at);
+    // 20 packets per RTT of 0.55 s and more.
+    let f = &report.flows[0];
+    assert!((300..700).contains(&f.whole.received.packets.get()), "{:?}", f.whole.received);
 }
 
 /// Pr{fewer than w successes in n slots}, memoryless: what eq. (3) of [aimd §III-C] is then.
