@@ -1,8 +1,9 @@
 //! The command line: every flag with its name, help, parser and examples in one place. Man pages and
 //! completions are made from it.
 
+use crate::error::{Failure, Outcome};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use fairpace_control::registry;
+use fairpace_control::{aimd, registry};
 use fairpace_units::{Bytes, Duration, Probability, Rate, RateSpec, parse_duration, parse_rate, parse_size};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -390,6 +391,7 @@ Examples:
   fairpace send clip.mp4 host.example:5004 --control rcs
   fairpace send test-pattern [2001:db8::1]:5004 --control rap --seconds 60
   fairpace send clip.ivf host.example:5004 --control fixed --set rate=800kbit/s
+  fairpace send clip.mp4 host.example:5004 --control aimd --beta 0.875 --rwnd 25
   fairpace send clip.mp4 host.example:5004 --control tfrc --peer other.sdp")]
 pub(crate) struct Send {
     /// A video file, `test-pattern`, `-` for standard input, or another of `fairpace list media`
@@ -430,15 +432,37 @@ pub(crate) struct Control {
     /// One of its parameters, as NAME=VALUE; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) set: Vec<(String, String)>,
+    /// Only for `aimd`: what the window grows by per round trip, packets; `friendly` follows from beta
+    #[arg(long, value_name = "PACKETS|friendly", allow_hyphen_values = true)]
+    pub(crate) alpha: Option<String>,
+    /// Only for `aimd`: the share of the outstanding data that remains after a loss, above 0, below 1
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    pub(crate) beta: Option<String>,
+    /// Only for `aimd`: the most packets outstanding; the receiver's own `--rwnd` counts if it is less
+    #[arg(long, value_name = "PACKETS|none", allow_hyphen_values = true)]
+    pub(crate) rwnd: Option<String>,
     /// Never send faster than this, all packets counted
     #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true, default_value = "10Mbit/s")]
     pub(crate) max_rate: Rate,
 }
 
 impl Control {
-    /// The settings by name; the last of two for the same name counts.
-    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
-        self.set.iter().cloned().collect()
+    /// The settings by name; the last of two `--set` for the same name counts.
+    pub(crate) fn settings(&self) -> Outcome<BTreeMap<String, String>> {
+        let mut settings: BTreeMap<String, String> = self.set.iter().cloned().collect();
+        for (name, value) in [("alpha", &self.alpha), ("beta", &self.beta), ("rwnd", &self.rwnd)] {
+            let Some(value) = value else { continue };
+            if self.name != aimd::INFO.name {
+                let found = &self.name;
+                return Err(Failure::usage(format!("`--{name}` is for the controller `aimd`, and this is `{found}`"))
+                    .hint("use `--control aimd`, or leave it out"));
+            }
+            if let Some(set) = settings.insert(name.to_owned(), value.clone()).filter(|set| set != value) {
+                return Err(Failure::usage(format!("`--{name} {value}` contradicts `--set {name}={set}`"))
+                    .hint("leave out one"));
+            }
+        }
+        Ok(settings)
     }
 
     /// Whether such a controller can be made: before anything is opened or sent.
@@ -464,6 +488,7 @@ Examples:
   fairpace receive 5004 --out received.ivf
   fairpace receive 5004 --forward 127.0.0.1:5006       prints the line that plays it in ffplay
   fairpace receive 5004 --ipv6 --json
+  fairpace receive 5004 --rwnd 25                      no more than 25 packets on their way (for `aimd`)
   fairpace receive 5004 --feedback-form rtp-tfrc --offer ours.sdp")]
 pub(crate) struct Receive {
     /// UDP port to listen on; 0 takes a free one
@@ -483,9 +508,13 @@ pub(crate) struct Receive {
     /// A frame is in time if it can be shown this long after the fastest way
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "500ms")]
     pub(crate) playout: Duration,
-    /// Tell of packets this often. Beyond 25ms the sender takes part of the wait for the path's, and slows down
-    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "20ms")]
-    pub(crate) feedback: Duration,
+    /// Tell of packets this often; if absent 20ms, and to a sender that uses `aimd` of each packet at once. Beyond 25ms
+    /// the sender takes part of the wait for the path's, and slows down
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    pub(crate) feedback: Option<Duration>,
+    /// Advertise this window: so many packets may be on their way (heeded by `aimd`)
+    #[arg(long, value_name = "PACKETS", value_parser = count::<{ aimd::MAX_WINDOW }>, allow_hyphen_values = true)]
+    pub(crate) rwnd: Option<u32>,
     #[command(flatten)]
     pub(crate) form: Form,
     /// Write a session description (.sdp) for another tool that is to send by the RTP-TFRC profile

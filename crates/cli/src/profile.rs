@@ -2,7 +2,7 @@
 
 use crate::args::{FeedbackForm, Form};
 use crate::error::{Failure, Outcome};
-use fairpace_control::{AnyController, Controller as _};
+use fairpace_control::{AnyController, Controller as _, FeedbackForm as Told};
 use fairpace_rtp::sdp;
 use fairpace_rtp::tfrc::Profile;
 use std::collections::BTreeMap;
@@ -57,12 +57,25 @@ pub(crate) fn apply(
     Ok(profile)
 }
 
-/// Retransmissions have numbers of their own, which a receiver that measures does not count: rather than leave
-/// them out without a word, says so. `without`: what to write instead.
+/// A controller that takes one form only is not asked for another without a word.
+pub(crate) fn check_form(form: &Form, controller: &AnyController) -> Outcome {
+    if form.feedback_form == Some(FeedbackForm::Ccfb) && controller.feedback_form() == Told::SackVector {
+        return Err(Failure::usage("`aimd` is told of packets by sack vectors, and `--feedback-form` is `ccfb`")
+            .hint("leave out `--feedback-form`"));
+    }
+    Ok(())
+}
+
+/// Retransmissions have numbers of their own, which neither a receiver that measures nor a sack vector counts: rather
+/// than leave them out without a word, says so. `without`: what to write instead.
 pub(crate) fn check_retransmission(controller: &AnyController, wanted: bool, without: &str) -> Outcome {
-    if wanted && controller.feedback_form() == fairpace_control::FeedbackForm::Reports {
-        return Err(Failure::usage("a receiver that measures (`measured_by = receiver`) takes no retransmissions")
-            .hint(without.to_owned()));
+    let who = match controller.feedback_form() {
+        Told::Reports => "a receiver that measures (`measured_by = receiver`)",
+        Told::SackVector => "a sack vector (`aimd`)",
+        Told::Acks => return Ok(()),
+    };
+    if wanted {
+        return Err(Failure::usage(format!("{who} takes no retransmissions")).hint(without.to_owned()));
     }
     Ok(())
 }

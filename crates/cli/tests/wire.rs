@@ -166,6 +166,26 @@ fn a_receiver_that_measures_offers_itself_and_a_sender_takes_the_offer() {
 }
 
 #[test]
+fn aimd_keeps_within_the_window_that_its_receiver_advertises() {
+    let (receiver, port) = listening(&["receive", "0", "-4", "--json", "--rwnd", "20"]);
+    let to = format!("127.0.0.1:{port}");
+    let args = ["send", "model", &to, "--control", "aimd", "--beta", "0.875", "--rwnd", "25", "--seconds", "2s"];
+    let sent = command(&args).arg("--json").output().unwrap();
+    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+    let received = receiver.wait_with_output().unwrap();
+    assert_eq!(received.status.code(), Some(0));
+    let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+    let (sent, received) = (json(&sent.stdout), json(&received.stdout));
+    assert_eq!((&sent["ended"], &sent["rwnd_packets"]), (&json(b"\"finished\""), &json(b"20")));
+    // An ACK of 36 bytes for each packet.
+    let packets = received["media"]["received_packets"].as_u64().unwrap();
+    assert!(packets > 20, "{received}");
+    assert_eq!(received["feedback"]["packets"].as_u64(), Some(packets), "{received}");
+    assert_eq!(received["feedback"]["bytes"].as_u64(), Some(36 * packets), "{received}");
+    assert!(sent["data"]["acknowledged_packets"].as_u64().unwrap() + 20 >= packets, "{sent}");
+}
+
+#[test]
 fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
     let taken = UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -252,6 +272,46 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
             &["plain.sdp` does not offer RTP-TFRC", "hint: it needs `a=rtcp-fb:… tfrc`"],
         ),
         (&["send", "model", &to, "--control", "tfrc", "--peer", "/nowhere.sdp"], 1, &["cannot read `/nowhere.sdp`"]),
+        (
+            &["send", "model", &to, "--control", "aimd", "--beta", "1"],
+            2,
+            &["`aimd.beta` is `1`; allowed is above 0, below 1"],
+        ),
+        (&["send", "model", &to, "--control", "aimd", "--rwnd", "0"], 2, &["`aimd.rwnd` is `0`; allowed is a whole"]),
+        (&["send", "model", &to, "--control", "aimd", "--alpha", "-1"], 2, &["`aimd.alpha` is `-1`; allowed is"]),
+        (
+            &["send", "model", &to, "--control", "aimd", "--beta", "0.5", "--set", "beta=0.6"],
+            2,
+            &["`--beta 0.5` contradicts `--set beta=0.6`"],
+        ),
+        (
+            &["send", "model", &to, "--control", "rap", "--beta", "0.5"],
+            2,
+            &["`--beta` is for the controller `aimd`, and this is `rap`", "hint: use `--control aimd`"],
+        ),
+        (&["send", "model", &to, "--rwnd", "25"], 2, &["`--rwnd` is for the controller `aimd`, and this is `rcs`"]),
+        (
+            &["send", "model", &to, "--control", "aimd", "--retransmission"],
+            2,
+            &["a sack vector (`aimd`) takes no retransmissions", "hint: leave out `--retransmission`"],
+        ),
+        (
+            &["send", "model", &to, "--control", "aimd", "--feedback-form", "ccfb"],
+            2,
+            &["`aimd` is told of packets by sack vectors", "hint: leave out `--feedback-form`"],
+        ),
+        (
+            &["send", "model", &to, "--control", "aimd", "--feedback-form", "rtp-tfrc"],
+            2,
+            &["`aimd` must hear of every packet"],
+        ),
+        (&["receive", "0", "--rwnd", "0"], 2, &["`--rwnd` is `0`: it must be at least 1", "from 1 to 8192"]),
+        (&["receive", "0", "--rwnd", "none"], 2, &["`--rwnd` is `none`: it is not a whole number"]),
+        (
+            &["demo", "--control", "rcs,aimd"],
+            2,
+            &["a sack vector (`aimd`) takes no", "hint: add `--no-retransmission`"],
+        ),
         (&["demo", "--seconds", "1s"], 2, &["`--seconds` is 1 s"]),
         (
             &["receive", "0", "--out", "/nowhere/x.ivf"],

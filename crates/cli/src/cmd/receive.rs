@@ -20,7 +20,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut config = ReceiveConfig::new(args.port);
     config.family = args.ip.family();
     config.duration = args.seconds;
-    config.session.feedback_interval = args.feedback;
+    if let Some(interval) = args.feedback {
+        (config.session.feedback_interval, config.session.ack_interval) = (interval, interval);
+    }
+    config.session.rwnd = args.rwnd;
     config.session.rate_profile = profile::wanted(&args.form)?;
     if args.offer.is_some() && config.session.rate_profile.is_none() {
         return Err(Failure::usage("`--offer` describes a receiver of RTP-TFRC, and none is asked for")

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let peer = resolve(&args.to, args.ip.family())?[0];
     let mut config = SendConfig::new(peer);
     config.scheme.clone_from(&args.control.name);
-    config.settings = args.control.settings();
+    config.settings = args.control.settings()?;
     config.max_rate = args.control.max_rate;
     config.min_rate = config.min_rate.min(config.max_rate);
     config.duration = args.seconds;
@@ -29,6 +29,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         config.session.rate_profile = profile;
     }
     let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
+    profile::check_form(&args.form, &controller)?;
     profile::check_retransmission(&controller, args.retransmission, "leave out `--retransmission`")?;
     let stop = Stop::install()?;
     let Some(mut source) = open(args, &stop)? else { return Err(Failure::silent(code::INTERRUPTED)) };
@@ -136,7 +137,9 @@ impl SendObserver for Live {
 fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
     let seconds = r.elapsed.as_secs_f64().max(1e-9);
     let fate = match r.feedback_form {
-        FeedbackForm::Acks | FeedbackForm::SackVector => format!("{} acknowledged, {} lost", r.flow.data.acked, r.flow.data.lost),
+        FeedbackForm::Acks | FeedbackForm::SackVector => {
+            format!("{} acknowledged, {} lost", r.flow.data.acked, r.flow.data.lost)
+        }
         FeedbackForm::Reports => {
             let p = r.p.map_or_else(|| "nothing".to_owned(), |p| format!("a loss event rate of {p:.4}"));
             format!("the receiver measured, last {p}")
@@ -181,6 +184,7 @@ fn json(config: &SendConfig, r: &SendReport) -> Value {
         "data": kind(&r.flow.data),
         "dummies": kind(&r.flow.dummy),
         "loss_event_rate": r.p,
+        "rwnd_packets": r.rwnd,
         "timeouts": r.flow.timeouts,
         "feedback": { "packets": r.stats.feedback.packets, "bytes": r.stats.feedback.bytes },
         "frames": r.stats.frames,
