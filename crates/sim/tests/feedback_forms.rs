@@ -82,6 +82,44 @@ fn a_mark_arrives_counts_as_a_loss_event_and_loses_nothing() {
 }
 
 #[test]
+fn a_sack_vector_every_20_ms_acknowledges_all_and_at_the_latest_every_eighth_packet() {
+    // 250 packets/s of 1,000 bytes, 5 in 20 ms; 2,500 of 100 bytes, 50.
+    for (size, most) in [(1_000, 5.0), (100, 8.0)] {
+        let env =
+            Env { max_rate: Rate::mbps(20.0), packet_size: Bytes::new(size), safety: Safety::Paper, ..Env::default() };
+        let media = MediaConfig {
+            feedback: Some(Duration::from_millis(20)),
+            ..MediaConfig::new(ControllerSpec::named("aimd", env).with("rwnd", 1_000), FlowParams::new(&env))
+        };
+        let delay = DelayModel::constant(Duration::from_millis(50));
+        let config = SimConfig {
+            bottleneck: LinkSpec {
+                rate: RateModel::Fixed(Rate::mbps(2.0)),
+                delay,
+                queue: drop_tail(),
+                ..LinkSpec::default()
+            },
+            reverse: LinkSpec { delay, ..LinkSpec::default() },
+            warmup: Duration::from_secs(20),
+            flows: vec![FlowConfig {
+                packet_size: Bytes::new(size),
+                ..FlowConfig::new("aimd", Protocol::Media(media))
+            }],
+            ..SimConfig::default()
+        };
+        let f = run(config).unwrap().flows.remove(0);
+        let per_vector = f.measured.received.packets.as_f64() / f.measured.feedback_sent.packets.as_f64();
+        // (What was received at the end of the window is acknowledged after it.)
+        assert!((0.98 * most..=1.001 * most).contains(&per_vector), "{size} B: {per_vector}");
+        assert_eq!(f.measured.rtt_samples, f.measured.feedback_received.packets.get());
+        let acknowledged = f.measured.acknowledged as f64 / f.measured.received.packets.as_f64();
+        assert!((acknowledged - 1.0).abs() < 0.01, "{size} B: {acknowledged}");
+        // Beta = 0.875 remains of a full pipe and queue, so the link is never idle.
+        assert!((1.98..=2.0).contains(&(f.throughput().as_bps() / 1e6)), "{size} B: {}", f.throughput());
+    }
+}
+
+#[test]
 fn the_series_has_p_rtt_and_timeout_and_none_where_there_is_none() {
     let row = |scheme| alone(spec(scheme, &[]), 0.02, drop_tail()).series;
     let rows = row("tfrc");

@@ -187,6 +187,31 @@ fn the_delay_outage_is_that_of_equation_3_and_the_link_is_never_idle() {
 }
 
 #[test]
+fn flows_share_a_downlink_by_their_windows_and_by_equation_4_if_their_rtts_differ() {
+    // With equal RTTs shares are as the windows. With 17 and 25 slots equal shares need rwnd_2 - rwnd_1 =
+    // (E[T_24] - E[T_16]) / 2 = 3.6 [aimd §III-C eq. (4)]: 4 is too much for the far one, 3 too little.
+    let share_of_first = |extra_slots: u64, windows: [u32; 2]| {
+        let far = Access { back_out: Some(wire(ms(5 * extra_slots))), ..Access::default() };
+        let flows = [("near", windows[0], Access::default()), ("far", windows[1], far)].map(|(name, rwnd, access)| {
+            FlowConfig { access, ..over(0, name, Protocol::Media(aimd(&rwnd.to_string()))) }
+        });
+        let config = topology(downlink(0.1, &[u64::from(windows[0] + windows[1])]), flows.to_vec());
+        let report = run(SimConfig { duration: Duration::from_secs(205), warmup: Duration::from_secs(5), ..config });
+        let [near, far] = [0, 1].map(|i| report.as_ref().unwrap().flows[i].throughput_pps() * TAU);
+        // 36,000 packets of 40,000 slots: a standard deviation of 0.0015.
+        assert!((near + far - 0.9).abs() < 0.006, "{near} + {far}");
+        near / (near + far)
+    };
+    for (windows, expected) in [([11, 11], 0.5), ([10, 12], 10.0 / 22.0), ([5, 20], 0.2)] {
+        let found = share_of_first(0, windows);
+        assert!((found - expected).abs() < 0.002, "{windows:?}: {found}");
+    }
+    // Half a packet of 24 is 2 %: the shares are 0.4 and 0.6 of that away from one half.
+    let (less, more) = (share_of_first(8, [10, 14]), share_of_first(8, [10, 13]));
+    assert!((0.48..0.499).contains(&less) && (0.501..0.52).contains(&more), "{less}, {more}");
+}
+
+#[test]
 fn a_window_below_r_leaves_slots_idle_and_a_perfect_channel_carries_w_packets_per_r_slots() {
     for (rwnd, expected) in [(10, 10.0 / 17.0), (16, 16.0 / 17.0), (17, 1.0), (25, 1.0)] {
         let report = alone(0.0, rwnd);
