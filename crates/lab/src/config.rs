@@ -1,6 +1,7 @@
 //! From a scenario to the simulator's configuration: units resolved, flows counted out.
 
 use crate::controllers::{self, Family};
+use crate::qos::plan::WindowPlanner;
 use crate::scenario::{
     AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, QueueRoom,
     QuickStartSpec, Real, Scenario, SourceKind, Speed, TcpSpec, Terminals, Time, WirelessSpec,
@@ -90,9 +91,11 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
 
 /// The last hop, with rates in packets of `size`.
 fn radio(wireless: &WirelessSpec, size: Bytes) -> Option<RadioConfig> {
+    // Checked when the scenario was read, and the plan too.
+    let downlink = wireless.downlink(size).ok()?;
+    let planner = wireless.plan.as_ref().and_then(|p| p.planner(&downlink).ok());
     Some(RadioConfig {
-        // Checked when the scenario was read.
-        downlink: wireless.downlink(size).ok()?,
+        downlink,
         uplink: wireless.uplink.as_ref().map(|up| LinkSpec {
             rate: rate_model(&up.rate, size),
             delay: DelayModel::constant(up.delay.get()),
@@ -100,7 +103,7 @@ fn radio(wireless: &WirelessSpec, size: Bytes) -> Option<RadioConfig> {
             loss: loss_model(&up.loss),
             ..LinkSpec::default()
         }),
-        base_station: None,
+        base_station: planner.map(WindowPlanner::spec),
     })
 }
 

@@ -8,6 +8,7 @@ mod config;
 pub mod controllers;
 mod encoder;
 pub mod fluid;
+mod jitter;
 pub mod metrics;
 pub mod papers;
 pub mod pool;

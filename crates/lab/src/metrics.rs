@@ -4,8 +4,10 @@
 use crate::scenario::{FlowSpec, Scenario};
 use crate::stats::jain_index;
 use fairpace_path::{DamaSpec, DropReason};
-use fairpace_sim::{DelayHistogram, FlowReport, LinkReport, SatelliteReport, SimReport, TerminalReport};
-use fairpace_units::{Class, Duration, Instant};
+use fairpace_sim::{
+    DelayHistogram, FlowReport, LinkReport, RadioReport, SatelliteReport, SimReport, TerminalReport, UserReport,
+};
+use fairpace_units::{Bytes, Class, Duration, Instant};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -33,6 +35,9 @@ pub struct RunSummary {
     /// The satellite and its terminals, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub satellite: Option<SatelliteSummary>,
+    /// The wireless link and its users, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wireless: Option<WirelessSummary>,
     /// What the scenario was warned of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -81,6 +86,9 @@ pub struct FlowSummary {
     pub lost_in_send_buffer: Option<f64>,
     /// Of what arrived, what came later than the flow tolerates; null if it tolerates all.
     pub late: Option<f64>,
+    /// Of what arrived, what had more delay jitter than the flow tolerates (`tolerable_jitter`): the delay outage; null
+    /// if it tolerates all.
+    pub outage: Option<f64>,
     /// What became of its Quick-Start requests; null if it sends none.
     pub quick_start: Option<QuickStartSummary>,
     /// Last smoothed RTT.
@@ -152,6 +160,48 @@ pub struct TerminalSummary {
     pub quick_start: Option<AgentSummary>,
 }
 
+/// A wireless link, over the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WirelessSummary {
+    /// How long a slot lasts (τ).
+    pub slot_ms: f64,
+    /// Bytes that a slot carries.
+    pub slot_bytes: u64,
+    /// One per user.
+    pub users: Vec<UserSummary>,
+}
+
+/// A user of a wireless link, over the measured window. Each slot of the link is one of used, silent, waiting and idle.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UserSummary {
+    /// Its number, from 0.
+    pub user: u32,
+    /// What reached it.
+    pub throughput_bps: f64,
+    /// The same in packets per slot of the link: normalized throughput.
+    pub packets_per_slot: f64,
+    /// Packets dropped at the base station because the queue was full.
+    pub dropped_packets: u64,
+    /// Packets lost on the link: not sent again, or given up.
+    pub given_up_packets: u64,
+    /// Slots in which something was sent to it.
+    pub slots_used: u64,
+    /// Of these, those that failed.
+    pub slots_failed: u64,
+    /// Slots of silence after a failure, with something to send.
+    pub slots_silent: u64,
+    /// Slots of others, with something to send.
+    pub slots_waiting: u64,
+    /// Slots with nothing to send.
+    pub slots_idle: u64,
+    /// Failed / used; null if nothing was sent.
+    pub error_ratio: Option<f64>,
+    /// Queue averaged over time, the packet under way included.
+    pub queue_mean_packets: f64,
+    /// The longest the queue was.
+    pub queue_max_packets: u64,
+}
+
 /// What a terminal's Quick-Start agent said, in the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentSummary {
@@ -205,6 +255,8 @@ pub struct GroupSummary {
     pub lost_in_send_buffer: Option<f64>,
     /// Late / received, over all its flows that do not tolerate all.
     pub late: Option<f64>,
+    /// Delay outage, over all its flows that do not tolerate all jitter.
+    pub outage: Option<f64>,
 }
 
 /// One link, over the measured window.
@@ -325,12 +377,16 @@ impl RunSummary {
             interrupted,
             flows: report.flows.iter().map(|f| FlowSummary::new(f, known.get(&f.name))).collect(),
             groups: groups.iter().map(|g| GroupSummary::new(g, report, &known)).collect(),
-            links: report.links.iter().skip(idle).map(LinkSummary::new).collect(),
+            links: report.links.iter().skip(idle).filter(|l| !is_wire(scenario, l)).map(LinkSummary::new).collect(),
             satellite: scenario
                 .satellite
                 .as_ref()
                 .zip(report.satellite.as_ref())
                 .map(|(spec, found)| SatelliteSummary::new(&spec.dama(scenario.packet_size.get()), found, window)),
+            wireless: scenario.wireless.as_ref().zip(report.radio.as_ref()).map(|(spec, found)| {
+                let size = scenario.packet_size.get();
+                WirelessSummary::new(spec.slot(size), spec.slot_size(size), found, window)
+            }),
             warnings: scenario.warnings.iter().map(|w| w.text.clone()).collect(),
         }
     }
@@ -344,6 +400,11 @@ impl RunSummary {
     pub fn link(&self, name: &str) -> Option<&LinkSummary> {
         self.links.iter().find(|l| l.name == name)
     }
+}
+
+/// An uplink of a user that the scenario gives none.
+fn is_wire(scenario: &Scenario, link: &LinkReport) -> bool {
+    scenario.wireless.as_ref().is_some_and(|w| w.uplink.is_none()) && link.name.starts_with("radio.")
 }
 
 /// What the scenario says of a flow.
@@ -378,6 +439,48 @@ fn late<'a>(flows: impl Iterator<Item = &'a FlowReport>) -> Option<f64> {
         (late + f.measured.late.packets.as_f64(), received + f.measured.received.packets.as_f64())
     });
     share(late, received)
+}
+
+/// Of what they received, what had too much delay jitter.
+fn outage<'a>(flows: impl Iterator<Item = &'a FlowReport>) -> Option<f64> {
+    let (outage, received) = flows.fold((0.0, 0.0), |(outage, received), f| {
+        (outage + f.measured.outage.packets.as_f64(), received + f.measured.received.packets.as_f64())
+    });
+    share(outage, received)
+}
+
+impl WirelessSummary {
+    fn new(slot: Duration, slot_size: Bytes, found: &RadioReport, window: Duration) -> WirelessSummary {
+        WirelessSummary {
+            slot_ms: ms(slot),
+            slot_bytes: slot_size.get(),
+            users: found.users.iter().map(|u| UserSummary::new(u, window, slot)).collect(),
+        }
+    }
+}
+
+impl UserSummary {
+    fn new(u: &UserReport, window: Duration, slot: Duration) -> UserSummary {
+        let m = &u.measured;
+        let all = m.link.total();
+        let seconds = window.as_secs_f64();
+        let delivered = all.delivered;
+        UserSummary {
+            user: u.user,
+            throughput_bps: share(delivered.bytes.as_f64() * 8.0, seconds).unwrap_or(0.0),
+            packets_per_slot: share(delivered.packets.as_f64() * slot.as_secs_f64(), seconds).unwrap_or(0.0),
+            dropped_packets: all.dropped(DropReason::QueueFull).packets.get(),
+            given_up_packets: all.dropped(DropReason::LinkError).packets.get(),
+            slots_used: m.used,
+            slots_failed: m.failed,
+            slots_silent: m.silent,
+            slots_waiting: m.waiting,
+            slots_idle: m.idle,
+            error_ratio: share(m.failed as f64, m.used as f64),
+            queue_mean_packets: m.link.mean_queue(),
+            queue_max_packets: m.link.max_queue.get(),
+        }
+    }
 }
 
 impl QuickStartSummary {
@@ -455,6 +558,7 @@ impl FlowSummary {
             e2e_ms: Delays::of(&f.e2ed),
             lost_in_send_buffer: lost_in_send_buffer([f].into_iter()),
             late: late([f].into_iter().filter(|_| spec.is_some_and(|s| s.tolerable_delay.is_some()))),
+            outage: outage([f].into_iter().filter(|_| spec.is_some_and(|s| s.tolerable_jitter.is_some()))),
             quick_start: f.media.as_ref().and_then(|m| m.quick_start).map(QuickStartSummary::new),
             srtt_ms: f.srtt.map(ms),
             stopped: f.stopped.map(|s| s.to_string()),
@@ -477,6 +581,7 @@ impl GroupSummary {
         let scale = |f: &FlowReport| known.get(&f.name).map_or(1.0, |k| k.scale(f));
         let delays = report.groups.iter().find(|g| g.name == name);
         let particular = |f: &&FlowReport| known.get(&f.name).is_some_and(|k| k.spec.tolerable_delay.is_some());
+        let jitter = |f: &&FlowReport| known.get(&f.name).is_some_and(|k| k.spec.tolerable_jitter.is_some());
         let n = own().count().max(1) as f64;
         let throughputs: Vec<f64> = own().map(|f| f.throughput().as_bps() * scale(f)).collect();
         let total = |count: fn(&FlowReport) -> f64| -> f64 { own().map(count).sum() };
@@ -496,6 +601,7 @@ impl GroupSummary {
             e2e_ms: delays.and_then(|g| Delays::of(&g.e2ed)),
             lost_in_send_buffer: lost_in_send_buffer(own()),
             late: late(own().filter(particular)),
+            outage: outage(own().filter(jitter)),
         }
     }
 }

@@ -13,11 +13,17 @@
 //! | `terminals.csv` | with a satellite: one row per seed, sampling instant and terminal |
 //! | `slots.csv` | with a satellite: whose slot is whose, in a few super-frames |
 //! | `events.jsonl` | with a satellite: requests, burst time plans, grants, Quick-Start decisions |
+//! | `users.csv` | with a wireless link: one row per seed, sampling instant and user |
+//! | `jitter.csv` | with a wireless link: how many packets have more delay jitter, measured and by eq. (3) |
+//! | `radio_slots.csv` | with a wireless link: what became of each slot, of the first seed |
+//! | `windows.csv` | with a wireless link: the windows that the base station gave |
 //! | `seed-N.pcapng` | every packet, if asked for |
 
+use crate::jitter;
 use crate::metrics::{Delays, Drops, ms};
 use crate::run::RunSet;
 use fairpace_control::{FlowEventKind, LossHow};
+use fairpace_path::SlotOutcome;
 use fairpace_path::dama::{DamaEvent, DamaEventKind};
 use fairpace_path::quick_start::{QsVerdict, Refusal};
 use fairpace_units::Rate;
@@ -100,6 +106,12 @@ pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), Wri
         files.push(("terminals.csv".to_owned(), terminals_csv(set).into_bytes()));
         files.push(("slots.csv".to_owned(), slots_csv(set).into_bytes()));
         files.push(("events.jsonl".to_owned(), events_jsonl(set).into_bytes()));
+    }
+    if set.scenario.wireless.is_some() {
+        files.push(("users.csv".to_owned(), users_csv(set).into_bytes()));
+        files.push(("jitter.csv".to_owned(), jitter_csv(set).into_bytes()));
+        files.push(("radio_slots.csv".to_owned(), radio_slots_csv(set).into_bytes()));
+        files.push(("windows.csv".to_owned(), windows_csv(set).into_bytes()));
     }
     for run in &set.runs {
         if let Some(pcap) = &run.report.pcapng {
@@ -224,6 +236,7 @@ fn flows_csv(set: &RunSet) -> String {
         "e2e_max_ms",
         "lost_in_send_buffer",
         "late",
+        "outage",
         "quick_start_asked",
         "quick_start_approved",
         "srtt_ms",
@@ -237,6 +250,7 @@ fn flows_csv(set: &RunSet) -> String {
             t.drops(&f.drops_packets).number(f.loss_ratio).whole(f.marked_packets).whole(f.dummies_packets);
             t.number(f.overhead).number(f.feedback_bps).whole(f.acknowledged_packets).delays(f.owd_ms.as_ref());
             t.delays(f.e2e_ms.as_ref()).number(f.lost_in_send_buffer).number(f.late);
+            t.number(f.outage);
             t.number(f.quick_start.map(|q| q.asked as f64)).number(f.quick_start.map(|q| q.approved as f64));
             t.number(f.srtt_ms);
             t.text(f.stopped.as_deref().unwrap_or("")).number(f.timeouts.map(|n| n as f64)).end();
@@ -287,6 +301,7 @@ fn series_csv(set: &RunSet) -> String {
         "dummy_rate_bps",
         "target_rate_bps",
         "cwnd_packets",
+        "rwnd_packets",
         "srtt_ms",
         "rto_ms",
         "loss_event_rate",
@@ -302,6 +317,7 @@ fn series_csv(set: &RunSet) -> String {
             t.whole(run.seed).number(row.at.as_secs_f64()).text(flow.map_or("", |f| &f.name));
             t.text(flow.map_or("", |f| &f.group)).number(row.send_rate.as_bps()).number(row.throughput.as_bps());
             t.number(row.dummy_rate.as_bps()).number(row.target_rate.as_bps()).number(row.cwnd);
+            t.number(row.rwnd.map(f64::from));
             t.number(row.srtt.map(ms)).number(row.rto.map(ms)).number(row.loss_event_rate);
             t.whole(row.send_buffer.get()).number(row.owd.map(ms)).number(row.e2ed.map(ms)).whole(row.drops);
             t.text(row.state).end();
@@ -352,6 +368,75 @@ fn terminals_csv(set: &RunSet) -> String {
             t.whole(run.seed).number(row.at.as_secs_f64()).whole(row.terminal.into()).number(row.offered.as_bps());
             t.number(row.requested.as_bps()).number(row.granted.as_bps()).number(row.throughput.as_bps());
             t.whole(row.slots_used).whole(row.queue_packets).whole(row.queue_bytes.get()).whole(row.drops).end();
+        }
+    }
+    t.text
+}
+
+fn users_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "t_s",
+        "user",
+        "queue_packets",
+        "throughput_bps",
+        "slots_used",
+        "slots_failed",
+        "slots_silent",
+        "drops_packets",
+    ]);
+    for run in &set.runs {
+        for row in run.report.radio.iter().flat_map(|r| &r.series) {
+            t.whole(run.seed).number(row.at.as_secs_f64()).whole(row.user.into()).whole(row.queue_packets);
+            t.number(row.throughput.as_bps())
+                .whole(row.used)
+                .whole(row.failed)
+                .whole(row.silent)
+                .whole(row.drops)
+                .end();
+        }
+    }
+    t.text
+}
+
+fn jitter_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "flow", "group", "jitter_ms", "measured", "analytic"]);
+    for run in &set.runs {
+        for curve in jitter::curves(&set.scenario, run.seed, &run.report) {
+            let Some(flow) = run.report.flows.get(curve.flow) else { continue };
+            for row in curve.rows {
+                t.whole(run.seed).text(&flow.name).text(&flow.group).number(ms(row.above)).number(row.measured);
+                t.number(row.analytic).end();
+            }
+        }
+    }
+    t.text
+}
+
+/// The slots of the first seed in which somebody sent.
+fn radio_slots_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "slot", "start_s", "user", "outcome", "silent_slots_after"]);
+    for run in set.runs.iter().take(1) {
+        for row in run.report.radio.iter().flat_map(|r| &r.slots) {
+            let (outcome, silence) = match row.outcome {
+                SlotOutcome::Success { last: true } => ("success", 0),
+                SlotOutcome::Success { last: false } => ("success, more of the packet follows", 0),
+                SlotOutcome::Failure { silence, lost: false } => ("failure", silence),
+                SlotOutcome::Failure { silence, lost: true } => ("failure, packet lost", silence),
+            };
+            t.whole(run.seed).whole(row.slot).number(row.start.as_secs_f64()).whole(row.user.into()).text(outcome);
+            t.whole(silence.into()).end();
+        }
+    }
+    t.text
+}
+
+fn windows_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "t_s", "flow", "rwnd_packets"]);
+    for run in &set.runs {
+        for row in run.report.radio.iter().flat_map(|r| &r.windows) {
+            let name = run.report.flows.get(row.flow as usize).map_or("", |f| f.name.as_str());
+            t.whole(run.seed).number(row.at.as_secs_f64()).text(name).whole(row.rwnd.into()).end();
         }
     }
     t.text

@@ -322,7 +322,7 @@ impl RunSet {
     /// Every group's numbers over the seeds: mean, interval, n.
     pub fn metrics(&self) -> Vec<GroupMetric> {
         type Get = fn(&crate::metrics::GroupSummary) -> Option<f64>;
-        let all: [(&'static str, Get); 12] = [
+        let all: [(&'static str, Get); 13] = [
             ("throughput_bps", |g| Some(g.throughput_bps)),
             ("throughput_pps", |g| Some(g.throughput_pps)),
             ("goodput_bps", |g| Some(g.goodput_bps)),
@@ -335,6 +335,7 @@ impl RunSet {
             ("e2e_p95_ms", |g| g.e2e_ms.map(|d| d.p95)),
             ("lost_in_send_buffer", |g| g.lost_in_send_buffer),
             ("late", |g| g.late),
+            ("outage", |g| g.outage),
         ];
         let mut metrics = Vec::new();
         let groups = self.runs.first().map_or(&[][..], |r| &r.summary.groups);

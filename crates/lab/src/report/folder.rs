@@ -1,11 +1,13 @@
 //! The page of a results folder, from what is on disk: the same whether the run has just ended or is a
 //! year old.
 //!
-//! Reads `summary.json`, `scenario.toml`, `series.csv` and `link_series.csv`, and with a satellite `terminals.csv`,
-//! `slots.csv` and `events.jsonl`, as [`results`](crate::results) writes them. Columns are found by name, so that a folder with more of
-//! them is read as well.
+//! Reads `summary.json`, `scenario.toml`, `series.csv` and `link_series.csv`, with a satellite `terminals.csv`,
+//! `slots.csv` and `events.jsonl`, and with a wireless link `users.csv`, `radio_slots.csv` and `jitter.csv`, as
+//! [`results`](crate::results) writes them. Columns are found by name, so that a folder with more of them is read as
+//! well.
 
 mod satellite;
+mod wireless;
 
 use super::{Axis, BandKind, Chart, Lane, Page, Section, Series, Span, Table};
 use serde_json::Value;
@@ -60,6 +62,9 @@ pub fn run_page(folder: &Path) -> Result<Page, FolderError> {
     if let Some(section) = run.satellite() {
         page = page.section(section);
     }
+    for section in run.wireless() {
+        page = page.section(section);
+    }
     Ok(page.section(run.over_time(std::slice::from_ref(&run))).section(run.each_flow()))
 }
 
@@ -105,6 +110,10 @@ struct Run {
     terminal_rows: Rows,
     slots: Rows,
     events: Vec<Value>,
+    /// With a wireless link only.
+    user_rows: Rows,
+    radio_slots: Rows,
+    jitter_rows: Rows,
 }
 
 /// A CSV file, column by column name.
@@ -174,7 +183,7 @@ impl Run {
         let scenario = read(&folder.join("scenario.toml"))?
             .parse()
             .map_err(|e: toml::de::Error| malformed("scenario.toml", e.message().to_owned()))?;
-        let satellite = |name: &str| match folder.join(name) {
+        let if_any = |name: &str| match folder.join(name) {
             path if path.exists() => Rows::read(&path),
             _ => Ok(Rows::default()),
         };
@@ -184,8 +193,11 @@ impl Run {
             scenario,
             series: Rows::read(&folder.join("series.csv"))?,
             links: Rows::read(&folder.join("link_series.csv"))?,
-            terminal_rows: satellite("terminals.csv")?,
-            slots: satellite("slots.csv")?,
+            terminal_rows: if_any("terminals.csv")?,
+            slots: if_any("slots.csv")?,
+            user_rows: if_any("users.csv")?,
+            radio_slots: if_any("radio_slots.csv")?,
+            jitter_rows: if_any("jitter.csv")?,
             events: match folder.join("events.jsonl") {
                 path if path.exists() => read(&path)?
                     .lines()
@@ -325,6 +337,9 @@ impl Run {
                 ("lost unsent (%)", "lost_in_send_buffer", 100.0),
                 ("late (%)", "late", 100.0),
             ]);
+        }
+        if groups.iter().any(|g| g["outage"].is_number()) {
+            columns.push(("delay outage (%)", "outage", 100.0));
         }
         let rows = groups.iter().map(|g| {
             let cell = |metric: &str, scale: f64| match self.metric(g, metric) {

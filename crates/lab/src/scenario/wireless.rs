@@ -7,6 +7,8 @@
 use super::quantity::{self, Real};
 use super::queue::QueueSpec;
 use super::{Capacity, Chance, Count, LossSpec, QueueRoom, Room, Size, Speed, Time};
+use crate::qos::QosError;
+use crate::qos::plan::WindowPlanner;
 use fairpace_path::{
     ArqError, ArqScheme, ArqSpec, ArqUser, Capacity as PathCapacity, Channel, ChannelError, FadingError, Modulation,
     Rayleigh,
@@ -201,6 +203,16 @@ pub struct PlanSpec {
     pub outage: Chance,
 }
 
+impl PlanSpec {
+    /// The base station that plans for that downlink.
+    ///
+    /// # Errors
+    /// A link that cannot be analysed.
+    pub fn planner(&self, downlink: &ArqSpec) -> Result<WindowPlanner, QosError> {
+        WindowPlanner::new(downlink, self.max_jitter.get(), self.outage.get().get())
+    }
+}
+
 fn one_percent() -> Chance {
     Chance::new(0.01).unwrap_or(Chance::ZERO)
 }
@@ -373,10 +385,10 @@ impl WirelessSpec {
         if let Some(error) = self.downlink(size).ok()?.validate().err() {
             return Some(self.blame(&error, size));
         }
-        self.plan_problem(slot)
+        self.plan_problem(slot, &self.downlink(size).ok()?)
     }
 
-    fn plan_problem(&self, slot: Duration) -> Option<WirelessProblem> {
+    fn plan_problem(&self, slot: Duration, downlink: &ArqSpec) -> Option<WirelessProblem> {
         let plan = self.plan.as_ref()?;
         let bad = |key: &str, found: String, wrong: &str, allowed: String| {
             Some(WirelessProblem::Bad(key.to_owned(), found, wrong.to_owned(), allowed))
@@ -395,7 +407,9 @@ impl WirelessSpec {
             let remedy = "write `scheme = \"persistent\"` or `\"optimal\"`, or leave `plan` out".to_owned();
             return Some(WirelessProblem::NoEffect("plan".to_owned(), with, remedy));
         }
-        None
+        let error = plan.planner(downlink).err()?;
+        let wrong = format!("cannot be kept: {error}");
+        bad("plan.max_jitter", plan.max_jitter.text().to_owned(), &wrong, "another channel or `retry_delay`".to_owned())
     }
 
     /// What the ARQ link refuses, in the scenario's words.
