@@ -25,7 +25,8 @@
 //! ```
 //!
 //!   with S_n successes in n slots of a queue that is never empty and q per slot. From W = R on both are those of eq.
-//!   (3). With memory, and for unequal RTTs (where the largest R is taken), they are approximations.
+//!   (3). With memory, and for unequal RTTs, the first is an approximation, and the throughput is W / (R + mean jitter)
+//!   by Little's law (for unequal RTTs the second, with what of S_(R-1) is still on its way).
 //! - **With limited tries** what is given up looks like congestion. What the flow has is then at most sqrt(1.5 / g)
 //!   packets per RTT at a share g of packets given up [12 of the paper], a bound, not a promise.
 //!
@@ -38,12 +39,12 @@ mod nearest;
 #[cfg(test)]
 mod tests;
 
-pub use nearest::{Lack, Nearest, Unmet};
+pub use nearest::{Lack, Nearest, Unmet, percent};
 
 use super::{
-    Process, QosError, SharedFlow, Start, largest_split, shared_outage, shared_throughput, slots, split, tail,
+    Process, QosError, SharedFlow, Start, full_utilization_buffer, largest_split, outage_curve, shared_outage,
 };
-use super::{full_utilization_buffer, tcp_friendly_alpha};
+use super::{shared_throughput, slots, split, tail, tcp_friendly_alpha};
 use fairpace_path::ArqSpec;
 use fairpace_sim::{BaseStation, BaseStationSpec, Member};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
@@ -122,7 +123,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The sum of the windows is too small to keep the link busy at all times.
+    /// The sum of the windows is too small for the queue never to be empty.
     pub fn starves(&self) -> bool {
         self.buffer < self.full_window
     }
@@ -266,26 +267,79 @@ impl Planner {
 
     /// The delay outage of each flow, below R too.
     fn outages(&self, flows: &[SharedFlow], windows: &[u32]) -> Result<Vec<f64>, QosError> {
-        let total = windows.iter().sum();
-        let on_the_way = tail(&self.process, longest(flows) - 1, total, Start::AfterSuccess);
-        let outages = shared_outage(&self.process, flows, windows, Start::AfterSuccess)?;
-        Ok(outages.iter().map(|outage| (outage / on_the_way).min(1.0)).collect())
+        let queued = self.queued(flows, windows, Start::AfterSuccess)?;
+        let late = shared_outage(&self.process, flows, windows, Start::AfterSuccess)?;
+        let outage = |((late, queued), flow): ((&f64, &f64), &SharedFlow)| match *queued {
+            queued if queued < least(flows) => self.sparse(flows, windows).outage(&self.process, flow.d),
+            queued => (late / queued).min(1.0),
+        };
+        Ok(late.iter().zip(&queued).zip(flows).map(outage).collect())
+    }
+
+    /// Pr{S_(R-1) < W} as each flow sees it: of the windows not all is on its way, if the queue were never empty.
+    fn queued(&self, flows: &[SharedFlow], windows: &[u32], start: Start) -> Result<Vec<f64>, QosError> {
+        if flows.iter().any(|f| f.r < 3) {
+            // So short a way holds no more than two.
+            return Ok(vec![1.0; flows.len()]);
+        }
+        // What leaves in R - 1 slots is what eq. (3) counts for R - 2 and D = 1.
+        let way: Vec<SharedFlow> = flows.iter().map(|f| SharedFlow { r: f.r - 2, d: 1, ..*f }).collect();
+        shared_outage(&self.process, &way, windows, start)
     }
 
     /// Deliveries per slot of each flow, below R too.
     fn throughputs(&self, flows: &[SharedFlow], windows: &[u32]) -> Result<Vec<f64>, QosError> {
-        let (r, total) = (longest(flows), windows.iter().sum());
-        let sent = |n, below| tail(&self.process, n, below, Start::Stationary);
-        let delivered = self.process.throughput() * (sent(r - 1, total) / sent(r, total + 1)).min(1.0);
         let each = shared_throughput(&self.process, flows, windows)?;
-        let given_up = self.process.give_up_ratio();
         let sum: f64 = each.iter().sum();
+        let delivered = self.delivered(flows, windows)?;
+        let given_up = self.process.give_up_ratio();
         let friendly = |flow: &SharedFlow| match given_up {
             g if g > 0.0 => (1.5 / g).sqrt() / f64::from(flow.r),
             _ => f64::INFINITY,
         };
         let slowed = |(t, flow): (&f64, &SharedFlow)| (t * (delivered / sum).min(1.0)).min(friendly(flow));
         Ok(each.iter().zip(flows).map(slowed).collect())
+    }
+
+    /// Deliveries per slot of all flows together.
+    fn delivered(&self, flows: &[SharedFlow], windows: &[u32]) -> Result<f64, QosError> {
+        let (process, r, total) = (&self.process, longest(flows), windows.iter().sum::<u32>());
+        if total >= process.full_window(r) {
+            return Ok(process.throughput());
+        }
+        let delivered = process.throughput() / process.departure_rate();
+        if flows.iter().any(|f| f.r != r) {
+            // The queue is empty where all is on its way and the last slot failed.
+            let q = process.departure_rate();
+            let mut one_more = windows.to_vec();
+            one_more[0] += 1;
+            let mean = |values: Vec<f64>| -> f64 { values.iter().zip(flows).map(|(v, f)| v * f.share).sum() };
+            let queued = mean(self.queued(flows, windows, Start::Stationary)?);
+            let none = (mean(self.queued(flows, &one_more, Start::Stationary)?) - queued).max(0.0);
+            if queued >= least(flows) {
+                return Ok(delivered * q * queued / (queued + (1.0 - q) * none));
+            }
+            return Ok(delivered * self.sparse(flows, windows).throughput);
+        }
+        let queued = tail(process, r - 1, total, Start::AfterSuccess);
+        if queued < least(flows) {
+            return Ok(delivered * self.sparse(flows, windows).throughput);
+        }
+        // Little's law: W packets, each for an RTT of R and the mean jitter.
+        let curve = outage_curve(process, r, 8 * (r + total), total, Start::AfterSuccess)?;
+        let jitter: f64 = curve.iter().map(|late| late / queued).sum();
+        Ok(delivered * (f64::from(total) / (f64::from(r) + jitter)).min(process.departure_rate()))
+    }
+
+    /// Windows far below R, whose condition is too rare to be calculated with.
+    fn sparse(&self, flows: &[SharedFlow], windows: &[u32]) -> Sparse {
+        let q = self.process.departure_rate();
+        let r: f64 = flows.iter().map(|f| f.share * f64::from(f.r)).sum();
+        let window: f64 = windows.iter().map(|w| f64::from(*w)).sum();
+        // Of a binomial distribution far below its mean, one success fewer is so much rarer.
+        let ratio = (window * (1.0 - q) / ((r - window).max(1.0) * q)).min(1.0);
+        let wait = 1.0 / ((1.0 - ratio).max(f64::MIN_POSITIVE) * q);
+        Sparse { ratio, throughput: (window / (r - 1.0 + wait)).min(q) }
     }
 
     fn planned(&self, flows: &[SharedFlow], windows: &[u32]) -> Result<Vec<FlowPlan>, QosError> {
@@ -313,6 +367,29 @@ impl Planner {
 
     fn per_slot(&self, rate: Rate) -> f64 {
         rate.as_packets_per_second(self.payload) * self.slot.as_secs_f64()
+    }
+}
+
+/// Below this probability a condition is not calculated with: the recursion drops what is much less; and for unequal
+/// RTTs, whose packets it takes as mixed as a queue that is never empty would, it holds no longer.
+fn least(flows: &[SharedFlow]) -> f64 {
+    if flows.iter().all(|f| f.r == flows[0].r) { 1e-25 } else { 0.1 }
+}
+
+/// A queue that is mostly empty: it has k packets, a new one among them, with (1 - ratio) ratio^(k - 1).
+struct Sparse {
+    ratio: f64,
+    /// Departures per slot.
+    throughput: f64,
+}
+
+impl Sparse {
+    /// The new one is still there after `d` + 1 slots.
+    fn outage(&self, process: &Process, d: u32) -> f64 {
+        let counts = process.departures(d + 1, Start::AfterSuccess);
+        // ratio^x is the probability of more than x packets.
+        let more = |(x, p): (usize, &f64)| p * self.ratio.powi(i32::try_from(x).unwrap_or(i32::MAX));
+        counts.iter().enumerate().map(more).sum::<f64>().min(1.0)
     }
 }
 

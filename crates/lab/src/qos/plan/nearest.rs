@@ -151,9 +151,18 @@ impl Planner {
     ) -> Result<Vec<Nearest>, QosError> {
         let windows: Vec<u32> = planned.iter().map(|f| f.rwnd).collect();
         let mut jitters = Vec::new();
+        let mut found: Vec<(usize, u32)> = Vec::new();
         for (i, need) in needs.iter().enumerate() {
-            let Some(d) = self.smallest_jitter(flows, &windows, i)? else { break };
             let flow = &flows[i];
+            // The same for all that ask for the same.
+            let known =
+                found.iter().find(|(j, _)| (flows[*j].r, flows[*j].d, flows[*j].bound) == (flow.r, flow.d, flow.bound));
+            let d = match known {
+                Some((_, d)) => Some(*d),
+                None => self.smallest_jitter(flows, &windows, i)?,
+            };
+            let Some(d) = d else { break };
+            found.push((i, d));
             // Unchanged where it is enough.
             let slots = self.slot.saturating_mul(flow.r + d);
             jitters.push(if d == flow.d { need.max_jitter } else { slots.saturating_sub(need.min_rtt) });
@@ -272,8 +281,8 @@ fn list<T: PartialEq>(values: &[T], show: impl Fn(&T) -> String) -> String {
     shown.iter().map(show).collect::<Vec<_>>().join(", ")
 }
 
-/// Two digits: `1.4 %`.
-pub(crate) fn percent(p: f64) -> String {
+/// A part of a whole for people, two digits: `1.4 %`.
+pub fn percent(p: f64) -> String {
     let digits = if p > 0.0 { (1 - (p * 100.0).log10().floor() as i32).clamp(0, 12) as usize } else { 0 };
     let text = format!("{:.digits$}", p * 100.0);
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };

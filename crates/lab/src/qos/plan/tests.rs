@@ -1,6 +1,5 @@
 //! The procedure: promises against another model of the same link, and what is nearest to what cannot be.
 
-use super::nearest::percent;
 use super::*;
 use fairpace_path::{ArqScheme, ArqUser, Capacity, Channel};
 use fairpace_units::Packets;
@@ -126,6 +125,47 @@ fn a_jitter_so_small_that_the_queue_runs_empty() {
     let w = flow.rwnd;
     let throughput = 0.9 * binomial_below(16, 0.9, w) / binomial_below(17, 0.9, w + 1);
     assert!((flow.throughput.as_bps() - 200e3 * throughput).abs() < 1e-6);
+}
+
+#[test]
+fn windows_far_below_a_long_way() {
+    // R = 1000 slots and 40 packets: what is on its way is 40 but for the few that failed, the queue is next to empty.
+    let planner = memoryless(0.1);
+    let flow = SharedFlow { r: 1_000, d: 1, bound: 0.5, share: 1.0 };
+    let outage = planner.outages(&[flow], &[40]).unwrap()[0];
+    // Alone in the queue two failures make it late; behind a second, which is there with 40 · 0.1 / (960 · 0.9), one.
+    let second = 40.0 * 0.1 / (960.0 * 0.9);
+    let exact = 0.01 * (1.0 - second) + (1.0 - 0.81) * second;
+    assert!((outage - exact).abs() < 1e-4, "{outage}, {exact}");
+    let throughput = planner.throughputs(&[flow], &[40]).unwrap()[0];
+    assert!((throughput - 40.0 / 1_000.1).abs() < 1e-3 * throughput, "{throughput}");
+}
+
+#[test]
+fn below_r_with_memory_and_unequal_rtts_as_simulated() {
+    // Means of 10 seeds of 75 s: 140.6 kbit/s (± 0.5), outage 0.54 % (± 0.17).
+    let channel = Channel { transition: vec![vec![0.9, 0.1], vec![0.4, 0.6]], error: vec![0.01, 0.5] };
+    let planner = Planner::new(&link(channel, ArqScheme::Optimal), 0).unwrap();
+    let plan = planner.plan(0.875, &[Need::paper()]).unwrap();
+    assert_eq!(plan.flows[0].rwnd, 13);
+    assert!((plan.flows[0].throughput.as_bps() / 140.6e3 - 1.0).abs() < 0.02, "{plan:?}");
+    assert!((plan.flows[0].outage - 0.0054).abs() < 0.0017, "{plan:?}");
+    // 13 and 9 packets, R = 17 and 25: 118.8 (± 0.4) and 61.1 kbit/s (± 0.2).
+    let planner = memoryless(0.1);
+    let far = Need { min_rtt: Duration::from_millis(125), ..Need::paper() };
+    let flows = planner.flows(&[Need { share: 2.0, ..Need::paper() }, far]).unwrap();
+    let found = planner.throughputs(&flows, &[13, 9]).unwrap();
+    for (found, simulated) in found.iter().zip([118.8, 61.13]) {
+        assert!((found * 200.0 / simulated - 1.0).abs() < 0.015, "{found:?}");
+    }
+    // D = 2, far below R, 6 and 7 packets: 57.5 and 62.8 kbit/s (± 0.1), outage 1.2 and 1.9 % (± 0.2).
+    let short = |need| Need { max_jitter: Duration::from_millis(10), ..need };
+    let flows = planner.flows(&[short(Need::paper()), short(far)]).unwrap();
+    let found: f64 = planner.throughputs(&flows, &[6, 7]).unwrap().iter().sum();
+    assert!((found * 200.0 / 120.3 - 1.0).abs() < 0.03, "{found}");
+    for outage in planner.outages(&flows, &[6, 7]).unwrap() {
+        assert!((0.012..0.025).contains(&outage), "{outage}");
+    }
 }
 
 #[test]
