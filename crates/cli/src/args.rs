@@ -8,6 +8,10 @@ use fairpace_units::{Bytes, Duration, Probability, Rate, RateSpec, parse_duratio
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+mod wireless;
+
+pub(crate) use wireless::{Scheme, Wireless};
+
 macro_rules! long_version {
     ($features:literal) => {
         concat!(
@@ -47,7 +51,8 @@ Start here:
 
 Exit codes:
   0 done   1 failed   2 usage   3 scenario   4 privilege   5 peer   6 circuit breaker
-  7 a claim fails (only with --strict)   130 interrupted; what was measured until then is kept"
+  7 a claim fails (only with --strict)   8 a need cannot be met (plan wireless)
+  130 interrupted; what was measured until then is kept"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -195,7 +200,8 @@ pub(crate) enum ListWhat {
     after_help = "\
 Examples:
   fairpace plan tcp-rate --p 0.01 --rtt 550ms --size 1000B
-  fairpace plan quick-start --frame large"
+  fairpace plan quick-start --frame large
+  fairpace plan wireless --error 5% --rtt 85ms --max-jitter 50ms --outage 1%"
 )]
 pub(crate) struct Plan {
     #[command(subcommand)]
@@ -207,6 +213,7 @@ pub(crate) struct Plan {
 pub(crate) enum PlanWhat {
     TcpRate(TcpRate),
     QuickStart(QuickStart),
+    Wireless(Box<Wireless>),
 }
 
 /// What a TCP would send at a loss rate, and at which loss rate it would send so much

@@ -21,6 +21,8 @@ pub(crate) mod code {
     pub(crate) const USAGE: u8 = 2;
     /// With `--strict`: a claim fails.
     pub(crate) const CLAIM: u8 = 7;
+    /// What is asked for cannot be had; the nearest that can has been said.
+    pub(crate) const UNMET: u8 = 8;
     /// Ctrl-C; what was measured until then is kept.
     pub(crate) const INTERRUPTED: u8 = 130;
 }

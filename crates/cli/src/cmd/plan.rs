@@ -2,7 +2,9 @@
 
 mod packets;
 mod quick_start;
+mod slotted;
 mod tcp_rate;
+mod wireless;
 
 use crate::args::{Plan, PlanWhat};
 use crate::error::Outcome;
@@ -11,5 +13,6 @@ pub(crate) fn run(args: &Plan) -> Outcome {
     match &args.what {
         PlanWhat::TcpRate(args) => tcp_rate::run(args),
         PlanWhat::QuickStart(args) => quick_start::run(args),
+        PlanWhat::Wireless(args) => wireless::run(args),
     }
 }
