@@ -11,6 +11,19 @@
 //!            FIFO, never empty from W = R on        T_n: successes in n slots
 //! ```
 //!
+//! ```
+//! use fairpace_lab::qos::{Process, Start, largest_window, outage};
+//! use fairpace_path::{ArqScheme, Channel};
+//!
+//! let channel = Channel::memoryless(0.1)?;
+//! let process = Process::new(&channel, ArqScheme::Persistent, 0)?;
+//! // At most 1 % of the packets more than 10 slots above an RTT of 17.
+//! let w_max = largest_window(&process, 17, 10, 0.01, Start::AfterSuccess)?;
+//! assert_eq!(w_max, 20);
+//! assert!(outage(&process, 17, 10, w_max, Start::AfterSuccess)? < 0.004);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Symbols
 //!
 //! | paper | here | unit | set |
