@@ -562,6 +562,28 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
     })
 }
 
+/// Why the property below speaks of runs that lose no data: the ACKs that reveal a loss are lost, and until the next one
+/// the window is above that of the run in which they arrive.
+#[test]
+fn where_data_is_lost_a_lost_ack_delays_the_decrease() {
+    // When the window is decreased if the four ACKs from the n-th on are lost, none if there is no n.
+    let run = |hidden: Option<usize>| {
+        let mut wire = steady(16, &[]);
+        let (lost, from) = (wire.sent.len() as u64, wire.acks);
+        let hide = |n: usize| match hidden {
+            Some(first) if (from + first..from + first + 4).contains(&n) => Fate::Lost,
+            _ => Fate::Arrives,
+        };
+        wire.run(wire.now + RTT * 3, |seq| (seq != lost).then_some(Ecn::NotEct), hide);
+        let decrease = wire.trace.iter().find(|(t, cwnd, _)| *t > at(399.0) && *cwnd < 15.9);
+        decrease.map(|(t, cwnd, _)| (*t, *cwnd)).unwrap_or_else(|| panic!("{hidden:?}: {:?}", wire.flow.counters()))
+    };
+    let (early, left) = run(None);
+    assert_eq!(left, 14.0);
+    let late: Vec<(Instant, f64)> = (0..20).map(|n| run(Some(n))).filter(|(t, _)| *t > early).collect();
+    assert!(!late.is_empty() && late.iter().all(|(_, left)| *left <= 14.0), "{early:?}, {late:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
