@@ -17,6 +17,7 @@ macro_rules! experiment {
     };
 }
 
+pub mod aimd;
 mod bench;
 mod claim;
 pub mod lossy;
@@ -120,7 +121,7 @@ impl UnknownExperiment {
 
 /// Every experiment, in the order of the papers.
 pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
-    rcs::EXPERIMENTS.iter().chain(lossy::EXPERIMENTS).chain(qsd::EXPERIMENTS)
+    rcs::EXPERIMENTS.iter().chain(lossy::EXPERIMENTS).chain(qsd::EXPERIMENTS).chain(aimd::EXPERIMENTS)
 }
 
 /// The experiments that some ids mean: `rcs` is all of a paper, `rcs.fig17` all that begin so, nothing
