@@ -1,7 +1,7 @@
 //! The delay jitter of flows over the wireless link: what a run measured, beside what eq. (3) has for their windows.
 //!
-//! In slots above R: all that a packet whose sender waits for its acknowledgements meets is whole slots. One-way delays
-//! are measured; what comes on top of the least is the RTT's jitter, as long as feedback does not queue.
+//! In steps of a slot: an RTT is a whole number of slots where acknowledgements release packets. One-way delays are
+//! measured; what comes on top of the least is the RTT's jitter, as long as feedback does not queue.
 
 use crate::config::{Record, sim_config};
 use crate::qos::{self, Process, SharedFlow, Start};
@@ -20,13 +20,13 @@ const MOST_SLOTS_SHARED: u32 = 40;
 pub(crate) struct JitterCurve {
     /// Its index in the report.
     pub(crate) flow: usize,
-    /// Row d: d slots.
+    /// Row d: an RTT of R + d slots.
     pub(crate) rows: Vec<JitterRow>,
 }
 
 /// How many packets have more jitter than so much.
 pub(crate) struct JitterRow {
-    /// The jitter.
+    /// The jitter: d slots, and what the least RTT lacks of R slots.
     pub(crate) above: Duration,
     /// Of the packets received in the measured window.
     pub(crate) measured: f64,
@@ -43,6 +43,7 @@ pub(crate) fn curves(scenario: &Scenario, seed: u64, report: &SimReport) -> Vec<
     for (index, (flow, found)) in over.take(MOST_FLOWS) {
         let Some(delays) = found.owd.histogram() else { continue };
         let (r, least) = least(&config, flow, slot);
+        let rest = least - config.min_owd(flow);
         let all = found.owd.count() as f64;
         let above = |d: u32| {
             // Half a slot later: what is measured in microseconds must not fall beside its slot.
@@ -52,7 +53,7 @@ pub(crate) fn curves(scenario: &Scenario, seed: u64, report: &SimReport) -> Vec<
         let mut rows = Vec::new();
         for d in 0..=MOST_SLOTS {
             let measured = above(d);
-            rows.push(JitterRow { above: slot * d, measured, analytic: None });
+            rows.push(JitterRow { above: rest + slot * d, measured, analytic: None });
             if measured == 0.0 && d > 0 {
                 break;
             }

@@ -6,8 +6,8 @@ use crate::report::{Axis, BandKind, Chart, Section, Series, SlotMap, SlotOwner, 
 use serde_json::Value;
 
 /// Slots of a row of the picture, and its rows.
-const SLOTS: u64 = 100;
-const SLOT_ROWS: u64 = 4;
+const SLOTS: u64 = 60;
+const SLOT_ROWS: u64 = 5;
 /// Lines in a chart, flows or users.
 const MAX_LINES: usize = 6;
 /// Rows in the table of users.
@@ -125,12 +125,23 @@ impl Run {
         for flow in self.flows_with(&self.series, "rwnd_packets") {
             let (x, cwnd) = self.flow_column(&flow, "cwnd_packets");
             let (_, rwnd) = self.flow_column(&flow, "rwnd_packets");
+            let (_, sent) = self.flow_column(&flow, "send_rate_bps");
+            // Only while it goes on, and what would bound it.
+            let on = |values: Vec<f64>| -> Vec<f64> {
+                values.iter().zip(&sent).map(|(v, sent)| if *sent > 0.0 { *v } else { f64::NAN }).collect()
+            };
+            let (cwnd, rwnd) = (on(cwnd), on(rwnd));
             let window: Vec<f64> =
                 cwnd.iter().zip(&rwnd).map(|(c, r)| if r.is_nan() { *c } else { c.min(*r) }).collect();
-            let (low, high) =
-                rwnd.iter().filter(|r| r.is_finite()).fold((f64::MAX, 0.0_f64), |(l, h), r| (l.min(*r), h.max(*r)));
-            let range = if low == high { short(high) } else { format!("{} to {}", short(low), short(high)) };
-            said.push(format!("{flow} {range}"));
+            let most = window.iter().copied().fold(0.0, f64::max);
+            let rwnd: Vec<f64> = rwnd.iter().map(|r| if *r > 4.0 * most { f64::NAN } else { *r }).collect();
+            let ends = |(low, high): (f64, f64), r: &f64| (low.min(*r), high.max(*r));
+            let (low, high) = rwnd.iter().filter(|r| r.is_finite()).fold((f64::MAX, 0.0), ends);
+            said.push(match low.total_cmp(&high) {
+                std::cmp::Ordering::Less => format!("{flow} {} to {}", short(low), short(high)),
+                std::cmp::Ordering::Equal => format!("{flow} {}", short(high)),
+                std::cmp::Ordering::Greater => format!("{flow} by none"),
+            });
             let (x1, y1) = thin(x.clone(), window);
             chart = chart.series(Series::stepped(flow.clone(), flow.clone(), x1, y1));
             let (x2, y2) = thin(x, rwnd);
@@ -171,7 +182,8 @@ impl Run {
     /// The distribution of the jitter, measured and by eq. (3).
     fn jitter(&self) -> Chart {
         let rows = &self.jitter_rows;
-        let mut chart = Chart::new("", Axis::new("delay jitter", "ms"), Axis::new("packets with more", "").log());
+        let mut chart =
+            Chart::new("", Axis::new("delay jitter", "ms"), Axis::new("share of packets with more", "").log());
         let bounds = self.tolerable_jitter();
         let mut said = Vec::new();
         for flow in self.flows_with(rows, "measured") {
@@ -191,9 +203,9 @@ impl Run {
                 let by = promise.map_or_else(String::new, |(_, p)| format!(" (equation (3): {} %)", short(100.0 * p)));
                 said.push(format!("{flow} {} %{by}", short(100.0 * outage)));
             }
-            chart = chart.series(Series::sweep(flow.clone(), flow.clone(), x.clone(), measured));
+            chart = chart.series(Series::stepped(flow.clone(), flow.clone(), x.clone(), measured));
             if analytic.iter().any(|p| p.is_finite()) {
-                chart = chart.series(Series::line(format!("{flow}: equation (3)"), flow, x, analytic).reference());
+                chart = chart.series(Series::stepped(format!("{flow}: equation (3)"), flow, x, analytic).reference());
             }
         }
         let mut marked: Vec<f64> = Vec::new();
