@@ -304,7 +304,7 @@ mod tests {
                     "\"2 s\"\nstart_spread = \"1 s\"\nstop = \"3.5 s\"",
                 )
                 .replace("duration = \"220 s\"", "duration = \"30 s\"")
-                .replace("duration = \"600 s\"", "duration = \"200 s\"")
+                .replace("duration = \"800 s\"", "duration = \"200 s\"")
                 .replace("100 Mbit/s\"\nrtt", "10 Mbit/s\"\nrtt");
             let small = Experiment { scenario: text.leak(), ..*e };
             let mut bench = Bench::new(Hooks::default(), Effort::Seeds(1));

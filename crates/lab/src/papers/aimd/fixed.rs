@@ -263,13 +263,12 @@ pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     let off = |(_, used, formula): &(Alone, Used, qos::Utilization)| used.stage_one - formula.stage_one;
     let off_cycle = |(_, used, formula): &(Alone, Used, qos::Utilization)| used.cycle - formula.cycle;
     let large = |row: &&(Alone, Used, qos::Utilization)| row.0.rtt != PAPERS_RTT;
-    let small = |row: &&(Alone, Used, qos::Utilization)| row.0.rtt == PAPERS_RTT;
     let full = |row: &&(Alone, Used, qos::Utilization)| {
         let a = row.0;
         f64::from(a.buffer) >= (1.0 - a.beta) * f64::from(a.rtt) / a.beta
     };
     let worst = |numbers: Vec<f64>| numbers.into_iter().fold(0.0, |w: f64, x| if x.abs() > w.abs() { x } else { w });
-    let claims = vec![
+    let mut claims = vec![
         exact_claim(
             format!("{}/set-ups", e.id),
             "every set-up goes through whole cycles (the set-up)".to_owned(),
@@ -277,22 +276,6 @@ pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
             Bound::AtLeast(1.0),
             "set-ups with at least one whole cycle / set-ups",
         ),
-        exact_claim(
-            format!("{}/stage-one", e.id),
-            "stage I uses what equation (2) says, within 2 %, at R = 50 to 150 slots".to_owned(),
-            worst(rows.iter().filter(large).map(off).collect()),
-            Bound::Within(-NEAR, NEAR),
-            "simulated - eq. (2), the set-up where it is farthest from 0",
-        )
-        .if_it_fails(WHOLE_PACKETS),
-        exact_claim(
-            format!("{}/stage-one-17", e.id),
-            "the same at the paper's R = 17 slots".to_owned(),
-            worst(rows.iter().filter(small).map(off).collect()),
-            Bound::Within(-NEAR, NEAR),
-            "simulated - eq. (2), the set-up where it is farthest from 0",
-        )
-        .if_it_fails(WHOLE_PACKETS),
         exact_claim(
             format!("{}/cycle", e.id),
             "the whole cycle uses what follows for it, within 2 % (ours)".to_owned(),
@@ -309,6 +292,19 @@ pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
         )
         .if_it_fails(WHOLE_PACKETS),
     ];
+    for rtt in RTTS.iter().rev().chain([&PAPERS_RTT]) {
+        let of = rows.iter().filter(|row| row.0.rtt == *rtt);
+        claims.push(
+            exact_claim(
+                format!("{}/stage-one-{rtt}", e.id),
+                format!("R = {rtt} slots: stage I uses what equation (2) says, within 2 %, at every beta and B"),
+                worst(of.map(off).collect()),
+                Bound::Within(-NEAR, NEAR),
+                "simulated - eq. (2), the set-up where it is farthest from 0",
+            )
+            .if_it_fails(WHOLE_PACKETS),
+        );
+    }
     let mut section = show::section(e).text(
         "Stage I is what lies between the first slot in which the link has nothing to send, after a decrease, and the slot in \
          which the window reaches R. B counts packets that wait; R + B are outstanding without a loss."
@@ -345,8 +341,9 @@ pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     Ok(show::outcome(e, points, claims, section.table(table).folded()))
 }
 
-const WHOLE_PACKETS: &str = "Eq. (2) is of windows that are not whole: W packets are outstanding, the largest whole number that \
-                             is not above cwnd, which is half a packet less on the average, 0.5 / R of the link";
+const WHOLE_PACKETS: &str = "Eq. (2) is of windows that are not whole and grow from the first round on. Outstanding is the largest whole \
+                             number of packets that is not above cwnd, half a packet less on the average, 0.5 / R of the \
+                             link; and in the round after a decrease cwnd does not grow, as its ACKs speak of the path before";
 
 /// Stage I against B, simulated and by formula, one line per R.
 fn eq2_chart(

@@ -549,8 +549,7 @@ pub(super) fn replan(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
             seeds,
             &courses,
             &full_title,
-            "throughput of all",
-            "packets per slot",
+            Axis::new("throughput of all", "packets per slot"),
             used,
             full,
         ))
@@ -559,8 +558,7 @@ pub(super) fn replan(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
             seeds,
             &courses,
             &late_title,
-            "delay outage",
-            "part of the packets",
+            Axis::new("delay outage", "part of the packets").log(),
             late,
             OUTAGE,
         ))
@@ -610,18 +608,16 @@ fn windows_chart(e: &Experiment, courses: &Courses, title: String) -> Chart {
     chart
 }
 
-#[allow(clippy::too_many_arguments)] // the words of one chart
 fn phases_chart(
     e: &Experiment,
     seeds: u64,
     courses: &[(Policy, Courses)],
     title: &str,
-    label: &str,
-    unit: &str,
+    axis: Axis,
     number: fn(&[Part]) -> f64,
     bound: f64,
 ) -> Chart {
-    let mut chart = Chart::new(title, Axis::new("time", "s"), Axis::new(label, unit)).caption(caption(e, seeds));
+    let mut chart = Chart::new(title, Axis::new("time", "s"), axis).caption(caption(e, seeds));
     chart = chart.series(
         Series::line(if bound < 0.5 { "1 %" } else { "1 - p_e" }, "reference", vec![5.0, 360.0], vec![bound; 2])
             .reference(),

@@ -139,7 +139,7 @@ fn panel_claims(e: &Experiment, panel: &Panel, places: &[Spot], n: usize) -> Vec
     });
     let (used_at, used) = smallest(used);
     let words = panel.words;
-    let percent = short((1.0 - panel.equal) * 100.0);
+    let percent = ((1.0 - panel.equal) * 100.0).round();
     vec![
         Claim::check(
             format!("{}/{}-equal", e.id, panel.key),

@@ -199,11 +199,15 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
         let [low, high] = far.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], d| [l.min(d), h.max(d)]);
         let title = match (low, high) {
             (0.0, 0.0) => format!("{words} cross traffic: the simulated window is the analytic one at every error"),
-            _ => format!(
-                "{words} cross traffic: the simulated window is {low:+} to {high:+} packets beside the analytic one"
-            ),
+            _ => {
+                format!("{words} cross traffic: the simulated window less the analytic one is {low} to {high} packets")
+            }
         };
-        let mut chart = Chart::new(title, Axis::new("error probability", "%"), Axis::new("largest window", "packets"));
+        let mut chart = Chart::new(
+            title,
+            Axis::new("error probability", "%"),
+            Axis::new("largest window", "packets").range(10.0, 28.0),
+        );
         chart.caption.clone_from(&caption);
         let x = || own.iter().map(|p| p.percent).collect::<Vec<f64>>();
         let formula = |i: usize| own.iter().map(|p| f64::from(p.formula[i])).collect::<Vec<f64>>();
