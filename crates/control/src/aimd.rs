@@ -298,9 +298,11 @@ impl Aimd {
         2.0 * self.peaks[0].max(self.peaks[1]) as f64 >= self.window().floor()
     }
 
-    /// So much of the window is in use: what is outstanding, or all of it if there is no room for another packet.
+    /// So much of the window is in use: what is outstanding, or all of it if there is no room for another packet. After
+    /// a lowered rwnd more than the window may be.
     fn in_use(&self, outstanding: usize) -> f64 {
-        if (outstanding + 1) as f64 > self.window() { self.window() } else { outstanding as f64 }
+        let window = if (outstanding + 1) as f64 > self.window() { self.window() } else { 0.0 };
+        window.max(outstanding as f64)
     }
 
     fn grow(&mut self) {
@@ -320,8 +322,9 @@ impl Aimd {
             return;
         }
         let beta = if self.in_slow_start() { self.params.beta.min(SLOW_START_BETA) } else { self.params.beta };
-        self.cwnd = (beta * self.in_use(self.flight)).max(1.0);
+        self.cwnd = beta * self.in_use(self.flight);
         self.ssthresh = self.cwnd.max(LEAST_SSTHRESH);
+        self.bound();
         self.recover = self.next_seq.checked_sub(1);
         self.backing_off = true;
         self.reason = reason;

@@ -518,3 +518,18 @@ fn the_newest_ack_says_what_rwnd_is() {
     // The window is 6 or 7: nothing for the base station to burst.
     assert!((6.0..=7.0).contains(&window(&flow)));
 }
+
+/// What is outstanding when a packet is lost is what the path bore, whatever the window has become since: half of 10 in
+/// slow start. rwnd bounds the window beside it.
+#[test]
+fn a_loss_after_a_lowered_rwnd_leaves_the_share_of_what_is_outstanding_not_of_rwnd() {
+    for (rwnd, cwnd) in [(9, 5.0), (4, 4.0), (0, 1.0)] {
+        let mut flow = ten_sent();
+        flow.set_window_limit(at(0.1), Some(rwnd));
+        // FIRST is lost.
+        flow.on_sack_vector(at(0.55), &sack(FIRST + 3, 0b11));
+        assert_eq!(flow.counters().data.lost, 1);
+        let AnyController::Aimd(aimd) = flow.controller() else { panic!("another") };
+        assert_eq!((aimd.cwnd(), aimd.ssthresh()), (cwnd, 5.0), "rwnd {rwnd}");
+    }
+}
