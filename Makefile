@@ -44,6 +44,7 @@ reproduce: build
 	$(FAIRPACE) reproduce rcs --out results/rcs
 	$(FAIRPACE) reproduce lossy --out results/lossy
 	$(FAIRPACE) reproduce qsd --out results/qsd
+	$(FAIRPACE) reproduce aimd --out results/aimd
 
 soak: packages-test
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --features gst --locked
