@@ -311,6 +311,9 @@ const PHASES: [(f64, f64, &[usize]); 6] = [
     (300.0, 360.0, &[0]),
 ];
 
+/// 1 - p_e of the scenario: what the link delivers, packets per slot.
+const FULL: f64 = 0.95;
+
 /// How windows come about.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Policy {
@@ -474,13 +477,12 @@ pub(super) fn replan(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         .collect();
     let of = |policy: Policy| courses.iter().find(|(p, _)| *p == policy).map(|(_, c)| c);
     let [Some(replan), Some(alone), Some(four)] = POLICIES.map(of) else { return Err(RunError::Interrupted) };
-    let full = 0.95;
     let places = || (0..PHASES.len()).map(|i| (i as f64 + 1.0, i));
-    let (used_at, least) = smallest(places().map(|(n, i)| (n, replan.in_phase(i, |p| used(p) / 0.95))));
+    let (used_at, least) = smallest(places().map(|(n, i)| (n, replan.in_phase(i, |p| used(p) / FULL))));
     let (late_at, most) = largest(places().map(|(n, i)| (n, replan.in_phase(i, late))));
     let (even_at, even) = smallest(places().map(|(n, i)| (n, replan.in_phase(i, evenness))));
     let (alone_at, alone_late) = largest(places().map(|(n, i)| (n, alone.in_phase(i, late))));
-    let (four_at, four_used) = smallest(places().map(|(n, i)| (n, four.in_phase(i, |p| used(p) / 0.95))));
+    let (four_at, four_used) = smallest(places().map(|(n, i)| (n, four.in_phase(i, |p| used(p) / FULL))));
     let claims = vec![
         Claim::check(
             format!("{}/outage", e.id),
@@ -551,7 +553,7 @@ pub(super) fn replan(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
             &full_title,
             Axis::new("throughput of all", "packets per slot"),
             used,
-            full,
+            ("1 - p_e", FULL),
         ))
         .chart(phases_chart(
             e,
@@ -560,7 +562,7 @@ pub(super) fn replan(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
             &late_title,
             Axis::new("delay outage", "part of the packets").log(),
             late,
-            OUTAGE,
+            ("1 %", OUTAGE),
         ))
         .table(phases_table(e, seeds, &courses));
     let mut points: Vec<Point> = Vec::new();
@@ -615,13 +617,10 @@ fn phases_chart(
     title: &str,
     axis: Axis,
     number: fn(&[Part]) -> f64,
-    bound: f64,
+    (level, bound): (&str, f64),
 ) -> Chart {
     let mut chart = Chart::new(title, Axis::new("time", "s"), axis).caption(caption(e, seeds));
-    chart = chart.series(
-        Series::line(if bound < 0.5 { "1 %" } else { "1 - p_e" }, "reference", vec![5.0, 360.0], vec![bound; 2])
-            .reference(),
-    );
+    chart = chart.series(Series::line(level, "reference", vec![5.0, 360.0], vec![bound; 2]).reference());
     for (policy, courses) in courses {
         let known: Vec<(f64, Estimate)> = PHASES
             .iter()
