@@ -322,8 +322,10 @@ impl Aimd {
             return;
         }
         let beta = if self.in_slow_start() { self.params.beta.min(SLOW_START_BETA) } else { self.params.beta };
-        self.cwnd = beta * self.in_use(self.flight);
-        self.ssthresh = self.cwnd.max(LEAST_SSTHRESH);
+        let left = beta * self.in_use(self.flight);
+        self.ssthresh = left.max(LEAST_SSTHRESH);
+        // After a lowered rwnd or an idle time more than the window may be outstanding: no loss raises it.
+        self.cwnd = self.cwnd.min(left);
         self.bound();
         self.recover = self.next_seq.checked_sub(1);
         self.backing_off = true;
