@@ -1,7 +1,7 @@
 //! `fairpace list`: controllers, links, media and experiments with their parameters.
 //!
 //! Controllers and experiments come from their registries. The parts of a link are the fields of a
-//! scenario's `[path]` and `[satellite]`; a test below reads each example with the scenario's own reader.
+//! scenario's `[path]`, `[satellite]` and `[wireless]`; a test below reads each example with the scenario's own reader.
 
 use crate::args::{List, ListWhat};
 use crate::error::Outcome;
@@ -232,6 +232,70 @@ const SATELLITE: &[Part] = &[
     },
 ];
 
+const WIRELESS: &[Part] = &[
+    Part {
+        name: "slots",
+        doc: "the downlink behind the path: a packet, or a piece of one, in each slot",
+        params: &[
+            ("wireless.rate", "200 kbit/s", "a rate, if every slot succeeds"),
+            ("wireless.slot", "slot_size / rate", "a duration, 1 us to 60 s; this or slot_size"),
+            ("wireless.slot_size", "packet_size", "a size; larger packets are cut"),
+            ("wireless.delay", "0 s", "a duration, behind the slot"),
+        ],
+        example: "wireless = { rate = \"200 kbit/s\", slot = \"5 ms\" }",
+    },
+    Part {
+        name: "arq",
+        doc: "what is done about a slot that failed: none loses the packet, persistent sends it again in the next slot, limited too, optimal after a slot of silence",
+        params: &[
+            ("wireless.scheme", "persistent", "none, persistent, limited, optimal"),
+            ("wireless.retries", "none", "0 to 1000000; limited only"),
+            ("wireless.retry_delay", "0", "slots between a failure and the next try, up to 10000"),
+        ],
+        example: "wireless = { scheme = \"limited\", retries = 3, retry_delay = 1 }",
+    },
+    Part {
+        name: "channel",
+        doc: "how slots fail: not at all, by a Markov chain of two states or of any number, by Rayleigh fading",
+        params: &[
+            ("wireless.channel.kind", "clear", "clear, two-state, markov, rayleigh"),
+            ("wireless.channel.error_probability", "none", "0 to below 1; two-state"),
+            ("wireless.channel.memory", "0", "second eigenvalue, below 1; two-state"),
+            ("wireless.channel.transition", "none", "rows of probabilities; markov"),
+            ("wireless.channel.error", "none", "a probability for each state; markov"),
+            ("wireless.channel.states", "8", "2 to 64; rayleigh"),
+            ("wireless.channel.mean_snr_db", "none", "-100 to 100; rayleigh"),
+            ("wireless.channel.doppler_hz", "none", "speed / wavelength; rayleigh"),
+            ("wireless.channel.threshold_db", "none", "below it slots fail; rayleigh, this or modulation"),
+            ("wireless.channel.modulation", "none", "bpsk, qpsk, dbpsk, fsk; rayleigh"),
+        ],
+        example: "wireless = { channel = { kind = \"two-state\", error_probability = 0.1, memory = 0.35 } }",
+    },
+    Part {
+        name: "users",
+        doc: "who shares the slots, each with a queue and a channel, and the way back",
+        params: &[
+            ("wireless.users[].count", "1", "1 to 1000 in all"),
+            ("wireless.users[].weight", "1", "its part of the slots"),
+            ("wireless.users[].buffer", "wireless.buffer", "packets, bytes, or `unlimited`"),
+            ("wireless.users[].channel", "wireless.channel", "as above"),
+            ("wireless.work_conserving", "true", "false: slots that are not needed are lost"),
+            ("wireless.buffer", "unlimited", "packets, bytes, or `unlimited`"),
+            ("wireless.uplink", "a wire", "{ rate, delay, queue, loss }, of each user"),
+        ],
+        example: "wireless = { buffer = \"10 pkt\", users = [{ count = 3 }, { weight = 2 }], uplink = { rate = \"100 kbit/s\" } }",
+    },
+    Part {
+        name: "plan",
+        doc: "the base station tells flows windows that keep their delay jitter, anew when flows join or leave",
+        params: &[
+            ("wireless.plan.max_jitter", "none", "a duration, at least one slot (D)"),
+            ("wireless.plan.outage", "0.01", "how many packets may have more"),
+        ],
+        example: "wireless = { plan = { max_jitter = \"50 ms\", outage = 0.01 } }",
+    },
+];
+
 const MEDIA: &[Part] = &[
     Part {
         name: "FILE",
@@ -289,6 +353,7 @@ pub(crate) fn run(args: &List) -> Outcome {
             (ListWhat::Controllers, "controllers", controllers_json as fn() -> Value),
             (ListWhat::Links, "links", || parts_json(LINKS)),
             (ListWhat::Links, "satellite", || parts_json(SATELLITE)),
+            (ListWhat::Links, "wireless", || parts_json(WIRELESS)),
             (ListWhat::Media, "media", || parts_json(MEDIA)),
             (ListWhat::Media, "streams", streams_json),
             (ListWhat::Experiments, "experiments", experiments_json),
@@ -310,6 +375,7 @@ pub(crate) fn run(args: &List) -> Outcome {
             LINKS,
         )?;
         parts(&mut out, "Satellite: the fields of a scenario's [satellite], in place of [path]", SATELLITE)?;
+        parts(&mut out, "Wireless: the fields of a scenario's [wireless], the last hop behind [path]", WIRELESS)?;
     }
     if shows(ListWhat::Media) {
         parts(&mut out, "Media: what `fairpace send` and `fairpace demo` take", MEDIA)?;
@@ -456,6 +522,29 @@ mod tests {
         for part in SATELLITE {
             let text = format!("{}\n[[flows]]\ncontroller = \"tfrc\"\nterminals = [1, 2]\n", part.example);
             Scenario::parse(&text, part.name).unwrap_or_else(|e| panic!("{e}"));
+        }
+        for part in WIRELESS {
+            let text =
+                format!("path = {{ rate = \"10 Mbit/s\" }}\n{}\n[[flows]]\ncontroller = \"aimd\"\n", part.example);
+            Scenario::parse(&text, part.name).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+
+    #[test]
+    fn every_field_of_a_wireless_link_is_listed() {
+        let schema: Value = serde_json::from_str(&Scenario::json_schema()).unwrap();
+        for (table, prefix) in [
+            ("WirelessSpec", "wireless"),
+            ("ChannelSpec", "wireless.channel"),
+            ("WirelessUser", "wireless.users[]"),
+            ("PlanSpec", "wireless.plan"),
+        ] {
+            let fields = schema["$defs"][table]["properties"].as_object().unwrap();
+            for name in fields.keys() {
+                let field = format!("{prefix}.{name}");
+                let listed = WIRELESS.iter().flat_map(|p| p.params).any(|(listed, ..)| listed.starts_with(&field));
+                assert!(listed, "{field}");
+            }
         }
     }
 

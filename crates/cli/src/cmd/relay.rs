@@ -19,8 +19,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let scenario = Scenario::load(&args.link)?;
-    if scenario.satellite.is_some() {
-        let what = format!("`{}` has a `[satellite]`, and the relay applies a `[path]`", args.link.display());
+    let beyond = [("satellite", scenario.satellite.is_some()), ("wireless", scenario.wireless.is_some())];
+    if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
+        let what = format!("`{}` has a `[{table}]`, and the relay applies a `[path]`", args.link.display());
         return Err(Failure::new(ScenarioError::EXIT_CODE, what)
             .hint("`fairpace run` simulates it; for real packets give the relay a `[path]` with its rate and delay"));
     }

@@ -217,6 +217,9 @@ fn table(out: &mut impl std::io::Write, sets: &[(String, &RunSet)]) -> Outcome {
             ("delay p95 ms", "owd_p95_ms", 1.0),
             ("Jain", "jain_index", 1.0),
         ];
+        if groups.iter().any(|g| g.outage.is_some()) {
+            head.push(("delay outage %", "outage", 100.0));
+        }
         // Where sources have rates of their own, packets wait before they are sent.
         if groups.iter().any(|g| g.lost_in_send_buffer.is_some()) {
             head.push(("end to end p95 ms", "e2e_p95_ms", 1.0));
