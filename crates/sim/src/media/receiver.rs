@@ -176,8 +176,9 @@ impl Receiver {
         let mut proven = true;
         if let Some(liar) = &self.liar {
             delay += liar.extra_delay();
-            // Packet ack_a is the highest that came, or was claimed.
-            proven = self.highest.is_none_or(|highest| liar.holds(sack.numbers(highest).map(|seq| (Kind::Data, seq))));
+            // Packet ack_a is one of the latest that came, or were claimed.
+            let ack = self.highest.and_then(|highest| sack.unwrap_near(highest + 1));
+            proven = ack.is_none_or(|ack| liar.holds(sack.numbers(ack).map(|seq| (Kind::Data, seq))));
         }
         let (delay_us, sent_at) = (micros(delay), self.highest_sent_at);
         let body = Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us, sent_at };
@@ -236,5 +237,34 @@ impl Receiver {
             interval_us: interval.as_micros() as u64,
         };
         Outgoing::feedback(body, ack_size, Class::Normal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{ControllerSpec, ReceiverBehaviour};
+    use fairpace_control::{Env, FlowParams};
+    use fairpace_units::Ecn;
+
+    /// Packet 0 and, in the same instant, a number that never left: an ACK of what came, with its proof, then one without.
+    #[test]
+    fn a_sack_vector_is_proven_by_the_packets_that_it_names_itself() {
+        let env = Env::default();
+        let spec = ControllerSpec::named("aimd", env);
+        let config =
+            MediaConfig { receiver: ReceiverBehaviour::Invented, ..MediaConfig::new(spec, FlowParams::new(&env)) };
+        let controller = super::super::controller(&config).unwrap();
+        let mut receiver = Receiver::new(&config, &controller, 1);
+        let arrival = Arrival { kind: Kind::Data, class: Class::Normal, seq: 0, ecn: Ecn::NotEct };
+        let header = RateHeader { sent_at: Instant::ZERO, rtt: None };
+        receiver.on_packet(Instant::ZERO, &arrival, Bytes::new(125), &header);
+        let told: Vec<(bool, bool)> = std::iter::from_fn(|| receiver.poll(Instant::ZERO, 40))
+            .filter_map(|feedback| match feedback.body {
+                Body::SackVector { ack, proven, .. } => Some((ack == 0, proven)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, [(true, true), (false, false)]);
     }
 }
