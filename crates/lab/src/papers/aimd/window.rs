@@ -87,13 +87,15 @@ impl Place {
     }
 }
 
-/// Seeds of each window of Figs. 3 and 4.
+/// Seeds of each point.
 const SEEDS: usize = 5;
+/// Of a window with the `optimal` scheme, whose outages spread more.
+const SEEDS_OPTIMAL: usize = 10;
 
 /// Tries windows at each place of a link until the largest is known; light traffic first.
 fn places(e: &Experiment, link: Link, bench: &mut Bench<'_>) -> Result<Vec<Place>, RunError> {
     let base = base(e);
-    let seeds = seeds(bench, SEEDS);
+    let seeds = seeds(bench, if link == OPTIMAL { SEEDS_OPTIMAL } else { SEEDS });
     let mut places: Vec<Place> =
         [false, true].iter().flat_map(|heavy| ERRORS.iter().filter_map(|p| Place::new(link, *p, *heavy))).collect();
     loop {
@@ -164,23 +166,29 @@ fn window_claims(e: &Experiment, places: &[Place]) -> Vec<Claim> {
             farthest.1,
             Bound::Within(-1.0, 1.0),
             format!("simulated - analytic, packets, at {} %, where it is farthest from 0", farthest.0),
-        ),
+        )
+        .if_it_fails(NEAR_R),
         Claim::check(
             format!("{}/heavy", e.id),
             "heavy cross traffic: the analytic window is not above the simulated one, at any error",
             least,
             Bound::AtLeast(0.0),
             format!("least simulated - analytic, packets, at {at} %"),
-        ),
+        )
+        .if_it_fails(NEAR_R),
         Claim::check(
             format!("{}/heavy-outage", e.id),
             "heavy cross traffic: with the analytic window the delay outage is at most 1 %, at every error",
             over,
             Bound::AtMost(OUTAGE),
             "largest simulated outage, as a part of the packets received",
-        ),
+        )
+        .if_it_fails(NEAR_R),
     ]
 }
+
+const NEAR_R: &str = "The queue of the backbone makes R a slot longer than it is on an empty path, so that windows of about 17 packets let \
+                      the queue of the wireless link run empty at times; there eq. (3) is not conservative";
 
 fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome {
     let n = places.first().and_then(|p| p.outages.values().next()).map_or(0, |e| e.n);
