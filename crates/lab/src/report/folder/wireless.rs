@@ -198,7 +198,7 @@ impl Run {
             let found = list(&self.first()["flows"]).iter().find(|f| f["name"] == flow.as_str());
             if let Some(outage) = found.and_then(|f| f["outage"].as_f64()) {
                 let bound = found.and_then(|f| bounds.iter().find(|(g, _)| f["group"] == g.as_str())).map(|(_, d)| *d);
-                let promise = bound.and_then(|d| x.iter().zip(&analytic).filter(|(x, _)| **x <= d + 1e-6).next_back());
+                let promise = bound.and_then(|d| x.iter().zip(&analytic).rfind(|(x, _)| **x <= d + 1e-6));
                 let promise = promise.filter(|(_, p)| p.is_finite());
                 let by = promise.map_or_else(String::new, |(_, p)| format!(" (equation (3): {} %)", short(100.0 * p)));
                 said.push(format!("{flow} {} %{by}", short(100.0 * outage)));
