@@ -190,8 +190,8 @@ impl<T: Datagram> Arq<T> {
 
     /// The earliest instant at which something may come out; [`Instant::NEVER`] if nothing will. It is exact for what
     /// is in flight. While packets wait it is a lower bound, as if nobody else sent and nothing failed any more, but
-    /// that `Limited` may give up who is first: asked again then, it may be a later one. Only a push or a pop changes
-    /// it.
+    /// that `Limited` may give up who is first: asked again then, it may be a later one. Only a push makes it an
+    /// earlier one.
     pub fn next(&self) -> Instant {
         let departure = match self.next_departure {
             u64::MAX => Instant::NEVER,

@@ -587,10 +587,11 @@ fn where_data_is_lost_a_lost_ack_delays_the_decrease() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// P7, and exactly when it is true: as long as no *data* is lost and the sender always has some, losing, delaying
-    /// and repeating any of the ACKs never lets the window, or the number of packets sent, be above that of the run
-    /// in which every ACK arrives, at any instant; whatever alpha, beta and rwnd, with and without a queue. (Where
-    /// data is lost too it is false: the run with all ACKs knows of a loss, and decreases, earlier.)
+    /// P7, and exactly when it is true: as long as no *data* is lost, the sender always has some and max_rate does not
+    /// hold it back, losing, delaying and repeating any of the ACKs never lets the window, or the number of packets sent,
+    /// be above that of the run in which every ACK arrives, at any instant; whatever alpha, beta and rwnd, with and
+    /// without a queue. (Where data is lost too it is false: the run with all ACKs knows of a loss, and decreases,
+    /// earlier.)
     #[test]
     fn no_loss_delay_or_repetition_of_acks_raises_the_window_above_the_lossless_run(
         fates in fates(),
