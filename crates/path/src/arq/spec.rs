@@ -64,7 +64,7 @@ pub struct ArqSpec {
 pub struct ArqUser {
     /// Its part of the slots, against the weights of the others; from 1, and all together at most 10,000.
     pub weight: u32,
-    /// What its queue holds, the packet under way included.
+    /// What its queue holds, the packet under way included: one more than B in [aimd §III-B]'s R + B.
     pub buffer: Capacity,
     /// How its slots fail.
     pub channel: Channel,
