@@ -337,6 +337,25 @@ fn two_later_acks_are_no_loss_and_three_are() {
     }
 }
 
+/// The first of nine ACKs lost in a row is that of the only packet that no vector names any more.
+#[test]
+fn eight_acks_lost_in_a_row_are_made_up_for_and_more_count_as_packets_lost() {
+    for (run, lost) in [(8, 0), (9, 1), (12, 4)] {
+        let mut wire = steady(30, &[]);
+        // Packets that arrive together would share an ACK.
+        wire.slot = Duration::from_millis(1);
+        wire.lossless(wire.now + RTT * 2);
+        let gone = wire.acks + 5..wire.acks + 5 + run;
+        let (acked, sent) = (wire.flow.counters().data.acked, wire.sent.len());
+        wire.run(wire.now + RTT * 2, every, |n| if gone.contains(&n) { Fate::Lost } else { Fate::Arrives });
+        let data = wire.flow.counters().data;
+        assert_eq!((data.lost - 1, wire.flow.counters().timeouts), (lost, 0), "{run} ACKs");
+        let known = data.acked - acked + lost + wire.flow.flight().0 as u64;
+        assert_eq!(known, (wire.sent.len() - sent) as u64 + 30, "each packet is one of three");
+        assert_eq!(wire.window() < 30.0, lost > 0);
+    }
+}
+
 #[test]
 fn a_timeout_leaves_one_packet_and_half_of_the_flight_as_threshold_and_a_second_in_a_row_keeps_that() {
     let mut wire = steady(20, &[]);
