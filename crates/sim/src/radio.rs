@@ -56,7 +56,8 @@ pub trait BaseStation: Send {
     /// The flow that is last in `members` has begun, or one that was among them has ended (none may be left): the
     /// `rwnd` of each from now on, in packets, in their order; zero: it may send nothing. Members are the flows whose
     /// receivers send sack vectors, in the order in which they began. Each window is in the feedback of its flow
-    /// from then on, and in the answer to its challenge; a user's buffer becomes the sum of its members' windows.
+    /// from then on, and in the answer to its challenge; a user's buffer becomes the sum of its members' windows,
+    /// one packet at least, and that of a user without members stays.
     /// A member for which there is no number keeps what it had.
     fn plan(&mut self, now: Instant, members: &[Member]) -> Vec<u32>;
 }
