@@ -118,12 +118,12 @@ fn what_cannot_be_had_is_answered_with_the_nearest() {
         (
             "--throughput 190kbit/s",
             "error: flow 1 needs 190 kbit/s; its share of what the link delivers is 180 kbit/s\n\nhint: possible is a \
-             throughput of at most 180 kbit/s, or a link of at least 211.1 kbit/s\n",
+             throughput of at most 180 kbit/s, or a link of at least 211.2 kbit/s\n",
         ),
         (
             "--max-jitter 10ms --throughput 180kbit/s",
-            "error: flow 1 needs 180 kbit/s; windows of 10 in all, the largest that keep the delays, give it 115.9 \
-             kbit/s\n\nhint: possible is a throughput of at most 115.9 kbit/s, or a tolerable jitter of at least 30 ms, or \
+            "error: flow 1 needs 180 kbit/s; windows of 10 in all, the largest that keep the delays, give it 115.8 \
+             kbit/s\n\nhint: possible is a throughput of at most 115.8 kbit/s, or a tolerable jitter of at least 30 ms, or \
              a delay outage of at least 30 % (rwnd 17)\n",
         ),
         (
@@ -161,6 +161,7 @@ fn what_cannot_be_is_refused_with_option_found_and_allowed() {
         ("--error 0.1 --memory 1", "error: `--memory` is 1; with an error probability of 0.1 it must be from -0.111"),
         ("--transition 0.9,0.2;0.4,0.6 --error 0,1", "error: `transition[0]` sums to 1.1, not to 1 (within 1e-9)"),
         ("--share 0,1", "error: `--share` is 0; it must be above 0"),
+        ("--share 0", "error: `--share` is 0; it must be above 0"),
         (
             "--rtt 85ms,125ms --share 1,1,1",
             "error: `--rtt` has 2 values for 3 flows\n\nhint: give one value for all, or 3, separated by commas",

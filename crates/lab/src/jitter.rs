@@ -110,12 +110,18 @@ fn analytic(
     (0..=d_max.min(MOST_SLOTS_SHARED)).map(|d| outage(d.max(1))).collect()
 }
 
+/// Whether a flow is one of those that the scenario calls `name`: `call`, or `call-1`, `call-2`.
+fn is_one_of(flow: &str, name: &str) -> bool {
+    let number = flow.strip_prefix(name);
+    number.is_some_and(|n| n.is_empty() || n.strip_prefix('-').is_some_and(|n| n.parse::<u64>().is_ok()))
+}
+
 /// The window that a flow has in all of the measured time, if it has one.
 fn window(scenario: &Scenario, config: &SimConfig, report: &SimReport, index: usize) -> Option<u32> {
     let (flow, found) = (config.flows.get(index)?, report.flows.get(index)?);
     let from = Instant::ZERO + config.warmup;
     let goes_on = found.started <= from && flow.stop.is_none_or(|stop| stop >= Instant::ZERO + config.duration);
-    let spec = scenario.flows.iter().find(|f| f.group == flow.group && flow.name.starts_with(&f.name))?;
+    let spec = scenario.flows.iter().find(|f| f.group == flow.group && is_one_of(&flow.name, &f.name))?;
     let own = spec.parameters.get("rwnd").map(Parameter::text).and_then(|text| text.parse::<u32>().ok());
     let mut planned = report.radio.iter().flat_map(|r| &r.windows).filter(|w| w.flow as usize == index);
     let steady = planned.clone().all(|w| w.at <= from);
@@ -125,4 +131,15 @@ fn window(scenario: &Scenario, config: &SimConfig, report: &SimReport, index: us
         (own, last) => own.or(last),
     };
     window.filter(|_| goes_on && steady)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_one_of;
+
+    #[test]
+    fn a_name_that_begins_like_another_is_not_it() {
+        assert!(is_one_of("call", "call") && is_one_of("call-12", "call"));
+        assert!(!is_one_of("caller", "call") && !is_one_of("call-far", "call") && !is_one_of("cal", "call"));
+    }
 }

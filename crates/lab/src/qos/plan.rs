@@ -204,6 +204,8 @@ impl Planner {
 
     /// The needs in slots and shares of 1. What is given up leaves less of the loss for what is late.
     fn flows(&self, needs: &[Need]) -> Result<Vec<SharedFlow>, QosError> {
+        // As they were given: of their parts of the sum nobody can tell which was wrong.
+        needs.iter().try_for_each(|n| super::shared::check_share(n.share))?;
         let sum: f64 = needs.iter().map(|n| n.share).sum();
         let given_up = self.process.give_up_ratio();
         let flow = |need: &Need| {

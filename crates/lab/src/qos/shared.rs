@@ -211,17 +211,22 @@ fn shares(flows: &[SharedFlow]) -> Result<Vec<f64>, QosError> {
     }
     for flow in flows {
         check(flow.r, Some(flow.d), None)?;
-        if !(flow.share > 0.0 && flow.share.is_finite()) {
-            return Err(QosError::OutOfRange {
-                field: "share",
-                found: flow.share.to_string(),
-                allowed: "above 0".to_owned(),
-                nearest: "0.001".to_owned(),
-            });
-        }
+        check_share(flow.share)?;
     }
     let sum: f64 = flows.iter().map(|f| f.share).sum();
     Ok(flows.iter().map(|f| f.share / sum).collect())
+}
+
+pub(super) fn check_share(share: f64) -> Result<(), QosError> {
+    if share > 0.0 && share.is_finite() {
+        return Ok(());
+    }
+    Err(QosError::OutOfRange {
+        field: "share",
+        found: share.to_string(),
+        allowed: "above 0".to_owned(),
+        nearest: "0.001".to_owned(),
+    })
 }
 
 /// The distribution that [`shared_outage`] explains, for flow `i`.

@@ -216,6 +216,23 @@ impl Planner {
     }
 }
 
+/// A rate as it is printed, in four digits, so that who types it in has no more than `rate`.
+fn at_most(rate: Rate) -> Rate {
+    four_digits(rate, f64::floor)
+}
+
+fn four_digits(rate: Rate, round: impl Fn(f64) -> f64) -> Rate {
+    let bps = rate.as_bps();
+    if bps <= 0.0 {
+        return rate;
+    }
+    let unit = 10.0_f64.powi(bps.log10().floor() as i32 - 3);
+    // What is a multiple but for rounding stays.
+    let digits = bps / unit;
+    let whole = digits.round();
+    Rate::bps(if (digits - whole).abs() < 1e-7 { whole } else { round(digits) } * unit)
+}
+
 /// Two digits, upwards.
 fn up(p: f64) -> f64 {
     if p <= 0.0 {
@@ -231,11 +248,12 @@ impl fmt::Display for Unmet {
         let flow = self.flow + 1;
         match self.lack {
             Lack::Throughput { needed, possible } => {
-                write!(f, "flow {flow} needs {needed}; its share of what the link delivers is {possible}")
+                write!(f, "flow {flow} needs {needed}; its share of what the link delivers is {}", at_most(possible))
             }
             Lack::Window { needed, possible, total } => write!(
                 f,
-                "flow {flow} needs {needed}; windows of {total} in all, the largest that keep the delays, give it {possible}"
+                "flow {flow} needs {needed}; windows of {total} in all, the largest that keep the delays, give it {}",
+                at_most(possible)
             ),
             Lack::Outage { total, outage, bound } => write!(
                 f,
@@ -258,8 +276,10 @@ impl std::error::Error for Unmet {}
 impl fmt::Display for Nearest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Nearest::Throughput(rates) => write!(f, "a throughput of at most {}", list(rates, Rate::to_string)),
-            Nearest::Link(rate) => write!(f, "a link of at least {rate}"),
+            Nearest::Throughput(rates) => {
+                write!(f, "a throughput of at most {}", list(rates, |r| at_most(*r).to_string()))
+            }
+            Nearest::Link(rate) => write!(f, "a link of at least {}", four_digits(*rate, f64::ceil)),
             Nearest::Jitter(jitters) => {
                 write!(f, "a tolerable jitter of at least {}", list(jitters, |d| format_duration(*d)))
             }

@@ -204,7 +204,35 @@ fn more_than_the_link_carries() {
     let unmet = unmet(planner.plan(0.875, &[need(190.0)]));
     assert_eq!(unmet.to_string(), "flow 1 needs 190 kbit/s; its share of what the link delivers is 180 kbit/s");
     let nearest: Vec<String> = unmet.nearest.iter().map(ToString::to_string).collect();
-    assert_eq!(nearest, ["a throughput of at most 180 kbit/s", "a link of at least 211.1 kbit/s"]);
+    assert_eq!(nearest, ["a throughput of at most 180 kbit/s", "a link of at least 211.2 kbit/s"]);
+}
+
+#[test]
+fn what_is_printed_as_possible_is_possible_when_typed_in() {
+    let unmet = |needed: Rate, possible: Rate| Unmet {
+        flow: 0,
+        lack: Lack::Window { needed, possible, total: 10 },
+        nearest: vec![Nearest::Throughput(vec![possible]), Nearest::Link(Rate::bps(344_444.5))],
+    };
+    let printed = |u: &Unmet| u.nearest.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let close = unmet(Rate::bps(115_900.0), Rate::bps(115_870.0));
+    assert!(
+        close.to_string().ends_with(
+            "needs 115.9 kbit/s; windows of 10 in all, the largest that keep the delays, give it 115.8 kbit/s"
+        )
+    );
+    assert_eq!(printed(&close), ["a throughput of at most 115.8 kbit/s", "a link of at least 344.5 kbit/s"]);
+    // What has four digits stays as it is.
+    let whole = unmet(Rate::kbps(200.0), Rate::bps(180_000.000_001));
+    assert_eq!(printed(&whole)[0], "a throughput of at most 180 kbit/s");
+}
+
+#[test]
+fn a_share_is_refused_as_it_was_given() {
+    for (share, shown) in [(0.0, "0"), (f64::INFINITY, "inf"), (-1.0, "-1")] {
+        let error = memoryless(0.1).plan(0.875, &[Need { share, ..Need::paper() }]).unwrap_err();
+        assert!(error.to_string().starts_with(&format!("share is {shown}; it must be above 0")), "{error}");
+    }
 }
 
 #[test]
