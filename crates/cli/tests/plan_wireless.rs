@@ -163,6 +163,15 @@ fn what_cannot_be_is_refused_with_option_found_and_allowed() {
         ("--share 0,1", "error: `--share` is 0; it must be above 0"),
         ("--share 0", "error: `--share` is 0; it must be above 0"),
         (
+            "--error 0.1,0.2",
+            "error: `--error` has 2 values; only `--transition` has states of their own\n\nhint: give one",
+        ),
+        ("--retries 3", "error: `--retries` has no effect with `--scheme auto`\n\nhint: write `--scheme limited`"),
+        (
+            "--scheme none --retry-delay 1",
+            "error: `--retry-delay` has no effect with `--scheme none`\n\nhint: leave it",
+        ),
+        (
             "--rtt 85ms,125ms --share 1,1,1",
             "error: `--rtt` has 2 values for 3 flows\n\nhint: give one value for all, or 3, separated by commas",
         ),

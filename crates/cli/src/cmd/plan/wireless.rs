@@ -4,6 +4,7 @@ use super::slotted::{self, Outcome as Measured};
 use crate::args::{Scheme, Wireless};
 use crate::error::{Failure, Outcome, code};
 use crate::term::{Columns, Ink, note, paint};
+use clap::ValueEnum as _;
 use fairpace_lab::qos::QosError;
 use fairpace_lab::qos::plan::{FlowPlan, Lack, Nearest, Need, Plan, PlanError, Planner, Unmet, percent};
 use fairpace_lab::stats::Estimate;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 
 pub(super) fn run(args: &Wireless) -> Outcome {
+    no_effect(args)?;
     let needs = needs(args)?;
     let link = link(args, &needs)?;
     let planner = Planner::new(&link, 0).map_err(|e| wrong(&e))?;
@@ -38,6 +40,25 @@ pub(super) fn run(args: &Wireless) -> Outcome {
     }
     for warning in shown.warnings() {
         note(false, &format!("warning: {warning}"));
+    }
+    Ok(())
+}
+
+/// What is given and would be ignored.
+fn no_effect(args: &Wireless) -> Outcome<()> {
+    if args.transition.is_none() && args.error.len() > 1 {
+        let text = format!("`--error` has {} values; only `--transition` has states of their own", args.error.len());
+        return Err(Failure::usage(text).hint("give one error probability, or the matrix too"));
+    }
+    let refuse = |option: &str, hint: &str| {
+        let scheme = args.scheme.to_possible_value().map_or(String::new(), |v| v.get_name().to_owned());
+        Err(Failure::usage(format!("`{option}` has no effect with `--scheme {scheme}`")).hint(hint))
+    };
+    if args.retries.is_some() && args.scheme != Scheme::Limited {
+        return refuse("--retries", "write `--scheme limited`, or leave it out");
+    }
+    if args.retry_delay > 0 && args.scheme == Scheme::None {
+        return refuse("--retry-delay", "leave it out, or write another scheme");
     }
     Ok(())
 }
