@@ -1,5 +1,5 @@
-//! What the analysis of a wireless link costs: T_n for n = 1,000 slots and 8 states, the window of eq. (3), and the
-//! windows of four flows of unequal RTT.
+//! What the analysis of a wireless link costs: T_n for n = 1,000 slots and 8 states, the window of eq. (3), the
+//! windows of four flows of unequal RTT, and the whole plan for them.
 //!
 //!     cargo bench -p fairpace-lab --bench qos
 //!
@@ -7,8 +7,10 @@
 //! state at most; *dense*: from every state to every other.
 #![allow(clippy::disallowed_methods, missing_docs, reason = "a benchmark reads the clock")]
 
+use fairpace_lab::qos::plan::{Need, Planner};
 use fairpace_lab::qos::{Process, SharedFlow, Start, largest_split, largest_window};
-use fairpace_path::{ArqScheme, Channel};
+use fairpace_path::{ArqScheme, ArqSpec, Capacity, Channel};
+use fairpace_units::Duration;
 use std::hint::black_box;
 
 fn main() {
@@ -52,6 +54,15 @@ fn main() {
             largest_split(&process, &flows, Start::AfterSuccess)
         });
         println!("channel to windows of four flows, {name:<30} {ms:8.3} ms");
+        let link = ArqSpec { scheme, ..ArqSpec::downlink(channel, Capacity::Unlimited) };
+        let needs = [(85, 1.0), (100, 1.0), (125, 1.0), (300, 2.0)].map(|(rtt, share)| Need {
+            min_rtt: Duration::from_millis(rtt),
+            share,
+            ..Need::paper()
+        });
+        let plan = || Planner::new(&link, 0).expect("a link").plan(0.875, &needs).expect("a plan that can be kept");
+        let ms = milliseconds(100, plan);
+        println!("link to plan for four flows,      {name:<30} {ms:8.3} ms");
     }
 }
 
