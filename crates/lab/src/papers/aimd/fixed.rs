@@ -353,7 +353,7 @@ fn eq2_chart(
     off: impl Fn(&(Alone, Used, qos::Utilization)) -> f64,
 ) -> Chart {
     let of = |rtt: u32| rows.iter().filter(move |r| r.0.rtt == rtt && (r.0.beta - beta).abs() < 1e-9);
-    let worst = RTTS.iter().flat_map(|r| of(*r)).map(|r| off(r).abs()).fold(0.0, f64::max);
+    let worst = RTTS.iter().chain([&PAPERS_RTT]).flat_map(|r| of(*r)).map(|r| off(r).abs()).fold(0.0, f64::max);
     let title = format!("beta = {beta}: the simulation is at most {:.1} % off equation (2)", worst * 100.0);
     let part = |a: &Alone| f64::from(a.buffer) * a.beta / ((1.0 - a.beta) * f64::from(a.rtt));
     let (x, y) = (Axis::new("B / ((1 - beta) R / beta)", ""), Axis::new("utilization of stage I", ""));
