@@ -46,6 +46,9 @@ A window for a flow over a wireless link
 with 21 packets in all the delay outage would be 1.5 %
 ";
     assert_eq!(out, expected);
+    // 1.002 %: not what is tolerated.
+    let (out, _, _) = plan("--error 5%");
+    assert!(out.ends_with("\nwith 23 packets in all the delay outage would be just above 1 %\n"), "{out}");
 }
 
 #[test]

@@ -229,12 +229,9 @@ impl Shown<'_> {
         writeln!(out)?;
         self.table().print(out, "  ")?;
         if let Some(more) = &self.more {
-            writeln!(
-                out,
-                "\nwith {} in all the delay outage would be {}",
-                packets(plan.buffer + 1),
-                same(more, |f| percent(f.outage))
-            )?;
+            let outages: Vec<(f64, f64)> = more.iter().zip(&self.needs).map(|(f, n)| (f.outage, n.outage)).collect();
+            let shown = same(&outages, |&(outage, bound)| beside(outage, bound));
+            writeln!(out, "\nwith {} in all the delay outage would be {shown}", packets(plan.buffer + 1))?;
         }
         if let Some(measured) = &self.measured {
             writeln!(out)?;
@@ -507,6 +504,12 @@ fn same<T>(values: &[T], show: impl Fn(&T) -> String) -> String {
         shown.truncate(1);
     }
     shown.join(", ")
+}
+
+/// An outage that is above its bound is never shown as the bound.
+fn beside(outage: f64, bound: f64) -> String {
+    let (shown, limit) = (percent(outage), percent(bound));
+    if outage > bound && shown == limit { format!("just above {limit}") } else { shown }
 }
 
 fn packets(n: u32) -> String {
