@@ -9,7 +9,7 @@ use super::{QosError, at_least, in_open_interval};
 /// `beta` outside (0, 1).
 pub fn tcp_friendly_alpha(beta: f64) -> Result<f64, QosError> {
     in_open_interval("beta", beta)?;
-    Ok(3.0 * (1.0 - beta) / (1.0 + beta))
+    Ok(fairpace_control::aimd::friendly_alpha(beta))
 }
 
 /// Eq. (1) solved for `beta = (3 - alpha) / (3 + alpha)`, what remains of the window after a decrease.
