@@ -69,6 +69,37 @@ fn the_json_has_units_in_its_names_and_one_entry_per_flow() {
 }
 
 #[test]
+fn windows_that_are_given_are_judged() {
+    let all = json("--rwnd 21 --throughput 185kbit/s");
+    let flow = &all["flows"][0];
+    // Pr{fewer than 21 of 27 slots succeed}, each with 0.9: a binomial sum.
+    near(&flow["delay_outage"], 0.01466777840214, 1e-12);
+    near(&flow["rwnd_packets"], 21.0, 0.0);
+    let t = flow["successes_in_r_plus_d_slots"].as_array().unwrap();
+    near(&t[27], 0.9_f64.powi(27), 1e-12);
+    let late: f64 = t[..21].iter().map(|p| p.as_f64().unwrap()).sum();
+    near(&flow["delay_outage"], late, 1e-12);
+    // R = 17, B = 21: (1 - beta) R / beta = 2.4 is enough.
+    near(&all["fixed_capacity"]["utilization_cycle"], 1.0, 0.0);
+    let warnings: Vec<&str> = all["warnings"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
+    assert_eq!(
+        warnings,
+        [
+            "flow 1: a delay outage of 1.5 % is above the 1 % that are tolerated",
+            "flow 1: 180 kbit/s is below the 185 kbit/s that are needed"
+        ]
+    );
+    // Eq. (2) by hand: beta (R + B) / R = 0.5 * 21 / 17.
+    let small = json("--rwnd 4 --beta 0.5");
+    near(&small["fixed_capacity"]["utilization_stage_one"], (1.0 + 0.5 * 21.0 / 17.0) / 2.0, 1e-12);
+    let (_, err, code) = plan("--rwnd 0");
+    assert!(err.starts_with("error: `--rwnd` is 0; it must be at least 1; the nearest possible is 1\n"), "{err}");
+    assert_eq!(code, Some(2));
+    let (_, err, _) = plan("--rtt 85ms,125ms --rwnd 5,6,7");
+    assert!(err.starts_with("error: `--rtt` has 2 values for 3 flows"), "{err}");
+}
+
+#[test]
 fn the_channel_as_memory_matrix_or_fading() {
     let memory = json("--memory 0.35 --outage 2%");
     assert_eq!(memory["link"]["scheme"], "optimal");

@@ -51,6 +51,9 @@ pub(crate) struct Wireless {
     #[arg(long, value_name = "BETA", value_parser = number, allow_hyphen_values = true, default_value = "0.875",
         help_heading = "Needs")]
     pub(crate) beta: f64,
+    /// Windows to judge, instead of the largest that keep the needs, packets
+    #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Needs")]
+    pub(crate) rwnd: Vec<u32>,
     /// What the link carries if every slot succeeds
     #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true, default_value = "200kbit/s",
         help_heading = "Link")]

@@ -42,9 +42,10 @@ mod tests;
 pub use nearest::{Lack, Nearest, Unmet, percent};
 
 use super::{
-    Process, QosError, SharedFlow, Start, full_utilization_buffer, largest_split, outage_curve, shared_outage,
+    Process, QosError, SharedFlow, Start, Utilization, full_utilization_buffer, largest_split, outage_curve,
+    shared_outage,
 };
-use super::{shared_throughput, slots, split, tail, tcp_friendly_alpha};
+use super::{shared_throughput, slots, split, tail, tcp_friendly_alpha, utilization};
 use fairpace_path::ArqSpec;
 use fairpace_sim::{BaseStation, BaseStationSpec, Member};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
@@ -111,6 +112,9 @@ pub struct Plan {
     pub beta: f64,
     /// B: the base station's buffer for these flows, packets: the sum of the windows.
     pub buffer: u32,
+    /// What a flow of the largest R would use of a link of fixed capacity with that buffer, if no rwnd bound it: eq. (2),
+    /// and the whole cycle.
+    pub utilization: Utilization,
     /// From which buffer on a link of fixed capacity stays busy after a decrease, whatever rwnd is: (1 - beta) R / beta
     /// packets of the largest R.
     pub full_utilization_buffer: f64,
@@ -179,12 +183,28 @@ impl Planner {
         let flows = self.flows(needs)?;
         self.enough(needs, &flows)?;
         let windows = self.windows(needs, &flows)?;
-        let planned = self.planned(&flows, &windows)?;
-        let r = longest(&flows);
+        Ok(self.of(alpha, beta, &flows, &windows)?)
+    }
+
+    /// What to expect of windows that are given, one per need, whether or not they keep what is needed.
+    ///
+    /// # Errors
+    /// A number that cannot be; not as many windows as needs; a sum that leaves a flow without a packet by eq. (4).
+    pub fn given(&self, beta: f64, needs: &[Need], windows: &[u32]) -> Result<Plan, QosError> {
+        let alpha = tcp_friendly_alpha(beta)?;
+        windows.iter().try_for_each(|w| super::at_least("rwnd", *w, 1))?;
+        self.of(alpha, beta, &self.flows(needs)?, windows)
+    }
+
+    fn of(&self, alpha: f64, beta: f64, flows: &[SharedFlow], windows: &[u32]) -> Result<Plan, QosError> {
+        let planned = self.planned(flows, windows)?;
+        let r = longest(flows);
+        let buffer = windows.iter().sum();
         Ok(Plan {
             alpha,
             beta,
-            buffer: windows.iter().sum(),
+            buffer,
+            utilization: utilization(beta, r, buffer, None)?,
             full_utilization_buffer: full_utilization_buffer(beta, r)?,
             delivered: planned.iter().map(|f| self.per_slot(f.throughput)).sum(),
             flows: planned,

@@ -5,8 +5,8 @@ use crate::args::{Scheme, Wireless};
 use crate::error::{Failure, Outcome, code};
 use crate::term::{Columns, Ink, note, paint};
 use clap::ValueEnum as _;
-use fairpace_lab::qos::QosError;
 use fairpace_lab::qos::plan::{FlowPlan, Lack, Nearest, Need, Plan, PlanError, Planner, Unmet, percent};
+use fairpace_lab::qos::{QosError, Start};
 use fairpace_lab::stats::Estimate;
 use fairpace_path::{ArqScheme, ArqSpec, ArqUser, Capacity, Channel, ChannelError, FadingError, Rayleigh};
 use fairpace_units::{Bytes, Duration, Rate, format_duration};
@@ -19,7 +19,12 @@ pub(super) fn run(args: &Wireless) -> Outcome {
     let link = link(args, &needs)?;
     let planner = Planner::new(&link, 0).map_err(|e| wrong(&e))?;
     let mut out = std::io::stdout().lock();
-    let plan = match planner.plan(args.beta, &needs) {
+    let windows: Option<Vec<u32>> = (0..needs.len()).map(|i| of(&args.rwnd, i)).collect();
+    let plan = match &windows {
+        Some(windows) => planner.given(args.beta, &needs, windows).map_err(PlanError::Qos),
+        None => planner.plan(args.beta, &needs),
+    };
+    let plan = match plan {
         Ok(plan) => plan,
         Err(PlanError::Qos(error)) => return Err(wrong(&error)),
         Err(PlanError::Unmet(unmet)) => {
@@ -31,7 +36,7 @@ pub(super) fn run(args: &Wireless) -> Outcome {
     };
     let measured = args.verify.then(|| slotted::simulate(&link, args.beta, &needs, &plan, args.seeds)).transpose();
     let measured = measured.map_err(|e| Failure::new(code::FAILED, e.to_string()))?;
-    let more = planner.with_total(&needs, plan.buffer + 1).ok();
+    let more = if windows.is_none() { planner.with_total(&needs, plan.buffer + 1).ok() } else { None };
     let shown = Shown { args, needs, link, planner, plan, more, measured };
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&shown.json())?)?;
@@ -72,6 +77,7 @@ fn needs(args: &Wireless) -> Outcome<Vec<Need>> {
         ("--loss", args.loss.len()),
         ("--throughput", args.throughput.len()),
         ("--share", args.share.len()),
+        ("--rwnd", args.rwnd.len()),
     ];
     let longest = lists.iter().map(|(_, n)| *n).max().unwrap_or(1);
     let flows = args.flows.map_or(longest, |n| n as usize);
@@ -161,6 +167,7 @@ fn wrong(error: &QosError) -> Failure {
         ("loss", "--loss"),
         ("beta", "--beta"),
         ("share", "--share"),
+        ("rwnd", "--rwnd"),
         ("`error_probability`", "--error"),
         ("`memory`", "--memory"),
         ("`mean_snr_db`", "--snr"),
@@ -374,6 +381,20 @@ impl Shown<'_> {
     /// What is promised with a reservation.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
+        // Only windows that were given can fall short.
+        for ((i, flow), need) in (1..).zip(&self.plan.flows).zip(&self.needs) {
+            if flow.outage > need.outage {
+                let (has, bound) = (beside(flow.outage, need.outage), percent(need.outage));
+                warnings.push(format!("flow {i}: a delay outage of {has} is above the {bound} that are tolerated"));
+            }
+            if let Some(loss) = need.loss.filter(|loss| flow.loss > *loss) {
+                let (has, bound) = (beside(flow.loss, loss), percent(loss));
+                warnings.push(format!("flow {i}: {has} lost or late is above the {bound} that are tolerated"));
+            }
+            if let Some(wanted) = need.throughput.filter(|t| flow.throughput.as_bps() * (1.0 + 1e-9) < t.as_bps()) {
+                warnings.push(format!("flow {i}: {} is below the {wanted} that are needed", flow.throughput));
+            }
+        }
         let given_up = self.planner.process().give_up_ratio();
         let idle = 1.0 - self.plan.delivered / self.planner.process().throughput();
         if self.plan.starves() && given_up == 0.0 && idle > 0.001 {
@@ -408,6 +429,10 @@ impl Shown<'_> {
             "buffer_packets": plan.buffer,
             "full_window_packets": plan.full_window,
             "full_utilization_buffer_packets": plan.full_utilization_buffer,
+            "fixed_capacity": {
+                "utilization_stage_one": plan.utilization.stage_one,
+                "utilization_cycle": plan.utilization.cycle,
+            },
             "link": {
                 "rate_bps": self.args.rate.as_bps(),
                 "packet_size_bytes": Bytes::get(self.link.slot_size),
@@ -456,6 +481,7 @@ impl Shown<'_> {
             "throughput_bps": flow.throughput.as_bps(),
             "delay_outage": flow.outage,
             "lost_or_late": flow.loss,
+            "successes_in_r_plus_d_slots": self.planner.process().successes(flow.r + flow.d, Start::AfterSuccess),
             "delay_outage_with_one_packet_more": self.more.as_ref().and_then(|m| m.get(i)).map(|f| f.outage),
             "simulated": simulated,
         })
