@@ -3,6 +3,7 @@
 //! - [`send`]: the paced sender. [`receive`]: the receiver, which can pass clean RTP on to a player.
 //! - [`relay`]: a path in real time between two UDP ports, with the simulator's TCP in it.
 //! - [`doctor`] and [`pacing`]: what this machine allows, measured.
+//! - [`kernel_tcp`]: what the kernel's TCP says of a connection, and what it can be told.
 //! - [`UdpSocket`], [`Clock`], [`Waiter`]: the only places that open a socket, read a clock, or sleep.
 //!
 //! The three drivers have one shape: *hand in what happened, drain the session, sleep*; each is told to stop
@@ -13,6 +14,7 @@ mod address;
 mod clock;
 pub mod doctor;
 mod error;
+pub mod kernel_tcp;
 mod lateness;
 mod outbox;
 pub mod pacing;
