@@ -369,7 +369,7 @@ mod tests {
             if unsent_and_unacked(&a).unwrap() == Bytes::ZERO {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            std::thread::park_timeout(std::time::Duration::from_millis(10));
         }
         let after = tcp_info(&a).unwrap();
         assert_eq!(after.bytes_acked, Bytes::new(10_001));
