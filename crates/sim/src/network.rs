@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use fairpace_control::{Ack, RateReport, ReceiverReport, SackVector};
 use fairpace_path::{Arq, ArqError, Dama, DamaError, DropReason, Link, LinkCounters, LinkError, LinkSpec};
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsOption};
 
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
@@ -133,6 +133,8 @@ pub struct Delivered {
     pub token: u64,
     /// Its ECN field.
     pub ecn: Ecn,
+    /// Its Quick-Start option as the routers left it, if it entered with one.
+    pub quick_start: Option<QsOption>,
     /// When it came out.
     pub at: Instant,
 }
@@ -515,8 +517,9 @@ impl Network {
     }
 
     /// A packet of an external flow enters at its first link. Everything due by `now` happens
-    /// before; an earlier `now` than the last one counts as that. False if there is no such flow.
-    #[allow(clippy::too_many_arguments)] // one packet's description, named in the contract of the relay
+    /// before; an earlier `now` than the last one counts as that. Routers that know Quick-Start read and
+    /// change its `option`. False if there is no such flow.
+    #[allow(clippy::too_many_arguments)] // one packet's description
     pub fn inject(
         &mut self,
         now: Instant,
@@ -525,6 +528,7 @@ impl Network {
         size: Bytes,
         class: Class,
         ecn: Ecn,
+        option: Option<QsOption>,
         token: u64,
     ) -> bool {
         self.advance(now);
@@ -533,7 +537,7 @@ impl Network {
         }
         let size = size.get().min(u64::from(u32::MAX)) as u32;
         let body = Body::External { token };
-        let (sent_at, quick_start) = (self.now, None);
+        let (sent_at, quick_start) = (self.now, option.map(QuickStart::Option));
         self.send(self.now, Packet { sent_at, body, flow, size, direction, class, ecn, quick_start });
         true
     }
@@ -903,11 +907,8 @@ impl Network {
             }
             Body::Report { highest_seq, fraction_lost, interval_us } => {
                 count(&mut flow.counts.feedback_received, 1, size);
-                let report = ReceiverReport {
-                    highest_seq,
-                    fraction_lost: f64::from(fraction_lost),
-                    interval: Duration::from_micros(interval_us),
-                };
+                let report =
+                    ReceiverReport::new(highest_seq, f64::from(fraction_lost), Duration::from_micros(interval_us));
                 self.feed(at, &packet, |media| media.on_report(at, &report));
             }
             Body::Challenge { asked_at, rwnd } => {
@@ -924,7 +925,11 @@ impl Network {
                 self.note_owd(i, at.since(packet.sent_at), size);
             }
             Body::External { token } => {
-                let Packet { flow: id, direction, ecn, .. } = packet;
+                let Packet { flow: id, direction, ecn, quick_start, .. } = packet;
+                let quick_start = match quick_start {
+                    Some(QuickStart::Option(option)) => Some(option),
+                    Some(QuickStart::Response(_)) | None => None,
+                };
                 if direction == Direction::Forward {
                     count(&mut flow.counts.received, 1, size);
                     count(&mut flow.counts.unique, 1, size);
@@ -932,7 +937,7 @@ impl Network {
                 } else {
                     count(&mut flow.counts.feedback_received, 1, size);
                 }
-                self.delivered.push_back(Delivered { flow: id, direction, token, ecn, at });
+                self.delivered.push_back(Delivered { flow: id, direction, token, ecn, quick_start, at });
             }
         }
     }

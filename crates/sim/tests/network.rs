@@ -4,13 +4,16 @@
 use std::sync::Arc;
 
 use fairpace_control::{BreakerParams, Env, FlowParams, Safety};
+use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity, DelayModel, DropReason, LinkSpec, LossModel, Outage, QueueModel, RateModel, RedParams};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, Direction, EncodedSize, FlowConfig, FrameSource, MediaConfig, Network,
     OnOff, Protocol, ReceiverBehaviour, SimConfig, SimError, SimReport, Source, run,
 };
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets, Probability, Rate};
+use fairpace_units::{
+    Bytes, Class, Duration, Ecn, Instant, Packets, Probability, QsFunction, QsNonce, QsOption, QsRate, Rate,
+};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -424,9 +427,9 @@ fn external_packets_come_out_with_their_token_or_are_reported_dropped() {
     let id = n.flow_id("outside").unwrap();
     let size = Bytes::new(1_000);
     for token in 0..5 {
-        n.inject(at(0.1), id, Direction::Forward, size, Class::Normal, Ecn::Ect0, token);
+        n.inject(at(0.1), id, Direction::Forward, size, Class::Normal, Ecn::Ect0, None, token);
     }
-    n.inject(at(0.1), id, Direction::Back, size, Class::Low, Ecn::NotEct, 99);
+    n.inject(at(0.1), id, Direction::Back, size, Class::Low, Ecn::NotEct, None, 99);
     // The way back has no rate: 5 ms. The way there: 1 ms each, then 10 ms.
     assert_eq!(n.next(), at(0.105));
     n.advance(at(0.2));
@@ -446,9 +449,42 @@ fn external_packets_come_out_with_their_token_or_are_reported_dropped() {
     n.advance(at(3.0));
     assert!(n.report().flows[1].whole.received.packets.get() > 500);
     // An instant that is already over counts as now; an unknown flow is refused.
-    n.inject(at(0.5), id, Direction::Forward, size, Class::Normal, Ecn::NotEct, 7);
-    assert!(!n.inject(at(3.0), 42, Direction::Forward, size, Class::Normal, Ecn::NotEct, 8));
+    n.inject(at(0.5), id, Direction::Forward, size, Class::Normal, Ecn::NotEct, None, 7);
+    assert!(!n.inject(at(3.0), 42, Direction::Forward, size, Class::Normal, Ecn::NotEct, None, 8));
     assert_eq!(n.now(), at(3.0));
+}
+
+#[test]
+fn routers_answer_the_quick_start_request_of_an_external_packet() {
+    let router = RouterParams::default();
+    let aware = LinkSpec { quick_start: Some(router), ..link(10.0, ms(1), 100, 0.0) };
+    let config = SimConfig {
+        bottleneck: aware,
+        flows: vec![FlowConfig::new("outside", Protocol::External)],
+        ..SimConfig::default()
+    };
+    let mut n = Network::new(&config).unwrap();
+    let asked = QsOption {
+        function: QsFunction::Request,
+        rate: QsRate::MAX,
+        qs_ttl: 100,
+        ip_ttl: 64,
+        nonce: QsNonce::new(0x1234_5678),
+    };
+    for (direction, option) in
+        [(Direction::Forward, Some(asked)), (Direction::Back, Some(asked)), (Direction::Back, None)]
+    {
+        n.inject(at(1.0), 0, direction, Bytes::new(100), Class::Normal, Ecn::NotEct, option, 0);
+    }
+    n.advance(at(2.0));
+    let out: Vec<_> = std::iter::from_fn(|| n.take_delivered()).map(|d| (d.direction, d.quick_start)).collect();
+    // The way back has a router that knows nothing of it: it lowers its own TTL only.
+    let unaware = QsOption { ip_ttl: 63, ..asked };
+    assert_eq!(out[..2], [(Direction::Back, Some(unaware)), (Direction::Back, None)]);
+    // 1.3 Gbit/s are not to be had of 10 Mbit/s; what there is, is.
+    let answered = out[2].1.unwrap();
+    assert_eq!(answered.ttl_diff(), asked.ttl_diff());
+    assert!(answered.rate > QsRate::ZERO && answered.rate.rate() <= Rate::mbps(10.0), "{answered:?}");
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl World {
 
     /// A packet arrives at the path; not before what was told last.
     pub(super) fn inject(&mut self, at: Instant, direction: Direction, size: Bytes, mark: Mark, token: u64) {
-        self.network.inject(at, self.relayed, direction, size, mark.dscp.class(), mark.ecn, token);
+        self.network.inject(at, self.relayed, direction, size, mark.dscp.class(), mark.ecn, None, token);
     }
 
     pub(super) fn advance(&mut self, to: Instant) {
