@@ -66,12 +66,13 @@ pub(crate) fn check_form(form: &Form, controller: &AnyController) -> Outcome {
     Ok(())
 }
 
-/// Retransmissions have numbers of their own, which neither a receiver that measures nor a sack vector counts: rather
+/// Retransmissions have numbers of their own, which neither a receiver that measures nor a sack vector nor a receiver report counts: rather
 /// than leave them out without a word, says so. `without`: what to write instead.
 pub(crate) fn check_retransmission(controller: &AnyController, wanted: bool, without: &str) -> Outcome {
     let who = match controller.feedback_form() {
         Told::Reports => "a receiver that measures (`measured_by = receiver`)",
         Told::SackVector => "a sack vector (`aimd`)",
+        Told::ReceiverReports => "a scheme that goes by receiver reports",
         Told::Acks => return Ok(()),
     };
     if wanted {

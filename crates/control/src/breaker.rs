@@ -82,6 +82,20 @@ pub struct ReceiverReport {
     pub fraction_lost: f64,
     /// How long this report covers.
     pub interval: Duration,
+    /// The cumulative number of data packets lost: expected up to `highest_seq` and not received, whatever way they
+    /// took; duplicates can make it negative [RFC 3550 §6.4.1].
+    pub lost: Option<i64>,
+    /// The round trip by LSR and DLSR.
+    pub rtt: Option<Duration>,
+    /// The bottleneck's rate by packet pairs, in the terms of `packet_size`: [`crate::packet_pair`].
+    pub bottleneck: Option<Rate>,
+}
+
+impl ReceiverReport {
+    /// A report that says no more than what the breaker must know.
+    pub const fn new(highest_seq: u64, fraction_lost: f64, interval: Duration) -> Self {
+        ReceiverReport { highest_seq, fraction_lost, interval, lost: None, rtt: None, bottleneck: None }
+    }
 }
 
 /// The RFC's parameters.
@@ -356,7 +370,7 @@ mod tests {
     }
 
     fn report(highest_seq: u64, fraction_lost: f64) -> ReceiverReport {
-        ReceiverReport { highest_seq, fraction_lost, interval: s(5.0) }
+        ReceiverReport::new(highest_seq, fraction_lost, s(5.0))
     }
 
     /// Ten times TCP's rate is 3.718 Mbit/s, 0.7 of it 2.603. After one report of 5 s at 5 Mbit/s the other two of the
@@ -432,7 +446,7 @@ mod tests {
             for _ in 0..(Rate::mbps(6.0) * s(length)).get() / 1_200 {
                 b.on_sent(Instant::ZERO, Bytes::new(1_200), true);
             }
-            let r = ReceiverReport { highest_seq: n as u64 + 1, fraction_lost: lost, interval: s(length) };
+            let r = ReceiverReport::new(n as u64 + 1, lost, s(length));
             assert_eq!(b.on_report(&r, Some(s(0.1))), None);
         }
     }
@@ -492,7 +506,7 @@ mod tests {
     #[test]
     fn a_longer_rtt_extends_the_media_timeout_and_a_shorter_one_does_not_take_it_back() {
         let mut b = Breaker::new(params(0.033, 0.5));
-        let r = ReceiverReport { highest_seq: 9, fraction_lost: 0.0, interval: s(0.5) };
+        let r = ReceiverReport::new(9, 0.0, s(0.5));
         b.on_report(&r, Some(s(0.1)));
         let mut n = 0;
         loop {

@@ -4,10 +4,11 @@
 //! [`crate::Flow`]; a controller hears derived facts and answers questions. Nothing here does I/O
 //! or reads a clock. Read `fixed.rs` for the smallest instance, and the template for a new one.
 
+use crate::breaker::ReceiverReport;
 use crate::quick_start::QuickStartParams;
 use crate::rtt::{RttEstimator, RttParams};
 use core::fmt::Debug;
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsRate, Rate};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsRate, Rate, Via};
 
 /// One packet has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +104,33 @@ pub enum FeedbackForm {
     Reports,
     /// The largest number received and which of the eight before it: [`crate::SackVector`].
     SackVector,
+    /// RTCP receiver reports and nothing else: [`ReceiverReport`], each [`Controller::report_interval`].
+    ReceiverReports,
+}
+
+/// How far the TCP half of a flow is, as its kernel (or the simulator) says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpProgress {
+    /// Acknowledged since the connection began, in the terms of `packet_size`: the driver turns payload into bytes on
+    /// the wire.
+    pub acked: Bytes,
+    /// The congestion window.
+    pub cwnd: Bytes,
+    /// The maximum segment size: what `cwnd` counts in.
+    pub mss: Bytes,
+    /// Times the congestion window was reduced so far.
+    pub reductions: u64,
+    /// TCP's smoothed RTT; `None` before its first sample.
+    pub srtt: Option<Duration>,
+}
+
+/// What the TCP half is to do. A driver obeys as far as its TCP allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpOrder {
+    /// Set the congestion window: cwnd_new [tpba §4].
+    SetCwnd(Bytes),
+    /// Send small segments at once (Nagle's algorithm off), or not.
+    NoDelay(bool),
 }
 
 /// What every packet says in its header when the receiver measures [RFC 5348 §3.2.1].
@@ -229,6 +257,24 @@ pub trait Controller: Debug + Send {
     /// [`FeedbackForm::Reports`].
     fn on_report(&mut self, _now: Instant, _report: &RateReport, _rtt: &RttEstimator) {}
 
+    /// An RTCP receiver report, after it was found possible; only under [`FeedbackForm::ReceiverReports`].
+    fn on_receiver_report(&mut self, _now: Instant, _report: &ReceiverReport, _rtt: &RttEstimator) {}
+
+    /// How far the flow's TCP half is; before any other input of the same instant.
+    fn on_tcp(&mut self, _now: Instant, _progress: &TcpProgress) {}
+
+    /// The last packet of an application data unit has left. Only here, and when TCP is drained, [`Controller::via`]
+    /// may change, so that none is split.
+    fn on_adu_end(&mut self, _now: Instant) {}
+
+    /// All that was given to TCP is acknowledged.
+    fn on_tcp_drained(&mut self, _now: Instant) {}
+
+    /// What the TCP half is to do next; `None` when there is nothing more.
+    fn take_tcp_order(&mut self) -> Option<TcpOrder> {
+        None
+    }
+
     /// No ACK for the timeout of [`LossPolicy`] although data is outstanding. All of it now counts
     /// as lost; the next timeout is about packets sent later. (Only under
     /// [`TimeoutRule::SinceLastAck`].)
@@ -253,6 +299,16 @@ pub trait Controller: Debug + Send {
     /// Which feedback the receiver must send; asked once.
     fn feedback_form(&self) -> FeedbackForm {
         FeedbackForm::Acks
+    }
+
+    /// How often the receiver is to report; `None`: as it likes. Asked once.
+    fn report_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Which way the next packet goes.
+    fn via(&self) -> Via {
+        Via::Udp
     }
 
     /// Whether a congestion mark counts as a loss: only then are packets sent as ECN-capable.

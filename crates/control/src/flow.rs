@@ -3,7 +3,8 @@
 
 use crate::breaker::{Breaker, BreakerParams, ReceiverReport, StopReason, Trip};
 use crate::controller::{
-    Acked, Controller, FeedbackForm, Loss, LossHow, LossPolicy, RateReport, SendPoll, Sent, Status, TimeoutRule,
+    Acked, Controller, FeedbackForm, Loss, LossHow, LossPolicy, RateReport, SendPoll, Sent, Status, TcpOrder,
+    TcpProgress, TimeoutRule,
 };
 use crate::ledger::{Credit, Ledger, LostPacket};
 use crate::meter::Meter;
@@ -12,7 +13,7 @@ use crate::registry::{AnyController, Env, Safety};
 use crate::rtt::{RttEstimator, RttParams};
 use crate::sack_vector::SackVector;
 use fairpace_units::{
-    Bytes, Class, Duration, Ecn, Instant, Kind, QsFunction, QsOption, QsRate, QsResponse, RandomStream, Rate,
+    Bytes, Class, Duration, Ecn, Instant, Kind, QsFunction, QsOption, QsRate, QsResponse, RandomStream, Rate, Via,
 };
 
 /// How a flow is set up.
@@ -85,6 +86,8 @@ pub struct Permit {
     pub ecn: Ecn,
     /// The Quick-Start option to put into its IP header, with the TTL to send it with.
     pub quick_start: Option<QsOption>,
+    /// The transport to send it by.
+    pub via: Via,
 }
 
 /// The answer to [`Flow::poll`]. The instant in a waiting answer is when to ask again even if
@@ -340,6 +343,9 @@ pub struct Flow {
     /// Until when the driver was told it may sleep.
     promised: Instant,
     demand: Option<Rate>,
+    /// Highest number and cumulative loss of the last receiver report that told the latter.
+    told_lost: Option<(u64, i64)>,
+    tcp_acked: Bytes,
     /// What the breaker will bear, less a margin; `None` while nothing is lost.
     headroom: Option<Rate>,
     /// The largest number that a sack vector has named as received, and the window that it gave last.
@@ -360,6 +366,7 @@ impl Flow {
         }
         let ledger = |first| Ledger::new(first, params.history, policy.dup_threshold);
         let rtt = RttEstimator::new(policy.rtt);
+        let every = controller.report_interval();
         Flow {
             rto: rtt.rto(&policy.rto),
             rtt,
@@ -373,8 +380,8 @@ impl Flow {
             cap: (params.safety == Safety::Default).then_some(params.max_rate),
             breaker_cap: None,
             cap_free: Instant::ZERO,
-            report_every: params.breaker.map_or(Duration::MAX, |b| b.tdr),
-            breaker: params.breaker.map(Breaker::new),
+            report_every: params.breaker.map_or(Duration::MAX, |b| every.unwrap_or(b.tdr)),
+            breaker: params.breaker.map(|b| Breaker::new(BreakerParams { tdr: every.unwrap_or(b.tdr), ..b })),
             reports_received: false,
             rate_reports: Reports {
                 last: None,
@@ -393,6 +400,8 @@ impl Flow {
             now: Instant::ZERO,
             promised: Instant::NEVER,
             demand: None,
+            told_lost: None,
+            tcp_acked: Bytes::ZERO,
             headroom: None,
             sacked: None,
             rwnd: None,
@@ -434,7 +443,10 @@ impl Flow {
             Kind::Dummy => &mut self.dummy,
         };
         debug_assert_eq!(permit.seq, ledger.next_seq(), "an old permit was used again");
-        let (seq, forgotten) = ledger.sent(now, size);
+        let (seq, forgotten) = match permit.via {
+            Via::Udp => ledger.sent(now, size),
+            Via::Tcp => ledger.sent_reliably(now, size),
+        };
         if let (Kind::Data, Some((every, stream))) = (permit.kind, &mut self.skip)
             && stream.below(u64::from(*every)) == 0
         {
@@ -448,7 +460,8 @@ impl Flow {
             self.cap_free = self.cap_free.max(now) + size / cap;
         }
         if let Some(b) = &mut self.breaker {
-            b.on_sent(now, size, permit.kind == Kind::Data);
+            // TCP has a congestion control of its own; what it must show is that it is alive.
+            b.on_sent(now, size, permit.kind == Kind::Data && permit.via == Via::Udp);
         }
         self.controller.on_sent(now, &Sent { kind: permit.kind, class: permit.class, seq, size });
         if let Some(option) = permit.quick_start {
@@ -759,9 +772,13 @@ impl Flow {
         r.received_rate.min(sent.max(one_per_rtt)).min(reports.most * ARRIVAL_MARGIN)
     }
 
-    /// A receiver report has arrived (RTCP SR or RR): the breaker judges it.
+    /// A receiver report has arrived (RTCP SR or RR): the breaker judges it, and the controller is told if it goes by
+    /// nothing else.
     pub fn on_receiver_report(&mut self, now: Instant, report: &ReceiverReport) {
         let now = self.advance(now);
+        if !self.started || self.stopped.is_some() {
+            return;
+        }
         if report.highest_seq >= self.data.next_seq() || !(0.0..=1.0).contains(&report.fraction_lost) {
             self.counters.bad.report += 1;
             return;
@@ -771,7 +788,87 @@ impl Flow {
         }
         self.reports_received = true;
         self.next_report = Instant::NEVER;
-        self.judge(now, *report);
+        let mut report = *report;
+        if let Some(lost) = report.lost {
+            // Finer than the 8 bits of the fraction, which are nought for less than one packet in 256.
+            if let Some((highest, lost_then)) = self.told_lost
+                && report.highest_seq > highest
+            {
+                let expected = (report.highest_seq - highest) as f64;
+                report.fraction_lost = (lost.saturating_sub(lost_then) as f64 / expected).clamp(0.0, 1.0);
+            }
+            self.told_lost = Some((report.highest_seq, lost));
+        }
+        if self.controller.feedback_form() == FeedbackForm::ReceiverReports {
+            self.tell_report(now, &report);
+        }
+        self.judge(now, report);
+    }
+
+    fn tell_report(&mut self, now: Instant, report: &ReceiverReport) {
+        self.run_controller_timers(now, false);
+        self.last_ack = now;
+        if let Some(rtt) = report.rtt
+            && self.rtt.sample(rtt, Duration::ZERO).is_none()
+        {
+            self.counters.bad.rtt += 1;
+        }
+        self.update_rto();
+        self.data.settle_up_to(report.highest_seq);
+        if let Some(lost) = report.lost {
+            self.counters.data.lost = lost.clamp(0, i64::MAX).unsigned_abs().min(self.counters.data.sent);
+        }
+        self.controller.on_receiver_report(now, report, &self.rtt);
+        self.note(now);
+    }
+
+    // --- the TCP half ----------------------------------------------------------------------------
+
+    /// How far the flow's TCP half is. A driver says so whenever it wakes for the flow, before anything else of that
+    /// instant, and at each instant that [`Flow::poll`] named.
+    pub fn on_tcp(&mut self, now: Instant, progress: &TcpProgress) {
+        let now = self.advance(now);
+        if !self.started || self.stopped.is_some() {
+            return;
+        }
+        if progress.acked > self.tcp_acked {
+            self.tcp_acked = progress.acked;
+            if let Some(b) = &mut self.breaker {
+                b.on_feedback();
+            }
+            // The first receiver report may be a whole period away.
+            if let (None, Some(srtt)) = (self.rtt.srtt(), progress.srtt) {
+                self.rtt.update(srtt.max(LEAST_RTT));
+                self.update_rto();
+            }
+        }
+        self.controller.on_tcp(now, progress);
+        self.note(now);
+    }
+
+    /// The last packet of an application data unit has left: the one place where the transport may change, but for
+    /// [`Flow::on_tcp_drained`].
+    pub fn on_adu_end(&mut self, now: Instant) {
+        let now = self.advance(now);
+        self.controller.on_adu_end(now);
+        self.note(now);
+    }
+
+    /// TCP's send buffer is empty, and all that was in it is acknowledged.
+    pub fn on_tcp_drained(&mut self, now: Instant) {
+        let now = self.advance(now);
+        self.controller.on_tcp_drained(now);
+        self.note(now);
+    }
+
+    /// What the TCP half is to do; ask until `None` after each call.
+    pub fn take_tcp_order(&mut self) -> Option<TcpOrder> {
+        self.controller.take_tcp_order()
+    }
+
+    /// The transport of the next packet.
+    pub fn via(&self) -> Via {
+        self.controller.via()
     }
 
     /// As a receiver would for its report [RFC 3550 §A.3]: what was expected, what came. A run of
@@ -885,9 +982,13 @@ impl Flow {
         match kind {
             Kind::Data => {
                 let quick_start = self.quick_start.as_ref().and_then(|q| self.option(q));
-                Permit { kind, class: self.data_class, seq: self.data.next_seq(), ecn, quick_start }
+                let via = self.controller.via();
+                Permit { kind, class: self.data_class, seq: self.data.next_seq(), ecn, quick_start, via }
             }
-            Kind::Dummy => Permit { kind, class: Class::Low, seq: self.dummy.next_seq(), ecn, quick_start: None },
+            Kind::Dummy => {
+                let seq = self.dummy.next_seq();
+                Permit { kind, class: Class::Low, seq, ecn, quick_start: None, via: Via::Udp }
+            }
         }
     }
 
@@ -1072,7 +1173,7 @@ impl Flow {
             return;
         }
         let highest_seq = self.highest_acked.map_or(0, |(seq, _)| seq);
-        self.judge(now, ReceiverReport { highest_seq, fraction_lost: 0.0, interval: self.report_every });
+        self.judge(now, ReceiverReport::new(highest_seq, 0.0, self.report_every));
     }
 
     fn apply(&mut self, now: Instant, trip: Option<Trip>) {

@@ -126,6 +126,13 @@ impl Ledger {
         (seq, forgotten)
     }
 
+    /// Notes the departure of a packet that TCP will deliver: it has a number, and is never outstanding.
+    pub fn sent_reliably(&mut self, now: Instant, size: Bytes) -> (u64, bool) {
+        let seq = self.next_seq();
+        let size = u32::try_from(size.get()).unwrap_or(u32::MAX);
+        (seq, self.push(Entry { sent_at: now, size, fate: Fate::Settled, later: 0 }))
+    }
+
     /// Leaves a number out: no packet will ever have it.
     pub fn skip(&mut self, now: Instant) {
         self.push(Entry { sent_at: now, size: 0, fate: Fate::Skipped, later: 0 });
@@ -231,12 +238,23 @@ impl Ledger {
     /// A report covers all that left at or before `limit`: it is no longer outstanding, neither
     /// acknowledged nor lost. Gives the bytes that were.
     pub fn settle(&mut self, limit: Instant) -> Bytes {
+        self.settle_while(|_, e| e.sent_at <= limit)
+    }
+
+    /// The same for all numbers up to `seq`.
+    pub fn settle_up_to(&mut self, seq: u64) -> Bytes {
+        self.settle_while(|n, _| n <= seq)
+    }
+
+    fn settle_while(&mut self, covered: impl Fn(u64, &Entry) -> bool) -> Bytes {
         let mut settled = Bytes::ZERO;
-        while let Some(e) = self.entry_mut(self.front).filter(|e| e.sent_at <= limit) {
+        let mut front = self.front;
+        while let Some(e) = self.entry_mut(front).filter(|e| covered(front, e)) {
             e.fate = Fate::Settled;
             settled += Bytes::new(u64::from(e.size));
             self.outstanding -= 1;
             self.advance_front();
+            front = self.front;
         }
         self.in_flight -= settled;
         self.trim();

@@ -75,6 +75,7 @@ mod flow;
 pub mod ledger;
 mod meter;
 mod pacer;
+pub mod packet_pair;
 pub mod quick_start;
 pub mod rap;
 pub mod rbp;
@@ -90,7 +91,7 @@ pub mod tfrc;
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
 pub use controller::{
     Acked, Controller, FeedbackForm, Loss, LossHow, LossPolicy, RateHeader, RateReport, RtoParams, SendPoll, Sent,
-    Status, TimeoutRule,
+    Status, TcpOrder, TcpProgress, TimeoutRule,
 };
 pub use equation::{BadPath, Equation, TcpPath, Terms};
 pub use flow::{

@@ -4,11 +4,14 @@
 //! and the error messages are all read from it. A default is written once, as text, and goes the
 //! same way as a setting.
 
-use crate::controller::{Acked, Controller, FeedbackForm, Loss, LossPolicy, RateReport, SendPoll, Sent, Status};
+use crate::breaker::ReceiverReport;
+use crate::controller::{
+    Acked, Controller, FeedbackForm, Loss, LossPolicy, RateReport, SendPoll, Sent, Status, TcpOrder, TcpProgress,
+};
 use crate::quick_start::QuickStartParams;
 use crate::rtt::RttEstimator;
 use core::fmt;
-use fairpace_units::{Bytes, Duration, Instant, QsRate, Rate, parse_duration, parse_rate};
+use fairpace_units::{Bytes, Duration, Instant, QsRate, Rate, Via, parse_duration, parse_rate};
 use std::collections::BTreeMap;
 
 /// One parameter of a scheme.
@@ -362,6 +365,21 @@ impl Controller for AnyController {
     fn on_report(&mut self, now: Instant, report: &RateReport, rtt: &RttEstimator) {
         each!(self, c => c.on_report(now, report, rtt));
     }
+    fn on_receiver_report(&mut self, now: Instant, report: &ReceiverReport, rtt: &RttEstimator) {
+        each!(self, c => c.on_receiver_report(now, report, rtt));
+    }
+    fn on_tcp(&mut self, now: Instant, progress: &TcpProgress) {
+        each!(self, c => c.on_tcp(now, progress));
+    }
+    fn on_adu_end(&mut self, now: Instant) {
+        each!(self, c => c.on_adu_end(now));
+    }
+    fn on_tcp_drained(&mut self, now: Instant) {
+        each!(self, c => c.on_tcp_drained(now));
+    }
+    fn take_tcp_order(&mut self) -> Option<TcpOrder> {
+        each!(self, c => c.take_tcp_order())
+    }
     fn on_timeout(&mut self, now: Instant, rtt: &RttEstimator) {
         each!(self, c => c.on_timeout(now, rtt));
     }
@@ -379,6 +397,13 @@ impl Controller for AnyController {
     }
     fn feedback_form(&self) -> FeedbackForm {
         each!(self, c => c.feedback_form())
+    }
+    fn report_interval(&self) -> Option<Duration> {
+        each!(self, c => c.report_interval())
+    }
+    #[inline]
+    fn via(&self) -> Via {
+        each!(self, c => c.via())
     }
     fn heeds_ecn(&self) -> bool {
         each!(self, c => c.heeds_ecn())

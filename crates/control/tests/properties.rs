@@ -337,7 +337,7 @@ impl Model {
             }
             Operation::Report { highest_seq, fraction_lost } => {
                 let interval = Duration::from_secs(5);
-                self.flow.on_receiver_report(self.now, &ReceiverReport { highest_seq, fraction_lost, interval });
+                self.flow.on_receiver_report(self.now, &ReceiverReport::new(highest_seq, fraction_lost, interval));
             }
             Operation::Sack { back, vector, rwnd, delay, ecn } => {
                 let next = self.sent.len() as u64 - self.dummies;
@@ -521,7 +521,7 @@ enum Receiver {
 impl Receiver {
     fn of(form: FeedbackForm) -> Option<Receiver> {
         match form {
-            FeedbackForm::Acks => None,
+            FeedbackForm::Acks | FeedbackForm::ReceiverReports => None,
             FeedbackForm::Reports => Some(Receiver::Measures(Box::new(TfrcReceiver::new(ReceiverParams::default())))),
             FeedbackForm::SackVector => Some(Receiver::Sacks(SackReceiver::new(None))),
         }

@@ -1335,7 +1335,7 @@ impl SenderSession {
         if let Some(rtt) = block.rtt(self.config.ntp_at_zero.at(now).middle()).filter(|r| *r < CONSENT) {
             self.stats.report_rtt = Some(rtt);
         }
-        let report = ReceiverReport { highest_seq: number, fraction_lost: fraction, interval: now.since(since) };
+        let report = ReceiverReport::new(number, fraction, now.since(since));
         self.flow.on_receiver_report(now, &report);
     }
 

@@ -12,6 +12,16 @@ pub enum Kind {
     Dummy,
 }
 
+/// Which of a flow's transports a packet takes: all but rate probing have only the first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Via {
+    /// Datagrams.
+    #[default]
+    Udp,
+    /// The flow's TCP connection, which probes for the rate that is fair [tpba §4].
+    Tcp,
+}
+
 /// The two priorities of the papers' routers: in a full queue, low goes first [rcs §III-A].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Class {

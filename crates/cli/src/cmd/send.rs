@@ -144,6 +144,7 @@ fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
             let p = r.p.map_or_else(|| "nothing".to_owned(), |p| format!("a loss event rate of {p:.4}"));
             format!("the receiver measured, last {p}")
         }
+        FeedbackForm::ReceiverReports => format!("{} lost as reports say", r.flow.data.lost),
     };
     writeln!(
         out,

@@ -292,7 +292,7 @@ fn reports_that_data_does_not_arrive_end_the_flow_although_dummies_do() {
     let mut path = rcs(&real());
     path.run(at(10.0), |_| true);
     let highest_seq = path.flow.permit(Kind::Data).seq - 1;
-    let report = ReceiverReport { highest_seq, fraction_lost: 0.0, interval: Duration::from_secs(5) };
+    let report = ReceiverReport::new(highest_seq, 0.0, Duration::from_secs(5));
     let mut reports = 0;
     let reason = loop {
         path.flow.on_receiver_report(path.now, &report);
@@ -313,7 +313,7 @@ fn a_report_about_packets_never_sent_or_with_nonsense_is_counted_and_ignored() {
     path.run(at(10.0), |_| true);
     let next = path.flow.permit(Kind::Data).seq;
     for (highest_seq, fraction_lost) in [(next, 0.5), (0, f64::NAN), (0, -1.0), (0, 2.0)] {
-        let report = ReceiverReport { highest_seq, fraction_lost, interval: Duration::from_secs(5) };
+        let report = ReceiverReport::new(highest_seq, fraction_lost, Duration::from_secs(5));
         path.flow.on_receiver_report(path.now, &report);
     }
     assert_eq!(path.flow.counters().bad.report, 4);
@@ -331,7 +331,7 @@ fn concealed_loss_does_not_fool_the_breaker() {
         reason = reason.or(path.run(at(5.0 * f64::from(n)), |_| !stream.chance(p)));
         path.now = at(5.0 * f64::from(n));
         let highest_seq = path.flow.permit(Kind::Data).seq - 60;
-        let report = ReceiverReport { highest_seq, fraction_lost: 0.0, interval: Duration::from_secs(5) };
+        let report = ReceiverReport::new(highest_seq, 0.0, Duration::from_secs(5));
         path.flow.on_receiver_report(path.now, &report);
     }
     assert!(matches!(path.flow.stopped(), Some(StopReason::Congestion { .. })), "{reason:?}");

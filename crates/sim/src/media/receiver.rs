@@ -26,6 +26,8 @@ enum Form {
     Acks(AckReceiver),
     SackVector(SackReceiver),
     Reports(Box<TfrcReceiver>),
+    /// RTCP reports only, which the other forms have beside their own feedback.
+    ReceiverReports,
 }
 
 /// The receiver half: acknowledgements and reports.
@@ -64,13 +66,14 @@ impl Receiver {
                     };
                     Form::Reports(Box::new(TfrcReceiver::new(params)))
                 }
+                FeedbackForm::ReceiverReports => Form::ReceiverReports,
             },
             liar: Liar::new(config.receiver, controller.feedback_form() == FeedbackForm::Reports, seed),
             response: None,
             log: VecDeque::new(),
             log_start: 0,
             expired: 0,
-            report_interval: config.report_interval.filter(|i| !i.is_zero()),
+            report_interval: controller.report_interval().or(config.report_interval).filter(|i| !i.is_zero()),
             next_report: Instant::NEVER,
             last_report: Instant::ZERO,
             highest: None,
@@ -113,6 +116,7 @@ impl Receiver {
                 let Arrival { seq, ecn, .. } = *arrival;
                 tfrc.on_packet(now, &RatedArrival { seq, size, header: *header, ecn });
             }
+            Form::ReceiverReports => {}
         }
     }
 
@@ -124,7 +128,7 @@ impl Receiver {
         match &mut self.form {
             Form::Acks(acks) => acks.on_quick_start_request(now),
             // It goes with the next acknowledgement, which is due at the latest in its interval.
-            Form::SackVector(_) => {}
+            Form::SackVector(_) | Form::ReceiverReports => {}
             Form::Reports(tfrc) => tfrc.on_quick_start_request(now),
         }
     }
@@ -149,6 +153,7 @@ impl Receiver {
             Form::Acks(acks) => acks,
             Form::SackVector(acks) => return acks.poll(now).map(|sack| self.sack_vector(&sack, ack_size)),
             Form::Reports(tfrc) => return tfrc.poll(now).map(|report| self.rate_report(now, &report, ack_size)),
+            Form::ReceiverReports => return None,
         };
         let feedback = acks.poll(now)?;
         let class = feedback.class;
@@ -201,6 +206,7 @@ impl Receiver {
             Form::Acks(acks) => acks.next(),
             Form::SackVector(acks) => acks.next(),
             Form::Reports(tfrc) => tfrc.next(),
+            Form::ReceiverReports => Instant::NEVER,
         }
     }
 
