@@ -6,7 +6,7 @@ use crate::config::OnOff;
 
 /// Says when a source changes between on and off. Begins on.
 #[derive(Clone, Debug)]
-pub(crate) struct Bursts {
+pub struct Bursts {
     times: OnOff,
     random: RandomStream,
     on: bool,
@@ -14,20 +14,23 @@ pub(crate) struct Bursts {
 }
 
 impl Bursts {
-    pub(crate) fn new(times: OnOff, random: RandomStream) -> Self {
+    /// Lengths by `times`; exponential ones are drawn from `random`.
+    pub fn new(times: OnOff, random: RandomStream) -> Self {
         Bursts { times, random, on: false, next: Instant::NEVER }
     }
 
-    pub(crate) fn start(&mut self, now: Instant) {
+    /// The first burst begins.
+    pub fn start(&mut self, now: Instant) {
         self.toggle(now);
     }
 
-    pub(crate) fn stop(&mut self) {
+    /// Off, for good.
+    pub fn stop(&mut self) {
         (self.on, self.next) = (false, Instant::NEVER);
     }
 
     /// Changes state at `now`; returns whether it is on afterwards.
-    pub(crate) fn toggle(&mut self, now: Instant) -> bool {
+    pub fn toggle(&mut self, now: Instant) -> bool {
         self.on = !self.on;
         let mean = if self.on { self.times.on } else { self.times.off };
         let length = if self.times.exponential { self.random.exponential(mean) } else { mean };
@@ -36,11 +39,13 @@ impl Bursts {
         self.on
     }
 
-    pub(crate) fn on(&self) -> bool {
+    /// Whether it is on.
+    pub fn on(&self) -> bool {
         self.on
     }
 
-    pub(crate) fn next(&self) -> Instant {
+    /// When it changes next; never if it has not begun.
+    pub fn next(&self) -> Instant {
         self.next
     }
 }

@@ -8,8 +8,10 @@ use crate::config::ConstantConfig;
 /// The TTL that packets leave with.
 const TTL: u8 = 64;
 
+/// The sender of a [`ConstantConfig`]: start it, ask it for packets until there is none, come back at
+/// [`ConstantSender::poll_timer`] and tell it so.
 #[derive(Clone, Debug)]
-pub(crate) struct ConstantSender {
+pub struct ConstantSender {
     /// Nanoseconds between packets, with their fraction.
     spacing_ns: f64,
     size: u32,
@@ -24,7 +26,8 @@ pub(crate) struct ConstantSender {
 }
 
 impl ConstantSender {
-    pub(crate) fn new(config: &ConstantConfig, size: u32, on_off: RandomStream, quick_start: RandomStream) -> Self {
+    /// Packets of `size` bytes; lengths of bursts are drawn from `on_off`, Quick-Start TTLs and nonces from `quick_start`.
+    pub fn new(config: &ConstantConfig, size: u32, on_off: RandomStream, quick_start: RandomStream) -> Self {
         ConstantSender {
             spacing_ns: f64::from(size) * 8e9 / config.rate.as_bps(),
             size,
@@ -38,21 +41,24 @@ impl ConstantSender {
         }
     }
 
-    pub(crate) fn start(&mut self, now: Instant) {
+    /// It begins.
+    pub fn start(&mut self, now: Instant) {
         if let Some(bursts) = &mut self.bursts {
             bursts.start(now);
         }
         self.begin_burst(now);
     }
 
-    pub(crate) fn stop(&mut self) {
+    /// It ends.
+    pub fn stop(&mut self) {
         self.next_packet = Instant::NEVER;
         if let Some(bursts) = &mut self.bursts {
             bursts.stop();
         }
     }
 
-    pub(crate) fn on_timer(&mut self, now: Instant) {
+    /// The instant that [`ConstantSender::poll_timer`] named has come.
+    pub fn on_timer(&mut self, now: Instant) {
         if let Some(bursts) = &mut self.bursts
             && now >= bursts.next()
         {
@@ -65,7 +71,7 @@ impl ConstantSender {
     }
 
     /// Number, size and class of the next packet to send now; ask until there is none.
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<(u64, u32, Class)> {
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<(u64, u32, Class)> {
         if now < self.next_packet {
             return None;
         }
@@ -76,18 +82,20 @@ impl ConstantSender {
     }
 
     /// The option of the packet that leaves now.
-    pub(crate) fn quick_start(&mut self) -> Option<QsOption> {
+    pub fn quick_start(&mut self) -> Option<QsOption> {
         let (rate, random) = self.quick_start.as_mut()?;
         let bits = random.bits();
         let (qs_ttl, nonce) = ((bits >> 32) as u8, QsNonce::new(bits as u32));
         Some(QsOption { function: QsFunction::Request, rate: *rate, qs_ttl, ip_ttl: TTL, nonce })
     }
 
-    pub(crate) fn poll_timer(&self) -> Instant {
+    /// When the next packet leaves or a burst begins or ends; never if it is over.
+    pub fn poll_timer(&self) -> Instant {
         self.bursts.as_ref().map_or(self.next_packet, |b| self.next_packet.min(b.next()))
     }
 
-    pub(crate) fn state(&self) -> &'static str {
+    /// `on` or `off`.
+    pub fn state(&self) -> &'static str {
         let on = self.bursts.as_ref().map_or(self.next_packet != Instant::NEVER, Bursts::on);
         if on { "on" } else { "off" }
     }

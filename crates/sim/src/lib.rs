@@ -51,10 +51,12 @@ mod report;
 mod satellite;
 pub mod tcp;
 
+pub use bursts::Bursts;
 pub use config::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource, MediaConfig,
     OnOff, Protocol, ReceiverBehaviour, SimConfig, Source,
 };
+pub use constant::ConstantSender;
 pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};
 pub use network::{BOTTLENECK, Delivered, Dropped, Network, REVERSE, SimError, run, run_observed};
 pub use packet::{Body, Direction, FlowId, Packet, QuickStart};

@@ -25,7 +25,7 @@ mod sender;
 
 pub use ranges::{Range, RangeSet};
 pub use receiver::{DelayedAck, SACK_BLOCKS, TcpAck, TcpReceiver};
-pub use sender::{Segment, TcpCounters, TcpPhase, TcpSender, TcpTally};
+pub use sender::{Segment, TcpAreas, TcpCounters, TcpPhase, TcpSender, TcpTally};
 
 use fairpace_units::{Bytes, Duration, Packets};
 

@@ -119,7 +119,32 @@ pub struct TcpTally {
     rto: RtoAreas,
 }
 
+/// Integrals over time of what a sender says of itself: each in its unit times seconds, and the seconds.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct TcpAreas {
+    /// Of the window, in segments.
+    pub cwnd: f64,
+    /// Over so much time.
+    pub time: f64,
+    /// Of the smoothed RTT, in seconds.
+    pub srtt: f64,
+    /// Of the timeout, in seconds.
+    pub rto: f64,
+    /// Over so much time, in which there was an estimate of both.
+    pub estimated: f64,
+}
+
 impl TcpTally {
+    /// Of another TCP than this one: the kernel's.
+    pub const fn of(counters: TcpCounters, areas: &TcpAreas) -> TcpTally {
+        TcpTally {
+            counters,
+            cwnd_area: areas.cwnd,
+            time: areas.time,
+            rto: RtoAreas { srtt: areas.srtt, rto: areas.rto, time: areas.estimated },
+        }
+    }
+
     /// What was added after `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &TcpTally) -> TcpTally {
