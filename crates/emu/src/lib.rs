@@ -6,3 +6,12 @@
 //!   programs ── kernel ── TUN ──▶ path, forward ──▶ TUN ── kernel ── programs
 //!                             ◀── path, back    ◀──
 //! ```
+
+mod error;
+mod lock;
+pub mod netlink;
+pub mod sandbox;
+
+pub use error::EmuError;
+pub use lock::RealTimeLock;
+pub use sandbox::{NetNs, Rights, Sandbox, drop_privileges, privileged_threads};

@@ -1,0 +1,132 @@
+//! What can go wrong with the emulator, each with what was found, what to do, and the exit code.
+
+use fairpace_net::NetError;
+use fairpace_sim::SimError;
+use std::io;
+
+/// An error of the emulator. [`EmuError::hint`] is the remedy, [`EmuError::exit_code`] what the command ends
+/// with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EmuError {
+    /// The system gives this process no user or network namespace of its own.
+    #[error("this system gives no namespaces of one's own: {what}: {source}")]
+    NoNamespaces {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no TUN driver, or its device may not be opened.
+    #[error("no TUN device: /dev/net/tun: {0}")]
+    NoTun(#[source] io::Error),
+    /// The surrounding namespace has a device of that name.
+    #[error("there is a network device `{name}` already")]
+    DeviceTaken {
+        /// The name asked for.
+        name: String,
+    },
+    /// The kernel forbids it.
+    #[error("no permission to {what}")]
+    Denied {
+        /// What was tried.
+        what: String,
+    },
+    /// Another run in real time has the machine.
+    #[error("another run in real time is under way{}", .holder.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    Busy {
+        /// Its process, as seen from here; `None` if it cannot be seen from here.
+        holder: Option<i32>,
+    },
+    /// Packets of the run do not fit the devices.
+    #[error("the MTU {found} is too small: {least} is the least ({why})")]
+    MtuTooSmall {
+        /// The MTU as given, in bytes.
+        found: u32,
+        /// What would do, in bytes.
+        least: u32,
+        /// What needs so much.
+        why: &'static str,
+    },
+    /// A parameter is out of range, or a scenario has what the emulator has not.
+    #[error("`{field}` is {found}; allowed: {allowed}")]
+    Config {
+        /// Its name.
+        field: &'static str,
+        /// The value as given.
+        found: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// The path cannot be built.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// A socket or an endpoint failed.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The operating system refused something that should work.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl EmuError {
+    /// An operating-system error while doing `what`; no permission is [`EmuError::Denied`].
+    pub(crate) fn io(what: impl Into<String>, source: impl Into<io::Error>) -> EmuError {
+        let (what, source) = (what.into(), source.into());
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => EmuError::Denied { what },
+            _ => EmuError::Io { what, source },
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            EmuError::NoNamespaces { .. } => {
+                "`sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000`, on Ubuntu also \
+                 `kernel.apparmor_restrict_unprivileged_userns=0`; in a container, `--privileged` or the capability \
+                 CAP_SYS_ADMIN; `fairpace relay` emulates a link without any"
+                    .to_owned()
+            }
+            EmuError::NoTun(source) if source.kind() == io::ErrorKind::PermissionDenied => {
+                "`sudo chmod 0666 /dev/net/tun` (its usual mode: only a namespace's owner can make devices with it), \
+                 or run as root; in a container, `--device /dev/net/tun`"
+                    .to_owned()
+            }
+            EmuError::NoTun(_) => {
+                "`sudo modprobe tun` (the kernel needs CONFIG_TUN); in a container, `--device /dev/net/tun`".to_owned()
+            }
+            EmuError::DeviceTaken { name } => format!("`ip link show {name}` shows it; end what made it"),
+            EmuError::Denied { .. } => {
+                "the capability CAP_NET_ADMIN is needed for that: `sudo`, or leave `--on-host` out".to_owned()
+            }
+            EmuError::Busy { holder: Some(pid) } => {
+                format!("two at a time would disturb each other: wait for it, or end it (`ps -fp {pid}` names it)")
+            }
+            EmuError::Busy { holder: None } => {
+                "two at a time would disturb each other: wait for it; it runs in another container".to_owned()
+            }
+            EmuError::MtuTooSmall { least, .. } => format!("give at least {least}"),
+            EmuError::Net(e) => return e.hint(),
+            EmuError::Sim(_) | EmuError::Config { .. } | EmuError::Io { .. } => return None,
+        })
+    }
+
+    /// The command's exit code: 1 failed, 2 usage, 3 scenario, 4 missing privilege, 9 another run in real
+    /// time; those of [`NetError`] for an endpoint.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            EmuError::MtuTooSmall { .. } | EmuError::Config { .. } => 2,
+            EmuError::Sim(_) => 3,
+            EmuError::NoNamespaces { .. } | EmuError::NoTun(_) | EmuError::Denied { .. } => 4,
+            EmuError::Busy { .. } => 9,
+            EmuError::DeviceTaken { .. } | EmuError::Io { .. } => 1,
+            EmuError::Net(e) => e.exit_code(),
+        }
+    }
+}

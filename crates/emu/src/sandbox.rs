@@ -1,0 +1,263 @@
+//! Namespaces of our own: what the emulator makes exists in them only, and ends with the process.
+//!
+//! A user namespace gives this process all rights over the network namespaces made inside it and none over
+//! anything else, for root too. Namespaces get no name and no mount: when their last process and descriptor
+//! are gone the kernel removes them, with devices, addresses, routes and sysctls, also after `kill -9`.
+//!
+//! The rights are needed to make namespaces and devices, to enter a namespace, and to open sockets with a
+//! restricted TCP algorithm. [`drop_privileges`] gives them up for good, per thread; a thread started
+//! afterwards starts without.
+
+use crate::{EmuError, netlink};
+use caps::{CapSet, Capability};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::unistd::{getegid, geteuid};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::thread::{Builder, JoinHandle};
+
+/// What differs from the kernel's defaults in each of our namespaces, so that a run measures the path and
+/// not its machine: no IPv6 chatter (an address is usable at once, nothing is sent unasked), socket buffers
+/// that a long fat path can fill, no memory of earlier connections, and Reno where no socket asks for another,
+/// whatever the host's default is.
+pub const SYSCTLS: [(&str, &str); 11] = [
+    ("net.ipv6.conf.all.disable_ipv6", "0"),
+    ("net.ipv6.conf.default.disable_ipv6", "0"),
+    ("net.ipv6.conf.all.accept_dad", "0"),
+    ("net.ipv6.conf.default.accept_dad", "0"),
+    ("net.ipv6.conf.default.accept_ra", "0"),
+    ("net.ipv6.conf.default.router_solicitations", "0"),
+    // No link-local addresses: nobody is on the link but the two ends.
+    ("net.ipv6.conf.default.addr_gen_mode", "1"),
+    ("net.ipv4.tcp_congestion_control", "reno"),
+    ("net.ipv4.tcp_no_metrics_save", "1"),
+    ("net.ipv4.tcp_rmem", "4096 131072 67108864"),
+    ("net.ipv4.tcp_wmem", "4096 65536 67108864"),
+];
+
+/// A user namespace of our own, and the network namespace that came with it, in which this process now is.
+#[derive(Debug)]
+pub struct Sandbox {
+    outer: NetNs,
+}
+
+impl Sandbox {
+    /// Leaves the host's network for a namespace of our own, with this user and group mapped to themselves.
+    /// The caller has one thread (the kernel demands it), so: first thing in a command. Files and processes
+    /// stay as they were.
+    ///
+    /// # Errors
+    /// [`EmuError::NoNamespaces`] where the system does not allow it; this process is as before then, or in
+    /// a namespace without use.
+    pub fn enter() -> Result<Sandbox, EmuError> {
+        let (user, group) = (geteuid(), getegid());
+        let refused = |what| move |source: io::Error| EmuError::NoNamespaces { what, source };
+        unshare(CloneFlags::CLONE_NEWUSER).map_err(|e| refused("a user namespace")(e.into()))?;
+        // Without this the kernel lets only a privileged parent write the groups.
+        fs::write("/proc/self/setgroups", "deny").map_err(refused("/proc/self/setgroups"))?;
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(refused("/proc/self/uid_map"))?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(refused("/proc/self/gid_map"))?;
+        unshare(CloneFlags::CLONE_NEWNET).map_err(|e| refused("a network namespace")(e.into()))?;
+        prepare()?;
+        Ok(Sandbox { outer: NetNs::current("outer")? })
+    }
+
+    /// The namespace that this process is in since [`Sandbox::enter`].
+    pub fn outer(&self) -> &NetNs {
+        &self.outer
+    }
+
+    /// A further network namespace, empty but for the loopback device, which is up. `name` is for messages
+    /// only.
+    ///
+    /// # Errors
+    /// [`EmuError::Denied`] after [`drop_privileges`]; [`EmuError::NoNamespaces`] if there are too many.
+    pub fn namespace(&self, name: &'static str) -> Result<NetNs, EmuError> {
+        on_thread(name, || {
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|e| match io::Error::from(e) {
+                e if e.kind() == io::ErrorKind::PermissionDenied => {
+                    EmuError::Denied { what: format!("make the network namespace `{name}`") }
+                }
+                source => EmuError::NoNamespaces { what: "a network namespace", source },
+            })?;
+            prepare()?;
+            NetNs::current(name)
+        })?
+    }
+}
+
+/// The loopback device and the sysctls of the network namespace of this thread.
+fn prepare() -> Result<(), EmuError> {
+    for (key, value) in SYSCTLS {
+        if key.starts_with("net.ipv6") && !Path::new("/proc/sys/net/ipv6").exists() {
+            continue; // a kernel without IPv6
+        }
+        write_sysctl(key, value)?;
+    }
+    // Ping without a privilege, for our group: others are not mapped.
+    let group = getegid();
+    write_sysctl("net.ipv4.ping_group_range", &format!("{group} {group}"))?;
+    netlink::up("lo")
+}
+
+fn path_of(key: &str) -> String {
+    format!("/proc/sys/{}", key.replace('.', "/"))
+}
+
+fn write_sysctl(key: &str, value: &str) -> Result<(), EmuError> {
+    fs::write(path_of(key), value).map_err(|e| EmuError::io(format!("set the sysctl {key} to `{value}`"), e))
+}
+
+/// A network namespace, kept by a descriptor.
+#[derive(Debug)]
+pub struct NetNs {
+    name: &'static str,
+    file: OwnedFd,
+    inode: u64,
+}
+
+impl NetNs {
+    /// The one that this thread is in, be it ours or the host's. `name` is for messages only.
+    ///
+    /// # Errors
+    /// [`EmuError::Io`] without /proc.
+    pub fn current(name: &'static str) -> Result<NetNs, EmuError> {
+        let open = || {
+            let file = File::open("/proc/thread-self/ns/net")?;
+            Ok((file.metadata()?.ino(), file))
+        };
+        let (inode, file) = open().map_err(|e: io::Error| EmuError::io("open /proc/thread-self/ns/net", e))?;
+        Ok(NetNs { name, file: file.into(), inode })
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The kernel's number of it, as in `net:[4026532281]`.
+    pub fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Runs `work` on a fresh thread inside this namespace, and waits for it. What it opens stays in this
+    /// namespace, wherever it is used later. The thread has the rights of the calling one.
+    ///
+    /// # Errors
+    /// [`EmuError::Denied`] after [`drop_privileges`].
+    ///
+    /// # Panics
+    /// With the panic of `work`.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, EmuError> {
+        on_thread(self.name, || {
+            self.enter()?;
+            Ok(work())
+        })?
+    }
+
+    /// Starts a thread called `name` that runs `work` inside this namespace.
+    ///
+    /// # Errors
+    /// [`EmuError::Denied`] after [`drop_privileges`].
+    pub fn spawn<R: Send + 'static>(
+        &self,
+        name: impl Into<String>,
+        rights: Rights,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<JoinHandle<R>, EmuError> {
+        let name = name.into();
+        // A thread inside starts it: a new thread has the namespaces and the rights of the one that starts it.
+        self.run(|| {
+            if rights == Rights::Dropped {
+                drop_privileges()?;
+            }
+            Builder::new().name(name).spawn(work).map_err(|e| EmuError::io("start a thread", e))
+        })?
+    }
+
+    /// A sysctl's value there: `net.ipv4.tcp_congestion_control`.
+    ///
+    /// # Errors
+    /// [`EmuError::Io`] if there is none of that name.
+    pub fn sysctl(&self, key: &str) -> Result<String, EmuError> {
+        self.run(|| fs::read_to_string(path_of(key)))?
+            .map(|v| v.trim().to_owned())
+            .map_err(|e| EmuError::io(format!("read the sysctl {key}"), e))
+    }
+
+    /// Sets a sysctl there, which is nowhere else.
+    ///
+    /// # Errors
+    /// [`EmuError::Io`] if there is none of that name or the kernel refuses the value.
+    pub fn set_sysctl(&self, key: &str, value: &str) -> Result<(), EmuError> {
+        self.run(|| write_sysctl(key, value))?
+    }
+
+    /// This thread goes there, for good.
+    fn enter(&self) -> Result<(), EmuError> {
+        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
+            .map_err(|e| EmuError::io(format!("enter the network namespace `{}`", self.name), e))
+    }
+}
+
+/// Whether a thread begins with the sandbox's rights.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rights {
+    /// It has none.
+    Dropped,
+    /// It has them, and is to call [`drop_privileges`] when its sockets are open.
+    Kept,
+}
+
+/// Runs `work` on a fresh thread and waits for it.
+fn on_thread<R: Send>(name: &str, work: impl FnOnce() -> R + Send) -> Result<R, EmuError> {
+    std::thread::scope(|scope| {
+        let thread = Builder::new()
+            .name(name.to_owned())
+            .spawn_scoped(scope, work)
+            .map_err(|e| EmuError::io("start a thread", e))?;
+        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// Takes every privilege from the calling thread, for good: no capability in any set, none to be had from a
+/// program either (`no_new_privs`). Threads that it starts later have none; others keep theirs:
+/// [`privileged_threads`] finds them.
+///
+/// # Errors
+/// [`EmuError::Io`] if the kernel refuses, which it has no reason to.
+pub fn drop_privileges() -> Result<(), EmuError> {
+    let refused = |e: caps::errors::CapsError| EmuError::io("drop privileges", io::Error::other(e.to_string()));
+    nix::sys::prctl::set_no_new_privs().map_err(|e| EmuError::io("drop privileges", e))?;
+    caps::clear(None, CapSet::Ambient).map_err(refused)?;
+    // A process without CAP_SETPCAP has a bounding set that it cannot change; with `no_new_privs` it does not matter.
+    if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).map_err(refused)? {
+        caps::clear(None, CapSet::Bounding).map_err(refused)?;
+    }
+    caps::clear(None, CapSet::Inheritable).map_err(refused)?;
+    caps::clear(None, CapSet::Permitted).map_err(refused)
+}
+
+/// The threads of this process that have an effective or permitted capability, by name; empty after every
+/// one called [`drop_privileges`].
+///
+/// # Errors
+/// [`EmuError::Io`] without /proc.
+pub fn privileged_threads() -> Result<Vec<String>, EmuError> {
+    let unread = |e| EmuError::io("read /proc/self/task", e);
+    let mut found = Vec::new();
+    for task in fs::read_dir("/proc/self/task").map_err(unread)? {
+        let folder = task.map_err(unread)?.path();
+        // A thread that has ended in the meantime has no privilege.
+        let Ok(status) = fs::read_to_string(folder.join("status")) else { continue };
+        let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("").trim();
+        let none = |set: &str| set.bytes().all(|b| b == b'0');
+        if !(none(field("CapEff:")) && none(field("CapPrm:"))) {
+            found.push(field("Name:").to_owned());
+        }
+    }
+    Ok(found)
+}

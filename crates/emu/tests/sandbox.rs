@@ -1,0 +1,148 @@
+//! Namespaces of our own, tried for real. One process with one thread at its start, which the kernel demands:
+//! no test harness. Skips, with the reason, where the system gives no namespaces.
+
+use fairpace_emu::{EmuError, NetNs, RealTimeLock, Rights, Sandbox, drop_privileges, privileged_threads};
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::process::ExitCode;
+use std::sync::mpsc;
+
+fn main() -> ExitCode {
+    let outside = NetNs::current("host").expect("/proc is there");
+    the_lock_is_taken_once_and_its_holder_is_named();
+    let sandbox = match Sandbox::enter() {
+        Ok(sandbox) => sandbox,
+        Err(EmuError::NoNamespaces { what, source }) => {
+            println!("skipped: this system gives no namespaces: {what}: {source}");
+            return ExitCode::SUCCESS;
+        }
+        Err(e) => panic!("{e}"),
+    };
+    // The lock is one of the host's network: a run inside a sandbox is let through.
+    drop(RealTimeLock::acquire().expect("free in here"));
+    each_namespace_is_another(&outside, &sandbox);
+    sysctls_are_of_one_namespace(&sandbox);
+    a_socket_stays_where_it_was_opened(&sandbox);
+    devices_are_made_inside(&sandbox);
+    privileges_go_on_every_thread(&sandbox);
+    println!("ok");
+    ExitCode::SUCCESS
+}
+
+fn the_lock_is_taken_once_and_its_holder_is_named() {
+    let Ok(lock) = RealTimeLock::acquire() else {
+        println!("the lock is held by another run: not tried");
+        return;
+    };
+    match RealTimeLock::acquire() {
+        Err(EmuError::Busy { holder }) => assert_eq!(holder, Some(std::process::id() as i32)),
+        other => panic!("{other:?}"),
+    }
+    drop(lock);
+    drop(RealTimeLock::acquire().expect("free again"));
+}
+
+fn each_namespace_is_another(outside: &NetNs, sandbox: &Sandbox) {
+    let inner = sandbox.namespace("inner").expect("may be made");
+    let mut inodes = vec![outside.inode(), sandbox.outer().inode(), inner.inode()];
+    inodes.sort_unstable();
+    inodes.dedup();
+    assert_eq!(inodes.len(), 3);
+    assert_eq!(NetNs::current("here").expect("/proc").inode(), sandbox.outer().inode());
+    let seen = inner.run(|| NetNs::current("there").expect("/proc").inode()).expect("may be entered");
+    assert_eq!(seen, inner.inode());
+    // Nothing but the loopback device, which works at once over both families.
+    let devices = inner.run(|| fs::read_to_string("/proc/thread-self/net/dev").expect("/proc")).expect("entered");
+    assert_eq!(devices.lines().skip(2).count(), 1, "{devices}");
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        inner.run(|| loopback(address)).expect("entered");
+    }
+}
+
+fn loopback(address: &str) {
+    let receiver = match UdpSocket::bind(address) {
+        Ok(socket) => socket,
+        Err(e) if address.starts_with('[') => return println!("no IPv6 here: {e}"),
+        Err(e) => panic!("{e}"),
+    };
+    let sender = UdpSocket::bind(address).expect("a port is free");
+    sender.send_to(b"to myself", receiver.local_addr().expect("bound")).expect("the device is up");
+    let mut buffer = [0; 16];
+    assert_eq!(receiver.recv(&mut buffer).expect("it arrives"), 9);
+}
+
+fn sysctls_are_of_one_namespace(sandbox: &Sandbox) {
+    const ALGORITHM: &str = "net.ipv4.tcp_congestion_control";
+    const IDLE: &str = "net.ipv4.tcp_slow_start_after_idle";
+    let (one, other) = (sandbox.namespace("one").expect("made"), sandbox.namespace("other").expect("made"));
+    // Whatever the host's default is.
+    assert_eq!(one.sysctl(ALGORITHM).expect("there is one"), "reno");
+    one.set_sysctl(IDLE, "0").expect("ours to set");
+    assert_eq!(one.sysctl(IDLE).expect("there is one"), "0");
+    assert_eq!(other.sysctl(IDLE).expect("there is one"), "1");
+    assert!(matches!(one.set_sysctl("net.ipv4.no_such", "1"), Err(EmuError::Io { .. } | EmuError::Denied { .. })));
+}
+
+fn a_socket_stays_where_it_was_opened(sandbox: &Sandbox) {
+    let inner = sandbox.namespace("inner").expect("made");
+    let there = inner.run(|| TcpListener::bind("127.0.0.1:0")).expect("entered").expect("bound");
+    let address = there.local_addr().expect("bound");
+    // Out here that port is another machine's.
+    assert!(std::net::TcpStream::connect(address).is_err());
+    let client = inner.run(|| std::net::TcpStream::connect(address)).expect("entered").expect("listens there");
+    let (_served, peer) = there.accept().expect("from here, over there");
+    assert_eq!(peer, client.local_addr().expect("connected"));
+}
+
+fn devices_are_made_inside(sandbox: &Sandbox) {
+    if let Err(e) = fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
+        return println!("no device is tried: /dev/net/tun: {e}");
+    }
+    let inner = sandbox.namespace("inner").expect("made");
+    let device = inner
+        .run(|| {
+            let device = tun_rs::DeviceBuilder::new().name("ours").ipv4("10.77.0.1", 24, None).build_sync();
+            assert!(fs::read_to_string("/proc/thread-self/net/dev").expect("/proc").contains("ours:"));
+            fairpace_emu::netlink::route([0, 0, 0, 0].into(), 0, "ours", None).expect("a default route");
+            let routes = fs::read_to_string("/proc/thread-self/net/route").expect("/proc");
+            assert!(routes.lines().any(|l| l.starts_with("ours\t00000000\t")), "{routes}");
+            device
+        })
+        .expect("entered")
+        .expect("made");
+    assert!(!fs::read_to_string("/proc/thread-self/net/dev").expect("/proc").contains("ours:"));
+    drop(device);
+    let left = inner.run(|| fs::read_to_string("/proc/thread-self/net/dev")).expect("entered").expect("/proc");
+    assert!(!left.contains("ours:"), "{left}");
+}
+
+/// Last: this thread's go too.
+fn privileges_go_on_every_thread(sandbox: &Sandbox) {
+    let inner = sandbox.namespace("inner").expect("made");
+    let (go_on, until) = mpsc::channel::<()>();
+    let (go_on_too, until_too) = mpsc::channel::<()>();
+    let without = inner.spawn("without", Rights::Dropped, move || until.recv().is_ok()).expect("started");
+    let with = inner
+        .spawn("with", Rights::Kept, move || {
+            until_too.recv().expect("told");
+            drop_privileges().expect("may always be dropped");
+            NetNs::current("with").expect("/proc").inode()
+        })
+        .expect("started");
+    let named = privileged_threads().expect("/proc");
+    assert!(named.iter().any(|n| n == "with") && !named.iter().any(|n| n == "without"), "{named:?}");
+    go_on_too.send(()).expect("it listens");
+    assert_eq!(with.join().expect("no panic"), inner.inode());
+    drop_privileges().expect("may always be dropped");
+    assert_eq!(privileged_threads().expect("/proc"), Vec::<String>::new());
+    let status = fs::read_to_string("/proc/thread-self/status").expect("/proc");
+    for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        assert!(status.contains(&format!("{set}:\t0000000000000000")), "{status}");
+    }
+    assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+    // And do not come back.
+    assert!(matches!(inner.run(|| ()), Err(EmuError::Denied { .. })));
+    assert!(matches!(sandbox.namespace("more"), Err(EmuError::Denied { .. })));
+    go_on.send(()).expect("it listens");
+    assert!(without.join().expect("no panic"));
+}
