@@ -122,6 +122,8 @@ pub struct TcpInfo {
     pub bytes_retransmitted: Option<Bytes>,
     /// The peer's window (Linux 5.4).
     pub peer_window: Option<Bytes>,
+    /// Retransmission timeouts since the connection began, those of its beginning included (Linux 6.7).
+    pub timeouts: Option<u64>,
 }
 
 /// The least that is of use: through `tcpi_sndbuf_limited` (Linux 4.10).
@@ -185,6 +187,7 @@ impl TcpInfo {
             bytes_sent: u64_at(200).map(Bytes::new),
             bytes_retransmitted: u64_at(208).map(Bytes::new),
             peer_window: u32_at(228).map(|w| Bytes::new(u64::from(w))),
+            timeouts: raw.get(240..242).and_then(|b| b.try_into().ok()).map(|b| u64::from(u16::from_ne_bytes(b))),
         })
     }
 }

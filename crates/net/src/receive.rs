@@ -175,6 +175,15 @@ impl Receiver {
     /// # Errors
     /// [`NetError`]: port in use, no permission, no route to the player.
     pub fn open(config: ReceiveConfig, clock: Clock) -> Result<Receiver, NetError> {
+        let socket = UdpSocket::listen(config.port, config.family, config.buffers, clock)?;
+        Self::on(socket, config, clock)
+    }
+
+    /// As [`Receiver::open`], on a socket that is bound already: port, family and buffers are the socket's.
+    ///
+    /// # Errors
+    /// As [`Receiver::open`].
+    pub fn on(socket: UdpSocket, config: ReceiveConfig, clock: Clock) -> Result<Receiver, NetError> {
         if config.sample.is_zero() {
             return Err(NetError::Config {
                 field: "sample",
@@ -189,7 +198,6 @@ impl Receiver {
                 allowed: "0 to 127, for VP8 usually 96".to_owned(),
             });
         }
-        let socket = UdpSocket::listen(config.port, config.family, config.buffers, clock)?;
         if let Some(to) = config.forward {
             elsewhere("forward", to, socket.local_address()?)?;
         }

@@ -284,9 +284,23 @@ impl UdpSocket {
     /// # Errors
     /// [`NetError::PeerUnreachable`] if there is no route, else as [`UdpSocket::bind`].
     pub fn connect(peer: SocketAddr, buffers: Buffers, clock: Clock) -> Result<UdpSocket, NetError> {
+        let any: IpAddr =
+            if canonical(peer).is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        Self::connect_from(SocketAddr::new(any, 0), peer, buffers, clock)
+    }
+
+    /// As [`UdpSocket::connect`], from the address `local` of this machine; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::connect`]; [`NetError::NoSuchLocalAddress`].
+    pub fn connect_from(
+        local: SocketAddr,
+        peer: SocketAddr,
+        buffers: Buffers,
+        clock: Clock,
+    ) -> Result<UdpSocket, NetError> {
         let peer = canonical(peer);
-        let any: IpAddr = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let mut socket = Self::bind(SocketAddr::new(any, 0), true, buffers, clock)?;
+        let mut socket = Self::bind(local, true, buffers, clock)?;
         socket.socket.connect(&peer.into()).map_err(|e| match e.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EACCES | Errno::EPERM) => NetError::Denied { what: format!("send to {peer}") },
             Some(Errno::ENETUNREACH | Errno::EHOSTUNREACH | Errno::EADDRNOTAVAIL | Errno::ENETDOWN | Errno::EINVAL) => {
