@@ -68,6 +68,20 @@ pub enum NetError {
         /// How that was seen.
         detail: String,
     },
+    /// The controller needs a TCP connection beside the datagrams.
+    #[error("{peer} answers by UDP, but not by TCP: {detail}")]
+    NoTcpHalf {
+        /// Who.
+        peer: SocketAddr,
+        /// What the network said.
+        detail: String,
+    },
+    /// The TCP port of a flow that has two halves is taken.
+    #[error("TCP port {port} is in use on {address}", port = .address.port(), address = .address.ip())]
+    TcpPortInUse {
+        /// The address asked for.
+        address: SocketAddr,
+    },
     /// The peer's feedback cannot be true.
     #[error("{peer} sends feedback that cannot be true: {detail}")]
     PeerLies {
@@ -137,6 +151,15 @@ impl NetError {
                 peer.port(),
                 peer.ip()
             ),
+            NetError::NoTcpHalf { peer, .. } => format!(
+                "the receiver needs its TCP half (`fairpace receive {0} --tcp`, or a FlowSocket), and the firewall must let TCP port {0} in as it does UDP port {0}",
+                peer.port()
+            ),
+            NetError::TcpPortInUse { address } => format!(
+                "stop the other program (`ss -ltnp 'sport = :{0}'` names it) or take another port, such as {1}",
+                address.port(),
+                address.port().checked_add(2).unwrap_or(5004)
+            ),
             NetError::NoSender { port, .. } => {
                 format!("start `fairpace send ... HOST:{port}` on the other machine; does the firewall let it in?")
             }
@@ -158,6 +181,7 @@ impl NetError {
         match self {
             NetError::BadAddress { .. }
             | NetError::PortInUse { .. }
+            | NetError::TcpPortInUse { .. }
             | NetError::NoSuchLocalAddress { .. }
             | NetError::Control(_)
             | NetError::Config { .. } => 2,
@@ -165,6 +189,7 @@ impl NetError {
             NetError::Resolve { .. }
             | NetError::PeerUnreachable { .. }
             | NetError::NoSender { .. }
+            | NetError::NoTcpHalf { .. }
             | NetError::PeerVanished { .. }
             | NetError::PeerLies { .. } => 5,
             NetError::Breaker { .. } => 6,

@@ -625,6 +625,7 @@ mod tests {
             arrived: Instant::from_nanos(ms * 1_000_000),
             one_way_delay: None,
             retransmitted: false,
+            via: fairpace_units::Via::Udp,
             codec: Codec::Vp8,
         }
     }

@@ -567,6 +567,11 @@ impl Running<'_> {
                 let waited = now.since(self.begun);
                 SendEnd::Failed(NetError::PeerUnreachable { peer, waited, detail: detail.to_owned() })
             }
+            StopReason::NoTcp => {
+                let detail = "no connection came about".to_owned();
+                SendEnd::Failed(NetError::NoTcpHalf { peer, detail })
+            }
+            StopReason::TcpLost => vanished("the TCP connection has ended".to_owned()),
             StopReason::ConsentExpired => vanished("it has not confirmed for 30 s that it wants this flow".to_owned()),
             StopReason::Breaker(Tripped::FeedbackTimeout { after }) => {
                 vanished(format!("nothing was heard from it for {} [RFC 8083 §4.1]", format_duration(after)))

@@ -1,8 +1,8 @@
 //! "Are you there, and do you want this?": the exchange that must succeed before anything else is
 //! sent, so that nobody can aim a sender at a third party.
 //!
-//! Both messages are RTCP APP packets named `FPCE`, of 36 bytes each, so that the answer is never
-//! larger than the question. The challenge goes out in both classes (normal, LE); the echo says with
+//! Both messages are RTCP APP packets named `FPCE`, of 36 bytes each (40 if a report interval is asked for), so that the answer
+//! is never larger than the question. The challenge goes out in both classes (normal, LE); the echo says with
 //! which marks it arrived, and gives the first round-trip time.
 //!
 //! ```text
@@ -15,11 +15,17 @@
 //!  dummy PT | RTX PT (0 = none) | EXT | FMT   time from arrival to this echo, µs (32)
 //!  SSRC of the dummy stream                   feedback interval, µs (32)
 //!  SSRC of the retransmissions (0 = none)     number of the next report (32), see claim
+//!  only with FMT 2 and 3:
+//!  report interval, µs (32)
 //! ```
 //!
 //! EXT and FMT say which feedback is wanted ([`Form`]): EXT 0 with FMT 0 of every packet, EXT 0 with FMT 1 sack
-//! vectors; another EXT reports of the TFRC profile, whose two numbers they are. rwnd is in packets, up to 255; 0: nothing
-//! is said.
+//! vectors, EXT 0 with FMT 2 receiver reports, with FMT 3 the same and a TCP connection is to follow; another EXT reports
+//! of the TFRC profile, whose two numbers they are. rwnd is in packets, up to 255; 0: nothing is said.
+//!
+//! The TCP connection goes from the sender to the port, and the address, of the receiver, and begins with the challenge
+//! that the receiver has echoed, framed ([`crate::framing`]): who sends it over TCP is who sent it over UDP. The receiver
+//! answers with its echo, framed, in which its SSRC says the same of it.
 
 use crate::rtcp::App;
 use crate::sender::Codec;
@@ -33,8 +39,10 @@ use fairpace_units::{Class, Dscp, Duration, Ecn};
 pub const NAME: [u8; 4] = *b"FPCE";
 /// Version of the formats in this file and in [`crate::claim`].
 pub const VERSION: u8 = 1;
-/// Bytes of a challenge, and of an echo.
+/// Bytes of an echo, and of a challenge that asks for no report interval.
 pub const LEN: usize = 36;
+/// Bytes of the longest challenge.
+pub const MAX_LEN: usize = LEN + 4;
 
 const CHALLENGE: u8 = 0;
 const ECHO: u8 = 1;
@@ -49,17 +57,46 @@ pub enum Form {
     SackVector,
     /// What the receiver measured: [`crate::tfrc`].
     Measured(Profile),
+    /// Receiver reports, with packet pairs: [`crate::pair_report`].
+    ReceiverReports {
+        /// T_rtcp: one report in so long, 10 ms to 5 s.
+        interval: Duration,
+        /// A TCP connection follows, and some packets come over it.
+        tcp: bool,
+    },
 }
+
+/// The report intervals that may be asked for.
+const REPORT_INTERVALS: core::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(5);
 
 impl Form {
     /// FMT that asks for sack vectors, with EXT 0.
     const SACK_VECTOR: u8 = 1;
+    /// FMT that asks for receiver reports, without and with TCP.
+    const RECEIVER_REPORTS: u8 = 2;
+    const RECEIVER_REPORTS_AND_TCP: u8 = 3;
 
-    fn from_wire(extension: u8, fmt: u8) -> Result<Self, WireError> {
+    /// Receiver reports each `interval`, which is brought within what may be asked for.
+    pub fn receiver_reports(interval: Duration, tcp: bool) -> Self {
+        let interval = interval.clamp(*REPORT_INTERVALS.start(), *REPORT_INTERVALS.end());
+        Form::ReceiverReports { interval, tcp }
+    }
+
+    /// `rest`: what follows the challenge's fixed part.
+    fn from_wire(extension: u8, fmt: u8, rest: &mut Reader<'_>) -> Result<Self, WireError> {
         match (extension, fmt) {
             (0, 0) => Ok(Form::Packets),
             (0, Form::SACK_VECTOR) => Ok(Form::SackVector),
-            (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 or 1" }),
+            (0, Form::RECEIVER_REPORTS | Form::RECEIVER_REPORTS_AND_TCP) => {
+                let found = rest.u32()?;
+                let interval = Duration::from_micros(found.into());
+                if !REPORT_INTERVALS.contains(&interval) {
+                    let what = "report interval, us";
+                    return Err(WireError::Field { what, found, allowed: "10,000 to 5,000,000" });
+                }
+                Ok(Form::ReceiverReports { interval, tcp: fmt == Form::RECEIVER_REPORTS_AND_TCP })
+            }
+            (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 to 3" }),
             _ => Ok(Form::Measured(Profile { extension, fmt }.check()?)),
         }
     }
@@ -69,6 +106,8 @@ impl Form {
             Form::Packets => [0, 0],
             Form::SackVector => [0, Form::SACK_VECTOR],
             Form::Measured(p) => [p.extension, p.fmt],
+            Form::ReceiverReports { tcp: false, .. } => [0, Form::RECEIVER_REPORTS],
+            Form::ReceiverReports { tcp: true, .. } => [0, Form::RECEIVER_REPORTS_AND_TCP],
         }
     }
 }
@@ -119,6 +158,11 @@ fn micros(d: Duration) -> u32 {
 }
 
 impl Challenge {
+    /// Whether a TCP connection is to follow.
+    pub const fn announces_tcp(&self) -> bool {
+        matches!(self.form, Form::ReceiverReports { tcp: true, .. })
+    }
+
     /// Appends the packet to `out`.
     pub fn emit(&self, out: &mut Vec<u8>) {
         rtcp::emit_packet(out, rtcp::packet_type::APP, CHALLENGE.into(), |out| {
@@ -131,6 +175,9 @@ impl Challenge {
             out.put(&[self.dummy.0, rtx_type, extension, fmt]);
             out.put_u32(self.dummy.1);
             out.put_u32(rtx_ssrc);
+            if let Form::ReceiverReports { interval, .. } = self.form {
+                out.put_u32(micros(interval));
+            }
         });
     }
 }
@@ -202,9 +249,10 @@ impl Message {
         })?;
         let dummy_type = r.u8()? & 0x7f;
         let rtx_type = r.u8()? & 0x7f;
-        let form = Form::from_wire(r.u8()?, r.u8()?)?;
+        let [extension, fmt] = [r.u8()?, r.u8()?];
         let dummy_ssrc = r.u32()?;
         let rtx_ssrc = r.u32()?;
+        let form = Form::from_wire(extension, fmt, &mut r)?;
         Ok(Some(Message::Challenge(Challenge {
             token,
             class,
@@ -234,12 +282,14 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(10_000))]
 
         #[test]
-        fn both_messages_are_read_back_and_equally_long(
+        fn both_messages_are_read_back_and_the_answer_is_no_longer(
             token: u64, ssrcs: (u32, u32, u32), types: (u8, u8, u8), low: bool, vp8: bool, rtx: bool,
             form in prop_oneof![
                 Just(Form::Packets),
                 Just(Form::SackVector),
                 (3_u8..15).prop_map(|extension| Form::Measured(Profile { extension, fmt: extension + 12 })),
+                (10_000_u64..=5_000_000, any::<bool>())
+                    .prop_map(|(us, tcp)| Form::receiver_reports(Duration::from_micros(us), tcp)),
             ],
             echo: (u32, u8, u8, u32, u32, u32), rwnd: u8,
         ) {
@@ -260,7 +310,8 @@ mod tests {
             let (mut a, mut b) = (Vec::new(), Vec::new());
             challenge.emit(&mut a);
             answer.emit(&mut b);
-            prop_assert_eq!((a.len(), b.len()), (LEN, LEN));
+            let asks_for_interval = matches!(form, Form::ReceiverReports { .. });
+            prop_assert_eq!((a.len(), b.len()), (if asks_for_interval { MAX_LEN } else { LEN }, LEN));
             prop_assert_eq!(parse(&a), Ok(Some(Message::Challenge(challenge))));
             prop_assert_eq!(parse(&b), Ok(Some(Message::Echo(answer))));
         }
@@ -284,8 +335,26 @@ mod tests {
         };
         assert_eq!([form(0, 0), form(0, 1)], [Ok(Form::Packets), Ok(Form::SackVector)]);
         assert_eq!(form(3, 2), Ok(Form::Measured(Profile::default())));
-        assert_eq!([form(0, 2), form(0, 255)], [Err(("form of feedback", 2)), Err(("form of feedback", 255))]);
+        assert_eq!([form(0, 4), form(0, 255)], [Err(("form of feedback", 4)), Err(("form of feedback", 255))]);
         assert_eq!([form(1, 2), form(3, 1)], [Err(("header extension rtt-sendts", 1)), Err(("FMT", 1))]);
+    }
+
+    #[test]
+    fn a_report_interval_is_bounded_and_must_be_there() {
+        let form = |us: Option<u32>| {
+            let mut data = vec![0; 24];
+            (data[8], data[15]) = (VERSION, 3);
+            data.extend(us.into_iter().flat_map(u32::to_be_bytes));
+            match Message::parse(&App { ssrc: 1, subtype: 0, name: NAME, data: &data }) {
+                Ok(Some(Message::Challenge(c))) => Some(c.form),
+                Err(_) => None,
+                other => panic!("{other:?}"),
+            }
+        };
+        let second = Form::ReceiverReports { interval: Duration::from_secs(1), tcp: true };
+        assert_eq!(form(Some(1_000_000)), Some(second));
+        assert_eq!([form(None), form(Some(0)), form(Some(9_999)), form(Some(5_000_001))], [None; 4]);
+        assert_eq!(Form::receiver_reports(Duration::MAX, true), Form::receiver_reports(Duration::from_secs(5), true));
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Forwarder {
 mod tests {
     use super::*;
     use crate::Codec;
-    use fairpace_units::Instant;
+    use fairpace_units::{Instant, Via};
 
     fn media(ssrc: u32, sequence: u64, timestamp: u32) -> MediaPacket<'static> {
         MediaPacket {
@@ -81,6 +81,7 @@ mod tests {
             arrived: Instant::ZERO,
             one_way_delay: None,
             retransmitted: false,
+            via: Via::Udp,
             codec: Codec::Vp8,
         }
     }

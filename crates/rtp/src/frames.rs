@@ -7,7 +7,7 @@
 use crate::receiver::MediaPacket;
 use crate::sender::Codec;
 use crate::vp8;
-use fairpace_units::{Duration, Instant};
+use fairpace_units::{Duration, Instant, Via};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Packets held at most; the oldest goes first.
@@ -35,6 +35,8 @@ pub struct AssembledFrame {
     pub completed: Instant,
     /// Part of it came as a retransmission.
     pub repaired: bool,
+    /// The transport that it came by; `None`: by both, which a sender that changes at frame ends never does.
+    pub via: Option<Via>,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,7 @@ struct Held {
     data: Vec<u8>,
     arrived: Instant,
     retransmitted: bool,
+    via: Via,
 }
 
 /// From packets to frames.
@@ -90,6 +93,7 @@ impl FrameAssembler {
             data: data.to_vec(),
             arrived: now,
             retransmitted: packet.retransmitted,
+            via: packet.via,
         });
         self.complete(packet.sequence, now);
         let too_old = |h: &Held| now.since(h.arrived) > self.hold;
@@ -129,11 +133,13 @@ impl FrameAssembler {
             first_arrival: now,
             completed: now,
             repaired: false,
+            via: self.packets.get(&first).map(|h| h.via),
         };
         for s in first..=last {
             if let Some(h) = self.packets.remove(&s) {
                 frame.key |= h.key;
                 frame.repaired |= h.retransmitted;
+                frame.via = frame.via.filter(|via| *via == h.via);
                 frame.first_arrival = frame.first_arrival.min(h.arrived);
                 if s == first {
                     frame.data = h.data;
@@ -198,6 +204,7 @@ mod tests {
             arrived: Instant::ZERO,
             one_way_delay: None,
             retransmitted: false,
+            via: Via::Udp,
             codec: Codec::Vp8,
         }
     }

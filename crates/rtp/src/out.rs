@@ -1,7 +1,7 @@
 //! What a session wants done: the answers of `poll`.
 
 use core::net::SocketAddr;
-use fairpace_units::{Dscp, Ecn, Instant};
+use fairpace_units::{Dscp, Ecn, Instant, Via};
 
 /// What to do now, and when to ask again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Datagram<'a> {
     pub what: What,
     /// Where to: `None` from a sender (it has one peer), an address from a receiver.
     pub to: Option<SocketAddr>,
+    /// By which transport; by TCP it goes framed ([`crate::framing`]), and marks are the connection's.
+    pub via: Via,
 }
 
 impl core::fmt::Display for StopReason {
@@ -36,6 +38,8 @@ impl core::fmt::Display for StopReason {
             StopReason::Unreachable => f.write_str("the peer did not answer three challenges within 7 s"),
             StopReason::ConsentExpired => f.write_str("the peer has not been heard for 30 s"),
             StopReason::PeerLied => f.write_str("the peer acknowledged packets that it cannot have received"),
+            StopReason::NoTcp => f.write_str("the peer took no TCP connection, or did not answer there"),
+            StopReason::TcpLost => f.write_str("the TCP connection has ended"),
             StopReason::PeerBye => f.write_str("the peer said goodbye"),
             StopReason::Breaker(reason) => write!(f, "circuit breaker: {reason}"),
         }
@@ -143,6 +147,10 @@ pub enum StopReason {
     PeerLied,
     /// The peer said goodbye.
     PeerBye,
+    /// The controller needs a TCP connection, and the peer took none, or did not answer there.
+    NoTcp,
+    /// The TCP connection has ended.
+    TcpLost,
     /// The circuit breaker ended the flow.
     Breaker(fairpace_control::StopReason),
 }

@@ -10,13 +10,22 @@
 //! If the sender asks for it, or the session description of another tool does, and the media packets carry the
 //! stamps that it takes, the receiver measures and reports by the TFRC profile ([`crate::tfrc`]) in place of
 //! telling of every packet. If the sender asks for sack vectors, its media is acknowledged by them
-//! ([`crate::sack_vector`]).
+//! ([`crate::sack_vector`]). If it asks for receiver reports, they come as often as it asks, each with the rate that its packet
+//! pairs measured ([`crate::pair_report`]), and nothing else comes.
+//!
+//! # The TCP half
+//!
+//! If the sender announces a TCP connection, the driver takes one in from the sender's address while
+//! [`ReceiverSession::wants_tcp`]; its first packet must be a challenge that the sender sent over UDP too
+//! ([`ReceiverSession::accept_tcp`]). What comes over it later is part of the same streams
+//! ([`ReceiverSession::handle_tcp_packet`]).
 
 use crate::ccfb;
 use crate::challenge::{Challenge, Echo, Form, Message};
 use crate::claim::{self, Claim};
 use crate::out::Counts;
 use crate::packet::{self, Packet};
+use crate::pair_report::PairReport;
 use crate::rtcp::{Compound, Rtcp};
 use crate::rtcp_timing::{Due, Parameters, RtcpTiming};
 use crate::secret::Purpose;
@@ -24,11 +33,12 @@ use crate::sender::Codec;
 use crate::source::{Novelty, Source, Validator, Verdict, media_clock, silent};
 use crate::tfrc::{self, Profile};
 use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, rtcp, rtx, sack_vector};
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU8;
+use fairpace_control::packet_pair::BottleneckEstimator;
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{Arrival, RateHeader, SackReceiver, SackVector};
-use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Via};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How a receiving session is set up.
@@ -108,6 +118,8 @@ pub struct MediaPacket<'d> {
     pub one_way_delay: Option<i64>,
     /// It came as a retransmission.
     pub retransmitted: bool,
+    /// The transport that it came by.
+    pub via: Via,
     /// What it carries, if the sender announced it; else VP8 is assumed.
     pub codec: Codec,
 }
@@ -125,6 +137,11 @@ pub enum ReceiverEvent {
         payload_type: u8,
         /// What it carries.
         codec: Codec,
+    },
+    /// The sender's TCP half is there.
+    TcpUp {
+        /// The sender's UDP address.
+        from: SocketAddr,
     },
     /// The sender has said goodbye, and has been silent since.
     Bye {
@@ -218,6 +235,10 @@ struct Peer {
     address: SocketAddr,
     heard: Instant,
     announced: Option<Challenge>,
+    /// The tokens of its last challenges, newest first: with one of them its TCP connection must begin.
+    tokens: [Option<u64>; MOST_RECENT_TOKENS],
+    /// Its TCP connection has been taken in.
+    tcp: bool,
     bytes_in: u64,
     bytes_out: u64,
 }
@@ -256,6 +277,15 @@ struct Acknowledging {
     due: VecDeque<(Instant, SackVector)>,
 }
 
+/// What receiver reports tell of a stream beside RTCP's own numbers.
+#[derive(Debug)]
+struct Pairs {
+    ssrc: u32,
+    estimator: BottleneckEstimator,
+    /// Of all packets that have arrived.
+    nonce_sum: u32,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Missing {
     since: Instant,
@@ -281,6 +311,8 @@ const FIRST_NACK_RTT: Duration = Duration::from_millis(300);
 const MOST_NACKS: u8 = 4;
 const MOST_MISSING: usize = 512;
 const MOST_ECHOES: usize = 16;
+/// A sender asks in two classes, three times at most.
+const MOST_RECENT_TOKENS: usize = 6;
 /// ACKs that wait for a driver that hands in many packets before it drains.
 const MOST_ACKS: usize = 256;
 const MOST_EVENTS: usize = 256;
@@ -312,6 +344,7 @@ pub struct ReceiverSession {
     next_report: u32,
     measuring: Option<Measuring>,
     acknowledging: Option<Acknowledging>,
+    pairs: Option<Pairs>,
     timing: Option<RtcpTiming>,
     key_frame_wanted: bool,
     last_key_request: Option<Instant>,
@@ -354,6 +387,7 @@ impl ReceiverSession {
             feedback: [class(Class::Normal), class(Class::Low)],
             measuring: None,
             acknowledging: None,
+            pairs: None,
             timing: None,
             key_frame_wanted: false,
             last_key_request: None,
@@ -380,6 +414,18 @@ impl ReceiverSession {
         ecn: Ecn,
         from: SocketAddr,
     ) -> Option<MediaPacket<'d>> {
+        self.take_in(now, bytes, dscp, ecn, from, Via::Udp)
+    }
+
+    fn take_in<'d>(
+        &mut self,
+        now: Instant,
+        bytes: &'d [u8],
+        dscp: Dscp,
+        ecn: Ecn,
+        from: SocketAddr,
+        via: Via,
+    ) -> Option<MediaPacket<'d>> {
         let now = self.advance(now);
         self.stats.received += 1;
         self.stats.received_bytes += bytes.len() as u64;
@@ -395,12 +441,55 @@ impl ReceiverSession {
         }
         let stamp = self.profile().unwrap_or_default().extension;
         match Packet::parse_with(bytes, stamp) {
-            Ok(packet) => self.on_rtp(now, &packet, bytes.len(), dscp, ecn, from),
+            Ok(packet) => self.on_rtp(now, &packet, bytes.len(), dscp, ecn, from, via),
             Err(_) => {
                 self.stats.malformed += 1;
                 None
             }
         }
+    }
+
+    /// Whether a TCP connection from the sender's address is to be taken in: it has announced one.
+    pub fn wants_tcp(&self) -> bool {
+        self.peer.is_some_and(|p| !p.tcp && p.announced.is_some_and(|c| c.announces_tcp()))
+    }
+
+    /// Whether the sender's TCP connection is part of the session; false again when another sender takes its place.
+    pub fn has_tcp(&self) -> bool {
+        self.peer.is_some_and(|p| p.tcp)
+    }
+
+    /// The first packet of a TCP connection from `from`. If the connection is the sender's, it is part of the session from
+    /// now on, and what comes back is to be sent over it ([`crate::framing`]); else the driver closes it.
+    pub fn accept_tcp(&mut self, now: Instant, bytes: &[u8], from: IpAddr) -> Option<Vec<u8>> {
+        let now = self.advance(now);
+        let peer = self.peer.filter(|p| p.address.ip() == from && self.wants_tcp());
+        let asked = Compound::parse(bytes).ok().and_then(|mut compound| match compound.next() {
+            Some(Rtcp::App(app)) => Message::parse(&app).ok()?,
+            _ => None,
+        });
+        let (Some(mut peer), Some(Message::Challenge(c))) = (peer, asked) else {
+            self.stats.malformed += 1;
+            return None;
+        };
+        if !peer.tokens.contains(&Some(c.token)) {
+            self.stats.unproven += 1;
+            return None;
+        }
+        (peer.tcp, peer.heard) = (true, now);
+        peer.bytes_in += bytes.len() as u64;
+        self.peer = Some(peer);
+        self.event(ReceiverEvent::TcpUp { from: peer.address });
+        let mut out = Vec::new();
+        self.echo_of(c.token, Duration::ZERO, Dscp::DEFAULT, Ecn::NotEct).emit(&mut out);
+        Some(out)
+    }
+
+    /// A packet has come over the sender's TCP connection. Media comes back at once, without a copy; call `poll`
+    /// afterwards all the same.
+    pub fn handle_tcp_packet<'d>(&mut self, now: Instant, bytes: &'d [u8]) -> Option<MediaPacket<'d>> {
+        let peer = self.peer.filter(|p| p.tcp)?;
+        self.take_in(now, bytes, Dscp::DEFAULT, Ecn::NotEct, peer.address, Via::Tcp)
     }
 
     /// The decoder needs a key frame. Asks the sender, at most every 300 ms; call again while it lasts.
@@ -432,7 +521,8 @@ impl ReceiverSession {
                         continue;
                     }
                     self.stats.sent.add(what, self.buf.len());
-                    return Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn: Ecn::NotEct, what, to: Some(to) });
+                    let (ecn, via) = (Ecn::NotEct, Via::Udp);
+                    return Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: Some(to), via });
                 }
             }
         }
@@ -498,12 +588,21 @@ impl ReceiverSession {
     fn take_place(&mut self, now: Instant, from: SocketAddr, bytes: usize) {
         if self.peer.is_none_or(|p| p.address != from) {
             self.forget();
-            self.peer = Some(Peer { address: from, heard: now, announced: None, bytes_in: bytes as u64, bytes_out: 0 });
+            self.peer = Some(Peer {
+                address: from,
+                heard: now,
+                announced: None,
+                tokens: [None; MOST_RECENT_TOKENS],
+                tcp: false,
+                bytes_in: bytes as u64,
+                bytes_out: 0,
+            });
             let params = Parameters {
                 session_bandwidth: self.config.session_bandwidth,
                 reduced_minimum: self.config.reduced_minimum,
                 // RR with two blocks 56 B, SDES about 20 B
                 first_size: self.config.ip_overhead + Bytes::new(76),
+                fixed_interval: None,
             };
             let n = u64::from(self.next_report);
             let random = RandomStream::named(self.secret.value(Purpose::RtcpTiming, self.ssrc, n), "rtcp.receiver");
@@ -521,6 +620,7 @@ impl ReceiverSession {
         self.media = None;
         self.measuring = None;
         self.acknowledging = None;
+        self.pairs = None;
         self.timing = None;
         self.missing.clear();
         self.bye = None;
@@ -547,6 +647,13 @@ impl ReceiverSession {
                         if let Some(p) = &mut self.peer {
                             p.heard = now;
                             p.announced = Some(c);
+                            p.tokens.rotate_right(1);
+                            if let Some(newest) = p.tokens.first_mut() {
+                                *newest = Some(c.token);
+                            }
+                        }
+                        if let (Form::ReceiverReports { interval, .. }, Some(t)) = (c.form, &mut self.timing) {
+                            t.fix_interval(now, interval);
                         }
                         if self.echoes.len() < MOST_ECHOES {
                             let (token, class) = (c.token, c.class);
@@ -580,13 +687,18 @@ impl ReceiverSession {
         match self.peer.and_then(|p| p.announced).map(|c| c.form) {
             None => self.config.rate_profile,
             Some(Form::Measured(profile)) => Some(profile),
-            Some(Form::Packets | Form::SackVector) => None,
+            Some(Form::Packets | Form::SackVector | Form::ReceiverReports { .. }) => None,
         }
     }
 
     /// Whether the sender wants sack vectors.
     fn wants_sack_vectors(&self) -> bool {
         self.peer.and_then(|p| p.announced).is_some_and(|c| c.form == Form::SackVector)
+    }
+
+    /// Whether the sender wants receiver reports and nothing else.
+    fn wants_reports(&self) -> bool {
+        matches!(self.peer.and_then(|p| p.announced).map(|c| c.form), Some(Form::ReceiverReports { .. }))
     }
 
     /// What a packet's stream is, and whether a challenge announced it. `None`: while a sender that announces
@@ -635,6 +747,7 @@ impl ReceiverSession {
         true
     }
 
+    #[allow(clippy::too_many_arguments)] // one call, all of them plain facts
     fn on_rtp<'d>(
         &mut self,
         now: Instant,
@@ -643,6 +756,7 @@ impl ReceiverSession {
         dscp: Dscp,
         ecn: Ecn,
         from: SocketAddr,
+        via: Via,
     ) -> Option<MediaPacket<'d>> {
         if !self.may_speak(now, from) {
             return None;
@@ -662,8 +776,15 @@ impl ReceiverSession {
             if role == Role::Media {
                 source.jitter.update(packet.timestamp, media_clock(now));
             }
-            let told = is_media
-                && (self.measure(now, packet, sequence, len, ecn) || self.acknowledge(now, packet, sequence, ecn));
+            let told = if self.wants_reports() {
+                if is_media {
+                    self.note_pair(now, packet, sequence, len, via);
+                }
+                true
+            } else {
+                is_media
+                    && (self.measure(now, packet, sequence, len, ecn) || self.acknowledge(now, packet, sequence, ecn))
+            };
             if !told {
                 self.schedule_feedback(now, role.class());
             }
@@ -686,6 +807,7 @@ impl ReceiverSession {
                     arrived: now,
                     one_way_delay: self.one_way_delay(now, packet),
                     retransmitted: false,
+                    via,
                     codec,
                 })
             }
@@ -719,6 +841,7 @@ impl ReceiverSession {
                     arrived: now,
                     one_way_delay: self.one_way_delay(now, packet),
                     retransmitted: true,
+                    via,
                     codec,
                 })
             }
@@ -749,6 +872,20 @@ impl ReceiverSession {
         let header = RateHeader { sent_at: Instant::from_nanos(sent.saturating_mul(1_000)), rtt: stamp.rtt() };
         m.receiver.on_packet(now, &RatedArrival { seq: sequence, size, header, ecn });
         true
+    }
+
+    /// What the next receiver report tells of this packet beside its being there.
+    fn note_pair(&mut self, now: Instant, packet: &Packet<'_>, sequence: u64, len: usize, via: Via) {
+        if self.pairs.as_ref().is_none_or(|p| p.ssrc != packet.ssrc) {
+            let estimator = BottleneckEstimator::new();
+            self.pairs = Some(Pairs { ssrc: packet.ssrc, estimator, nonce_sum: 0 });
+        }
+        let Some(pairs) = &mut self.pairs else { return };
+        pairs.nonce_sum = pairs.nonce_sum.wrapping_add(packet.extensions.nonce.unwrap_or(0));
+        if via == Via::Udp {
+            // Our numbers begin a multiple of the period up, so they divide as the sender's do.
+            pairs.estimator.on_packet(now, sequence, Bytes::new(len as u64) + self.config.ip_overhead);
+        }
     }
 
     /// Feeds a packet to the receiver that makes sack vectors; `false` if the sender does not want them.
@@ -1015,24 +1152,27 @@ impl ReceiverSession {
     }
 
     fn echo(&mut self, now: Instant, pending: &PendingEcho) -> Step {
-        let acked = self.wants_sack_vectors();
         self.buf.clear();
-        Echo {
-            receiver: self.ssrc,
-            token: pending.token,
-            dscp: pending.dscp,
-            ecn: pending.ecn,
-            delay: now.since(pending.arrived),
-            rwnd: self.config.rwnd.filter(|_| acked).and_then(|rwnd| NonZeroU8::new(u8::try_from(rwnd).ok()?)),
-            feedback_interval: if acked { self.config.ack_interval } else { self.config.feedback_interval },
-            next_report: self.next_report,
-        }
-        .emit(&mut self.buf);
+        self.echo_of(pending.token, now.since(pending.arrived), pending.dscp, pending.ecn).emit(&mut self.buf);
         if let Some(p) = self.peer.as_mut().filter(|p| p.address == pending.to) {
             p.bytes_out += self.buf.len() as u64;
         }
         let dscp = if pending.class == Class::Low { Dscp::LE } else { self.config.data_dscp };
         Step::Send(pending.to, dscp, What::Echo)
+    }
+
+    fn echo_of(&self, token: u64, delay: Duration, dscp: Dscp, ecn: Ecn) -> Echo {
+        let acked = self.wants_sack_vectors();
+        Echo {
+            receiver: self.ssrc,
+            token,
+            dscp,
+            ecn,
+            delay,
+            rwnd: self.config.rwnd.filter(|_| acked).and_then(|rwnd| NonZeroU8::new(u8::try_from(rwnd).ok()?)),
+            feedback_interval: if acked { self.config.ack_interval } else { self.config.feedback_interval },
+            next_report: self.next_report,
+        }
     }
 
     /// The report of the TFRC profile, when it is due. It is as urgent as per-packet feedback, and paced by the
@@ -1187,6 +1327,10 @@ impl ReceiverSession {
             .collect();
         rtcp::emit_receiver_report(&mut self.buf, self.ssrc, &blocks);
         rtcp::emit_sdes(&mut self.buf, &[self.ssrc], &self.config.cname);
+        if let Some(pairs) = self.pairs.as_ref().filter(|_| self.wants_reports()) {
+            let bottleneck = pairs.estimator.estimate();
+            PairReport { receiver: self.ssrc, bottleneck, nonce_sum: pairs.nonce_sum }.emit(&mut self.buf);
+        }
     }
 
     fn event(&mut self, event: ReceiverEvent) {

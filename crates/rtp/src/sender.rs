@@ -20,6 +20,20 @@
 //!
 //! A controller that wants sack vectors ([`fairpace_control::FeedbackForm::SackVector`]) gets them
 //! ([`crate::sack_vector`]), believed as per-packet feedback is.
+//!
+//! A controller that goes by receiver reports ([`fairpace_control::FeedbackForm::ReceiverReports`]) gets one each
+//! [`fairpace_control::Controller::report_interval`], with the rate that packet pairs measure ([`crate::pair_report`]); sender reports
+//! go as often, so that each measures a round trip. A report of no new loss is believed if the sum of nonces proves it; else
+//! it counts as one of one packet lost.
+//!
+//! # The TCP half
+//!
+//! A controller that begins over TCP ([`fairpace_control::Controller::via`]) has a connection beside the datagrams. When the
+//! peer has echoed a challenge, [`SenderSession::wants_tcp`] asks the driver to connect to the same address and port; the
+//! first packet there is that challenge once more, and Running begins when the peer has echoed it. From then on each packet
+//! out says which way it takes ([`Datagram::via`]). RTCP goes by UDP. The session tells the flow where application data units
+//! end: a frame's last packet; the rest of [`fairpace_control::Flow`]'s duties are the driver's
+//! ([`SenderSession::on_tcp`], [`SenderSession::on_tcp_drained`], [`SenderSession::take_tcp_order`]).
 
 use crate::ccfb::{Block, Metric, Report};
 use crate::challenge::{self, Challenge, Echo, Form, Message};
@@ -27,6 +41,7 @@ use crate::claim::{Claim, Claims};
 use crate::header_ext::Extensions;
 use crate::out::Counts;
 use crate::packet::{self, Packet};
+use crate::pair_report::PairReport;
 use crate::rtcp::{Compound, Nack, ReportBlock, Rtcp, SenderInfo};
 use crate::rtcp_timing::{Due, Parameters, RtcpTiming};
 use crate::secret::Purpose;
@@ -34,8 +49,11 @@ use crate::send_queue::SendQueue;
 use crate::sent::{Lookup, Stream};
 use crate::tfrc::{self, Profile, Stamp};
 use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, ntp, rtcp, rtx, sack_vector};
-use fairpace_control::{Ack, Controller as _, FeedbackForm, Flow, Permit, ReceiverReport, SackVector, Transmit};
-use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate};
+use fairpace_control::{
+    Ack, Controller as _, FeedbackForm, Flow, Permit, ReceiverReport, SackVector, TcpOrder, TcpProgress, Transmit,
+    packet_pair,
+};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Via};
 use std::collections::VecDeque;
 
 /// What the media stream carries.
@@ -166,6 +184,8 @@ pub enum SenderEvent {
         /// What arrived.
         arrived: Dscp,
     },
+    /// The TCP half is there too.
+    TcpUp,
     /// The encoder should produce this much: wire rate of data packets. See [`SenderSession::media_rate`].
     TargetRate(Rate),
     /// The encoder must give a key frame: the peer lost something, or frames were dropped here.
@@ -185,7 +205,8 @@ pub struct RejectedFeedback {
     pub wrong_ssrc: u64,
     /// A report number seen before, too old, or too far ahead.
     pub replayed: u64,
-    /// Without claims, with fewer claims than blocks, or in a form that was not asked for.
+    /// Without claims, with fewer claims than blocks, or in a form that was not asked for; receiver reports of no loss that
+    /// nothing proves.
     pub unproven: u64,
     /// The sum of nonces is wrong: a packet is claimed that has not arrived.
     pub nonce: u64,
@@ -250,6 +271,10 @@ const SETTLING: Duration = Duration::from_millis(100);
 /// Consent ends after 30 s without a sign of the peer [RFC 7675 §5.1]; asked for anew from half of it.
 const CONSENT: Duration = Duration::from_secs(30);
 const CONSENT_RETRY: Duration = Duration::from_secs(5);
+/// A TCP connection may take so long: the SYNs of 0, 1 and 3 s, and some time for the last.
+const TCP_PATIENCE: Duration = Duration::from_secs(5);
+/// Reports where a controller that goes by them does not say how often.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// To an address that is not proven: at most three times what came from it [RFC 9000 §8.1].
 const AMPLIFICATION: u64 = 3;
 /// False claims in a row, about different packets, before the flow stops.
@@ -364,6 +389,9 @@ pub struct SenderSession {
     measuring: Option<Measuring>,
     /// Packets are acknowledged by sack vectors.
     sack_vectors: bool,
+    /// What receiver reports have told, if the controller goes by nothing else.
+    reporting: Option<Reporting>,
+    tcp: Option<TcpHalf>,
     /// Report number and `ack_a` of the last ACK that was not believed, if none was since.
     false_ack: Option<(u32, u32)>,
     /// Highest media index in a receiver report, and when that came.
@@ -395,6 +423,51 @@ struct Measuring {
     next_probe: Instant,
     /// The times sent of those that have left, newest first: the first report must echo one of them exactly.
     probes: [Option<u64>; MOST_PROBES],
+}
+
+/// What receiver reports have told so far.
+#[derive(Clone, Copy, Debug)]
+struct Reporting {
+    /// T_rtcp.
+    interval: Duration,
+    /// Index of the first packet that the next report can tell of.
+    next: u64,
+    /// The sum of nonces in the last report.
+    nonce_sum: u32,
+    /// Packets lost so far as the peer counts.
+    lost: i64,
+    /// Losses that it has not told of, and did not prove away.
+    unproven: i64,
+}
+
+/// What a receiver report makes of that.
+#[derive(Clone, Copy, Debug)]
+struct LostSoFar {
+    after: Reporting,
+    /// Nothing new was lost, and the sum of nonces says so.
+    proven: bool,
+    /// The least that was lost, of what the report is about.
+    least_fraction: f64,
+}
+
+/// The flow's TCP connection.
+#[derive(Clone, Copy, Debug)]
+struct TcpHalf {
+    state: TcpState,
+    /// The token that the peer has echoed over UDP.
+    token: u64,
+    /// When patience with the connection ends.
+    deadline: Instant,
+    /// More can be given to it.
+    room: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TcpState {
+    Absent,
+    Connected,
+    Greeted,
+    Up,
 }
 
 /// What some feedback claims of one stream.
@@ -431,7 +504,7 @@ const fn micros(t: Instant) -> u64 {
 }
 
 enum Step {
-    Send(Dscp, Ecn, What),
+    Send(Dscp, Ecn, What, Via),
     Wait(Instant),
     Stopped(StopReason),
     Again,
@@ -441,8 +514,8 @@ impl SenderSession {
     /// A session that sends `flow`'s packets. It begins with the first `poll`.
     ///
     /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better. There are
-    /// no retransmissions to a receiver that measures, nor under sack vectors: they have numbers of their own, and
-    /// would not be in what it measures, nor among the vector's.
+    /// no retransmissions to a receiver that measures, nor under sack vectors, nor where receiver reports are all there is:
+    /// they have numbers of their own, and would not be in what it measures, nor among the vector's.
     pub fn new(mut config: SenderConfig, flow: Flow, secret: Secret) -> Self {
         if config.cname.is_empty() {
             config.cname = secret.cname();
@@ -457,6 +530,16 @@ impl SenderSession {
             probes: [None; MOST_PROBES],
         });
         config.retransmission &= form == FeedbackForm::Acks;
+        let interval = flow.controller().report_interval().unwrap_or(REPORT_INTERVAL);
+        let reporting = (form == FeedbackForm::ReceiverReports).then_some(Reporting {
+            interval,
+            next: 0,
+            nonce_sum: 0,
+            lost: 0,
+            unproven: 0,
+        });
+        let absent = TcpHalf { state: TcpState::Absent, token: 0, deadline: Instant::NEVER, room: false };
+        let tcp = (flow.via() == Via::Tcp).then_some(absent);
         // Three different SSRCs; the loop ends at once but for one seed in 2^32.
         let mut ssrcs = [0_u32; 3];
         let mut n = 0;
@@ -475,6 +558,8 @@ impl SenderSession {
         let [media, dummy, rtx] = ssrcs;
         let stream = |ssrc, payload_type, n| {
             let first = config.first_sequence.unwrap_or(random(Purpose::FirstSequence, n) as u32);
+            // Both ends know packet pairs by their number.
+            let first = if reporting.is_some() { first & !(packet_pair::PERIOD as u32 - 1) } else { first };
             Stream::new(ssrc, payload_type, first)
         };
         let max_payload = max_payload(&config);
@@ -504,6 +589,8 @@ impl SenderSession {
             timing: None,
             measuring,
             sack_vectors: form == FeedbackForm::SackVector,
+            reporting,
+            tcp,
             false_ack: None,
             last_report: None,
             running_since: Instant::ZERO,
@@ -562,6 +649,12 @@ impl SenderSession {
             t.on_received(Bytes::new(bytes.len() as u64) + self.config.ip_overhead);
         }
         let mut claims = None;
+        let pairs = self.reporting.and_then(|_| {
+            compound.into_iter().find_map(|packet| match packet {
+                Rtcp::App(app) => PairReport::parse(&app).ok()?,
+                _ => None,
+            })
+        });
         for packet in compound {
             match packet {
                 Rtcp::App(app) => match (Message::parse(&app), Claims::parse(&app), sack_vector::Ack::parse(&app)) {
@@ -577,7 +670,7 @@ impl SenderSession {
                 },
                 Rtcp::ReceiverReport(reporter, blocks) | Rtcp::SenderReport(reporter, _, blocks) => {
                     for block in blocks {
-                        self.on_report_block(now, reporter, &block);
+                        self.on_report_block(now, reporter, &block, pairs, bytes.len());
                     }
                 }
                 Rtcp::PictureLoss(sender, media) if self.is_peer(sender) && media == self.media.ssrc => {
@@ -601,6 +694,89 @@ impl SenderSession {
             }
         }
         self.note_rate();
+    }
+
+    // --- the TCP half ----------------------------------------------------------------------------
+
+    /// Whether the driver is to connect by TCP to the peer's address and port: the peer has echoed a challenge, and the
+    /// controller needs the connection.
+    pub fn wants_tcp(&self) -> bool {
+        matches!(self.phase, Phase::Settling(_)) && self.tcp.is_some_and(|t| t.state == TcpState::Absent)
+    }
+
+    /// Whether this session has a TCP half.
+    pub const fn has_tcp(&self) -> bool {
+        self.tcp.is_some()
+    }
+
+    /// Whether all that the controller needs is there: the peer has answered, by TCP too if there is a TCP half.
+    pub fn is_connected(&self) -> bool {
+        self.peer.is_some() && self.tcp.is_none_or(|t| t.state == TcpState::Up)
+    }
+
+    /// The TCP connection is there.
+    pub fn on_tcp_connected(&mut self, now: Instant) {
+        self.advance(now);
+        if let Some(t) = self.tcp.as_mut().filter(|t| t.state == TcpState::Absent) {
+            t.state = TcpState::Connected;
+        }
+    }
+
+    /// The TCP connection could not be made, or has ended; so does the session.
+    pub fn on_tcp_closed(&mut self, now: Instant) {
+        self.advance(now);
+        self.end(match self.tcp {
+            Some(TcpHalf { state: TcpState::Up, .. }) => StopReason::TcpLost,
+            _ => StopReason::NoTcp,
+        });
+    }
+
+    /// A packet has come over the TCP connection ([`crate::framing`]).
+    pub fn handle_tcp_packet(&mut self, now: Instant, bytes: &[u8]) {
+        self.advance(now);
+        let expected = self.tcp.filter(|t| t.state == TcpState::Greeted).zip(self.peer);
+        let echo = Compound::parse(bytes).ok().and_then(|mut compound| match compound.next() {
+            Some(Rtcp::App(app)) => Message::parse(&app).ok()?,
+            _ => None,
+        });
+        let (Some((t, peer)), Some(Message::Echo(echo))) = (expected, echo) else {
+            self.stats.rejected.malformed += 1;
+            return;
+        };
+        if echo.token != t.token {
+            self.stats.rejected.token += 1;
+        } else if echo.receiver != peer.ssrc {
+            self.stats.rejected.wrong_ssrc += 1;
+        } else {
+            self.tcp = Some(TcpHalf { state: TcpState::Up, room: true, ..t });
+            self.event(SenderEvent::TcpUp);
+        }
+    }
+
+    /// Whether the TCP connection takes more; packets that go that way wait until it does.
+    pub fn set_tcp_room(&mut self, room: bool) {
+        if let Some(t) = self.tcp.as_mut().filter(|t| t.state == TcpState::Up) {
+            t.room = room;
+        }
+    }
+
+    /// How far the TCP connection is: at each waking, before anything else.
+    pub fn on_tcp(&mut self, now: Instant, progress: &TcpProgress) {
+        let now = self.advance(now);
+        self.flow.on_tcp(now, progress);
+        self.note_rate();
+    }
+
+    /// All that was given to the TCP connection is acknowledged.
+    pub fn on_tcp_drained(&mut self, now: Instant) {
+        let now = self.advance(now);
+        self.flow.on_tcp_drained(now);
+        self.note_rate();
+    }
+
+    /// What the TCP connection is to do; ask until `None` after each call.
+    pub fn take_tcp_order(&mut self) -> Option<TcpOrder> {
+        self.flow.take_tcp_order()
     }
 
     /// Ends the session: one BYE if the peer is proven, then [`Out::Stopped`].
@@ -641,9 +817,9 @@ impl SenderSession {
         };
         self.note_rate();
         match step {
-            Step::Send(dscp, ecn, what) => {
+            Step::Send(dscp, ecn, what, via) => {
                 self.stats.sent.add(what, self.buf.len());
-                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None })
+                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None, via })
             }
             Step::Wait(until) => Out::Wait(until),
             Step::Stopped(reason) => Out::Stopped(reason),
@@ -726,6 +902,9 @@ impl SenderSession {
                 if now < until && low.is_none() {
                     return Step::Wait(until);
                 }
+                if let Some(step) = self.step_connecting(now) {
+                    return step;
+                }
                 self.begin(now);
                 Step::Again
             }
@@ -736,7 +915,7 @@ impl SenderSession {
                 self.sender_report(now);
                 let ssrcs = [self.media.ssrc, self.dummy.ssrc, self.rtx.ssrc];
                 rtcp::emit_bye(&mut self.buf, &ssrcs, &reason.to_string());
-                Step::Send(self.config.data_dscp, Ecn::NotEct, What::Bye)
+                Step::Send(self.config.data_dscp, Ecn::NotEct, What::Bye, Via::Udp)
             }
             Phase::Stopped(reason) => Step::Stopped(reason),
         }
@@ -747,11 +926,11 @@ impl SenderSession {
             let allowed = match self.config.admission {
                 Admission::Initiator => true,
                 Admission::Responder => {
-                    self.unproven_out + challenge::LEN as u64 <= AMPLIFICATION.saturating_mul(self.unproven_in)
+                    self.unproven_out + self.challenge_len() <= AMPLIFICATION.saturating_mul(self.unproven_in)
                 }
             };
             if allowed {
-                self.unproven_out += challenge::LEN as u64;
+                self.unproven_out += self.challenge_len();
                 return self.challenge(now, class);
             }
         }
@@ -795,6 +974,21 @@ impl SenderSession {
         }
     }
 
+    /// What the TCP half does before anything is sent; `None` if there is none, or it is up.
+    fn step_connecting(&mut self, now: Instant) -> Option<Step> {
+        let t = self.tcp.filter(|t| t.state != TcpState::Up)?;
+        if now >= t.deadline {
+            self.end(StopReason::NoTcp);
+            return Some(Step::Again);
+        }
+        if t.state != TcpState::Connected {
+            return Some(Step::Wait(t.deadline));
+        }
+        self.tcp = Some(TcpHalf { state: TcpState::Greeted, ..t });
+        self.write_challenge(t.token, Class::Normal);
+        Some(Step::Send(self.config.data_dscp, Ecn::NotEct, What::Challenge, Via::Tcp))
+    }
+
     fn challenge(&mut self, now: Instant, class: Class) -> Step {
         let value = self.secret.value(Purpose::Token, self.media.ssrc, self.tokens_made);
         self.tokens_made += 1;
@@ -802,22 +996,31 @@ impl SenderSession {
             self.tokens.pop_front();
         }
         self.tokens.push_back(Token { value, class, sent: now });
+        self.write_challenge(value, class);
+        Step::Send(self.dscp(class), Ecn::NotEct, What::Challenge, Via::Udp)
+    }
+
+    const fn challenge_len(&self) -> u64 {
+        if self.reporting.is_some() { challenge::MAX_LEN as u64 } else { challenge::LEN as u64 }
+    }
+
+    fn write_challenge(&mut self, token: u64, class: Class) {
         self.buf.clear();
         Challenge {
-            token: value,
+            token,
             class,
             codec: self.config.codec,
             media: (self.media.payload_type, self.media.ssrc),
             dummy: (self.dummy.payload_type, self.dummy.ssrc),
             retransmission: self.config.retransmission.then_some((self.rtx.payload_type, self.rtx.ssrc)),
-            form: match self.measuring {
-                Some(m) => Form::Measured(m.profile),
-                None if self.sack_vectors => Form::SackVector,
-                None => Form::Packets,
+            form: match (self.measuring, self.reporting) {
+                (Some(m), _) => Form::Measured(m.profile),
+                (_, Some(r)) => Form::receiver_reports(r.interval, self.tcp.is_some()),
+                (None, None) if self.sack_vectors => Form::SackVector,
+                (None, None) => Form::Packets,
             },
         }
         .emit(&mut self.buf);
-        Step::Send(self.dscp(class), Ecn::NotEct, What::Challenge)
     }
 
     const fn dscp(&self, class: Class) -> Dscp {
@@ -849,6 +1052,9 @@ impl SenderSession {
         let srtt = round_trip.checked_sub(echo.delay).unwrap_or(round_trip);
         self.peer = Some(Peer { ssrc: echo.receiver, reports: ReplayWindow::new(echo.next_report) });
         self.questions.clear();
+        if let Some(t) = &mut self.tcp {
+            (t.token, t.deadline) = (token.value, now + TCP_PATIENCE);
+        }
         if self.sack_vectors {
             self.flow.set_window_limit(now, echo.rwnd.map(|rwnd| rwnd.get().into()));
         }
@@ -866,6 +1072,7 @@ impl SenderSession {
             reduced_minimum: self.config.reduced_minimum,
             // SR 28 B, SDES of three chunks of about 20 B
             first_size: self.config.ip_overhead + Bytes::new(92),
+            fixed_interval: self.reporting.map(|r| r.interval),
         };
         let random = RandomStream::named(self.secret.value(Purpose::RtcpTiming, 0, 0), "rtcp.sender");
         let mut timing = RtcpTiming::new(now, params, true, random);
@@ -910,11 +1117,12 @@ impl SenderSession {
             if let Some(t) = &mut self.timing {
                 t.on_sent(now, size);
             }
-            return Step::Send(self.config.data_dscp, Ecn::NotEct, What::Report);
+            return Step::Send(self.config.data_dscp, Ecn::NotEct, What::Report, Via::Udp);
         }
         self.queue.expire(now);
         self.note_drops();
-        let has_data = self.queue.has_data() || !self.pending.is_empty();
+        let full = self.flow.via() == Via::Tcp && self.tcp.is_some_and(|t| !t.room);
+        let has_data = (self.queue.has_data() || !self.pending.is_empty()) && !full;
         let until = match self.flow.poll(now, has_data) {
             Transmit::Send(permit) => return self.transmit(now, permit),
             Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => t,
@@ -945,11 +1153,18 @@ impl SenderSession {
     // --- sending ---------------------------------------------------------------------------------
 
     fn transmit(&mut self, now: Instant, permit: Permit) -> Step {
-        let what = match permit.kind {
-            Kind::Dummy => self.write_dummy(now),
-            Kind::Data => self.write_retransmission(now).unwrap_or_else(|| self.write_media(now)),
+        let (what, adu_end) = match permit.kind {
+            Kind::Dummy => (self.write_dummy(now), false),
+            Kind::Data => match self.write_retransmission(now) {
+                Some(what) => (what, false),
+                None => self.write_media(now),
+            },
         };
-        self.leave(now, permit, what)
+        let step = self.leave(now, permit, what);
+        if adu_end {
+            self.flow.on_adu_end(now);
+        }
+        step
     }
 
     /// The packet in the buffer goes out.
@@ -969,7 +1184,7 @@ impl SenderSession {
             Class::Normal => self.config.data_dscp,
             Class::Low => Dscp::LE,
         };
-        Step::Send(dscp, permit.ecn, what)
+        Step::Send(dscp, permit.ecn, what, permit.via)
     }
 
     fn header(&self, now: Instant, stream: &Stream, timestamp: u32, marker: bool) -> Packet<'static> {
@@ -1000,12 +1215,13 @@ impl SenderSession {
         What::Dummy
     }
 
-    fn write_media(&mut self, now: Instant) -> What {
+    /// The next packet of the oldest frame, and whether it is that frame's last.
+    fn write_media(&mut self, now: Instant) -> (What, bool) {
         let Some(chunk) = self.queue.peek() else {
             // A scheme that asks for data where there is none gets a dummy's worth of nothing: never reached,
             // since `has_data` told it.
             debug_assert!(false, "a permit for data without data");
-            return self.write_dummy(now);
+            return (self.write_dummy(now), false);
         };
         let header = self.header(now, &self.media, chunk.timestamp, chunk.marker);
         self.buf.clear();
@@ -1016,7 +1232,7 @@ impl SenderSession {
             let payload = self.buf.get(start..).unwrap_or_default();
             self.history.keep(self.media.count, chunk.timestamp, chunk.marker, payload, now);
         }
-        What::Media
+        (What::Media, chunk.marker)
     }
 
     fn write_retransmission(&mut self, now: Instant) -> Option<What> {
@@ -1309,7 +1525,14 @@ impl SenderSession {
         false
     }
 
-    fn on_report_block(&mut self, now: Instant, reporter: u32, block: &ReportBlock) {
+    fn on_report_block(
+        &mut self,
+        now: Instant,
+        reporter: u32,
+        block: &ReportBlock,
+        pairs: Option<PairReport>,
+        len: usize,
+    ) {
         if !self.is_peer(reporter) || self.stream(block.ssrc).is_none() {
             self.stats.rejected.wrong_ssrc += 1;
             return;
@@ -1332,11 +1555,43 @@ impl SenderSession {
         let fraction = f64::from(block.fraction_lost) / 256.0;
         self.stats.fraction_lost = Some(fraction);
         self.stats.jitter = Some(Duration::from_nanos(u64::from(block.jitter) * 100_000 / 9));
-        if let Some(rtt) = block.rtt(self.config.ntp_at_zero.at(now).middle()).filter(|r| *r < CONSENT) {
-            self.stats.report_rtt = Some(rtt);
+        let rtt = block.rtt(self.config.ntp_at_zero.at(now).middle()).filter(|r| *r < CONSENT);
+        if rtt.is_some() {
+            self.stats.report_rtt = rtt;
         }
-        let report = ReceiverReport::new(number, fraction, now.since(since));
+        let mut report = ReceiverReport::new(number, fraction, now.since(since));
+        if let Some(r) = self.reporting {
+            let pairs = pairs.filter(|p| p.receiver == reporter);
+            let told = self.lost_so_far(r, index, block, pairs);
+            if told.proven {
+                self.believed(now, len);
+            }
+            self.reporting = Some(told.after);
+            report.lost = Some(told.after.lost.saturating_add(told.after.unproven));
+            report.fraction_lost = fraction.max(told.least_fraction);
+            report.rtt = rtt;
+            report.bottleneck = pairs.and_then(|p| p.bottleneck);
+        }
         self.flow.on_receiver_report(now, &report);
+    }
+
+    /// What a report about all packets up to `index` says of losses. That none is new must be proven: the sum of nonces has
+    /// grown by those of all packets since the last report. What is not proven is one loss more.
+    fn lost_so_far(&mut self, r: Reporting, index: u64, block: &ReportBlock, pairs: Option<PairReport>) -> LostSoFar {
+        let lost = i64::from(block.cumulative_lost);
+        let nonce_sum = pairs.map_or(r.nonce_sum, |p| p.nonce_sum);
+        let after = Reporting { next: index + 1, nonce_sum, lost, ..r };
+        let grown = nonce_sum.wrapping_sub(r.nonce_sum);
+        let claimed = (r.next..=index).fold(0_u32, |sum, i| sum.wrapping_add(self.secret.nonce(self.media.ssrc, i)));
+        let proven = (pairs.is_some() && grown == claimed) || !self.config.check_nonces;
+        if lost > r.lost || proven {
+            return LostSoFar { after, proven, least_fraction: 0.0 };
+        }
+        self.stats.rejected.unproven += 1;
+        let expected = (index + 1).saturating_sub(r.next).max(1);
+        let unproven = r.unproven.saturating_add(1 + r.lost - lost);
+        let after = Reporting { unproven, ..after };
+        LostSoFar { after, proven, least_fraction: 1.0 / expected as f64 }
     }
 
     fn on_nack(&mut self, now: Instant, nack: &Nack<'_>) {

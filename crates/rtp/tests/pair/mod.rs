@@ -161,7 +161,7 @@ impl Pair {
     fn drain_sender(&mut self) -> Instant {
         loop {
             match self.sender.poll(self.now) {
-                Out::Datagram(Datagram { bytes, dscp, ecn, what, to }) => {
+                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, .. }) => {
                     assert_eq!(to, None);
                     self.sent.push(Left { at: self.now, what, len: bytes.len() });
                     assert!(bytes.len() as u64 + 28 <= PACKET, "{what:?} of {} B", bytes.len());
@@ -186,7 +186,7 @@ impl Pair {
         }
         loop {
             match self.receiver.poll(self.now) {
-                Out::Datagram(Datagram { bytes, dscp, ecn, what, to }) => {
+                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, .. }) => {
                     assert_eq!(to, Some(SENDER.parse().unwrap()));
                     let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what };
                     self.back.push(self.now, wire);
