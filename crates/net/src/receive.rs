@@ -432,7 +432,7 @@ impl Running<'_> {
                     let peer = self.peer.unwrap_or(unknown);
                     self.end.get_or_insert(ReceiveEnd::Failed(NetError::PeerVanished { peer, detail }));
                 }
-                ReceiverEvent::Bye { .. } | ReceiverEvent::Vanished => {}
+                ReceiverEvent::Bye { .. } | ReceiverEvent::Vanished | ReceiverEvent::TcpUp { .. } => {}
             }
             observer.on_event(now, &event);
         }

@@ -110,6 +110,7 @@ impl ReceiveObserver for Live {
     fn on_event(&mut self, _now: Instant, event: &ReceiverEvent) {
         let text = match event {
             ReceiverEvent::NewSource { from, .. } => format!("media from {from}"),
+            ReceiverEvent::TcpUp { from } => format!("TCP connection of {from}"),
             ReceiverEvent::Bye { reason } if reason.is_empty() => "the sender said goodbye".to_owned(),
             // Its time or its file was over, or somebody ended it: it does not say which.
             ReceiverEvent::Bye { reason } if *reason == StopReason::Requested.to_string() => {
