@@ -22,6 +22,7 @@ pub mod receive;
 pub mod relay;
 pub mod send;
 mod socket;
+mod store;
 mod wait;
 
 pub use address::resolve;
@@ -32,4 +33,5 @@ pub use socket::{
     Backoff, Buffers, DatagramIo, Family, Granted, MAX_BATCH, MAX_BATCH_BYTES, Mark, Received, RecvOutcome,
     SendOutcome, SocketCounters, UdpSocket,
 };
+pub use store::Store;
 pub use wait::{Waiter, Woken};

@@ -15,21 +15,19 @@
 //! marked them). One client at a time: a new one takes over when the old one has been silent for
 //! [`TAKEOVER_AFTER`].
 
-mod store;
 mod world;
 
 use crate::pacing::thread_cpu;
 use crate::send::{elsewhere, ip_overhead};
 use crate::{
     Buffers, Clock, DatagramIo, Family, Granted, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome,
-    SocketCounters, UdpSocket, Waiter, Woken,
+    SocketCounters, Store, UdpSocket, Waiter, Woken,
 };
 use fairpace_path::{LinkCounters, LinkSpec};
 use fairpace_sim::{Direction, FlowConfig, FlowCounts, Observer};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use store::Store;
 use world::World;
 
 /// A silent client keeps its place this long.
@@ -264,7 +262,8 @@ struct Running {
     client_side: UdpSocket,
     target_side: UdpSocket,
     world: World,
-    store: Store,
+    /// Each with its mark, and where it goes if not to the target.
+    store: Store<(Mark, Option<SocketAddr>)>,
     /// The path's zero on the run's clock.
     zero: Option<Instant>,
     client: Option<SocketAddr>,
@@ -346,7 +345,7 @@ impl Running {
                     },
                 };
                 let bytes = self.buffer.get(..packet.len).unwrap_or_default();
-                let Some(token) = self.store.put(bytes, packet.mark, to) else {
+                let Some(token) = self.store.put(&[bytes], (packet.mark, to)) else {
                     self.store_full += 1;
                     continue;
                 };
@@ -384,18 +383,18 @@ impl Running {
         self.world.advance(now);
         while let Some(out) = self.world.take_delivered() {
             let late = self.path_time(self.clock.now()).since(out.at);
-            let (client_side, target_side) = (&mut self.client_side, &mut self.target_side);
             let mut sent = SendOutcome::Sent;
             let mut length = 0;
-            self.store.take(out.token, |bytes, mark, to| {
+            if let Some((bytes, (mark, to))) = self.store.get(out.token) {
                 // A path may mark congestion; it never takes a mark away.
-                let mark = Mark { ecn: out.ecn, ..mark };
+                let mark = Mark { ecn: out.ecn, ..*mark };
                 length = bytes.len() as u64;
                 sent = match out.direction {
-                    Direction::Forward => target_side.send(None, bytes, mark),
-                    Direction::Back => client_side.send(to, bytes, mark),
+                    Direction::Forward => self.target_side.send(None, bytes, mark),
+                    Direction::Back => self.client_side.send(*to, bytes, mark),
                 };
-            });
+            }
+            self.store.remove(out.token);
             self.lateness.record(late);
             if sent != SendOutcome::Sent {
                 self.not_sent += 1;
@@ -404,7 +403,7 @@ impl Running {
             }
         }
         while let Some(token) = self.world.take_dropped() {
-            self.store.take(token, |_, _, _| {});
+            self.store.remove(token);
         }
     }
 

@@ -150,6 +150,8 @@ pub struct Dropped {
     pub token: u64,
     /// Why.
     pub reason: DropReason,
+    /// Where: an index of [`Network::link_names`].
+    pub link: u32,
     /// When.
     pub at: Instant,
 }
@@ -358,12 +360,7 @@ impl Network {
         }
         network.events.plan(planned);
         if config.pcap {
-            let links = network.links.iter().map(|slot| slot.name.clone());
-            let terminals = 0..network.satellite.as_ref().map_or(0, |s| s.dama.terminals());
-            let users = 0..network.radio.as_ref().map_or(0, |r| r.arq.users());
-            let behind = terminals.map(|i| format!("terminal {i}")).chain(users.map(|i| format!("user {i}")));
-            let names = links.chain(behind).collect();
-            network.pcap = Some(PcapWriter::new(Vec::new(), names));
+            network.pcap = Some(PcapWriter::new(Vec::new(), network.link_names()));
         }
         Ok(network)
     }
@@ -531,12 +528,30 @@ impl Network {
         option: Option<QsOption>,
         token: u64,
     ) -> bool {
+        self.inject_carrying(Carries::Data, now, flow, direction, size, class, ecn, option, token)
+    }
+
+    /// As [`Network::inject`], for a caller who knows what the packet carries: it decides what the packet is
+    /// counted as.
+    #[allow(clippy::too_many_arguments)] // one packet's description
+    pub fn inject_carrying(
+        &mut self,
+        carries: Carries,
+        now: Instant,
+        flow: FlowId,
+        direction: Direction,
+        size: Bytes,
+        class: Class,
+        ecn: Ecn,
+        option: Option<QsOption>,
+        token: u64,
+    ) -> bool {
         self.advance(now);
         if flow as usize >= self.flows.len() {
             return false;
         }
         let size = size.get().min(u64::from(u32::MAX)) as u32;
-        let body = Body::External { token };
+        let body = Body::External { token, carries };
         let (sent_at, quick_start) = (self.now, option.map(QuickStart::Option));
         self.send(self.now, Packet { sent_at, body, flow, size, direction, class, ecn, quick_start });
         true
@@ -550,6 +565,16 @@ impl Network {
     /// The next packet of an external flow that was dropped.
     pub fn take_dropped(&mut self) -> Option<Dropped> {
         self.dropped.pop_front()
+    }
+
+    /// What can drop packets, in the order of [`PacketFate::Dropped`]: the links, the satellite's terminals, the
+    /// radio's users.
+    pub fn link_names(&self) -> Vec<String> {
+        let links = self.links.iter().map(|slot| slot.name.clone());
+        let terminals = 0..self.satellite.as_ref().map_or(0, |s| s.dama.terminals());
+        let users = 0..self.radio.as_ref().map_or(0, |r| r.arq.users());
+        let behind = terminals.map(|i| format!("terminal {i}")).chain(users.map(|i| format!("user {i}")));
+        links.chain(behind).collect()
     }
 
     /// The index of the flow of that name.
@@ -790,7 +815,8 @@ impl Network {
         let counter = match packet.body {
             Body::Media { kind: Kind::Dummy, .. } => &mut counts.dummies_sent,
             _ if packet.direction == Direction::Back => &mut counts.feedback_sent,
-            Body::Challenge { .. } => &mut counts.feedback_sent,
+            Body::External { carries: Carries::Dummy, .. } => &mut counts.dummies_sent,
+            Body::Challenge { .. } | Body::External { carries: Carries::Control, .. } => &mut counts.feedback_sent,
             Body::TcpData { retransmission: true, .. } => {
                 count(&mut counts.retransmitted, 1, packet.size);
                 &mut counts.sent
@@ -815,13 +841,14 @@ impl Network {
         let counter = match packet.body {
             Body::Media { kind: Kind::Dummy, .. } => &mut counts.dummies_dropped,
             _ if packet.direction == Direction::Back => &mut counts.feedback_dropped,
-            Body::Challenge { .. } => &mut counts.feedback_dropped,
+            Body::External { carries: Carries::Dummy, .. } => &mut counts.dummies_dropped,
+            Body::Challenge { .. } | Body::External { carries: Carries::Control, .. } => &mut counts.feedback_dropped,
             _ => &mut counts.drops[reason as usize],
         };
         count(counter, 1, packet.size);
-        if let Body::External { token } = packet.body {
+        if let Body::External { token, .. } = packet.body {
             let Packet { flow, direction, .. } = packet;
-            self.dropped.push_back(Dropped { flow, direction, token, reason, at });
+            self.dropped.push_back(Dropped { flow, direction, token, reason, link, at });
         }
         self.tell(at, &packet, PacketFate::Dropped { reason, link });
         self.retire(packet.flow as usize);
@@ -924,18 +951,18 @@ impl Network {
                 count(&mut flow.counts.unique, 1, size);
                 self.note_owd(i, at.since(packet.sent_at), size);
             }
-            Body::External { token } => {
+            Body::External { token, carries } => {
                 let Packet { flow: id, direction, ecn, quick_start, .. } = packet;
-                let quick_start = match quick_start {
-                    Some(QuickStart::Option(option)) => Some(option),
-                    Some(QuickStart::Response(_)) | None => None,
-                };
-                if direction == Direction::Forward {
-                    count(&mut flow.counts.received, 1, size);
-                    count(&mut flow.counts.unique, 1, size);
-                    self.note_owd(i, at.since(packet.sent_at), size);
-                } else {
-                    count(&mut flow.counts.feedback_received, 1, size);
+                match (direction, carries) {
+                    (Direction::Forward, Carries::Data) => {
+                        count(&mut flow.counts.received, 1, size);
+                        count(&mut flow.counts.unique, 1, size);
+                        self.note_owd(i, at.since(packet.sent_at), size);
+                    }
+                    (Direction::Forward, Carries::Dummy) => count(&mut flow.counts.dummies_received, 1, size),
+                    (Direction::Forward, Carries::Control) | (Direction::Back, _) => {
+                        count(&mut flow.counts.feedback_received, 1, size);
+                    }
                 }
                 self.delivered.push_back(Delivered { flow: id, direction, token, ecn, quick_start, at });
             }

@@ -98,7 +98,16 @@ impl<W: Write> PcapWriter<W> {
     /// Writes one packet.
     pub fn write(&mut self, event: &PacketEvent) {
         let packet = &event.packet;
-        let (interface, comment) = match event.fate {
+        let mut headers = Vec::with_capacity(80);
+        self.headers(packet, &mut headers);
+        headers.truncate(packet.size.max(IP) as usize);
+        let original = packet.size.max(headers.len() as u32);
+        self.write_bytes(event.at, event.fate, &headers, original);
+    }
+
+    /// Writes a packet that has bytes: its first ones, and how long it was.
+    pub fn write_bytes(&mut self, at: Instant, fate: PacketFate, bytes: &[u8], original: u32) {
+        let (interface, comment) = match fate {
             PacketFate::Sent => (0_u32, None),
             PacketFate::Received => (1, None),
             PacketFate::Dropped { reason, link } => {
@@ -106,20 +115,15 @@ impl<W: Write> PcapWriter<W> {
                 (2, Some(format!("{} at {link}", reason.as_str())))
             }
         };
-        let mut headers = Vec::with_capacity(80);
-        self.headers(packet, &mut headers);
-        headers.truncate(packet.size.max(IP) as usize);
-        let original = packet.size.max(headers.len() as u32);
-
         let mut body = std::mem::take(&mut self.block);
         body.clear();
-        let nanos = event.at.as_nanos();
+        let nanos = at.as_nanos();
         body.extend(interface.to_le_bytes());
         body.extend(((nanos >> 32) as u32).to_le_bytes());
         body.extend((nanos as u32).to_le_bytes());
-        body.extend((headers.len() as u32).to_le_bytes());
+        body.extend((bytes.len() as u32).to_le_bytes());
         body.extend(original.to_le_bytes());
-        body.extend(&headers);
+        body.extend(bytes);
         pad(&mut body);
         if let Some(comment) = comment {
             option(&mut body, OPT_COMMENT, comment.as_bytes());
