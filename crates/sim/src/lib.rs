@@ -59,7 +59,7 @@ pub use config::{
 pub use constant::ConstantSender;
 pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};
 pub use network::{BOTTLENECK, Delivered, Dropped, Network, REVERSE, SimError, run, run_observed};
-pub use packet::{Body, Direction, FlowId, Packet, QuickStart};
+pub use packet::{Body, Carries, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 pub use radio::{
     BaseStation, BaseStationSpec, MOST_SLOTS_NOTED, MOST_USERS_NOTED, Member, RadioConfig, RadioReport, UserReport,

@@ -19,7 +19,7 @@ use crate::config::{FlowConfig, SimConfig};
 use crate::engine::EventSet;
 use crate::flow_state::{Endpoint, FlowState, MANY_FLOWS, MOST_FLOWS_TRACED};
 use crate::media::{MediaEndpoint, Outgoing};
-use crate::packet::{Body, Direction, FlowId, Packet, QuickStart};
+use crate::packet::{Body, Carries, Direction, FlowId, Packet, QuickStart};
 use crate::pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 use crate::radio::{Member, Radio, RadioConfig};
 use crate::report::{
@@ -953,6 +953,10 @@ impl Network {
             }
             Body::External { token, carries } => {
                 let Packet { flow: id, direction, ecn, quick_start, .. } = packet;
+                let quick_start = match quick_start {
+                    Some(QuickStart::Option(option)) => Some(option),
+                    Some(QuickStart::Response(_)) | None => None,
+                };
                 match (direction, carries) {
                     (Direction::Forward, Carries::Data) => {
                         count(&mut flow.counts.received, 1, size);

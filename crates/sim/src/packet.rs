@@ -159,7 +159,21 @@ pub enum Body {
     External {
         /// What the injector wants back.
         token: u64,
+        /// What it counts as.
+        carries: Carries,
     },
+}
+
+/// What a packet of somebody else's carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Carries {
+    /// What the flow is for.
+    #[default]
+    Data,
+    /// Nothing, at low priority: it probes the path [rcs].
+    Dummy,
+    /// Neither: a connection being set up, an ACK without data, a report. Counted with the feedback.
+    Control,
 }
 
 impl Datagram for Packet {
