@@ -7,11 +7,22 @@
 //!                             ◀── path, back    ◀──
 //! ```
 
+mod address;
+mod bridge;
+mod capture;
+mod device;
 mod error;
+mod ip;
 mod lock;
 pub mod netlink;
+mod report;
 pub mod sandbox;
+mod segment;
+mod testbed;
 
+pub use address::{FlowAddresses, Side};
 pub use error::EmuError;
 pub use lock::RealTimeLock;
+pub use report::{EmuReport, Limits, SideReport};
 pub use sandbox::{NetNs, Rights, Sandbox, drop_privileges, privileged_threads};
+pub use testbed::{Running, Testbed, TestbedOptions};

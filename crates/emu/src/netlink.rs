@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd as _;
 // linux/netlink.h, linux/rtnetlink.h, linux/if.h
 const NLMSG_ERROR: u16 = 2;
 const RTM_NEWLINK: u16 = 16;
+const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
@@ -21,6 +22,9 @@ const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_STATIC: u8 = 4;
 const RT_SCOPE_LINK: u8 = 253;
 const RTN_UNICAST: u8 = 1;
+const IFA_F_NODAD: u8 = 2;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_PREFSRC: u16 = 7;
@@ -40,6 +44,20 @@ pub fn up(name: &str) -> Result<(), EmuError> {
     request(RTM_NEWLINK, 0, &body, &what)
 }
 
+/// The device `name` has that address too, and what shares its first `prefix` bits is behind it.
+///
+/// # Errors
+/// As for [`up`].
+pub fn address(address: IpAddr, prefix: u8, name: &str) -> Result<(), EmuError> {
+    let what = format!("give the device `{name}` the address {address}/{prefix}");
+    // struct ifaddrmsg: family, prefix length, flags, scope, index.
+    let mut body = vec![family(address), prefix, IFA_F_NODAD, 0];
+    body.extend(index(name)?.to_ne_bytes());
+    attribute(&mut body, IFA_LOCAL, &octets(address));
+    attribute(&mut body, IFA_ADDRESS, &octets(address));
+    request(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, &body, &what)
+}
+
 /// Packets to `prefix`/`length` leave by the device `name`, from `source` if they have no address yet.
 /// A route to the same prefix is replaced.
 ///
@@ -47,16 +65,20 @@ pub fn up(name: &str) -> Result<(), EmuError> {
 /// As for [`up`].
 pub fn route(prefix: IpAddr, length: u8, name: &str, source: Option<IpAddr>) -> Result<(), EmuError> {
     let what = format!("route {prefix}/{length} to the device `{name}`");
-    let family = if prefix.is_ipv4() { nix::libc::AF_INET } else { nix::libc::AF_INET6 };
     // struct rtmsg: family, lengths of destination and source, tos, table, protocol, scope, type, flags.
     let mut body =
-        vec![family as u8, length, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST, 0, 0, 0, 0];
+        vec![family(prefix), length, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST, 0, 0, 0, 0];
     attribute(&mut body, RTA_DST, &octets(prefix));
     attribute(&mut body, RTA_OIF, &index(name)?.to_ne_bytes());
     if let Some(source) = source {
         attribute(&mut body, RTA_PREFSRC, &octets(source));
     }
     request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &body, &what)
+}
+
+fn family(address: IpAddr) -> u8 {
+    let family = if address.is_ipv4() { nix::libc::AF_INET } else { nix::libc::AF_INET6 };
+    family as u8
 }
 
 fn octets(address: IpAddr) -> Vec<u8> {

@@ -1,0 +1,350 @@
+//! The loop's work: packets of two devices go into the simulator's network at the instant they are read, and
+//! what comes out is written at its instant or after, never before.
+//!
+//! ```text
+//!   device of side s ──read──▶ [flow of the addresses] ──inject──▶ Network ──delivered──▶ device of the far side
+//!                                bytes ──▶ Store ───────────────────────────────▶ bytes
+//! ```
+//!
+//! On its way a packet changes as in a router: ECN where the path marks it, TTL and option where it carries a
+//! Quick-Start request. Everything else, and what is above IP, is none of the path's business.
+
+use crate::address::AddressPlan;
+use crate::capture::Capture;
+use crate::device::Port;
+use crate::ip::{Header, set_ecn};
+use crate::report::SideReport;
+use crate::segment::{Cutter, Framing, VNET, Vnet, join};
+use crate::{Side, TestbedOptions};
+use fairpace_net::{Lateness, Store};
+use fairpace_rtp::quick_start;
+use fairpace_sim::{Carries, Delivered, Direction, FlowId, Network, PacketFate};
+use fairpace_units::{Bytes, Ecn, Instant, QsOption};
+use nix::errno::Errno;
+use std::io::IoSlice;
+
+/// What is remembered of a packet under way.
+#[derive(Clone, Copy, Debug)]
+struct Meta {
+    framing: Framing,
+    ecn: Ecn,
+    quick_start: Option<QsOption>,
+}
+
+/// Most segments of one super-packet: those of 64 KiB, if each has 512 B; more are written as several.
+const MAX_JOINED: usize = 128;
+/// The devices of both sides, the path between them, and what is under way.
+pub(crate) struct Bridge<P> {
+    /// `None`: the device is gone.
+    ports: [Option<P>; 2],
+    /// There is a header before each packet.
+    offload: bool,
+    plan: AddressPlan,
+    /// Whose packets are those of addresses that are no flow's.
+    stray: Option<FlowId>,
+    network: Network,
+    store: Store<Meta>,
+    cutter: Cutter,
+    capture: Capture,
+    buffer: Vec<u8>,
+    header: Vec<u8>,
+    /// Segments of one super-packet that leave together: their tokens.
+    joined: Vec<u64>,
+    pub(crate) lateness: Lateness,
+    pub(crate) sides: [SideReport; 2],
+    drops_before: [u64; 2],
+}
+
+/// What a look at a device found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Read {
+    /// A packet, of so many segments.
+    Packet(usize),
+    /// Nothing.
+    Empty,
+}
+
+impl<P: Port> Bridge<P> {
+    pub(crate) fn new(
+        mut ports: [P; 2],
+        network: Network,
+        plan: AddressPlan,
+        capture: Capture,
+        options: &TestbedOptions,
+    ) -> Bridge<P> {
+        let drops_before = ports.each_mut().map(Port::kernel_drops);
+        Bridge {
+            ports: ports.map(Some),
+            offload: options.offload,
+            plan,
+            stray: options.stray,
+            network,
+            store: Store::new(usize::try_from(options.memory.get()).unwrap_or(usize::MAX)),
+            cutter: Cutter::default(),
+            capture,
+            buffer: vec![0; VNET + 65_536],
+            header: Vec::new(),
+            joined: Vec::new(),
+            lateness: Lateness::new(),
+            sides: [SideReport::default(); 2],
+            drops_before,
+        }
+    }
+
+    /// The device of that side; `None` if it is gone.
+    pub(crate) fn port(&self, side: Side) -> Option<&P> {
+        self.ports[side as usize].as_ref()
+    }
+
+    /// When something happens next in the path.
+    pub(crate) fn next(&self) -> Instant {
+        self.network.next()
+    }
+
+    /// The next packet that has come to a device goes into the path.
+    pub(crate) fn read(&mut self, side: Side, now: impl FnOnce() -> Instant) -> Read {
+        let Some(port) = &mut self.ports[side as usize] else { return Read::Empty };
+        let length = match port.read(&mut self.buffer) {
+            Ok(0) => return Read::Empty,
+            Ok(length) => length,
+            Err(Errno::EINTR) => return Read::Packet(0),
+            Err(Errno::EBADFD | Errno::ENODEV | Errno::ENXIO) => {
+                self.lose(side);
+                return Read::Empty;
+            }
+            Err(_) => return Read::Empty,
+        };
+        let now = now();
+        let Bridge { buffer, sides, plan, .. } = self;
+        let counts = &mut sides[side as usize];
+        let bytes = buffer.get(..length).unwrap_or_default();
+        let (vnet, packet) = match bytes.split_first_chunk::<VNET>() {
+            Some((vnet, packet)) if self.offload => (Vnet::parse(vnet), packet),
+            _ => (Vnet::default(), bytes),
+        };
+        let Some(header) = Header::parse(packet) else {
+            counts.malformed += 1;
+            return Read::Packet(1);
+        };
+        if header.is_multicast() {
+            counts.multicast += 1;
+            return Read::Packet(1);
+        }
+        let Some(flow) = plan.flow_of(side, header.source, header.destination).or(self.stray) else {
+            counts.unknown += 1;
+            return Read::Packet(1);
+        };
+        // What does not parse has no option that a router would find.
+        let quick_start = if header.options { quick_start::parse(packet).ok().flatten() } else { None };
+        let mut inject = Inject {
+            network: &mut self.network,
+            store: &mut self.store,
+            capture: &mut self.capture,
+            counts,
+            now,
+            flow,
+            direction: direction_from(side),
+            header,
+            carries: header.carries(packet),
+            quick_start,
+        };
+        if !vnet.is_super() {
+            inject.put(packet, &[], Framing::single(&vnet));
+            return Read::Packet(1);
+        }
+        let before = inject.counts.read.packets.get();
+        let cut = self.cutter.cut(&vnet, packet, |header, payload, framing| inject.put(header, payload, framing));
+        if cut.is_err() {
+            counts.malformed += 1;
+        } else {
+            counts.read_joined += 1;
+        }
+        Read::Packet((self.sides[side as usize].read.packets.get() - before) as usize)
+    }
+
+    /// Everything that has come out of the path is written.
+    pub(crate) fn release(&mut self, mut now: impl FnMut() -> Instant) {
+        self.network.advance(now());
+        let mut before: Option<Delivered> = None;
+        while let Some(out) = self.network.take_delivered() {
+            self.lateness.record(now().since(out.at));
+            self.stamp(&out);
+            if !before.is_some_and(|before| self.belongs(&before, &out)) {
+                self.write_joined(before);
+            }
+            self.joined.push(out.token);
+            before = Some(out);
+        }
+        self.write_joined(before);
+        while let Some(lost) = self.network.take_dropped() {
+            if let Some((bytes, _)) = self.store.get(lost.token) {
+                self.capture.write(lost.at, PacketFate::Dropped { reason: lost.reason, link: lost.link }, &[bytes]);
+            }
+            self.store.remove(lost.token);
+        }
+    }
+
+    /// Writes into a packet's bytes what happened to it on the way.
+    fn stamp(&mut self, out: &Delivered) {
+        let Some((bytes, meta)) = self.store.get_mut(out.token) else { return };
+        if meta.ecn != out.ecn {
+            set_ecn(bytes, out.ecn);
+            meta.ecn = out.ecn;
+        }
+        if let (Some(option), Some(_)) = (out.quick_start, meta.quick_start) {
+            // It was read when the packet came; so it can be written.
+            let _ = quick_start::forward(bytes, |_, its| *its = option);
+        }
+        self.capture.write(out.at, PacketFate::Received, &[bytes]);
+    }
+
+    /// Whether a segment is written together with the one before it.
+    fn belongs(&self, before: &Delivered, out: &Delivered) -> bool {
+        let same = before.at == out.at && before.direction == out.direction && before.ecn == out.ecn;
+        same && self.joined.len() < MAX_JOINED
+            && match (self.store.get(before.token), self.store.get(out.token)) {
+                (Some((_, before)), Some((_, this))) => this.framing.follows(&before.framing),
+                _ => false,
+            }
+    }
+
+    /// Writes the segments that belong together, the last of which is `last`, and forgets them.
+    fn write_joined(&mut self, last: Option<Delivered>) {
+        let Some(last) = last else { return };
+        let side = match last.direction {
+            Direction::Forward => Side::Receivers,
+            Direction::Back => Side::Senders,
+        };
+        let (written, bytes) = self.write(side);
+        let counts = &mut self.sides[side as usize];
+        match written {
+            Ok(()) => {
+                counts.written.packets += fairpace_units::Packets::new(self.joined.len() as u64);
+                counts.written.bytes += Bytes::new(bytes as u64);
+                counts.written_joined += u64::from(self.joined.len() > 1);
+            }
+            Err(Errno::EIO) => counts.down += self.joined.len() as u64,
+            Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => counts.refused += self.joined.len() as u64,
+            Err(_) => counts.not_written += self.joined.len() as u64,
+        }
+        if matches!(written, Err(Errno::EBADFD | Errno::ENODEV | Errno::ENXIO)) {
+            self.lose(side);
+        }
+        for token in self.joined.drain(..) {
+            self.store.remove(token);
+        }
+    }
+
+    /// Writes them as one packet: what became of it, and its bytes counted as segments.
+    fn write(&mut self, side: Side) -> (Result<(), Errno>, usize) {
+        let Bridge { ports, store, joined, header, offload, .. } = self;
+        let [first, others @ ..] = joined.as_slice() else { return (Ok(()), 0) };
+        let Some((bytes, meta)) = store.get(*first) else { return (Ok(()), 0) };
+        let Some(port) = &mut ports[side as usize] else { return (Err(Errno::EBADFD), 0) };
+        if others.is_empty() {
+            let vnet = meta.framing.vnet.bytes();
+            let parts = [IoSlice::new(&vnet), IoSlice::new(bytes)];
+            return (twice(port, if *offload { &parts } else { &parts[1..] }), bytes.len());
+        }
+        let cut = meta.framing.header();
+        let Some((head, payload)) = bytes.split_at_checked(cut) else { return (Err(Errno::EINVAL), 0) };
+        let mut parts = [IoSlice::new(&[]); MAX_JOINED + 2];
+        let (mut length, mut n, mut last) = (payload.len(), 3, head);
+        parts[2] = IoSlice::new(payload);
+        for (part, token) in parts.iter_mut().skip(3).zip(others) {
+            let Some((head, payload)) = store.get(*token).and_then(|(b, _)| b.split_at_checked(cut)) else { break };
+            *part = IoSlice::new(payload);
+            (length, n, last) = (length + payload.len(), n + 1, head);
+        }
+        header.clear();
+        header.extend_from_slice(head);
+        let Ok(vnet) = join(header, &meta.framing, last, length) else { return (Err(Errno::EINVAL), 0) };
+        let vnet = vnet.bytes();
+        (parts[0], parts[1]) = (IoSlice::new(&vnet), IoSlice::new(header));
+        (twice(port, &parts[..n]), length + joined.len() * cut)
+    }
+
+    fn lose(&mut self, side: Side) {
+        self.look_at_kernel_drops();
+        self.ports[side as usize] = None;
+        self.sides[side as usize].gone = true;
+    }
+
+    fn look_at_kernel_drops(&mut self) {
+        for ((port, counts), before) in self.ports.iter_mut().zip(&mut self.sides).zip(self.drops_before) {
+            if let Some(port) = port {
+                counts.kernel_drops = port.kernel_drops().saturating_sub(before);
+            }
+        }
+    }
+
+    /// What there is to tell in the end.
+    pub(crate) fn finish(mut self) -> Ended {
+        self.look_at_kernel_drops();
+        Ended {
+            under_way: self.store.len() as u64,
+            peak_memory: Bytes::new(self.store.max_held() as u64),
+            lateness: self.lateness.summary(),
+            sides: self.sides,
+            capture: self.capture.finish(),
+            network: self.network,
+        }
+    }
+}
+
+/// What is left of a bridge.
+pub(crate) struct Ended {
+    pub(crate) network: Network,
+    pub(crate) lateness: fairpace_net::LatenessSummary,
+    pub(crate) sides: [SideReport; 2],
+    pub(crate) under_way: u64,
+    pub(crate) peak_memory: Bytes,
+    pub(crate) capture: Result<Option<Vec<u8>>, std::io::Error>,
+}
+
+/// The kernel is out of memory for a moment now and then: a packet is worth a second try, and no more, since
+/// others wait.
+fn twice<P: Port>(port: &mut P, parts: &[IoSlice<'_>]) -> Result<(), Errno> {
+    match port.write(parts) {
+        Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM | Errno::EINTR) => port.write(parts),
+        done => done,
+    }
+}
+
+fn direction_from(side: Side) -> Direction {
+    match side {
+        Side::Senders => Direction::Forward,
+        Side::Receivers => Direction::Back,
+    }
+}
+
+/// A packet that was read, about to enter the path.
+struct Inject<'a> {
+    network: &'a mut Network,
+    store: &'a mut Store<Meta>,
+    capture: &'a mut Capture,
+    counts: &'a mut SideReport,
+    now: Instant,
+    flow: FlowId,
+    direction: Direction,
+    header: Header,
+    carries: Carries,
+    quick_start: Option<QsOption>,
+}
+
+impl Inject<'_> {
+    fn put(&mut self, head: &[u8], payload: &[u8], framing: Framing) {
+        let Header { ecn, dscp, .. } = self.header;
+        let size = Bytes::new((head.len() + payload.len()) as u64);
+        self.counts.read.packets += fairpace_units::Packets::new(1);
+        self.counts.read.bytes += size;
+        let meta = Meta { framing, ecn, quick_start: self.quick_start };
+        let Some(token) = self.store.put(&[head, payload], meta) else {
+            self.counts.no_room += 1;
+            return;
+        };
+        self.capture.write(self.now, PacketFate::Sent, &[head, payload]);
+        let Inject { carries, now, flow, direction, quick_start, .. } = *self;
+        self.network.inject_carrying(carries, now, flow, direction, size, dscp.class(), ecn, quick_start, token);
+    }
+}

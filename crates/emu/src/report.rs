@@ -1,0 +1,127 @@
+//! What the emulator says about itself: whether the numbers of a run are those of its path, or of this machine.
+
+use crate::Side;
+use fairpace_net::LatenessSummary;
+use fairpace_path::Count;
+use fairpace_units::{Bytes, Duration};
+
+/// What went in and out at one side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SideReport {
+    /// Packets of the flows that came from this side, each segment for itself.
+    pub read: Count,
+    /// Super-packets among them.
+    pub read_joined: u64,
+    /// Packets that came out of the path at this side, each segment for itself.
+    pub written: Count,
+    /// Super-packets that were written.
+    pub written_joined: u64,
+    /// Packets between addresses that are no flow's: dropped.
+    pub unknown: u64,
+    /// Packets to all or to a group (neighbours, routers): dropped.
+    pub multicast: u64,
+    /// What is no IP packet, or no super-packet that adds up: dropped.
+    pub malformed: u64,
+    /// Packets for which the emulator had no room.
+    pub no_room: u64,
+    /// Packets that the kernel threw away because the emulator did not read them in time.
+    pub kernel_drops: u64,
+    /// Packets that came out while this side's device was down: lost, as on a wire that is pulled out.
+    pub down: u64,
+    /// Packets that the kernel had no memory for (`EAGAIN`, `ENOBUFS`), a second time too.
+    pub refused: u64,
+    /// Packets that the kernel did not take for another reason, or that had no device to go to.
+    pub not_written: u64,
+    /// The device was taken away.
+    pub gone: bool,
+}
+
+/// From when on a run is not to be trusted.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Limits {
+    /// 99 of 100 packets must be written within this of their time.
+    pub lateness: Duration,
+    /// Share of one processor that the loop may take; from there on it is the bottleneck, whatever the path is.
+    pub cpu: f64,
+}
+
+impl Default for Limits {
+    /// 10 ms, as the relay's; 95 %.
+    fn default() -> Self {
+        Limits { lateness: Duration::from_millis(10), cpu: 0.95 }
+    }
+}
+
+/// How a run went, as far as the emulator is concerned.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EmuReport {
+    /// How long it ran.
+    pub elapsed: Duration,
+    /// How late packets were written: the instant of writing less the instant at which the path let them go.
+    /// Never below zero.
+    pub lateness: LatenessSummary,
+    /// Processor time of the loop / time it ran.
+    pub cpu: f64,
+    /// The senders' side, then the receivers'.
+    pub sides: [SideReport; 2],
+    /// Packets still inside the path at the end.
+    pub under_way: u64,
+    /// Most bytes of packets ever under way.
+    pub peak_memory: Bytes,
+    /// What each device holds until the loop reads it, in packets; more are [`SideReport::kernel_drops`].
+    pub device_queue: u32,
+    /// Segmentation offload was on.
+    pub offload: bool,
+    /// Why the numbers are not to be trusted; empty if they are.
+    pub invalid: Vec<String>,
+}
+
+impl EmuReport {
+    /// Whether the emulator kept up.
+    pub fn is_valid(&self) -> bool {
+        self.invalid.is_empty()
+    }
+
+    /// What went in and out at that side.
+    pub fn side(&self, side: Side) -> &SideReport {
+        &self.sides[side as usize]
+    }
+
+    /// Packets between addresses that are no flow's, at both sides.
+    pub fn unknown(&self) -> u64 {
+        self.sides.iter().map(|s| s.unknown).sum()
+    }
+
+    /// Fills in [`EmuReport::invalid`].
+    pub(crate) fn judge(&mut self, limits: &Limits, memory: Bytes) {
+        let ms = |d: Duration| d.as_secs_f64() * 1e3;
+        if self.lateness.p99 > limits.lateness {
+            let (p99, limit) = (ms(self.lateness.p99), ms(limits.lateness));
+            self.invalid
+                .push(format!("1 % of the packets left more than {p99:.1} ms late; the limit is {limit:.1} ms"));
+        }
+        if self.cpu > limits.cpu {
+            let (cpu, limit) = (self.cpu * 100.0, limits.cpu * 100.0);
+            self.invalid.push(format!("the emulator took {cpu:.0} % of a processor; the limit is {limit:.0} %"));
+        }
+        for side in Side::BOTH {
+            let SideReport { kernel_drops, no_room, refused, gone, .. } = self.sides[side as usize];
+            let name = side.name();
+            if kernel_drops > 0 {
+                let queue = self.device_queue;
+                self.invalid.push(format!(
+                    "{kernel_drops} packets of the {name} were dropped before the emulator had read them (the device holds {queue})"
+                ));
+            }
+            if no_room > 0 {
+                self.invalid.push(format!("{no_room} packets of the {name} did not fit into {memory} of memory"));
+            }
+            if refused > 0 {
+                self.invalid.push(format!("the kernel had no memory for {refused} packets to the {name}"));
+            }
+            if gone {
+                self.invalid.push(format!("the device of the {name} was taken away"));
+            }
+        }
+    }
+}
