@@ -92,15 +92,19 @@ impl Sandbox {
 /// The loopback device and the sysctls of the network namespace of this thread.
 fn prepare() -> Result<(), EmuError> {
     for (key, value) in SYSCTLS {
-        if key.starts_with("net.ipv6") && !Path::new("/proc/sys/net/ipv6").exists() {
-            continue; // a kernel without IPv6
+        if has_ipv6() || !key.starts_with("net.ipv6") {
+            write_sysctl(key, value)?;
         }
-        write_sysctl(key, value)?;
     }
     // Ping without a privilege, for our group: others are not mapped.
     let group = getegid();
     write_sysctl("net.ipv4.ping_group_range", &format!("{group} {group}"))?;
     netlink::up("lo")
+}
+
+/// Whether the kernel has IPv6.
+pub fn has_ipv6() -> bool {
+    Path::new("/proc/sys/net/ipv6").exists()
 }
 
 fn path_of(key: &str) -> String {
@@ -196,8 +200,11 @@ impl NetNs {
         self.run(|| write_sysctl(key, value))?
     }
 
-    /// This thread goes there, for good.
+    /// This thread goes there, for good. To where it is already it may without a privilege.
     fn enter(&self) -> Result<(), EmuError> {
+        if NetNs::current(self.name)?.inode == self.inode {
+            return Ok(());
+        }
         setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
             .map_err(|e| EmuError::io(format!("enter the network namespace `{}`", self.name), e))
     }

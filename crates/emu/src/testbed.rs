@@ -42,6 +42,8 @@ pub struct TestbedOptions {
     pub capture: Option<Box<dyn Write + Send>>,
     /// Is told of every packet in the path.
     pub observer: Option<Box<dyn Observer>>,
+    /// The receivers' device, if it was made before; of the same configuration, network and MTU.
+    pub far_end: Option<FarEnd>,
 }
 
 impl TestbedOptions {
@@ -52,15 +54,52 @@ impl TestbedOptions {
             receivers,
             network: 0,
             mtu: 1_500,
-            offload: true,
-            device_queue: 4_096,
+            offload: OFFLOAD,
+            device_queue: DEVICE_QUEUE,
             memory: Bytes::new(64 << 20),
             limits: Limits::default(),
             stray: None,
             capture: None,
             observer: None,
+            far_end: None,
         }
     }
+}
+
+/// The receivers' device, for a namespace that is not ours: nothing leads back there from a
+/// [`Sandbox`](crate::Sandbox), so it is made before.
+pub struct FarEnd(Device);
+
+impl FarEnd {
+    /// Makes the device in `receivers`; network, MTU and the rest are those of `options` for [`Testbed::open`].
+    ///
+    /// # Errors
+    /// As [`Testbed::open`].
+    pub fn open(config: &SimConfig, receivers: &NetNs, network: u8, mtu: u16) -> Result<FarEnd, EmuError> {
+        check(config, network, mtu)?;
+        device(config, network, mtu, (OFFLOAD, DEVICE_QUEUE), receivers, Side::Receivers).map(FarEnd)
+    }
+}
+
+/// What [`TestbedOptions::new`] gives.
+const OFFLOAD: bool = true;
+/// As above.
+const DEVICE_QUEUE: u32 = 4_096;
+
+/// Makes the device of one side.
+fn device(
+    config: &SimConfig,
+    network: u8,
+    mtu: u16,
+    (offload, queue): (bool, u32),
+    namespace: &NetNs,
+    side: Side,
+) -> Result<Device, EmuError> {
+    let plan = AddressPlan::new(network, config.flows.len());
+    let flows = 0..config.flows.len() as FlowId;
+    let addresses: Vec<_> = flows.clone().map(|i| plan.v4(i)).chain(flows.map(|i| plan.v6(i))).collect();
+    let name = format!("fairpace{network}");
+    Device::open(&DeviceSpec { name: &name, mtu, offload, queue, addresses: &addresses }, namespace, side)
 }
 
 /// A path between two namespaces that is ready to run. The devices are there, and programs can open sockets; nothing
@@ -87,22 +126,17 @@ impl Testbed {
     /// # Errors
     /// [`EmuError`]: a configuration that cannot run, packets longer than the MTU, no TUN device, no permission.
     pub fn open(config: &SimConfig, options: TestbedOptions) -> Result<Testbed, EmuError> {
-        check(config, &options)?;
+        let TestbedOptions { network: number, mtu, offload, device_queue, .. } = options;
+        check(config, number, mtu)?;
         let mut network = Network::new(&SimConfig { pcap: false, ..config.clone() })?;
-        let plan = AddressPlan::new(options.network, config.flows.len());
-        let flows = 0..config.flows.len() as FlowId;
-        let addresses: Vec<_> = flows.clone().map(|i| plan.v4(i)).chain(flows.map(|i| plan.v6(i))).collect();
-        let name = format!("fairpace{}", options.network);
-        let spec = DeviceSpec {
-            name: &name,
-            mtu: options.mtu,
-            offload: options.offload,
-            queue: options.device_queue,
-            addresses: &addresses,
-        };
-        let senders = Device::open(&spec, &options.senders, Side::Senders)?;
-        let receivers = Device::open(&spec, &options.receivers, Side::Receivers)?;
+        let plan = AddressPlan::new(number, config.flows.len());
         let mut options = options;
+        let kind = (offload, device_queue);
+        let senders = device(config, number, mtu, kind, &options.senders, Side::Senders)?;
+        let receivers = match options.far_end.take() {
+            Some(FarEnd(device)) => device,
+            None => device(config, number, mtu, kind, &options.receivers, Side::Receivers)?,
+        };
         let capture = Capture::new(config.pcap, options.capture.take(), &network.link_names());
         if let Some(observer) = options.observer.take() {
             network.observe(observer);
@@ -199,18 +233,18 @@ impl Testbed {
     }
 }
 
-fn check(config: &SimConfig, options: &TestbedOptions) -> Result<(), EmuError> {
+fn check(config: &SimConfig, network: u8, mtu: u16) -> Result<(), EmuError> {
     let refuse = |field, found: String, allowed: String| Err(EmuError::Config { field, found, allowed });
     if config.flows.len() > MAX_FLOWS {
         return refuse("flows", config.flows.len().to_string(), format!("at most {MAX_FLOWS}, each with an address"));
     }
-    if options.network > MAX_NETWORK {
-        return refuse("network", options.network.to_string(), format!("0 to {MAX_NETWORK}"));
+    if network > MAX_NETWORK {
+        return refuse("network", network.to_string(), format!("0 to {MAX_NETWORK}"));
     }
     let external = config.flows.iter().filter(|f| matches!(f.protocol, Protocol::External));
     let packet = external.map(|f| f.packet_size.get()).max().unwrap_or(0);
     let (least, why) = if packet > 1_280 { (packet, "the flows' packets") } else { (1_280, "IPv6") };
-    let (found, least) = (u32::from(options.mtu), u32::try_from(least).unwrap_or(u32::MAX));
+    let (found, least) = (u32::from(mtu), u32::try_from(least).unwrap_or(u32::MAX));
     if found < least {
         return Err(EmuError::MtuTooSmall { found, least, why });
     }
@@ -271,16 +305,19 @@ impl Running {
     }
 }
 
-/// Segments read from each device before anything else is done: at 1 us each, well below the accuracy of the timer.
-const READ_BUDGET: usize = 128;
+/// Segments that are read from each device, or written, before anything else is done: at 1 to 3 us each, the accuracy
+/// of the timer.
+const BUDGET: usize = 64;
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// Moves packets until `stop` is set.
 fn turn(bridge: &mut Bridge<Device>, waiter: &mut Waiter, stop: &AtomicBool) -> Result<(), NetError> {
     let clock = waiter.clock();
+    let mut all = true;
     while !stop.load(Ordering::Relaxed) {
-        let until = bridge.next().min(clock.now() + LOOK_UP);
+        // With more to write, this is a look at the devices and no wait.
+        let until = if all { bridge.next().min(clock.now() + LOOK_UP) } else { Instant::ZERO };
         let there = Side::BOTH.map(|side| bridge.port(side).map(AsFd::as_fd));
         let woken = match there {
             [Some(a), Some(b)] => waiter.wait(until, &[a, b])?,
@@ -291,14 +328,14 @@ fn turn(bridge: &mut Bridge<Device>, waiter: &mut Waiter, stop: &AtomicBool) -> 
         if woken.readable != 0 {
             for side in Side::BOTH {
                 let mut segments = 0;
-                while segments < READ_BUDGET
+                while segments < BUDGET
                     && let Read::Packet(n) = bridge.read(side, || clock.now())
                 {
                     segments += n;
                 }
             }
         }
-        bridge.release(|| clock.now());
+        all = bridge.release(BUDGET, || clock.now());
     }
     Ok(())
 }
