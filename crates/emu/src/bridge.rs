@@ -50,6 +50,8 @@ pub(crate) struct Bridge<P> {
     header: Vec<u8>,
     /// Segments of one super-packet that leave together: their tokens.
     joined: Vec<u64>,
+    /// The last of them.
+    last: Option<Delivered>,
     pub(crate) lateness: Lateness,
     pub(crate) sides: [SideReport; 2],
     drops_before: [u64; 2],
@@ -85,6 +87,7 @@ impl<P: Port> Bridge<P> {
             buffer: vec![0; VNET + 65_536],
             header: Vec::new(),
             joined: Vec::new(),
+            last: None,
             lateness: Lateness::new(),
             sides: [SideReport::default(); 2],
             drops_before,
@@ -162,26 +165,31 @@ impl<P: Port> Bridge<P> {
         Read::Packet((self.sides[side as usize].read.packets.get() - before) as usize)
     }
 
-    /// Everything that has come out of the path is written.
-    pub(crate) fn release(&mut self, mut now: impl FnMut() -> Instant) {
+    /// What has come out of the path is written, but no more than about `budget` segments: true if that was all.
+    pub(crate) fn release(&mut self, budget: usize, mut now: impl FnMut() -> Instant) -> bool {
         self.network.advance(now());
-        let mut before: Option<Delivered> = None;
+        let mut written = 0;
         while let Some(out) = self.network.take_delivered() {
             self.lateness.record(now().since(out.at));
             self.stamp(&out);
-            if !before.is_some_and(|before| self.belongs(&before, &out)) {
-                self.write_joined(before);
+            if !self.last.is_some_and(|last| self.belongs(&last, &out)) {
+                written += self.joined.len();
+                self.write_joined();
             }
             self.joined.push(out.token);
-            before = Some(out);
+            self.last = Some(out);
+            if written >= budget {
+                return false;
+            }
         }
-        self.write_joined(before);
+        self.write_joined();
         while let Some(lost) = self.network.take_dropped() {
             if let Some((bytes, _)) = self.store.get(lost.token) {
                 self.capture.write(lost.at, PacketFate::Dropped { reason: lost.reason, link: lost.link }, &[bytes]);
             }
             self.store.remove(lost.token);
         }
+        true
     }
 
     /// Writes into a packet's bytes what happened to it on the way.
@@ -208,9 +216,9 @@ impl<P: Port> Bridge<P> {
             }
     }
 
-    /// Writes the segments that belong together, the last of which is `last`, and forgets them.
-    fn write_joined(&mut self, last: Option<Delivered>) {
-        let Some(last) = last else { return };
+    /// Writes the segments that belong together, and forgets them.
+    fn write_joined(&mut self) {
+        let Some(last) = self.last.take() else { return };
         let side = match last.direction {
             Direction::Forward => Side::Receivers,
             Direction::Back => Side::Senders,

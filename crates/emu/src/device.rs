@@ -53,13 +53,7 @@ impl Device {
         if nix::net::if_::if_nametoindex(name).is_ok() {
             return Err(EmuError::DeviceTaken { name: name.to_owned() });
         }
-        let made = DeviceBuilder::new()
-            .name(name)
-            .mtu(spec.mtu)
-            .tx_queue_len(spec.queue)
-            .offload(spec.offload)
-            .enable(false)
-            .build_sync();
+        let made = DeviceBuilder::new().name(name).mtu(spec.mtu).offload(spec.offload).enable(false).build_sync();
         let device = made.map_err(|e| match Errno::from_raw(e.raw_os_error().unwrap_or(0)) {
             Errno::EPERM => EmuError::Denied { what: format!("make the TUN device `{name}`") },
             Errno::EBUSY | Errno::EEXIST => EmuError::DeviceTaken { name: name.to_owned() },
@@ -68,6 +62,8 @@ impl Device {
         })?;
         let io = |what: &'static str| move |e: io::Error| EmuError::io(format!("{what} of the device `{name}`"), e);
         device.set_nonblocking(true).map_err(io("set the mode"))?;
+        // (By ioctl only the host's root may.)
+        netlink::queue(name, spec.queue)?;
         // Of this device alone, so that it holds in a namespace that is not ours too: an address is usable at once and
         // stays while the device is down, and nothing is sent unasked.
         let six = Path::new("/proc/sys/net/ipv6/conf").join(name);

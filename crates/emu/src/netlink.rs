@@ -18,6 +18,7 @@ const NLM_F_ACK: u16 = 4;
 const NLM_F_CREATE: u16 = 0x400;
 const NLM_F_REPLACE: u16 = 0x100;
 const IFF_UP: u32 = 1;
+const IFLA_TXQLEN: u16 = 13;
 const RT_TABLE_MAIN: u8 = 254;
 const RTPROT_STATIC: u8 = 4;
 const RT_SCOPE_LINK: u8 = 253;
@@ -41,6 +42,20 @@ pub fn up(name: &str) -> Result<(), EmuError> {
     for word in [index, IFF_UP, IFF_UP] {
         body.extend(word.to_ne_bytes());
     }
+    request(RTM_NEWLINK, 0, &body, &what)
+}
+
+/// The device `name` holds that many packets until they are read.
+///
+/// # Errors
+/// As for [`up`].
+pub fn queue(name: &str, packets: u32) -> Result<(), EmuError> {
+    let what = format!("set the queue of the device `{name}` to {packets}");
+    let mut body = vec![0; 4];
+    for word in [index(name)?, 0, 0] {
+        body.extend(word.to_ne_bytes());
+    }
+    attribute(&mut body, IFLA_TXQLEN, &packets.to_ne_bytes());
     request(RTM_NEWLINK, 0, &body, &what)
 }
 
