@@ -463,6 +463,7 @@ mod tests {
             timestamp_90k: (number as u32).wrapping_mul(3_600).wrapping_add(0xffff_fff0),
             data: vec![1; 100],
             key,
+            via: None,
             arrival: at(arrival),
         }
     }
@@ -751,7 +752,8 @@ mod tests {
                 let (first_sequence, last_sequence) = (first, (first + length).saturating_sub(1));
                 let data = vec![0; 8];
                 let absent_before = first % 7;
-                p.push(ReceivedFrame { first_sequence, last_sequence, absent_before, timestamp_90k, key, data, arrival: at(now) });
+                let (via, arrival) = (None, at(now));
+                p.push(ReceivedFrame { first_sequence, last_sequence, absent_before, timestamp_90k, key, via, data, arrival });
                 pushed += 1;
                 while let Some(j) = p.poll(at(now)) {
                     prop_assert_eq!(j.number, judged);

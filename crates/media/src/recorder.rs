@@ -137,6 +137,7 @@ mod tests {
             timestamp_90k: n as u32 * 3_600,
             data: filler(100 + n, key),
             key,
+            via: None,
             arrival: at(arrival),
         }
     }

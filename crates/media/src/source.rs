@@ -1,7 +1,8 @@
 //! The two borders of this crate: frames out of a source, frames into a sink.
 
 use crate::MediaError;
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Duration, Instant, Rate, Via};
+use std::os::fd::BorrowedFd;
 
 /// What the bytes of a frame are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,6 +92,12 @@ pub trait FrameSource: Send {
     /// has ended. Changed only by `next_frame`.
     fn next_frame_at(&self) -> Instant;
 
+    /// Becomes readable when another thread has brought [`next_frame_at`](FrameSource::next_frame_at) forward; the source
+    /// clears it. `None`: only `next_frame` changes that instant.
+    fn wake(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// The next frame that is ready at `now`, oldest first.
     ///
     /// After a stall of the caller, captures that lie more than one interval back are skipped:
@@ -118,6 +125,8 @@ pub struct ReceivedFrame {
     pub data: Vec<u8>,
     /// Needs no other frame.
     pub key: bool,
+    /// The transport that it came by; `None`: by both, part and part.
+    pub via: Option<Via>,
     /// When its last missing packet arrived.
     pub arrival: Instant,
 }
@@ -139,6 +148,17 @@ pub trait FrameSink: Send {
 
     /// When to call `poll`; [`Instant::NEVER`] if nothing is awaited.
     fn next(&self) -> Instant;
+
+    /// Whether it takes more. If not, what comes by a transport that waits is left there; what comes by another goes to
+    /// [`on_frame`](FrameSink::on_frame) all the same.
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// Becomes readable when another thread has made room; the sink clears it in `poll`.
+    fn wake(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// True if a key frame should be asked for now; saying so starts the interval until the next time.
     fn take_key_request(&mut self, now: Instant) -> bool;

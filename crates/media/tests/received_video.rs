@@ -51,6 +51,7 @@ fn receive(path: &Path, fate: impl Fn(usize) -> Option<u64>) -> Recorder {
             timestamp_90k: frame.timestamp_90k,
             data: frame.data.clone(),
             key: frame.key,
+            via: None,
             arrival,
         };
         recorder.on_frame(now, received).unwrap();

@@ -23,6 +23,7 @@ pub mod relay;
 pub mod send;
 mod socket;
 mod store;
+mod tcp_half;
 mod wait;
 
 pub use address::resolve;
@@ -34,4 +35,5 @@ pub use socket::{
     SendOutcome, SocketCounters, UdpSocket,
 };
 pub use store::Store;
+pub use tcp_half::{IdleWindows, TcpConfig, TcpHalfStats, TcpReceiverStats};
 pub use wait::{Waiter, Woken};

@@ -8,6 +8,7 @@ use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
 use crate::send::{elsewhere, random, secret};
 use crate::socket::canonical;
+use crate::tcp_half::{MOST_CANDIDATES, MOST_READS, TcpReceiver, TcpReceiverStats};
 use crate::{
     Buffers, Clock, DatagramIo, Family, Granted, Mark, NetError, RecvOutcome, SendOutcome, SocketCounters, UdpSocket,
     Waiter,
@@ -16,7 +17,7 @@ use fairpace_media::{FrameSink, ReceivedFrame};
 use fairpace_rtp::forward::Forwarder;
 use fairpace_rtp::frames::{AssembledFrame, FrameAssembler};
 use fairpace_rtp::{Codec, MediaPacket, NtpTime, Out, ReceiverConfig, ReceiverEvent, ReceiverSession, ReceiverStats};
-use fairpace_units::{Bytes, Duration, Instant};
+use fairpace_units::{Bytes, Duration, Instant, Via};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,6 +37,8 @@ pub struct ReceiveConfig {
     pub forward: Option<SocketAddr>,
     /// Payload type for the player.
     pub forward_type: u8,
+    /// Take in the TCP half of senders that have one (`tpba`): listen on the TCP port of the same number too.
+    pub tcp: bool,
     /// How long a packet waits for the rest of its frame.
     pub frame_hold: Duration,
     /// How long to receive, from the first media packet; until the sender ends if `None`.
@@ -58,6 +61,7 @@ impl ReceiveConfig {
             buffers: Buffers::default(),
             forward: None,
             forward_type: Codec::Vp8.payload_type(),
+            tcp: false,
             frame_hold: Duration::from_secs(2),
             duration: None,
             patience: None,
@@ -93,6 +97,8 @@ pub struct PacketNote {
     pub size: Bytes,
     /// It came as a retransmission.
     pub retransmitted: bool,
+    /// The transport that it came by.
+    pub via: Via,
 }
 
 /// Looks on while a receiver runs. All methods may be left out.
@@ -137,6 +143,8 @@ pub struct ReceiveReport {
     pub socket: SocketCounters,
     /// Socket buffers, asked and granted.
     pub buffers: Granted,
+    /// The TCP half, if there was one.
+    pub tcp: Option<TcpReceiverStats>,
     /// Packets passed on to the player.
     pub forwarded: u64,
     /// Packets that could not be passed on (nobody listens there yet, say).
@@ -166,8 +174,12 @@ pub struct Receiver {
     config: ReceiveConfig,
     clock: Clock,
     socket: UdpSocket,
+    tcp: Option<TcpReceiver>,
     player: Option<UdpSocket>,
 }
+
+/// With port 0, the kernel's choice for UDP may be taken for TCP: so often another is asked for.
+const PORTS_TO_TRY: usize = 8;
 
 impl Receiver {
     /// Opens the port.
@@ -175,8 +187,15 @@ impl Receiver {
     /// # Errors
     /// [`NetError`]: port in use, no permission, no route to the player.
     pub fn open(config: ReceiveConfig, clock: Clock) -> Result<Receiver, NetError> {
-        let socket = UdpSocket::listen(config.port, config.family, config.buffers, clock)?;
-        Self::on(socket, config, clock)
+        let mut tries = if config.port == 0 { PORTS_TO_TRY } else { 1 };
+        loop {
+            tries -= 1;
+            let socket = UdpSocket::listen(config.port, config.family, config.buffers, clock)?;
+            match Self::on(socket, config.clone(), clock) {
+                Err(NetError::TcpPortInUse { .. }) if tries > 0 => {}
+                other => return other,
+            }
+        }
     }
 
     /// As [`Receiver::open`], on a socket that is bound already: port, family and buffers are the socket's.
@@ -202,7 +221,12 @@ impl Receiver {
             elsewhere("forward", to, socket.local_address()?)?;
         }
         let player = config.forward.map(|to| UdpSocket::connect(to, config.buffers, clock)).transpose()?;
-        Ok(Receiver { config, clock, socket, player })
+        let tcp = if config.tcp {
+            Some(TcpReceiver::listen(socket.bound_address()?, config.family == Family::V6)?)
+        } else {
+            None
+        };
+        Ok(Receiver { config, clock, socket, tcp, player })
     }
 
     /// Where senders send to.
@@ -224,7 +248,7 @@ impl Receiver {
         observer: &mut dyn ReceiveObserver,
         stop: &AtomicBool,
     ) -> Result<ReceiveReport, NetError> {
-        let Receiver { config, clock, mut socket, player } = self;
+        let Receiver { config, clock, mut socket, mut tcp, player } = self;
         let buffers = socket.buffers();
         let session = ReceiverConfig {
             // The sender is not known yet: with both families allowed, the larger header counts.
@@ -255,13 +279,22 @@ impl Receiver {
         let cpu = thread_cpu();
         let mut buffer = vec![0; 65_536];
         loop {
-            if let Err(e) = run.turn(&mut socket, &mut buffer, sink, observer, stop) {
+            if let Err(e) = run.turn(&mut socket, &mut tcp, &mut buffer, sink, observer, stop) {
                 run.end = Some(ReceiveEnd::Failed(e));
             }
             match run.drain(&mut socket) {
                 Some(until) => {
-                    let until = run.until(until, sink);
-                    waiter.wait(until, &[socket.descriptor()])?;
+                    let until = run.until(until, sink).min(tcp.as_ref().map_or(Instant::NEVER, TcpReceiver::next));
+                    // On the stack: nothing is allocated per wait.
+                    let mut sockets = [socket.descriptor(); MOST_DESCRIPTORS];
+                    let others = sink.wake().into_iter();
+                    let halves = tcp.iter().flat_map(|tcp| tcp.descriptors(sink.has_room()));
+                    let mut n = 1;
+                    for (slot, fd) in sockets[1..].iter_mut().zip(others.chain(halves)) {
+                        *slot = fd;
+                        n += 1;
+                    }
+                    waiter.wait(until, &sockets[..n])?;
                 }
                 None => break,
             }
@@ -286,6 +319,7 @@ impl Receiver {
             abandoned_packets: abandoned,
             socket: socket.counters(),
             buffers,
+            tcp: tcp.as_ref().map(TcpReceiver::stats),
             forwarded,
             not_forwarded,
             not_sent: run.outbox.not_sent,
@@ -308,6 +342,9 @@ pub fn run(
 ) -> Result<ReceiveReport, NetError> {
     Receiver::open(config, clock)?.run(sink, observer, stop)
 }
+
+/// The datagrams', the sink's, the TCP port, its candidates, and the stream.
+const MOST_DESCRIPTORS: usize = 4 + MOST_CANDIDATES;
 
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -342,11 +379,27 @@ impl Running<'_> {
     fn turn(
         &mut self,
         socket: &mut UdpSocket,
+        tcp: &mut Option<TcpReceiver>,
         buffer: &mut [u8],
         sink: &mut dyn FrameSink,
         observer: &mut dyn ReceiveObserver,
         stop: &AtomicBool,
     ) -> Result<(), NetError> {
+        // First what came by TCP: a sender goes on by UDP only when all that has arrived.
+        if let Some(tcp) = tcp {
+            let now = self.time();
+            tcp.greet(now, &mut self.session);
+            let mut reads = MOST_READS;
+            while sink.has_room()
+                && let Some(packet) = tcp.next_packet(&mut reads)
+            {
+                let now = self.time();
+                if let Some(media) = self.session.handle_tcp_packet(now, packet) {
+                    self.first_media.get_or_insert(now);
+                    self.media(&media, sink, observer)?;
+                }
+            }
+        }
         for _ in 0..256 {
             match socket.recv(buffer) {
                 RecvOutcome::Packet(p) => {
@@ -364,7 +417,7 @@ impl Running<'_> {
             }
         }
         let now = self.time();
-        if sink.next() <= now {
+        if sink.next() <= now || sink.wake().is_some() {
             sink.poll(now)?;
         }
         if sink.take_key_request(now) {
@@ -395,6 +448,7 @@ impl Running<'_> {
             one_way_delay: packet.one_way_delay,
             size: Bytes::new(packet.payload.len() as u64),
             retransmitted: packet.retransmitted,
+            via: packet.via,
         });
         if let Some(forwarding) = &mut self.forwarding {
             forwarding.pass(packet);
@@ -605,6 +659,7 @@ impl Splice {
             timestamp_90k,
             data: frame.data,
             key: frame.key,
+            via: frame.via,
             arrival: frame.completed,
         }
     }
@@ -625,7 +680,7 @@ mod tests {
             arrived: Instant::from_nanos(ms * 1_000_000),
             one_way_delay: None,
             retransmitted: false,
-            via: fairpace_units::Via::Udp,
+            via: Via::Udp,
             codec: Codec::Vp8,
         }
     }

@@ -11,6 +11,7 @@
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
 use crate::socket::canonical;
+use crate::tcp_half::{TcpConfig, TcpEnd, TcpHalfStats, TcpSender};
 use crate::{
     Buffers, Clock, DatagramIo, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SocketCounters, UdpSocket,
     Waiter,
@@ -23,7 +24,7 @@ use fairpace_media::FrameSource;
 use fairpace_rtp::{
     Codec, Frame, NtpTime, Out, Secret, SenderConfig, SenderEvent, SenderSession, SenderStats, StopReason, What,
 };
-use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, format_duration};
+use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, Rate, Via, format_duration};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
@@ -51,6 +52,12 @@ pub struct SendConfig {
     pub session: SenderConfig,
     /// Socket buffers to ask for.
     pub buffers: Buffers,
+    /// The TCP half of controllers that have one (`tpba`).
+    pub tcp: TcpConfig,
+    /// Frames are left in the source while so much waits to leave: for sources that wait. `None`: live ones do not.
+    pub queue_limit: Option<Bytes>,
+    /// After the end of source or duration, what waits may take so long to leave.
+    pub leave_within: Duration,
     /// How long to send, from the peer's first answer; until the source ends if `None`.
     pub duration: Option<Duration>,
     /// Distance of the samples.
@@ -75,6 +82,9 @@ impl SendConfig {
             breaker: Some(BreakerParams::default()),
             session: SenderConfig::default(),
             buffers: Buffers::default(),
+            tcp: TcpConfig::default(),
+            queue_limit: None,
+            leave_within: Duration::from_secs(3),
             duration: None,
             sample: Duration::from_millis(100),
             refused_silence: Duration::from_secs(5),
@@ -106,6 +116,8 @@ pub struct SendSample {
     pub state: &'static str,
     /// Why state or rate last changed.
     pub reason: &'static str,
+    /// The transport of the next packet.
+    pub via: Via,
     /// The rate it allows.
     pub rate: Rate,
     /// What the encoder was asked for (payload).
@@ -122,6 +134,8 @@ pub struct SendSample {
 pub trait SendObserver {
     /// Something happened to the session.
     fn on_event(&mut self, _now: Instant, _event: &SenderEvent) {}
+    /// Packets go by another transport from now on.
+    fn on_switch(&mut self, _now: Instant, _via: Via) {}
     /// The controller did something (only with [`SendConfig::trace`]).
     fn on_flow_event(&mut self, _event: &FlowEvent) {}
     /// The state, every [`SendConfig::sample`].
@@ -164,6 +178,10 @@ pub struct SendReport {
     pub p: Option<f64>,
     /// What the socket counted.
     pub socket: SocketCounters,
+    /// The TCP half, if there was one.
+    pub tcp: Option<TcpHalfStats>,
+    /// How often packets changed from one transport to the other.
+    pub switches: u64,
     /// How late paced packets left.
     pub pacing: LatenessSummary,
     /// Packets that the session gave and the kernel did not take.
@@ -237,12 +255,18 @@ pub fn run_on(
         ..config.session.clone()
     };
     let session = SenderSession::new(session, config.flow()?, secret()?);
+    let via = session.flow().via();
     let now = clock.now();
     let mut run = Running {
         config,
         clock,
         session,
         outbox: Outbox::default(),
+        tcp: None,
+        tcp_end: None,
+        via,
+        switches: 0,
+        switched: None,
         now,
         begun: now,
         validated: None,
@@ -265,13 +289,14 @@ pub fn run_on(
         if readable {
             run.receive(io, &mut buffer);
         }
+        run.tcp(io);
         run.heed(stop);
         run.frames(source);
         match run.drain(io) {
             Drained::Wait(until) => {
                 run.tell(source, observer);
                 let until = run.until(until, source);
-                readable = waiter.wait(until, &[io.descriptor()])?.readable != 0;
+                readable = run.sleep(&mut waiter, until, io, source)?;
             }
             Drained::Stopped(reason) => break reason,
         }
@@ -285,8 +310,8 @@ pub fn run_on(
 
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
-/// After the source's end, what waits may take this long to leave.
-const LEAVING_AT_MOST: Duration = Duration::from_secs(3);
+/// That the last byte given to TCP is acknowledged is no event of the socket's: it is looked at this often.
+const DRAINING: Duration = Duration::from_millis(1);
 /// The last packets' feedback is awaited for a round trip and this.
 const LINGER: Duration = Duration::from_millis(100);
 /// T10: a refusal may be forged; three within this time are news.
@@ -303,6 +328,14 @@ struct Running<'a> {
     clock: Clock,
     session: SenderSession,
     outbox: Outbox,
+    tcp: Option<TcpSender>,
+    /// How the TCP half ended, if it has.
+    tcp_end: Option<TcpEnd>,
+    /// The transport of the last packet.
+    via: Via,
+    switches: u64,
+    /// Not told yet.
+    switched: Option<Via>,
     /// The latest time told to the session.
     now: Instant,
     begun: Instant,
@@ -390,7 +423,8 @@ impl Running<'_> {
             self.leave(now);
         }
         if let Some(mut leaving) = self.leaving {
-            if self.session.queue_len().0 > 0 {
+            let in_tcp = self.tcp.as_ref().is_some_and(|tcp| !tcp.is_drained());
+            if self.session.queue_len().0 > 0 || in_tcp {
                 leaving.empty_since = None;
             } else {
                 leaving.empty_since.get_or_insert(now);
@@ -408,7 +442,8 @@ impl Running<'_> {
     }
 
     fn leave(&mut self, now: Instant) {
-        self.leaving.get_or_insert(Leaving { at_most: now + LEAVING_AT_MOST, empty_since: None });
+        let at_most = now + self.config.leave_within;
+        self.leaving.get_or_insert(Leaving { at_most, empty_since: None });
     }
 
     fn stop(&mut self, now: Instant, end: SendEnd) {
@@ -419,7 +454,7 @@ impl Running<'_> {
     /// Frames that are due go into the session.
     fn frames(&mut self, source: &mut dyn FrameSource) {
         let now = self.time();
-        if self.validated.is_none() || self.leaving.is_some() || self.end.is_some() {
+        if !self.takes_frames() {
             return;
         }
         let rate = self.session.media_rate();
@@ -427,7 +462,7 @@ impl Running<'_> {
             source.set_rate(rate);
             self.told_rate = Some(rate);
         }
-        while source.next_frame_at() <= now {
+        while self.takes_frames() && source.next_frame_at() <= now {
             match source.next_frame(now) {
                 Ok(Some(f)) => {
                     let frame = Frame { data: f.data, timestamp_90k: f.timestamp_90k, key: f.key };
@@ -443,6 +478,66 @@ impl Running<'_> {
         if source.next_frame_at() == Instant::NEVER {
             self.leave(now);
         }
+    }
+
+    /// Whether the source is to be asked for frames.
+    fn takes_frames(&self) -> bool {
+        let has_room = self.config.queue_limit.is_none_or(|limit| self.session.queue_len().1 < limit);
+        let is_over = self.leaving.is_some() || self.end.is_some();
+        self.session.is_connected() && self.validated.is_some() && !is_over && has_room
+    }
+
+    /// What the TCP half needs.
+    fn tcp(&mut self, io: &impl DatagramIo) {
+        if self.tcp_end.is_some() {
+            return;
+        }
+        let now = self.time();
+        if self.tcp.is_none() {
+            if !self.session.wants_tcp() {
+                return;
+            }
+            let tos = self.config.session.data_dscp.tos(Ecn::NotEct);
+            let size = self.config.session.packet_size;
+            match TcpSender::connect(io.local_ip(), self.config.peer, size, tos, &self.config.tcp) {
+                Ok(tcp) => self.tcp = Some(tcp),
+                Err(e) => return self.stop(now, SendEnd::Failed(e)),
+            }
+        }
+        if let Some(tcp) = &mut self.tcp
+            && let Err(end) = tcp.turn(now, &mut self.session)
+        {
+            self.tcp_is_over(now, end);
+        }
+    }
+
+    fn tcp_is_over(&mut self, now: Instant, end: TcpEnd) {
+        self.tcp_end = Some(end);
+        self.session.on_tcp_closed(now);
+    }
+
+    /// Sleeps until the instant, or until a socket or the source has news; `true` if the datagrams' has.
+    fn sleep(
+        &self,
+        waiter: &mut Waiter,
+        until: Instant,
+        io: &impl DatagramIo,
+        source: &dyn FrameSource,
+    ) -> Result<bool, NetError> {
+        // On the stack: nothing is allocated per wait.
+        let mut sockets = [io.descriptor(); 3];
+        let (mut n, mut room) = (1, 0);
+        if let Some(tcp) = self.tcp.as_ref().filter(|_| self.tcp_end.is_none()) {
+            sockets[n] = tcp.descriptor();
+            room |= u64::from(tcp.awaits_room()) << n;
+            n += 1;
+        }
+        if let Some(wake) = source.wake().filter(|_| self.takes_frames()) {
+            sockets[n] = wake;
+            n += 1;
+        }
+        let woken = waiter.wait_for_room(until, &sockets[..n], room)?;
+        Ok(woken.readable & 1 == 1)
     }
 
     /// The kernel knows that the path carries less than we sent.
@@ -464,6 +559,25 @@ impl Running<'_> {
             }
             match self.session.poll(now) {
                 Out::Datagram(d) => {
+                    if d.what == What::Media && d.via != self.via {
+                        self.via = d.via;
+                        self.switches += 1;
+                        self.switched = Some(d.via);
+                    }
+                    if d.via == Via::Tcp {
+                        let pushed = self.tcp.as_mut().map(|tcp| tcp.push(d.bytes));
+                        match pushed {
+                            Some(Ok(room)) => self.session.set_tcp_room(room),
+                            Some(Err(end)) => self.tcp_is_over(now, end),
+                            None => {}
+                        }
+                        given += 1;
+                        if given < BUDGET {
+                            continue;
+                        }
+                        self.outbox.flush(io, now);
+                        return Drained::Wait(now);
+                    }
                     if let Some(planned) = self.planned.take()
                         && planned <= now
                         && matches!(d.what, What::Media | What::Dummy)
@@ -496,6 +610,9 @@ impl Running<'_> {
     /// Hands on the news.
     fn tell(&mut self, source: &mut dyn FrameSource, observer: &mut dyn SendObserver) {
         let now = self.now;
+        if let Some(via) = self.switched.take() {
+            observer.on_switch(now, via);
+        }
         while let Some(event) = self.session.next_event() {
             match event {
                 SenderEvent::PeerValidated { srtt, dscp_seen } => {
@@ -521,6 +638,7 @@ impl Running<'_> {
                 at: now,
                 state: status.state,
                 reason: status.reason,
+                via: self.session.flow().via(),
                 rate: status.rate,
                 media_rate: self.session.media_rate(),
                 srtt: self.session.flow().srtt(),
@@ -533,8 +651,13 @@ impl Running<'_> {
     /// Until when to sleep.
     fn until(&mut self, session: Instant, source: &dyn FrameSource) -> Instant {
         let mut until = session.min(self.next_sample).min(self.clock.now() + LOOK_UP);
-        if self.validated.is_some() && self.leaving.is_none() && self.end.is_none() {
+        if self.takes_frames() {
             until = until.min(source.next_frame_at());
+        }
+        if self.tcp.as_ref().is_some_and(TcpSender::is_draining) {
+            until = until.min(self.clock.now() + DRAINING);
+        }
+        if self.validated.is_some() && self.leaving.is_none() && self.end.is_none() {
             if let (Some(from), Some(duration)) = (self.validated_at, self.config.duration) {
                 until = until.min(from + duration);
             }
@@ -568,10 +691,13 @@ impl Running<'_> {
                 SendEnd::Failed(NetError::PeerUnreachable { peer, waited, detail: detail.to_owned() })
             }
             StopReason::NoTcp => {
-                let detail = "no connection came about".to_owned();
+                let detail = self.tcp_end.as_ref().map_or_else(|| "nothing came back".to_owned(), TcpEnd::detail);
                 SendEnd::Failed(NetError::NoTcpHalf { peer, detail })
             }
-            StopReason::TcpLost => vanished("the TCP connection has ended".to_owned()),
+            StopReason::TcpLost => {
+                let how = self.tcp_end.as_ref().map_or_else(String::new, |end| format!(": {}", end.detail()));
+                vanished(format!("its TCP connection has ended{how}"))
+            }
             StopReason::ConsentExpired => vanished("it has not confirmed for 30 s that it wants this flow".to_owned()),
             StopReason::Breaker(Tripped::FeedbackTimeout { after }) => {
                 vanished(format!("nothing was heard from it for {} [RFC 8083 §4.1]", format_duration(after)))
@@ -591,6 +717,8 @@ impl Running<'_> {
             rwnd: self.session.flow().rwnd(),
             p: self.session.flow().status().p,
             socket: io.counters(),
+            tcp: self.tcp.as_ref().map(TcpSender::stats),
+            switches: self.switches,
             pacing: self.lateness.summary(),
             not_sent: self.outbox.not_sent,
             cpu,

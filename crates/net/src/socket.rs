@@ -197,6 +197,10 @@ pub trait DatagramIo {
     fn recv(&mut self, buffer: &mut [u8]) -> RecvOutcome;
     /// What to wait on.
     fn descriptor(&self) -> BorrowedFd<'_>;
+    /// The address of this machine that datagrams to the connected peer leave from; `None` if it is not known.
+    fn local_ip(&self) -> Option<IpAddr> {
+        None
+    }
     /// What happened so far.
     fn counters(&self) -> SocketCounters;
 }
@@ -321,6 +325,12 @@ impl UdpSocket {
         let address =
             address.as_socket().ok_or_else(|| NetError::io("read a socket's address", Errno::EAFNOSUPPORT))?;
         Ok(canonical(address))
+    }
+
+    /// Where it is bound, as the kernel has it: a dual-stack socket on `[::]`.
+    pub(crate) fn bound_address(&self) -> Result<SocketAddr, NetError> {
+        let address = self.socket.local_addr().map_err(|e| NetError::io("read a socket's address", e))?;
+        address.as_socket().ok_or_else(|| NetError::io("read a socket's address", Errno::EAFNOSUPPORT))
     }
 
     /// The peer it is connected to.
@@ -479,6 +489,10 @@ impl DatagramIo for UdpSocket {
         let from = address.as_ref().and_then(socket_address).or(self.connected);
         let from = from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
         RecvOutcome::Packet(Received { len, from: canonical(from), mark, at, truncated })
+    }
+
+    fn local_ip(&self) -> Option<IpAddr> {
+        self.local_address().ok().map(|a| a.ip()).filter(|ip| !ip.is_unspecified())
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

@@ -25,7 +25,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub struct Woken {
     /// The instant has come.
     pub timer: bool,
-    /// Bit `i`: socket `i` of the list has something to read (or an error to collect).
+    /// Bit `i`: socket `i` of the list has something to read, or room if that was asked for (or an error to collect).
     pub readable: u64,
     /// A signal came: time to look at the stop flag.
     pub interrupted: bool,
@@ -63,12 +63,20 @@ impl Waiter {
         self.clock
     }
 
-    /// Sleeps until `until`, or until one of `sockets` (at most 64) is readable, or a signal comes.
+    /// Sleeps until `until`, or until one of `sockets` (at most 8) is readable, or a signal comes.
     /// An instant that has passed returns at once, with the sockets' state.
     ///
     /// # Errors
     /// [`NetError::Io`] if the kernel refuses to wait (out of memory, a closed descriptor).
     pub fn wait(&mut self, until: Instant, sockets: &[BorrowedFd<'_>]) -> Result<Woken, NetError> {
+        self.wait_for_room(until, sockets, 0)
+    }
+
+    /// As [`Waiter::wait`]; where bit `i` of `room` is set, room to write to socket `i` ends the wait too.
+    ///
+    /// # Errors
+    /// As [`Waiter::wait`].
+    pub fn wait_for_room(&mut self, until: Instant, sockets: &[BorrowedFd<'_>], room: u64) -> Result<Woken, NetError> {
         let begin = self.clock.now();
         // When to wake up; what is left then is spun.
         let alarm = if until == Instant::NEVER { until } else { until - Duration::from_nanos(self.head_start_ns) };
@@ -84,8 +92,9 @@ impl Waiter {
         let mut fds = [const { None }; MAX_SOCKETS + 1];
         let n = sockets.len().min(MAX_SOCKETS);
         fds[0] = Some(PollFd::new(self.timer.as_fd(), PollFlags::POLLIN));
-        for (slot, fd) in fds[1..].iter_mut().zip(sockets) {
-            *slot = Some(PollFd::new(*fd, PollFlags::POLLIN));
+        for (i, (slot, fd)) in fds[1..].iter_mut().zip(sockets).enumerate() {
+            let out = if room >> i & 1 == 1 { PollFlags::POLLOUT } else { PollFlags::empty() };
+            *slot = Some(PollFd::new(*fd, PollFlags::POLLIN | out));
         }
         let mut fds: [PollFd<'_>; MAX_SOCKETS + 1] =
             fds.map(|fd| fd.unwrap_or_else(|| PollFd::new(self.timer.as_fd(), PollFlags::empty())));
@@ -135,8 +144,8 @@ const STEP_NS: u64 = 100;
 /// Most of what may be spun away per wake-up, however slow the machine.
 const MAX_HEAD_START_NS: u64 = 40_000;
 
-/// The drivers wait for one socket or two.
-const MAX_SOCKETS: usize = 4;
+/// The drivers wait for one socket or two, or for a few more with a TCP half.
+const MAX_SOCKETS: usize = 8;
 
 #[cfg(test)]
 mod tests {

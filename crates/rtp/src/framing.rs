@@ -84,14 +84,14 @@ impl Deframer {
         self.end - self.start
     }
 
-    /// The next whole packet; `None` until more has come.
+    /// Whether a whole packet is there.
     ///
     /// # Errors
-    /// [`WireError::Field`] if it is longer than allowed; the same again at each further call.
-    pub fn next_packet(&mut self) -> Result<Option<&[u8]>, WireError> {
+    /// As [`Deframer::next_packet`].
+    pub fn has_packet(&mut self) -> Result<bool, WireError> {
         loop {
             let Some(&[high, low]) = self.buffer.get(self.start..self.end).and_then(|b| b.first_chunk()) else {
-                return Ok(None);
+                return Ok(false);
             };
             let len = usize::from(u16::from_be_bytes([high, low]));
             if len > self.longest {
@@ -101,15 +101,25 @@ impl Deframer {
                     allowed: "what the reader takes",
                 });
             }
-            let from = self.start + LENGTH_LEN;
-            if from + len > self.end {
-                return Ok(None);
-            }
-            self.start = from + len;
             if len > 0 {
-                return Ok(self.buffer.get(from..from + len));
+                return Ok(self.start + LENGTH_LEN + len <= self.end);
             }
+            self.start += LENGTH_LEN;
         }
+    }
+
+    /// The next whole packet; `None` until more has come.
+    ///
+    /// # Errors
+    /// [`WireError::Field`] if it is longer than allowed; the same again at each further call.
+    pub fn next_packet(&mut self) -> Result<Option<&[u8]>, WireError> {
+        if !self.has_packet()? {
+            return Ok(None);
+        }
+        let Some(&[high, low]) = self.buffer.get(self.start..).and_then(|b| b.first_chunk()) else { return Ok(None) };
+        let from = self.start + LENGTH_LEN;
+        self.start = from + usize::from(u16::from_be_bytes([high, low]));
+        Ok(self.buffer.get(from..self.start))
     }
 }
 
