@@ -8,7 +8,9 @@
 //! Readings: per-packet feedback is not a report, so it holds off §4.1 but does not feed §4.3
 //! (§5); where no receiver reports exist at all, [`crate::Flow`] makes them from its own ledger, and
 //! where it has one, its own count of losses is the one that is judged. Only data counts as sent: dummies have a
-//! synchronisation source of their own. Deviation: [`crate::Flow`] leaves outages (everything lost for
+//! synchronisation source of their own. A flow with a TCP half is timed per transport: what TCP acknowledges says nothing
+//! of datagrams, whose clock stands still while TCP carries the data; and TCP is dead after the same time without
+//! progress. What TCP carries is none of §4.2 and §4.3. Deviation: [`crate::Flow`] leaves outages (everything lost for
 //! an RTT) out of the loss that §4.3 judges; they are §4.1's. Not implemented: §4.4 (only a person can say that media is
 //! unusable).
 
@@ -160,6 +162,10 @@ pub struct Breaker {
     /// Packets sent since then.
     unanswered: u32,
     last_sent: Instant,
+    /// Since when TCP carries the data.
+    paused_at: Option<Instant>,
+    /// Since when TCP has had something to acknowledge without doing so; NEVER if it has nothing.
+    tcp_since: Instant,
     /// Sent since the last report.
     sent: Bytes,
     packets: u64,
@@ -183,6 +189,8 @@ impl Breaker {
             unanswered_since: Instant::NEVER,
             unanswered: 0,
             last_sent: Instant::ZERO,
+            paused_at: None,
+            tcp_since: Instant::NEVER,
             sent: Bytes::ZERO,
             packets: 0,
             highest_seq: None,
@@ -208,6 +216,29 @@ impl Breaker {
         }
     }
 
+    /// A packet was given to TCP, or nothing is sent until it has delivered all.
+    pub fn await_tcp(&mut self, now: Instant) {
+        self.tcp_since = self.tcp_since.min(now);
+    }
+
+    /// TCP has acknowledged something. What it has left is waited for from the next packet on, or by
+    /// [`Breaker::await_tcp`].
+    pub fn on_tcp_progress(&mut self) {
+        self.tcp_since = Instant::NEVER;
+    }
+
+    /// From now on TCP carries the data.
+    pub fn pause(&mut self, now: Instant) {
+        self.paused_at = Some(now);
+    }
+
+    /// From now on datagrams carry it again.
+    pub fn resume(&mut self, now: Instant) {
+        if let Some(paused_at) = self.paused_at.take() {
+            self.postpone(now.since(paused_at));
+        }
+    }
+
     /// The receiver was heard, in whatever form.
     pub fn on_feedback(&mut self) {
         self.unanswered_since = Instant::NEVER;
@@ -216,16 +247,27 @@ impl Breaker {
 
     /// The driver slept for `late` longer than it was told to: nothing could be heard meanwhile.
     pub fn on_stall(&mut self, late: Duration) {
+        if self.paused_at.is_none() {
+            self.postpone(late);
+        }
+        if self.tcp_since != Instant::NEVER {
+            self.tcp_since += late;
+        }
+    }
+
+    fn postpone(&mut self, by: Duration) {
         if self.unanswered_since != Instant::NEVER {
-            self.unanswered_since += late;
-            self.last_sent += late;
+            self.unanswered_since += by;
+            self.last_sent += by;
         }
     }
 
     /// When [`Breaker::on_timer`] is wanted.
     pub fn next(&self) -> Instant {
         // Three packets at least: one that is lost before a pause is not a dead path.
-        if self.unanswered < 3 { Instant::NEVER } else { self.unanswered_since + self.params.td * 3 }
+        let datagrams =
+            if self.unanswered < 3 || self.paused_at.is_some() { Instant::NEVER } else { self.unanswered_since };
+        datagrams.min(self.tcp_since) + self.params.td * 3
     }
 
     /// §4.1: three intervals without a word.

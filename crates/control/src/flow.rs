@@ -12,6 +12,7 @@ use crate::quick_start::{QsCounters, QsVerdict, QuickStartParams, Requester};
 use crate::registry::{AnyController, Env, Safety};
 use crate::rtt::{RttEstimator, RttParams};
 use crate::sack_vector::SackVector;
+use core::cmp::Ordering;
 use fairpace_units::{
     Bytes, Class, Duration, Ecn, Instant, Kind, QsFunction, QsOption, QsRate, QsResponse, RandomStream, Rate, Via,
 };
@@ -148,7 +149,8 @@ pub struct KindCounters {
 /// Feedback that was ignored, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BadFeedback {
-    /// The packet had been acknowledged before.
+    /// The packet had been acknowledged before; or a receiver report tells of no packet beyond the last report's, and
+    /// nothing else comes.
     pub duplicate: u64,
     /// The packet is too old to be remembered.
     pub stale: u64,
@@ -158,7 +160,8 @@ pub struct BadFeedback {
     pub skipped: u64,
     /// RTT samples and claims of delay that were not believable (their ACKs counted).
     pub rtt: u64,
-    /// Reports with impossible values, and those that are older than one that has come.
+    /// Reports with impossible values, those that are older than one that has come, and feedback of another form
+    /// than receiver reports where the scheme goes by nothing else.
     pub report: u64,
 }
 
@@ -326,6 +329,8 @@ pub struct Flow {
     breaker: Option<Breaker>,
     /// The breaker's reports come from the receiver; before the first, from the ledger.
     reports_received: bool,
+    /// The controller goes by receiver reports and nothing else.
+    only_reports: bool,
     rate_reports: Reports,
     report_every: Duration,
     next_report: Instant,
@@ -345,6 +350,8 @@ pub struct Flow {
     demand: Option<Rate>,
     /// Highest number and cumulative loss of the last receiver report that told the latter.
     told_lost: Option<(u64, i64)>,
+    /// The highest number that a receiver report has named, where nothing else comes.
+    reported: Option<u64>,
     tcp_acked: Bytes,
     /// What the breaker will bear, less a margin; `None` while nothing is lost.
     headroom: Option<Rate>,
@@ -383,6 +390,7 @@ impl Flow {
             report_every: params.breaker.map_or(Duration::MAX, |b| every.unwrap_or(b.tdr)),
             breaker: params.breaker.map(|b| Breaker::new(BreakerParams { tdr: every.unwrap_or(b.tdr), ..b })),
             reports_received: false,
+            only_reports: controller.feedback_form() == FeedbackForm::ReceiverReports,
             rate_reports: Reports {
                 last: None,
                 sent: Meter::starting(Instant::ZERO),
@@ -401,6 +409,7 @@ impl Flow {
             promised: Instant::NEVER,
             demand: None,
             told_lost: None,
+            reported: None,
             tcp_acked: Bytes::ZERO,
             headroom: None,
             sacked: None,
@@ -432,6 +441,7 @@ impl Flow {
         }
         self.next_report = now + self.report_every;
         self.controller.start(now, srtt.map(|rtt| rtt.max(LEAST_RTT)));
+        self.note_via(now, Via::Udp);
         self.note(now);
     }
 
@@ -455,13 +465,15 @@ impl Flow {
         let c = self.counters.of(permit.kind);
         c.sent += 1;
         c.sent_bytes += size;
-        c.lost += u64::from(forgotten);
+        c.lost += u64::from(forgotten && !self.only_reports);
         if let Some(cap) = self.cap() {
             self.cap_free = self.cap_free.max(now) + size / cap;
         }
         if let Some(b) = &mut self.breaker {
-            // TCP has a congestion control of its own; what it must show is that it is alive.
-            b.on_sent(now, size, permit.kind == Kind::Data && permit.via == Via::Udp);
+            match permit.via {
+                Via::Udp => b.on_sent(now, size, permit.kind == Kind::Data),
+                Via::Tcp => b.await_tcp(now),
+            }
         }
         self.controller.on_sent(now, &Sent { kind: permit.kind, class: permit.class, seq, size });
         if let Some(option) = permit.quick_start {
@@ -486,6 +498,10 @@ impl Flow {
         if !self.started || self.stopped.is_some() {
             return;
         }
+        if self.only_reports {
+            self.counters.bad.report += 1;
+            return;
+        }
         // What was due before now happened before this feedback, even if the driver came late.
         self.run_controller_timers(now, false);
         for ack in acks {
@@ -504,6 +520,10 @@ impl Flow {
     pub fn on_sack_vector(&mut self, now: Instant, sack: &SackVector) {
         let now = self.advance(now);
         if !self.started || self.stopped.is_some() {
+            return;
+        }
+        if self.only_reports {
+            self.counters.bad.report += 1;
             return;
         }
         self.run_controller_timers(now, false);
@@ -783,6 +803,20 @@ impl Flow {
             self.counters.bad.report += 1;
             return;
         }
+        if self.only_reports {
+            // One that tells of no further packet may be a repetition, and holds nothing off.
+            match self.reported.map(|highest| report.highest_seq.cmp(&highest)) {
+                Some(Ordering::Less) => {
+                    self.counters.bad.report += 1;
+                    return;
+                }
+                Some(Ordering::Equal) => {
+                    self.counters.bad.duplicate += 1;
+                    return;
+                }
+                Some(Ordering::Greater) | None => self.reported = Some(report.highest_seq),
+            }
+        }
         if let Some(b) = &mut self.breaker {
             b.on_feedback();
         }
@@ -799,7 +833,7 @@ impl Flow {
             }
             self.told_lost = Some((report.highest_seq, lost));
         }
-        if self.controller.feedback_form() == FeedbackForm::ReceiverReports {
+        if self.only_reports {
             self.tell_report(now, &report);
         }
         self.judge(now, report);
@@ -807,7 +841,6 @@ impl Flow {
 
     fn tell_report(&mut self, now: Instant, report: &ReceiverReport) {
         self.run_controller_timers(now, false);
-        self.last_ack = now;
         if let Some(rtt) = report.rtt
             && self.rtt.sample(rtt, Duration::ZERO).is_none()
         {
@@ -834,7 +867,7 @@ impl Flow {
         if progress.acked > self.tcp_acked {
             self.tcp_acked = progress.acked;
             if let Some(b) = &mut self.breaker {
-                b.on_feedback();
+                b.on_tcp_progress();
             }
             // The first receiver report may be a whole period away.
             if let (None, Some(srtt)) = (self.rtt.srtt(), progress.srtt) {
@@ -850,15 +883,41 @@ impl Flow {
     /// [`Flow::on_tcp_drained`].
     pub fn on_adu_end(&mut self, now: Instant) {
         let now = self.advance(now);
+        if !self.started || self.stopped.is_some() {
+            return;
+        }
+        self.run_controller_timers(now, false);
+        let via = self.via();
         self.controller.on_adu_end(now);
+        self.note_via(now, via);
         self.note(now);
     }
 
     /// TCP's send buffer is empty, and all that was in it is acknowledged.
     pub fn on_tcp_drained(&mut self, now: Instant) {
         let now = self.advance(now);
+        if !self.started || self.stopped.is_some() {
+            return;
+        }
+        self.run_controller_timers(now, false);
+        let via = self.via();
+        if let Some(b) = &mut self.breaker {
+            b.on_tcp_progress();
+        }
         self.controller.on_tcp_drained(now);
+        self.note_via(now, via);
         self.note(now);
+    }
+
+    /// The transport was `before`: the breaker times each on its own.
+    fn note_via(&mut self, now: Instant, before: Via) {
+        if let Some(b) = &mut self.breaker {
+            match (before, self.controller.via()) {
+                (Via::Udp, Via::Tcp) => b.pause(now),
+                (Via::Tcp, Via::Udp) => b.resume(now),
+                _ => {}
+            }
+        }
     }
 
     /// What the TCP half is to do; ask until `None` after each call.
@@ -944,6 +1003,13 @@ impl Flow {
         self.run_timers(now);
         if let Some(reason) = self.stopped {
             return Transmit::Stopped(reason);
+        }
+        if self.started && self.via() == Via::Tcp && self.controller.poll_send(now, false) == SendPoll::WaitForFeedback
+        {
+            // TCP is being drained.
+            if let Some(b) = &mut self.breaker {
+                b.await_tcp(now);
+            }
         }
         let timer = self.next_timer();
         let answer = if !self.started {

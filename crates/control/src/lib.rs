@@ -15,6 +15,13 @@
 //!    its instant or the next input, whichever comes first, and go to 3. On [`Transmit::Stopped`]
 //!    end.
 //!
+//! Where the controller has a TCP half ([`tpba`]), moreover: say how far TCP is ([`Flow::on_tcp`]) whenever you wake,
+//! before anything else, and at each instant that a wait names; ask for packets by TCP only while it has room; tell
+//! of the end of each application data unit ([`Flow::on_adu_end`]), after its last packet, and of TCP's buffer when
+//! it is empty and acknowledged ([`Flow::on_tcp_drained`]); after each call take its orders
+//! ([`Flow::take_tcp_order`]). A data unit that never ends is never switched: to wait for its end for a bounded time
+//! only would split it.
+//!
 //! Polling twice gives the same answer and changes nothing. An answer is out of date as soon as
 //! anything else is called.
 //!
@@ -59,10 +66,11 @@
 //! # Where things are
 //!
 //! - [`Controller`], and one file per scheme: [`rcs`], [`rap`], [`rbp`] (SRP, CRP, MRP), [`tfrc`]
-//!   (and TFRC-SP), [`aimd`], [`fixed`] (the template).
+//!   (and TFRC-SP), [`aimd`], [`lda`] (and LDAF), [`tpba`], [`fixed`] (the template).
 //! - [`registry`](mod@registry): schemes and their parameters by name.
 //! - [`Equation`]: TCP's throughput at a loss rate, and back.
 //! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.
+//! - [`packet_pair`]: the bottleneck's rate, for LDA.
 //! - [`AckReceiver`]: the receiver half these schemes share; [`SackReceiver`]: AIMD's.
 //! - [`quick_start`]: asking the routers for a rate; [`Flow::on_quick_start_response`].
 
@@ -72,6 +80,7 @@ mod controller;
 pub mod equation;
 pub mod fixed;
 mod flow;
+pub mod lda;
 pub mod ledger;
 mod meter;
 mod pacer;
@@ -87,6 +96,7 @@ pub mod sack_vector;
 #[cfg(test)]
 mod testing;
 pub mod tfrc;
+pub mod tpba;
 
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
 pub use controller::{

@@ -256,6 +256,15 @@ impl<'a> Settings<'a> {
         Ok(rate)
     }
 
+    /// A rate above nought.
+    ///
+    /// # Errors
+    /// [`ParamError::BadValue`].
+    pub fn rate(&self, name: &str, env: &Env) -> Result<Rate, ParamError> {
+        let rate = parse_rate(self.text(name).0).map(|r| r.with_packets_of(env.packet_size));
+        rate.ok().filter(|r| *r > Rate::ZERO).ok_or_else(|| self.bad(name))
+    }
+
     /// A duration within `[min, max]`.
     ///
     /// # Errors
@@ -344,6 +353,8 @@ schemes! {
     Rbp => rbp::Rbp { SRP, CRP, MRP },
     Tfrc => tfrc::Tfrc { INFO, INFO_SP },
     Aimd => aimd::Aimd { INFO },
+    Lda => lda::Lda { LDA, LDAF },
+    Tpba => tpba::Tpba { INFO },
     Fixed => fixed::Fixed { INFO },
 }
 
@@ -535,7 +546,7 @@ mod tests {
         let e = error("rsc", &[], &Env::default());
         assert_eq!(
             e.to_string(),
-            "`rsc` is not a controller; there are rcs, rap, srp, crp, mrp, tfrc, tfrc-sp, aimd, fixed"
+            "`rsc` is not a controller; there are rcs, rap, srp, crp, mrp, tfrc, tfrc-sp, aimd, lda, ldaf, tpba, fixed"
         );
         assert_eq!(e.hint().as_deref(), Some("did you mean `rcs`?"));
         assert_eq!(error("tcp-friendly-thing", &[], &Env::default()).hint(), None);

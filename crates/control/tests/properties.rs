@@ -8,10 +8,12 @@
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{
     Ack, AnyController, Arrival, Controller, Env, FeedbackForm, Flow, FlowEvent, FlowParams, QuickStartParams,
-    RateHeader, RateReport, ReceiverReport, SackReceiver, SackVector, Safety, Transmit, build, schemes,
+    RateHeader, RateReport, ReceiverReport, SackReceiver, SackVector, Safety, TcpOrder, TcpProgress, Transmit, build,
+    schemes,
 };
 use fairpace_units::{
     Bytes, Class, Duration, Ecn, Instant, Kind, QsFunction, QsNonce, QsOption, QsRate, QsResponse, RandomStream, Rate,
+    Via,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
@@ -84,6 +86,31 @@ fn setup() -> impl Strategy<Value = Setup> {
         ("aimd", &[]),
         ("aimd", &[("beta", "0.5"), ("rwnd", "25"), ("ecn", "on")]),
         ("aimd", &[("alpha", "3"), ("beta", "0.1"), ("initial_window", "10")]),
+        ("lda", &[]),
+        ("lda", &[("r_0", "200 pkt/s"), ("air_0", "100 kbit/s"), ("t_adapt", "500 ms"), ("t_rtcp", "200 ms")]),
+        ("ldaf", &[("r_0", "100 pkt/s"), ("r_min", "60 kbit/s"), ("r_f", "6"), ("t_adapt", "1 s")]),
+        ("tpba", &[]),
+        (
+            "tpba",
+            &[
+                ("t_tcp", "100 ms"),
+                ("t_running", "1 s"),
+                ("t_adapt", "300 ms"),
+                ("t_rtcp", "100 ms"),
+                ("stop", "percent"),
+                ("z", "100"),
+            ],
+        ),
+        (
+            "tpba",
+            &[
+                ("t_running", "500 ms"),
+                ("t_adapt", "100 ms"),
+                ("stop", "cwnd-cycle"),
+                ("z", "50"),
+                ("reprobe_below", "0.6"),
+            ],
+        ),
         ("fixed", &[("rate", "300 pkt/s")]),
     ];
     let srtt = prop_oneof![
@@ -155,6 +182,20 @@ enum Operation {
         highest_seq: u64,
         fraction_lost: f64,
     },
+    /// An RTCP receiver report with all that it may say, up to the data packet `back` before the next.
+    Rtcp {
+        back: i64,
+        fraction_lost: f64,
+        lost: Option<i64>,
+        rtt: Option<Duration>,
+        bottleneck: Option<Rate>,
+    },
+    /// From now on TCP delivers at that rate; its window was reduced if so.
+    Tcp {
+        rate: Rate,
+        reduced: bool,
+        cwnd: u64,
+    },
     /// An AIMD ACK of the data packet `back` before the next, sent or not.
     Sack {
         back: i64,
@@ -210,6 +251,9 @@ fn operation() -> impl Strategy<Value = Operation> {
             .prop_map(|(back, vector, rwnd, delay, ecn)| Operation::Sack { back, vector, rwnd, delay, ecn }),
         1 => (prop_oneof![0..500_u64, any::<u64>()], odd)
             .prop_map(|(highest_seq, fraction_lost)| Operation::Report { highest_seq, fraction_lost }),
+        6 => rtcp(),
+        2 => (prop_oneof![1 => Just(0.0), 6 => 0.0..1e7_f64], any::<bool>(), 0..1_000_000_u64)
+            .prop_map(|(bps, reduced, cwnd)| Operation::Tcp { rate: Rate::bps(bps), reduced, cwnd }),
         6 => (0..40_usize, prop_oneof![4 => Just(0), 1 => 0..3_000_u64], prop_oneof![ms(0..60), Just(Duration::MAX)], x_recv, p)
             .prop_map(|(back, off, delay, received_rate, loss_event_rate)| Operation::RateReport {
                 back, off, delay, received_rate, loss_event_rate
@@ -219,6 +263,26 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => (prop_oneof![4 => Just(0_usize), 1 => 1..4_usize], -3..3_i8, prop_oneof![4 => Just(0), 1 => any::<u8>()])
             .prop_map(|(back, steps, ttl)| Operation::Response { back, steps, ttl }),
     ]
+}
+
+fn rtcp() -> impl Strategy<Value = Operation> {
+    let back = prop_oneof![8 => 1..40_i64, 1 => -3..1_i64, 1 => any::<i64>()];
+    let fraction = prop_oneof![4 => Just(0.0), 4 => 0.0..0.2_f64, 1 => 0.0..=1.0_f64, 1 => Just(f64::NAN)];
+    let lost = prop_oneof![2 => Just(None), 6 => (0..60_i64).prop_map(Some), 1 => any::<i64>().prop_map(Some)];
+    let rtt = prop::option::of(prop_oneof![Just(0), Just(u64::MAX), 0..3_000_000_000_u64]);
+    let bottleneck = prop_oneof![
+        Just(None),
+        Just(Some(Rate::ZERO)),
+        Just(Some(Rate::MAX)),
+        (0.0..3e6).prop_map(|b| Some(Rate::bps(b)))
+    ];
+    (back, fraction, lost, rtt, bottleneck).prop_map(|(back, fraction_lost, lost, rtt, bottleneck)| Operation::Rtcp {
+        back,
+        fraction_lost,
+        lost,
+        rtt: rtt.map(Duration::from_nanos),
+        bottleneck,
+    })
 }
 
 /// A packet as the model saw it leave.
@@ -240,6 +304,59 @@ struct Model {
     options: Vec<(Instant, QsOption)>,
     approved: Option<QsRate>,
     routers: RandomStream,
+    tcp: Tcp,
+}
+
+/// The TCP half of a flow: so many packets of room, and a rate at which it delivers.
+struct Tcp {
+    rate: Rate,
+    progress: TcpProgress,
+    given: Bytes,
+    at: Instant,
+    orders: Vec<TcpOrder>,
+}
+
+impl Tcp {
+    const ROOM: Bytes = Bytes::new(4_000);
+
+    fn new() -> Tcp {
+        let progress = TcpProgress { cwnd: Bytes::new(10_000), mss: SIZE, ..TcpProgress::default() };
+        Tcp { rate: Rate::mbps(1.0), progress, given: Bytes::ZERO, at: Instant::ZERO, orders: Vec::new() }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let delivered = self.rate * now.since(self.at);
+        // Time counts once it has delivered something.
+        if delivered > Bytes::ZERO || self.given == self.progress.acked {
+            self.at = now;
+            self.progress.acked = self.given.min(self.progress.acked + delivered);
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.given + SIZE <= self.progress.acked + Self::ROOM
+    }
+
+    /// What a driver does for the TCP half, whatever it has woken for.
+    fn drive(&mut self, flow: &mut Flow, now: Instant) {
+        self.advance(now);
+        flow.on_tcp(now, &self.progress);
+        self.after(flow, now);
+    }
+
+    /// After each call.
+    fn after(&mut self, flow: &mut Flow, now: Instant) {
+        if flow.status().state == "draining" && self.given == self.progress.acked {
+            flow.on_tcp_drained(now);
+            assert!(flow.stopped().is_some() || flow.via() == Via::Udp, "drained");
+        }
+        while let Some(order) = flow.take_tcp_order() {
+            if let TcpOrder::SetCwnd(cwnd) = order {
+                assert!(cwnd.get() >= SIZE.get() && cwnd.get() % SIZE.get() == 0, "{cwnd}");
+            }
+            self.orders.push(order);
+        }
+    }
 }
 
 impl Model {
@@ -261,13 +378,18 @@ impl Model {
             options: Vec::new(),
             approved: None,
             routers: RandomStream::named(1, "routers"),
+            tcp: Tcp::new(),
         }
     }
 
     /// Polls and sends until a wait; gives its instant.
     fn drain(&mut self, has_data: bool) -> Instant {
         let mut burst = 0;
+        if self.setup.scheme == "tpba" {
+            self.tcp.drive(&mut self.flow, self.now);
+        }
         loop {
+            let has_data = has_data && (self.flow.via() == Via::Udp || self.tcp.has_room());
             let answer = self.flow.poll(self.now, has_data);
             assert_eq!(answer, self.flow.poll(self.now, has_data), "asked twice");
             match answer {
@@ -278,6 +400,13 @@ impl Model {
                     self.options.extend(p.quick_start.map(|option| (self.now, option)));
                     self.dummies += u64::from(p.kind == Kind::Dummy);
                     burst += 1;
+                    if p.via == Via::Tcp {
+                        self.tcp.given += SIZE;
+                    }
+                    if self.setup.scheme == "tpba" && p.seq % 3 == 2 {
+                        self.flow.on_adu_end(self.now);
+                        self.tcp.after(&mut self.flow, self.now);
+                    }
                 }
                 Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => {
                     assert!(t > self.now, "a wait for what is past");
@@ -338,6 +467,19 @@ impl Model {
             Operation::Report { highest_seq, fraction_lost } => {
                 let interval = Duration::from_secs(5);
                 self.flow.on_receiver_report(self.now, &ReceiverReport::new(highest_seq, fraction_lost, interval));
+            }
+            Operation::Rtcp { back, fraction_lost, lost, rtt, bottleneck } => {
+                let next = self.sent.len() as u64 - self.dummies;
+                let highest_seq = next.wrapping_sub_signed(back);
+                let interval = Duration::from_secs(1);
+                let report = ReceiverReport::new(highest_seq, fraction_lost, interval);
+                self.flow.on_receiver_report(self.now, &ReceiverReport { lost, rtt, bottleneck, ..report });
+            }
+            Operation::Tcp { rate, reduced, cwnd } => {
+                self.tcp.advance(self.now);
+                self.tcp.rate = rate;
+                self.tcp.progress.reductions += u64::from(reduced);
+                self.tcp.progress.cwnd = Bytes::new(cwnd);
             }
             Operation::Sack { back, vector, rwnd, delay, ecn } => {
                 let next = self.sent.len() as u64 - self.dummies;
@@ -500,6 +642,7 @@ enum Feedback {
     Ack(Ack),
     Report(RateReport),
     Sack(SackVector),
+    Rtcp(ReceiverReport),
 }
 
 impl Feedback {
@@ -508,6 +651,7 @@ impl Feedback {
             Feedback::Ack(ack) => flow.on_acks(now, &[ack]),
             Feedback::Report(report) => flow.on_rate_report(now, &report),
             Feedback::Sack(sack) => flow.on_sack_vector(now, &sack),
+            Feedback::Rtcp(report) => flow.on_receiver_report(now, &report),
         }
     }
 }
@@ -516,12 +660,26 @@ impl Feedback {
 enum Receiver {
     Measures(Box<TfrcReceiver>),
     Sacks(SackReceiver),
+    Counts(Rtcp),
+}
+
+/// A receiver that counts, and reports at even intervals from the first packet on.
+struct Rtcp {
+    interval: Duration,
+    next: Instant,
+    first: u64,
+    highest: u64,
+    received: u64,
 }
 
 impl Receiver {
-    fn of(form: FeedbackForm) -> Option<Receiver> {
-        match form {
-            FeedbackForm::Acks | FeedbackForm::ReceiverReports => None,
+    fn of(controller: &AnyController) -> Option<Receiver> {
+        match controller.feedback_form() {
+            FeedbackForm::Acks => None,
+            FeedbackForm::ReceiverReports => {
+                let interval = controller.report_interval().expect("it says how often");
+                Some(Receiver::Counts(Rtcp { interval, next: Instant::NEVER, first: 0, highest: 0, received: 0 }))
+            }
             FeedbackForm::Reports => Some(Receiver::Measures(Box::new(TfrcReceiver::new(ReceiverParams::default())))),
             FeedbackForm::SackVector => Some(Receiver::Sacks(SackReceiver::new(None))),
         }
@@ -534,6 +692,13 @@ impl Receiver {
                 let RatedArrival { seq, ecn, .. } = *arrival;
                 r.on_packet(now, &Arrival { kind: Kind::Data, class: Class::Normal, seq, ecn });
             }
+            Receiver::Counts(r) => {
+                if r.next == Instant::NEVER {
+                    (r.next, r.first) = (now + r.interval, arrival.seq);
+                }
+                r.highest = r.highest.max(arrival.seq);
+                r.received += 1;
+            }
         }
     }
 
@@ -541,6 +706,13 @@ impl Receiver {
         match self {
             Receiver::Measures(r) => r.poll(now).map(Feedback::Report),
             Receiver::Sacks(r) => r.poll(now).map(Feedback::Sack),
+            Receiver::Counts(r) if r.next <= now => {
+                r.next += r.interval;
+                let lost = (r.highest - r.first + 1) as i64 - r.received as i64;
+                let report = ReceiverReport::new(r.highest, 0.0, r.interval);
+                Some(Feedback::Rtcp(ReceiverReport { lost: Some(lost), rtt: Some(RTT), ..report }))
+            }
+            Receiver::Counts(_) => None,
         }
     }
 
@@ -548,14 +720,24 @@ impl Receiver {
         match self {
             Receiver::Measures(r) => r.next(),
             Receiver::Sacks(r) => r.next(),
+            Receiver::Counts(r) => r.next,
         }
     }
 }
 
+/// The round trip of [`run`]'s path.
+const RTT: Duration = Duration::from_millis(200);
+
+/// What its TCP half may have outstanding, packets.
+const WINDOW: usize = 40;
+
 fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, Flow) {
     let mut flow = setup.flow(|p| p.first_seq = d.first_seq);
-    let mut receiver = Receiver::of(flow.controller().feedback_form());
-    let rtt = Duration::from_millis(200);
+    let mut receiver = Receiver::of(flow.controller());
+    let rtt = RTT;
+    let probes = setup.scheme == "tpba";
+    let mut tcp = Tcp::new();
+    let mut tcp_acks: VecDeque<Instant> = VecDeque::new();
     let end = Instant::ZERO + length;
     let mut now = Instant::ZERO;
     let mut on_the_way: BTreeMap<(Instant, usize), Feedback> = BTreeMap::new();
@@ -581,6 +763,15 @@ fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, 
             }
             old.push_back(feedback);
         }
+        if probes {
+            while tcp_acks.front().is_some_and(|at| *at <= now) {
+                tcp_acks.pop_front();
+                tcp.progress.acked += SIZE;
+            }
+            tcp.given = tcp.progress.acked + Bytes::new(SIZE.get() * tcp_acks.len() as u64);
+            flow.on_tcp(now, &tcp.progress);
+            tcp.after(&mut flow, now);
+        }
         if d.replay > 0 {
             for feedback in old.iter().step_by(d.replay) {
                 feedback.hand_to(&mut flow, now);
@@ -588,11 +779,23 @@ fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, 
             old.truncate(2_000);
         }
         let until = loop {
-            match flow.poll(now, true) {
+            match flow.poll(now, flow.via() == Via::Udp || tcp_acks.len() < WINDOW) {
                 Transmit::Send(p) => {
                     flow.on_sent(now, p, SIZE);
                     let n = trace.sent.len();
-                    match fates[n % fates.len()] {
+                    let fate = match p.via {
+                        Via::Udp => fates[n % fates.len()],
+                        Via::Tcp => {
+                            tcp_acks.push_back(now + rtt);
+                            tcp.given += SIZE;
+                            Some(Duration::ZERO)
+                        }
+                    };
+                    if probes && n % 3 == 2 {
+                        flow.on_adu_end(now);
+                        tcp.after(&mut flow, now);
+                    }
+                    match fate {
                         None => {}
                         Some(later) if receiver.is_some() => {
                             let header = RateHeader { sent_at: now, rtt: flow.srtt() };
@@ -618,6 +821,7 @@ fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, 
         trace.rates.push((now, status.state, status.rate.as_bps()));
         let mut next = receiver.as_ref().map_or(until, |r| until.min(r.next()));
         next = on_the_way.first_key_value().map_or(next, |((at, _), _)| next.min(*at));
+        next = tcp_acks.front().map_or(next, |at| next.min(*at));
         next = to_receiver.first_key_value().map_or(next, |((at, _), _)| next.min(*at));
         now = next.max(now);
     }
@@ -674,7 +878,8 @@ proptest! {
     #[test]
     fn traces_are_the_same_wherever_the_numbers_begin(setup in setup(), fates in bursty(), bits in prop_oneof![Just(16), Just(24), Just(32), Just(48)]) {
         let length = Duration::from_secs(12);
-        let first = (1_u64 << bits) - 500;
+        // A multiple of the period of packet pairs, which both ends know by the number.
+        let first = (1_u64 << bits) - 31 * fairpace_control::packet_pair::PERIOD;
         let (mut plain, _) = run(&setup, &fates, length, &PLAIN);
         let (mut far, flow) = run(&setup, &fates, length, &Delivery { first_seq: [first, first - 77], ..PLAIN });
         (plain.events, far.events) = (shifted(plain.events, 0), shifted(far.events, first));
@@ -710,7 +915,7 @@ proptest! {
                 }
             }
             let until = loop {
-                match flow.poll(now, true) {
+                match flow.poll(now, flow.via() == Via::Udp) {
                     Transmit::Send(p) => {
                         flow.on_sent(now, p, SIZE);
                         on_the_way.push_back((now + rtt, Ack::immediate(p.kind, p.seq)));
@@ -781,6 +986,7 @@ fn a_stall_is_not_made_up_for() {
         let settings = match scheme.name {
             "rcs" => BTreeMap::from([("s_target".to_owned(), "400 pkt/s".to_owned())]),
             "fixed" => BTreeMap::from([("rate".to_owned(), "400 pkt/s".to_owned())]),
+            "lda" | "ldaf" => BTreeMap::from([("r_0".to_owned(), "400 pkt/s".to_owned())]),
             _ => BTreeMap::new(),
         };
         let setup = Setup { scheme: scheme.name, settings, env, breaker: false, srtt: Some(Duration::ZERO) };
