@@ -4,7 +4,8 @@ use fairpace_path::Capacity;
 use fairpace_units::{Bytes, Packets};
 
 use crate::SimError;
-use crate::config::{FlowConfig, Protocol, Source};
+use crate::config::{FlowConfig, Protocol, Source, TcpHalf};
+use crate::media::tcp_half::HEADER;
 use crate::tcp::{TcpParams, TcpSource};
 
 pub(crate) fn bad(field: impl Into<String>, found: impl ToString, allowed: &'static str) -> SimError {
@@ -29,8 +30,23 @@ pub(crate) fn check(flow: &FlowConfig) -> Result<(), SimError> {
             if let Capacity::Packets(Packets::ZERO) | Capacity::Bytes(Bytes::ZERO) = media.send_buffer {
                 return Err(bad(field("send_buffer"), 0, "it must be at least 1 packet or 1 byte"));
             }
+            if let Some(TcpHalf { params, segment_size }) = &media.tcp {
+                let field = |name: &str| field(&format!("tcp.{name}"));
+                check_tcp(params, &TcpSource::Ftp, &field)?;
+                if let Some(size) = segment_size
+                    && (size.get().min(flow.packet_size.get()) <= u64::from(HEADER) || size.get() > 65_535)
+                {
+                    let allowed = "it and `packet_size` must be 41 to 65535 bytes, headers of 40 among them";
+                    return Err(bad(field("segment_size"), size, allowed));
+                }
+            }
             let header = match &media.source {
                 Source::Greedy => return Ok(()),
+                Source::Adus { packets: 0 } => return Err(bad(field("source.packets"), 0, "it must be at least 1")),
+                Source::Adus { .. } if media.send_buffer != Capacity::Unlimited => {
+                    return Err(bad(field("send_buffer"), "given", "a source that always has data needs none"));
+                }
+                Source::Adus { .. } => return Ok(()),
                 Source::Constant(rate) if rate.as_bps() < 1.0 => {
                     return Err(bad(field("source.rate"), rate, "it must be at least 1 bit/s"));
                 }

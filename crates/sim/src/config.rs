@@ -31,7 +31,7 @@ use fairpace_path::{Capacity, DamaSpec, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Instant, QsRate, Rate};
 
 use crate::radio::RadioConfig;
-use crate::tcp::{TcpParams, TcpSource};
+use crate::tcp::{TcpParams, TcpSource, TcpVariant};
 
 /// A whole run. Same value, same bytes out.
 #[derive(Clone, Debug)]
@@ -239,6 +239,26 @@ pub struct MediaConfig {
     /// flow. (Modelled by its outcome. It says nothing about the numbers in a
     /// [`RateReport`](fairpace_control::RateReport).)
     pub check_nonces: bool,
+    /// The TCP connection beside its datagrams: a controller that sends over both (`tpba`) needs one, others must not
+    /// have one.
+    pub tcp: Option<TcpHalf>,
+}
+
+/// The TCP connection of a flow that sends over TCP and UDP in turn: the paper's flow pair [tpba §5.1].
+#[derive(Clone, PartialEq, Debug)]
+pub struct TcpHalf {
+    /// Its TCP. The paper's is Reno, and keeps its window while it is idle.
+    pub params: TcpParams,
+    /// A full segment on the wire; `None`: as large as the flow's packets, each of which is then one segment. Headers
+    /// take 40 B of a segment and of a packet; the payloads of packets are a stream of bytes, which fills segments.
+    pub segment_size: Option<Bytes>,
+}
+
+impl Default for TcpHalf {
+    fn default() -> Self {
+        let params = TcpParams { variant: TcpVariant::Reno, restart_after_idle: false, ..TcpParams::default() };
+        TcpHalf { params, segment_size: None }
+    }
 }
 
 /// A de-jitter buffer: it holds each packet until its time to be played out, which lies
@@ -325,6 +345,7 @@ impl MediaConfig {
             record_packets: None,
             receiver: ReceiverBehaviour::Honest,
             check_nonces: false,
+            tcp: None,
         }
     }
 }
@@ -375,6 +396,12 @@ impl fmt::Debug for ControllerSpec {
 pub enum Source {
     /// Always a full packet ready: the papers' sources.
     Greedy,
+    /// The same in application data units of so many full packets: the next is produced when the first packet of it
+    /// may leave. Each is a frame in [`MediaReport::frame_records`](crate::MediaReport::frame_records).
+    Adus {
+        /// Packets of each, at least 1.
+        packets: u32,
+    },
     /// Full packets at a constant rate (wire size), whatever the controller wants; they wait in the
     /// send buffer.
     Constant(Rate),
@@ -400,6 +427,7 @@ impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Source::Greedy => f.write_str("greedy"),
+            Source::Adus { packets } => write!(f, "data units of {packets} packets"),
             Source::Constant(rate) => write!(f, "constant {rate}"),
             Source::Frames { sizes, interval, .. } => write!(f, "{} frames every {interval:?}", sizes.len()),
             Source::Adaptive { .. } => f.write_str("adaptive"),

@@ -4,7 +4,7 @@
 //! its flow begins, and let go when the flow has ended and nothing of it is under way.
 
 use fairpace_control::{AnyController, Controller, FeedbackForm, FlowEvent, StopReason};
-use fairpace_units::{Bytes, Class, Duration, Instant, RandomStream, Rate};
+use fairpace_units::{Bytes, Class, Duration, Instant, RandomStream, Rate, Via};
 
 use crate::SimError;
 use crate::config::{ControllerSpec, FlowConfig, MediaConfig, Protocol};
@@ -12,8 +12,8 @@ use crate::constant::ConstantSender;
 use crate::media::{self, MediaEndpoint};
 use crate::packet::FlowId;
 use crate::report::{DelayHistogram, FlowCounts, FlowReport, MediaReport, SeriesRow, TcpReport, per_second};
-use crate::tcp::TcpTally;
 use crate::tcp::endpoint::TcpEndpoint;
+use crate::tcp::{TcpSender, TcpTally};
 
 /// From so many flows on, a run keeps of each only what its report needs: see
 /// [`SimReport::flows`](crate::SimReport::flows).
@@ -63,12 +63,24 @@ pub(crate) enum Endpoint {
     Over(Box<Over>),
 }
 
+impl Endpoint {
+    /// The TCP sender that it is, or has.
+    fn tcp(&self) -> Option<&TcpSender> {
+        match self {
+            Endpoint::Tcp(tcp) => Some(&tcp.tx),
+            Endpoint::Media(media) => media.tcp(),
+            _ => None,
+        }
+    }
+}
+
 /// What a media endpoint will be made of.
 pub(crate) struct Plan {
     config: MediaConfig,
     packet_size: Bytes,
     ack_size: Bytes,
     seed: u64,
+    tcp_jitter: RandomStream,
     trace: bool,
 }
 
@@ -92,12 +104,28 @@ struct Marks {
 
 impl Plan {
     fn build(&self) -> Result<MediaEndpoint, fairpace_control::ParamError> {
-        MediaEndpoint::new(&self.config, self.packet_size, self.ack_size, self.seed, self.trace)
+        let Plan { config, packet_size, ack_size, seed, tcp_jitter, trace } = self;
+        MediaEndpoint::new(config, *packet_size, *ack_size, *seed, tcp_jitter.clone(), *trace)
     }
 }
 
 fn is_windowed(controller: &AnyController) -> bool {
     controller.feedback_form() == FeedbackForm::SackVector
+}
+
+/// Who sends over TCP begins with it: nobody else may have one.
+fn check_tcp_half(
+    flow: &FlowConfig,
+    media: &MediaConfig,
+    controller: &AnyController,
+    name: &str,
+) -> Result<(), SimError> {
+    let (flow, name) = (flow.name.clone(), name.to_owned());
+    match (controller.via(), &media.tcp) {
+        (Via::Tcp, None) => Err(SimError::NoTcpHalf { flow, controller: name }),
+        (Via::Udp, Some(_)) => Err(SimError::UselessTcpHalf { flow, controller: name }),
+        (Via::Tcp, Some(_)) | (Via::Udp, None) => Ok(()),
+    }
 }
 
 impl FlowState {
@@ -124,21 +152,25 @@ impl FlowState {
                     packet_size: config.packet_size,
                     ack_size: config.ack_size,
                     seed: stream("source").bits(),
+                    tcp_jitter: stream("jitter"),
                     trace,
                 };
                 // A terminal's queue drains at what it is granted, faster than it was filled.
                 plan.config.flow.bursty_path |= config.terminals.is_some();
-                let endpoint = if many {
-                    takes_window = is_windowed(&media::controller(media).map_err(source)?);
-                    Endpoint::Planned(Box::new(plan))
-                } else {
-                    let built = plan.build().map_err(source)?;
-                    takes_window = is_windowed(built.flow.controller());
-                    Endpoint::Media(Box::new(built))
-                };
                 let name = match &media.controller {
                     ControllerSpec::Named { scheme, .. } => scheme.clone(),
                     ControllerSpec::Custom(_) => "custom".to_owned(),
+                };
+                let endpoint = if many {
+                    let controller = media::controller(media).map_err(source)?;
+                    check_tcp_half(config, media, &controller, &name)?;
+                    takes_window = is_windowed(&controller);
+                    Endpoint::Planned(Box::new(plan))
+                } else {
+                    let built = plan.build().map_err(source)?;
+                    check_tcp_half(config, media, built.flow.controller(), &name)?;
+                    takes_window = is_windowed(built.flow.controller());
+                    Endpoint::Media(Box::new(built))
                 };
                 (endpoint, name)
             }
@@ -209,7 +241,7 @@ impl FlowState {
     pub(crate) fn retire(&mut self) {
         let Endpoint::Media(media) = &mut self.endpoint else { return };
         let ended = self.ended || media.stopped().is_some();
-        if ended && self.counts.under_way() == 0 && media.owes_nothing() {
+        if ended && self.counts.under_way() == 0 && media.owes_nothing() && media.tcp_is_over() {
             let (srtt, stopped, events) = (media.flow.srtt(), media.stopped(), media.flow.drain_events().collect());
             self.endpoint = Endpoint::Over(Box::new(Over { srtt, stopped, media: media.report(true), events }));
         }
@@ -223,8 +255,8 @@ impl FlowState {
         if self.counts != FlowCounts::default() || self.marks.is_some() {
             let marks = self.marks.get_or_insert_default();
             marks.at_warmup = self.counts;
-            if let Endpoint::Tcp(tcp) = &self.endpoint {
-                marks.tcp_at_warmup = tcp.tx.tally(at);
+            if let Some(tcp) = self.endpoint.tcp() {
+                marks.tcp_at_warmup = tcp.tally(at);
             }
             marks.delays_at_sample = [(0, 0); 2];
         }
@@ -274,6 +306,7 @@ impl FlowState {
                 row.rto = row.srtt.map(|_| media.flow.rto());
                 row.loss_event_rate = media.flow.status().p;
                 row.send_buffer = media.waiting();
+                row.cwnd = media.tcp().map_or(0.0, TcpSender::cwnd);
                 if let AnyController::Aimd(aimd) = media.flow.controller() {
                     (row.cwnd, row.rwnd) = (aimd.cwnd(), Some(aimd.rwnd()));
                 }
@@ -321,16 +354,16 @@ impl FlowState {
             report.stopped = media.stopped();
             report.media = Some(media.report(last));
         };
+        report.tcp = self.endpoint.tcp().map(|tcp| TcpReport {
+            counters: tcp.counters(),
+            measured: tcp.tally(end).since(&marks.tcp_at_warmup),
+            cwnd: tcp.cwnd(),
+            ssthresh: tcp.ssthresh(),
+        });
         match &mut self.endpoint {
             Endpoint::Tcp(tcp) => {
                 report.srtt = tcp.tx.srtt();
                 report.finished = tcp.finished;
-                report.tcp = Some(TcpReport {
-                    counters: tcp.tx.counters(),
-                    measured: tcp.tx.tally(end).since(&marks.tcp_at_warmup),
-                    cwnd: tcp.tx.cwnd(),
-                    ssthresh: tcp.tx.ssthresh(),
-                });
             }
             Endpoint::Media(media) => of_media(&mut report, media),
             Endpoint::Planned(plan) => {

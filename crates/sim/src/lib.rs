@@ -54,7 +54,7 @@ pub mod tcp;
 pub use bursts::Bursts;
 pub use config::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource, MediaConfig,
-    OnOff, Protocol, ReceiverBehaviour, SimConfig, Source,
+    OnOff, Protocol, ReceiverBehaviour, SimConfig, Source, TcpHalf,
 };
 pub use constant::ConstantSender;
 pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};

@@ -1,24 +1,27 @@
 //! A rate-controlled flow in the simulator: one driver loop for paced and windowed schemes.
 //!
-//! Sender: source → send buffer → [`control::Flow`](fairpace_control::Flow). Receiver: `receiver.rs`.
-//! The same loop as on real sockets; here a packet is only its number and size.
+//! Sender: source → send buffer → [`control::Flow`](fairpace_control::Flow). Receiver: `receiver.rs`. A flow that probes
+//! with TCP: `tcp_half.rs`. The same loop as on real sockets; here a packet is only its number and size.
 
 mod liar;
 mod receiver;
+pub(crate) mod tcp_half;
 
 use std::collections::VecDeque;
 
 use fairpace_control::{
-    Ack, AnyController, Arrival, Flow, FlowParams, ParamError, RateHeader, RateReport, ReceiverReport, SackVector,
-    StopReason, Transmit,
+    Ack, AnyController, Arrival, Controller as _, FeedbackForm, Flow, FlowParams, ParamError, Permit, RateHeader,
+    RateReport, SackVector, StopReason, Transmit,
 };
 use fairpace_path::{Capacity, Count};
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsResponse};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsResponse, RandomStream, Via};
 
 use crate::config::{ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FrameSource, MediaConfig, Source};
 use crate::packet::{Body, Packet, QuickStart};
 use crate::report::{FrameRecord, MediaReport, PacketRecord, count};
+use crate::tcp::{TcpAck, TcpSender};
 use receiver::Receiver;
+use tcp_half::{TcpHalf, Written, payload};
 
 /// First wait for the answer to a challenge; doubles each time up to [`CHALLENGE_MAX`].
 const CHALLENGE_WAIT: Duration = Duration::from_secs(1);
@@ -84,6 +87,10 @@ pub(crate) struct MediaEndpoint {
     /// Unproven feedback in a row, and whether it was too much.
     lies: u32,
     lied: bool,
+    /// How often the sender reports, for the receiver to answer; `None`: never.
+    report_interval: Option<Duration>,
+    next_report: Instant,
+    tcp: Option<Box<TcpHalf>>,
     receiver: Receiver,
 }
 
@@ -93,6 +100,7 @@ impl MediaEndpoint {
         packet_size: Bytes,
         ack_size: Bytes,
         seed: u64,
+        tcp_jitter: RandomStream,
         trace: bool,
     ) -> Result<Self, ParamError> {
         let controller = controller(config)?;
@@ -103,8 +111,13 @@ impl MediaEndpoint {
             ..config.flow.clone()
         };
         let size = packet_size.get() as u32;
+        let receiver = Receiver::new(config, &controller, seed);
+        let only_reports = controller.feedback_form() == FeedbackForm::ReceiverReports;
         Ok(MediaEndpoint {
-            receiver: Receiver::new(config, &controller, seed),
+            report_interval: receiver.report_interval.filter(|_| only_reports),
+            next_report: Instant::NEVER,
+            tcp: config.tcp.as_ref().map(|tcp| Box::new(TcpHalf::new(tcp, size, tcp_jitter))),
+            receiver,
             flow: Flow::new(controller, params),
             initial_rtt: config.initial_rtt,
             challenge: config.challenge,
@@ -143,8 +156,15 @@ impl MediaEndpoint {
         }
     }
 
-    /// Nothing new is sent from now on.
+    /// Nothing new is sent from now on. What its TCP has sent is still delivered, unless the flow was ended.
     pub(crate) fn stop(&mut self) {
+        let ended = self.stopped().is_some();
+        if let Some(tcp) = &mut self.tcp {
+            tcp.stop();
+            if ended {
+                tcp.close();
+            }
+        }
         self.quiet = true;
         self.challenge_at = Instant::NEVER;
         self.flow_at = Instant::NEVER;
@@ -198,8 +218,19 @@ impl MediaEndpoint {
         false
     }
 
-    pub(crate) fn on_report(&mut self, now: Instant, report: &ReceiverReport) {
-        self.flow.on_receiver_report(now, report);
+    /// The receiver's RTCP report of that number has arrived.
+    pub(crate) fn on_report(&mut self, now: Instant, number: u64) {
+        if let Some(report) = self.receiver.told(now, number) {
+            self.flow.on_receiver_report(now, &report);
+        }
+    }
+
+    /// An ACK of its TCP has arrived: so many segments more are acknowledged.
+    pub(crate) fn on_tcp_ack(&mut self, now: Instant, ack: &TcpAck) -> u32 {
+        let Some(tcp) = &mut self.tcp else { return 0 };
+        let before = tcp.tx.acknowledged();
+        tcp.on_ack(now, ack);
+        tcp.tx.acknowledged() - before
     }
 
     /// The receiver's answer to a Quick-Start request has arrived; after the feedback of the same packet.
@@ -222,43 +253,129 @@ impl MediaEndpoint {
             let body = Body::Challenge { asked_at: now, rwnd: None };
             return Some(Outgoing::feedback(body, self.ack_size, Class::Normal));
         }
+        if let Some(segment) = self.poll_tcp(now) {
+            return Some(segment);
+        }
         if self.quiet {
             return None;
         }
-        self.produce(now);
-        let has_data = self.source.is_greedy() || !self.buffer.is_empty();
-        match self.flow.poll(now, has_data) {
-            Transmit::Send(permit) => {
-                let fresh = Ready { frame: NO_FRAME, size: self.packet_size, born: now };
-                let Ready { frame, size, born } = match permit.kind {
-                    Kind::Dummy => fresh,
-                    Kind::Data => self.buffer.pop().unwrap_or(fresh),
-                };
-                self.flow.on_sent(now, permit, Bytes::new(u64::from(size)));
-                if let Some(record) = self.frame_records.get_mut(frame as usize) {
-                    record.sent = Some(now);
-                }
-                if permit.kind == Kind::Data && born < self.recorded_until {
-                    self.packet_records.push(PacketRecord { seq: permit.seq, born, sent: now, received: None });
-                }
-                let rtt_us = self.flow.srtt().map_or(0, micros);
-                let body = Body::Media { kind: permit.kind, frame, rtt_us, seq: permit.seq, born };
-                let quick_start = permit.quick_start.map(QuickStart::Option);
-                return Some(Outgoing { body, size, class: permit.class, ecn: permit.ecn, quick_start });
-            }
-            Transmit::WaitUntil(at) | Transmit::WaitForData(at) | Transmit::WaitForFeedback(at) => self.flow_at = at,
-            Transmit::Stopped(_) => self.stop(),
+        if now >= self.next_report {
+            self.next_report = now + self.report_interval.unwrap_or(Duration::MAX);
+            return Some(Outgoing::feedback(Body::SenderReport, self.ack_size, Class::Normal));
         }
-        None
+        self.produce(now);
+        loop {
+            // What TCP has no room for must wait, and its ACKs will say for how long.
+            let room = self.tcp.as_ref().is_none_or(|tcp| self.flow.via() == Via::Udp || tcp.has_room());
+            let has_data = room && (self.source.is_greedy() || !self.buffer.is_empty());
+            let answer = self.flow.poll(now, has_data);
+            let out = match answer {
+                Transmit::Send(permit) => self.send(now, permit),
+                Transmit::WaitUntil(at) | Transmit::WaitForData(at) | Transmit::WaitForFeedback(at) => {
+                    self.flow_at = at;
+                    None
+                }
+                Transmit::Stopped(_) => {
+                    self.stop();
+                    return None;
+                }
+            };
+            // A timer of the flow's, or the end of a data unit, may have changed what TCP is to do.
+            let out = out.or_else(|| self.poll_tcp(now));
+            match answer {
+                Transmit::Send(_) if out.is_none() => {}
+                Transmit::WaitForFeedback(_) if out.is_none() && self.tell_drained(now) => {}
+                _ => return out,
+            }
+        }
+    }
+
+    /// The packet of that permit leaves: it is given back, or to TCP.
+    fn send(&mut self, now: Instant, permit: Permit) -> Option<Outgoing> {
+        let fresh = Ready { frame: NO_FRAME, size: self.packet_size, born: now, last: true };
+        let Ready { frame, size, born, last } = match permit.kind {
+            Kind::Dummy => fresh,
+            Kind::Data => {
+                self.produce_adu(now);
+                self.buffer.pop().unwrap_or(fresh)
+            }
+        };
+        self.flow.on_sent(now, permit, Bytes::new(u64::from(size)));
+        if let Some(record) = self.frame_records.get_mut(frame as usize) {
+            record.sent = Some(now);
+            record.over_tcp += u32::from(permit.via == Via::Tcp);
+        }
+        if permit.kind == Kind::Data && born < self.recorded_until {
+            self.packet_records.push(PacketRecord { seq: permit.seq, born, sent: now, received: None });
+        }
+        let Some(tcp) = &mut self.tcp else { return Some(self.datagram(permit, frame, size, born)) };
+        let datagram = match permit.via {
+            Via::Udp => Some(self.datagram(permit, frame, size, born)),
+            Via::Tcp => {
+                tcp.write(now, Written { seq: permit.seq, frame, born, size }, permit.class);
+                None
+            }
+        };
+        if last {
+            self.flow.on_adu_end(now);
+        }
+        datagram
+    }
+
+    fn datagram(&self, permit: Permit, frame: u32, size: u32, born: Instant) -> Outgoing {
+        let rtt_us = self.flow.srtt().map_or(0, micros);
+        let body = Body::Media { kind: permit.kind, frame, rtt_us, seq: permit.seq, born };
+        let quick_start = permit.quick_start.map(QuickStart::Option);
+        Outgoing { body, size, class: permit.class, ecn: permit.ecn, quick_start }
+    }
+
+    /// Tells the flow how far its TCP is, and lets that send.
+    fn poll_tcp(&mut self, now: Instant) -> Option<Outgoing> {
+        let tcp = self.tcp.as_mut()?;
+        if !self.quiet {
+            if let Some(progress) = tcp.take_progress(now) {
+                self.flow.on_tcp(now, &progress);
+            }
+            while let Some(order) = self.flow.take_tcp_order() {
+                tcp.obey(now, order);
+            }
+        }
+        tcp.poll_transmit(now)
+    }
+
+    /// If nothing more is sent before TCP has delivered all, and it has: true if datagrams go on.
+    fn tell_drained(&mut self, now: Instant) -> bool {
+        let drained = self.flow.via() == Via::Tcp && self.tcp.as_ref().is_some_and(|tcp| tcp.is_empty());
+        if drained {
+            self.flow.on_tcp_drained(now);
+        }
+        drained && self.flow.via() == Via::Udp
     }
 
     /// When the sender wants to be asked again.
     pub(crate) fn poll_timer(&self) -> Instant {
-        if self.quiet { self.challenge_at } else { self.flow_at.min(self.source.next()) }
+        let own =
+            if self.quiet { self.challenge_at } else { self.flow_at.min(self.source.next()).min(self.next_report) };
+        own.min(self.tcp.as_ref().map_or(Instant::NEVER, |tcp| tcp.poll_jitter()))
+    }
+
+    /// The same for the timeout of its TCP, which moves with nearly every ACK.
+    pub(crate) fn poll_slow_timer(&self) -> Instant {
+        self.tcp.as_ref().map_or(Instant::NEVER, |tcp| tcp.poll_timeout())
     }
 
     pub(crate) fn stopped(&self) -> Option<StopReason> {
         if self.lied { Some(StopReason::PeerLied) } else { self.flow.stopped() }
+    }
+
+    /// The sender of its TCP half, if it has one.
+    pub(crate) fn tcp(&self) -> Option<&TcpSender> {
+        self.tcp.as_ref().map(|tcp| &tcp.tx)
+    }
+
+    /// Its TCP half, if it has one, sends nothing any more.
+    pub(crate) fn tcp_is_over(&self) -> bool {
+        self.tcp.as_ref().is_none_or(|tcp| tcp.is_over())
     }
 
     pub(crate) fn waiting(&self) -> Bytes {
@@ -290,19 +407,43 @@ impl MediaEndpoint {
         let arrival = Arrival { kind, class: packet.class, seq, ecn: packet.ecn };
         let rtt = (rtt_us > 0).then(|| Duration::from_micros(rtt_us.into()));
         let header = RateHeader { sent_at: packet.sent_at, rtt };
-        self.receiver.on_packet(now, &arrival, Bytes::new(u64::from(packet.size)), &header);
+        self.receiver.on_packet(now, &arrival, Bytes::new(u64::from(packet.size)), &header, Via::Udp);
         if let Some(QuickStart::Option(option)) = &packet.quick_start {
             self.receiver.on_quick_start(now, option);
         }
     }
 
+    /// A segment of its TCP has arrived: what has come in order because of it. Then ask
+    /// [`MediaEndpoint::take_delivered`] until there is nothing more.
+    pub(crate) fn on_segment(&mut self, now: Instant, packet: &Packet, seq: u32, cwr: bool) -> Count {
+        self.tcp.as_mut().map_or(Count::default(), |tcp| tcp.on_segment(now, packet, seq, cwr))
+    }
+
+    /// The next packet that TCP has delivered: its size as a datagram, when it was produced, whether that is too late.
+    pub(crate) fn take_delivered(&mut self, now: Instant, segment: &Packet) -> Option<(u32, Instant, bool)> {
+        let Written { seq, frame, born, size } = self.tcp.as_mut()?.take_delivered()?;
+        let late = self.on_data(now, seq, frame, born);
+        let arrival = Arrival { kind: Kind::Data, class: segment.class, seq, ecn: segment.ecn };
+        let header = RateHeader { sent_at: segment.sent_at, rtt: None };
+        self.receiver.on_packet(now, &arrival, Bytes::new(u64::from(size)), &header, Via::Tcp);
+        Some((size, born, late))
+    }
+
+    /// A report of the sender has arrived that left at `sent_at`.
+    pub(crate) fn on_sender_report(&mut self, now: Instant, sent_at: Instant) {
+        self.receiver.on_sender_report(now, sent_at);
+    }
+
     /// The next feedback or report to send now; ask until there is none.
     pub(crate) fn poll_feedback(&mut self, now: Instant) -> Option<Outgoing> {
+        if let Some(TcpAck { next, sack, ece }) = self.tcp.as_mut().and_then(|tcp| tcp.poll_ack(now)) {
+            return Some(Outgoing::feedback(Body::TcpAck { next, sack, ece }, self.ack_size, Class::Normal));
+        }
         self.receiver.poll(now, self.ack_size)
     }
 
     pub(crate) fn poll_feedback_timer(&self) -> Instant {
-        self.receiver.next()
+        self.receiver.next().min(self.tcp.as_ref().map_or(Instant::NEVER, |tcp| tcp.poll_ack_timer()))
     }
 
     /// The receiver has told of everything that came, but for RTCP reports.
@@ -339,6 +480,8 @@ impl MediaEndpoint {
 
     fn begin(&mut self, now: Instant, rtt: Option<Duration>) {
         self.quiet = false;
+        // Half a period before the receiver's, so that those have something to answer.
+        self.next_report = self.report_interval.map_or(Instant::NEVER, |every| now + every / 2);
         self.recorded_until = self.record_packets.map_or(Instant::ZERO, |time| now + time);
         self.flow.start(now, rtt);
         self.source.start(now);
@@ -349,7 +492,7 @@ impl MediaEndpoint {
         while self.source.next() <= now {
             let at = self.source.next();
             match &mut self.source {
-                SourceState::Greedy => return,
+                SourceState::Greedy | SourceState::Adus { .. } => return,
                 SourceState::Constant { spacing_ns, began, sent, next } => {
                     *sent += 1;
                     *next = Instant::from_nanos(began.as_nanos() + (*sent as f64 * *spacing_ns) as u64);
@@ -373,6 +516,21 @@ impl MediaEndpoint {
         }
     }
 
+    /// A source of data units that always has one produces it when its first packet leaves.
+    fn produce_adu(&mut self, now: Instant) {
+        let SourceState::Adus { packets } = self.source else { return };
+        if !self.buffer.is_empty() {
+            return;
+        }
+        self.frames += 1;
+        let frame = if self.record_frames { self.frame_records.len() as u32 } else { NO_FRAME };
+        self.buffer.push(Pending { frame, full: packets, full_size: self.packet_size, last_size: 0, born: now });
+        if self.record_frames {
+            let size = Bytes::new(u64::from(packets) * u64::from(payload(self.packet_size)));
+            self.frame_records.push(FrameRecord::new(now, size, false, packets));
+        }
+    }
+
     fn push_frame(&mut self, at: Instant, frame: EncodedSize, header: u32) {
         let payload = self.packet_size.saturating_sub(header).max(1);
         let size = frame.size.get().min(1 << 30) as u32;
@@ -385,15 +543,8 @@ impl MediaEndpoint {
         let full_size = payload + header;
         let kept = self.offer(Pending { frame: index, full: size / payload, full_size, last_size, born: at });
         if self.record_frames {
-            self.frame_records.push(FrameRecord {
-                captured: at,
-                size: frame.size,
-                key: frame.key,
-                packets: if kept { size.div_ceil(payload) } else { 0 },
-                received: 0,
-                sent: None,
-                complete: None,
-            });
+            let packets = if kept { size.div_ceil(payload) } else { 0 };
+            self.frame_records.push(FrameRecord::new(at, frame.size, frame.key, packets));
         }
     }
 
@@ -438,6 +589,7 @@ fn micros(d: Duration) -> u32 {
 
 enum SourceState {
     Greedy,
+    Adus { packets: u32 },
     Constant { spacing_ns: f64, began: Instant, sent: u64, next: Instant },
     Frames { sizes: std::sync::Arc<[Bytes]>, index: usize, interval: Duration, header: u32, next: Instant },
     Adaptive { encoder: Box<dyn FrameSource>, header: u32, next: Instant },
@@ -448,6 +600,7 @@ impl SourceState {
         let next = Instant::NEVER;
         match source {
             Source::Greedy => SourceState::Greedy,
+            Source::Adus { packets } => SourceState::Adus { packets: *packets },
             Source::Constant(rate) => {
                 let spacing_ns = f64::from(packet_size) * 8e9 / rate.as_bps();
                 SourceState::Constant { spacing_ns, began: Instant::ZERO, sent: 0, next }
@@ -466,12 +619,12 @@ impl SourceState {
     }
 
     fn is_greedy(&self) -> bool {
-        matches!(self, SourceState::Greedy)
+        matches!(self, SourceState::Greedy | SourceState::Adus { .. })
     }
 
     fn start(&mut self, now: Instant) {
         match self {
-            SourceState::Greedy => {}
+            SourceState::Greedy | SourceState::Adus { .. } => {}
             SourceState::Constant { began, next, .. } => (*began, *next) = (now, now),
             SourceState::Frames { next, .. } | SourceState::Adaptive { next, .. } => *next = now,
         }
@@ -479,7 +632,7 @@ impl SourceState {
 
     fn next(&self) -> Instant {
         match self {
-            SourceState::Greedy => Instant::NEVER,
+            SourceState::Greedy | SourceState::Adus { .. } => Instant::NEVER,
             SourceState::Constant { next, .. }
             | SourceState::Frames { next, .. }
             | SourceState::Adaptive { next, .. } => *next,
@@ -512,11 +665,13 @@ impl Pending {
     }
 }
 
-/// A packet that may leave: its frame, its size on the wire, when its source produced it.
+/// A packet that may leave: its frame, its size on the wire, when its source produced it, whether it is the frame's
+/// last.
 struct Ready {
     frame: u32,
     size: u32,
     born: Instant,
+    last: bool,
 }
 
 /// Data that waits for the controller, in order; what does not fit is refused whole.
@@ -556,12 +711,13 @@ impl SendBuffer {
         } else {
             std::mem::take(&mut front.last_size)
         };
-        if front.full == 0 && front.last_size == 0 {
+        let last = front.full == 0 && front.last_size == 0;
+        if last {
             self.frames.pop_front();
         }
         self.packets -= 1;
         self.bytes -= u64::from(size);
-        Some(Ready { frame, size, born })
+        Some(Ready { frame, size, born, last })
     }
 
     fn is_empty(&self) -> bool {

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use fairpace_control::{Ack, RateReport, ReceiverReport, SackVector};
+use fairpace_control::{Ack, RateReport, SackVector};
 use fairpace_path::{Arq, ArqError, Dama, DamaError, DropReason, Link, LinkCounters, LinkError, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsOption};
 
@@ -109,6 +109,22 @@ pub enum SimError {
         flow: String,
         /// What is wrong with its settings.
         source: fairpace_control::ParamError,
+    },
+    /// A flow over TCP and UDP in turn has no TCP.
+    #[error("flow `{flow}`: `{controller}` sends over TCP too, and `tcp` is missing; give it one")]
+    NoTcpHalf {
+        /// The flow's name.
+        flow: String,
+        /// Its controller.
+        controller: String,
+    },
+    /// A TCP that nothing would be sent over.
+    #[error("flow `{flow}`: `tcp` is given, and `{controller}` sends over UDP only; leave it out")]
+    UselessTcpHalf {
+        /// The flow's name.
+        flow: String,
+        /// Its controller.
+        controller: String,
     },
     /// A value that cannot be.
     #[error("`{field}` is {found}; {allowed}")]
@@ -816,7 +832,9 @@ impl Network {
             Body::Media { kind: Kind::Dummy, .. } => &mut counts.dummies_sent,
             _ if packet.direction == Direction::Back => &mut counts.feedback_sent,
             Body::External { carries: Carries::Dummy, .. } => &mut counts.dummies_sent,
-            Body::Challenge { .. } | Body::External { carries: Carries::Control, .. } => &mut counts.feedback_sent,
+            Body::Challenge { .. } | Body::SenderReport | Body::External { carries: Carries::Control, .. } => {
+                &mut counts.feedback_sent
+            }
             Body::TcpData { retransmission: true, .. } => {
                 count(&mut counts.retransmitted, 1, packet.size);
                 &mut counts.sent
@@ -842,7 +860,9 @@ impl Network {
             Body::Media { kind: Kind::Dummy, .. } => &mut counts.dummies_dropped,
             _ if packet.direction == Direction::Back => &mut counts.feedback_dropped,
             Body::External { carries: Carries::Dummy, .. } => &mut counts.dummies_dropped,
-            Body::Challenge { .. } | Body::External { carries: Carries::Control, .. } => &mut counts.feedback_dropped,
+            Body::Challenge { .. } | Body::SenderReport | Body::External { carries: Carries::Control, .. } => {
+                &mut counts.feedback_dropped
+            }
             _ => &mut counts.drops[reason as usize],
         };
         count(counter, 1, packet.size);
@@ -869,7 +889,7 @@ impl Network {
                 count(&mut flow.counts.received, 1, size);
                 self.note_owd(i, at.since(packet.sent_at), size);
                 let flow = &mut self.flows[i];
-                let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return };
+                let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return self.arrive_at_half(at, &packet, seq, cwr) };
                 let before = tcp.rx.in_order();
                 if cwr || packet.ecn == Ecn::Ce {
                     tcp.rx.on_ecn(packet.ecn == Ecn::Ce, cwr);
@@ -884,11 +904,18 @@ impl Network {
             }
             Body::TcpAck { next, sack, ece } => {
                 count(&mut flow.counts.feedback_received, 1, size);
-                let Endpoint::Tcp(tcp) = &mut flow.endpoint else { return };
-                let before = tcp.tx.acknowledged();
-                tcp.tx.on_ack(at, &TcpAck { next, sack, ece });
-                tcp.note_progress(at);
-                flow.counts.acknowledged += u64::from(tcp.tx.acknowledged() - before);
+                let ack = TcpAck { next, sack, ece };
+                let acknowledged = match &mut flow.endpoint {
+                    Endpoint::Tcp(tcp) => {
+                        let before = tcp.tx.acknowledged();
+                        tcp.tx.on_ack(at, &ack);
+                        tcp.note_progress(at);
+                        tcp.tx.acknowledged() - before
+                    }
+                    Endpoint::Media(media) => media.on_tcp_ack(at, &ack),
+                    _ => return,
+                };
+                flow.counts.acknowledged += u64::from(acknowledged);
                 self.pump(at, i);
             }
             Body::Media { kind, frame, rtt_us, seq, born } => {
@@ -932,11 +959,14 @@ impl Network {
                 let report = RateReport { echoed, delay, received_rate, loss_event_rate };
                 self.feed(at, &packet, |media| media.on_rate_report(at, &report));
             }
-            Body::Report { highest_seq, fraction_lost, interval_us } => {
+            Body::Report { number } => {
                 count(&mut flow.counts.feedback_received, 1, size);
-                let report =
-                    ReceiverReport::new(highest_seq, f64::from(fraction_lost), Duration::from_micros(interval_us));
-                self.feed(at, &packet, |media| media.on_report(at, &report));
+                self.feed(at, &packet, |media| media.on_report(at, number));
+            }
+            Body::SenderReport => {
+                count(&mut flow.counts.feedback_received, 1, size);
+                let Endpoint::Media(media) = &mut flow.endpoint else { return };
+                media.on_sender_report(at, packet.sent_at);
             }
             Body::Challenge { asked_at, rwnd } => {
                 count(&mut flow.counts.feedback_received, 1, size);
@@ -971,6 +1001,24 @@ impl Network {
                 self.delivered.push_back(Delivered { flow: id, direction, token, ecn, quick_start, at });
             }
         }
+    }
+
+    /// A segment of the TCP half of a media flow has arrived.
+    #[cold]
+    fn arrive_at_half(&mut self, at: Instant, packet: &Packet, seq: u32, cwr: bool) {
+        let i = packet.flow as usize;
+        let flow = &mut self.flows[i];
+        let Endpoint::Media(media) = &mut flow.endpoint else { return };
+        let unique = media.on_segment(at, packet, seq, cwr);
+        flow.counts.unique.packets += unique.packets;
+        flow.counts.unique.bytes += unique.bytes;
+        while let Endpoint::Media(media) = &mut self.flows[i].endpoint
+            && let Some((size, born, late)) = media.take_delivered(at, packet)
+        {
+            count(&mut self.flows[i].counts.late, u64::from(late), size);
+            self.note_e2ed(i, at.since(born), born);
+        }
+        self.pump_feedback(at, i);
     }
 
     #[inline]
@@ -1054,7 +1102,7 @@ impl Network {
                 {
                     radio.leave(at, i as FlowId);
                 }
-                (Instant::NEVER, media.poll_timer())
+                (media.poll_slow_timer(), media.poll_timer())
             }
             Endpoint::Constant(constant) => (Instant::NEVER, constant.poll_timer()),
             Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => return,

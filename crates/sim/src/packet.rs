@@ -134,15 +134,13 @@ pub enum Body {
         /// p.
         loss_event_rate: f64,
     },
-    /// A receiver's report on the data packets [RFC 3550 §6.4].
+    /// A receiver's report on the data packets [RFC 3550 §6.4], kept in the flow's log.
     Report {
-        /// Highest number received.
-        highest_seq: u64,
-        /// Lost / expected since the last report.
-        fraction_lost: f32,
-        /// Time since the last report, in microseconds.
-        interval_us: u64,
+        /// Which of its reports, from 0.
+        number: u64,
     },
+    /// A sender's report [RFC 3550 §6.4.1], of which only the time counts: when the packet left.
+    SenderReport,
     /// "Are you there, and do you want this?" before a media flow begins, and the answer to it.
     Challenge {
         /// When the question left.

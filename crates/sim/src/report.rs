@@ -3,7 +3,7 @@
 use fairpace_control::{FlowCounters, FlowEvent, QsCounters, StopReason};
 use fairpace_path::quick_start::QsCounters as RouterCounters;
 use fairpace_path::{Count, DropReason, LinkCounters};
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Duration, Instant, Rate, Via};
 use hdrhistogram::Histogram;
 
 use crate::packet::FlowId;
@@ -85,7 +85,7 @@ pub struct FlowReport {
     pub finished: Option<Instant>,
     /// Why the circuit breaker or a check stopped it, if it did.
     pub stopped: Option<StopReason>,
-    /// For TCP: what its sender counted and what its window, RTT and timeout were.
+    /// For TCP, and the TCP half of a media flow: what its sender counted and what its window, RTT and timeout were.
     pub tcp: Option<TcpReport>,
     /// For media: what its sender counted in the whole run.
     pub media: Option<MediaReport>,
@@ -301,7 +301,7 @@ impl PacketRecord {
     }
 }
 
-/// What became of one video frame.
+/// What became of one video frame, or application data unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameRecord {
     /// When it was captured (and ready: encoding takes no time).
@@ -318,6 +318,20 @@ pub struct FrameRecord {
     pub sent: Option<Instant>,
     /// When it was complete at the receiver.
     pub complete: Option<Instant>,
+    /// Of its packets that have left, those that went over the flow's TCP: all or none.
+    pub over_tcp: u32,
+}
+
+impl FrameRecord {
+    /// One that has just been produced.
+    pub(crate) const fn new(captured: Instant, size: Bytes, key: bool, packets: u32) -> Self {
+        FrameRecord { captured, size, key, packets, received: 0, sent: None, complete: None, over_tcp: 0 }
+    }
+
+    /// The way that it took.
+    pub const fn via(&self) -> Via {
+        if self.over_tcp > 0 { Via::Tcp } else { Via::Udp }
+    }
 }
 
 /// One link.
@@ -352,7 +366,7 @@ pub struct SeriesRow {
     pub dummy_rate: Rate,
     /// What the controller allows now; zero for others.
     pub target_rate: Rate,
-    /// The congestion window of TCP or AIMD in packets; zero for others.
+    /// The congestion window of TCP, of a media flow's TCP half, or of AIMD, in packets; zero for others.
     pub cwnd: f64,
     /// AIMD's other bound in packets: W = min(`cwnd`, `rwnd`) [aimd §II]; `None` for others.
     pub rwnd: Option<u32>,

@@ -14,7 +14,8 @@
 //! | HighRxt [RFC 6675] | `high_rxt` | one past the highest segment retransmitted in this recovery |
 //!
 //! Not modelled: connection set-up and close, timestamps, F-RTO, D-SACK, the receiver's window
-//! closing, Nagle (a source always fills segments).
+//! closing. Nagle's algorithm is where it matters: in the TCP half of a media flow (`media/tcp_half.rs`), the one source
+//! that may leave a segment part empty.
 
 pub(crate) mod endpoint;
 mod ranges;
@@ -94,6 +95,9 @@ pub struct TcpParams {
     pub send_jitter: Duration,
     /// The receiver's delayed ACKs; default none: every segment is acknowledged.
     pub delayed_ack: Option<DelayedAck>,
+    /// After a timeout's time without sending the window restarts at the initial one [RFC 5681 §4.1]; default on. Off
+    /// is Linux's `tcp_slow_start_after_idle = 0`, and what [tpba §4] did to FreeBSD.
+    pub restart_after_idle: bool,
 }
 
 impl Default for TcpParams {
@@ -114,6 +118,7 @@ impl Default for TcpParams {
             ecn: false,
             send_jitter: Duration::ZERO,
             delayed_ack: None,
+            restart_after_idle: true,
         }
     }
 }

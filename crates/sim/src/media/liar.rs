@@ -10,6 +10,7 @@ use fairpace_control::{Arrival, RateReport};
 use fairpace_units::{Duration, Instant, Kind, QsNonce, QsRate, QsResponse, RandomStream};
 
 use super::Outgoing;
+use super::receiver::Told;
 use crate::config::ReceiverBehaviour;
 
 /// Numbers that one packet can make it claim at most.
@@ -156,6 +157,25 @@ impl Liar {
                 report.echoed += Duration::from_secs_f64(self.rtt.as_secs_f64() * (1.0 - 1.0 / factor));
             }
             ReceiverBehaviour::Invented => report.echoed = now + Duration::from_secs(10),
+            _ => {}
+        }
+    }
+
+    /// The same of an RTCP report that is all the feedback there is.
+    pub(super) fn embellish_receiver_report(&self, told: &mut Told) {
+        let report = &mut told.report;
+        match self.behaviour {
+            ReceiverBehaviour::InflateRate { factor } => report.bottleneck = report.bottleneck.map(|b| b * factor),
+            ReceiverBehaviour::ZeroLossReports => (report.fraction_lost, report.lost) = (0.0, Some(0)),
+            ReceiverBehaviour::LieDelay { .. } => {
+                told.echo = told.echo.map(|(left, held)| (left, held + self.extra_delay()));
+            }
+            // As if the sender's report had left later.
+            ReceiverBehaviour::EarlyAcks { factor } => {
+                let shorter = Duration::from_secs_f64(self.rtt.as_secs_f64() * (1.0 - 1.0 / factor));
+                told.echo = told.echo.map(|(left, held)| (left + shorter, held));
+            }
+            ReceiverBehaviour::Invented => report.highest_seq = report.highest_seq.saturating_add(INVENTED_AHEAD),
             _ => {}
         }
     }

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
+use fairpace_control::packet_pair::BottleneckEstimator;
 use fairpace_control::quick_start;
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{
-    Ack, AckReceiver, AnyController, Arrival, Controller, FeedbackForm, RateHeader, RateReport, SackReceiver,
-    SackVector,
+    Ack, AckReceiver, AnyController, Arrival, Controller, FeedbackForm, RateHeader, RateReport, ReceiverReport,
+    SackReceiver, SackVector,
 };
-use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsOption, QsResponse};
+use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsOption, QsResponse, Via};
 
 use super::liar::Liar;
 use super::{Outgoing, micros};
@@ -18,6 +19,9 @@ use crate::packet::{Body, QuickStart};
 /// Acknowledgements kept after they were sent, for feedback still on its way.
 const LOG_LEN: usize = 65_536;
 
+/// RTCP reports kept likewise: those of a minute, five times a second.
+const REPORTS_KEPT: usize = 300;
+
 /// What each further acknowledgement adds to a feedback packet: one metric block [RFC 8888 §3.1].
 const BYTES_PER_ACK: u32 = 2;
 
@@ -26,8 +30,16 @@ enum Form {
     Acks(AckReceiver),
     SackVector(SackReceiver),
     Reports(Box<TfrcReceiver>),
-    /// RTCP reports only, which the other forms have beside their own feedback.
-    ReceiverReports,
+    /// RTCP reports only, which the other forms have beside their own feedback; with the bottleneck's rate.
+    ReceiverReports(BottleneckEstimator),
+}
+
+/// An RTCP report, and the sender's report that it answers: when that left, and for how long the answer was held (LSR,
+/// DLSR).
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    pub(super) report: ReceiverReport,
+    pub(super) echo: Option<(Instant, Duration)>,
 }
 
 /// The receiver half: acknowledgements and reports.
@@ -42,15 +54,22 @@ pub(super) struct Receiver {
     log_start: u64,
     /// Feedback that came when its contents were forgotten.
     pub(super) expired: u64,
-    report_interval: Option<Duration>,
+    pub(super) report_interval: Option<Duration>,
     next_report: Instant,
     last_report: Instant,
+    /// The number that arrived first.
+    base: u64,
     highest: Option<u64>,
     /// When it left.
     highest_sent_at: Instant,
     received: u64,
-    /// Highest number and packets received as of the last report.
+    /// Expected and received as of the last report.
     reported: (u64, u64),
+    /// When the sender's last report left, and when it arrived.
+    sender_report: Option<(Instant, Instant)>,
+    /// The newest [`REPORTS_KEPT`] reports; the first has number `first_told`.
+    told: VecDeque<Told>,
+    first_told: u64,
 }
 
 impl Receiver {
@@ -66,9 +85,13 @@ impl Receiver {
                     };
                     Form::Reports(Box::new(TfrcReceiver::new(params)))
                 }
-                FeedbackForm::ReceiverReports => Form::ReceiverReports,
+                FeedbackForm::ReceiverReports => Form::ReceiverReports(BottleneckEstimator::new()),
             },
-            liar: Liar::new(config.receiver, controller.feedback_form() == FeedbackForm::Reports, seed),
+            liar: Liar::new(
+                config.receiver,
+                matches!(controller.feedback_form(), FeedbackForm::Reports | FeedbackForm::ReceiverReports),
+                seed,
+            ),
             response: None,
             log: VecDeque::new(),
             log_start: 0,
@@ -76,31 +99,35 @@ impl Receiver {
             report_interval: controller.report_interval().or(config.report_interval).filter(|i| !i.is_zero()),
             next_report: Instant::NEVER,
             last_report: Instant::ZERO,
+            base: 0,
             highest: None,
             highest_sent_at: Instant::ZERO,
             received: 0,
             reported: (0, 0),
+            sender_report: None,
+            told: VecDeque::new(),
+            first_told: 0,
         }
     }
 
     /// A packet has arrived.
-    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &RateHeader) {
+    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &RateHeader, via: Via) {
         match &mut self.liar {
-            None => self.take(now, arrival, size, header),
+            None => self.take(now, arrival, size, header, via),
             Some(liar) => {
                 for arrival in liar.on_packet(now, arrival, header.sent_at) {
-                    self.take(now, &arrival, size, header);
+                    self.take(now, &arrival, size, header, via);
                 }
             }
         }
     }
 
-    fn take(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &RateHeader) {
+    fn take(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &RateHeader, via: Via) {
         if arrival.kind == Kind::Data {
             if self.highest.is_none()
                 && let Some(interval) = self.report_interval
             {
-                self.reported.0 = arrival.seq;
+                self.base = arrival.seq;
                 (self.last_report, self.next_report) = (now, now + interval);
             }
             if self.highest.is_none_or(|highest| arrival.seq > highest) {
@@ -116,7 +143,18 @@ impl Receiver {
                 let Arrival { seq, ecn, .. } = *arrival;
                 tfrc.on_packet(now, &RatedArrival { seq, size, header: *header, ecn });
             }
-            Form::ReceiverReports => {}
+            Form::ReceiverReports(pairs) => {
+                if via == Via::Udp {
+                    pairs.on_packet(now, arrival.seq, size);
+                }
+            }
+        }
+    }
+
+    /// A report of the sender has arrived that left at `sent_at`.
+    pub(super) fn on_sender_report(&mut self, now: Instant, sent_at: Instant) {
+        if self.sender_report.is_none_or(|(last, _)| sent_at > last) {
+            self.sender_report = Some((sent_at, now));
         }
     }
 
@@ -128,7 +166,7 @@ impl Receiver {
         match &mut self.form {
             Form::Acks(acks) => acks.on_quick_start_request(now),
             // It goes with the next acknowledgement, which is due at the latest in its interval.
-            Form::SackVector(_) | Form::ReceiverReports => {}
+            Form::SackVector(_) | Form::ReceiverReports(_) => {}
             Form::Reports(tfrc) => tfrc.on_quick_start_request(now),
         }
     }
@@ -138,7 +176,12 @@ impl Receiver {
             return Some(again);
         }
         if now >= self.next_report {
-            return Some(self.report(now, ack_size));
+            let report = self.report(now, ack_size);
+            // Beside other feedback it is not worth a lie of its own.
+            if let (Some(liar), Form::ReceiverReports(_)) = (&mut self.liar, &self.form) {
+                liar.on_feedback(report);
+            }
+            return Some(report);
         }
         let mut feedback = self.feedback(now, ack_size)?;
         feedback.quick_start = self.response.take().map(QuickStart::Response);
@@ -153,7 +196,7 @@ impl Receiver {
             Form::Acks(acks) => acks,
             Form::SackVector(acks) => return acks.poll(now).map(|sack| self.sack_vector(&sack, ack_size)),
             Form::Reports(tfrc) => return tfrc.poll(now).map(|report| self.rate_report(now, &report, ack_size)),
-            Form::ReceiverReports => return None,
+            Form::ReceiverReports(_) => return None,
         };
         let feedback = acks.poll(now)?;
         let class = feedback.class;
@@ -206,7 +249,7 @@ impl Receiver {
             Form::Acks(acks) => acks.next(),
             Form::SackVector(acks) => acks.next(),
             Form::Reports(tfrc) => tfrc.next(),
-            Form::ReceiverReports => Instant::NEVER,
+            Form::ReceiverReports(_) => Instant::NEVER,
         }
     }
 
@@ -226,23 +269,47 @@ impl Receiver {
         [&head[within(head.len(), 0)], &tail[within(tail.len(), head.len())]]
     }
 
+    /// What the report of that number says, to the sender to which it comes now. The round trip is what LSR and DLSR
+    /// tell, without the rounding to 2^-16 s.
+    pub(super) fn told(&mut self, now: Instant, number: u64) -> Option<ReceiverReport> {
+        let told = number.checked_sub(self.first_told).and_then(|place| self.told.get(place as usize)).copied();
+        self.expired += u64::from(told.is_none());
+        let Told { report, echo } = told?;
+        let rtt = echo.and_then(|(left, held)| now.since(left).checked_sub(held));
+        Some(ReceiverReport { rtt, ..report })
+    }
+
+    /// [RFC 3550 §6.4.1, §A.3]
     fn report(&mut self, now: Instant, ack_size: u32) -> Outgoing {
         let highest = self.highest.unwrap_or(0);
-        // Numbers begin at `reported.0` in the first interval, after it in the others.
-        let first = u64::from(self.reported.1 == 0);
-        let expected = highest - self.reported.0 + first;
-        let received = self.received - self.reported.1;
+        let expected_in_all = highest + 1 - self.base;
+        let (expected, received) = (expected_in_all - self.reported.0, self.received - self.reported.1);
+        let lost = expected.saturating_sub(received);
         let fraction_lost = if expected == 0 { 0.0 } else { 1.0 - received as f32 / expected as f32 };
         let interval = now.since(self.last_report);
-        self.reported = (highest, self.received);
+        self.reported = (expected_in_all, self.received);
         self.last_report = now;
         self.next_report = now + self.report_interval.unwrap_or(Duration::MAX);
-        let body = Body::Report {
-            highest_seq: highest,
-            fraction_lost: fraction_lost.clamp(0.0, 1.0),
-            interval_us: interval.as_micros() as u64,
+        let mut told = Told {
+            report: ReceiverReport::new(highest, f64::from(fraction_lost.clamp(0.0, 1.0)), interval),
+            echo: self.sender_report.map(|(left, arrived)| (left, now.since(arrived))),
         };
-        Outgoing::feedback(body, ack_size, Class::Normal)
+        if let Form::ReceiverReports(pairs) = &self.form {
+            // The field has eight bits, the counter beside it is exact.
+            told.report.fraction_lost = (256 * lost).checked_div(expected).unwrap_or(0) as f64 / 256.0;
+            told.report.lost = Some(expected_in_all as i64 - self.received as i64);
+            told.report.bottleneck = pairs.estimate();
+            if let Some(liar) = &self.liar {
+                liar.embellish_receiver_report(&mut told);
+            }
+        }
+        if self.told.len() == REPORTS_KEPT {
+            self.told.pop_front();
+            self.first_told += 1;
+        }
+        self.told.push_back(told);
+        let number = self.first_told + self.told.len() as u64 - 1;
+        Outgoing::feedback(Body::Report { number }, ack_size, Class::Normal)
     }
 }
 
@@ -264,7 +331,7 @@ mod tests {
         let mut receiver = Receiver::new(&config, &controller, 1);
         let arrival = Arrival { kind: Kind::Data, class: Class::Normal, seq: 0, ecn: Ecn::NotEct };
         let header = RateHeader { sent_at: Instant::ZERO, rtt: None };
-        receiver.on_packet(Instant::ZERO, &arrival, Bytes::new(125), &header);
+        receiver.on_packet(Instant::ZERO, &arrival, Bytes::new(125), &header, Via::Udp);
         let told: Vec<(bool, bool)> = std::iter::from_fn(|| receiver.poll(Instant::ZERO, 40))
             .filter_map(|feedback| match feedback.body {
                 Body::SackVector { ack, proven, .. } => Some((ack == 0, proven)),

@@ -94,6 +94,11 @@ impl TcpCounters {
         self.fast_retransmits + self.timeout_sequences
     }
 
+    /// Times the congestion window was reduced: fast retransmits, timeouts and cuts by marks.
+    pub const fn reductions(&self) -> u64 {
+        self.fast_retransmits + self.timeouts + self.ecn_cuts
+    }
+
     /// What was counted after `earlier`.
     #[must_use]
     pub const fn since(&self, earlier: &TcpCounters) -> TcpCounters {
@@ -283,7 +288,8 @@ impl TcpSender {
         }
         self.account(now);
         // [RFC 5681 §4.1] after an idle RTO the window restarts at the initial one.
-        if was_idle && self.snd_max > 0 && now.since(self.last_sent) > self.rto.rto() {
+        let restarts = self.params.restart_after_idle && was_idle && self.snd_max > 0;
+        if restarts && now.since(self.last_sent) > self.rto.rto() {
             self.cwnd = self.cwnd.min(self.params.initial_window.as_f64());
         }
     }
@@ -291,6 +297,15 @@ impl TcpSender {
     /// The source has no more for now; what is out is still delivered.
     pub fn pause(&mut self) {
         self.data_end = self.snd_max;
+    }
+
+    /// Sets the congestion window, in segments, as [tpba §4] does when its flow comes back to TCP; from one to the
+    /// largest window. Not while losses are being repaired, which decides the window itself.
+    pub fn set_cwnd(&mut self, now: Instant, cwnd: f64) {
+        if self.mode == Mode::Open && self.began != Instant::NEVER {
+            self.account(now);
+            self.cwnd = cwnd.max(1.0).min(self.params.max_window.as_f64());
+        }
     }
 
     /// An ACK has arrived. ACKs of what was never sent, and old ones, are ignored.
@@ -411,6 +426,11 @@ impl TcpSender {
     /// Segments acknowledged in order.
     pub fn acknowledged(&self) -> u32 {
         self.snd_una
+    }
+
+    /// Segments that the source has and that have never been sent.
+    pub fn unsent(&self) -> u32 {
+        self.data_end - self.snd_max
     }
 
     /// Segments sent and not acknowledged in order.
