@@ -4,7 +4,7 @@ use crate::controllers::{self, Family};
 use crate::qos::plan::WindowPlanner;
 use crate::scenario::{
     AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, QueueRoom,
-    QuickStartSpec, Real, Scenario, SourceKind, Speed, TcpSpec, Terminals, Time, WirelessSpec,
+    QuickStartSpec, Real, Scenario, SourceKind, Speed, TcpKind, TcpSpec, Terminals, Time, WirelessSpec,
 };
 use fairpace_control::{FlowParams, QuickStartParams, Safety};
 use fairpace_path::quick_start::RouterParams;
@@ -12,7 +12,7 @@ use fairpace_path::{Capacity as PathCapacity, DelayModel, GilbertElliott, LinkSp
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, MediaConfig, OnOff, Protocol,
-    RadioConfig, SimConfig, Source,
+    RadioConfig, SimConfig, Source, TcpHalf,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, RandomStream};
 
@@ -255,6 +255,8 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Prot
             media.de_jitter =
                 flow.tolerable_delay.as_ref().map(|t| DeJitter { tolerable: t.get(), above: DelayBaseline::default() });
             media.report_interval = (env.safety == Safety::Default).then_some(REPORT_INTERVAL);
+            media.record_frames = matches!(media.source, Source::Adus { .. });
+            media.tcp = controllers::has_tcp(&flow.controller).then(|| tcp_half(flow.tcp.as_ref()));
             Protocol::Media(media)
         }
         Some(Family::Constant) | None => Protocol::Constant(ConstantConfig {
@@ -283,6 +285,7 @@ fn source(flow: &FlowSpec, name: &str, size: Bytes) -> Source {
         None => Source::Greedy,
         Some(s) => match s.kind {
             SourceKind::Saturated => Source::Greedy,
+            SourceKind::Adus => Source::Adus { packets: s.packets.map_or(1, |n| n.get() as u32) },
             SourceKind::Constant | SourceKind::Voip | SourceKind::VideoCall | SourceKind::Iptv => {
                 Source::Constant(rate(&s.rate).unwrap_or_default())
             }
@@ -298,7 +301,25 @@ fn tcp_params(controller: &str, spec: Option<&TcpSpec>) -> TcpParams {
         "tcp-sack" => TcpVariant::Sack,
         _ => TcpVariant::NewReno,
     };
-    let mut p = TcpParams { variant, ..TcpParams::default() };
+    set_tcp(TcpParams { variant, ..TcpParams::default() }, spec)
+}
+
+/// The same for a flow that sends over UDP too.
+fn tcp_half(spec: Option<&TcpSpec>) -> TcpHalf {
+    let TcpHalf { mut params, mut segment_size } = TcpHalf::default();
+    if let Some(spec) = spec {
+        segment_size = spec.segment_size.as_ref().map(crate::scenario::Size::get);
+        params.variant = match spec.variant {
+            None => params.variant,
+            Some(TcpKind::Reno) => TcpVariant::Reno,
+            Some(TcpKind::Newreno) => TcpVariant::NewReno,
+            Some(TcpKind::Sack) => TcpVariant::Sack,
+        };
+    }
+    TcpHalf { params: set_tcp(params, spec), segment_size }
+}
+
+fn set_tcp(mut p: TcpParams, spec: Option<&TcpSpec>) -> TcpParams {
     let Some(spec) = spec else { return p };
     let duration = |to: &mut Duration, from: &Option<Time>| {
         if let Some(time) = from {
@@ -325,6 +346,9 @@ fn tcp_params(controller: &str, spec: Option<&TcpSpec>) -> TcpParams {
     }
     if let Some(on) = spec.ecn {
         p.ecn = on;
+    }
+    if let Some(on) = spec.restart_after_idle {
+        p.restart_after_idle = on;
     }
     p.delayed_ack = spec.delayed_ack.as_ref().map(|t| DelayedAck { timeout: t.get() });
     p
@@ -409,6 +433,7 @@ mod tests {
             limited_transmit = false
             ecn = true
             send_jitter = "10 ms"
+            restart_after_idle = false
         "#;
         let scenario = Scenario::parse(text, "reno.toml").unwrap_or_else(|e| panic!("{e}"));
         let config = sim_config(&scenario, 1, Record::default());
@@ -427,6 +452,7 @@ mod tests {
             ecn: true,
             send_jitter: Duration::from_millis(10),
             delayed_ack: Some(DelayedAck { timeout: Duration::from_millis(100) }),
+            restart_after_idle: false,
             ..TcpParams::default()
         };
         assert_eq!(*tcp, chosen);

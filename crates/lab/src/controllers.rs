@@ -80,6 +80,11 @@ pub fn safety(scenario: &Scenario) -> Safety {
     }
 }
 
+/// Whether a media controller sends over a TCP of the flow's own too.
+pub fn has_tcp(controller: &str) -> bool {
+    controller == fairpace_control::tpba::INFO.name
+}
+
 /// The size of the flow's data packets.
 pub fn packet_size(scenario: &Scenario, flow: &FlowSpec) -> Bytes {
     flow.packet_size.as_ref().map_or(scenario.packet_size.get(), crate::scenario::Size::get)

@@ -575,7 +575,8 @@ impl Checker<'_> {
         if let Some(access) = &flow.access {
             self.access(access, &field("access"))?;
         }
-        if family == Family::Tcp && s.satellite.is_none() && flow.user.is_none() {
+        let over_tcp = family == Family::Tcp || controllers::has_tcp(&flow.controller);
+        if over_tcp && s.satellite.is_none() && flow.user.is_none() {
             self.tcp_takes_time(s, flow)?;
         }
         if family == Family::Media {
@@ -583,6 +584,10 @@ impl Checker<'_> {
             if flow.feedback.is_some() && controller.feedback_form() == FeedbackForm::Reports {
                 let wrong = "has no effect where the receiver measures: it reports once per round trip";
                 return self.conflict(field("feedback"), wrong, "leave it out, or let the sender measure");
+            }
+            if flow.feedback.is_some() && controller.feedback_form() == FeedbackForm::ReceiverReports {
+                let wrong = format!("has no effect on controller `{}`, which goes by RTCP reports", flow.controller);
+                return self.conflict(field("feedback"), wrong, "set its parameter `t_rtcp`, or leave it out");
             }
             if flow.quick_start.is_some() && !controllers::uses_quick_start(s, flow, &controller) {
                 let wrong = format!("has no effect on controller `{}`, which does not ask for a rate", flow.controller);
@@ -629,7 +634,6 @@ impl Checker<'_> {
         };
         let (media, tcp, constant) = (Family::Media, Family::Tcp, Family::Constant);
         needs("parameters", !flow.parameters.is_empty(), &[media], "media controllers")?;
-        needs("tcp", flow.tcp.is_some(), &[tcp], "`tcp-` controllers")?;
         needs("rate", flow.rate.is_some(), &[constant], "`constant`")?;
         needs("transfer", flow.transfer.is_some(), &[tcp], "`tcp-` controllers")?;
         needs("on_off", flow.on_off.is_some(), &[tcp, constant], "`constant` and `tcp-` controllers")?;
@@ -642,6 +646,7 @@ impl Checker<'_> {
         needs("max_rate", flow.max_rate.is_some(), &[media], "media controllers")?;
         needs("min_rate", flow.min_rate.is_some(), &[media], "media controllers")?;
         needs("start_rate", flow.start_rate.is_some(), &[media], "media controllers")?;
+        self.tcp(flow, family, field)?;
         let low = flow.class == super::Priority::Low;
         needs("class", low, &[media, constant], "media controllers and `constant`")?;
         if family == constant && flow.rate.is_none() {
@@ -657,7 +662,7 @@ impl Checker<'_> {
         }
         if let Some(source) = &flow.source {
             match (source.kind, &source.rate) {
-                (SourceKind::Saturated, Some(_)) => {
+                (SourceKind::Saturated | SourceKind::Adus, Some(_)) => {
                     return self.conflict(field("source.rate"), "has no effect on a saturated source", "leave it out");
                 }
                 (SourceKind::Constant, None) => {
@@ -666,12 +671,22 @@ impl Checker<'_> {
                 }
                 _ => {}
             }
+            match (source.kind, source.packets) {
+                (SourceKind::Adus, None) => {
+                    return self.missing(field("source.packets"), "data units need it, as in `packets = 10`");
+                }
+                (SourceKind::Adus, Some(_)) | (_, None) => {}
+                (_, Some(_)) => {
+                    let wrong = "has no effect on a source without data units of one size";
+                    return self.conflict(field("source.packets"), wrong, "write `kind = \"adus\"`, or leave it out");
+                }
+            }
             if let Some(rate) = &source.rate {
                 let size = flow.packet_size.as_ref().map_or(self.packet_size, super::Size::get);
                 self.sending_rate(&field("source.rate"), rate, size)?;
             }
         }
-        if flow.source.as_ref().is_none_or(|s| s.kind == SourceKind::Saturated) {
+        if flow.source.as_ref().is_none_or(|s| matches!(s.kind, SourceKind::Saturated | SourceKind::Adus)) {
             for (name, given) in
                 [("send_buffer", flow.send_buffer.is_some()), ("tolerable_delay", flow.tolerable_delay.is_some())]
             {
@@ -688,6 +703,39 @@ impl Checker<'_> {
             && (delay.get().is_zero() || delay.get() > Duration::from_secs(3_600))
         {
             return self.bad(field("tolerable_delay"), delay.text(), "is out of range", "above 0 s, at most 1 h");
+        }
+        Ok(())
+    }
+
+    /// TCP's parameters, and what of them belongs to a flow's TCP half only.
+    fn tcp(&self, flow: &FlowSpec, family: Family, field: &dyn Fn(&str) -> String) -> Checked {
+        let Some(tcp) = &flow.tcp else { return Ok(()) };
+        let is_tcp = family == Family::Tcp;
+        if !is_tcp && !controllers::has_tcp(&flow.controller) {
+            let wrong = format!("has no effect on controller `{}`", flow.controller);
+            return self.conflict(field("tcp"), wrong, "it belongs to `tcp-` controllers and `tpba`; leave it out");
+        }
+        for (name, given, instead) in [
+            ("tcp.variant", tcp.variant.is_some(), "the controller's name says it, as in `tcp-sack`"),
+            ("tcp.segment_size", tcp.segment_size.is_some(), "`packet_size` says it"),
+        ] {
+            if is_tcp && given {
+                let wrong = format!("has no effect on controller `{}`", flow.controller);
+                return self.conflict(field(name), wrong, format!("{instead}; leave it out"));
+            }
+        }
+        if let Some(size) = &tcp.segment_size {
+            let least = Bytes::new(41);
+            let packet = flow.packet_size.as_ref().map_or(self.packet_size, super::Size::get);
+            if size.get() < least || size.get() > Bytes::new(65_507) {
+                let allowed = "from 41 B to 65507 B, headers of 40 B included";
+                return self.bad(field("tcp.segment_size"), size.text(), "is out of range", allowed);
+            }
+            if packet < least {
+                let wrong =
+                    format!("shares segments among packets of {packet}, which have no room for headers of 40 B");
+                return self.bad(field("tcp.segment_size"), size.text(), wrong, "a `packet_size` of at least 41 B");
+            }
         }
         Ok(())
     }

@@ -287,7 +287,7 @@ pub struct FlowSpec {
     pub controller: String,
     /// The controller's own parameters, by name.
     pub parameters: BTreeMap<String, Parameter>,
-    /// TCP's parameters; only with a `tcp-` controller.
+    /// TCP's parameters; with a `tcp-` controller, or `tpba`, which sends over TCP and UDP in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSpec>,
     /// Rate of a `constant` flow, while it is on.
@@ -434,6 +434,17 @@ pub enum Priority {
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSpec {
+    /// `tpba` only: `reno`, `newreno` or `sack`; `reno` if absent. (A `tcp-` controller's name says it.)
+    #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
+    pub variant: Option<TcpKind>,
+    /// `tpba` only: size of a full segment on the wire, headers of 40 B included; that of the flow's packets if absent.
+    /// Smaller packets share segments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment_size: Option<Size>,
+    /// The window falls to the initial one after a timeout's time without sending [RFC 5681 §4.1]; on if absent, off with
+    /// `tpba`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restart_after_idle: Option<bool>,
     /// Initial window in packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<Count<1, 10>>,
@@ -472,6 +483,18 @@ pub struct TcpSpec {
     pub send_jitter: Option<Time>,
 }
 
+/// TCP's loss recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TcpKind {
+    /// [RFC 5681]
+    Reno,
+    /// [RFC 6582]
+    Newreno,
+    /// [RFC 6675]
+    Sack,
+}
+
 /// On and off periods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -500,13 +523,17 @@ pub enum Lengths {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
-    /// `saturated`, `constant` (at most `rate`), `encoder` (a model of an adaptive video encoder), or a kind of stream
-    /// at a constant rate: `voip`, `video-call`, `iptv` (docs/media/presets.md).
+    /// `saturated`, `adus` (the same in data units of so many `packets`), `constant` (at most `rate`), `encoder` (a model of
+    /// an adaptive video encoder), or a kind of stream at a constant rate: `voip`, `video-call`, `iptv`
+    /// (docs/media/presets.md).
     #[serde(deserialize_with = "quantity::choice")]
     pub kind: SourceKind,
     /// `constant`: the application's rate. `encoder`: its highest rate. A kind of stream: instead of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Speed>,
+    /// `adus`: packets of each data unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<Count<1, 10_000>>,
 }
 
 /// The kinds of source.
@@ -515,6 +542,8 @@ pub struct SourceSpec {
 pub enum SourceKind {
     /// Always has data.
     Saturated,
+    /// Always has data, in application data units: what may not be split, and is of use when it is complete.
+    Adus,
     /// A constant bit rate, at most what the controller allows.
     Constant,
     /// Frames at 25 per second whose size follows the controller's rate.
@@ -534,7 +563,7 @@ impl SourceKind {
             SourceKind::Voip => StreamPreset::named("voip"),
             SourceKind::VideoCall => StreamPreset::named("video-call"),
             SourceKind::Iptv => StreamPreset::named("iptv"),
-            SourceKind::Saturated | SourceKind::Constant | SourceKind::Encoder => None,
+            SourceKind::Saturated | SourceKind::Adus | SourceKind::Constant | SourceKind::Encoder => None,
         }
     }
 }

@@ -299,7 +299,7 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("count", "tcp = { tick = \"1 ms\" }"),
             "geo.toml:12: `flows[0].tcp` has no effect on controller `fixed`\n\
-             hint: it belongs to `tcp-` controllers; leave it out",
+             hint: it belongs to `tcp-` controllers and `tpba`; leave it out",
         ),
         (
             with("controller", "controller = \"constant\""),
