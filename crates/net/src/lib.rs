@@ -14,6 +14,7 @@ mod address;
 mod clock;
 pub mod doctor;
 mod error;
+pub mod flow_socket;
 pub mod kernel_tcp;
 mod lateness;
 mod outbox;
@@ -29,6 +30,7 @@ mod wait;
 pub use address::resolve;
 pub use clock::Clock;
 pub use error::NetError;
+pub use flow_socket::FlowSocket;
 pub use lateness::{Lateness, LatenessSummary};
 pub use socket::{
     Backoff, Buffers, DatagramIo, Family, Granted, MAX_BATCH, MAX_BATCH_BYTES, Mark, Received, RecvOutcome,

@@ -39,6 +39,8 @@ pub struct ReceiveConfig {
     pub forward_type: u8,
     /// Take in the TCP half of senders that have one (`tpba`): listen on the TCP port of the same number too.
     pub tcp: bool,
+    /// When a sender's TCP half is there, hear nobody else any more.
+    pub one_sender: bool,
     /// How long a packet waits for the rest of its frame.
     pub frame_hold: Duration,
     /// How long to receive, from the first media packet; until the sender ends if `None`.
@@ -62,6 +64,7 @@ impl ReceiveConfig {
             forward: None,
             forward_type: Codec::Vp8.payload_type(),
             tcp: false,
+            one_sender: false,
             frame_hold: Duration::from_secs(2),
             duration: None,
             patience: None,
@@ -221,12 +224,23 @@ impl Receiver {
             elsewhere("forward", to, socket.local_address()?)?;
         }
         let player = config.forward.map(|to| UdpSocket::connect(to, config.buffers, clock)).transpose()?;
-        let tcp = if config.tcp {
-            Some(TcpReceiver::listen(socket.bound_address()?, config.family == Family::V6)?)
-        } else {
-            None
-        };
-        Ok(Receiver { config, clock, socket, tcp, player })
+        let mut receiver = Receiver { config, clock, socket, tcp: None, player };
+        if receiver.config.tcp {
+            let address = receiver.socket.bound_address()?;
+            receiver.tcp = Some(TcpReceiver::listen(address, receiver.config.family == Family::V6)?);
+        }
+        Ok(receiver)
+    }
+
+    /// As [`Receiver::on`], with a TCP port that is open already.
+    pub(crate) fn with_tcp(
+        socket: UdpSocket,
+        tcp: TcpReceiver,
+        config: ReceiveConfig,
+        clock: Clock,
+    ) -> Result<Receiver, NetError> {
+        let receiver = Self::on(socket, ReceiveConfig { tcp: false, ..config }, clock)?;
+        Ok(Receiver { tcp: Some(tcp), ..receiver })
     }
 
     /// Where senders send to.
@@ -423,7 +437,7 @@ impl Running<'_> {
         if sink.take_key_request(now) {
             self.session.request_key_frame(now);
         }
-        self.events(observer);
+        self.events(socket, observer)?;
         self.heed(now, stop);
         if now >= self.next_sample {
             while self.next_sample <= now {
@@ -470,7 +484,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn events(&mut self, observer: &mut dyn ReceiveObserver) {
+    fn events(&mut self, socket: &mut UdpSocket, observer: &mut dyn ReceiveObserver) -> Result<(), NetError> {
         let now = self.now;
         while let Some(event) = self.session.next_event() {
             match &event {
@@ -486,10 +500,15 @@ impl Running<'_> {
                     let peer = self.peer.unwrap_or(unknown);
                     self.end.get_or_insert(ReceiveEnd::Failed(NetError::PeerVanished { peer, detail }));
                 }
+                ReceiverEvent::TcpUp { from } if self.config.one_sender => {
+                    self.peer = Some(canonical(*from));
+                    socket.connect_to(*from)?;
+                }
                 ReceiverEvent::Bye { .. } | ReceiverEvent::Vanished | ReceiverEvent::TcpUp { .. } => {}
             }
             observer.on_event(now, &event);
         }
+        Ok(())
     }
 
     /// Reasons to stop that are not the sender's.

@@ -17,8 +17,8 @@ use crate::{
     Waiter,
 };
 use fairpace_control::{
-    BreakerParams, Controller as _, Env, FeedbackForm, Flow, FlowCounters, FlowEvent, FlowParams, Safety,
-    StopReason as Tripped,
+    AnyController, BreakerParams, Controller as _, Env, FeedbackForm, Flow, FlowCounters, FlowEvent, FlowParams,
+    Safety, StopReason as Tripped,
 };
 use fairpace_media::FrameSource;
 use fairpace_rtp::{
@@ -52,6 +52,8 @@ pub struct SendConfig {
     pub session: SenderConfig,
     /// Socket buffers to ask for.
     pub buffers: Buffers,
+    /// What the frames are.
+    pub codec: Codec,
     /// The TCP half of controllers that have one (`tpba`).
     pub tcp: TcpConfig,
     /// Frames are left in the source while so much waits to leave: for sources that wait. `None`: live ones do not.
@@ -82,6 +84,7 @@ impl SendConfig {
             breaker: Some(BreakerParams::default()),
             session: SenderConfig::default(),
             buffers: Buffers::default(),
+            codec: Codec::Vp8,
             tcp: TcpConfig::default(),
             queue_limit: None,
             leave_within: Duration::from_secs(3),
@@ -92,16 +95,27 @@ impl SendConfig {
         }
     }
 
-    fn flow(&self) -> Result<Flow, NetError> {
-        let env = Env {
+    fn env(&self) -> Env {
+        Env {
             packet_size: self.session.packet_size,
             min_rate: self.min_rate,
             start_rate: self.start_rate,
             max_rate: self.max_rate,
             // A real network always gets the protections.
             safety: Safety::Default,
-        };
-        let controller = fairpace_control::build(&self.scheme, &self.settings, &env)?;
+        }
+    }
+
+    /// The controller as it is set up.
+    ///
+    /// # Errors
+    /// [`NetError::Control`] if there is none of that name, or a setting is not allowed.
+    pub fn controller(&self) -> Result<AnyController, NetError> {
+        Ok(fairpace_control::build(&self.scheme, &self.settings, &self.env())?)
+    }
+
+    fn flow(&self) -> Result<Flow, NetError> {
+        let (env, controller) = (self.env(), self.controller()?);
         let params = FlowParams { breaker: self.breaker, trace: self.trace, ..FlowParams::new(&env) };
         Ok(Flow::new(controller, params))
     }
@@ -250,7 +264,7 @@ pub fn run_on(
     let config = &SendConfig { peer: canonical(config.peer), ..config.clone() };
     let session = SenderConfig {
         ip_overhead: ip_overhead(&config.peer),
-        codec: Codec::Vp8,
+        codec: config.codec,
         ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
         ..config.session.clone()
     };
@@ -595,6 +609,11 @@ impl Running<'_> {
                     return Drained::Wait(now);
                 }
                 Out::Wait(until) => {
+                    if self.session.is_draining()
+                        && let Some(Err(end)) = self.tcp.as_mut().map(TcpSender::drain)
+                    {
+                        self.tcp_is_over(now, end);
+                    }
                     self.outbox.flush(io, now);
                     self.heed_mtu();
                     let refused = std::mem::take(&mut self.outbox.refused);
@@ -654,13 +673,14 @@ impl Running<'_> {
         if self.takes_frames() {
             until = until.min(source.next_frame_at());
         }
-        if self.tcp.as_ref().is_some_and(TcpSender::is_draining) {
+        if self.session.is_draining() {
             until = until.min(self.clock.now() + DRAINING);
         }
-        if self.validated.is_some() && self.leaving.is_none() && self.end.is_none() {
-            if let (Some(from), Some(duration)) = (self.validated_at, self.config.duration) {
-                until = until.min(from + duration);
-            }
+        if self.leaving.is_none()
+            && self.end.is_none()
+            && let (Some(from), Some(duration)) = (self.validated_at, self.config.duration)
+        {
+            until = until.min(from + duration);
         }
         if let Some(leaving) = self.leaving {
             until = until.min(self.left_at(&leaving));

@@ -303,17 +303,27 @@ impl UdpSocket {
         buffers: Buffers,
         clock: Clock,
     ) -> Result<UdpSocket, NetError> {
-        let peer = canonical(peer);
         let mut socket = Self::bind(local, true, buffers, clock)?;
-        socket.socket.connect(&peer.into()).map_err(|e| match e.raw_os_error().map(Errno::from_raw) {
+        socket.connect_to(peer)?;
+        Ok(socket)
+    }
+
+    /// Connects a socket that is bound already: from now on only this peer is heard.
+    ///
+    /// # Errors
+    /// [`NetError::PeerUnreachable`] if there is no route, [`NetError::Denied`] or [`NetError::Io`].
+    pub fn connect_to(&mut self, peer: SocketAddr) -> Result<(), NetError> {
+        let peer = canonical(peer);
+        let to = if self.v6 { mapped(peer) } else { peer };
+        self.socket.connect(&to.into()).map_err(|e| match e.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EACCES | Errno::EPERM) => NetError::Denied { what: format!("send to {peer}") },
             Some(Errno::ENETUNREACH | Errno::EHOSTUNREACH | Errno::EADDRNOTAVAIL | Errno::ENETDOWN | Errno::EINVAL) => {
                 NetError::PeerUnreachable { peer, waited: Duration::ZERO, detail: format!("no route: {e}") }
             }
             _ => NetError::io("connect a UDP socket", e),
         })?;
-        socket.connected = Some(peer);
-        Ok(socket)
+        self.connected = Some(peer);
+        Ok(())
     }
 
     /// Its own address.

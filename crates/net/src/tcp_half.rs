@@ -132,8 +132,8 @@ pub(crate) struct TcpSender {
     last: Option<TcpInfo>,
     reductions: u64,
     algorithm: String,
-    /// Small segments leave at once: the connection is about to fall idle.
-    no_delay: bool,
+    /// The peer has been asked to acknowledge at once.
+    asked: bool,
     idle: IdleWindows,
     /// Between two periods with TCP.
     is_idle: bool,
@@ -182,7 +182,7 @@ impl TcpSender {
             last: None,
             reductions: 0,
             algorithm,
-            no_delay: false,
+            asked: false,
             idle: IdleWindows::default(),
             is_idle: false,
             wanted: None,
@@ -196,11 +196,6 @@ impl TcpSender {
     /// Whether room in the kernel is awaited, or the connection itself.
     pub(crate) fn awaits_room(&self) -> bool {
         !self.connected || !self.out.is_empty()
-    }
-
-    /// Whether the connection is about to fall idle: somebody should look whether it has.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.no_delay && !self.is_idle
     }
 
     /// Everything that can have happened since the last call, told to the session.
@@ -226,16 +221,23 @@ impl TcpSender {
             let info = kernel_tcp::tcp_info(&self.socket).map_err(|e| TcpEnd::Failed(e.to_string()))?;
             session.on_tcp(now, &self.progress(&info));
             self.obey(session);
-            if self.out.is_empty() && self.is_drained() {
+            if session.is_draining() && self.is_drained() {
                 session.on_tcp_drained(now);
                 self.obey(session);
-                if self.is_draining() {
-                    self.is_idle = true;
-                    self.idle.before = info.cwnd;
-                }
+                self.is_idle = true;
+                self.idle.before = info.cwnd;
             }
         }
         Ok(())
+    }
+
+    /// Nothing more follows before all is acknowledged: the peer should not wait with that.
+    pub(crate) fn drain(&mut self) -> Result<(), TcpEnd> {
+        if core::mem::replace(&mut self.asked, true) {
+            return Ok(());
+        }
+        framing::emit_null(&mut self.out);
+        self.flush()
     }
 
     fn hand_in(&mut self, now: Instant, session: &mut SenderSession) -> Result<(), TcpEnd> {
@@ -252,6 +254,7 @@ impl TcpSender {
 
     /// Sends one packet; `false` if no more should follow before there is room.
     pub(crate) fn push(&mut self, packet: &[u8]) -> Result<bool, TcpEnd> {
+        self.asked = false;
         framing::emit(packet, &mut self.out).map_err(|e| TcpEnd::Failed(e.to_string()))?;
         self.flush()?;
         if core::mem::take(&mut self.is_idle) {
@@ -306,7 +309,6 @@ impl TcpSender {
                 TcpOrder::NoDelay(on) => {
                     // Refused by no kernel; if it were, the last bytes would wait for an ACK.
                     let _ = self.socket.set_tcp_nodelay(on);
-                    self.no_delay = on;
                 }
                 TcpOrder::SetCwnd(wanted) => self.wanted = Some(wanted),
             }
@@ -440,10 +442,15 @@ impl TcpReceiver {
             }
             let over = found.is_err() || {
                 *reads = reads.checked_sub(1)?;
-                match fill(socket, inbox) {
-                    Ok(true) => false,
-                    Ok(false) if inbox.has_packet() == Ok(false) => return None,
-                    Ok(false) => false,
+                let read = fill(socket, inbox);
+                let found = inbox.has_packet();
+                if inbox.take_null() {
+                    // Not answered by every kernel; without, it takes 40 ms.
+                    let _ = socket.set_tcp_quickack(true);
+                }
+                match read {
+                    Ok(false) if found == Ok(false) => return None,
+                    Ok(_) => false,
                     Err(_) => true,
                 }
             };

@@ -4,7 +4,8 @@
 //!  length (16)   RTP or RTCP packet, `length` bytes   length (16)   ...
 //! ```
 //!
-//! A length of zero is a packet without content and is passed over. What is longer than the reader allows ends the
+//! A length of zero is a packet without content and is passed over. Our sender writes one where it will write nothing more
+//! before all is acknowledged ([`emit_null`]): our receiver acknowledges then at once and not after TCP's 40 ms. What is longer than the reader allows ends the
 //! connection: behind a false length nothing can be found again. The reader's memory is given once and never grows.
 
 use crate::WireError;
@@ -26,6 +27,11 @@ pub fn emit(packet: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
     out.put_u16(len);
     out.put(packet);
     Ok(())
+}
+
+/// Appends a packet without content.
+pub fn emit_null(out: &mut Vec<u8>) {
+    out.put_u16(0);
 }
 
 /// Finds the packets in what a connection gives, however that is cut.
@@ -54,6 +60,7 @@ pub struct Deframer {
     start: usize,
     end: usize,
     longest: usize,
+    null: bool,
 }
 
 /// So many of the longest packets fit.
@@ -63,7 +70,7 @@ impl Deframer {
     /// `longest`: bytes of the longest packet that is taken, 1 to 65,535.
     pub fn new(longest: usize) -> Self {
         let longest = longest.clamp(1, u16::MAX.into());
-        Deframer { buffer: vec![0; ROOM * (LENGTH_LEN + longest)], start: 0, end: 0, longest }
+        Deframer { buffer: vec![0; ROOM * (LENGTH_LEN + longest)], start: 0, end: 0, longest, null: false }
     }
 
     /// Where the connection's next bytes go; never empty after [`Deframer::next_packet`] gave `None`.
@@ -105,7 +112,13 @@ impl Deframer {
                 return Ok(self.start + LENGTH_LEN + len <= self.end);
             }
             self.start += LENGTH_LEN;
+            self.null = true;
         }
+    }
+
+    /// Whether a packet without content has been passed over since the last call.
+    pub fn take_null(&mut self) -> bool {
+        core::mem::take(&mut self.null)
     }
 
     /// The next whole packet; `None` until more has come.
@@ -127,6 +140,20 @@ impl Deframer {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_null_packet_is_no_packet_and_is_told_once() {
+        let mut stream = Vec::new();
+        emit(b"last", &mut stream).unwrap();
+        emit_null(&mut stream);
+        let mut d = Deframer::new(4);
+        d.space()[..stream.len()].copy_from_slice(&stream);
+        d.filled(stream.len());
+        assert_eq!(d.next_packet(), Ok(Some(&b"last"[..])));
+        assert!(!d.take_null());
+        assert_eq!(d.next_packet(), Ok(None));
+        assert_eq!([d.take_null(), d.take_null()], [true, false]);
+    }
 
     #[test]
     fn a_packet_longer_than_the_reader_takes_is_refused_and_stays_so() {

@@ -460,6 +460,8 @@ struct TcpHalf {
     deadline: Instant,
     /// More can be given to it.
     room: bool,
+    /// Nothing more is given to it, and what was given is on its way.
+    draining: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -538,7 +540,8 @@ impl SenderSession {
             lost: 0,
             unproven: 0,
         });
-        let absent = TcpHalf { state: TcpState::Absent, token: 0, deadline: Instant::NEVER, room: false };
+        let absent =
+            TcpHalf { state: TcpState::Absent, token: 0, deadline: Instant::NEVER, room: false, draining: false };
         let tcp = (flow.via() == Via::Tcp).then_some(absent);
         // Three different SSRCs; the loop ends at once but for one seed in 2^32.
         let mut ssrcs = [0_u32; 3];
@@ -758,6 +761,12 @@ impl SenderSession {
         if let Some(t) = self.tcp.as_mut().filter(|t| t.state == TcpState::Up) {
             t.room = room;
         }
+    }
+
+    /// Whether packets wait until TCP has delivered what it was given: as soon as that is acknowledged,
+    /// [`SenderSession::on_tcp_drained`] is due.
+    pub fn is_draining(&self) -> bool {
+        self.tcp.is_some_and(|t| t.draining)
     }
 
     /// How far the TCP connection is: at each waking, before anything else.
@@ -1123,7 +1132,12 @@ impl SenderSession {
         self.note_drops();
         let full = self.flow.via() == Via::Tcp && self.tcp.is_some_and(|t| !t.room);
         let has_data = (self.queue.has_data() || !self.pending.is_empty()) && !full;
-        let until = match self.flow.poll(now, has_data) {
+        let answer = self.flow.poll(now, has_data);
+        if let Some(t) = &mut self.tcp {
+            // TCP has its own window: this flow waits for nothing else.
+            t.draining = matches!(answer, Transmit::WaitForFeedback(_)) && self.flow.via() == Via::Tcp;
+        }
+        let until = match answer {
             Transmit::Send(permit) => return self.transmit(now, permit),
             Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => t,
             Transmit::Stopped(reason) => {

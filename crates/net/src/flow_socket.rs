@@ -1,0 +1,449 @@
+//! A socket whose flow goes by TCP now and by UDP then: the paper's fsocket [tpba §5].
+//!
+//! One UDP socket and one TCP connection with the same port numbers, and a thread that paces, reports, probes for the rate
+//! ([`fairpace_control::tpba`]) and changes from one to the other. A program sees neither: it sends application data units
+//! (ADUs) and receives them, whole and in order.
+//!
+//! ```no_run
+//! use fairpace_net::FlowSocket;
+//!
+//! let mut receiver = FlowSocket::bind("0.0.0.0:5004".parse()?)?;
+//! let from = receiver.accept()?; // waits for a sender
+//! let mut buffer = [0; 65_536];
+//! while let Some(got) = receiver.recv(&mut buffer)? {
+//!     println!("{} bytes by {:?}{}", got.len, got.via, if got.adu_end { ", and the unit is whole" } else { "" });
+//! }
+//!
+//! // and elsewhere
+//! let mut sender = FlowSocket::bind("0.0.0.0:0".parse()?)?;
+//! sender.connect("192.0.2.1:5004".parse()?)?;
+//! sender.send(b"the first part ", false)?;
+//! sender.send(b"and the last", true)?;
+//! sender.close()?; // sends what waits, then says goodbye
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Rules
+//!
+//! - One direction: who connects sends, who accepts receives. One peer, of whom both ends see the same address.
+//! - An ADU begins to leave when its end was given, so that no change of transport can split it; one that is longer than
+//!   [`FlowSocketConfig::send_queue`] is refused. A program whose data has no units marks the end of what it has.
+//! - [`FlowSocket::send`] waits while the queue is full, [`FlowSocket::recv`] while nothing is there.
+//! - By TCP nothing is lost, and a receiver that does not read holds the sender back. By UDP a packet may be lost, with the
+//!   ADU that it was part of; the next one then says how many packets are missing before it ([`Received::missing`]).
+//!
+//! # Deviations
+//!
+//! The paper has a UDP flow of its own for RTCP: here RTCP is on the data's [RFC 5761]. Its kernel sets the congestion window
+//! where probing begins: Linux lets no program do that, and what becomes of the window is measured
+//! ([`crate::IdleWindows`]). Its ADUs leave piece by piece as they are written.
+//!
+//! From C: `crates/fsocket`. More, with measured numbers: `docs/net/flow-socket.md`.
+
+mod queue;
+
+use crate::receive::{ReceiveConfig, ReceiveEnd, ReceiveObserver, Receiver};
+use crate::send::{self, SendConfig, SendEnd, SendObserver, SendSample};
+use crate::tcp_half::{TcpConfig, TcpHalfStats, TcpReceiver};
+use crate::{Buffers, Clock, NetError, UdpSocket};
+use fairpace_control::BreakerParams;
+use fairpace_rtp::{Codec, ReceiverEvent, ReceiverStats, SenderConfig};
+use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
+use nix::errno::Errno;
+use queue::{QueueSink, QueueSource, Shared};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+/// How a socket is set up.
+#[derive(Clone, Debug)]
+pub struct FlowSocketConfig {
+    /// Parameters of `tpba`, by name, as `fairpace list tpba` shows them.
+    pub settings: BTreeMap<String, String>,
+    /// Lowest rate.
+    pub min_rate: Rate,
+    /// Highest rate; there is no way to send without one.
+    pub max_rate: Rate,
+    /// IP size of a full packet; TCP's segments are as large. 576 to 1,500 B.
+    pub packet_size: Bytes,
+    /// Code point of data.
+    pub dscp: Dscp,
+    /// The TCP half of a sender.
+    pub tcp: TcpConfig,
+    /// The circuit breaker of a sender; `None` switches it off.
+    pub breaker: Option<BreakerParams>,
+    /// [`FlowSocket::send`] waits while so much waits to leave; no ADU may be longer.
+    pub send_queue: Bytes,
+    /// So much may wait for [`FlowSocket::recv`]. Beyond that TCP is not read, and what comes by UDP is dropped.
+    pub receive_queue: Bytes,
+    /// An ADU waits so long for packets before it that are missing.
+    pub reorder_wait: Duration,
+    /// [`FlowSocket::close`] waits at most so long for what waits to leave and to be acknowledged.
+    pub linger: Duration,
+    /// [`FlowSocket::accept`] waits so long; for ever if `None`.
+    pub patience: Option<Duration>,
+    /// Buffers of the UDP socket to ask for.
+    pub buffers: Buffers,
+}
+
+impl Default for FlowSocketConfig {
+    fn default() -> Self {
+        FlowSocketConfig {
+            settings: BTreeMap::new(),
+            min_rate: Rate::kbps(50.0),
+            max_rate: Rate::mbps(10.0),
+            packet_size: Bytes::new(1_200),
+            dscp: Dscp::DEFAULT,
+            tcp: TcpConfig::default(),
+            breaker: Some(BreakerParams::default()),
+            send_queue: Bytes::new(64 << 10),
+            receive_queue: Bytes::new(1 << 20),
+            reorder_wait: Duration::from_millis(200),
+            linger: Duration::from_secs(10),
+            patience: None,
+            buffers: Buffers::default(),
+        }
+    }
+}
+
+/// What [`FlowSocket::recv`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Bytes of the buffer that it filled.
+    pub len: usize,
+    /// The ADU ends with them.
+    pub adu_end: bool,
+    /// The transport that the ADU came by; `None`: by both, which none does.
+    pub via: Option<Via>,
+    /// Packets that never came between this ADU and the one before; 0 = none.
+    pub missing: u64,
+    /// When the ADU was complete, in time since the socket was bound.
+    pub completed: Instant,
+}
+
+/// What a socket has done.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct FlowSocketStats {
+    /// The peer.
+    pub peer: Option<SocketAddr>,
+    /// ADUs that have left the queue, or were handed to the program.
+    pub adus: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Sender: the state of `tpba`, and the rate that it allows.
+    pub state: Option<(&'static str, Rate)>,
+    /// The transport of the next packet, or of the last ADU.
+    pub via: Via,
+    /// Sender: changes of the transport. Receiver: the same, as the ADUs show them.
+    pub switches: u64,
+    /// Sender: when each of the last 1,024 changes was, and to what.
+    pub switched: Vec<(Instant, Via)>,
+    /// Sender, when it has ended: what its TCP half did.
+    pub tcp: Option<TcpHalfStats>,
+    /// Receiver: ADUs of which part came by UDP and part by TCP.
+    pub split: u64,
+    /// Receiver: packets missing between ADUs.
+    pub missing: u64,
+    /// Receiver: ADUs that were complete only after others behind them had been handed out.
+    pub late: u64,
+    /// Receiver: ADUs dropped because the program did not read.
+    pub overflowed: u64,
+    /// Receiver, when it has ended: what it counted of RTP.
+    pub received: Option<ReceiverStats>,
+}
+
+/// The socket. Dropped without [`FlowSocket::close`], it says goodbye at once.
+#[derive(Debug)]
+pub struct FlowSocket {
+    config: FlowSocketConfig,
+    clock: Clock,
+    shared: Arc<Shared>,
+    stop: Arc<AtomicBool>,
+    role: Role,
+}
+
+#[derive(Debug)]
+enum Role {
+    Bound(Box<(UdpSocket, TcpReceiver)>),
+    Sender(Option<JoinHandle<()>>),
+    Receiver(Option<JoinHandle<()>>),
+    /// A connect or accept has failed before there was a thread.
+    Broken,
+}
+
+/// With port 0, the kernel's choice for UDP may be taken for TCP: so often another is asked for.
+const PORTS_TO_TRY: usize = 8;
+
+impl FlowSocket {
+    /// A socket on this address, both of UDP and of TCP; port 0 takes one that is free for both.
+    ///
+    /// # Errors
+    /// [`NetError::PortInUse`], [`NetError::TcpPortInUse`], [`NetError::NoSuchLocalAddress`], [`NetError::Denied`] or
+    /// [`NetError::Io`].
+    pub fn bind(local: SocketAddr) -> Result<FlowSocket, NetError> {
+        FlowSocket::bind_with(local, FlowSocketConfig::default())
+    }
+
+    /// As [`FlowSocket::bind`], with other than the usual parameters.
+    ///
+    /// # Errors
+    /// As [`FlowSocket::bind`]; [`NetError::Control`] and [`NetError::Config`] if one is not allowed.
+    pub fn bind_with(local: SocketAddr, config: FlowSocketConfig) -> Result<FlowSocket, NetError> {
+        let clock = Clock::start();
+        if !(576..=1_500).contains(&config.packet_size.get()) {
+            let found = config.packet_size.to_string();
+            return Err(NetError::Config { field: "packet_size", found, allowed: "576 to 1500 B".to_owned() });
+        }
+        // What is wrong with the parameters is found now and not at the first packet.
+        send_config(local, &config).controller()?;
+        let mut tries = if local.port() == 0 { PORTS_TO_TRY } else { 1 };
+        let halves = loop {
+            tries -= 1;
+            let udp = UdpSocket::bind(local, true, config.buffers, clock)?;
+            match TcpReceiver::listen(udp.bound_address()?, true) {
+                Ok(tcp) => break (udp, tcp),
+                Err(NetError::TcpPortInUse { .. }) if tries > 0 => {}
+                Err(e) => return Err(e),
+            }
+        };
+        let shared = Arc::new(Shared::new(config.send_queue, config.receive_queue, config.reorder_wait)?);
+        let stop = Arc::new(AtomicBool::new(false));
+        Ok(FlowSocket { config, clock, shared, stop, role: Role::Bound(Box::new(halves)) })
+    }
+
+    /// Its own address, while it is neither connected nor accepting.
+    ///
+    /// # Errors
+    /// [`NetError::Io`] if it is, or the kernel does not say.
+    pub fn local_address(&self) -> Result<SocketAddr, NetError> {
+        match &self.role {
+            Role::Bound(halves) => halves.0.local_address(),
+            _ => Err(not_now("read the address of a socket in use")),
+        }
+    }
+
+    /// Connects to a socket that accepts, and makes this one the sender. Returns when both halves are there.
+    ///
+    /// # Errors
+    /// [`NetError::PeerUnreachable`] after 7 s without an answer, [`NetError::NoTcpHalf`] if it answers by UDP only, what else
+    /// [`send::run`] gives; [`NetError::Io`] if the socket is connected or accepting already.
+    pub fn connect(&mut self, peer: SocketAddr) -> Result<(), NetError> {
+        let Role::Bound(halves) = core::mem::replace(&mut self.role, Role::Broken) else {
+            return Err(not_now("connect a socket that is in use"));
+        };
+        let (mut udp, _) = *halves;
+        udp.connect_to(peer)?;
+        let config = send_config(peer, &self.config);
+        let (clock, shared, stop) = (self.clock, Arc::clone(&self.shared), Arc::clone(&self.stop));
+        let thread = spawn(move || {
+            let mut source = QueueSource::new(Arc::clone(&shared));
+            let mut observer = Observer { shared: Arc::clone(&shared) };
+            let result = send::run_on(&mut udp, &config, clock, &mut source, &mut observer, &stop);
+            shared.with(|s| match result {
+                Ok(report) => {
+                    s.stats.tcp = report.tcp;
+                    s.stats.switches = report.switches;
+                    s.end(match report.end {
+                        SendEnd::Failed(e) => Some(e),
+                        SendEnd::PeerBye => {
+                            Some(NetError::PeerVanished { peer, detail: "it closed its socket".to_owned() })
+                        }
+                        SendEnd::Finished | SendEnd::Interrupted => None,
+                    });
+                }
+                Err(e) => s.end(Some(e)),
+            });
+        })?;
+        self.role = Role::Sender(Some(thread));
+        self.shared.await_peer()
+    }
+
+    /// Waits for a sender, and makes this socket its receiver. Returns the sender's address when both halves are there.
+    ///
+    /// # Errors
+    /// [`NetError::NoSender`] after [`FlowSocketConfig::patience`]; [`NetError::Io`] if the socket is connected or
+    /// accepting already.
+    pub fn accept(&mut self) -> Result<SocketAddr, NetError> {
+        let Role::Bound(halves) = core::mem::replace(&mut self.role, Role::Broken) else {
+            return Err(not_now("accept on a socket that is in use"));
+        };
+        let (udp, tcp) = *halves;
+        let config = ReceiveConfig {
+            one_sender: true,
+            patience: self.config.patience,
+            frame_hold: self.config.reorder_wait,
+            ..ReceiveConfig::new(udp.local_address()?.port())
+        };
+        let receiver = Receiver::with_tcp(udp, tcp, config, self.clock)?;
+        let (shared, stop) = (Arc::clone(&self.shared), Arc::clone(&self.stop));
+        let thread = spawn(move || {
+            let mut sink = QueueSink::new(Arc::clone(&shared));
+            let mut observer = Observer { shared: Arc::clone(&shared) };
+            let result = receiver.run(&mut sink, &mut observer, &stop);
+            shared.with(|s| match result {
+                Ok(report) => {
+                    s.stats.received = Some(report.stats);
+                    s.end(match report.end {
+                        ReceiveEnd::Failed(e) => Some(e),
+                        ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Interrupted => None,
+                    });
+                }
+                Err(e) => s.end(Some(e)),
+            });
+        })?;
+        self.role = Role::Receiver(Some(thread));
+        self.shared.await_peer()?;
+        self.shared.with(|s| s.stats.peer).ok_or_else(|| not_now("find the sender's address"))
+    }
+
+    /// Gives `bytes` to the flow: part of an ADU, or with `adu_end` its last part. Waits while the queue is full.
+    ///
+    /// # Errors
+    /// [`NetError::Config`] if the ADU is longer than the queue, and what ended the flow.
+    pub fn send(&self, bytes: &[u8], adu_end: bool) -> Result<(), NetError> {
+        match self.role {
+            Role::Sender(_) => self.shared.send(bytes, adu_end),
+            _ => Err(not_now("send on a socket that is not connected")),
+        }
+    }
+
+    /// The next bytes of the next ADU; `None` when the sender has closed. Waits until there are some.
+    ///
+    /// # Errors
+    /// What ended the flow, once all that had come was handed out.
+    pub fn recv(&self, buffer: &mut [u8]) -> Result<Option<Received>, NetError> {
+        match self.role {
+            Role::Receiver(_) => self.shared.recv(buffer),
+            _ => Err(not_now("receive on a socket that has not accepted")),
+        }
+    }
+
+    /// Becomes readable when [`FlowSocket::recv`] would not wait; for `poll` and `select`. Not to be read itself.
+    pub fn readiness(&self) -> BorrowedFd<'_> {
+        self.shared.readiness.as_fd()
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> FlowSocketStats {
+        self.shared.with(|s| s.stats.clone())
+    }
+
+    /// Ends the flow: a sender when all has left that was given to it, and TCP has delivered its part; then says goodbye.
+    ///
+    /// # Errors
+    /// What ended the flow before.
+    pub fn close(mut self) -> Result<FlowSocketStats, NetError> {
+        match &mut self.role {
+            Role::Sender(thread) => {
+                self.shared.finish();
+                join(thread);
+            }
+            Role::Receiver(thread) => {
+                self.stop.store(true, Ordering::Relaxed);
+                self.shared.wake();
+                join(thread);
+            }
+            Role::Bound(_) | Role::Broken => {}
+        }
+        match self.shared.with(|s| s.take_error()) {
+            Some(e) => Err(e),
+            None => Ok(self.stats()),
+        }
+    }
+}
+
+impl Drop for FlowSocket {
+    fn drop(&mut self) {
+        if let Role::Sender(thread) | Role::Receiver(thread) = &mut self.role {
+            self.stop.store(true, Ordering::Relaxed);
+            self.shared.wake();
+            join(thread);
+        }
+    }
+}
+
+fn join(thread: &mut Option<JoinHandle<()>>) {
+    if let Some(thread) = thread.take() {
+        // A thread that panicked has left no end behind: `Shared::with` mends that.
+        let _ = thread.join();
+    }
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, NetError> {
+    thread::Builder::new().name("flow-socket".to_owned()).spawn(run).map_err(|e| NetError::io("start a thread", e))
+}
+
+fn not_now(what: &'static str) -> NetError {
+    NetError::io(what, Errno::ENOTCONN)
+}
+
+fn send_config(peer: SocketAddr, config: &FlowSocketConfig) -> SendConfig {
+    SendConfig {
+        scheme: "tpba".to_owned(),
+        settings: config.settings.clone(),
+        min_rate: config.min_rate.min(config.max_rate),
+        max_rate: config.max_rate,
+        breaker: config.breaker,
+        codec: Codec::Generic,
+        tcp: config.tcp.clone(),
+        // Two packets are enough that the next one is always there.
+        queue_limit: Some(config.packet_size + config.packet_size),
+        leave_within: config.linger,
+        session: SenderConfig {
+            packet_size: config.packet_size,
+            data_dscp: config.dscp,
+            max_queue_delay: Duration::MAX,
+            ..SenderConfig::default()
+        },
+        buffers: config.buffers,
+        ..SendConfig::new(peer)
+    }
+}
+
+/// Passes the driver's news on.
+struct Observer {
+    shared: Arc<Shared>,
+}
+
+/// So many changes of transport are remembered.
+const MOST_SWITCHES: usize = 1_024;
+
+impl SendObserver for Observer {
+    fn on_event(&mut self, _now: Instant, event: &fairpace_rtp::SenderEvent) {
+        if matches!(event, fairpace_rtp::SenderEvent::TcpUp) {
+            self.shared.with(|s| s.peer_is_there());
+        }
+    }
+
+    fn on_switch(&mut self, now: Instant, via: Via) {
+        self.shared.with(|s| {
+            s.stats.switches += 1;
+            s.stats.via = via;
+            if s.stats.switched.len() >= MOST_SWITCHES {
+                s.stats.switched.remove(0);
+            }
+            s.stats.switched.push((now, via));
+        });
+    }
+
+    fn on_sample(&mut self, sample: &SendSample) {
+        self.shared.with(|s| {
+            s.stats.state = Some((sample.state, sample.rate));
+            s.stats.via = sample.via;
+        });
+    }
+}
+
+impl ReceiveObserver for Observer {
+    fn on_event(&mut self, _now: Instant, event: &ReceiverEvent) {
+        if let ReceiverEvent::TcpUp { from } = event {
+            self.shared.with(|s| {
+                s.stats.peer = Some(*from);
+                s.peer_is_there();
+            });
+        }
+    }
+}
