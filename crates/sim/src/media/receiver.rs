@@ -320,6 +320,44 @@ mod tests {
     use fairpace_control::{Env, FlowParams};
     use fairpace_units::Ecn;
 
+    /// 2 packets/s in pairs of [`BottleneckEstimator`]'s rule 1 ms apart, 552 B: 4.416 Mbit/s. Numbers 40 to 49 are lost,
+    /// and 96 to 127 come over TCP, in pairs that would say 44.16 Mbit/s.
+    #[test]
+    fn a_receiver_report_counts_all_packets_measures_pairs_over_udp_only_and_answers_the_senders_report() {
+        let env = Env::default();
+        let config = MediaConfig::new(ControllerSpec::named("lda", env), FlowParams::new(&env));
+        let controller = super::super::controller(&config).unwrap();
+        let mut receiver = Receiver::new(&config, &controller, 1);
+        let ms = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        let mut reports = Vec::new();
+        for seq in (0..176).filter(|seq| !(40..50).contains(seq)) {
+            let via = if (96..128).contains(&seq) { Via::Tcp } else { Via::Udp };
+            let gap = if via == Via::Tcp { Duration::from_micros(100) } else { Duration::from_millis(1) };
+            let at = if seq % 16 == 1 { ms(500 * (seq - 1)) + gap } else { ms(500 * seq) };
+            if seq == 100 {
+                receiver.on_sender_report(ms(49_970), ms(49_930));
+            }
+            let arrival = Arrival { kind: Kind::Data, class: Class::Normal, seq, ecn: Ecn::NotEct };
+            receiver.on_packet(at, &arrival, Bytes::new(552), &RateHeader { sent_at: at, rtt: None }, via);
+            while let Some(Outgoing { body: Body::Report { number }, .. }) = receiver.poll(at, 40) {
+                reports.push(receiver.told(at + Duration::from_millis(30), number).unwrap());
+            }
+        }
+        let lost = |n: usize| (reports[n].highest_seq, reports[n].fraction_lost, reports[n].lost);
+        // Of the 11 from 40 to 50 ten are missing: 232.7/256.
+        let with = reports.iter().position(|r| r.fraction_lost > 0.0).unwrap();
+        assert_eq!(lost(with - 1).2, Some(0));
+        assert_eq!((lost(with).1 * 256.0).fract(), 0.0);
+        assert!((0.8..10.0 / 11.0).contains(&lost(with).1), "{:?}", lost(with));
+        let last = reports.last().unwrap();
+        assert_eq!((last.lost, last.bottleneck), (Some(10), Some(fairpace_units::Rate::mbps(4.416))));
+        // That of 160 is the eighth: one pair was lost, two came over TCP.
+        assert!(reports.iter().filter(|r| r.highest_seq < 161).all(|r| r.bottleneck.is_none()), "{reports:?}");
+        // 40 ms there, 30 ms back, however long it was held.
+        assert!(reports.iter().all(|r| r.rtt.is_none() || r.rtt == Some(Duration::from_millis(70))));
+        assert_eq!(last.rtt, Some(Duration::from_millis(70)));
+    }
+
     /// Packet 0 and, in the same instant, a number that never left: an ACK of what came, with its proof, then one without.
     #[test]
     fn a_sack_vector_is_proven_by_the_packets_that_it_names_itself() {

@@ -396,6 +396,26 @@ fn an_idle_connection_restarts_from_the_initial_window() {
     assert_eq!(p.sent.iter().filter(|s| s.0 == 5_000).count(), 2);
 }
 
+#[test]
+fn a_window_that_was_ordered_is_kept_over_an_idle_time_where_windows_are_kept() {
+    for (restart_after_idle, sent) in [(true, 2), (false, 10)] {
+        let mut p = Pair::new(TcpParams { restart_after_idle, ..exact(TcpVariant::Reno) }, 62, &[]);
+        p.run_until(5_000);
+        p.tx.set_cwnd(p.now, 10.0);
+        p.tx.on_data(p.now, 162);
+        p.transmit();
+        assert_eq!(p.sent.iter().filter(|s| s.0 == 5_000).count(), sent);
+        p.tx.set_cwnd(p.now, 0.0);
+        assert_eq!(p.tx.cwnd(), 1.0);
+    }
+    // Whoever repairs a loss knows better: the first of two was lost, and its timeout cut the window.
+    let mut p = Pair::new(exact(TcpVariant::Reno), 2, &[(0, 0)]);
+    p.run_until(3_050);
+    assert_eq!((p.tx.phase(), p.tx.cwnd()), (TcpPhase::Timeout, 1.0));
+    p.tx.set_cwnd(p.now, 10.0);
+    assert_eq!(p.tx.cwnd(), 1.0);
+}
+
 /// Windows 2, 4, 8, 16 in rounds of 100 ms; what is sent at 300 ms is 14..30.
 fn marked(variant: TcpVariant, mark: &[u32], drop: &[(u32, u32)]) -> Pair {
     let mut p = Pair::new(TcpParams { ecn: true, ..exact(variant) }, u32::MAX, drop);
