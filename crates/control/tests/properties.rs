@@ -314,6 +314,8 @@ struct Tcp {
     given: Bytes,
     at: Instant,
     orders: Vec<TcpOrder>,
+    /// The window when the last running period began.
+    cwnd_old: Bytes,
 }
 
 impl Tcp {
@@ -321,7 +323,14 @@ impl Tcp {
 
     fn new() -> Tcp {
         let progress = TcpProgress { cwnd: Bytes::new(10_000), mss: SIZE, ..TcpProgress::default() };
-        Tcp { rate: Rate::mbps(1.0), progress, given: Bytes::ZERO, at: Instant::ZERO, orders: Vec::new() }
+        Tcp {
+            rate: Rate::mbps(1.0),
+            progress,
+            given: Bytes::ZERO,
+            at: Instant::ZERO,
+            orders: Vec::new(),
+            cwnd_old: Bytes::ZERO,
+        }
     }
 
     fn advance(&mut self, now: Instant) {
@@ -348,11 +357,13 @@ impl Tcp {
     fn after(&mut self, flow: &mut Flow, now: Instant) {
         if flow.status().state == "draining" && self.given == self.progress.acked {
             flow.on_tcp_drained(now);
+            self.cwnd_old = self.progress.cwnd;
             assert!(flow.stopped().is_some() || flow.via() == Via::Udp, "drained");
         }
         while let Some(order) = flow.take_tcp_order() {
             if let TcpOrder::SetCwnd(cwnd) = order {
                 assert!(cwnd.get() >= SIZE.get() && cwnd.get() % SIZE.get() == 0, "{cwnd}");
+                assert!(cwnd < self.cwnd_old + SIZE, "r_f is not above r_s: {cwnd} of {}", self.cwnd_old);
             }
             self.orders.push(order);
         }
@@ -390,8 +401,10 @@ impl Model {
         }
         loop {
             let has_data = has_data && (self.flow.via() == Via::Udp || self.tcp.has_room());
+            let via = self.flow.via();
             let answer = self.flow.poll(self.now, has_data);
             assert_eq!(answer, self.flow.poll(self.now, has_data), "asked twice");
+            assert_eq!(via, self.flow.via(), "it changes at the end of a data unit and when TCP is drained only");
             match answer {
                 Transmit::Send(p) => {
                     assert!(has_data || p.kind == Kind::Dummy, "sent data that is not there");
@@ -562,8 +575,54 @@ fn quick_start() -> impl Strategy<Value = QuickStartParams> {
     })
 }
 
+/// LDA and TPBA where nobody but they lower the rate: no breaker, no demand.
+fn by_reports() -> impl Strategy<Value = Setup> {
+    let tpba: &[(&str, &str)] = &[
+        ("t_tcp", "100 ms"),
+        ("t_running", "1 s"),
+        ("t_adapt", "100 ms"),
+        ("t_rtcp", "50 ms"),
+        ("stop", "percent"),
+        ("z", "100"),
+    ];
+    (setup(), prop_oneof![Just("lda"), Just("ldaf"), Just("tpba"), Just("tpba")]).prop_map(move |(setup, scheme)| {
+        let own =
+            if scheme == "tpba" { tpba } else { &[("t_adapt", "100 ms"), ("t_rtcp", "50 ms"), ("air_0", "1 Mbit/s")] };
+        let settings = own.iter().chain(&[("r_min", "60 kbit/s")]);
+        let settings = settings.map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Setup { scheme, settings, breaker: false, ..setup }
+    })
+}
+
 proptest! {
     #![proptest_config(cases(1_000))]
+
+    /// Whatever is reported: no rate below r_min, and none that rises within a running period. (AIR is looked at in
+    /// `lda/tests.rs`.)
+    #[test]
+    fn r_min_holds_and_no_running_period_raises_the_rate(
+        setup in by_reports(),
+        ops in prop::collection::vec(operation(), 1..80),
+    ) {
+        let mut model = Model::new(setup);
+        let mut last: Option<(usize, Rate)> = None;
+        for op in ops.iter().filter(|op| !matches!(op, Operation::Demand(_))) {
+            model.apply(op);
+            for e in model.flow.drain_events().collect::<Vec<_>>() {
+                if let fairpace_control::FlowEventKind::RateChanged { rate, .. } = e.what {
+                    prop_assert!(rate >= Rate::kbps(60.0) * (1.0 - 1e-9), "{rate}");
+                }
+            }
+            let status = model.flow.status();
+            let running = status.state == "running";
+            // Each turn back to probing makes an order.
+            let turn = model.tcp.orders.len();
+            if let Some((turn_then, rate_then)) = last && running && turn == turn_then {
+                prop_assert!(status.rate <= rate_then, "{rate_then} {}", status.rate);
+            }
+            last = running.then_some((turn, status.rate));
+        }
+    }
 
     /// Whatever answers and feedback come in whatever order: never more than was approved while it is Quick-Start's
     /// rate, each answer reported once, requests 6 s apart.
