@@ -10,7 +10,7 @@ use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateM
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{
     ConstantConfig, ControllerSpec, FlowConfig, FlowReport, MediaConfig, Protocol, ReceiverBehaviour, SimConfig,
-    Source, run,
+    Source, TcpHalf, run,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, Rate};
 
@@ -46,6 +46,24 @@ const REPORTED_LIES: [(&str, ReceiverBehaviour); 11] = [
     ("sends all reports 100 times (T2)", ReceiverBehaviour::Flood),
 ];
 
+/// What is lied about in receiver reports, where there is nothing else.
+const RECEIVER_REPORT_LIES: [(&str, ReceiverBehaviour); 11] = [
+    ("hides half of the losses (T3)", ReceiverBehaviour::HideLosses { share: 0.5 }),
+    ("hides all losses (T3)", ReceiverBehaviour::HideLosses { share: 1.0 }),
+    ("says that nothing was lost (T3)", ReceiverBehaviour::ZeroLossReports),
+    ("says twice b (T8)", ReceiverBehaviour::InflateRate { factor: 2.0 }),
+    ("says 100 b (T8)", ReceiverBehaviour::InflateRate { factor: 100.0 }),
+    ("answers a report early: RTT / 1.5 (T1)", ReceiverBehaviour::EarlyAcks { factor: 1.5 }),
+    ("says it got what was never sent (T1)", ReceiverBehaviour::Invented),
+    ("claims a DLSR longer by RTT / 3 (T5)", ReceiverBehaviour::LieDelay { share: 0.33 }),
+    ("claims a DLSR longer by 0.9 RTT (T5)", ReceiverBehaviour::LieDelay { share: 0.9 }),
+    ("sends old reports again (T6)", ReceiverBehaviour::Replay),
+    ("sends all reports 100 times (T2)", ReceiverBehaviour::Flood),
+];
+
+/// The schemes that go by receiver reports.
+const BY_REPORTS: [&str; 3] = ["lda", "ldaf", "tpba"];
+
 /// The schemes whose sender measures.
 const SCHEMES: [&str; 8] = ["srp", "crp", "mrp", "tfrc", "tfrc-sp", "rcs", "rap", "aimd"];
 
@@ -77,11 +95,14 @@ fn config(scheme: &str, receiver: ReceiverBehaviour, path: Path, defence: Defenc
     }
     let controller = match scheme {
         COMPATIBLE => ControllerSpec::named("tfrc", env).with("measured_by", "receiver"),
+        "lda" | "ldaf" => ControllerSpec::named(scheme, env).with("r_0", "300 kbit/s").with("air_0", "50 kbit/s"),
         scheme => ControllerSpec::named(scheme, env),
     };
+    let by_reports = BY_REPORTS.contains(&scheme);
     let media = MediaConfig {
         receiver,
-        check_nonces: defence == Defence::Nonces,
+        check_nonces: defence == Defence::Nonces && !by_reports,
+        tcp: (scheme == "tpba").then(TcpHalf::default),
         feedback: Some(Duration::from_millis(20)),
         // For the circuit breaker, which has no other news of losses where nothing is acknowledged.
         report_interval: (scheme == COMPATIBLE).then_some(Duration::from_secs(5)),
@@ -291,8 +312,14 @@ fn no_lie_gains_a_fifth_in_the_default_mode_and_the_page_shows_what_each_gains()
             excess.extend(more);
         }
         // No bound here: the page says that p is the receiver's word.
-        let (table, _) = section(&[COMPATIBLE], &REPORTED_LIES, path, Defence::Nonces);
-        new = replaced(&new, &format!("reports, {part}"), &table);
+        for (name, schemes, lies) in
+            [("reports", &[COMPATIBLE][..], REPORTED_LIES), ("receiver reports", &BY_REPORTS, RECEIVER_REPORT_LIES)]
+        {
+            let (table, more) = section(schemes, &lies, path, Defence::Nonces);
+            new = replaced(&new, &format!("{name}, {part}"), &table);
+            // No report raises TPBA's rate.
+            excess.extend(more.into_iter().filter(|gain| gain.contains(": tpba ")));
+        }
     }
     for (name, (table, more)) in [("quick-start, raised", raised_answers()), ("quick-start, flood", floods())] {
         new = replaced(&new, name, &table);

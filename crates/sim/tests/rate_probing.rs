@@ -6,8 +6,8 @@ use fairpace_control::{Env, FlowEventKind, FlowParams, Safety, StopReason};
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, Outage, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{
-    Body, ControllerSpec, FlowConfig, MediaConfig, Observer, PacketEvent, PacketFate, Protocol, SimConfig, SimError,
-    SimReport, Source, TcpHalf, run, run_observed,
+    Body, ControllerSpec, FlowConfig, MediaConfig, Observer, PacketEvent, PacketFate, Protocol, ReceiverBehaviour,
+    SimConfig, SimError, SimReport, Source, TcpHalf, run, run_observed,
 };
 use fairpace_units::{Bytes, Duration, Instant, Packets, Probability, Rate, Via};
 
@@ -210,6 +210,23 @@ fn lda_takes_a_step_of_air_0_every_t_adapt_until_it_knows_the_bottleneck() {
     let fixed = run(SimConfig { flows: vec![flow("media", media(spec("ldaf")))], ..config }).unwrap();
     let last = fixed.flows[0].media.as_ref().unwrap().rate.as_bps() / 1e3;
     assert!((600.0..730.0).contains(&last), "{last}");
+}
+
+/// One packet in five is lost. Who says so makes LDA slow; who does not gets the flow's cap and no more.
+#[test]
+fn a_receiver_that_hides_losses_from_lda_gets_at_most_the_flows_cap() {
+    let cap = Rate::kbps(300.0);
+    let sent = |receiver| {
+        let env = Env { max_rate: cap, ..env(Safety::Default) };
+        let lda = ControllerSpec::named("lda", env).with("r_0", "100 kbit/s").with("air_0", "100 kbit/s");
+        let media = MediaConfig { receiver, ..media(lda) };
+        let report = run(path(RateModel::Fixed(Rate::mbps(1.2)), 0.2, 60, vec![flow("media", media)])).unwrap();
+        let sent = report.flows[0].whole.sent.bytes.as_f64() * 8.0 / 60.0;
+        assert!(sent <= cap.as_bps() * 1.01, "{sent}");
+        sent
+    };
+    let (honest, liar) = (sent(ReceiverBehaviour::Honest), sent(ReceiverBehaviour::ZeroLossReports));
+    assert!(honest < 0.3 * liar && liar > 0.7 * cap.as_bps(), "{honest} {liar}");
 }
 
 #[test]
