@@ -4,6 +4,7 @@
 //! Read first: [`scenario`] (what is run), [`run`] (how), [`metrics`] (what comes out), [`papers`]
 //! (the published figures). Nothing here reads a clock: who calls says when.
 
+pub mod adus;
 mod config;
 pub mod controllers;
 mod encoder;

@@ -1,6 +1,7 @@
 //! What one run found, in the words and units of `run --json`. Never a NaN; what could not be
 //! measured is `null`.
 
+use crate::adus::AduSummary;
 use crate::scenario::{FlowSpec, Scenario};
 use crate::stats::jain_index;
 use fairpace_path::{DamaSpec, DropReason};
@@ -95,10 +96,14 @@ pub struct FlowSummary {
     pub srtt_ms: Option<f64>,
     /// Why the circuit breaker stopped it; null if it did not.
     pub stopped: Option<String>,
-    /// TCP: retransmission timeouts in the whole run; null for others.
+    /// TCP, and a flow that probes with it: retransmission timeouts in the whole run; null for others.
     pub timeouts: Option<u64>,
-    /// TCP: what the throughput equations are fed with, over the measured window; null for others.
+    /// TCP, and a flow that probes with it: what the throughput equations are fed with, over the measured window; null
+    /// for others.
     pub tcp: Option<TcpSummary>,
+    /// Its data units, with a source that makes them (`adus`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adus: Option<AduSummary>,
 }
 
 /// What became of a flow's Quick-Start requests, in the whole run.
@@ -375,7 +380,7 @@ impl RunSummary {
             duration_s: ran.as_secs_f64(),
             warmup_s: scenario.warmup.get().as_secs_f64(),
             interrupted,
-            flows: report.flows.iter().map(|f| FlowSummary::new(f, known.get(&f.name))).collect(),
+            flows: report.flows.iter().map(|f| FlowSummary::new(f, known.get(&f.name), from)).collect(),
             groups: groups.iter().map(|g| GroupSummary::new(g, report, &known)).collect(),
             links: report.links.iter().skip(idle).filter(|l| !is_wire(scenario, l)).map(LinkSummary::new).collect(),
             satellite: scenario
@@ -532,7 +537,7 @@ impl TerminalSummary {
 }
 
 impl FlowSummary {
-    fn new(f: &FlowReport, known: Option<&Known<'_>>) -> FlowSummary {
+    fn new(f: &FlowReport, known: Option<&Known<'_>>, from: Instant) -> FlowSummary {
         let spec = known.map(|k| k.spec);
         let scale = known.map_or(1.0, |k| k.scale(f));
         let sent = f.measured.sent.packets.as_f64();
@@ -569,6 +574,7 @@ impl FlowSummary {
                 mean_rto_ms: t.measured.mean_rto().map(ms),
                 mean_cwnd_packets: t.measured.mean_cwnd(),
             }),
+            adus: AduSummary::new(f, from),
         }
     }
 }

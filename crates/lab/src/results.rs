@@ -17,8 +17,10 @@
 //! | `jitter.csv` | with a wireless link: how many packets have more delay jitter, measured and by eq. (3) |
 //! | `radio_slots.csv` | with a wireless link: what became of each slot, of the first seed |
 //! | `windows.csv` | with a wireless link: the windows that the base station gave |
+//! | `adus.csv` | with data units: when each was complete, and which way it took, of the first seed |
 //! | `seed-N.pcapng` | every packet, if asked for |
 
+use crate::adus;
 use crate::jitter;
 use crate::metrics::{Delays, Drops, ms};
 use crate::run::RunSet;
@@ -113,6 +115,9 @@ pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), Wri
         files.push(("radio_slots.csv".to_owned(), radio_slots_csv(set).into_bytes()));
         files.push(("windows.csv".to_owned(), windows_csv(set).into_bytes()));
     }
+    if adus::any(&set.scenario) {
+        files.push(("adus.csv".to_owned(), adus::csv(set).into_bytes()));
+    }
     for run in &set.runs {
         if let Some(pcap) = &run.report.pcapng {
             files.push((format!("seed-{}.pcapng", run.seed), pcap.clone()));
@@ -145,13 +150,13 @@ fn pretty(value: &serde_json::Value) -> Vec<u8> {
 }
 
 /// A table being written: numbers plainly, text quoted where it must be, nothing where there is nothing.
-struct Table {
-    text: String,
+pub(crate) struct Table {
+    pub(crate) text: String,
     first: bool,
 }
 
 impl Table {
-    fn new(head: &[&str]) -> Table {
+    pub(crate) fn new(head: &[&str]) -> Table {
         Table { text: head.join(",") + "\n", first: true }
     }
 
@@ -162,7 +167,7 @@ impl Table {
         self.first = false;
     }
 
-    fn text(&mut self, cell: &str) -> &mut Self {
+    pub(crate) fn text(&mut self, cell: &str) -> &mut Self {
         self.gap();
         if cell.contains([',', '"', '\n', '\r']) {
             let _ = write!(self.text, "\"{}\"", cell.replace('"', "\"\""));
@@ -172,14 +177,14 @@ impl Table {
         self
     }
 
-    fn whole(&mut self, n: u64) -> &mut Self {
+    pub(crate) fn whole(&mut self, n: u64) -> &mut Self {
         self.gap();
         let _ = write!(self.text, "{n}");
         self
     }
 
     /// Nothing for what is missing or not finite.
-    fn number(&mut self, x: impl Into<Option<f64>>) -> &mut Self {
+    pub(crate) fn number(&mut self, x: impl Into<Option<f64>>) -> &mut Self {
         self.gap();
         if let Some(x) = x.into().filter(|x| x.is_finite()) {
             let _ = write!(self.text, "{x}");
@@ -187,7 +192,7 @@ impl Table {
         self
     }
 
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.text.push('\n');
         self.first = true;
     }

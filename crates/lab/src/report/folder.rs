@@ -2,10 +2,11 @@
 //! year old.
 //!
 //! Reads `summary.json`, `scenario.toml`, `series.csv` and `link_series.csv`, with a satellite `terminals.csv`,
-//! `slots.csv` and `events.jsonl`, and with a wireless link `users.csv`, `radio_slots.csv` and `jitter.csv`, as
-//! [`results`](crate::results) writes them. Columns are found by name, so that a folder with more of them is read as
+//! `slots.csv` and `events.jsonl`, with a wireless link `users.csv`, `radio_slots.csv` and `jitter.csv`, and with data
+//! units `adus.csv`, as [`results`](crate::results) writes them. Columns are found by name, so that a folder with more of them is read as
 //! well.
 
+mod adus;
 mod satellite;
 mod wireless;
 
@@ -65,6 +66,9 @@ pub fn run_page(folder: &Path) -> Result<Page, FolderError> {
     for section in run.wireless() {
         page = page.section(section);
     }
+    if let Some(section) = run.adus() {
+        page = page.section(section);
+    }
     Ok(page.section(run.over_time(std::slice::from_ref(&run))).section(run.each_flow()))
 }
 
@@ -114,6 +118,8 @@ struct Run {
     user_rows: Rows,
     radio_slots: Rows,
     jitter_rows: Rows,
+    /// With data units only.
+    adu_rows: Rows,
 }
 
 /// A CSV file, column by column name.
@@ -198,6 +204,7 @@ impl Run {
             user_rows: if_any("users.csv")?,
             radio_slots: if_any("radio_slots.csv")?,
             jitter_rows: if_any("jitter.csv")?,
+            adu_rows: if_any("adus.csv")?,
             events: match folder.join("events.jsonl") {
                 path if path.exists() => read(&path)?
                     .lines()
