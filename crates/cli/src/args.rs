@@ -530,6 +530,9 @@ pub(crate) struct Receive {
     /// Ask for lost packets again (RFC 4588)
     #[arg(long)]
     pub(crate) nack: bool,
+    /// Listen on the TCP port of the same number too, for senders that probe for their rate by TCP (`tpba`)
+    #[arg(long)]
+    pub(crate) tcp: bool,
     /// End so long after the first media packet; when the sender says goodbye if absent, or on Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,

@@ -30,6 +30,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             .hint("add `--feedback-form rtp-tfrc`, or `--peer FILE.sdp`"));
     }
     config.session.nack = args.nack;
+    config.tcp = args.tcp;
     config.session.nack_deadline = args.playout;
     let mut playout = PlayoutParams { delay: args.playout, ..PlayoutParams::default() };
     if args.nack {

@@ -154,6 +154,13 @@ fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
         r.flow.data.sent_bytes.as_f64() * 8e-3 / seconds,
         r.flow.dummy.sent,
     )?;
+    if let Some(tcp) = &r.tcp {
+        writeln!(
+            out,
+            "changed between TCP ({}) and UDP {} times; {} segments sent again, window smaller after {} of {} idle periods",
+            tcp.algorithm, r.switches, tcp.retransmitted, tcp.idle.shrunk, tcp.idle.periods
+        )?;
+    }
     Ok(writeln!(
         out,
         "frames: {} captured, {} dropped before sending; packets left late by p50 {}, p99 {}",
@@ -187,6 +194,16 @@ fn json(config: &SendConfig, r: &SendReport) -> Value {
         "loss_event_rate": r.p,
         "rwnd_packets": r.rwnd,
         "timeouts": r.flow.timeouts,
+        "switches": r.switches,
+        "tcp": r.tcp.as_ref().map(|tcp| json!({
+            "algorithm": tcp.algorithm,
+            "acknowledged_bytes": tcp.acked.get(),
+            "retransmitted_segments": tcp.retransmitted,
+            "window_reductions": tcp.reductions,
+            "slow_start_after_idle": tcp.slow_start_after_idle,
+            "idle_periods": tcp.idle.periods,
+            "idle_periods_that_shrank_the_window": tcp.idle.shrunk,
+        })),
         "feedback": { "packets": r.stats.feedback.packets, "bytes": r.stats.feedback.bytes },
         "frames": r.stats.frames,
         "frames_dropped": r.stats.frames_dropped,
