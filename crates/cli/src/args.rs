@@ -8,8 +8,10 @@ use fairpace_units::{Bytes, Duration, Probability, Rate, RateSpec, parse_duratio
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+mod shell;
 mod wireless;
 
+pub(crate) use shell::Shell;
 pub(crate) use wireless::{Scheme, Wireless};
 
 macro_rules! long_version {
@@ -52,6 +54,7 @@ Start here:
 Exit codes:
   0 done   1 failed   2 usage   3 scenario   4 privilege   5 peer   6 circuit breaker
   7 a claim fails (only with --strict)   8 a need cannot be met (plan wireless)
+  9 another run in real time is under way (shell, run --world emu)
   130 interrupted; what was measured until then is kept"
 )]
 pub(crate) struct Cli {
@@ -69,6 +72,7 @@ pub(crate) enum Command {
     Plan(Plan),
     Report(Report),
     Relay(Relay),
+    Shell(Box<Shell>),
     Send(Send),
     Receive(Receive),
     Demo(Demo),

@@ -3,6 +3,7 @@
 //! Every crate's errors arrive here; the form is always `error: …`, a blank line, `hint: …`.
 
 use fairpace_control::registry::ParamError;
+use fairpace_emu::EmuError;
 use fairpace_lab::controllers::{CONSTANT, TCP};
 use fairpace_lab::report::folder::FolderError;
 use fairpace_lab::results::WriteError;
@@ -12,8 +13,8 @@ use fairpace_net::NetError;
 use std::fmt;
 use std::io;
 
-/// The exit codes that this crate gives; 3 (scenario), 4 (privilege), 5 (peer) and 6 (circuit breaker) come
-/// with the errors of the other crates. The help lists all.
+/// The exit codes that this crate gives; 3 (scenario), 4 (privilege), 5 (peer), 6 (circuit breaker) and 9
+/// (another run in real time) come with the errors of the other crates. The help lists all.
 pub(crate) mod code {
     /// Something failed that has no code of its own: a disk that is full.
     pub(crate) const FAILED: u8 = 1;
@@ -151,6 +152,15 @@ impl From<NetError> for Failure {
         match error {
             NetError::Media(error) => error.into(),
             NetError::Control(error) => error.into(),
+            other => Failure { message: other.to_string(), hint: other.hint(), code: other.exit_code() },
+        }
+    }
+}
+
+impl From<EmuError> for Failure {
+    fn from(error: EmuError) -> Self {
+        match error {
+            EmuError::Net(error) => error.into(),
             other => Failure { message: other.to_string(), hint: other.hint(), code: other.exit_code() },
         }
     }

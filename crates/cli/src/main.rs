@@ -22,6 +22,9 @@ use error::Outcome;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(arguments) = fairpace_emu::process::arguments() {
+        return ExitCode::from(fairpace_emu::process::init(&arguments));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage::report(&error),
@@ -48,6 +51,7 @@ fn run(command: Command) -> Outcome {
         Command::Send(args) => cmd::send::run(&args),
         Command::Receive(args) => cmd::receive::run(&args),
         Command::Relay(args) => cmd::relay::run(&args),
+        Command::Shell(args) => cmd::shell::run(&args),
         Command::List(args) => cmd::list::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => cmd::doctor::run(&args),

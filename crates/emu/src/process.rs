@@ -16,7 +16,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, geteuid};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -34,9 +34,15 @@ pub const NOT_FOUND: u8 = 127;
 /// The exit code of one that may not be run.
 pub const NOT_RUNNABLE: u8 = 126;
 
-/// What the program keeps: its own network namespace is its to change and to listen to.
-const KEPT: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW];
-/// What the init needs until the program runs: to mount /proc, and to give up what is not [`KEPT`].
+/// What the program keeps: its own network namespace is its to change and to listen to. Root also keeps what the kernel
+/// asks of it (since Linux 5.12) to map itself into one more namespace, for a shell within; over files it has no more
+/// by that than as their owner.
+fn kept() -> CapsHashSet {
+    let root = geteuid().is_root().then_some(Capability::CAP_SETFCAP);
+    [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW].into_iter().chain(root).collect()
+}
+
+/// What the init needs until the program runs: to mount /proc, and to give up what is not [`kept`].
 const FOR_INIT: [Capability; 2] = [Capability::CAP_SYS_ADMIN, Capability::CAP_SETPCAP];
 
 /// A program to run.
@@ -153,7 +159,7 @@ fn spawn_init(program: &Program) -> io::Result<std::process::Child> {
     let refused = |e: caps::errors::CapsError| io::Error::other(e.to_string());
     unshare(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS)?;
     // A user other than root keeps over `exec` what is ambient.
-    for cap in KEPT.into_iter().chain(FOR_INIT) {
+    for cap in kept().into_iter().chain(FOR_INIT) {
         caps::raise(None, CapSet::Inheritable, cap).map_err(refused)?;
         caps::raise(None, CapSet::Ambient, cap).map_err(refused)?;
     }
@@ -209,9 +215,9 @@ fn prepare(parent: &OsStr) -> Result<(), String> {
     restrict().map_err(|e| format!("cannot drop privileges: {e}"))
 }
 
-/// Nothing but [`KEPT`], for us and for whatever we run.
+/// Nothing but [`kept`], for us and for whatever we run.
 fn restrict() -> Result<(), caps::errors::CapsError> {
-    let kept: CapsHashSet = KEPT.into_iter().collect();
+    let kept = kept();
     for cap in caps::all().difference(&kept) {
         if caps::has_cap(None, CapSet::Bounding, *cap).unwrap_or(false) {
             caps::drop(None, CapSet::Bounding, *cap)?;

@@ -196,6 +196,15 @@ impl Trace {
         }
     }
 
+    /// The delivery opportunities of one repetition of a mahimahi trace, each 1,500 bytes, in milliseconds; `None` for
+    /// a table of rates.
+    pub fn opportunities(&self) -> Option<&[u32]> {
+        match &self.shape {
+            Shape::Opportunities(o) => Some(&o.times),
+            Shape::Steps(_) => None,
+        }
+    }
+
     /// What it carries in one repetition, divided by how long that lasts.
     pub fn mean_rate(&self) -> Rate {
         match &self.shape {

@@ -11,3 +11,4 @@ pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod send;
+pub(crate) mod shell;

@@ -1,0 +1,111 @@
+//! The link of a shell: a scenario's `[path]`, or options as mahimahi's shells have them.
+
+use crate::args::Shell as Args;
+use crate::error::{Failure, Outcome, code};
+use fairpace_lab::scenario::Scenario;
+use fairpace_lab::{Record, ScenarioError, sim_config};
+use fairpace_path::{DelayModel, LinkSpec, LossModel, QueueModel, RateModel, Trace, TraceError};
+use fairpace_units::{Probability, Rate, RateSpec, parse_rate};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Larger files are no traces: this is two days of 12 Mbit/s.
+const MAX_TRACE: u64 = 2 << 30;
+
+/// Both ways of a link.
+pub(super) struct Link {
+    /// For messages.
+    pub(super) name: String,
+    /// From the command to the far end.
+    pub(super) up: LinkSpec,
+    /// Back.
+    pub(super) down: LinkSpec,
+    pub(super) seed: u64,
+}
+
+impl Link {
+    /// The link that the command line asks for.
+    pub(super) fn read(args: &Args) -> Outcome<Link> {
+        match &args.link {
+            Some(file) if file.extension().is_some_and(|e| e == "toml") => {
+                if args.describes_a_link() {
+                    let what = format!("`{}` says what the link is; so do the other options", file.display());
+                    return Err(Failure::usage(what).hint("give a scenario, or traces and options"));
+                }
+                of_scenario(file, args.seed)
+            }
+            Some(file) if args.up.is_some() || args.down.is_some() => {
+                let what = format!("`{}` is for both ways, and so is not for `--up` or `--down`", file.display());
+                Err(Failure::usage(what).hint("leave one of them out"))
+            }
+            Some(file) => {
+                let both = trace(file)?;
+                Ok(of_options(args, file.display().to_string(), both.clone(), both))
+            }
+            None if args.describes_a_link() => {
+                let way = |given: &Option<String>| given.as_deref().map_or(Ok(RateModel::Unlimited), capacity);
+                Ok(of_options(args, "the link".to_owned(), way(&args.up)?, way(&args.down)?))
+            }
+            None => Err(Failure::usage("there is no link").hint(
+                "name a scenario or a trace, or give `--up`, `--down`, `--delay`, `--loss`; `fairpace shell --help` shows how",
+            )),
+        }
+    }
+}
+
+fn of_scenario(file: &Path, seed: Option<u64>) -> Outcome<Link> {
+    let scenario = Scenario::load(file)?;
+    let beyond = [("satellite", scenario.satellite.is_some()), ("wireless", scenario.wireless.is_some())];
+    if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
+        let what = format!("`{}` has a `[{table}]`, and a shell is behind a `[path]`", file.display());
+        return Err(Failure::new(ScenarioError::EXIT_CODE, what)
+            .hint("`fairpace run --world emu` runs it; for a shell write a `[path]` with its rate and delay"));
+    }
+    let seed = seed.unwrap_or_else(|| scenario.seed.get());
+    let config = sim_config(&scenario, seed, Record::default());
+    Ok(Link { name: scenario.name, up: config.bottleneck, down: config.reverse, seed })
+}
+
+fn of_options(args: &Args, name: String, up: RateModel, down: RateModel) -> Link {
+    let spec = |rate, loss: Option<Probability>, queue: Option<QueueModel>| LinkSpec {
+        rate,
+        delay: DelayModel::constant(args.delay.unwrap_or_default()),
+        queue: queue.or(args.queue).unwrap_or_default(),
+        loss: loss.or(args.loss).map_or(LossModel::None, LossModel::Bernoulli),
+        ..LinkSpec::default()
+    };
+    Link {
+        name,
+        up: spec(up, args.up_loss, args.up_queue),
+        down: spec(down, args.down_loss, args.down_queue),
+        seed: args.seed.unwrap_or(1),
+    }
+}
+
+/// `12Mbit/s`, or the name of a trace.
+fn capacity(given: &str) -> Outcome<RateModel> {
+    match parse_rate(given) {
+        Ok(RateSpec::Bits(rate)) if rate > Rate::ZERO => Ok(RateModel::Fixed(rate)),
+        _ => trace(Path::new(given)),
+    }
+}
+
+/// A recording of mahimahi's.
+fn trace(file: &Path) -> Outcome<RateModel> {
+    let unreadable = |e: &std::io::Error| {
+        Failure { code: code::USAGE, ..Failure::file("read", file, e) }
+            .hint("it is to be a mahimahi trace, or a rate as in `12Mbit/s`")
+    };
+    let about = std::fs::metadata(file).map_err(|e| unreadable(&e))?;
+    if !about.is_file() || about.len() > MAX_TRACE {
+        let what = if about.is_file() { "is larger than 2 GiB" } else { "is no file" };
+        return Err(Failure::usage(format!("`{}` {what}", file.display())).hint("it is to be a mahimahi trace"));
+    }
+    let text = std::fs::read(file).map_err(|e| unreadable(&e))?;
+    let trace = Trace::parse_mahimahi(&String::from_utf8_lossy(&text)).map_err(|e| {
+        let TraceError { line, problem, allowed } = e;
+        let place = line.map(|n| format!(":{n}")).unwrap_or_default();
+        Failure::new(ScenarioError::EXIT_CODE, format!("`{}`{place}: {problem}", file.display())).hint(allowed)
+    })?;
+    Ok(RateModel::Trace(Arc::new(trace)))
+}

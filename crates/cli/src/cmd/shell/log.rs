@@ -1,0 +1,192 @@
+//! What happened on the link, in the format of mahimahi's `mm-link --uplink-log`, which its `mm-throughput-graph`
+//! and `mm-delay-graph` read.
+//!
+//! ```text
+//!   # base timestamp: 0
+//!   12 + 1500          a packet of so many bytes came (times in ms)
+//!   15 # 1500          the link could carry so many bytes
+//!   15 - 1500 3        a packet left the link, so many ms after it had come; propagation comes after that
+//!   16 d 1 1500        packets were dropped, and their bytes
+//! ```
+//!
+//! Differences: bytes are those of IP (mahimahi's include 4 of its device); every drop is told, not only the queue's;
+//! a link of variable rate that is no mahimahi trace has no `#` lines, nor has one without limit.
+
+use crate::args::Shell as Args;
+use crate::error::{Failure, Outcome};
+use fairpace_path::{LinkSpec, RateModel};
+use fairpace_sim::{Direction, Observer, PacketEvent, PacketFate};
+use fairpace_units::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of one opportunity.
+const OPPORTUNITY: u64 = 1_500;
+
+/// The logs of both ways, as far as they are asked for.
+#[derive(Clone)]
+pub(super) struct Log(Arc<Mutex<[Option<Way>; 2]>>);
+
+impl Log {
+    /// Creates the files; `links` are those of the way up and of the way down.
+    pub(super) fn create(args: &Args, links: [&LinkSpec; 2]) -> Outcome<Log> {
+        let way = |name: &str, path: &Option<PathBuf>, link: &LinkSpec| {
+            let Some(path) = path else { return Ok(None) };
+            Way::create(name, path, link).map(Some).map_err(|e| Failure::unwritable(path, &e))
+        };
+        let [up, down] = links;
+        let ways = [way("uplink", &args.up_log, up)?, way("downlink", &args.down_log, down)?];
+        Ok(Log(Arc::new(Mutex::new(ways))))
+    }
+
+    /// Who is to be told of each packet; `None` if nobody asked.
+    pub(super) fn observer(&self) -> Option<Box<dyn Observer>> {
+        let asked = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(Option::is_some);
+        asked.then(|| Box::new(self.clone()) as _)
+    }
+
+    /// Everything is on disk, or the reason why not.
+    pub(super) fn finish(self, at: Duration) -> Outcome {
+        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for way in ways.iter_mut().filter_map(Option::take) {
+            let path = way.path.clone();
+            way.finish(Instant::ZERO + at).map_err(|e| Failure::file("write", &path, &e))?;
+        }
+        Ok(())
+    }
+}
+
+impl Observer for Log {
+    fn on_packet(&mut self, event: &PacketEvent) {
+        let mut ways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let way = match event.packet.direction {
+            Direction::Forward => 0,
+            Direction::Back => 1,
+        };
+        if let Some(way) = &mut ways[way] {
+            way.note(event);
+        }
+    }
+}
+
+/// One way.
+struct Way {
+    path: PathBuf,
+    out: BufWriter<File>,
+    error: Option<io::Error>,
+    propagation: Duration,
+    opportunities: Opportunities,
+    /// Lines that an earlier one may still come before: of a departure one hears when the packet arrives.
+    waiting: BTreeMap<(Instant, u64), String>,
+    lines: u64,
+}
+
+impl Way {
+    fn create(name: &str, path: &Path, link: &LinkSpec) -> io::Result<Way> {
+        let mut out = BufWriter::new(File::create(path)?);
+        write!(out, "# fairpace shell ({name}) > {}\n# queue: {:?}\n", path.display(), link.queue)?;
+        writeln!(out, "# base timestamp: 0")?;
+        Ok(Way {
+            path: path.to_owned(),
+            out,
+            error: None,
+            propagation: link.delay.propagation,
+            opportunities: Opportunities::of(&link.rate),
+            waiting: BTreeMap::new(),
+            lines: 0,
+        })
+    }
+
+    fn note(&mut self, event: &PacketEvent) {
+        let size = event.packet.size;
+        let (at, line) = match event.fate {
+            PacketFate::Sent => (event.at, format!("{} + {size}", ms(event.at))),
+            PacketFate::Received => {
+                let at = Instant::ZERO + event.at.since(Instant::ZERO).saturating_sub(self.propagation);
+                let stay = ms(at).saturating_sub(ms(event.packet.sent_at));
+                (at, format!("{} - {size} {stay}", ms(at)))
+            }
+            PacketFate::Dropped { .. } => (event.at, format!("{} d 1 {size}", ms(event.at))),
+        };
+        self.lines += 1;
+        self.waiting.insert((at, self.lines), line);
+        let known = Instant::ZERO + event.at.since(Instant::ZERO).saturating_sub(self.propagation);
+        self.write_until(known);
+    }
+
+    /// Writes everything before `until`, in order of time.
+    fn write_until(&mut self, until: Instant) {
+        let later = self.waiting.split_off(&(until, 0));
+        for ((at, _), line) in std::mem::replace(&mut self.waiting, later) {
+            self.opportunities_until(at);
+            self.line(&line);
+        }
+        self.opportunities_until(until);
+    }
+
+    fn opportunities_until(&mut self, until: Instant) {
+        while let Some(at) = self.opportunities.next_before(until) {
+            self.line(&format!("{} # {OPPORTUNITY}", ms(at)));
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        if self.error.is_none() {
+            self.error = writeln!(self.out, "{line}").err();
+        }
+    }
+
+    fn finish(mut self, at: Instant) -> io::Result<()> {
+        self.write_until(at);
+        for line in std::mem::take(&mut self.waiting).into_values() {
+            self.line(&line);
+        }
+        self.error.map_or_else(|| self.out.flush(), Err)
+    }
+}
+
+fn ms(at: Instant) -> u64 {
+    at.as_nanos() / 1_000_000
+}
+
+/// When the link can carry a packet.
+enum Opportunities {
+    /// Unknown, or always.
+    None,
+    /// One each so many nanoseconds; how many have been.
+    Every(f64, u64),
+    /// As recorded, in ms, again and again; how many have been.
+    Trace(Arc<fairpace_path::Trace>, u64),
+}
+
+impl Opportunities {
+    fn of(rate: &RateModel) -> Opportunities {
+        match rate {
+            RateModel::Fixed(rate) => Opportunities::Every(OPPORTUNITY as f64 * 8e9 / rate.as_bps(), 0),
+            RateModel::Trace(trace) if trace.opportunities().is_some() => Opportunities::Trace(trace.clone(), 0),
+            _ => Opportunities::None,
+        }
+    }
+
+    /// The next one, if it is before `until`.
+    fn next_before(&mut self, until: Instant) -> Option<Instant> {
+        let (at, n) = match self {
+            Opportunities::None => return None,
+            Opportunities::Every(distance, n) => (((*n + 1) as f64 * *distance) as u64, n),
+            Opportunities::Trace(trace, n) => {
+                let times = trace.opportunities()?;
+                let (round, place) = (*n / times.len() as u64, *n % times.len() as u64);
+                let period = u64::from(*times.last()?);
+                ((round * period + u64::from(*times.get(place as usize)?)).saturating_mul(1_000_000), n)
+            }
+        };
+        let at = Instant::ZERO + Duration::from_nanos(at);
+        (at < until).then(|| {
+            *n += 1;
+            at
+        })
+    }
+}
