@@ -16,10 +16,10 @@ use crate::ip::{Header, set_ecn};
 use crate::report::SideReport;
 use crate::segment::{Cutter, Framing, VNET, Vnet, join};
 use crate::{Side, TestbedOptions};
-use fairpace_net::{Lateness, Store};
+use fairpace_net::{Lateness, LatenessSummary, Store};
 use fairpace_rtp::quick_start;
 use fairpace_sim::{Carries, Delivered, Direction, FlowId, Network, PacketFate};
-use fairpace_units::{Bytes, Ecn, Instant, QsOption};
+use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, QsOption};
 use nix::errno::Errno;
 use std::io::IoSlice;
 
@@ -33,6 +33,10 @@ struct Meta {
 
 /// Most segments of one super-packet: those of 64 KiB, if each has 512 B; more are written as several.
 const MAX_JOINED: usize = 128;
+/// Segments of one super-packet that leave within this of the one before, and are due, are written together: less
+/// than what it takes to write them one by one. At 1,500 B that is a link of 6 Gbit/s and more.
+const TOGETHER: Duration = Duration::from_micros(2);
+
 /// The devices of both sides, the path between them, and what is under way.
 pub(crate) struct Bridge<P> {
     /// `None`: the device is gone.
@@ -52,14 +56,16 @@ pub(crate) struct Bridge<P> {
     joined: Vec<u64>,
     /// The last of them.
     last: Option<Delivered>,
-    pub(crate) lateness: Lateness,
-    pub(crate) sides: [SideReport; 2],
+    lateness: Lateness,
+    /// Since when a device may have had something to read, not counting sleep.
+    busy_since: [Instant; 2],
+    unread: Lateness,
+    sides: [SideReport; 2],
     drops_before: [u64; 2],
 }
 
 /// What a look at a device found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Read {
+enum Read {
     /// A packet, of so many segments.
     Packet(usize),
     /// Nothing.
@@ -89,6 +95,8 @@ impl<P: Port> Bridge<P> {
             joined: Vec::new(),
             last: None,
             lateness: Lateness::new(),
+            busy_since: [Instant::ZERO; 2],
+            unread: Lateness::new(),
             sides: [SideReport::default(); 2],
             drops_before,
         }
@@ -104,8 +112,32 @@ impl<P: Port> Bridge<P> {
         self.network.next()
     }
 
+    /// The loop has waited for the devices that long: time in which what came was seen at once.
+    pub(crate) fn slept(&mut self, time: Duration) {
+        for since in &mut self.busy_since {
+            *since += time;
+        }
+    }
+
+    /// What has come to a device goes into the path, but no more than about `budget` segments: true if that was all.
+    pub(crate) fn read(&mut self, side: Side, budget: usize, mut now: impl FnMut() -> Instant) -> bool {
+        let (mut segments, begin) = (0, now());
+        while let Read::Packet(n) = self.read_one(side, &mut now) {
+            segments += n;
+            if segments >= budget {
+                self.unread.record(begin.since(self.busy_since[side as usize]));
+                return false;
+            }
+        }
+        if segments > 0 {
+            self.unread.record(begin.since(self.busy_since[side as usize]));
+        }
+        self.busy_since[side as usize] = now();
+        true
+    }
+
     /// The next packet that has come to a device goes into the path.
-    pub(crate) fn read(&mut self, side: Side, now: impl FnOnce() -> Instant) -> Read {
+    fn read_one(&mut self, side: Side, now: impl FnOnce() -> Instant) -> Read {
         let Some(port) = &mut self.ports[side as usize] else { return Read::Empty };
         let length = match port.read(&mut self.buffer) {
             Ok(0) => return Read::Empty,
@@ -208,8 +240,9 @@ impl<P: Port> Bridge<P> {
 
     /// Whether a segment is written together with the one before it.
     fn belongs(&self, before: &Delivered, out: &Delivered) -> bool {
-        let same = before.at == out.at && before.direction == out.direction && before.ecn == out.ecn;
-        same && self.joined.len() < MAX_JOINED
+        let same = before.direction == out.direction && before.ecn == out.ecn;
+        same && out.at.since(before.at) <= TOGETHER
+            && self.joined.len() < MAX_JOINED
             && match (self.store.get(before.token), self.store.get(out.token)) {
                 (Some((_, before)), Some((_, this))) => this.framing.follows(&before.framing),
                 _ => false,
@@ -227,7 +260,7 @@ impl<P: Port> Bridge<P> {
         let counts = &mut self.sides[side as usize];
         match written {
             Ok(()) => {
-                counts.written.packets += fairpace_units::Packets::new(self.joined.len() as u64);
+                counts.written.packets += Packets::new(self.joined.len() as u64);
                 counts.written.bytes += Bytes::new(bytes as u64);
                 counts.written_joined += u64::from(self.joined.len() > 1);
             }
@@ -293,6 +326,7 @@ impl<P: Port> Bridge<P> {
             under_way: self.store.len() as u64,
             peak_memory: Bytes::new(self.store.max_held() as u64),
             lateness: self.lateness.summary(),
+            unread: self.unread.summary(),
             sides: self.sides,
             capture: self.capture.finish(),
             network: self.network,
@@ -303,7 +337,8 @@ impl<P: Port> Bridge<P> {
 /// What is left of a bridge.
 pub(crate) struct Ended {
     pub(crate) network: Network,
-    pub(crate) lateness: fairpace_net::LatenessSummary,
+    pub(crate) lateness: LatenessSummary,
+    pub(crate) unread: LatenessSummary,
     pub(crate) sides: [SideReport; 2],
     pub(crate) under_way: u64,
     pub(crate) peak_memory: Bytes,
@@ -344,7 +379,7 @@ impl Inject<'_> {
     fn put(&mut self, head: &[u8], payload: &[u8], framing: Framing) {
         let Header { ecn, dscp, .. } = self.header;
         let size = Bytes::new((head.len() + payload.len()) as u64);
-        self.counts.read.packets += fairpace_units::Packets::new(1);
+        self.counts.read.packets += Packets::new(1);
         self.counts.read.bytes += size;
         let meta = Meta { framing, ecn, quick_start: self.quick_start };
         let Some(token) = self.store.put(&[head, payload], meta) else {
@@ -354,5 +389,229 @@ impl Inject<'_> {
         self.capture.write(self.now, PacketFate::Sent, &[head, payload]);
         let Inject { carries, now, flow, direction, quick_start, .. } = *self;
         self.network.inject_carrying(carries, now, flow, direction, size, dscp.class(), ecn, quick_start, token);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ip::tests::v4;
+    use crate::segment::tests::super_packet;
+    use crate::{Limits, NetNs};
+    use fairpace_path::{Capacity, DelayModel, LinkSpec, QueueModel, RateModel, RedParams, Thresholds};
+    use fairpace_rtp::quick_start::ipv4_checksum_holds;
+    use fairpace_sim::{FlowConfig, Protocol, SimConfig};
+    use fairpace_units::Rate;
+    use std::collections::VecDeque;
+
+    /// A device of which the test is the other end.
+    #[derive(Default)]
+    struct Fake {
+        to_read: VecDeque<Vec<u8>>,
+        written: Vec<Vec<u8>>,
+        /// What the next writes are answered with.
+        refuse: VecDeque<Errno>,
+        gone: bool,
+    }
+
+    impl Port for Fake {
+        fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Errno> {
+            if self.gone {
+                return Err(Errno::EBADFD);
+            }
+            let packet = self.to_read.pop_front().ok_or(Errno::EAGAIN)?;
+            buffer[..packet.len()].copy_from_slice(&packet);
+            Ok(packet.len())
+        }
+
+        fn write(&mut self, parts: &[IoSlice<'_>]) -> Result<(), Errno> {
+            match self.refuse.pop_front() {
+                Some(errno) => Err(errno),
+                None => {
+                    self.written.push(parts.iter().flat_map(|p| p.to_vec()).collect());
+                    Ok(())
+                }
+            }
+        }
+
+        fn kernel_drops(&mut self) -> u64 {
+            0
+        }
+    }
+
+    fn bridge(link: LinkSpec, offload: bool, memory: u64) -> Bridge<Fake> {
+        let flows = ["a", "b"].map(|name| FlowConfig::new(name, Protocol::External)).to_vec();
+        let config = SimConfig { bottleneck: link, flows, ..SimConfig::default() };
+        let here = || NetNs::current("here").unwrap();
+        let options = TestbedOptions { offload, memory: Bytes::new(memory), ..TestbedOptions::new(here(), here()) };
+        let ports = [Fake::default(), Fake::default()];
+        let network = Network::new(&config).unwrap();
+        Bridge::new(ports, network, AddressPlan::new(0, 2), Capture::default(), &options)
+    }
+
+    fn at(us: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(us)
+    }
+
+    /// From sender 0 to receiver 0, or back.
+    fn packet(side: Side, tos: u8, length: usize) -> Vec<u8> {
+        let (a, b) = ([10, 77, 0, 1], [10, 77, 128, 1]);
+        let (from, to) = if side == Side::Senders { (a, b) } else { (b, a) };
+        v4(tos, 17, from, to, &vec![5; length - 20])
+    }
+
+    impl Bridge<Fake> {
+        fn fake(&mut self, side: Side) -> &mut Fake {
+            self.ports[side as usize].as_mut().unwrap()
+        }
+
+        fn come(&mut self, side: Side, packets: &[Vec<u8>], now: Instant) {
+            self.fake(side).to_read.extend(packets.to_vec());
+            assert!(self.read(side, 1_000, || now));
+        }
+
+        fn written(&mut self, side: Side, now: Instant) -> Vec<Vec<u8>> {
+            assert!(self.release(1_000, || now));
+            std::mem::take(&mut self.fake(side).written)
+        }
+    }
+
+    #[test]
+    fn a_packet_is_written_when_it_is_due_and_not_before() {
+        let delay = DelayModel::constant(Duration::from_micros(500));
+        let mut b = bridge(LinkSpec { delay, ..LinkSpec::default() }, false, 10_000);
+        let there = packet(Side::Senders, 0, 100);
+        b.come(Side::Senders, std::slice::from_ref(&there), at(1_000));
+        b.come(Side::Receivers, &[packet(Side::Receivers, 0, 60)], at(1_000));
+        assert_eq!(b.next(), at(1_000), "the way back has no delay");
+        assert_eq!(b.written(Side::Receivers, at(1_499)), Vec::<Vec<u8>>::new());
+        assert_eq!(b.next(), at(1_500));
+        assert_eq!(b.written(Side::Receivers, at(1_520)), [there]);
+        let ended = b.finish();
+        // 499 us on the way back, since nobody looked, and 20 us there.
+        assert_eq!((ended.lateness.count, ended.under_way), (2, 0));
+        assert!(ended.lateness.max >= Duration::from_micros(499) && ended.lateness.p50 <= Duration::from_micros(21));
+    }
+
+    #[test]
+    fn what_is_no_flows_is_counted_and_goes_nowhere() {
+        let mut b = bridge(LinkSpec::default(), false, 10_000);
+        let unknown = v4(0, 17, [10, 77, 0, 1], [10, 77, 128, 2], b"");
+        let group = v4(0, 2, [10, 77, 0, 1], [224, 0, 0, 22], b"");
+        let packets = [unknown, group, vec![0x45; 19], packet(Side::Receivers, 0, 40), packet(Side::Senders, 0, 40)];
+        b.come(Side::Senders, &packets, at(1));
+        assert_eq!(b.written(Side::Receivers, at(2)).len(), 1);
+        let SideReport { unknown, multicast, malformed, read, .. } = b.finish().sides[0];
+        assert_eq!((unknown, multicast, malformed, read.packets.get()), (2, 1, 1, 1));
+    }
+
+    #[test]
+    fn a_mark_of_the_path_is_in_the_bytes() {
+        let capacity = Capacity::Packets(Packets::new(100));
+        // The average follows at once; marked by chance from one packet on.
+        let thresholds = Thresholds::Packets { min: Packets::new(1), max: Packets::new(50) };
+        let red = RedParams {
+            thresholds,
+            weight: 1.0,
+            max_probability: 1.0,
+            ecn: true,
+            ..RedParams::for_capacity(capacity, Bytes::new(1_000))
+        };
+        let link =
+            LinkSpec { rate: RateModel::Fixed(Rate::mbps(8.0)), queue: QueueModel::Red(red), ..LinkSpec::default() };
+        let mut b = bridge(link, false, 100_000);
+        let sent: Vec<_> = (0..20).map(|_| packet(Side::Senders, 0x02 | 0x20, 1_000)).collect();
+        b.come(Side::Senders, &sent, at(0));
+        let out = b.written(Side::Receivers, at(100_000));
+        let marked = out.iter().filter(|p| p[1] == 0x23).count();
+        assert!(marked > 0 && out.iter().all(|p| p[1] & 0xfc == 0x20 && ipv4_checksum_holds(p)), "{marked}");
+        assert!(out.iter().all(|p| p[12..] == sent[0][12..]));
+    }
+
+    #[test]
+    fn segments_are_queued_one_by_one_and_joined_if_they_leave_together() {
+        let (vnet, packet) = super_packet(10_000, 1_000);
+        let whole = [vnet, packet].concat();
+        // Without a rate the ten leave at the same instant.
+        let mut b = bridge(LinkSpec::default(), true, 100_000);
+        b.come(Side::Senders, std::slice::from_ref(&whole), at(0));
+        let out = b.written(Side::Receivers, at(0));
+        assert_eq!(out.len(), 1);
+        assert_eq!(
+            (out[0][..36 + VNET].to_vec(), &out[0][38 + VNET..]),
+            (whole[..36 + VNET].to_vec(), &whole[38 + VNET..])
+        );
+        let ended = b.finish();
+        assert_eq!((ended.sides[1].written.packets.get(), ended.sides[1].written_joined), (10, 1));
+        assert_eq!(ended.sides[1].written.bytes, Bytes::new(10 * 1_052));
+        // With one each takes 1,052 us, and the queue has room for four besides the one in transmission.
+        let capacity = Capacity::Packets(Packets::new(5));
+        let rate = RateModel::Fixed(Rate::mbps(8.0));
+        let mut b =
+            bridge(LinkSpec { rate, queue: QueueModel::DropTail { capacity }, ..LinkSpec::default() }, true, 100_000);
+        b.come(Side::Senders, std::slice::from_ref(&whole), at(0));
+        assert_eq!(b.written(Side::Receivers, at(1_051)).len(), 0);
+        let out = b.written(Side::Receivers, at(1_052));
+        assert_eq!((out.len(), out[0].len()), (1, VNET + 1_052));
+        assert_eq!(b.written(Side::Receivers, at(100_000)).len(), 4);
+        let mut network = b.finish().network;
+        assert_eq!(network.report().flows[0].whole.dropped_in_all().packets.get(), 5);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_does_not_fit_is_said() {
+        let delay = DelayModel::constant(Duration::from_secs(1));
+        let mut b = bridge(LinkSpec { delay, ..LinkSpec::default() }, false, 2_500);
+        let sent: Vec<_> = (0..4).map(|_| packet(Side::Senders, 0, 1_000)).collect();
+        b.come(Side::Senders, &sent, at(0));
+        let ended = b.finish();
+        assert_eq!((ended.sides[0].no_room, ended.under_way, ended.peak_memory), (2, 2, Bytes::new(2_000)));
+    }
+
+    #[test]
+    fn every_way_in_which_a_write_can_fail_has_its_count() {
+        let mut b = bridge(LinkSpec::default(), false, 10_000);
+        let sent: Vec<_> = (0..6).map(|_| packet(Side::Senders, 0, 100)).collect();
+        b.come(Side::Senders, &sent, at(0));
+        b.fake(Side::Receivers).refuse =
+            [Errno::ENOBUFS, Errno::EAGAIN, Errno::EAGAIN, Errno::EIO, Errno::EINVAL].into();
+        let out = b.written(Side::Receivers, at(0));
+        let SideReport { refused, down, not_written, .. } = b.sides[1];
+        // ENOBUFS, EAGAIN: the first packet is refused. EAGAIN, EIO: the second met a device that was down.
+        assert_eq!((out.len(), refused, down, not_written), (3, 1, 1, 1));
+        // A device that is taken away: what is for it is counted, the other side goes on.
+        b.fake(Side::Receivers).gone = true;
+        assert!(b.read(Side::Receivers, 10, || at(1)));
+        b.come(Side::Senders, &sent, at(1));
+        assert!(b.release(1_000, || at(1)));
+        let mut report = crate::EmuReport {
+            elapsed: Duration::ZERO,
+            lateness: b.lateness.summary(),
+            unread: b.unread.summary(),
+            cpu: 0.0,
+            sides: b.finish().sides,
+            under_way: 0,
+            peak_memory: Bytes::ZERO,
+            device_queue: 1,
+            offload: false,
+            invalid: Vec::new(),
+        };
+        assert_eq!((report.sides[1].gone, report.sides[1].not_written), (true, 7));
+        report.judge(&Limits::default(), Bytes::ZERO);
+        assert_eq!(
+            report.invalid,
+            ["the kernel had no memory for 1 packets to the receivers", "the device of the receivers was taken away"]
+        );
+    }
+
+    #[test]
+    fn a_long_backlog_is_written_with_looks_at_the_devices_in_between() {
+        let mut b = bridge(LinkSpec::default(), false, 100_000);
+        let sent: Vec<_> = (0..100).map(|_| packet(Side::Senders, 0, 100)).collect();
+        b.come(Side::Senders, &sent, at(0));
+        assert!(!b.release(30, || at(0)));
+        assert_eq!(b.fake(Side::Receivers).written.len(), 30);
+        while !b.release(30, || at(0)) {}
+        assert_eq!(b.fake(Side::Receivers).written.len(), 100);
     }
 }

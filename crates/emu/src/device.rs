@@ -106,7 +106,11 @@ impl Port for Device {
     }
 
     fn write(&mut self, parts: &[IoSlice<'_>]) -> Result<(), Errno> {
-        nix::sys::uio::writev(&self.device, parts).map(|_| ())
+        match parts {
+            [whole] => nix::unistd::write(&self.device, whole),
+            parts => nix::sys::uio::writev(&self.device, parts),
+        }
+        .map(|_| ())
     }
 
     fn kernel_drops(&mut self) -> u64 {

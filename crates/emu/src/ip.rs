@@ -7,6 +7,7 @@
 //! these fields, valid or not, is none of the path's business. [`Header::carries`] looks further, for what a packet
 //! is counted as.
 
+use fairpace_rtp::dummy::PAYLOAD_TYPE;
 use fairpace_sim::Carries;
 use fairpace_units::{Class, Dscp, Ecn};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -66,7 +67,7 @@ impl Header {
     }
 
     /// What the packet is counted as: a TCP segment without data, RTCP [RFC 5761 §4] and whatever is neither TCP nor
-    /// UDP is control, UDP of the low class a dummy, and the rest data.
+    /// UDP is control, RTP of the low class and the dummies' payload type a dummy, and the rest data.
     pub(crate) fn carries(&self, packet: &[u8]) -> Carries {
         let above = packet.get(self.length..).unwrap_or_default();
         match (self.protocol, above) {
@@ -80,7 +81,11 @@ impl Header {
             (UDP, [_, _, _, _, _, _, _, _, first, second, ..]) if first >> 6 == 2 && (192..224).contains(second) => {
                 Carries::Control
             }
-            (UDP, _) if self.dscp.class() == Class::Low => Carries::Dummy,
+            (UDP, [_, _, _, _, _, _, _, _, first, second, ..])
+                if self.dscp.class() == Class::Low && first >> 6 == 2 && second & 0x7f == PAYLOAD_TYPE =>
+            {
+                Carries::Dummy
+            }
             (UDP, _) => Carries::Data,
             _ => Carries::Control,
         }
@@ -180,11 +185,12 @@ pub(crate) mod tests {
         segment[12] = 8 << 4; // 12 bytes of options
         assert_eq!(carries(0, TCP, &segment), Carries::Data);
         assert_eq!(carries(0, TCP, &segment[..32]), Carries::Control);
-        let rtp = [0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x60];
+        let rtp = [0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x80 | PAYLOAD_TYPE];
         let rtcp = [0, 0, 0, 0, 0, 0, 0, 0, 0x81, 0xc9];
         assert_eq!(carries(0, UDP, &rtp), Carries::Data);
         assert_eq!(carries(0x04, UDP, &rtp), Carries::Dummy);
         assert_eq!(carries(0x04, UDP, &rtcp), Carries::Control);
+        assert_eq!(carries(0x04, UDP, &[0x5a; 20]), Carries::Data, "background traffic");
         assert_eq!(carries(0, 1, &rtp), Carries::Control);
     }
 

@@ -39,7 +39,8 @@ pub struct SideReport {
 /// From when on a run is not to be trusted.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Limits {
-    /// 99 of 100 packets must be written within this of their time.
+    /// 99 of 100 packets must be written within this of their time, and 99 of 100 looks at a device must come within this
+    /// of its being seen empty.
     pub lateness: Duration,
     /// Share of one processor that the loop may take; from there on it is the bottleneck, whatever the path is.
     pub cpu: f64,
@@ -60,6 +61,9 @@ pub struct EmuReport {
     /// How late packets were written: the instant of writing less the instant at which the path let them go.
     /// Never below zero.
     pub lateness: LatenessSummary,
+    /// How long packets may have waited for the loop to read them, at most: the time since their device was last seen
+    /// empty, not counting sleep. (Their time in the path begins when they are read.)
+    pub unread: LatenessSummary,
     /// Processor time of the loop / time it ran.
     pub cpu: f64,
     /// The senders' side, then the receivers'.
@@ -99,6 +103,10 @@ impl EmuReport {
             let (p99, limit) = (ms(self.lateness.p99), ms(limits.lateness));
             self.invalid
                 .push(format!("1 % of the packets left more than {p99:.1} ms late; the limit is {limit:.1} ms"));
+        }
+        if self.unread.p99 > limits.lateness {
+            let (p99, limit) = (ms(self.unread.p99), ms(limits.lateness));
+            self.invalid.push(format!("packets may have waited {p99:.1} ms to be read; the limit is {limit:.1} ms"));
         }
         if self.cpu > limits.cpu {
             let (cpu, limit) = (self.cpu * 100.0, limits.cpu * 100.0);

@@ -206,7 +206,7 @@ impl Fields {
                 12..20
             }
             Some(6) => {
-                let length = u16::try_from(total - 40).map_err(|_| Malformed)?;
+                let length = total.checked_sub(40).and_then(|l| u16::try_from(l).ok()).ok_or(Malformed)?;
                 put(network, 4, length.to_be_bytes())?;
                 8..40
             }
@@ -230,4 +230,123 @@ impl Fields {
 fn put<const N: usize>(bytes: &mut [u8], at: usize, value: [u8; N]) -> Result<(), Malformed> {
     *bytes.get_mut(at..).and_then(|b| b.first_chunk_mut::<N>()).ok_or(Malformed)? = value;
     Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::ip::tests::v4;
+    use fairpace_rtp::quick_start::ipv4_checksum_holds;
+    use proptest::prelude::*;
+
+    const TCP_HEADER: [u8; 32] = {
+        let mut header = [0; 32];
+        (header[12], header[13]) = (8 << 4, CWR | 0x10 | PSH | FIN);
+        header[7] = 100; // sequence number
+        header
+    };
+
+    /// A super-packet of TCP with `payload` bytes, in segments of `size`, as the kernel hands it out.
+    pub(crate) fn super_packet(payload: usize, size: u16) -> (Vec<u8>, Vec<u8>) {
+        let data: Vec<u8> = (0..payload).map(|i| (i * 7 % 251) as u8).collect();
+        let packet = v4(0x02, 6, [10, 77, 0, 1], [10, 77, 128, 1], &[&TCP_HEADER[..], &data].concat());
+        let vnet = Vnet {
+            flags: NEEDS_CSUM,
+            gso: GSO_TCPV4 | GSO_ECN,
+            header: 52,
+            gso_size: size,
+            csum_start: 20,
+            csum_offset: 16,
+        };
+        (vnet.bytes().to_vec(), packet)
+    }
+
+    fn cut(vnet: &[u8], packet: &[u8]) -> Option<Vec<(Vec<u8>, Framing)>> {
+        let vnet = Vnet::parse(vnet.first_chunk()?);
+        let mut segments = Vec::new();
+        let all = Cutter::default().cut(&vnet, packet, |head, payload, framing| {
+            segments.push(([head, payload].concat(), framing));
+        });
+        all.ok().map(|()| segments)
+    }
+
+    /// The checksum of the transport header once the device has done its part: it sums up what is there, the sum of
+    /// the pseudo-header included, from `csum_start` on.
+    fn transport_checksum_holds(segment: &[u8]) -> bool {
+        let done = !fold(u32::from(fold(sum(&segment[20..]))));
+        let mut finished = segment.to_vec();
+        finished[36..38].copy_from_slice(&done.to_be_bytes());
+        let length = (segment.len() - 20) as u32;
+        fold(u32::from(fold(sum(&finished[20..]))) + u32::from(fold(sum(&finished[12..20]) + 6 + length))) == 0xffff
+    }
+
+    #[test]
+    fn each_segment_is_a_packet_of_its_own() {
+        let (vnet, packet) = super_packet(2_500, 1_000);
+        let segments = cut(&vnet, &packet).unwrap();
+        assert_eq!(segments.iter().map(|(s, _)| s.len()).collect::<Vec<_>>(), [1_052, 1_052, 552]);
+        for (i, (segment, framing)) in segments.iter().enumerate() {
+            assert!(ipv4_checksum_holds(segment) && transport_checksum_holds(segment), "{i}");
+            assert_eq!(u16::from_be_bytes([segment[2], segment[3]]) as usize, segment.len());
+            assert_eq!(segment[5], 7 + i as u8, "identification");
+            let seq = u32::from_be_bytes(*segment[24..].first_chunk().unwrap());
+            assert_eq!(seq, 100 + 1_000 * i as u32);
+            // The window was reduced once; the stream ends once.
+            assert_eq!(segment[33] & (CWR | FIN | PSH), [CWR, 0, FIN | PSH][i]);
+            assert_eq!(framing.vnet, Vnet { flags: NEEDS_CSUM, csum_start: 20, csum_offset: 16, ..Vnet::default() });
+        }
+        assert!(segments[1].1.follows(&segments[0].1) && !segments[2].1.follows(&segments[0].1));
+        assert_eq!(segments.iter().flat_map(|(s, _)| s[52..].to_vec()).collect::<Vec<_>>(), packet[52..]);
+    }
+
+    #[test]
+    fn udp_segments_have_their_own_length() {
+        let datagrams = v4(0, 17, [10, 77, 0, 1], [10, 77, 128, 1], &[[0; 8].as_slice(), &[9; 250]].concat());
+        let vnet = Vnet { flags: NEEDS_CSUM, gso: GSO_UDP, gso_size: 100, csum_start: 20, csum_offset: 6, header: 28 };
+        let segments = cut(&vnet.bytes(), &datagrams).unwrap();
+        let lengths: Vec<_> = segments.iter().map(|(s, _)| u16::from_be_bytes([s[24], s[25]])).collect();
+        assert_eq!(lengths, [108, 108, 58]);
+        let mut head = segments[0].0[..28].to_vec();
+        let vnet = join(&mut head, &segments[0].1, &segments[1].0[..28], 200).unwrap();
+        assert_eq!((vnet.gso, vnet.gso_size, u16::from_be_bytes([head[24], head[25]])), (GSO_UDP, 100, 208));
+    }
+
+    proptest! {
+        /// Cut and joined again, a super-packet is what it was, but for the sum of the pseudo-header, which the
+        /// kernel need not have written.
+        #[test]
+        fn cutting_and_joining_changes_nothing(payload in 1_usize..20_000, size in 100_u16..2_000) {
+            let (vnet, mut packet) = super_packet(payload, size);
+            let segments = cut(&vnet, &packet).unwrap();
+            prop_assert_eq!(segments.len(), payload.div_ceil(usize::from(size)));
+            let (first, framing) = &segments[0];
+            let mut head = first[..framing.header()].to_vec();
+            let last = &segments[segments.len() - 1].0[..52];
+            let joined = join(&mut head, framing, last, payload).unwrap();
+            prop_assert_eq!(joined.bytes().to_vec(), vnet);
+            packet[36..38].copy_from_slice(&head[36..38]);
+            prop_assert_eq!(&head, &packet[..52]);
+        }
+
+        /// What a program or the kernel hands out may be anything.
+        #[test]
+        fn any_super_packet_is_cut_or_refused(
+            vnet in any::<[u8; VNET]>(), mut packet in prop::collection::vec(any::<u8>(), 0..300), start in 0_u8..90,
+            kind in 0_usize..3, size in 1_u16..400,
+        ) {
+            let mut vnet = Vnet::parse(&vnet);
+            vnet = Vnet { flags: NEEDS_CSUM, gso: [GSO_TCPV4, GSO_TCPV6, GSO_UDP][kind], csum_start: start.into(), gso_size: size, ..vnet };
+            if let Some(first) = packet.first_mut() {
+                *first = if *first & 1 == 0 { 0x45 } else { 0x60 };
+            }
+            if let Some(segments) = cut(&vnet.bytes(), &packet) {
+                for (segment, framing) in &segments {
+                    prop_assert!(framing.header() <= segment.len() && segment.len() <= framing.header() + usize::from(size));
+                    let mut head = segment[..framing.header()].to_vec();
+                    let payload = segment.len() - head.len();
+                    prop_assert!(join(&mut head, framing, segment, payload).is_ok());
+                }
+            }
+        }
+    }
 }
