@@ -10,9 +10,11 @@ use std::path::PathBuf;
 
 mod shell;
 mod wireless;
+mod worlds;
 
 pub(crate) use shell::Shell;
 pub(crate) use wireless::{Scheme, Wireless};
+pub(crate) use worlds::{CompareWorlds, World};
 
 macro_rules! long_version {
     ($features:literal) => {
@@ -67,6 +69,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(Run),
     Compare(Compare),
+    CompareWorlds(CompareWorlds),
     Reproduce(Reproduce),
     List(List),
     Plan(Plan),
@@ -81,21 +84,26 @@ pub(crate) enum Command {
     Man(Man),
 }
 
-/// Run one scenario in the simulator
+/// Run one scenario, in the simulator or in real time
 ///
-/// The scenario says which flows with which controllers take which path, for how long. The same
-/// scenario and seed give the same numbers on every machine.
+/// The scenario says which flows with which controllers take which path, for how long. In the simulator the same
+/// scenario and seed give the same numbers on every machine. In the emulator the same path lies between two network
+/// namespaces, with the kernel's TCP and the drivers of the wire at its ends.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   fairpace run scenarios/geo.toml                      results to results/geo, a table to the terminal
   fairpace run scenarios/geo.toml --json               one object to stdout
   fairpace run scenarios/geo.toml --seeds 5            five seeds on all cores, with intervals
-  fairpace run scenarios/geo.toml --pcap geo.pcapng    every packet at the bottleneck, for Wireshark")]
+  fairpace run scenarios/geo.toml --pcap geo.pcapng    every packet at the bottleneck, for Wireshark
+  fairpace run scenarios/geo.toml --world emu          in real time, with the kernel's TCP")]
 pub(crate) struct Run {
     /// Scenario file (TOML)
     #[arg(value_hint = ValueHint::FilePath)]
     pub(crate) scenario: PathBuf,
+    /// Where to run it
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) world: World,
     #[command(flatten)]
     pub(crate) seeds: Seeds,
     /// Write the packets at the bottleneck of the first seed to this file (pcapng)

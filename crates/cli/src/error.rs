@@ -130,6 +130,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Scenario(error) => error.into(),
+            RunError::Emu(error) => error.into(),
             other => Failure::new(other.exit_code(), other.to_string()),
         }
     }

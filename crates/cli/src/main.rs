@@ -45,6 +45,7 @@ fn run(command: Command) -> Outcome {
     match command {
         Command::Run(args) => cmd::run::run_one(&args),
         Command::Compare(args) => cmd::run::run_several(&args),
+        Command::CompareWorlds(args) => cmd::compare_worlds::run(&args),
         Command::Reproduce(args) => cmd::reproduce::run(&args),
         Command::Plan(args) => cmd::plan::run(&args),
         Command::Report(args) => cmd::report::run(&args),

@@ -298,7 +298,8 @@ fn source(flow: &FlowSpec, name: &str, size: Bytes) -> Source {
 fn tcp_params(controller: &str, spec: Option<&TcpSpec>) -> TcpParams {
     let variant = match controller {
         "tcp-reno" => TcpVariant::Reno,
-        "tcp-sack" => TcpVariant::Sack,
+        // The kernel's own have selective acknowledgements; nobody simulates them.
+        "tcp-sack" | "tcp-cubic" | "tcp-bbr" => TcpVariant::Sack,
         _ => TcpVariant::NewReno,
     };
     set_tcp(TcpParams { variant, ..TcpParams::default() }, spec)

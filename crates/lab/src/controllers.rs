@@ -1,7 +1,7 @@
 //! The names that `flows[].controller` may have, and what stands behind them: the registry of media
 //! controllers, the simulator's TCP, and no control at all.
 
-use crate::scenario::{FlowSpec, SafetyMode, Scenario};
+use crate::scenario::{FlowSpec, Problem, SafetyMode, Scenario, ScenarioError};
 use fairpace_control::registry::{self, ParamError};
 use fairpace_control::{AnyController, Controller as _, Env, Safety};
 use fairpace_units::{Bytes, Rate};
@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 /// TCP in three variants.
 pub const TCP: [&str; 3] = ["tcp-reno", "tcp-newreno", "tcp-sack"];
+/// TCP of the kernel's only: these run in the emulator, and nowhere else.
+pub const KERNEL_TCP: [&str; 2] = ["tcp-cubic", "tcp-bbr"];
 /// Packets at a fixed rate, no feedback: background traffic.
 pub const CONSTANT: &str = "constant";
 
@@ -25,18 +27,33 @@ pub enum Family {
 
 /// Every name there is, media controllers first.
 pub fn names() -> Vec<&'static str> {
-    registry::schemes().iter().map(|s| s.name).chain(TCP).chain([CONSTANT]).collect()
+    registry::schemes().iter().map(|s| s.name).chain(TCP).chain(KERNEL_TCP).chain([CONSTANT]).collect()
 }
 
 /// What kind of flow that name makes, if it is a controller at all.
 pub fn family(name: &str) -> Option<Family> {
-    if TCP.contains(&name) {
+    if TCP.contains(&name) || KERNEL_TCP.contains(&name) {
         Some(Family::Tcp)
     } else if name == CONSTANT {
         Some(Family::Constant)
     } else {
         registry::schemes().iter().any(|s| s.name == name).then_some(Family::Media)
     }
+}
+
+/// Whether the simulator has all controllers of the scenario.
+///
+/// # Errors
+/// A flow has one of [`KERNEL_TCP`].
+pub fn simulated(scenario: &Scenario) -> Result<(), ScenarioError> {
+    let Some(flow) = scenario.flows.iter().find(|f| KERNEL_TCP.contains(&f.controller.as_str())) else { return Ok(()) };
+    let problem = Problem::BadValue {
+        field: "controller".to_owned(),
+        found: flow.controller.clone(),
+        wrong: "is the kernel's and cannot be simulated".to_owned(),
+        allowed: "add `--world emu`, or write `tcp-reno`, `tcp-newreno` or `tcp-sack`".to_owned(),
+    };
+    Err(ScenarioError { file: scenario.name.clone(), line: 0, problem: Box::new(problem) })
 }
 
 /// A parameter that was refused.

@@ -9,21 +9,25 @@ use std::sync::Arc;
 const HEADER: Bytes = Bytes::new(44);
 
 /// A source whose frames follow the controller's rate, at most `highest`; packets of `packet` bytes.
-/// Its noise is the stream `flow.<flow>.encoder`.
 pub(crate) fn source(flow: &str, highest: Option<Rate>, packet: Bytes) -> Source {
+    let flow = flow.to_owned();
+    let build = move |seed: u64| -> Box<dyn FrameSource> {
+        let model = model(&flow, highest, seed);
+        Box::new(Adapter { model, packet })
+    };
+    Source::Adaptive { build: Arc::new(build), header: HEADER }
+}
+
+/// The encoder itself, at most `highest`. Its noise is the stream `flow.<flow>.encoder`.
+pub(crate) fn model(flow: &str, highest: Option<Rate>, seed: u64) -> EncoderModel {
     let mut params = EncoderModelParams::default();
     if let Some(highest) = highest {
         params.max_rate = highest;
         params.min_rate = params.min_rate.min(highest);
     }
-    let stream = format!("flow.{flow}.encoder");
-    let build = move |seed: u64| -> Box<dyn FrameSource> {
-        let model = EncoderModel::new(params, RandomStream::named(seed, &stream));
-        // The parameters are the model's defaults with a lower ceiling, which it allows.
-        let model = model.unwrap_or_else(|e| unreachable!("the model's own defaults: {e}"));
-        Box::new(Adapter { model, packet })
-    };
-    Source::Adaptive { build: Arc::new(build), header: HEADER }
+    let model = EncoderModel::new(params, RandomStream::named(seed, &format!("flow.{flow}.encoder")));
+    // The parameters are the model's defaults with a lower ceiling, which it allows.
+    model.unwrap_or_else(|e| unreachable!("the model's own defaults: {e}"))
 }
 
 /// Captures when it is asked, tells when to ask again.

@@ -2,11 +2,13 @@
 //! experiments with their claims.
 //!
 //! Read first: [`scenario`] (what is run), [`run`] (how), [`metrics`] (what comes out), [`papers`]
-//! (the published figures). Nothing here reads a clock: who calls says when.
+//! (the published figures), [`emu`] (the same scenarios in real time). Nothing here but that reads a clock: who
+//! calls says when.
 
 pub mod adus;
 mod config;
 pub mod controllers;
+pub mod emu;
 mod encoder;
 pub mod fluid;
 mod jitter;

@@ -2,6 +2,7 @@
 //! measured is `null`.
 
 use crate::adus::AduSummary;
+use crate::emu::Emulated;
 use crate::scenario::{FlowSpec, Scenario};
 use crate::stats::jain_index;
 use fairpace_path::{DamaSpec, DropReason};
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 pub struct RunSummary {
     /// The scenario's name.
     pub scenario: String,
-    /// `sim`.
+    /// `sim` or `emu`.
     pub world: String,
     /// The seed.
     pub seed: u64,
@@ -42,6 +43,9 @@ pub struct RunSummary {
     /// What the scenario was warned of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The machine and its verdict, of a run in real time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emulated: Option<Emulated>,
 }
 
 /// One flow, over the measured window.
@@ -393,6 +397,7 @@ impl RunSummary {
                 WirelessSummary::new(spec.slot(size), spec.slot_size(size), found, window)
             }),
             warnings: scenario.warnings.iter().map(|w| w.text.clone()).collect(),
+            emulated: None,
         }
     }
 

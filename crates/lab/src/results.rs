@@ -129,10 +129,15 @@ pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), Wri
     let document = serde_json::json!({
         "made_by": manifest,
         "scenario": set.scenario.name,
-        "world": "sim",
+        "world": set.world(),
         "seeds": set.runs.iter().map(|r| r.seed).collect::<Vec<_>>(),
         "complete": !set.interrupted,
         "files": files.iter().map(|(name, bytes)| (name, bytes.len())).collect::<std::collections::BTreeMap<_, _>>(),
+        "emulated": set.runs.iter().filter_map(|r| {
+            let mut about = serde_json::to_value(r.summary.emulated.as_ref()?).ok()?;
+            about["seed"] = r.seed.into();
+            Some(about)
+        }).collect::<Vec<_>>(),
         "engine": set.runs.iter().map(|r| serde_json::json!({
             "seed": r.seed,
             "events": r.report.engine.events,

@@ -11,6 +11,7 @@ use crate::pool::{self, Hooks};
 use crate::scenario::{FlowSpec, Parameter, Problem, Scenario, ScenarioError};
 use crate::stats::{Estimate, seeds_wanted};
 use fairpace_control::{Controller as _, FeedbackForm};
+use fairpace_emu::EmuError;
 use fairpace_sim::{Network, Observer, SimConfig, SimError, SimReport};
 use fairpace_units::{Duration, Instant};
 use serde::Serialize;
@@ -95,6 +96,9 @@ pub enum RunError {
         /// What it says.
         error: Box<SimError>,
     },
+    /// The emulator or the system refuses.
+    #[error(transparent)]
+    Emu(#[from] EmuError),
     /// Stopped before anything was finished.
     #[error("interrupted before the first result")]
     Interrupted,
@@ -105,6 +109,7 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             RunError::Scenario(_) | RunError::Sim { .. } => ScenarioError::EXIT_CODE,
+            RunError::Emu(error) => error.exit_code(),
             RunError::Interrupted => 130,
         }
     }
@@ -116,6 +121,7 @@ impl RunError {
 /// # Errors
 /// The simulator refuses the configuration.
 pub fn simulate(scenario: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
+    controllers::simulated(scenario)?;
     let config = sim_config(scenario, seed, record);
     let (report, now) = simulate_observed(&scenario.name, &config, None, hooks)?;
     let interrupted = now < Instant::ZERO + config.duration;
@@ -351,6 +357,17 @@ impl RunSet {
         metrics
     }
 
+    /// `sim` or `emu`.
+    pub fn world(&self) -> &str {
+        self.runs.first().map_or("sim", |r| &r.summary.world)
+    }
+
+    /// Why which runs in real time are not to be trusted: seed and reason.
+    pub fn invalid(&self) -> impl Iterator<Item = (u64, &str)> {
+        let emulated = self.runs.iter().filter_map(|r| r.summary.emulated.as_ref().map(|e| (r.seed, e)));
+        emulated.flat_map(|(seed, e)| e.invalid.iter().map(move |why| (seed, why.as_str())))
+    }
+
     /// What `run --json` prints: the run itself if there was one seed, else all of them and the means.
     pub fn json(&self) -> serde_json::Value {
         let runs: Vec<serde_json::Value> = self.runs.iter().map(|r| json_of(&r.summary)).collect();
@@ -358,7 +375,7 @@ impl RunSet {
             [run] => run.clone(),
             _ => serde_json::json!({
                 "scenario": self.scenario.name,
-                "world": "sim",
+                "world": self.world(),
                 "seeds": self.runs.iter().map(|r| r.seed).collect::<Vec<_>>(),
                 "interrupted": self.interrupted,
                 "metrics": self.metrics(),

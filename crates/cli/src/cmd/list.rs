@@ -7,7 +7,7 @@ use crate::args::{List, ListWhat};
 use crate::error::Outcome;
 use crate::term::{Columns, Ink, paint};
 use fairpace_control::registry;
-use fairpace_lab::controllers::{CONSTANT, TCP};
+use fairpace_lab::controllers::{CONSTANT, KERNEL_TCP, TCP};
 use fairpace_lab::papers;
 use fairpace_media::{STREAM_PRESETS, StreamPreset};
 use fairpace_units::format_duration;
@@ -343,6 +343,8 @@ const MEDIA: &[Part] = &[
 
 const TCP_DOC: [&str; 3] =
     ["TCP Reno [RFC 5681]", "TCP NewReno [RFC 6582]", "TCP with selective acknowledgements [RFC 6675]"];
+/// In the order of [`KERNEL_TCP`].
+const KERNEL_TCP_DOC: [&str; 2] = ["the kernel's CUBIC [RFC 9438]", "the kernel's BBR"];
 
 pub(crate) fn run(args: &List) -> Outcome {
     let shows = |what| args.what.is_none() || args.what == Some(what);
@@ -414,9 +416,12 @@ fn controllers(out: &mut impl Write) -> std::io::Result<()> {
         table.print_plain(out, "      ")?;
     }
     for (name, doc) in TCP.iter().zip(TCP_DOC) {
-        writeln!(out, "  {}  {doc}; in the simulator and the relay", paint(name, Ink::Bold))?;
+        writeln!(out, "  {}  {doc}; in the simulator, the emulator and the relay", paint(name, Ink::Bold))?;
     }
-    writeln!(out, "  {}  packets at a fixed rate, no feedback; in the simulator\n", paint(CONSTANT, Ink::Bold))
+    for (name, doc) in KERNEL_TCP.iter().zip(KERNEL_TCP_DOC) {
+        writeln!(out, "  {}  {doc}; in the emulator", paint(name, Ink::Bold))?;
+    }
+    writeln!(out, "  {}  packets at a fixed rate, no feedback; in the simulator and the emulator\n", paint(CONSTANT, Ink::Bold))
 }
 
 fn parts(out: &mut impl Write, title: &str, parts: &[Part]) -> std::io::Result<()> {
@@ -485,6 +490,7 @@ fn controllers_json() -> Value {
     let tcp = TCP
         .iter()
         .zip(TCP_DOC)
+        .chain(KERNEL_TCP.iter().zip(KERNEL_TCP_DOC))
         .map(|(name, doc)| json!({ "name": name, "title": doc, "family": "tcp", "parameters": [] }));
     let constant = json!({ "name": CONSTANT, "title": "Packets at a fixed rate, no feedback", "family": "constant", "parameters": [] });
     media.chain(tcp).chain([constant]).collect()

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let scenario = Scenario::load(&args.link)?;
+    fairpace_lab::controllers::simulated(&scenario)?;
     let beyond = [("satellite", scenario.satellite.is_some()), ("wireless", scenario.wireless.is_some())];
     if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
         let what = format!("`{}` has a `[{table}]`, and the relay applies a `[path]`", args.link.display());

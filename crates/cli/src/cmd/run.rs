@@ -1,16 +1,17 @@
-//! `fairpace run` and `fairpace compare`: scenarios in the simulator.
+//! `fairpace run` and `fairpace compare`: scenarios in the simulator, and one in real time.
 
-use crate::args::{Compare, Results, Run, Seeds as SeedArgs};
+use crate::args::{Compare, Results, Run, Seeds as SeedArgs, World};
 use crate::error::{Failure, Outcome, code};
 use crate::made::Made;
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint, progress};
+use fairpace_emu::{RealTimeLock, Sandbox};
 use fairpace_lab::controllers::parameter_names;
 use fairpace_lab::report::{Page, folder};
 use fairpace_lab::results::{self, write_whole};
 use fairpace_lab::run::with_controller;
 use fairpace_lab::scenario::{Count, Problem, nearest};
-use fairpace_lab::{Hooks, Record, RunOptions, RunSet, Scenario, ScenarioError, Seeds, compare, run};
+use fairpace_lab::{Hooks, Record, RunOptions, RunSet, Scenario, ScenarioError, Seeds, compare, emu, run};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -30,9 +31,16 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     if let Some(file) = &args.pcap {
         writable(file).map_err(|e| Failure::unwritable(file, &e))?;
     }
+    // Before anything starts a thread: namespaces are a process's with one thread.
+    let real = match args.world {
+        World::Sim => None,
+        World::Emu => Some((RealTimeLock::acquire()?, Sandbox::enter()?)),
+    };
     let stop = Stop::install()?;
-    let mut set =
-        with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| run::run(&scenario, &options, hooks))?;
+    let mut set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| match &real {
+        None => run::run(&scenario, &options, hooks),
+        Some((_, sandbox)) => emu::run(&scenario, &options, sandbox, hooks),
+    })?;
     if let Some(file) = &args.pcap {
         let packets = set.runs.first_mut().and_then(|r| r.report.pcapng.take()).unwrap_or_default();
         write_whole(file, &packets)?;
@@ -46,6 +54,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     } else {
         table(&mut out, &[(String::new(), &set)])?;
     }
+    invalid(&set);
     note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
     ended(set.interrupted)
 }
@@ -142,7 +151,7 @@ fn refused(spec: &str, error: ScenarioError) -> Failure {
     }
 }
 
-fn prepare(file: &Path, seeds: &SeedArgs, pcap: bool, quiet: bool) -> Outcome<(Scenario, RunOptions)> {
+pub(crate) fn prepare(file: &Path, seeds: &SeedArgs, pcap: bool, quiet: bool) -> Outcome<(Scenario, RunOptions)> {
     let mut scenario = Scenario::load(file)?;
     if let Some(seed) = seeds.seed {
         scenario.seed = Count::new(seed);
@@ -154,7 +163,7 @@ fn prepare(file: &Path, seeds: &SeedArgs, pcap: bool, quiet: bool) -> Outcome<(S
     Ok((scenario, RunOptions { seeds: Seeds::Count(seeds.seeds as usize), record }))
 }
 
-fn with_hooks<T, E>(
+pub(crate) fn with_hooks<T, E>(
     results: &Results,
     seeds: &SeedArgs,
     stop: &Stop,
@@ -183,7 +192,7 @@ fn writable(file: &Path) -> std::io::Result<()> {
     if new { std::fs::remove_file(file) } else { Ok(()) }
 }
 
-fn folder_of(results: &Results, name: &str) -> PathBuf {
+pub(crate) fn folder_of(results: &Results, name: &str) -> PathBuf {
     results.out.clone().unwrap_or_else(|| Path::new("results").join(folder::folder_name(name)))
 }
 
@@ -191,7 +200,14 @@ pub(crate) fn write_page(file: &Path, page: &Page) -> Outcome {
     Ok(write_whole(file, page.to_html().as_bytes())?)
 }
 
-fn ended(interrupted: bool) -> Outcome {
+/// Which runs in real time are not to be trusted, on stderr even if nothing else is to be said.
+pub(crate) fn invalid(set: &RunSet) {
+    for (seed, why) in set.invalid() {
+        note(false, &format!("{}: seed {seed}: {why}", paint("not valid", Ink::Bold)));
+    }
+}
+
+pub(crate) fn ended(interrupted: bool) -> Outcome {
     if interrupted {
         return Err(Failure::new(code::INTERRUPTED, "interrupted: what was finished is kept")
             .hint("the report says so too; run it again for all of it"));

@@ -266,6 +266,16 @@ impl Run {
         if cut {
             page = page.notice("The run was interrupted: what is here is valid, but not all that was asked for");
         }
+        let runs = list(&self.summary["runs"]);
+        for run in if runs.is_empty() { std::slice::from_ref(first) } else { runs } {
+            for why in list(&run["emulated"]["invalid"]) {
+                let (seed, why) = (&run["seed"], why.as_str().unwrap_or_default());
+                page = page.notice(format!("Seed {seed} is not valid: {why}"));
+            }
+        }
+        for note in list(&first["emulated"]["notes"]) {
+            page = page.notice(format!("In real time: {}", note.as_str().unwrap_or_default()));
+        }
         for warning in list(&first["warnings"]) {
             page = page.notice(warning.as_str().unwrap_or_default());
         }

@@ -76,7 +76,7 @@ impl Sender {
                 Sender::AimdSource => {
                     set_windows(s, &[window()]);
                     for flow in &mut s.flows {
-                        let source = SourceSpec { kind: SourceKind::Constant, rate: Some(rate.clone()) };
+                        let source = SourceSpec { kind: SourceKind::Constant, rate: Some(rate.clone()), packets: None };
                         flow.source = Some(source);
                         flow.send_buffer = Some(packets(BUFFER));
                     }
