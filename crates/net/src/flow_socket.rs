@@ -109,6 +109,18 @@ impl Default for FlowSocketConfig {
     }
 }
 
+impl FlowSocketConfig {
+    /// What is wrong with the parameters is found now and not at the first packet.
+    fn check(&self) -> Result<(), NetError> {
+        if !(576..=1_500).contains(&self.packet_size.get()) {
+            let found = self.packet_size.to_string();
+            return Err(NetError::Config { field: "packet_size", found, allowed: "576 to 1500 B".to_owned() });
+        }
+        let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
+        send_config(nobody, self).controller().map(|_| ())
+    }
+}
+
 /// What [`FlowSocket::recv`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
@@ -193,12 +205,7 @@ impl FlowSocket {
     /// As [`FlowSocket::bind`]; [`NetError::Control`] and [`NetError::Config`] if one is not allowed.
     pub fn bind_with(local: SocketAddr, config: FlowSocketConfig) -> Result<FlowSocket, NetError> {
         let clock = Clock::start();
-        if !(576..=1_500).contains(&config.packet_size.get()) {
-            let found = config.packet_size.to_string();
-            return Err(NetError::Config { field: "packet_size", found, allowed: "576 to 1500 B".to_owned() });
-        }
-        // What is wrong with the parameters is found now and not at the first packet.
-        send_config(local, &config).controller()?;
+        config.check()?;
         let mut tries = if local.port() == 0 { PORTS_TO_TRY } else { 1 };
         let halves = loop {
             tries -= 1;
@@ -223,6 +230,35 @@ impl FlowSocket {
             Role::Bound(halves) => halves.0.local_address(),
             _ => Err(not_now("read the address of a socket in use")),
         }
+    }
+
+    /// The parameters.
+    pub const fn config(&self) -> &FlowSocketConfig {
+        &self.config
+    }
+
+    /// Other parameters, before the socket is connected or accepts. Its queues and buffers stay as they were bound.
+    ///
+    /// # Errors
+    /// As [`FlowSocket::bind_with`]; [`NetError::Io`] if the socket is connected or accepting already. The parameters stay
+    /// as they were then.
+    pub fn configure(&mut self, config: FlowSocketConfig) -> Result<(), NetError> {
+        if !matches!(self.role, Role::Bound(_)) {
+            return Err(not_now("set up a socket that is in use"));
+        }
+        config.check()?;
+        self.config = config;
+        Ok(())
+    }
+
+    /// Whether it has neither been connected nor accepted.
+    pub const fn is_bound(&self) -> bool {
+        matches!(self.role, Role::Bound(_))
+    }
+
+    /// Whether it has been connected.
+    pub const fn is_sender(&self) -> bool {
+        matches!(self.role, Role::Sender(_))
     }
 
     /// Connects to a socket that accepts, and makes this one the sender. Returns when both halves are there.

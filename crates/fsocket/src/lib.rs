@@ -1,0 +1,150 @@
+//! [`fairpace_net::FlowSocket`] for programs in C: the paper's calls [tpba §5, Fig. 6], as `include/fairpace_fsocket.h`
+//! declares them. What they do is written there and in `docs/net/flow-socket.md`.
+//!
+//! Readings: the descriptor of an fsocket is one that `poll` and `select` take. The figure shows no call to accept a sender, so
+//! the first `f_recv` does; none to set parameters, so there is `f_option`; and a receiver must see where a unit ends
+//! (`f_recv_adu`).
+
+pub mod c_api;
+
+use fairpace_net::flow_socket::FlowSocketConfig;
+use fairpace_net::{FlowSocket, NetError};
+use fairpace_units::{parse_duration, parse_rate, parse_size};
+use nix::libc;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsRawFd as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A number for `errno`, and words for `f_strerror`.
+struct Failure {
+    errno: i32,
+    text: String,
+}
+
+impl Failure {
+    fn new(errno: i32, text: &str) -> Failure {
+        Failure { errno, text: text.to_owned() }
+    }
+}
+
+impl From<NetError> for Failure {
+    fn from(e: NetError) -> Failure {
+        let errno = match &e {
+            NetError::PortInUse { .. } | NetError::TcpPortInUse { .. } => libc::EADDRINUSE,
+            NetError::NoSuchLocalAddress { .. } => libc::EADDRNOTAVAIL,
+            NetError::Denied { .. } => libc::EACCES,
+            NetError::PeerUnreachable { waited, .. } if waited.is_zero() => libc::EHOSTUNREACH,
+            NetError::PeerUnreachable { .. } | NetError::NoSender { .. } => libc::ETIMEDOUT,
+            NetError::NoTcpHalf { .. } => libc::ECONNREFUSED,
+            NetError::PeerVanished { .. } => libc::ECONNRESET,
+            NetError::PeerLies { .. } => libc::EPROTO,
+            NetError::Breaker { .. } => libc::ECONNABORTED,
+            NetError::Config { field: "ADU", .. } => libc::EMSGSIZE,
+            NetError::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            _ => libc::EINVAL,
+        };
+        let text = match e.hint() {
+            Some(hint) => format!("{e}; {hint}"),
+            None => e.to_string(),
+        };
+        Failure { errno, text }
+    }
+}
+
+/// All sockets, by descriptor; `None`: closed just now.
+static SOCKETS: Mutex<BTreeMap<i32, Handle>> = Mutex::new(BTreeMap::new());
+
+type Handle = Arc<Mutex<Option<FlowSocket>>>;
+
+thread_local! {
+    static LAST_ERROR: RefCell<CString> = RefCell::default();
+}
+
+/// Remembers why a call of this thread failed.
+fn note(failure: &Failure) {
+    let text: Vec<u8> = failure.text.bytes().filter(|b| *b != 0).collect();
+    let text = CString::new(text).unwrap_or_default();
+    LAST_ERROR.with(|last| {
+        // Borrowed elsewhere only while this thread reads it, which it does not now.
+        if let Ok(mut last) = last.try_borrow_mut() {
+            *last = text;
+        }
+    });
+}
+
+fn table<R>(f: impl FnOnce(&mut BTreeMap<i32, Handle>) -> R) -> R {
+    f(&mut SOCKETS.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Does something with the socket of a descriptor.
+fn with<R>(fd: i32, f: impl FnOnce(&mut FlowSocket) -> Result<R, Failure>) -> Result<R, Failure> {
+    let none = || Failure::new(libc::EBADF, "no fsocket has this descriptor");
+    let handle = table(|t| t.get(&fd).map(Arc::clone)).ok_or_else(none)?;
+    let mut socket = handle.lock().unwrap_or_else(PoisonError::into_inner);
+    f(socket.as_mut().ok_or_else(none)?)
+}
+
+/// The socket's descriptor, and the address that it took.
+fn open(local: Option<SocketAddr>) -> Result<(i32, SocketAddr), Failure> {
+    let socket = FlowSocket::bind(local.unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into()))?;
+    let address = socket.local_address()?;
+    let fd = socket.readiness().as_raw_fd();
+    table(|t| t.insert(fd, Arc::new(Mutex::new(Some(socket)))));
+    Ok((fd, address))
+}
+
+fn set_option(fd: i32, name: &str, value: &str) -> Result<(), Failure> {
+    with(fd, |socket| {
+        if !socket.is_bound() {
+            return Err(Failure::new(libc::EISCONN, "parameters are set before f_dst and the first f_recv"));
+        }
+        let wrong = |e: fairpace_units::ParseUnitError| Failure::new(libc::EINVAL, &format!("{name}: {e}"));
+        let mut config: FlowSocketConfig = socket.config().clone();
+        let rate = || parse_rate(value).map(|rate| rate.with_packets_of(socket.config().packet_size)).map_err(wrong);
+        match name {
+            "max_rate" => config.max_rate = rate()?,
+            "min_rate" => config.min_rate = rate()?,
+            "packet_size" => config.packet_size = parse_size(value).map_err(wrong)?,
+            "algorithm" => value.clone_into(&mut config.tcp.algorithm),
+            "linger" => config.linger = parse_duration(value).map_err(wrong)?,
+            _ => {
+                config.settings.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        Ok(socket.configure(config)?)
+    })
+}
+
+fn connect(fd: i32, peer: SocketAddr) -> Result<(), Failure> {
+    with(fd, |socket| {
+        if !socket.is_bound() {
+            return Err(Failure::new(libc::EISCONN, "it is connected or receives already"));
+        }
+        Ok(socket.connect(peer)?)
+    })
+}
+
+fn send(fd: i32, bytes: &[u8], adu_end: bool) -> Result<usize, Failure> {
+    with(fd, |socket| Ok(socket.send(bytes, adu_end).map(|()| bytes.len())?))
+}
+
+/// How many bytes, and whether a unit ends with them.
+fn receive(fd: i32, buffer: &mut [u8]) -> Result<(usize, bool), Failure> {
+    with(fd, |socket| {
+        if socket.is_bound() {
+            socket.accept()?;
+        } else if socket.is_sender() {
+            return Err(Failure::new(libc::EISCONN, "this socket sends"));
+        }
+        Ok(socket.recv(buffer)?.map_or((0, false), |got| (got.len, got.adu_end)))
+    })
+}
+
+fn close(fd: i32) -> Result<(), Failure> {
+    let handle = table(|t| t.remove(&fd)).ok_or_else(|| Failure::new(libc::EBADF, "no fsocket has this descriptor"))?;
+    let socket = handle.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok(socket.map_or(Ok(()), |socket| socket.close().map(|_| ()))?)
+}
