@@ -362,6 +362,11 @@ impl FlowSocket {
         self.shared.readiness.as_fd()
     }
 
+    /// Bytes of ADUs that wait for [`FlowSocket::recv`], those behind a gap included.
+    pub fn waiting(&self) -> Bytes {
+        Bytes::new(self.shared.with(|s| s.readable_bytes()) as u64)
+    }
+
     /// What it has done so far.
     pub fn stats(&self) -> FlowSocketStats {
         self.shared.with(|s| s.stats.clone())

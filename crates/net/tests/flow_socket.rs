@@ -1,10 +1,14 @@
 //! Two FlowSockets on loopback: nothing is lost, split or reordered by changing from TCP to UDP and back, and every way to
 //! fail says what it was.
 
+use fairpace_media::{FrameSink, MediaError, ReceivedFrame};
 use fairpace_net::flow_socket::{FlowSocketConfig, FlowSocketStats, Received};
-use fairpace_net::{Clock, FlowSocket, NetError};
-use fairpace_units::{Instant, Rate};
-use std::net::{Ipv4Addr, SocketAddr};
+use fairpace_net::receive::{ReceiveConfig, Receiver};
+use fairpace_net::{Clock, Family, FlowSocket, NetError};
+use fairpace_units::{Bytes, Duration, Instant, Rate};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 fn localhost() -> SocketAddr {
@@ -100,4 +104,186 @@ fn a_thousand_changes_of_transport_lose_split_and_reorder_nothing() {
         );
     }
     println!("{} ADUs, {} changes in {}; TCP: {:?}", sent, told.switches, clock.now(), told.tcp);
+}
+
+#[test]
+fn a_flow_over_ipv6_carries_units_as_long_as_the_queue_and_refuses_longer_ones() {
+    let (sender, receiving) = pair(FlowSocketConfig::default(), (Ipv6Addr::LOCALHOST, 0).into());
+    let limit = 64 << 10;
+    let whole = vec![7; limit];
+    sender.send(&whole, true).unwrap();
+    sender.send(&whole[1..], false).unwrap();
+    let error = sender.send(b"xx", true).unwrap_err();
+    assert!(matches!(error, NetError::Config { field: "ADU", .. }), "{error}");
+    assert_eq!(error.exit_code(), 2);
+    // What was begun is gone with it; an end without bytes is none.
+    sender.send(b"", true).unwrap();
+    sender.send(b"after", true).unwrap();
+    assert_eq!(sender.close().unwrap().adus, 2);
+    let (adus, _) = receiving.join().unwrap().unwrap();
+    assert_eq!(adus.iter().map(|(data, got)| (data.len(), got.missing)).collect::<Vec<_>>(), [(limit, 0), (5, 0)]);
+}
+
+#[test]
+fn a_receiver_that_does_not_read_holds_the_sender_back_and_memory_is_bounded() {
+    // The first probing period lasts: no rate is within 1 bit/s of the one before.
+    let settings = [("epsilon".to_owned(), "1bps".to_owned())].into();
+    let queue = Bytes::new(32 << 10);
+    let config = FlowSocketConfig { settings, receive_queue: queue, max_rate: Rate::mbps(100.0), ..Default::default() };
+    let mut receiver = FlowSocket::bind_with(localhost(), config.clone()).unwrap();
+    let to = receiver.local_address().unwrap();
+    let accepting = thread::spawn(move || receiver.accept().map(|_| receiver));
+    let mut sender = FlowSocket::bind_with(localhost(), config).unwrap();
+    sender.connect(to).unwrap();
+    let receiver = accepting.join().unwrap().unwrap();
+    let sending = thread::spawn(move || {
+        let sent = (0..400_u64).try_for_each(|n| sender.send(&[n as u8; 10_000], true));
+        sent.and_then(|()| sender.close())
+    });
+    // Nothing is read until the whole way is full: queues, and the kernel's buffers.
+    let mut before = u64::MAX;
+    while receiver.stats().received.is_none() {
+        let now = sending.is_finished();
+        assert!(!now, "4 MB fit nowhere");
+        thread::sleep(std::time::Duration::from_millis(300));
+        let waiting = receiver.waiting().get();
+        assert!(waiting <= queue.get() + 2 * 10_000, "{waiting} B wait to be read");
+        if waiting == before {
+            break;
+        }
+        before = waiting;
+    }
+    let (mut adus, mut buffer) = (0_u64, [0; 10_000]);
+    while let Some(got) = receiver.recv(&mut buffer).unwrap() {
+        assert!(got.adu_end && got.missing == 0 && buffer[..got.len].iter().all(|b| *b == adus as u8));
+        adus += 1;
+    }
+    assert_eq!(adus, 400);
+    assert_eq!(sending.join().unwrap().unwrap().adus, 400);
+}
+
+#[test]
+fn nobody_there_no_tcp_half_and_a_port_in_use_are_told_apart() {
+    // A receiver without the TCP half: it echoes challenges, and its TCP port is closed.
+    let stop = AtomicBool::new(false);
+    let receiver =
+        Receiver::open(ReceiveConfig { family: Family::V4, ..ReceiveConfig::new(0) }, Clock::start()).unwrap();
+    let to = SocketAddr::from((Ipv4Addr::LOCALHOST, receiver.address().unwrap().port()));
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| receiver.run(&mut Ignore, &mut (), &stop).unwrap());
+        let error = FlowSocket::bind(localhost()).unwrap().connect(to).unwrap_err();
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(error, NetError::NoTcpHalf { peer, .. } if peer == to), "{error}");
+        assert!(error.to_string().contains("refuses"), "{error}");
+        assert_eq!(error.exit_code(), 5);
+        assert!(error.hint().unwrap().contains("--tcp"));
+        receiving.join().unwrap();
+    });
+
+    let taken = FlowSocket::bind(localhost()).unwrap();
+    let error = FlowSocket::bind(taken.local_address().unwrap()).unwrap_err();
+    assert!(matches!(error, NetError::PortInUse { .. }), "{error}");
+    // Of UDP it is free, of TCP it is not.
+    let listener = TcpListener::bind(localhost()).unwrap();
+    let error = FlowSocket::bind(listener.local_addr().unwrap()).unwrap_err();
+    assert!(matches!(error, NetError::TcpPortInUse { .. }), "{error}");
+    assert_eq!((error.exit_code(), error.hint().unwrap().contains("ss -ltnp")), (2, true));
+
+    let settings = [("t_running".to_owned(), "soon".to_owned())].into();
+    let error = FlowSocket::bind_with(localhost(), FlowSocketConfig { settings, ..Default::default() }).unwrap_err();
+    assert!(matches!(error, NetError::Control(_)), "{error}");
+    let mut config = FlowSocketConfig::default();
+    config.tcp.algorithm = "none-such".to_owned();
+    let (error, _) = failed_connect(config);
+    assert!(matches!(error, NetError::Config { field: "TCP algorithm", .. }), "{error}");
+}
+
+/// What a sender hears that cannot begin, and the receiver it could not reach.
+fn failed_connect(config: FlowSocketConfig) -> (NetError, Result<SocketAddr, NetError>) {
+    let patience = Some(Duration::from_secs(2));
+    let mut receiver =
+        FlowSocket::bind_with(localhost(), FlowSocketConfig { patience, ..FlowSocketConfig::default() }).unwrap();
+    let to = receiver.local_address().unwrap();
+    let accepting = thread::spawn(move || receiver.accept());
+    let error = FlowSocket::bind_with(localhost(), config).unwrap().connect(to).unwrap_err();
+    (error, accepting.join().unwrap())
+}
+
+#[test]
+fn a_peer_that_goes_ends_the_flow_with_an_error_and_a_flow_that_ended_stays_so() {
+    let (sender, receiving) = pair(FlowSocketConfig::default(), localhost());
+    drop(sender); // says goodbye, though nothing was sent
+    let (adus, stats) = receiving.join().unwrap().unwrap();
+    assert_eq!((adus.len(), stats.adus), (0, 0));
+
+    let mut receiver = FlowSocket::bind(localhost()).unwrap();
+    let to = receiver.local_address().unwrap();
+    let accepting = thread::spawn(move || receiver.accept().map(|_| receiver));
+    let mut sender = FlowSocket::bind(localhost()).unwrap();
+    sender.connect(to).unwrap();
+    drop(accepting.join().unwrap().unwrap());
+    // Its goodbye, or the end of its TCP half.
+    let error = loop {
+        if let Err(e) = sender.send(&[1; 1_000], true) {
+            break e;
+        }
+        thread::sleep(std::time::Duration::from_millis(5));
+    };
+    assert!(matches!(error, NetError::PeerVanished { .. }), "{error}");
+    assert!(matches!(sender.send(b"more", true), Err(NetError::Io { .. })));
+    assert!(matches!(sender.recv(&mut [0; 8]), Err(NetError::Io { .. })), "who connects sends");
+}
+
+#[test]
+fn strangers_on_the_tcp_port_get_nothing_and_disturb_nothing() {
+    let mut receiver = FlowSocket::bind(localhost()).unwrap();
+    let to = receiver.local_address().unwrap();
+    let receiving = thread::spawn(move || {
+        receiver.accept()?;
+        let (mut buffer, mut adus) = ([0; 2_000], 0);
+        while let Some(got) = receiver.recv(&mut buffer)? {
+            adus += u32::from(got.adu_end);
+        }
+        receiver.close().map(|stats| (adus, stats))
+    });
+    // Before a sender is there: every connection is closed without a word.
+    let mut early = TcpStream::connect(to).unwrap();
+    assert_eq!(early.read(&mut [0; 8]).unwrap_or(0), 0);
+    let mut sender = FlowSocket::bind(localhost()).unwrap();
+    sender.connect(to).unwrap();
+    // Afterwards too, whatever they say.
+    let mut strangers: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(to).unwrap()).collect();
+    for (i, s) in strangers.iter_mut().enumerate() {
+        let _ = s.write_all(&[[0, 200].as_slice(), &[i as u8; 200], &[255, 255]].concat());
+    }
+    for n in 0..200_u8 {
+        sender.send(&[n; 1_500], true).unwrap();
+    }
+    for mut s in strangers {
+        assert_eq!(s.read(&mut [0; 8]).unwrap_or(0), 0);
+    }
+    sender.close().unwrap();
+    let (adus, stats) = receiving.join().unwrap().unwrap();
+    assert_eq!((adus, stats.split, stats.missing), (200, 0, 0));
+}
+
+/// A sink for who is not to get anything.
+struct Ignore;
+
+impl FrameSink for Ignore {
+    fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
+        Ok(())
+    }
+    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
+    fn next(&self) -> Instant {
+        Instant::NEVER
+    }
+    fn take_key_request(&mut self, _: Instant) -> bool {
+        false
+    }
+    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
 }

@@ -84,7 +84,7 @@ impl State {
         self.error.take().unwrap_or_else(|| NetError::io("use a flow that has ended", Errno::EPIPE))
     }
 
-    fn readable_bytes(&self) -> usize {
+    pub(super) fn readable_bytes(&self) -> usize {
         self.held_bytes + self.ready.iter().map(|adu| adu.data.len()).sum::<usize>()
     }
 
