@@ -141,37 +141,52 @@ fn monotonic_clock() -> Fact {
 fn tun() -> Fact {
     const ID: &str = "tun";
     const TITLE: &str = "TUN devices";
-    match fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
-        Ok(_) => ok(ID, TITLE, "/dev/net/tun opens".to_owned()),
-        Err(e) => short(
-            ID,
-            TITLE,
-            Health::Limited,
-            format!("/dev/net/tun: {e}"),
-            "`sudo modprobe tun`; in a container, `--device /dev/net/tun`. Only emulation needs it: `relay` does not",
-        ),
-    }
+    let error = match fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun") {
+        Ok(_) => return ok(ID, TITLE, "/dev/net/tun opens".to_owned()),
+        Err(e) => e,
+    };
+    let remedy = if error.kind() == std::io::ErrorKind::PermissionDenied {
+        "`sudo chmod 0666 /dev/net/tun` (its usual mode: devices can be made in one's own namespaces only), or run as \
+         root. Only emulation (`shell`, `run --world emu`) needs it: `relay` does not"
+    } else {
+        "`sudo modprobe tun`; in a container, `--device /dev/net/tun`. Only emulation (`shell`, `run --world emu`) \
+         needs it: `relay` does not"
+    };
+    short(ID, TITLE, Health::Limited, format!("/dev/net/tun: {error}"), remedy)
 }
 
 fn namespaces() -> Fact {
     const ID: &str = "namespaces";
     const TITLE: &str = "User and network namespaces";
+    const AS_NOBODY: [&str; 6] = ["--reuid", "65534", "--regid", "65534", "--clear-groups", "unshare"];
     // A namespace can only be tried by a process with one thread: util-linux's own.
-    let tried = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "true"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    match tried {
-        Ok(status) if status.success() => ok(ID, TITLE, "may be made without root".to_owned()),
+    let tried = |program: &str, before: &[&str]| {
+        Command::new(program)
+            .args(before)
+            .args(["--user", "--map-root-user", "--net", "true"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+    };
+    let root = nix::unistd::geteuid().is_root();
+    // Root may where others may not.
+    let others = || tried("setpriv", &AS_NOBODY).is_ok_and(|status| status.success());
+    match tried("unshare", &[]) {
+        Ok(status) if status.success() && !root => ok(ID, TITLE, "may be made without root".to_owned()),
+        Ok(status) if status.success() && others() => ok(ID, TITLE, "may be made, by every user".to_owned()),
+        Ok(status) if status.success() => ok(ID, TITLE, "may be made, by root".to_owned()),
         Ok(_) => short(
             ID,
             TITLE,
             Health::Limited,
-            "refused".to_owned(),
-            "`sudo sysctl kernel.unprivileged_userns_clone=1`, on Ubuntu also \
-             `kernel.apparmor_restrict_unprivileged_userns=0`. Only emulation needs them: `relay` does not",
+            format!(
+                "refused (user.max_user_namespaces is {})",
+                read("/proc/sys/user/max_user_namespaces").unwrap_or_else(|| "unknown".to_owned())
+            ),
+            "`sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000`, on Ubuntu also \
+             `kernel.apparmor_restrict_unprivileged_userns=0`; in a container, `--privileged`. Only emulation (`shell`, \
+             `run --world emu`) needs them: `relay` does not",
         ),
         Err(e) => short(
             ID,
@@ -197,7 +212,9 @@ fn tcp_algorithms() -> Fact {
             "mount /proc; only runs beside the kernel's own TCP need this",
         );
     };
-    let found = format!("default {default}; available {available}");
+    let allowed = read("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_else(|| "unknown".to_owned());
+    // The emulator has that right in its own namespaces.
+    let found = format!("default {default}; available {available}; without CAP_NET_ADMIN {allowed}");
     let missing: Vec<String> = ["reno", "cubic"]
         .into_iter()
         .filter(|a| !available.split_whitespace().any(|b| b == *a))
