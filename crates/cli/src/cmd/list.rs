@@ -421,7 +421,11 @@ fn controllers(out: &mut impl Write) -> std::io::Result<()> {
     for (name, doc) in KERNEL_TCP.iter().zip(KERNEL_TCP_DOC) {
         writeln!(out, "  {}  {doc}; in the emulator", paint(name, Ink::Bold))?;
     }
-    writeln!(out, "  {}  packets at a fixed rate, no feedback; in the simulator and the emulator\n", paint(CONSTANT, Ink::Bold))
+    writeln!(
+        out,
+        "  {}  packets at a fixed rate, no feedback; in the simulator and the emulator\n",
+        paint(CONSTANT, Ink::Bold)
+    )
 }
 
 fn parts(out: &mut impl Write, title: &str, parts: &[Part]) -> std::io::Result<()> {

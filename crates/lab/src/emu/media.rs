@@ -27,8 +27,8 @@ pub(crate) struct MediaPlan {
 /// Where frames come from.
 #[derive(Clone, Debug)]
 pub(crate) enum MediaSource {
-    /// Full packets, always a few more than may leave.
-    Greedy,
+    /// Data units of so many full packets, always a few more than may leave.
+    Greedy(u64),
     /// Full packets at that rate on the wire.
     Constant(Rate),
     /// The encoder model, told the controller's rate.
@@ -68,7 +68,9 @@ pub(crate) fn send(
     }
     let size = plan.config.session.packet_size;
     let mut source: Box<dyn FrameSource> = match plan.source {
-        MediaSource::Greedy => Box::new(Packets::new(payload(size), None, clock.now())),
+        MediaSource::Greedy(packets) => {
+            Box::new(Packets::new(Bytes::new(payload(size).get() * packets.max(1)), None, clock.now()))
+        }
         MediaSource::Constant(rate) => {
             let media = fairpace_media::media_rate(rate, size, size - payload(size));
             Box::new(Packets::new(payload(size), Some(media), clock.now()))
@@ -121,9 +123,10 @@ impl SendObserver for Watch<'_> {
     }
 }
 
-/// A source of full packets, each a frame of its own.
+/// A source of full packets: each, or so many together, is a frame.
 #[derive(Debug)]
 struct Packets {
+    /// Of a frame.
     payload: Bytes,
     /// `None`: more than the controller allows.
     fixed: Option<Rate>,

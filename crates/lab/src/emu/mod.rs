@@ -25,7 +25,7 @@ use crate::scenario::Scenario;
 use crate::stats::MIN_SEEDS;
 use endpoint::Endpoint;
 use fairpace_emu::{EmuError, EmuReport, NetNs, Running, Sandbox, Side, Testbed, TestbedOptions};
-use fairpace_net::{Buffers, Clock, UdpSocket};
+use fairpace_net::{Buffers, UdpSocket};
 use fairpace_sim::{FlowConfig, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Instant};
 use plan::{End, Plan, Plans};
@@ -184,7 +184,7 @@ fn work(
         let threads: Vec<_> = ends
             .into_iter()
             .zip(flags)
-            .map(|(ends, stop)| scope.spawn(move || without_rights(|| flow(ends, clock, warmup, stop, over))))
+            .map(|(ends, stop)| scope.spawn(move || flow(ends, running, warmup, stop, over)))
             .collect();
         loop {
             let now = clock.now();
@@ -204,7 +204,7 @@ fn work(
     }))
 }
 
-/// Endpoints have their sockets, and need no right any more.
+/// Endpoints that have their sockets need no right any more.
 fn without_rights(work: impl FnOnce() -> Endpoint) -> Endpoint {
     let refused = fairpace_emu::drop_privileges().err();
     let mut endpoint = work();
@@ -215,28 +215,40 @@ fn without_rights(work: impl FnOnce() -> Endpoint) -> Endpoint {
 }
 
 /// One flow, both ends. `stop` is the flow's end, `over` the run's.
-fn flow(ends: Ends, clock: Clock, warmup: Instant, stop: &AtomicBool, over: &AtomicBool) -> Endpoint {
+fn flow(ends: Ends, running: &Running, warmup: Instant, stop: &AtomicBool, over: &AtomicBool) -> Endpoint {
+    let clock = running.clock();
     match ends {
-        Ends::Tcp(plan, socket, to, listener) => std::thread::scope(|scope| {
-            let reader = scope.spawn(|| tcp::receive(&plan, &listener, clock, warmup, over));
-            let mut endpoint = tcp::send(&plan, socket, to, clock, warmup, over);
-            endpoint.in_order = reader.join().ok();
-            endpoint
+        Ends::Tcp(plan, socket, to, listener) => without_rights(|| {
+            std::thread::scope(|scope| {
+                let reader = scope.spawn(|| tcp::receive(&plan, &listener, clock, warmup, over));
+                let mut endpoint = tcp::send(&plan, socket, to, clock, warmup, over);
+                endpoint.in_order = reader.join().ok();
+                endpoint
+            })
         }),
-        Ends::Udp(plan, socket, receiver) => {
+        Ends::Udp(plan, socket, receiver) => without_rights(|| {
             let endpoint = udp::send(&plan, socket, clock, warmup, over);
             drop(receiver);
             endpoint
-        }
-        Ends::Media(plan, socket, receiver) => std::thread::scope(|scope| {
-            // It outlives its sender, as somebody who waits for the last packets does.
-            let reader = scope.spawn(|| media::receive(receiver, over));
-            let mut endpoint = media::send(*plan, socket, clock, warmup, stop);
-            if let Ok(Some(trouble)) = reader.join() {
-                endpoint.trouble.get_or_insert(trouble);
-            }
-            endpoint
         }),
+        Ends::Media(plan, socket, receiver) => {
+            let (id, scheme, start) = (plan.flow, plan.config.scheme.clone(), plan.start);
+            let both = || {
+                std::thread::scope(|scope| {
+                    // It outlives its sender, as somebody who waits for the last packets does.
+                    let reader = scope.spawn(|| media::receive(receiver, over));
+                    let mut endpoint = media::send(*plan, socket, clock, warmup, stop);
+                    if let Ok(Some(trouble)) = reader.join() {
+                        endpoint.trouble.get_or_insert(trouble);
+                    }
+                    endpoint
+                })
+            };
+            // A sender with a TCP half connects in mid-run, from the senders' namespace.
+            running
+                .enter(Side::Senders, || without_rights(both))
+                .unwrap_or_else(|e| Endpoint { trouble: Some(e.to_string()), ..Endpoint::new(id, scheme, start) })
+        }
     }
 }
 

@@ -72,6 +72,7 @@ impl Plans {
         let mut about = About::default();
         let mut variants = BTreeSet::new();
         let mut params: Option<&TcpParams> = None;
+        let mut sack = false;
         let mut flows = Vec::new();
         for (flow, f) in (0..).zip(&config.flows) {
             let started =
@@ -84,7 +85,8 @@ impl Plans {
                         about.note("TCP flows have different settings; the kernel has those of the first");
                     }
                     params.get_or_insert(tcp);
-                    variants.insert(format!("{:?}", tcp.variant));
+                    variants.insert(tcp.variant.name());
+                    sack |= tcp.variant == TcpVariant::Sack;
                     about.algorithms.insert(f.name.clone(), algorithm.to_owned());
                     End::Tcp(TcpPlan {
                         flow,
@@ -117,6 +119,11 @@ impl Plans {
                 }
                 Protocol::Media(media) => {
                     check_size(f, &MEDIA_PACKETS)?;
+                    if let Some(half) = &media.tcp {
+                        params.get_or_insert(&half.params);
+                        sack |= half.params.variant == TcpVariant::Sack;
+                        about.algorithms.insert(f.name.clone(), "reno".to_owned());
+                    }
                     End::Media(Box::new(media_plan(scenario, config, flow, f, media, started, seed, &mut about)?))
                 }
                 Protocol::External => {
@@ -129,7 +136,7 @@ impl Plans {
             about.note("TCP flows have different loss recovery; with SACK for one the kernel has it for all");
         }
         if let Some(params) = params {
-            tcp_settings(config, params, &mut about);
+            tcp_settings(params, sack, &mut about);
         }
         Ok(Plans { flows, about })
     }
@@ -163,16 +170,12 @@ fn algorithm(scenario: &Scenario, flow: &FlowConfig) -> &'static str {
 
 /// Whether the kernel would need settings for each.
 fn different(a: &TcpParams, b: &TcpParams) -> bool {
-    let settings = |p: &TcpParams| (p.min_rto, p.max_rto, p.dup_threshold, p.ecn, p.initial_window);
-    settings(a) != settings(b) || a.delayed_ack.is_some() != b.delayed_ack.is_some()
+    let settings = |p: &TcpParams| (p.min_rto, p.dup_threshold, p.ecn, p.restart_after_idle);
+    settings(a) != settings(b)
 }
 
 /// What the scenario says of TCP, in the kernel's words. What simulated TCP has not is switched off.
-fn tcp_settings(config: &SimConfig, p: &TcpParams, about: &mut About) {
-    let sack = config.flows.iter().any(|f| match &f.protocol {
-        Protocol::Tcp(p, _) => p.variant == TcpVariant::Sack,
-        _ => false,
-    });
+fn tcp_settings(p: &TcpParams, sack: bool, about: &mut About) {
     let on = |yes: bool| u8::from(yes).to_string();
     let mut set = |key: &str, value: String| {
         about.sysctls.insert(format!("net.ipv4.{key}"), value);
@@ -184,7 +187,7 @@ fn tcp_settings(config: &SimConfig, p: &TcpParams, about: &mut About) {
     set("tcp_reordering", p.dup_threshold.to_string());
     set("tcp_max_reordering", p.dup_threshold.to_string());
     set("tcp_ecn", on(p.ecn));
-    set("tcp_slow_start_after_idle", on(true));
+    set("tcp_slow_start_after_idle", on(p.restart_after_idle));
     set("tcp_rto_min_us", p.min_rto.as_micros().to_string());
     // A receiver's buffer is no limit but the one that the scenario names.
     set("tcp_rmem", "4096 8388608 67108864".to_owned());
@@ -259,9 +262,9 @@ fn media_plan(
     };
     let rate = |r: &crate::scenario::Speed| r.get().with_packets_of(f.packet_size);
     let source = match &spec.source {
-        None => MediaSource::Greedy,
+        None => MediaSource::Greedy(1),
         Some(s) => match s.kind {
-            SourceKind::Saturated => MediaSource::Greedy,
+            SourceKind::Saturated => MediaSource::Greedy(1),
             SourceKind::Constant | SourceKind::Voip | SourceKind::VideoCall | SourceKind::Iptv => {
                 MediaSource::Constant(s.rate.as_ref().map(rate).unwrap_or_default())
             }
