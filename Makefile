@@ -3,7 +3,7 @@
 #   make demo       the main job: a real video over a satellite-like path, with RCS, RAP and a fixed rate
 #   make test       everything that must pass before a change lands
 #   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
-#                   costs per step
+#                   the emulator beside a plain TUN copy loop, costs per step
 #   make reproduce  every figure of the papers, each claim checked
 #   make soak       the property tests with a hundred times the cases
 
@@ -37,6 +37,7 @@ bench: packages-bench build
 	bench/run
 	$(CARGO) bench --locked -p fairpace-control -p fairpace-path
 	$(CARGO) bench --locked -p fairpace-lab --bench '*'
+	$(CARGO) bench --locked -p fairpace-emu --bench tun
 	$(CARGO) run --release --locked -p fairpace-sim --example satellite
 	$(FAIRPACE) doctor
 

@@ -119,21 +119,25 @@ impl<P: Port> Bridge<P> {
         }
     }
 
-    /// What has come to a device goes into the path, but no more than about `budget` segments: true if that was all.
-    pub(crate) fn read(&mut self, side: Side, budget: usize, mut now: impl FnMut() -> Instant) -> bool {
+    /// What has come to a device goes into the path, but no more than about `budget` segments: how many that were.
+    pub(crate) fn read(&mut self, side: Side, budget: usize, mut now: impl FnMut() -> Instant) -> usize {
         let (mut segments, begin) = (0, now());
-        while let Read::Packet(n) = self.read_one(side, &mut now) {
-            segments += n;
-            if segments >= budget {
-                self.unread.record(begin.since(self.busy_since[side as usize]));
-                return false;
+        let empty = loop {
+            match self.read_one(side, &mut now) {
+                Read::Packet(n) => segments += n,
+                Read::Empty => break true,
             }
-        }
+            if segments >= budget {
+                break false;
+            }
+        };
         if segments > 0 {
             self.unread.record(begin.since(self.busy_since[side as usize]));
         }
-        self.busy_since[side as usize] = now();
-        true
+        if empty {
+            self.busy_since[side as usize] = now();
+        }
+        segments
     }
 
     /// The next packet that has come to a device goes into the path.
@@ -467,7 +471,7 @@ mod tests {
 
         fn come(&mut self, side: Side, packets: &[Vec<u8>], now: Instant) {
             self.fake(side).to_read.extend(packets.to_vec());
-            assert!(self.read(side, 1_000, || now));
+            self.read(side, 1_000, || now);
         }
 
         fn written(&mut self, side: Side, now: Instant) -> Vec<Vec<u8>> {
@@ -581,7 +585,7 @@ mod tests {
         assert_eq!((out.len(), refused, down, not_written), (3, 1, 1, 1));
         // A device that is taken away: what is for it is counted, the other side goes on.
         b.fake(Side::Receivers).gone = true;
-        assert!(b.read(Side::Receivers, 10, || at(1)));
+        assert_eq!(b.read(Side::Receivers, 10, || at(1)), 0);
         b.come(Side::Senders, &sent, at(1));
         assert!(b.release(1_000, || at(1)));
         let mut report = crate::EmuReport {

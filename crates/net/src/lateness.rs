@@ -3,7 +3,7 @@
 use fairpace_units::Duration;
 use hdrhistogram::Histogram;
 
-/// Everything from 1 ns to 10 s, to three digits.
+/// Everything from 1 ns to 10 s, to two digits (1 %): the table stays in the processor's cache.
 const HIGHEST_NS: u64 = 10_000_000_000;
 
 /// Collects lateness (time of the act minus time it was due). Bounded memory: a histogram.
@@ -23,7 +23,7 @@ impl Lateness {
     pub fn new() -> Lateness {
         // The bounds are constants for which the constructor cannot fail (1 <= low, 2 low <= high,
         // digits <= 5); `test_bounds` below would show it.
-        let nanos = Histogram::new_with_bounds(1, HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!());
+        let nanos = Histogram::new_with_bounds(1, HIGHEST_NS, 2).unwrap_or_else(|_| unreachable!());
         Lateness { nanos }
     }
 
@@ -79,10 +79,10 @@ mod tests {
         }
         let s = l.summary();
         assert_eq!(s.count, 1_000);
-        // three significant digits: 500 us to +-0.5 us
-        assert!(s.p50.abs_diff(Duration::from_micros(500)) < Duration::from_micros(1), "{s:?}");
-        assert!(s.p99.abs_diff(Duration::from_micros(990)) < Duration::from_micros(2), "{s:?}");
-        assert!(s.max >= Duration::from_micros(1_000) && s.max < Duration::from_micros(1_002), "{s:?}");
+        // two significant digits: 500 us to +-5 us
+        assert!(s.p50.abs_diff(Duration::from_micros(500)) <= Duration::from_micros(5), "{s:?}");
+        assert!(s.p99.abs_diff(Duration::from_micros(990)) <= Duration::from_micros(10), "{s:?}");
+        assert!(s.max >= Duration::from_micros(1_000) && s.max < Duration::from_micros(1_010), "{s:?}");
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(Lateness::new().summary(), LatenessSummary::default());
         let mut l = Lateness::new();
         l.record(Duration::from_secs(3_600));
-        assert!(l.summary().max <= Duration::from_millis(10_010), "{:?}", l.summary());
+        assert!(l.summary().max <= Duration::from_millis(10_100), "{:?}", l.summary());
     }
 
     #[test]
