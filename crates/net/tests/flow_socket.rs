@@ -4,7 +4,7 @@
 use fairpace_media::{FrameSink, MediaError, ReceivedFrame};
 use fairpace_net::flow_socket::{FlowSocketConfig, FlowSocketStats, Received};
 use fairpace_net::receive::{ReceiveConfig, Receiver};
-use fairpace_net::{Clock, Family, FlowSocket, NetError};
+use fairpace_net::{Clock, Family, FlowSocket, NetError, Waiter};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
@@ -145,7 +145,7 @@ fn a_receiver_that_does_not_read_holds_the_sender_back_and_memory_is_bounded() {
     while receiver.stats().received.is_none() {
         let now = sending.is_finished();
         assert!(!now, "4 MB fit nowhere");
-        thread::sleep(std::time::Duration::from_millis(300));
+        pause(300);
         let waiting = receiver.waiting().get();
         assert!(waiting <= queue.get() + 2 * 10_000, "{waiting} B wait to be read");
         if waiting == before {
@@ -227,7 +227,7 @@ fn a_peer_that_goes_ends_the_flow_with_an_error_and_a_flow_that_ended_stays_so()
         if let Err(e) = sender.send(&[1; 1_000], true) {
             break e;
         }
-        thread::sleep(std::time::Duration::from_millis(5));
+        pause(5);
     };
     assert!(matches!(error, NetError::PeerVanished { .. }), "{error}");
     assert!(matches!(sender.send(b"more", true), Err(NetError::Io { .. })));
@@ -265,6 +265,11 @@ fn strangers_on_the_tcp_port_get_nothing_and_disturb_nothing() {
     sender.close().unwrap();
     let (adus, stats) = receiving.join().unwrap().unwrap();
     assert_eq!((adus, stats.split, stats.missing), (200, 0, 0));
+}
+
+fn pause(ms: u64) {
+    let clock = Clock::start();
+    Waiter::new(clock).unwrap().wait(clock.now() + Duration::from_millis(ms), &[]).unwrap();
 }
 
 /// A sink for who is not to get anything.
