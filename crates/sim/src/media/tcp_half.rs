@@ -259,3 +259,105 @@ impl TcpHalf {
         self.rx.poll_timer()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Direction;
+    use fairpace_units::Duration;
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    enum Message {
+        Data(Packet, u32),
+        Ack(TcpAck),
+    }
+
+    /// Writes packets of those sizes as there is room, over 50 ms each way; the segments of those places in the order of
+    /// leaving are lost. What was delivered, in order, and the sizes of the segments.
+    fn carry(sizes: &[u32], segment_size: u32, lost: &BTreeSet<usize>) -> (TcpHalf, Vec<Written>, Vec<u32>) {
+        let config = config::TcpHalf { segment_size: Some(Bytes::new(segment_size.into())), ..Default::default() };
+        let mut half = TcpHalf::new(&config, 1_000, RandomStream::named(1, "test"));
+        let (mut wire, mut delivered, mut segments) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut now, mut written) = (Instant::ZERO, 0);
+        while written < sizes.len() || !half.is_empty() {
+            loop {
+                if let Some(out) = half.poll_transmit(now) {
+                    let Body::TcpData { seq, .. } = out.body else { panic!("a segment") };
+                    let (size, class, ecn) = (out.size, out.class, out.ecn);
+                    let direction = Direction::Forward;
+                    let packet = Packet {
+                        sent_at: now,
+                        body: out.body,
+                        flow: 0,
+                        size,
+                        direction,
+                        class,
+                        ecn,
+                        quick_start: None,
+                    };
+                    if !lost.contains(&segments.len()) {
+                        wire.insert((now + Duration::from_millis(50), segments.len()), Message::Data(packet, seq));
+                    }
+                    segments.push(size);
+                } else if written < sizes.len() && half.has_room() {
+                    let seq = written as u64;
+                    half.write(now, Written { seq, frame: 0, born: now, size: sizes[written] }, Class::Normal);
+                    written += 1;
+                    if written == sizes.len() {
+                        half.obey(now, TcpOrder::NoDelay(true));
+                    }
+                } else {
+                    break;
+                }
+            }
+            let next = wire.first_key_value().map_or(Instant::NEVER, |((at, _), _)| *at);
+            now = next.min(half.poll_timeout());
+            assert!(now < Instant::from_secs_f64(3_600.0), "it goes on");
+            if next > now {
+                continue; // the timeout runs in `poll_transmit`
+            }
+            match wire.pop_first() {
+                Some(((_, order), Message::Data(packet, seq))) => {
+                    half.on_segment(now, &packet, seq, false);
+                    delivered.extend(std::iter::from_fn(|| half.take_delivered()));
+                    if let Some(ack) = half.poll_ack(now) {
+                        wire.insert((now + Duration::from_millis(50), order), Message::Ack(ack));
+                    }
+                }
+                Some((_, Message::Ack(ack))) => half.on_ack(now, &ack),
+                None => {}
+            }
+        }
+        (half, delivered, segments)
+    }
+
+    /// 64 B each in segments of 552 B: the first leaves alone, the window of two has room for one more segment, and each
+    /// ACK lets full ones out. The 30th is the last: 1 + 3 * 8 + 5.
+    #[test]
+    fn small_packets_fill_segments_but_for_the_first_and_the_last() {
+        let (_, delivered, segments) = carry(&[104; 30], 552, &BTreeSet::new());
+        assert_eq!(delivered.len(), 30);
+        assert_eq!(segments, [104, 552, 552, 552, 40 + 5 * 64]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_delivered_once_in_order_and_acknowledged_in_full(
+            sizes in proptest::collection::vec(41_u32..2_000, 1..80),
+            segment_size in 41_u32..1_500,
+            lost in proptest::collection::btree_set(0_usize..300, 0..30),
+        ) {
+            // A byte at a time takes a while.
+            let sizes = if segment_size < 100 { &sizes[..sizes.len().min(4)] } else { &sizes[..] };
+            let (mut half, delivered, segments) = carry(sizes, segment_size, &lost);
+            let got: Vec<(u64, u32)> = delivered.iter().map(|w| (w.seq, w.size)).collect();
+            let written: Vec<(u64, u32)> = (0..).zip(sizes.iter().copied()).collect();
+            prop_assert_eq!(got, written);
+            let all: u64 = sizes.iter().map(|size| u64::from(*size)).sum();
+            let progress = half.take_progress(Instant::from_secs_f64(3_600.0));
+            prop_assert_eq!(progress.map(|p| p.acked), Some(Bytes::new(all)));
+            prop_assert!(segments.iter().all(|size| (41..=segment_size).contains(size)), "{:?}", segments);
+        }
+    }
+}
