@@ -105,7 +105,7 @@ impl SendObserver for Watch<'_> {
         if let FlowEventKind::Tripped { reason } = event.what {
             self.out.stopped = Some(reason);
         }
-        self.out.events.push(event.clone());
+        self.out.events.push(*event);
     }
 
     fn on_sample(&mut self, s: &SendSample) {

@@ -135,7 +135,7 @@ fn set(namespace: &NetNs, sysctls: &BTreeMap<String, String>) -> Result<(), EmuE
 enum Ends {
     Tcp(tcp::TcpPlan, socket2::Socket, SocketAddr, socket2::Socket),
     Udp(udp::UdpPlan, UdpSocket, UdpSocket),
-    Media(Box<media::MediaPlan>, UdpSocket, fairpace_net::receive::Receiver),
+    Media(Box<media::MediaPlan>, UdpSocket, Box<fairpace_net::receive::Receiver>),
 }
 
 fn open(plan: Plan, running: &Running) -> Result<Ends, EmuError> {
@@ -161,7 +161,7 @@ fn open(plan: Plan, running: &Running) -> Result<Ends, EmuError> {
             plan.config.peer = at;
             let receiver = running.enter(Side::Receivers, || media::open_receiver(&plan, at, clock))??;
             let socket = running.enter(Side::Senders, sender)??;
-            Ends::Media(plan, socket, receiver)
+            Ends::Media(plan, socket, Box::new(receiver))
         }
     })
 }
@@ -236,7 +236,7 @@ fn flow(ends: Ends, running: &Running, warmup: Instant, stop: &AtomicBool, over:
             let both = || {
                 std::thread::scope(|scope| {
                     // It outlives its sender, as somebody who waits for the last packets does.
-                    let reader = scope.spawn(|| media::receive(receiver, over));
+                    let reader = scope.spawn(|| media::receive(*receiver, over));
                     let mut endpoint = media::send(*plan, socket, clock, warmup, stop);
                     if let Ok(Some(trouble)) = reader.join() {
                         endpoint.trouble.get_or_insert(trouble);

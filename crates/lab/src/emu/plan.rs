@@ -94,7 +94,7 @@ impl Plans {
                         algorithm,
                         packet_size: f.packet_size,
                         params: tcp.clone(),
-                        source: source.clone(),
+                        source: *source,
                         start: started,
                         stop: f.stop,
                         end: Instant::ZERO + config.duration,
@@ -253,11 +253,9 @@ fn media_plan(
         // Its address is not known yet.
         ..SendConfig::new(std::net::SocketAddr::from(([0, 0, 0, 0], 0)))
     };
+    let feedback = media.feedback.unwrap_or(Duration::ZERO);
     let receiver = ReceiveConfig {
-        session: ReceiverConfig {
-            feedback_interval: media.feedback.unwrap_or(Duration::ZERO),
-            ..ReceiverConfig::default()
-        },
+        session: ReceiverConfig { feedback_interval: feedback, ack_interval: feedback, ..ReceiverConfig::default() },
         ..ReceiveConfig::new(0)
     };
     let rate = |r: &crate::scenario::Speed| r.get().with_packets_of(f.packet_size);

@@ -313,6 +313,11 @@ pub(crate) fn receive(
         match recv(connection.as_raw_fd(), &mut nothing, flags) {
             Ok(0) => break,
             Ok(n) => {
+                // Simulated receivers acknowledge each segment unless the scenario has it otherwise. The kernel
+                // forgets this with every segment that it delays the ACK of.
+                if plan.params.delayed_ack.is_none() {
+                    let _ = connection.set_tcp_quickack(true);
+                }
                 let [before, all] = &mut counted;
                 *all += Bytes::new(n as u64);
                 if clock.now() < warmup {
