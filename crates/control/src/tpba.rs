@@ -48,8 +48,8 @@
 //!   breaker's feedback timeout stands still while TCP carries the data, so that a path which lets nothing but TCP through
 //!   ends the flow after 15 s of UDP without a word; and 15 s without progress end it while TCP has what it was given
 //!   since, or is being drained. (TCP's own timeouts, which are longer, end the rest.)
-//! - [`Controller::target_rate`] while probing: what TCP's window allows, cwnd/SRTT, at most twice the last r[i], and no less
-//!   than it. The last r[i] alone would tell an encoder to make what it makes: TCP would measure the encoder, and the
+//! - [`Controller::target_rate`] while probing: what TCP's window allows, cwnd/SRTT, at most twice the last r[i]. The
+//!   last r[i] alone would tell an encoder to make what it makes: TCP would measure the encoder, and the
 //!   rate never rise.
 //! - An application that wants less gets less; r stays, and is never raised in a running period.
 //! - `keep_cwnd = off` orders no window: TCP restarts as [RFC 5681 §4.1] has it.
@@ -309,7 +309,7 @@ impl Tpba {
     fn probing_target(&self) -> Rate {
         let window = self.tcp.srtt.map(|srtt| Rate::bps(self.tcp.cwnd.as_f64() * 8.0 / srtt.as_secs_f64()));
         match (self.last, window.filter(|w| *w > Rate::ZERO)) {
-            (Some(r), Some(w)) => w.clamp(r, r * 2.0),
+            (Some(r), Some(w)) => w.min(r * 2.0),
             (None, Some(w)) => w,
             (r, None) => r.unwrap_or(self.r),
         }
