@@ -664,6 +664,12 @@ impl ReceiverSession {
                     Err(_) => self.stats.malformed += 1,
                 },
                 Rtcp::SenderReport(ssrc, info, _) if is_peer => {
+                    // A sender that has nothing to send is there all the same.
+                    if self.announced_media() == Some(ssrc)
+                        && let Some(p) = &mut self.peer
+                    {
+                        p.heard = now;
+                    }
                     if let Some(Entry::Valid(_, _, s)) = self.sources.get_mut(&ssrc) {
                         s.on_sender_report(now, info.ntp);
                     }

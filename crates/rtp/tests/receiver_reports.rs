@@ -55,6 +55,17 @@ fn a_report_comes_each_t_rtcp_and_nothing_else_but_echoes() {
 }
 
 #[test]
+fn a_sender_that_has_nothing_to_send_keeps_its_place() {
+    let mut p = lda(&[]);
+    p.fps = 0;
+    p.run_until(at(60.0));
+    assert_eq!((p.receiver_events.len(), p.stopped), (0, None), "{:?}", p.receiver_events);
+    p.fps = 25;
+    p.run_until(at(62.0));
+    assert!(p.assembled.len() > 20);
+}
+
+#[test]
 fn what_pairs_measure_reaches_the_controller() {
     let mut p = lda(&[("r_0", "400kbps")]);
     // A bottleneck of 2 Mbit/s behind the delay: the second of two packets is 4 ms behind a full first one.
