@@ -345,6 +345,50 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
             "geo.toml:12: `flows[0].source.rate` is missing\nhint: a constant source needs it, as in `rate = \"1 Mbit/s\"`",
         ),
         (
+            with("count", "source = { kind = \"adus\" }"),
+            "geo.toml:12: `flows[0].source.packets` is missing\nhint: data units need it, as in `packets = 10`",
+        ),
+        (
+            with("count", "source = { kind = \"constant\", rate = \"1 Mbit/s\", packets = 2 }"),
+            "geo.toml:12: `flows[0].source.packets` has no effect on a source without data units of one size\n\
+             hint: write `kind = \"adus\"`, or leave it out",
+        ),
+        (
+            with("count", "source = { kind = \"adus\", packets = 2 }\nsend_buffer = \"5 pkt\""),
+            "geo.toml:13: `flows[0].send_buffer` has no effect on a saturated source, which makes a packet when one may be \
+             sent\nhint: give the flow a `source` with a rate, or leave it out",
+        ),
+        (
+            with("controller", "controller = \"tcp-sack\"\ntcp = { variant = \"reno\" }"),
+            "geo.toml:12: `flows[0].tcp.variant` has no effect on controller `tcp-sack`\n\
+             hint: the controller's name says it, as in `tcp-sack`; leave it out",
+        ),
+        (
+            with("controller", "controller = \"tcp-sack\"\ntcp = { segment_size = \"552 B\" }"),
+            "geo.toml:12: `flows[0].tcp.segment_size` has no effect on controller `tcp-sack`\n\
+             hint: `packet_size` says it; leave it out",
+        ),
+        (
+            with("controller", "controller = \"tpba\"\ntcp = { segment_size = \"40 B\" }"),
+            "geo.toml:12: `flows[0].tcp.segment_size` is `40 B`, which is out of range\n\
+             hint: from 41 B to 65507 B, headers of 40 B included",
+        ),
+        (
+            with("controller", "controller = \"tpba\"\npacket_size = \"20 B\"\ntcp = { segment_size = \"552 B\" }"),
+            "geo.toml:13: `flows[0].tcp.segment_size` is `552 B`, which shares segments among packets of 20 B, which have no \
+             room for headers of 40 B\nhint: a `packet_size` of at least 41 B",
+        ),
+        (
+            with("controller", "controller = \"tpba\"\ntcp = { variant = \"cubic\" }"),
+            "geo.toml:12: `flows[0].tcp.variant` is `cubic`, which is not one of the choices\n\
+             hint: allowed: `reno`, `newreno`, `sack`",
+        ),
+        (
+            with("controller", "controller = \"lda\"\nfeedback = \"20 ms\""),
+            "geo.toml:12: `flows[0].feedback` has no effect on controller `lda`, which goes by RTCP reports\n\
+             hint: set its parameter `t_rtcp`, or leave it out",
+        ),
+        (
             with("count", "access = { loss = { kind = \"gilbert-elliott\", good_to_bad = 0.1 } }"),
             "geo.toml:12: `flows[0].access.loss.bad_to_good` is missing\n\
              hint: kind `gilbert-elliott` needs it: a number from 0 to 1",
