@@ -18,7 +18,7 @@ use crate::segment::{Cutter, Framing, VNET, Vnet, join};
 use crate::{Side, TestbedOptions};
 use fairpace_net::{Lateness, LatenessSummary, Store};
 use fairpace_rtp::quick_start;
-use fairpace_sim::{Carries, Delivered, Direction, FlowId, Network, PacketFate};
+use fairpace_sim::{Carries, Delivered, Direction, FlowId, Network, PacketFate, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, QsOption};
 use nix::errno::Errno;
 use std::io::IoSlice;
@@ -44,6 +44,8 @@ pub(crate) struct Bridge<P> {
     /// There is a header before each packet.
     offload: bool,
     plan: AddressPlan,
+    /// Of each flow: whether its packets come from here, or from the simulator.
+    external: Vec<bool>,
     /// Whose packets are those of addresses that are no flow's.
     stray: Option<FlowId>,
     network: Network,
@@ -75,6 +77,7 @@ enum Read {
 impl<P: Port> Bridge<P> {
     pub(crate) fn new(
         mut ports: [P; 2],
+        config: &SimConfig,
         network: Network,
         plan: AddressPlan,
         capture: Capture,
@@ -85,6 +88,7 @@ impl<P: Port> Bridge<P> {
             ports: ports.map(Some),
             offload: options.offload,
             plan,
+            external: config.flows.iter().map(|f| matches!(f.protocol, Protocol::External)).collect(),
             stray: options.stray,
             network,
             store: Store::new(usize::try_from(options.memory.get()).unwrap_or(usize::MAX)),
@@ -121,9 +125,15 @@ impl<P: Port> Bridge<P> {
 
     /// What has come to a device goes into the path, but no more than about `budget` segments: how many that were.
     pub(crate) fn read(&mut self, side: Side, budget: usize, mut now: impl FnMut() -> Instant) -> usize {
-        let (mut segments, begin) = (0, now());
+        let (mut segments, mut first, mut last) = (0, None, None);
         let empty = loop {
-            match self.read_one(side, &mut now) {
+            let look = self.read_one(side, || {
+                let at = now();
+                first.get_or_insert(at);
+                last = Some(at);
+                at
+            });
+            match look {
                 Read::Packet(n) => segments += n,
                 Read::Empty => break true,
             }
@@ -131,11 +141,13 @@ impl<P: Port> Bridge<P> {
                 break false;
             }
         };
-        if segments > 0 {
-            self.unread.record(begin.since(self.busy_since[side as usize]));
+        let since = &mut self.busy_since[side as usize];
+        if let Some(first) = first {
+            self.unread.record(first.since(*since));
         }
         if empty {
-            self.busy_since[side as usize] = now();
+            // Nothing can have waited since before the last packet.
+            *since = last.unwrap_or_else(now);
         }
         segments
     }
@@ -154,7 +166,7 @@ impl<P: Port> Bridge<P> {
             Err(_) => return Read::Empty,
         };
         let now = now();
-        let Bridge { buffer, sides, plan, .. } = self;
+        let Bridge { buffer, sides, plan, external, .. } = self;
         let counts = &mut sides[side as usize];
         let bytes = buffer.get(..length).unwrap_or_default();
         let (vnet, packet) = match bytes.split_first_chunk::<VNET>() {
@@ -169,7 +181,9 @@ impl<P: Port> Bridge<P> {
             counts.multicast += 1;
             return Read::Packet(1);
         }
-        let Some(flow) = plan.flow_of(side, header.source, header.destination).or(self.stray) else {
+        let of_flow = plan.flow_of(side, header.source, header.destination);
+        let of_flow = of_flow.filter(|flow| external.get(*flow as usize) == Some(&true));
+        let Some(flow) = of_flow.or(self.stray) else {
             counts.unknown += 1;
             return Read::Packet(1);
         };
@@ -203,15 +217,17 @@ impl<P: Port> Bridge<P> {
 
     /// What has come out of the path is written, but no more than about `budget` segments: true if that was all.
     pub(crate) fn release(&mut self, budget: usize, mut now: impl FnMut() -> Instant) -> bool {
-        self.network.advance(now());
+        let mut at = now();
+        self.network.advance(at);
         let mut written = 0;
         while let Some(out) = self.network.take_delivered() {
-            self.lateness.record(now().since(out.at));
             self.stamp(&out);
-            if !self.last.is_some_and(|last| self.belongs(&last, &out)) {
+            if !self.last.is_some_and(|last| self.belongs(&last, &out)) && !self.joined.is_empty() {
                 written += self.joined.len();
                 self.write_joined();
+                at = now();
             }
+            self.lateness.record(at.since(out.at));
             self.joined.push(out.token);
             self.last = Some(out);
             if written >= budget {
@@ -404,7 +420,8 @@ mod tests {
     use crate::{Limits, NetNs};
     use fairpace_path::{Capacity, DelayModel, LinkSpec, QueueModel, RateModel, RedParams, Thresholds};
     use fairpace_rtp::quick_start::ipv4_checksum_holds;
-    use fairpace_sim::{FlowConfig, Protocol, SimConfig};
+    use fairpace_sim::FlowConfig;
+    use fairpace_sim::tcp::{TcpParams, TcpSource};
     use fairpace_units::Rate;
     use std::collections::VecDeque;
 
@@ -444,13 +461,17 @@ mod tests {
     }
 
     fn bridge(link: LinkSpec, offload: bool, memory: u64) -> Bridge<Fake> {
-        let flows = ["a", "b"].map(|name| FlowConfig::new(name, Protocol::External)).to_vec();
+        let simulated = FlowConfig {
+            start: Instant::from_secs_f64(1e6),
+            ..FlowConfig::new("tcp", Protocol::Tcp(TcpParams::default(), TcpSource::Ftp))
+        };
+        let flows = vec![FlowConfig::new("a", Protocol::External), simulated];
         let config = SimConfig { bottleneck: link, flows, ..SimConfig::default() };
         let here = || NetNs::current("here").unwrap();
         let options = TestbedOptions { offload, memory: Bytes::new(memory), ..TestbedOptions::new(here(), here()) };
         let ports = [Fake::default(), Fake::default()];
         let network = Network::new(&config).unwrap();
-        Bridge::new(ports, network, AddressPlan::new(0, 2), Capture::default(), &options)
+        Bridge::new(ports, &config, network, AddressPlan::new(0, 2), Capture::default(), &options)
     }
 
     fn at(us: u64) -> Instant {
@@ -501,12 +522,24 @@ mod tests {
     fn what_is_no_flows_is_counted_and_goes_nowhere() {
         let mut b = bridge(LinkSpec::default(), false, 10_000);
         let unknown = v4(0, 17, [10, 77, 0, 1], [10, 77, 128, 2], b"");
+        let simulated = v4(0, 17, [10, 77, 0, 2], [10, 77, 128, 2], b"");
         let group = v4(0, 2, [10, 77, 0, 1], [224, 0, 0, 22], b"");
-        let packets = [unknown, group, vec![0x45; 19], packet(Side::Receivers, 0, 40), packet(Side::Senders, 0, 40)];
+        let packets = [
+            unknown.clone(),
+            simulated,
+            group,
+            vec![0x45; 19],
+            packet(Side::Receivers, 0, 40),
+            packet(Side::Senders, 0, 40),
+        ];
         b.come(Side::Senders, &packets, at(1));
         assert_eq!(b.written(Side::Receivers, at(2)).len(), 1);
-        let SideReport { unknown, multicast, malformed, read, .. } = b.finish().sides[0];
-        assert_eq!((unknown, multicast, malformed, read.packets.get()), (2, 1, 1, 1));
+        let SideReport { unknown: strangers, multicast, malformed, read, .. } = b.sides[0];
+        assert_eq!((strangers, multicast, malformed, read.packets.get()), (3, 1, 1, 1));
+        // Unless somebody takes them in.
+        b.stray = Some(0);
+        b.come(Side::Senders, &[unknown], at(3));
+        assert_eq!(b.written(Side::Receivers, at(3)).len(), 1);
     }
 
     #[test]

@@ -128,6 +128,12 @@ impl Testbed {
     pub fn open(config: &SimConfig, options: TestbedOptions) -> Result<Testbed, EmuError> {
         let TestbedOptions { network: number, mtu, offload, device_queue, .. } = options;
         check(config, number, mtu)?;
+        let is_external =
+            |flow| matches!(config.flows.get(flow as usize).map(|f| &f.protocol), Some(Protocol::External));
+        if let Some(flow) = options.stray.filter(|flow| !is_external(*flow)) {
+            let allowed = "a flow of `Protocol::External`".to_owned();
+            return Err(EmuError::Config { field: "stray", found: flow.to_string(), allowed });
+        }
         let mut network = Network::new(&SimConfig { pcap: false, ..config.clone() })?;
         let plan = AddressPlan::new(number, config.flows.len());
         let mut options = options;
@@ -141,7 +147,7 @@ impl Testbed {
         if let Some(observer) = options.observer.take() {
             network.observe(observer);
         }
-        let bridge = Bridge::new([senders, receivers], network, plan, capture, &options);
+        let bridge = Bridge::new([senders, receivers], config, network, plan, capture, &options);
         let TestbedOptions { senders, receivers, limits, memory, device_queue, offload, .. } = options;
         let ends = Ends { namespaces: [senders, receivers], plan };
         Ok(Testbed { ends, bridge, limits, memory, device_queue, offload })
@@ -227,7 +233,7 @@ impl Testbed {
         let thread = Builder::new().name("emulator".to_owned()).spawn(run);
         let thread = thread.map_err(|e| EmuError::io("start the emulator's thread", e))?;
         match is_ready.recv() {
-            Ok(Ok(())) => Ok(Running { ends, clock, stop, thread }),
+            Ok(Ok(())) => Ok(Running { ends, clock, stop, thread: Some(thread) }),
             Ok(Err(e)) => Err(e),
             Err(_) => Err(EmuError::io("start the emulator's thread", std::io::Error::other("it ended at once"))),
         }
@@ -257,7 +263,18 @@ pub struct Running {
     ends: Ends,
     clock: Clock,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Option<(SimReport, EmuReport)>>,
+    /// Until it is joined.
+    thread: Option<JoinHandle<Option<(SimReport, EmuReport)>>>,
+}
+
+/// Whoever gives up without [`Running::finish`] leaves no loop and no device behind.
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Running {
@@ -295,13 +312,13 @@ impl Running {
     }
 
     /// Stops, takes the devices away, and gives what the path and the emulator have seen.
-    pub fn finish(self) -> (SimReport, EmuReport) {
+    pub fn finish(mut self) -> (SimReport, EmuReport) {
         self.stop.store(true, Ordering::Relaxed);
-        match self.thread.join() {
-            Ok(Some(reports)) => reports,
-            // `start` waits until the loop is ready.
-            Ok(None) => unreachable!("the loop ran"),
-            Err(panic) => std::panic::resume_unwind(panic),
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(Some(reports))) => reports,
+            // `start` waits until the loop is ready, and nobody else joins it.
+            Some(Ok(None)) | None => unreachable!("the loop ran"),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
     }
 }

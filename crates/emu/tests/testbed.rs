@@ -381,14 +381,24 @@ fn what_cannot_be_is_refused(sandbox: &Sandbox) {
     let none = SimConfig { flows: Vec::new(), ..plain() };
     assert_eq!(refused(none, |_| ()).1, 3);
     assert_eq!(refused(plain(), |o| o.network = 200), ("`network` is 200; allowed: 0 to 122".to_owned(), 2));
+    let stray = "`stray` is 1; allowed: a flow of `Protocol::External`".to_owned();
+    assert_eq!(refused(plain(), |o| o.stray = Some(1)), (stray, 2));
     // Two of one kind in one namespace.
     let first = options(sandbox);
     let again = |namespace: &NetNs| namespace.run(|| NetNs::current("again")).expect("entered").expect("/proc");
     let second = TestbedOptions::new(again(&first.senders), again(&first.receivers));
-    let _held = Testbed::open(&plain(), first).expect("opens");
+    let held = Testbed::open(&plain(), first).expect("opens");
     match Testbed::open(&plain(), second) {
         Err(EmuError::DeviceTaken { name }) => assert_eq!(name, "fairpace0"),
         Err(e) => panic!("{e}"),
         Ok(_) => panic!("opened"),
     }
+    // Whoever does not finish leaves nothing behind either.
+    let namespace = again(held.namespace(Side::Senders));
+    let devices =
+        || namespace.run(|| std::fs::read_to_string("/proc/thread-self/net/dev")).expect("entered").expect("/proc");
+    let running = held.start().expect("starts");
+    assert!(devices().contains("fairpace0:"));
+    drop(running);
+    assert!(!devices().contains("fairpace0:"));
 }
