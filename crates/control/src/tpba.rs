@@ -48,7 +48,8 @@
 //!   breaker's feedback timeout stands still while TCP carries the data, so that a path which lets nothing but TCP through
 //!   ends the flow after 15 s of UDP without a word; and 15 s without progress end it while TCP has what it was given
 //!   since, or is being drained. (TCP's own timeouts, which are longer, end the rest.)
-//! - [`Controller::target_rate`] while probing: what TCP's window allows, cwnd/SRTT, at most twice the last r[i]. The
+//! - [`Controller::target_rate`] while probing: what TCP's window allows, cwnd/SRTT, at most twice the last r[i] (in
+//!   the first cycle: no more than what was acknowledged and is under way, over the time so far). The
 //!   last r[i] alone would tell an encoder to make what it makes: TCP would measure the encoder, and the
 //!   rate never rise.
 //! - An application that wants less gets less; r stays, and is never raised in a running period.
@@ -310,9 +311,17 @@ impl Tpba {
         let window = self.tcp.srtt.map(|srtt| Rate::bps(self.tcp.cwnd.as_f64() * 8.0 / srtt.as_secs_f64()));
         match (self.last, window.filter(|w| *w > Rate::ZERO)) {
             (Some(r), Some(w)) => w.min(r * 2.0),
-            (None, Some(w)) => w,
+            (None, Some(w)) => w.min(self.so_far()),
             (r, None) => r.unwrap_or(self.r),
         }
+    }
+
+    /// What is acknowledged and what is under way, over the time of the cycle so far: while there is no r[i], start-up is
+    /// not taken for the rate.
+    fn so_far(&self) -> Rate {
+        let (from, acked) = self.cycle.unwrap_or((Instant::ZERO, Bytes::ZERO));
+        let bytes = (self.tcp.acked - acked + self.tcp.cwnd).as_f64();
+        Rate::bps(bytes * 8.0 / self.tcp_at.since(from).as_secs_f64())
     }
 
     // --- running ---------------------------------------------------------------------------------

@@ -236,8 +236,11 @@ fn r_min_holds_everywhere() {
 fn while_probing_an_encoder_is_told_what_the_window_allows() {
     let mut c = tpba(&[]);
     assert_eq!(c.target_rate(), Rate::kbps(10.0), "nothing is known");
-    told(&mut c, 0.5, 0, 0);
+    told(&mut c, 0.05, 0, 0);
     assert_eq!(c.target_rate(), Rate::kbps(1_600.0));
+    // start-up is not the rate: 20,000 bytes under way and 5,000 acknowledged in half a second
+    told(&mut c, 0.5, 5_000, 0);
+    assert_eq!(c.target_rate(), Rate::kbps(400.0));
     c.on_sent(at(0.5), &sent(0));
     cycle(&mut c, 1.0, 50_000);
     assert_eq!(c.target_rate(), Rate::kbps(800.0));
