@@ -65,7 +65,7 @@ pub struct FrameAssembler {
 }
 
 impl FrameAssembler {
-    /// `hold`: how long a packet waits for the rest of its frame.
+    /// `hold`: how long a packet waits for the rest of its frame; one that came by TCP as long as it takes.
     pub fn new(codec: Codec, hold: Duration) -> Self {
         FrameAssembler {
             codec,
@@ -96,7 +96,8 @@ impl FrameAssembler {
             via: packet.via,
         });
         self.complete(packet.sequence, now);
-        let too_old = |h: &Held| now.since(h.arrived) > self.hold;
+        // By TCP the rest will come, however long TCP takes to repair a loss.
+        let too_old = |h: &Held| h.via == Via::Udp && now.since(h.arrived) > self.hold;
         while self.packets.len() > MAX_PACKETS || self.packets.first_key_value().is_some_and(|(_, h)| too_old(h)) {
             self.packets.pop_first();
             self.abandoned += 1;
@@ -206,6 +207,20 @@ mod tests {
             retransmitted: false,
             via: Via::Udp,
             codec: Codec::Vp8,
+        }
+    }
+
+    #[test]
+    fn what_came_by_tcp_waits_for_the_rest_however_long_that_takes() {
+        let packets = packets(&[250, 50]);
+        for (via, frames) in [(Via::Udp, 1), (Via::Tcp, 2)] {
+            let mut a = FrameAssembler::new(Codec::Vp8, Duration::from_millis(200));
+            // Three packets of the first frame, one of the second; TCP's retransmission timeout before the third.
+            for (i, at) in [(0, 1.0), (1, 1.0), (3, 1.5), (2, 1.5)] {
+                let arrived = Instant::from_secs_f64(at);
+                a.push(&MediaPacket { arrived, via, ..media(i as u64, &packets[i]) });
+            }
+            assert_eq!(std::iter::from_fn(|| a.next_frame()).count(), frames, "{via:?}");
         }
     }
 
