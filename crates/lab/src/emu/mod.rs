@@ -133,9 +133,9 @@ fn set(namespace: &NetNs, sysctls: &BTreeMap<String, String>) -> Result<(), EmuE
 
 /// The two ends of a flow, ready to be run.
 enum Ends {
-    Tcp(tcp::TcpPlan, socket2::Socket, SocketAddr, socket2::Socket),
-    Udp(udp::UdpPlan, UdpSocket, UdpSocket),
-    Media(Box<media::MediaPlan>, UdpSocket, Box<fairpace_net::receive::Receiver>),
+    Tcp(Box<(tcp::TcpPlan, socket2::Socket, SocketAddr, socket2::Socket)>),
+    Udp(Box<(udp::UdpPlan, UdpSocket, UdpSocket)>),
+    Media(Box<(media::MediaPlan, UdpSocket, fairpace_net::receive::Receiver)>),
 }
 
 fn open(plan: Plan, running: &Running) -> Result<Ends, EmuError> {
@@ -148,20 +148,20 @@ fn open(plan: Plan, running: &Running) -> Result<Ends, EmuError> {
         End::Tcp(plan) => {
             let listener = running.enter(Side::Receivers, || plan.listen(at))??;
             let socket = running.enter(Side::Senders, || plan.sender(from))??;
-            Ends::Tcp(plan, socket, at, listener)
+            Ends::Tcp(Box::new((plan, socket, at, listener)))
         }
         End::Udp(plan) => {
             // Nobody reads: what arrives is counted by the path, and thrown away when the buffer is full.
             let least = Buffers { receive: Bytes::new(4_096), send: Bytes::new(4_096) };
             let receiver = running.enter(Side::Receivers, || UdpSocket::bind(at, true, least, clock))??;
             let socket = running.enter(Side::Senders, sender)??;
-            Ends::Udp(plan, socket, receiver)
+            Ends::Udp(Box::new((plan, socket, receiver)))
         }
         End::Media(mut plan) => {
             plan.config.peer = at;
             let receiver = running.enter(Side::Receivers, || media::open_receiver(&plan, at, clock))??;
             let socket = running.enter(Side::Senders, sender)??;
-            Ends::Media(plan, socket, Box::new(receiver))
+            Ends::Media(Box::new((*plan, socket, receiver)))
         }
     })
 }
@@ -218,7 +218,8 @@ fn without_rights(work: impl FnOnce() -> Endpoint) -> Endpoint {
 fn flow(ends: Ends, running: &Running, warmup: Instant, stop: &AtomicBool, over: &AtomicBool) -> Endpoint {
     let clock = running.clock();
     match ends {
-        Ends::Tcp(plan, socket, to, listener) => without_rights(|| {
+        Ends::Tcp(ends) => without_rights(|| {
+            let (plan, socket, to, listener) = *ends;
             std::thread::scope(|scope| {
                 let reader = scope.spawn(|| tcp::receive(&plan, &listener, clock, warmup, over));
                 let mut endpoint = tcp::send(&plan, socket, to, clock, warmup, over);
@@ -226,18 +227,20 @@ fn flow(ends: Ends, running: &Running, warmup: Instant, stop: &AtomicBool, over:
                 endpoint
             })
         }),
-        Ends::Udp(plan, socket, receiver) => without_rights(|| {
+        Ends::Udp(ends) => without_rights(|| {
+            let (plan, socket, receiver) = *ends;
             let endpoint = udp::send(&plan, socket, clock, warmup, over);
             drop(receiver);
             endpoint
         }),
-        Ends::Media(plan, socket, receiver) => {
+        Ends::Media(ends) => {
+            let (plan, socket, receiver) = *ends;
             let (id, scheme, start) = (plan.flow, plan.config.scheme.clone(), plan.start);
             let both = || {
                 std::thread::scope(|scope| {
                     // It outlives its sender, as somebody who waits for the last packets does.
-                    let reader = scope.spawn(|| media::receive(*receiver, over));
-                    let mut endpoint = media::send(*plan, socket, clock, warmup, stop);
+                    let reader = scope.spawn(|| media::receive(receiver, over));
+                    let mut endpoint = media::send(plan, socket, clock, warmup, stop);
                     if let Ok(Some(trouble)) = reader.join() {
                         endpoint.trouble.get_or_insert(trouble);
                     }

@@ -266,9 +266,7 @@ fn media_plan(
             SourceKind::Constant | SourceKind::Voip | SourceKind::VideoCall | SourceKind::Iptv => {
                 MediaSource::Constant(s.rate.as_ref().map(rate).unwrap_or_default())
             }
-            SourceKind::Adus => {
-                return refuse("source", "adus", "another kind: FlowSocket's flows are not run here yet");
-            }
+            SourceKind::Adus => MediaSource::Greedy(s.packets.map_or(1, |n| n.get())),
             SourceKind::Encoder => {
                 MediaSource::Encoder(Box::new(crate::encoder::model(&f.name, s.rate.as_ref().map(rate), seed)))
             }
