@@ -154,6 +154,7 @@ Examples:
   fairpace reproduce rcs.fig17a rcs.fig22a-b    two of them
   fairpace reproduce rcs --json                 one object per experiment and line
   fairpace reproduce rcs --strict               exit code 7 if any claim fails
+  fairpace reproduce tpba.fig3 --world emu --quick   with the kernel's TCP, in real time
   fairpace list experiments                     what there is")]
 pub(crate) struct Reproduce {
     /// Papers or experiments; all of them if none is named
@@ -165,6 +166,12 @@ pub(crate) struct Reproduce {
     /// Run as much as the paper did where the usual run is smaller
     #[arg(long, conflicts_with = "seeds")]
     pub(crate) full: bool,
+    /// Few seeds, and shorter runs where an experiment has them
+    #[arg(long, conflicts_with_all = ["seeds", "full"])]
+    pub(crate) quick: bool,
+    /// Where it runs: `emu` is in real time with the kernel's TCP, one run after the other (`tpba` only)
+    #[arg(long, value_enum, default_value_t = World::Sim)]
+    pub(crate) world: World,
     /// Threads; one per core if absent
     #[arg(long, short, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
     pub(crate) jobs: Option<u32>,

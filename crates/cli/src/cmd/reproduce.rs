@@ -1,14 +1,15 @@
 //! `fairpace reproduce`: the papers' experiments, each claim printed as it is decided.
 
 use super::run::write_page;
-use crate::args::Reproduce as Args;
+use crate::args::{Reproduce as Args, World};
 use crate::error::{Failure, Outcome, code};
 use crate::made::Made;
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
-use fairpace_lab::Hooks;
+use fairpace_emu::{RealTimeLock, Sandbox};
 use fairpace_lab::papers::{self, Claim, Effort, Outcome as Found, Tools};
 use fairpace_lab::results::write_whole;
+use fairpace_lab::{Hooks, Record, RunError, Scenario, emu};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +19,32 @@ pub(crate) const PAGE_FILE: &str = "page.json";
 pub(crate) fn run(args: &Args) -> Outcome {
     let made = Made::begin();
     let chosen = papers::select(&args.ids).map_err(|e| Failure::usage(e.to_string()).hint(e.hint()))?;
+    if args.world == World::Emu {
+        refuse_what_is_simulated(&chosen)?;
+    }
+    let effort = match args.seeds {
+        Some(n) => Effort::Seeds(n as usize),
+        None if args.full => Effort::Full,
+        None if args.quick => Effort::Quick,
+        None => Effort::Usual,
+    };
     let dir = args.results.out.clone().unwrap_or_else(|| default_folder(&args.ids));
     std::fs::create_dir_all(&dir).map_err(|e| Failure::file("make", &dir, &e))?;
+    // Before anything starts a thread: namespaces are a process's with one thread.
+    let real = match args.world {
+        World::Sim => None,
+        World::Emu => Some((RealTimeLock::acquire()?, Sandbox::enter()?)),
+    };
+    let emulate = |s: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>| match &real {
+        Some((_, sandbox)) => emu::emulate(s, seed, record, sandbox, hooks),
+        None => Err(RunError::Interrupted),
+    };
     let mut tools = tools(chosen.iter().any(|e| e.id == "rcs.fig7-9"))?;
+    if real.is_some() {
+        tools.world = papers::World::RealTime(&emulate);
+        let minutes = papers::real_time(&chosen, effort).as_secs_f64() / 60.0;
+        note(args.results.quiet, &format!("in real time, one run after the other: {minutes:.0} minutes"));
+    }
     let stop = Stop::install()?;
     let bar = progress(args.results.quiet, 1, "simulations");
     let report = |done: usize, total: usize, what: &str| {
@@ -31,11 +55,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let hooks = Hooks { progress: &report, stop: stop.flag(), threads: args.jobs.unwrap_or(0) as usize };
     let mut lines = String::new();
     let mut broken = None;
-    let effort = match args.seeds {
-        Some(n) => Effort::Seeds(n as usize),
-        None if args.full => Effort::Full,
-        None => Effort::Usual,
-    };
     let result = papers::reproduce(&chosen, effort, &mut tools, &hooks, |found| {
         let json = serde_json::to_string(found).unwrap_or_default();
         let shown = if args.results.json { writeln!(std::io::stdout(), "{json}") } else { bar.suspend(|| show(found)) };
@@ -77,6 +96,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Failure::new(code::CLAIM, format!("{} of {total} claims fail", total - held)));
     }
     Ok(())
+}
+
+/// Only experiments that ask for little and look at nothing that is the simulator's alone.
+fn refuse_what_is_simulated(chosen: &[&papers::Experiment]) -> Outcome {
+    match chosen.iter().find(|e| !e.in_real_time()) {
+        None => Ok(()),
+        Some(e) => Err(Failure::usage(format!("`{}` runs in the simulator only", e.id))
+            .hint("with `--world emu` name `tpba`, or experiments of it")),
+    }
 }
 
 /// `reproduce rcs` writes to `results/rcs`; several ids have a folder of their own, named after them all.
@@ -131,6 +159,7 @@ fn tools<'a>(wanted: bool) -> Outcome<Tools<'a>> {
         encoder: Some(Box::new(move |rates, duration| {
             encode_following(&clip, rates, duration).map_err(|e| e.to_string())
         })),
+        ..Tools::default()
     })
 }
 

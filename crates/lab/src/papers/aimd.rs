@@ -22,7 +22,7 @@ mod shared;
 mod udp;
 mod window;
 
-use super::{Bench, Bound, Claim, Effort, Experiment, Point};
+use super::{Bench, Bound, Claim, Effort, Experiment, Point, QUICK_SEEDS};
 use crate::config::Record;
 use crate::pool::Hooks;
 use crate::qos::{Process, QosError, Start};
@@ -193,6 +193,7 @@ fn seeds(bench: &Bench<'_>, usual: usize) -> u64 {
         Effort::Seeds(n) => n,
         Effort::Usual => usual,
         Effort::Full => MAX_SEEDS,
+        Effort::Quick => QUICK_SEEDS,
     }) as u64
 }
 

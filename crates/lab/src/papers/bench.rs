@@ -6,9 +6,10 @@
 use crate::config::Record;
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
-use crate::run::{RunError, simulate};
+use crate::run::{RunError, SeedRun, simulate};
 use crate::scenario::Scenario;
 use crate::stats::{Estimate, MAX_SEEDS, MIN_SEEDS, seeds_wanted};
+use fairpace_units::Duration;
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -23,7 +24,44 @@ pub enum Effort {
     Seeds(usize),
     /// As [`Effort::Usual`], but the paper's own sizes where the usual ones are smaller.
     Full,
+    /// Two seeds for every point, and shorter runs where an experiment has them.
+    Quick,
 }
+
+/// Runs one seed of a scenario somewhere.
+pub type Runner<'a> = dyn Fn(&Scenario, u64, Record, &Hooks<'_>) -> Result<SeedRun, RunError> + Sync + 'a;
+
+/// Where scenarios are run.
+#[derive(Clone, Copy, Default)]
+pub enum World<'a> {
+    /// In the simulator, all cores busy.
+    #[default]
+    Sim,
+    /// In real time, one run after the other.
+    RealTime(&'a Runner<'a>),
+}
+
+impl World<'_> {
+    /// Runs one seed.
+    ///
+    /// # Errors
+    /// As [`simulate`], or as the runner.
+    pub fn run(self, s: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
+        match self {
+            World::Sim => simulate(s, seed, record, hooks),
+            World::RealTime(run) => run(s, seed, record, hooks),
+        }
+    }
+}
+
+impl core::fmt::Debug for World<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(if matches!(self, World::Sim) { "Sim" } else { "RealTime" })
+    }
+}
+
+/// The seeds of [`Effort::Quick`].
+pub const QUICK_SEEDS: usize = 2;
 
 /// One point of a grid: a scheme in a place.
 #[derive(Clone, Debug)]
@@ -85,6 +123,9 @@ pub struct Measured {
 pub struct Bench<'a> {
     hooks: Hooks<'a>,
     effort: Effort,
+    world: World<'a>,
+    /// Only adds up how long the runs are, of which each experiment asks for its first lot.
+    planned: Option<Duration>,
     memory: BTreeMap<String, Rc<Vec<RunSummary>>>,
     /// What [`Bench::keep`] made of a scenario, by kind of result, scenario and seed.
     kept: BTreeMap<(TypeId, String, u64), Rc<dyn Any>>,
@@ -94,7 +135,30 @@ pub struct Bench<'a> {
 impl<'a> Bench<'a> {
     /// An empty one.
     pub fn new(hooks: Hooks<'a>, effort: Effort) -> Bench<'a> {
-        Bench { hooks, effort, memory: BTreeMap::new(), kept: BTreeMap::new(), simulated: 0 }
+        let (memory, kept) = (BTreeMap::new(), BTreeMap::new());
+        Bench { hooks, effort, world: World::Sim, planned: None, memory, kept, simulated: 0 }
+    }
+
+    /// The same in another world.
+    #[must_use]
+    pub fn in_world(self, world: World<'a>) -> Bench<'a> {
+        Bench { world, ..self }
+    }
+
+    /// One that runs nothing: see [`Bench::planned`].
+    pub fn planning(effort: Effort) -> Bench<'a> {
+        let world = World::RealTime(&|_, _, _, _| Err(RunError::Interrupted));
+        Bench { planned: Some(Duration::ZERO), world, ..Bench::new(Hooks::default(), effort) }
+    }
+
+    /// How long the runs would be that [`Bench::keep`] was asked for, one after the other.
+    pub fn planned(&self) -> Duration {
+        self.planned.unwrap_or_default()
+    }
+
+    /// Where it runs.
+    pub fn world(&self) -> World<'a> {
+        self.world
     }
 
     /// How much is wanted.
@@ -144,6 +208,7 @@ impl<'a> Bench<'a> {
                 let have = runs.get(key.as_str()).map_or(&[][..], Vec::as_slice);
                 let wanted = match self.effort {
                     Effort::Seeds(n) => n,
+                    Effort::Quick => QUICK_SEEDS,
                     Effort::Usual | Effort::Full => precision.seeds(cell, have),
                 };
                 let most = planned.entry(key).or_insert((wanted, index));
@@ -185,7 +250,7 @@ impl<'a> Bench<'a> {
         Ok(Grid { cells: measured.collect() })
     }
 
-    /// What `work` makes of each scenario and seed, in their order, all cores busy. Each is made once, however
+    /// What `work` makes of each scenario and seed, in their order, all cores busy (in real time: one by one). Each is made once, however
     /// many figures show it. (Asked for under another name, a scenario is the same.)
     ///
     /// # Errors
@@ -201,7 +266,12 @@ impl<'a> Bench<'a> {
         let mut seen = BTreeSet::new();
         let missing: Vec<usize> =
             (0..jobs.len()).filter(|&i| !self.kept.contains_key(&places[i]) && seen.insert(&places[i])).collect();
-        let hooks = self.hooks;
+        if let Some(planned) = &mut self.planned {
+            *planned += missing.iter().map(|&i| jobs[i].0.duration.get()).sum();
+            return Err(RunError::Interrupted);
+        }
+        let one_by_one = matches!(self.world, World::RealTime(_));
+        let hooks = Hooks { threads: if one_by_one { 1 } else { self.hooks.threads }, ..self.hooks };
         let made =
             pool::map(&missing, &hooks, |&i| label(&jobs[i].0, jobs[i].1), |&i| work(&jobs[i].0, jobs[i].1, &hooks));
         for (&i, result) in missing.iter().zip(made) {

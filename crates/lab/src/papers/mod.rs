@@ -24,8 +24,9 @@ pub mod lossy;
 pub mod qsd;
 pub mod rcs;
 mod show;
+pub mod tpba;
 
-pub use bench::{Bench, Cell, Effort, Grid, Measured, Metric, Precision};
+pub use bench::{Bench, Cell, Effort, Grid, Measured, Metric, Precision, QUICK_SEEDS, Runner, World};
 pub use claim::{Bound, Claim};
 
 use crate::pool::Hooks;
@@ -94,6 +95,8 @@ pub struct Tools<'a> {
     pub encoder_name: String,
     /// Time between two pictures.
     pub frame_interval: Duration,
+    /// Where scenarios are run; see [`Experiment::in_real_time`].
+    pub world: World<'a>,
 }
 
 impl core::fmt::Debug for Tools<'_> {
@@ -121,7 +124,12 @@ impl UnknownExperiment {
 
 /// Every experiment, in the order of the papers.
 pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
-    rcs::EXPERIMENTS.iter().chain(lossy::EXPERIMENTS).chain(qsd::EXPERIMENTS).chain(aimd::EXPERIMENTS)
+    rcs::EXPERIMENTS
+        .iter()
+        .chain(lossy::EXPERIMENTS)
+        .chain(qsd::EXPERIMENTS)
+        .chain(aimd::EXPERIMENTS)
+        .chain(tpba::EXPERIMENTS)
 }
 
 /// The experiments that some ids mean: `rcs` is all of a paper, `rcs.fig17` all that begin so, nothing
@@ -142,6 +150,24 @@ pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, UnknownExperim
         }
     }
     Ok(experiments().filter(|e| ids.is_empty() || ids.iter().any(|id| means(id, e))).collect())
+}
+
+impl Experiment {
+    /// Whether it can be run in real time. What the others ask for is the simulator's: thousands of runs, or what only
+    /// it can look at.
+    pub fn in_real_time(&self) -> bool {
+        self.id.starts_with("tpba.")
+    }
+}
+
+/// How long experiments that can be run in real time would take.
+pub fn real_time(experiments: &[&Experiment], effort: Effort) -> Duration {
+    let mut bench = Bench::planning(effort);
+    for experiment in experiments.iter().filter(|e| e.in_real_time()) {
+        // It stops with the first lot of runs, which is all of them.
+        let _ = (experiment.run)(experiment, &mut bench, &mut Tools::default());
+    }
+    bench.planned()
 }
 
 /// What came out of several experiments.
@@ -166,7 +192,7 @@ pub fn reproduce(
     hooks: &Hooks<'_>,
     mut finished: impl FnMut(&Outcome),
 ) -> Result<Reproduction, RunError> {
-    let mut bench = Bench::new(*hooks, effort);
+    let mut bench = Bench::new(*hooks, effort).in_world(tools.world);
     let mut all = Reproduction::default();
     for experiment in experiments {
         match (experiment.run)(experiment, &mut bench, tools) {

@@ -187,12 +187,16 @@ const ALL: u64 = 10_000;
 /// The phases of a sweep over something else: as many as a small super-frame has.
 const SWEEP: u64 = 76;
 
+/// Those of a quick run.
+const QUICK_PHASES: usize = 19;
+
 /// The phases of a super-frame: every [`STEP`], or `most` of them, evenly spread.
 fn phases(spec: &DamaSpec, effort: Effort, most: u64) -> Vec<Duration> {
     let steps = spec.super_frame().as_nanos().div_ceil(STEP.as_nanos()) as usize;
     let wanted = match effort {
         Effort::Seeds(n) => n.clamp(1, steps),
         Effort::Usual => steps.min(most as usize),
+        Effort::Quick => steps.min(QUICK_PHASES),
         Effort::Full => steps,
     };
     (0..wanted).map(|i| STEP * (i * steps / wanted) as u32).collect()

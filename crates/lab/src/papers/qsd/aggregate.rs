@@ -13,7 +13,7 @@
 mod start;
 
 use self::start::{ClassStart, Delays, STEP_S, STEPS, Start, YOUTH_S, watch};
-use crate::papers::{Bench, Bound, Claim, Effort, Experiment, Outcome, Point, Tools, show};
+use crate::papers::{Bench, Bound, Claim, Effort, Experiment, Outcome, Point, QUICK_SEEDS, Tools, show};
 use crate::report::{Axis, Chart, Series, Table};
 use crate::run::RunError;
 use crate::scenario::{AgentKind, Count, Hold, SatelliteQuickStart, Scenario, Terminals};
@@ -113,6 +113,7 @@ impl Runs {
             Effort::Usual => SEEDS,
             Effort::Seeds(n) => n.max(1),
             Effort::Full => FULL_SEEDS,
+            Effort::Quick => QUICK_SEEDS,
         };
         let first = base.seed.get();
         let mut jobs = Vec::new();

@@ -339,6 +339,7 @@ mod tests {
                 encoder: Some(Box::new(encode)),
                 encoder_name: "a test".to_owned(),
                 frame_interval: fairpace_units::Duration::from_millis(40),
+                ..Tools::default()
             };
             let all = reproduce(&select(&id).unwrap(), Effort::Usual, &mut tools, &Hooks::default(), |_| ()).unwrap();
             all.outcomes.into_iter().next().unwrap()
