@@ -46,6 +46,7 @@ reproduce: build
 	$(FAIRPACE) reproduce lossy --out results/lossy
 	$(FAIRPACE) reproduce qsd --out results/qsd
 	$(FAIRPACE) reproduce aimd --out results/aimd
+	$(FAIRPACE) reproduce tpba --out results/tpba
 
 soak: packages-test
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --features gst --locked
