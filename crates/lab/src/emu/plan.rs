@@ -255,6 +255,7 @@ fn media_plan(
     };
     let feedback = media.feedback.unwrap_or(Duration::ZERO);
     let receiver = ReceiveConfig {
+        tcp: media.tcp.is_some(),
         session: ReceiverConfig { feedback_interval: feedback, ack_interval: feedback, ..ReceiverConfig::default() },
         ..ReceiveConfig::new(0)
     };
