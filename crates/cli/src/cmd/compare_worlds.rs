@@ -48,7 +48,6 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
                 .into(),
         head: HEAD.map(str::to_owned).to_vec(),
         rows: found.iter().map(|d| row(d).to_vec()).collect(),
-        ..Table::default()
     });
     write_page(&dir.join("report.html"), &folder::compare_page(&dir, &names)?.section(section))?;
     let mut out = std::io::stdout().lock();
