@@ -164,6 +164,9 @@ pub struct Breaker {
     last_sent: Instant,
     /// Since when TCP carries the data.
     paused_at: Option<Instant>,
+    /// How long datagrams had gone unanswered by then: it counts for TCP until that makes progress, so that a path dead in
+    /// both is given up after the same time.
+    unheard: Duration,
     /// Since when TCP has had something to acknowledge without doing so; NEVER if it has nothing.
     tcp_since: Instant,
     /// Sent since the last report.
@@ -190,6 +193,7 @@ impl Breaker {
             unanswered: 0,
             last_sent: Instant::ZERO,
             paused_at: None,
+            unheard: Duration::ZERO,
             tcp_since: Instant::NEVER,
             sent: Bytes::ZERO,
             packets: 0,
@@ -218,18 +222,23 @@ impl Breaker {
 
     /// A packet was given to TCP, or nothing is sent until it has delivered all.
     pub fn await_tcp(&mut self, now: Instant) {
-        self.tcp_since = self.tcp_since.min(now);
+        if self.tcp_since == Instant::NEVER {
+            self.tcp_since = now - self.unheard;
+        }
     }
 
     /// TCP has acknowledged something. What it has left is waited for from the next packet on, or by
     /// [`Breaker::await_tcp`].
     pub fn on_tcp_progress(&mut self) {
         self.tcp_since = Instant::NEVER;
+        self.unheard = Duration::ZERO;
     }
 
     /// From now on TCP carries the data.
     pub fn pause(&mut self, now: Instant) {
         self.paused_at = Some(now);
+        let going_on = self.unanswered >= 3 && now.since(self.last_sent) <= self.params.td;
+        self.unheard = if going_on { now.since(self.unanswered_since) } else { Duration::ZERO };
     }
 
     /// From now on datagrams carry it again.
@@ -239,8 +248,11 @@ impl Breaker {
         }
     }
 
-    /// The receiver was heard, in whatever form.
+    /// The receiver was heard, in whatever form. While TCP carries the data that is about TCP's packets.
     pub fn on_feedback(&mut self) {
+        if self.paused_at.is_some() {
+            return;
+        }
         self.unanswered_since = Instant::NEVER;
         self.unanswered = 0;
     }
@@ -576,6 +588,37 @@ mod tests {
         assert_eq!((heard.next(), heard.on_timer(at(15.0))), (Instant::NEVER, None));
         let stop = Trip::Stop(StopReason::FeedbackTimeout { after: s(15.0) });
         assert_eq!(b.on_timer(at(15.0)), Some(stop));
+    }
+
+    /// Ten seconds by UDP and five by TCP. What TCP acknowledges starts its own clock anew, and leaves that of the datagrams.
+    #[test]
+    fn fifteen_seconds_of_silence_by_one_transport_and_then_the_other_stop_the_flow() {
+        let at = Instant::from_secs_f64;
+        let mut b = Breaker::new(BreakerParams::default());
+        for n in 0..=100 {
+            b.on_sent(at(f64::from(n) * 0.1), Bytes::new(1_200), true);
+        }
+        b.pause(at(10.0));
+        assert_eq!(b.next(), Instant::NEVER);
+        b.await_tcp(at(10.0));
+        b.await_tcp(at(11.0));
+        assert_eq!(b.next(), at(15.0));
+        let mut alive = b.clone();
+        alive.on_tcp_progress();
+        alive.await_tcp(at(12.0));
+        assert_eq!(alive.next(), at(27.0));
+        alive.on_tcp_progress();
+        alive.on_feedback();
+        alive.resume(at(13.0));
+        assert_eq!(alive.next(), at(18.0));
+        // An application that had nothing to send meanwhile was not unheard.
+        let mut idle = Breaker::new(BreakerParams::default());
+        for t in [0.0, 0.1, 0.2] {
+            idle.on_sent(at(t), Bytes::new(1_200), true);
+        }
+        idle.pause(at(10.0));
+        idle.await_tcp(at(10.0));
+        assert_eq!(idle.next(), at(25.0));
     }
 
     #[test]

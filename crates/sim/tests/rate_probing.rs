@@ -244,6 +244,26 @@ fn a_tcp_half_is_for_whom_sends_over_it() {
     assert!(refused.to_string().contains("`flow `c`: tcp.segment_size` is 40"), "{refused}");
 }
 
+/// Data units of 250 ms, running periods of 10 s: the path dies 1 s before one ends, so that it is unheard by UDP and then by
+/// TCP, for 15 s in all and what lies between two packets or reports.
+#[test]
+fn a_path_that_dies_at_the_end_of_a_running_period_ends_the_flow_no_later() {
+    for left in [1, 5, 9] {
+        let spec = ControllerSpec::named("tpba", env(Safety::Default)).with("epsilon", "10 Mbit/s");
+        let config = path(RateModel::Fixed(Rate::mbps(1.2)), 0.0, 120, vec![flow("media", media(spec))]);
+        let ends = states(&run(config.clone()).unwrap()).iter().find(|(_, name)| *name == "probing").unwrap().0;
+        let start = Instant::ZERO + ms(ends - left * 1_000);
+        let mut config = config;
+        config.bottleneck.outage = vec![Outage { start, length: Duration::from_secs(3_600) }];
+        let report = run(config).unwrap();
+        assert!(matches!(report.flows[0].stopped, Some(StopReason::FeedbackTimeout { .. })), "{left}");
+        let tripped = |e: &FlowEventKind| matches!(e, FlowEventKind::Tripped { .. });
+        let stopped = report.events.iter().find_map(|(_, e)| tripped(&e.what).then_some(e.at)).unwrap();
+        let after = stopped.since(start).as_secs_f64();
+        assert!((13.5..=16.5).contains(&after), "{left} s before its end: {after}");
+    }
+}
+
 /// From 5 s on nothing gets through. TCP's own timeouts would take minutes; the breaker takes 15 s of the state it is in.
 #[test]
 fn a_dead_path_ends_a_flow_in_either_state_and_its_tcp_falls_silent() {
