@@ -109,7 +109,8 @@ impl EmuError {
                 format!("two at a time would disturb each other: wait for it, or end it (`ps -fp {pid}` names it)")
             }
             EmuError::Busy { holder: None } => {
-                "two at a time would disturb each other: wait for it; it runs in another container".to_owned()
+                "two at a time would disturb each other: wait for it; `ss -xlp | grep fairpace/real-time` may name it"
+                    .to_owned()
             }
             EmuError::MtuTooSmall { least, .. } => format!("give at least {least}"),
             EmuError::Net(e) => return e.hint(),

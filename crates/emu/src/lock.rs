@@ -1,10 +1,13 @@
 //! One run in real time per machine: two would make each other late.
 
 use crate::EmuError;
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt::PeerCredentials,
+};
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 /// Abstract: it has no file, and ends with its process however that ends.
 const NAME: &[u8] = b"fairpace/real-time";
@@ -27,15 +30,18 @@ impl RealTimeLock {
         let name = SocketAddr::from_abstract_name(NAME).map_err(|e| EmuError::io(what, e))?;
         match UnixListener::bind_addr(&name) {
             Ok(listener) => Ok(RealTimeLock { _listener: listener }),
-            Err(e) if e.kind() == io::ErrorKind::AddrInUse => Err(EmuError::Busy { holder: holder(&name) }),
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse => Err(EmuError::Busy { holder: holder() }),
             Err(e) => Err(EmuError::io(what, e)),
         }
     }
 }
 
-/// Who holds `name`: the kernel tells a caller who listens.
-fn holder(name: &SocketAddr) -> Option<i32> {
-    let call = UnixStream::connect_addr(name).ok()?;
+/// Who holds the name: the kernel tells a caller who listens. Calls are never answered, and after some thousand there
+/// is no room for more: then nobody waits, and the holder has no name.
+fn holder() -> Option<i32> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let call = socket(AddressFamily::Unix, SockType::Stream, flags, None).ok()?;
+    connect(call.as_raw_fd(), &UnixAddr::new_abstract(NAME).ok()?).ok()?;
     let pid = getsockopt(&call, PeerCredentials).ok()?.pid();
     // 0: a process that has no number in our process namespace.
     (pid != 0).then_some(pid)

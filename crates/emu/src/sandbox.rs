@@ -13,7 +13,7 @@ use caps::{CapSet, Capability};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -23,7 +23,7 @@ use std::thread::{Builder, JoinHandle};
 /// not its machine: no IPv6 chatter (an address is usable at once, nothing is sent unasked), socket buffers
 /// that a long fat path can fill, no memory of earlier connections, and Reno where no socket asks for another,
 /// whatever the host's default is.
-pub const SYSCTLS: [(&str, &str); 11] = [
+pub const SYSCTLS: [(&str, &str); 14] = [
     ("net.ipv6.conf.all.disable_ipv6", "0"),
     ("net.ipv6.conf.default.disable_ipv6", "0"),
     ("net.ipv6.conf.all.accept_dad", "0"),
@@ -32,6 +32,10 @@ pub const SYSCTLS: [(&str, &str); 11] = [
     ("net.ipv6.conf.default.router_solicitations", "0"),
     // No link-local addresses: nobody is on the link but the two ends.
     ("net.ipv6.conf.default.addr_gen_mode", "1"),
+    // New namespaces take these from the host: a router's would send strangers' packets back into the path.
+    ("net.ipv4.ip_forward", "0"),
+    ("net.ipv4.conf.all.rp_filter", "0"),
+    ("net.ipv4.conf.default.rp_filter", "0"),
     ("net.ipv4.tcp_congestion_control", "reno"),
     ("net.ipv4.tcp_no_metrics_save", "1"),
     ("net.ipv4.tcp_rmem", "4096 131072 67108864"),
@@ -55,6 +59,7 @@ impl Sandbox {
     pub fn enter() -> Result<Sandbox, EmuError> {
         let (user, group) = (geteuid(), getegid());
         let refused = |what| move |source: io::Error| EmuError::NoNamespaces { what, source };
+        alone();
         unshare(CloneFlags::CLONE_NEWUSER).map_err(|e| refused("a user namespace")(e.into()))?;
         // Without this the kernel lets only a privileged parent write the groups.
         fs::write("/proc/self/setgroups", "deny").map_err(refused("/proc/self/setgroups"))?;
@@ -89,6 +94,17 @@ impl Sandbox {
     }
 }
 
+/// Waits, a second at most, until threads that have been joined are gone: whoever joins one is told of its end a little
+/// before the kernel counts it out.
+fn alone() {
+    for _ in 0..1_000 {
+        if fs::read_dir("/proc/self/task").map_or(1, Iterator::count) <= 1 {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(1));
+    }
+}
+
 /// The loopback device and the sysctls of the network namespace of this thread.
 fn prepare() -> Result<(), EmuError> {
     for (key, value) in SYSCTLS {
@@ -112,7 +128,10 @@ fn path_of(key: &str) -> String {
 }
 
 fn write_sysctl(key: &str, value: &str) -> Result<(), EmuError> {
-    fs::write(path_of(key), value).map_err(|e| EmuError::io(format!("set the sysctl {key} to `{value}`"), e))
+    // Not made: for a file that there is not, /proc would say that it may not be written.
+    let file = fs::OpenOptions::new().write(true).open(path_of(key));
+    file.and_then(|mut file| file.write_all(value.as_bytes()))
+        .map_err(|e| EmuError::io(format!("set the sysctl {key} to `{value}`"), e))
 }
 
 /// A network namespace, kept by a descriptor.
