@@ -310,7 +310,8 @@ impl FlowSocket {
         let config = ReceiveConfig {
             one_sender: true,
             patience: self.config.patience,
-            frame_hold: self.config.reorder_wait,
+            // An ADU may be long on its way; what never becomes one is bounded in packets.
+            frame_hold: Duration::MAX,
             ..ReceiveConfig::new(udp.local_address()?.port())
         };
         let receiver = Receiver::with_tcp(udp, tcp, config, self.clock)?;

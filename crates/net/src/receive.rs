@@ -16,6 +16,7 @@ use crate::{
 use fairpace_media::{FrameSink, ReceivedFrame};
 use fairpace_rtp::forward::Forwarder;
 use fairpace_rtp::frames::{AssembledFrame, FrameAssembler};
+use fairpace_rtp::packet;
 use fairpace_rtp::{Codec, MediaPacket, NtpTime, Out, ReceiverConfig, ReceiverEvent, ReceiverSession, ReceiverStats};
 use fairpace_units::{Bytes, Duration, Instant, Via};
 use std::net::SocketAddr;
@@ -399,27 +400,25 @@ impl Running<'_> {
         observer: &mut dyn ReceiveObserver,
         stop: &AtomicBool,
     ) -> Result<(), NetError> {
-        // First what came by TCP: a sender goes on by UDP only when all that has arrived.
         if let Some(tcp) = tcp {
-            let now = self.time();
-            tcp.greet(now, &mut self.session);
-            let mut reads = MOST_READS;
-            while sink.has_room()
-                && let Some(packet) = tcp.next_packet(&mut reads)
-            {
-                let now = self.time();
-                if let Some(media) = self.session.handle_tcp_packet(now, packet) {
-                    self.first_media.get_or_insert(now);
-                    self.media(&media, sink, observer)?;
-                }
-            }
+            // The session's time stays behind the datagrams': they are taken in at the kernel's.
+            tcp.greet(self.now.max(self.clock.now()), &mut self.session);
+            self.take_tcp(tcp, sink, observer)?;
         }
         for _ in 0..256 {
             match socket.recv(buffer) {
                 RecvOutcome::Packet(p) => {
+                    let bytes = buffer.get(..p.len).unwrap_or_default();
+                    // A sender goes on by UDP only when all that went by TCP is in our kernel: that comes first.
+                    if let Some(tcp) = tcp
+                        && !packet::is_rtcp(bytes)
+                        && !self.take_tcp(tcp, sink, observer)?
+                    {
+                        tcp.overtaken();
+                        continue;
+                    }
                     self.now = self.now.max(p.at);
                     let now = self.now;
-                    let bytes = buffer.get(..p.len).unwrap_or_default();
                     let media = self.session.handle_datagram(now, bytes, p.mark.dscp, p.mark.ecn, p.from);
                     if let Some(media) = media {
                         self.first_media.get_or_insert(now);
@@ -448,6 +447,25 @@ impl Running<'_> {
             observer.on_sample(&ReceiveSample { at: now, stats, frames, kernel_drops });
         }
         Ok(())
+    }
+
+    /// What has come by TCP, as far as the sink has room for it; `false` if there is more.
+    fn take_tcp(
+        &mut self,
+        tcp: &mut TcpReceiver,
+        sink: &mut dyn FrameSink,
+        observer: &mut dyn ReceiveObserver,
+    ) -> Result<bool, NetError> {
+        let mut reads = MOST_READS;
+        while sink.has_room() {
+            let Some(packet) = tcp.next_packet(&mut reads) else { return Ok(true) };
+            let now = self.time();
+            if let Some(media) = self.session.handle_tcp_packet(now, packet) {
+                self.first_media.get_or_insert(now);
+                self.media(&media, sink, observer)?;
+            }
+        }
+        Ok(!tcp.has_more())
     }
 
     fn media(
@@ -537,6 +555,8 @@ impl Running<'_> {
     fn ends_at(&self) -> Option<Instant> {
         match self.first_media {
             Some(at) => self.config.duration.map(|d| at + d),
+            // A sender whose TCP half is there has come, though it may have nothing to send yet.
+            None if self.session.has_tcp() => None,
             None => self.config.patience.map(|p| self.begun + p),
         }
     }

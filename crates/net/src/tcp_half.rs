@@ -16,6 +16,7 @@ use nix::errno::Errno;
 use nix::libc::MSG_NOSIGNAL;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -366,6 +367,9 @@ pub struct TcpReceiverStats {
     pub accepted: u64,
     /// Connections that were closed: from elsewhere, without a proof, or one too many.
     pub refused: u64,
+    /// Media datagrams that were left out, because what TCP had brought before them could not be read yet: nothing read
+    /// the frames. The session counts them as lost.
+    pub overtaken: u64,
 }
 
 /// Connections that may wait for their proof.
@@ -415,6 +419,17 @@ impl TcpReceiver {
     /// When a candidate's patience ends.
     pub(crate) fn next(&self) -> Instant {
         self.candidates.iter().fold(Instant::NEVER, |t, c| t.min(c.until))
+    }
+
+    /// Whether something has come that was not handed out.
+    pub(crate) fn has_more(&mut self) -> bool {
+        let Some((socket, inbox)) = &mut self.stream else { return false };
+        inbox.has_packet() == Ok(true) || socket.peek(&mut [MaybeUninit::uninit()]).is_ok_and(|n| n > 0)
+    }
+
+    /// A datagram was left out.
+    pub(crate) const fn overtaken(&mut self) {
+        self.stats.overtaken += 1;
     }
 
     pub(crate) const fn stats(&self) -> TcpReceiverStats {

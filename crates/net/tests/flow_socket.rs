@@ -5,7 +5,7 @@ use fairpace_media::{FrameSink, MediaError, ReceivedFrame};
 use fairpace_net::flow_socket::{FlowSocketConfig, FlowSocketStats, Received};
 use fairpace_net::receive::{ReceiveConfig, Receiver};
 use fairpace_net::{Clock, Family, FlowSocket, NetError, Waiter};
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Duration, Instant, Rate, Via};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,6 +160,72 @@ fn a_receiver_that_does_not_read_holds_the_sender_back_and_memory_is_bounded() {
     }
     assert_eq!(adus, 400);
     assert_eq!(sending.join().unwrap().unwrap().adus, 400);
+}
+
+/// 20 kB at 200 kbit/s: 0.8 s from the first packet to the last, by either transport.
+#[test]
+fn an_adu_may_be_longer_under_way_than_one_waits_for_those_before_it() {
+    let mut config = FlowSocketConfig { max_rate: Rate::kbps(200.0), ..nervous() };
+    config.settings.insert("t_tcp".to_owned(), "200ms".to_owned());
+    let (sender, receiving) = pair(config, localhost());
+    for n in 0..4 {
+        sender.send(&[n; 20_000], true).unwrap();
+    }
+    sender.close().unwrap();
+    let (adus, got) = receiving.join().unwrap().unwrap();
+    assert_eq!(
+        adus.iter().map(|(data, _)| (data.len(), data[0])).collect::<Vec<_>>(),
+        [0, 1, 2, 3].map(|n| (20_000, n))
+    );
+    assert!(got.switches >= 1, "{got:?}");
+}
+
+/// What TCP has delivered to the receiver's kernel is unread when datagrams come that left after it, more packets than RTP
+/// takes for reordering.
+#[test]
+fn what_came_by_tcp_is_in_order_before_what_came_by_udp_although_nobody_reads() {
+    let settings = [("t_running", "1h"), ("t_tcp", "100ms"), ("epsilon", "1Gbps")];
+    let config = FlowSocketConfig {
+        settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        receive_queue: Bytes::new(2_000),
+        max_rate: Rate::mbps(1.0),
+        ..FlowSocketConfig::default()
+    };
+    let mut receiver = FlowSocket::bind_with(localhost(), config.clone()).unwrap();
+    let to = receiver.local_address().unwrap();
+    let accepting = thread::spawn(move || receiver.accept().map(|_| receiver));
+    let mut sender = FlowSocket::bind_with(localhost(), config).unwrap();
+    sender.connect(to).unwrap();
+    let receiver = accepting.join().unwrap().unwrap();
+    // Then on until datagrams have gone for a while.
+    let (mut sent, mut over_udp) = (0_u64, 0);
+    while over_udp < 200 {
+        sender.send(&[sent.to_be_bytes(); 8].concat(), true).unwrap();
+        sent += 1;
+        over_udp += u64::from(sender.stats().via == Via::Udp);
+    }
+    let sending = thread::spawn(move || sender.close());
+    let (mut by_tcp, mut by_udp, mut buffer) = (Vec::new(), Vec::new(), [0; 64]);
+    while let Some(got) = receiver.recv(&mut buffer).unwrap() {
+        let number = u64::from_be_bytes(buffer[..8].try_into().unwrap());
+        if got.via == Some(Via::Tcp) { &mut by_tcp } else { &mut by_udp }.push(number);
+    }
+    sending.join().unwrap().unwrap();
+    let stats = receiver.close().unwrap();
+    assert_eq!(by_tcp, (0..by_tcp.len() as u64).collect::<Vec<_>>(), "{stats:?}");
+    assert!(by_tcp.len() > 150, "{stats:?}");
+    assert!(by_udp.iter().all(|n| *n >= by_tcp.len() as u64), "{stats:?}");
+    assert_eq!((stats.late, stats.split), (0, 0));
+}
+
+#[test]
+fn patience_is_for_a_sender_and_not_for_its_first_unit() {
+    let patience = Some(Duration::from_secs(1));
+    let (sender, receiving) = pair(FlowSocketConfig { patience, ..FlowSocketConfig::default() }, localhost());
+    pause(1_500);
+    sender.send(b"late", true).unwrap();
+    sender.close().unwrap();
+    assert_eq!(receiving.join().unwrap().unwrap().0.len(), 1);
 }
 
 #[test]
