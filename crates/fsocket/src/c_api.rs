@@ -149,5 +149,7 @@ pub extern "C" fn f_close(fsock_fd: c_int) -> c_int {
 /// See `fairpace_fsocket.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn f_strerror() -> *const c_char {
-    LAST_ERROR.with(|last| last.try_borrow().map_or(c"".as_ptr(), |text| text.as_ptr()))
+    // A thread that is ending has no text any more.
+    let text = LAST_ERROR.try_with(|last| last.try_borrow().map_or(c"".as_ptr(), |text| text.as_ptr()));
+    text.unwrap_or(c"".as_ptr())
 }

@@ -67,7 +67,8 @@ thread_local! {
 fn note(failure: &Failure) {
     let text: Vec<u8> = failure.text.bytes().filter(|b| *b != 0).collect();
     let text = CString::new(text).unwrap_or_default();
-    LAST_ERROR.with(|last| {
+    // It is gone while the thread ends, and nobody asks for it then.
+    let _ = LAST_ERROR.try_with(|last| {
         // Borrowed elsewhere only while this thread reads it, which it does not now.
         if let Ok(mut last) = last.try_borrow_mut() {
             *last = text;

@@ -50,6 +50,7 @@ use fairpace_control::BreakerParams;
 use fairpace_rtp::{Codec, ReceiverEvent, ReceiverStats, SenderConfig};
 use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
 use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow};
 use queue::{QueueSink, QueueSource, Shared};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -274,7 +275,7 @@ impl FlowSocket {
         udp.connect_to(peer)?;
         let config = send_config(peer, &self.config);
         let (clock, shared, stop) = (self.clock, Arc::clone(&self.shared), Arc::clone(&self.stop));
-        let thread = spawn(move || {
+        let thread = spawn(Arc::clone(&self.shared), move || {
             let mut source = QueueSource::new(Arc::clone(&shared));
             let mut observer = Observer { shared: Arc::clone(&shared) };
             let result = send::run_on(&mut udp, &config, clock, &mut source, &mut observer, &stop);
@@ -282,6 +283,7 @@ impl FlowSocket {
                 Ok(report) => {
                     s.stats.tcp = report.tcp;
                     s.stats.switches = report.switches;
+                    s.left_behind |= report.left_behind > Bytes::ZERO;
                     s.end(match report.end {
                         SendEnd::Failed(e) => Some(e),
                         SendEnd::PeerBye => {
@@ -316,7 +318,7 @@ impl FlowSocket {
         };
         let receiver = Receiver::with_tcp(udp, tcp, config, self.clock)?;
         let (shared, stop) = (Arc::clone(&self.shared), Arc::clone(&self.stop));
-        let thread = spawn(move || {
+        let thread = spawn(Arc::clone(&self.shared), move || {
             let mut sink = QueueSink::new(Arc::clone(&shared));
             let mut observer = Observer { shared: Arc::clone(&shared) };
             let result = receiver.run(&mut sink, &mut observer, &stop);
@@ -373,14 +375,19 @@ impl FlowSocket {
         self.shared.with(|s| s.stats.clone())
     }
 
-    /// Ends the flow: a sender when all has left that was given to it, and TCP has delivered its part; then says goodbye.
+    /// Ends the flow: a sender when all has left that was given to it, and TCP has delivered its part, or after
+    /// [`FlowSocketConfig::linger`]; then says goodbye. Part of an ADU whose end was not given never leaves.
     ///
     /// # Errors
-    /// What ended the flow before.
+    /// What ended the flow before; [`NetError::Io`] (ETIMEDOUT) if something was left behind.
     pub fn close(mut self) -> Result<FlowSocketStats, NetError> {
         match &mut self.role {
             Role::Sender(thread) => {
                 self.shared.finish();
+                if !self.shared.await_end(self.config.linger) {
+                    self.stop.store(true, Ordering::Relaxed);
+                    self.shared.wake();
+                }
                 join(thread);
             }
             Role::Receiver(thread) => {
@@ -409,13 +416,32 @@ impl Drop for FlowSocket {
 
 fn join(thread: &mut Option<JoinHandle<()>>) {
     if let Some(thread) = thread.take() {
-        // A thread that panicked has left no end behind: `Shared::with` mends that.
+        // A thread that panicked has told the program: [`Ending`].
         let _ = thread.join();
     }
 }
 
-fn spawn(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, NetError> {
-    thread::Builder::new().name("flow-socket".to_owned()).spawn(run).map_err(|e| NetError::io("start a thread", e))
+/// A thread that ends the flow when it ends, however that is. The program's signals are not for it.
+fn spawn(shared: Arc<Shared>, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, NetError> {
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let thread = thread::Builder::new().name("flow-socket".to_owned()).spawn(move || {
+        let _ending = Ending(shared);
+        run();
+    });
+    if let Ok(before) = before {
+        // It was in force a moment ago.
+        let _ = before.thread_set_mask();
+    }
+    thread.map_err(|e| NetError::io("start a thread", e))
+}
+
+/// A program that waits for a thread that has panicked would wait for ever.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.with(|s| s.end_if_going_on());
+    }
 }
 
 fn not_now(what: &'static str) -> NetError {
@@ -487,5 +513,26 @@ impl ReceiveObserver for Observer {
                 s.peer_is_there();
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_ends_the_flow_with_an_error_and_takes_no_signal() {
+        let shared = Arc::new(Shared::new(Bytes::new(9), Bytes::new(9), Duration::ZERO).unwrap());
+        let (told, tell) = std::sync::mpsc::channel();
+        let thread = spawn(Arc::clone(&shared), move || {
+            let mask = |s| SigSet::thread_get_mask().unwrap().contains(s);
+            told.send([nix::sys::signal::SIGINT, nix::sys::signal::SIGALRM].map(mask)).unwrap();
+            panic!("as it should in this test");
+        });
+        assert_eq!(tell.recv().unwrap(), [true; 2]);
+        assert!(!SigSet::thread_get_mask().unwrap().contains(nix::sys::signal::SIGALRM));
+        assert!(matches!(shared.recv(&mut [0; 8]), Err(NetError::Io { .. })));
+        assert!(shared.send(b"x", true).is_err());
+        join(&mut Some(thread.unwrap()));
     }
 }

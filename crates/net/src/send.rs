@@ -200,6 +200,8 @@ pub struct SendReport {
     pub pacing: LatenessSummary,
     /// Packets that the session gave and the kernel did not take.
     pub not_sent: u64,
+    /// What the source gave and still waited at the end: to leave, or for TCP's acknowledgement.
+    pub left_behind: Bytes,
     /// CPU time / time.
     pub cpu: f64,
     /// How it ended.
@@ -741,6 +743,7 @@ impl Running<'_> {
             switches: self.switches,
             pacing: self.lateness.summary(),
             not_sent: self.outbox.not_sent,
+            left_behind: self.session.queue_len().1 + self.tcp.as_ref().map_or(Bytes::ZERO, TcpSender::waiting),
             cpu,
             end,
         }

@@ -28,12 +28,14 @@ pub struct TcpConfig {
     /// At most about so much waits in the kernel without having been sent (`TCP_NOTSENT_LOWAT`): the less, the shorter the
     /// pause while TCP drains.
     pub not_sent: Bytes,
+    /// IP size of full segments; `None`: of the flow's packets. At least 128 B.
+    pub segment: Option<Bytes>,
 }
 
 impl Default for TcpConfig {
     /// Reno, the paper's TCP; 4 KiB.
     fn default() -> Self {
-        TcpConfig { algorithm: "reno".to_owned(), not_sent: Bytes::new(4_096) }
+        TcpConfig { algorithm: "reno".to_owned(), not_sent: Bytes::new(4_096), segment: None }
     }
 }
 
@@ -158,7 +160,8 @@ impl TcpSender {
         kernel_tcp::set_not_sent_limit(&socket, config.not_sent)?;
         let headers = if v6 { 60 } else { 40 };
         // Segments as large as the datagrams, so that both transports load the path alike.
-        kernel_tcp::set_max_segment(&socket, Bytes::new(packet_size.get().saturating_sub(headers)))?;
+        let segment = config.segment.unwrap_or(packet_size);
+        kernel_tcp::set_max_segment(&socket, Bytes::new(segment.get().saturating_sub(headers)))?;
         let marked = if v6 { socket.set_tclass_v6(tos.into()) } else { socket.set_tos_v4(tos.into()) };
         marked.map_err(io)?;
         if let Some(ip) = local.filter(|ip| ip.is_ipv6() == v6) {
@@ -192,6 +195,11 @@ impl TcpSender {
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    /// The congestion window, segments, when it was looked at last.
+    pub(crate) fn cwnd(&self) -> Option<u32> {
+        self.last.map(|info| info.cwnd)
     }
 
     /// Whether room in the kernel is awaited, or the connection itself.
@@ -251,6 +259,12 @@ impl TcpSender {
     /// Nothing waits, and all is acknowledged.
     pub(crate) fn is_drained(&self) -> bool {
         self.out.is_empty() && kernel_tcp::unsent_and_unacked(&self.socket).is_ok_and(|b| b == Bytes::ZERO)
+    }
+
+    /// Bytes of the stream that wait to leave or to be acknowledged.
+    pub(crate) fn waiting(&self) -> Bytes {
+        let ours = Bytes::new(self.out.len().saturating_sub(self.taken) as u64);
+        ours + kernel_tcp::unsent_and_unacked(&self.socket).unwrap_or(Bytes::ZERO)
     }
 
     /// Sends one packet; `false` if no more should follow before there is room.
@@ -408,6 +422,11 @@ impl TcpReceiver {
             _ => NetError::io("listen on a TCP port", e),
         })?;
         Ok(TcpReceiver { listener, candidates: Vec::new(), stream: None, stats: TcpReceiverStats::default() })
+    }
+
+    /// Bounds the window that is offered to connections that come from now on.
+    pub(crate) fn limit_window(&self, window: Bytes) -> Result<(), NetError> {
+        kernel_tcp::set_window(&self.listener, window)
     }
 
     /// What to wait on; the stream itself only with `room`.

@@ -180,6 +180,22 @@ fn an_adu_may_be_longer_under_way_than_one_waits_for_those_before_it() {
     assert!(got.switches >= 1, "{got:?}");
 }
 
+/// 60 kB at 100 kbit/s are 5 s.
+#[test]
+fn a_close_that_leaves_something_behind_says_so() {
+    let config = FlowSocketConfig { linger: Duration::from_millis(200), max_rate: Rate::kbps(100.0), ..nervous() };
+    for adu in [60_000, 1_000] {
+        let (sender, receiving) = pair(config.clone(), localhost());
+        for _ in 0..60_000 / adu {
+            sender.send(&vec![1; adu], true).unwrap();
+        }
+        let error = sender.close().unwrap_err();
+        assert!(error.to_string().contains("leave") && error.exit_code() == 1, "{error}");
+        let (adus, _) = receiving.join().unwrap().unwrap();
+        assert!(adus.len() < 60_000 / adu);
+    }
+}
+
 /// What TCP has delivered to the receiver's kernel is unread when datagrams come that left after it, more packets than RTP
 /// takes for reordering.
 #[test]

@@ -38,6 +38,8 @@ pub(super) struct State {
     waiting_bytes: usize,
     open: Vec<u8>,
     finished: bool,
+    /// Not all that was given has left.
+    pub(super) left_behind: bool,
     /// To read: ADUs in order, and bytes taken of the first.
     ready: VecDeque<Adu>,
     taken: usize,
@@ -75,8 +77,19 @@ impl State {
         self.error = self.error.take().or(error);
     }
 
+    /// The thread is over: if it has not said why, it has failed.
+    pub(super) fn end_if_going_on(&mut self) {
+        if !self.ended {
+            self.end(Some(NetError::io("go on with the flow: its thread has failed", Errno::ENOTRECOVERABLE)));
+        }
+    }
+
+    /// Why a flow that was closed did not end well.
     pub(super) fn take_error(&mut self) -> Option<NetError> {
-        self.error.take()
+        let left_behind = self.finished && (self.left_behind || !self.waiting.is_empty());
+        self.error
+            .take()
+            .or_else(|| left_behind.then(|| NetError::io("let all leave before `linger` is over", Errno::ETIMEDOUT)))
     }
 
     /// What a program hears of a flow that is over.
@@ -142,7 +155,7 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|poisoned| {
             let mut state = PoisonError::into_inner(poisoned);
-            state.end(None);
+            state.end_if_going_on();
             state
         })
     }
@@ -172,9 +185,17 @@ impl Shared {
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         self.changed.wait(state).unwrap_or_else(|poisoned| {
             let mut state = PoisonError::into_inner(poisoned);
-            state.end(None);
+            state.end_if_going_on();
             state
         })
+    }
+
+    /// Until the flow has ended; `false` if it has not after so long.
+    pub(super) fn await_end(&self, at_most: Duration) -> bool {
+        let going_on = |state: &mut State| !state.ended;
+        let (state, _) =
+            self.changed.wait_timeout_while(self.lock(), at_most, going_on).unwrap_or_else(PoisonError::into_inner);
+        state.ended
     }
 
     /// Until both halves are there, or the flow has ended.
