@@ -10,8 +10,9 @@
 //! ```
 //!
 //! It follows the RR in one datagram. Between two reports that tell of no new loss the sum must have grown by the nonces of
-//! all packets between them: a receiver that hides a loss does not know what it lost. So no rate grows on a receiver's word
-//! alone. A loss that is told needs no proof: it only lowers the rate.
+//! all packets between them (and by that of one that was counted as lost before, and came late): a receiver that hides a loss
+//! does not know what it lost. So no rate grows on a receiver's word alone. A loss that is told needs no proof: it only lowers
+//! the rate.
 
 use crate::challenge::NAME;
 use crate::rtcp::App;

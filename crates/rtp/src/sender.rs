@@ -275,6 +275,8 @@ const CONSENT_RETRY: Duration = Duration::from_secs(5);
 const TCP_PATIENCE: Duration = Duration::from_secs(5);
 /// Reports where a controller that goes by them does not say how often.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// So far before a report a packet may belong that came late: as far back as RTP takes for reordering [RFC 3550 A.1].
+const LATEST: u64 = 100;
 /// To an address that is not proven: at most three times what came from it [RFC 9000 §8.1].
 const AMPLIFICATION: u64 = 3;
 /// False claims in a row, about different packets, before the flow stops.
@@ -1590,14 +1592,20 @@ impl SenderSession {
     }
 
     /// What a report about all packets up to `index` says of losses. That none is new must be proven: the sum of nonces has
-    /// grown by those of all packets since the last report. What is not proven is one loss more.
+    /// grown by those of all packets since the last report, and by that of one that came late and was counted as lost
+    /// before. What is not proven is one loss more.
     fn lost_so_far(&mut self, r: Reporting, index: u64, block: &ReportBlock, pairs: Option<PairReport>) -> LostSoFar {
         let lost = i64::from(block.cumulative_lost);
         let nonce_sum = pairs.map_or(r.nonce_sum, |p| p.nonce_sum);
         let after = Reporting { next: index + 1, nonce_sum, lost, ..r };
         let grown = nonce_sum.wrapping_sub(r.nonce_sum);
         let claimed = (r.next..=index).fold(0_u32, |sum, i| sum.wrapping_add(self.secret.nonce(self.media.ssrc, i)));
-        let proven = (pairs.is_some() && grown == claimed) || !self.config.check_nonces;
+        let beyond = grown.wrapping_sub(claimed);
+        let late = || {
+            let mut before = r.next.saturating_sub(LATEST)..r.next;
+            lost.checked_add(1) == Some(r.lost) && before.any(|i| self.secret.nonce(self.media.ssrc, i) == beyond)
+        };
+        let proven = (pairs.is_some() && (beyond == 0 || late())) || !self.config.check_nonces;
         if lost > r.lost || proven {
             return LostSoFar { after, proven, least_fraction: 0.0 };
         }

@@ -115,6 +115,27 @@ fn losses_that_a_receiver_hides_count_as_lost_and_the_rate_does_not_rise() {
     assert_eq!(lossless.sender.stats().rejected.unproven, 0);
 }
 
+/// One packet in a hundred is 700 ms late: lost in one report, and there in the next.
+#[test]
+fn a_packet_that_comes_after_the_report_on_it_is_proven_to_have_come() {
+    let mut p = lda(&[("t_rtcp", "500ms"), ("r_0", "400kbps")]);
+    let mut n = 0;
+    p.forward.disturb = Box::new(move |_, w| {
+        n += u64::from(w.what == What::Media);
+        let late = w.what == What::Media && n % 100 == 50;
+        vec![(Duration::from_millis(if late { 700 } else { 0 }), w)]
+    });
+    let taken = std::rc::Rc::default();
+    p.back.disturb = tap(std::rc::Rc::clone(&taken));
+    p.run_until(at(20.0));
+    let taken: Vec<_> = taken.take().into();
+    let reports = reports(&taken);
+    let told = reports.iter().filter(|r| r.1 == 1).count();
+    assert!(told >= 3 && reports.iter().all(|r| r.1 <= 1), "{reports:?}");
+    assert_eq!(p.sender.stats().rejected, Default::default());
+    assert!(p.sender.flow().counters().data.lost <= 1);
+}
+
 /// What leaves: kind, transport, bytes.
 type Left = Vec<(What, Via, Vec<u8>)>;
 
