@@ -316,6 +316,12 @@ pub trait Controller: Debug + Send {
         false
     }
 
+    /// Whether a packet may leave some of its gap early, with the one before it ([`crate::FlowParams::quantum`]): not
+    /// where the least distance of two packets is a rule of the scheme.
+    fn may_leave_early(&self) -> bool {
+        true
+    }
+
     /// The path forwards dummies like data (its routers erase the DSCP): keep them at or below a
     /// tenth of the data rate. Schemes without dummies have nothing to do.
     fn set_dummies_limited(&mut self, _limited: bool) {}

@@ -50,6 +50,11 @@ pub struct FlowParams {
     /// Ask the routers for a rate at the start and after idle times; `None`: never. Only for networks
     /// whose routers are known to do it [RFC 4782 §10.3].
     pub quick_start: Option<QuickStartParams>,
+    /// The pacing quantum: when a packet leaves, those that are due within this leave with it, so that a driver wakes
+    /// up once for all of them. Rates are unchanged; what may leave within any time w is what may within w and a
+    /// quantum without it. Zero: each packet at its own time. Schemes whose spacing is a rule of its own
+    /// ([`Controller::may_leave_early`]) are paced without one.
+    pub quantum: Duration,
 }
 
 impl FlowParams {
@@ -69,6 +74,7 @@ impl FlowParams {
             max_ack_delay: Duration::from_millis(25),
             bursty_path: false,
             quick_start: None,
+            quantum: Duration::ZERO,
         }
     }
 }
@@ -326,6 +332,10 @@ pub struct Flow {
     breaker_cap: Option<Rate>,
     /// When the next packet may leave under the cap.
     cap_free: Instant,
+    /// How early a packet may leave; zero for schemes that space packets by a rule of their own.
+    quantum: Duration,
+    /// What is due until then leaves with the last packet that left in its time.
+    quantum_end: Instant,
     breaker: Option<Breaker>,
     /// The breaker's reports come from the receiver; before the first, from the ledger.
     reports_received: bool,
@@ -387,6 +397,8 @@ impl Flow {
             cap: (params.safety == Safety::Default).then_some(params.max_rate),
             breaker_cap: None,
             cap_free: Instant::ZERO,
+            quantum_end: Instant::ZERO,
+            quantum: if controller.may_leave_early() { params.quantum } else { Duration::ZERO },
             report_every: params.breaker.map_or(Duration::MAX, |b| every.unwrap_or(b.tdr)),
             breaker: params.breaker.map(|b| Breaker::new(BreakerParams { tdr: every.unwrap_or(b.tdr), ..b })),
             reports_received: false,
@@ -1015,10 +1027,24 @@ impl Flow {
         let answer = if !self.started {
             Transmit::WaitForFeedback(Instant::NEVER)
         } else {
-            match self.controller.poll_send(now, has_data) {
+            // Early is only what is due within the quantum that began with a packet in its time: a driver that asks in
+            // between, for feedback or a timer, begins none.
+            let soon = self.quantum_end.max(now);
+            let (wanted, in_time) = match self.controller.poll_send(now, has_data) {
+                SendPoll::Wait(at) if at <= soon => (self.controller.poll_send(soon, has_data), false),
+                wanted => (wanted, true),
+            };
+            match wanted {
                 SendPoll::Send(kind) => {
                     let free = self.cap_free - CAP_TOLERANCE;
-                    if free > now { Transmit::WaitUntil(free.min(timer)) } else { Transmit::Send(self.permit(kind)) }
+                    if free > soon {
+                        Transmit::WaitUntil(free.min(timer))
+                    } else {
+                        if in_time && free <= now {
+                            self.quantum_end = now + self.quantum;
+                        }
+                        Transmit::Send(self.permit(kind))
+                    }
                 }
                 SendPoll::Wait(at) => Transmit::WaitUntil(at.min(timer)),
                 SendPoll::WaitForData => Transmit::WaitForData(timer),

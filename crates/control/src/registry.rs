@@ -419,6 +419,9 @@ impl Controller for AnyController {
     fn heeds_ecn(&self) -> bool {
         each!(self, c => c.heeds_ecn())
     }
+    fn may_leave_early(&self) -> bool {
+        each!(self, c => c.may_leave_early())
+    }
     fn set_dummies_limited(&mut self, limited: bool) {
         each!(self, c => c.set_dummies_limited(limited));
     }

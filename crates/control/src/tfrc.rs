@@ -572,6 +572,11 @@ impl Controller for Tfrc {
         }
     }
 
+    /// TFRC-SP's 10 ms between two packets are a MUST [RFC 4828 §3].
+    fn may_leave_early(&self) -> bool {
+        self.params.small_packets.is_none()
+    }
+
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
         let next = self.next();
         if next > now {

@@ -691,9 +691,10 @@ struct Delivery {
     /// Old ACKs again, at every wake-up: one in so many, none if 0.
     replay: usize,
     first_seq: [u64; 2],
+    quantum: Duration,
 }
 
-const PLAIN: Delivery = Delivery { copies: 1, replay: 0, first_seq: [0, 0] };
+const PLAIN: Delivery = Delivery { copies: 1, replay: 0, first_seq: [0, 0], quantum: Duration::ZERO };
 
 /// Feedback of any form.
 #[derive(Clone, Copy)]
@@ -791,7 +792,7 @@ const RTT: Duration = Duration::from_millis(200);
 const WINDOW: usize = 40;
 
 fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, Flow) {
-    let mut flow = setup.flow(|p| p.first_seq = d.first_seq);
+    let mut flow = setup.flow(|p| (p.first_seq, p.quantum) = (d.first_seq, d.quantum));
     let mut receiver = Receiver::of(flow.controller());
     let rtt = RTT;
     let probes = setup.scheme == "tpba";
@@ -927,7 +928,7 @@ proptest! {
     ) {
         let length = Duration::from_secs(12);
         let (plain, _) = run(&setup, &fates, length, &PLAIN);
-        let (again, flow) = run(&setup, &fates, length, &Delivery { copies, replay, first_seq: [0, 0] });
+        let (again, flow) = run(&setup, &fates, length, &Delivery { copies, replay, ..PLAIN });
         prop_assert_eq!(plain, again);
         let bad = flow.counters().bad;
         let heard = flow.counters().data.acked > 0 || flow.counters().bad.report > 0;
@@ -1010,11 +1011,17 @@ proptest! {
         }
     }
 
-    /// Bytes sent in any RTT-long window: at most the cap's worth and one packet, in every state.
+    /// Bytes sent in any RTT-long window: at most the cap's worth and one packet, in every state. With a pacing
+    /// quantum, that of the window and a quantum.
     #[test]
-    fn no_window_holds_more_than_the_cap_and_a_packet(setup in setup(), fates in bursty()) {
+    fn no_window_holds_more_than_the_cap_and_a_packet(
+        setup in setup(),
+        fates in bursty(),
+        quantum in prop_oneof![Just(0_u64), 1..5_001_u64],
+    ) {
         let setup = Setup { env: Env { safety: Safety::Default, ..setup.env }, ..setup };
-        let (trace, _) = run(&setup, &fates, Duration::from_secs(6), &PLAIN);
+        let quantum = Duration::from_micros(quantum);
+        let (trace, _) = run(&setup, &fates, Duration::from_secs(6), &Delivery { quantum, ..PLAIN });
         let cap = setup.env.max_rate.as_packets_per_second(SIZE);
         for window in [Duration::from_millis(200), Duration::from_millis(25)] {
             let mut from = 0;
@@ -1023,7 +1030,7 @@ proptest! {
                     from += 1;
                 }
                 // 1 us of tolerance, so that a stream paced at the cap is not woken twice
-                let allowed = cap * (window.as_secs_f64() + 1e-6) + 1.0;
+                let allowed = cap * (window.as_secs_f64() + quantum.as_secs_f64() + 1e-6) + 1.0;
                 prop_assert!((to - from + 1) as f64 <= allowed + 1e-6, "{} > {allowed}", to - from + 1);
             }
         }

@@ -533,3 +533,76 @@ fn a_loss_after_a_lowered_rwnd_leaves_the_share_of_what_is_outstanding_not_of_rw
         assert_eq!((aimd.cwnd(), aimd.ssthresh()), (cwnd, 5.0), "rwnd {rwnd}");
     }
 }
+
+/// What leaves when, in milliseconds, until `end`: one list entry per wake-up.
+fn wakes(scheme: (&str, &[(&str, &str)]), quantum: Duration, end: f64) -> Vec<(f64, usize)> {
+    let env = paper();
+    let mut flow = Flow::new(made(scheme.0, scheme.1, &env), FlowParams { quantum, ..FlowParams::new(&env) });
+    flow.start(Instant::ZERO, Some(RTT));
+    let (mut now, mut all) = (Instant::ZERO, Vec::new());
+    while now < at(end) {
+        let mut n = 0;
+        now = loop {
+            match flow.poll(now, true) {
+                Transmit::Send(p) => {
+                    flow.on_sent(now, p, SIZE);
+                    n += 1;
+                }
+                Transmit::WaitUntil(t) => {
+                    all.extend((n > 0).then_some((now.as_secs_f64() * 1e3, n)));
+                    break t;
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+    }
+    all
+}
+
+#[test]
+fn a_quantum_takes_along_what_is_due_within_it_and_keeps_the_rate() {
+    let fast: (&str, &[(&str, &str)]) = ("fixed", &[("rate", "8000 pkt/s")]);
+    // One each 0.125 ms: at 0 those of 0 to 1 ms leave, nine; the tenth's time is 1.125 ms, and it takes along the next eight.
+    let all = wakes(fast, Duration::from_millis(1), 0.9);
+    assert_eq!(&all[..3], [(0.0, 9), (1.125, 9), (2.25, 9)]);
+    assert!(all.iter().all(|(_, n)| *n == 9));
+    // 0.9 s are 800 wake-ups of nine packets, and 7,200 without a quantum.
+    assert_eq!((all.len(), wakes(fast, Duration::ZERO, 0.9).len()), (800, 7_200));
+    // Packets further apart than the quantum leave as they would without.
+    let slow: (&str, &[(&str, &str)]) = ("fixed", &[("rate", "999 pkt/s")]);
+    assert_eq!(wakes(slow, Duration::from_millis(1), 2.0), wakes(slow, Duration::ZERO, 2.0));
+    assert_ne!(wakes(slow, Duration::from_micros(1_002), 2.0), wakes(slow, Duration::ZERO, 2.0));
+}
+
+#[test]
+fn the_cap_allows_a_quantum_and_not_more() {
+    // Paced at four times what the cap allows: 2,000 packets/s, two per millisecond.
+    let env = Env { safety: Safety::Default, max_rate: Rate::packets_per_second(2_000.0, SIZE), ..paper() };
+    let quantum = Duration::from_millis(1);
+    let mut flow = Flow::new(
+        made("fixed", &[("rate", "8000 pkt/s")], &paper()),
+        FlowParams { quantum, breaker: None, ..FlowParams::new(&env) },
+    );
+    flow.start(Instant::ZERO, Some(Duration::from_millis(1)));
+    let (mut now, mut left) = (Instant::ZERO, Vec::new());
+    while left.len() < 90 {
+        match flow.poll(now, true) {
+            Transmit::Send(p) => {
+                flow.on_sent(now, p, SIZE);
+                left.push(now.as_secs_f64() * 1e3);
+            }
+            Transmit::WaitUntil(t) => now = t,
+            other => panic!("{other:?}"),
+        }
+    }
+    // Three at once, those of 0, 0.5 and 1 ms; three 1.5 ms later (1 us of tolerance).
+    assert!(left.chunks(3).enumerate().all(|(i, c)| c.iter().all(|t| (t - 1.5 * i as f64).abs() < 0.01)), "{left:?}");
+}
+
+#[test]
+fn tfrc_sp_keeps_its_10_ms_whatever_the_quantum() {
+    let with = |quantum| wakes(("tfrc-sp", &[]), quantum, 5.0);
+    let all = with(Duration::from_millis(5));
+    assert_eq!(all, with(Duration::ZERO));
+    assert!(all.len() > 10 && all.iter().all(|(_, n)| *n == 1));
+}
