@@ -40,6 +40,8 @@ pub struct ReceiveConfig {
     pub forward_type: u8,
     /// Take in the TCP half of senders that have one (`tpba`): listen on the TCP port of the same number too.
     pub tcp: bool,
+    /// The window that it offers there at most; `None`: the kernel's own.
+    pub tcp_window: Option<Bytes>,
     /// When a sender's TCP half is there, hear nobody else any more.
     pub one_sender: bool,
     /// How long a packet waits for the rest of its frame.
@@ -65,6 +67,7 @@ impl ReceiveConfig {
             forward: None,
             forward_type: Codec::Vp8.payload_type(),
             tcp: false,
+            tcp_window: None,
             one_sender: false,
             frame_hold: Duration::from_secs(2),
             duration: None,
@@ -228,7 +231,11 @@ impl Receiver {
         let mut receiver = Receiver { config, clock, socket, tcp: None, player };
         if receiver.config.tcp {
             let address = receiver.socket.bound_address()?;
-            receiver.tcp = Some(TcpReceiver::listen(address, receiver.config.family == Family::V6)?);
+            let tcp = TcpReceiver::listen(address, receiver.config.family == Family::V6)?;
+            if let Some(window) = receiver.config.tcp_window {
+                tcp.limit_window(window)?;
+            }
+            receiver.tcp = Some(tcp);
         }
         Ok(receiver)
     }

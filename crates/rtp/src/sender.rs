@@ -98,7 +98,8 @@ pub enum Admission {
 /// How a sending session is set up.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
-    /// IP size of a full data packet and of every dummy; the flow's `packet_size`. 576 to 1,500 B.
+    /// IP size of a full data packet and of every dummy; the flow's `packet_size`. From the headers (60 B over
+    /// IPv4, with VP8's descriptor) and a few bytes to 1,500 B.
     pub packet_size: Bytes,
     /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6. Counted in every size that the flow sees.
     pub ip_overhead: Bytes,

@@ -103,7 +103,7 @@ fn refuse_what_is_simulated(chosen: &[&papers::Experiment]) -> Outcome {
     match chosen {
         [first, ..] if chosen.iter().all(|e| !e.in_real_time()) => {
             Err(Failure::usage(format!("`{}` runs in the simulator only", first.id)).hint(
-                "with `--world emu` name `tpba`, or `tpba.fig3`, `tpba.table3`, `tpba.fig20-28` and what follows",
+                "with `--world emu` name `tpba`, or one of `tpba.*`",
             ))
         }
         _ => Ok(()),

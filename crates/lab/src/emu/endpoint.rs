@@ -1,8 +1,8 @@
 //! What an endpoint in real time tells of itself, in the simulator's terms.
 
 use fairpace_control::{FlowCounters, FlowEvent, StopReason};
-use fairpace_sim::FlowId;
 use fairpace_sim::tcp::{TcpAreas, TcpCounters};
+use fairpace_sim::{FlowId, FrameRecord};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 
 /// An endpoint at one time: what a row of the series has beside the network's counts.
@@ -11,7 +11,7 @@ pub(crate) struct Moment {
     pub(crate) at: Instant,
     /// What the controller allows; zero for others.
     pub(crate) target_rate: Rate,
-    /// Congestion window in packets; zero for others than TCP.
+    /// Congestion window in packets, of TCP or of a media flow's TCP half; zero for others.
     pub(crate) cwnd: f64,
     pub(crate) rwnd: Option<u32>,
     pub(crate) srtt: Option<Duration>,
@@ -46,6 +46,8 @@ pub(crate) struct Endpoint {
     pub(crate) flow_counters: Option<FlowCounters>,
     /// Media: frames that the source gave, and those dropped unsent.
     pub(crate) frames: [u64; 2],
+    /// Media: its data units, as its receiver saw them.
+    pub(crate) records: Vec<FrameRecord>,
     /// Media: feedback that was not believed.
     pub(crate) unproven: u64,
     pub(crate) events: Vec<FlowEvent>,
@@ -69,6 +71,7 @@ impl Endpoint {
             in_order: None,
             flow_counters: None,
             frames: [0; 2],
+            records: Vec::new(),
             unproven: 0,
             events: Vec::new(),
             finished: None,

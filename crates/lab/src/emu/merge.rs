@@ -75,7 +75,7 @@ fn one(flow: &mut FlowReport, protocol: &Protocol, packet_size: Bytes, end: Endp
             feedback_expired: 0,
             feedback_unproven: end.unproven,
             quick_start: None,
-            frame_records: Vec::new(),
+            frame_records: end.records,
             packet_records: Vec::new(),
         });
     }

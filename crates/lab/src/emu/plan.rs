@@ -1,25 +1,26 @@
 //! From a scenario to what its ends are to do in real time, and to the settings of the kernel that fit.
 
-use super::media::{MediaPlan, MediaSource};
-use super::tcp::TcpPlan;
+use super::media::{self, MediaPlan, MediaSource};
+use super::tcp::{self, TcpPlan};
 use super::udp::UdpPlan;
 use crate::scenario::{Scenario, SourceKind};
 use fairpace_control::Safety;
 use fairpace_emu::EmuError;
+use fairpace_net::TcpConfig;
 use fairpace_net::receive::ReceiveConfig;
 use fairpace_net::send::SendConfig;
 use fairpace_rtp::{ReceiverConfig, SenderConfig};
 use fairpace_sim::tcp::{TcpParams, TcpVariant};
-use fairpace_sim::{ControllerSpec, FlowConfig, FlowId, MediaConfig, Protocol, SimConfig};
-use fairpace_units::{Duration, Instant, RandomStream};
+use fairpace_sim::{ControllerSpec, FlowConfig, FlowId, MediaConfig, Protocol, SimConfig, TcpHalf};
+use fairpace_units::{Bytes, Duration, Instant, RandomStream};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each flow has two threads and two sockets: more than this is more than a machine does on the side.
 const MOST_FLOWS: usize = 200;
 /// Packets of TCP: the kernel's least segment is 88 bytes, the devices' MTU 1,500.
 const TCP_PACKETS: std::ops::RangeInclusive<u64> = 128..=1_500;
-/// Packets of media: what every IPv4 host takes, and the devices' MTU.
-const MEDIA_PACKETS: std::ops::RangeInclusive<u64> = 576..=1_500;
+/// Packets of media: headers and a number, and the devices' MTU.
+const MEDIA_PACKETS: std::ops::RangeInclusive<u64> = media::HEADERS + media::LEAST_PAYLOAD..=1_500;
 /// Packets of constant flows: headers and something, and the devices' MTU.
 const CONSTANT_PACKETS: std::ops::RangeInclusive<u64> = 29..=1_500;
 
@@ -73,6 +74,8 @@ impl Plans {
         let mut variants = BTreeSet::new();
         let mut params: Option<&TcpParams> = None;
         let mut sack = false;
+        // The window after idle is kept for all if it must be for one: TPBA's TCP half is idle while UDP carries the data.
+        let mut restart = true;
         let mut flows = Vec::new();
         for (flow, f) in (0..).zip(&config.flows) {
             let started =
@@ -87,6 +90,7 @@ impl Plans {
                     params.get_or_insert(tcp);
                     variants.insert(tcp.variant.name());
                     sack |= tcp.variant == TcpVariant::Sack;
+                    restart &= tcp.restart_after_idle;
                     about.algorithms.insert(f.name.clone(), algorithm.to_owned());
                     End::Tcp(TcpPlan {
                         flow,
@@ -122,7 +126,9 @@ impl Plans {
                     if let Some(half) = &media.tcp {
                         params.get_or_insert(&half.params);
                         sack |= half.params.variant == TcpVariant::Sack;
+                        restart &= half.params.restart_after_idle;
                         about.algorithms.insert(f.name.clone(), "reno".to_owned());
+                        check_segment(f, half)?;
                     }
                     End::Media(Box::new(media_plan(scenario, config, flow, f, media, started, seed, &mut about)?))
                 }
@@ -136,7 +142,7 @@ impl Plans {
             about.note("TCP flows have different loss recovery; with SACK for one the kernel has it for all");
         }
         if let Some(params) = params {
-            tcp_settings(params, sack, &mut about);
+            tcp_settings(params, sack, restart, &mut about);
         }
         Ok(Plans { flows, about })
     }
@@ -159,6 +165,15 @@ fn check_size(flow: &FlowConfig, allowed: &std::ops::RangeInclusive<u64>) -> Res
     refuse("packet_size", format!("{} for the flow {}", flow.packet_size, flow.name), allowed)
 }
 
+/// A full segment of a media flow's TCP half.
+fn segment(flow: &FlowConfig, half: &TcpHalf) -> Bytes {
+    half.segment_size.unwrap_or(flow.packet_size)
+}
+
+fn check_segment(flow: &FlowConfig, half: &TcpHalf) -> Result<(), EmuError> {
+    check_size(&FlowConfig { packet_size: segment(flow, half), ..flow.clone() }, &TCP_PACKETS)
+}
+
 /// The kernel's name of a TCP flow's congestion control.
 fn algorithm(scenario: &Scenario, flow: &FlowConfig) -> &'static str {
     match scenario.flows.iter().find(|f| f.group == flow.group).map(|f| f.controller.as_str()) {
@@ -170,12 +185,12 @@ fn algorithm(scenario: &Scenario, flow: &FlowConfig) -> &'static str {
 
 /// Whether the kernel would need settings for each.
 fn different(a: &TcpParams, b: &TcpParams) -> bool {
-    let settings = |p: &TcpParams| (p.min_rto, p.dup_threshold, p.ecn, p.restart_after_idle);
+    let settings = |p: &TcpParams| (p.min_rto, p.dup_threshold, p.ecn);
     settings(a) != settings(b)
 }
 
 /// What the scenario says of TCP, in the kernel's words. What simulated TCP has not is switched off.
-fn tcp_settings(p: &TcpParams, sack: bool, about: &mut About) {
+fn tcp_settings(p: &TcpParams, sack: bool, restart: bool, about: &mut About) {
     let on = |yes: bool| u8::from(yes).to_string();
     let mut set = |key: &str, value: String| {
         about.sysctls.insert(format!("net.ipv4.{key}"), value);
@@ -187,7 +202,7 @@ fn tcp_settings(p: &TcpParams, sack: bool, about: &mut About) {
     set("tcp_reordering", p.dup_threshold.to_string());
     set("tcp_max_reordering", p.dup_threshold.to_string());
     set("tcp_ecn", on(p.ecn));
-    set("tcp_slow_start_after_idle", on(p.restart_after_idle));
+    set("tcp_slow_start_after_idle", on(restart));
     set("tcp_rto_min_us", p.min_rto.as_micros().to_string());
     // A receiver's buffer is no limit but the one that the scenario names.
     set("tcp_rmem", "4096 8388608 67108864".to_owned());
@@ -195,7 +210,7 @@ fn tcp_settings(p: &TcpParams, sack: bool, about: &mut About) {
         about.note("the kernel's Reno stays in recovery as NewReno does");
     }
     if p.send_jitter > Duration::ZERO {
-        about.note("`send_jitter` is the simulator's only");
+        about.note("`send_jitter` is the simulator's only: real hosts send when they are given the processor");
     }
     if p.initial_ssthresh.is_some() {
         about.note("`initial_ssthresh` is the simulator's only");
@@ -234,8 +249,13 @@ fn media_plan(
     if spec.send_buffer.is_some() || spec.tolerable_delay.is_some() {
         about.note("`send_buffer` and `tolerable_delay` are the simulator's only");
     }
+    let adus = spec.source.as_ref().filter(|s| s.kind == SourceKind::Adus);
     let config = SendConfig {
         scheme: scheme.clone(),
+        tcp: TcpConfig { segment: media.tcp.as_ref().map(|half| segment(f, half)), ..TcpConfig::default() },
+        // As in the simulator, where the next data unit is there when the one before has left; less would hold back
+        // packets that may leave at once.
+        queue_limit: adus.map(|_| f.packet_size + f.packet_size),
         settings: settings.clone(),
         min_rate: env.min_rate,
         start_rate: env.start_rate,
@@ -256,18 +276,19 @@ fn media_plan(
     let feedback = media.feedback.unwrap_or(Duration::ZERO);
     let receiver = ReceiveConfig {
         tcp: media.tcp.is_some(),
+        tcp_window: media.tcp.as_ref().and_then(|half| tcp::window(&half.params, segment(f, half))),
         session: ReceiverConfig { feedback_interval: feedback, ack_interval: feedback, ..ReceiverConfig::default() },
         ..ReceiveConfig::new(0)
     };
     let rate = |r: &crate::scenario::Speed| r.get().with_packets_of(f.packet_size);
     let source = match &spec.source {
-        None => MediaSource::Greedy(1),
+        None => MediaSource::Greedy,
         Some(s) => match s.kind {
-            SourceKind::Saturated => MediaSource::Greedy(1),
+            SourceKind::Saturated => MediaSource::Greedy,
             SourceKind::Constant | SourceKind::Voip | SourceKind::VideoCall | SourceKind::Iptv => {
                 MediaSource::Constant(s.rate.as_ref().map(rate).unwrap_or_default())
             }
-            SourceKind::Adus => MediaSource::Greedy(s.packets.map_or(1, |n| n.get())),
+            SourceKind::Adus => MediaSource::Adus(s.packets.map_or(1, |n| n.get()).max(1)),
             SourceKind::Encoder => {
                 MediaSource::Encoder(Box::new(crate::encoder::model(&f.name, s.rate.as_ref().map(rate), seed)))
             }

@@ -51,17 +51,10 @@ impl TcpPlan {
         Ok(socket)
     }
 
-    /// The receiver's window in bytes; `None` if it is not meant to limit anything.
-    fn window(&self) -> Option<Bytes> {
-        let packets = self.params.max_window;
-        (packets < TcpParams::default().max_window)
-            .then(|| Bytes::new(packets.get() * self.packet_size.get().saturating_sub(HEADERS)))
-    }
-
     /// The receiving socket; call it inside the receivers' namespace.
     pub(crate) fn listen(&self, at: SocketAddr) -> Result<Socket, NetError> {
         let socket = self.socket(at)?;
-        if let Some(window) = self.window() {
+        if let Some(window) = window(&self.params, self.packet_size) {
             kernel_tcp::set_window(&socket, window)?;
         }
         let io = |e: std::io::Error| NetError::Io { what: "listen for a TCP connection", source: e };
@@ -81,6 +74,13 @@ impl TcpPlan {
         }
         Ok(socket)
     }
+}
+
+/// The receiver's window in bytes; `None` if it is not meant to limit anything.
+pub(crate) fn window(params: &TcpParams, segment: Bytes) -> Option<Bytes> {
+    let packets = params.max_window;
+    (packets < TcpParams::default().max_window)
+        .then(|| Bytes::new(packets.get() * segment.get().saturating_sub(HEADERS)))
 }
 
 /// Unsent data of a source that pauses: about what TCP takes at one go.

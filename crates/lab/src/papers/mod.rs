@@ -153,10 +153,10 @@ pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, UnknownExperim
 }
 
 impl Experiment {
-    /// Whether it can be run in real time. What the others ask for is the simulator's: thousands of runs, what only it
-    /// can look at, or (ADU1) packets that real connections are not given.
+    /// Whether it can be run in real time. What the others ask for is the simulator's: thousands of runs, or what only it
+    /// can look at.
     pub fn in_real_time(&self) -> bool {
-        self.id.starts_with("tpba.") && !["tpba.fig10-12", "tpba.fig14-18", "tpba.fig19"].contains(&self.id)
+        self.id.starts_with("tpba.")
     }
 }
 

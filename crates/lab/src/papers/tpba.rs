@@ -160,8 +160,6 @@ struct Trace {
 
 /// Runs one seed.
 fn trace(world: World<'_>, s: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Trace, RunError> {
-    let real = matches!(world, World::RealTime(_)).then(|| with(s, for_real));
-    let s = real.as_ref().unwrap_or(s);
     let run = world.run(s, seed, Record { series: true, ..Record::default() }, hooks)?;
     if run.summary.interrupted {
         return Err(RunError::Interrupted);
@@ -188,14 +186,6 @@ fn trace(world: World<'_>, s: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result
     }
     trace.invalid = run.summary.emulated.map_or(Vec::new(), |e| e.invalid);
     Ok(trace)
-}
-
-/// Packets as large as real connections of such flows are given at least, and no data units where they change nothing.
-fn for_real(s: &mut Scenario) {
-    s.packet_size = bytes(576);
-    for flow in s.flows.iter_mut().filter(|f| f.controller != "tpba") {
-        flow.source = None;
-    }
 }
 
 /// Payload of the data units that were complete in each row, kbit/s: of small ones, whose share of a packet depends on
