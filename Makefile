@@ -3,9 +3,9 @@
 #   make demo       the main job: a real video over a satellite-like path, with RCS, RAP and a fixed rate
 #   make test       everything that must pass before a change lands
 #   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
-#                   the emulator beside a plain TUN copy loop, costs per step
+#                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop, costs per step
 #   make reproduce  every figure of the papers, each claim checked
-#   make soak       the property tests with a hundred times the cases
+#   make soak       the property tests with a hundred times the cases, every fault with every controller
 
 CARGO ?= cargo
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
@@ -38,6 +38,7 @@ bench: packages-bench build
 	$(CARGO) bench --locked -p fairpace-control -p fairpace-path
 	$(CARGO) bench --locked -p fairpace-lab --bench '*'
 	$(CARGO) bench --locked -p fairpace-emu --bench tun
+	$(CARGO) bench --locked -p fairpace-net --bench sender
 	$(CARGO) run --release --locked -p fairpace-sim --example satellite
 	$(FAIRPACE) doctor
 
@@ -50,6 +51,7 @@ reproduce: build
 
 soak: packages-test
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --features gst --locked
+	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults
 
 clean:
 	$(CARGO) clean

@@ -13,8 +13,8 @@ use crate::pacing::thread_cpu;
 use crate::socket::canonical;
 use crate::tcp_half::{TcpConfig, TcpEnd, TcpHalfStats, TcpSender};
 use crate::{
-    Buffers, Clock, DatagramIo, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SocketCounters, UdpSocket,
-    Waiter,
+    Buffers, Clock, DatagramIo, Lateness, LatenessSummary, MAX_BATCH, Mark, NetError, RecvOutcome, SocketCounters,
+    UdpSocket, Waiter,
 };
 use fairpace_control::{
     AnyController, BreakerParams, Controller as _, Env, FeedbackForm, Flow, FlowCounters, FlowEvent, FlowParams,
@@ -45,6 +45,10 @@ pub struct SendConfig {
     pub start_rate: Option<Rate>,
     /// Highest rate, data and dummies together; default 10 Mbit/s. There is no way to send without one.
     pub max_rate: Rate,
+    /// The pacing quantum ([`FlowParams::quantum`]): packets that are due within it leave together, in one wake-up and
+    /// one batch. Default 1 ms, at most [`MAX_QUANTUM`]; flows that send less than a packet per quantum are paced as
+    /// with zero.
+    pub quantum: Duration,
     /// The circuit breaker; `None` switches it off.
     pub breaker: Option<BreakerParams>,
     /// The session: packet size, marks, queue, retransmission. The codec, the header sizes and the wall
@@ -81,6 +85,7 @@ impl SendConfig {
             min_rate: Rate::kbps(50.0),
             start_rate: None,
             max_rate: Rate::mbps(10.0),
+            quantum: Duration::from_millis(1),
             breaker: Some(BreakerParams::default()),
             session: SenderConfig::default(),
             buffers: Buffers::default(),
@@ -116,7 +121,8 @@ impl SendConfig {
 
     fn flow(&self) -> Result<Flow, NetError> {
         let (env, controller) = (self.env(), self.controller()?);
-        let params = FlowParams { breaker: self.breaker, trace: self.trace, ..FlowParams::new(&env) };
+        let params =
+            FlowParams { breaker: self.breaker, trace: self.trace, quantum: self.quantum, ..FlowParams::new(&env) };
         Ok(Flow::new(controller, params))
     }
 }
@@ -265,6 +271,13 @@ pub fn run_on(
             allowed: "longer than zero".to_owned(),
         });
     }
+    if config.quantum > MAX_QUANTUM {
+        return Err(NetError::Config {
+            field: "quantum",
+            found: format_duration(config.quantum),
+            allowed: format!("at most {}", format_duration(MAX_QUANTUM)),
+        });
+    }
     let config = &SendConfig { peer: canonical(config.peer), ..config.clone() };
     let session = SenderConfig {
         ip_overhead: ip_overhead(&config.peer),
@@ -326,6 +339,8 @@ pub fn run_on(
     Ok(run.report(io, reason, cpu))
 }
 
+/// A longer quantum would be a burst: so much is made up for after a stall on the shortest paths, too.
+pub const MAX_QUANTUM: Duration = Duration::from_millis(5);
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// That the last byte given to TCP is acknowledged is no event of the socket's: it is looked at this often.
@@ -534,7 +549,7 @@ impl Running<'_> {
         self.session.on_tcp_closed(now);
     }
 
-    /// Sleeps until the instant, or until a socket or the source has news; `true` if the datagrams' has.
+    /// Sleeps until the instant, or until a socket or the source has news; `true` if the datagrams' may have.
     fn sleep(
         &self,
         waiter: &mut Waiter,
@@ -554,6 +569,11 @@ impl Running<'_> {
             sockets[n] = wake;
             n += 1;
         }
+        // What comes within a quantum or two is read, with the time it came, when they are over: packets are due then.
+        if n == 1 && until.since(self.clock.now()) <= self.config.quantum * 2 {
+            waiter.sleep(until)?;
+            return Ok(true);
+        }
         let woken = waiter.wait_for_room(until, &sockets[..n], room)?;
         Ok(woken.readable & 1 == 1)
     }
@@ -570,8 +590,12 @@ impl Running<'_> {
         // At most as many packets at one go as a second has milliseconds: then the socket is looked at again.
         const BUDGET: usize = 1_000;
         let mut given = 0;
+        let mut now = self.time();
         loop {
-            let now = self.time();
+            // Packets of one batch leave at one time.
+            if self.config.quantum.is_zero() || given % MAX_BATCH == 0 {
+                now = self.time();
+            }
             if let Some(until) = self.outbox.blocked_until(now) {
                 return Drained::Wait(until);
             }

@@ -223,7 +223,15 @@ pub struct UdpSocket {
     kernel_drops_seen: u32,
     counters: SocketCounters,
     control: Vec<u8>,
+    /// The mark of the last packets, and how many in a row had it.
+    run: (Mark, u32),
+    /// What the socket marks packets with that do not say.
+    own: Option<Mark>,
 }
+
+/// A mark that so many calls in a row had becomes the socket's own: a message per packet makes the kernel look the route
+/// up again.
+const SETTLED: u32 = 16;
 
 impl UdpSocket {
     /// A socket that listens on `port` (0: any free one) on every address of the family.
@@ -279,6 +287,8 @@ impl UdpSocket {
             kernel_drops_seen: 0,
             counters: SocketCounters::default(),
             control: cmsg_space!(TimeSpec, u32, i32, u8),
+            run: (Mark::default(), 0),
+            own: None,
         })
     }
 
@@ -371,19 +381,37 @@ impl UdpSocket {
     fn sendmsg(&self, to: Option<SocketAddr>, bytes: &[u8], mark: Mark, segment: Option<u16>) -> Result<(), Errno> {
         let v4_peer = to.or(self.connected).map_or(!self.v6, |a| a.is_ipv4());
         let (tos, tclass) = (mark.tos(), i32::from(mark.tos()));
-        let mark = if v4_peer { ControlMessage::Ipv4Tos(&tos) } else { ControlMessage::Ipv6TClass(&tclass) };
+        let marked = if v4_peer { ControlMessage::Ipv4Tos(&tos) } else { ControlMessage::Ipv6TClass(&tclass) };
+        // The mark is left out where it is the socket's own.
+        let messages = usize::from(self.own != Some(mark));
         let to = to.map(|a| SockaddrStorage::from(if self.v6 { mapped(a) } else { a }));
         let iov = [IoSlice::new(bytes)];
         let fd = self.socket.as_raw_fd();
         let taken = match &segment {
-            None => sendmsg(fd, &iov, &[mark], MsgFlags::MSG_DONTWAIT, to.as_ref())?,
+            None => sendmsg(fd, &iov, &[marked][..messages], MsgFlags::MSG_DONTWAIT, to.as_ref())?,
             Some(size) => {
-                let control = [mark, ControlMessage::UdpGsoSegments(size)];
-                sendmsg(fd, &iov, &control, MsgFlags::MSG_DONTWAIT, to.as_ref())?
+                let control = [ControlMessage::UdpGsoSegments(size), marked];
+                sendmsg(fd, &iov, &control[..=messages], MsgFlags::MSG_DONTWAIT, to.as_ref())?
             }
         };
         // A datagram is taken whole or not at all.
         if taken == bytes.len() { Ok(()) } else { Err(Errno::EMSGSIZE) }
+    }
+
+    /// Makes a mark that stays the same the socket's own, where the peer is of the socket's family.
+    fn settle(&mut self, mark: Mark) {
+        let (last, times) = self.run;
+        self.run = (mark, if last == mark { times.saturating_add(1) } else { 0 });
+        if self.run.1 != SETTLED || self.own == Some(mark) {
+            return;
+        }
+        let done = match self.connected {
+            Some(SocketAddr::V4(_)) if !self.v6 => self.socket.set_tos_v4(mark.tos().into()),
+            Some(SocketAddr::V6(_)) if self.v6 => self.socket.set_tclass_v6(mark.tos().into()),
+            _ => return,
+        };
+        // If not, packets go on saying it themselves.
+        self.own = done.is_ok().then_some(mark);
     }
 
     fn outcome(&mut self, result: Result<(), Errno>, bytes: usize) -> SendOutcome {
@@ -433,6 +461,7 @@ impl UdpSocket {
 
 impl DatagramIo for UdpSocket {
     fn send(&mut self, to: Option<SocketAddr>, bytes: &[u8], mark: Mark) -> SendOutcome {
+        self.settle(mark);
         let result = self.sendmsg(to, bytes, mark, None);
         self.outcome(result, bytes.len())
     }
@@ -441,6 +470,7 @@ impl DatagramIo for UdpSocket {
         let count = bytes.len().div_ceil(segment.max(1));
         if self.batches && count > 1 && count <= MAX_BATCH && bytes.len() <= MAX_BATCH_BYTES {
             let size = u16::try_from(segment).unwrap_or(u16::MAX);
+            self.settle(mark);
             match self.sendmsg(to, bytes, mark, Some(size)) {
                 Ok(()) => {
                     self.counters.sent += count as u64;

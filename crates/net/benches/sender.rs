@@ -1,0 +1,221 @@
+//! What our paced sender costs beside the barest loop there is, in turn in the same run: 100 Mbit/s over loopback.
+//!
+//!     cargo bench -p fairpace-net --bench sender [-- --quick]
+//!
+//! Ours is the whole sender (`send::run`: frames cut into RTP packets, controller, feedback, RTCP) with a pacing quantum of
+//! 1 ms, to a whole receiver on a thread of its own. The raw loop sleeps by `clock_nanosleep` with timer slack 1 ns
+//! and sends the same bytes over and over, in batches (UDP GSO) as large as ours and as far apart; a thread reads them with
+//! `recvmmsg` (no GRO), so that the kernel segments. CPU is that of the sending thread, in which the kernel also does
+//! the reception as far as the socket's queue. The receiving threads are not counted,
+//! nor is the making of the frames, which is an encoder's.
+//!
+//! Only numbers of one run are comparable. The goal is a ratio, of each round for itself; medians of the rounds.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs, reason = "a benchmark reads the clock")]
+
+use fairpace_media::{Codec, EncodedFrame, Format, FrameSink, FrameSource, MediaError, ReceivedFrame};
+use fairpace_net::Clock;
+use fairpace_net::pacing::thread_cpu;
+use fairpace_net::receive::{ReceiveConfig, Receiver};
+use fairpace_net::send::{self, SendConfig, SendEnd};
+use fairpace_units::{Bytes, Duration, Instant, Rate};
+use nix::errno::Errno;
+use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, recvmmsg, sendmsg};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+use std::io::{IoSlice, IoSliceMut};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// UDP payload, as in every table of this project.
+const PAYLOAD: usize = 1_200;
+/// With IPv4 and UDP headers.
+const SIZE: Bytes = Bytes::new(1_228);
+const QUANTUM: Duration = Duration::from_millis(1);
+
+fn main() {
+    let quick = std::env::args().any(|a| a == "--quick");
+    let (rounds, seconds) = if quick { (1, 1) } else { (9, 2) };
+    let each = Duration::from_secs(seconds);
+    let schemes = ["fixed", "rcs"];
+    let mut raw = Vec::new();
+    let mut ours: Vec<Vec<Measured>> = schemes.iter().map(|_| Vec::new()).collect();
+    let mut single = Vec::new();
+    for _ in 0..rounds {
+        for (scheme, measured) in schemes.iter().zip(&mut ours) {
+            measured.push(sender(scheme, QUANTUM, each));
+        }
+        single.push(sender("fixed", Duration::ZERO, each));
+        // As large as ours came out, and at the same rate.
+        raw.push(bare(ours[0].last().unwrap().batch.round() as usize, each));
+    }
+    println!(
+        "100 Mbit/s over loopback, {PAYLOAD} B of UDP payload: medians of {rounds} rounds of {seconds} s in turn\n"
+    );
+    println!("{:<30}{:>9}{:>9}{:>12}{:>9}", "", "Mbit/s", "a batch", "cpu-s/Gbit", "ratio");
+    let row = |name: &str, m: &[Measured]| {
+        let of = |f: fn(&Measured) -> f64| median(m.iter().map(f));
+        // Of each round for itself: a slow minute of the machine hits both.
+        let ratio = median(m.iter().zip(&raw).map(|(m, raw)| m.cpu / raw.cpu));
+        println!("{name:<30}{:>9.1}{:>9.1}{:>12.3}{ratio:>8.2}x", of(|m| m.mbps), of(|m| m.batch), of(|m| m.cpu));
+    };
+    row("raw GSO loop", &raw);
+    for (scheme, measured) in schemes.iter().zip(&ours) {
+        row(&format!("sender, {scheme}, quantum 1 ms"), measured);
+    }
+    row("sender, fixed, no quantum", &single);
+    println!("goal: quantum 1 ms at most 1.20x\n");
+}
+
+#[derive(Clone, Copy)]
+struct Measured {
+    mbps: f64,
+    /// Packets per wake-up that sent any.
+    batch: f64,
+    /// CPU seconds per Gbit of UDP payload.
+    cpu: f64,
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+/// The rate of SIZE-byte packets that carries 100 Mbit/s of UDP payload.
+fn rate() -> Rate {
+    Rate::mbps(100.0 * SIZE.as_f64() / PAYLOAD as f64)
+}
+
+fn sender(scheme: &str, quantum: Duration, each: Duration) -> Measured {
+    let clock = Clock::start();
+    let receiver = Receiver::open(ReceiveConfig::new(0), clock).unwrap();
+    let mut config = SendConfig::new(([127, 0, 0, 1], receiver.address().unwrap().port()).into());
+    config.session.packet_size = SIZE;
+    config.scheme = scheme.to_owned();
+    let (name, wanted) = if scheme == "rcs" { ("s_target", rate()) } else { ("rate", rate()) };
+    config.settings.insert(name.to_owned(), format!("{} bit/s", wanted.as_bps()));
+    config.max_rate = rate();
+    config.quantum = quantum;
+    config.duration = Some(each);
+    // The next frame is always there.
+    config.queue_limit = Some(Frames::SIZE);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| receiver.run(&mut Nothing, &mut (), &stop));
+        let cpu = thread_cpu();
+        let mut frames = Frames::default();
+        let sent = send::run(&config, clock, &mut frames, &mut (), &stop).unwrap();
+        let cpu = thread_cpu().saturating_sub(cpu).saturating_sub(frames.cpu).as_secs_f64();
+        stop.store(true, Ordering::Relaxed);
+        receiving.join().unwrap().unwrap();
+        assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+        let bits = sent.socket.sent_bytes as f64 * 8.0;
+        Measured {
+            mbps: bits / sent.elapsed.as_secs_f64() / 1e6,
+            batch: sent.socket.sent as f64 / sent.pacing.count as f64,
+            cpu: cpu / bits * 1e9,
+        }
+    })
+}
+
+fn bare(batch: usize, each: Duration) -> Measured {
+    let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // The reader looks at its flag at least so often.
+    sink.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(sink.local_addr().unwrap()).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| read(&sink, &stop));
+        let measured = raw_loop(&socket, batch, each);
+        stop.store(true, Ordering::Relaxed);
+        reading.join().unwrap();
+        measured
+    })
+}
+
+fn raw_loop(socket: &UdpSocket, batch: usize, each: Duration) -> Measured {
+    nix::sys::prctl::set_timerslack(1).unwrap();
+    let monotonic = || std::time::Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap());
+    let payload = vec![7; batch * PAYLOAD];
+    let size = u16::try_from(PAYLOAD).unwrap();
+    let tick = std::time::Duration::from_secs_f64((payload.len() * 8) as f64 / 100e6);
+    let (cpu, begin) = (thread_cpu(), monotonic());
+    let (mut due, mut sent) = (begin, 0);
+    while due - begin < each.into() {
+        let until = TimeSpec::from(due);
+        while clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &until).is_err() {}
+        let control = [ControlMessage::UdpGsoSegments(&size)];
+        sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(&payload)], &control, MsgFlags::empty(), None).unwrap();
+        sent += 1;
+        due += tick;
+    }
+    let cpu = thread_cpu().saturating_sub(cpu).as_secs_f64();
+    let bits = (sent * payload.len()) as f64 * 8.0;
+    Measured { mbps: bits / (monotonic() - begin).as_secs_f64() / 1e6, batch: batch as f64, cpu: cpu / bits * 1e9 }
+}
+
+/// Reads until the flag is set.
+fn read(sink: &UdpSocket, stop: &AtomicBool) {
+    let mut space = vec![[0_u8; 2_048]; 64];
+    while !stop.load(Ordering::Relaxed) {
+        let mut slices: Vec<_> = space.iter_mut().map(|s| [IoSliceMut::new(s)]).collect();
+        let mut headers = MultiHeaders::<()>::preallocate(64, None);
+        match recvmmsg(sink.as_raw_fd(), &mut headers, slices.iter_mut(), MsgFlags::MSG_WAITFORONE, None) {
+            Ok(_) | Err(Errno::EAGAIN) => {}
+            Err(e) => panic!("{e}"),
+        }
+    }
+}
+
+/// Frames of 60 per second at the sender's rate, there whenever they are asked for.
+#[derive(Default)]
+struct Frames {
+    given: u64,
+    /// CPU time that making them took: an encoder's, not the sender's.
+    cpu: Duration,
+}
+
+impl Frames {
+    const SIZE: Bytes = Bytes::new(208_000);
+}
+
+impl FrameSource for Frames {
+    fn format(&self) -> Format {
+        let frame_interval = Duration::from_nanos(16_666_667);
+        Format { codec: Codec::Filler, width: 0, height: 0, frame_interval, follows_rate: false }
+    }
+    fn set_rate(&mut self, _: Rate) {}
+    fn request_key_frame(&mut self) {}
+    fn next_frame_at(&self) -> Instant {
+        Instant::ZERO
+    }
+    fn next_frame(&mut self, now: Instant) -> Result<Option<EncodedFrame>, MediaError> {
+        self.given += 1;
+        let cpu = thread_cpu();
+        let data = vec![7; Frames::SIZE.get() as usize];
+        self.cpu += thread_cpu().saturating_sub(cpu);
+        Ok(Some(EncodedFrame { data, capture: now, timestamp_90k: (self.given * 1_500) as u32, key: true }))
+    }
+}
+
+struct Nothing;
+
+impl FrameSink for Nothing {
+    fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
+        Ok(())
+    }
+    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
+    fn next(&self) -> Instant {
+        Instant::NEVER
+    }
+    fn take_key_request(&mut self, _: Instant) -> bool {
+        false
+    }
+    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
+}
