@@ -260,6 +260,7 @@ fn media_plan(
         min_rate: env.min_rate,
         start_rate: env.start_rate,
         max_rate: env.max_rate,
+        quantum: media.flow.quantum,
         breaker: media.flow.breaker,
         session: SenderConfig {
             packet_size: f.packet_size,
