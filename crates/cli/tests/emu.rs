@@ -129,6 +129,83 @@ rate = \"200 kbit/s\"
     assert!(events.contains("video,state"), "what the controller did is told: {events}");
 }
 
+/// [T22]: set up with rights over namespaces of our own, then run without any, on every thread.
+#[test]
+fn no_thread_has_a_privilege_while_packets_move() {
+    let body = "\
+duration = \"6 s\"
+[path]
+rate = \"1 Mbit/s\"
+rtt = \"20 ms\"
+[[flows]]
+name = \"tcp\"
+controller = \"tcp-sack\"
+[[flows]]
+name = \"video\"
+controller = \"rap\"
+[[flows]]
+name = \"cbr\"
+controller = \"constant\"
+rate = \"100 kbit/s\"
+";
+    let (dir, waiting) = (folder("rights"), std::time::Instant::now());
+    let file = dir.join("s.toml");
+    std::fs::write(&file, body).unwrap();
+    let args = ["run", file.to_str().unwrap(), "--world", "emu", "--out", dir.join("results").to_str().unwrap()];
+    while waiting.elapsed() < Duration::from_secs(300) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fairpace"))
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (mut none, mut last) = (false, String::new());
+        while child.try_wait().unwrap().is_none() {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+            let about: Vec<String> = tasks
+                .filter_map(|t| std::fs::read_to_string(t.ok()?.path().join("status")).ok())
+                .map(|s| s.lines().filter(|l| l.starts_with("Name:") || l.starts_with("CapEff:")).collect())
+                .collect();
+            let running = about.iter().any(|t| t.contains("emulator"));
+            none |= running && about.iter().all(|t| t.ends_with("CapEff:\t0000000000000000"));
+            last = if running { about.join("\n") } else { last };
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        match child.wait().unwrap().code() {
+            Some(BUSY) => std::thread::sleep(Duration::from_secs(1)),
+            Some(PRIVILEGE) => return println!("skipped: no namespaces here"),
+            code => return assert_eq!((code, none), (Some(0), true), "{last}"),
+        }
+    }
+    panic!("another run in real time has had the machine for five minutes");
+}
+
+/// Root in namespaces of our own may not write where another user may: known before the run, not after it.
+#[test]
+fn a_folder_that_cannot_be_written_is_refused_before_the_run() {
+    let dir = folder("others");
+    let file = dir.join("s.toml");
+    std::fs::write(&file, "duration = \"1000 s\"\n[path]\n[[flows]]\ncontroller = \"tcp-reno\"\n").unwrap();
+    let others = dir.join("others");
+    std::fs::create_dir(&others).unwrap();
+    if std::os::unix::fs::chown(&others, Some(1_000), Some(1_000)).is_err() {
+        return println!("skipped: only root can give a folder away");
+    }
+    for command in [&["run", "--world", "emu"][..], &["compare-worlds"]] {
+        let (out, file) = (others.join("results/deep"), file.to_str().unwrap());
+        let output = once(&[command, &[file, "--out", out.to_str().unwrap()]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        match output.status.code() {
+            Some(PRIVILEGE | BUSY) => println!("skipped: {said}"),
+            code => {
+                assert_eq!(code, Some(2), "{said}");
+                assert!(said.contains("cannot write") && said.contains("--out"), "{said}");
+            }
+        }
+    }
+}
+
 #[test]
 fn both_worlds_are_laid_over_each_other() {
     let body = "\
@@ -149,6 +226,8 @@ controller = \"tcp-sack\"
     assert!(sim > 0.0 && emu > 0.0 && sim <= 1.1e6 && emu <= 1.1e6);
     assert!((number(&throughput["difference"]) - (emu - sim)).abs() < 1.0);
     assert_eq!(read(dir.join("worlds.json"))["scenario"], "s");
+    let page = std::fs::read_to_string(dir.join("report.html")).unwrap();
+    assert!(page.contains("sim, emu") && page.contains("late by p50"), "the page says how well the emulator kept up");
     assert!(dir.join("sim/series.csv").exists() && dir.join("emu/series.csv").exists());
 }
 

@@ -332,8 +332,12 @@ fn privileges_are_gone_while_it_runs_and_a_second_run_is_refused() {
     let mut said = vec![0; expected.len()];
     child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
     assert_eq!(String::from_utf8_lossy(&said), expected);
-    let second = command(&["--delay", "1ms", "--", "true"]).output().unwrap();
+    // Its report may be the first one's too.
+    let report = file("busy.json");
+    fs::write(&report, "the first one's").unwrap();
+    let second = command(&["--delay", "1ms", "--report", report.to_str().unwrap(), "--", "true"]).output().unwrap();
     assert_eq!(second.status.code(), Some(9), "{second:?}");
+    assert_eq!(fs::read_to_string(&report).unwrap(), "the first one's");
     assert!(err(&second).contains(&format!("process {}", child.id())), "{second:?}");
     // Asked to end, it asks the command, and tells how that ended.
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
@@ -503,6 +507,37 @@ fn ctrl_c_is_the_commands_to_answer() {
     let output = child.wait_with_output().unwrap();
     assert!(matches!(output.status.code(), Some(5 | 143)), "{output:?}");
     assert!(err(&output).contains("up: "), "{output:?}");
+}
+
+/// An interactive shell takes the terminal for itself; who comes after it must be able to read from it.
+#[test]
+fn the_terminal_is_given_back() {
+    let _turn = turn();
+    if !possible() {
+        return;
+    }
+    let script = format!("{FAIRPACE} shell --delay 1ms -- bash --norc -i; echo code=$?; read word; echo word=$word");
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &script, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut terminal = match terminal.spawn() {
+        Ok(child) => child,
+        Err(e) => return println!("skipped: `script` makes the terminal: {e}"),
+    };
+    let mut keys = terminal.stdin.take().unwrap();
+    let (mut said, mut answered) = (String::new(), false);
+    let mut screen = terminal.stdout.take().unwrap();
+    let mut bytes = [0; 1_024];
+    keys.write_all(b"exit 3\n").unwrap();
+    while let Ok(n @ 1..) = screen.read(&mut bytes) {
+        said.push_str(&String::from_utf8_lossy(&bytes[..n]));
+        if said.contains("code=") && !answered {
+            answered = true;
+            keys.write_all(b"7\n").unwrap();
+        }
+    }
+    drop(keys);
+    terminal.wait().unwrap();
+    assert_eq!((numbers(&said, "code"), numbers(&said, "word")), (vec![3], vec![7]), "{said}");
 }
 
 /// What another user runs, with a /dev/net of its own in which everybody may make devices, or with the system's.

@@ -220,7 +220,10 @@ impl NetNs {
     }
 
     /// This thread goes there, for good. To where it is already it may without a privilege.
-    fn enter(&self) -> Result<(), EmuError> {
+    ///
+    /// # Errors
+    /// [`EmuError::Denied`] after [`drop_privileges`].
+    pub fn enter(&self) -> Result<(), EmuError> {
         if NetNs::current(self.name)?.inode == self.inode {
             return Ok(());
         }

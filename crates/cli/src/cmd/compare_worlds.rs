@@ -1,7 +1,7 @@
 //! `fairpace compare-worlds`: one scenario in the simulator and in the emulator.
 
 use crate::args::CompareWorlds;
-use crate::cmd::run::{COMPARE_FILE, ended, folder_of, invalid, prepare, with_hooks, write_page};
+use crate::cmd::run::{COMPARE_FILE, ended, folder_of, invalid, prepare, takes_results, with_hooks, write_page};
 use crate::error::Outcome;
 use crate::made::Made;
 use crate::stop::Stop;
@@ -19,13 +19,14 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
     let (scenario, options) = prepare(&args.scenario, &args.seeds, false, args.results.quiet)?;
     let _alone = RealTimeLock::acquire()?;
     let sandbox = Sandbox::enter()?;
+    let dir = folder_of(&args.results, &format!("{}-worlds", scenario.name));
+    takes_results(&dir)?;
     let stop = Stop::install()?;
     let (sim, real) = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
         let sim = run::run(&scenario, &options, hooks)?;
         Ok::<_, RunError>((sim, emu::run(&scenario, &options, &sandbox, hooks)?))
     })?;
     let found = differences(&sim, &real);
-    let dir = folder_of(&args.results, &format!("{}-worlds", scenario.name));
     let names = ["sim".to_owned(), "emu".to_owned()];
     for (name, set) in names.iter().zip([&sim, &real]) {
         results::write(&dir.join(name), set, &made.manifest())?;

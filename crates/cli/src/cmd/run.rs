@@ -12,6 +12,7 @@ use fairpace_lab::results::{self, write_whole};
 use fairpace_lab::run::with_controller;
 use fairpace_lab::scenario::{Count, Problem, nearest};
 use fairpace_lab::{Hooks, Record, RunOptions, RunSet, Scenario, ScenarioError, Seeds, compare, emu, run};
+use nix::unistd::{AccessFlags, access};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -28,14 +29,17 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
         );
     }
     let (scenario, options) = prepare(&args.scenario, &args.seeds, args.pcap.is_some(), args.results.quiet)?;
-    if let Some(file) = &args.pcap {
-        writable(file).map_err(|e| Failure::unwritable(file, &e))?;
-    }
     // Before anything starts a thread: namespaces are a process's with one thread.
     let real = match args.world {
         World::Sim => None,
         World::Emu => Some((RealTimeLock::acquire()?, Sandbox::enter()?)),
     };
+    if let Some(file) = &args.pcap {
+        writable(file).map_err(|e| Failure::unwritable(file, &e))?;
+    }
+    if real.is_some() {
+        takes_results(&folder_of(&args.results, &scenario.name))?;
+    }
     let stop = Stop::install()?;
     let mut set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| match &real {
         None => run::run(&scenario, &options, hooks),
@@ -190,6 +194,18 @@ fn writable(file: &Path) -> std::io::Result<()> {
     let new = !file.exists();
     std::fs::OpenOptions::new().append(true).create(true).open(file)?;
     if new { std::fs::remove_file(file) } else { Ok(()) }
+}
+
+/// Whether the folder can be made and written, found before a run in real time: in namespaces of our own root is a
+/// user as any other.
+pub(crate) fn takes_results(dir: &Path) -> Outcome {
+    let there = |path: &&Path| path.exists();
+    let folders = dir.ancestors().map(|p| if p.as_os_str().is_empty() { Path::new(".") } else { p });
+    let Some(nearest) = folders.into_iter().find(there) else { return Ok(()) };
+    access(nearest, AccessFlags::W_OK | AccessFlags::X_OK).map_err(|e| {
+        Failure::unwritable(dir, &e.into())
+            .hint("runs in real time have no rights beyond their user's, root's too: give `--out` a folder of your own")
+    })
 }
 
 pub(crate) fn folder_of(results: &Results, name: &str) -> PathBuf {

@@ -20,7 +20,9 @@ use fairpace_path::DropReason;
 use fairpace_sim::{BOTTLENECK, FlowConfig, LinkReport, Protocol, REVERSE, SimConfig, SimReport};
 use fairpace_units::{Duration, Instant, format_duration};
 use link::Link;
-use nix::sys::signal::Signal;
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, Signal, killpg};
+use nix::unistd::{getpgrp, tcgetpgrp, tcsetpgrp};
 use serde_json::{Map, Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::fs::File;
@@ -57,10 +59,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
         flows: vec![FlowConfig::new("shell", Protocol::External)],
         ..SimConfig::default()
     };
+    // Before files are made: they may be those of the run that has it.
+    let lock = RealTimeLock::acquire()?;
     let pcap = args.pcap.as_ref().map(|f| create(f)).transpose()?;
     let report_file = args.report.as_ref().map(|f| create(f)).transpose()?;
     let log = log::Log::create(args, [&config.bottleneck, &config.reverse])?;
-    let lock = RealTimeLock::acquire()?;
 
     // Its device is made while we are in its namespace: nothing leads back.
     let far_end = match &around {
@@ -120,6 +123,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let ended = signals.wait_for(&inside)?;
     let served = serve.as_ref().map(|s| s.wait(Duration::ZERO)).transpose()?.flatten();
     drop(serve);
+    take_terminal_back();
     let (sim, emu) = running.finish();
     drop(lock);
     log.finish(emu.elapsed)?;
@@ -229,6 +233,22 @@ impl Signals {
                 inside.signal(Signal::SIGKILL);
             }
         }
+    }
+}
+
+/// An interactive shell makes itself the terminal's foreground, and cannot hand it back to a group of processes that it
+/// does not see from its namespace: whoever started us would read no more key.
+fn take_terminal_back() {
+    let Ok(terminal) = File::options().read(true).write(true).open("/dev/tty") else { return };
+    let Ok(foreground) = tcgetpgrp(&terminal) else { return };
+    if killpg(foreground, None) != Err(Errno::ESRCH) {
+        return;
+    }
+    // From the background: the kernel would stop us.
+    let stop = SigSet::from(Signal::SIGTTOU);
+    if stop.thread_block().is_ok() {
+        let _ = tcsetpgrp(&terminal, getpgrp());
+        let _ = stop.thread_unblock();
     }
 }
 

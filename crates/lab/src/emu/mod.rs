@@ -24,7 +24,7 @@ use crate::run::{RunError, RunOptions, RunSet, SeedRun, Seeds};
 use crate::scenario::Scenario;
 use crate::stats::MIN_SEEDS;
 use endpoint::Endpoint;
-use fairpace_emu::{EmuError, EmuReport, NetNs, Running, Sandbox, Side, Testbed, TestbedOptions};
+use fairpace_emu::{EmuError, EmuReport, Rights, Running, Sandbox, Side, Testbed, TestbedOptions};
 use fairpace_net::{Buffers, UdpSocket};
 use fairpace_sim::{FlowConfig, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Instant};
@@ -82,7 +82,8 @@ pub fn run(
         if hooks.stopped() {
             break;
         }
-        runs.push(emulate(scenario, seed, options.record, sandbox, hooks)?);
+        let rights = if runs.len() + 1 == wanted { Rights::Dropped } else { Rights::Kept };
+        runs.push(with_rights(scenario, seed, options.record, sandbox, hooks, rights)?);
         (hooks.progress)(runs.len(), wanted, &format!("{} seed {seed}", scenario.name));
     }
     if runs.is_empty() {
@@ -103,19 +104,30 @@ pub fn emulate(
     sandbox: &Sandbox,
     hooks: &Hooks<'_>,
 ) -> Result<SeedRun, RunError> {
+    with_rights(scenario, seed, record, sandbox, hooks, Rights::Kept)
+}
+
+/// As [`emulate`]; the rights of this thread, which are needed to set up the next seed, are dropped before packets
+/// move, or kept.
+fn with_rights(
+    scenario: &Scenario,
+    seed: u64,
+    record: Record,
+    sandbox: &Sandbox,
+    hooks: &Hooks<'_>,
+    rights: Rights,
+) -> Result<SeedRun, RunError> {
     let config = sim_config(scenario, seed, record);
-    let plans = Plans::new(scenario, &config, seed)?;
+    let mut plans = Plans::new(scenario, &config, seed)?;
     let (senders, receivers) = (sandbox.namespace("senders")?, sandbox.namespace("receivers")?);
-    for namespace in [&senders, &receivers] {
-        set(namespace, &plans.about.sysctls)?;
-    }
+    set(&mut plans.about, |key, value| [&senders, &receivers].iter().try_for_each(|n| n.set_sysctl(key, value)))?;
     let external = |f: &FlowConfig| FlowConfig { protocol: Protocol::External, ..f.clone() };
     let network = SimConfig { flows: config.flows.iter().map(external).collect(), ..config.clone() };
     // Segments that leave together are not joined: each is to be acknowledged for itself.
     let options = TestbedOptions { offload: false, ..TestbedOptions::new(senders, receivers) };
     let running = Testbed::open(&network, options)?.start()?;
     let warmup = Instant::ZERO + config.warmup;
-    let worked = work(&running, plans.flows, Instant::ZERO + config.duration, warmup, hooks);
+    let worked = work(&running, plans.flows, Instant::ZERO + config.duration, warmup, hooks, rights);
     let ran = running.now().since(Instant::ZERO).min(config.duration);
     let (mut report, emulator) = running.finish();
     let endpoints = worked?;
@@ -127,8 +139,22 @@ pub fn emulate(
     Ok(SeedRun { seed, summary, report })
 }
 
-fn set(namespace: &NetNs, sysctls: &BTreeMap<String, String>) -> Result<(), EmuError> {
-    sysctls.iter().try_for_each(|(key, value)| namespace.set_sysctl(key, value))
+/// Sets the sysctls. One that this kernel has not (`tcp_rto_min_us` came with Linux 6.11) is noted and left as it is.
+fn set(about: &mut plan::About, set: impl Fn(&str, &str) -> Result<(), EmuError>) -> Result<(), EmuError> {
+    let mut missing = Vec::new();
+    for (key, value) in &about.sysctls {
+        match set(key, value) {
+            Err(EmuError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                missing.push(key.clone());
+            }
+            done => done?,
+        }
+    }
+    for key in missing {
+        about.sysctls.remove(&key);
+        about.notes.push(format!("this kernel has no `{key}`: what the scenario says of it is not so"));
+    }
+    Ok(())
 }
 
 /// The two ends of a flow, ready to be run.
@@ -173,20 +199,22 @@ fn work(
     end: Instant,
     warmup: Instant,
     hooks: &Hooks<'_>,
+    rights: Rights,
 ) -> Result<Vec<Endpoint>, EmuError> {
     let clock = running.clock();
     let stops: Vec<Option<Instant>> = plans.iter().map(|p| p.stop).collect();
     let flags: Vec<AtomicBool> = plans.iter().map(|_| AtomicBool::new(false)).collect();
     let over = AtomicBool::new(false);
     let ends = plans.into_iter().map(|p| open(p, running)).collect::<Result<Vec<_>, _>>()?;
-    Ok(std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let (over, flags) = (&over, &flags);
         let threads: Vec<_> = ends
             .into_iter()
             .zip(flags)
             .map(|(ends, stop)| scope.spawn(move || flow(ends, running, warmup, stop, over)))
             .collect();
-        loop {
+        let dropped = if rights == Rights::Dropped { fairpace_emu::drop_privileges() } else { Ok(()) };
+        while dropped.is_ok() {
             let now = clock.now();
             if now >= end || hooks.stopped() {
                 break;
@@ -200,8 +228,10 @@ fn work(
         }
         over.store(true, Ordering::Relaxed);
         flags.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
-        threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    }))
+        let ended = threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let ended = ended.collect();
+        dropped.map(|()| ended)
+    })
 }
 
 /// Endpoints that have their sockets need no right any more.
@@ -235,23 +265,23 @@ fn flow(ends: Ends, running: &Running, warmup: Instant, stop: &AtomicBool, over:
         }),
         Ends::Media(ends) => {
             let (plan, socket, receiver) = *ends;
-            let (id, scheme, start, units) = (plan.flow, plan.config.scheme.clone(), plan.start, plan.units());
+            let (id, scheme, start) = (plan.flow, plan.config.scheme.clone(), plan.start);
             let both = || {
                 std::thread::scope(|scope| {
                     // It outlives its sender, as somebody who waits for the last packets does.
-                    let reader = scope.spawn(|| media::receive(receiver, units, over));
+                    let reader = scope.spawn(|| media::receive(receiver, over));
                     let mut endpoint = media::send(plan, socket, clock, warmup, stop);
-                    if let Ok((records, trouble)) = reader.join() {
-                        endpoint.records = records;
-                        endpoint.trouble = endpoint.trouble.or(trouble);
+                    if let Ok(Some(trouble)) = reader.join() {
+                        endpoint.trouble.get_or_insert(trouble);
                     }
                     endpoint
                 })
             };
             // A sender with a TCP half connects in mid-run, from the senders' namespace.
-            running
-                .enter(Side::Senders, || without_rights(both))
-                .unwrap_or_else(|e| Endpoint { trouble: Some(e.to_string()), ..Endpoint::new(id, scheme, start) })
+            match running.namespace(Side::Senders).enter() {
+                Ok(()) => without_rights(both),
+                Err(e) => Endpoint { trouble: Some(e.to_string()), ..Endpoint::new(id, scheme, start) },
+            }
         }
     }
 }
@@ -281,5 +311,30 @@ impl Emulated {
             cpu: report.cpu,
             unknown_packets: report.unknown(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn a_sysctl_that_the_kernel_has_not_is_noted_and_one_that_it_refuses_is_an_error() {
+        let about = || plan::About {
+            sysctls: [("net.new", "1"), ("net.old", "2")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            ..plan::About::default()
+        };
+        let answer = |kind: io::ErrorKind| {
+            move |key: &str, _: &str| match key {
+                "net.new" => Err(EmuError::Io { what: "set it".to_owned(), source: kind.into() }),
+                _ => Ok(()),
+            }
+        };
+        let mut old = about();
+        set(&mut old, answer(io::ErrorKind::NotFound)).unwrap();
+        assert_eq!(old.sysctls.keys().collect::<Vec<_>>(), ["net.old"]);
+        assert!(old.notes.len() == 1 && old.notes[0].contains("`net.new`"), "{:?}", old.notes);
+        assert!(set(&mut about(), answer(io::ErrorKind::InvalidInput)).is_err());
     }
 }

@@ -59,7 +59,7 @@ pub fn run_page(folder: &Path) -> Result<Page, FolderError> {
         waits if waits.is_empty() => run.result(),
         waits => format!("{}. End to end, 95 % of packets: {waits}", run.result()),
     });
-    page = run.describe(page).section(run.numbers());
+    page = run.in_real_time(run.describe(page, run.world())).section(run.numbers());
     if let Some(section) = run.satellite() {
         page = page.section(section);
     }
@@ -84,7 +84,12 @@ pub fn compare_page(folder: &Path, names: &[String]) -> Result<Page, FolderError
     };
     let mut page = Page::new(format!("{}: {}", first.title(), names.join(", ")))
         .subtitle(runs.iter().map(|r| format!("{}: {}", r.label(), r.result())).collect::<Vec<_>>().join(". "));
-    page = first.describe(page);
+    let mut worlds: Vec<&str> = runs.iter().map(Run::world).collect();
+    worlds.dedup();
+    page = first.describe(page, &worlds.join(", "));
+    for run in &runs {
+        page = run.in_real_time(page);
+    }
     let mut section = Section::new("numbers", "In numbers");
     let mut table = Table { title: "Groups".into(), caption: first.caption(), ..Table::default() };
     for run in &runs {
@@ -254,27 +259,21 @@ impl Run {
         )
     }
 
-    fn describe(&self, mut page: Page) -> Page {
+    fn world(&self) -> &str {
+        self.first()["world"].as_str().unwrap_or("sim")
+    }
+
+    fn describe(&self, mut page: Page, world: &str) -> Page {
         let first = self.first();
         page = page
             .meta("scenario", format!("`{}`", first["scenario"].as_str().unwrap_or_default()))
-            .meta("world", first["world"].as_str().unwrap_or("sim"))
+            .meta("world", world)
             .meta("duration", format!("{} s", short(first["duration_s"].as_f64().unwrap_or(0.0))))
             .meta("seeds", self.seeds().join(", "))
             .meta("made by", format!("Fairpace {}", env!("CARGO_PKG_VERSION")));
         let cut = self.summary["interrupted"].as_bool() == Some(true) || first["interrupted"].as_bool() == Some(true);
         if cut {
             page = page.notice("The run was interrupted: what is here is valid, but not all that was asked for");
-        }
-        let runs = list(&self.summary["runs"]);
-        for run in if runs.is_empty() { std::slice::from_ref(first) } else { runs } {
-            for why in list(&run["emulated"]["invalid"]) {
-                let (seed, why) = (&run["seed"], why.as_str().unwrap_or_default());
-                page = page.notice(format!("Seed {seed} is not valid: {why}"));
-            }
-        }
-        for note in list(&first["emulated"]["notes"]) {
-            page = page.notice(format!("In real time: {}", note.as_str().unwrap_or_default()));
         }
         for warning in list(&first["warnings"]) {
             page = page.notice(warning.as_str().unwrap_or_default());
@@ -289,6 +288,30 @@ impl Run {
         }
         if stopped.len() > MAX_NOTICES {
             page = page.notice(format!("The circuit breaker stopped {} more flows", stopped.len() - MAX_NOTICES));
+        }
+        page
+    }
+
+    /// Why not to trust what was run against the clock, what was different there, and how well the machine kept up.
+    fn in_real_time(&self, mut page: Page) -> Page {
+        let first = self.first();
+        let runs = list(&self.summary["runs"]);
+        for run in if runs.is_empty() { std::slice::from_ref(first) } else { runs } {
+            let about = &run["emulated"];
+            for why in list(&about["invalid"]) {
+                let (seed, why) = (&run["seed"], why.as_str().unwrap_or_default());
+                page = page.notice(format!("Seed {seed} is not valid: {why}"));
+            }
+            let number = |key: &str| about[key].as_f64();
+            if let (Some(p50), Some(p99), Some(cpu)) =
+                (number("lateness_p50_ms"), number("lateness_p99_ms"), number("cpu"))
+            {
+                let late = format!("late by p50 {p50:.2} ms, p99 {p99:.2} ms; CPU {:.0} %", cpu * 100.0);
+                page = page.meta(format!("emulator, seed {}", run["seed"]), late);
+            }
+        }
+        for note in list(&first["emulated"]["notes"]) {
+            page = page.notice(format!("In real time: {}", note.as_str().unwrap_or_default()));
         }
         page
     }
