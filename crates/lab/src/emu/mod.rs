@@ -265,14 +265,15 @@ fn flow(ends: Ends, running: &Running, warmup: Instant, stop: &AtomicBool, over:
         }),
         Ends::Media(ends) => {
             let (plan, socket, receiver) = *ends;
-            let (id, scheme, start) = (plan.flow, plan.config.scheme.clone(), plan.start);
+            let (id, scheme, start, units) = (plan.flow, plan.config.scheme.clone(), plan.start, plan.units());
             let both = || {
                 std::thread::scope(|scope| {
                     // It outlives its sender, as somebody who waits for the last packets does.
-                    let reader = scope.spawn(|| media::receive(receiver, over));
+                    let reader = scope.spawn(|| media::receive(receiver, units, over));
                     let mut endpoint = media::send(plan, socket, clock, warmup, stop);
-                    if let Ok(Some(trouble)) = reader.join() {
-                        endpoint.trouble.get_or_insert(trouble);
+                    if let Ok((records, trouble)) = reader.join() {
+                        endpoint.records = records;
+                        endpoint.trouble = endpoint.trouble.or(trouble);
                     }
                     endpoint
                 })
