@@ -35,8 +35,8 @@ const PORT: &str = "5004";
 const DEVICE: &str = "fairpace0";
 /// How long something is dark, in s.
 const DARK: f64 = 5.0;
-/// T14: three reporting intervals without a word, in s.
-const SILENCE: f64 = 15.0;
+/// No flow outlives what the receiver has last agreed to by more, in s.
+const CONSENT: f64 = 30.0;
 
 /// What happened, or why it could not be tried.
 type Said = Result<String, String>;
@@ -401,8 +401,8 @@ fn gives_up(stage: &Stage, sender: &mut Process, since: f64) -> String {
     let ended = sender.end(PATIENCE);
     let after = stage.now() - since;
     assert!(matches!(ended.code, Some(5 | 6)), "{:?}: {}", ended.code, ended.err);
-    // Twice the time, for the machine's sake.
-    assert!(after <= 2.0 * (SILENCE + RTT), "{after}");
+    // Whatever the controller still sends: the receiver's consent is over by then. Some seconds for the machine's sake.
+    assert!(after <= CONSENT + 10.0, "{after}");
     format!("the sender ended {after:.1} s later: {}", ended.one_error())
 }
 
@@ -523,23 +523,29 @@ fn loss(t: &Trial<'_>, loss: LossModel) -> Said {
     let stage = Stage::open(t, link.clone(), link);
     let (mut receiver, mut sender) = stage.ends(t);
     // The circuit breaker may find it too much.
-    let sent = sender.end(PATIENCE + 60).with_code(&[6]);
+    let sent = sender.end(PATIENCE + 60).with_code(&[5, 6]);
+    let end = stage.now();
+    if sent.code == Some(5) {
+        // Three challenges in two classes, and their answers.
+        assert!(sent.err.contains("did not answer"), "{}", sent.err);
+        return stage.finish(sent.one_error());
+    }
+    // Without the BYE, which may be lost, it waits for 15 s.
     let received = receiver.end(PATIENCE);
     let how = if sent.code == Some(0) { String::new() } else { format!("; {}", sent.one_error()) };
     let (sent, received) = (sent.json(), received.json());
     let number = |v: &Value| v.as_u64().unwrap_or_else(|| panic!("{v} is no number"));
     assert!(number(&received["media"]["received_packets"]) > 0, "{received}");
     assert!(number(&sent["feedback"]["packets"]) > 0, "{sent}");
-    let end = stage.now();
     let last = stage.seen.kbps(end - 5.0, end - 1.0);
     let (lost, of) = (&received["media"]["lost_packets"], &received["media"]["expected_packets"]);
     stage.finish(format!("{lost} of {of} packets lost, {last:.0} kbit/s in the end{how}"))
 }
 
-/// A random part of the delay: up to 100 ms and each packet its own, which puts every fourth out of order, or up to 30 ms in
+/// A random part of the delay: up to 50 ms and each packet its own, which puts every fourth out of order, or up to 30 ms in
 /// order.
 fn late(t: &Trial<'_>, reorder: bool) -> Said {
-    let jitter = Duration::from_millis(if reorder { 100 } else { 30 });
+    let jitter = Duration::from_millis(if reorder { 50 } else { 30 });
     let link = LinkSpec { delay: DelayModel { propagation: DELAY, jitter, reorder }, ..wire() };
     let stage = Stage::open(t, link.clone(), link);
     let (mut receiver, mut sender) = stage.ends(t);
@@ -550,8 +556,8 @@ fn late(t: &Trial<'_>, reorder: bool) -> Said {
     let number = |name: &str| media[name].as_u64().unwrap_or_else(|| panic!("{media}"));
     let (came, reordered) = (number("received_packets"), number("reordered"));
     assert!(came > 0 && number("duplicates") == 0, "{media}");
-    // (What TCP carries, in the probing of `tpba`, is in order again.)
-    assert!(reorder || reordered == 0, "{media}");
+    // In order but for what changes from TCP to UDP with `tpba`, and comes by both.
+    assert!(reorder || reordered * 100 <= came, "{media}");
     let share = 100.0 * reordered as f64 / came as f64;
     let last = stage.seen.kbps(end - 5.0, end - 1.0);
     let (lost, timeouts) = (&sent["data"]["lost_packets"], &sent["timeouts"]);
