@@ -52,7 +52,7 @@ pub struct FlowParams {
     pub quick_start: Option<QuickStartParams>,
     /// The pacing quantum: when a packet leaves, those that are due within this leave with it, so that a driver wakes
     /// up once for all of them. Rates are unchanged; what may leave within any time w is what may within w and a
-    /// quantum without it. Zero: each packet at its own time. Schemes whose spacing is a rule of its own
+    /// quantum without it. A timer less than two quanta before a packet may run with it. Zero: each packet at its own time. Schemes whose spacing is a rule of its own
     /// ([`Controller::may_leave_early`]) are paced without one.
     pub quantum: Duration,
 }
@@ -1038,7 +1038,7 @@ impl Flow {
                 SendPoll::Send(kind) => {
                     let free = self.cap_free - CAP_TOLERANCE;
                     if free > soon {
-                        Transmit::WaitUntil(free.min(timer))
+                        Transmit::WaitUntil(self.wait(now, free, timer))
                     } else {
                         if in_time && free <= now {
                             self.quantum_end = now + self.quantum;
@@ -1046,7 +1046,7 @@ impl Flow {
                         Transmit::Send(self.permit(kind))
                     }
                 }
-                SendPoll::Wait(at) => Transmit::WaitUntil(at.min(timer)),
+                SendPoll::Wait(at) => Transmit::WaitUntil(self.wait(now, at, timer)),
                 SendPoll::WaitForData => Transmit::WaitForData(timer),
                 SendPoll::WaitForFeedback => Transmit::WaitForFeedback(timer),
             }
@@ -1059,6 +1059,12 @@ impl Flow {
             Transmit::Send(_) | Transmit::Stopped(_) => now,
         };
         answer
+    }
+
+    /// Until when to wait for a packet due at `at`. One that is near is waited for, and a timer before it runs then: on the
+    /// shortest paths there is a timer in each RTT, and each would be a wake-up.
+    fn wait(&self, now: Instant, at: Instant, timer: Instant) -> Instant {
+        if at <= now + self.quantum * 2 { at } else { at.min(timer) }
     }
 
     /// The cap in force.
