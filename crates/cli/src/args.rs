@@ -4,6 +4,7 @@
 use crate::error::{Failure, Outcome};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use fairpace_control::{aimd, registry};
+use fairpace_net::send::MAX_QUANTUM;
 use fairpace_units::{Bytes, Duration, Probability, Rate, RateSpec, parse_duration, parse_rate, parse_size};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -428,6 +429,9 @@ pub(crate) struct Send {
     pub(crate) to: String,
     #[command(flatten)]
     pub(crate) control: Control,
+    /// Packets that are due within this leave together, in one wake-up: 0s sends each at its own time; at most 5ms
+    #[arg(long, value_name = "TIME", value_parser = quantum, allow_hyphen_values = true, default_value = "1ms")]
+    pub(crate) quantum: Duration,
     /// End so long after the receiver's answer; a file that is encoded live is looped until then, or until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
@@ -716,6 +720,15 @@ fn seconds(text: &str) -> Result<Duration, String> {
 fn duration(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(d) if d.is_zero() => Err("it is zero; write a number and ns, us, ms, s, min or h, as in `30 s`".into()),
+        Ok(d) => Ok(d),
+        Err(e) => Err(format!("{}; {}", e.reason, e.allowed)),
+    }
+}
+
+/// How early a packet may leave: zero is allowed.
+fn quantum(text: &str) -> Result<Duration, String> {
+    match parse_duration(text) {
+        Ok(d) if d > MAX_QUANTUM => Err("it is more than 5 ms, which would be a burst".into()),
         Ok(d) => Ok(d),
         Err(e) => Err(format!("{}; {}", e.reason, e.allowed)),
     }

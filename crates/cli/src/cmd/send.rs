@@ -23,6 +23,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.settings = args.control.settings()?;
     config.max_rate = args.control.max_rate;
     config.min_rate = config.min_rate.min(config.max_rate);
+    config.quantum = args.quantum;
     config.duration = args.seconds;
     config.session.retransmission = args.retransmission;
     if let Some(profile) = profile::apply(&args.form, &config.scheme, &mut config.settings)? {
