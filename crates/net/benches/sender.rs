@@ -143,7 +143,7 @@ fn raw_loop(socket: &UdpSocket, batch: usize, each: Duration) -> Measured {
     let tick = std::time::Duration::from_secs_f64((payload.len() * 8) as f64 / 100e6);
     let (cpu, begin) = (thread_cpu(), monotonic());
     let (mut due, mut sent) = (begin, 0);
-    while due - begin < each.into() {
+    while due - begin < each {
         let until = TimeSpec::from(due);
         while clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &until).is_err() {}
         let control = [ControlMessage::UdpGsoSegments(&size)];
