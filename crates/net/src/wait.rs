@@ -16,8 +16,8 @@ use fairpace_units::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId as SleepClock, ClockNanosleepFlags, clock_nanosleep};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::{ClockId as SleepClock, ClockNanosleepFlags, clock_nanosleep};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd};
 
