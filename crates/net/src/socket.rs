@@ -223,6 +223,8 @@ pub struct UdpSocket {
     kernel_drops_seen: u32,
     counters: SocketCounters,
     control: Vec<u8>,
+    /// When the newest packet read so far arrived.
+    last_arrival: Instant,
     /// The mark of the last packets, and how many in a row had it.
     run: (Mark, u32),
     /// What the socket marks packets with that do not say.
@@ -287,6 +289,7 @@ impl UdpSocket {
             kernel_drops_seen: 0,
             counters: SocketCounters::default(),
             control: cmsg_space!(TimeSpec, u32, i32, u8),
+            last_arrival: Instant::ZERO,
             run: (Mark::default(), 0),
             own: None,
         })
@@ -525,7 +528,11 @@ impl DatagramIo for UdpSocket {
         self.counters.received += 1;
         self.counters.received_bytes += len as u64;
         self.counters.truncated += u64::from(truncated);
-        let at = stamp.map_or_else(|| self.clock.now(), |s| self.clock.place_kernel_stamp(s));
+        // A stamp is placed by two clocks that are read one after the other: if the thread loses the processor in between,
+        // it comes out late, and the next one would be before it. The socket's queue is in order of arrival.
+        let placed = stamp.map_or_else(|| self.clock.now(), |s| self.clock.place_kernel_stamp(s));
+        let at = placed.max(self.last_arrival);
+        self.last_arrival = at;
         let from = address.as_ref().and_then(socket_address).or(self.connected);
         let from = from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
         RecvOutcome::Packet(Received { len, from: canonical(from), mark, at, truncated })
