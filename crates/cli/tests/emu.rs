@@ -151,7 +151,8 @@ rate = \"100 kbit/s\"
     let (dir, waiting) = (folder("rights"), std::time::Instant::now());
     let file = dir.join("s.toml");
     std::fs::write(&file, body).unwrap();
-    let args = ["run", file.to_str().unwrap(), "--world", "emu", "--out", dir.join("results").to_str().unwrap()];
+    let results = dir.join("results");
+    let args = ["run", file.to_str().unwrap(), "--world", "emu", "--out", results.to_str().unwrap()];
     while waiting.elapsed() < Duration::from_secs(300) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_fairpace"))
             .args(args)

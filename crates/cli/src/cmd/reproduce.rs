@@ -102,9 +102,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
 fn refuse_what_is_simulated(chosen: &[&papers::Experiment]) -> Outcome {
     match chosen {
         [first, ..] if chosen.iter().all(|e| !e.in_real_time()) => {
-            Err(Failure::usage(format!("`{}` runs in the simulator only", first.id)).hint(
-                "with `--world emu` name `tpba`, or one of `tpba.*`",
-            ))
+            Err(Failure::usage(format!("`{}` runs in the simulator only", first.id))
+                .hint("with `--world emu` name `tpba`, or one of `tpba.*`"))
         }
         _ => Ok(()),
     }
