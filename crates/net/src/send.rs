@@ -607,6 +607,8 @@ impl Running<'_> {
                         self.switched = Some(d.via);
                     }
                     if d.via == Via::Tcp {
+                        // The last datagrams before it first: TCP's window would overtake them.
+                        self.outbox.flush(io, now);
                         let pushed = self.tcp.as_mut().map(|tcp| tcp.push(d.bytes));
                         match pushed {
                             Some(Ok(room)) => self.session.set_tcp_room(room),
