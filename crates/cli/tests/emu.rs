@@ -187,7 +187,8 @@ rate = \"100 kbit/s\"
 fn a_folder_that_cannot_be_written_is_refused_before_the_run() {
     let dir = folder("others");
     let file = dir.join("s.toml");
-    std::fs::write(&file, "duration = \"1000 s\"\n[path]\n[[flows]]\ncontroller = \"tcp-reno\"\n").unwrap();
+    std::fs::write(&file, "duration = \"1000 s\"\n[path]\nrate = \"1 Mbit/s\"\n[[flows]]\ncontroller = \"tcp-reno\"\n")
+        .unwrap();
     let others = dir.join("others");
     std::fs::create_dir(&others).unwrap();
     if std::os::unix::fs::chown(&others, Some(1_000), Some(1_000)).is_err() {
@@ -251,5 +252,5 @@ fn what_only_one_world_has_is_refused_by_the_other() {
     };
     let path = "[path]\nrate = \"1 Mbit/s\"\nrtt = \"20 ms\"\n[[flows]]\n";
     refused(&format!("{path}controller = \"tcp-bbr\"\n"), "sim", 3, "--world emu");
-    refused(&format!("{path}controller = \"rcs\"\npacket_size = \"2000 B\"\n"), "emu", 2, "576 B to 1500 B");
+    refused(&format!("{path}controller = \"rcs\"\npacket_size = \"2000 B\"\n"), "emu", 2, "65 B to 1500 B");
 }
