@@ -144,6 +144,7 @@ fn devices_are_made_inside(sandbox: &Sandbox) {
 }
 
 /// Last: this thread's go too.
+#[allow(clippy::disallowed_methods)] // a test waits
 fn privileges_go_on_every_thread(sandbox: &Sandbox) {
     let inner = sandbox.namespace("inner").expect("made");
     let (go_on, until) = mpsc::channel::<()>();
