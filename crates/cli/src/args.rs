@@ -170,10 +170,10 @@ pub(crate) struct Reproduce {
     /// Few seeds, and shorter runs where an experiment has them
     #[arg(long, conflicts_with_all = ["seeds", "full"])]
     pub(crate) quick: bool,
-    /// Where it runs: `emu` is in real time with the kernel's TCP, one run after the other (`tpba` only)
+    /// Where it runs: `emu` is in real time with the kernel's TCP (`tpba` only)
     #[arg(long, value_enum, default_value_t = World::Sim)]
     pub(crate) world: World,
-    /// Threads; one per core if absent
+    /// Runs beside each other; one per core if absent, one in real time
     #[arg(long, short, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
     pub(crate) jobs: Option<u32>,
     /// End with exit code 7 if a claim fails

@@ -42,8 +42,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut tools = tools(chosen.iter().any(|e| e.id == "rcs.fig7-9"))?;
     if real.is_some() {
         tools.world = papers::World::RealTime(&emulate);
-        let minutes = papers::real_time(&chosen, effort).as_secs_f64() / 60.0;
-        note(args.results.quiet, &format!("in real time, one run after the other: {minutes:.0} minutes"));
+        let beside = args.jobs.unwrap_or(1);
+        let minutes = papers::real_time(&chosen, effort).as_secs_f64() / 60.0 / f64::from(beside);
+        let how =
+            if beside == 1 { "one run after the other".to_owned() } else { format!("{beside} runs beside each other") };
+        note(args.results.quiet, &format!("in real time, {how}: about {minutes:.0} minutes"));
     }
     let stop = Stop::install()?;
     let bar = progress(args.results.quiet, 1, "simulations");
@@ -103,7 +106,7 @@ fn refuse_what_is_simulated(chosen: &[&papers::Experiment]) -> Outcome {
     match chosen {
         [first, ..] if chosen.iter().all(|e| !e.in_real_time()) => {
             Err(Failure::usage(format!("`{}` runs in the simulator only", first.id))
-                .hint("with `--world emu` name `tpba`, or one of `tpba.*`"))
+                .hint("with `--world emu` name `tpba` or `worlds`, or one of `tpba.*` or `worlds.*`"))
         }
         _ => Ok(()),
     }

@@ -37,7 +37,7 @@ pub enum World<'a> {
     /// In the simulator, all cores busy.
     #[default]
     Sim,
-    /// In real time, one run after the other.
+    /// In real time: as many runs beside each other as [`Hooks::threads`] says, where 0 is one.
     RealTime(&'a Runner<'a>),
 }
 
@@ -118,6 +118,13 @@ pub struct Measured {
     pub runs: Rc<Vec<RunSummary>>,
 }
 
+/// How long runs are, and which: each is made once.
+#[derive(Debug, Default)]
+struct Planned {
+    time: Duration,
+    runs: BTreeSet<(TypeId, String, u64)>,
+}
+
 /// Runs cells, and remembers what was run: figures that show the same runs do not run them twice.
 #[derive(Debug)]
 pub struct Bench<'a> {
@@ -125,7 +132,7 @@ pub struct Bench<'a> {
     effort: Effort,
     world: World<'a>,
     /// Only adds up how long the runs are, of which each experiment asks for its first lot.
-    planned: Option<Duration>,
+    planned: Option<Planned>,
     memory: BTreeMap<String, Rc<Vec<RunSummary>>>,
     /// What [`Bench::keep`] made of a scenario, by kind of result, scenario and seed.
     kept: BTreeMap<(TypeId, String, u64), Rc<dyn Any>>,
@@ -148,12 +155,12 @@ impl<'a> Bench<'a> {
     /// One that runs nothing: see [`Bench::planned`].
     pub fn planning(effort: Effort) -> Bench<'a> {
         let world = World::RealTime(&|_, _, _, _| Err(RunError::Interrupted));
-        Bench { planned: Some(Duration::ZERO), world, ..Bench::new(Hooks::default(), effort) }
+        Bench { planned: Some(Planned::default()), world, ..Bench::new(Hooks::default(), effort) }
     }
 
     /// How long the runs would be that [`Bench::keep`] was asked for, one after the other.
     pub fn planned(&self) -> Duration {
-        self.planned.unwrap_or_default()
+        self.planned.as_ref().map_or(Duration::ZERO, |p| p.time)
     }
 
     /// Where it runs.
@@ -250,7 +257,7 @@ impl<'a> Bench<'a> {
         Ok(Grid { cells: measured.collect() })
     }
 
-    /// What `work` makes of each scenario and seed, in their order, all cores busy (in real time: one by one). Each is made once, however
+    /// What `work` makes of each scenario and seed, in their order, all cores busy (in real time: [`World::RealTime`]). Each is made once, however
     /// many figures show it. (Asked for under another name, a scenario is the same.)
     ///
     /// # Errors
@@ -267,11 +274,15 @@ impl<'a> Bench<'a> {
         let missing: Vec<usize> =
             (0..jobs.len()).filter(|&i| !self.kept.contains_key(&places[i]) && seen.insert(&places[i])).collect();
         if let Some(planned) = &mut self.planned {
-            *planned += missing.iter().map(|&i| jobs[i].0.duration.get()).sum();
+            for &i in &missing {
+                if planned.runs.insert(places[i].clone()) {
+                    planned.time += jobs[i].0.duration.get();
+                }
+            }
             return Err(RunError::Interrupted);
         }
-        let one_by_one = matches!(self.world, World::RealTime(_));
-        let hooks = Hooks { threads: if one_by_one { 1 } else { self.hooks.threads }, ..self.hooks };
+        let least = usize::from(matches!(self.world, World::RealTime(_)));
+        let hooks = Hooks { threads: self.hooks.threads.max(least), ..self.hooks };
         let made =
             pool::map(&missing, &hooks, |&i| label(&jobs[i].0, jobs[i].1), |&i| work(&jobs[i].0, jobs[i].1, &hooks));
         for (&i, result) in missing.iter().zip(made) {
