@@ -156,6 +156,7 @@ Examples:
   fairpace reproduce rcs --json                 one object per experiment and line
   fairpace reproduce rcs --strict               exit code 7 if any claim fails
   fairpace reproduce tpba.fig3 --world emu --quick   with the kernel's TCP, in real time
+  fairpace reproduce worlds --world emu -j 4         every controller beside the kernel's TCP
   fairpace list experiments                     what there is")]
 pub(crate) struct Reproduce {
     /// Papers or experiments; all of them if none is named
@@ -170,7 +171,7 @@ pub(crate) struct Reproduce {
     /// Few seeds, and shorter runs where an experiment has them
     #[arg(long, conflicts_with_all = ["seeds", "full"])]
     pub(crate) quick: bool,
-    /// Where it runs: `emu` is in real time with the kernel's TCP (`tpba` only)
+    /// Where it runs: `emu` is in real time with the kernel's TCP (`tpba` and `worlds` only)
     #[arg(long, value_enum, default_value_t = World::Sim)]
     pub(crate) world: World,
     /// Runs beside each other; one per core if absent, one in real time

@@ -1,6 +1,6 @@
 //! The papers' experiments: set-ups, grids, and claims that the runs themselves decide.
 //!
-//! One module per paper. Each experiment has a scenario in `scenarios/papers/`, built into the
+//! One module per paper, and one of ours (`worlds`). Each experiment has a scenario in `scenarios/papers/`, built into the
 //! program, so that `fairpace reproduce` needs no file. What is varied, and over what, is code
 //! here, beside the claims.
 
@@ -25,6 +25,7 @@ pub mod qsd;
 pub mod rcs;
 mod show;
 pub mod tpba;
+mod worlds;
 
 pub use bench::{Bench, Cell, Effort, Grid, Measured, Metric, Precision, QUICK_SEEDS, Runner, World};
 pub use claim::{Bound, Claim};
@@ -122,7 +123,7 @@ impl UnknownExperiment {
     }
 }
 
-/// Every experiment, in the order of the papers.
+/// Every experiment, in the order of the papers; those of ours last.
 pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
     rcs::EXPERIMENTS
         .iter()
@@ -130,6 +131,7 @@ pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
         .chain(qsd::EXPERIMENTS)
         .chain(aimd::EXPERIMENTS)
         .chain(tpba::EXPERIMENTS)
+        .chain(worlds::EXPERIMENTS)
 }
 
 /// The experiments that some ids mean: `rcs` is all of a paper, `rcs.fig17` all that begin so, nothing
@@ -156,7 +158,7 @@ impl Experiment {
     /// Whether it can be run in real time. What the others ask for is the simulator's: thousands of runs, or what only it
     /// can look at.
     pub fn in_real_time(&self) -> bool {
-        self.id.starts_with("tpba.")
+        self.id.starts_with("tpba.") || self.id.starts_with("worlds.")
     }
 }
 
