@@ -8,7 +8,10 @@
 //! Readings: per-packet feedback is not a report, so it holds off §4.1 but does not feed §4.3
 //! (§5); where no receiver reports exist at all, [`crate::Flow`] makes them from its own ledger, and
 //! where it has one, its own count of losses is the one that is judged. Only data counts as sent: dummies have a
-//! synchronisation source of their own. A flow with a TCP half is timed per transport: what TCP acknowledges says nothing
+//! synchronisation source of their own. §4.1's time runs from the first packet that nothing has answered, however far apart
+//! the next ones are: a scheme that backs off on a dead path is no less unheard. But an application that had nothing to send
+//! for longer than Td was not unheard, and what went unanswered before its pause counts no more. A report that tells of no
+//! further packet holds §4.1 off no more than silence would ([`crate::Flow`]). A flow with a TCP half is timed per transport: what TCP acknowledges says nothing
 //! of datagrams, whose clock stands still while TCP carries the data; and TCP is dead after the same time without
 //! progress. What TCP carries is none of §4.2 and §4.3. Deviation: [`crate::Flow`] leaves outages (everything lost for
 //! an RTT) out of the loss that §4.3 judges; they are §4.1's. Not implemented: §4.4 (only a person can say that media is
@@ -161,7 +164,8 @@ pub struct Breaker {
     unanswered_since: Instant,
     /// Packets sent since then.
     unanswered: u32,
-    last_sent: Instant,
+    /// Since when the application has had nothing to send; NEVER if it has, or something has left since.
+    idle_since: Instant,
     /// Since when TCP carries the data.
     paused_at: Option<Instant>,
     /// How long datagrams had gone unanswered by then: it counts for TCP until that makes progress, so that a path dead in
@@ -191,7 +195,7 @@ impl Breaker {
             params,
             unanswered_since: Instant::NEVER,
             unanswered: 0,
-            last_sent: Instant::ZERO,
+            idle_since: Instant::NEVER,
             paused_at: None,
             unheard: Duration::ZERO,
             tcp_since: Instant::NEVER,
@@ -207,17 +211,33 @@ impl Breaker {
 
     /// A packet has left.
     pub fn on_sent(&mut self, now: Instant, size: Bytes, is_data: bool) {
-        // A pause longer than Td says nothing about the receiver: it only answers what arrives.
-        if self.unanswered_since == Instant::NEVER || now.since(self.last_sent) > self.params.td {
-            self.unanswered_since = now;
-            self.unanswered = 0;
+        if self.is_idle(now) {
+            self.answered();
         }
+        self.unanswered_since = self.unanswered_since.min(now);
         self.unanswered = self.unanswered.saturating_add(1);
-        self.last_sent = now;
+        self.idle_since = Instant::NEVER;
         if is_data {
             self.sent += size;
             self.packets += 1;
         }
+    }
+
+    /// A packet could leave, and the application has none.
+    pub fn on_idle(&mut self, now: Instant) {
+        if self.paused_at.is_none() {
+            self.idle_since = self.idle_since.min(now);
+        }
+    }
+
+    /// A pause of the application longer than Td says nothing about the receiver, which only answers what arrives.
+    fn is_idle(&self, now: Instant) -> bool {
+        now.since(self.idle_since) > self.params.td
+    }
+
+    fn answered(&mut self) {
+        self.unanswered_since = Instant::NEVER;
+        self.unanswered = 0;
     }
 
     /// A packet was given to TCP, or nothing is sent until it has delivered all.
@@ -237,8 +257,11 @@ impl Breaker {
     /// From now on TCP carries the data.
     pub fn pause(&mut self, now: Instant) {
         self.paused_at = Some(now);
-        let going_on = self.unanswered >= 3 && now.since(self.last_sent) <= self.params.td;
-        self.unheard = if going_on { now.since(self.unanswered_since) } else { Duration::ZERO };
+        if self.is_idle(now) {
+            self.answered();
+        }
+        self.idle_since = Instant::NEVER;
+        self.unheard = if self.unanswered >= 3 { now.since(self.unanswered_since) } else { Duration::ZERO };
     }
 
     /// From now on datagrams carry it again.
@@ -253,8 +276,7 @@ impl Breaker {
         if self.paused_at.is_some() {
             return;
         }
-        self.unanswered_since = Instant::NEVER;
-        self.unanswered = 0;
+        self.answered();
     }
 
     /// The driver slept for `late` longer than it was told to: nothing could be heard meanwhile.
@@ -268,10 +290,9 @@ impl Breaker {
     }
 
     fn postpone(&mut self, by: Duration) {
-        if self.unanswered_since != Instant::NEVER {
-            self.unanswered_since += by;
-            self.last_sent += by;
-        }
+        // NEVER stays so.
+        self.unanswered_since += by;
+        self.idle_since += by;
     }
 
     /// When [`Breaker::on_timer`] is wanted.
@@ -284,6 +305,9 @@ impl Breaker {
 
     /// §4.1: three intervals without a word.
     pub fn on_timer(&mut self, now: Instant) -> Option<Trip> {
+        if self.is_idle(now) {
+            self.answered();
+        }
         let after = self.params.td * 3;
         (now >= self.next()).then_some(Trip::Stop(StopReason::FeedbackTimeout { after }))
     }
@@ -616,22 +640,49 @@ mod tests {
         for t in [0.0, 0.1, 0.2] {
             idle.on_sent(at(t), Bytes::new(1_200), true);
         }
+        idle.on_idle(at(0.3));
         idle.pause(at(10.0));
         idle.await_tcp(at(10.0));
         assert_eq!(idle.next(), at(25.0));
     }
 
+    /// Timeouts that double, as a window makes them: the seventh packet leaves at 12.6 s, 6.4 s after the sixth.
     #[test]
-    fn a_pause_of_the_sender_is_not_a_dead_path() {
+    fn packets_far_apart_that_nothing_answers_are_one_silence() {
         let at = Instant::from_secs_f64;
         let mut b = Breaker::new(BreakerParams::default());
-        for t in [0.0, 0.1, 0.2, 60.0] {
+        for t in [0.0, 0.2, 0.6, 1.4, 3.0, 6.2, 12.6] {
             b.on_sent(at(t), Bytes::new(1_200), true);
+            // Another packet is there after a moment each time.
+            b.on_idle(at(t + 0.01));
+            b.on_sent(at(t + 0.02), Bytes::new(1_200), true);
         }
-        assert_eq!(b.on_timer(at(60.0)), None);
-        b.on_sent(at(60.1), Bytes::new(1_200), true);
-        b.on_sent(at(60.2), Bytes::new(1_200), true);
-        assert_eq!(b.next(), at(75.0));
+        assert_eq!((b.next(), b.on_timer(at(14.9))), (at(15.0), None));
+        assert!(b.on_timer(at(15.0)).is_some());
+    }
+
+    /// Three packets, all lost, before a pause of the application; the next three are timed anew.
+    #[test]
+    fn a_pause_of_the_application_is_not_a_dead_path() {
+        let at = Instant::from_secs_f64;
+        let mut b = Breaker::new(BreakerParams::default());
+        for from in [0.0, 60.0] {
+            for t in [0.0, 0.1, 0.2] {
+                b.on_sent(at(from + t), Bytes::new(1_200), true);
+            }
+            assert_eq!(b.next(), at(from + 15.0));
+            b.on_idle(at(from + 0.3));
+            b.on_idle(at(from + 10.0));
+            assert_eq!((b.on_timer(at(from + 15.0)), b.next()), (None, Instant::NEVER));
+        }
+        // One of less than Td changes nothing.
+        let mut b = Breaker::new(BreakerParams::default());
+        for t in [0.0, 0.1, 0.2, 5.1] {
+            b.on_sent(at(t), Bytes::new(1_200), true);
+            b.on_idle(at(t + 0.01));
+        }
+        b.on_sent(at(10.0), Bytes::new(1_200), true);
+        assert_eq!(b.next(), at(15.0));
     }
 
     #[test]

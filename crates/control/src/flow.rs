@@ -360,7 +360,7 @@ pub struct Flow {
     demand: Option<Rate>,
     /// Highest number and cumulative loss of the last receiver report that told the latter.
     told_lost: Option<(u64, i64)>,
-    /// The highest number that a receiver report has named, where nothing else comes.
+    /// The highest number that a receiver report has named.
     reported: Option<u64>,
     tcp_acked: Bytes,
     /// What the breaker will bear, less a margin; `None` while nothing is lost.
@@ -815,21 +815,16 @@ impl Flow {
             self.counters.bad.report += 1;
             return;
         }
-        if self.only_reports {
-            // One that tells of no further packet may be a repetition, and holds nothing off.
-            match self.reported.map(|highest| report.highest_seq.cmp(&highest)) {
-                Some(Ordering::Less) => {
-                    self.counters.bad.report += 1;
-                    return;
-                }
-                Some(Ordering::Equal) => {
-                    self.counters.bad.duplicate += 1;
-                    return;
-                }
-                Some(Ordering::Greater) | None => self.reported = Some(report.highest_seq),
-            }
+        let order = self.reported.map_or(Ordering::Greater, |highest| report.highest_seq.cmp(&highest));
+        if self.only_reports && order != Ordering::Greater {
+            let bad = &mut self.counters.bad;
+            *(if order == Ordering::Less { &mut bad.report } else { &mut bad.duplicate }) += 1;
+            return;
         }
-        if let Some(b) = &mut self.breaker {
+        self.reported = self.reported.max(Some(report.highest_seq));
+        // One that tells of no further packet says that nothing arrives, or is a repetition: it holds nothing off.
+        let news = self.only_reports || self.data.is_unheard_of(report.highest_seq);
+        if let Some(b) = self.breaker.as_mut().filter(|_| news && order == Ordering::Greater) {
             b.on_feedback();
         }
         self.reports_received = true;
@@ -1047,7 +1042,12 @@ impl Flow {
                     }
                 }
                 SendPoll::Wait(at) => Transmit::WaitUntil(self.wait(now, at, timer)),
-                SendPoll::WaitForData => Transmit::WaitForData(timer),
+                SendPoll::WaitForData => {
+                    if let Some(b) = &mut self.breaker {
+                        b.on_idle(now);
+                    }
+                    Transmit::WaitForData(timer)
+                }
                 SendPoll::WaitForFeedback => Transmit::WaitForFeedback(timer),
             }
         };

@@ -269,6 +269,11 @@ impl Ledger {
         near(next) || next.checked_sub(1).is_some_and(near)
     }
 
+    /// Whether nothing has said yet that this packet arrived: it is outstanding, or declared lost.
+    pub fn is_unheard_of(&self, seq: u64) -> bool {
+        self.entry(seq).is_some_and(|e| matches!(e.fate, Fate::Outstanding | Fate::Lost))
+    }
+
     fn entry(&self, seq: u64) -> Option<&Entry> {
         self.entries.get(usize::try_from(seq.checked_sub(self.base)?).ok()?)
     }

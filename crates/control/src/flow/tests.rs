@@ -243,13 +243,14 @@ fn a_blackout_of_three_seconds_is_not_congestion() {
 
 #[test]
 fn silence_ends_every_flow_within_15_s_and_an_rtt_and_it_stays_ended() {
-    for scheme in crate::schemes() {
-        let mut path = Path::new(made(scheme.name, &[], &real()), &real(), RTT);
+    let rtts = [Duration::from_millis(10), Duration::from_millis(40), RTT, Duration::from_secs(2)];
+    for (scheme, rtt) in crate::schemes().iter().flat_map(|s| rtts.map(|rtt| (s, rtt))) {
+        let mut path = Path::new(made(scheme.name, &[], &real()), &real(), rtt);
         path.run(at(20.0), |_| true);
         let reason = path.run(at(60.0), |_| false);
         let expected = StopReason::FeedbackTimeout { after: Duration::from_secs(15) };
         assert_eq!(reason, Some(expected), "{}", scheme.name);
-        assert!(path.now <= at(35.0) + RTT + Duration::from_millis(100), "{}: {}", scheme.name, path.now);
+        assert!(path.now <= at(35.0) + rtt + Duration::from_millis(100), "{}: {}", scheme.name, path.now);
         path.flow.on_acks(path.now, &[ack(Kind::Data, path.sent.len() as u64 - 1)]);
         assert_eq!(path.flow.poll(at(3_600.0), true), Transmit::Stopped(expected));
     }
@@ -305,6 +306,65 @@ fn reports_that_data_does_not_arrive_end_the_flow_although_dummies_do() {
     };
     // The first only says what is true; five more say that nothing came since.
     assert_eq!((reports, reason), (6, StopReason::MediaTimeout { reports: 5 }));
+}
+
+/// Schemes whose packets are acknowledged.
+fn acknowledged() -> impl Iterator<Item = &'static str> {
+    let form = |name| made(name, &[], &real()).feedback_form();
+    let all = crate::schemes().iter().map(|s| s.name);
+    all.filter(move |name| matches!(form(name), FeedbackForm::Acks | FeedbackForm::SackVector))
+}
+
+/// The receiver goes on saying that nothing came after the last packet acknowledged: 15 s, not five reports.
+#[test]
+fn reports_of_nothing_new_do_not_keep_a_dead_flow_alive() {
+    let interval = Duration::from_secs(5);
+    for name in acknowledged() {
+        let mut path = Path::new(made(name, &[], &real()), &real(), RTT);
+        path.run(at(20.0), |_| true);
+        let report = ReceiverReport::new(path.flow.data.next_seq() - 1, 0.0, interval);
+        let mut stopped = None;
+        for n in 1..=6 {
+            stopped = stopped.or(path.run(at(20.0 + 5.0 * f64::from(n)), |_| false));
+            path.flow.on_receiver_report(path.now, &report);
+        }
+        let expected = StopReason::FeedbackTimeout { after: Duration::from_secs(15) };
+        assert_eq!(stopped, Some(expected), "{name}");
+        assert!(path.now <= at(35.0) + RTT + Duration::from_millis(100), "{name}: {}", path.now);
+        // Reports of packets of which nothing else tells do.
+        let mut path = Path::new(made(name, &[], &real()), &real(), RTT);
+        for n in 1..=6 {
+            assert_eq!(path.run(at(5.0 * f64::from(n)), |_| false), None, "{name}");
+            let report = ReceiverReport::new(path.flow.data.next_seq() - 1, 0.0, interval);
+            path.flow.on_receiver_report(path.now, &report);
+        }
+    }
+}
+
+/// Talk of 0.5 s each 8 s, and every other time all of it is lost.
+#[test]
+fn a_source_with_pauses_over_a_path_with_outages_goes_on() {
+    for name in acknowledged() {
+        let mut flow = Flow::new(made(name, &[], &real()), FlowParams::new(&real()));
+        flow.start(at(0.0), Some(Duration::from_millis(40)));
+        let mut acks: Vec<(Instant, Ack)> = Vec::new();
+        for tick in 0..12_000 {
+            let now = Instant::ZERO + Duration::from_millis(10) * tick;
+            let (talk, within) = (tick / 800, tick % 800);
+            let due = acks.iter().take_while(|(at, _)| *at <= now).count();
+            for (_, ack) in acks.drain(..due) {
+                flow.on_acks(now, &[ack]);
+            }
+            while let Transmit::Send(permit) = flow.poll(now, within < 50) {
+                flow.on_sent(now, permit, SIZE);
+                if talk % 2 == 0 {
+                    acks.push((now + Duration::from_millis(40), Ack::immediate(permit.kind, permit.seq)));
+                }
+            }
+        }
+        assert_eq!(flow.stopped(), None, "{name}");
+        assert!(flow.counters().data.lost > 10, "{name}: {:?}", flow.counters());
+    }
 }
 
 #[test]
