@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{Path, SIZE, at, made, paper};
-use crate::{AnyController, Env, FlowEventKind};
+use crate::{Ack, AnyController, Env, Flow, FlowEventKind, FlowParams, Transmit};
 use fairpace_units::{Class, Ecn, Kind, Probability, RandomStream};
 
 const RTT: Duration = Duration::from_millis(500);
@@ -205,4 +205,34 @@ fn events_name_the_reason() {
         }
     }
     assert_eq!(reasons, ["the application wants less"]);
+}
+
+/// The RTT goes from 40 to 600 ms and back. Until the first late ACK, 0.6 s later, each packet times out, the first after
+/// 1.2 · 40 + 10 ms; at 62.5 packets/s, halved on the way, that is fewer than 37. The ACK's sample makes the timeout 1.5 s,
+/// and none is false after it; all packets that were given up are acknowledged.
+#[test]
+fn an_rtt_step_costs_timeouts_only_until_its_first_sample() {
+    let env = Env { safety: Safety::Default, max_rate: Rate::kbps(500.0), min_rate: Rate::kbps(50.0), ..paper() };
+    let mut flow = Flow::new(made("rap", &[], &env), FlowParams::new(&env));
+    flow.start(at(0.0), Some(Duration::from_millis(40)));
+    let mut acks: Vec<(u64, u64)> = Vec::new();
+    let mut timeouts = Vec::new();
+    for ms in 0..20_000_u64 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        let rtt = if (10_000..15_000).contains(&ms) { 600 } else { 40 };
+        let (due, later): (Vec<_>, Vec<_>) = acks.into_iter().partition(|(at, _)| *at <= ms);
+        acks = later;
+        for (_, seq) in due {
+            flow.on_acks(now, &[Ack::immediate(Kind::Data, seq)]);
+        }
+        while let Transmit::Send(permit) = flow.poll(now, true) {
+            flow.on_sent(now, permit, SIZE);
+            acks.push((ms + rtt, permit.seq));
+        }
+        let so_far = flow.counters().timeouts;
+        timeouts.extend((timeouts.len() as u64..so_far).map(|_| ms));
+    }
+    assert!((5..30).contains(&timeouts.len()), "{timeouts:?}");
+    assert!(timeouts.iter().all(|ms| (10_000..=10_600).contains(ms)), "{timeouts:?}");
+    assert_eq!(flow.counters().data.lost, 0, "{:?}", flow.counters());
 }
