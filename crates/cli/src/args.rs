@@ -15,7 +15,7 @@ mod worlds;
 
 pub(crate) use shell::Shell;
 pub(crate) use wireless::{Scheme, Wireless};
-pub(crate) use worlds::{CompareWorlds, World};
+pub(crate) use worlds::{CompareWorlds, Real, World};
 
 macro_rules! long_version {
     ($features:literal) => {
@@ -57,7 +57,7 @@ Start here:
 Exit codes:
   0 done   1 failed   2 usage   3 scenario   4 privilege   5 peer   6 circuit breaker
   7 a claim fails (only with --strict)   8 a need cannot be met (plan wireless)
-  9 another run in real time is under way (shell, run --world emu)
+  9 another run in real time is under way (demo, relay, shell, --world emu)
   130 interrupted; what was measured until then is kept"
 )]
 pub(crate) struct Cli {
@@ -105,6 +105,8 @@ pub(crate) struct Run {
     /// Where to run it
     #[arg(long, value_enum, default_value_t)]
     pub(crate) world: World,
+    #[command(flatten)]
+    pub(crate) real: Real,
     #[command(flatten)]
     pub(crate) seeds: Seeds,
     /// Write the packets at the bottleneck of the first seed to this file (pcapng)
@@ -693,7 +695,7 @@ pub(crate) struct Seeds {
     /// How many seeds, counting up from the first
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = count::<100_000>, allow_hyphen_values = true)]
     pub(crate) seeds: u32,
-    /// Threads; one per core if absent
+    /// Threads of the simulator; one per core if absent. (In real time seeds run one after the other)
     #[arg(long, short, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
     pub(crate) jobs: Option<u32>,
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "the test waits until another run in real time is over")]
 
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -125,15 +126,29 @@ rate = \"200 kbit/s\"
     let background = flow("background");
     assert_eq!(number(&background["dummies_packets"]), 0.0, "low priority alone makes no dummy: {background}");
     assert!(number(&background["received_packets"]) > 0.0, "{background}");
+    let series = std::fs::read_to_string(dir.join("series.csv")).unwrap();
+    let rto = series.lines().next().unwrap().split(',').position(|c| c == "rto_ms").unwrap();
+    let rtos =
+        series.lines().filter(|l| l.contains(",video,")).filter_map(|l| l.split(',').nth(rto)?.parse::<f64>().ok());
+    assert!(rtos.clone().count() > 10 && rtos.clone().all(|ms| ms >= 40.0), "{series}");
+    let emulated = &summary["emulated"];
+    assert!(number(&emulated["unread_p50_ms"]) <= number(&emulated["unread_max_ms"]), "{emulated}");
     let events = std::fs::read_to_string(dir.join("events.csv")).unwrap();
     assert!(events.contains("video,state"), "what the controller did is told: {events}");
 }
 
-/// [T22]: set up with rights over namespaces of our own, then run without any, on every thread.
+/// A thread's name and number, and whether it has no capability.
+fn thread(status: &str) -> (String, String, bool) {
+    let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default().trim().to_owned();
+    let none = ["CapEff:", "CapPrm:"].iter().all(|set| field(set).bytes().all(|b| b == b'0'));
+    (field("Name:"), field("Pid:"), none)
+}
+
+/// [T22]: all seeds are set up with rights over namespaces of our own, then all are run without any, on every thread.
 #[test]
 fn no_thread_has_a_privilege_while_packets_move() {
     let body = "\
-duration = \"6 s\"
+duration = \"3 s\"
 [path]
 rate = \"1 Mbit/s\"
 rtt = \"20 ms\"
@@ -141,8 +156,8 @@ rtt = \"20 ms\"
 name = \"tcp\"
 controller = \"tcp-sack\"
 [[flows]]
-name = \"video\"
-controller = \"rap\"
+name = \"tpba\"
+controller = \"tpba\"
 [[flows]]
 name = \"cbr\"
 controller = \"constant\"
@@ -152,7 +167,7 @@ rate = \"100 kbit/s\"
     let file = dir.join("s.toml");
     std::fs::write(&file, body).unwrap();
     let results = dir.join("results");
-    let args = ["run", file.to_str().unwrap(), "--world", "emu", "--out", results.to_str().unwrap()];
+    let args = ["run", file.to_str().unwrap(), "--world", "emu", "--seeds", "2", "--out", results.to_str().unwrap()];
     while waiting.elapsed() < Duration::from_secs(300) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_fairpace"))
             .args(args)
@@ -161,25 +176,72 @@ rate = \"100 kbit/s\"
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let (mut none, mut last) = (false, String::new());
+        let mut loops = BTreeSet::new();
         while child.try_wait().unwrap().is_none() {
             let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
-            let about: Vec<String> = tasks
-                .filter_map(|t| std::fs::read_to_string(t.ok()?.path().join("status")).ok())
-                .map(|s| s.lines().filter(|l| l.starts_with("Name:") || l.starts_with("CapEff:")).collect())
-                .collect();
-            let running = about.iter().any(|t| t.contains("emulator"));
-            none |= running && about.iter().all(|t| t.ends_with("CapEff:\t0000000000000000"));
-            last = if running { about.join("\n") } else { last };
+            let statuses = tasks.filter_map(|t| std::fs::read_to_string(t.ok()?.path().join("status")).ok());
+            let threads: Vec<_> = statuses.map(|s| thread(&s)).collect();
+            let moving: Vec<_> = threads.iter().filter(|(name, ..)| name == "emulator").collect();
+            assert!(moving.is_empty() || threads.iter().all(|(.., none)| *none), "{threads:?}");
+            loops.extend(moving.into_iter().map(|(_, number, _)| number.clone()));
             std::thread::sleep(Duration::from_millis(20));
         }
         match child.wait().unwrap().code() {
             Some(BUSY) => std::thread::sleep(Duration::from_secs(1)),
             Some(PRIVILEGE) => return println!("skipped: no namespaces here"),
-            code => return assert_eq!((code, none), (Some(0), true), "{last}"),
+            code => return assert_eq!((code, loops.len()), (Some(0), 2), "both seeds were seen at it"),
         }
     }
     panic!("another run in real time has had the machine for five minutes");
+}
+
+/// Lengths and first bytes of the packets in a pcapng file.
+fn packets(file: &[u8]) -> Vec<(u32, u8)> {
+    let word = |at: usize| file.get(at..at + 4).map(|b| u32::from_le_bytes(b.try_into().unwrap()));
+    let (mut at, mut all) = (0, Vec::new());
+    while let (Some(kind), Some(length)) = (word(at), word(at + 4)) {
+        // An enhanced packet block: interface, time (two words), kept, original length, bytes.
+        if kind == 6 {
+            all.push((word(at + 24).unwrap(), file[at + 28]));
+        }
+        at += length as usize;
+    }
+    all
+}
+
+#[test]
+fn a_scenario_runs_over_ipv6_with_packets_of_its_size() {
+    let body = "\
+duration = \"5 s\"
+packet_size = \"800 B\"
+[path]
+rate = \"2 Mbit/s\"
+rtt = \"40 ms\"
+[[flows]]
+controller = \"tcp-sack\"
+[[flows]]
+controller = \"rap\"
+[[flows]]
+controller = \"tpba\"
+[[flows]]
+controller = \"constant\"
+rate = \"100 kbit/s\"
+";
+    let capture = folder("six-pcap").join("x.pcapng");
+    let more = ["--world", "emu", "--ipv6", "--pcap", capture.to_str().unwrap()];
+    let Some((dir, _)) = real("run", "six", body, &more) else { return };
+    let summary = read(dir.join("summary.json"));
+    assert_eq!(summary["emulated"]["unknown_packets"], 0, "{summary}");
+    for flow in summary["flows"].as_array().unwrap() {
+        assert!(number(&flow["received_packets"]) > 5.0, "{flow}");
+    }
+    let packets = packets(&std::fs::read(capture).unwrap());
+    assert!(packets.iter().all(|(_, first)| first >> 4 == 6), "IPv6 only");
+    assert_eq!(
+        packets.iter().map(|(length, _)| *length).max(),
+        Some(800),
+        "full packets are as long as they should be"
+    );
 }
 
 /// Root in namespaces of our own may not write where another user may: known before the run, not after it.
@@ -253,4 +315,11 @@ fn what_only_one_world_has_is_refused_by_the_other() {
     let path = "[path]\nrate = \"1 Mbit/s\"\nrtt = \"20 ms\"\n[[flows]]\n";
     refused(&format!("{path}controller = \"tcp-bbr\"\n"), "sim", 3, "--world emu");
     refused(&format!("{path}controller = \"rcs\"\npacket_size = \"2000 B\"\n"), "emu", 2, "65 B to 1500 B");
+    let file = file.to_str().unwrap();
+    for (args, wanted) in [(["--world", "emu", "--jobs=2"], "`--jobs`"), (["--world", "sim", "--ipv6"], "--world emu")]
+    {
+        let output = once(&[&["run", file], &args[..]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(wanted) && said.contains("hint: "), "{said}");
+    }
 }

@@ -25,5 +25,5 @@ pub use address::{FlowAddresses, Side};
 pub use error::EmuError;
 pub use lock::RealTimeLock;
 pub use report::{EmuReport, Limits, SideReport};
-pub use sandbox::{NetNs, Rights, Sandbox, drop_privileges, privileged_threads};
+pub use sandbox::{Door, NetNs, Rights, Sandbox, drop_privileges, privileged_threads};
 pub use testbed::{FarEnd, Running, Testbed, TestbedOptions};

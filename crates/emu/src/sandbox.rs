@@ -17,6 +17,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 /// What differs from the kernel's defaults in each of our namespaces, so that a run measures the path and
@@ -201,6 +202,16 @@ impl NetNs {
         })?
     }
 
+    /// A way into this namespace for those who have given up their rights.
+    ///
+    /// # Errors
+    /// As [`NetNs::spawn`].
+    pub fn door(&self) -> Result<Door, EmuError> {
+        let (work, jobs) = channel::<Job>();
+        self.spawn(format!("in {}", self.name), Rights::Dropped, move || jobs.into_iter().for_each(|job| job()))?;
+        Ok(Door { work })
+    }
+
     /// A sysctl's value there: `net.ipv4.tcp_congestion_control`.
     ///
     /// # Errors
@@ -229,6 +240,33 @@ impl NetNs {
         }
         setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
             .map_err(|e| EmuError::io(format!("enter the network namespace `{}`", self.name), e))
+    }
+}
+
+/// What a [`Door`]'s thread is asked to do.
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread without rights inside a namespace, that does there what it is asked to. It ends with this.
+#[derive(Debug)]
+pub struct Door {
+    work: Sender<Job>,
+}
+
+impl Door {
+    /// Runs `work` on that thread, and waits for it. What it opens stays in the namespace, and the threads that it
+    /// starts do.
+    ///
+    /// # Errors
+    /// [`EmuError::Io`] if `work` or one before it has panicked.
+    pub fn run<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Result<R, EmuError> {
+        let gone = || EmuError::io("work inside a namespace", io::Error::other("its thread has ended"));
+        let (done, answer) = channel();
+        let job = move || {
+            // Whoever asked waits for it.
+            let _ = done.send(work());
+        };
+        self.work.send(Box::new(job)).map_err(|_| gone())?;
+        answer.recv().map_err(|_| gone())
     }
 }
 

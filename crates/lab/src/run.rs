@@ -28,7 +28,7 @@ pub enum Seeds {
     /// Exactly so many, at least one.
     Count(usize),
     /// At least five, until the half-width of the 95 % interval of every group's throughput is below
-    /// 5 % of its mean, at most twenty.
+    /// 5 % of its mean, at most twenty. In real time five: all are set up before the first runs.
     Enough,
 }
 

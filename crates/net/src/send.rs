@@ -144,6 +144,8 @@ pub struct SendSample {
     pub media_rate: Rate,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
+    /// The retransmission timeout.
+    pub rto: Duration,
     /// The TCP half's congestion window, segments; `None` without one.
     pub tcp_cwnd: Option<u32>,
     /// Frames and bytes waiting.
@@ -691,6 +693,7 @@ impl Running<'_> {
                 rate: status.rate,
                 media_rate: self.session.media_rate(),
                 srtt: self.session.flow().srtt(),
+                rto: self.session.flow().rto(),
                 tcp_cwnd: self.tcp.as_ref().and_then(TcpSender::cwnd),
                 queue: self.session.queue_len(),
                 flow: *self.session.flow().counters(),

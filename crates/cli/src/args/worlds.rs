@@ -2,6 +2,7 @@
 
 use super::{Results, Seeds};
 use clap::{Args, ValueEnum, ValueHint};
+use fairpace_lab::emu::Ip;
 use std::path::PathBuf;
 
 /// Where a scenario is run.
@@ -12,6 +13,20 @@ pub(crate) enum World {
     Sim,
     /// The emulator: real time, the kernel's TCP and the drivers of the wire, in namespaces of its own
     Emu,
+}
+
+/// What only runs in real time have.
+#[derive(Debug, Args)]
+pub(crate) struct Real {
+    /// Real packets are of IPv6: as long as the scenario says, their headers 20 B longer
+    #[arg(short = '6', long)]
+    ipv6: bool,
+}
+
+impl Real {
+    pub(crate) fn ip(&self) -> Ip {
+        if self.ipv6 { Ip::V6 } else { Ip::V4 }
+    }
 }
 
 /// Run one scenario in the simulator and in the emulator, and lay the results over each other
@@ -29,6 +44,8 @@ pub(crate) struct CompareWorlds {
     pub(crate) scenario: PathBuf,
     #[command(flatten)]
     pub(crate) seeds: Seeds,
+    #[command(flatten)]
+    pub(crate) real: Real,
     #[command(flatten)]
     pub(crate) results: Results,
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
     let stop = Stop::install()?;
     let (sim, real) = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
         let sim = run::run(&scenario, &options, hooks)?;
-        Ok::<_, RunError>((sim, emu::run(&scenario, &options, &sandbox, hooks)?))
+        Ok::<_, RunError>((sim, emu::run(&scenario, &options, args.real.ip(), &sandbox, hooks)?))
     })?;
     let found = differences(&sim, &real);
     let names = ["sim".to_owned(), "emu".to_owned()];

@@ -7,9 +7,10 @@ use crate::made::Made;
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
+use fairpace_lab::emu::{self, Prepared};
 use fairpace_lab::papers::{self, Claim, Effort, Outcome as Found, Tools};
 use fairpace_lab::results::write_whole;
-use fairpace_lab::{Hooks, Record, RunError, Scenario, emu};
+use fairpace_lab::{Hooks, Record, RunError, Scenario};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -35,12 +36,21 @@ pub(crate) fn run(args: &Args) -> Outcome {
         World::Sim => None,
         World::Emu => Some((RealTimeLock::acquire()?, Sandbox::enter()?)),
     };
-    let emulate = |s: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>| match &real {
-        Some((_, sandbox)) => emu::emulate(s, seed, record, sandbox, hooks),
+    let stop = Stop::install()?;
+    let prepared = match &real {
+        Some((_, sandbox)) => {
+            let (runs, hooks) =
+                (papers::real_time_runs(&chosen, effort), Hooks { stop: stop.flag(), ..Hooks::default() });
+            Some(Prepared::new(runs, emu::Ip::V4, sandbox, &hooks)?)
+        }
+        None => None,
+    };
+    let emulate = |s: &Scenario, seed: u64, _: Record, hooks: &Hooks<'_>| match &prepared {
+        Some(prepared) => prepared.run(s, seed, hooks),
         None => Err(RunError::Interrupted),
     };
     let mut tools = tools(chosen.iter().any(|e| e.id == "rcs.fig7-9"))?;
-    if real.is_some() {
+    if prepared.is_some() {
         tools.world = papers::World::RealTime(&emulate);
         let beside = args.jobs.unwrap_or(1);
         let minutes = papers::real_time(&chosen, effort).as_secs_f64() / 60.0 / f64::from(beside);
@@ -48,7 +58,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
             if beside == 1 { "one run after the other".to_owned() } else { format!("{beside} runs beside each other") };
         note(args.results.quiet, &format!("in real time, {how}: about {minutes:.0} minutes"));
     }
-    let stop = Stop::install()?;
     let bar = progress(args.results.quiet, 1, "simulations");
     let report = |done: usize, total: usize, what: &str| {
         bar.set_length(total as u64);

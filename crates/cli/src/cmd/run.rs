@@ -29,6 +29,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
         );
     }
     let (scenario, options) = prepare(&args.scenario, &args.seeds, args.pcap.is_some(), args.results.quiet)?;
+    check_world(args)?;
     // Before anything starts a thread: namespaces are a process's with one thread.
     let real = match args.world {
         World::Sim => None,
@@ -43,7 +44,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     let stop = Stop::install()?;
     let mut set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| match &real {
         None => run::run(&scenario, &options, hooks),
-        Some((_, sandbox)) => emu::run(&scenario, &options, sandbox, hooks),
+        Some((_, sandbox)) => emu::run(&scenario, &options, args.real.ip(), sandbox, hooks),
     })?;
     if let Some(file) = &args.pcap {
         let packets = set.runs.first_mut().and_then(|r| r.report.pcapng.take()).unwrap_or_default();
@@ -61,6 +62,23 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     invalid(&set);
     note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
     ended(set.interrupted)
+}
+
+/// What of the command line the world does not do.
+fn check_world(args: &Run) -> Outcome {
+    match args.world {
+        World::Sim if args.real.ip() == emu::Ip::V6 => {
+            Err(Failure::usage("`--ipv6` is for real packets, and `--world` is `sim`")
+                .hint("use `--world emu`, or leave it out: in the simulator packets have their size and no headers"))
+        }
+        World::Emu if args.seeds.jobs.is_some() => Err(one_after_the_other()),
+        World::Sim | World::Emu => Ok(()),
+    }
+}
+
+/// `--jobs` in real time.
+fn one_after_the_other() -> Failure {
+    Failure::usage("`--jobs` is for simulations: in real time seeds run one after the other").hint("leave it out")
 }
 
 pub(crate) fn run_several(args: &Compare) -> Outcome {

@@ -4,6 +4,7 @@
 //! What is known of data units is what the receiver sees: a data unit none of whose packets came is there between others,
 //! but when it left is taken from the one before it.
 
+use super::Ip;
 use super::endpoint::{Endpoint, Moment};
 use fairpace_control::{FlowEvent, FlowEventKind};
 use fairpace_media::{
@@ -11,7 +12,7 @@ use fairpace_media::{
 };
 use fairpace_net::receive::{PacketNote, ReceiveConfig, ReceiveObserver, Receiver};
 use fairpace_net::send::{self, SendConfig, SendEnd, SendObserver, SendSample};
-use fairpace_net::{Clock, Family, NetError, UdpSocket};
+use fairpace_net::{Clock, NetError, UdpSocket};
 use fairpace_rtp::header_ext::Extensions;
 use fairpace_rtp::{packet, vp8};
 use fairpace_sim::{FlowId, FrameRecord};
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct MediaPlan {
     pub(crate) flow: FlowId,
+    pub(crate) ip: Ip,
     pub(crate) config: SendConfig,
     pub(crate) receiver: ReceiveConfig,
     pub(crate) source: MediaSource,
@@ -41,21 +43,27 @@ pub(crate) enum MediaSource {
     Encoder(Box<EncoderModel>),
 }
 
-/// What a full packet over IPv4 has in front of its payload.
-pub(crate) const HEADERS: u64 = 28 + (packet::HEADER_LEN + Extensions::FULL_LEN + vp8::DESCRIPTOR_LEN) as u64;
+/// What a full packet has in front of its payload.
+pub(crate) fn headers(ip: Ip) -> u64 {
+    ip.udp_headers() + (packet::HEADER_LEN + Extensions::FULL_LEN + vp8::DESCRIPTOR_LEN) as u64
+}
+
 /// The least payload: a data unit's number is in it, behind the byte that a video frame's kind is in.
 pub(crate) const LEAST_PAYLOAD: u64 = 5;
 /// What a simulated packet has in front of its payload: IP, UDP and RTP.
 const SIMULATED_HEADERS: u64 = 40;
 
-/// Payload of a full packet of that size on the wire, over IPv4.
-pub(crate) fn payload(packet_size: Bytes) -> Bytes {
-    Bytes::new(packet_size.get().saturating_sub(HEADERS))
+/// Payload of a full packet of that size on the wire.
+pub(crate) fn payload(packet_size: Bytes, ip: Ip) -> Bytes {
+    Bytes::new(packet_size.get().saturating_sub(headers(ip)))
 }
 
 /// The receiver's port; call it inside the receivers' namespace.
-pub(crate) fn open_receiver(plan: &MediaPlan, at: std::net::SocketAddr, clock: Clock) -> Result<Receiver, NetError> {
-    let config = ReceiveConfig { family: if at.is_ipv4() { Family::V4 } else { Family::V6 }, ..plan.receiver.clone() };
+pub(crate) fn open_receiver(
+    config: ReceiveConfig,
+    at: std::net::SocketAddr,
+    clock: Clock,
+) -> Result<Receiver, NetError> {
     let socket = UdpSocket::bind(at, true, config.buffers, clock)?;
     Receiver::on(socket, config, clock)
 }
@@ -107,14 +115,15 @@ pub(crate) fn send(
         std::thread::park_timeout(std::time::Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(0)));
     }
     let size = plan.config.session.packet_size;
+    let payload = payload(size, plan.ip);
     let mut source: Box<dyn FrameSource> = match plan.source {
-        MediaSource::Greedy => Box::new(Packets::new(payload(size), Pace::Greedy, clock.now())),
+        MediaSource::Greedy => Box::new(Packets::new(payload, Pace::Greedy, clock.now())),
         MediaSource::Adus(packets) => {
-            Box::new(Packets::new(Bytes::new(payload(size).get() * packets), Pace::Waiting, clock.now()))
+            Box::new(Packets::new(Bytes::new(payload.get() * packets), Pace::Waiting, clock.now()))
         }
         MediaSource::Constant(rate) => {
-            let media = fairpace_media::media_rate(rate, size, size - payload(size));
-            Box::new(Packets::new(payload(size), Pace::Fixed(media), clock.now()))
+            let media = fairpace_media::media_rate(rate, size, size - payload);
+            Box::new(Packets::new(payload, Pace::Fixed(media), clock.now()))
         }
         MediaSource::Encoder(model) => model,
     };
@@ -156,6 +165,7 @@ impl SendObserver for Watch<'_> {
             target_rate: s.rate,
             cwnd: s.tcp_cwnd.map_or(0.0, f64::from),
             srtt: s.srtt,
+            rto: s.srtt.map(|_| s.rto),
             send_buffer: waiting,
             state: s.state,
             acknowledged: s.flow.data.acked,

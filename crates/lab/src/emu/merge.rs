@@ -1,13 +1,13 @@
 //! One report of what the path counted and what the ends know, as the simulator would have written it.
 
+use super::Ip;
 use super::endpoint::Endpoint;
-use super::tcp::HEADERS;
 use fairpace_sim::tcp::TcpTally;
 use fairpace_sim::{FlowReport, MediaReport, Protocol, SimConfig, SimReport, TcpReport};
 use fairpace_units::{Bytes, Instant, Packets};
 
 /// Puts into the path's report what its ends know better.
-pub(super) fn merge(report: &mut SimReport, config: &SimConfig, ends: Vec<Endpoint>) {
+pub(super) fn merge(report: &mut SimReport, config: &SimConfig, ip: Ip, ends: Vec<Endpoint>) {
     let end = Instant::ZERO + config.duration;
     // The path is stopped a little after the end; what it noted then is not the run's.
     report.series.retain(|row| row.at <= end);
@@ -29,12 +29,12 @@ pub(super) fn merge(report: &mut SimReport, config: &SimConfig, ends: Vec<Endpoi
         if let Some(flow) = report.flows.get_mut(end.flow as usize)
             && let Some(spec) = config.flows.get(end.flow as usize)
         {
-            one(flow, &spec.protocol, spec.packet_size, end);
+            one(flow, &spec.protocol, spec.packet_size, ip.tcp_headers(), end);
         }
     }
 }
 
-fn one(flow: &mut FlowReport, protocol: &Protocol, packet_size: Bytes, end: Endpoint) {
+fn one(flow: &mut FlowReport, protocol: &Protocol, packet_size: Bytes, headers: u64, end: Endpoint) {
     let last = end.last();
     let before = end.at_warmup;
     flow.protocol.clone_from(&end.protocol);
@@ -43,12 +43,12 @@ fn one(flow: &mut FlowReport, protocol: &Protocol, packet_size: Bytes, end: Endp
     flow.measured.acknowledged = last.acknowledged.saturating_sub(before.acknowledged);
     if let Some([at_warmup, all]) = end.in_order {
         // In order: whole packets' worth of what the receiver's program was given.
-        let payload = packet_size.get().saturating_sub(HEADERS).max(1);
+        let payload = packet_size.get().saturating_sub(headers).max(1);
         let packets = |bytes: u64| bytes.div_ceil(payload);
         for (counts, bytes) in [(&mut flow.whole, all), (&mut flow.measured, all - at_warmup)] {
             let n = packets(bytes.get());
             counts.unique.packets = Packets::new(n);
-            counts.unique.bytes = bytes + Bytes::new(n * HEADERS);
+            counts.unique.bytes = bytes + Bytes::new(n * headers);
         }
         let retransmitted = [last.tcp.retransmitted, last.tcp.retransmitted - before.tcp.retransmitted];
         for (counts, n) in [&mut flow.whole, &mut flow.measured].into_iter().zip(retransmitted) {
@@ -110,7 +110,7 @@ mod tests {
         }
         end.areas = Some(TcpAreas { cwnd: 60.0, time: 2.0, ..TcpAreas::default() });
         end.in_order = Some([Bytes::new(960), Bytes::new(960 * 11)]);
-        merge(&mut report, &config, vec![end]);
+        merge(&mut report, &config, Ip::V4, vec![end]);
         let cwnd: Vec<f64> = report.series.iter().map(|row| row.cwnd).collect();
         assert_eq!(cwnd, [20.0, 20.0, 40.0], "the last moment before each row");
         let flow = &report.flows[0];

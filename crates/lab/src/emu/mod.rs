@@ -24,15 +24,19 @@ use crate::run::{RunError, RunOptions, RunSet, SeedRun, Seeds};
 use crate::scenario::Scenario;
 use crate::stats::MIN_SEEDS;
 use endpoint::Endpoint;
-use fairpace_emu::{EmuError, EmuReport, Rights, Running, Sandbox, Side, Testbed, TestbedOptions};
-use fairpace_net::{Buffers, UdpSocket};
+use fairpace_emu::{Door, EmuError, EmuReport, FlowAddresses, Running, Sandbox, Side, Testbed, TestbedOptions};
+use fairpace_net::{Buffers, Clock, Family, UdpSocket};
 use fairpace_sim::{FlowConfig, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Instant};
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use plan::{End, Plan, Plans};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 
 /// Where receivers listen: every flow has addresses of its own.
 const PORT: u16 = 5004;
@@ -56,20 +60,52 @@ pub struct Emulated {
     pub lateness_p99_ms: f64,
     /// The same, greatest.
     pub lateness_max_ms: f64,
+    /// How long packets may have waited for the emulator to read them, at most: median.
+    pub unread_p50_ms: f64,
+    /// The same, 99th percentile.
+    pub unread_p99_ms: f64,
+    /// The same, greatest.
+    pub unread_max_ms: f64,
     /// Share of a processor that the emulator took.
     pub cpu: f64,
     /// Packets between addresses that are no flow's, dropped.
     pub unknown_packets: u64,
 }
 
-/// Runs the scenario in real time with as many seeds as asked for, one after the other. The process is in `sandbox`,
-/// and nobody else runs in real time on the machine.
+/// Which version of IP the packets of a run are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ip {
+    /// Version 4.
+    #[default]
+    V4,
+    /// Version 6, whose header is 20 B longer: packets are as long as the scenario says, and carry less.
+    V6,
+}
+
+impl Ip {
+    fn udp_headers(self) -> u64 {
+        if self == Ip::V4 { 28 } else { 48 }
+    }
+
+    /// Without TCP's options.
+    fn tcp_headers(self) -> u64 {
+        if self == Ip::V4 { 40 } else { 60 }
+    }
+
+    fn family(self) -> Family {
+        if self == Ip::V4 { Family::V4 } else { Family::V6 }
+    }
+}
+
+/// Runs the scenario in real time with as many seeds as asked for ([`Seeds::Enough`]: the fewest), one after the other.
+/// The process is in `sandbox`, and nobody else runs in real time on the machine. This thread has no right afterwards.
 ///
 /// # Errors
 /// The scenario has what this world has not, the system refuses, or nothing was finished before the stop flag.
 pub fn run(
     scenario: &Scenario,
     options: &RunOptions,
+    ip: Ip,
     sandbox: &Sandbox,
     hooks: &Hooks<'_>,
 ) -> Result<RunSet, RunError> {
@@ -77,13 +113,14 @@ pub fn run(
         Seeds::Count(n) => n.max(1),
         Seeds::Enough => MIN_SEEDS,
     };
+    let seeds = (scenario.seed.get()..).take(wanted);
+    let prepared = Prepared::new(seeds.map(|seed| (scenario.clone(), seed, options.record)), ip, sandbox, hooks)?;
     let mut runs = Vec::new();
     for seed in (scenario.seed.get()..).take(wanted) {
         if hooks.stopped() {
             break;
         }
-        let rights = if runs.len() + 1 == wanted { Rights::Dropped } else { Rights::Kept };
-        runs.push(with_rights(scenario, seed, options.record, sandbox, hooks, rights)?);
+        runs.push(prepared.run(scenario, seed, hooks)?);
         (hooks.progress)(runs.len(), wanted, &format!("{} seed {seed}", scenario.name));
     }
     if runs.is_empty() {
@@ -93,50 +130,113 @@ pub fn run(
     Ok(RunSet { scenario: scenario.clone(), runs, interrupted })
 }
 
-/// One seed, in real time.
-///
-/// # Errors
-/// As [`run`].
-pub fn emulate(
-    scenario: &Scenario,
-    seed: u64,
-    record: Record,
-    sandbox: &Sandbox,
-    hooks: &Hooks<'_>,
-) -> Result<SeedRun, RunError> {
-    with_rights(scenario, seed, record, sandbox, hooks, Rights::Kept)
+/// All runs of a command, set up before the first of them begins: to set one up takes rights, and while packets move
+/// nobody has any.
+pub struct Prepared {
+    /// In the order in which they were asked for; `None` is one that has begun.
+    runs: Mutex<Vec<Option<Ready>>>,
 }
 
-/// As [`emulate`]; the rights of this thread, which are needed to set up the next seed, are dropped before packets
-/// move, or kept.
-fn with_rights(
-    scenario: &Scenario,
+impl Prepared {
+    /// Sets up every run: a scenario, a seed, and what to record. Then the rights of this thread are given up.
+    ///
+    /// # Errors
+    /// A scenario has what this world has not, the system refuses, or the stop flag was set.
+    pub fn new(
+        runs: impl IntoIterator<Item = (Scenario, u64, Record)>,
+        ip: Ip,
+        sandbox: &Sandbox,
+        hooks: &Hooks<'_>,
+    ) -> Result<Prepared, RunError> {
+        // Each run has some descriptors of its own.
+        let more = |(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most);
+        let refused = |e: Errno| EmuError::Io { what: "raise the limit of open files".to_owned(), source: e.into() };
+        getrlimit(Resource::RLIMIT_NOFILE).and_then(more).map_err(refused)?;
+        let mut ready = Vec::new();
+        for (scenario, seed, record) in runs {
+            if hooks.stopped() {
+                return Err(RunError::Interrupted);
+            }
+            ready.push(Some(Ready::new(scenario, seed, record, ip, sandbox)?));
+        }
+        fairpace_emu::drop_privileges()?;
+        Ok(Prepared { runs: Mutex::new(ready) })
+    }
+
+    /// One of them, in real time.
+    ///
+    /// # Errors
+    /// The system refuses, or the run is none of those that were set up.
+    pub fn run(&self, scenario: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
+        let its = |r: &Option<Ready>| r.as_ref().is_some_and(|r| r.seed == seed && r.scenario == *scenario);
+        let ready = {
+            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            runs.iter_mut().find(|r| its(r)).and_then(Option::take)
+        };
+        let not_there = || EmuError::Config {
+            field: "seed",
+            found: format!("{seed} of the scenario {}", scenario.name),
+            allowed: "a run that was set up, once".to_owned(),
+        };
+        Ok(ready.ok_or_else(not_there)?.run(hooks)?)
+    }
+}
+
+/// One run, set up: its namespaces, devices, and what else takes a right. Nothing moves yet.
+struct Ready {
+    scenario: Scenario,
     seed: u64,
-    record: Record,
-    sandbox: &Sandbox,
-    hooks: &Hooks<'_>,
-    rights: Rights,
-) -> Result<SeedRun, RunError> {
-    let config = sim_config(scenario, seed, record);
-    let mut plans = Plans::new(scenario, &config, seed)?;
-    let (senders, receivers) = (sandbox.namespace("senders")?, sandbox.namespace("receivers")?);
-    set(&mut plans.about, |key, value| [&senders, &receivers].iter().try_for_each(|n| n.set_sysctl(key, value)))?;
-    let external = |f: &FlowConfig| FlowConfig { protocol: Protocol::External, ..f.clone() };
-    let network = SimConfig { flows: config.flows.iter().map(external).collect(), ..config.clone() };
-    // Segments that leave together are not joined: each is to be acknowledged for itself.
-    let options = TestbedOptions { offload: false, ..TestbedOptions::new(senders, receivers) };
-    let running = Testbed::open(&network, options)?.start()?;
-    let warmup = Instant::ZERO + config.warmup;
-    let worked = work(&running, plans.flows, Instant::ZERO + config.duration, warmup, hooks, rights);
-    let ran = running.now().since(Instant::ZERO).min(config.duration);
-    let (mut report, emulator) = running.finish();
-    let endpoints = worked?;
-    let emulated = Emulated::new(&emulator, &endpoints, &config, plans.about);
-    merge::merge(&mut report, &config, endpoints);
-    let mut summary = RunSummary::new(scenario, seed, &report, ran, ran < config.duration);
-    "emu".clone_into(&mut summary.world);
-    summary.emulated = Some(emulated);
-    Ok(SeedRun { seed, summary, report })
+    ip: Ip,
+    config: SimConfig,
+    about: plan::About,
+    testbed: Testbed,
+    doors: [Door; 2],
+    flows: Vec<(Option<Instant>, Early)>,
+}
+
+impl Ready {
+    fn new(scenario: Scenario, seed: u64, record: Record, ip: Ip, sandbox: &Sandbox) -> Result<Ready, EmuError> {
+        let config = sim_config(&scenario, seed, record);
+        if ip == Ip::V6 && !fairpace_emu::sandbox::has_ipv6() {
+            let allowed = "IPv4 only: this kernel has no IPv6".to_owned();
+            return Err(EmuError::Config { field: "ipv6", found: "given".to_owned(), allowed });
+        }
+        let mut plans = Plans::new(&scenario, &config, seed, ip)?;
+        let (senders, receivers) = (sandbox.namespace("senders")?, sandbox.namespace("receivers")?);
+        set(&mut plans.about, |key, value| [&senders, &receivers].iter().try_for_each(|n| n.set_sysctl(key, value)))?;
+        let doors = [senders.door()?, receivers.door()?];
+        let external = |f: &FlowConfig| FlowConfig { protocol: Protocol::External, ..f.clone() };
+        let network = SimConfig { flows: config.flows.iter().map(external).collect(), ..config.clone() };
+        // Segments that leave together are not joined: each is to be acknowledged for itself.
+        let options = TestbedOptions { offload: false, ..TestbedOptions::new(senders, receivers) };
+        let testbed = Testbed::open(&network, options)?;
+        let flows = plans.flows.into_iter().map(|plan| Ok((plan.stop, early(plan, &testbed, ip)?)));
+        let flows = flows.collect::<Result<_, EmuError>>()?;
+        Ok(Ready { scenario, seed, ip, config, about: plans.about, testbed, doors, flows })
+    }
+
+    fn run(self, hooks: &Hooks<'_>) -> Result<SeedRun, EmuError> {
+        let Ready { scenario, seed, ip, config, about, testbed, doors, flows } = self;
+        let running = testbed.start()?;
+        let ends = Times { end: Instant::ZERO + config.duration, warmup: Instant::ZERO + config.warmup };
+        let worked = work(&running, ip, &doors, flows, ends, hooks);
+        let ran = running.now().since(Instant::ZERO).min(config.duration);
+        let (mut report, emulator) = running.finish();
+        let endpoints = worked?;
+        let emulated = Emulated::new(&emulator, &endpoints, &config, about);
+        merge::merge(&mut report, &config, ip, endpoints);
+        let mut summary = RunSummary::new(&scenario, seed, &report, ran, ran < config.duration);
+        "emu".clone_into(&mut summary.world);
+        summary.emulated = Some(emulated);
+        Ok(SeedRun { seed, summary, report })
+    }
+}
+
+/// Of a run.
+#[derive(Clone, Copy)]
+struct Times {
+    end: Instant,
+    warmup: Instant,
 }
 
 /// Sets the sysctls. One that this kernel has not (`tcp_rto_min_us` came with Linux 6.11) is noted and left as it is.
@@ -157,6 +257,13 @@ fn set(about: &mut plan::About, set: impl Fn(&str, &str) -> Result<(), EmuError>
     Ok(())
 }
 
+/// A flow before packets move: TCP's sockets are open, since their algorithm may take a right.
+enum Early {
+    Tcp(Box<(tcp::TcpPlan, socket2::Socket, SocketAddr, socket2::Socket)>),
+    Udp(udp::UdpPlan),
+    Media(Box<media::MediaPlan>),
+}
+
 /// The two ends of a flow, ready to be run.
 enum Ends {
     Tcp(Box<(tcp::TcpPlan, socket2::Socket, SocketAddr, socket2::Socket)>),
@@ -164,30 +271,49 @@ enum Ends {
     Media(Box<(media::MediaPlan, UdpSocket, fairpace_net::receive::Receiver)>),
 }
 
-fn open(plan: Plan, running: &Running) -> Result<Ends, EmuError> {
-    let clock = running.clock();
-    let addresses = running.addresses(plan.flow);
-    let at = SocketAddr::new(addresses.receiver, PORT);
-    let from = SocketAddr::new(addresses.sender, 0);
-    let sender = || UdpSocket::connect_from(from, at, Buffers::default(), clock);
+fn ends_of(addresses: FlowAddresses) -> (SocketAddr, SocketAddr) {
+    (SocketAddr::new(addresses.sender, 0), SocketAddr::new(addresses.receiver, PORT))
+}
+
+fn early(plan: Plan, testbed: &Testbed, ip: Ip) -> Result<Early, EmuError> {
     Ok(match plan.end {
         End::Tcp(plan) => {
-            let listener = running.enter(Side::Receivers, || plan.listen(at))??;
-            let socket = running.enter(Side::Senders, || plan.sender(from))??;
-            Ends::Tcp(Box::new((plan, socket, at, listener)))
+            let addresses = match ip {
+                Ip::V4 => testbed.addresses(plan.flow),
+                Ip::V6 => testbed.addresses_v6(plan.flow),
+            };
+            let (from, at) = ends_of(addresses);
+            let listener = testbed.enter(Side::Receivers, || plan.listen(at))??;
+            let socket = testbed.enter(Side::Senders, || plan.sender(from))??;
+            Early::Tcp(Box::new((plan, socket, at, listener)))
         }
-        End::Udp(plan) => {
+        End::Udp(plan) => Early::Udp(plan),
+        End::Media(plan) => Early::Media(plan),
+    })
+}
+
+fn open(early: Early, running: &Running, ip: Ip, doors: &[Door; 2]) -> Result<Ends, EmuError> {
+    let clock = running.clock();
+    let ends = |flow| ends_of(if ip == Ip::V4 { running.addresses(flow) } else { running.addresses_v6(flow) });
+    let sender = |(from, at)| {
+        doors[Side::Senders as usize].run(move || UdpSocket::connect_from(from, at, Buffers::default(), clock))
+    };
+    let receivers = &doors[Side::Receivers as usize];
+    Ok(match early {
+        Early::Tcp(ends) => Ends::Tcp(ends),
+        Early::Udp(plan) => {
+            let ends = ends(plan.flow);
             // Nobody reads: what arrives is counted by the path, and thrown away when the buffer is full.
             let least = Buffers { receive: Bytes::new(4_096), send: Bytes::new(4_096) };
-            let receiver = running.enter(Side::Receivers, || UdpSocket::bind(at, true, least, clock))??;
-            let socket = running.enter(Side::Senders, sender)??;
-            Ends::Udp(Box::new((plan, socket, receiver)))
+            let receiver = receivers.run(move || UdpSocket::bind(ends.1, true, least, clock))??;
+            Ends::Udp(Box::new((plan, sender(ends)??, receiver)))
         }
-        End::Media(mut plan) => {
-            plan.config.peer = at;
-            let receiver = running.enter(Side::Receivers, || media::open_receiver(&plan, at, clock))??;
-            let socket = running.enter(Side::Senders, sender)??;
-            Ends::Media(Box::new((*plan, socket, receiver)))
+        Early::Media(mut plan) => {
+            let ends = ends(plan.flow);
+            plan.config.peer = ends.1;
+            let config = plan.receiver.clone();
+            let receiver = receivers.run(move || media::open_receiver(config, ends.1, clock))??;
+            Ends::Media(Box::new((*plan, sender(ends)??, receiver)))
         }
     })
 }
@@ -195,60 +321,54 @@ fn open(plan: Plan, running: &Running) -> Result<Ends, EmuError> {
 /// Runs all flows to the end. What their ends know, in order of the flows.
 fn work(
     running: &Running,
-    plans: Vec<Plan>,
-    end: Instant,
-    warmup: Instant,
+    ip: Ip,
+    doors: &[Door; 2],
+    flows: Vec<(Option<Instant>, Early)>,
+    times: Times,
     hooks: &Hooks<'_>,
-    rights: Rights,
 ) -> Result<Vec<Endpoint>, EmuError> {
     let clock = running.clock();
-    let stops: Vec<Option<Instant>> = plans.iter().map(|p| p.stop).collect();
-    let flags: Vec<AtomicBool> = plans.iter().map(|_| AtomicBool::new(false)).collect();
     let over = AtomicBool::new(false);
-    let ends = plans.into_iter().map(|p| open(p, running)).collect::<Result<Vec<_>, _>>()?;
+    let (stops, flows): (Vec<_>, Vec<_>) = flows.into_iter().unzip();
+    let flags: Vec<Arc<AtomicBool>> = stops.iter().map(|_| Arc::default()).collect();
+    let ends = flows.into_iter().map(|f| open(f, running, ip, doors)).collect::<Result<Vec<_>, _>>()?;
     std::thread::scope(|scope| {
-        let (over, flags) = (&over, &flags);
+        let over = &over;
         let threads: Vec<_> = ends
             .into_iter()
-            .zip(flags)
-            .map(|(ends, stop)| scope.spawn(move || flow(ends, running, warmup, stop, over)))
+            .zip(&flags)
+            .map(|(ends, stop)| scope.spawn(move || flow(ends, clock, doors, times.warmup, stop, over)))
             .collect();
-        let dropped = if rights == Rights::Dropped { fairpace_emu::drop_privileges() } else { Ok(()) };
-        while dropped.is_ok() {
+        loop {
             let now = clock.now();
-            if now >= end || hooks.stopped() {
+            if now >= times.end || hooks.stopped() {
                 break;
             }
-            for (stop, flag) in stops.iter().zip(flags) {
+            for (stop, flag) in stops.iter().zip(&flags) {
                 if stop.is_some_and(|at| now >= at) {
                     flag.store(true, Ordering::Relaxed);
                 }
             }
-            pause(LOOK_UP.min(end.since(now)));
+            pause(LOOK_UP.min(times.end.since(now)));
         }
         over.store(true, Ordering::Relaxed);
         flags.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
         let ended = threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        let ended = ended.collect();
-        dropped.map(|()| ended)
+        Ok(ended.collect())
     })
 }
 
-/// Endpoints that have their sockets need no right any more.
-fn without_rights(work: impl FnOnce() -> Endpoint) -> Endpoint {
-    let refused = fairpace_emu::drop_privileges().err();
-    let mut endpoint = work();
-    if let Some(e) = refused {
-        endpoint.trouble.get_or_insert(e.to_string());
-    }
-    endpoint
-}
-
 /// One flow, both ends. `stop` is the flow's end, `over` the run's.
-fn flow(ends: Ends, running: &Running, warmup: Instant, stop: &AtomicBool, over: &AtomicBool) -> Endpoint {
-    let clock = running.clock();
+fn flow(
+    ends: Ends,
+    clock: Clock,
+    doors: &[Door; 2],
+    warmup: Instant,
+    stop: &Arc<AtomicBool>,
+    over: &AtomicBool,
+) -> Endpoint {
     match ends {
-        Ends::Tcp(ends) => without_rights(|| {
+        Ends::Tcp(ends) => {
             let (plan, socket, to, listener) = *ends;
             std::thread::scope(|scope| {
                 let reader = scope.spawn(|| tcp::receive(&plan, &listener, clock, warmup, over));
@@ -256,33 +376,38 @@ fn flow(ends: Ends, running: &Running, warmup: Instant, stop: &AtomicBool, over:
                 endpoint.in_order = reader.join().ok();
                 endpoint
             })
-        }),
-        Ends::Udp(ends) => without_rights(|| {
+        }
+        Ends::Udp(ends) => {
             let (plan, socket, receiver) = *ends;
             let endpoint = udp::send(&plan, socket, clock, warmup, over);
             drop(receiver);
             endpoint
-        }),
+        }
         Ends::Media(ends) => {
             let (plan, socket, receiver) = *ends;
             let (id, scheme, start, units) = (plan.flow, plan.config.scheme.clone(), plan.start, plan.units());
-            let both = || {
-                std::thread::scope(|scope| {
-                    // It outlives its sender, as somebody who waits for the last packets does.
-                    let reader = scope.spawn(|| media::receive(receiver, units, over));
-                    let mut endpoint = media::send(plan, socket, clock, warmup, stop);
-                    if let Ok((records, trouble)) = reader.join() {
-                        endpoint.records = records;
-                        endpoint.trouble = endpoint.trouble.or(trouble);
-                    }
-                    endpoint
-                })
-            };
-            // A sender with a TCP half connects in mid-run, from the senders' namespace.
-            match running.namespace(Side::Senders).enter() {
-                Ok(()) => without_rights(both),
-                Err(e) => Endpoint { trouble: Some(e.to_string()), ..Endpoint::new(id, scheme, start) },
-            }
+            std::thread::scope(|scope| {
+                // It outlives its sender, as somebody who waits for the last packets does.
+                let reader = scope.spawn(|| media::receive(receiver, units, over));
+                let stop = Arc::clone(stop);
+                let send = move || media::send(plan, socket, clock, warmup, &stop);
+                // A sender with a TCP half connects in mid-run, from the senders' namespace.
+                let sender = doors[Side::Senders as usize].run(move || Builder::new().spawn(send));
+                let mut endpoint = match sender {
+                    Ok(Ok(thread)) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                    failed => Endpoint {
+                        trouble: Some(
+                            failed.map_or_else(|e| e.to_string(), |_| "there is no thread for it".to_owned()),
+                        ),
+                        ..Endpoint::new(id, scheme, start)
+                    },
+                };
+                if let Ok((records, trouble)) = reader.join() {
+                    endpoint.records = records;
+                    endpoint.trouble = endpoint.trouble.or(trouble);
+                }
+                endpoint
+            })
         }
     }
 }
@@ -309,6 +434,9 @@ impl Emulated {
             lateness_p50_ms: ms(report.lateness.p50),
             lateness_p99_ms: ms(report.lateness.p99),
             lateness_max_ms: ms(report.lateness.max),
+            unread_p50_ms: ms(report.unread.p50),
+            unread_p99_ms: ms(report.unread.p99),
+            unread_max_ms: ms(report.unread.max),
             cpu: report.cpu,
             unknown_packets: report.unknown(),
         }

@@ -1,5 +1,6 @@
 //! From a scenario to what its ends are to do in real time, and to the settings of the kernel that fit.
 
+use super::Ip;
 use super::media::{self, MediaPlan, MediaSource};
 use super::tcp::{self, TcpPlan};
 use super::udp::UdpPlan;
@@ -17,12 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Each flow has two threads and two sockets: more than this is more than a machine does on the side.
 const MOST_FLOWS: usize = 200;
-/// Packets of TCP: the kernel's least segment is 88 bytes, the devices' MTU 1,500.
-const TCP_PACKETS: std::ops::RangeInclusive<u64> = 128..=1_500;
-/// Packets of media: headers and a number, and the devices' MTU.
-const MEDIA_PACKETS: std::ops::RangeInclusive<u64> = media::HEADERS + media::LEAST_PAYLOAD..=1_500;
-/// Packets of constant flows: headers and something, and the devices' MTU.
-const CONSTANT_PACKETS: std::ops::RangeInclusive<u64> = 29..=1_500;
+/// The kernel's least segment of TCP, bytes.
+const LEAST_SEGMENT: u64 = 88;
+/// The devices' MTU, bytes.
+const MTU: u64 = 1_500;
 
 /// All flows, and the machine they need.
 #[derive(Debug)]
@@ -42,7 +41,6 @@ pub(super) struct About {
 /// One flow.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) flow: FlowId,
     pub(super) stop: Option<Instant>,
     pub(super) end: End,
 }
@@ -59,7 +57,7 @@ fn refuse<T>(field: &'static str, found: impl ToString, allowed: impl Into<Strin
 }
 
 impl Plans {
-    pub(super) fn new(scenario: &Scenario, config: &SimConfig, seed: u64) -> Result<Plans, EmuError> {
+    pub(super) fn new(scenario: &Scenario, config: &SimConfig, seed: u64, ip: Ip) -> Result<Plans, EmuError> {
         if config.flows.len() > MOST_FLOWS {
             return refuse("flows", config.flows.len(), format!("at most {MOST_FLOWS} in real time"));
         }
@@ -82,7 +80,7 @@ impl Plans {
                 f.start + RandomStream::named(seed, &format!("flow.{}.start", f.name)).duration_below(f.start_spread);
             let end = match &f.protocol {
                 Protocol::Tcp(tcp, source) => {
-                    check_size(f, &TCP_PACKETS)?;
+                    check_size(f, ip.tcp_headers() + LEAST_SEGMENT)?;
                     let algorithm = algorithm(scenario, f);
                     if params.is_some_and(|p| different(p, tcp)) {
                         about.note("TCP flows have different settings; the kernel has those of the first");
@@ -96,6 +94,7 @@ impl Plans {
                         flow,
                         name: f.name.clone(),
                         algorithm,
+                        ip,
                         packet_size: f.packet_size,
                         params: tcp.clone(),
                         source: *source,
@@ -106,13 +105,14 @@ impl Plans {
                     })
                 }
                 Protocol::Constant(constant) => {
-                    check_size(f, &CONSTANT_PACKETS)?;
+                    check_size(f, ip.udp_headers() + 1)?;
                     if constant.quick_start.is_some() {
                         return refuse("quick_start", "given", "nothing: only simulated flows ask for Quick-Start");
                     }
                     End::Udp(UdpPlan {
                         flow,
                         name: f.name.clone(),
+                        ip,
                         packet_size: u32::try_from(f.packet_size.get()).unwrap_or(u32::MAX),
                         config: *constant,
                         start: started,
@@ -122,21 +122,22 @@ impl Plans {
                     })
                 }
                 Protocol::Media(media) => {
-                    check_size(f, &MEDIA_PACKETS)?;
+                    check_size(f, media::headers(ip) + media::LEAST_PAYLOAD)?;
                     if let Some(half) = &media.tcp {
                         params.get_or_insert(&half.params);
                         sack |= half.params.variant == TcpVariant::Sack;
                         restart &= half.params.restart_after_idle;
                         about.algorithms.insert(f.name.clone(), "reno".to_owned());
-                        check_segment(f, half)?;
+                        let packets = FlowConfig { packet_size: segment(f, half), ..f.clone() };
+                        check_size(&packets, ip.tcp_headers() + LEAST_SEGMENT)?;
                     }
-                    End::Media(Box::new(media_plan(scenario, config, flow, f, media, started, seed, &mut about)?))
+                    End::Media(Box::new(media_plan(scenario, config, flow, f, media, started, seed, ip, &mut about)?))
                 }
                 Protocol::External => {
                     return refuse("flows", "a flow of packets from outside", "flows of the scenario");
                 }
             };
-            flows.push(Plan { flow, stop: f.stop, end });
+            flows.push(Plan { stop: f.stop, end });
         }
         if variants.len() > 1 {
             about.note("TCP flows have different loss recovery; with SACK for one the kernel has it for all");
@@ -157,21 +158,17 @@ impl About {
     }
 }
 
-fn check_size(flow: &FlowConfig, allowed: &std::ops::RangeInclusive<u64>) -> Result<(), EmuError> {
-    if allowed.contains(&flow.packet_size.get()) {
+fn check_size(flow: &FlowConfig, least: u64) -> Result<(), EmuError> {
+    if (least..=MTU).contains(&flow.packet_size.get()) {
         return Ok(());
     }
-    let allowed = format!("{} B to {} B for a flow of that kind in real time", allowed.start(), allowed.end());
+    let allowed = format!("{least} B to {MTU} B for a flow of that kind in real time");
     refuse("packet_size", format!("{} for the flow {}", flow.packet_size, flow.name), allowed)
 }
 
 /// A full segment of a media flow's TCP half.
 fn segment(flow: &FlowConfig, half: &TcpHalf) -> Bytes {
     half.segment_size.unwrap_or(flow.packet_size)
-}
-
-fn check_segment(flow: &FlowConfig, half: &TcpHalf) -> Result<(), EmuError> {
-    check_size(&FlowConfig { packet_size: segment(flow, half), ..flow.clone() }, &TCP_PACKETS)
 }
 
 /// The kernel's name of a TCP flow's congestion control.
@@ -226,6 +223,7 @@ fn media_plan(
     media: &MediaConfig,
     start: Instant,
     seed: u64,
+    ip: Ip,
     about: &mut About,
 ) -> Result<MediaPlan, EmuError> {
     let ControllerSpec::Named { scheme, settings, env } = &media.controller else {
@@ -277,7 +275,8 @@ fn media_plan(
     let feedback = media.feedback.unwrap_or(Duration::ZERO);
     let receiver = ReceiveConfig {
         tcp: media.tcp.is_some(),
-        tcp_window: media.tcp.as_ref().and_then(|half| tcp::window(&half.params, segment(f, half))),
+        tcp_window: media.tcp.as_ref().and_then(|half| tcp::window(&half.params, segment(f, half), ip)),
+        family: ip.family(),
         session: ReceiverConfig { feedback_interval: feedback, ack_interval: feedback, ..ReceiverConfig::default() },
         ..ReceiveConfig::new(0)
     };
@@ -295,5 +294,5 @@ fn media_plan(
             }
         },
     };
-    Ok(MediaPlan { flow, config, receiver, source, start })
+    Ok(MediaPlan { flow, ip, config, receiver, source, start })
 }

@@ -1,6 +1,7 @@
 //! A flow of the kernel's TCP: one thread that writes, one that reads, and the kernel's own account of the
 //! connection every [`TICK`].
 
+use super::Ip;
 use super::endpoint::{Areas, Endpoint, Moment};
 use fairpace_net::kernel_tcp::{self, CaState, TcpInfo};
 use fairpace_net::{Clock, NetError};
@@ -20,9 +21,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// recovery, which takes one at least, is missed.
 const TICK: Duration = Duration::from_millis(20);
 
-/// IPv4 and TCP headers without options: what a segment is smaller than its packet by.
-pub(crate) const HEADERS: u64 = 40;
-
 /// What one flow is to do.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpPlan {
@@ -30,6 +28,7 @@ pub(crate) struct TcpPlan {
     pub(crate) name: String,
     /// As `TCP_CONGESTION` has it.
     pub(crate) algorithm: &'static str,
+    pub(crate) ip: Ip,
     /// Full packets, headers included.
     pub(crate) packet_size: Bytes,
     pub(crate) params: TcpParams,
@@ -45,8 +44,8 @@ impl TcpPlan {
         let io = |e: std::io::Error| NetError::Io { what: "make a TCP socket", source: e };
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(io)?;
         socket.set_nonblocking(true).map_err(io)?;
-        let headers = if address.is_ipv4() { HEADERS } else { HEADERS + 20 };
-        kernel_tcp::set_max_segment(&socket, Bytes::new(self.packet_size.get().saturating_sub(headers)))?;
+        let segment = self.packet_size.get().saturating_sub(self.ip.tcp_headers());
+        kernel_tcp::set_max_segment(&socket, Bytes::new(segment))?;
         kernel_tcp::set_algorithm(&socket, self.algorithm)?;
         Ok(socket)
     }
@@ -54,7 +53,7 @@ impl TcpPlan {
     /// The receiving socket; call it inside the receivers' namespace.
     pub(crate) fn listen(&self, at: SocketAddr) -> Result<Socket, NetError> {
         let socket = self.socket(at)?;
-        if let Some(window) = window(&self.params, self.packet_size) {
+        if let Some(window) = window(&self.params, self.packet_size, self.ip) {
             kernel_tcp::set_window(&socket, window)?;
         }
         let io = |e: std::io::Error| NetError::Io { what: "listen for a TCP connection", source: e };
@@ -77,10 +76,10 @@ impl TcpPlan {
 }
 
 /// The receiver's window in bytes; `None` if it is not meant to limit anything.
-pub(crate) fn window(params: &TcpParams, segment: Bytes) -> Option<Bytes> {
+pub(crate) fn window(params: &TcpParams, segment: Bytes, ip: Ip) -> Option<Bytes> {
     let packets = params.max_window;
     (packets < TcpParams::default().max_window)
-        .then(|| Bytes::new(packets.get() * segment.get().saturating_sub(HEADERS)))
+        .then(|| Bytes::new(packets.get() * segment.get().saturating_sub(ip.tcp_headers())))
 }
 
 /// Unsent data of a source that pauses: about what TCP takes at one go.
@@ -121,7 +120,7 @@ impl<'a> Sending<'a> {
         // Sizes of transfers are on the wire, as the simulator has them.
         let payload = |bytes: Bytes| {
             let packets = bytes.get().div_ceil(plan.packet_size.get().max(1));
-            bytes.get().saturating_sub(packets * HEADERS).max(1)
+            bytes.get().saturating_sub(packets * plan.ip.tcp_headers()).max(1)
         };
         Sending {
             clock,

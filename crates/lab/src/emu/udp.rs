@@ -1,14 +1,13 @@
 //! A constant flow: the simulator's own sender, on a UDP socket. What arrives is counted by the path and
 //! thrown away by the kernel.
 
+use super::Ip;
 use super::endpoint::{Endpoint, Moment};
 use fairpace_net::{Clock, DatagramIo as _, Mark, NetError, UdpSocket, Waiter};
 use fairpace_sim::{ConstantConfig, ConstantSender, FlowId};
 use fairpace_units::{Duration, Ecn, Instant, RandomStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// IPv4 and UDP headers.
-const HEADERS: u64 = 28;
 /// The stop flag is looked at this often, and the state noted.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -17,6 +16,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) struct UdpPlan {
     pub(crate) flow: FlowId,
     pub(crate) name: String,
+    pub(crate) ip: Ip,
     pub(crate) packet_size: u32,
     pub(crate) config: ConstantConfig,
     pub(crate) start: Instant,
@@ -50,7 +50,7 @@ fn run(
 ) -> Result<(), NetError> {
     let stream = |what: &str| RandomStream::named(plan.seed, &format!("flow.{}.{what}", plan.name));
     let mut sender = ConstantSender::new(&plan.config, plan.packet_size, stream("on_off"), stream("quick_start"));
-    let payload = vec![0x5a; u64::from(plan.packet_size).saturating_sub(HEADERS) as usize];
+    let payload = vec![0x5a; u64::from(plan.packet_size).saturating_sub(plan.ip.udp_headers()) as usize];
     let mark = Mark { dscp: plan.config.class.dscp(), ecn: Ecn::NotEct };
     let end = plan.stop.map_or(plan.end, |at| at.min(plan.end));
     let mut waiter = Waiter::new(clock)?;

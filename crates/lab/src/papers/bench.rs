@@ -9,7 +9,6 @@ use crate::pool::{self, Hooks};
 use crate::run::{RunError, SeedRun, simulate};
 use crate::scenario::Scenario;
 use crate::stats::{Estimate, MAX_SEEDS, MIN_SEEDS, seeds_wanted};
-use fairpace_units::Duration;
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -118,21 +117,14 @@ pub struct Measured {
     pub runs: Rc<Vec<RunSummary>>,
 }
 
-/// How long runs are, and which: each is made once.
-#[derive(Debug, Default)]
-struct Planned {
-    time: Duration,
-    runs: BTreeSet<(TypeId, String, u64)>,
-}
-
 /// Runs cells, and remembers what was run: figures that show the same runs do not run them twice.
 #[derive(Debug)]
 pub struct Bench<'a> {
     hooks: Hooks<'a>,
     effort: Effort,
     world: World<'a>,
-    /// Only adds up how long the runs are, of which each experiment asks for its first lot.
-    planned: Option<Planned>,
+    /// Only asks for runs, each once: see [`Bench::planning`].
+    planned: Option<BTreeSet<(TypeId, String, u64)>>,
     memory: BTreeMap<String, Rc<Vec<RunSummary>>>,
     /// What [`Bench::keep`] made of a scenario, by kind of result, scenario and seed.
     kept: BTreeMap<(TypeId, String, u64), Rc<dyn Any>>,
@@ -152,15 +144,10 @@ impl<'a> Bench<'a> {
         Bench { world, ..self }
     }
 
-    /// One that runs nothing: see [`Bench::planned`].
-    pub fn planning(effort: Effort) -> Bench<'a> {
-        let world = World::RealTime(&|_, _, _, _| Err(RunError::Interrupted));
-        Bench { planned: Some(Planned::default()), world, ..Bench::new(Hooks::default(), effort) }
-    }
-
-    /// How long the runs would be that [`Bench::keep`] was asked for, one after the other.
-    pub fn planned(&self) -> Duration {
-        self.planned.as_ref().map_or(Duration::ZERO, |p| p.time)
+    /// One that runs nothing: `asked` is told of each run that [`Bench::keep`] would make, and fails.
+    pub fn planning(effort: Effort, asked: &'a Runner<'a>) -> Bench<'a> {
+        let world = World::RealTime(asked);
+        Bench { planned: Some(BTreeSet::new()), world, ..Bench::new(Hooks::default(), effort) }
     }
 
     /// Where it runs.
@@ -275,8 +262,8 @@ impl<'a> Bench<'a> {
             (0..jobs.len()).filter(|&i| !self.kept.contains_key(&places[i]) && seen.insert(&places[i])).collect();
         if let Some(planned) = &mut self.planned {
             for &i in &missing {
-                if planned.runs.insert(places[i].clone()) {
-                    planned.time += jobs[i].0.duration.get();
+                if planned.insert(places[i].clone()) {
+                    let _ = work(&jobs[i].0, jobs[i].1, &self.hooks);
                 }
             }
             return Err(RunError::Interrupted);

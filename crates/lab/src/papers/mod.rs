@@ -30,13 +30,16 @@ mod worlds;
 pub use bench::{Bench, Cell, Effort, Grid, Measured, Metric, Precision, QUICK_SEEDS, Runner, World};
 pub use claim::{Bound, Claim};
 
+use crate::config::Record;
 use crate::pool::Hooks;
 use crate::report::{Page, Section, Table};
 use crate::run::RunError;
+use crate::scenario::Scenario;
 use crate::stats::Estimate;
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 /// One experiment: a figure, or several that share their runs.
 #[derive(Clone, Copy, Debug)]
@@ -162,14 +165,24 @@ impl Experiment {
     }
 }
 
-/// How long experiments that can be run in real time would take.
+/// How long experiments that can be run in real time would take, one run after the other.
 pub fn real_time(experiments: &[&Experiment], effort: Effort) -> Duration {
-    let mut bench = Bench::planning(effort);
+    real_time_runs(experiments, effort).iter().map(|(scenario, ..)| scenario.duration.get()).sum()
+}
+
+/// The runs that they would ask for, each once: scenario, seed, and what to record.
+pub fn real_time_runs(experiments: &[&Experiment], effort: Effort) -> Vec<(Scenario, u64, Record)> {
+    let asked = Mutex::new(Vec::new());
+    let note = |s: &Scenario, seed: u64, record: Record, _: &Hooks<'_>| {
+        asked.lock().unwrap_or_else(PoisonError::into_inner).push((s.clone(), seed, record));
+        Err(RunError::Interrupted)
+    };
+    let mut bench = Bench::planning(effort, &note);
     for experiment in experiments.iter().filter(|e| e.in_real_time()) {
         // It stops with the first lot of runs, which is all of them.
         let _ = (experiment.run)(experiment, &mut bench, &mut Tools::default());
     }
-    bench.planned()
+    asked.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What came out of several experiments.
