@@ -229,6 +229,9 @@ pub struct UdpSocket {
     run: (Mark, u32),
     /// What the socket marks packets with that do not say.
     own: Option<Mark>,
+    /// Where the newest packet came from, and the address of this machine that it was sent to: if the socket is bound to
+    /// all of them, an answer must leave from that one, whatever the route [RFC 1122 §4.1.3.5].
+    reached_at: Option<(SocketAddr, IpAddr)>,
 }
 
 /// A mark that so many calls in a row had becomes the socket's own: a message per packet makes the kernel look the route
@@ -276,6 +279,9 @@ impl UdpSocket {
         let option = |e: Errno| NetError::io("set a UDP socket's options", e);
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true).map_err(option)?;
         setsockopt(&socket, sockopt::RxqOvfl, &1).map_err(option)?;
+        if address.ip().is_unspecified() {
+            tell_local_address(&socket, v6, true).map_err(option)?;
+        }
         dont_fragment(&socket, v6, v4_too).map_err(option)?;
         let buffers = set_buffers(&socket, buffers).map_err(|e| NetError::io("size a socket's buffers", e))?;
         socket.bind(&address.into()).map_err(|e| bind_error(address, e))?;
@@ -288,10 +294,11 @@ impl UdpSocket {
             batches: true,
             kernel_drops_seen: 0,
             counters: SocketCounters::default(),
-            control: cmsg_space!(TimeSpec, u32, i32, u8),
+            control: cmsg_space!(TimeSpec, u32, i32, u8, libc::in6_pktinfo),
             last_arrival: Instant::ZERO,
             run: (Mark::default(), 0),
             own: None,
+            reached_at: None,
         })
     }
 
@@ -336,7 +343,9 @@ impl UdpSocket {
             _ => NetError::io("connect a UDP socket", e),
         })?;
         self.connected = Some(peer);
-        Ok(())
+        // The kernel has chosen the address to leave from.
+        self.reached_at = None;
+        tell_local_address(&self.socket, self.v6, false).map_err(|e| NetError::io("set a UDP socket's options", e))
     }
 
     /// Its own address.
@@ -387,12 +396,19 @@ impl UdpSocket {
         let marked = if v4_peer { ControlMessage::Ipv4Tos(&tos) } else { ControlMessage::Ipv6TClass(&tclass) };
         // The mark is left out where it is the socket's own.
         let messages = usize::from(self.own != Some(mark));
+        let reached_at = self.reached_at.filter(|(peer, _)| Some(*peer) == to);
+        let from = reached_at.map(|(_, local)| LocalAddress::new(local, self.v6));
         let to = to.map(|a| SockaddrStorage::from(if self.v6 { mapped(a) } else { a }));
         let iov = [IoSlice::new(bytes)];
         let fd = self.socket.as_raw_fd();
-        let taken = match &segment {
-            None => sendmsg(fd, &iov, &[marked][..messages], MsgFlags::MSG_DONTWAIT, to.as_ref())?,
-            Some(size) => {
+        let taken = match (&segment, &from) {
+            (_, Some(from)) => {
+                let segments = segment.as_ref().map(ControlMessage::UdpGsoSegments);
+                let control: Vec<_> = segments.into_iter().chain([from.message(), marked]).collect();
+                sendmsg(fd, &iov, &control, MsgFlags::MSG_DONTWAIT, to.as_ref())?
+            }
+            (None, None) => sendmsg(fd, &iov, &[marked][..messages], MsgFlags::MSG_DONTWAIT, to.as_ref())?,
+            (Some(size), None) => {
                 let control = [ControlMessage::UdpGsoSegments(size), marked];
                 sendmsg(fd, &iov, &control[..=messages], MsgFlags::MSG_DONTWAIT, to.as_ref())?
             }
@@ -534,8 +550,9 @@ impl DatagramIo for UdpSocket {
         let at = placed.max(self.last_arrival);
         self.last_arrival = at;
         let from = address.as_ref().and_then(socket_address).or(self.connected);
-        let from = from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
-        RecvOutcome::Packet(Received { len, from: canonical(from), mark, at, truncated })
+        let from = canonical(from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))));
+        self.reached_at = messages.iter().find_map(local_address).map(|local| (from, local));
+        RecvOutcome::Packet(Received { len, from, mark, at, truncated })
     }
 
     fn local_ip(&self) -> Option<IpAddr> {
@@ -643,6 +660,60 @@ fn bind_error(address: SocketAddr, e: std::io::Error) -> NetError {
     }
 }
 
+/// The address of this machine that a datagram was sent to.
+fn local_address(message: &ControlMessageOwned) -> Option<IpAddr> {
+    let local: IpAddr = match message {
+        ControlMessageOwned::Ipv4PacketInfo(info) => Ipv4Addr::from(u32::from_be(info.ipi_spec_dst.s_addr)).into(),
+        ControlMessageOwned::Ipv6PacketInfo(info) => Ipv6Addr::from(info.ipi6_addr.s6_addr).into(),
+        _ => return None,
+    };
+    // Nothing leaves from a group's address.
+    Some(local).filter(|a| !a.to_canonical().is_multicast() && !a.is_unspecified())
+}
+
+/// An address that a datagram is to leave from, as the kernel takes it.
+enum LocalAddress {
+    V4(libc::in_pktinfo),
+    V6(libc::in6_pktinfo),
+}
+
+impl LocalAddress {
+    /// For a socket of that family.
+    fn new(local: IpAddr, v6: bool) -> Self {
+        match local {
+            IpAddr::V4(a) if !v6 => LocalAddress::V4(libc::in_pktinfo {
+                ipi_ifindex: 0,
+                ipi_spec_dst: libc::in_addr { s_addr: u32::from(a).to_be() },
+                ipi_addr: libc::in_addr { s_addr: 0 },
+            }),
+            local => {
+                let a = match local {
+                    IpAddr::V4(a) => a.to_ipv6_mapped(),
+                    IpAddr::V6(a) => a,
+                };
+                let ipi6_addr = libc::in6_addr { s6_addr: a.octets() };
+                LocalAddress::V6(libc::in6_pktinfo { ipi6_addr, ipi6_ifindex: 0 })
+            }
+        }
+    }
+
+    fn message(&self) -> ControlMessage<'_> {
+        match self {
+            LocalAddress::V4(info) => ControlMessage::Ipv4PacketInfo(info),
+            LocalAddress::V6(info) => ControlMessage::Ipv6PacketInfo(info),
+        }
+    }
+}
+
+/// Whether each datagram says which address of this machine it was sent to; on a dual-stack socket IPv4's come mapped.
+fn tell_local_address(socket: &Socket, v6: bool, tell: bool) -> Result<(), Errno> {
+    if v6 {
+        setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &tell)
+    } else {
+        setsockopt(socket, sockopt::Ipv4PacketInfo, &tell)
+    }
+}
+
 fn socket_address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = storage.as_sockaddr_in().map(|a| SocketAddr::V4((*a).into()));
     v4.or_else(|| storage.as_sockaddr_in6().map(|a| SocketAddr::V6((*a).into())))
@@ -699,6 +770,23 @@ mod tests {
                 RecvOutcome::Empty if clock.now() < until => waiter.wait(until, &[socket.descriptor()]).unwrap(),
                 other => panic!("{other:?}"),
             };
+        }
+    }
+
+    /// The route back would choose 127.0.0.1.
+    #[test]
+    fn an_answer_leaves_from_the_address_that_was_asked() {
+        let asked = IpAddr::from([127, 0, 0, 2]);
+        for family in [Family::V4, Family::Any] {
+            let (mut sender, mut listener, clock) = pair(asked, family);
+            assert_eq!(sender.send(None, b"ask", LE), SendOutcome::Sent);
+            let mut buffer = [0; 32];
+            let received = read(&mut listener, clock, &mut buffer);
+            // A connected socket hears nobody else, alone or in a batch.
+            assert_eq!(listener.send(Some(received.from), b"answer", LE), SendOutcome::Sent);
+            assert_eq!(read(&mut sender, clock, &mut buffer).from.ip(), asked, "{family:?}");
+            assert_eq!(listener.send_batch(Some(received.from), b"two of", 3, LE), (2, SendOutcome::Sent));
+            assert_eq!([3, 3], [(); 2].map(|()| read(&mut sender, clock, &mut buffer).len), "{family:?}");
         }
     }
 
