@@ -2,11 +2,12 @@
 
 use super::numbers;
 use super::{
-    Adu, PER_SECOND, SAMPLE, Trace, base, caption, claim, estimate, measure, parse, point, seconds, seeds, text, with,
+    Adu, PER_SECOND, SAMPLE, Trace, base, caption, claim, doubts, estimate, measure, parse, point, seconds, seeds,
+    text, with,
 };
 use crate::papers::bench::Bench;
 use crate::papers::{Bound, Effort, Experiment, Outcome, Tools, show};
-use crate::report::{Axis, Chart, Series, Table};
+use crate::report::{Axis, Chart, Section, Series, Table};
 use crate::run::RunError;
 use crate::scenario::{Count, Scenario};
 use crate::stats::{Estimate, mean, short};
@@ -99,7 +100,9 @@ pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     let places: Vec<(&Kind, u64)> =
         KINDS.iter().filter(shown).flat_map(|k| counts.iter().map(move |n| (k, *n))).collect();
     let scenarios: Vec<Scenario> = places.iter().map(|(k, n)| k.scenario(e, *n)).collect();
-    let all = measure(e, bench, &scenarios, seeds, |_, trace| after(trace))?;
+    let all = measure(e, bench, &scenarios, seeds, |_, trace| (after(trace), trace.invalid.clone()))?;
+    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|r| r.1.clone()).collect();
+    let all: Vec<Vec<After>> = all.iter().map(|runs| runs.iter().map(|r| r.0).collect()).collect();
     let of = |key: &str, get: Get| {
         let here = places.iter().zip(&all).filter(|((k, _), _)| k.key == key);
         here.map(|((_, n), runs)| (*n as f64, estimate(runs, get))).collect::<Vec<(f64, Option<Estimate>)>>()
@@ -192,8 +195,8 @@ pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
             rows: (0..counts.len()).map(row).collect(),
         });
     }
-    let section = show::section(e).chart(chart);
-    Ok(show::outcome(e, points, claims, tables.into_iter().fold(section, crate::report::Section::table)))
+    let section = doubts(&invalid).into_iter().fold(show::section(e), Section::text).chart(chart);
+    Ok(show::outcome(e, points, claims, tables.into_iter().fold(section, Section::table)))
 }
 
 /// A number of a run.
@@ -237,7 +240,8 @@ pub(super) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
     let mut claims = Vec::new();
     let mut points = Vec::new();
     let mut rows = Vec::new();
-    let mut section = show::section(e);
+    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|r| r.1.invalid.clone()).collect();
+    let mut section = doubts(&invalid).into_iter().fold(show::section(e), Section::text);
     for ((key, name, paper), runs) in cases.iter().zip(&all) {
         for (i, width) in WIDTHS.iter().enumerate() {
             let time = estimate(runs, |r| r.0[i]);
@@ -259,8 +263,11 @@ pub(super) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
             rows.push(vec![(*name).to_owned(), width.to_string(), text(time), most, stable, (*paper).to_owned()]);
         }
         if let Some(first) = runs.first() {
-            let time = estimate(runs, |r| r.0[1]).map_or("–".to_owned(), |t| short(t.mean));
-            let title = format!("{name} at 10 s: flow 3's rate is stable to 60 kbit/s after {time} s");
+            let stable = match estimate(runs, |r| r.0[1]) {
+                Some(t) if t.n == runs.len() => format!("stable to 60 kbit/s after {} s", short(t.mean)),
+                t => format!("stable to 60 kbit/s in {} of {} runs", t.map_or(0, |t| t.n), runs.len()),
+            };
+            let title = format!("{name} at 10 s: flow 3's rate is {stable}");
             let caption = caption(e, bench.world(), "seed 1, means over 400 ms; flow 3 stays in the probing period");
             section = section.chart(super::rates_chart(title, caption, &first.1, PER_RATE));
         }
