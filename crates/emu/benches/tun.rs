@@ -5,13 +5,13 @@
 //!
 //! The plain loop is what there is at least: one thread, `poll` and a timerfd, `read` and `write` of whole
 //! packets, a first-in-first-out delay line, 64 packets per look. It reads no header and counts nothing. Both loops have
-//! namespaces, devices and endpoints of the same make. CPU is that of the loop's thread, in which the kernel also
-//! does TCP's reception. The endpoints share the machine's processors with it.
+//! namespaces, devices and endpoints of the same make, and real-time priority where the system allows it. CPU is that of the
+//! loop's thread, in which the kernel also does TCP's reception. The endpoints share the machine's processors with it.
 //!
 //! Only numbers of one run are comparable. The goals are ratios, of each round for itself; medians of the rounds.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs, reason = "a benchmark reads the clock")]
 
-use fairpace_emu::{EmuError, EmuReport, FlowAddresses, NetNs, Sandbox, Side, Testbed, TestbedOptions, netlink};
+use fairpace_emu::{EmuError, EmuReport, FlowAddresses, NetNs, Priority, Sandbox, Side, Testbed, TestbedOptions, netlink};
 use fairpace_net::pacing::thread_cpu;
 use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, QueueModel, RateModel};
@@ -255,6 +255,7 @@ impl Plain {
 
 /// Copies until told to stop; the CPU time it took.
 fn copy(devices: &[SyncDevice; 2], each_way: Duration, stop: &AtomicBool) -> Duration {
+    Priority::Path.take();
     let _ = nix::sys::prctl::set_timerslack(1);
     let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK).unwrap();
     let now = || nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap();

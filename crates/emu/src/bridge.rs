@@ -626,6 +626,7 @@ mod tests {
             lateness: b.lateness.summary(),
             unread: b.unread.summary(),
             cpu: 0.0,
+            real_time: false,
             sides: b.finish().sides,
             under_way: 0,
             peak_memory: Bytes::ZERO,

@@ -8,7 +8,7 @@
 //! the program has left. The init is our own binary once more: [`init`], which its `main` calls when
 //! [`arguments`] says so.
 
-use crate::{EmuError, NetNs, Rights, drop_privileges};
+use crate::{EmuError, NetNs, Rights, drop_privileges, priority};
 use caps::{CapSet, Capability, CapsHashSet};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
@@ -157,6 +157,7 @@ fn code_of(code: Option<i32>, signal: Option<i32>) -> u8 {
 /// On a thread of its own: what it does to itself stays with it and its child.
 fn spawn_init(program: &Program) -> io::Result<std::process::Child> {
     let refused = |e: caps::errors::CapsError| io::Error::other(e.to_string());
+    priority::give_back();
     unshare(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS)?;
     // A user other than root keeps over `exec` what is ambient.
     for cap in kept().into_iter().chain(FOR_INIT) {

@@ -66,6 +66,8 @@ pub struct EmuReport {
     pub unread: LatenessSummary,
     /// Processor time of the loop / time it ran.
     pub cpu: f64,
+    /// Whether the loop had real-time priority ([`crate::Priority`]).
+    pub real_time: bool,
     /// The senders' side, then the receivers'.
     pub sides: [SideReport; 2],
     /// Packets still inside the path at the end.

@@ -8,7 +8,7 @@
 //! restricted TCP algorithm. [`drop_privileges`] gives them up for good, per thread; a thread started
 //! afterwards starts without.
 
-use crate::{EmuError, netlink};
+use crate::{EmuError, netlink, priority};
 use caps::{CapSet, Capability};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid};
@@ -61,6 +61,7 @@ impl Sandbox {
         let (user, group) = (geteuid(), getegid());
         let refused = |what| move |source: io::Error| EmuError::NoNamespaces { what, source };
         alone();
+        priority::allow();
         unshare(CloneFlags::CLONE_NEWUSER).map_err(|e| refused("a user namespace")(e.into()))?;
         // Without this the kernel lets only a privileged parent write the groups.
         fs::write("/proc/self/setgroups", "deny").map_err(refused("/proc/self/setgroups"))?;

@@ -5,7 +5,7 @@ use crate::bridge::Bridge;
 use crate::capture::Capture;
 use crate::device::{Device, DeviceSpec};
 use crate::report::{EmuReport, Limits};
-use crate::{EmuError, FlowAddresses, NetNs, Side, drop_privileges};
+use crate::{EmuError, FlowAddresses, NetNs, Priority, Side, drop_privileges};
 use fairpace_net::pacing::thread_cpu;
 use fairpace_net::{Clock, NetError, Waiter};
 use fairpace_sim::{FlowId, Network, Observer, Protocol, SimConfig, SimReport};
@@ -200,6 +200,7 @@ impl Testbed {
                     return None;
                 }
             };
+            let real_time = Priority::Path.take();
             let _ = ready.send(Ok(()));
             let mut bridge = bridge;
             let cpu = thread_cpu();
@@ -221,6 +222,7 @@ impl Testbed {
                 lateness: ended.lateness,
                 unread: ended.unread,
                 cpu,
+                real_time,
                 sides: ended.sides,
                 under_way: ended.under_way,
                 peak_memory: ended.peak_memory,
