@@ -96,7 +96,7 @@ pub struct ReceiveSample {
 pub struct PacketNote {
     /// Sequence number; never wraps.
     pub sequence: u64,
-    /// When the kernel got it.
+    /// When the kernel got it; what came by TCP, when it was read.
     pub arrived: Instant,
     /// Arrival less departure in ns, on two clocks: absolute only if they agree.
     pub one_way_delay: Option<i64>,
@@ -429,7 +429,7 @@ impl Running<'_> {
                     let media = self.session.handle_datagram(now, bytes, p.mark.dscp, p.mark.ecn, p.from);
                     if let Some(media) = media {
                         self.first_media.get_or_insert(now);
-                        self.media(&media, sink, observer)?;
+                        self.media(&media, p.at, sink, observer)?;
                     }
                 }
                 RecvOutcome::Refused => {}
@@ -469,7 +469,7 @@ impl Running<'_> {
             let now = self.time();
             if let Some(media) = self.session.handle_tcp_packet(now, packet) {
                 self.first_media.get_or_insert(now);
-                self.media(&media, sink, observer)?;
+                self.media(&media, now, sink, observer)?;
             }
         }
         Ok(!tcp.has_more())
@@ -478,13 +478,16 @@ impl Running<'_> {
     fn media(
         &mut self,
         packet: &MediaPacket<'_>,
+        arrived: Instant,
         sink: &mut dyn FrameSink,
         observer: &mut dyn ReceiveObserver,
     ) -> Result<(), NetError> {
+        // A datagram waits here for what TCP brought, before it or after it: the session's time is later then.
+        let waited = i64::try_from(packet.arrived.since(arrived).as_nanos()).unwrap_or(0);
         observer.on_packet(&PacketNote {
             sequence: packet.sequence,
-            arrived: packet.arrived,
-            one_way_delay: packet.one_way_delay,
+            arrived,
+            one_way_delay: packet.one_way_delay.map(|delay| delay - waited),
             size: Bytes::new(packet.payload.len() as u64),
             retransmitted: packet.retransmitted,
             via: packet.via,
