@@ -7,7 +7,7 @@
 use super::{Bench, Bound, Claim, Effort, Experiment, Outcome, Point, QUICK_SEEDS, Tools, World, show};
 use crate::config::Record;
 use crate::pool::Hooks;
-use crate::report::{Axis, BarRow, Bars, Chart, Section, Series, Table};
+use crate::report::{Axis, Chart, Section, Series, Style, Table};
 use crate::run::{RunError, SeedRun};
 use crate::scenario::{Count, FlowSpec, Scenario, SourceKind, SourceSpec, Time};
 use crate::stats::{Estimate, MAX_SEEDS, jain_index, mean, short};
@@ -166,10 +166,14 @@ type Place = (&'static str, Rival);
 fn measure(e: &Experiment, bench: &mut Bench<'_>, schemes: &[&'static str]) -> Result<Vec<Pair>, RunError> {
     let world = bench.world();
     let rivals: &[Rival] = if matches!(world, World::Sim) { &[] } else { &KERNEL };
-    let (simulated, emulated) = match bench.effort() {
-        Effort::Seeds(n) => (n, n),
-        Effort::Quick => (QUICK_SEEDS, 1),
-        Effort::Usual | Effort::Full => (MAX_SEEDS, TRIALS),
+    let (simulated, emulated) = match (bench.effort(), world) {
+        (Effort::Seeds(n), World::Sim) => (n, 0),
+        (Effort::Quick, World::Sim) => (QUICK_SEEDS, 0),
+        (Effort::Usual | Effort::Full, World::Sim) => (MAX_SEEDS, 0),
+        // Beside runs in real time the simulator's take no time.
+        (Effort::Seeds(n), World::RealTime(_)) => (MAX_SEEDS, n),
+        (Effort::Quick, World::RealTime(_)) => (MAX_SEEDS, 1),
+        (Effort::Usual | Effort::Full, World::RealTime(_)) => (MAX_SEEDS, TRIALS),
     };
     let here: Vec<Place> = schemes.iter().map(|s| (*s, SIMULATED)).collect();
     let there: Vec<Place> = schemes.iter().flat_map(|s| rivals.iter().map(|r| (*s, *r))).collect();
@@ -247,7 +251,7 @@ fn all(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outco
             format!("controllers, of {}, whose mean rate is within 10 %", schemes.len()),
         ));
     }
-    let section = shown(e, &pairs).bars(bars(e, &pairs));
+    let section = shown(e, &pairs).chart(shares(e, &pairs, &schemes));
     Ok(show::outcome(e, points(&pairs), claims, section))
 }
 
@@ -307,29 +311,35 @@ fn shown(e: &Experiment, pairs: &[Pair]) -> Section {
     doubts.into_iter().fold(show::section(e), Section::text).table(table)
 }
 
-/// How the link is shared, a bar per pair.
-fn bars(e: &Experiment, pairs: &[Pair]) -> Bars {
-    let row = |p: &Pair| {
-        let (media, tcp) = (p.estimate(|g| g.media), p.estimate(|g| g.tcp));
-        let doubt = if p.doubtful() > 0 { ", not valid" } else { "" };
-        BarRow {
-            label: format!("{}, {}", p.scheme, p.rival.name),
-            colour: p.scheme.to_owned(),
-            values: [media, tcp].map(|e| e.map_or(f64::NAN, |e| e.mean)).to_vec(),
-            note: format!("{}, f {}{doubt}", text(media), text(p.fairness())),
-        }
-    };
+/// The media flow's rate beside each rival, with its interval.
+fn shares(e: &Experiment, pairs: &[Pair], schemes: &[&str]) -> Chart {
     let least = pairs.iter().filter_map(|p| Some((p.fairness()?.mean, p))).min_by(|a, b| a.0.total_cmp(&b.0));
     let title = least.map_or(String::new(), |(f, p)| {
-        format!("The least fair is {} beside {}: f = {}", p.scheme, p.rival.name, short(f))
+        format!("The least fair is {} beside {}: f = {}", p.scheme.to_uppercase(), p.rival.name, short(f))
     });
-    Bars {
-        title,
-        caption: format!("{}; at the right the media flow's rate with its 95 % interval", e.file),
-        parts: ["media", "TCP"].map(str::to_owned).to_vec(),
-        unit: "kbit/s".to_owned(),
-        rows: pairs.iter().map(row).collect(),
+    let numbered: Vec<String> = (1..).zip(schemes).map(|(i, s)| format!("{i} {s}")).collect();
+    // What intervals of few runs go beyond is not there to be had.
+    let capacity = pairs.iter().flat_map(|p| &p.runs).map(|g| g.media + g.tcp).fold(0.0, f64::max);
+    let axes = (Axis::new(numbered.join(", "), ""), Axis::new("media flow's rate", "kbit/s").range(0.0, capacity));
+    let mut chart = Chart::new(title, axes.0, axes.1)
+        .caption(format!("{}; half of the link is fair; bars are 95 % intervals (Student's t)", e.file));
+    for (place, rival) in [SIMULATED].iter().chain(&KERNEL).enumerate() {
+        let (mut x, mut y, mut lo, mut hi) = (vec![], vec![], vec![], vec![]);
+        for (i, scheme) in schemes.iter().enumerate() {
+            if let Some(rate) = find(pairs, scheme, *rival).and_then(|p| p.estimate(|g| g.media)) {
+                // Beside each other.
+                x.push(i as f64 + 1.0 + 0.12 * (place as f64 - 1.5));
+                y.push(rate.mean);
+                lo.push(rate.low().max(0.0));
+                hi.push(rate.high().min(capacity));
+            }
+        }
+        if !x.is_empty() {
+            let series = Series { style: Style::Points, ..Series::sweep(rival.name, rival.key, x, y) };
+            chart = chart.series(series.interval(lo, hi));
+        }
     }
+    chart
 }
 
 /// Means over a second.
@@ -392,11 +402,11 @@ mod tests {
         let e = EXPERIMENTS.iter().find(|e| e.id == "worlds.beside").unwrap();
         let mut bench = Bench::new(Hooks::default(), Effort::Quick);
         let sim = (e.run)(e, &mut bench, &mut Tools::default()).unwrap();
-        assert!(sim.claims.is_empty() && sim.section.bars[0].rows.len() == 8, "{:?}", sim.claims);
+        assert!(sim.claims.is_empty() && sim.section.charts[0].series[0].x.len() == 8, "{:?}", sim.claims);
         assert_eq!(sim.points.len(), 8 * 5);
 
         let e = EXPERIMENTS.iter().find(|e| e.id == "worlds.rap").unwrap();
-        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2)).in_world(World::RealTime(&slower));
+        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(MAX_SEEDS)).in_world(World::RealTime(&slower));
         let emu = (e.run)(e, &mut bench, &mut Tools::default()).unwrap();
         let rivals: Vec<&str> = emu.section.tables[0].rows.iter().map(|row| row[1].as_str()).collect();
         assert_eq!(rivals, ["simulated Reno", "kernel Reno", "kernel CUBIC", "kernel BBR"]);
