@@ -24,7 +24,9 @@ use crate::run::{RunError, RunOptions, RunSet, SeedRun, Seeds};
 use crate::scenario::Scenario;
 use crate::stats::MIN_SEEDS;
 use endpoint::Endpoint;
-use fairpace_emu::{Door, EmuError, EmuReport, FlowAddresses, Running, Sandbox, Side, Testbed, TestbedOptions};
+use fairpace_emu::{
+    Door, EmuError, EmuReport, FlowAddresses, Priority, Running, Sandbox, Side, Testbed, TestbedOptions,
+};
 use fairpace_net::{Buffers, Clock, Family, UdpSocket};
 use fairpace_sim::{FlowConfig, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Instant};
@@ -68,6 +70,8 @@ pub struct Emulated {
     pub unread_max_ms: f64,
     /// Share of a processor that the emulator took.
     pub cpu: f64,
+    /// Whether its loop had real-time priority.
+    pub real_time_priority: bool,
     /// Packets between addresses that are no flow's, dropped.
     pub unknown_packets: u64,
 }
@@ -367,6 +371,8 @@ fn flow(
     stop: &Arc<AtomicBool>,
     over: &AtomicBool,
 ) -> Endpoint {
+    // What this thread starts has it too.
+    Priority::Ends.take();
     match ends {
         Ends::Tcp(ends) => {
             let (plan, socket, to, listener) = *ends;
@@ -390,7 +396,10 @@ fn flow(
                 // It outlives its sender, as somebody who waits for the last packets does.
                 let reader = scope.spawn(|| media::receive(receiver, units, over));
                 let stop = Arc::clone(stop);
-                let send = move || media::send(plan, socket, clock, warmup, &stop);
+                let send = move || {
+                    Priority::Ends.take();
+                    media::send(plan, socket, clock, warmup, &stop)
+                };
                 // A sender with a TCP half connects in mid-run, from the senders' namespace.
                 let sender = doors[Side::Senders as usize].run(move || Builder::new().spawn(send));
                 let mut endpoint = match sender {
@@ -438,6 +447,7 @@ impl Emulated {
             unread_p99_ms: ms(report.unread.p99),
             unread_max_ms: ms(report.unread.max),
             cpu: report.cpu,
+            real_time_priority: report.real_time,
             unknown_packets: report.unknown(),
         }
     }
