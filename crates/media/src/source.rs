@@ -170,6 +170,29 @@ pub trait FrameSink: Send {
     fn finish(&mut self, now: Instant) -> Result<(), MediaError>;
 }
 
+/// Takes every frame and drops it.
+impl FrameSink for () {
+    fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
+        Ok(())
+    }
+
+    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
+
+    fn next(&self) -> Instant {
+        Instant::NEVER
+    }
+
+    fn take_key_request(&mut self, _: Instant) -> bool {
+        false
+    }
+
+    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
+}
+
 /// The RTP media clock at an instant of the run: 90 kHz, rounded down, wraps after 13 h.
 pub fn timestamp_90k(at: Instant) -> u32 {
     // 90,000 / 10^9 = 9 / 100,000

@@ -2,32 +2,12 @@
 //!
 //! `cargo run --release -p fairpace-net --example sender [PACKETS_PER_SECOND [SECONDS]]`
 
-use fairpace_media::{ConstantSource, FrameSink, MediaError, ReceivedFrame};
+use fairpace_media::ConstantSource;
 use fairpace_net::Clock;
 use fairpace_net::receive::{ReceiveConfig, Receiver};
 use fairpace_net::send::{self, SendConfig};
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Duration, Rate};
 use std::sync::atomic::AtomicBool;
-
-struct Nothing;
-
-impl FrameSink for Nothing {
-    fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn next(&self) -> Instant {
-        Instant::NEVER
-    }
-    fn take_key_request(&mut self, _: Instant) -> bool {
-        false
-    }
-    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -46,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     config.duration = Some(Duration::from_secs(seconds));
     let stop = AtomicBool::new(false);
     let (sent, received) = std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| receiver.run(&mut Nothing, &mut (), &stop));
+        let receiving = scope.spawn(|| receiver.run(&mut (), &mut (), &stop));
         // More media than the flow allows, so that a packet is always ready.
         let mut source = ConstantSource::new(rate * 1.1, Duration::from_millis(20));
         let sent = send::run(&config, clock, &mut source, &mut (), &stop);

@@ -7,7 +7,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the thread between waits for what comes")]
 
-use fairpace_media::{ConstantSource, FrameSink, MediaError, ReceivedFrame};
+use fairpace_media::ConstantSource;
 use fairpace_net::Clock;
 use fairpace_net::receive::{ReceiveConfig, Receiver};
 use fairpace_net::send::{self, SendConfig, SendEnd};
@@ -198,26 +198,6 @@ fn between(
     }
 }
 
-struct Nothing;
-
-impl FrameSink for Nothing {
-    fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn next(&self) -> Instant {
-        Instant::NEVER
-    }
-    fn take_key_request(&mut self, _: Instant) -> bool {
-        false
-    }
-    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-}
-
 #[test]
 fn our_reports_move_the_rate_of_another_implementations_sender() {
     attempt("farstream-sends", it_sends);
@@ -236,7 +216,7 @@ fn it_sends(shim: &str, late: &AtomicU64) {
     let (end, passed, at) = (AtomicBool::new(false), Passed::default(), peer.at);
     let report = thread::scope(|scope| {
         scope.spawn(|| between(&fronts, &ours, at, true, &passed, &end, late));
-        let report = receiver.run(&mut Nothing, &mut (), &end);
+        let report = receiver.run(&mut (), &mut (), &end);
         end.store(true, Ordering::Relaxed);
         report.unwrap()
     });

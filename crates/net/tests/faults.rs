@@ -1,7 +1,7 @@
 //! A sender on a socket that fails: what is not sent is counted, the socket is left alone for at
 //! least a millisecond, and nothing spins or gives up.
 
-use fairpace_media::{ConstantSource, FrameSink, MediaError, ReceivedFrame};
+use fairpace_media::ConstantSource;
 use fairpace_net::receive::{ReceiveConfig, ReceiveReport, Receiver};
 use fairpace_net::send::{self, SendConfig, SendEnd, SendReport};
 use fairpace_net::{Buffers, Clock, DatagramIo, Mark, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
@@ -50,25 +50,6 @@ impl<F: FnMut(Instant, u64, usize) -> Option<SendOutcome>> DatagramIo for Faulty
     }
 }
 
-struct Nothing;
-impl FrameSink for Nothing {
-    fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn next(&self) -> Instant {
-        Instant::NEVER
-    }
-    fn take_key_request(&mut self, _: Instant) -> bool {
-        false
-    }
-    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-}
-
 /// Sends at a fixed 800 kbit/s for 1.5 s over loopback through the faulty socket. Gives both reports, the
 /// calls and the failures.
 fn with_faults(mut rule: impl FnMut(Instant, u64) -> Option<SendOutcome>) -> (SendReport, ReceiveReport, u64, u64) {
@@ -90,7 +71,7 @@ fn with_faults_by_size(
     let mut io = Faulty { inner, clock, rule, calls: 0, failures: 0 };
     thread::scope(|scope| {
         let stop = AtomicBool::new(false);
-        let receiving = scope.spawn(move || receiver.run(&mut Nothing, &mut (), &AtomicBool::new(false)).unwrap());
+        let receiving = scope.spawn(move || receiver.run(&mut (), &mut (), &AtomicBool::new(false)).unwrap());
         let mut source = ConstantSource::new(Rate::kbps(500.0), Duration::from_millis(20));
         let sent = send::run_on(&mut io, &config, clock, &mut source, &mut (), &stop).unwrap();
         (sent, receiving.join().unwrap(), io.calls, io.failures)

@@ -1,7 +1,6 @@
 //! Two FlowSockets on loopback: nothing is lost, split or reordered by changing from TCP to UDP and back, and every way to
 //! fail says what it was.
 
-use fairpace_media::{FrameSink, MediaError, ReceivedFrame};
 use fairpace_net::flow_socket::{FlowSocketConfig, FlowSocketStats, Received};
 use fairpace_net::receive::{ReceiveConfig, Receiver};
 use fairpace_net::{Clock, Family, FlowSocket, NetError, Waiter};
@@ -252,7 +251,7 @@ fn nobody_there_no_tcp_half_and_a_port_in_use_are_told_apart() {
         Receiver::open(ReceiveConfig { family: Family::V4, ..ReceiveConfig::new(0) }, Clock::start()).unwrap();
     let to = SocketAddr::from((Ipv4Addr::LOCALHOST, receiver.address().unwrap().port()));
     thread::scope(|scope| {
-        let receiving = scope.spawn(|| receiver.run(&mut Ignore, &mut (), &stop).unwrap());
+        let receiving = scope.spawn(|| receiver.run(&mut (), &mut (), &stop).unwrap());
         let error = FlowSocket::bind(localhost()).unwrap().connect(to).unwrap_err();
         stop.store(true, Ordering::Relaxed);
         assert!(matches!(error, NetError::NoTcpHalf { peer, .. } if peer == to), "{error}");
@@ -352,25 +351,4 @@ fn strangers_on_the_tcp_port_get_nothing_and_disturb_nothing() {
 fn pause(ms: u64) {
     let clock = Clock::start();
     Waiter::new(clock).unwrap().wait(clock.now() + Duration::from_millis(ms), &[]).unwrap();
-}
-
-/// A sink for who is not to get anything.
-struct Ignore;
-
-impl FrameSink for Ignore {
-    fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn next(&self) -> Instant {
-        Instant::NEVER
-    }
-    fn take_key_request(&mut self, _: Instant) -> bool {
-        false
-    }
-    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
 }

@@ -1,32 +1,12 @@
 //! The pacing quantum of the send driver: whole batches, no more bytes than the rate allows.
 
-use fairpace_media::{ConstantSource, FrameSink, MediaError, ReceivedFrame};
+use fairpace_media::ConstantSource;
 use fairpace_net::receive::{ReceiveConfig, Receiver};
 use fairpace_net::send::{self, SendConfig, SendEnd, SendReport};
 use fairpace_net::{Clock, NetError};
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Duration, Rate};
 use std::net::Ipv4Addr;
 use std::sync::atomic::AtomicBool;
-
-struct Nothing;
-
-impl FrameSink for Nothing {
-    fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn next(&self) -> Instant {
-        Instant::NEVER
-    }
-    fn take_key_request(&mut self, _: Instant) -> bool {
-        false
-    }
-    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-}
 
 const SIZE: Bytes = Bytes::new(1_000);
 
@@ -47,7 +27,7 @@ fn run(quantum: Duration) -> Result<SendReport, NetError> {
     config.quantum = quantum;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| receiver.run(&mut Nothing, &mut (), &stop));
+        let receiving = scope.spawn(|| receiver.run(&mut (), &mut (), &stop));
         let mut source = ConstantSource::new(rate() * 1.2, Duration::from_millis(10));
         let sent = send::run(&config, clock, &mut source, &mut (), &stop);
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
