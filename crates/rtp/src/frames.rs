@@ -8,6 +8,7 @@ use crate::receiver::MediaPacket;
 use crate::sender::Codec;
 use crate::vp8;
 use fairpace_units::{Duration, Instant, Via};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Packets held at most; the oldest goes first.
@@ -57,6 +58,8 @@ pub struct FrameAssembler {
     codec: Codec,
     hold: Duration,
     packets: BTreeMap<u64, Held>,
+    /// All of them in runs of neighbours of one frame: from a run's first number to its last.
+    runs: BTreeMap<u64, u64>,
     ready: VecDeque<AssembledFrame>,
     /// The last sequence numbers of complete frames, as many as [`MAX_PACKETS`].
     ends: BTreeSet<u64>,
@@ -71,6 +74,7 @@ impl FrameAssembler {
             codec,
             hold,
             packets: BTreeMap::new(),
+            runs: BTreeMap::new(),
             ready: VecDeque::new(),
             ends: BTreeSet::new(),
             abandoned: 0,
@@ -85,45 +89,59 @@ impl FrameAssembler {
         };
         let Ok((descriptor, data)) = parsed else { return };
         let now = packet.arrived;
-        self.packets.entry(packet.sequence).or_insert_with(|| Held {
-            timestamp: packet.timestamp,
-            marker: packet.marker,
-            start: descriptor.start,
-            key: descriptor.key,
-            data: data.to_vec(),
-            arrived: now,
-            retransmitted: packet.retransmitted,
-            via: packet.via,
-        });
-        self.complete(packet.sequence, now);
+        if let Entry::Vacant(place) = self.packets.entry(packet.sequence) {
+            place.insert(Held {
+                timestamp: packet.timestamp,
+                marker: packet.marker,
+                start: descriptor.start,
+                key: descriptor.key,
+                data: data.to_vec(),
+                arrived: now,
+                retransmitted: packet.retransmitted,
+                via: packet.via,
+            });
+            self.join(packet.sequence, now);
+        }
         // By TCP the rest will come, however long TCP takes to repair a loss.
-        let too_old = |h: &Held| h.via == Via::Udp && now.since(h.arrived) > self.hold;
+        let hold = self.hold;
+        let too_old = |h: &Held| h.via == Via::Udp && now.since(h.arrived) > hold;
         while self.packets.len() > MAX_PACKETS || self.packets.first_key_value().is_some_and(|(_, h)| too_old(h)) {
-            self.packets.pop_first();
-            self.abandoned += 1;
+            self.give_up_oldest();
         }
     }
 
-    /// Hands out the frame around `sequence` if it is all there.
-    fn complete(&mut self, sequence: u64, now: Instant) {
-        let Some(timestamp) = self.packets.get(&sequence).map(|h| h.timestamp) else { return };
-        let same = |s: &u64| self.packets.get(s).filter(|h| h.timestamp == timestamp);
-        let mut first = sequence;
-        loop {
-            match same(&first) {
-                Some(h) if h.start => break,
-                Some(_) if first > 0 => first -= 1,
-                _ => return,
-            }
+    /// Joins a packet that has just come to its neighbours, and hands out their frame if that completes it.
+    fn join(&mut self, sequence: u64, now: Instant) {
+        let before = sequence.checked_sub(1).filter(|before| self.are_joined(*before, sequence));
+        let first =
+            before.and_then(|before| self.runs.range(..=before).next_back()).map_or(sequence, |(first, _)| *first);
+        let after = sequence.checked_add(1).filter(|after| self.are_joined(sequence, *after));
+        let last = after.and_then(|after| self.runs.remove(&after)).unwrap_or(sequence);
+        self.runs.insert(first, last);
+        let held = |s| self.packets.get(&s);
+        if held(first).is_some_and(|h| h.start) && held(last).is_some_and(|h| h.marker) {
+            self.runs.remove(&first);
+            self.hand_out(first, last, now);
         }
-        let mut last = sequence;
-        loop {
-            match same(&last) {
-                Some(h) if h.marker => break,
-                Some(_) => last += 1,
-                None => return,
-            }
+    }
+
+    /// Whether two neighbours have come, and are of one frame.
+    fn are_joined(&self, first: u64, second: u64) -> bool {
+        let (Some(a), Some(b)) = (self.packets.get(&first), self.packets.get(&second)) else { return false };
+        a.timestamp == b.timestamp && !a.marker && !b.start
+    }
+
+    fn give_up_oldest(&mut self) {
+        let Some((first, _)) = self.packets.pop_first() else { return };
+        self.abandoned += 1;
+        if let Some(last) = self.runs.remove(&first).filter(|last| *last > first) {
+            self.runs.insert(first + 1, last);
         }
+    }
+
+    /// Hands out the frame of these packets, which are all there.
+    fn hand_out(&mut self, first: u64, last: u64, now: Instant) {
+        let Some(timestamp) = self.packets.get(&first).map(|h| h.timestamp) else { return };
         let mut frame = AssembledFrame {
             first_sequence: first,
             last_sequence: last,
@@ -178,6 +196,7 @@ impl FrameAssembler {
 mod tests {
     use super::*;
     use crate::send_queue::SendQueue;
+    use proptest::prelude::*;
 
     fn packets(sizes: &[usize]) -> Vec<(u32, bool, Vec<u8>)> {
         let mut q = SendQueue::new(Codec::Vp8, 104, Duration::from_secs(1), 0);
@@ -278,9 +297,34 @@ mod tests {
         for s in 0..10_000 {
             a.push(&media(s * 2, &part));
         }
-        assert_eq!(a.packets.len(), MAX_PACKETS);
+        assert_eq!((a.packets.len(), a.runs.len()), (MAX_PACKETS, MAX_PACKETS));
         a.push(&MediaPacket { arrived: Instant::from_secs_f64(1.1), ..media(30_000, &part) });
-        assert_eq!(a.packets.len(), 1);
+        assert_eq!((a.packets.len(), a.runs.len()), (1, 1));
         assert_eq!(a.abandoned_packets(), 10_000);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+        #[test]
+        fn exactly_the_frames_of_which_nothing_is_missing_come_out_and_runs_hold_the_rest(
+            sizes in prop::collection::vec(1_usize..900, 1..12),
+            step in 1_u64..1_009,
+            lost in prop::collection::btree_set(0_u64..60, 0..4),
+        ) {
+            let all = packets(&sizes);
+            let mut a = FrameAssembler::new(Codec::Vp8, Duration::from_secs(1));
+            // 1,009 is a prime: each number once, in an order that the step decides.
+            for s in (0..1_009).map(|i| i * step % 1_009).filter(|s| *s < all.len() as u64 && !lost.contains(s)) {
+                a.push(&media(s, &all[s as usize]));
+                let in_runs: u64 = a.runs.iter().map(|(first, last)| last - first + 1).sum();
+                prop_assert_eq!(in_runs, a.packets.len() as u64);
+            }
+            let mut whole: Vec<u32> = (0..sizes.len() as u32).map(|i| i * 3_000).collect();
+            whole.retain(|t| (0..).zip(&all).all(|(s, packet)| packet.0 != *t || !lost.contains(&s)));
+            let mut out: Vec<u32> = std::iter::from_fn(|| a.next_frame()).map(|f| f.timestamp).collect();
+            out.sort_unstable();
+            prop_assert_eq!(out, whole);
+        }
     }
 }
