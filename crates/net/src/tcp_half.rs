@@ -7,7 +7,7 @@
 
 use crate::NetError;
 use crate::kernel_tcp::{self, CaState, TcpInfo};
-use crate::socket::canonical;
+use crate::socket::{Backoff, canonical};
 use fairpace_control::{TcpOrder, TcpProgress};
 use fairpace_rtp::framing::{self, Deframer};
 use fairpace_rtp::{ReceiverSession, SenderSession};
@@ -381,6 +381,9 @@ pub struct TcpReceiverStats {
     pub accepted: u64,
     /// Connections that were closed: from elsewhere, without a proof, or one too many.
     pub refused: u64,
+    /// Times the kernel gave no connection although one may have waited: mostly, too many files are open. It is asked
+    /// again a little later.
+    pub failed: u64,
     /// Media datagrams that were left out, because what TCP had brought before them could not be read yet: nothing read
     /// the frames. The session counts them as lost.
     pub overtaken: u64,
@@ -398,6 +401,8 @@ pub(crate) const MOST_READS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct TcpReceiver {
     listener: Socket,
+    /// When to ask the listener again, if it has failed: what waits there makes it readable all the while.
+    backoff: Backoff,
     candidates: Vec<Candidate>,
     stream: Option<(Socket, Deframer)>,
     stats: TcpReceiverStats,
@@ -421,7 +426,17 @@ impl TcpReceiver {
             Some(Errno::EACCES | Errno::EPERM) => NetError::Denied { what: format!("listen on TCP port {address}") },
             _ => NetError::io("listen on a TCP port", e),
         })?;
-        Ok(TcpReceiver { listener, candidates: Vec::new(), stream: None, stats: TcpReceiverStats::default() })
+        Ok(TcpReceiver::on(listener))
+    }
+
+    fn on(listener: Socket) -> TcpReceiver {
+        TcpReceiver {
+            listener,
+            backoff: Backoff::default(),
+            candidates: Vec::new(),
+            stream: None,
+            stats: TcpReceiverStats::default(),
+        }
     }
 
     /// Bounds the window that is offered to connections that come from now on.
@@ -432,12 +447,19 @@ impl TcpReceiver {
     /// What to wait on; the stream itself only with `room`.
     pub(crate) fn descriptors(&self, room: bool) -> impl Iterator<Item = BorrowedFd<'_>> {
         let stream = self.stream.as_ref().filter(|_| room).map(|(socket, _)| socket.as_fd());
-        core::iter::once(self.listener.as_fd()).chain(self.candidates.iter().map(|c| c.socket.as_fd())).chain(stream)
+        let listener = self.listens_again().is_none().then(|| self.listener.as_fd());
+        listener.into_iter().chain(self.candidates.iter().map(|c| c.socket.as_fd())).chain(stream)
     }
 
-    /// When a candidate's patience ends.
+    /// When patience with a candidate ends, or the listener is asked again.
     pub(crate) fn next(&self) -> Instant {
-        self.candidates.iter().fold(Instant::NEVER, |t, c| t.min(c.until))
+        let again = self.listens_again().unwrap_or(Instant::NEVER);
+        self.candidates.iter().fold(again, |t, c| t.min(c.until))
+    }
+
+    /// When the listener, which has failed, is asked again.
+    fn listens_again(&self) -> Option<Instant> {
+        (self.backoff != Backoff::default()).then(|| self.backoff.until())
     }
 
     /// Whether something has come that was not handed out.
@@ -496,8 +518,19 @@ impl TcpReceiver {
     }
 
     fn accept(&mut self, now: Instant, session: &ReceiverSession) {
+        if now < self.backoff.until() {
+            return;
+        }
         for _ in 0..MOST_ACCEPTS {
-            let Ok((socket, from)) = self.listener.accept() else { return };
+            let (socket, from) = match self.listener.accept() {
+                Ok(connection) => connection,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return self.backoff.succeeded(),
+                Err(_) => {
+                    self.stats.failed += 1;
+                    return self.backoff.failed(now);
+                }
+            };
+            self.backoff.succeeded();
             let from = from.as_socket().map(|a| canonical(a).ip());
             let wanted = session.wants_tcp() && from.is_some() && session.peer().map(|p| canonical(p).ip()) == from;
             let (Some(from), true, Ok(())) = (from, wanted, socket.set_nonblocking(true)) else {
@@ -550,4 +583,27 @@ enum Verdict {
     Open,
     Refused,
     Ours(Vec<u8>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_rtp::{ReceiverConfig, Secret};
+
+    #[test]
+    fn a_listener_that_fails_is_left_alone_for_a_while_and_asked_again() {
+        // Not listening, so `accept` fails as it does without a free file descriptor.
+        let mut tcp = TcpReceiver::on(Socket::new(Domain::IPV4, Type::STREAM, None).unwrap());
+        let mut session = ReceiverSession::new(ReceiverConfig::default(), Secret::from_seed(1));
+        assert_eq!((tcp.descriptors(true).count(), tcp.next()), (1, Instant::NEVER));
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        for (ms, failed, again) in [(10, 1, 11), (10, 1, 11), (11, 2, 13), (13, 3, 17)] {
+            tcp.greet(at(ms), &mut session);
+            assert_eq!((tcp.stats.failed, tcp.next(), tcp.descriptors(true).count()), (failed, at(again), 0));
+        }
+        tcp.listener.listen(1).unwrap();
+        tcp.listener.set_nonblocking(true).unwrap();
+        tcp.greet(at(17), &mut session);
+        assert_eq!((tcp.stats.failed, tcp.next(), tcp.descriptors(true).count()), (3, Instant::NEVER, 1));
+    }
 }
