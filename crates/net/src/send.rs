@@ -524,14 +524,11 @@ impl Running<'_> {
 
     /// What the TCP half needs.
     fn tcp(&mut self, io: &impl DatagramIo) {
-        if self.tcp_end.is_some() {
+        if self.tcp_end.is_some() || (self.tcp.is_none() && !self.session.wants_tcp()) {
             return;
         }
         let now = self.time();
         if self.tcp.is_none() {
-            if !self.session.wants_tcp() {
-                return;
-            }
             let tos = self.config.session.data_dscp.tos(Ecn::NotEct);
             let size = self.config.session.packet_size;
             match TcpSender::connect(io.local_ip(), self.config.peer, size, tos, &self.config.tcp) {
@@ -592,12 +589,12 @@ impl Running<'_> {
         // At most as many packets at one go as a second has milliseconds: then the socket is looked at again.
         const BUDGET: usize = 1_000;
         let mut given = 0;
-        let mut now = self.time();
         loop {
             // Packets of one batch leave at one time.
             if self.config.quantum.is_zero() || given % MAX_BATCH == 0 {
-                now = self.time();
+                self.time();
             }
+            let now = self.now;
             if let Some(until) = self.outbox.blocked_until(now) {
                 return Drained::Wait(until);
             }
