@@ -710,7 +710,7 @@ impl SenderSession {
         matches!(self.phase, Phase::Settling(_)) && self.tcp.is_some_and(|t| t.state == TcpState::Absent)
     }
 
-    /// Whether this session has a TCP half.
+    /// Whether this flow has a TCP half.
     pub const fn has_tcp(&self) -> bool {
         self.tcp.is_some()
     }
@@ -1643,6 +1643,9 @@ impl SenderSession {
     /// After a blackout everything it took is asked for at once, most of it too late: at a rate just halved, sending
     /// it again would keep the picture away as long as the blackout did.
     fn drop_late_retransmissions(&mut self, now: Instant) {
+        if self.pending.is_empty() {
+            return;
+        }
         let limit = self.config.retransmission_limit;
         let waiting = self.pending.len();
         let history = &mut self.history;
