@@ -4,7 +4,7 @@
 
 use fairpace_control::registry::ParamError;
 use fairpace_emu::EmuError;
-use fairpace_lab::controllers::{CONSTANT, TCP};
+use fairpace_lab::controllers::{CONSTANT, KERNEL_TCP, TCP};
 use fairpace_lab::report::folder::FolderError;
 use fairpace_lab::results::WriteError;
 use fairpace_lab::{RunError, ScenarioError};
@@ -101,8 +101,9 @@ impl From<serde_json::Error> for Failure {
 /// Where a controller runs that sends nothing over the network; `fairpace list` says the same.
 fn simulated(name: &str) -> Option<&'static str> {
     match name {
-        CONSTANT => Some("the simulator"),
-        _ => TCP.contains(&name).then_some("the simulator and the relay"),
+        CONSTANT => Some("the simulator and the emulator"),
+        _ if KERNEL_TCP.contains(&name) => Some("the emulator"),
+        _ => TCP.contains(&name).then_some("the simulator, the emulator and the relay"),
     }
 }
 
@@ -111,8 +112,13 @@ impl From<ParamError> for Failure {
         if let ParamError::UnknownScheme { found, .. } = &error
             && let Some(where_) = simulated(found)
         {
+            let hint = if found == CONSTANT {
+                ""
+            } else {
+                "as a flow of a scenario: TCP is the kernel's with `fairpace run SCENARIO --world emu`; "
+            };
             return Failure::usage(format!("`{found}` runs in {where_} only"))
-                .hint("`fairpace list controllers` shows which send over the network");
+                .hint(format!("{hint}`fairpace list controllers` shows which send over the network"));
         }
         let list = "`fairpace list controllers` shows all with their parameters";
         let hint = error.hint().map_or_else(|| list.to_owned(), |h| format!("{h} {list}"));

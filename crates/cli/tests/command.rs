@@ -76,7 +76,7 @@ fn a_wrong_command_line_is_said_in_two_lines_with_the_nearest_right_one() {
         ),
         (
             &["send", "test-pattern", "localhost:5004", "--control", "tcp-sack"],
-            "error: `tcp-sack` runs in the simulator and the relay only\n\nhint: `fairpace list controllers` shows which send over the network",
+            "error: `tcp-sack` runs in the simulator, the emulator and the relay only\n\nhint: as a flow of a scenario: TCP is the kernel's with `fairpace run SCENARIO --world emu`; `fairpace list controllers` shows which send over the network",
         ),
         (
             &["list", "contrlers"],

@@ -3,6 +3,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "the test waits until another run in real time is over")]
 
+mod common {
+    pub(crate) mod turn;
+}
+
+use common::turn::{BUSY, wait_for};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,7 +15,6 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 const PRIVILEGE: i32 = 4;
-const BUSY: i32 = 9;
 
 fn folder(name: &str) -> PathBuf {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("emu").join(name);
@@ -32,22 +36,14 @@ fn real(command: &str, name: &str, body: &str, more: &[&str]) -> Option<(PathBuf
     std::fs::write(&file, body).unwrap();
     let out = dir.join("results");
     let args = [&[command, file.to_str().unwrap(), "--out", out.to_str().unwrap()], more].concat();
-    for _ in 0..300 {
-        let output = once(&args);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        match output.status.code() {
-            Some(BUSY) => std::thread::sleep(Duration::from_secs(1)),
-            Some(PRIVILEGE) => {
-                println!("skipped: {said}");
-                return None;
-            }
-            code => {
-                assert_eq!(code, Some(0), "{said}");
-                return Some((out, output));
-            }
-        }
+    let output = wait_for(|| once(&args));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(PRIVILEGE) {
+        println!("skipped: {said}");
+        return None;
     }
-    panic!("another run in real time has had the machine for five minutes");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    Some((out, output))
 }
 
 fn read(path: PathBuf) -> Value {

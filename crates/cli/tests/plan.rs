@@ -1,18 +1,11 @@
 //! `fairpace plan tcp-rate`: what it prints for people and machines, and what it says of a wrong path.
 
-use std::process::{Command, Stdio};
+mod common {
+    pub(crate) mod plan;
+}
 
-/// stdout, stderr and exit code of `fairpace plan tcp-rate ...`.
 fn tcp_rate(args: &str) -> (String, String, Option<i32>) {
-    let output = Command::new(env!("CARGO_BIN_EXE_fairpace"))
-        .args(["plan", "tcp-rate"])
-        .args(args.split_whitespace())
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (text(output.stdout), text(output.stderr), output.status.code())
+    common::plan::plan("tcp-rate", args)
 }
 
 #[test]

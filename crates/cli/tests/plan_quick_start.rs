@@ -1,19 +1,13 @@
 //! `fairpace plan quick-start`: what it prints for people and machines, and what it says of a link that cannot be.
 
-use serde_json::Value;
-use std::process::{Command, Stdio};
+mod common {
+    pub(crate) mod plan;
+}
 
-/// stdout, stderr and exit code of `fairpace plan quick-start ...`.
+use serde_json::Value;
+
 fn plan(args: &str) -> (String, String, Option<i32>) {
-    let output = Command::new(env!("CARGO_BIN_EXE_fairpace"))
-        .args(["plan", "quick-start"])
-        .args(args.split_whitespace())
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (text(output.stdout), text(output.stderr), output.status.code())
+    common::plan::plan("quick-start", args)
 }
 
 fn json(args: &str) -> Value {

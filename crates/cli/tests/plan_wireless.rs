@@ -1,19 +1,13 @@
 //! `fairpace plan wireless`: what it prints for people and machines, and what it says of needs that cannot be met.
 
-use serde_json::Value;
-use std::process::{Command, Stdio};
+mod common {
+    pub(crate) mod plan;
+}
 
-/// stdout, stderr and exit code of `fairpace plan wireless ...`.
+use serde_json::Value;
+
 fn plan(args: &str) -> (String, String, Option<i32>) {
-    let output = Command::new(env!("CARGO_BIN_EXE_fairpace"))
-        .args(["plan", "wireless"])
-        .args(args.split_whitespace())
-        .env("NO_COLOR", "1")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (text(output.stdout), text(output.stderr), output.status.code())
+    common::plan::plan("wireless", args)
 }
 
 fn json(args: &str) -> Value {

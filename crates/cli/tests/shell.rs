@@ -3,6 +3,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
 
+mod common {
+    pub(crate) mod turn;
+}
+
+use common::turn::{BUSY, wait_for};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,16 +44,8 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Runs it; waits while another run in real time, of another test or another user, has the machine.
 fn run(mut command: Command) -> Output {
-    let until = Instant::now() + Duration::from_secs(60);
-    loop {
-        let output = command.output().unwrap();
-        if output.status.code() != Some(9) || Instant::now() > until {
-            return output;
-        }
-        std::thread::sleep(Duration::from_millis(200));
-    }
+    wait_for(|| command.output().unwrap())
 }
 
 fn shell(args: &[&str]) -> Output {
@@ -213,6 +210,17 @@ fn the_host_itself_can_be_the_far_end() {
     assert!(rtts.len() == 6 && rtts.iter().all(|us| *us >= 20_000), "{output:?}");
     assert_eq!(numbers(&said, "code"), [2], "{output:?}");
     assert!(!said.contains("fairpace0"), "{said}");
+    // Namespaces and devices of ours have no name that another could have, but for the host's new device.
+    let taken = format!("ip tuntap add dev fairpace0 mode tun && {FAIRPACE} shell --on-host --delay 1ms -- true");
+    let mut host = Command::new("unshare");
+    host.args(["--user", "--map-root-user", "--net", "sh", "-c", &taken]).stdin(Stdio::null());
+    let output = run(host);
+    if output.status.code() == Some(127) {
+        println!("a name that is taken is not tried: {}", err(&output));
+    } else {
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(err(&output).contains("there is a network device `fairpace0` already\n\nhint: "), "{output:?}");
+    }
     // Without the right to change it.
     let mut host = Command::new("unshare");
     host.args(["--user", "--net", FAIRPACE, "shell", "--on-host", "--delay", "1ms", "--", "true"]).stdin(Stdio::null());
@@ -274,6 +282,10 @@ fn tcp_goes_through_a_recorded_link_to_what_is_served() {
     assert!(left > 200_000, "{left}");
 }
 
+/// A scenario that a relay takes.
+const RELAYED: &str =
+    "duration = \"10 s\"\n[path]\nrate = \"1 Mbit/s\"\nrtt = \"20 ms\"\n[[flows]]\ncontroller = \"rcs\"\n";
+
 fn root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0)
@@ -303,7 +315,7 @@ fn start(args: &[&str]) -> Child {
             return child;
         }
         let output = child.wait_with_output().unwrap();
-        assert!(output.status.code() == Some(9) && Instant::now() < until, "{output:?}");
+        assert!(output.status.code() == Some(BUSY) && Instant::now() < until, "{output:?}");
         std::thread::sleep(Duration::from_millis(200));
     }
 }
@@ -336,9 +348,14 @@ fn privileges_are_gone_while_it_runs_and_a_second_run_is_refused() {
     let report = file("busy.json");
     fs::write(&report, "the first one's").unwrap();
     let second = command(&["--delay", "1ms", "--report", report.to_str().unwrap(), "--", "true"]).output().unwrap();
-    assert_eq!(second.status.code(), Some(9), "{second:?}");
+    assert_eq!(second.status.code(), Some(BUSY), "{second:?}");
     assert_eq!(fs::read_to_string(&report).unwrap(), "the first one's");
     assert!(err(&second).contains(&format!("process {}", child.id())), "{second:?}");
+    let link = file("relay.toml");
+    fs::write(&link, RELAYED).unwrap();
+    let relay = ["relay", link.to_str().unwrap(), "--listen", "0", "--to", "127.0.0.1:9"];
+    let third = Command::new(FAIRPACE).args(relay).output().unwrap();
+    assert_eq!(third.status.code(), Some(BUSY), "{third:?}");
     // Asked to end, it asks the command, and tells how that ended.
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
@@ -452,6 +469,7 @@ fn the_exit_code_is_the_commands_and_errors_before_it_have_their_own() {
         (vec!["--up", &path(&empty), "--", "true"], 3, "empty.trace`: the trace is empty"),
         (vec![&path(&falling), "--", "true"], 3, "falling.trace`:2: `4` is earlier than the `5` before it"),
         (vec!["--up", "no-such.trace", "--", "true"], 2, "cannot read `no-such.trace`"),
+        (vec!["--up", "0Mbit/s", "--", "true"], 2, "no link carries `0Mbit/s`"),
         (vec!["no-such.toml", "--", "true"], 3, "no-such.toml"),
         (vec![&path(&satellite), "--delay", "5ms", "--", "true"], 2, "says what the link is"),
         (vec![&path(&falling), "--up", "1Mbit/s", "--", "true"], 2, "is for both ways"),
@@ -466,9 +484,13 @@ fn the_exit_code_is_the_commands_and_errors_before_it_have_their_own() {
     if !possible() {
         return;
     }
-    let mtu = shell(&["--delay", "1ms", "--mtu", "576", "--", "true"]);
+    let files = ["mtu.json", "mtu.pcapng", "mtu.up"].map(file);
+    let [report, pcap, log] = files.each_ref().map(path);
+    let files_of = ["--report", &report, "--pcap", &pcap, "--up-log", &log];
+    let mtu = shell(&[&["--delay", "1ms", "--mtu", "576"], &files_of[..], &["--", "true"]].concat());
     assert_eq!(mtu.status.code(), Some(2), "{mtu:?}");
     assert!(err(&mtu).contains("the MTU 576 is too small: 1280 is the least"), "{mtu:?}");
+    assert!(!files.iter().any(|f| f.exists()), "nothing is left of what did not run");
     for (script, code) in
         [("exit 7", 7), ("kill -KILL $$", 128 + 9), ("exec /no/such/command", 127), ("(sleep 9 &)", 0)]
     {
@@ -476,6 +498,12 @@ fn the_exit_code_is_the_commands_and_errors_before_it_have_their_own() {
         assert_eq!(output.status.code(), Some(code), "{script}: {output:?}");
         assert!(output.status.signal().is_none());
     }
+    // What runs in real time inside a shell is part of its run.
+    let link = file("inside.toml");
+    fs::write(&link, RELAYED).unwrap();
+    let relay = format!("timeout 1 {FAIRPACE} relay {} --listen 0 --to 127.0.0.1:9; echo code=$?", path(&link));
+    let output = shell(&["--delay", "1ms", "-q", "--", "sh", "-c", &relay]);
+    assert_eq!(numbers(&out(&output), "code"), [124], "it ran until its time was over: {output:?}");
     // The far end's command that failed is not the run's failure, but is said.
     let output = shell(&["--delay", "1ms", "--serve", "exit 3", "--", "sleep", "0.5"]);
     assert!(output.status.success() && err(&output).contains("ended before, with code 3"), "{output:?}");
@@ -516,7 +544,14 @@ fn the_terminal_is_given_back() {
     if !possible() {
         return;
     }
-    let script = format!("{FAIRPACE} shell --delay 1ms -- bash --norc -i; echo code=$?; read word; echo word=$word");
+    for (environment, command) in [("", "-- bash --norc -i"), ("SHELL=/bin/sh ", "")] {
+        given_back(&format!("{environment}{FAIRPACE} shell --delay 1ms {command}"));
+    }
+}
+
+/// `shell` is ended by a key, and what follows it reads one.
+fn given_back(shell: &str) {
+    let script = format!("{shell}; echo code=$?; read word; echo word=$word");
     let mut terminal = Command::new("script");
     terminal.args(["-qec", &script, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut terminal = match terminal.spawn() {
@@ -537,7 +572,7 @@ fn the_terminal_is_given_back() {
     }
     drop(keys);
     terminal.wait().unwrap();
-    assert_eq!((numbers(&said, "code"), numbers(&said, "word")), (vec![3], vec![7]), "{said}");
+    assert_eq!((numbers(&said, "code"), numbers(&said, "word")), (vec![3], vec![7]), "{shell}: {said}");
 }
 
 /// What another user runs, with a /dev/net of its own in which everybody may make devices, or with the system's.
@@ -563,6 +598,18 @@ fn a_user_without_rights_runs_it_or_gets_a_remedy() {
     if !root() {
         println!("skipped: only root can become another user");
         return;
+    }
+    // Root neither, where there is no device.
+    let mut without = Command::new("unshare");
+    let script = format!("mount -t tmpfs none /dev/net && exec {FAIRPACE} shell --delay 1ms -- true");
+    without.args(["--mount", "sh", "-c", &script]).stdin(Stdio::null());
+    let output = run(without);
+    if possible() {
+        assert_eq!(output.status.code(), Some(4), "{output:?}");
+        assert!(
+            err(&output).contains("no TUN device: /dev/net/tun") && err(&output).contains("modprobe"),
+            "{output:?}"
+        );
     }
     let ping = "PING=$FAIRPACE_FAR,$FAIRPACE_FAR_IPV6 ./helper --ignored --exact helper_ping --nocapture --quiet";
     let args = ["--delay", "10ms", "--", "sh", "-c", ping];

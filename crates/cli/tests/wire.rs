@@ -3,6 +3,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
 
+mod common {
+    pub(crate) mod turn;
+}
+
+use common::turn::wait_for;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -19,11 +24,19 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("what it says is UTF-8")
 }
 
-/// Starts a listener and waits for the line that names its port.
+/// Starts a listener and waits for the line that names its port; a relay waits until nobody else runs in real time.
 fn listening(args: &[&str]) -> (Child, u16) {
-    let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let line = lines.next().unwrap().unwrap();
+    let until = Instant::now() + Duration::from_secs(300);
+    let (child, lines, line) = loop {
+        let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let line = lines.next().unwrap().unwrap();
+        if !line.contains("another run in real time is under way") || Instant::now() > until {
+            break (child, lines, line);
+        }
+        child.wait().unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+    };
     // "listening on [::]:40123; …" or "relaying 0.0.0.0:40123 to …"
     let word = line
         .split([' ', ';'])
@@ -216,6 +229,14 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
         ),
         (&["send", "model", &to, "--max-rate", "-3Mbit/s"], 2, &["`--max-rate` is `-3Mbit/s`: it is negative"]),
         (&["send", "model", &to, "--seconds", "-1"], 2, &["`--seconds` is `-1`: it is negative"]),
+        (&["send", "model", &to, "--quantum", "6ms"], 2, &["`--quantum` is `6ms`: it is more than 5 ms"]),
+        (&["send", "model", &to, "--quantum", "-1ms"], 2, &["`--quantum` is `-1ms`", "hint: "]),
+        (
+            &["send", "model", &to, "--control", "tcp-bbr"],
+            2,
+            &["`tcp-bbr` runs in the emulator only", "hint: as a flow of a scenario", "--world emu"],
+        ),
+        (&["reproduce", "rcs.fig12", "--world", "emu"], 2, &["`rcs.fig12` runs in the simulator only", "name `tpba`"]),
         (&["receive", "-1"], 2, &["`<PORT>` is `-1`: it is not a UDP port"]),
         (
             &["send", "model", "255.255.255.255:9"],
@@ -380,20 +401,8 @@ fn wait_beside_its_stdin(mut child: std::process::Child) -> std::process::Output
 #[test]
 fn a_demo_leaves_a_report_and_an_interrupted_one_a_partial_report() {
     let dir = file("demo");
-    let out = command(&[
-        "demo",
-        "model",
-        "--control",
-        "rcs",
-        "--seconds",
-        "3s",
-        "--json",
-        "-q",
-        "--out",
-        dir.to_str().unwrap(),
-    ])
-    .output()
-    .unwrap();
+    let args = ["demo", "model", "--control", "rcs", "--seconds", "3s", "--json", "-q", "--out", dir.to_str().unwrap()];
+    let out = wait_for(|| command(&args).output().unwrap());
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let run = &json["schemes"][0];
@@ -410,15 +419,13 @@ fn a_demo_leaves_a_report_and_an_interrupted_one_a_partial_report() {
 
     let dir = file("demo-interrupted");
     let _ = std::fs::remove_dir_all(&dir);
-    let child =
-        command(&["demo", "model", "--control", "rcs,fixed", "--seconds", "30s", "--out", dir.to_str().unwrap()])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-    std::thread::sleep(Duration::from_millis(2_500));
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    let out = child.wait_with_output().unwrap();
+    let out = wait_for(|| {
+        let args = ["demo", "model", "--control", "rcs,fixed", "--seconds", "30s", "--out", dir.to_str().unwrap()];
+        let child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(2_500));
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        child.wait_with_output().unwrap()
+    });
     assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
     let json: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(dir.join("demo.json")).unwrap()).unwrap();
@@ -426,6 +433,33 @@ fn a_demo_leaves_a_report_and_an_interrupted_one_a_partial_report() {
     assert_eq!(json["schemes"][0]["ended"]["kind"], "interrupted");
     let page = std::fs::read_to_string(dir.join("report.html")).unwrap();
     assert!(page.contains("Interrupted after 0 complete turns"));
+}
+
+#[test]
+fn tpba_probes_by_the_receivers_tcp_half_and_without_one_says_so() {
+    let send = |port: u16, seconds: &str| {
+        let to = format!("127.0.0.1:{port}");
+        let args = ["send", "model", &to, "--control", "tpba", "--max-rate", "1Mbit/s", "--seconds", seconds, "--json"];
+        command(&args).output().unwrap()
+    };
+    let (receiver, port) = listening(&["receive", "0", "-4", "--tcp", "--json"]);
+    let sent = send(port, "3s");
+    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert!(said["tcp"]["acknowledged_bytes"].as_u64().unwrap() > 10_000, "{said}");
+    let received = receiver.wait_with_output().unwrap();
+    assert_eq!(received.status.code(), Some(0), "{}", text(&received.stderr));
+    // A second receiver has the UDP port of that number, and nobody the TCP port.
+    let (mut receiver, port) = listening(&["receive", "0", "-4"]);
+    let sent = send(port, "20s");
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+    let said = text(&sent.stderr);
+    assert_eq!(sent.status.code(), Some(5), "{said}");
+    assert!(
+        said.contains("answers by UDP, but not by TCP") && said.contains("hint: ") && said.contains("--tcp"),
+        "{said}"
+    );
 }
 
 #[test]

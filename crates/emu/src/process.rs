@@ -7,6 +7,9 @@
 //! The kernel kills the init when the emulator dies, however it dies, and with the init every process that
 //! the program has left. The init is our own binary once more: [`init`], which its `main` calls when
 //! [`arguments`] says so.
+//!
+//! An interactive shell asks which group of processes has the terminal, and sees only groups of its own namespace:
+//! [`Program::terminal`] gives it to the init's.
 
 use crate::{EmuError, NetNs, Rights, drop_privileges, priority};
 use caps::{CapSet, Capability, CapsHashSet};
@@ -16,11 +19,11 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::{Pid, geteuid, getpgrp, tcgetpgrp, tcsetpgrp};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -28,6 +31,10 @@ use std::time::Duration;
 
 /// The first argument of an init.
 const INIT: &str = "__inside";
+/// An init's third argument: it takes the terminal, or leaves it where it is.
+const TERMINAL: &str = "terminal";
+/// As above.
+const NO_TERMINAL: &str = "-";
 
 /// The exit code of a program that is not there, as shells have it.
 pub const NOT_FOUND: u8 = 127;
@@ -52,6 +59,8 @@ pub struct Program {
     pub command: Vec<OsString>,
     /// Variables that it gets beside our own.
     pub environment: Vec<(&'static str, OsString)>,
+    /// It is an interactive shell: the terminal is its, if it is ours.
+    pub terminal: bool,
     /// It reads nothing, and what it writes to its output goes to our error stream: our output is another's.
     pub background: bool,
 }
@@ -165,7 +174,12 @@ fn spawn_init(program: &Program) -> io::Result<std::process::Child> {
         caps::raise(None, CapSet::Ambient, cap).map_err(refused)?;
     }
     let mut command = Command::new("/proc/self/exe");
-    command.arg(INIT).arg(own_number()?).args(&program.command);
+    let terminal = program.terminal && in_foreground();
+    if terminal {
+        command.process_group(0);
+    }
+    let mark = if terminal { TERMINAL } else { NO_TERMINAL };
+    command.arg(INIT).arg(own_number()?).arg(mark).args(&program.command);
     command.envs(program.environment.iter().map(|(name, value)| (name, value)));
     if program.background {
         command.stdin(Stdio::null()).stdout(io::stderr());
@@ -178,6 +192,21 @@ fn own_number() -> io::Result<OsString> {
     Ok(fs::read_link("/proc/self")?.into_os_string())
 }
 
+/// Whether this process' group has the terminal.
+fn in_foreground() -> bool {
+    fs::File::open("/dev/tty").is_ok_and(|terminal| tcgetpgrp(&terminal) == Ok(getpgrp()))
+}
+
+/// This process' group takes the terminal, from the background: the kernel would stop us if we did not forbid it.
+fn take_terminal() -> io::Result<()> {
+    let terminal = fs::File::options().read(true).write(true).open("/dev/tty")?;
+    let stop = SigSet::from(Signal::SIGTTOU);
+    stop.thread_block()?;
+    let taken = tcsetpgrp(&terminal, getpgrp());
+    stop.thread_unblock()?;
+    Ok(taken?)
+}
+
 /// The arguments for [`init`], if this process is to be one. First thing in `main`.
 pub fn arguments() -> Option<Vec<OsString>> {
     let mut all = std::env::args_os().skip(1);
@@ -187,7 +216,11 @@ pub fn arguments() -> Option<Vec<OsString>> {
 /// The first process of its namespace: runs the program, collects what it leaves behind, passes on signals,
 /// ends with its code. To be called by a process with one thread that [`Inside::start`] has made.
 pub fn init(arguments: &[OsString]) -> u8 {
-    let [parent, command @ ..] = arguments else { return NOT_RUNNABLE };
+    let [parent, terminal, command @ ..] = arguments else { return NOT_RUNNABLE };
+    if terminal == TERMINAL {
+        // Without it the program is in the background, and says so itself.
+        let _ = take_terminal();
+    }
     match prepare(parent).and_then(|()| run(command)) {
         Ok(code) => code,
         Err(message) => {

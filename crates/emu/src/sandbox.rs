@@ -6,7 +6,7 @@
 //!
 //! The rights are needed to make namespaces and devices, to enter a namespace, and to open sockets with a
 //! restricted TCP algorithm. [`drop_privileges`] gives them up for good, per thread; a thread started
-//! afterwards starts without.
+//! afterwards starts without. A [`Door`] leads into a namespace without any.
 
 use crate::{EmuError, netlink, priority};
 use caps::{CapSet, Capability};

@@ -1,6 +1,8 @@
 //! A path between two namespaces, with real sockets at its ends. One process with one thread at its start, which
 //! the kernel demands: no test harness. Skips, with the reason, where the system gives no namespaces or no devices.
 
+mod common;
+
 use fairpace_emu::{EmuError, EmuReport, NetNs, Running, Sandbox, Side, SideReport, Testbed, TestbedOptions};
 use fairpace_net::kernel_tcp::tcp_info;
 use fairpace_net::{Buffers, Clock, DatagramIo, Family, Mark, RecvOutcome, SendOutcome, UdpSocket, Waiter};
@@ -16,14 +18,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
-    let sandbox = match Sandbox::enter() {
-        Ok(sandbox) => sandbox,
-        Err(EmuError::NoNamespaces { what, source }) => {
-            println!("skipped: this system gives no namespaces: {what}: {source}");
-            return ExitCode::SUCCESS;
-        }
-        Err(e) => panic!("{e}"),
-    };
+    let Some(sandbox) = common::sandbox() else { return ExitCode::SUCCESS };
     match Testbed::open(&config(1, LinkSpec::default()), options(&sandbox)) {
         Ok(_) => {}
         Err(EmuError::NoTun(e)) => {

@@ -4,11 +4,12 @@ use crate::args::Relay as Args;
 use crate::error::{Failure, Outcome, code};
 use crate::stop::Stop;
 use crate::term::note;
+use fairpace_emu::RealTimeLock;
 use fairpace_lab::scenario::Scenario;
 use fairpace_lab::{Record, ScenarioError, sim_config};
 use fairpace_net::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
 use fairpace_net::{Clock, resolve};
-use fairpace_path::DropReason;
+use fairpace_path::{ClassCounters, DropReason};
 use fairpace_sim::{FlowConfig, Observer, PacketEvent, PcapWriter, Protocol, SimConfig};
 use fairpace_units::format_duration;
 use serde_json::{Value, json};
@@ -32,6 +33,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.family = args.ip.family();
     config.duration = args.seconds;
     let beside = config.flows.len();
+    let _alone = RealTimeLock::acquire()?;
     let stop = Stop::install()?;
     let mut relay = Relay::open(config, Clock::start())?;
     let capture = args.pcap.as_deref().map(Capture::create).transpose()?;
@@ -126,9 +128,8 @@ fn line(now: &RelaySample, before: Option<&RelaySample>) -> String {
     )
 }
 
-/// What became of the packets of one way, the simulated flows' included: "912 of 1000 packets passed; dropped: …".
-fn passed(link: &LinkSample) -> String {
-    let total = link.counters.total();
+/// What became of the packets of one way, simulated flows' included: "912 of 1000 packets passed; dropped: …".
+pub(crate) fn passed(total: &ClassCounters) -> String {
     let drops: Vec<String> = DropReason::ALL
         .iter()
         .map(|r| (total.dropped(*r).packets.get(), r.as_str().replace('_', " ")))
@@ -143,6 +144,12 @@ fn passed(link: &LinkSample) -> String {
     )
 }
 
+/// Packets that were dropped, by reason.
+pub(crate) fn drops(total: &ClassCounters) -> Value {
+    let reasons = DropReason::ALL.iter();
+    Value::Object(reasons.map(|r| (r.as_str().to_owned(), json!(total.dropped(*r).packets.get()))).collect())
+}
+
 fn show(args: &Args, report: &RelayReport) -> Outcome {
     let mut out = std::io::stdout().lock();
     let last = report.series.last();
@@ -150,13 +157,9 @@ fn show(args: &Args, report: &RelayReport) -> Outcome {
         let link = |pick: fn(&RelaySample) -> &LinkSample| {
             last.map_or(Value::Null, |s| {
                 let total = pick(s).counters.total();
-                let drops: serde_json::Map<String, Value> = DropReason::ALL
-                    .iter()
-                    .map(|r| (r.as_str().to_owned(), json!(total.dropped(*r).packets.get())))
-                    .collect();
                 json!({
                     "offered_packets": total.offered.packets.get(), "delivered_packets": total.delivered.packets.get(),
-                    "drops_packets": drops,
+                    "drops_packets": drops(&total),
                 })
             })
         };
@@ -186,7 +189,7 @@ fn show(args: &Args, report: &RelayReport) -> Outcome {
         )?;
         if let Some(sample) = last {
             for (way, link) in [("forward", &sample.forward), ("back", &sample.back)] {
-                writeln!(out, "{way}: {}", passed(link))?;
+                writeln!(out, "{way}: {}", passed(&link.counters.total()))?;
             }
         }
         for flow in last.iter().flat_map(|s| &s.flows) {

@@ -9,6 +9,7 @@ mod link;
 mod log;
 
 use crate::args::Shell as Args;
+use crate::cmd::relay::{drops, passed};
 use crate::error::{Failure, Outcome};
 use crate::term::note;
 use fairpace_emu::process::{self, Inside, Program};
@@ -16,7 +17,6 @@ use fairpace_emu::{
     EmuReport, FarEnd, NetNs, RealTimeLock, Sandbox, Side, Testbed, TestbedOptions, drop_privileges, netlink,
 };
 use fairpace_net::Clock;
-use fairpace_path::DropReason;
 use fairpace_sim::{BOTTLENECK, FlowConfig, LinkReport, Protocol, REVERSE, SimConfig, SimReport};
 use fairpace_units::{Duration, Instant, format_duration};
 use link::Link;
@@ -28,6 +28,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,9 +62,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     // Before files are made: they may be those of the run that has it.
     let lock = RealTimeLock::acquire()?;
-    let pcap = args.pcap.as_ref().map(|f| create(f)).transpose()?;
-    let report_file = args.report.as_ref().map(|f| create(f)).transpose()?;
-    let log = log::Log::create(args, [&config.bottleneck, &config.reverse])?;
+    let mut files = Files::default();
+    let pcap = args.pcap.as_ref().map(|f| files.create(f)).transpose()?;
+    let report_file = args.report.as_ref().map(|f| files.create(f)).transpose()?;
+    let log = log::Log::create(args, [&config.bottleneck, &config.reverse], &mut files)?;
 
     // Its device is made while we are in its namespace: nothing leads back.
     let far_end = match &around {
@@ -120,6 +122,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     );
     let inside = Inside::start(running.namespace(Side::Senders), Program { environment, ..program })?;
     drop_privileges()?;
+    files.keep();
     let ended = signals.wait_for(&inside)?;
     let served = serve.as_ref().map(|s| s.wait(Duration::ZERO)).transpose()?.flatten();
     drop(serve);
@@ -135,7 +138,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     if let Some(mut file) = report_file {
         let text = serde_json::to_string_pretty(&object(&sim, &emu, ended))?;
-        let path = args.report.as_deref().unwrap_or_else(|| std::path::Path::new(""));
+        let path = args.report.as_deref().unwrap_or_else(|| Path::new(""));
         writeln!(file, "{text}").map_err(|e| Failure::file("write", path, &e))?;
     }
     if ended == 0 { Ok(()) } else { Err(Failure::silent(ended)) }
@@ -148,7 +151,7 @@ fn program(args: &Args) -> Outcome<Program> {
     } else {
         args.command.clone()
     };
-    let program = Program { command, ..Program::default() };
+    let program = Program { command, terminal: args.command.is_empty(), ..Program::default() };
     program.find().map_err(|code| {
         let name = program.command.first().map(|c| c.display().to_string()).unwrap_or_default();
         match code {
@@ -192,8 +195,29 @@ fn everywhere(device: &str) -> Result<(), fairpace_emu::EmuError> {
     Ok(())
 }
 
-fn create(file: &std::path::Path) -> Outcome<File> {
-    File::create(file).map_err(|e| Failure::unwritable(file, &e))
+/// Files that were not there before: taken away again if nothing has run.
+#[derive(Default)]
+struct Files(Vec<PathBuf>);
+
+impl Files {
+    fn create(&mut self, file: &Path) -> Outcome<File> {
+        let new = !file.exists();
+        let created = File::create(file).map_err(|e| Failure::unwritable(file, &e))?;
+        self.0.extend(new.then(|| file.to_owned()));
+        Ok(created)
+    }
+
+    fn keep(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        for file in &self.0 {
+            let _ = std::fs::remove_file(file);
+        }
+    }
 }
 
 /// Signals that come to us. The command's end ends us, so that none of them does.
@@ -259,16 +283,7 @@ fn ways(sim: &SimReport) -> impl Iterator<Item = (&'static str, &LinkReport)> {
 
 fn show(sim: &SimReport, emu: &EmuReport) {
     for (name, link) in ways(sim) {
-        let total = link.whole.total();
-        let drops: Vec<String> = DropReason::ALL
-            .iter()
-            .map(|r| (total.dropped(*r).packets.get(), r.as_str().replace('_', " ")))
-            .filter(|(n, _)| *n > 0)
-            .map(|(n, reason)| format!("{n} {reason}"))
-            .collect();
-        let (passed, offered) = (total.delivered.packets.get(), total.offered.packets.get());
-        let drops = if drops.is_empty() { "none".to_owned() } else { drops.join(", ") };
-        note(false, &format!("{name}: {passed} of {offered} packets passed; dropped: {drops}"));
+        note(false, &format!("{name}: {}", passed(&link.whole.total())));
     }
     let (p50, p99) = (format_duration(emu.lateness.p50), format_duration(emu.lateness.p99));
     let (time, cpu) = (format_duration(emu.elapsed), emu.cpu * 100.0);
@@ -284,12 +299,10 @@ fn object(sim: &SimReport, emu: &EmuReport, ended: u8) -> Value {
     let us = |d: Duration| d.as_secs_f64() * 1e6;
     let way = |link: &LinkReport| {
         let total = link.whole.total();
-        let drops: Map<String, Value> =
-            DropReason::ALL.iter().map(|r| (r.as_str().to_owned(), json!(total.dropped(*r).packets.get()))).collect();
         json!({
             "offered_packets": total.offered.packets.get(), "offered_bytes": total.offered.bytes.get(),
             "delivered_packets": total.delivered.packets.get(), "delivered_bytes": total.delivered.bytes.get(),
-            "drops_packets": drops, "inside_packets": link.inside,
+            "drops_packets": drops(&total), "inside_packets": link.inside,
         })
     };
     let mut object: Map<String, Value> = ways(sim).map(|(name, link)| (name.to_owned(), way(link))).collect();

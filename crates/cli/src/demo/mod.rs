@@ -18,6 +18,7 @@ use crate::cmd::run::{join_settings, split_settings, write_page};
 use crate::error::{Failure, Outcome, code};
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint};
+use fairpace_emu::RealTimeLock;
 use fairpace_lab::results::write_whole;
 use fairpace_lab::{Record, Scenario, sim_config};
 use fairpace_media::{MediaError, PlayoutParams, SourceSpec};
@@ -64,6 +65,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let clip = DemoClip::new(args.source.as_deref())?;
     // A video that cannot be shown is an error before the first turn, and before anything is written.
     drop(clip.open()?);
+    let _alone = RealTimeLock::acquire()?;
     std::fs::create_dir_all(&args.out).map_err(|e| Failure::file("make", &args.out, &e))?;
     let stop = Stop::install()?;
     let mut demo = DemoResult {

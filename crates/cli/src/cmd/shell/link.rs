@@ -86,6 +86,8 @@ fn of_options(args: &Args, name: String, up: RateModel, down: RateModel) -> Link
 fn capacity(given: &str) -> Outcome<RateModel> {
     match parse_rate(given) {
         Ok(RateSpec::Bits(rate)) if rate > Rate::ZERO => Ok(RateModel::Fixed(rate)),
+        Ok(_) if !Path::new(given).exists() => Err(Failure::usage(format!("no link carries `{given}`"))
+            .hint("write a rate in bits, above zero, as in `12Mbit/s`, or name a mahimahi trace")),
         _ => trace(Path::new(given)),
     }
 }

@@ -12,6 +12,7 @@
 //! Differences: bytes are those of IP (mahimahi's include 4 of its device); every drop is told, not only the queue's;
 //! a link of variable rate that is no mahimahi trace has no `#` lines, nor has one without limit.
 
+use super::Files;
 use crate::args::Shell as Args;
 use crate::error::{Failure, Outcome};
 use fairpace_path::{LinkSpec, RateModel};
@@ -32,10 +33,11 @@ pub(super) struct Log(Arc<Mutex<[Option<Way>; 2]>>);
 
 impl Log {
     /// Creates the files; `links` are those of the way up and of the way down.
-    pub(super) fn create(args: &Args, links: [&LinkSpec; 2]) -> Outcome<Log> {
-        let way = |name: &str, path: &Option<PathBuf>, link: &LinkSpec| {
+    pub(super) fn create(args: &Args, links: [&LinkSpec; 2], files: &mut Files) -> Outcome<Log> {
+        let mut way = |name: &str, path: &Option<PathBuf>, link: &LinkSpec| {
             let Some(path) = path else { return Ok(None) };
-            Way::create(name, path, link).map(Some).map_err(|e| Failure::unwritable(path, &e))
+            let file = files.create(path)?;
+            Way::create(name, path, file, link).map(Some).map_err(|e| Failure::unwritable(path, &e))
         };
         let [up, down] = links;
         let ways = [way("uplink", &args.up_log, up)?, way("downlink", &args.down_log, down)?];
@@ -85,8 +87,8 @@ struct Way {
 }
 
 impl Way {
-    fn create(name: &str, path: &Path, link: &LinkSpec) -> io::Result<Way> {
-        let mut out = BufWriter::new(File::create(path)?);
+    fn create(name: &str, path: &Path, file: File, link: &LinkSpec) -> io::Result<Way> {
+        let mut out = BufWriter::new(file);
         write!(out, "# fairpace shell ({name}) > {}\n# queue: {:?}\n", path.display(), link.queue)?;
         writeln!(out, "# base timestamp: 0")?;
         Ok(Way {
