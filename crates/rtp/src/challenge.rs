@@ -1,8 +1,8 @@
 //! "Are you there, and do you want this?": the exchange that must succeed before anything else is
 //! sent, so that nobody can aim a sender at a third party.
 //!
-//! Both messages are RTCP APP packets named `FPCE`, of 36 bytes each (40 if a report interval is asked for), so that the answer
-//! is never larger than the question. The challenge goes out in both classes (normal, LE); the echo says with
+//! Both messages are RTCP APP packets named `FPCE`, of 36 bytes each (a challenge 4 more if a report interval is asked for, and 4
+//! more with a proof), so that the answer is never larger than the question. The challenge goes out in both classes (normal, LE); the echo says with
 //! which marks it arrived, and gives the first round-trip time.
 //!
 //! ```text
@@ -11,13 +11,19 @@
 //!  SSRC of the media stream                   SSRC of the receiver
 //!  "FPCE"                                     "FPCE"
 //!  token (64)                                 token (64), as received
-//!  version | class | media PT | codec         version | DSCP | ECN | rwnd
+//!  version | class | media PT | codec         version | DSCP | TAKEN (1), ECN (7) | rwnd
 //!  dummy PT | RTX PT (0 = none) | EXT | FMT   time from arrival to this echo, µs (32)
 //!  SSRC of the dummy stream                   feedback interval, µs (32)
 //!  SSRC of the retransmissions (0 = none)     number of the next report (32), see claim
 //!  only with FMT 2 and 3:
 //!  report interval, µs (32)
+//!  only after an echo with TAKEN:
+//!  proof (32)
 //! ```
+//!
+//! TAKEN: another sender's stream comes from the address of this one. An address has one owner, so that the other one is gone, or
+//! somebody forges the challenge. Who challenges again with the number of the echo as proof sees what goes to that address; the receiver
+//! then lets it in, and keeps nothing of a challenge without one.
 //!
 //! EXT and FMT say which feedback is wanted ([`Form`]): EXT 0 with FMT 0 of every packet, EXT 0 with FMT 1 sack
 //! vectors, EXT 0 with FMT 2 receiver reports, with FMT 3 the same and a TCP connection is to follow; another EXT reports
@@ -42,7 +48,10 @@ pub const VERSION: u8 = 1;
 /// Bytes of an echo, and of a challenge that asks for no report interval.
 pub const LEN: usize = 36;
 /// Bytes of the longest challenge.
-pub const MAX_LEN: usize = LEN + 4;
+pub const MAX_LEN: usize = LEN + 8;
+
+/// In an echo's ECN byte.
+const TAKEN: u8 = 0x80;
 
 const CHALLENGE: u8 = 0;
 const ECHO: u8 = 1;
@@ -129,6 +138,8 @@ pub struct Challenge {
     pub retransmission: Option<(u8, u32)>,
     /// What it wants to be told.
     pub form: Form,
+    /// The number that an echo with `taken` told; `None` if there was none.
+    pub proof: Option<u32>,
 }
 
 /// The receiver's answer.
@@ -149,8 +160,10 @@ pub struct Echo {
     pub rwnd: Option<NonZeroU8>,
     /// How often the receiver means to send feedback; zero = at every packet.
     pub feedback_interval: Duration,
-    /// The number that the next feedback will carry: nobody else can guess it.
+    /// The number that the next feedback will carry: nobody else can guess it. With `taken`, the proof that is wanted.
     pub next_report: u32,
+    /// Another sender has the place: challenge again, with the proof.
+    pub taken: bool,
 }
 
 fn micros(d: Duration) -> u32 {
@@ -161,6 +174,12 @@ impl Challenge {
     /// Whether a TCP connection is to follow.
     pub const fn announces_tcp(&self) -> bool {
         matches!(self.form, Form::ReceiverReports { tcp: true, .. })
+    }
+
+    /// Bytes of the packet.
+    pub const fn len(form: Form, proof: Option<u32>) -> usize {
+        let interval = if matches!(form, Form::ReceiverReports { .. }) { 4 } else { 0 };
+        LEN + interval + if proof.is_some() { 4 } else { 0 }
     }
 
     /// Appends the packet to `out`.
@@ -178,6 +197,9 @@ impl Challenge {
             if let Form::ReceiverReports { interval, .. } = self.form {
                 out.put_u32(micros(interval));
             }
+            if let Some(proof) = self.proof {
+                out.put_u32(proof);
+            }
         });
     }
 }
@@ -189,7 +211,8 @@ impl Echo {
             out.put_u32(self.receiver);
             out.put(&NAME);
             out.put_u64(self.token);
-            out.put(&[VERSION, self.dscp.get(), self.ecn as u8, self.rwnd.map_or(0, NonZeroU8::get)]);
+            let taken = if self.taken { TAKEN } else { 0 };
+            out.put(&[VERSION, self.dscp.get(), taken | self.ecn as u8, self.rwnd.map_or(0, NonZeroU8::get)]);
             out.put_u32(micros(self.delay));
             out.put_u32(micros(self.feedback_interval));
             out.put_u32(self.next_report);
@@ -224,7 +247,8 @@ impl Message {
         }
         if app.subtype == ECHO {
             let dscp = Dscp::new(r.u8()?);
-            let ecn = Ecn::from_bits(r.u8()?);
+            let marks = r.u8()?;
+            let (taken, ecn) = (marks & TAKEN != 0, Ecn::from_bits(marks));
             let rwnd = NonZeroU8::new(r.u8()?);
             let delay = Duration::from_micros(r.u32()?.into());
             let feedback_interval = Duration::from_micros(r.u32()?.into());
@@ -237,6 +261,7 @@ impl Message {
                 rwnd,
                 feedback_interval,
                 next_report: r.u32()?,
+                taken,
             })));
         }
         let class = if r.u8()? == 0 { Class::Normal } else { Class::Low };
@@ -261,6 +286,7 @@ impl Message {
             dummy: (dummy_type, dummy_ssrc),
             retransmission: (rtx_type != 0).then_some((rtx_type, rtx_ssrc)),
             form,
+            proof: r.u32().ok(),
         })))
     }
 }
@@ -291,7 +317,7 @@ mod tests {
                 (10_000_u64..=5_000_000, any::<bool>())
                     .prop_map(|(us, tcp)| Form::receiver_reports(Duration::from_micros(us), tcp)),
             ],
-            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8,
+            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, taken: bool, proof: Option<u32>,
         ) {
             let class = if low { Class::Low } else { Class::Normal };
             let codec = if vp8 { Codec::Vp8 } else { Codec::Generic };
@@ -301,17 +327,18 @@ mod tests {
                 dummy: (types.1 & 0x7f, ssrcs.1),
                 retransmission: rtx.then_some((types.2 & 0x7e | 1, ssrcs.2)),
                 form,
+                proof,
             };
             let answer = Echo {
                 receiver: echo.0, token, dscp: Dscp::new(echo.1), ecn: Ecn::from_bits(echo.2),
                 delay: Duration::from_micros(echo.3.into()), feedback_interval: Duration::from_micros(echo.4.into()),
-                next_report: echo.5, rwnd: NonZeroU8::new(rwnd),
+                next_report: echo.5, rwnd: NonZeroU8::new(rwnd), taken,
             };
             let (mut a, mut b) = (Vec::new(), Vec::new());
             challenge.emit(&mut a);
             answer.emit(&mut b);
-            let asks_for_interval = matches!(form, Form::ReceiverReports { .. });
-            prop_assert_eq!((a.len(), b.len()), (if asks_for_interval { MAX_LEN } else { LEN }, LEN));
+            prop_assert_eq!((a.len(), b.len()), (Challenge::len(form, proof), LEN));
+            prop_assert!(a.len() <= MAX_LEN);
             prop_assert_eq!(parse(&a), Ok(Some(Message::Challenge(challenge))));
             prop_assert_eq!(parse(&b), Ok(Some(Message::Echo(answer))));
         }

@@ -1,8 +1,9 @@
 //! The receiving side: datagrams in, media out; feedback, reports and requests back.
 //!
 //! One receiver serves one sender at a time. Who sent a challenge, or two RTP packets in sequence, holds
-//! the place until it is silent for 2 s; until then other addresses get no answer. To no address goes more
-//! than three times what came from it.
+//! the place until it is silent for 2 s; until then other addresses get no answer, but the newest challenge among theirs is answered
+//! as soon as the place is free. A sender that begins at the address of one that was killed is let in at once, when it has
+//! shown that it sees what goes there ([`crate::challenge`]). To no address goes more than three times what came from it.
 //!
 //! Streams are told apart as the challenge announced them, or else by the default payload types, so that
 //! plain RTP from another tool is received too (without nonces, and with probation [RFC 3550 A.1]).
@@ -325,6 +326,16 @@ struct PendingEcho {
     dscp: Dscp,
     ecn: Ecn,
     arrived: Instant,
+    /// The proof that is wanted before this sender is let in.
+    taken: Option<u32>,
+}
+
+/// A challenge from another address than the sender's.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    challenge: Challenge,
+    echo: PendingEcho,
+    len: usize,
 }
 
 /// A receiving session. See the crate's documentation for the driver's contract.
@@ -340,6 +351,10 @@ pub struct ReceiverSession {
     newcomers: VecDeque<u32>,
     media: Option<u32>,
     echoes: VecDeque<PendingEcho>,
+    /// The newest of another address, one of each class.
+    waiting: Vec<Waiting>,
+    /// How often the place was taken.
+    places: u64,
     feedback: [ClassFeedback; 2],
     next_report: u32,
     measuring: Option<Measuring>,
@@ -384,6 +399,8 @@ impl ReceiverSession {
             newcomers: VecDeque::new(),
             media: None,
             echoes: VecDeque::new(),
+            waiting: Vec::new(),
+            places: 0,
             feedback: [class(Class::Normal), class(Class::Low)],
             measuring: None,
             acknowledging: None,
@@ -588,6 +605,7 @@ impl ReceiverSession {
     fn take_place(&mut self, now: Instant, from: SocketAddr, bytes: usize) {
         if self.peer.is_none_or(|p| p.address != from) {
             self.forget();
+            self.places += 1;
             self.peer = Some(Peer {
                 address: from,
                 heard: now,
@@ -632,9 +650,7 @@ impl ReceiverSession {
     }
 
     fn on_rtcp(&mut self, now: Instant, compound: Compound<'_>, len: usize, dscp: Dscp, ecn: Ecn, from: SocketAddr) {
-        if !self.may_speak(now, from) {
-            return;
-        }
+        let free = self.may_speak(now, from);
         let is_peer = self.peer.is_some_and(|p| p.address == from);
         if let Some(t) = self.timing.as_mut().filter(|_| is_peer && compound.is_full()) {
             t.on_received(Bytes::new(len as u64) + self.config.ip_overhead);
@@ -643,23 +659,16 @@ impl ReceiverSession {
             match packet {
                 Rtcp::App(app) => match Message::parse(&app) {
                     Ok(Some(Message::Challenge(c))) => {
-                        self.take_place(now, from, len);
-                        if let Some(p) = &mut self.peer {
-                            p.heard = now;
-                            p.announced = Some(c);
-                            p.tokens.rotate_right(1);
-                            if let Some(newest) = p.tokens.first_mut() {
-                                *newest = Some(c.token);
-                            }
-                        }
-                        if let (Form::ReceiverReports { interval, .. }, Some(t)) = (c.form, &mut self.timing) {
-                            t.fix_interval(now, interval);
-                        }
-                        if self.echoes.len() < MOST_ECHOES {
-                            let (token, class) = (c.token, c.class);
-                            self.echoes.push_back(PendingEcho { to: from, token, class, dscp, ecn, arrived: now });
+                        let (token, class) = (c.token, c.class);
+                        let echo = PendingEcho { to: from, token, class, dscp, ecn, arrived: now, taken: None };
+                        if free {
+                            self.on_challenge(now, c, echo, len);
+                        } else {
+                            self.waiting.retain(|w| w.echo.to == from && w.challenge.class != class);
+                            self.waiting.push(Waiting { challenge: c, echo, len });
                         }
                     }
+                    _ if !free => {}
                     Ok(_) => {}
                     Err(_) => self.stats.malformed += 1,
                 },
@@ -682,6 +691,43 @@ impl ReceiverSession {
                 _ => {}
             }
         }
+    }
+
+    /// A challenge from the sender's address, or from any if the place is free.
+    fn on_challenge(&mut self, now: Instant, c: Challenge, mut echo: PendingEcho, len: usize) {
+        let held = self.peer.is_some_and(|p| p.address == echo.to && !silent(now, p.heard, TAKEOVER));
+        if held && self.announced_media().or(self.media).is_some_and(|m| m != c.media.1) {
+            // Drawn anew for each holder of the place, so that none knows what the next one is asked for.
+            let proof = self.secret.value(Purpose::Place, c.media.1, self.places) as u32;
+            if c.proof == Some(proof) {
+                self.forget();
+            } else {
+                echo.taken = Some(proof);
+            }
+        }
+        if echo.taken.is_none() {
+            self.take_place(now, echo.to, len);
+            if let Some(p) = &mut self.peer {
+                p.heard = now;
+                p.announced = Some(c);
+                p.tokens.rotate_right(1);
+                if let Some(newest) = p.tokens.first_mut() {
+                    *newest = Some(c.token);
+                }
+            }
+            if let (Form::ReceiverReports { interval, .. }, Some(t)) = (c.form, &mut self.timing) {
+                t.fix_interval(now, interval);
+            }
+        }
+        if self.echoes.len() < MOST_ECHOES {
+            self.echoes.push_back(echo);
+        }
+    }
+
+    /// When a challenge from another address is due to be answered; NEVER if there is none.
+    fn place_free(&self) -> Instant {
+        let free = self.peer.map_or(Instant::ZERO, |p| p.heard + TAKEOVER);
+        if self.waiting.is_empty() { Instant::NEVER } else { free }
     }
 
     fn announced_media(&self) -> Option<u32> {
@@ -1088,6 +1134,15 @@ impl ReceiverSession {
         if let Some(echo) = self.echoes.pop_front() {
             return self.echo(now, &echo);
         }
+        if now >= self.place_free() {
+            for w in core::mem::take(&mut self.waiting) {
+                // One that asks no more has given up.
+                if !silent(now, w.echo.arrived, TAKEOVER) {
+                    self.on_challenge(now, w.challenge, w.echo, w.len);
+                }
+            }
+            return Step::Again;
+        }
         let Some(peer) = self.peer else {
             return if self.stopping.is_some() { Step::Stopped } else { Step::Wait(Instant::NEVER) };
         };
@@ -1136,7 +1191,7 @@ impl ReceiverSession {
             }
             return Step::Send(to, self.config.data_dscp, What::Report);
         }
-        let mut until = peer.heard + self.config.vanish_after;
+        let mut until = (peer.heard + self.config.vanish_after).min(self.place_free());
         until = self.feedback.iter().fold(until, |t, f| t.min(f.due));
         if let Some(m) = &self.measuring {
             until = until.min(m.receiver.next());
@@ -1159,7 +1214,11 @@ impl ReceiverSession {
 
     fn echo(&mut self, now: Instant, pending: &PendingEcho) -> Step {
         self.buf.clear();
-        self.echo_of(pending.token, now.since(pending.arrived), pending.dscp, pending.ecn).emit(&mut self.buf);
+        let mut echo = self.echo_of(pending.token, now.since(pending.arrived), pending.dscp, pending.ecn);
+        if let Some(proof) = pending.taken {
+            (echo.taken, echo.next_report) = (true, proof);
+        }
+        echo.emit(&mut self.buf);
         if let Some(p) = self.peer.as_mut().filter(|p| p.address == pending.to) {
             p.bytes_out += self.buf.len() as u64;
         }
@@ -1178,6 +1237,7 @@ impl ReceiverSession {
             rwnd: self.config.rwnd.filter(|_| acked).and_then(|rwnd| NonZeroU8::new(u8::try_from(rwnd).ok()?)),
             feedback_interval: if acked { self.config.ack_interval } else { self.config.feedback_interval },
             next_report: self.next_report,
+            taken: false,
         }
     }
 

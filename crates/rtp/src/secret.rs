@@ -23,6 +23,7 @@ pub(crate) enum Purpose {
     RtcpTiming,
     PictureId,
     Cname,
+    Place,
 }
 
 impl Secret {

@@ -36,7 +36,7 @@
 //! ([`SenderSession::on_tcp`], [`SenderSession::on_tcp_drained`], [`SenderSession::take_tcp_order`]).
 
 use crate::ccfb::{Block, Metric, Report};
-use crate::challenge::{self, Challenge, Echo, Form, Message};
+use crate::challenge::{Challenge, Echo, Form, Message};
 use crate::claim::{Claim, Claims};
 use crate::header_ext::Extensions;
 use crate::out::Counts;
@@ -379,6 +379,8 @@ pub struct SenderSession {
     questions: VecDeque<Class>,
     tokens: VecDeque<Token>,
     tokens_made: u64,
+    /// What an echo wanted to see again.
+    proof: Option<u32>,
     unproven_in: u64,
     unproven_out: u64,
     peer: Option<Peer>,
@@ -584,6 +586,7 @@ impl SenderSession {
             questions: VecDeque::new(),
             tokens: VecDeque::new(),
             tokens_made: 0,
+            proof: None,
             unproven_in: 0,
             unproven_out: 0,
             peer: None,
@@ -1012,8 +1015,17 @@ impl SenderSession {
         Step::Send(self.dscp(class), Ecn::NotEct, What::Challenge, Via::Udp)
     }
 
-    const fn challenge_len(&self) -> u64 {
-        if self.reporting.is_some() { challenge::MAX_LEN as u64 } else { challenge::LEN as u64 }
+    fn challenge_len(&self) -> u64 {
+        Challenge::len(self.form(), self.proof) as u64
+    }
+
+    fn form(&self) -> Form {
+        match (self.measuring, self.reporting) {
+            (Some(m), _) => Form::Measured(m.profile),
+            (_, Some(r)) => Form::receiver_reports(r.interval, self.tcp.is_some()),
+            (None, None) if self.sack_vectors => Form::SackVector,
+            (None, None) => Form::Packets,
+        }
     }
 
     fn write_challenge(&mut self, token: u64, class: Class) {
@@ -1025,12 +1037,8 @@ impl SenderSession {
             media: (self.media.payload_type, self.media.ssrc),
             dummy: (self.dummy.payload_type, self.dummy.ssrc),
             retransmission: self.config.retransmission.then_some((self.rtx.payload_type, self.rtx.ssrc)),
-            form: match (self.measuring, self.reporting) {
-                (Some(m), _) => Form::Measured(m.profile),
-                (_, Some(r)) => Form::receiver_reports(r.interval, self.tcp.is_some()),
-                (None, None) if self.sack_vectors => Form::SackVector,
-                (None, None) => Form::Packets,
-            },
+            form: self.form(),
+            proof: self.proof,
         }
         .emit(&mut self.buf);
     }
@@ -1049,6 +1057,13 @@ impl SenderSession {
             return;
         };
         let Some(token) = self.tokens.remove(i) else { return };
+        if echo.taken {
+            // Somebody else's stream came from here before: this one shows that it is here.
+            if self.peer.is_none() && self.proof.replace(echo.next_report) != Some(echo.next_report) {
+                self.questions.extend([Class::Normal, Class::Low]);
+            }
+            return;
+        }
         self.consent = now;
         self.next_consent_try = now + CONSENT / 2;
         self.saw_dscp(token.class, echo.dscp);

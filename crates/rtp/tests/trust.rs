@@ -8,7 +8,7 @@ use fairpace_rtp::claim::{self, Claim, Claims};
 use fairpace_rtp::rtcp::{self, Compound, Rtcp};
 use fairpace_rtp::tfrc;
 use fairpace_rtp::{
-    Admission, Out, ReceiverConfig, Secret, SenderConfig, SenderEvent, SenderSession, StopReason, What,
+    Admission, Out, ReceiverConfig, ReceiverSession, Secret, SenderConfig, SenderEvent, SenderSession, StopReason, What,
 };
 use fairpace_units::{Duration, Ecn, Instant, RandomStream, Rate};
 use pair::*;
@@ -71,7 +71,7 @@ proptest! {
                 2 => rtcp::emit_bye(&mut bytes, &[1], "x"),
                 3 => Echo {
                     receiver: 1, token: wait, dscp: Default::default(), ecn: Ecn::NotEct,
-                    delay: Duration::ZERO, rwnd: None, feedback_interval: Duration::ZERO, next_report: 0,
+                    delay: Duration::ZERO, rwnd: None, feedback_interval: Duration::ZERO, next_report: 0, taken: false,
                 }.emit(&mut bytes),
                 4 => ccfb::emit(&mut bytes, 1, 2, [(media, 0, vec![Metric::received(Ecn::NotEct, Duration::ZERO); 4])]),
                 5 => rtcp::emit_nack(&mut bytes, 1, media, &[1, 2, 3]),
@@ -132,6 +132,7 @@ fn a_token_answers_once_and_only_if_it_is_ours() {
             rwnd: None,
             feedback_interval: Duration::ZERO,
             next_report: 0,
+            taken: false,
         }
         .emit(&mut bytes);
         bytes
@@ -468,6 +469,100 @@ fn another_address_cannot_take_the_place_of_a_sender_that_is_there() {
     p.run_until(at(5.2));
     p.receiver.handle_datagram(p.now, &out[0].1, Default::default(), Ecn::NotEct, elsewhere);
     assert_eq!(p.receiver.peer(), Some(elsewhere));
+}
+
+/// The echoes that a receiver sends now, and where they go.
+fn echoes(r: &mut ReceiverSession, now: Instant) -> Vec<(std::net::SocketAddr, Echo)> {
+    let mut echoes = Vec::new();
+    while let Out::Datagram(d) = r.poll(now) {
+        if let Some(Rtcp::App(app)) = Compound::parse(d.bytes).ok().and_then(|mut c| c.next())
+            && let Ok(Some(Message::Echo(echo))) = Message::parse(&app)
+        {
+            echoes.push((d.to.unwrap(), echo));
+        }
+    }
+    echoes
+}
+
+/// The last sender is killed at 2 s; what it sent last arrives 50 ms later.
+#[test]
+fn a_challenge_from_another_address_is_answered_as_soon_as_the_place_is_free() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.run_until(at(2.0));
+    p.forward.disturb = Box::new(|_, _| vec![]);
+    p.run_until(at(3.0));
+    let mut next = SenderSession::new(sender_config(), rcs(), Secret::from_seed(77));
+    let (out, _) = drain(&mut next, p.now);
+    let elsewhere = "198.51.100.9:1".parse().unwrap();
+    for (_, bytes) in &out {
+        p.receiver.handle_datagram(p.now, bytes, Default::default(), Ecn::NotEct, elsewhere);
+    }
+    assert_eq!(echoes(&mut p.receiver, at(3.9)), []);
+    let until = match p.receiver.poll(at(3.9)) {
+        Out::Wait(until) => until,
+        other => panic!("{other:?}"),
+    };
+    assert!(until > at(3.95) && until < at(4.1), "{until:?}");
+    let answered = echoes(&mut p.receiver, until);
+    assert_eq!(answered.iter().map(|(to, e)| (*to, e.taken)).collect::<Vec<_>>(), [(elsewhere, false); 2]);
+    assert!(answered.iter().all(|(_, e)| e.delay == until.since(at(3.0))), "the wait is none of the path's");
+    assert_eq!(p.receiver.peer(), Some(elsewhere));
+}
+
+/// A sender is killed, and another one begins at its address: it shows that it sees what goes there, and is let in at once.
+#[test]
+fn a_new_sender_at_the_address_of_a_killed_one_is_let_in_after_two_round_trips() {
+    for scheme in ["rcs", "aimd", "lda", "tfrc"] {
+        let mut p = Pair::usual(scheme, &[]);
+        p.run_until(at(3.0));
+        let old = p.sender.ssrcs()[0];
+        let flow = flow(scheme, &[], Rate::mbps(1.0));
+        p.sender = SenderSession::new(sender_config(), flow, Secret::from_seed(77));
+        p.run_until(at(3.6));
+        let stats = p.receiver.stats();
+        assert_eq!(stats.media.ssrc, p.sender.ssrcs()[0], "{scheme}");
+        assert!(stats.media.received > 0 && stats.media.ssrc != old, "{scheme}: {stats:?}");
+        p.run_until(at(10.0));
+        assert!(p.sender.stats().feedback.packets > 0 && p.sender.flow().stopped().is_none(), "{scheme}");
+    }
+}
+
+/// Challenges with a forged address, media in sequence behind them, proofs guessed and proofs of another time.
+#[test]
+fn forged_challenges_do_not_throw_out_a_sender_that_is_there() {
+    let honest = {
+        let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+        p.run_until(at(10.0));
+        p.receiver.stats().media.received
+    };
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    let mut stream = RandomStream::named(1, "forger");
+    let mut forged = 0;
+    for n in 1..=90_u32 {
+        p.run_until(at(1.0 + 0.1 * f64::from(n)));
+        let mut session = SenderSession::new(sender_config(), rcs(), Secret::from_seed(1_000 + u64::from(n)));
+        for (_, bytes) in drain(&mut session, p.now).0 {
+            let asked = Compound::parse(&bytes).unwrap().next();
+            let Some(Rtcp::App(app)) = asked else { panic!("a challenge") };
+            let Ok(Some(Message::Challenge(c))) = Message::parse(&app) else { panic!("a challenge") };
+            let mut guessed = Vec::new();
+            challenge::Challenge { proof: Some(stream.bits() as u32), ..c }.emit(&mut guessed);
+            for bytes in [bytes, guessed] {
+                p.receiver.handle_datagram(p.now, &bytes, Default::default(), Ecn::NotEct, SENDER.parse().unwrap());
+                forged += 1;
+            }
+            for sequence in 0..3 {
+                let rtp = plain_rtp(c.media.1, sequence);
+                let media =
+                    p.receiver.handle_datagram(p.now, &rtp, Default::default(), Ecn::NotEct, SENDER.parse().unwrap());
+                assert_eq!(media, None);
+            }
+        }
+    }
+    assert_eq!(forged, 360);
+    assert_eq!(p.receiver.stats().media.ssrc, p.sender.ssrcs()[0]);
+    assert_eq!(p.receiver.stats().media.received, honest);
+    assert_eq!(p.stopped, None);
 }
 
 // --- T18: wrap -----------------------------------------------------------------------------------
