@@ -29,6 +29,8 @@ const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_PREFSRC: u16 = 7;
+const RTA_METRICS: u16 = 8;
+const RTAX_QUICKACK: u16 = 15;
 
 /// Takes the device `name` up.
 ///
@@ -79,6 +81,21 @@ pub fn address(address: IpAddr, prefix: u8, name: &str) -> Result<(), EmuError> 
 /// # Errors
 /// As for [`up`].
 pub fn route(prefix: IpAddr, length: u8, name: &str, source: Option<IpAddr>) -> Result<(), EmuError> {
+    new_route(prefix, length, name, source, &[])
+}
+
+/// Packets to `address` leave by the device `name`, and TCP here acknowledges each segment that comes from there at once,
+/// whoever reads it and when.
+///
+/// # Errors
+/// As for [`up`].
+pub fn acknowledge_each(address: IpAddr, name: &str) -> Result<(), EmuError> {
+    let mut metric = Vec::new();
+    attribute(&mut metric, RTAX_QUICKACK, &1_u32.to_ne_bytes());
+    new_route(address, if address.is_ipv4() { 32 } else { 128 }, name, None, &metric)
+}
+
+fn new_route(prefix: IpAddr, length: u8, name: &str, source: Option<IpAddr>, metrics: &[u8]) -> Result<(), EmuError> {
     let what = format!("route {prefix}/{length} to the device `{name}`");
     // struct rtmsg: family, lengths of destination and source, tos, table, protocol, scope, type, flags.
     let mut body =
@@ -87,6 +104,9 @@ pub fn route(prefix: IpAddr, length: u8, name: &str, source: Option<IpAddr>) -> 
     attribute(&mut body, RTA_OIF, &index(name)?.to_ne_bytes());
     if let Some(source) = source {
         attribute(&mut body, RTA_PREFSRC, &octets(source));
+    }
+    if !metrics.is_empty() {
+        attribute(&mut body, RTA_METRICS, metrics);
     }
     request(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, &body, &what)
 }

@@ -287,7 +287,7 @@ fn early(plan: Plan, testbed: &Testbed, ip: Ip) -> Result<Early, EmuError> {
                 Ip::V6 => testbed.addresses_v6(plan.flow),
             };
             let (from, at) = ends_of(addresses);
-            let listener = testbed.enter(Side::Receivers, || plan.listen(at))??;
+            let listener = testbed.enter(Side::Receivers, || plan.listen(at, from))??;
             let socket = testbed.enter(Side::Senders, || plan.sender(from))??;
             Early::Tcp(Box::new((plan, socket, at, listener)))
         }

@@ -196,6 +196,8 @@ fn tcp_settings(p: &TcpParams, sack: bool, restart: bool, about: &mut About) {
     for off in ["tcp_dsack", "tcp_timestamps", "tcp_frto", "tcp_early_retrans", "tcp_recovery", "tcp_comp_sack_nr"] {
         set(off, on(false));
     }
+    // Else an ACK may wait for the next, so that segments leave in pairs.
+    set("tcp_min_tso_segs", "1".to_owned());
     set("tcp_reordering", p.dup_threshold.to_string());
     set("tcp_max_reordering", p.dup_threshold.to_string());
     set("tcp_ecn", on(p.ecn));

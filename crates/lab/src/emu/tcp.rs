@@ -3,6 +3,7 @@
 
 use super::Ip;
 use super::endpoint::{Areas, Endpoint, Moment};
+use fairpace_emu::{EmuError, netlink};
 use fairpace_net::kernel_tcp::{self, CaState, TcpInfo};
 use fairpace_net::{Clock, NetError};
 use fairpace_sim::tcp::{TcpParams, TcpSource};
@@ -20,6 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How often a sender looks at the kernel's account: shorter than any round trip worth emulating, so that no
 /// recovery, which takes one at least, is missed.
 const TICK: Duration = Duration::from_millis(20);
+
+/// The receivers' device.
+const DEVICE: &str = "fairpace0";
 
 /// What one flow is to do.
 #[derive(Clone, Debug)]
@@ -51,7 +55,11 @@ impl TcpPlan {
     }
 
     /// The receiving socket; call it inside the receivers' namespace.
-    pub(crate) fn listen(&self, at: SocketAddr) -> Result<Socket, NetError> {
+    pub(crate) fn listen(&self, at: SocketAddr, from: SocketAddr) -> Result<Socket, EmuError> {
+        // Simulated receivers acknowledge each segment unless the scenario has it otherwise.
+        if self.params.delayed_ack.is_none() {
+            netlink::acknowledge_each(from.ip(), DEVICE)?;
+        }
         let socket = self.socket(at)?;
         if let Some(window) = window(&self.params, self.packet_size, self.ip) {
             kernel_tcp::set_window(&socket, window)?;
@@ -312,11 +320,6 @@ pub(crate) fn receive(
         match recv(connection.as_raw_fd(), &mut nothing, flags) {
             Ok(0) => break,
             Ok(n) => {
-                // Simulated receivers acknowledge each segment unless the scenario has it otherwise. The kernel
-                // forgets this with every segment that it delays the ACK of.
-                if plan.params.delayed_ack.is_none() {
-                    let _ = connection.set_tcp_quickack(true);
-                }
                 let [before, all] = &mut counted;
                 *all += Bytes::new(n as u64);
                 if clock.now() < warmup {

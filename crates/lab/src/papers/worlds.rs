@@ -304,7 +304,8 @@ fn shown(e: &Experiment, pairs: &[Pair]) -> Section {
         head: head.map(str::to_owned).to_vec(),
         rows: pairs.iter().map(row).collect(),
     };
-    let invalid: Vec<&Vec<String>> = pairs.iter().flat_map(|p| &p.runs).map(|g| &g.invalid).collect();
+    let emulated = pairs.iter().filter(|p| p.rival != SIMULATED);
+    let invalid: Vec<&Vec<String>> = emulated.flat_map(|p| &p.runs).map(|g| &g.invalid).collect();
     let bad: Vec<&&Vec<String>> = invalid.iter().filter(|i| !i.is_empty()).collect();
     let doubts =
         bad.first().map(|first| format!("{} of {} runs are not valid: {}", bad.len(), invalid.len(), first.join("; ")));
