@@ -22,6 +22,7 @@ mod shared;
 mod udp;
 mod window;
 
+use super::builtin::{base, ours, with};
 use super::{Bench, Bound, Claim, Effort, Experiment, Point, QUICK_SEEDS};
 use crate::config::Record;
 use crate::pool::Hooks;
@@ -59,23 +60,6 @@ const D: u32 = 10;
 const OUTAGE: f64 = 0.01;
 /// p_e of Figs. 3, 4, 6, 7, in percent.
 const ERRORS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
-
-/// The experiment's scenario. Ours, built in, and read by a test: it cannot be wrong here.
-fn base(experiment: &Experiment) -> Scenario {
-    Scenario::parse(experiment.scenario, experiment.file).unwrap_or_else(|e| ours(&e))
-}
-
-/// For numbers and texts of this file that were read: they are not wrong.
-fn ours(error: &dyn std::fmt::Display) -> ! {
-    unreachable!("a number of ours: {error}")
-}
-
-/// A scenario, changed.
-fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let mut s = scenario.clone();
-    change(&mut s);
-    s
-}
 
 fn slots(n: f64) -> Time {
     Time::parse(format!("{} ms", n * SLOT.as_secs_f64() * 1e3)).unwrap_or_else(|e| ours(&e))

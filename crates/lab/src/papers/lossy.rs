@@ -22,7 +22,8 @@ mod last_hop;
 mod terms;
 
 use super::Experiment;
-use crate::scenario::{Room, Scenario, Size, Speed, Time};
+use super::builtin::{base, kbps, ours, time_ms};
+use crate::scenario::{Room, Scenario, Size};
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -43,28 +44,14 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("lossy", "fig30-33", "the modified schemes and their originals on the last hop", last_hop::fig30_33),
 ];
 
-/// The experiment's scenario. Ours, built in, and read by a test: it cannot be wrong here.
-fn base(experiment: &Experiment) -> Scenario {
-    Scenario::parse(experiment.scenario, experiment.file).unwrap_or_else(|e| unreachable!("built-in scenario: {e}"))
-}
-
 fn set_packet_size(s: &mut Scenario, bytes: u64) {
-    s.packet_size = Size::parse(format!("{bytes} B")).unwrap_or_else(|e| unreachable!("a number of ours: {e}"));
+    s.packet_size = Size::parse(format!("{bytes} B")).unwrap_or_else(|e| ours(&e));
 }
 
 /// Room for so many bytes of waiting packets, and the packet in transmission.
 fn set_buffer(s: &mut Scenario, bytes: f64) {
     let waiting = (bytes / s.packet_size.get().as_f64()).round().max(1.0);
-    s.path.queue.capacity =
-        Room::parse(format!("{} pkt", waiting + 1.0)).unwrap_or_else(|e| unreachable!("a number of ours: {e}"));
-}
-
-fn time_ms(ms: f64) -> Time {
-    Time::parse(format!("{ms} ms")).unwrap_or_else(|e| unreachable!("a number of ours: {e}"))
-}
-
-fn kbps(rate: f64) -> Speed {
-    Speed::parse(format!("{rate} kbit/s")).unwrap_or_else(|e| unreachable!("a number of ours: {e}"))
+    s.path.queue.capacity = Room::parse(format!("{} pkt", waiting + 1.0)).unwrap_or_else(|e| ours(&e));
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ macro_rules! experiment {
 
 pub mod aimd;
 mod bench;
+mod builtin;
 mod claim;
 pub mod lossy;
 pub mod qsd;

@@ -33,11 +33,12 @@ mod estimators;
 mod fluid;
 mod single;
 
+use super::builtin::{base, kbps, time_ms, with};
 use super::{Bench, Bound, Claim, Effort, Experiment, Point};
 use crate::config::{Record, sim_config};
 use crate::report::{Axis, Chart, Series};
 use crate::run::RunError;
-use crate::scenario::{AgentKind, Hold, QuickStartSpec, SatelliteSpec, Scenario, Speed, Time};
+use crate::scenario::{AgentKind, Hold, QuickStartSpec, SatelliteSpec, Scenario};
 use crate::stats::Estimate;
 use fairpace_control::{FlowEventKind, QsVerdict};
 use fairpace_path::DamaSpec;
@@ -61,22 +62,9 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("qsd", "table3", "packets that the transmit buffers have no room for", aggregate::table3),
 ];
 
-/// The experiment's scenario. Ours, built in, and read by a test: it cannot be wrong here.
-fn base(experiment: &Experiment) -> Scenario {
-    Scenario::parse(experiment.scenario, experiment.file).unwrap_or_else(|e| unreachable!("built-in scenario: {e}"))
-}
-
 /// The satellite of a scenario; all of this paper have one.
 fn satellite(s: &mut Scenario) -> &mut SatelliteSpec {
     s.satellite.get_or_insert_with(SatelliteSpec::default)
-}
-
-fn time_ms(ms: f64) -> Time {
-    Time::parse(format!("{ms} ms")).unwrap_or_else(|e| unreachable!("a number of ours: {e}"))
-}
-
-fn kbps(rate: f64) -> Speed {
-    Speed::parse(format!("{rate} kbit/s")).unwrap_or_else(|e| unreachable!("a number of ours: {e}"))
 }
 
 // --- strategies ----------------------------------------------------------------------------------------------------

@@ -20,10 +20,11 @@ mod traces;
 
 use super::Experiment;
 use super::bench::Cell;
+use super::builtin::{base, ours, time_ms};
 use super::show::Look;
 use crate::metrics::RunSummary;
 use crate::run::replace_controller;
-use crate::scenario::{LossSpec, Scenario, Speed, Time};
+use crate::scenario::{LossSpec, Scenario, Speed};
 use crate::stats::jain_index;
 
 /// Every row, in the paper's order.
@@ -67,15 +68,9 @@ const RENO: Scheme = scheme("tcp-reno", "TCP Reno", "tcp-reno", false);
 const NEWRENO: Scheme = scheme("tcp-newreno", "TCP NewReno", "tcp-newreno", false);
 const SACK: Scheme = scheme("tcp-sack", "TCP SACK", "tcp-sack", false);
 
-/// The experiment's scenario. Ours, built in, and read by a test: it cannot be wrong here.
-fn base(experiment: &Experiment) -> Scenario {
-    Scenario::parse(experiment.scenario, experiment.file).unwrap_or_else(|e| unreachable!("built-in scenario: {e}"))
-}
-
 /// The scenario with the flows of group `main` under a scheme.
 fn under(base: &Scenario, scheme: &Scheme) -> Scenario {
-    let mut s = replace_controller(base, scheme.controller, |f| f.group == "main")
-        .unwrap_or_else(|e| unreachable!("a scheme of ours: {e}"));
+    let mut s = replace_controller(base, scheme.controller, |f| f.group == "main").unwrap_or_else(|e| ours(&e));
     if scheme.acks_lost {
         s.path.reverse.loss = s.path.loss.clone();
     }
@@ -112,17 +107,12 @@ fn set_rtt(s: &mut Scenario, ms: f64) {
     }
 }
 
-fn time_ms(ms: f64) -> Time {
-    Time::parse(format!("{ms} ms")).unwrap_or_else(|e| unreachable!("a number of ours: {e}"))
-}
-
 fn packets_per_second(pps: f64) -> Speed {
-    Speed::parse(format!("{pps} pkt/s")).unwrap_or_else(|e| unreachable!("a number of ours: {e}"))
+    Speed::parse(format!("{pps} pkt/s")).unwrap_or_else(|e| ours(&e))
 }
 
 fn set_buffer(s: &mut Scenario, packets: f64) {
-    s.path.queue.capacity = crate::scenario::Room::parse(format!("{packets} pkt"))
-        .unwrap_or_else(|e| unreachable!("a number of ours: {e}"));
+    s.path.queue.capacity = crate::scenario::Room::parse(format!("{packets} pkt")).unwrap_or_else(|e| ours(&e));
 }
 
 /// Low-priority background at `pps` packets/s in all: the scenario's constant flow; none at 0.

@@ -30,6 +30,7 @@ mod numbers;
 mod response;
 mod rules;
 
+use super::builtin::{base, ours, with};
 use super::{Bench, Bound, Claim, Effort, Experiment, Point, QUICK_SEEDS, World};
 use crate::config::Record;
 use crate::pool::Hooks;
@@ -61,25 +62,8 @@ const PER_SECOND: usize = 10;
 /// Headers of a packet, and of a segment.
 const HEADER: f64 = 40.0;
 
-/// The experiment's scenario. Ours, built in, and read by a test: it cannot be wrong here.
-fn base(experiment: &Experiment) -> Scenario {
-    parse(experiment.scenario, experiment.file)
-}
-
 fn parse(text: &str, file: &str) -> Scenario {
     Scenario::parse(text, file).unwrap_or_else(|e| ours(&e))
-}
-
-/// For numbers and texts of this file that were read: they are not wrong.
-fn ours(error: &dyn std::fmt::Display) -> ! {
-    unreachable!("a number of ours: {error}")
-}
-
-/// A scenario, changed.
-fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let mut s = scenario.clone();
-    change(&mut s);
-    s
 }
 
 fn seconds(n: u32) -> Time {

@@ -4,6 +4,7 @@
 //! The bound of 10 % is ours. In the simulator a number is the mean over twenty seeds; in real time, where a run takes as
 //! long as it lasts, over three.
 
+use super::builtin::{base, ours};
 use super::{Bench, Bound, Claim, Effort, Experiment, Outcome, Point, QUICK_SEEDS, Tools, World, show};
 use crate::config::Record;
 use crate::pool::Hooks;
@@ -132,15 +133,10 @@ impl Pair {
     }
 }
 
-/// The experiment's scenario. Ours, built in, and read by a test: it cannot be wrong here.
-fn base(e: &Experiment) -> Scenario {
-    Scenario::parse(e.scenario, e.file).unwrap_or_else(|e| unreachable!("a scenario of ours: {e}"))
-}
-
 fn scenario(e: &Experiment, effort: Effort, scheme: &str, rival: Rival) -> Scenario {
     let mut s = base(e);
     if effort == Effort::Quick {
-        s.duration = Time::parse("20 s").unwrap_or_else(|e| unreachable!("a time of ours: {e}"));
+        s.duration = Time::parse("20 s").unwrap_or_else(|e| ours(&e));
     }
     for flow in &mut s.flows {
         if flow.group == MEDIA { put(flow, scheme) } else { rival.controller.clone_into(&mut flow.controller) }

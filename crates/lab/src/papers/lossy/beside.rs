@@ -1,5 +1,6 @@
 //! Rate-based flows beside TCP: normalized throughput, charts and tables that every such figure shares.
 
+use super::ours;
 use crate::metrics::RunSummary;
 use crate::papers::bench::{Cell, Grid, Metric, largest};
 use crate::papers::show::{self, Abscissa, Look, Quantity};
@@ -167,8 +168,7 @@ pub(super) fn cells(
         for &x in places {
             let mut s = base.clone();
             vary(&mut s, x);
-            let s = replace_controller(&s, scheme.controller, |f| f.group == "main")
-                .unwrap_or_else(|e| unreachable!("a scheme of ours: {e}"));
+            let s = replace_controller(&s, scheme.controller, |f| f.group == "main").unwrap_or_else(|e| ours(&e));
             cells.push(Cell { scheme: scheme.key, x, scenario: s });
         }
     }

@@ -1,6 +1,6 @@
 //! How a terminal knows what is free on its carrier [qsd Appendix A].
 
-use super::single::with;
+use super::with;
 use super::{ALL, InPhase, Spread, base, dama, each_phase, exact_claim, over_phases_claim, peak, point, satellite};
 use crate::papers::show;
 use crate::papers::{Bench, Bound, Experiment, Outcome, Tools};

@@ -1,6 +1,7 @@
 //! The fluid model beside the simulation of packets [qsd §3.5, Fig. 7].
 
-use super::single::{Frame, with};
+use super::single::Frame;
+use super::with;
 use super::{ALL, SWEEP, Spread, Strategy, base, dama, each_phase, exact_claim, point, summits};
 use crate::fluid::{self, Flow, Link};
 use crate::papers::show;

@@ -2,7 +2,7 @@
 
 use super::{
     ALL, InPhase, Line, Packet, Phases, SWEEP, Spread, Strategy, Summit, base, chart, dama, each_phase, exact_claim,
-    kbps, over_phases, over_phases_claim, point, quantum, request, satellite, summits, time_ms,
+    kbps, over_phases, over_phases_claim, point, quantum, request, satellite, summits, time_ms, with,
 };
 use crate::papers::show;
 use crate::papers::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
@@ -64,13 +64,6 @@ impl Frame {
             (Strategy::Qsd(max), "qsd-max"),
         ]
     }
-}
-
-/// A scenario, changed.
-pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let mut s = scenario.clone();
-    change(&mut s);
-    s
 }
 
 fn phases_caption(e: &Experiment, phases: &Phases) -> String {

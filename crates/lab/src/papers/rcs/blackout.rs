@@ -1,7 +1,8 @@
 //! A signal loss of up to a minute [rcs §V-E, Fig. 22].
 
 use super::{
-    NEWRENO, OVERHEAD, RAP, RAP_FINE, RENO, SACK, Scheme, THROUGHPUT, base, cells, looks, overhead, scheme, throughput,
+    NEWRENO, OVERHEAD, RAP, RAP_FINE, RENO, SACK, Scheme, THROUGHPUT, base, cells, looks, ours, overhead, scheme,
+    throughput,
 };
 use crate::papers::bench::{Bench, Precision, largest, smallest};
 use crate::papers::show::{self, Abscissa};
@@ -21,7 +22,7 @@ const ALL: [Scheme; 8] = [TEN_SRTT, NO_LIMIT, NO_BACKOFF, RAP, RAP_FINE, RENO, N
 fn set_signal_loss(s: &mut Scenario, seconds: f64) {
     s.path.outages.retain(|_| seconds > 0.0);
     for outage in &mut s.path.outages {
-        outage.length = Time::parse(format!("{seconds} s")).unwrap_or_else(|e| unreachable!("a number of ours: {e}"));
+        outage.length = Time::parse(format!("{seconds} s")).unwrap_or_else(|e| ours(&e));
     }
 }
 

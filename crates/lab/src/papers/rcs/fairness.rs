@@ -2,7 +2,7 @@
 
 use super::{
     BACKGROUND, BUFFER, MAIN, P_LOSS, RAP, RAP_FINE, RCS, Scheme, acknowledged_jain, base, jain_of_all, jain_of_groups,
-    packets_per_second, set_buffer, set_loss, tcp_throughput, throughput, under,
+    ours, packets_per_second, set_buffer, set_loss, tcp_throughput, throughput, under,
 };
 use crate::papers::bench::{Bench, Cell, Grid, Precision, largest, smallest};
 use crate::papers::show::{self, Abscissa, Look, Quantity};
@@ -82,7 +82,7 @@ const BESIDE: [Beside; 2] = [
 ];
 
 fn with_tcp(s: &Scenario, tcp: &str) -> Scenario {
-    replace_controller(s, tcp, |f| f.group == "tcp").unwrap_or_else(|e| unreachable!("a scheme of ours: {e}"))
+    replace_controller(s, tcp, |f| f.group == "tcp").unwrap_or_else(|e| ours(&e))
 }
 
 fn tcp_alone(s: &Scenario) -> Scenario {

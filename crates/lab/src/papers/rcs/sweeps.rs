@@ -2,7 +2,7 @@
 
 use super::{
     BACKGROUND, BUFFER, NEWRENO, OVERHEAD, P_LOSS, RAP, RAP_ACKS, RAP_FINE, RCS, RCS_ACKS, RENO, RTT, SACK, Scheme,
-    THROUGHPUT, base, cells, looks, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt,
+    THROUGHPUT, base, cells, looks, ours, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt,
     throughput,
 };
 use crate::papers::bench::{Bench, Grid, Precision, largest, smallest};
@@ -405,7 +405,7 @@ fn responsive_background(s: &mut Scenario, pps: f64) {
         class: Priority::Low,
         max_rate: Some(packets_per_second(pps / 10.0)),
         initial_rtt: Some(s.path.rtt.clone()),
-        start_spread: Time::parse("1 s").unwrap_or_else(|e| unreachable!("a constant of ours: {e}")),
+        start_spread: Time::parse("1 s").unwrap_or_else(|e| ours(&e)),
         ..FlowSpec::default()
     });
 }
