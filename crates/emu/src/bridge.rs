@@ -18,7 +18,7 @@ use crate::segment::{Cutter, Framing, VNET, Vnet, join};
 use crate::{Side, TestbedOptions};
 use fairpace_net::{Lateness, LatenessSummary, Store};
 use fairpace_rtp::quick_start;
-use fairpace_sim::{Carries, Delivered, Direction, FlowId, Network, PacketFate, Protocol, SimConfig};
+use fairpace_sim::{Carries, Delivered, Direction, Entering, FlowId, Network, PacketFate, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, QsOption};
 use nix::errno::Errno;
 use std::io::IoSlice;
@@ -408,7 +408,8 @@ impl Inject<'_> {
         };
         self.capture.write(self.now, PacketFate::Sent, &[head, payload]);
         let Inject { carries, now, flow, direction, quick_start, .. } = *self;
-        self.network.inject_carrying(carries, now, flow, direction, size, dscp.class(), ecn, quick_start, token);
+        let packet = Entering { flow, direction, size, class: dscp.class(), ecn, quick_start, carries, token };
+        self.network.inject(now, packet);
     }
 }
 

@@ -58,7 +58,7 @@ pub use config::{
 };
 pub use constant::ConstantSender;
 pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};
-pub use network::{BOTTLENECK, Delivered, Dropped, Network, REVERSE, SimError, run, run_observed};
+pub use network::{BOTTLENECK, Delivered, Dropped, Entering, Network, REVERSE, SimError, run, run_observed};
 pub use packet::{Body, Carries, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 pub use radio::{

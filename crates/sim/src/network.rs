@@ -138,6 +138,35 @@ pub enum SimError {
     },
 }
 
+/// A packet of an external flow that is about to enter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entering {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Its IP size.
+    pub size: Bytes,
+    /// Which class a two-priority queue puts it in.
+    pub class: Class,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its Quick-Start option, if it has one.
+    pub quick_start: Option<QsOption>,
+    /// What it is counted as.
+    pub carries: Carries,
+    /// What it comes out with: the caller's.
+    pub token: u64,
+}
+
+impl Entering {
+    /// A data packet of the normal class, without ECN or Quick-Start.
+    pub const fn new(flow: FlowId, direction: Direction, size: Bytes, token: u64) -> Entering {
+        let (class, ecn) = (Class::Normal, Ecn::NotEct);
+        Entering { flow, direction, size, class, ecn, quick_start: None, carries: Carries::Data, token }
+    }
+}
+
 /// A packet of an external flow that has come out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Delivered {
@@ -531,44 +560,16 @@ impl Network {
 
     /// A packet of an external flow enters at its first link. Everything due by `now` happens
     /// before; an earlier `now` than the last one counts as that. Routers that know Quick-Start read and
-    /// change its `option`. False if there is no such flow.
-    #[allow(clippy::too_many_arguments)] // one packet's description
-    pub fn inject(
-        &mut self,
-        now: Instant,
-        flow: FlowId,
-        direction: Direction,
-        size: Bytes,
-        class: Class,
-        ecn: Ecn,
-        option: Option<QsOption>,
-        token: u64,
-    ) -> bool {
-        self.inject_carrying(Carries::Data, now, flow, direction, size, class, ecn, option, token)
-    }
-
-    /// As [`Network::inject`], for a caller who knows what the packet carries: it decides what the packet is
-    /// counted as.
-    #[allow(clippy::too_many_arguments)] // one packet's description
-    pub fn inject_carrying(
-        &mut self,
-        carries: Carries,
-        now: Instant,
-        flow: FlowId,
-        direction: Direction,
-        size: Bytes,
-        class: Class,
-        ecn: Ecn,
-        option: Option<QsOption>,
-        token: u64,
-    ) -> bool {
+    /// change its option. False if there is no such flow.
+    pub fn inject(&mut self, now: Instant, packet: Entering) -> bool {
         self.advance(now);
+        let Entering { flow, direction, size, class, ecn, quick_start, carries, token } = packet;
         if flow as usize >= self.flows.len() {
             return false;
         }
         let size = size.get().min(u64::from(u32::MAX)) as u32;
         let body = Body::External { token, carries };
-        let (sent_at, quick_start) = (self.now, option.map(QuickStart::Option));
+        let (sent_at, quick_start) = (self.now, quick_start.map(QuickStart::Option));
         self.send(self.now, Packet { sent_at, body, flow, size, direction, class, ecn, quick_start });
         true
     }

@@ -8,8 +8,8 @@ use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity, DelayModel, DropReason, LinkSpec, LossModel, Outage, QueueModel, RateModel, RedParams};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
-    Access, ConstantConfig, ControllerSpec, Direction, EncodedSize, FlowConfig, FrameSource, MediaConfig, Network,
-    OnOff, Protocol, ReceiverBehaviour, SimConfig, SimError, SimReport, Source, run,
+    Access, ConstantConfig, ControllerSpec, Direction, EncodedSize, Entering, FlowConfig, FrameSource, MediaConfig,
+    Network, OnOff, Protocol, ReceiverBehaviour, SimConfig, SimError, SimReport, Source, run,
 };
 use fairpace_units::{
     Bytes, Class, Duration, Ecn, Instant, Packets, Probability, QsFunction, QsNonce, QsOption, QsRate, Rate,
@@ -427,9 +427,9 @@ fn external_packets_come_out_with_their_token_or_are_reported_dropped() {
     let id = n.flow_id("outside").unwrap();
     let size = Bytes::new(1_000);
     for token in 0..5 {
-        n.inject(at(0.1), id, Direction::Forward, size, Class::Normal, Ecn::Ect0, None, token);
+        n.inject(at(0.1), Entering { ecn: Ecn::Ect0, ..Entering::new(id, Direction::Forward, size, token) });
     }
-    n.inject(at(0.1), id, Direction::Back, size, Class::Low, Ecn::NotEct, None, 99);
+    n.inject(at(0.1), Entering { class: Class::Low, ..Entering::new(id, Direction::Back, size, 99) });
     // The way back has no rate: 5 ms. The way there: 1 ms each, then 10 ms.
     assert_eq!(n.next(), at(0.105));
     n.advance(at(0.2));
@@ -449,8 +449,8 @@ fn external_packets_come_out_with_their_token_or_are_reported_dropped() {
     n.advance(at(3.0));
     assert!(n.report().flows[1].whole.received.packets.get() > 500);
     // An instant that is already over counts as now; an unknown flow is refused.
-    n.inject(at(0.5), id, Direction::Forward, size, Class::Normal, Ecn::NotEct, None, 7);
-    assert!(!n.inject(at(3.0), 42, Direction::Forward, size, Class::Normal, Ecn::NotEct, None, 8));
+    n.inject(at(0.5), Entering::new(id, Direction::Forward, size, 7));
+    assert!(!n.inject(at(3.0), Entering::new(42, Direction::Forward, size, 8)));
     assert_eq!(n.now(), at(3.0));
 }
 
@@ -474,7 +474,7 @@ fn routers_answer_the_quick_start_request_of_an_external_packet() {
     for (direction, option) in
         [(Direction::Forward, Some(asked)), (Direction::Back, Some(asked)), (Direction::Back, None)]
     {
-        n.inject(at(1.0), 0, direction, Bytes::new(100), Class::Normal, Ecn::NotEct, option, 0);
+        n.inject(at(1.0), Entering { quick_start: option, ..Entering::new(0, direction, Bytes::new(100), 0) });
     }
     n.advance(at(2.0));
     let out: Vec<_> = std::iter::from_fn(|| n.take_delivered()).map(|d| (d.direction, d.quick_start)).collect();

@@ -5,7 +5,7 @@ use super::{FlowSample, LinkSample, RelayConfig, RelaySample};
 use crate::{Mark, NetError};
 use fairpace_path::LinkError;
 use fairpace_sim::{
-    BOTTLENECK, Delivered, Direction, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig, SimError,
+    BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig, SimError,
 };
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 
@@ -47,7 +47,8 @@ impl World {
 
     /// A packet arrives at the path; not before what was told last.
     pub(super) fn inject(&mut self, at: Instant, direction: Direction, size: Bytes, mark: Mark, token: u64) {
-        self.network.inject(at, self.relayed, direction, size, mark.dscp.class(), mark.ecn, None, token);
+        let packet = Entering::new(self.relayed, direction, size, token);
+        self.network.inject(at, Entering { class: mark.dscp.class(), ecn: mark.ecn, ..packet });
     }
 
     pub(super) fn advance(&mut self, to: Instant) {
