@@ -11,7 +11,9 @@
 //! Only numbers of one run are comparable. The goals are ratios, of each round for itself; medians of the rounds.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs, reason = "a benchmark reads the clock")]
 
-use fairpace_emu::{EmuError, EmuReport, FlowAddresses, NetNs, Priority, Sandbox, Side, Testbed, TestbedOptions, netlink};
+use fairpace_emu::{
+    EmuError, EmuReport, FlowAddresses, NetNs, Priority, Sandbox, Side, Testbed, TestbedOptions, netlink,
+};
 use fairpace_net::pacing::thread_cpu;
 use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, QueueModel, RateModel};

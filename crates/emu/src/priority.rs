@@ -23,6 +23,9 @@ pub enum Priority {
     Path = 2,
 }
 
+/// The limit that all of them need: with less the ends would come before the path.
+const ENOUGH: rlim_t = Priority::Path as rlim_t;
+
 /// The limits, soft and hard, as they were before [`allow`].
 static BEFORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 
@@ -30,10 +33,8 @@ static BEFORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
 pub(crate) fn allow() {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_RTPRIO) else { return };
     BEFORE.get_or_init(|| (soft, hard));
-    let wanted = Priority::Path as rlim_t;
-    // Root first; else what the hard limit has.
-    if soft < wanted && setrlimit(Resource::RLIMIT_RTPRIO, wanted, hard.max(wanted)).is_err() {
-        let _ = setrlimit(Resource::RLIMIT_RTPRIO, wanted.min(hard), hard);
+    if soft < ENOUGH {
+        let _ = setrlimit(Resource::RLIMIT_RTPRIO, ENOUGH, hard.max(ENOUGH));
     }
 }
 
@@ -47,6 +48,9 @@ pub(crate) fn give_back() {
 impl Priority {
     /// Gives it to this thread; `false`: the system does not allow it, and the thread waits for its turn like any other.
     pub fn take(self) -> bool {
+        if getrlimit(Resource::RLIMIT_RTPRIO).is_ok_and(|(soft, _)| soft < ENOUGH) {
+            return false;
+        }
         let Ok(value) = (self as u8).try_into() else { return false };
         let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
         set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Crossplatform(value), policy).is_ok()
