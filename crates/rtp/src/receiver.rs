@@ -695,7 +695,8 @@ impl ReceiverSession {
 
     /// A challenge from the sender's address, or from any if the place is free.
     fn on_challenge(&mut self, now: Instant, c: Challenge, mut echo: PendingEcho, len: usize) {
-        let held = self.peer.is_some_and(|p| p.address == echo.to && !silent(now, p.heard, TAKEOVER));
+        // Silent or not: it may have nothing to send, and go on.
+        let held = self.peer.is_some_and(|p| p.address == echo.to);
         if held && self.announced_media().or(self.media).is_some_and(|m| m != c.media.1) {
             // Drawn anew for each holder of the place, so that none knows what the next one is asked for.
             let proof = self.secret.value(Purpose::Place, c.media.1, self.places) as u32;

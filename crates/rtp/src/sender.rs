@@ -1058,8 +1058,8 @@ impl SenderSession {
         };
         let Some(token) = self.tokens.remove(i) else { return };
         if echo.taken {
-            // Somebody else's stream came from here before: this one shows that it is here.
-            if self.peer.is_none() && self.proof.replace(echo.next_report) != Some(echo.next_report) {
+            // Somebody else's stream came from here, before or by forgery: this one shows that it is here.
+            if self.proof.replace(echo.next_report) != Some(echo.next_report) {
                 self.questions.extend([Class::Normal, Class::Low]);
             }
             return;

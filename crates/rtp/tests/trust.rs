@@ -565,6 +565,35 @@ fn forged_challenges_do_not_throw_out_a_sender_that_is_there() {
     assert_eq!(p.stopped, None);
 }
 
+/// Half a minute in which the sender has nothing to send but reports, while challenges come with its address, and then media
+/// that nobody announced. It goes on afterwards, and keeps its consent.
+#[test]
+fn forgeries_do_not_throw_out_a_sender_that_has_nothing_to_send() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.run_until(at(3.0));
+    p.fps = 0;
+    let from = SENDER.parse().unwrap();
+    let mut forged = SenderSession::new(sender_config(), rcs(), Secret::from_seed(77));
+    let challenges = drain(&mut forged, p.now).0;
+    for n in 1..=300_u32 {
+        p.run_until(at(3.0 + 0.1 * f64::from(n)));
+        for (_, bytes) in &challenges {
+            p.receiver.handle_datagram(p.now, bytes, Default::default(), Ecn::NotEct, from);
+        }
+    }
+    for sequence in 0..3 {
+        p.receiver.handle_datagram(p.now, &plain_rtp(9, sequence), Default::default(), Ecn::NotEct, from);
+    }
+    p.run_until(at(36.0));
+    assert_eq!(p.receiver.peer(), Some(from));
+    let before = p.received.len();
+    p.fps = 25;
+    p.run_until(at(80.0));
+    assert_eq!(p.stopped, None);
+    assert!(p.received.len() > before + 1_000, "{}", p.received.len() - before);
+    assert_eq!(p.receiver.stats().media.ssrc, p.sender.ssrcs()[0]);
+}
+
 // --- T18: wrap -----------------------------------------------------------------------------------
 
 #[test]
