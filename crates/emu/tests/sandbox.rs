@@ -3,8 +3,10 @@
 
 mod common;
 
-use fairpace_emu::{EmuError, NetNs, RealTimeLock, Rights, Sandbox, drop_privileges, privileged_threads};
+use fairpace_emu::process::{Inside, Program, arguments, init};
+use fairpace_emu::{EmuError, NetNs, Priority, RealTimeLock, Rights, Sandbox, drop_privileges, privileged_threads};
 use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -14,6 +16,10 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 fn main() -> ExitCode {
+    if let Some(arguments) = arguments() {
+        return init(&arguments).into();
+    }
+    let limits_before = limits();
     let outside = NetNs::current("host").expect("/proc is there");
     the_lock_is_taken_once_and_its_holder_is_named();
     // What a joined thread leaves for a moment does not count as one.
@@ -26,6 +32,7 @@ fn main() -> ExitCode {
     sysctls_are_of_one_namespace(&sandbox);
     a_socket_stays_where_it_was_opened(&sandbox);
     devices_are_made_inside(&sandbox);
+    real_time_priority_is_taken_where_it_is_allowed(&sandbox, &limits_before);
     privileges_go_on_every_thread(&sandbox);
     println!("ok");
     ExitCode::SUCCESS
@@ -181,4 +188,35 @@ fn privileges_go_on_every_thread(sandbox: &Sandbox) {
     assert!(door.run(|| fairpace_emu::netlink::up("lo")).expect("it is there").is_err());
     go_on.send(()).expect("it listens");
     assert!(without.join().expect("no panic"));
+}
+
+/// Whoever may have it has it, without a capability, and a program gets the limit that there was before us.
+fn real_time_priority_is_taken_where_it_is_allowed(sandbox: &Sandbox, limits_before: &str) {
+    let (soft, _) = getrlimit(Resource::RLIMIT_RTPRIO).expect("every process has limits");
+    for (priority, value) in [(Priority::Ends, 1), (Priority::Path, 2)] {
+        let policy = move || {
+            drop_privileges().expect("always possible");
+            let taken = priority.take();
+            let stat = fs::read_to_string("/proc/thread-self/stat").expect("/proc");
+            // Behind the name: rt_priority and policy (1: SCHED_FIFO) are fields 40 and 41 of proc(5).
+            let fields: Vec<_> = stat.rsplit(") ").next().expect("a line").split(' ').collect();
+            (taken, fields[37].to_owned(), fields[38].to_owned())
+        };
+        // None of them with a limit that is not enough for all.
+        let allowed = soft >= Priority::Path as u64;
+        let expected = if allowed { (true, value.to_string(), "1".into()) } else { (false, "0".into(), "0".into()) };
+        assert_eq!(std::thread::spawn(policy).join().expect("no panic"), expected);
+    }
+    if !limits_before.is_empty() {
+        println!("real-time priority up to {soft}; outside: {limits_before}");
+    }
+    let command = ["grep", "-qF", limits_before, "/proc/self/limits"].map(Into::into).to_vec();
+    let program = Program { command, background: true, ..Program::default() };
+    let inside = Inside::start(sandbox.outer(), program).expect("may be started");
+    assert_eq!(inside.wait(Duration::from_secs(20)).expect("it ends"), Some(0), "{limits_before}");
+}
+
+fn limits() -> String {
+    let all = fs::read_to_string("/proc/self/limits").expect("/proc");
+    all.lines().find(|l| l.starts_with("Max realtime priority")).expect("Linux has it").to_owned()
 }
