@@ -80,7 +80,8 @@ pub fn mean(values: &[f64]) -> f64 {
 
 /// The sample standard deviation (n - 1 in the denominator); 0 of fewer than two.
 pub fn deviation(values: &[f64]) -> f64 {
-    if values.len() < 2 {
+    // Equal values have none, not what rounding their mean leaves.
+    if values.windows(2).all(|w| w[0] == w[1]) {
         return 0.0;
     }
     let m = mean(values);
@@ -183,6 +184,13 @@ mod tests {
         assert_eq!(text(106.28, 0.7024), "106.3 ± 0.7");
         assert_eq!(text(0.21391, 0.0017), "0.2139 ± 0.0017");
         assert_eq!(text(118.0, 0.01), "118.0 ± 0.0100");
+    }
+
+    #[test]
+    fn equal_numbers_have_no_spread_although_their_mean_is_rounded() {
+        let e = Estimate::of(&[0.1; 3]).unwrap();
+        assert!(e.mean != 0.1, "{}", e.mean);
+        assert_eq!(e.text(), "0.1000 ± 0");
     }
 
     #[test]

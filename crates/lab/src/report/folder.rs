@@ -545,6 +545,11 @@ impl Run {
         self.controllers(group).any(|c| Some(c) == name)
     }
 
+    /// Whether it stands for that world beside another.
+    fn is_world(&self, world: &str) -> bool {
+        self.variant.as_deref() == Some(world) && self.first()["world"] == world
+    }
+
     fn states(&self) -> Vec<Lane> {
         let rows = &self.series;
         let seed = self.first()["seed"].to_string();
@@ -657,9 +662,11 @@ impl Run {
                         continue;
                     }
                     // Beside each other, everything of one run has the colour of its controller; what is the
-                    // same in all of them (TCP, background) is thin and dashed.
+                    // same in all of them (TCP, background) is thin and dashed. Of two worlds, everything simulated is.
                     let series = if stepped { Series::stepped } else { Series::line };
                     let series = match &run.variant {
+                        Some(v) if run.is_world("sim") => series(format!("{v}: {group}"), key, x, y).reference(),
+                        Some(v) if run.is_world("emu") => series(format!("{v}: {group}"), key, x, y),
                         Some(v) if run.compared(&group) => series(format!("{v}: {group}"), variant_key(v), x, y),
                         Some(v) => series(format!("{v}: {group}"), variant_key(v), x, y).reference(),
                         None => series(group, key, x, y),
