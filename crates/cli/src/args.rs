@@ -435,6 +435,10 @@ pub(crate) struct Send {
     /// Packets that are due within this leave together, in one wake-up: 0s sends each at its own time; at most 5ms
     #[arg(long, value_name = "TIME", value_parser = quantum, allow_hyphen_values = true, default_value = "1ms")]
     pub(crate) quantum: Duration,
+    /// A full data packet, headers included, as `packet_size` of a scenario: 72B (IPv6: 92B) to 1500B; less where the
+    /// path is known to carry less
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "1200B")]
+    pub(crate) packet_size: Bytes,
     /// End so long after the receiver's answer; a file that is encoded live is looped until then, or until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,

@@ -623,8 +623,16 @@ fn smaller_mtu(t: &Trial<'_>) -> Said {
     let lost = &sent["not_sent_packets"];
     let (before, after) = (before.unwrap_or(0), after.unwrap_or(0));
     let media = stage.seen.media_after(t.at + 0.1).expect("media goes on") + 0.1;
+    // Whoever begins now knows it, and loses nothing to find out.
+    let (mut receiver, began) = (stage.receiver(), stage.now());
+    let (sent, received) = both(&mut stage.sender(t.control, 2.0), &mut receiver, &[]);
+    assert_eq!(received.code, Some(0), "{}", received.err);
+    assert_eq!((&sent["packet_size_bytes"], &sent["not_sent_packets"]), (&MTU.into(), &0.into()));
+    let largest_then = largest(began, f64::INFINITY);
+    assert!(largest_then > Some(300) && largest_then <= Some(MTU), "{largest_then:?}");
     stage.finish(format!(
-        "{lost} packets not sent; the largest has {after} B instead of {before}; media goes on {media:.2} s later"
+        "{lost} packets not sent; the largest has {after} B instead of {before}; media goes on {media:.2} s later; the next sender's largest has {} B from the beginning",
+        largest_then.unwrap_or(0)
     ))
 }
 

@@ -231,6 +231,14 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
         (&["send", "model", &to, "--seconds", "-1"], 2, &["`--seconds` is `-1`: it is negative"]),
         (&["send", "model", &to, "--quantum", "6ms"], 2, &["`--quantum` is `6ms`: it is more than 5 ms"]),
         (&["send", "model", &to, "--quantum", "-1ms"], 2, &["`--quantum` is `-1ms`", "hint: "]),
+        (&["send", "model", &to, "--packet-size", "71B"], 2, &["`packet_size` is 71 B; allowed: 72 B to 1500 B"]),
+        (&["send", "model", &to, "--packet-size", "1501B"], 2, &["`packet_size` is 1501 B; allowed: 72 B to 1500 B"]),
+        (
+            &["send", "model", "[::1]:9", "--packet-size", "91B", "--retransmission"],
+            2,
+            &["`packet_size` is 91 B; allowed: 94 B to 1500 B"],
+        ),
+        (&["send", "model", &to, "--packet-size", "-1B"], 2, &["`--packet-size` is `-1B`", "hint: "]),
         (
             &["send", "model", &to, "--control", "tcp-bbr"],
             2,

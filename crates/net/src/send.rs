@@ -22,7 +22,8 @@ use fairpace_control::{
 };
 use fairpace_media::FrameSource;
 use fairpace_rtp::{
-    Codec, Frame, NtpTime, Out, Secret, SenderConfig, SenderEvent, SenderSession, SenderStats, StopReason, What,
+    Codec, Frame, LEAST_PATH_MTU, NtpTime, Out, Secret, SenderConfig, SenderEvent, SenderSession, SenderStats,
+    StopReason, What,
 };
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, Rate, Via, format_duration};
 use std::collections::{BTreeMap, VecDeque};
@@ -100,6 +101,25 @@ impl SendConfig {
         }
     }
 
+    /// Whether the peer is one machine, and packets are of a size that can be sent there.
+    ///
+    /// # Errors
+    /// [`NetError::Config`] if not.
+    pub fn check(&self) -> Result<(), NetError> {
+        one_machine(self.peer)?;
+        let (size, least) = (self.session.packet_size, self.wire_session().least_packet_size());
+        if (least..=LARGEST_PACKET_SIZE).contains(&size) {
+            return Ok(());
+        }
+        let allowed = format!("{least} to {LARGEST_PACKET_SIZE}");
+        Err(NetError::Config { field: "packet_size", found: size.to_string(), allowed })
+    }
+
+    /// The session, with what follows from the peer and the codec.
+    fn wire_session(&self) -> SenderConfig {
+        SenderConfig { ip_overhead: ip_overhead(&canonical(self.peer)), codec: self.codec, ..self.session.clone() }
+    }
+
     fn env(&self) -> Env {
         Env {
             packet_size: self.session.packet_size,
@@ -160,6 +180,8 @@ pub trait SendObserver {
     fn on_event(&mut self, _now: Instant, _event: &SenderEvent) {}
     /// Packets go by another transport from now on.
     fn on_switch(&mut self, _now: Instant, _via: Via) {}
+    /// The path carries less than full packets: from now on they are no larger than this.
+    fn on_packet_size(&mut self, _now: Instant, _size: Bytes) {}
     /// The controller did something (only with [`SendConfig::trace`]).
     fn on_flow_event(&mut self, _event: &FlowEvent) {}
     /// The state, every [`SendConfig::sample`].
@@ -206,6 +228,8 @@ pub struct SendReport {
     pub tcp: Option<TcpHalfStats>,
     /// How often packets changed from one transport to the other.
     pub switches: u64,
+    /// IP size of a full packet at the end: as asked for, or what the path carries if that is less.
+    pub packet_size: Bytes,
     /// How late paced packets left.
     pub pacing: LatenessSummary,
     /// Packets that the session gave and the kernel did not take.
@@ -229,11 +253,12 @@ impl SendReport {
     }
 }
 
-/// Sends until the end; see the module.
+/// Sends until the end; see the module. If the kernel knows that the path carries less than the packet size, packets
+/// are as large as it carries from the beginning, the controller's too.
 ///
 /// # Errors
-/// What prevents the beginning: no such controller, no socket, no route, packets larger than the
-/// path carries. What happens later is in [`SendReport::end`].
+/// What prevents the beginning: no such controller, a packet size out of range, no socket, no route, a path that carries
+/// less than packets are cut to ([`LEAST_PATH_MTU`]). What happens later is in [`SendReport::end`].
 pub fn run(
     config: &SendConfig,
     clock: Clock,
@@ -241,17 +266,26 @@ pub fn run(
     observer: &mut dyn SendObserver,
     stop: &AtomicBool,
 ) -> Result<SendReport, NetError> {
-    one_machine(config.peer)?;
+    config.check()?;
     let mut socket = UdpSocket::connect(config.peer, config.buffers, clock)?;
-    let size = config.session.packet_size;
-    if let Some(mtu) = socket.path_mtu().filter(|mtu| size > *mtu) {
-        return Err(NetError::Config {
-            field: "packet_size",
-            found: size.to_string(),
-            allowed: format!("at most {mtu}, what the path to {} carries", config.peer),
-        });
+    let mut config = config.clone();
+    if cut(&mut config, socket.path_mtu())? {
+        observer.on_packet_size(clock.now(), config.session.packet_size);
     }
-    run_on(&mut socket, config, clock, source, observer, stop)
+    run_on(&mut socket, &config, clock, source, observer, stop)
+}
+
+/// Makes packets as large as the path carries, and says whether that is less than was asked for.
+fn cut(config: &mut SendConfig, path_mtu: Option<Bytes>) -> Result<bool, NetError> {
+    let size = config.session.packet_size;
+    let Some(mtu) = path_mtu.filter(|mtu| size > *mtu) else { return Ok(false) };
+    if mtu < LEAST_PATH_MTU {
+        let allowed =
+            format!("at most {mtu}, what the path to {} carries: nothing is cut below {LEAST_PATH_MTU}", config.peer);
+        return Err(NetError::Config { field: "packet_size", found: size.to_string(), allowed });
+    }
+    config.session.packet_size = mtu;
+    Ok(true)
 }
 
 /// As [`run`], on a socket that is already connected to the peer.
@@ -281,12 +315,7 @@ pub fn run_on(
         });
     }
     let config = &SendConfig { peer: canonical(config.peer), ..config.clone() };
-    let session = SenderConfig {
-        ip_overhead: ip_overhead(&config.peer),
-        codec: config.codec,
-        ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
-        ..config.session.clone()
-    };
+    let session = SenderConfig { ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()), ..config.wire_session() };
     let session = SenderSession::new(session, config.flow()?, secret()?);
     let via = session.flow().via();
     let now = clock.now();
@@ -300,6 +329,7 @@ pub fn run_on(
         via,
         switches: 0,
         switched: None,
+        cut: None,
         now,
         begun: now,
         validated: None,
@@ -343,6 +373,8 @@ pub fn run_on(
 
 /// A longer quantum would be a burst: so much is made up for after a stall on the shortest paths, too.
 pub const MAX_QUANTUM: Duration = Duration::from_millis(5);
+/// What an Ethernet carries; larger packets are for paths that are known.
+const LARGEST_PACKET_SIZE: Bytes = Bytes::new(1_500);
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// That the last byte given to TCP is acknowledged is no event of the socket's: it is looked at this often.
@@ -371,6 +403,8 @@ struct Running<'a> {
     switches: u64,
     /// Not told yet.
     switched: Option<Via>,
+    /// Not told yet.
+    cut: Option<Bytes>,
     /// The latest time told to the session.
     now: Instant,
     begun: Instant,
@@ -580,7 +614,9 @@ impl Running<'_> {
     /// The kernel knows that the path carries less than we sent.
     fn heed_mtu(&mut self) {
         if let Some(Some(mtu)) = self.outbox.too_large.take() {
+            let before = self.session.packet_size();
             self.session.limit_packet_size(mtu);
+            self.cut = Some(self.session.packet_size()).filter(|size| *size < before).or(self.cut);
         }
     }
 
@@ -660,6 +696,9 @@ impl Running<'_> {
         let now = self.now;
         if let Some(via) = self.switched.take() {
             observer.on_switch(now, via);
+        }
+        if let Some(size) = self.cut.take() {
+            observer.on_packet_size(now, size);
         }
         while let Some(event) = self.session.next_event() {
             match event {
@@ -770,6 +809,7 @@ impl Running<'_> {
             socket: io.counters(),
             tcp: self.tcp.as_ref().map(TcpSender::stats),
             switches: self.switches,
+            packet_size: self.session.packet_size(),
             pacing: self.lateness.summary(),
             not_sent: self.outbox.not_sent,
             left_behind: self.session.queue_len().1 + self.tcp.as_ref().map_or(Bytes::ZERO, TcpSender::waiting),
@@ -818,4 +858,25 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], NetError> {
     let mut file = std::fs::File::open("/dev/urandom").map_err(|e| NetError::io("open /dev/urandom", e))?;
     file.read_exact(&mut bytes).map_err(|e| NetError::io("read /dev/urandom", e))?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_cut_to_what_the_path_carries_but_not_to_less_than_every_host_takes() {
+        let mut config = SendConfig::new("192.0.2.1:5004".parse().expect("an address"));
+        for (mtu, expected) in [(None, (false, 1_200)), (Some(1_200), (false, 1_200)), (Some(1_199), (true, 1_199))] {
+            let is_cut = cut(&mut config, mtu.map(Bytes::new)).expect("is large enough");
+            assert_eq!((is_cut, config.session.packet_size.get()), expected);
+        }
+        let mut cut_to = |mtu| cut(&mut config, Some(Bytes::new(mtu))).map_err(|e| (e.to_string(), e.exit_code()));
+        assert_eq!(cut_to(576), Ok(true));
+        let why = "`packet_size` is 576 B; allowed: at most 575 B, what the path to 192.0.2.1:5004 carries: nothing is cut below 576 B";
+        assert_eq!(cut_to(575), Err((why.to_owned(), 2)));
+        // Whoever asks for less may have it.
+        config.session.packet_size = Bytes::new(500);
+        assert!(cut(&mut config, Some(Bytes::new(500))).is_ok_and(|is_cut| !is_cut));
+    }
 }

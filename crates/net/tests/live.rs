@@ -641,6 +641,13 @@ fn what_cannot_begin_is_an_error_with_a_name() {
         assert!(matches!(error, NetError::Config { field: "HOST:PORT", .. }), "{nobody}: {error}");
         assert_eq!(error.exit_code(), 2);
     }
+    for size in [71, 1_501] {
+        let mut config = SendConfig::new(peer);
+        config.session.packet_size = Bytes::new(size);
+        let error = go(&config);
+        assert_eq!(error.to_string(), format!("`packet_size` is {size} B; allowed: 72 B to 1500 B"));
+        assert_eq!(error.exit_code(), 2);
+    }
     // A relay or a forwarder that sends to itself.
     let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut itself = ReceiveConfig::new(free.port());

@@ -64,5 +64,7 @@ pub use ntp::NtpTime;
 pub use out::{Count, Counts, Datagram, Out, StopReason, What};
 pub use receiver::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverSession, ReceiverStats, StreamStats};
 pub use secret::Secret;
-pub use sender::{Admission, Codec, Frame, RejectedFeedback, SenderConfig, SenderEvent, SenderSession, SenderStats};
+pub use sender::{
+    Admission, Codec, Frame, LEAST_PATH_MTU, RejectedFeedback, SenderConfig, SenderEvent, SenderSession, SenderStats,
+};
 pub use wire::WireError;

@@ -32,6 +32,9 @@ pub(crate) struct Chunk {
     pub(crate) marker: bool,
 }
 
+/// No payload is made smaller, descriptor included.
+pub(crate) const LEAST_PAYLOAD: usize = 16;
+
 /// What `expire` did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Dropped {
@@ -57,7 +60,7 @@ impl SendQueue {
     pub(crate) fn new(codec: Codec, max_payload: usize, max_delay: Duration, first_picture_id: u16) -> Self {
         SendQueue {
             codec,
-            max_payload: max_payload.max(16),
+            max_payload: max_payload.max(LEAST_PAYLOAD),
             max_delay,
             frames: VecDeque::new(),
             bytes: 0,
@@ -128,7 +131,7 @@ impl SendQueue {
 
     /// From now on packets carry at most this much; what waits is cut anew.
     pub(crate) fn set_max_payload(&mut self, max_payload: usize) {
-        self.max_payload = max_payload.max(16);
+        self.max_payload = max_payload.max(LEAST_PAYLOAD);
         let room = self.max_payload - self.descriptor_len();
         for f in &mut self.frames {
             f.packets = f.packets_sent + (f.data.len() - f.bytes_sent).div_ceil(room);

@@ -45,7 +45,7 @@ use crate::pair_report::PairReport;
 use crate::rtcp::{Compound, Nack, ReportBlock, Rtcp, SenderInfo};
 use crate::rtcp_timing::{Due, Parameters, RtcpTiming};
 use crate::secret::Purpose;
-use crate::send_queue::SendQueue;
+use crate::send_queue::{LEAST_PAYLOAD, SendQueue};
 use crate::sent::{Lookup, Stream};
 use crate::tfrc::{self, Profile, Stamp};
 use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, ntp, rtcp, rtx, sack_vector};
@@ -99,7 +99,8 @@ pub enum Admission {
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
     /// IP size of a full data packet and of every dummy; the flow's `packet_size`. From the headers (60 B over
-    /// IPv4, with VP8's descriptor) and a few bytes to 1,500 B.
+    /// IPv4, with VP8's descriptor) and a few bytes to 1,500 B; larger frames are cut to it from
+    /// [`least_packet_size`](Self::least_packet_size) on.
     pub packet_size: Bytes,
     /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6. Counted in every size that the flow sees.
     pub ip_overhead: Bytes,
@@ -152,6 +153,14 @@ impl Default for SenderConfig {
             first_sequence: None,
             ntp_at_zero: NtpTime::default(),
         }
+    }
+}
+
+impl SenderConfig {
+    /// The smallest [`packet_size`](Self::packet_size) that frames of any length are cut to: the headers and 16 B of
+    /// payload, descriptor included; 72 B over IPv4 without retransmission.
+    pub fn least_packet_size(&self) -> Bytes {
+        Bytes::new((overhead(self) + LEAST_PAYLOAD) as u64)
     }
 }
 
@@ -305,13 +314,17 @@ const MOST_EVENTS: usize = 256;
 const MOST_TOKENS: usize = 32;
 
 /// What every IPv4 host must take [RFC 791 §3.1]: a claim that a path carries less is not believed.
-const LEAST_PACKET_SIZE: Bytes = Bytes::new(576);
+pub const LEAST_PATH_MTU: Bytes = Bytes::new(576);
+
+/// What is in front of a packet's payload, and in front of it when it is sent again.
+fn overhead(config: &SenderConfig) -> usize {
+    let osn = if config.retransmission { rtx::OSN_LEN } else { 0 };
+    config.ip_overhead.get() as usize + packet::HEADER_LEN + Extensions::FULL_LEN + osn
+}
 
 /// RTP payload of a full packet, descriptor included.
 fn max_payload(config: &SenderConfig) -> usize {
-    let overhead = config.ip_overhead.get() as usize + packet::HEADER_LEN + Extensions::FULL_LEN;
-    let osn = if config.retransmission { rtx::OSN_LEN } else { 0 };
-    (config.packet_size.get() as usize).saturating_sub(overhead + osn)
+    (config.packet_size.get() as usize).saturating_sub(overhead(config))
 }
 
 /// Which report numbers have been seen: 64 back, and as far ahead as 10 minutes of lost reports.
@@ -808,10 +821,10 @@ impl SenderSession {
     }
 
     /// The path carries no IP packet larger than `size`: media that has not left and dummies are cut to fit.
-    /// Never raises the size, and never goes below 576 B, because such news can be forged. The controller
+    /// Never raises the size, and never goes below [`LEAST_PATH_MTU`], because such news can be forged. The controller
     /// goes on counting in its own packets, so that less is sent than it allows, not more.
     pub fn limit_packet_size(&mut self, size: Bytes) {
-        let size = size.max(LEAST_PACKET_SIZE);
+        let size = size.max(LEAST_PATH_MTU);
         if size < self.config.packet_size {
             self.config.packet_size = size;
             self.queue.set_max_payload(max_payload(&self.config));
@@ -819,6 +832,11 @@ impl SenderSession {
     }
 
     // --- questions -------------------------------------------------------------------------------
+
+    /// IP size of a full packet, as it was asked for or as [`limit_packet_size`](Self::limit_packet_size) has left it.
+    pub fn packet_size(&self) -> Bytes {
+        self.config.packet_size
+    }
 
     /// What to do now. Call until it says [`Out::Wait`] or [`Out::Stopped`].
     pub fn poll(&mut self, now: Instant) -> Out<'_> {

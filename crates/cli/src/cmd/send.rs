@@ -10,7 +10,7 @@ use fairpace_media::{FrameSource, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, resolve};
 use fairpace_rtp::{SenderEvent, What};
-use fairpace_units::{Duration, Instant, RandomStream, format_duration, format_rate};
+use fairpace_units::{Bytes, Duration, Instant, RandomStream, format_duration, format_rate};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -25,10 +25,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.min_rate = config.min_rate.min(config.max_rate);
     config.quantum = args.quantum;
     config.duration = args.seconds;
+    config.session.packet_size = args.packet_size;
     config.session.retransmission = args.retransmission;
     if let Some(profile) = profile::apply(&args.form, &config.scheme, &mut config.settings)? {
         config.session.rate_profile = profile;
     }
+    config.check()?;
     let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
     profile::check_form(&args.form, &controller)?;
     profile::check_retransmission(&controller, args.retransmission, "leave out `--retransmission`")?;
@@ -95,6 +97,13 @@ struct Live {
     before: Option<(Instant, FlowCounters)>,
 }
 
+impl Live {
+    fn note(&self, text: &str) {
+        let clear = if self.shown { "\r\x1b[K" } else { "" };
+        note(self.quiet, &format!("{clear}{text}"));
+    }
+}
+
 impl SendObserver for Live {
     fn on_event(&mut self, _now: Instant, event: &SenderEvent) {
         let text = match event {
@@ -110,8 +119,11 @@ impl SendObserver for Live {
             }
             _ => return,
         };
-        let clear = if self.shown { "\r\x1b[K" } else { "" };
-        note(self.quiet, &format!("{clear}{text}"));
+        self.note(&text);
+    }
+
+    fn on_packet_size(&mut self, _now: Instant, size: Bytes) {
+        self.note(&format!("note: the path carries packets of at most {size}, and they are made no larger"));
     }
 
     fn on_sample(&mut self, s: &SendSample) {
@@ -210,6 +222,7 @@ fn json(config: &SendConfig, r: &SendReport) -> Value {
         "frames_dropped": r.stats.frames_dropped,
         "datagrams": sent,
         "not_sent_packets": r.not_sent,
+        "packet_size_bytes": r.packet_size.get(),
         "pacing_lateness_us": { "p50": r.pacing.p50.as_secs_f64() * 1e6, "p99": r.pacing.p99.as_secs_f64() * 1e6 },
         "cpu": r.cpu,
     })

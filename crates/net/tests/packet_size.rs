@@ -1,0 +1,99 @@
+//! The size of packets: as asked for, what the path carries, and what is refused.
+
+use fairpace_media::ConstantSource;
+use fairpace_net::receive::{ReceiveConfig, Receiver};
+use fairpace_net::send::{self, SendConfig, SendEnd, SendObserver, SendReport};
+use fairpace_net::{Clock, DatagramIo, Mark, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
+use fairpace_rtp::What;
+use fairpace_units::{Bytes, Duration, Instant, Rate};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// IP and UDP.
+const HEADERS: u64 = 28;
+
+/// A socket of a path that carries no larger IP packets.
+struct Narrow {
+    socket: UdpSocket,
+    mtu: u64,
+    largest: u64,
+}
+
+impl DatagramIo for Narrow {
+    fn send(&mut self, to: Option<SocketAddr>, bytes: &[u8], mark: Mark) -> SendOutcome {
+        self.send_batch(to, bytes, bytes.len(), mark).1
+    }
+    fn send_batch(&mut self, to: Option<SocketAddr>, bytes: &[u8], segment: usize, mark: Mark) -> (usize, SendOutcome) {
+        let size = segment.min(bytes.len()) as u64 + HEADERS;
+        if size > self.mtu {
+            return (0, SendOutcome::TooLarge { mtu: Some(Bytes::new(self.mtu)) });
+        }
+        self.largest = self.largest.max(size);
+        self.socket.send_batch(to, bytes, segment, mark)
+    }
+    fn recv(&mut self, buffer: &mut [u8]) -> RecvOutcome {
+        self.socket.recv(buffer)
+    }
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.descriptor()
+    }
+    fn counters(&self) -> SocketCounters {
+        self.socket.counters()
+    }
+}
+
+#[derive(Default)]
+struct Told(Vec<Bytes>);
+
+impl SendObserver for Told {
+    fn on_packet_size(&mut self, _: Instant, size: Bytes) {
+        self.0.push(size);
+    }
+}
+
+/// A second of that size over a path of that MTU: the report, the largest packet, what was told.
+fn run(scheme: &str, size: u64, mtu: u64) -> (SendReport, u64, Vec<Bytes>) {
+    let clock = Clock::start();
+    let receiver = Receiver::open(ReceiveConfig::new(0), clock).unwrap();
+    let mut config = SendConfig::new((Ipv4Addr::LOCALHOST, receiver.address().unwrap().port()).into());
+    config.scheme = scheme.to_owned();
+    config.session.packet_size = Bytes::new(size);
+    config.max_rate = Rate::mbps(1.0);
+    config.duration = Some(Duration::from_secs(1));
+    let socket = UdpSocket::connect(config.peer, config.buffers, clock).unwrap();
+    let (mut io, mut told) = (Narrow { socket, mtu, largest: 0 }, Told::default());
+    let stop = AtomicBool::new(false);
+    let sent = std::thread::scope(|scope| {
+        let receiving = scope.spawn(|| receiver.run(&mut (), &mut (), &stop));
+        let mut source = ConstantSource::new(Rate::kbps(400.0), Duration::from_millis(40));
+        let sent = send::run_on(&mut io, &config, clock, &mut source, &mut told, &stop);
+        stop.store(true, Ordering::Relaxed);
+        receiving.join().unwrap().unwrap();
+        sent.unwrap()
+    });
+    assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+    (sent, io.largest, told.0)
+}
+
+#[test]
+fn packets_are_as_large_as_was_asked_for() {
+    for size in [72, 300, 1_500] {
+        let (sent, largest, told) = run("rcs", size, 65_536);
+        // A frame is cut into equal parts; RTCP has a size of its own.
+        let media = sent.stats.sent.of(What::Media);
+        let mean = media.bytes as f64 / media.packets as f64 + HEADERS as f64;
+        assert!(mean > 0.6 * size as f64 && mean <= size as f64, "{mean} for {size}");
+        assert!(largest <= size || size == 72, "{largest} for {size}");
+        assert!(sent.flow.data.acked > 0, "{size}: {:?}", sent.flow);
+        assert_eq!((sent.packet_size, sent.not_sent, told), (Bytes::new(size), 0, vec![]));
+    }
+}
+
+#[test]
+fn a_path_that_turns_out_to_carry_less_is_told_once_and_kept_to() {
+    let (sent, largest, told) = run("fixed", 1_200, 700);
+    assert_eq!((sent.packet_size, told), (Bytes::new(700), vec![Bytes::new(700)]));
+    assert!(largest > 350 && largest <= 700, "{largest}");
+    assert!(sent.not_sent > 0 && sent.flow.data.acked > 0, "{} {:?}", sent.not_sent, sent.flow);
+}
