@@ -12,7 +12,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs, reason = "a benchmark reads the clock")]
 
 use fairpace_emu::{
-    EmuError, EmuReport, FlowAddresses, NetNs, Priority, Sandbox, Side, Testbed, TestbedOptions, netlink,
+    EmuError, EmuReport, FlowAddresses, NetNs, Sandbox, Side, Testbed, TestbedOptions, netlink, spawn_first,
 };
 use fairpace_net::pacing::thread_cpu;
 use fairpace_path::quick_start::RouterParams;
@@ -245,7 +245,7 @@ impl Plain {
         let devices = Side::BOTH.map(device);
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || copy(&devices, each_way, &stopped));
+        let thread = spawn_first("plain", move || copy(&devices, each_way, &stopped)).unwrap();
         Plain { sides, stop, thread }
     }
 
@@ -257,7 +257,6 @@ impl Plain {
 
 /// Copies until told to stop; the CPU time it took.
 fn copy(devices: &[SyncDevice; 2], each_way: Duration, stop: &AtomicBool) -> Duration {
-    Priority::Path.take();
     let _ = nix::sys::prctl::set_timerslack(1);
     let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK).unwrap();
     let now = || nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap();

@@ -25,7 +25,7 @@ mod testbed;
 pub use address::{FlowAddresses, Side};
 pub use error::EmuError;
 pub use lock::RealTimeLock;
-pub use priority::Priority;
+pub use priority::spawn_first;
 pub use report::{EmuReport, Limits, SideReport};
 pub use sandbox::{Door, NetNs, Rights, Sandbox, drop_privileges, privileged_threads};
 pub use testbed::{FarEnd, Running, Testbed, TestbedOptions};

@@ -1,58 +1,95 @@
-//! Real-time scheduling of a run's threads, where the system allows it.
+//! Real-time priority for the thread that moves the packets, where the system allows it.
 //!
 //! A path is hardware in other people's networks: it never waits for a processor. As a thread among others it does, for
-//! milliseconds, as soon as anybody else on the machine computes. With Linux's first-in-first-out policy it runs when
-//! its timer says so. The kernel lets a thread take it whose process has a limit `RLIMIT_RTPRIO` above zero: root may raise
-//! that, before it is root of a namespace only; others have what the administrator gives them (`limits.conf(5)`, `rtprio`).
-//! No capability is kept for it. The kernel leaves other programs a twentieth of each second
-//! (`kernel.sched_rt_runtime_us`).
+//! milliseconds, as soon as anybody else on the machine computes. With Linux's first-in-first-out policy [sched(7)] it runs when
+//! its timer says so. The kernel leaves other programs a twentieth of each second (`kernel.sched_rt_runtime_us`).
+//!
+//! The policy may be taken with `CAP_SYS_NICE` over the host, or a limit `RLIMIT_RTPRIO` above zero; after the sandbox is entered
+//! nobody has the former. So the thread that enters takes it before, starts one thread more, which has it by that, and gives it up again.
+//! That one has no other right; it waits, and starts the threads that are to have the policy. Programs never have it.
+#![allow(unsafe_code)] // sched_setscheduler(2), which nix has not
 
-use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
+use crate::{EmuError, drop_privileges};
+use nix::libc::{SCHED_FIFO, SCHED_OTHER, c_int, sched_getscheduler, sched_param, sched_setscheduler};
+use std::io;
 use std::sync::OnceLock;
-use thread_priority::{
-    RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
-    thread_native_id,
-};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Builder, JoinHandle};
 
-/// Whose turn comes first.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Priority {
-    /// The ends of flows that run on our own threads: before everybody else's programs.
-    Ends = 1,
-    /// The path: before the ends.
-    Path = 2,
+/// Above the normal programs, below whatever of the system has real-time priority.
+const LEAST: c_int = 1;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The thread that starts others, if there may be one.
+static STARTER: OnceLock<Sender<Job>> = OnceLock::new();
+
+/// Sets the policy of this thread.
+fn set(policy: c_int, priority: c_int) -> bool {
+    let param = sched_param { sched_priority: priority };
+    // SAFETY: `param` lives during the call, which only reads it; 0 is the calling thread.
+    unsafe { sched_setscheduler(0, policy, &raw const param) == 0 }
 }
 
-/// The limit that all of them need: with less the ends would come before the path.
-const ENOUGH: rlim_t = Priority::Path as rlim_t;
+fn policy() -> c_int {
+    // SAFETY: no pointers; 0 is the calling thread.
+    unsafe { sched_getscheduler(0) }
+}
 
-/// The limits, soft and hard, as they were before [`allow`].
-static BEFORE: OnceLock<(rlim_t, rlim_t)> = OnceLock::new();
+/// Whether this thread has the priority.
+pub(crate) fn is_first() -> bool {
+    policy() == SCHED_FIFO
+}
 
-/// Raises the limit as far as needed and allowed; for as long as this process still has the host's rights.
-pub(crate) fn allow() {
-    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_RTPRIO) else { return };
-    BEFORE.get_or_init(|| (soft, hard));
-    if soft < ENOUGH {
-        let _ = setrlimit(Resource::RLIMIT_RTPRIO, ENOUGH, hard.max(ENOUGH));
+/// Runs `enter`, in which this thread, the only one, leaves the host's rights behind, and starts the starter.
+pub(crate) fn across<R>(enter: impl FnOnce() -> Result<R, EmuError>) -> Result<R, EmuError> {
+    // A program that somebody gave another policy keeps it.
+    if policy() != SCHED_OTHER || !set(SCHED_FIFO, LEAST) {
+        return enter();
     }
+    let entered = enter().and_then(|entered| start().map(|()| entered));
+    // Always allowed.
+    set(SCHED_OTHER, 0);
+    entered
 }
 
-/// Makes the limit what it was: for programs of others. Threads keep what they have taken.
-pub(crate) fn give_back() {
-    if let Some((soft, hard)) = BEFORE.get() {
-        let _ = setrlimit(Resource::RLIMIT_RTPRIO, *soft, *hard);
-    }
-}
-
-impl Priority {
-    /// Gives it to this thread; `false`: the system does not allow it, and the thread waits for its turn like any other.
-    pub fn take(self) -> bool {
-        if getrlimit(Resource::RLIMIT_RTPRIO).is_ok_and(|(soft, _)| soft < ENOUGH) {
-            return false;
+fn start() -> Result<(), EmuError> {
+    let (sender, jobs) = channel::<Job>();
+    let (ready, is_ready) = channel();
+    let thread = Builder::new().name("starter".to_owned()).spawn(move || {
+        let dropped = drop_privileges();
+        let go_on = dropped.is_ok();
+        let _ = ready.send(dropped);
+        if go_on {
+            jobs.into_iter().for_each(|job| job());
         }
-        let Ok(value) = (self as u8).try_into() else { return false };
-        let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
-        set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Crossplatform(value), policy).is_ok()
-    }
+    });
+    thread.map_err(|e| EmuError::io("start a thread", e))?;
+    is_ready.recv().map_err(|_| EmuError::io("start a thread", ended()))??;
+    // A process enters one sandbox.
+    let _ = STARTER.set(sender);
+    Ok(())
+}
+
+fn ended() -> io::Error {
+    io::Error::other("the thread that starts others has ended")
+}
+
+/// Starts a thread that comes before those of other programs, where the system allows it; else like any other.
+///
+/// # Errors
+/// There is no thread to be had.
+pub fn spawn_first<R: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> io::Result<JoinHandle<R>> {
+    let builder = Builder::new().name(name.to_owned());
+    let Some(starter) = STARTER.get() else { return builder.spawn(work) };
+    let (done, started) = channel();
+    let job = move || {
+        // Whoever asked waits for it.
+        let _ = done.send(builder.spawn(work));
+    };
+    starter.send(Box::new(job)).map_err(|_| ended())?;
+    started.recv().map_err(|_| ended())?
 }

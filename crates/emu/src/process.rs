@@ -11,7 +11,7 @@
 //! An interactive shell asks which group of processes has the terminal, and sees only groups of its own namespace:
 //! [`Program::terminal`] gives it to the init's.
 
-use crate::{EmuError, NetNs, Rights, drop_privileges, priority};
+use crate::{EmuError, NetNs, Rights, drop_privileges};
 use caps::{CapSet, Capability, CapsHashSet};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
@@ -166,7 +166,6 @@ fn code_of(code: Option<i32>, signal: Option<i32>) -> u8 {
 /// On a thread of its own: what it does to itself stays with it and its child.
 fn spawn_init(program: &Program) -> io::Result<std::process::Child> {
     let refused = |e: caps::errors::CapsError| io::Error::other(e.to_string());
-    priority::give_back();
     unshare(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS)?;
     // A user other than root keeps over `exec` what is ambient.
     for cap in kept().into_iter().chain(FOR_INIT) {

@@ -66,7 +66,7 @@ pub struct EmuReport {
     pub unread: LatenessSummary,
     /// Processor time of the loop / time it ran.
     pub cpu: f64,
-    /// Whether the loop had real-time priority ([`crate::Priority`]).
+    /// Whether the loop had real-time priority ([`crate::spawn_first`]).
     pub real_time: bool,
     /// The senders' side, then the receivers'.
     pub sides: [SideReport; 2],

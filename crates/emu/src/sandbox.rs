@@ -58,10 +58,13 @@ impl Sandbox {
     /// [`EmuError::NoNamespaces`] where the system does not allow it; this process is as before then, or in
     /// a namespace without use.
     pub fn enter() -> Result<Sandbox, EmuError> {
+        alone();
+        priority::across(Sandbox::leave_the_host)
+    }
+
+    fn leave_the_host() -> Result<Sandbox, EmuError> {
         let (user, group) = (geteuid(), getegid());
         let refused = |what| move |source: io::Error| EmuError::NoNamespaces { what, source };
-        alone();
-        priority::allow();
         unshare(CloneFlags::CLONE_NEWUSER).map_err(|e| refused("a user namespace")(e.into()))?;
         // Without this the kernel lets only a privileged parent write the groups.
         fs::write("/proc/self/setgroups", "deny").map_err(refused("/proc/self/setgroups"))?;

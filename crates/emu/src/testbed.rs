@@ -5,7 +5,7 @@ use crate::bridge::Bridge;
 use crate::capture::Capture;
 use crate::device::{Device, DeviceSpec};
 use crate::report::{EmuReport, Limits};
-use crate::{EmuError, FlowAddresses, NetNs, Priority, Side, drop_privileges};
+use crate::{EmuError, FlowAddresses, NetNs, Side, drop_privileges, priority};
 use fairpace_net::pacing::thread_cpu;
 use fairpace_net::{Clock, NetError, Waiter};
 use fairpace_sim::{FlowId, Network, Observer, Protocol, SimConfig, SimReport};
@@ -14,7 +14,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 /// How a testbed is set up.
 pub struct TestbedOptions {
@@ -200,7 +200,7 @@ impl Testbed {
                     return None;
                 }
             };
-            let real_time = Priority::Path.take();
+            let real_time = priority::is_first();
             let _ = ready.send(Ok(()));
             let mut bridge = bridge;
             let cpu = thread_cpu();
@@ -232,7 +232,7 @@ impl Testbed {
             };
             Some((sim, judge(report)))
         };
-        let thread = Builder::new().name("emulator".to_owned()).spawn(run);
+        let thread = priority::spawn_first("emulator", run);
         let thread = thread.map_err(|e| EmuError::io("start the emulator's thread", e))?;
         match is_ready.recv() {
             Ok(Ok(())) => Ok(Running { ends, clock, stop, thread: Some(thread) }),

@@ -4,7 +4,7 @@
 mod common;
 
 use fairpace_emu::process::{Inside, Program, arguments, init};
-use fairpace_emu::{EmuError, NetNs, Priority, RealTimeLock, Rights, Sandbox, drop_privileges, privileged_threads};
+use fairpace_emu::{EmuError, NetNs, RealTimeLock, Rights, Sandbox, drop_privileges, privileged_threads, spawn_first};
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     if let Some(arguments) = arguments() {
         return init(&arguments).into();
     }
-    let limits_before = limits();
+    let allowed = may_have_real_time_priority();
     let outside = NetNs::current("host").expect("/proc is there");
     the_lock_is_taken_once_and_its_holder_is_named();
     // What a joined thread leaves for a moment does not count as one.
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     sysctls_are_of_one_namespace(&sandbox);
     a_socket_stays_where_it_was_opened(&sandbox);
     devices_are_made_inside(&sandbox);
-    real_time_priority_is_taken_where_it_is_allowed(&sandbox, &limits_before);
+    real_time_priority_is_had_where_it_is_allowed(&sandbox, allowed);
     privileges_go_on_every_thread(&sandbox);
     println!("ok");
     ExitCode::SUCCESS
@@ -190,33 +190,31 @@ fn privileges_go_on_every_thread(sandbox: &Sandbox) {
     assert!(without.join().expect("no panic"));
 }
 
-/// Whoever may have it has it, without a capability, and a program gets the limit that there was before us.
-fn real_time_priority_is_taken_where_it_is_allowed(sandbox: &Sandbox, limits_before: &str) {
-    let (soft, _) = getrlimit(Resource::RLIMIT_RTPRIO).expect("every process has limits");
-    for (priority, value) in [(Priority::Ends, 1), (Priority::Path, 2)] {
-        let policy = move || {
-            drop_privileges().expect("always possible");
-            let taken = priority.take();
-            let stat = fs::read_to_string("/proc/thread-self/stat").expect("/proc");
-            // Behind the name: rt_priority and policy (1: SCHED_FIFO) are fields 40 and 41 of proc(5).
-            let fields: Vec<_> = stat.rsplit(") ").next().expect("a line").split(' ').collect();
-            (taken, fields[37].to_owned(), fields[38].to_owned())
-        };
-        // None of them with a limit that is not enough for all.
-        let allowed = soft >= Priority::Path as u64;
-        let expected = if allowed { (true, value.to_string(), "1".into()) } else { (false, "0".into(), "0".into()) };
-        assert_eq!(std::thread::spawn(policy).join().expect("no panic"), expected);
-    }
-    if !limits_before.is_empty() {
-        println!("real-time priority up to {soft}; outside: {limits_before}");
-    }
-    let command = ["grep", "-qF", limits_before, "/proc/self/limits"].map(Into::into).to_vec();
+/// Whoever may have it has it on the thread that asks for it, and nowhere else.
+fn real_time_priority_is_had_where_it_is_allowed(sandbox: &Sandbox, allowed: bool) {
+    let first = spawn_first("first", policy).expect("started").join().expect("no panic");
+    // What is allowed a container may forbid.
+    assert!(first == "0" || allowed && first == "1", "{first:?}, {allowed}");
+    println!("real-time priority: allowed {allowed}, policy {}", first);
+    assert_eq!(policy(), "0");
+    assert_eq!(std::thread::spawn(policy).join().expect("no panic"), "0");
+    let command = ["awk", "{ exit $41 }", "/proc/self/stat"].map(Into::into).to_vec();
     let program = Program { command, background: true, ..Program::default() };
     let inside = Inside::start(sandbox.outer(), program).expect("may be started");
-    assert_eq!(inside.wait(Duration::from_secs(20)).expect("it ends"), Some(0), "{limits_before}");
+    assert_eq!(inside.wait(Duration::from_secs(20)).expect("it ends"), Some(0));
 }
 
-fn limits() -> String {
-    let all = fs::read_to_string("/proc/self/limits").expect("/proc");
-    all.lines().find(|l| l.starts_with("Max realtime priority")).expect("Linux has it").to_owned()
+/// This thread's: 0 is SCHED_OTHER, 1 SCHED_FIFO.
+fn policy() -> String {
+    let stat = fs::read_to_string("/proc/thread-self/stat").expect("/proc");
+    // Field 41 of proc(5); the second is a name, and the third is the first behind it.
+    stat.rsplit(") ").next().expect("a line").split(' ').nth(38).expect("Linux has it").to_owned()
+}
+
+/// With CAP_SYS_NICE over the host (bit 23), or a limit.
+fn may_have_real_time_priority() -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("/proc");
+    let caps = status.lines().find_map(|l| l.strip_prefix("CapEff:")).expect("Linux has it").trim();
+    let caps = u64::from_str_radix(caps, 16).expect("hexadecimal");
+    caps >> 23 & 1 == 1 || getrlimit(Resource::RLIMIT_RTPRIO).expect("every process has limits").0 > 0
 }

@@ -24,9 +24,7 @@ use crate::run::{RunError, RunOptions, RunSet, SeedRun, Seeds};
 use crate::scenario::Scenario;
 use crate::stats::MIN_SEEDS;
 use endpoint::Endpoint;
-use fairpace_emu::{
-    Door, EmuError, EmuReport, FlowAddresses, Priority, Running, Sandbox, Side, Testbed, TestbedOptions,
-};
+use fairpace_emu::{Door, EmuError, EmuReport, FlowAddresses, Running, Sandbox, Side, Testbed, TestbedOptions};
 use fairpace_net::{Buffers, Clock, Family, UdpSocket};
 use fairpace_sim::{FlowConfig, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Instant};
@@ -371,8 +369,6 @@ fn flow(
     stop: &Arc<AtomicBool>,
     over: &AtomicBool,
 ) -> Endpoint {
-    // What this thread starts has it too.
-    Priority::Ends.take();
     match ends {
         Ends::Tcp(ends) => {
             let (plan, socket, to, listener) = *ends;
@@ -396,10 +392,7 @@ fn flow(
                 // It outlives its sender, as somebody who waits for the last packets does.
                 let reader = scope.spawn(|| media::receive(receiver, units, over));
                 let stop = Arc::clone(stop);
-                let send = move || {
-                    Priority::Ends.take();
-                    media::send(plan, socket, clock, warmup, &stop)
-                };
+                let send = move || media::send(plan, socket, clock, warmup, &stop);
                 // A sender with a TCP half connects in mid-run, from the senders' namespace.
                 let sender = doors[Side::Senders as usize].run(move || Builder::new().spawn(send));
                 let mut endpoint = match sender {
