@@ -267,6 +267,27 @@ fn a_folder_that_cannot_be_written_is_refused_before_the_run() {
 }
 
 #[test]
+fn more_runs_than_this_process_may_have_files_for_are_refused_with_the_remedy() {
+    let dir = folder("files");
+    let file = dir.join("s.toml");
+    std::fs::write(&file, "duration = \"1 s\"\n[path]\nrate = \"1 Mbit/s\"\n[[flows]]\ncontroller = \"rap\"\n")
+        .unwrap();
+    let limited = || {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -n 200; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_fairpace"), "run"]).arg(&file);
+        shell.args(["--world", "emu", "--seeds", "20", "--out"]).arg(dir.join("results"));
+        shell.stdin(Stdio::null()).output().unwrap()
+    };
+    let output = wait_for(limited);
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(PRIVILEGE) {
+        return println!("skipped: {said}");
+    }
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("`runs` is 20") && said.contains("fewer experiments or seeds per command"), "{said}");
+}
+
+#[test]
 fn both_worlds_are_laid_over_each_other() {
     let body = "\
 duration = \"3 s\"

@@ -41,6 +41,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         Some((_, sandbox)) => {
             let (runs, hooks) =
                 (papers::real_time_runs(&chosen, effort), Hooks { stop: stop.flag(), ..Hooks::default() });
+            let beside = args.jobs.unwrap_or(1);
+            let minutes = papers::real_time(&chosen, effort).as_secs_f64() / 60.0 / f64::from(beside);
+            let how = if beside == 1 { "one after the other".to_owned() } else { format!("{beside} at a time") };
+            note(args.results.quiet, &format!("in real time, {} runs, {how}: about {minutes:.0} minutes", runs.len()));
             Some(Prepared::new(runs, emu::Ip::V4, sandbox, &hooks)?)
         }
         None => None,
@@ -52,11 +56,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut tools = tools(chosen.iter().any(|e| e.id == "rcs.fig7-9"))?;
     if prepared.is_some() {
         tools.world = papers::World::RealTime(&emulate);
-        let beside = args.jobs.unwrap_or(1);
-        let minutes = papers::real_time(&chosen, effort).as_secs_f64() / 60.0 / f64::from(beside);
-        let how =
-            if beside == 1 { "one run after the other".to_owned() } else { format!("{beside} runs beside each other") };
-        note(args.results.quiet, &format!("in real time, {how}: about {minutes:.0} minutes"));
     }
     let bar = progress(args.results.quiet, 1, "simulations");
     let report = |done: usize, total: usize, what: &str| {

@@ -132,6 +132,15 @@ pub fn run(
     Ok(RunSet { scenario: scenario.clone(), runs, interrupted })
 }
 
+/// Descriptors of a run that is set up: namespaces, devices, and those of threads that wait; and of the process itself.
+const FILES: u64 = 16;
+/// And of each of its flows, at work.
+const FILES_PER_FLOW: u64 = 6;
+
+fn flows_of(scenario: &Scenario) -> u64 {
+    scenario.flows.iter().map(|f| f.count.get()).sum()
+}
+
 /// All runs of a command, set up before the first of them begins: to set one up takes rights, and while packets move
 /// nobody has any.
 pub struct Prepared {
@@ -150,10 +159,21 @@ impl Prepared {
         sandbox: &Sandbox,
         hooks: &Hooks<'_>,
     ) -> Result<Prepared, RunError> {
-        // Each run has some descriptors of its own.
-        let more = |(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most);
+        let runs: Vec<_> = runs.into_iter().collect();
+        let files = |(scenario, ..): &(Scenario, u64, Record)| FILES + FILES_PER_FLOW * flows_of(scenario);
+        let wanted = runs.iter().map(files).sum::<u64>() + FILES;
         let refused = |e: Errno| EmuError::Io { what: "raise the limit of open files".to_owned(), source: e.into() };
-        getrlimit(Resource::RLIMIT_NOFILE).and_then(more).map_err(refused)?;
+        let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refused)?;
+        if wanted > most {
+            let (found, allowed) = (
+                runs.len().to_string(),
+                format!(
+                    "as many as have {wanted} files open, and this process may have {most}: fewer experiments or seeds per command"
+                ),
+            );
+            return Err(EmuError::Config { field: "runs", found, allowed }.into());
+        }
+        setrlimit(Resource::RLIMIT_NOFILE, most, most).map_err(refused)?;
         let mut ready = Vec::new();
         for (scenario, seed, record) in runs {
             if hooks.stopped() {

@@ -5,7 +5,8 @@ use super::{FlowSample, LinkSample, RelayConfig, RelaySample};
 use crate::{Mark, NetError};
 use fairpace_path::LinkError;
 use fairpace_sim::{
-    BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig, SimError,
+    BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig,
+    SimError,
 };
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 
