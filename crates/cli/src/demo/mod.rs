@@ -343,7 +343,7 @@ mod tests {
         let measured = labels("rap,tfrc:measured_by=receiver").unwrap_err();
         assert!(measured.contains("takes no retransmissions"), "{measured}");
         assert!(schemes(&["tfrc:measured_by=receiver".to_owned()], false).is_ok());
-        assert!(labels("tcp-reno").unwrap_err().contains("in the simulator and the relay only"));
+        assert!(labels("tcp-reno").unwrap_err().contains("in the simulator, the emulator and the relay only"));
     }
 
     #[test]
