@@ -5,9 +5,15 @@ use crate::{EmuError, FlowAddresses, NetNs, Side, netlink};
 use nix::errno::Errno;
 use std::fs::{self, File};
 use std::io::{self, IoSlice, Read as _, Seek as _};
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::time::Duration;
 use tun_rs::{DeviceBuilder, SyncDevice};
+
+/// Addresses are looked at this often until the kernel has them ready, and so many times.
+const LOOK: Duration = Duration::from_millis(1);
+const READY: u32 = 10_000;
 
 /// What the loop reads packets from and writes them to.
 pub(crate) trait Port {
@@ -89,9 +95,24 @@ impl Device {
             // The first one brings the route to all the others.
             netlink::address(address, if std::mem::take(first) { prefix } else { whole }, name)?;
         }
+        if let Some(last) = spec.addresses.last().map(|a| a.at(side)).filter(|a| a.is_ipv4() || six.exists()) {
+            await_ready(last).map_err(io("wait for the addresses"))?;
+        }
         let counters = File::open("/proc/thread-self/net/dev").map_err(io("open the counters"))?;
         Ok(Device { device, name: name.to_owned(), counters, text: String::new() })
     }
+}
+
+/// Waits until the kernel takes packets for an address, and those that were added before it. It makes IPv6 addresses
+/// ready later and in their order, by a worker that also waits for whoever makes or removes namespaces.
+fn await_ready(address: IpAddr) -> io::Result<()> {
+    for _ in 0..READY {
+        match UdpSocket::bind((address, 0)) {
+            Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable => std::thread::park_timeout(LOOK),
+            bound => return bound.map(|_| ()),
+        }
+    }
+    Err(io::ErrorKind::TimedOut.into())
 }
 
 impl AsFd for Device {
