@@ -38,7 +38,7 @@ test: packages-test
 bench: packages-bench build
 	bench/run
 	$(CARGO) bench --locked -p fairpace-control -p fairpace-path
-	$(CARGO) bench --locked -p fairpace-lab --bench '*'
+	$(CARGO) bench --locked -p fairpace-analysis --bench qos
 	$(CARGO) bench --locked -p fairpace-emu --bench tun
 	$(CARGO) bench --locked -p fairpace-net --bench sender
 	$(CARGO) run --release --locked -p fairpace-sim --example satellite

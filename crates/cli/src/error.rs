@@ -4,12 +4,13 @@
 
 use fairpace_control::registry::ParamError;
 use fairpace_emu::EmuError;
-use fairpace_lab::controllers::{CONSTANT, KERNEL_TCP, TCP};
-use fairpace_lab::report::folder::FolderError;
+use fairpace_lab::RunError;
 use fairpace_lab::results::WriteError;
-use fairpace_lab::{RunError, ScenarioError};
 use fairpace_media::{Hint as _, MediaError};
 use fairpace_net::NetError;
+use fairpace_report::folder::FolderError;
+use fairpace_scenario::ScenarioError;
+use fairpace_scenario::controllers::{CONSTANT, KERNEL_TCP, TCP};
 use std::fmt;
 use std::io;
 
@@ -136,8 +137,12 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Scenario(error) => error.into(),
-            RunError::Emu(error) => error.into(),
-            other => Failure::new(other.exit_code(), other.to_string()),
+            RunError::Sim { .. } => Failure::new(ScenarioError::EXIT_CODE, error.to_string()),
+            RunError::World(error) => match error.downcast::<EmuError>() {
+                Ok(error) => (*error).into(),
+                Err(error) => Failure::new(code::FAILED, error.to_string()),
+            },
+            RunError::Interrupted => Failure::new(code::INTERRUPTED, error.to_string()),
         }
     }
 }

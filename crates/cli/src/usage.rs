@@ -3,7 +3,7 @@
 use crate::args::Cli;
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use fairpace_lab::scenario::nearest;
+use fairpace_scenario::nearest;
 use std::error::Error as _;
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -6,6 +6,9 @@
 //!   programs ── kernel ── TUN ──▶ path, forward ──▶ TUN ── kernel ── programs
 //!                             ◀── path, back    ◀──
 //! ```
+//!
+//! - [`Testbed`]: the path between the namespaces of a [`Sandbox`].
+//! - [`relay`]: a path between two UDP ports, without any namespace.
 
 mod address;
 mod bridge;
@@ -17,9 +20,11 @@ mod lock;
 pub mod netlink;
 mod priority;
 pub mod process;
+pub mod relay;
 mod report;
 pub mod sandbox;
 mod segment;
+mod store;
 mod testbed;
 
 pub use address::{FlowAddresses, Side};

@@ -4,10 +4,8 @@
 //! Readings: an arrival is when the last byte of the data unit is there, whatever way it took; one of which a packet is
 //! lost never arrives. j_A is the time since the arrival before it. It belongs to a switch if the two took different ways.
 
-use crate::metrics::{Delays, ms};
-use crate::results::Table;
-use crate::run::RunSet;
-use crate::scenario::{Scenario, SourceKind};
+use crate::delays::{Delays, ms};
+use fairpace_scenario::{Scenario, SourceKind};
 use fairpace_sim::FlowReport;
 use fairpace_units::{Duration, Instant, Via};
 use serde::Serialize;
@@ -97,26 +95,10 @@ fn delays(mut gaps: Vec<Duration>) -> Option<Delays> {
     Some(Delays { mean, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99), max: ms(last) })
 }
 
-/// The data units of the first seed that are complete.
-pub(crate) fn csv(set: &RunSet) -> String {
-    let mut t = Table::new(&["seed", "flow", "adu", "began_s", "complete_s", "gap_ms", "via", "switched"]);
-    for run in set.runs.iter().take(1) {
-        for flow in &run.report.flows {
-            for a in arrivals(flow) {
-                t.whole(run.seed).text(&flow.name).whole(a.adu as u64).number(a.began.as_secs_f64());
-                t.number(a.at.as_secs_f64()).number(a.gap.map(ms));
-                t.text(if a.via == Via::Tcp { "tcp" } else { "udp" }).whole(a.switched.into()).end();
-            }
-        }
-    }
-    t.text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{self, RunOptions, Seeds};
-    use crate::{Hooks, Record, report, results, sim_config};
+    use fairpace_scenario::{Record, sim_config};
 
     /// A window of four segments over 100 ms: 40 packets/s, four data units per second over TCP and over UDP.
     const STEADY: &str = r#"
@@ -151,29 +133,5 @@ mod tests {
         let over = arrivals(&report.flows[0]);
         assert!(over[0].gap.is_none() && over.iter().all(|a| a.at > a.began));
         assert_eq!(over.iter().filter(|a| a.via == Via::Tcp).count() as u64, found.over_tcp + 4);
-    }
-
-    #[test]
-    fn the_report_has_a_chart_of_each_flows_data_units_with_the_stretches_over_tcp_shaded() {
-        let scenario = Scenario::parse(STEADY, "steady.toml").unwrap_or_else(|e| panic!("{e}"));
-        let options = RunOptions { seeds: Seeds::Count(2), record: Record { series: true, ..Record::default() } };
-        let set = run::run(&scenario, &options, &Hooks::default()).unwrap();
-        let folder = std::env::temp_dir().join(format!("fairpace-adus-{}", std::process::id()));
-        results::write(&folder, &set, &results::Manifest::default()).unwrap();
-        let page = report::folder::run_page(&folder).unwrap();
-        let rows = std::fs::read_to_string(folder.join("adus.csv")).unwrap();
-        std::fs::remove_dir_all(&folder).unwrap();
-        let complete = set.runs[0].report.flows.iter().map(|f| arrivals(f).len()).sum::<usize>();
-        assert_eq!(rows.lines().count(), 1 + complete, "the first seed's");
-        assert!(rows.starts_with("seed,flow,adu,began_s,complete_s,gap_ms,via,switched\n1,media,0,0,0."), "{rows}");
-        let section = page.sections.iter().find(|s| s.id == "adus").unwrap();
-        let [chart] = &section.charts[..] else { panic!("one flow") };
-        // Three probing periods, the last of which goes on.
-        assert_eq!((chart.bands.len(), chart.series[0].x.len()), (3, complete - 1));
-        assert_eq!(section.tables[0].rows[0][..1], ["media"]);
-        assert_eq!(section.tables[0].rows[0].len(), section.tables[0].head.len());
-        let states = page.sections.iter().flat_map(|s| &s.charts).flat_map(|c| &c.lanes);
-        let labels: Vec<&str> = states.flat_map(|l| &l.spans).map(|span| span.label.as_str()).collect();
-        assert!(labels.starts_with(&["Probing", "Running", "Probing"]), "{labels:?}");
     }
 }

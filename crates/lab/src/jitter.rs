@@ -3,9 +3,8 @@
 //! In steps of a slot: an RTT is a whole number of slots where acknowledgements release packets. One-way delays are
 //! measured; what comes on top of the least is the RTT's jitter, as long as feedback does not queue.
 
-use crate::config::{Record, sim_config};
-use crate::qos::{self, Process, SharedFlow, Start};
-use crate::scenario::{ArqKind, Parameter, Scenario};
+use fairpace_analysis::qos::{self, Process, SharedFlow, Start};
+use fairpace_scenario::{ArqKind, Parameter, Record, Scenario, sim_config};
 use fairpace_sim::{FlowConfig, SimConfig, SimReport};
 use fairpace_units::{Duration, Instant};
 

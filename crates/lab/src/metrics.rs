@@ -2,13 +2,11 @@
 //! measured is `null`.
 
 use crate::adus::AduSummary;
-use crate::emu::Emulated;
-use crate::scenario::{FlowSpec, Scenario};
+use crate::delays::{Delays, ms};
 use crate::stats::jain_index;
 use fairpace_path::{DamaSpec, DropReason};
-use fairpace_sim::{
-    DelayHistogram, FlowReport, LinkReport, RadioReport, SatelliteReport, SimReport, TerminalReport, UserReport,
-};
+use fairpace_scenario::{FlowSpec, Scenario};
+use fairpace_sim::{FlowReport, LinkReport, RadioReport, SatelliteReport, SimReport, TerminalReport, UserReport};
 use fairpace_units::{Bytes, Class, Duration, Instant};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -306,40 +304,40 @@ pub struct Drops {
     pub outage: u64,
 }
 
-/// A distribution of delays in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Delays {
-    /// Mean.
-    pub mean: f64,
-    /// Median.
-    pub p50: f64,
-    /// 95th percentile.
-    pub p95: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// Greatest.
-    pub max: f64,
-}
-
-pub(crate) fn ms(d: Duration) -> f64 {
-    d.as_secs_f64() * 1e3
+/// What an emulated run was made on, and whether its numbers are the path's or the machine's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Emulated {
+    /// Why the numbers are not to be trusted; empty if they are.
+    pub invalid: Vec<String>,
+    /// What this run is not like in the scenario, or in the simulator.
+    pub notes: Vec<String>,
+    /// Each TCP flow's congestion control.
+    pub algorithms: BTreeMap<String, String>,
+    /// Sysctls set for this run, inside its namespaces.
+    pub sysctls: BTreeMap<String, String>,
+    /// How late packets left the emulator: median.
+    pub lateness_p50_ms: f64,
+    /// The same, 99th percentile.
+    pub lateness_p99_ms: f64,
+    /// The same, greatest.
+    pub lateness_max_ms: f64,
+    /// How long packets may have waited for the emulator to read them, at most: median.
+    pub unread_p50_ms: f64,
+    /// The same, 99th percentile.
+    pub unread_p99_ms: f64,
+    /// The same, greatest.
+    pub unread_max_ms: f64,
+    /// Share of a processor that the emulator took.
+    pub cpu: f64,
+    /// Whether its loop had real-time priority.
+    pub real_time_priority: bool,
+    /// Packets between addresses that are no flow's, dropped.
+    pub unknown_packets: u64,
 }
 
 /// `part / whole`, null if there is no whole.
 fn share(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
-}
-
-impl Delays {
-    fn of(h: &DelayHistogram) -> Option<Delays> {
-        (h.count() > 0).then(|| Delays {
-            mean: ms(h.mean()),
-            p50: ms(h.quantile(0.5)),
-            p95: ms(h.quantile(0.95)),
-            p99: ms(h.quantile(0.99)),
-            max: ms(h.max()),
-        })
-    }
 }
 
 impl Drops {
@@ -366,7 +364,7 @@ impl RunSummary {
         let mut known = BTreeMap::new();
         let mut groups: Vec<&str> = Vec::new();
         for flow in &scenario.flows {
-            for instance in crate::config::instances(scenario, flow, seed) {
+            for instance in fairpace_scenario::instances(scenario, flow, seed) {
                 let goes_on = flow.arrivals.is_some().then(|| instance.within(from, to));
                 known.insert(instance.name, Known { spec: flow, goes_on });
             }

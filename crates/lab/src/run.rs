@@ -4,17 +4,15 @@
 //! thread count. Comparisons use common random numbers: the same seeds, the same names of streams,
 //! so that every controller meets the same losses.
 
-use crate::config::{Record, sim_config};
-use crate::controllers::{self, Family};
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
-use crate::scenario::{FlowSpec, Parameter, Problem, Scenario, ScenarioError};
 use crate::stats::{Estimate, seeds_wanted};
-use fairpace_control::{Controller as _, FeedbackForm};
-use fairpace_emu::EmuError;
+
+use fairpace_scenario::{Record, Scenario, ScenarioError, controllers, sim_config, with_controller};
 use fairpace_sim::{Network, Observer, SimConfig, SimError, SimReport};
 use fairpace_units::{Duration, Instant};
 use serde::Serialize;
+use std::error::Error;
 
 /// How often a run looks at the stop flag, in simulated time and in events and packet-hops: whichever comes first.
 const CHUNK: Duration = Duration::from_secs(2);
@@ -96,22 +94,18 @@ pub enum RunError {
         /// What it says.
         error: Box<SimError>,
     },
-    /// The emulator or the system refuses.
+    /// Another world than the simulator refuses, or failed.
     #[error(transparent)]
-    Emu(#[from] EmuError),
+    World(Box<dyn Error + Send + Sync>),
     /// Stopped before anything was finished.
     #[error("interrupted before the first result")]
     Interrupted,
 }
 
 impl RunError {
-    /// The command's exit code for this.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            RunError::Scenario(_) | RunError::Sim { .. } => ScenarioError::EXIT_CODE,
-            RunError::Emu(error) => error.exit_code(),
-            RunError::Interrupted => 130,
-        }
+    /// What another world than the simulator says.
+    pub fn world(error: impl Error + Send + Sync + 'static) -> RunError {
+        RunError::World(Box::new(error))
     }
 }
 
@@ -134,7 +128,7 @@ pub fn simulate(scenario: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_
 ///
 /// # Errors
 /// As [`simulate`].
-pub(crate) fn simulate_observed(
+pub fn simulate_observed(
     name: &str,
     config: &SimConfig,
     observer: Option<Box<dyn Observer>>,
@@ -220,91 +214,6 @@ pub fn compare(
         }
     }
     if results.is_empty() { Err(RunError::Interrupted) } else { Ok(results) }
-}
-
-/// The scenario with every media flow under another controller; TCP and background stay. If there is
-/// no media flow, all TCP flows change instead.
-///
-/// # Errors
-/// The name is not a controller, or a parameter is refused.
-pub fn with_controller(scenario: &Scenario, spec: &str) -> Result<Scenario, ScenarioError> {
-    let is = |f: &FlowSpec, family| controllers::family(&f.controller) == Some(family);
-    let replaced = if scenario.flows.iter().any(|f| is(f, Family::Media)) { Family::Media } else { Family::Tcp };
-    replace_controller(scenario, spec, |f| is(f, replaced))
-}
-
-/// As [`with_controller`], for the flows that `chosen` says.
-pub(crate) fn replace_controller(
-    scenario: &Scenario,
-    spec: &str,
-    chosen: impl Fn(&FlowSpec) -> bool,
-) -> Result<Scenario, ScenarioError> {
-    let (name, settings) = spec.split_once(':').unwrap_or((spec, ""));
-    let refuse = |problem| ScenarioError { file: "--with".to_owned(), line: 0, problem: Box::new(problem) };
-    let family = controllers::family(name).filter(|f| *f != Family::Constant).ok_or_else(|| {
-        let names = controllers::names().into_iter().filter(|n| *n != controllers::CONSTANT);
-        refuse(Problem::UnknownName {
-            field: "controller".to_owned(),
-            found: name.to_owned(),
-            what: "a controller to compare",
-            allowed: names.map(str::to_owned).collect(),
-            list: Some("fairpace list controllers"),
-        })
-    })?;
-    let mut variant = scenario.clone();
-    for flow in variant.flows.iter_mut().filter(|f| chosen(f)) {
-        // Parameters of another scheme mean nothing here; those of the same one stay.
-        if flow.controller != name {
-            flow.parameters.clear();
-        }
-        name.clone_into(&mut flow.controller);
-        if family == Family::Tcp {
-            flow.source = None;
-            flow.feedback = None;
-            flow.initial_rtt = None;
-            (flow.quick_start, flow.send_buffer, flow.tolerable_delay) = (None, None, None);
-            (flow.max_rate, flow.min_rate, flow.start_rate) = (None, None, None);
-        } else {
-            flow.tcp = None;
-            flow.transfer = None;
-            flow.on_off = None;
-        }
-        for setting in settings.split(',').filter(|s| !s.trim().is_empty()) {
-            let Some((key, value)) = setting.split_once('=') else {
-                return Err(refuse(Problem::BadValue {
-                    field: "controller".to_owned(),
-                    found: spec.to_owned(),
-                    wrong: format!("has `{setting}` where a parameter should be"),
-                    allowed: "write parameters as in `rap:fine_grain=on`".to_owned(),
-                }));
-            };
-            flow.parameters.insert(key.trim().to_owned(), Parameter::Text(value.trim().to_owned()));
-        }
-    }
-    for index in 0..variant.flows.len() {
-        let flow = &variant.flows[index];
-        if controllers::family(&flow.controller) != Some(Family::Media) {
-            continue;
-        }
-        let controller = controllers::build(&variant, flow).map_err(|e| {
-            refuse(match e.allowed_names {
-                Some(allowed) => Problem::UnknownField { field: format!("{name}:{}", e.name), allowed },
-                None => Problem::BadValue {
-                    field: format!("{name}:{}", e.name),
-                    found: e.found,
-                    wrong: e.wrong,
-                    allowed: e.allowed,
-                },
-            })
-        })?;
-        if controller.feedback_form() == FeedbackForm::Reports {
-            variant.flows[index].feedback = None;
-        }
-        if !controllers::uses_quick_start(&variant, &variant.flows[index], &controller) {
-            variant.flows[index].quick_start = None;
-        }
-    }
-    Ok(variant)
 }
 
 /// A run's summary, with at most [`MOST_FLOWS`] of its flows: all of them are in `flows.csv`.
@@ -426,33 +335,6 @@ rate = "100 pkt/s"
     }
 
     #[test]
-    fn a_receiver_that_measures_keeps_no_feedback_interval() {
-        let text = "[path]\nrate = \"1 Mbit/s\"\n[[flows]]\ncontroller = \"rap\"\nfeedback = \"50 ms\"\n";
-        let scenario = Scenario::parse(text, "x.toml").unwrap();
-        let kept = |spec| replace_controller(&scenario, spec, |_| true).unwrap().flows[0].feedback.is_some();
-        assert!(kept("tfrc") && !kept("tfrc:measured_by=receiver"));
-    }
-
-    #[test]
-    fn the_same_scenario_and_seeds_give_the_same_bytes_with_one_thread_and_with_two() {
-        let folder = |threads: usize| {
-            let hooks = Hooks { threads, ..Hooks::default() };
-            let set = run(&small(), &options(4), &hooks).unwrap();
-            let path = std::env::temp_dir().join(format!("fairpace-bytes-{}-{threads}", std::process::id()));
-            crate::results::write(&path, &set, &crate::results::Manifest::default()).unwrap();
-            let mut files: Vec<_> = std::fs::read_dir(&path).unwrap().map(|f| f.unwrap().path()).collect();
-            files.sort();
-            let bytes: Vec<_> =
-                files.iter().map(|f| (f.file_name().unwrap().to_owned(), std::fs::read(f).unwrap())).collect();
-            std::fs::remove_dir_all(&path).unwrap();
-            bytes
-        };
-        let (one, two) = (folder(1), folder(2));
-        assert_eq!(one.len(), 8);
-        assert!(one == two, "threads change the results");
-    }
-
-    #[test]
     fn another_seed_gives_other_numbers() {
         let set = run(&small(), &options(2), &Hooks::default()).unwrap();
         assert_ne!(set.runs[0].summary.flows[0].received_packets, set.runs[1].summary.flows[0].received_packets);
@@ -551,27 +433,9 @@ rate = "100 pkt/s"
     }
 
     #[test]
-    fn a_comparison_with_nonsense_is_refused_before_anything_runs() {
-        let refuse = |name: &str| with_controller(&small(), name).unwrap_err();
-        let error = refuse("rpa");
-        assert_eq!(error.to_string(), "--with: `controller` is `rpa`, which is not a controller to compare");
-        assert_eq!(error.hint().unwrap(), "did you mean `rap`? `fairpace list controllers` shows all");
-        let error = refuse("rap:fine=on");
-        assert_eq!(error.to_string(), "--with: `rap:fine` is not a field");
-        let error = refuse("rap:fine_grain");
-        assert_eq!(
-            error.to_string(),
-            "--with: `controller` is `rap:fine_grain`, which has `fine_grain` where a parameter should be"
-        );
-        let error = refuse("rap:mu=0.1");
-        assert_eq!(error.to_string(), "--with: `rap:mu` is `0.1`, which is out of range or not of the right kind");
-        assert!(refuse("constant").to_string().ends_with("which is not a controller to compare"));
-    }
-
-    #[test]
     fn enough_seeds_are_at_least_five_and_at_most_twenty() {
         let mut s = small();
-        s.duration = crate::scenario::Time::parse("5 s").unwrap();
+        s.duration = fairpace_scenario::Time::parse("5 s").unwrap();
         let options = RunOptions { seeds: Seeds::Enough, record: Record::default() };
         let set = run(&s, &options, &Hooks::default()).unwrap();
         assert!((5..=20).contains(&set.runs.len()), "{}", set.runs.len());

@@ -1,7 +1,7 @@
 //! Every scenario that is shipped reads, prints back to itself, and runs.
 
-use fairpace_lab::scenario::Time;
-use fairpace_lab::{Hooks, Record, RunOptions, Scenario, Seeds, run};
+use fairpace_lab::{Hooks, RunOptions, Seeds, run};
+use fairpace_scenario::{Record, Scenario, Time};
 use std::path::{Path, PathBuf};
 
 fn shipped() -> Vec<PathBuf> {

@@ -1,7 +1,8 @@
-//! `HOST:PORT` as people write it: names, IPv4, IPv6 in brackets with a zone.
+//! Addresses: `HOST:PORT` as people write it (names, IPv4, IPv6 in brackets with a zone), and what follows from one.
 
 use crate::{Family, NetError};
-use std::net::{SocketAddr, SocketAddrV6, ToSocketAddrs};
+use fairpace_units::Bytes;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 /// The addresses of `HOST:PORT`, of the wanted family, in the resolver's order.
 ///
@@ -56,6 +57,31 @@ fn ipv6(text: &str, port: u16) -> Option<SocketAddrV6> {
         Some(zone) => zone.parse().ok().or_else(|| nix::net::if_::if_nametoindex(zone).ok())?,
     };
     Some(SocketAddrV6::new(ip.parse().ok()?, port, 0, scope))
+}
+
+/// Refuses to pass packets on to the port of this machine at which they come in. `field` names `to` in the error.
+///
+/// # Errors
+/// [`NetError::Config`]: `to` is on this machine, at the port of `listening`.
+pub fn elsewhere(field: &'static str, to: SocketAddr, listening: SocketAddr) -> Result<(), NetError> {
+    if canonical(to).ip().is_loopback() && to.port() == listening.port() {
+        let allowed = "another port than the one that is listened on".to_owned();
+        return Err(NetError::Config { field, found: to.to_string(), allowed });
+    }
+    Ok(())
+}
+
+/// IP and UDP headers in front of what is sent to `peer`: 28 B over IPv4, 48 B over IPv6.
+pub fn ip_overhead(peer: &SocketAddr) -> Bytes {
+    Bytes::new(if peer.is_ipv4() { 28 } else { 48 })
+}
+
+/// IPv4 as IPv4, also when it was written or received as an IPv6-mapped address.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::from((ip, address.port())),
+        IpAddr::V6(_) => address,
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! Fairpace on real sockets: the same controllers and sessions as in the simulator, driven by a clock.
 //!
 //! - [`send`]: the paced sender. [`receive`]: the receiver, which can pass clean RTP on to a player.
-//! - [`relay`]: a path in real time between two UDP ports, with the simulator's TCP in it.
 //! - [`doctor`] and [`pacing`]: what this machine allows, measured.
 //! - [`kernel_tcp`]: what the kernel's TCP says of a connection, and what it can be told.
 //! - [`UdpSocket`], [`Clock`], [`Waiter`]: the only places that open a socket, read a clock, or sleep.
 //!
-//! The three drivers have one shape: *hand in what happened, drain the session, sleep*; each is told to stop
+//! The drivers have one shape: *hand in what happened, drain the session, sleep*; each is told to stop
 //! by an `AtomicBool`, and gives a complete report however it ends. Rules for users, failures and measured
 //! numbers: `docs/net/README.md`.
 
@@ -20,14 +19,12 @@ mod lateness;
 mod outbox;
 pub mod pacing;
 pub mod receive;
-pub mod relay;
 pub mod send;
 mod socket;
-mod store;
 mod tcp_half;
 mod wait;
 
-pub use address::resolve;
+pub use address::{elsewhere, ip_overhead, resolve};
 pub use clock::Clock;
 pub use error::NetError;
 pub use flow_socket::FlowSocket;
@@ -36,6 +33,5 @@ pub use socket::{
     Backoff, Buffers, DatagramIo, Family, Granted, MAX_BATCH, MAX_BATCH_BYTES, Mark, Received, RecvOutcome,
     SendOutcome, SocketCounters, UdpSocket,
 };
-pub use store::Store;
 pub use tcp_half::{IdleWindows, TcpConfig, TcpHalfStats, TcpReceiverStats};
 pub use wait::{Waiter, Woken};

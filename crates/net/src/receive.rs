@@ -4,10 +4,10 @@
 //! The loop has the shape of every driver. Arrival times are the kernel's. Frames go to the sink as
 //! they become complete; the sink judges what is late or lost, and says when it needs a key frame.
 
+use crate::address::{canonical, elsewhere};
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
-use crate::send::{elsewhere, random, secret};
-use crate::socket::canonical;
+use crate::send::{random, secret};
 use crate::tcp_half::{MOST_CANDIDATES, MOST_READS, TcpReceiver, TcpReceiverStats};
 use crate::{
     Buffers, Clock, DatagramIo, Family, Granted, Mark, NetError, RecvOutcome, SendOutcome, SocketCounters, UdpSocket,

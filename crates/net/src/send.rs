@@ -8,9 +8,9 @@
 //! BYE, or an error that is the peer's (exit code 5) or the circuit breaker's (6). The report is
 //! complete in each case.
 
+use crate::address::{canonical, ip_overhead};
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
-use crate::socket::canonical;
 use crate::tcp_half::{TcpConfig, TcpEnd, TcpHalfStats, TcpSender};
 use crate::{
     Buffers, Clock, DatagramIo, Lateness, LatenessSummary, MAX_BATCH, Mark, NetError, RecvOutcome, SocketCounters,
@@ -831,20 +831,6 @@ fn one_machine(peer: SocketAddr) -> Result<(), NetError> {
         });
     }
     Ok(())
-}
-
-/// Whatever is passed on must not come back in at the port that it came from.
-pub(crate) fn elsewhere(field: &'static str, to: SocketAddr, listening: SocketAddr) -> Result<(), NetError> {
-    if canonical(to).ip().is_loopback() && to.port() == listening.port() {
-        let allowed = "another port than the one that is listened on".to_owned();
-        return Err(NetError::Config { field, found: to.to_string(), allowed });
-    }
-    Ok(())
-}
-
-/// IP and UDP headers in front of what we send there.
-pub(crate) fn ip_overhead(peer: &SocketAddr) -> Bytes {
-    Bytes::new(if peer.is_ipv4() { 28 } else { 48 })
 }
 
 /// The session's secret: SSRCs, tokens and nonces come from it, so it must not be guessable.

@@ -8,6 +8,7 @@
 //! IPv4-mapped peers of a dual-stack socket need the IPv4 TOS message, real IPv6 peers the traffic
 //! class; addresses are mapped and unmapped here, so that callers only ever see `192.0.2.1`.
 
+use crate::address::canonical;
 use crate::{Clock, NetError};
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant};
 use nix::cmsg_space;
@@ -717,14 +718,6 @@ fn tell_local_address(socket: &Socket, v6: bool, tell: bool) -> Result<(), Errno
 fn socket_address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     let v4 = storage.as_sockaddr_in().map(|a| SocketAddr::V4((*a).into()));
     v4.or_else(|| storage.as_sockaddr_in6().map(|a| SocketAddr::V6((*a).into())))
-}
-
-/// IPv4 as IPv4, also when it was written or received as an IPv6-mapped address.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        IpAddr::V4(ip) => SocketAddr::from((ip, address.port())),
-        IpAddr::V6(_) => address,
-    }
 }
 
 /// As a dual-stack socket wants it.

@@ -6,8 +6,9 @@
 //! not yet said who they are; those are closed after [`PROOF_WITHIN`].
 
 use crate::NetError;
+use crate::address::canonical;
 use crate::kernel_tcp::{self, CaState, TcpInfo};
-use crate::socket::{Backoff, canonical};
+use crate::socket::Backoff;
 use fairpace_control::{TcpOrder, TcpProgress};
 use fairpace_rtp::framing::{self, Deframer};
 use fairpace_rtp::{ReceiverSession, SenderSession};

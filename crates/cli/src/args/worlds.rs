@@ -2,7 +2,7 @@
 
 use super::{Results, Seeds};
 use clap::{Args, ValueEnum, ValueHint};
-use fairpace_lab::emu::Ip;
+use fairpace_realtime::Ip;
 use std::path::PathBuf;
 
 /// Where a scenario is run.

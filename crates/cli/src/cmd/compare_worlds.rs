@@ -7,10 +7,10 @@ use crate::made::Made;
 use crate::stop::Stop;
 use crate::term::{Columns, note};
 use fairpace_emu::{RealTimeLock, Sandbox};
-use fairpace_lab::emu::worlds::{Difference, differences};
-use fairpace_lab::report::{Section, Table, folder};
 use fairpace_lab::results::{self, write_whole};
-use fairpace_lab::{RunError, emu, run};
+use fairpace_lab::worlds::{Difference, differences};
+use fairpace_lab::{RunError, run};
+use fairpace_report::{Section, Table, folder};
 use serde_json::json;
 use std::io::Write as _;
 
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
     let stop = Stop::install()?;
     let (sim, real) = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
         let sim = run::run(&scenario, &options, hooks)?;
-        Ok::<_, RunError>((sim, emu::run(&scenario, &options, args.real.ip(), &sandbox, hooks)?))
+        Ok::<_, RunError>((sim, fairpace_realtime::run(&scenario, &options, args.real.ip(), &sandbox, hooks)?))
     })?;
     let found = differences(&sim, &real);
     let names = ["sim".to_owned(), "emu".to_owned()];

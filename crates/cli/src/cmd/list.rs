@@ -7,9 +7,8 @@ use crate::args::{List, ListWhat};
 use crate::error::Outcome;
 use crate::term::{Columns, Ink, paint};
 use fairpace_control::registry;
-use fairpace_lab::controllers::{CONSTANT, KERNEL_TCP, TCP};
-use fairpace_lab::papers;
 use fairpace_media::{STREAM_PRESETS, StreamPreset};
+use fairpace_scenario::controllers::{CONSTANT, KERNEL_TCP, TCP};
 use fairpace_units::format_duration;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -471,7 +470,7 @@ fn streams_json() -> Value {
 fn experiments(out: &mut impl Write) -> std::io::Result<()> {
     heading(out, "Experiments: `fairpace reproduce ID`; a paper's name stands for all of its own")?;
     let mut table = Columns::default();
-    for e in papers::experiments() {
+    for e in fairpace_papers::experiments() {
         table.row([e.id.to_owned(), e.title.to_owned()]);
     }
     table.print_plain(out, "  ")?;
@@ -513,13 +512,13 @@ fn parts_json(parts: &[Part]) -> Value {
 }
 
 fn experiments_json() -> Value {
-    papers::experiments().map(|e| json!({ "id": e.id, "title": e.title })).collect()
+    fairpace_papers::experiments().map(|e| json!({ "id": e.id, "title": e.title })).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairpace_lab::Scenario;
+    use fairpace_scenario::Scenario;
 
     #[test]
     fn every_example_of_a_link_is_what_a_scenario_takes() {

@@ -5,11 +5,10 @@ use crate::error::{Failure, Outcome, code};
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_emu::RealTimeLock;
-use fairpace_lab::scenario::Scenario;
-use fairpace_lab::{Record, ScenarioError, sim_config};
-use fairpace_net::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
+use fairpace_emu::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
 use fairpace_net::{Clock, resolve};
 use fairpace_path::{ClassCounters, DropReason};
+use fairpace_scenario::{Record, Scenario, ScenarioError, sim_config};
 use fairpace_sim::{FlowConfig, Observer, PacketEvent, PcapWriter, Protocol, SimConfig};
 use fairpace_units::format_duration;
 use serde_json::{Value, json};
@@ -20,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let scenario = Scenario::load(&args.link)?;
-    fairpace_lab::controllers::simulated(&scenario)?;
+    fairpace_scenario::controllers::simulated(&scenario)?;
     let beyond = [("satellite", scenario.satellite.is_some()), ("wireless", scenario.wireless.is_some())];
     if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
         let what = format!("`{}` has a `[{table}]`, and the relay applies a `[path]`", args.link.display());

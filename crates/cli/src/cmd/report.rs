@@ -5,7 +5,7 @@ use super::run::{COMPARE_FILE, write_page};
 use crate::args::Report;
 use crate::demo::{model, page};
 use crate::error::{Failure, Outcome};
-use fairpace_lab::report::{Page, folder};
+use fairpace_report::{Page, folder};
 use std::path::Path;
 
 pub(crate) fn run(args: &Report) -> Outcome {

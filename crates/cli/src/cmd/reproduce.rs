@@ -7,10 +7,11 @@ use crate::made::Made;
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
-use fairpace_lab::emu::{self, Prepared};
-use fairpace_lab::papers::{self, Claim, Effort, Outcome as Found, Tools};
 use fairpace_lab::results::write_whole;
-use fairpace_lab::{Hooks, Record, RunError, Scenario};
+use fairpace_lab::{Hooks, RunError};
+use fairpace_papers::{Claim, Effort, Outcome as Found, Tools};
+use fairpace_realtime::{Ip, Prepared};
+use fairpace_scenario::{Record, Scenario};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ pub(crate) const PAGE_FILE: &str = "page.json";
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let made = Made::begin();
-    let chosen = papers::select(&args.ids).map_err(|e| Failure::usage(e.to_string()).hint(e.hint()))?;
+    let chosen = fairpace_papers::select(&args.ids).map_err(|e| Failure::usage(e.to_string()).hint(e.hint()))?;
     if args.world == World::Emu {
         refuse_what_is_simulated(&chosen)?;
     }
@@ -40,12 +41,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let prepared = match &real {
         Some((_, sandbox)) => {
             let (runs, hooks) =
-                (papers::real_time_runs(&chosen, effort), Hooks { stop: stop.flag(), ..Hooks::default() });
+                (fairpace_papers::real_time_runs(&chosen, effort), Hooks { stop: stop.flag(), ..Hooks::default() });
             let beside = args.jobs.unwrap_or(1);
-            let minutes = papers::real_time(&chosen, effort).as_secs_f64() / 60.0 / f64::from(beside);
+            let minutes = fairpace_papers::real_time(&chosen, effort).as_secs_f64() / 60.0 / f64::from(beside);
             let how = if beside == 1 { "one after the other".to_owned() } else { format!("{beside} at a time") };
             note(args.results.quiet, &format!("in real time, {} runs, {how}: about {minutes:.0} minutes", runs.len()));
-            Some(Prepared::new(runs, emu::Ip::V4, sandbox, &hooks)?)
+            Some(Prepared::new(runs, Ip::V4, sandbox, &hooks)?)
         }
         None => None,
     };
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let mut tools = tools(chosen.iter().any(|e| e.id == "rcs.fig7-9"))?;
     if prepared.is_some() {
-        tools.world = papers::World::RealTime(&emulate);
+        tools.world = fairpace_papers::World::RealTime(&emulate);
     }
     let bar = progress(args.results.quiet, 1, "simulations");
     let report = |done: usize, total: usize, what: &str| {
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let hooks = Hooks { progress: &report, stop: stop.flag(), threads: args.jobs.unwrap_or(0) as usize };
     let mut lines = String::new();
     let mut broken = None;
-    let result = papers::reproduce(&chosen, effort, &mut tools, &hooks, |found| {
+    let result = fairpace_papers::reproduce(&chosen, effort, &mut tools, &hooks, |found| {
         let json = serde_json::to_string(found).unwrap_or_default();
         let shown = if args.results.json { writeln!(std::io::stdout(), "{json}") } else { bar.suspend(|| show(found)) };
         // The results go on to the folder although nobody reads them here.
@@ -110,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 }
 
 /// Others beside them are said not to be run.
-fn refuse_what_is_simulated(chosen: &[&papers::Experiment]) -> Outcome {
+fn refuse_what_is_simulated(chosen: &[&fairpace_papers::Experiment]) -> Outcome {
     match chosen {
         [first, ..] if chosen.iter().all(|e| !e.in_real_time()) => {
             Err(Failure::usage(format!("`{}` runs in the simulator only", first.id))
@@ -128,7 +129,7 @@ fn default_folder(ids: &[String]) -> PathBuf {
     if name.len() > LONGEST {
         name = format!("{}-and-{}-more", ids[0], ids.len() - 1);
     }
-    Path::new("results").join(fairpace_lab::report::folder::folder_name(&name))
+    Path::new("results").join(fairpace_report::folder::folder_name(&name))
 }
 
 fn show(found: &Found) -> std::io::Result<()> {

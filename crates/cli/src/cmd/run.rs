@@ -6,12 +6,11 @@ use crate::made::Made;
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
-use fairpace_lab::controllers::parameter_names;
-use fairpace_lab::report::{Page, folder};
 use fairpace_lab::results::{self, write_whole};
-use fairpace_lab::run::with_controller;
-use fairpace_lab::scenario::{Count, Problem, nearest};
-use fairpace_lab::{Hooks, Record, RunOptions, RunSet, Scenario, ScenarioError, Seeds, compare, emu, run};
+use fairpace_lab::{Hooks, RunOptions, RunSet, Seeds, compare, run};
+use fairpace_report::{Page, folder};
+use fairpace_scenario::controllers::parameter_names;
+use fairpace_scenario::{Count, Problem, Record, Scenario, ScenarioError, nearest, with_controller};
 use nix::unistd::{AccessFlags, access};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -44,7 +43,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     let stop = Stop::install()?;
     let mut set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| match &real {
         None => run::run(&scenario, &options, hooks),
-        Some((_, sandbox)) => emu::run(&scenario, &options, args.real.ip(), sandbox, hooks),
+        Some((_, sandbox)) => fairpace_realtime::run(&scenario, &options, args.real.ip(), sandbox, hooks),
     })?;
     if let Some(file) = &args.pcap {
         let packets = set.runs.first_mut().and_then(|r| r.report.pcapng.take()).unwrap_or_default();
@@ -67,7 +66,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
 /// What of the command line the world does not do.
 fn check_world(args: &Run) -> Outcome {
     match args.world {
-        World::Sim if args.real.ip() == emu::Ip::V6 => {
+        World::Sim if args.real.ip() == fairpace_realtime::Ip::V6 => {
             Err(Failure::usage("`--ipv6` is for real packets, and `--world` is `sim`")
                 .hint("use `--world emu`, or leave it out: in the simulator packets have their size and no headers"))
         }

@@ -3,7 +3,7 @@
 //! Titles are computed from the numbers: whoever wins, the page says what happened.
 
 use super::model::{Curve, DemoResult, Ended, SchemeRun};
-use fairpace_lab::report::{Axis, BandKind, BarRow, Bars, Chart, Image, Lane, Page, Section, Series, Span, Table};
+use fairpace_report::{Axis, BandKind, BarRow, Bars, Chart, Image, Lane, Page, Section, Series, Span, Table};
 use std::path::Path;
 
 /// The page; pictures are read from `dir`, and left out if they are not there.

@@ -11,10 +11,10 @@ use crate::cmd::relay;
 use crate::error::{Failure, Outcome};
 use crate::stop::Stop;
 use fairpace_control::{FlowEvent, FlowEventKind};
+use fairpace_emu::relay::{Relay, RelayReport};
 use fairpace_lab::results::write_whole;
 use fairpace_media::{FrameRecord, MediaError, Recorder, Verdict, stills};
 use fairpace_net::receive::{PacketNote, ReceiveConfig, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
-use fairpace_net::relay::{Relay, RelayReport};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, Family, NetError};
 use fairpace_rtp::{ReceiverStats, SenderEvent, StopReason, What};
@@ -47,7 +47,7 @@ struct Shared {
 pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args, stop: &Stop) -> Outcome<SchemeRun> {
     let mut source = clip.open()?;
     let clock = Clock::start();
-    let video = format!("{}.ivf", fairpace_lab::report::folder::folder_name(&scheme.label.to_lowercase()));
+    let video = format!("{}.ivf", fairpace_report::folder::folder_name(&scheme.label.to_lowercase()));
     let shared = Arc::new(Shared::default());
 
     // Receiver first, then the relay that knows its port, then the sender.
@@ -80,7 +80,7 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
         let (stop, shared) = (Arc::clone(&relay_stop), Arc::clone(&shared));
         std::thread::spawn(move || {
             let beside =
-                |s: &fairpace_net::relay::RelaySample| s.flows.iter().map(|f| f.counts.received.bytes.get()).sum();
+                |s: &fairpace_emu::relay::RelaySample| s.flows.iter().map(|f| f.counts.received.bytes.get()).sum();
             relay.run(|sample| shared.beside_bytes.store(beside(sample), Ordering::Relaxed), &stop)
         })
     };

@@ -1,7 +1,7 @@
 //! The packet simulation of what the fluid model says, for `--verify`.
 
+use fairpace_analysis::fluid::{Flow, Strategy};
 use fairpace_control::{Env, FlowParams, QuickStartParams, Safety};
-use fairpace_lab::fluid::{Flow, Strategy};
 use fairpace_path::DamaSpec;
 use fairpace_path::quick_start::Agent;
 use fairpace_sim::{ControllerSpec, FlowConfig, MediaConfig, Protocol, SimConfig, SimError, Source, run};

@@ -4,7 +4,7 @@ use super::packets;
 use crate::args::{Frame, QuickStart, Release};
 use crate::error::{Failure, Outcome, code};
 use crate::term::{Columns, Ink, note, paint};
-use fairpace_lab::fluid::{self, Flow, FluidError, Link, MEDIAN_OVER, Spread, Strategy, Summary};
+use fairpace_analysis::fluid::{self, Flow, FluidError, Link, MEDIAN_OVER, Spread, Strategy, Summary};
 use fairpace_path::quick_start::{Agent, Free, QsRouter, QsVerdict};
 use fairpace_path::{DamaError, DamaSpec, ReleaseOf};
 use fairpace_units::{Duration, Instant, QsFunction, QsNonce, QsOption, QsRate, RandomStream, Rate, format_duration};

@@ -1,7 +1,7 @@
 //! The simulation of a plan for a wireless link, for `--verify`.
 
+use fairpace_analysis::qos::plan::{Need, Plan};
 use fairpace_control::{Env, FlowParams, Safety};
-use fairpace_lab::qos::plan::{Need, Plan};
 use fairpace_lab::stats::Estimate;
 use fairpace_path::{ArqSpec, Capacity, DelayModel, LinkSpec};
 use fairpace_sim::{Access, ControllerSpec, FlowConfig, FlowReport, MediaConfig, Protocol, RadioConfig, SimConfig};

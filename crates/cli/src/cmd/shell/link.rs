@@ -2,9 +2,8 @@
 
 use crate::args::Shell as Args;
 use crate::error::{Failure, Outcome, code};
-use fairpace_lab::scenario::Scenario;
-use fairpace_lab::{Record, ScenarioError, sim_config};
 use fairpace_path::{DelayModel, LinkSpec, LossModel, QueueModel, RateModel, Trace, TraceError};
+use fairpace_scenario::{Record, Scenario, ScenarioError, sim_config};
 use fairpace_units::{Probability, Rate, RateSpec, parse_rate};
 use std::path::Path;
 use std::sync::Arc;

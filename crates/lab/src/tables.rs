@@ -1,0 +1,390 @@
+//! The tables of a results folder: what of a run goes into which column.
+
+use crate::adus::arrivals;
+use crate::csv::Table;
+use crate::delays::{Delays, ms};
+use crate::jitter;
+use crate::metrics::Drops;
+use crate::run::RunSet;
+use fairpace_control::{FlowEventKind, LossHow};
+use fairpace_path::SlotOutcome;
+use fairpace_path::dama::{DamaEvent, DamaEventKind};
+use fairpace_path::quick_start::{QsVerdict, Refusal};
+use fairpace_units::{Rate, Via};
+use serde_json::json;
+
+impl Table {
+    fn drops(&mut self, d: &Drops) -> &mut Self {
+        self.whole(d.queue_full).whole(d.early).whole(d.pushed_out).whole(d.link_error).whole(d.outage)
+    }
+
+    fn delays(&mut self, d: Option<&Delays>) -> &mut Self {
+        self.number(d.map(|d| d.mean)).number(d.map(|d| d.p50)).number(d.map(|d| d.p95));
+        self.number(d.map(|d| d.p99)).number(d.map(|d| d.max))
+    }
+}
+
+pub(crate) fn flows_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "flow",
+        "group",
+        "controller",
+        "throughput_bps",
+        "throughput_pps",
+        "goodput_bps",
+        "sent_packets",
+        "received_packets",
+        "drops_queue_full_packets",
+        "drops_early_packets",
+        "drops_pushed_out_packets",
+        "drops_link_error_packets",
+        "drops_outage_packets",
+        "loss_ratio",
+        "marked_packets",
+        "dummies_packets",
+        "overhead",
+        "feedback_bps",
+        "acknowledged_packets",
+        "owd_mean_ms",
+        "owd_p50_ms",
+        "owd_p95_ms",
+        "owd_p99_ms",
+        "owd_max_ms",
+        "e2e_mean_ms",
+        "e2e_p50_ms",
+        "e2e_p95_ms",
+        "e2e_p99_ms",
+        "e2e_max_ms",
+        "lost_in_send_buffer",
+        "late",
+        "outage",
+        "quick_start_asked",
+        "quick_start_approved",
+        "srtt_ms",
+        "stopped",
+        "timeouts",
+    ]);
+    for run in &set.runs {
+        for f in &run.summary.flows {
+            t.whole(run.seed).text(&f.name).text(&f.group).text(&f.controller).number(f.throughput_bps);
+            t.number(f.throughput_pps).number(f.goodput_bps).whole(f.sent_packets).whole(f.received_packets);
+            t.drops(&f.drops_packets).number(f.loss_ratio).whole(f.marked_packets).whole(f.dummies_packets);
+            t.number(f.overhead).number(f.feedback_bps).whole(f.acknowledged_packets).delays(f.owd_ms.as_ref());
+            t.delays(f.e2e_ms.as_ref()).number(f.lost_in_send_buffer).number(f.late);
+            t.number(f.outage);
+            t.number(f.quick_start.map(|q| q.asked as f64)).number(f.quick_start.map(|q| q.approved as f64));
+            t.number(f.srtt_ms);
+            t.text(f.stopped.as_deref().unwrap_or("")).number(f.timeouts.map(|n| n as f64)).end();
+        }
+    }
+    t.text
+}
+
+pub(crate) fn links_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "link",
+        "utilization",
+        "transmitted_packets",
+        "transmitted_bytes",
+        "drops_queue_full_packets",
+        "drops_early_packets",
+        "drops_pushed_out_packets",
+        "drops_link_error_packets",
+        "drops_outage_packets",
+        "low_drops_queue_full_packets",
+        "low_drops_early_packets",
+        "low_drops_pushed_out_packets",
+        "low_drops_link_error_packets",
+        "low_drops_outage_packets",
+        "marked_packets",
+        "queue_mean_packets",
+        "queue_max_packets",
+    ]);
+    for run in &set.runs {
+        for l in &run.summary.links {
+            t.whole(run.seed).text(&l.name).number(l.utilization).whole(l.transmitted_packets);
+            t.whole(l.transmitted_bytes).drops(&l.drops_packets).drops(&l.low_drops_packets);
+            t.whole(l.marked_packets).number(l.queue_mean_packets).whole(l.queue_max_packets).end();
+        }
+    }
+    t.text
+}
+
+pub(crate) fn series_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "t_s",
+        "flow",
+        "group",
+        "send_rate_bps",
+        "throughput_bps",
+        "dummy_rate_bps",
+        "target_rate_bps",
+        "cwnd_packets",
+        "rwnd_packets",
+        "srtt_ms",
+        "rto_ms",
+        "loss_event_rate",
+        "send_buffer_bytes",
+        "owd_ms",
+        "e2e_ms",
+        "drops_packets",
+        "state",
+    ]);
+    for run in &set.runs {
+        for row in &run.report.series {
+            let flow = run.report.flows.get(row.flow as usize);
+            t.whole(run.seed).number(row.at.as_secs_f64()).text(flow.map_or("", |f| &f.name));
+            t.text(flow.map_or("", |f| &f.group)).number(row.send_rate.as_bps()).number(row.throughput.as_bps());
+            t.number(row.dummy_rate.as_bps()).number(row.target_rate.as_bps()).number(row.cwnd);
+            t.number(row.rwnd.map(f64::from));
+            t.number(row.srtt.map(ms)).number(row.rto.map(ms)).number(row.loss_event_rate);
+            t.whole(row.send_buffer.get()).number(row.owd.map(ms)).number(row.e2ed.map(ms)).whole(row.drops);
+            t.text(row.state).end();
+        }
+    }
+    t.text
+}
+
+pub(crate) fn link_series_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "t_s",
+        "link",
+        "queue_packets",
+        "queue_bytes",
+        "throughput_bps",
+        "capacity_bps",
+        "drops_packets",
+    ]);
+    for run in &set.runs {
+        for row in &run.report.link_series {
+            let name = run.report.links.get(row.link as usize).map_or("", |l| l.name.as_str());
+            // An unlimited link has no number.
+            let capacity = Some(row.capacity).filter(|c| *c < Rate::MAX).map(Rate::as_bps);
+            t.whole(run.seed).number(row.at.as_secs_f64()).text(name).whole(row.queue_packets);
+            t.whole(row.queue_bytes.get()).number(row.throughput.as_bps()).number(capacity).whole(row.drops).end();
+        }
+    }
+    t.text
+}
+
+pub(crate) fn terminals_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "t_s",
+        "terminal",
+        "offered_bps",
+        "requested_bps",
+        "granted_bps",
+        "throughput_bps",
+        "slots_used",
+        "queue_packets",
+        "queue_bytes",
+        "drops_packets",
+    ]);
+    for run in &set.runs {
+        for row in run.report.satellite.iter().flat_map(|s| &s.series) {
+            t.whole(run.seed).number(row.at.as_secs_f64()).whole(row.terminal.into()).number(row.offered.as_bps());
+            t.number(row.requested.as_bps()).number(row.granted.as_bps()).number(row.throughput.as_bps());
+            t.whole(row.slots_used).whole(row.queue_packets).whole(row.queue_bytes.get()).whole(row.drops).end();
+        }
+    }
+    t.text
+}
+
+pub(crate) fn users_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&[
+        "seed",
+        "t_s",
+        "user",
+        "queue_packets",
+        "throughput_bps",
+        "slots_used",
+        "slots_failed",
+        "slots_silent",
+        "drops_packets",
+    ]);
+    for run in &set.runs {
+        for row in run.report.radio.iter().flat_map(|r| &r.series) {
+            t.whole(run.seed).number(row.at.as_secs_f64()).whole(row.user.into()).whole(row.queue_packets);
+            t.number(row.throughput.as_bps())
+                .whole(row.used)
+                .whole(row.failed)
+                .whole(row.silent)
+                .whole(row.drops)
+                .end();
+        }
+    }
+    t.text
+}
+
+pub(crate) fn jitter_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "flow", "group", "jitter_ms", "measured", "analytic"]);
+    for run in &set.runs {
+        for curve in jitter::curves(&set.scenario, run.seed, &run.report) {
+            let Some(flow) = run.report.flows.get(curve.flow) else { continue };
+            for row in curve.rows {
+                t.whole(run.seed).text(&flow.name).text(&flow.group).number(ms(row.above)).number(row.measured);
+                t.number(row.analytic).end();
+            }
+        }
+    }
+    t.text
+}
+
+/// The slots of the first seed in which somebody sent.
+pub(crate) fn radio_slots_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "slot", "start_s", "user", "outcome", "silent_slots_after"]);
+    for run in set.runs.iter().take(1) {
+        for row in run.report.radio.iter().flat_map(|r| &r.slots) {
+            let (outcome, silence) = match row.outcome {
+                SlotOutcome::Success { last: true } => ("success", 0),
+                SlotOutcome::Success { last: false } => ("success, more of the packet follows", 0),
+                SlotOutcome::Failure { silence, lost: false } => ("failure", silence),
+                SlotOutcome::Failure { silence, lost: true } => ("failure, packet lost", silence),
+            };
+            t.whole(run.seed).whole(row.slot).number(row.start.as_secs_f64()).whole(row.user.into()).text(outcome);
+            t.whole(silence.into()).end();
+        }
+    }
+    t.text
+}
+
+pub(crate) fn windows_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "t_s", "flow", "rwnd_packets"]);
+    for run in &set.runs {
+        for row in run.report.radio.iter().flat_map(|r| &r.windows) {
+            let name = run.report.flows.get(row.flow as usize).map_or("", |f| f.name.as_str());
+            t.whole(run.seed).number(row.at.as_secs_f64()).text(name).whole(row.rwnd.into()).end();
+        }
+    }
+    t.text
+}
+
+/// The plans of the first seed's super-frames: a slot that is nobody's has no terminal.
+pub(crate) fn slots_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "carrier", "super_frame", "start_s", "slot", "terminal"]);
+    for run in set.runs.iter().take(1) {
+        for found in run.report.satellite.iter().flat_map(|s| &s.plans) {
+            for (slot, owner) in found.plan.owners.iter().enumerate() {
+                t.whole(run.seed).whole(found.carrier.into()).whole(found.plan.super_frame);
+                t.number(found.plan.start.as_secs_f64()).whole(slot as u64).number(owner.map(f64::from)).end();
+            }
+        }
+    }
+    t.text
+}
+
+/// One event of the satellite a line.
+pub(crate) fn events_jsonl(set: &RunSet) -> String {
+    let mut text = String::new();
+    for run in &set.runs {
+        for event in run.report.satellite.iter().flat_map(|s| &s.events) {
+            let (t_s, terminal) = (event.at.as_secs_f64(), event.terminal);
+            let head = json!({ "seed": run.seed, "t_s": t_s, "terminal": terminal });
+            let mut line = head.as_object().cloned().unwrap_or_default();
+            line.extend(what_happened(event));
+            text.push_str(&serde_json::Value::Object(line).to_string());
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn what_happened(event: &DamaEvent) -> serde_json::Map<String, serde_json::Value> {
+    let object = match event.what {
+        DamaEventKind::Request { traffic, queue, quick_start, rate } => json!({
+            "event": "request", "traffic_bps": traffic.as_bps(), "queue_bytes": queue.get(),
+            "quick_start_bps": quick_start.as_bps(), "rate_bps": rate.as_bps(),
+        }),
+        DamaEventKind::Tbtp { rate, from } => {
+            json!({ "event": "tbtp", "rate_bps": rate.as_bps(), "from_s": from.as_secs_f64() })
+        }
+        DamaEventKind::Grant { rate, slots } => json!({ "event": "grant", "rate_bps": rate.as_bps(), "slots": slots }),
+        DamaEventKind::QuickStart(decision) => json!({
+            "event": "quick_start",
+            "verdict": decision.verdict.map(verdict),
+            "approved_bps": decision.verdict.and_then(QsVerdict::approved).map(|r| r.rate().as_bps()),
+            "hold_until_s": decision.hold_until.as_secs_f64(),
+            "added_to_request_bps": decision.add_to_request.as_bps(),
+        }),
+    };
+    object.as_object().cloned().unwrap_or_default()
+}
+
+fn verdict(verdict: QsVerdict) -> &'static str {
+    match verdict {
+        QsVerdict::Approved(_) => "approved",
+        QsVerdict::Reduced(_) => "reduced",
+        QsVerdict::Report => "report",
+        QsVerdict::Refused(why) => match why {
+            Refusal::NoRate => "refused: no rate is asked for any more",
+            Refusal::Multipath => "refused: several ways lead on",
+            Refusal::SourceLimit => "refused: too many requests from this source",
+            Refusal::TotalLimit => "refused: too many requests",
+            Refusal::SourceShare => "refused: the source holds its share already",
+            Refusal::NothingFree => "refused: nothing is free",
+        },
+    }
+}
+
+pub(crate) fn events_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "t_s", "flow", "event", "from", "to", "rate_bps", "packet", "reason"]);
+    for run in &set.runs {
+        for (flow, event) in &run.report.events {
+            let name = run.report.flows.get(*flow as usize).map_or("", |f| f.name.as_str());
+            t.whole(run.seed).number(event.at.as_secs_f64()).text(name);
+            match &event.what {
+                FlowEventKind::StateChanged { from, to, reason } => {
+                    t.text("state").text(from).text(to).number(None).number(None).text(reason)
+                }
+                FlowEventKind::RateChanged { rate, reason } => {
+                    t.text("rate").text("").text("").number(rate.as_bps()).number(None).text(reason)
+                }
+                FlowEventKind::Lost { seq, how } => {
+                    let how = match how {
+                        LossHow::LaterAcks => "later_acks",
+                        LossHow::Timeout => "timeout",
+                    };
+                    t.text("lost").text("").text("").number(None).whole(*seq).text(how)
+                }
+                FlowEventKind::Capped { rate } => {
+                    t.text("capped").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
+                }
+                FlowEventKind::Uncapped => {
+                    t.text("uncapped").text("").text("").number(None).number(None).text("circuit breaker")
+                }
+                FlowEventKind::Tripped { reason } => {
+                    t.text("stopped").text("").text("").number(None).number(None).text(&reason.to_string())
+                }
+                FlowEventKind::QuickStartAsked { rate } => {
+                    t.text("quick_start").text("").text("").number(rate.rate().as_bps()).number(None).text("asked")
+                }
+                FlowEventKind::QuickStartAnswered { verdict } => {
+                    let rate = verdict.rate().as_bps();
+                    t.text("quick_start").text("").text("").number(rate).number(None).text(verdict.name())
+                }
+            };
+            t.end();
+        }
+    }
+    t.text
+}
+
+/// The data units of the first seed that are complete.
+pub(crate) fn adus_csv(set: &RunSet) -> String {
+    let mut t = Table::new(&["seed", "flow", "adu", "began_s", "complete_s", "gap_ms", "via", "switched"]);
+    for run in set.runs.iter().take(1) {
+        for flow in &run.report.flows {
+            for a in arrivals(flow) {
+                t.whole(run.seed).text(&flow.name).whole(a.adu as u64).number(a.began.as_secs_f64());
+                t.number(a.at.as_secs_f64()).number(a.gap.map(ms));
+                t.text(if a.via == Via::Tcp { "tcp" } else { "udp" }).whole(a.switched.into()).end();
+            }
+        }
+    }
+    t.text
+}

@@ -1,0 +1,471 @@
+//! One flow behind a shared backbone: the largest window that keeps the delay bound [aimd §IV-A, Figs. 3, 4], and its
+//! throughput beside TCP [aimd §IV-B, Fig. 5].
+
+use super::{
+    D, ERRORS, Got, Link, OPTIMAL, OUTAGE, PERSISTENT, R, Runs, base, caption, measure, point, seeds, set_windows,
+    text, with,
+};
+use crate::bench::{Bench, largest, smallest};
+use crate::show;
+use crate::{Bound, Claim, Experiment, Outcome, Point, Tools};
+use fairpace_analysis::qos::{self, Start};
+use fairpace_lab::RunError;
+use fairpace_lab::stats::{Estimate, mean, short};
+use fairpace_report::{Axis, Chart, Series, Table};
+use fairpace_scenario::{Count, Scenario};
+use std::collections::BTreeMap;
+
+// --- Figs. 3 and 4 -------------------------------------------------------------------------------------------------
+
+/// One point of Figs. 3 and 4: the windows that were tried there.
+#[derive(Clone, Debug)]
+struct Place {
+    link: Link,
+    /// p_e, percent.
+    percent: f64,
+    heavy: bool,
+    /// W_max by eq. (3), slots counted from any slot on, and from the slot after a success on.
+    formula: [u32; 2],
+    /// Delay outage by window.
+    outages: BTreeMap<u32, Estimate>,
+}
+
+/// No window above this keeps any jitter of D.
+const MOST: u32 = R + D + 1;
+
+impl Place {
+    fn new(link: Link, percent: f64, heavy: bool) -> Option<Place> {
+        let process = link.process(percent).ok()?;
+        let window = |start| qos::largest_window(&process, R, D, OUTAGE, start).ok();
+        let formula = [window(Start::Stationary)?, window(Start::AfterSuccess)?];
+        Some(Place { link, percent, heavy, formula, outages: BTreeMap::new() })
+    }
+
+    fn scenario(&self, base: &Scenario, window: u32) -> Scenario {
+        with(base, |s| {
+            self.link.set(s, self.percent);
+            set_windows(s, &[window]);
+            if !self.heavy {
+                s.flows.retain(|f| f.name != "rush");
+            }
+        })
+    }
+
+    /// The window to try next, until one keeps the bound for certain and one breaks it for certain.
+    fn next(&self) -> Option<u32> {
+        let Some(((low, least), (high, most))) = self.outages.first_key_value().zip(self.outages.last_key_value())
+        else {
+            return Some(self.formula[1]);
+        };
+        if most.low() <= OUTAGE && *high < MOST {
+            return Some(high + 1);
+        }
+        (least.high() > OUTAGE && *low > 1).then(|| low - 1)
+    }
+
+    /// The largest window whose outage is at most the bound; the interval has the windows of which that cannot be told.
+    fn window(&self) -> Option<Estimate> {
+        let last = |keeps: fn(&Estimate) -> bool| {
+            self.outages.iter().take_while(|(_, e)| keeps(e)).last().map(|(w, _)| f64::from(*w))
+        };
+        let window = last(|e| e.mean <= OUTAGE)?;
+        let low = last(|e| e.high() <= OUTAGE).unwrap_or(window - 1.0);
+        let high = last(|e| e.low() <= OUTAGE).unwrap_or(window);
+        let n = self.outages.values().map(|e| e.n).max().unwrap_or(0);
+        Some(Estimate { mean: window, ci95: (n > 1).then_some([low, high]), n })
+    }
+
+    /// Window simulated - by formula.
+    fn difference(&self) -> Option<Estimate> {
+        let by = f64::from(self.formula[1]);
+        let e = self.window()?;
+        Some(Estimate { mean: e.mean - by, ci95: e.ci95.map(|c| c.map(|x| x - by)), n: e.n })
+    }
+
+    fn at_formula(&self) -> Option<Estimate> {
+        self.outages.get(&self.formula[1]).copied()
+    }
+}
+
+/// Seeds of each point.
+const SEEDS: usize = 5;
+/// Of a window with the `optimal` scheme, whose outages spread more.
+const SEEDS_OPTIMAL: usize = 10;
+
+/// Tries windows at each place of a link until the largest is known; light traffic first.
+fn places(e: &Experiment, link: Link, bench: &mut Bench<'_>) -> Result<Vec<Place>, RunError> {
+    let base = base(e);
+    let seeds = seeds(bench, if link == OPTIMAL { SEEDS_OPTIMAL } else { SEEDS });
+    let mut places: Vec<Place> =
+        [false, true].iter().flat_map(|heavy| ERRORS.iter().filter_map(|p| Place::new(link, *p, *heavy))).collect();
+    loop {
+        let wanted: Vec<(usize, u32)> = places.iter().enumerate().filter_map(|(i, p)| Some((i, p.next()?))).collect();
+        if wanted.is_empty() {
+            return Ok(places);
+        }
+        let scenarios: Vec<Scenario> = wanted.iter().map(|(i, w)| places[*i].scenario(&base, *w)).collect();
+        let runs = measure(e, &scenarios, seeds, bench)?;
+        for ((i, w), runs) in wanted.into_iter().zip(runs) {
+            let Some(outage) = runs.flow(0, |g| g.outage) else { return Err(RunError::Interrupted) };
+            places[i].outages.insert(w, outage);
+        }
+    }
+}
+
+pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let found = places(e, PERSISTENT, bench)?;
+    let claims = window_claims(e, &found);
+    Ok(show_windows(e, &found, claims))
+}
+
+pub(super) fn fig4(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let found = places(e, OPTIMAL, bench)?;
+    let mut claims = window_claims(e, &found);
+    // The same scenario with the other scheme: Fig. 3's runs, where they have been made.
+    let persistent = places(e, PERSISTENT, bench)?;
+    for (heavy, words) in TRAFFIC {
+        let of = |places: &'_ [Place]| {
+            let of = places.iter().filter(|p| p.heavy == heavy).map(Place::window);
+            of.map(|w| w.map_or(f64::NAN, |w| w.mean)).collect::<Vec<f64>>()
+        };
+        let less: Vec<f64> = of(&found).iter().zip(of(&persistent)).map(|(o, p)| o - p).collect();
+        let most = less.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        claims.push(super::exact_claim(
+            format!("{}/never-larger-{words}", e.id),
+            format!("`optimal` needs no larger window than `persistent` at any error, {words} cross traffic"),
+            most,
+            Bound::AtMost(0.0),
+            "largest difference of the simulated windows, optimal - persistent, packets",
+        ));
+        claims.push(super::exact_claim(
+            format!("{}/smaller-{words}", e.id),
+            format!("`optimal` needs a smaller window than `persistent` on the average, {words} cross traffic"),
+            mean(&less),
+            Bound::Below(0.0),
+            "mean difference of the simulated windows over the errors, optimal - persistent, packets",
+        ));
+    }
+    Ok(show_windows(e, &found, claims))
+}
+
+const TRAFFIC: [(bool, &str); 2] = [(false, "light"), (true, "heavy")];
+
+fn window_claims(e: &Experiment, places: &[Place]) -> Vec<Claim> {
+    let light = places.iter().filter(|p| !p.heavy).map(|p| (p.percent, p.difference()));
+    let farthest = light.fold((0.0, None), |best: (f64, Option<Estimate>), (at, d)| {
+        let far = |e: Option<Estimate>| e.map_or(-1.0, |e| e.mean.abs());
+        if far(d) > far(best.1) { (at, d) } else { best }
+    });
+    let heavy = || places.iter().filter(|p| p.heavy);
+    let (at, least) = smallest(heavy().map(|p| (p.percent, p.difference())));
+    let (_, over) = largest(heavy().map(|p| (p.percent, p.at_formula())));
+    vec![
+        Claim::check(
+            format!("{}/light", e.id),
+            "light cross traffic: the simulated window is within 1 of the analytic one, at every error",
+            farthest.1,
+            Bound::Within(-1.0, 1.0),
+            format!("simulated - analytic, packets, at {} %, where it is farthest from 0", farthest.0),
+        )
+        .if_it_fails(NEAR_R),
+        Claim::check(
+            format!("{}/heavy", e.id),
+            "heavy cross traffic: the analytic window is not above the simulated one, at any error",
+            least,
+            Bound::AtLeast(0.0),
+            format!("least simulated - analytic, packets, at {at} %"),
+        )
+        .if_it_fails(NEAR_R),
+        Claim::check(
+            format!("{}/heavy-outage", e.id),
+            "heavy cross traffic: with the analytic window the delay outage is at most 1 %, at every error",
+            over,
+            Bound::AtMost(OUTAGE),
+            "largest simulated outage, as a part of the packets received",
+        )
+        .if_it_fails(NEAR_R),
+    ]
+}
+
+const NEAR_R: &str = "The queue of the backbone makes R a slot longer than it is on an empty path, so that windows of about 17 packets let \
+                      the queue of the wireless link run empty at times; there eq. (3) is not conservative";
+
+fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome {
+    let n = places.first().and_then(|p| p.outages.values().next()).map_or(0, |e| e.n);
+    let caption = format!(
+        "{}; {n} seeds per window; bars: windows whose outage is neither below nor above 1 % for certain (95 %, Student's t)",
+        e.file
+    );
+    let mut section = show::section(e).text(format!(
+        "Eq. (3): {}",
+        "the delay jitter of a packet is more than D = 10 slots if fewer than W of the R + D = 27 slots after a success \
+         succeed. Below W = R = 17 it is not conservative: the queue is empty at times."
+    ));
+    for (heavy, words) in TRAFFIC {
+        let own: Vec<&Place> = places.iter().filter(|p| p.heavy == heavy).collect();
+        let far = own.iter().filter_map(|p| p.difference()).map(|d| d.mean);
+        let [low, high] = far.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], d| [l.min(d), h.max(d)]);
+        let title = match (low, high) {
+            (0.0, 0.0) => format!("{words} cross traffic: the simulated window is the analytic one at every error"),
+            _ => {
+                format!("{words} cross traffic: the simulated window less the analytic one is {low} to {high} packets")
+            }
+        };
+        let mut chart = Chart::new(
+            title,
+            Axis::new("error probability", "%"),
+            Axis::new("largest window", "packets").range(10.0, 28.0),
+        );
+        chart.caption.clone_from(&caption);
+        let x = || own.iter().map(|p| p.percent).collect::<Vec<f64>>();
+        let formula = |i: usize| own.iter().map(|p| f64::from(p.formula[i])).collect::<Vec<f64>>();
+        if own.iter().any(|p| p.formula[0] != p.formula[1]) {
+            chart = chart.series(Series::sweep("eq. (3), from any slot on", "stationary", x(), formula(0)).reference());
+        }
+        let windows: Vec<(f64, Estimate)> = own.iter().filter_map(|p| Some((p.percent, p.window()?))).collect();
+        let of = |number: fn(&Estimate) -> f64| windows.iter().map(|(_, e)| number(e)).collect::<Vec<f64>>();
+        chart =
+            chart.series(Series::sweep("eq. (3), after a success", "reference", x(), formula(1)).reference()).series(
+                Series::sweep("simulated", "aimd", windows.iter().map(|w| w.0).collect(), of(|e| e.mean))
+                    .interval(of(Estimate::low), of(Estimate::high)),
+            );
+        section = section.chart(chart);
+    }
+    let table = Table {
+        title: "Largest windows in packets, and the outage with the analytic one".to_owned(),
+        caption: format!("{}; {n} seeds; outage as a part of the packets received", e.file),
+        head: [
+            "error (%)",
+            "eq. (3), any slot",
+            "eq. (3), after a success",
+            "its outage by eq. (3)",
+            "simulated, light",
+            "outage, light",
+            "simulated, heavy",
+            "outage, heavy",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows: places
+            .iter()
+            .filter(|p| !p.heavy)
+            .map(|light| {
+                let heavy = places.iter().find(|p| p.heavy && p.percent == light.percent);
+                let window = |p: Option<&Place>| {
+                    p.and_then(Place::window).map_or("–".to_owned(), |e| match e.ci95 {
+                        Some([low, high]) if low < high => format!("{} ({low} to {high})", e.mean),
+                        _ => e.mean.to_string(),
+                    })
+                };
+                let analytic =
+                    || qos::outage(&light.link.process(light.percent).ok()?, R, D, light.formula[1], super::START).ok();
+                vec![
+                    light.percent.to_string(),
+                    light.formula[0].to_string(),
+                    light.formula[1].to_string(),
+                    analytic().map_or("–".to_owned(), short),
+                    window(Some(light)),
+                    text(light.at_formula()),
+                    window(heavy),
+                    text(heavy.and_then(Place::at_formula)),
+                ]
+            })
+            .collect(),
+    };
+    let mut points: Vec<Point> = Vec::new();
+    for p in places {
+        let traffic = if p.heavy { "heavy" } else { "light" };
+        let scheme = format!("{}-{traffic}", p.link.key());
+        let x = [("error_percent", p.percent)];
+        points.extend(point(&scheme, &x, "rwnd_max_packets", p.window()));
+        points.extend(point(&scheme, &x, "rwnd_max_stationary_packets", super::exact(f64::from(p.formula[0]))));
+        points.extend(point(&scheme, &x, "rwnd_max_after_success_packets", super::exact(f64::from(p.formula[1]))));
+        for (w, outage) in &p.outages {
+            let x = [("error_percent", p.percent), ("rwnd_packets", f64::from(*w))];
+            points.extend(point(&scheme, &x, "outage", Some(*outage)));
+        }
+    }
+    show::outcome(e, points, claims, section.table(table))
+}
+
+// --- Fig. 5 --------------------------------------------------------------------------------------------------------
+
+/// TCP flows.
+const FLOWS: [u64; 15] = [0, 1, 5, 10, 20, 30, 40, 45, 50, 55, 60, 70, 80, 90, 100];
+/// p_e of Fig. 5.
+const FIG5_PERCENT: f64 = 10.0;
+/// Below 50 the bottleneck is the wireless link [aimd §IV-B]; up to so many for certain.
+const BELOW: [(u64, &str); 2] = [(30, "few"), (45, "below-50")];
+/// From so many on the bottleneck is the backbone.
+const MANY: u64 = 60;
+
+pub(super) fn fig5(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let base = with(&base(e), |s| {
+        PERSISTENT.set(s, FIG5_PERCENT);
+        if let Some(place) = Place::new(PERSISTENT, FIG5_PERCENT, false) {
+            set_windows(s, &[place.formula[1]]);
+        }
+    });
+    let scenario = |n: &u64| {
+        with(&base, |s| match n {
+            0 => s.flows.retain(|f| f.name != "tcp"),
+            n => s.flows.iter_mut().filter(|f| f.name == "tcp").for_each(|f| f.count = Count::new(*n)),
+        })
+    };
+    let seeds = seeds(bench, SEEDS);
+    let runs = measure(e, &FLOWS.iter().map(scenario).collect::<Vec<_>>(), seeds, bench)?;
+    let aimd: fn(&[Got]) -> f64 = |run| run.first().map_or(f64::NAN, |g| g.throughput);
+    let all: fn(&[Got]) -> f64 = |run| run.iter().map(|g| g.throughput).sum::<f64>() / run.len().max(1) as f64;
+    let full = 1.0 - FIG5_PERCENT / 100.0;
+    let at = || FLOWS.iter().zip(&runs);
+    let up_to = |most: u64| {
+        at().filter(move |(n, _)| **n <= most).map(|(n, r)| (*n as f64, r.estimate(|run| aimd(run) / full)))
+    };
+    let many = || at().filter(|(n, _)| **n >= MANY).map(|(n, r)| (*n as f64, r.estimate(|run| aimd(run) / all(run))));
+    let crossing = crossing(&runs, all, full);
+    let (high_at, high) = largest(up_to(100));
+    let ((under_at, under), (over_at, over)) = (smallest(many()), largest(many()));
+    let mut claims = vec![
+        Claim::check(
+            format!("{}/crossing", e.id),
+            "the backbone becomes the bottleneck near 50 flows (ours: 40 to 60)",
+            crossing,
+            Bound::Within(40.0, 60.0),
+            "TCP flows at which the mean throughput of all is 0.9 packets per slot, linear between the points",
+        ),
+        Claim::check(
+            format!("{}/wireless-most", e.id),
+            "AIMD gets no more than the 1 - p_e packets per slot that the wireless link carries (ours: 0.5 %)",
+            high,
+            Bound::AtMost(1.005),
+            format!("throughput / 0.9 with {high_at} flows, where it is most"),
+        ),
+        Claim::check(
+            format!("{}/backbone-least", e.id),
+            "from 60 flows on AIMD gets what the flows get on the average: no less (ours: 20 %)",
+            under,
+            Bound::AtLeast(0.8),
+            format!("AIMD / mean of all with {under_at} flows, where it is least"),
+        )
+        .if_it_fails(MANY_NOTE),
+        Claim::check(
+            format!("{}/backbone-most", e.id),
+            "and no more (ours: 20 %)",
+            over,
+            Bound::AtMost(1.2),
+            format!("AIMD / mean of all with {over_at} flows, where it is most"),
+        )
+        .if_it_fails(MANY_NOTE),
+    ];
+    for (most, key) in BELOW {
+        let (at, least) = smallest(up_to(most));
+        claims.push(
+            Claim::check(
+                format!("{}/wireless-{key}", e.id),
+                format!("up to {most} TCP flows AIMD gets 1 - p_e packets per slot (ours: within 2 %)"),
+                least,
+                Bound::AtLeast(0.98),
+                format!("throughput / 0.9 with {at} flows, where it is least"),
+            )
+            .if_it_fails(NEAR_NOTE),
+        );
+    }
+    let numbers = [("aimd", "AIMD", aimd), ("all", "mean of all flows", all)];
+    let title = match crossing {
+        Some(c) => {
+            format!("Up to {:.0} TCP flows AIMD fills the wireless link; beyond, it gets about what all get", c.mean)
+        }
+        None => "AIMD and TCP in the backbone".to_owned(),
+    };
+    let x = Axis::new("TCP flows in the backbone", "");
+    let mut chart = Chart::new(title, x, Axis::new("throughput", "packets per slot").log()).caption(caption(e, seeds));
+    chart = chart.series(Series::line("1 - p_e", "reference", vec![0.0, 100.0], vec![full; 2]).reference());
+    let mut points = Vec::new();
+    let mut columns: Vec<Vec<String>> = FLOWS.iter().map(|n| vec![n.to_string()]).collect();
+    for (key, name, number) in numbers {
+        let found: Vec<(f64, Option<Estimate>)> = at().map(|(n, r)| (*n as f64, r.estimate(number))).collect();
+        for ((n, e), row) in found.iter().zip(&mut columns) {
+            points.extend(point(key, &[("tcp_flows", *n)], "throughput_packets_per_slot", *e));
+            row.push(text(*e));
+        }
+        let known: Vec<(f64, Estimate)> = found.into_iter().filter_map(|(n, e)| Some((n, e?))).collect();
+        let of = |number: fn(&Estimate) -> f64| known.iter().map(|(_, e)| number(e)).collect::<Vec<f64>>();
+        let colour = if key == "aimd" { "aimd" } else { "tcp-sack" };
+        chart = chart.series(
+            Series::sweep(name, colour, known.iter().map(|k| k.0).collect(), of(|e| e.mean))
+                .interval(of(Estimate::low), of(Estimate::high)),
+        );
+    }
+    for (row, runs) in columns.iter_mut().zip(&runs) {
+        row.push(text(runs.flow(0, |g| g.outage)));
+        row.push(text(runs.flow(0, |g| g.lost)));
+    }
+    let table = Table {
+        title: "Throughput against the number of TCP flows".to_owned(),
+        caption: "packets per slot, mean ± half-width of the 95 % interval; outage and loss as parts of AIMD's packets"
+            .to_owned(),
+        head: ["TCP flows", "AIMD", "mean of all flows", "AIMD's outage", "AIMD's loss"].map(str::to_owned).to_vec(),
+        rows: columns,
+    };
+    Ok(show::outcome(e, points, claims, show::section(e).chart(chart).table(table)))
+}
+
+const NEAR_NOTE: &str = "The two bottlenecks do not take turns at a certain number of flows: RED drops AIMD's packets too, and after a \
+                         drop the window is 0.875 rwnd, below what the wireless link needs to be full, until it has grown \
+                         again by 0.2 per RTT";
+const MANY_NOTE: &str = "After a timeout AIMD begins at half its window and grows by 0.2 per RTT, TCP by 1";
+
+/// Where a number falls through a level, over the seeds.
+fn crossing(runs: &[Runs], number: impl Fn(&[Got]) -> f64, level: f64) -> Option<Estimate> {
+    let seeds = runs.iter().map(|r| r.0.len()).min()?;
+    let of_seed = |i: usize| {
+        let values: Vec<(f64, f64)> = FLOWS.iter().zip(runs).map(|(n, r)| (*n as f64, number(&r.0[i]))).collect();
+        // With no TCP flow the mean is AIMD's.
+        let fall = values.windows(2).skip(1).find(|pair| pair[0].1 > level && pair[1].1 <= level)?;
+        let [(n, a), (m, b)] = [fall[0], fall[1]];
+        Some(n + (m - n) * (a - level) / (a - b))
+    };
+    Estimate::of(&(0..seeds).map(|i| of_seed(i).unwrap_or(f64::NAN)).collect::<Vec<f64>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(mean: f64, half: f64) -> Estimate {
+        Estimate { mean, ci95: Some([mean - half, mean + half]), n: 5 }
+    }
+
+    #[test]
+    fn windows_are_tried_until_one_is_certainly_right_and_the_next_certainly_wrong() {
+        let mut place = Place::new(PERSISTENT, 5.0, false).unwrap();
+        let first = place.formula[1];
+        assert_eq!(place.next(), Some(first));
+        place.outages.insert(first, estimate(0.009, 0.002));
+        assert_eq!(place.next(), Some(first + 1));
+        place.outages.insert(first + 1, estimate(0.02, 0.002));
+        assert_eq!(place.next(), Some(first - 1));
+        place.outages.insert(first - 1, estimate(0.001, 0.002));
+        assert_eq!(place.next(), None);
+        let found = place.difference().unwrap();
+        assert_eq!((found.mean, found.ci95), (0.0, Some([-1.0, 0.0])));
+    }
+
+    #[test]
+    fn without_memory_it_does_not_matter_where_the_slots_begin() {
+        // P(Bin(27, 0.9) < 20) = 0.0036, < 21: 0.0121.
+        assert_eq!(Place::new(PERSISTENT, 10.0, false).unwrap().formula, [20, 20]);
+        let optimal = Place::new(OPTIMAL, 10.0, false).unwrap().formula;
+        assert!(optimal.iter().all(|w| *w < 20), "{optimal:?}");
+    }
+
+    #[test]
+    fn a_level_is_crossed_between_two_points() {
+        let got = |throughput| Got { group: String::new(), throughput, outage: 0.0, lost: 0.0 };
+        let run = |n: &u64| Runs(vec![std::rc::Rc::new(vec![got(50.0 / (*n as f64).max(1.0))])]);
+        let runs: Vec<Runs> = FLOWS.iter().map(run).collect();
+        // 50 flows: 1; 55: 0.909; 60: 0.833.
+        let c = crossing(&runs, |run| run[0].throughput, 0.9).unwrap();
+        assert!((c.mean - 55.6).abs() < 0.1, "{}", c.mean);
+    }
+}

@@ -1,0 +1,30 @@
+//! Scenarios and numbers that are built in: ours, and read by tests, so that they cannot be wrong where an experiment runs.
+
+use super::Experiment;
+use fairpace_scenario::{Scenario, Speed, Time};
+use std::fmt::Display;
+
+/// The experiment's scenario.
+pub(super) fn base(experiment: &Experiment) -> Scenario {
+    Scenario::parse(experiment.scenario, experiment.file).unwrap_or_else(|e| ours(&e))
+}
+
+/// What reading something built in cannot say.
+pub(super) fn ours(error: &dyn Display) -> ! {
+    unreachable!("this is built in: {error}")
+}
+
+/// A scenario, changed.
+pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let mut s = scenario.clone();
+    change(&mut s);
+    s
+}
+
+pub(super) fn time_ms(ms: f64) -> Time {
+    Time::parse(format!("{ms} ms")).unwrap_or_else(|e| ours(&e))
+}
+
+pub(super) fn kbps(rate: f64) -> Speed {
+    Speed::parse(format!("{rate} kbit/s")).unwrap_or_else(|e| ours(&e))
+}

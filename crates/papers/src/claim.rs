@@ -1,0 +1,186 @@
+//! A claim: a statement, the number that decides it, its interval, and the bound it must keep.
+//!
+//! Claims are decided by the measured mean; where the interval includes the bound, the note says
+//! that the run does not decide it at 95 %. Nothing here knows what the answer should be.
+
+use fairpace_lab::stats::{Estimate, short};
+use serde::Serialize;
+
+/// What a number must satisfy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// At least so much.
+    AtLeast(f64),
+    /// More than so much.
+    Above(f64),
+    /// At most so much.
+    AtMost(f64),
+    /// Less than so much.
+    Below(f64),
+    /// Between these, ends included.
+    Within(f64, f64),
+}
+
+impl Bound {
+    /// Whether `x` keeps the bound.
+    pub fn holds(self, x: f64) -> bool {
+        match self {
+            Bound::AtLeast(b) => x >= b,
+            Bound::Above(b) => x > b,
+            Bound::AtMost(b) => x <= b,
+            Bound::Below(b) => x < b,
+            Bound::Within(low, high) => x >= low && x <= high,
+        }
+    }
+
+    /// `>= 2.5`; to six decimals.
+    pub fn text(self) -> String {
+        let round = |b: f64| (b * 1e6).round() / 1e6;
+        match self {
+            Bound::AtLeast(b) => format!(">= {}", round(b)),
+            Bound::Above(b) => format!("> {}", round(b)),
+            Bound::AtMost(b) => format!("<= {}", round(b)),
+            Bound::Below(b) => format!("< {}", round(b)),
+            Bound::Within(low, high) => format!("{} to {}", round(low), round(high)),
+        }
+    }
+
+    /// Whether one end of the interval keeps the bound and the other does not.
+    fn undecided(self, e: &Estimate) -> bool {
+        e.ci95
+            .is_some_and(|[low, high]| self.holds(low) != self.holds(e.mean) || self.holds(high) != self.holds(e.mean))
+    }
+}
+
+/// A claim, checked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// `rcs.fig17a/gain-5e-3`.
+    pub id: String,
+    /// The statement.
+    pub statement: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// The number that decides it; none if nothing could be measured, and the claim then fails.
+    pub measured: Option<f64>,
+    /// Its 95 % interval; none for a number without spread.
+    pub ci95: Option<[f64; 2]>,
+    /// Whether all of the interval says the same.
+    pub decided: bool,
+    /// What the number must satisfy.
+    pub bound: String,
+    /// What the number is, and the best explanation known if the claim fails.
+    pub note: String,
+}
+
+impl Claim {
+    /// Checks a number against a bound. `what` says what the number is.
+    pub fn check(
+        id: impl Into<String>,
+        statement: impl Into<String>,
+        measured: Option<Estimate>,
+        bound: Bound,
+        what: impl Into<String>,
+    ) -> Claim {
+        let mut note = what.into();
+        let decided = !measured.is_some_and(|e| bound.undecided(&e));
+        if !decided {
+            note.push_str("; the interval includes the bound, so this run does not decide it at 95 %");
+        }
+        Claim {
+            id: id.into(),
+            statement: statement.into(),
+            holds: measured.is_some_and(|e| bound.holds(e.mean)),
+            measured: measured.map(|e| e.mean),
+            ci95: measured.and_then(|e| e.ci95),
+            decided,
+            bound: bound.text(),
+            note: if measured.is_some() { note } else { format!("{note}; could not be measured") },
+        }
+    }
+
+    /// Adds an explanation that is printed only if the claim fails.
+    #[must_use]
+    pub fn if_it_fails(mut self, why: &str) -> Claim {
+        if !self.holds && !why.is_empty() {
+            self.note.push_str(". ");
+            self.note.push_str(why);
+        }
+        self
+    }
+
+    /// One line: `holds  rcs.fig17a/…  statement: 2.81 [2.7, 2.9], >= 2.5`.
+    pub fn line(&self) -> String {
+        let verdict = if self.holds { "holds" } else { "FAILS" };
+        let number = self.measured.map_or("not measured".to_owned(), short);
+        let interval = match self.ci95 {
+            Some([low, high]) => format!(" [{}, {}]", short(low), short(high)),
+            None => String::new(),
+        };
+        let doubt = if self.decided { "" } else { " (not decided at 95 %)" };
+        format!("{verdict}  {}  {}: {number}{interval}, bound {}{doubt}", self.id, self.statement, self.bound)
+    }
+
+    /// For the report.
+    pub fn report(&self) -> fairpace_report::Claim {
+        fairpace_report::Claim {
+            id: self.id.clone(),
+            statement: self.statement.clone(),
+            holds: self.holds,
+            measured: self.measured,
+            ci95: self.ci95.map(|[low, high]| (low, high)),
+            bound: self.bound.clone(),
+            note: self.note.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_written_without_the_dust_of_arithmetic() {
+        assert_eq!(Bound::Within(339.0 * 0.98, 339.0 * 1.02).text(), "332.22 to 345.78");
+        assert_eq!(Bound::AtMost(0.314_579_545).text(), "<= 0.31458");
+    }
+
+    #[test]
+    fn a_claim_holds_by_its_mean_and_says_when_the_interval_includes_the_bound() {
+        let e = Estimate { mean: 2.6, ci95: Some([2.4, 2.8]), n: 5 };
+        let claim = Claim::check("x/y", "at least 2.5", Some(e), Bound::AtLeast(2.5), "ratio of means");
+        assert!(claim.holds && !claim.decided);
+        assert!(
+            claim.line().ends_with(": 2.600 [2.400, 2.800], bound >= 2.5 (not decided at 95 %)"),
+            "{}",
+            claim.line()
+        );
+        assert_eq!(
+            claim.note,
+            "ratio of means; the interval includes the bound, so this run does not decide it at 95 %"
+        );
+        let sure = Estimate { mean: 2.6, ci95: Some([2.55, 2.65]), n: 5 };
+        assert_eq!(Claim::check("x/y", "", Some(sure), Bound::AtLeast(2.5), "ratio").note, "ratio");
+    }
+
+    #[test]
+    fn each_bound_has_two_sides() {
+        for (bound, inside, outside) in [
+            (Bound::AtLeast(1.0), 1.0, 0.999),
+            (Bound::Above(1.0), 1.001, 1.0),
+            (Bound::AtMost(1.0), 1.0, 1.001),
+            (Bound::Below(1.0), 0.999, 1.0),
+            (Bound::Within(1.0, 2.0), 2.0, 2.001),
+        ] {
+            assert!(bound.holds(inside) && !bound.holds(outside), "{}", bound.text());
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_measured_fails_and_says_so() {
+        let claim = Claim::check("x/y", "s", None, Bound::Above(0.0), "mean");
+        assert!(!claim.holds);
+        assert_eq!(claim.note, "mean; could not be measured");
+        assert_eq!(claim.line(), "FAILS  x/y  s: not measured, bound > 0");
+    }
+}

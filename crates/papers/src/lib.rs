@@ -1,0 +1,324 @@
+//! The papers' experiments: set-ups, grids, and claims that the runs themselves decide.
+//!
+//! One module per paper, and one of ours (`worlds`). Each experiment has a scenario in `scenarios/papers/`, built into the
+//! program, so that `fairpace reproduce` needs no file. What is varied, and over what, is code
+//! here, beside the claims.
+
+/// `PAPER.ID`, with the scenario `scenarios/papers/PAPER-ID.toml` built in.
+macro_rules! experiment {
+    ($paper:literal, $id:literal, $title:literal, $run:path) => {
+        Experiment {
+            id: concat!($paper, ".", $id),
+            title: $title,
+            file: concat!("scenarios/papers/", $paper, "-", $id, ".toml"),
+            scenario: include_str!(concat!("../../../scenarios/papers/", $paper, "-", $id, ".toml")),
+            run: $run,
+        }
+    };
+}
+
+pub mod aimd;
+mod bench;
+mod builtin;
+mod claim;
+pub mod lossy;
+pub mod qsd;
+pub mod rcs;
+mod show;
+pub mod tpba;
+mod worlds;
+
+pub use bench::{Bench, Cell, Effort, Grid, Measured, Metric, Precision, QUICK_SEEDS, Runner, World};
+pub use claim::{Bound, Claim};
+
+use fairpace_lab::stats::Estimate;
+use fairpace_lab::{Hooks, RunError};
+use fairpace_report::{Page, Section, Table};
+use fairpace_scenario::{Record, Scenario};
+use fairpace_units::{Bytes, Duration, Instant, Rate};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// One experiment: a figure, or several that share their runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// `rcs.fig17a`.
+    pub id: &'static str,
+    /// What it is about.
+    pub title: &'static str,
+    /// Its scenario, in `scenarios/papers/`.
+    pub file: &'static str,
+    /// The scenario's text.
+    pub scenario: &'static str,
+    run: fn(&Experiment, &mut Bench<'_>, &mut Tools<'_>) -> Result<Outcome, RunError>,
+}
+
+/// One number of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The scheme.
+    pub scheme: String,
+    /// Where: `{"p_loss": 0.001}`.
+    pub x: BTreeMap<String, f64>,
+    /// What: `throughput_pps`.
+    pub metric: String,
+    /// Mean, interval, number of seeds.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+}
+
+/// What an experiment found.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// Its id.
+    pub experiment: String,
+    /// Every number.
+    pub points: Vec<Point>,
+    /// Every claim.
+    pub claims: Vec<Claim>,
+    /// Why it was not run, if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_run: Option<String>,
+    /// For the report: charts, tables, text.
+    #[serde(skip)]
+    pub section: Section,
+}
+
+/// A real encoder that follows a rate: given the steps of S(t) and a length, the capture time and size of
+/// each picture it made. The command supplies it when it was built with one.
+pub type EncodeFollowing<'a> = dyn FnMut(&[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + 'a;
+
+/// What experiments may need from outside.
+#[derive(Default)]
+pub struct Tools<'a> {
+    /// A real encoder; without it `rcs.fig7-9` is reported as not run.
+    pub encoder: Option<Box<EncodeFollowing<'a>>>,
+    /// What the encoder and its clip are called in captions.
+    pub encoder_name: String,
+    /// Time between two pictures.
+    pub frame_interval: Duration,
+    /// Where scenarios are run; see [`Experiment::in_real_time`].
+    pub world: World<'a>,
+}
+
+impl core::fmt::Debug for Tools<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Tools").field("encoder", &self.encoder.is_some()).finish()
+    }
+}
+
+/// An id that names no experiment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is not an experiment")]
+pub struct UnknownExperiment {
+    /// The id as given.
+    pub found: String,
+}
+
+impl UnknownExperiment {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        let near = fairpace_scenario::nearest(&self.found, experiments().map(|e| e.id));
+        let near = near.map_or_else(String::new, |n| format!("did you mean `{n}`? "));
+        format!("{near}`fairpace list experiments` shows all")
+    }
+}
+
+/// Every experiment, in the order of the papers; those of ours last.
+pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
+    rcs::EXPERIMENTS
+        .iter()
+        .chain(lossy::EXPERIMENTS)
+        .chain(qsd::EXPERIMENTS)
+        .chain(aimd::EXPERIMENTS)
+        .chain(tpba::EXPERIMENTS)
+        .chain(worlds::EXPERIMENTS)
+}
+
+/// The experiments that some ids mean: `rcs` is all of a paper, `rcs.fig17` all that begin so, nothing
+/// is everything. In the order of the papers, each once.
+///
+/// # Errors
+/// An id that means none.
+pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, UnknownExperiment> {
+    let means = |id: &str, e: &Experiment| {
+        e.id == id
+            || e.id
+                .strip_prefix(id)
+                .is_some_and(|rest| !id.is_empty() && (rest.starts_with('.') || !rest.contains('.')))
+    };
+    for id in ids {
+        if !experiments().any(|e| means(id, e)) {
+            return Err(UnknownExperiment { found: id.clone() });
+        }
+    }
+    Ok(experiments().filter(|e| ids.is_empty() || ids.iter().any(|id| means(id, e))).collect())
+}
+
+impl Experiment {
+    /// Whether it can be run in real time. What the others ask for is the simulator's: thousands of runs, or what only it
+    /// can look at.
+    pub fn in_real_time(&self) -> bool {
+        self.id.starts_with("tpba.") || self.id.starts_with("worlds.")
+    }
+}
+
+/// How long experiments that can be run in real time would take, one run after the other.
+pub fn real_time(experiments: &[&Experiment], effort: Effort) -> Duration {
+    real_time_runs(experiments, effort).iter().map(|(scenario, ..)| scenario.duration.get()).sum()
+}
+
+/// The runs that they would ask for, each once: scenario, seed, and what to record.
+pub fn real_time_runs(experiments: &[&Experiment], effort: Effort) -> Vec<(Scenario, u64, Record)> {
+    let asked = Mutex::new(Vec::new());
+    let note = |s: &Scenario, seed: u64, record: Record, _: &Hooks<'_>| {
+        asked.lock().unwrap_or_else(PoisonError::into_inner).push((s.clone(), seed, record));
+        Err(RunError::Interrupted)
+    };
+    let mut bench = Bench::planning(effort, &note);
+    for experiment in experiments.iter().filter(|e| e.in_real_time()) {
+        // It stops with the first lot of runs, which is all of them.
+        let _ = (experiment.run)(experiment, &mut bench, &mut Tools::default());
+    }
+    asked.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What came out of several experiments.
+#[derive(Debug, Default)]
+pub struct Reproduction {
+    /// One per experiment that was finished, in order.
+    pub outcomes: Vec<Outcome>,
+    /// True if somebody stopped it: the outcomes here are whole, others are missing.
+    pub interrupted: bool,
+    /// How many simulations were run.
+    pub simulations: usize,
+}
+
+/// Runs experiments, telling `finished` of each as it is done. Stopped by the flag, it keeps what is finished.
+///
+/// # Errors
+/// The simulator refuses a scenario of ours: a bug.
+pub fn reproduce(
+    experiments: &[&Experiment],
+    effort: Effort,
+    tools: &mut Tools<'_>,
+    hooks: &Hooks<'_>,
+    mut finished: impl FnMut(&Outcome),
+) -> Result<Reproduction, RunError> {
+    let mut bench = Bench::new(*hooks, effort).in_world(tools.world);
+    let mut all = Reproduction::default();
+    for experiment in experiments {
+        let ran = if matches!(tools.world, World::RealTime(_)) && !experiment.in_real_time() {
+            let not_run = Some("it runs in the simulator only".to_owned());
+            Ok(Outcome { experiment: experiment.id.to_owned(), not_run, ..Outcome::default() })
+        } else {
+            (experiment.run)(experiment, &mut bench, tools)
+        };
+        match ran {
+            Ok(outcome) => {
+                finished(&outcome);
+                all.outcomes.push(outcome);
+            }
+            Err(RunError::Interrupted) => {
+                all.interrupted = true;
+                break;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    all.simulations = bench.simulated();
+    Ok(all)
+}
+
+impl Reproduction {
+    /// How many claims hold, in words.
+    pub fn verdict(&self) -> String {
+        let claims = || self.outcomes.iter().flat_map(|o| &o.claims);
+        match (claims().filter(|c| c.holds).count(), claims().count()) {
+            (_, 0) => "no claim was decided".to_owned(),
+            (held, total) => format!("{held} of {total} claims hold"),
+        }
+    }
+
+    /// How many simulations were run, in words.
+    pub fn counted(&self) -> String {
+        let s = if self.simulations == 1 { "" } else { "s" };
+        format!("{} simulation{s}", self.simulations)
+    }
+
+    /// The whole report: every claim first, then each experiment.
+    pub fn page(&self) -> Page {
+        let claims = || self.outcomes.iter().flat_map(|o| &o.claims);
+        let mut page = Page::new("The papers' figures, measured again").subtitle(format!(
+            "{}; {}",
+            self.verdict(),
+            self.counted()
+        ));
+        if self.interrupted && self.outcomes.is_empty() {
+            page = page.notice("Interrupted before any experiment was complete");
+        } else if self.interrupted {
+            page = page.notice("Interrupted: what is here is whole, but not every experiment was run");
+        }
+        for outcome in &self.outcomes {
+            if let Some(why) = &outcome.not_run {
+                page = page.notice(format!("{} was not run: {why}", outcome.experiment));
+            }
+        }
+        let mut overview = Table {
+            title: "Every claim".to_owned(),
+            caption:
+                "Decided by the mean, the interval then being Student's t over the seeds, 95 %; or, where a claim says \
+                      so, by the median over the phases, with the middle 95 % of them"
+                    .to_owned(),
+            head: ["claim", "holds", "measured", "95 % interval", "bound"].map(str::to_owned).to_vec(),
+            rows: Vec::new(),
+        };
+        for claim in claims() {
+            let interval = claim.ci95.map_or("–".to_owned(), |[low, high]| {
+                format!("{} to {}", fairpace_lab::stats::short(low), fairpace_lab::stats::short(high))
+            });
+            overview.rows.push(vec![
+                claim.id.clone(),
+                if claim.holds { "yes" } else { "no" }.to_owned(),
+                claim.measured.map_or("–".to_owned(), fairpace_lab::stats::short),
+                interval,
+                claim.bound.clone(),
+            ]);
+        }
+        if !overview.rows.is_empty() {
+            page = page.section(Section::new("claims", "Claims").table(overview));
+        }
+        for outcome in &self.outcomes {
+            page = page.section(outcome.section.clone());
+        }
+        page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_single_trace_counts_as_a_simulation() {
+        let chosen = select(&["rcs.fig12".to_owned()]).unwrap();
+        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        assert_eq!(all.counted(), "1 simulation");
+        assert_eq!(all.verdict(), "3 of 3 claims hold");
+    }
+
+    #[test]
+    fn what_was_stopped_before_anything_was_complete_shows_no_empty_table() {
+        let stop = AtomicBool::new(true);
+        let hooks = Hooks { stop: &stop, ..Hooks::default() };
+        let chosen = select(&["rcs.fig17a".to_owned()]).unwrap();
+        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &hooks, |_| ()).unwrap();
+        assert!(all.interrupted && all.outcomes.is_empty());
+        assert_eq!((all.verdict().as_str(), all.simulations), ("no claim was decided", 0));
+        let page = all.page();
+        assert_eq!(page.notices, ["Interrupted before any experiment was complete"]);
+        assert!(page.sections.is_empty());
+    }
+}

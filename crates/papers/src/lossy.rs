@@ -1,0 +1,98 @@
+//! The experiments of `lossy-equation` (Ng, Chan): §3 to §6, Figs. 1 to 33.
+//!
+//! Three set-ups [lossy-equation Tables 1 to 3]: a dumbbell of 5 kbit/s per flow with as many TCP
+//! flows as rate-based ones, and a last hop of 150 kbit/s with one rate-based flow from a proxy beside
+//! TCP flows from the proxy or from far away; before them one TCP alone on one channel, whose rate the
+//! equations are to tell. TCP is Reno with a window of at most 1,000, packets are of 256 bytes, ACKs of
+//! 40, runs of 250 s from 0 s on. `safety = "paper"`.
+//!
+//! Normalized throughput is what arrives over a flow's share of the bottleneck, TCP's retransmissions
+//! included. Link errors strike data only, after the transmitter unless a figure says otherwise.
+//!
+//! Readings that the figures show side by side: delayed ACKs (b = 1, 2), where the error is, what p is,
+//! over which span SRP and CRP measure p. Which protocol Figs. 28 to 33 show, captions and text
+//! disagree about: all four run in both set-ups.
+//!
+//! Where a claim says "little", "alike" or "fair", the bound is ours, and printed.
+
+mod baseline;
+mod beside;
+mod dumbbell;
+mod last_hop;
+mod terms;
+
+use super::Experiment;
+use super::builtin::{base, kbps, ours, time_ms};
+use fairpace_scenario::{Room, Scenario, Size};
+
+/// Every row, in the paper's order.
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    experiment!("lossy", "fig1-3", "what the simple and the complex equation say of one TCP", baseline::fig1_3),
+    experiment!("lossy", "fig5-6", "SRP and CRP beside TCP, against the number of flows", dumbbell::fig5_6),
+    experiment!("lossy", "fig7-12", "SRP and CRP beside TCP, against the error", dumbbell::fig7_12),
+    experiment!("lossy", "fig13-14", "the two terms of the complex equation over time", terms::fig13_14),
+    experiment!("lossy", "fig16-17", "one flow on the last hop, against the number of TCP flows", last_hop::fig16_17),
+    experiment!("lossy", "fig18-19", "one flow on the last hop, against the error", last_hop::fig18_19),
+    experiment!(
+        "lossy",
+        "fig20-23",
+        "one flow on the last hop, against the delay of TCP's side links",
+        last_hop::fig20_23
+    ),
+    experiment!("lossy", "fig25-27", "what the complex and the modified equation say of one TCP", baseline::fig25_27),
+    experiment!("lossy", "fig28-29", "the modified schemes and their originals on the dumbbell", dumbbell::fig28_29),
+    experiment!("lossy", "fig30-33", "the modified schemes and their originals on the last hop", last_hop::fig30_33),
+];
+
+fn set_packet_size(s: &mut Scenario, bytes: u64) {
+    s.packet_size = Size::parse(format!("{bytes} B")).unwrap_or_else(|e| ours(&e));
+}
+
+/// Room for so many bytes of waiting packets, and the packet in transmission.
+fn set_buffer(s: &mut Scenario, bytes: f64) {
+    let waiting = (bytes / s.packet_size.get().as_f64()).round().max(1.0);
+    s.path.queue.capacity = Room::parse(format!("{} pkt", waiting + 1.0)).unwrap_or_else(|e| ours(&e));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bench, Effort, Tools};
+    use fairpace_lab::Hooks;
+    use fairpace_scenario::Feedback;
+
+    #[test]
+    fn every_built_in_scenario_reads_and_says_paper_safety() {
+        for e in EXPERIMENTS {
+            let s = base(e);
+            assert_eq!(s.safety, fairpace_scenario::SafetyMode::Paper, "{}", e.id);
+            assert!(s.flows.iter().any(|f| f.group == "main"), "{}", e.id);
+            let media = s.flows.iter().any(|f| !f.controller.starts_with("tcp"));
+            assert!(!media || s.feedback == Feedback::parse("every packet").unwrap(), "{}", e.id);
+        }
+    }
+
+    #[test]
+    fn every_experiment_runs_in_small_and_shows_what_it_found() {
+        for e in EXPERIMENTS {
+            // A tenth of the time and less, one seed.
+            let text = e.scenario.replace("\"250 s\"", "\"15 s\"").replace("\"20000 s\"", "\"300 s\"");
+            assert_ne!(text, e.scenario, "{}", e.id);
+            let small = Experiment { scenario: text.leak(), ..*e };
+            let mut bench = Bench::new(Hooks::default(), Effort::Seeds(1));
+            let outcome = (small.run)(&small, &mut bench, &mut Tools::default()).unwrap();
+            assert!(bench.simulated() > 0 && !outcome.points.is_empty() && !outcome.claims.is_empty(), "{}", e.id);
+            assert!(!outcome.section.charts.is_empty() && !outcome.section.tables.is_empty(), "{}", e.id);
+            for chart in &outcome.section.charts {
+                assert!(!chart.title.contains("NaN") && !chart.title.is_empty(), "{}: {}", e.id, chart.title);
+                assert!(chart.series.iter().any(|s| !s.x.is_empty()), "{}: {} is empty", e.id, chart.title);
+            }
+            let mut ids: Vec<&str> = outcome.claims.iter().map(|c| c.id.as_str()).collect();
+            assert!(ids.iter().all(|id| id.starts_with(&format!("{}/", e.id))), "{ids:?}");
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), outcome.claims.len(), "{}: two claims have one id", e.id);
+            assert!(!serde_json::to_string(&outcome).unwrap().contains("NaN"), "{}", e.id);
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! As many rate-based flows as TCP flows over a dumbbell of 5 kbit/s per flow [lossy-equation §3.3 to
+//! §3.5, §6.2, §6.4, Figs. 5 to 12, 28, 29].
+
+use super::beside::{
+    self, BOTH_READINGS, CRP, CRP_ROUND, DUMBBELL, ERROR, READINGS, Reading, SRP, SRP_ROUND, Scheme, cells, difference,
+    mean_over, nearer_claims, paired_schemes, set_error,
+};
+use super::{base, set_buffer, set_packet_size, time_ms};
+use crate::bench::{Bench, Cell, Grid, Precision, largest, smallest};
+use crate::show::{self, Abscissa};
+use crate::{Bound, Claim, Experiment, Outcome, Tools};
+use fairpace_lab::RunError;
+use fairpace_lab::stats::{Estimate, mean, short};
+use fairpace_report::Table;
+use fairpace_scenario::{AccessSpec, Capacity, Count, QueueKind, Scenario};
+
+/// Flows in all, half of them TCP.
+const FLOWS: [f64; 9] = [2.0, 4.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 100.0];
+/// Errors in percent, Figs. 7 to 12.
+const ERRORS: [f64; 11] = [2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5, 20.0, 25.0, 30.0, 35.0];
+/// Where the other readings are shown.
+const FEW_ERRORS: [f64; 6] = [2.5, 5.0, 10.0, 20.0, 30.0, 35.0];
+/// "Low" in the claims: in percent.
+const LOW: f64 = 10.0;
+
+const ALL_FLOWS: Abscissa = Abscissa { key: "flows", label: "flows, half of them TCP", unit: "", log: false };
+
+/// Capacity, buffer and the flows' numbers follow the number of flows.
+fn set_flows(s: &mut Scenario, flows: f64) {
+    for flow in &mut s.flows {
+        flow.count = Count::new((flows / 2.0) as u64);
+    }
+    s.path.rate = Some(Capacity::Fixed(super::kbps(5.0 * flows)));
+    set_buffer(s, BUFFER_BYTES * flows);
+}
+
+/// 5 x BW x RTT of a flow: 5 kbit/s, 110 ms with queue and side links [lossy-equation Table 1].
+const BUFFER_BYTES: f64 = 5.0 * 5e3 * 0.11 / 8.0;
+
+fn set_size(s: &mut Scenario, bytes: u64) {
+    set_packet_size(s, bytes);
+    set_buffer(s, BUFFER_BYTES * 40.0);
+}
+
+pub(super) fn fig5_6(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let cells = cells(&base(e), &BOTH_READINGS, &FLOWS, set_flows);
+    let grid = bench.measure(e.id, &cells, &Precision::of(&DUMBBELL.metrics()))?;
+    let claims = READINGS.iter().flat_map(|reading| fig5_6_claims(e.id, &grid, reading)).collect();
+    let caption = show::caption(e, &grid);
+    let mut section = show::section(e);
+    for Reading { words, srp, crp, .. } in &READINGS {
+        let ratio = |scheme: &Scheme| beside::times(DUMBBELL.ratio(&grid, scheme.key, 40.0));
+        let title = format!(
+            "Without link errors, of 40 flows, SRP gets {} and CRP {} times what TCP gets, {words}",
+            ratio(srp),
+            ratio(crp)
+        );
+        section = section.chart(beside::chart(&grid, &[*srp, *crp], &title, &caption, &ALL_FLOWS, &DUMBBELL));
+    }
+    for Reading { words, srp, crp, .. } in &READINGS {
+        let title = format!("Shares against flows, {words}");
+        section = section.table(beside::table(&grid, &[*srp, *crp], &title, &ALL_FLOWS, &DUMBBELL));
+    }
+    Ok(show::outcome(e, show::points(&grid, &ALL_FLOWS, &DUMBBELL.quantities()), claims, section.folded()))
+}
+
+/// The claims of Figs. 5 and 6 under a reading, from whatever was measured.
+fn fig5_6_claims(id: &str, grid: &Grid, reading: &Reading) -> Vec<Claim> {
+    let Reading { suffix, words, srp, crp } = reading;
+    let places = grid.xs(srp.key);
+    let (at, least) = smallest(places.iter().map(|&n| (n, DUMBBELL.gap(grid, srp.key, n))));
+    let mut claims = vec![Claim::check(
+        format!("{id}/srp-more{suffix}"),
+        format!("SRP takes more than TCP, whatever the number of flows ({words})"),
+        least,
+        Bound::Above(0.0),
+        format!("smallest SRP - TCP, in shares, with {at} flows"),
+    )];
+    let (at, most) = largest(places.iter().map(|&n| (n, DUMBBELL.gap(grid, crp.key, n))));
+    claims.push(
+        Claim::check(
+            format!("{id}/crp-less{suffix}"),
+            format!("CRP takes less than TCP, whatever the number of flows ({words})"),
+            most,
+            Bound::Below(0.0),
+            format!("largest CRP - TCP, in shares, with {at} flows"),
+        )
+        .if_it_fails(CRP_ABOVE),
+    );
+    for scheme in [srp, crp] {
+        for (from, id_suffix, range, why) in
+            [(0.0, "", "", FEW_FLOWS), (10.0, "-from-10", " from 10 flows up", SMALL_BUFFER)]
+        {
+            let shares =
+                places.iter().filter(|n| **n >= from).map(|&n| (n, grid.estimate(scheme.key, n, DUMBBELL.main.get)));
+            let (low_at, _) = smallest(shares.clone());
+            let (high_at, _) = largest(shares);
+            let at = |n| grid.values(scheme.key, n, DUMBBELL.main.get);
+            claims.push(
+                Claim::check(
+                    format!("{id}/{}-number-matters-little{id_suffix}", scheme.key),
+                    format!(
+                        "the number of flows matters little to {}{range} (ours: by at most 0.2 of a share; {words})",
+                        scheme.name
+                    ),
+                    difference(&at(high_at), &at(low_at)),
+                    Bound::AtMost(0.2),
+                    format!("normalized throughput with {high_at} flows - with {low_at}"),
+                )
+                .if_it_fails(why),
+            );
+        }
+    }
+    claims
+}
+
+const FEW_FLOWS: &str = "With few flows the buffer holds a few packets, RED never acts, and phase effects at what is then a \
+                         drop-tail queue decide who gets what: letting TCP's packets leave up to a service time late \
+                         turns it round";
+
+const SMALL_BUFFER: &str = "With ten flows most drops are still overflows of a short buffer, which hit the bursts of TCP more \
+                            than the even packets of CRP; RED, where it acts, drops from both alike";
+
+/// A set-up of Figs. 7 to 12: what it is called, the two schemes in it, what it changes.
+struct SetUp {
+    words: &'static str,
+    schemes: [Scheme; 2],
+    vary: fn(&mut Scenario),
+}
+
+/// The paper's three; the literal reading of p; the errors before the queue.
+const SET_UPS: [SetUp; 5] = [
+    SetUp { words: "256 B, RED", schemes: [SRP, CRP], vary: |_| () },
+    SetUp { words: "512 B, RED", schemes: [SRP.at("srp-512"), CRP.at("crp-512")], vary: |s| set_size(s, 512) },
+    SetUp {
+        words: "256 B, drop-tail",
+        schemes: [SRP.at("srp-drop-tail"), CRP.at("crp-drop-tail")],
+        vary: |s| s.path.queue.kind = QueueKind::DropTail,
+    },
+    SetUp { words: "256 B, RED, p over the round", schemes: [SRP_ROUND, CRP_ROUND], vary: |_| () },
+    SetUp {
+        words: "256 B, RED, errors before the queue",
+        schemes: [SRP.at("srp-before"), CRP.at("crp-before")],
+        vary: errors_before,
+    },
+];
+const RED_256: &SetUp = &SET_UPS[0];
+const RED_512: &SetUp = &SET_UPS[1];
+const DROP_TAIL: &SetUp = &SET_UPS[2];
+
+/// Moves the errors from behind the transmitter to the flows' own links.
+fn errors_before(s: &mut Scenario) {
+    let loss = core::mem::take(&mut s.path.loss);
+    for flow in &mut s.flows {
+        let access = flow.access.get_or_insert_with(AccessSpec::default);
+        access.loss = loss.clone();
+    }
+}
+
+/// ns-2 at the time of the paper: a timeout of at least 1 s, a clock of 100 ms.
+fn slow_timers(s: &mut Scenario) {
+    for tcp in s.flows.iter_mut().filter_map(|f| f.tcp.as_mut()) {
+        tcp.min_rto = Some(time_ms(1_000.0));
+        tcp.tick = Some(time_ms(100.0));
+    }
+}
+
+/// Other readings of SRP and CRP, with packets of 256 bytes and RED; the first two are in [`SET_UPS`].
+const OTHERS: [SetUp; 7] = [
+    SetUp { words: "eight loss intervals (default)", schemes: [SRP, CRP], vary: |_| () },
+    SetUp { words: "the round (the paper's words)", schemes: [SRP_ROUND, CRP_ROUND], vary: |_| () },
+    SetUp {
+        words: "the last 100 packets",
+        schemes: [
+            beside::scheme("srp-100", "SRP", "srp:p_over=100 packets"),
+            beside::scheme("crp-100", "CRP", "crp:p_over=100 packets"),
+        ],
+        vary: |_| (),
+    },
+    SetUp {
+        words: "the run",
+        schemes: [
+            beside::scheme("srp-run", "SRP", "srp:p_over=run"),
+            beside::scheme("crp-run", "CRP", "crp:p_over=run"),
+        ],
+        vary: |_| (),
+    },
+    SetUp {
+        words: "eight intervals, each lost packet an indication",
+        schemes: [
+            beside::scheme("srp-each", "SRP", "srp:one_per_rtt=off"),
+            beside::scheme("crp-each", "CRP", "crp:one_per_rtt=off"),
+        ],
+        vary: |_| (),
+    },
+    SetUp {
+        words: "eight intervals, b = 2",
+        schemes: [beside::scheme("srp-b2", "SRP", "srp:b=2"), beside::scheme("crp-b2", "CRP", "crp:b=2")],
+        vary: |_| (),
+    },
+    SetUp {
+        words: "eight intervals; timeouts of at least 1 s, TCP's clock of 100 ms",
+        schemes: [
+            beside::scheme("srp-slow-timers", "SRP", "srp:min_rto=1 s"),
+            beside::scheme("crp-slow-timers", "CRP", "crp:min_rto=1 s"),
+        ],
+        vary: slow_timers,
+    },
+];
+
+pub(super) fn fig7_12(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let base = base(e);
+    let mut all: Vec<Cell> = Vec::new();
+    for set_up in &SET_UPS {
+        all.extend(cells(&base, &set_up.schemes, &ERRORS, |s, x| {
+            set_error(s, x);
+            (set_up.vary)(s);
+        }));
+    }
+    for other in OTHERS.iter().skip(2) {
+        all.extend(cells(&base, &other.schemes, &FEW_ERRORS, |s, x| {
+            set_error(s, x);
+            (other.vary)(s);
+        }));
+    }
+    let grid = bench.measure(e.id, &all, &Precision::of(&DUMBBELL.metrics()))?;
+    let claims = fig7_12_claims(e.id, &grid);
+    let caption = show::caption(e, &grid);
+    let mut section = show::section(e).text(
+        "Errors strike data only, after the transmitter: a lost packet has used the bottleneck. The last chart has them \
+         before the queue.",
+    );
+    for set_up in &SET_UPS {
+        let title = fig7_12_title(&grid, set_up);
+        section = section.chart(beside::chart(&grid, &set_up.schemes, &title, &caption, &ERROR, &DUMBBELL));
+    }
+    section = section.table(readings_table(&grid));
+    for set_up in &SET_UPS {
+        let title = format!("Shares against the error: {}", set_up.words);
+        section = section.table(beside::table(&grid, &set_up.schemes, &title, &ERROR, &DUMBBELL));
+    }
+    Ok(show::outcome(e, show::points(&grid, &ERROR, &DUMBBELL.quantities()), claims, section))
+}
+
+fn fig7_12_title(grid: &Grid, set_up: &SetUp) -> String {
+    let [srp, crp] = &set_up.schemes;
+    let at = |key: &str, x| DUMBBELL.ratio(grid, key, x).map(|r| r.mean);
+    match (at(srp.key, 5.0), at(crp.key, 5.0), at(srp.key, 30.0), at(crp.key, 30.0)) {
+        (Some(a), Some(b), Some(c), Some(d)) => format!(
+            "{}: at 5 % error SRP gets {a:.1} and CRP {b:.1} times what TCP gets, at 30 % {c:.1} and {d:.1}",
+            set_up.words
+        ),
+        _ => set_up.words.to_owned(),
+    }
+}
+
+/// The claims of Figs. 7 to 12, from whatever was measured.
+fn fig7_12_claims(id: &str, grid: &Grid) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for set_up in &SET_UPS {
+        let ([srp, crp], words) = (&set_up.schemes, set_up.words);
+        let places = grid.xs(srp.key);
+        let (Some(&first), Some(&last)) = (places.first(), places.last()) else { continue };
+        let suffix = srp.key.strip_prefix("srp").filter(|s| !s.is_empty()).unwrap_or("-256");
+        claims.push(crp_below(grid, crp, &format!("{id}/crp-below{suffix}"), words).if_it_fails(CRP_ABOVE));
+        claims.push(
+            Claim::check(
+                format!("{id}/srp-gap-grows{suffix}"),
+                format!("the gap between SRP and TCP grows with the error ({words})"),
+                difference(&DUMBBELL.gaps(grid, srp.key, last), &DUMBBELL.gaps(grid, srp.key, first)),
+                Bound::Above(0.0),
+                format!("(SRP - TCP) at {last} % - at {first} %, in shares"),
+            )
+            .if_it_fails(GAP),
+        );
+        claims.push(Claim::check(
+            format!("{id}/srp-ratio-grows{suffix}"),
+            format!("the ratio of SRP to TCP grows with the error ({words})"),
+            difference(&DUMBBELL.ratios(grid, srp.key, last), &DUMBBELL.ratios(grid, srp.key, first)),
+            Bound::Above(0.0),
+            format!("SRP / TCP at {last} % - at {first} %"),
+        ));
+    }
+    let all = |scheme: &Scheme| grid.xs(scheme.key);
+    for (i, name) in ["srp", "crp"].into_iter().enumerate() {
+        let (red, tail, big) = (&RED_256.schemes[i], &DROP_TAIL.schemes[i], &RED_512.schemes[i]);
+        let apart = all(red).into_iter().flat_map(|x| {
+            DUMBBELL.metrics().map(|metric| {
+                let apart = difference(&grid.values(red.key, x, metric), &grid.values(tail.key, x, metric));
+                (x, apart.map(magnitude))
+            })
+        });
+        let (at, most) = largest(apart);
+        claims.push(
+            Claim::check(
+                format!("{id}/{name}-queues-alike"),
+                format!(
+                    "RED and drop-tail are alike, for {} and the TCP beside it (ours: within 0.1 of a share)",
+                    red.name
+                ),
+                most,
+                Bound::AtMost(0.1),
+                format!("largest difference of shares, at {at} % error"),
+            )
+            .if_it_fails(QUEUES),
+        );
+        let distance = |scheme: &Scheme| {
+            let places: Vec<Vec<f64>> =
+                all(scheme).into_iter().map(|x| DUMBBELL.distances(grid, scheme.key, x)).collect();
+            mean_over(&places)
+        };
+        claims.push(Claim::check(
+            format!("{id}/{name}-512-more-pronounced"),
+            format!("with 512 B the gap between {} and TCP is wider than with 256 B", red.name),
+            difference(&distance(big), &distance(red)),
+            Bound::Above(0.0),
+            "mean over the errors of |gap|, 512 B - 256 B, in shares",
+        ));
+    }
+    claims
+}
+
+fn crp_below(grid: &Grid, crp: &Scheme, id: &str, words: &str) -> Claim {
+    let low = grid.xs(crp.key).into_iter().filter(|x| *x <= LOW);
+    let (at, most) = largest(low.map(|x| (x, DUMBBELL.gap(grid, crp.key, x))));
+    Claim::check(
+        id,
+        format!("CRP is below TCP at low error, up to {LOW} % ({words})"),
+        most,
+        Bound::Below(0.0),
+        format!("largest CRP - TCP, in shares, at {at} % error"),
+    )
+}
+
+/// |x| with the interval that belongs to it.
+fn magnitude(e: Estimate) -> Estimate {
+    if e.mean >= 0.0 {
+        return e;
+    }
+    Estimate { mean: -e.mean, ci95: e.ci95.map(|[low, high]| [-high, -low]), n: e.n }
+}
+
+const CRP_ABOVE: &str = "5 kbit/s per flow is about one packet per round trip, and the queue alone drops a good part of \
+                         them: at such losses the complex equation overestimates TCP, as Figs. 1 to 3 show of one TCP \
+                         alone. With p over the round, which each loss lifts to a half or 1, CRP is far below TCP";
+const GAP: &str = "What arrives of SRP falls with the error itself, TCP has little left to lose: the ratio grows, the \
+                   difference does not, unless the errors are before the queue and leave the bottleneck full";
+const QUEUES: &str = "SRP hardly yields, so that the queue is always long: RED then drops more than what finds no room, \
+                      and TCP pays for it";
+
+/// Each reading of p: SRP / TCP and CRP / TCP at some errors, and which claims of the row it keeps.
+fn readings_table(grid: &Grid) -> Table {
+    let mut table = Table {
+        title: "Over what p is measured: 256 B, RED".to_owned(),
+        caption: "ratio of the scheme's throughput to TCP's; the paper leaves it open, the default is ours".to_owned(),
+        head: std::iter::once("p is measured over".to_owned())
+            .chain(
+                ["SRP", "CRP"].iter().flat_map(|name| FEW_ERRORS.iter().map(move |x| format!("{name} / TCP, {x} %"))),
+            )
+            .chain(["SRP above".to_owned(), "CRP below at low error".to_owned(), "SRP / TCP grows".to_owned()])
+            .collect(),
+        rows: Vec::new(),
+    };
+    for SetUp { words, schemes, .. } in &OTHERS {
+        let [srp, crp] = schemes;
+        let mut row = vec![(*words).to_owned()];
+        for scheme in schemes {
+            for x in FEW_ERRORS {
+                row.push(DUMBBELL.ratio(grid, scheme.key, x).map_or("–".to_owned(), |r| short(r.mean)));
+            }
+        }
+        let yes = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
+        let above = FEW_ERRORS.iter().all(|&x| DUMBBELL.ratio(grid, srp.key, x).is_some_and(|r| r.mean > 1.0));
+        let ratio = |x| mean(&DUMBBELL.ratios(grid, srp.key, x));
+        row.extend([yes(above), yes(crp_below(grid, crp, "", "").holds), yes(ratio(35.0) > ratio(2.5))]);
+        table.rows.push(row);
+    }
+    table
+}
+
+pub(super) fn fig28_29(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let cells = cells(&base(e), &paired_schemes(), &ERRORS, set_error);
+    let grid = bench.measure(e.id, &cells, &Precision::of(&DUMBBELL.metrics()))?;
+    let claims = nearer_claims(e.id, &grid, &DUMBBELL);
+    let section = beside::pairs_section(e, &grid, &DUMBBELL);
+    Ok(show::outcome(e, show::points(&grid, &ERROR, &DUMBBELL.quantities()), claims, section))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Effort;
+    use crate::lossy::EXPERIMENTS;
+    use fairpace_lab::Hooks;
+    use fairpace_scenario::Time;
+
+    /// Figs. 7 and 8 in small: 60 s, four flows of each kind, two seeds, two errors, both readings of p.
+    fn miniature() -> Grid {
+        let mut s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig7-12").unwrap());
+        s.duration = Time::parse("60 s").unwrap();
+        set_flows(&mut s, 8.0);
+        let cells = cells(&s, &BOTH_READINGS, &[5.0, 35.0], set_error);
+        Bench::new(Hooks::default(), Effort::Seeds(2))
+            .measure("mini", &cells, &Precision::of(&DUMBBELL.metrics()))
+            .unwrap()
+    }
+
+    fn holds(claims: &[Claim], id: &str) -> bool {
+        claims.iter().find(|c| c.id == format!("mini/{id}")).unwrap().holds
+    }
+
+    #[test]
+    fn the_claims_are_decided_by_the_runs_and_fail_when_the_schemes_change_places() {
+        let mut grid = miniature();
+        let claims = fig7_12_claims("mini", &grid);
+        // A CRP that knows only p = 0, 1/2, 1 hardly sends; SRP ignores timeouts.
+        assert!(holds(&claims, "crp-below-round") && holds(&claims, "srp-ratio-grows-round"), "{claims:#?}");
+        for cell in &mut grid.cells {
+            cell.scheme = match cell.scheme {
+                "srp-round" => "crp-round",
+                "crp-round" => "srp-round",
+                other => other,
+            };
+        }
+        let claims = fig7_12_claims("mini", &grid);
+        assert!(!holds(&claims, "crp-below-round"), "{claims:#?}");
+    }
+
+    #[test]
+    fn srp_takes_more_than_tcp_and_the_claim_says_so_only_of_srp() {
+        let grid = miniature();
+        // The abscissa of Figs. 5 and 6 is another, the claims are the same.
+        let [default, _] = &READINGS;
+        assert!(holds(&fig5_6_claims("mini", &grid, default), "srp-more"));
+        let swapped = Reading { srp: CRP_ROUND, crp: SRP, ..*default };
+        let claims = fig5_6_claims("mini", &grid, &swapped);
+        assert!(!holds(&claims, "srp-more") && !holds(&claims, "crp-less"), "{claims:#?}");
+    }
+
+    #[test]
+    fn buffers_are_those_of_table_1() {
+        let mut s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig7-12").unwrap());
+        let written = s.path.queue.capacity.clone();
+        set_size(&mut s, 256);
+        assert_eq!(s.path.queue.capacity, written);
+        // 5 x 200 kbit/s x 110 ms = 13,750 B = 26.9 packets of 512 B, and the one in transmission.
+        set_size(&mut s, 512);
+        assert_eq!(s.path.queue.capacity.text(), "28 pkt");
+        set_packet_size(&mut s, 256);
+        set_flows(&mut s, 2.0);
+        assert_eq!((s.path.queue.capacity.text(), s.flows[0].count.get()), ("4 pkt", 1));
+    }
+}

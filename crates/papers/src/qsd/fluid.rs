@@ -1,0 +1,187 @@
+//! The fluid model beside the simulation of packets [qsd §3.5, Fig. 7].
+
+use super::single::Frame;
+use super::with;
+use super::{ALL, SWEEP, Spread, Strategy, base, dama, each_phase, exact_claim, point, summits};
+use crate::show;
+use crate::{Bench, Bound, Experiment, Outcome, Tools};
+use fairpace_analysis::fluid::{self, Flow, Link};
+use fairpace_lab::RunError;
+use fairpace_lab::stats::short;
+use fairpace_report::{Axis, Chart, Series, Table};
+use fairpace_scenario::Scenario;
+use fairpace_units::{Duration, QsRate, Rate};
+
+/// T_q of Fig. 7.
+const FIG7_MS: f64 = 400.0;
+/// How many T_q from 0 to T_q,max are compared.
+const STEPS: usize = 9;
+/// How far the chart goes, s.
+const SHOWN: f64 = 8.0;
+/// How near the model must come.
+const NEAR: f64 = 0.1;
+/// What is compared: a frame and its granularity, kbit/s. In the large frame 44 kbit/s is a slot in each multi-frame, as
+/// RTT_m = T_f + 2 T_p supposes; in the small frame 264 kbit/s is.
+const COMPARED: [(Frame, f64); 3] = [(Frame::Large, 44.0), (Frame::Small, 264.0), (Frame::Small, 44.0)];
+
+/// The link and the flow of a scenario, for the model; none if it cannot say anything of them.
+fn model(scenario: &Scenario) -> Option<(Link, Flow)> {
+    let link = Link::try_from(&dama(scenario)).ok()?;
+    let flow = scenario.flows.first()?;
+    let packet = scenario.packet_size.get();
+    let rate = |speed: &fairpace_scenario::Speed| speed.get().with_packets_of(packet);
+    let quick_start = QsRate::at_least(rate(&flow.quick_start.as_ref()?.rate))?;
+    let flow = Flow { rate: rate(flow.source.as_ref()?.rate.as_ref()?), packet, quick_start };
+    link.check(&flow).ok().map(|()| (link, flow))
+}
+
+pub(super) fn fig7(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let (mut claims, mut points) = (Vec::new(), Vec::new());
+    let mut section = show::section(e).text(
+        "The model knows neither packets nor slots; its equations are its own (docs/fluid.md). What is compared is the \
+         greatest end-to-end delay, median over the phases."
+            .to_owned(),
+    );
+    if let Some(chart) = curves(e, bench)? {
+        section = section.chart(chart);
+    }
+    for (frame, unit) in COMPARED {
+        let set = |t_q: f64| {
+            with(&base(e), |s| {
+                frame.set(s);
+                set_unit(s, unit);
+                Strategy::Qsd(t_q).set(s);
+            })
+        };
+        let max = frame.t_q().1;
+        let grid: Vec<f64> = (0..STEPS).map(|i| (max * i as f64 / (STEPS - 1) as f64).round()).collect();
+        let scenarios: Vec<Scenario> = grid.iter().map(|t_q| set(*t_q)).collect();
+        let packets = summits(e.id, &scenarios, SWEEP, bench)?;
+        let mut rows = Vec::new();
+        for ((t_q, scenario), summits) in grid.iter().zip(&scenarios).zip(&packets) {
+            let (Some((link, flow)), Some(measured)) =
+                (model(scenario), Spread::of(summits.iter().map(|s| s.peak).collect()))
+            else {
+                continue;
+            };
+            let hold = Duration::from_secs_f64(t_q / 1e3);
+            let modelled = fluid::summary(&link, &flow, fluid::Strategy::Qsd(hold)).max;
+            rows.push((*t_q, modelled, measured));
+        }
+        let off = |(_, modelled, measured): &(f64, fluid::Spread, Spread)| modelled.median / measured.median - 1.0;
+        let worst = rows.iter().map(off).fold(f64::NAN, |worst: f64, x| if worst.abs() >= x.abs() { worst } else { x });
+        claims.push(
+            exact_claim(
+                format!("{}/fluid-{}-{unit}", e.id, frame.key()),
+                format!(
+                    "the model's greatest delay is within 10 % of the packets' at every T_q from 0 to {} ms, {} frame, \
+                     units of {unit} kbit/s",
+                    short(max),
+                    frame.key()
+                ),
+                worst,
+                Bound::Within(-NEAR, NEAR),
+                "model / packets - 1 of the medians over the phases, the T_q at which it is farthest from 0",
+            )
+            .if_it_fails(if (frame, unit) == (Frame::Small, 44.0) { SMALL } else { "" }),
+        );
+        for row in &rows {
+            let x = [("t_q_ms", row.0), ("slots_per_multi_frame", frame.slots()), ("unit_kbps", unit)];
+            points.extend(point("fluid", &x, "e2ed_peak_median_s", row.1.median, fluid_phases(&set(0.0))));
+            points.extend(point("packets", &x, "e2ed_peak_median_s", row.2.median, row.2.n));
+        }
+        section = section.chart(comparison(e, (frame, unit), &rows, worst)).table(Table {
+            title: format!("Greatest delay against T_q, {} frame, units of {unit} kbit/s", frame.key()),
+            caption: format!("{}; s, median over the phases (least to greatest)", e.file),
+            head: ["T_q (ms)", "fluid model", "packets", "model / packets - 1"].map(str::to_owned).to_vec(),
+            rows: rows
+                .iter()
+                .map(|row| {
+                    let (t_q, m, p) = row;
+                    vec![
+                        short(*t_q),
+                        format!("{} ({} to {})", short(m.median), short(m.best), short(m.worst)),
+                        format!("{} ({} to {})", short(p.median), short(p.least), short(p.greatest)),
+                        short(off(row)),
+                    ]
+                })
+                .collect(),
+        });
+    }
+    Ok(show::outcome(e, points, claims, section))
+}
+
+const SMALL: &str = "With 44 kbit/s a terminal of the small frame has one slot in six multi-frames: the response comes 0.74 to \
+                     0.98 s after the hold, not RTT_m = 0.55 s. From T_q = 0.2 s on it comes when the grant has begun to \
+                     fall; the model, whose RTT is RTT_m + T_q, has it in time";
+
+fn set_unit(s: &mut Scenario, kbps: f64) {
+    if let Some(satellite) = &mut s.satellite {
+        satellite.granularity = super::kbps(kbps);
+    }
+}
+
+fn fluid_phases(scenario: &Scenario) -> usize {
+    model(scenario).map_or(0, |(link, _)| fluid::phases(&link).count())
+}
+
+/// The greatest delay of model and packets against T_q.
+fn comparison(e: &Experiment, (frame, unit): (Frame, f64), rows: &[(f64, fluid::Spread, Spread)], worst: f64) -> Chart {
+    let off = short(worst.abs() * 100.0);
+    let title = format!("The model is at most {off} % off: {} frame, units of {unit} kbit/s", frame.key());
+    let x = || rows.iter().map(|r| r.0).collect::<Vec<f64>>();
+    let of = |number: fn(&(f64, fluid::Spread, Spread)) -> f64| rows.iter().map(number).collect::<Vec<f64>>();
+    Chart::new(title, Axis::new("T_q", "ms"), Axis::new("greatest end-to-end delay", "s"))
+        .caption(format!("{}; medians over the phases, bars from the least to the greatest", e.file))
+        .series(
+            Series::sweep("fluid model", "reference", x(), of(|r| r.1.median))
+                .interval(of(|r| r.1.best), of(|r| r.1.worst)),
+        )
+        .series(
+            Series::sweep("packets", "qsd-opt", x(), of(|r| r.2.median))
+                .interval(of(|r| r.2.least), of(|r| r.2.greatest)),
+        )
+}
+
+/// Fig. 7: the four curves of the model, and where the packets were, in the middle phase.
+fn curves(e: &Experiment, bench: &mut Bench<'_>) -> Result<Option<Chart>, RunError> {
+    let scenario = with(&base(e), |s| Strategy::Qsd(FIG7_MS).set(s));
+    let all = each_phase(e.id, std::slice::from_ref(&scenario), ALL, bench, |run| run.packets())?;
+    let Some((link, flow)) = model(&scenario) else { return Ok(None) };
+    let Some(flows) = all.first() else { return Ok(None) };
+    let i = flows.len() / 2;
+    let Some(packets) = flows.get(i) else { return Ok(None) };
+    let phase = link.t_b.mul_f64(i as f64 / flows.len() as f64);
+    let run = fluid::run(&link, &flow, fluid::Strategy::Qsd(Duration::from_secs_f64(FIG7_MS / 1e3)), phase);
+    let title =
+        "T_q = 400 ms: what the application made, what TFRC sent, what left the uplink queue, what was received";
+    let mut chart =
+        Chart::new(title, Axis::new("time since the flow's start", "s").range(0.0, SHOWN), Axis::new("data", "kbit"))
+            .caption(format!(
+                "{}; phase {} ms; lines: fluid model; dashed: packets",
+                e.file,
+                short(phase.as_secs_f64() * 1e3)
+            ));
+    let named = [
+        ("generator", "no-qs", &run.generator),
+        ("out of TFRC's buffer", "qsd-opt", &run.sent),
+        ("out of the uplink queue", "qsd-0", &run.uplink),
+        ("received", "qsd-max", &run.receiver),
+    ];
+    for (name, colour, curve) in named {
+        let shown = curve.corners().iter().filter(|c| c.0 <= SHOWN);
+        let (mut x, mut y): (Vec<f64>, Vec<f64>) = shown.map(|c| (c.0, c.1 / 1e3)).unzip();
+        x.push(SHOWN);
+        y.push(curve.bits_at(SHOWN) / 1e3);
+        chart = chart.series(Series::line(name, colour, x, y));
+    }
+    let size = Rate::bps(flow.packet.as_f64() * 8.0).as_bps() / 1e3;
+    let sent: Vec<f64> = packets.iter().map(|p| p.sent).collect();
+    let received: Vec<f64> = packets.iter().map(|p| p.received).collect();
+    for (name, times) in [("packets: sent", sent), ("packets: received", received)] {
+        let shown = times.into_iter().enumerate().filter(|(_, at)| *at <= SHOWN);
+        let (x, y): (Vec<f64>, Vec<f64>) = shown.map(|(n, at)| (at, (n + 1) as f64 * size)).unzip();
+        chart = chart.series(Series::line(name, "reference", x, y).reference());
+    }
+    Ok(Some(chart))
+}

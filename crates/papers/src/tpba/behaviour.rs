@@ -1,0 +1,523 @@
+//! TPBA beside TCP that comes and goes: rates, fairness, arrivals of data units [tpba §6.1, Figs. 10 to 12, 14 to 18].
+
+use super::lda::set_up;
+use super::numbers::{self, Gap, Harm};
+use super::{
+    Adu, PER_SECOND, SAMPLE, Trace, base, caption, claim, doubts, estimate, measure, point, rates_chart, seeds, shade,
+    text, with,
+};
+use crate::bench::{Bench, World};
+use crate::{Bound, Claim, Effort, Experiment, Outcome, Point, Tools, show};
+use fairpace_lab::RunError;
+use fairpace_lab::stats::{mean, short};
+use fairpace_report::{Axis, Chart, Section, Series, Table};
+use fairpace_scenario::{Scenario, Time};
+use fairpace_units::Via;
+use std::ops::Range;
+
+/// When flow 2 starts and stops, s.
+const COMES: usize = 10;
+const GOES: usize = 25;
+/// Trials.
+const TRIALS: usize = 10;
+/// How long after its coming f is looked at, s: three cycles of T_TCP.
+const WATCHED: usize = 3;
+/// And before it.
+const BEFORE: usize = 5;
+
+/// What one run found.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    trace: Trace,
+    /// f per second, of the flows that are there.
+    f: Vec<Option<f64>>,
+    gaps: Vec<Gap>,
+    harm: Harm,
+    /// Mean f in the last seconds before flow 2 comes.
+    before: Option<f64>,
+    /// How long the first probing period is, s; all of the run if it does not end.
+    first: f64,
+    /// Least f in the first seconds after.
+    dip: Option<f64>,
+    /// Mean f in the running period after the next whole probing period.
+    with_two: Option<f64>,
+    /// The same after flow 2 has gone.
+    without_two: Option<f64>,
+    /// Running periods that a loss shortened: the rate at their end, and that of the next one's start, over the rate at
+    /// their start.
+    cut: Vec<(f64, f64)>,
+    /// Mean f of the running period after such a one.
+    after_cut: Vec<f64>,
+}
+
+/// Whole seconds between two rows.
+fn whole_seconds(from: usize, to: usize) -> Range<usize> {
+    from.div_ceil(PER_SECOND)..(to / PER_SECOND).max(from.div_ceil(PER_SECOND))
+}
+
+fn mean_of(f: &[Option<f64>], of: Range<usize>) -> Option<f64> {
+    let known: Vec<f64> = f.get(of)?.iter().copied().flatten().collect();
+    (!known.is_empty()).then(|| mean(&known))
+}
+
+/// f of every second, of the flows that are there.
+fn fairness(trace: &Trace) -> Vec<Option<f64>> {
+    let of = |groups: &[&str], seconds: Range<usize>| {
+        let rates = trace.over(PER_SECOND, groups);
+        let end = rates.iter().map(Vec::len).min().unwrap_or(0);
+        numbers::fairness(&super::slices(&rates), seconds.start.min(end)..seconds.end.min(end))
+    };
+    let all = ["flow 1", "flow 2", "flow 3"];
+    let two = ["flow 1", "flow 3"];
+    [of(&two, 0..COMES), of(&all, COMES..GOES), of(&two, GOES..usize::MAX)].concat()
+}
+
+fn found(trace: &Trace) -> Found {
+    let f = fairness(trace);
+    let periods = trace.periods();
+    // Three cycles of T_TCP must have seen the change.
+    let running = |change: usize, until: usize| {
+        let begun = (change + WATCHED) * PER_SECOND;
+        let period = periods.iter().find(|p| p.state == "running" && p.from >= begun)?;
+        mean_of(&f, whole_seconds(period.from, period.to.min(until * PER_SECOND)))
+    };
+    let watched = f.get(COMES..COMES + WATCHED).unwrap_or(&[]);
+    let runs: Vec<_> = periods.iter().filter(|p| p.state == "running").collect();
+    let rate = |row: usize| trace.allowed.get(row).copied().unwrap_or(f64::NAN);
+    let (mut cut, mut after_cut) = (Vec::new(), Vec::new());
+    for pair in runs.windows(2) {
+        let (start, end, next) = (rate(pair[0].from), rate(pair[0].to - 1), rate(pair[1].from));
+        if end < start * 0.999 {
+            cut.push((end / start, next / start));
+            after_cut.extend(mean_of(&f, whole_seconds(pair[1].from, pair[1].to)));
+        }
+    }
+    let gaps = numbers::gaps(&trace.adus);
+    Found {
+        harm: numbers::harm(&trace.adus, &gaps),
+        first: periods.iter().find(|p| p.state == "running").map_or(trace.states.len(), |p| p.from) as f64
+            * SAMPLE.as_secs_f64(),
+        before: mean_of(&f, COMES - BEFORE..COMES),
+        dip: watched.iter().copied().flatten().reduce(f64::min),
+        with_two: running(COMES, GOES),
+        without_two: running(GOES, usize::MAX / PER_SECOND),
+        cut,
+        after_cut,
+        f,
+        gaps,
+        trace: Trace { adus: Vec::new(), ..trace.clone() },
+    }
+}
+
+/// The j_A of a run that are of one kind, without those over data units that never came.
+fn of_kind(found: &Found, kind: impl Fn(&Gap) -> bool) -> Vec<f64> {
+    found.gaps.iter().filter(|g| g.missing == 0 && kind(g)).map(|g| g.ms).collect()
+}
+
+fn to_udp(g: &Gap) -> bool {
+    g.switch && g.via == Via::Udp
+}
+
+fn to_tcp(g: &Gap) -> bool {
+    g.switch && g.via == Via::Tcp
+}
+
+fn probing(g: &Gap) -> bool {
+    !g.switch && g.via == Via::Tcp
+}
+
+fn running(g: &Gap) -> bool {
+    !g.switch && g.via == Via::Udp
+}
+
+/// A set-up of an experiment.
+struct SetUp {
+    key: &'static str,
+    name: &'static str,
+    adu: Adu,
+    other: Option<Other>,
+}
+
+/// What is not as in the scenario.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Other {
+    /// The queue of an ordinary interface.
+    SmallQueue,
+    /// Hosts that send within 1 ms.
+    PromptHosts,
+}
+
+impl SetUp {
+    fn scenario(&self, e: &Experiment) -> Scenario {
+        with(&base(e), |s| {
+            self.adu.set(s);
+            match self.other {
+                None => {}
+                Some(Other::SmallQueue) => set_up(s, Some("50 pkt"), false),
+                Some(Other::PromptHosts) => {
+                    let soon = Time::parse("1 ms").unwrap_or_else(|e| super::ours(&e));
+                    s.flows.iter_mut().filter_map(|f| f.tcp.as_mut()).for_each(|t| t.send_jitter = Some(soon.clone()));
+                }
+            }
+        })
+    }
+}
+
+const ADU2: SetUp = SetUp { key: "adu2", name: "ADU2", adu: Adu::Two, other: None };
+const ADU1: SetUp = SetUp { key: "adu1", name: "ADU1", adu: Adu::One, other: None };
+const SMALL: SetUp =
+    SetUp { key: "adu2-50p", name: "ADU2, queue of 50 packets", adu: Adu::Two, other: Some(Other::SmallQueue) };
+const PROMPT: SetUp =
+    SetUp { key: "adu2-1ms", name: "ADU2, hosts send within 1 ms", adu: Adu::Two, other: Some(Other::PromptHosts) };
+
+pub(super) fn topology_1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let set_ups = [ADU2, ADU1, SMALL, PROMPT];
+    let seeds = seeds(bench, TRIALS);
+    let all = measure(e, bench, &set_ups.each_ref().map(|u| u.scenario(e)), seeds, |_, t| found(t))?;
+    let mut claims = Vec::new();
+    for (u, runs) in set_ups.iter().zip(&all).filter(|(u, _)| u.other.is_none()) {
+        claims.extend(changes(e, bench.world(), u, runs));
+    }
+    for (u, runs) in set_ups.iter().zip(&all) {
+        claims.extend(switching(e, u, runs));
+    }
+    let mut section = show::section(e);
+    for (u, runs) in set_ups.iter().zip(&all).filter(|(u, _)| u.other.is_none()) {
+        section = charts(e, bench.world(), section, u, runs);
+    }
+    Ok(show::outcome(e, points(&set_ups, &all), claims, finish(section, &set_ups, &all, seeds)))
+}
+
+pub(super) fn topology_2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let set_ups = [ADU2, ADU1];
+    // Not every run has a loss in a running period.
+    let seeds = match (bench.effort(), bench.world()) {
+        (Effort::Quick, World::RealTime(_)) => 3,
+        _ => seeds(bench, 2 * TRIALS),
+    };
+    let all = measure(e, bench, &set_ups.each_ref().map(|u| u.scenario(e)), seeds, |_, t| found(t))?;
+    let mut claims = Vec::new();
+    let mut section = show::section(e).text(path(&base(e)));
+    for (u, runs) in set_ups.iter().zip(&all) {
+        let first = |f: &Found| f.cut.first().copied();
+        claims.push(claim(
+            e,
+            &format!("{}-cut", u.key),
+            format!("{}: a loss lowers the rate of the running period", u.name),
+            estimate(runs, |f| first(f).map(|c| c.0)),
+            Bound::Below(1.0),
+            "rate at the end of a running period with loss / at its start, first of each run that has one",
+        ));
+        claims.push(claim(
+            e,
+            &format!("{}-back", u.key),
+            format!("{}: the next probing period brings the rate back (ours: within 10 %)", u.name),
+            estimate(runs, |f| first(f).map(|c| c.1)),
+            Bound::AtLeast(0.9),
+            "rate at the start of the next running period / at the start of the one with loss",
+        ));
+        claims.push(claim(
+            e,
+            &format!("{}-fair", u.key),
+            format!("{}: and f is near 1 then (ours: above 0.95)", u.name),
+            estimate(runs, |f| f.after_cut.first().copied()),
+            Bound::AtLeast(0.95),
+            "mean f over the next running period",
+        ));
+        claims.extend(switching(e, u, runs));
+        section = charts(e, bench.world(), section, u, runs);
+    }
+    Ok(show::outcome(e, points(&set_ups, &all), claims, finish(section, &set_ups, &all, seeds)))
+}
+
+/// What Topology 2 is.
+pub(super) fn path(s: &Scenario) -> String {
+    let rate = match &s.path.rate {
+        Some(fairpace_scenario::Capacity::Fixed(rate)) => rate.to_string(),
+        _ => "not bounded".to_owned(),
+    };
+    let loss = toml::to_string(&s.path.loss).unwrap_or_default().trim().replace('\n', ", ").replace('"', "");
+    format!(
+        "Topology 2, which the paper describes by its RTT only: capacity {rate}, RTT {}, jitter {}, queue {}, loss: {loss} (per \
+         packet).",
+        s.path.rtt, s.path.jitter, s.path.queue.capacity
+    )
+}
+
+/// What flow 2 does to f.
+fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Found]) -> Vec<Claim> {
+    let note = match (u.adu, world) {
+        (Adu::Two, _) => "",
+        (Adu::One, World::Sim) => SMALL_PACKETS,
+        (Adu::One, World::RealTime(_)) => SMALL_REAL_PACKETS,
+    };
+    let key = |what: &str| format!("{}-{what}", u.key);
+    vec![
+        claim(
+            e,
+            &key("falls"),
+            format!("{}: f falls when flow 2 starts", u.name),
+            estimate(runs, |f| Some(f.dip? - f.before?)),
+            Bound::Below(0.0),
+            "least f in the 3 s after, less the mean f of the 5 s before",
+        ),
+        claim(
+            e,
+            &key("recovers"),
+            format!("{}: f is back above 0.95 after the next probing period", u.name),
+            estimate(runs, |f| f.with_two),
+            Bound::Above(0.95),
+            "mean f over the running period that follows, until flow 2 stops",
+        )
+        .if_it_fails(note),
+        claim(
+            e,
+            &key("rises"),
+            format!(
+                "{}: after flow 2 has ended, the next probing period shares what is left (ours: f above 0.95)",
+                u.name
+            ),
+            estimate(runs, |f| f.without_two),
+            Bound::Above(0.95),
+            "mean f over the running period that follows",
+        )
+        .if_it_fails(note),
+    ]
+}
+
+/// What switching does to data units.
+fn switching(e: &Experiment, u: &SetUp, runs: &[Found]) -> Vec<Claim> {
+    let key = |what: &str| format!("{}-{what}", u.key);
+    let ratio = |f: &Found, of: fn(&Gap) -> bool, q: f64| {
+        let most = numbers::quantile(&of_kind(f, of), 1.0)?;
+        Some(most / numbers::quantile(&of_kind(f, probing), q)?)
+    };
+    let jump = |kind: fn(&Gap) -> bool, what: &str, words: &str| {
+        claim(
+            e,
+            &key(what),
+            format!(
+                "{}: no jump of j_A where {words} (ours: no longer than the longest within probing periods)",
+                u.name
+            ),
+            estimate(runs, |f| ratio(f, kind, 1.0)),
+            Bound::AtMost(1.0),
+            "longest j_A at such a switch / longest j_A within probing periods",
+        )
+        .if_it_fails(DRAINING)
+    };
+    let harm = |f: &Found| (f.harm.split + f.harm.lost + f.harm.reordered) as f64;
+    vec![
+        jump(to_udp, "jump-to-udp", "TCP gives way to UDP"),
+        jump(to_tcp, "jump-to-tcp", "UDP gives way to TCP"),
+        claim(
+            e,
+            &key("whole"),
+            format!("{}: no data unit is split, lost or overtaken by switching", u.name),
+            estimate(runs, |f| Some(harm(f))),
+            Bound::AtMost(0.0),
+            "data units harmed per run",
+        ),
+    ]
+}
+
+const DRAINING: &str = "Nothing is sent while TCP drains, which takes a round trip through the queue after the last segment; then the \
+                        first data unit over UDP is paced";
+
+const SMALL_PACKETS: &str = "A payload of 64 bytes has headers of 40 as a datagram, and a segment of 512 has as many: the payload rate \
+                             that TCP measured is half as much again on the wire over UDP, and takes that from flows 1 and 2";
+
+const SMALL_REAL_PACKETS: &str = "A packet of 104 bytes, 64 of which count as payload, takes 78 of TCP's stream and 84 on the wire with it; over \
+                                  UDP flow 3 keeps what it had on the wire, and has four fifths of the payload";
+
+/// A number of a run.
+type Get = fn(&Found) -> Option<f64>;
+/// Whether a j_A is of that kind.
+type Which = fn(&Gap) -> bool;
+
+const KINDS: [(&str, Which); 4] =
+    [("probing (TCP)", probing), ("TCP to UDP", to_udp), ("running (UDP)", running), ("UDP to TCP", to_tcp)];
+
+fn finish(section: Section, set_ups: &[SetUp], all: &[Vec<Found>], seeds: u64) -> Section {
+    let mut gaps = Vec::new();
+    let mut rest = Vec::new();
+    for (u, runs) in set_ups.iter().zip(all) {
+        for (name, kind) in KINDS {
+            let of = |q: f64| text(estimate(runs, |f| numbers::quantile(&of_kind(f, kind), q)));
+            let number: usize = runs.iter().map(|f| of_kind(f, kind).len()).sum();
+            gaps.push(vec![u.name.to_owned(), name.to_owned(), number.to_string(), of(0.5), of(0.95), of(1.0)]);
+        }
+        let of = |number: fn(&Found) -> Option<f64>| text(estimate(runs, number));
+        let lost: usize = runs.iter().map(|f| f.gaps.iter().map(|g| g.missing).sum::<usize>()).sum();
+        rest.push(vec![
+            u.name.to_owned(),
+            of(|f| Some(f.first)),
+            of(|f| f.before),
+            of(|f| f.dip),
+            of(|f| f.with_two),
+            of(|f| f.without_two),
+            of(|f| Some(f.trace.dropped)),
+            lost.to_string(),
+        ]);
+    }
+    let head = |of: &[&str]| of.iter().map(|s| (*s).to_owned()).collect::<Vec<String>>();
+    let caption = format!("{seeds} seeds each, mean ± half-width of the 95 % interval");
+    let f = Table {
+        title: "f, and what UDP loses".to_owned(),
+        caption: caption.clone(),
+        head: head(&[
+            "data units",
+            "first probing period (s)",
+            "f before flow 2",
+            "least f in 3 s",
+            "f after the next probing",
+            "f after flow 2 and the next probing",
+            "packets of flow 3 lost",
+            "data units that never came",
+        ]),
+        rows: rest,
+    };
+    let j = Table {
+        title: "Times between data units, j_A".to_owned(),
+        caption: format!("{caption}; without those over units that never came"),
+        head: head(&["data units", "where", "number", "median (ms)", "95th percentile (ms)", "longest (ms)"]),
+        rows: gaps,
+    };
+    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|f| f.trace.invalid.clone()).collect();
+    doubts(&invalid).into_iter().fold(section, Section::text).table(f).table(j)
+}
+
+/// Seed 1: rates, f and j_A over time.
+fn charts(e: &Experiment, world: World<'_>, section: Section, u: &SetUp, runs: &[Found]) -> Section {
+    let Some(first) = runs.first() else { return section };
+    let caption =
+        |rest: &str| caption(e, world, &format!("{}; seed 1, {rest}; shaded: flow 3 probes over TCP", u.name));
+    let number = |of: fn(&Found) -> Option<f64>| of(first).map_or("–".to_owned(), short);
+    let share = estimate(runs, |f| {
+        let rates = f.trace.each_second();
+        Some(mean(rates.get(2)?) / mean(rates.first()?))
+    });
+    let share = share.map_or("–".to_owned(), |e| short(e.mean));
+    let title = format!("{}: flow 3 gets {share} times what flow 1 gets", u.name);
+    let rates = shade(rates_chart(title, caption("means over 500 ms"), &first.trace, 5), &first.trace);
+    let (x, y): (Vec<f64>, Vec<f64>) =
+        first.f.iter().enumerate().filter_map(|(j, f)| Some((j as f64 + 1.0, (*f)?))).unzip();
+    let then = match first.with_two {
+        Some(f) => format!("is {} after the next probing period", short(f)),
+        None => "no running period follows before flow 2 stops".to_owned(),
+    };
+    let title = format!("{}: f falls to {} when flow 2 starts and {then}", u.name, number(|f| f.dip));
+    let f = Chart::new(title, Axis::new("time", "s"), Axis::new("fairness f", "").range(0.0, 1.0))
+        .caption(caption("over sampling periods of 1 s"))
+        .series(Series::line("f", "tpba", x, y));
+    let median = |kind: fn(&Gap) -> bool| {
+        estimate(runs, |f| numbers::quantile(&of_kind(f, kind), 0.5)).map_or("–".to_owned(), |e| short(e.mean))
+    };
+    let title = format!(
+        "{}: j_A is {} ms at a switch to UDP, {} ms within probing periods, {} ms within running periods",
+        u.name,
+        median(to_udp),
+        median(probing),
+        median(running)
+    );
+    let mut j = Chart::new(title, Axis::new("time", "s"), Axis::new("time between data units, j_A", "ms"))
+        .caption(caption("medians over all seeds in the title"));
+    let groups: [(&str, &str, Which); 3] =
+        [("over TCP", "flow 1", probing), ("over UDP", "flow 3", running), ("at a switch", "failed", |g| g.switch)];
+    for (name, colour, kind) in groups {
+        let (x, y): (Vec<f64>, Vec<f64>) = first.gaps.iter().filter(|g| kind(g)).map(|g| (g.at, g.ms)).unzip();
+        if !x.is_empty() {
+            let style = fairpace_report::Style::Points;
+            j = j.series(Series { style, ..Series::line(name, colour, thin(&x), thin(&y)) });
+        }
+    }
+    let (f, j) = (shade(f, &first.trace), shade(j, &first.trace));
+    section.chart(rates).chart(f).chart(j)
+}
+
+/// At most 2,000 of many points.
+fn thin(of: &[f64]) -> Vec<f64> {
+    of.iter().step_by(of.len().div_ceil(2_000).max(1)).copied().collect()
+}
+
+fn points(set_ups: &[SetUp], all: &[Vec<Found>]) -> Vec<Point> {
+    let mut points = Vec::new();
+    for (u, runs) in set_ups.iter().zip(all) {
+        let numbers: [(&str, Get); 4] = [
+            ("f_before", |f| f.before),
+            ("f_least", |f| f.dip),
+            ("f_with_flow_2", |f| f.with_two),
+            ("f_after_flow_2", |f| f.without_two),
+        ];
+        points.extend(numbers.into_iter().filter_map(|(key, of)| point(u.key, &[], key, estimate(runs, of))));
+        for (key, kind) in
+            [("j_probing_ms", KINDS[0].1), ("j_to_udp_ms", to_udp), ("j_running_ms", running), ("j_to_tcp_ms", to_tcp)]
+        {
+            let median = estimate(runs, |f| numbers::quantile(&of_kind(f, kind), 0.5));
+            points.extend(point(u.key, &[], key, median));
+        }
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tpba::Line;
+
+    /// 40 s. Flow 3 probes in 0 to 3 s, 13 to 16 s and 26 to 29 s, and runs at 550, 360 and 540 between.
+    fn trace() -> Trace {
+        let line = |group: &str, at: &dyn Fn(usize) -> f64| Line {
+            group: group.to_owned(),
+            kbps: (0..400).map(|row| at(row / PER_SECOND)).collect(),
+        };
+        let two = |s: usize| (COMES..GOES).contains(&s);
+        let flow_3 = |s: usize| {
+            if s < 16 {
+                550.0
+            } else if s < 29 {
+                360.0
+            } else {
+                540.0
+            }
+        };
+        let flow_2 = |s: usize| if two(s) { (1_100.0 - flow_3(s)) / 2.0 } else { 0.0 };
+        let flow_1 = |s: usize| 1_100.0 - flow_3(s) - flow_2(s);
+        let state =
+            |s: usize| if s < 3 || (13..16).contains(&s) || (26..29).contains(&s) { "probing" } else { "running" };
+        let states = (0..400).map(|row| state(row / PER_SECOND)).collect();
+        // A loss in the first running period takes 2 % off.
+        let allowed = (0..400).map(|row| if (60..130).contains(&row) { 539.0 } else { flow_3(row / PER_SECOND) });
+        Trace {
+            flows: vec![line("flow 1", &flow_1), line("flow 2", &flow_2), line("flow 3", &flow_3)],
+            states,
+            allowed: allowed.collect(),
+            ..Trace::default()
+        }
+    }
+
+    #[test]
+    fn f_is_of_the_flows_that_are_there_before_between_and_after() {
+        let f = found(&trace());
+        assert_eq!((f.f.len(), f.before, f.first), (40, Some(1.0), 3.0));
+        // 550, 275, 275: 1,100^2 / (3 * 453,750)
+        assert!((f.dip.unwrap() - 1_210_000.0 / 1_361_250.0).abs() < 1e-12, "{:?}", f.dip);
+        // 360, 370, 370 from 16 s on.
+        assert!(f.with_two.unwrap() > 0.999 && f.with_two.unwrap() < 1.0);
+        // 540 and 560 from 29 s on.
+        assert!((f.without_two.unwrap() - 1_210_000.0 / (2.0 * 605_200.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_running_period_that_ends_lower_is_one_with_loss_and_the_next_starts_anew() {
+        let f = found(&trace());
+        assert_eq!(f.cut.len(), 1);
+        assert!((f.cut[0].0 - 539.0 / 550.0).abs() < 1e-12 && (f.cut[0].1 - 360.0 / 550.0).abs() < 1e-12);
+        assert_eq!(f.after_cut.len(), 1);
+    }
+
+    #[test]
+    fn seconds_are_whole_ones() {
+        assert_eq!((whole_seconds(31, 99), whole_seconds(30, 100), whole_seconds(31, 38)), (4..9, 3..10, 4..4));
+    }
+}

@@ -1,0 +1,539 @@
+//! TPBA, LDA and LDAF with the parameters of Table 4, and RAP [tpba §6.2, Figs. 20 to 32].
+
+use super::numbers;
+use super::{
+    PER_SECOND, SAMPLE, Trace, base, caption, claim, doubts, estimate, exact, measure, name, number, parse, point,
+    seconds, seeds, text, with, words,
+};
+use crate::bench::{Bench, World};
+use crate::{Bound, Effort, Experiment, Outcome, Point, Tools, show};
+use fairpace_lab::RunError;
+use fairpace_lab::stats::{Estimate, mean, short};
+use fairpace_report::{Axis, Chart, Section, Series, Style, Table};
+use fairpace_scenario::{FlowSpec, Scenario};
+
+/// A row of Table 4.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Case {
+    name: &'static str,
+    scheme: &'static str,
+    /// T_adapt, T_rtcp in s.
+    t_adapt: f64,
+    t_rtcp: f64,
+    /// T_running in s (TPBA), AIR_0 in kbit/s (the others).
+    third: f64,
+    r_f: f64,
+}
+
+const fn case(name: &'static str, scheme: &'static str, a: f64, b: f64, third: f64, r_f: f64) -> Case {
+    Case { name, scheme, t_adapt: a, t_rtcp: b, third, r_f }
+}
+
+const CASES: [Case; 16] = [
+    case("TPBA-3-1-10-3", "tpba", 3.0, 1.0, 10.0, 3.0),
+    case("TPBA-3-1-10-6", "tpba", 3.0, 1.0, 10.0, 6.0),
+    case("TPBA-3-1-30-3", "tpba", 3.0, 1.0, 30.0, 3.0),
+    case("TPBA-1-0.5-10-3", "tpba", 1.0, 0.5, 10.0, 3.0),
+    case("TPBA-1-0.5-30-3", "tpba", 1.0, 0.5, 30.0, 3.0),
+    case("LDAF-3-1-10-3", "ldaf", 3.0, 1.0, 10.0, 3.0),
+    case("LDAF-3-1-10-6", "ldaf", 3.0, 1.0, 10.0, 6.0),
+    case("LDAF-3-1-100-3", "ldaf", 3.0, 1.0, 100.0, 3.0),
+    case("LDAF-1-0.5-10-3", "ldaf", 1.0, 0.5, 10.0, 3.0),
+    case("LDAF-1-0.5-100-3", "ldaf", 1.0, 0.5, 100.0, 3.0),
+    case("LDA-3-1-10-3", "lda", 3.0, 1.0, 10.0, 3.0),
+    case("LDA-3-1-10-6", "lda", 3.0, 1.0, 10.0, 6.0),
+    case("LDA-3-1-100-3", "lda", 3.0, 1.0, 100.0, 3.0),
+    case("LDA-3-1-100-6", "lda", 3.0, 1.0, 100.0, 6.0),
+    case("LDA-1-0.5-10-3", "lda", 1.0, 0.5, 10.0, 3.0),
+    case("LDA-1-0.5-100-3", "lda", 1.0, 0.5, 100.0, 3.0),
+];
+
+impl Case {
+    /// It does not come to a cycle by the time of the change [tpba §6.2].
+    fn is_slow(&self) -> bool {
+        ["LDAF-3-1-10-3", "LDAF-3-1-10-6"].contains(&self.name)
+    }
+
+    /// It has no n_cross [tpba §6.2].
+    fn never_crosses(&self) -> bool {
+        self.scheme == "lda" && self.third < 50.0
+    }
+
+    fn set(&self, s: &mut Scenario) {
+        for flow in s.flows.iter_mut().filter(|f| super::is_media(&f.group)) {
+            let time = |t: f64| words(&format!("{} ms", t * 1e3));
+            let mut parameters =
+                vec![("t_adapt", time(self.t_adapt)), ("t_rtcp", time(self.t_rtcp)), ("r_f", number(self.r_f))];
+            if self.scheme == "tpba" {
+                parameters.push(("t_running", time(self.third)));
+            } else {
+                parameters.push(("r_0", words("10 kbit/s")));
+                parameters.push(("air_0", words(&format!("{} kbit/s", self.third))));
+                flow.tcp = None;
+            }
+            *flow = FlowSpec {
+                controller: self.scheme.to_owned(),
+                parameters: parameters.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
+                ..flow.clone()
+            };
+        }
+    }
+}
+
+/// When flow 4 starts, and the end, s; and the end of the runs without flow 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Times {
+    change: u32,
+    end: u32,
+    alone: u32,
+}
+
+impl Times {
+    fn of(effort: Effort) -> Times {
+        match effort {
+            Effort::Quick => Times { change: 60, end: 90, alone: 120 },
+            _ => Times { change: 200, end: 300, alone: 400 },
+        }
+    }
+
+    fn set(self, s: &mut Scenario) {
+        for flow in s.flows.iter_mut().filter(|f| f.group == "flow 4") {
+            flow.start = seconds(self.change);
+        }
+        s.duration = seconds(self.end);
+    }
+}
+
+/// One run: rates of payload per second, kbit/s; flows 1, 2, 3, 4.
+#[derive(Clone, Debug, Default)]
+struct Run {
+    rates: Vec<Vec<f64>>,
+    groups: Vec<String>,
+    lost: f64,
+    invalid: Vec<String>,
+}
+
+fn run(trace: &Trace) -> Run {
+    Run {
+        rates: trace.each_second(),
+        groups: trace.flows.iter().map(|f| f.group.clone()).collect(),
+        lost: if trace.sent > 0.0 { trace.dropped / trace.sent } else { 0.0 },
+        invalid: trace.invalid.clone(),
+    }
+}
+
+impl Run {
+    fn flow(&self, group: &str) -> &[f64] {
+        let place = self.groups.iter().position(|g| g == group);
+        place.and_then(|i| self.rates.get(i)).map_or(&[], Vec::as_slice)
+    }
+
+    fn three(&self) -> [&[f64]; 3] {
+        ["flow 1", "flow 2", "flow 3"].map(|g| self.flow(g))
+    }
+
+    fn four(&self) -> [&[f64]; 4] {
+        ["flow 1", "flow 2", "flow 3", "flow 4"].map(|g| self.flow(g))
+    }
+
+    /// n_cross, or what stands for it. In the first second flows start.
+    fn crossed(&self, case: &Case, until: usize) -> Option<usize> {
+        let [r1, r2, r3] = self.three();
+        let n = if case.never_crosses() { numbers::settled(r3, 20.0) } else { numbers::reached(r3, &[r1, r2], 1) };
+        n.filter(|n| *n < until)
+    }
+
+    /// delta R_intra, delta R_ave1 up to then.
+    fn steady(&self, case: &Case, until: u32) -> Option<(f64, f64)> {
+        let periods = self.crossed(case, until as usize)?..until as usize;
+        Some((numbers::intra(&self.three(), periods.clone())?, numbers::apart(&self.three(), periods)?))
+    }
+
+    /// delta R_ave2.
+    fn after_change(&self, times: Times) -> Option<f64> {
+        let [r1, r2, _, r4] = self.four();
+        let n_join = numbers::reached(r4, &[r1, r2], times.change as usize)?;
+        numbers::apart(&self.four(), n_join..times.end as usize)
+    }
+
+    /// How long after the change flow 3 is within 10 % of a quarter for three seconds in a row, s; the rest of the run if
+    /// it never is.
+    fn fair_again(&self, times: Times) -> f64 {
+        let flows = self.four();
+        let near = |j: &usize| {
+            let all: f64 = flows.iter().filter_map(|f| f.get(*j)).sum();
+            flows[2].get(*j).is_some_and(|r| (r - all / 4.0).abs() <= all / 40.0)
+        };
+        let seconds: Vec<bool> = (times.change as usize..times.end as usize).map(|j| near(&j)).collect();
+        let fair = seconds.windows(3).position(|three| three.iter().all(|near| *near));
+        fair.map_or(f64::from(times.end - times.change), |first| first as f64)
+    }
+}
+
+/// The runs of all cases; this and what follows it show the same.
+fn runs(e: &Experiment, bench: &mut Bench<'_>, seeds: u64, slow: Option<&Scenario>) -> Result<Vec<Vec<Run>>, RunError> {
+    let times = Times::of(bench.effort());
+    let shared = parse(SHARED.0, SHARED.1);
+    let shared = if e.id == "tpba.fig20-28" { base(e) } else { shared };
+    let mut scenarios: Vec<Scenario> = CASES
+        .iter()
+        .map(|c| {
+            with(&shared, |s| {
+                times.set(s);
+                c.set(s);
+            })
+        })
+        .collect();
+    if let Some(alone) = slow {
+        let long = |c: &Case| {
+            with(alone, |s| {
+                s.duration = seconds(times.alone);
+                c.set(s);
+            })
+        };
+        scenarios.extend(CASES.iter().filter(|c| c.is_slow()).map(long));
+    }
+    measure(e, bench, &scenarios, seeds, |_, trace| run(trace))
+}
+
+const SHARED: (&str, &str) =
+    (include_str!("../../../../scenarios/papers/tpba-fig20-28.toml"), "scenarios/papers/tpba-fig20-28.toml");
+
+/// Trials.
+const TRIALS: usize = 10;
+
+/// The fair share of three flows, kbit/s of payload: of what they get together.
+fn share(run: &Run, periods: std::ops::Range<usize>) -> f64 {
+    run.three().iter().map(|r| mean(r.get(periods.clone()).unwrap_or(&[]))).sum::<f64>() / 3.0
+}
+
+pub(super) fn snapshots(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let seeds = seeds(bench, TRIALS);
+    let times = Times::of(bench.effort());
+    let all = runs(e, bench, seeds, None)?;
+    let of = |name: &str| CASES.iter().zip(&all).find(|(c, _)| c.name == name).map_or(&[][..], |(_, r)| r.as_slice());
+    let half = (times.change / 2) as usize..times.change as usize;
+    let swing =
+        |name: &str| estimate(of(name), |r| Some(numbers::intra(&r.three(), half.clone())? / share(r, half.clone())));
+    let part = |name: &str| {
+        estimate(of(name), |r| r.flow("flow 3").get(half.clone()).map(|x| mean(x) / share(r, half.clone())))
+    };
+    let swings = "widest range of a flow's rate over 1 s in the half before flow 4, over the fair share";
+    let parts = "flow 3's mean rate in the half before flow 4 / the fair share";
+    let mut claims = Vec::new();
+    for (key, name) in [("ldaf-oscillates", "LDAF-3-1-100-3"), ("ldaf-oscillates-1", "LDAF-1-0.5-100-3")] {
+        let statement = format!("with {name} rates oscillate (ours: by more than half of the fair share)");
+        claims.push(claim(e, key, statement, swing(name), Bound::Above(0.5), swings));
+    }
+    claims.push(claim(
+        e,
+        "lda-still",
+        "with LDA-3-1-100-3 they do not, as AIR shrinks (ours: by at most half of it)",
+        swing("LDA-3-1-100-3"),
+        Bound::AtMost(0.5),
+        swings,
+    ));
+    for name in ["LDA-3-1-10-3", "LDA-1-0.5-10-3"] {
+        let statement = format!("{name} stays low (ours: below three quarters of the fair share)");
+        claims.push(claim(e, &format!("low-{name}").to_lowercase(), statement, part(name), Bound::Below(0.75), parts));
+    }
+    for name in ["LDA-3-1-100-3", "LDA-1-0.5-100-3"] {
+        let statement = format!("{name} stays high (above the fair share)");
+        claims.push(claim(e, &format!("high-{name}").to_lowercase(), statement, part(name), Bound::Above(1.0), parts));
+    }
+    for name in ["TPBA-3-1-10-3", "TPBA-3-1-30-3"] {
+        let statement = format!("{name} gets the fair share (ours: within 10 %)");
+        let bound = Bound::Within(0.9, 1.1);
+        claims.push(claim(e, &format!("fair-{name}").to_lowercase(), statement, part(name), bound, parts));
+    }
+    let later: Vec<f64> = of("TPBA-3-1-30-3")
+        .iter()
+        .zip(of("TPBA-3-1-10-3"))
+        .map(|(long, short)| long.fair_again(times) - short.fair_again(times))
+        .collect();
+    claims.push(claim(
+        e,
+        "t-running",
+        "a longer T_running answers the change later",
+        Estimate::of(&later),
+        Bound::Above(0.0),
+        "time until flow 3 is within 10 % of a quarter for 3 s, TPBA-3-1-30-3 less TPBA-3-1-10-3, s",
+    ));
+    let mut points = Vec::new();
+    let mut rows = Vec::new();
+    let mut section = show::section(e);
+    for (c, runs) in CASES.iter().zip(&all) {
+        let (swing, part) = (swing(c.name), part(c.name));
+        let again = estimate(runs, |r| Some(r.fair_again(times)));
+        let lost = estimate(runs, |r| Some(r.lost * 100.0));
+        rows.push(vec![c.name.to_owned(), text(part), text(swing), text(again), text(lost)]);
+        let x = [];
+        points.extend(point(c.name, &x, "share", part));
+        points.extend(point(c.name, &x, "swing", swing));
+        points.extend(point(c.name, &x, "fair_again_s", again));
+        if let Some(first) = runs.first() {
+            let part = part.map_or("–".to_owned(), |e| short(e.mean));
+            let title = format!("{}: flow 3 gets {part} times the fair share before flow 4 starts", c.name);
+            section = section.chart(snapshot(title, caption(e, bench.world(), "seed 1, means over 1 s"), first));
+        }
+    }
+    let table = Table {
+        title: "The cases of Table 4".to_owned(),
+        caption: format!(
+            "{seeds} seeds each, mean ± half-width of the 95 % interval; named by T_adapt (s), T_rtcp (s), T_running (s) or AIR_0 \
+             (kbit/s), R_f"
+        ),
+        head: [
+            "case",
+            "flow 3 / fair share",
+            "widest range of a rate / fair share",
+            "at a quarter after flow 4 (s)",
+            "lost (%)",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        rows,
+    };
+    Ok(show::outcome(e, points, claims, with_doubts(section, &all).table(table)))
+}
+
+fn with_doubts(section: Section, all: &[Vec<Run>]) -> Section {
+    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|r| r.invalid.clone()).collect();
+    doubts(&invalid).into_iter().fold(section, Section::text)
+}
+
+fn snapshot(title: String, caption: String, run: &Run) -> Chart {
+    let mut chart = Chart::new(title, Axis::new("time", "s"), Axis::new("rate of payload", "kbit/s")).caption(caption);
+    let mut order: Vec<(&String, &Vec<f64>)> = run.groups.iter().zip(&run.rates).collect();
+    order.sort_by_key(|(group, _)| group.as_str());
+    for (group, rates) in order {
+        let x = (1..=rates.len()).map(|j| j as f64 * PER_SECOND as f64 * SAMPLE.as_secs_f64()).collect();
+        chart = chart.series(Series::line(name(group), group.clone(), x, rates.clone()));
+    }
+    chart
+}
+
+/// One of them.
+type Get = fn(&Differences) -> Option<Estimate>;
+
+/// The three numbers of a case.
+struct Differences {
+    intra: Option<Estimate>,
+    ave1: Option<Estimate>,
+    ave2: Option<Estimate>,
+    /// Per seed, for comparisons.
+    each: Vec<[Option<f64>; 3]>,
+}
+
+pub(super) fn differences(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let seeds = seeds(bench, TRIALS);
+    let times = Times::of(bench.effort());
+    let all = runs(e, bench, seeds, Some(&base(e)))?;
+    let mut alone = all.iter().skip(CASES.len());
+    let found: Vec<Differences> = CASES
+        .iter()
+        .zip(&all)
+        .map(|(c, runs)| {
+            let (steady, until) = if c.is_slow() { (alone.next(), times.alone) } else { (Some(runs), times.change) };
+            let steady: Vec<Option<(f64, f64)>> =
+                steady.map_or(&[][..], Vec::as_slice).iter().map(|r| r.steady(c, until)).collect();
+            let after: Vec<Option<f64>> = runs.iter().map(|r| r.after_change(times)).collect();
+            let each: Vec<[Option<f64>; 3]> =
+                steady.iter().zip(&after).map(|(s, a)| [s.map(|s| s.0), s.map(|s| s.1), *a]).collect();
+            let of = |i: usize| estimate(&each, |x: &[Option<f64>; 3]| x[i]);
+            Differences { intra: of(0), ave1: of(1), ave2: of(2), each }
+        })
+        .collect();
+    let scheme = |name: &'static str| CASES.iter().zip(&found).filter(move |(c, _)| c.scheme == name);
+    let mut claims = Vec::new();
+    for (key, name, i) in [("ave1", "delta R_ave1", 1), ("ave2", "delta R_ave2", 2)] {
+        let of = |d: &Differences| if i == 1 { d.ave1 } else { d.ave2 };
+        let means = |s: &'static str| scheme(s).map(|(_, d)| Some(of(d)?.mean)).collect::<Option<Vec<f64>>>();
+        let (tpba, lda) = (means("tpba"), means("lda"));
+        let both = tpba.as_ref().zip(lda.as_ref());
+        claims.push(claim(
+            e,
+            &format!("{key}-mean"),
+            format!("{name}: TPBA's is below LDA's, on the average of their cases"),
+            both.and_then(|(t, l)| exact(mean(t) - mean(l))),
+            Bound::Below(0.0),
+            "TPBA less LDA, kbit/s",
+        ));
+        let most = |of: &[f64]| of.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
+        claims.push(claim(
+            e,
+            &format!("{key}-every"),
+            format!("{name}: every case of TPBA's is below every case of LDA's"),
+            both.and_then(|(t, l)| exact(most(t) - least(l))),
+            Bound::Below(0.0),
+            "TPBA's largest less LDA's smallest, kbit/s",
+        ));
+    }
+    for (a, b) in [("TPBA-3-1-10-3", "TPBA-3-1-10-6"), ("LDA-3-1-100-3", "LDA-3-1-100-6")] {
+        let each = |name: &str| CASES.iter().zip(&found).find(|(c, _)| c.name == name).map(|(_, d)| &d.each);
+        for (key, words, i) in [("ave1", "delta R_ave1", 1), ("ave2", "delta R_ave2", 2)] {
+            let pairs = each(a)
+                .zip(each(b))
+                .map(|(a, b)| a.iter().zip(b).filter_map(|(a, b)| Some(b[i]? - a[i]?)).collect::<Vec<f64>>());
+            claims.push(claim(
+                e,
+                &format!("r-f-{key}-{}", if a.starts_with('T') { "tpba" } else { "lda" }),
+                format!(
+                    "{words}: R_f of 3 or 6 makes no difference to {} (ours: 20 kbit/s)",
+                    a.split('-').next().unwrap_or(a)
+                ),
+                pairs.and_then(|p| Estimate::of(&p)),
+                Bound::Within(-20.0, 20.0),
+                "R_f = 6 less R_f = 3, seed by seed, kbit/s",
+            ));
+        }
+    }
+    let mut points: Vec<Point> = Vec::new();
+    let mut rows = Vec::new();
+    for (c, d) in CASES.iter().zip(&found) {
+        rows.push(vec![c.name.to_owned(), text(d.intra), text(d.ave1), text(d.ave2)]);
+        for (key, x) in [("delta_r_intra_kbps", d.intra), ("delta_r_ave1_kbps", d.ave1), ("delta_r_ave2_kbps", d.ave2)]
+        {
+            points.extend(point(c.name, &[], key, x));
+        }
+    }
+    let mut section = show::section(e);
+    let figures: [(&str, Get); 3] = [
+        ("delta R_intra, the widest range of a flow's rate in the steady state", |d| d.intra),
+        ("delta R_ave1, the difference of mean rates in the steady state", |d| d.ave1),
+        ("delta R_ave2, the difference of mean rates after flow 4 has joined", |d| d.ave2),
+    ];
+    for (name, of) in figures {
+        section = section.chart(comparison(e, bench.world(), name, seeds, &found, of));
+    }
+    let table = Table {
+        title: "The three numbers, kbit/s".to_owned(),
+        caption: format!("{seeds} seeds each, mean ± half-width of the 95 % interval"),
+        head: ["case", "delta R_intra", "delta R_ave1", "delta R_ave2"].map(str::to_owned).to_vec(),
+        rows,
+    };
+    Ok(show::outcome(e, points, claims, with_doubts(section, &all).table(table)))
+}
+
+/// A number of every case, a colour per scheme.
+fn comparison(e: &Experiment, world: World<'_>, name: &str, seeds: u64, found: &[Differences], of: Get) -> Chart {
+    let mut means = Vec::new();
+    let axis = Axis::new("case of Table 4: TPBA 1 to 5, LDAF 6 to 10, LDA 11 to 16", "");
+    let what = name.split(',').next().unwrap_or(name);
+    let mut chart = Chart::new("", axis, Axis::new(what, "kbit/s"));
+    for scheme in ["tpba", "ldaf", "lda"] {
+        let (mut x, mut y, mut lo, mut hi) = (vec![], vec![], vec![], vec![]);
+        for (i, (_, d)) in CASES.iter().zip(found).enumerate().filter(|(_, (c, _))| c.scheme == scheme) {
+            if let Some(e) = of(d) {
+                x.push(i as f64 + 1.0);
+                y.push(e.mean);
+                lo.push(e.low());
+                hi.push(e.high());
+            }
+        }
+        means.push(format!(
+            "{} {}",
+            scheme.to_uppercase(),
+            if y.is_empty() { "–".to_owned() } else { short(mean(&y)) }
+        ));
+        if !x.is_empty() {
+            let series = Series { style: Style::Points, ..Series::sweep(scheme.to_uppercase(), scheme, x, y) };
+            chart = chart.series(series.interval(lo, hi));
+        }
+    }
+    chart.title = format!("{name}: {} kbit/s on the average of their cases", means.join(", "));
+    chart.caption(caption(e, world, &format!("{seeds} seeds per case; bars are 95 % intervals (Student's t)")))
+}
+
+pub(super) fn fig32(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let seeds = seeds(bench, TRIALS);
+    let times = Times::of(bench.effort());
+    let all = measure(e, bench, &[with(&base(e), |s| times.set(s))], seeds, |_, trace| run(trace))?;
+    let runs = all.first().map_or(&[][..], Vec::as_slice);
+    let half = (times.change / 2) as usize..times.change as usize;
+    let part = estimate(runs, |r| r.flow("flow 3").get(half.clone()).map(|x| mean(x) / share(r, half.clone())));
+    let f = estimate(runs, |r| numbers::fairness_of_means(&r.three(), half.clone()));
+    let claims = vec![
+        claim(
+            e,
+            "unfair",
+            "RAP is far from fair (ours: f of the mean rates below 0.9)",
+            f,
+            Bound::Below(0.9),
+            "f of the flows' mean rates in the half before flow 4",
+        )
+        .if_it_fails("The paper distrusts its implementation of RAP"),
+    ];
+    let mut points = Vec::new();
+    points.extend(point("rap", &[], "share", part));
+    points.extend(point("rap", &[], "f_of_means", f));
+    let mut section = show::section(e);
+    if let Some(first) = runs.first() {
+        let part = part.map_or("–".to_owned(), |e| short(e.mean));
+        let title = format!("RAP gets {part} times the fair share before flow 4 starts");
+        section = section.chart(snapshot(title, caption(e, bench.world(), "seed 1, means over 1 s"), first));
+    }
+    Ok(show::outcome(e, points, claims, with_doubts(section, &all)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tpba::EXPERIMENTS;
+
+    const TIMES: Times = Times { change: 20, end: 30, alone: 40 };
+
+    /// Flow 3 rises to 400 kbit/s at 8 s, and gives way at 24 s; flow 4 comes at 20 s and has 300 at 23 s.
+    fn small() -> Run {
+        let flow = |at: &dyn Fn(usize) -> f64| (0..30).map(at).collect::<Vec<f64>>();
+        let r3 = flow(&|j| {
+            if j < 8 {
+                50.0 * j as f64
+            } else if j < 24 {
+                400.0
+            } else {
+                300.0
+            }
+        });
+        let r4 = flow(&|j| if j < 20 { 0.0 } else { (75.0 * (j - 19) as f64).min(300.0) });
+        let tcp = flow(&|j| (1_200.0 - r3[j] - r4[j]) / 2.0);
+        let groups = ["flow 1", "flow 2", "flow 3", "flow 4"].map(str::to_owned).to_vec();
+        Run { rates: vec![tcp.clone(), tcp, r3, r4], groups, ..Run::default() }
+    }
+
+    #[test]
+    fn the_differences_count_from_where_flow_3_or_4_has_as_much_as_a_tcp_flow() {
+        let r = small();
+        // From 8 s on all have 400.
+        assert_eq!((r.crossed(&CASES[0], 20), r.steady(&CASES[0], 20)), (Some(8), Some((0.0, 0.0))));
+        // Flow 4 has 300 from 23 s on, where the TCP flows have 250 and flow 3 has 400; all have 300 from 24 s on.
+        // Means 314.3, 300, 292.9.
+        assert!((r.after_change(TIMES).unwrap() - 150.0 / 7.0).abs() < 1e-9);
+        assert!((r.fair_again(TIMES) - 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn lda_with_a_small_air_0_counts_from_where_its_rate_has_settled() {
+        let lda = CASES.iter().find(|c| c.name == "LDA-3-1-10-3").unwrap();
+        // 400 from 8 s on: eleven seconds later.
+        assert_eq!(small().crossed(lda, 20), Some(18));
+        assert_eq!(small().crossed(lda, 18), None);
+    }
+
+    #[test]
+    fn table_4_has_16_cases_each_of_which_is_a_scenario_that_reads() {
+        let e = EXPERIMENTS.iter().find(|e| e.id == "tpba.fig20-28").unwrap();
+        for c in &CASES {
+            let s = with(&base(e), |s| c.set(s));
+            let again = Scenario::parse(&s.to_toml(), "again.toml").unwrap_or_else(|e| panic!("{}: {e}", c.name));
+            let flow = again.flows.iter().find(|f| super::super::is_media(&f.group)).unwrap();
+            assert_eq!((flow.controller.as_str(), flow.tcp.is_some()), (c.scheme, c.scheme == "tpba"), "{}", c.name);
+            // T_adapt-T_rtcp-third-R_f is its name.
+            let upper = c.scheme.to_uppercase();
+            assert_eq!(c.name, format!("{upper}-{}-{}-{}-{}", c.t_adapt, c.t_rtcp, c.third, c.r_f));
+        }
+        let of = |scheme: &str| CASES.iter().filter(|c| c.scheme == scheme).count();
+        assert_eq!((of("tpba"), of("ldaf"), of("lda")), (5, 5, 6));
+    }
+}

@@ -1,0 +1,143 @@
+//! LDA beside TCP [tpba §3, Fig. 3].
+
+use super::{Trace, base, caption, claim, doubts, estimate, measure, point, rates_chart, seeds, text, with};
+use crate::bench::Bench;
+use crate::show;
+use crate::{Bound, Experiment, Outcome, Tools};
+use fairpace_lab::RunError;
+use fairpace_lab::stats::{Estimate, mean, short};
+use fairpace_report::Table;
+use fairpace_scenario::{Room, Scenario};
+
+/// A queue and a window of TCP.
+#[derive(Clone, Copy, Debug)]
+struct SetUp {
+    key: &'static str,
+    name: &'static str,
+    /// The scenario's if there is none.
+    queue: Option<&'static str>,
+    unlimited: bool,
+}
+
+/// The first is the paper's, as we read it.
+const SET_UPS: [SetUp; 4] = [
+    SetUp { key: "96k-16k", name: "96 KiB; 16 KiB", queue: None, unlimited: false },
+    SetUp { key: "96k-unlimited", name: "96 KiB; unlimited", queue: None, unlimited: true },
+    SetUp { key: "50p-16k", name: "50 packets; 16 KiB", queue: Some("50 pkt"), unlimited: false },
+    SetUp { key: "50p-unlimited", name: "50 packets; unlimited", queue: Some("50 pkt"), unlimited: true },
+];
+
+/// Sets a queue, and takes TCP's window off.
+pub(super) fn set_up(s: &mut Scenario, queue: Option<&'static str>, unlimited: bool) {
+    if let Some(room) = queue {
+        s.path.queue.capacity = Room::parse(room).unwrap_or_else(|e| super::ours(&e));
+    }
+    for tcp in s.flows.iter_mut().filter_map(|f| f.tcp.as_mut()) {
+        tcp.max_window = tcp.max_window.filter(|_| !unlimited);
+    }
+}
+
+/// Seconds in which the gap is taken at first, and at last.
+const FIRST: std::ops::Range<usize> = 5..15;
+const LAST: std::ops::Range<usize> = 45..60;
+
+#[derive(Clone, Debug)]
+struct Found {
+    trace: Trace,
+    lost: f64,
+    first: f64,
+    last: f64,
+}
+
+fn found(trace: &Trace) -> Found {
+    let rates = trace.each_second();
+    let gap = |of: std::ops::Range<usize>| {
+        let means: Vec<f64> = rates.iter().map(|r| mean(r.get(of.clone()).unwrap_or(&[]))).collect();
+        means.get(2).copied().unwrap_or(f64::NAN) - mean(means.get(..2).unwrap_or(&[]))
+    };
+    let lost = if trace.sent > 0.0 { trace.dropped / trace.sent } else { 0.0 };
+    Found { lost, first: gap(FIRST), last: gap(LAST), trace: Trace { adus: Vec::new(), ..trace.clone() } }
+}
+
+pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let seeds = seeds(bench, 10);
+    let scenarios = SET_UPS.map(|u| with(&base(e), |s| set_up(s, u.queue, u.unlimited)));
+    let all = measure(e, bench, &scenarios, seeds, |_, trace| found(trace))?;
+    let Some(paper) = all.first() else { return Err(RunError::Interrupted) };
+    let grows = |f: &Found| Some(f.last - f.first);
+    let claims = vec![
+        claim(
+            e,
+            "no-loss",
+            "no loss is reported to LDA",
+            estimate(paper, |f| Some(f.lost)),
+            Bound::AtMost(0.0),
+            "share of flow 3's packets that is lost",
+        ),
+        claim(
+            e,
+            "above",
+            "LDA keeps more than the TCP flows",
+            estimate(paper, |f| Some(f.last)),
+            Bound::Above(0.0),
+            "flow 3 less the mean of flows 1 and 2, kbit/s, 45 s to 60 s",
+        ),
+        claim(
+            e,
+            "gap",
+            "the gap does not close, but grows slightly",
+            estimate(paper, grows),
+            Bound::AtLeast(0.0),
+            "by how much it is larger at 45 s to 60 s than at 5 s to 15 s, kbit/s",
+        ),
+    ];
+    let mut points = Vec::new();
+    let mut rows = Vec::new();
+    for (u, runs) in SET_UPS.iter().zip(&all) {
+        let columns: [(&str, Option<Estimate>); 3] = [
+            ("lost", estimate(runs, |f| Some(f.lost * 100.0))),
+            ("gap_first_kbps", estimate(runs, |f| Some(f.first))),
+            ("gap_last_kbps", estimate(runs, |f| Some(f.last))),
+        ];
+        rows.push(std::iter::once(u.name.to_owned()).chain(columns.map(|c| text(c.1))).collect());
+        points.extend(columns.into_iter().filter_map(|(key, e)| point(u.key, &[], key, e)));
+    }
+    let table = Table {
+        title: "The gap, by the router's queue and TCP's window".to_owned(),
+        caption: format!("{seeds} seeds each, mean ± half-width of the 95 % interval"),
+        head: ["queue; window", "lost (%)", "gap, 5 s to 15 s (kbit/s)", "gap, 45 s to 60 s (kbit/s)"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows,
+    };
+    let last = estimate(paper, |f| Some(f.last)).map_or("–".to_owned(), |e| short(e.mean));
+    let mut section = show::section(e).text(
+        "Where TCP's windows are bounded and the queue takes them all, TCP loses nothing, and a sender beside it that waits for \
+         a loss never hears of one.",
+    );
+    if let Some(first) = paper.first() {
+        let title = format!("After a minute LDA still gets {last} kbit/s more than the TCP flows beside it");
+        let caption = caption(e, bench.world(), "seed 1, means over 500 ms");
+        section = section.chart(rates_chart(title, caption, &first.trace, 5));
+    }
+    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|f| f.trace.invalid.clone()).collect();
+    section = doubts(&invalid).into_iter().fold(section, fairpace_report::Section::text);
+    Ok(show::outcome(e, points, claims, section.table(table)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tpba::Line;
+
+    #[test]
+    fn the_gap_is_flow_3_less_the_mean_of_the_others() {
+        let line = |group: &str, first: f64, last: f64| {
+            let kbps = (0..600).map(|row| if row < 300 { first } else { last }).collect();
+            Line { group: group.to_owned(), kbps }
+        };
+        let flows = vec![line("flow 1", 300.0, 310.0), line("flow 2", 340.0, 250.0), line("flow 3", 560.0, 640.0)];
+        let f = found(&Trace { flows, dropped: 5.0, sent: 100.0, ..Trace::default() });
+        assert_eq!((f.lost, f.first, f.last), (0.05, 240.0, 360.0));
+    }
+}

@@ -1,0 +1,430 @@
+//! Every media controller beside a TCP flow, in both worlds: simulated Reno with SACK, and in real time the kernel's Reno,
+//! CUBIC and BBR. No paper has this; what is equal in both worlds and what differs is in `docs/emu/worlds.md`.
+//!
+//! The bound of 10 % is ours. In the simulator a number is the mean over twenty seeds; in real time, where a run takes as
+//! long as it lasts, over three.
+
+use super::builtin::{base, ours};
+use super::{Bench, Bound, Claim, Effort, Experiment, Outcome, Point, QUICK_SEEDS, Tools, World, show};
+use fairpace_lab::Hooks;
+use fairpace_lab::run::{RunError, SeedRun};
+use fairpace_lab::stats::{Estimate, MAX_SEEDS, jain_index, mean, short};
+use fairpace_report::{Axis, Chart, Section, Series, Style, Table};
+use fairpace_scenario::{Count, FlowSpec, Record, Scenario, SourceKind, SourceSpec, Time};
+use std::collections::BTreeMap;
+
+macro_rules! beside {
+    ($id:literal, $title:literal, $run:path) => {
+        Experiment {
+            id: concat!("worlds.", $id),
+            title: $title,
+            file: "scenarios/papers/worlds-beside.toml",
+            scenario: include_str!("../../../scenarios/papers/worlds-beside.toml"),
+            run: $run,
+        }
+    };
+}
+
+/// One per controller, with both worlds' traces laid over each other; the last has all of them in one table.
+pub(super) const EXPERIMENTS: &[Experiment] = &[
+    beside!("rcs", "RCS beside TCP, its dummies in the lower priority by DSCP", one),
+    beside!("rap", "RAP beside TCP", one),
+    beside!("srp", "SRP beside TCP", one),
+    beside!("crp", "CRP beside TCP", one),
+    beside!("mrp", "MRP beside TCP", one),
+    beside!("tfrc", "TFRC beside TCP", one),
+    beside!("aimd", "AIMD beside TCP", one),
+    beside!("tpba", "TPBA beside TCP, data units of ten packets", one),
+    beside!("beside", "every media controller beside TCP, in one table", all),
+];
+
+/// The seeds in real time.
+const TRIALS: usize = 3;
+/// How far the worlds may be apart, of the simulator's rate.
+const APART: f64 = 0.1;
+/// Rows of a second.
+const PER_SECOND: usize = 10;
+/// The groups of the scenario's flows.
+const MEDIA: &str = "media";
+
+/// Whom the controller is beside, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rival {
+    /// In points.
+    key: &'static str,
+    /// In tables.
+    name: &'static str,
+    controller: &'static str,
+}
+
+const SIMULATED: Rival = Rival { key: "simulated-reno", name: "simulated Reno", controller: "tcp-sack" };
+const KERNEL: [Rival; 3] = [
+    Rival { key: "kernel-reno", name: "kernel Reno", controller: "tcp-sack" },
+    Rival { key: "kernel-cubic", name: "kernel CUBIC", controller: "tcp-cubic" },
+    Rival { key: "kernel-bbr", name: "kernel BBR", controller: "tcp-bbr" },
+];
+
+/// What one run gave, after the warm-up.
+#[derive(Clone, Debug, Default)]
+struct Got {
+    /// Rates on the wire, kbit/s.
+    media: f64,
+    tcp: f64,
+    /// Part of the packets that were dropped.
+    media_loss: f64,
+    tcp_loss: f64,
+    /// The media flow's rate by 100 ms, kbit/s, and TCP's window in packets, from the start.
+    media_rows: Vec<f64>,
+    cwnd_rows: Vec<f64>,
+    /// Why a run in real time is not to be trusted.
+    invalid: Vec<String>,
+}
+
+impl Got {
+    fn of(run: SeedRun) -> Got {
+        let mut got = Got::default();
+        for (index, flow) in (0_u32..).zip(&run.report.flows) {
+            let rows = || run.report.series.iter().filter(move |r| r.flow == index);
+            let sent = flow.measured.sent.packets.as_f64();
+            let loss = if sent > 0.0 { flow.measured.dropped_in_all().packets.as_f64() / sent } else { 0.0 };
+            let rates = rows().map(|r| r.throughput.as_bps() / 1e3).collect();
+            let summary = run.summary.flows.iter().find(|f| f.name == flow.name);
+            let kbps = summary.map_or(0.0, |f| f.throughput_bps / 1e3);
+            if flow.group == MEDIA {
+                (got.media, got.media_loss, got.media_rows) = (kbps, loss, rates);
+            } else {
+                (got.tcp, got.tcp_loss) = (kbps, loss);
+                got.cwnd_rows = rows().map(|r| r.cwnd).collect();
+            }
+        }
+        got.invalid = run.summary.emulated.map_or(Vec::new(), |e| e.invalid);
+        got
+    }
+
+    fn fairness(&self) -> Option<f64> {
+        jain_index(&[self.media, self.tcp])
+    }
+}
+
+/// The same from the simulator: another type, so that the bench keeps both of one scenario.
+#[derive(Debug)]
+struct Simulated(Got);
+
+/// A controller beside a rival: a run per seed.
+#[derive(Clone, Debug)]
+struct Pair {
+    scheme: &'static str,
+    rival: Rival,
+    runs: Vec<Got>,
+}
+
+impl Pair {
+    fn estimate(&self, number: impl Fn(&Got) -> f64) -> Option<Estimate> {
+        Estimate::of(&self.runs.iter().map(number).collect::<Vec<f64>>())
+    }
+
+    fn fairness(&self) -> Option<Estimate> {
+        Estimate::of(&self.runs.iter().filter_map(Got::fairness).collect::<Vec<f64>>())
+    }
+
+    fn doubtful(&self) -> usize {
+        self.runs.iter().filter(|r| !r.invalid.is_empty()).count()
+    }
+}
+
+fn scenario(e: &Experiment, effort: Effort, scheme: &str, rival: Rival) -> Scenario {
+    let mut s = base(e);
+    if effort == Effort::Quick {
+        s.duration = Time::parse("20 s").unwrap_or_else(|e| ours(&e));
+    }
+    for flow in &mut s.flows {
+        if flow.group == MEDIA { put(flow, scheme) } else { rival.controller.clone_into(&mut flow.controller) }
+    }
+    s
+}
+
+/// Puts a controller in the place of the scenario's, with its own defaults.
+fn put(flow: &mut FlowSpec, scheme: &str) {
+    if flow.controller != scheme {
+        scheme.clone_into(&mut flow.controller);
+        flow.parameters.clear();
+    }
+    if scheme == "tpba" {
+        flow.source = Some(SourceSpec { kind: SourceKind::Adus, rate: None, packets: Some(Count::new(10)) });
+    }
+}
+
+/// A controller and whom it is beside.
+type Place = (&'static str, Rival);
+
+/// Runs every scheme beside every rival of this world; in the order of the schemes.
+fn measure(e: &Experiment, bench: &mut Bench<'_>, schemes: &[&'static str]) -> Result<Vec<Pair>, RunError> {
+    let world = bench.world();
+    let rivals: &[Rival] = if matches!(world, World::Sim) { &[] } else { &KERNEL };
+    let (simulated, emulated) = match (bench.effort(), world) {
+        (Effort::Seeds(n), World::Sim) => (n, 0),
+        (Effort::Quick, World::Sim) => (QUICK_SEEDS, 0),
+        (Effort::Usual | Effort::Full, World::Sim) => (MAX_SEEDS, 0),
+        // Beside runs in real time the simulator's take no time.
+        (Effort::Seeds(n), World::RealTime(_)) => (MAX_SEEDS, n),
+        (Effort::Quick, World::RealTime(_)) => (MAX_SEEDS, 1),
+        (Effort::Usual | Effort::Full, World::RealTime(_)) => (MAX_SEEDS, TRIALS),
+    };
+    let here: Vec<Place> = schemes.iter().map(|s| (*s, SIMULATED)).collect();
+    let there: Vec<Place> = schemes.iter().flat_map(|s| rivals.iter().map(|r| (*s, *r))).collect();
+    let run = |world: World<'_>, s: &Scenario, seed: u64, hooks: &Hooks<'_>| {
+        let run = world.run(s, seed, Record { series: true, ..Record::default() }, hooks)?;
+        if run.summary.interrupted { Err(RunError::Interrupted) } else { Ok(Got::of(run)) }
+    };
+    let jobs = |places: &[Place], n: usize| -> Vec<(Scenario, u64)> {
+        let scenarios = places.iter().map(|(scheme, rival)| scenario(e, bench.effort(), scheme, *rival));
+        scenarios.flat_map(|s| (0..n as u64).map(move |i| (s.clone(), s.seed.get() + i))).collect()
+    };
+    let (here_jobs, there_jobs) = (jobs(&here, simulated), jobs(&there, emulated));
+    let label = |s: &Scenario, seed: u64| {
+        let names: Vec<&str> = s.flows.iter().map(|f| f.controller.as_str()).collect();
+        format!("{} seed {seed}, {}", names.join(" beside "), s.duration)
+    };
+    // Those in real time first: how long they take is asked for before anything is run.
+    let slow = bench.keep(&there_jobs, label, |s, seed, hooks| run(world, s, seed, hooks))?;
+    let fast = bench.keep(&here_jobs, label, |s, seed, hooks| Ok(Simulated(run(World::Sim, s, seed, hooks)?)))?;
+    let pairs = |places: &[Place], runs: Vec<Got>, n: usize| -> Vec<Pair> {
+        let of = |((scheme, rival), runs): (&Place, &[Got])| Pair { scheme, rival: *rival, runs: runs.to_vec() };
+        places.iter().zip(runs.chunks(n.max(1))).map(of).collect()
+    };
+    let mut all = pairs(&here, fast.iter().map(|r| r.0.clone()).collect(), simulated);
+    all.extend(pairs(&there, slow.iter().map(|r| Got::clone(r)).collect(), emulated));
+    // Stable: a scheme's rivals stay in their order.
+    all.sort_by_key(|p| schemes.iter().position(|s| *s == p.scheme));
+    Ok(all)
+}
+
+fn find<'a>(pairs: &'a [Pair], scheme: &str, rival: Rival) -> Option<&'a Pair> {
+    pairs.iter().find(|p| p.scheme == scheme && p.rival == rival)
+}
+
+/// The media flow's rate beside the kernel's Reno over that beside the simulated one, less 1.
+fn apart(pairs: &[Pair], scheme: &str) -> Option<Estimate> {
+    let rate = |rival: Rival| find(pairs, scheme, rival)?.estimate(|g| g.media);
+    let (sim, emu) = (rate(SIMULATED)?, rate(KERNEL[0])?);
+    let ratio = emu.mean / sim.mean;
+    // Two independent samples: relative half-widths add as squares.
+    let half = ratio * (sim.half_width() / sim.mean).hypot(emu.half_width() / emu.mean);
+    let ci95 = emu.ci95.map(|_| [ratio - 1.0 - half, ratio - 1.0 + half]);
+    Estimate::of(&[ratio - 1.0]).map(|e| Estimate { ci95, n: emu.n, ..e })
+}
+
+fn one(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let scheme = e.id.trim_start_matches("worlds.");
+    let pairs = measure(e, bench, &[scheme])?;
+    let mut claims = Vec::new();
+    if !matches!(bench.world(), World::Sim) {
+        claims.push(Claim::check(
+            format!("{}/as-simulated", e.id),
+            format!("{}: its rate beside the kernel's Reno is the simulator's (ours: to 10 %)", scheme.to_uppercase()),
+            apart(&pairs, scheme),
+            Bound::Within(-APART, APART),
+            "emulated over simulated mean rate, less 1",
+        ));
+    }
+    let section = shown(e, &pairs).chart(rates(e, &pairs)).chart(windows(e, &pairs)).synced();
+    Ok(show::outcome(e, points(&pairs), claims, section))
+}
+
+fn all(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let schemes: Vec<&str> =
+        EXPERIMENTS.iter().map(|e| e.id.trim_start_matches("worlds.")).filter(|s| *s != "beside").collect();
+    let pairs = measure(e, bench, &schemes)?;
+    let mut claims = Vec::new();
+    if !matches!(bench.world(), World::Sim) {
+        let near = schemes.iter().filter(|s| apart(&pairs, s).is_some_and(|a| a.mean.abs() <= APART)).count();
+        claims.push(Claim::check(
+            format!("{}/as-simulated", e.id),
+            "each controller's rate beside the kernel's Reno is the simulator's (ours: to 10 %)",
+            Some(Estimate::exact(near as f64)),
+            Bound::AtLeast(schemes.len() as f64),
+            format!("controllers, of {}, whose mean rate is within 10 %", schemes.len()),
+        ));
+    }
+    let section = shown(e, &pairs).chart(shares(e, &pairs, &schemes));
+    Ok(show::outcome(e, points(&pairs), claims, section))
+}
+
+fn points(pairs: &[Pair]) -> Vec<Point> {
+    let mut all = Vec::new();
+    for p in pairs {
+        let numbers = [
+            ("media_kbps", p.estimate(|g| g.media)),
+            ("tcp_kbps", p.estimate(|g| g.tcp)),
+            ("media_loss", p.estimate(|g| g.media_loss)),
+            ("tcp_loss", p.estimate(|g| g.tcp_loss)),
+            ("f", p.fairness()),
+        ];
+        for (key, estimate) in numbers {
+            let scheme = format!("{} beside {}", p.scheme, p.rival.key);
+            let metric = key.to_owned();
+            all.extend(estimate.map(|estimate| Point { scheme, x: BTreeMap::new(), metric, estimate }));
+        }
+    }
+    all
+}
+
+fn text(estimate: Option<Estimate>) -> String {
+    estimate.map_or("–".to_owned(), |e| e.text())
+}
+
+/// The numbers as a table, and what is to be doubted of them.
+fn shown(e: &Experiment, pairs: &[Pair]) -> Section {
+    let row = |p: &Pair| {
+        let percent = |number: fn(&Got) -> f64| text(p.estimate(|g| 100.0 * number(g)));
+        let runs = match p.doubtful() {
+            0 => p.runs.len().to_string(),
+            bad => format!("{}, {bad} not valid", p.runs.len()),
+        };
+        vec![
+            p.scheme.to_owned(),
+            p.rival.name.to_owned(),
+            text(p.estimate(|g| g.media)),
+            text(p.estimate(|g| g.tcp)),
+            text(p.fairness()),
+            percent(|g| g.media_loss),
+            percent(|g| g.tcp_loss),
+            runs,
+        ]
+    };
+    let head = ["controller", "beside", "media, kbit/s", "TCP, kbit/s", "f", "media loss, %", "TCP loss, %", "runs"];
+    let table = Table {
+        title: "Rates after the warm-up, and Jain's index f of the two".to_owned(),
+        caption: format!("{}; mean ± half-width of the 95 % interval (Student's t)", e.file),
+        head: head.map(str::to_owned).to_vec(),
+        rows: pairs.iter().map(row).collect(),
+    };
+    let emulated = pairs.iter().filter(|p| p.rival != SIMULATED);
+    let invalid: Vec<&Vec<String>> = emulated.flat_map(|p| &p.runs).map(|g| &g.invalid).collect();
+    let bad: Vec<&&Vec<String>> = invalid.iter().filter(|i| !i.is_empty()).collect();
+    let doubts =
+        bad.first().map(|first| format!("{} of {} runs are not valid: {}", bad.len(), invalid.len(), first.join("; ")));
+    doubts.into_iter().fold(show::section(e), Section::text).table(table)
+}
+
+/// The media flow's rate beside each rival, with its interval.
+fn shares(e: &Experiment, pairs: &[Pair], schemes: &[&str]) -> Chart {
+    let least = pairs.iter().filter_map(|p| Some((p.fairness()?.mean, p))).min_by(|a, b| a.0.total_cmp(&b.0));
+    let title = least.map_or(String::new(), |(f, p)| {
+        format!("The least fair is {} beside {}: f = {}", p.scheme.to_uppercase(), p.rival.name, short(f))
+    });
+    let numbered: Vec<String> = (1..).zip(schemes).map(|(i, s)| format!("{i} {s}")).collect();
+    // What intervals of few runs go beyond is not there to be had.
+    let capacity = pairs.iter().flat_map(|p| &p.runs).map(|g| g.media + g.tcp).fold(0.0, f64::max);
+    let axes = (Axis::new(numbered.join(", "), ""), Axis::new("media flow's rate", "kbit/s").range(0.0, capacity));
+    let mut chart = Chart::new(title, axes.0, axes.1)
+        .caption(format!("{}; half of the link is fair; bars are 95 % intervals (Student's t)", e.file));
+    for (place, rival) in [SIMULATED].iter().chain(&KERNEL).enumerate() {
+        let (mut x, mut y, mut lo, mut hi) = (vec![], vec![], vec![], vec![]);
+        for (i, scheme) in schemes.iter().enumerate() {
+            if let Some(rate) = find(pairs, scheme, *rival).and_then(|p| p.estimate(|g| g.media)) {
+                // Beside each other.
+                x.push(i as f64 + 1.0 + 0.12 * (place as f64 - 1.5));
+                y.push(rate.mean);
+                lo.push(rate.low().max(0.0));
+                hi.push(rate.high().min(capacity));
+            }
+        }
+        if !x.is_empty() {
+            let series = Series { style: Style::Points, ..Series::sweep(rival.name, rival.key, x, y) };
+            chart = chart.series(series.interval(lo, hi));
+        }
+    }
+    chart
+}
+
+/// Means over a second.
+fn over(rows: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let y: Vec<f64> = rows.chunks_exact(PER_SECOND).map(mean).collect();
+    ((1..=y.len()).map(|s| s as f64).collect(), y)
+}
+
+/// The first seed of each pair.
+fn first(pairs: &[Pair]) -> impl Iterator<Item = (&Pair, &Got)> {
+    pairs.iter().filter_map(|p| Some((p, p.runs.first()?)))
+}
+
+fn rates(e: &Experiment, pairs: &[Pair]) -> Chart {
+    let rate = |p: &Pair| Some(format!("{} beside {}", short(p.estimate(|g| g.media)?.mean), p.rival.name));
+    let each: Vec<String> = pairs.iter().filter_map(rate).collect();
+    let scheme = pairs.first().map_or(String::new(), |p| p.scheme.to_uppercase());
+    let axes = (Axis::new("time", "s"), Axis::new("media flow's rate", "kbit/s"));
+    let mut chart = Chart::new(format!("{scheme} gets, in kbit/s, {}", each.join(", ")), axes.0, axes.1)
+        .caption(format!("{}; seed 1, means over 1 s; in the title means of all seeds", e.file));
+    for (p, got) in first(pairs) {
+        let (x, y) = over(&got.media_rows);
+        chart = chart.series(Series::line(format!("beside {}", p.rival.name), p.rival.key, x, y));
+    }
+    chart
+}
+
+fn windows(e: &Experiment, pairs: &[Pair]) -> Chart {
+    let loss = |p: &Pair| Some(format!("{} % of {}", short(100.0 * p.estimate(|g| g.tcp_loss)?.mean), p.rival.name));
+    let each: Vec<String> = pairs.iter().filter_map(loss).collect();
+    let axes = (Axis::new("time", "s"), Axis::new("TCP's window", "packets"));
+    let mut chart = Chart::new(format!("Beside it are lost {}", each.join(", ")), axes.0, axes.1)
+        .caption(format!("{}; seed 1, every 100 ms; in the title means of all seeds", e.file));
+    for (p, got) in first(pairs) {
+        let x = (1..=got.cwnd_rows.len()).map(|j| j as f64 / PER_SECOND as f64).collect();
+        chart = chart.series(Series::line(p.rival.name, p.rival.key, x, got.cwnd_rows.clone()));
+    }
+    chart
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A world in which all flows get a fifth less than in the simulator.
+    fn slower(s: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
+        let mut s = s.clone();
+        for flow in s.flows.iter_mut().filter(|f| f.group != MEDIA) {
+            "tcp-sack".clone_into(&mut flow.controller);
+        }
+        let mut run = fairpace_lab::run::simulate(&s, seed, record, hooks)?;
+        for flow in &mut run.summary.flows {
+            flow.throughput_bps *= 0.8;
+        }
+        Ok(run)
+    }
+
+    #[test]
+    fn every_scheme_is_beside_simulated_reno_and_in_real_time_beside_three_of_the_kernels() {
+        let e = EXPERIMENTS.iter().find(|e| e.id == "worlds.beside").unwrap();
+        let mut bench = Bench::new(Hooks::default(), Effort::Quick);
+        let sim = (e.run)(e, &mut bench, &mut Tools::default()).unwrap();
+        assert!(sim.claims.is_empty() && sim.section.charts[0].series[0].x.len() == 8, "{:?}", sim.claims);
+        assert_eq!(sim.points.len(), 8 * 5);
+
+        let e = EXPERIMENTS.iter().find(|e| e.id == "worlds.rap").unwrap();
+        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(MAX_SEEDS)).in_world(World::RealTime(&slower));
+        let emu = (e.run)(e, &mut bench, &mut Tools::default()).unwrap();
+        let rivals: Vec<&str> = emu.section.tables[0].rows.iter().map(|row| row[1].as_str()).collect();
+        assert_eq!(rivals, ["simulated Reno", "kernel Reno", "kernel CUBIC", "kernel BBR"]);
+        // The same runs, a fifth less: -0.2 exactly, and the claim fails.
+        let claim = &emu.claims[0];
+        assert!((claim.measured.unwrap() + 0.2).abs() < 1e-9 && !claim.holds, "{}", claim.line());
+        assert!(claim.ci95.is_some());
+        assert!(emu.section.charts.iter().all(|c| c.series.len() == 4 && !c.title.contains("NaN")));
+    }
+
+    #[test]
+    fn runs_in_real_time_are_counted_once_although_the_last_experiment_shows_all_again() {
+        let chosen: Vec<&Experiment> = EXPERIMENTS.iter().collect();
+        // 8 controllers, 3 rivals, 1 seed of 20 s.
+        assert_eq!(crate::real_time(&chosen, Effort::Quick).as_secs(), 8 * 3 * 20);
+    }
+
+    #[test]
+    fn fairness_and_loss_are_of_the_two_flows() {
+        let got = Got { media: 1.0, tcp: 3.0, ..Got::default() };
+        // 4^2 / (2 * 10).
+        assert_eq!(got.fairness(), Some(0.8));
+        assert_eq!(Got::default().fairness(), None);
+    }
+}

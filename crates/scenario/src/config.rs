@@ -1,0 +1,493 @@
+//! From a scenario to the simulator's configuration: units resolved, flows counted out.
+
+use crate::controllers::{self, Family};
+use crate::{
+    AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, QueueRoom, Real,
+    Scenario, SourceKind, Speed, TcpKind, TcpSpec, Terminals, Time, WindowPlanner, WirelessSpec,
+};
+use fairpace_control::{FlowParams, Safety};
+use fairpace_path::quick_start::RouterParams;
+use fairpace_path::{Capacity as PathCapacity, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, RateModel};
+use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
+use fairpace_sim::{
+    Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, MediaConfig, OnOff, Protocol,
+    RadioConfig, SimConfig, Source, TcpHalf,
+};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, RandomStream};
+
+/// What the receiver's RTCP reports are spaced by where the circuit breaker is on: the longest that
+/// it may count in [RFC 8083 §4.1].
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A flow that comes and goes lasts at least so long, so that it stops after it has started.
+const SHORTEST_FLOW: Duration = Duration::from_millis(1);
+
+/// What to record beside the counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Time series, at the scenario's `sample` interval.
+    pub series: bool,
+    /// Events of the controllers: states, rates, losses.
+    pub events: bool,
+    /// Every packet, as a pcapng file.
+    pub pcap: bool,
+}
+
+/// The simulator's configuration for one seed.
+pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
+    let path = &scenario.path;
+    let there = path.rtt.get() / 2;
+    let back = path.rtt.get() - there;
+    let size = scenario.packet_size.get();
+    let rate = match (&path.trace, &path.rate) {
+        (Some(trace), _) => {
+            let key = (trace.file.clone(), trace.column.clone().unwrap_or_default());
+            scenario.files.traces.get(&key).map_or(RateModel::Unlimited, |t| RateModel::Trace(t.clone()))
+        }
+        (None, Some(rate)) => rate_model(rate, size),
+        (None, None) => RateModel::Unlimited,
+    };
+    let outages = |unwanted: OutageDirection| {
+        let seen = path.outages.iter().filter(move |o| o.direction != unwanted);
+        seen.map(|o| Outage { start: at(&o.start), length: o.length.get() }).collect()
+    };
+    let mut config = SimConfig {
+        seed,
+        duration: scenario.duration.get(),
+        warmup: scenario.warmup.get(),
+        bottleneck: LinkSpec {
+            rate,
+            delay: DelayModel { propagation: there, jitter: path.jitter.get(), reorder: path.reorder },
+            queue: path.queue.model(size),
+            loss: loss_model(&path.loss),
+            outage: outages(OutageDirection::Reverse),
+            quick_start: path.quick_start.as_ref().map(|q| q.params(RouterParams::default())),
+            ..LinkSpec::default()
+        },
+        reverse: LinkSpec {
+            rate: rate_model(&path.reverse.rate, size),
+            delay: DelayModel { propagation: back, jitter: path.reverse.jitter.get(), reorder: path.reverse.reorder },
+            queue: path.reverse.queue.model(size),
+            loss: loss_model(&path.reverse.loss),
+            outage: outages(OutageDirection::Forward),
+            ..LinkSpec::default()
+        },
+        dama: scenario.satellite.as_ref().map(|s| s.dama(size)),
+        radio: scenario.wireless.as_ref().and_then(|w| radio(w, size)),
+        plans: if record.series { plans(scenario, seed) } else { Vec::new() },
+        flows: scenario.flows.iter().flat_map(|f| flows(scenario, f, seed)).collect(),
+        sample: record.series.then(|| scenario.sample.get()),
+        trace: record.events,
+        pcap: record.pcap,
+        ..SimConfig::default()
+    };
+    let least: Vec<Duration> = config.flows.iter().map(|f| config.min_owd(f)).collect();
+    for (flow, least) in config.flows.iter_mut().zip(least) {
+        flow.delay_bound = flow.delay_bound.map(|jitter| least + jitter);
+    }
+    config
+}
+
+/// The last hop, with rates in packets of `size`.
+fn radio(wireless: &WirelessSpec, size: Bytes) -> Option<RadioConfig> {
+    // Checked when the scenario was read, and the plan too.
+    let downlink = wireless.downlink(size).ok()?;
+    let planner = wireless.plan.as_ref().and_then(|p| p.planner(&downlink).ok());
+    Some(RadioConfig {
+        downlink,
+        uplink: wireless.uplink.as_ref().map(|up| LinkSpec {
+            rate: rate_model(&up.rate, size),
+            delay: DelayModel::constant(up.delay.get()),
+            queue: up.queue.model(size),
+            loss: loss_model(&up.loss),
+            ..LinkSpec::default()
+        }),
+        base_station: planner.map(WindowPlanner::spec),
+    })
+}
+
+/// When to note whose slot is whose: as the first flow starts, as its first request is answered, and in the middle of
+/// what is left.
+fn plans(scenario: &Scenario, seed: u64) -> Vec<Instant> {
+    let Some(satellite) = &scenario.satellite else { return Vec::new() };
+    let spec = satellite.dama(scenario.packet_size.get());
+    let starts = scenario.flows.iter().filter_map(|f| instances(scenario, f, seed).first().map(|i| i.start));
+    let first = starts.min().unwrap_or(Instant::ZERO);
+    let end = Instant::ZERO + scenario.duration.get();
+    // The request is made at the boundary after the start, and in force for a super-frame T_a later.
+    let answered = first + spec.super_frame() * 3 / 2 + spec.allocation_delay();
+    let middle = answered + end.since(answered) / 2;
+    [first, answered, middle].into_iter().filter(|at| *at < end).collect()
+}
+
+/// One flow of an entry.
+pub struct Instance {
+    /// Its name.
+    pub name: String,
+    start: Instant,
+    stop: Option<Instant>,
+}
+
+impl Instance {
+    /// How long it goes on between two instants.
+    pub fn within(&self, from: Instant, to: Instant) -> Duration {
+        self.stop.map_or(to, |stop| stop.min(to)).since(self.start.max(from))
+    }
+}
+
+/// The flows that one entry makes with a seed, in order of their numbers.
+pub fn instances(scenario: &Scenario, flow: &FlowSpec, seed: u64) -> Vec<Instance> {
+    let count = flow.count.get();
+    if let Some(a) = &flow.arrivals {
+        let mean = |time: &Option<Time>| time.as_ref().map_or(Duration::ZERO, Time::get);
+        let (interval, length) = (mean(&a.interval), mean(&a.length));
+        return arrivals(&flow.name, at(&flow.start), scenario.duration.get(), count, interval, length, seed);
+    }
+    let (start, stop) = (at(&flow.start), flow.stop.as_ref().map(at));
+    match count {
+        1 => vec![Instance { name: flow.name.clone(), start, stop }],
+        n => (1..=n).map(|i| Instance { name: format!("{}-{i}", flow.name), start, stop }).collect(),
+    }
+}
+
+/// Flows that come and go: `count` sources, each with starts that are a Poisson process, of mean `interval` all
+/// together, and lengths that are exponential. Numbered in the order of their starts.
+fn arrivals(
+    name: &str,
+    from: Instant,
+    duration: Duration,
+    count: u64,
+    interval: Duration,
+    length: Duration,
+    seed: u64,
+) -> Vec<Instance> {
+    let end = Instant::ZERO + duration;
+    let mut spans = Vec::new();
+    for source in 1..=count {
+        // A stream for each source: one source more leaves the others' flows where they were, but for the interval.
+        let mut random = RandomStream::named(seed, &format!("flow.{name}.arrivals.{source}"));
+        let mut next = from + random.exponential(interval * count as u32);
+        while next < end {
+            spans.push((next, next + random.exponential(length).max(SHORTEST_FLOW)));
+            next += random.exponential(interval * count as u32);
+        }
+    }
+    spans.sort_unstable();
+    let flow = |(i, (start, stop)): (usize, (Instant, Instant))| Instance {
+        name: format!("{name}-{}", i + 1),
+        start,
+        stop: (stop < end).then_some(stop),
+    };
+    spans.into_iter().enumerate().map(flow).collect()
+}
+
+fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64) -> Vec<FlowConfig> {
+    instances(scenario, flow, seed)
+        .into_iter()
+        .map(|Instance { name, start, stop }| FlowConfig {
+            group: flow.group.clone(),
+            start,
+            start_spread: flow.start_spread.get(),
+            stop,
+            access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, flow, a, &name, seed)),
+            terminals: terminals(scenario, flow, &name, seed),
+            user: flow.user.map(|u| u.get() as u32),
+            share: flow.share.map_or(1.0, Real::get),
+            // Above the least delay, which is known when all is.
+            delay_bound: flow.tolerable_jitter.as_ref().map(Time::get),
+            packet_size: controllers::packet_size(scenario, flow),
+            ack_size: scenario.ack_size.get(),
+            class_override: None,
+            protocol: protocol(scenario, flow, &name, seed),
+            name,
+        })
+        .collect()
+}
+
+/// Where a flow enters and leaves the satellite.
+fn terminals(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Option<[u32; 2]> {
+    let n = scenario.satellite.as_ref()?.terminals.get();
+    match flow.terminals? {
+        Terminals::Fixed(both) => Some(both.map(|t| t as u32)),
+        Terminals::Random => {
+            let mut random = RandomStream::named(seed, &format!("flow.{name}.terminals"));
+            let from = random.below(n);
+            // One of the others: those from `from` on move up by one.
+            let other = random.below(n.saturating_sub(1).max(1));
+            Some([from, other + u64::from(other >= from)].map(|t| t as u32))
+        }
+    }
+}
+
+fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Protocol {
+    let size = controllers::packet_size(scenario, flow);
+    let class = match flow.class {
+        Priority::Normal => Class::Normal,
+        Priority::Low => Class::Low,
+    };
+    match controllers::family(&flow.controller) {
+        Some(Family::Tcp) => {
+            let source = match (&flow.on_off, &flow.transfer) {
+                (Some(o), _) => TcpSource::OnOff(on_off(o)),
+                (None, Some(size)) => TcpSource::Transfer(size.get()),
+                (None, None) => TcpSource::Ftp,
+            };
+            Protocol::Tcp(tcp_params(&flow.controller, flow.tcp.as_ref()), source)
+        }
+        Some(Family::Media) => {
+            let env = controllers::env(scenario, flow);
+            let mut params = FlowParams::new(&env);
+            params.data_class = class;
+            params.quick_start = flow.quick_start.as_ref().and_then(|q| q.sender(name, size, seed));
+            let settings = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();
+            let controller = ControllerSpec::Named { scheme: flow.controller.clone(), settings, env };
+            let mut media = MediaConfig::new(controller, params);
+            media.source = source(flow, name, size);
+            media.feedback = flow.feedback.as_ref().unwrap_or(&scenario.feedback).get();
+            media.initial_rtt = flow.initial_rtt.as_ref().map(Time::get);
+            media.challenge = env.safety == Safety::Default;
+            media.send_buffer = flow.send_buffer.as_ref().map_or(PathCapacity::Unlimited, |room| match room.get() {
+                QueueRoom::Packets(n) => PathCapacity::Packets(n),
+                QueueRoom::Bytes(n) => PathCapacity::Bytes(n),
+                QueueRoom::Unlimited => PathCapacity::Unlimited,
+            });
+            media.de_jitter =
+                flow.tolerable_delay.as_ref().map(|t| DeJitter { tolerable: t.get(), above: DelayBaseline::default() });
+            media.report_interval = (env.safety == Safety::Default).then_some(REPORT_INTERVAL);
+            media.record_frames = matches!(media.source, Source::Adus { .. });
+            media.tcp = controllers::has_tcp(&flow.controller).then(|| tcp_half(flow.tcp.as_ref()));
+            Protocol::Media(media)
+        }
+        Some(Family::Constant) | None => Protocol::Constant(ConstantConfig {
+            rate: flow.rate.as_ref().map_or(fairpace_units::Rate::ZERO, |r| r.get().with_packets_of(size)),
+            class,
+            on_off: flow.on_off.as_ref().map(on_off),
+            quick_start: flow.quick_start.as_ref().and_then(|q| QsRate::at_least(q.rate.get().with_packets_of(size))),
+        }),
+    }
+}
+
+fn on_off(o: &OnOffSpec) -> OnOff {
+    OnOff { on: o.on.get(), off: o.off.get(), exponential: o.lengths == Lengths::Exponential }
+}
+
+fn source(flow: &FlowSpec, name: &str, size: Bytes) -> Source {
+    let rate = |r: &Option<Speed>| r.as_ref().map(|r| r.get().with_packets_of(size));
+    match &flow.source {
+        None => Source::Greedy,
+        Some(s) => match s.kind {
+            SourceKind::Saturated => Source::Greedy,
+            SourceKind::Adus => Source::Adus { packets: s.packets.map_or(1, |n| n.get() as u32) },
+            SourceKind::Constant | SourceKind::Voip | SourceKind::VideoCall | SourceKind::Iptv => {
+                Source::Constant(rate(&s.rate).unwrap_or_default())
+            }
+            SourceKind::Encoder => crate::encoder::source(name, rate(&s.rate), size),
+        },
+    }
+}
+
+/// TCP's parameters: the simulator's defaults, and what the scenario says.
+fn tcp_params(controller: &str, spec: Option<&TcpSpec>) -> TcpParams {
+    let variant = match controller {
+        "tcp-reno" => TcpVariant::Reno,
+        // The kernel's own have selective acknowledgements; nobody simulates them.
+        "tcp-sack" | "tcp-cubic" | "tcp-bbr" => TcpVariant::Sack,
+        _ => TcpVariant::NewReno,
+    };
+    set_tcp(TcpParams { variant, ..TcpParams::default() }, spec)
+}
+
+/// The same for a flow that sends over UDP too.
+fn tcp_half(spec: Option<&TcpSpec>) -> TcpHalf {
+    let TcpHalf { mut params, mut segment_size } = TcpHalf::default();
+    if let Some(spec) = spec {
+        segment_size = spec.segment_size.as_ref().map(crate::Size::get);
+        params.variant = match spec.variant {
+            None => params.variant,
+            Some(TcpKind::Reno) => TcpVariant::Reno,
+            Some(TcpKind::Newreno) => TcpVariant::NewReno,
+            Some(TcpKind::Sack) => TcpVariant::Sack,
+        };
+    }
+    TcpHalf { params: set_tcp(params, spec), segment_size }
+}
+
+fn set_tcp(mut p: TcpParams, spec: Option<&TcpSpec>) -> TcpParams {
+    let Some(spec) = spec else { return p };
+    let duration = |to: &mut Duration, from: &Option<Time>| {
+        if let Some(time) = from {
+            *to = time.get();
+        }
+    };
+    duration(&mut p.min_rto, &spec.min_rto);
+    duration(&mut p.max_rto, &spec.max_rto);
+    duration(&mut p.initial_rto, &spec.initial_rto);
+    duration(&mut p.tick, &spec.tick);
+    duration(&mut p.send_jitter, &spec.send_jitter);
+    if let Some(n) = spec.initial_window {
+        p.initial_window = Packets::new(n.get());
+    }
+    if let Some(n) = spec.max_window {
+        p.max_window = Packets::new(n.get());
+    }
+    p.initial_ssthresh = spec.initial_ssthresh.map(|n| Packets::new(n.get()));
+    if let Some(n) = spec.dup_threshold {
+        p.dup_threshold = n.get() as u32;
+    }
+    if let Some(on) = spec.limited_transmit {
+        p.limited_transmit = on;
+    }
+    if let Some(on) = spec.ecn {
+        p.ecn = on;
+    }
+    if let Some(on) = spec.restart_after_idle {
+        p.restart_after_idle = on;
+    }
+    p.delayed_ack = spec.delayed_ack.as_ref().map(|t| DelayedAck { timeout: t.get() });
+    p
+}
+
+fn access(scenario: &Scenario, flow: &FlowSpec, spec: &AccessSpec, name: &str, seed: u64) -> Access {
+    // Its own stream: switching the spread on shifts no other draw.
+    let extra = RandomStream::named(seed, &format!("flow.{name}.access")).duration_below(spec.rtt_spread.get());
+    let rtt = spec.rtt.get() + extra;
+    let size = scenario.packet_size.get();
+    let link = |propagation, loss: &LossSpec| {
+        Some(LinkSpec {
+            rate: rate_model(&spec.rate, size),
+            delay: DelayModel::constant(propagation),
+            queue: spec.queue.model(size),
+            loss: loss_model(loss),
+            // Who asks has equipment that knows what is asked [qsd §2.4].
+            quick_start: flow.quick_start.as_ref().map(|_| RouterParams::default()),
+            ..LinkSpec::default()
+        })
+    };
+    Access {
+        forward_in: link(rtt / 2, &spec.loss),
+        back_out: link(rtt - rtt / 2, &spec.reverse_loss),
+        ..Access::default()
+    }
+}
+
+fn at(time: &Time) -> Instant {
+    Instant::ZERO + time.get()
+}
+
+fn rate_model(capacity: &Capacity, size: Bytes) -> RateModel {
+    match capacity {
+        Capacity::Unlimited => RateModel::Unlimited,
+        Capacity::Fixed(speed) => RateModel::Fixed(speed.get().with_packets_of(size)),
+        Capacity::Steps(steps) => {
+            RateModel::Schedule(steps.iter().map(|s| (at(&s.at), s.rate.get().with_packets_of(size))).collect())
+        }
+    }
+}
+
+fn loss_model(loss: &LossSpec) -> LossModel {
+    let p = |chance: Option<crate::Chance>, default| chance.map_or(default, crate::Chance::get);
+    match loss.kind {
+        LossKind::None => LossModel::None,
+        LossKind::Random => LossModel::Bernoulli(p(loss.p, Probability::ZERO)),
+        LossKind::GilbertElliott => LossModel::GilbertElliott(GilbertElliott {
+            good_to_bad: p(loss.good_to_bad, Probability::ZERO),
+            bad_to_good: p(loss.bad_to_good, Probability::ONE),
+            loss_in_good: p(loss.loss_in_good, Probability::ZERO),
+            loss_in_bad: p(loss.loss_in_bad, Probability::ONE),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All fields are written out: one that is new and cannot be chosen does not compile here.
+    #[test]
+    fn every_parameter_of_tcp_can_be_chosen() {
+        let text = r#"
+            [path]
+            rate = "5 kbit/s"
+            rtt = "100 ms"
+
+            [[flows]]
+            controller = "tcp-reno"
+
+            [flows.tcp]
+            initial_window = 3
+            initial_ssthresh = 12
+            dup_threshold = 2
+            max_window = 1000
+            min_rto = "1 s"
+            max_rto = "64 s"
+            initial_rto = "2 s"
+            tick = "0 s"
+            delayed_ack = "100 ms"
+            limited_transmit = false
+            ecn = true
+            send_jitter = "10 ms"
+            restart_after_idle = false
+        "#;
+        let scenario = Scenario::parse(text, "reno.toml").unwrap_or_else(|e| panic!("{e}"));
+        let config = sim_config(&scenario, 1, Record::default());
+        let Protocol::Tcp(tcp, _) = &config.flows[0].protocol else { panic!("a TCP flow") };
+        let chosen = TcpParams {
+            variant: TcpVariant::Reno,
+            initial_window: Packets::new(3),
+            max_window: Packets::new(1_000),
+            initial_ssthresh: Some(Packets::new(12)),
+            min_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(64),
+            initial_rto: Duration::from_secs(2),
+            tick: Duration::ZERO,
+            dup_threshold: 2,
+            limited_transmit: false,
+            ecn: true,
+            send_jitter: Duration::from_millis(10),
+            delayed_ack: Some(DelayedAck { timeout: Duration::from_millis(100) }),
+            restart_after_idle: false,
+            ..TcpParams::default()
+        };
+        assert_eq!(*tcp, chosen);
+    }
+
+    const CALLS: &str = r#"
+        duration = "2000 s"
+        [satellite]
+        [[flows]]
+        name = "call"
+        controller = "tfrc-sp"
+        count = 5
+        source = { kind = "voip" }
+        terminals = "random"
+        arrivals = {}
+    "#;
+
+    #[test]
+    fn calls_come_at_the_mean_interval_of_their_class_and_last_as_long_as_they_should() {
+        let scenario = Scenario::parse(CALLS, "calls.toml").unwrap_or_else(|e| panic!("{e}"));
+        let calls = instances(&scenario, &scenario.flows[0], 1);
+        // Poisson with a mean of 2,000 starts: standard deviation 45; four of them.
+        assert!((1_820..=2_180).contains(&calls.len()), "{}", calls.len());
+        assert!(calls.windows(2).all(|w| w[0].start <= w[1].start));
+        assert_eq!(calls[9].name, "call-10");
+        // Exponential of mean 60 s over those of the first half, which nearly all end within the run: the mean of
+        // about 1,000 has a standard deviation of 1.9 s; four of them.
+        let half = Instant::ZERO + Duration::from_secs(1_000);
+        let lengths: Vec<f64> = calls
+            .iter()
+            .filter(|c| c.start < half)
+            .filter_map(|c| c.stop.map(|s| s.since(c.start).as_secs_f64()))
+            .collect();
+        let mean = lengths.iter().sum::<f64>() / lengths.len() as f64;
+        assert!((52.0..=68.0).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn another_seed_makes_other_calls_and_the_same_one_the_same() {
+        let scenario = Scenario::parse(CALLS, "calls.toml").unwrap_or_else(|e| panic!("{e}"));
+        let starts = |seed| instances(&scenario, &scenario.flows[0], seed).iter().map(|c| c.start).collect::<Vec<_>>();
+        assert_eq!(starts(1), starts(1));
+        assert_ne!(starts(1)[0], starts(2)[0]);
+    }
+}

@@ -1,0 +1,112 @@
+//! Step 5 of the wireless procedure [aimd §III-D], in the simulator: a base station that plans the windows of its flows.
+
+use fairpace_analysis::qos::plan::{Need, Planner};
+use fairpace_analysis::qos::{QosError, check_bound, slots};
+use fairpace_path::ArqSpec;
+use fairpace_sim::{BaseStation, BaseStationSpec, Member};
+use fairpace_units::{Duration, Instant};
+
+/// A base station that plans again whenever a flow joins or leaves.
+#[derive(Clone, Debug)]
+pub struct WindowPlanner {
+    /// By user.
+    planners: Vec<Planner>,
+    slot: Duration,
+    max_jitter: Duration,
+    outage: f64,
+}
+
+impl WindowPlanner {
+    /// For all users of the link: every flow's RTT is to be more than `max_jitter` above its least in at most the part
+    /// `outage` of its packets.
+    ///
+    /// # Errors
+    /// A link that cannot be analysed, a jitter below one slot, an outage outside (0, 1).
+    pub fn new(link: &ArqSpec, max_jitter: Duration, outage: f64) -> Result<WindowPlanner, QosError> {
+        slots(link.slot, max_jitter, link.slot)?;
+        check_bound(outage)?;
+        let planners = (0..link.users.len() as u32).map(|user| Planner::new(link, user));
+        Ok(WindowPlanner { planners: planners.collect::<Result<_, _>>()?, slot: link.slot, max_jitter, outage })
+    }
+
+    /// A station of this kind for each run.
+    pub fn spec(self) -> BaseStationSpec {
+        BaseStationSpec::new(move || Box::new(self.clone()))
+    }
+
+    /// The largest windows that keep the promise to the flows of one user.
+    fn of_user(&self, planner: &Planner, members: &[Member]) -> Vec<u32> {
+        let need = |m: &Member| Need {
+            // An access link may make it less than a slot only where there is no radio.
+            min_rtt: m.min_rtt.max(self.slot),
+            share: m.share,
+            throughput: None,
+            max_jitter: self.max_jitter,
+            outage: self.outage,
+            loss: None,
+        };
+        let needs: Vec<Need> = members.iter().map(need).collect();
+        planner.largest(&needs).unwrap_or_else(|_| vec![1; members.len()])
+    }
+}
+
+impl BaseStation for WindowPlanner {
+    fn plan(&mut self, _now: Instant, members: &[Member]) -> Vec<u32> {
+        let mut windows = vec![1; members.len()];
+        for (user, planner) in (0..).zip(&self.planners) {
+            let own: Vec<usize> = (0..members.len()).filter(|&i| members[i].user == user).collect();
+            let of_user: Vec<Member> = own.iter().map(|&i| members[i]).collect();
+            if of_user.is_empty() {
+                continue;
+            }
+            for (i, window) in own.into_iter().zip(self.of_user(planner, &of_user)) {
+                windows[i] = window;
+            }
+        }
+        windows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_path::{ArqScheme, ArqUser, Capacity, Channel};
+    use fairpace_units::Packets;
+
+    fn member(flow: u32, user: u32, rtt_ms: u64, share: f64) -> Member {
+        Member { flow, user, min_rtt: Duration::from_millis(rtt_ms), share }
+    }
+
+    #[test]
+    fn the_base_station_plans_each_users_flows() {
+        let room = Capacity::Packets(Packets::new(50));
+        let users =
+            [0.1, 0.02].map(|p_e| ArqUser { weight: 1, buffer: room, channel: Channel::memoryless(p_e).unwrap() });
+        let link = ArqSpec {
+            users: users.to_vec(),
+            scheme: ArqScheme::Persistent,
+            ..ArqSpec::downlink(Channel::memoryless(0.0).unwrap(), room)
+        };
+        let jitter = Duration::from_millis(50);
+        let mut station = WindowPlanner::new(&link, jitter, 0.01).unwrap();
+        let alone = |user, needs: &[Need]| {
+            let plan = Planner::new(&link, user).unwrap().plan(0.875, needs).unwrap();
+            plan.flows.iter().map(|f| f.rwnd).collect::<Vec<_>>()
+        };
+        let far = Need { min_rtt: Duration::from_millis(125), share: 2.0, ..Need::paper() };
+        let members = [member(3, 1, 85, 1.0), member(4, 0, 85, 1.0), member(9, 1, 125, 2.0)];
+        let given = station.plan(Instant::ZERO, &members);
+        let second = alone(1, &[Need::paper(), far]);
+        assert_eq!(given, [second[0], alone(0, &[Need::paper()])[0], second[1]]);
+        // One leaves: the other has the room.
+        let given = station.plan(Instant::ZERO, &members[..2]);
+        assert_eq!(given, [alone(1, &[Need::paper()])[0], alone(0, &[Need::paper()])[0]]);
+        assert!(given[0] > second[0]);
+        assert!(station.plan(Instant::ZERO, &[]).is_empty());
+        // More flows than can be promised anything.
+        let crowd: Vec<Member> = (0..60).map(|i| member(i, 0, 85, 1.0)).collect();
+        assert_eq!(station.plan(Instant::ZERO, &crowd), [1; 60]);
+        assert!(WindowPlanner::new(&link, Duration::from_millis(4), 0.01).is_err());
+        assert!(WindowPlanner::new(&link, jitter, 0.0).is_err());
+    }
+}
