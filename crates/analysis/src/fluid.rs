@@ -1,6 +1,6 @@
 //! The fluid model: one flow that starts on an idle return link, as four cumulative curves.
 //!
-//! Source: `quick-start-dama` §3.4, §3.5 and Fig. 7, tagged `[qsd ...]`. Nothing here knows packets, slots
+//! Source: `qsd` (Secchi et al.), §3.4, §3.5 and Fig. 7. Nothing here knows packets, slots
 //! or the simulator: this is what the packet simulation is checked against, and what plans in
 //! milliseconds. The equations, and how (3) and (6) follow: `docs/fluid.md`.
 //!

@@ -1,6 +1,6 @@
 //! Windows that keep a delay promise: the analysis of AIMD flows over a slotted wireless link.
 //!
-//! Source: `wireless-aimd` §III, tagged `[aimd ...]`. Exact by recursion, nothing is sampled, nothing is simulated.
+//! Source: `aimd` (Cai, Shen, Mark, Pan), §III. Exact by recursion, nothing is sampled, nothing is simulated.
 //! The derivations in the paper's letters, and what is an approximation: `docs/qos.md`.
 //!
 //! ```text

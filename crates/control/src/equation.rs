@@ -1,6 +1,6 @@
 //! TCP's throughput as an equation: what a TCP would send on a path that loses `p`.
 //!
-//! Sources: `lossy-equation` (Ng, Chan), §2 and §5; [RFC 5348 §3.1]. Which one when, with tables:
+//! Sources: `lossy` (Ng, Chan), §2 and §5; [RFC 5348 §3.1]. Which one when, with tables:
 //! `docs/equations.md`. Users: `rbp.rs` (SRP, CRP, MRP), TFRC, `fairpace plan tcp-rate`.
 //!
 //! ```text
@@ -11,9 +11,9 @@
 //!         triple duplicate         timeouts
 //!               ACKs
 //!
-//!   simple     T = 0                       [lossy-equation §2.1], Floyd and Mahdavi
-//!   complex    T = min(1, 3 sqrt(3bp/8))   [lossy-equation §2.2], Padhye et al.
-//!   modified   T = min(1, P(Q))            [lossy-equation §5]
+//!   simple     T = 0                       [lossy §2.1], Floyd and Mahdavi
+//!   complex    T = min(1, 3 sqrt(3bp/8))   [lossy §2.2], Padhye et al.
+//!   modified   T = min(1, P(Q))            [lossy §5]
 //!   rfc5348    T = 3 sqrt(3bp/8)           [RFC 5348 §3.1]
 //!
 //!            (2 - p) p^(w-3)
@@ -61,11 +61,11 @@ use fairpace_units::{Bytes, Duration, Probability, Rate};
 /// Which equation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equation {
-    /// Triple duplicate ACKs alone [lossy-equation §2.1].
+    /// Triple duplicate ACKs alone [lossy §2.1].
     Simple,
-    /// With timeouts, for losses in bursts; their share of the losses is at most 1 [lossy-equation §2.2].
+    /// With timeouts, for losses in bursts; their share of the losses is at most 1 [lossy §2.2].
     Complex,
-    /// With timeouts, for independent losses [lossy-equation §5].
+    /// With timeouts, for independent losses [lossy §5].
     Modified,
     /// As complex, but the share of timeouts unbounded: TFRC's [RFC 5348 §3.1].
     Tfrc,
@@ -237,13 +237,13 @@ impl fmt::Display for Equation {
 }
 
 /// w = sqrt(8/(3p)): the window at which TCP loses a packet, on average, if every 1/p-th is lost
-/// [lossy-equation §2.1]. Infinite at p = 0.
+/// [lossy §2.1]. Infinite at p = 0.
 pub fn mean_window(p: Probability) -> f64 {
     window(p.get())
 }
 
 /// P(Q) in closed form, at most 1: the share of losses that end in a timeout when losses are independent
-/// [lossy-equation §5]. 0 at p = 0.
+/// [lossy §5]. 0 at p = 0.
 pub fn timeout_probability(p: Probability) -> Probability {
     probability(p_q(p.get()))
 }

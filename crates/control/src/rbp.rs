@@ -1,7 +1,7 @@
 //! SRP, CRP, MRP: rate-based protocols that stay below TCP's rate as an equation gives it. One
 //! protocol, three equations: simple, complex, modified.
 //!
-//! Source: `lossy-equation` (Ng, Chan), §3.2 for the protocol, §2 and §5 for the equations. Read
+//! Source: `lossy` (Ng, Chan), §3.2 for the protocol, §2 and §5 for the equations. Read
 //! `equation.rs` first; which losses are one indication is `tfrc/history.rs`.
 //!
 //! ```text

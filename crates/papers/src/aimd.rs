@@ -1,4 +1,4 @@
-//! The experiments of `wireless-aimd` (Cai, Shen, Mark, Pan): §III and §IV, eqs. (1) to (4), Figs. 1 to 8, and the base
+//! The experiments of `aimd` (Cai, Shen, Mark, Pan): §III and §IV, eqs. (1) to (4), Figs. 1 to 8, and the base
 //! station that plans anew, of which the paper only speaks.
 //!
 //! CH - r1 - r2 - BS - MH [aimd §IV Fig. 2]: the path is r1 - r2, a flow's access link CH - r1, the wireless link BS - MH;

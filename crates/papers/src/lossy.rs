@@ -1,6 +1,6 @@
-//! The experiments of `lossy-equation` (Ng, Chan): §3 to §6, Figs. 1 to 33.
+//! The experiments of `lossy` (Ng, Chan): §3 to §6, Figs. 1 to 33.
 //!
-//! Three set-ups [lossy-equation Tables 1 to 3]: a dumbbell of 5 kbit/s per flow with as many TCP
+//! Three set-ups [lossy Tables 1 to 3]: a dumbbell of 5 kbit/s per flow with as many TCP
 //! flows as rate-based ones, and a last hop of 150 kbit/s with one rate-based flow from a proxy beside
 //! TCP flows from the proxy or from far away; before them one TCP alone on one channel, whose rate the
 //! equations are to tell. TCP is Reno with a window of at most 1,000, packets are of 256 bytes, ACKs of

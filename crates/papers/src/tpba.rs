@@ -1,4 +1,4 @@
-//! The experiments of `rate-probing` (Tobe, Tamura, Nishino, Tokuda): §3 Fig. 3, §6 Figs. 10 to 32 and Table 3, and the
+//! The experiments of `tpba` (Tobe, Tamura, Nishino, Tokuda): §3 Fig. 3, §6 Figs. 10 to 32 and Table 3, and the
 //! stop rules of which §7 only speaks.
 //!
 //! Flows 1, 2 and 4 are TCP, flow 3 is the media flow. Topology 1 is 1.2 Mbit/s and 12 ms [tpba §3, §6.1]; Topology 2 a path

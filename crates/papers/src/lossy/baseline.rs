@@ -1,5 +1,5 @@
 //! One TCP alone: its measured p, RTT and timeout put into the equations, beside the rate it had
-//! [lossy-equation §3.1, Figs. 1 to 3; §6.1, Figs. 25 to 27].
+//! [lossy §3.1, Figs. 1 to 3; §6.1, Figs. 25 to 27].
 //!
 //! Every combination of packet, capacity and delay runs with every error; a number of the figures is
 //! the mean over the combinations, one per seed. Each combination has seeds of its own, so that their

@@ -90,9 +90,9 @@ const fn shares(main: Metric, tcp: Metric) -> Shares {
     }
 }
 
-/// 5 kbit/s for each flow [lossy-equation Table 1].
+/// 5 kbit/s for each flow [lossy Table 1].
 pub(super) const DUMBBELL: Shares = shares(|r| dumbbell(r, "main"), |r| dumbbell(r, "tcp"));
-/// 150 kbit/s for all of them [lossy-equation Table 2].
+/// 150 kbit/s for all of them [lossy Table 2].
 pub(super) const LAST_HOP: Shares = shares(|r| last_hop(r, "main"), |r| last_hop(r, "tcp"));
 
 fn dumbbell(r: &RunSummary, group: &str) -> Option<f64> {
@@ -239,7 +239,7 @@ pub(super) fn table(grid: &Grid, schemes: &[Scheme], title: &str, x: &Abscissa, 
     }
 }
 
-/// A scheme and what the modified equation makes of it [lossy-equation §6.2 to §6.4].
+/// A scheme and what the modified equation makes of it [lossy §6.2 to §6.4].
 pub(super) struct Pair {
     pub(super) original: Scheme,
     pub(super) modified: Scheme,

@@ -1,4 +1,4 @@
-//! As many rate-based flows as TCP flows over a dumbbell of 5 kbit/s per flow [lossy-equation §3.3 to
+//! As many rate-based flows as TCP flows over a dumbbell of 5 kbit/s per flow [lossy §3.3 to
 //! §3.5, §6.2, §6.4, Figs. 5 to 12, 28, 29].
 
 use super::beside::{
@@ -34,7 +34,7 @@ fn set_flows(s: &mut Scenario, flows: f64) {
     set_buffer(s, BUFFER_BYTES * flows);
 }
 
-/// 5 x BW x RTT of a flow: 5 kbit/s, 110 ms with queue and side links [lossy-equation Table 1].
+/// 5 x BW x RTT of a flow: 5 kbit/s, 110 ms with queue and side links [lossy Table 1].
 const BUFFER_BYTES: f64 = 5.0 * 5e3 * 0.11 / 8.0;
 
 fn set_size(s: &mut Scenario, bytes: u64) {

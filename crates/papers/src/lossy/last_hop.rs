@@ -1,5 +1,5 @@
 //! One rate-based flow from a proxy beside TCP over a slow last hop: TCP from the proxy, too, or from
-//! far away [lossy-equation §4, §6.3, Figs. 16 to 23, 30 to 33].
+//! far away [lossy §4, §6.3, Figs. 16 to 23, 30 to 33].
 
 use super::beside::{
     self, BOTH_READINGS, CRP, CRP_ROUND, ERROR, LAST_HOP, READINGS, Reading, SRP, SRP_ROUND, Scheme, cells, difference,
@@ -30,7 +30,7 @@ fn set_tcp_flows(s: &mut Scenario, flows: f64) {
     }
 }
 
-/// 4 x BW x RTT: 150 kbit/s, 410 ms [lossy-equation Table 2].
+/// 4 x BW x RTT: 150 kbit/s, 410 ms [lossy Table 2].
 const BUFFER_BYTES: f64 = 4.0 * 150e3 * 0.41 / 8.0;
 
 pub(super) fn fig16_17(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {

@@ -1,5 +1,5 @@
 //! The two terms of the complex equation's denominator over time, as a CRP flow sees its path
-//! [lossy-equation §3.5, Figs. 13 and 14].
+//! [lossy §3.5, Figs. 13 and 14].
 
 use super::base;
 use super::beside::{self, READINGS, Reading, set_error};
