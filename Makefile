@@ -5,12 +5,14 @@
 #   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
 #                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop, costs per step
 #   make reproduce  every figure of the papers, each claim checked
-#   make soak       the property tests with a hundred times the cases, every fault with every controller
+#   make soak       the property tests with a hundred times the cases, every fault with every controller, the book
+#                   page by page in a browser
+#   make book       the book as a site, in target/book
 
 CARGO ?= cargo
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
 
-.PHONY: all build demo test lint bench reproduce soak clean
+.PHONY: all build demo test lint bench reproduce soak book clean
 
 all: build
 
@@ -51,9 +53,20 @@ reproduce: build
 	$(FAIRPACE) reproduce aimd --out results/aimd
 	$(FAIRPACE) reproduce tpba --out results/tpba
 
-soak: packages-test
+soak: packages-test book
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --exclude fairpace-fsocket --features gst --locked
 	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults
+	FAIRPACE_BOOK=$(CURDIR)/target/book $(CARGO) test --locked -p fairpace-checks --test book
+
+# Built without its web server, which brings half of the crates.
+MDBOOK = 0.5.4
+target/tools/mdbook-$(MDBOOK)/bin/mdbook:
+	CARGO_TARGET_DIR=target/tools/build $(CARGO) install mdbook --version $(MDBOOK) --locked --quiet \
+		--no-default-features --features search --root $(dir $(@D))
+	rm -rf target/tools/build
+
+book: target/tools/mdbook-$(MDBOOK)/bin/mdbook
+	scripts/book $<
 
 clean:
 	$(CARGO) clean
