@@ -10,7 +10,7 @@ fn normal(path: &Path) -> Option<PathBuf> {
     for part in path.components() {
         match part {
             Component::CurDir => {}
-            Component::ParentDir => _ = normal.pop().then_some(())?,
+            Component::ParentDir => normal.pop().then_some(())?,
             part => normal.push(part),
         }
     }
