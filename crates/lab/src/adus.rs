@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn gaps_are_those_of_the_rate_and_longer_by_the_draining_where_the_transport_changes() {
         let scenario = Scenario::parse(STEADY, "steady.toml").unwrap_or_else(|e| panic!("{e}"));
-        let report = fairpace_sim::run(sim_config(&scenario, 1, Record::default())).unwrap();
+        let report = fairpace_sim::run(sim_config(&scenario, 1, Record::default()).unwrap()).unwrap();
         let found = AduSummary::new(&report.flows[0], Instant::from_secs_f64(1.0)).unwrap();
         assert_eq!((found.switches, found.sent - found.complete), (4, 1), "{found:?}");
         assert!((110..=116).contains(&found.complete), "{found:?}");

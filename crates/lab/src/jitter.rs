@@ -4,7 +4,7 @@
 //! measured; what comes on top of the least is the RTT's jitter, as long as feedback does not queue.
 
 use fairpace_analysis::qos::{self, Process, SharedFlow, Start};
-use fairpace_scenario::{ArqKind, Parameter, Record, Scenario, sim_config};
+use fairpace_scenario::{ArqKind, Parameter, Record, Scenario, ScenarioError, sim_config};
 use fairpace_sim::{FlowConfig, SimConfig, SimReport};
 use fairpace_units::{Duration, Instant};
 
@@ -34,9 +34,12 @@ pub(crate) struct JitterRow {
 }
 
 /// The jitter of each flow with a user.
-pub(crate) fn curves(scenario: &Scenario, seed: u64, report: &SimReport) -> Vec<JitterCurve> {
-    let config = sim_config(scenario, seed, Record::default());
-    let Some(slot) = config.radio.as_ref().map(|r| r.downlink.slot) else { return Vec::new() };
+///
+/// # Errors
+/// As [`sim_config`].
+pub(crate) fn curves(scenario: &Scenario, seed: u64, report: &SimReport) -> Result<Vec<JitterCurve>, ScenarioError> {
+    let config = sim_config(scenario, seed, Record::default())?;
+    let Some(slot) = config.radio.as_ref().map(|r| r.downlink.slot) else { return Ok(Vec::new()) };
     let over = config.flows.iter().zip(&report.flows).enumerate().filter(|(_, (flow, _))| flow.user.is_some());
     let mut curves: Vec<JitterCurve> = Vec::new();
     for (index, (flow, found)) in over.take(MOST_FLOWS) {
@@ -65,7 +68,7 @@ pub(crate) fn curves(scenario: &Scenario, seed: u64, report: &SimReport) -> Vec<
         }
         curves.push(JitterCurve { flow: index, rows });
     }
-    curves
+    Ok(curves)
 }
 
 /// R in slots, and the one-way delay of a packet whose RTT is that.

@@ -394,7 +394,7 @@ impl RunSummary {
                 let size = scenario.packet_size.get();
                 WirelessSummary::new(spec.slot(size), spec.slot_size(size), found, window)
             }),
-            warnings: scenario.warnings.iter().map(|w| w.text.clone()).collect(),
+            warnings: scenario.warnings().iter().map(|w| w.text.clone()).collect(),
             emulated: None,
         }
     }

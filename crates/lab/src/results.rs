@@ -102,7 +102,9 @@ pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), Wri
     }
     if set.scenario.wireless.is_some() {
         files.push(("users.csv".to_owned(), tables::users_csv(set).into_bytes()));
-        files.push(("jitter.csv".to_owned(), tables::jitter_csv(set).into_bytes()));
+        let jitter = tables::jitter_csv(set);
+        let refused = |error| WriteError { path: folder.join("jitter.csv"), error: io::Error::other(error) };
+        files.push(("jitter.csv".to_owned(), jitter.map_err(refused)?.into_bytes()));
         files.push(("radio_slots.csv".to_owned(), tables::radio_slots_csv(set).into_bytes()));
         files.push(("windows.csv".to_owned(), tables::windows_csv(set).into_bytes()));
     }

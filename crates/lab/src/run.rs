@@ -116,7 +116,7 @@ impl RunError {
 /// The simulator refuses the configuration.
 pub fn simulate(scenario: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
     controllers::simulated(scenario)?;
-    let config = sim_config(scenario, seed, record);
+    let config = sim_config(scenario, seed, record)?;
     let (report, now) = simulate_observed(&scenario.name, &config, None, hooks)?;
     let interrupted = now < Instant::ZERO + config.duration;
     let summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), interrupted);
@@ -434,8 +434,7 @@ rate = "100 pkt/s"
 
     #[test]
     fn enough_seeds_are_at_least_five_and_at_most_twenty() {
-        let mut s = small();
-        s.duration = fairpace_scenario::Time::parse("5 s").unwrap();
+        let s = small().modify(|s| s.duration = fairpace_scenario::Time::seconds(5.0)).unwrap();
         let options = RunOptions { seeds: Seeds::Enough, record: Record::default() };
         let set = run(&s, &options, &Hooks::default()).unwrap();
         assert!((5..=20).contains(&set.runs.len()), "{}", set.runs.len());

@@ -10,6 +10,7 @@ use fairpace_control::{FlowEventKind, LossHow};
 use fairpace_path::SlotOutcome;
 use fairpace_path::dama::{DamaEvent, DamaEventKind};
 use fairpace_path::quick_start::{QsVerdict, Refusal};
+use fairpace_scenario::ScenarioError;
 use fairpace_units::{Rate, Via};
 use serde_json::json;
 
@@ -221,10 +222,10 @@ pub(crate) fn users_csv(set: &RunSet) -> String {
     t.text
 }
 
-pub(crate) fn jitter_csv(set: &RunSet) -> String {
+pub(crate) fn jitter_csv(set: &RunSet) -> Result<String, ScenarioError> {
     let mut t = Table::new(&["seed", "flow", "group", "jitter_ms", "measured", "analytic"]);
     for run in &set.runs {
-        for curve in jitter::curves(&set.scenario, run.seed, &run.report) {
+        for curve in jitter::curves(&set.scenario, run.seed, &run.report)? {
             let Some(flow) = run.report.flows.get(curve.flow) else { continue };
             for row in curve.rows {
                 t.whole(run.seed).text(&flow.name).text(&flow.group).number(ms(row.above)).number(row.measured);
@@ -232,7 +233,7 @@ pub(crate) fn jitter_csv(set: &RunSet) -> String {
             }
         }
     }
-    t.text
+    Ok(t.text)
 }
 
 /// The slots of the first seed in which somebody sent.

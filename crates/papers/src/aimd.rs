@@ -22,14 +22,14 @@ mod shared;
 mod udp;
 mod window;
 
-use super::builtin::{base, ours, with};
+use super::builtin::{base, with};
 use super::{Bench, Bound, Claim, Effort, Experiment, Point, QUICK_SEEDS};
 use fairpace_analysis::qos::{Process, QosError, Start};
 use fairpace_lab::Hooks;
 use fairpace_lab::run::{RunError, simulate};
 use fairpace_lab::stats::{Estimate, MAX_SEEDS};
 use fairpace_path::{ArqScheme, Channel};
-use fairpace_scenario::{ArqKind, ChannelSpec, Parameter, Record, Room, Scenario, Time, WirelessSpec};
+use fairpace_scenario::{ArqKind, ChannelSpec, Parameter, RawScenario, Record, Room, Scenario, Time, WirelessSpec};
 use fairpace_units::Duration;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -61,15 +61,15 @@ const OUTAGE: f64 = 0.01;
 const ERRORS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
 
 fn slots(n: f64) -> Time {
-    Time::parse(format!("{} ms", n * SLOT.as_secs_f64() * 1e3)).unwrap_or_else(|e| ours(&e))
+    Time::ms(n * SLOT.as_secs_f64() * 1e3)
 }
 
 fn packets(n: u32) -> Room {
-    Room::parse(format!("{n} pkt")).unwrap_or_else(|e| ours(&e))
+    Room::packets(u64::from(n))
 }
 
 /// The wireless link of a scenario; those with users have one.
-fn wireless(s: &mut Scenario) -> &mut WirelessSpec {
+fn wireless(s: &mut RawScenario) -> &mut WirelessSpec {
     s.wireless.get_or_insert_with(WirelessSpec::default)
 }
 
@@ -90,7 +90,7 @@ impl Link {
     }
 
     /// Sets it up with an error probability in percent.
-    fn set(self, s: &mut Scenario, percent: f64) {
+    fn set(self, s: &mut RawScenario, percent: f64) {
         let wireless = wireless(s);
         wireless.scheme = self.scheme;
         wireless.channel = ChannelSpec::two_state(percent / 100.0, self.memory);
@@ -104,7 +104,7 @@ impl Link {
 }
 
 /// Gives the AIMD flows their windows, in their order, and the base station a buffer of their sum.
-fn set_windows(s: &mut Scenario, windows: &[u32]) {
+fn set_windows(s: &mut RawScenario, windows: &[u32]) {
     let aimd = s.flows.iter_mut().filter(|f| f.controller == "aimd");
     for (flow, rwnd) in aimd.zip(windows) {
         flow.parameters.insert("rwnd".to_owned(), Parameter::Whole(i64::from(*rwnd)));
@@ -237,7 +237,7 @@ mod tests {
     fn the_minimal_rtt_is_17_slots_to_the_nanosecond() {
         for e in EXPERIMENTS {
             let s = base(e);
-            let config = fairpace_scenario::sim_config(&s, 1, Record::default());
+            let config = fairpace_scenario::sim_config(&s, 1, Record::default()).unwrap();
             for (flow, spec) in config.flows.iter().zip(&s.flows).filter(|(f, _)| f.user.is_some()) {
                 let far = ["aimd-2", "aimd-4"].contains(&spec.name.as_str());
                 let r = if far { 25 } else { R };
@@ -263,7 +263,7 @@ mod tests {
                 s.flows.retain(|f| f.group == "main");
                 PERSISTENT.set(s, percent);
                 set_windows(s, &[window]);
-                s.duration = Time::parse("205 s").unwrap();
+                s.duration = Time::seconds(205.0);
             });
             let runs = measure(e, &[s], 3, &mut Bench::new(Hooks::default(), Effort::Usual)).unwrap();
             let simulated = runs[0].flow(0, |g| g.outage).unwrap();

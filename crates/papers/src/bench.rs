@@ -7,7 +7,7 @@ use fairpace_lab::metrics::RunSummary;
 use fairpace_lab::pool::{self, Hooks};
 use fairpace_lab::run::{RunError, SeedRun, simulate};
 use fairpace_lab::stats::{Estimate, MAX_SEEDS, MIN_SEEDS, seeds_wanted};
-use fairpace_scenario::{Record, Scenario};
+use fairpace_scenario::{RawScenario, Record, Scenario};
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -283,7 +283,7 @@ impl<'a> Bench<'a> {
 
 /// What a scenario computes, without its name and title.
 fn key(scenario: &Scenario) -> String {
-    let mut bare = scenario.clone();
+    let mut bare = RawScenario::clone(scenario);
     bare.name.clear();
     bare.title.clear();
     bare.to_toml()

@@ -1,7 +1,7 @@
 //! Scenarios and numbers that are built in: ours, and read by tests, so that they cannot be wrong where an experiment runs.
 
 use super::Experiment;
-use fairpace_scenario::{Scenario, Speed, Time};
+use fairpace_scenario::{RawScenario, Scenario, Speed, Time};
 use std::fmt::Display;
 
 /// The experiment's scenario.
@@ -14,17 +14,15 @@ pub(super) fn ours(error: &dyn Display) -> ! {
     unreachable!("this is built in: {error}")
 }
 
-/// A scenario, changed.
-pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let mut s = scenario.clone();
-    change(&mut s);
-    s
+/// A scenario, changed, and checked again.
+pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut RawScenario)) -> Scenario {
+    scenario.modify(change).unwrap_or_else(|e| ours(&e))
 }
 
 pub(super) fn time_ms(ms: f64) -> Time {
-    Time::parse(format!("{ms} ms")).unwrap_or_else(|e| ours(&e))
+    Time::ms(ms)
 }
 
 pub(super) fn kbps(rate: f64) -> Speed {
-    Speed::parse(format!("{rate} kbit/s")).unwrap_or_else(|e| ours(&e))
+    Speed::kbps(rate)
 }

@@ -22,8 +22,8 @@ mod last_hop;
 mod terms;
 
 use super::Experiment;
-use super::builtin::{base, kbps, ours, time_ms};
-use fairpace_scenario::{Room, Scenario, Size};
+use super::builtin::{base, kbps, ours, time_ms, with};
+use fairpace_scenario::{RawScenario, Room, Size};
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -44,14 +44,14 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("lossy", "fig30-33", "the modified schemes and their originals on the last hop", last_hop::fig30_33),
 ];
 
-fn set_packet_size(s: &mut Scenario, bytes: u64) {
-    s.packet_size = Size::parse(format!("{bytes} B")).unwrap_or_else(|e| ours(&e));
+fn set_packet_size(s: &mut RawScenario, bytes: u64) {
+    s.packet_size = Size::bytes(bytes);
 }
 
 /// Room for so many bytes of waiting packets, and the packet in transmission.
-fn set_buffer(s: &mut Scenario, bytes: f64) {
+fn set_buffer(s: &mut RawScenario, bytes: f64) {
     let waiting = (bytes / s.packet_size.get().as_f64()).round().max(1.0);
-    s.path.queue.capacity = Room::parse(format!("{} pkt", waiting + 1.0)).unwrap_or_else(|e| ours(&e));
+    s.path.queue.capacity = Room::packets(waiting as u64 + 1);
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ use fairpace_lab::RunError;
 use fairpace_lab::stats::Estimate;
 use fairpace_path::DamaSpec;
 use fairpace_report::{Axis, Chart, Series};
-use fairpace_scenario::{AgentKind, Hold, QuickStartSpec, Record, SatelliteSpec, Scenario, sim_config};
+use fairpace_scenario::{AgentKind, Hold, QuickStartSpec, RawScenario, Record, SatelliteSpec, Scenario, sim_config};
 use fairpace_sim::{PacketRecord, Protocol, SimConfig, SimReport};
 use fairpace_units::{Duration, Instant, QsRate, Rate};
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 ];
 
 /// The satellite of a scenario; all of this paper have one.
-fn satellite(s: &mut Scenario) -> &mut SatelliteSpec {
+fn satellite(s: &mut RawScenario) -> &mut SatelliteSpec {
     s.satellite.get_or_insert_with(SatelliteSpec::default)
 }
 
@@ -81,7 +81,7 @@ enum Strategy {
 
 impl Strategy {
     /// Makes all flows of a scenario start so. A flow asks for the rate that its scenario says.
-    fn set(self, s: &mut Scenario) {
+    fn set(self, s: &mut RawScenario) {
         let agent = &mut satellite(s).quick_start;
         (agent.agent, agent.hold) = match self {
             Strategy::None => (AgentKind::None, None),
@@ -255,7 +255,7 @@ fn each_phase<R: Clone + Send + 'static>(
     let label = |_: &Scenario, part: u64| format!("{id}, part {} of {PARTS}", part % PARTS + 1);
     let parts = bench.keep(&jobs, label, |scenario, part, hooks| {
         let spec = dama(scenario);
-        let config = sim_config(scenario, scenario.seed.get(), Record { events: true, ..Record::default() });
+        let config = sim_config(scenario, scenario.seed.get(), Record { events: true, ..Record::default() })?;
         let quantum = quantum(scenario);
         let mine = phases(&spec, effort, most).into_iter().skip((part % PARTS) as usize).step_by(PARTS as usize);
         let one = |phase| {
@@ -508,11 +508,7 @@ mod tests {
     /// with T_q = 520 ms: so much later, plus what the slots make of it.
     #[test]
     fn the_response_comes_after_a_round_trip_and_the_hold() {
-        let scenario = |strategy: Strategy| {
-            let mut s = base(experiment("qsd.fig5"));
-            strategy.set(&mut s);
-            s
-        };
+        let scenario = |strategy: Strategy| with(&base(experiment("qsd.fig5")), |s| strategy.set(s));
         let mut bench = Bench::new(Hooks::default(), Effort::Seeds(1));
         let scenarios = [scenario(Strategy::Qs), scenario(Strategy::Qsd(520.0)), scenario(Strategy::None)];
         let all = each_phase("test", &scenarios, ALL, &mut bench, |run| run.approved()).unwrap();
@@ -529,13 +525,7 @@ mod tests {
     fn without_quick_start_the_delay_is_seconds_more_and_every_packet_arrives() {
         let e = experiment("qsd.fig5");
         let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2));
-        let scenarios: Vec<Scenario> = [Strategy::None, Strategy::Qsd(520.0)]
-            .map(|strategy| {
-                let mut s = base(e);
-                strategy.set(&mut s);
-                s
-            })
-            .to_vec();
+        let scenarios = [Strategy::None, Strategy::Qsd(520.0)].map(|strategy| with(&base(e), |s| strategy.set(s)));
         let all = over_phases(e.id, &scenarios, &mut bench).unwrap();
         // 30 s at one packet in 41.125 ms: 730 packets.
         assert_eq!(all.iter().map(Phases::len).collect::<Vec<_>>(), [730, 730]);

@@ -20,11 +20,11 @@ mod traces;
 
 use super::Experiment;
 use super::bench::Cell;
-use super::builtin::{base, ours, time_ms};
+use super::builtin::{base, ours, time_ms, with};
 use super::show::Look;
 use fairpace_lab::metrics::RunSummary;
 use fairpace_lab::stats::jain_index;
-use fairpace_scenario::{LossSpec, Scenario, Speed, replace_controller};
+use fairpace_scenario::{LossSpec, RawScenario, Scenario, Speed, replace_controller};
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -69,20 +69,16 @@ const SACK: Scheme = scheme("tcp-sack", "TCP SACK", "tcp-sack", false);
 
 /// The scenario with the flows of group `main` under a scheme.
 fn under(base: &Scenario, scheme: &Scheme) -> Scenario {
-    let mut s = replace_controller(base, scheme.controller, |f| f.group == "main").unwrap_or_else(|e| ours(&e));
-    if scheme.acks_lost {
-        s.path.reverse.loss = s.path.loss.clone();
-    }
-    s
+    let s = replace_controller(base, scheme.controller, |f| f.group == "main").unwrap_or_else(|e| ours(&e));
+    if scheme.acks_lost { with(&s, |s| s.path.reverse.loss = s.path.loss.clone()) } else { s }
 }
 
 /// Cells for schemes and places; `vary` sets the place, before the scheme is put in.
-fn cells(base: &Scenario, schemes: &[Scheme], places: &[f64], vary: impl Fn(&mut Scenario, f64)) -> Vec<Cell> {
+fn cells(base: &Scenario, schemes: &[Scheme], places: &[f64], vary: impl Fn(&mut RawScenario, f64)) -> Vec<Cell> {
     let mut cells = Vec::new();
     for scheme in schemes {
         for &x in places {
-            let mut s = base.clone();
-            vary(&mut s, x);
+            let s = with(base, |s| vary(s, x));
             cells.push(Cell { scheme: scheme.look.key, x, scenario: under(&s, scheme) });
         }
     }
@@ -93,11 +89,11 @@ fn looks(schemes: &[Scheme]) -> Vec<Look> {
     schemes.iter().map(|s| s.look).collect()
 }
 
-fn set_loss(s: &mut Scenario, p: f64) {
+fn set_loss(s: &mut RawScenario, p: f64) {
     s.path.loss = LossSpec::random(p);
 }
 
-fn set_rtt(s: &mut Scenario, ms: f64) {
+fn set_rtt(s: &mut RawScenario, ms: f64) {
     s.path.rtt = time_ms(ms);
     for flow in &mut s.flows {
         if flow.initial_rtt.is_some() {
@@ -107,15 +103,15 @@ fn set_rtt(s: &mut Scenario, ms: f64) {
 }
 
 fn packets_per_second(pps: f64) -> Speed {
-    Speed::parse(format!("{pps} pkt/s")).unwrap_or_else(|e| ours(&e))
+    Speed::packets_per_second(pps)
 }
 
-fn set_buffer(s: &mut Scenario, packets: f64) {
-    s.path.queue.capacity = fairpace_scenario::Room::parse(format!("{packets} pkt")).unwrap_or_else(|e| ours(&e));
+fn set_buffer(s: &mut RawScenario, packets: f64) {
+    s.path.queue.capacity = fairpace_scenario::Room::packets(packets as u64);
 }
 
 /// Low-priority background at `pps` packets/s in all: the scenario's constant flow; none at 0.
-fn set_background(s: &mut Scenario, pps: f64) {
+fn set_background(s: &mut RawScenario, pps: f64) {
     s.flows.retain(|f| f.name != "background" || pps > 0.0);
     for flow in s.flows.iter_mut().filter(|f| f.name == "background") {
         flow.rate = Some(packets_per_second(pps));

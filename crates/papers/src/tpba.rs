@@ -35,7 +35,7 @@ use super::{Bench, Bound, Claim, Effort, Experiment, Point, QUICK_SEEDS, World};
 use fairpace_lab::stats::Estimate;
 use fairpace_lab::{Hooks, RunError};
 use fairpace_report::{Axis, BandKind, Chart, Series};
-use fairpace_scenario::{Parameter, Record, Scenario, Size, Time};
+use fairpace_scenario::{Parameter, RawScenario, Record, Scenario, Size, Time};
 use fairpace_sim::FrameRecord;
 use fairpace_units::Duration;
 use std::collections::BTreeMap;
@@ -65,11 +65,11 @@ fn parse(text: &str, file: &str) -> Scenario {
 }
 
 fn seconds(n: u32) -> Time {
-    Time::parse(format!("{n} s")).unwrap_or_else(|e| ours(&e))
+    Time::seconds(f64::from(n))
 }
 
 fn bytes(n: u64) -> Size {
-    Size::parse(format!("{n} B")).unwrap_or_else(|e| ours(&e))
+    Size::bytes(n)
 }
 
 fn number(x: f64) -> Parameter {
@@ -96,7 +96,7 @@ enum Adu {
 
 impl Adu {
     /// Gives flow 3 such data units. TCP's segments stay.
-    fn set(self, s: &mut Scenario) {
+    fn set(self, s: &mut RawScenario) {
         if self == Adu::Two {
             return;
         }

@@ -4,7 +4,7 @@
 //! The bound of 10 % is ours. In the simulator a number is the mean over twenty seeds; in real time, where a run takes as
 //! long as it lasts, over three.
 
-use super::builtin::{base, ours};
+use super::builtin::{base, with};
 use super::{Bench, Bound, Claim, Effort, Experiment, Outcome, Point, QUICK_SEEDS, Tools, World, show};
 use fairpace_lab::Hooks;
 use fairpace_lab::run::{RunError, SeedRun};
@@ -133,14 +133,14 @@ impl Pair {
 }
 
 fn scenario(e: &Experiment, effort: Effort, scheme: &str, rival: Rival) -> Scenario {
-    let mut s = base(e);
-    if effort == Effort::Quick {
-        s.duration = Time::parse("20 s").unwrap_or_else(|e| ours(&e));
-    }
-    for flow in &mut s.flows {
-        if flow.group == MEDIA { put(flow, scheme) } else { rival.controller.clone_into(&mut flow.controller) }
-    }
-    s
+    with(&base(e), |s| {
+        if effort == Effort::Quick {
+            s.duration = Time::seconds(20.0);
+        }
+        for flow in &mut s.flows {
+            if flow.group == MEDIA { put(flow, scheme) } else { rival.controller.clone_into(&mut flow.controller) }
+        }
+    })
 }
 
 /// Puts a controller in the place of the scenario's, with its own defaults.
@@ -382,10 +382,10 @@ mod tests {
 
     /// A world in which all flows get a fifth less than in the simulator.
     fn slower(s: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
-        let mut s = s.clone();
-        for flow in s.flows.iter_mut().filter(|f| f.group != MEDIA) {
-            "tcp-sack".clone_into(&mut flow.controller);
-        }
+        let s = with(s, |s| {
+            let tcp = s.flows.iter_mut().filter(|f| f.group != MEDIA);
+            tcp.for_each(|flow| "tcp-sack".clone_into(&mut flow.controller));
+        });
         let mut run = fairpace_lab::run::simulate(&s, seed, record, hooks)?;
         for flow in &mut run.summary.flows {
             flow.throughput_bps *= 0.8;

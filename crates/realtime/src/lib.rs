@@ -145,7 +145,8 @@ impl Prepared {
             if hooks.stopped() {
                 return Err(RunError::Interrupted);
             }
-            ready.push(Some(Ready::new(scenario, seed, record, ip, sandbox).map_err(RunError::world)?));
+            let config = sim_config(&scenario, seed, record)?;
+            ready.push(Some(Ready::new(scenario, seed, config, ip, sandbox).map_err(RunError::world)?));
         }
         fairpace_emu::drop_privileges().map_err(RunError::world)?;
         Ok(Prepared { runs: Mutex::new(ready) })
@@ -183,8 +184,7 @@ struct Ready {
 }
 
 impl Ready {
-    fn new(scenario: Scenario, seed: u64, record: Record, ip: Ip, sandbox: &Sandbox) -> Result<Ready, EmuError> {
-        let config = sim_config(&scenario, seed, record);
+    fn new(scenario: Scenario, seed: u64, config: SimConfig, ip: Ip, sandbox: &Sandbox) -> Result<Ready, EmuError> {
         if ip == Ip::V6 && !fairpace_emu::sandbox::has_ipv6() {
             let allowed = "IPv4 only: this kernel has no IPv6".to_owned();
             return Err(EmuError::Config { field: "ipv6", found: "given".to_owned(), allowed });

@@ -3,7 +3,7 @@
 use fairpace_lab::metrics::{FlowSummary, RunSummary};
 use fairpace_lab::{Hooks, RunOptions, RunSet, Seeds, results, run};
 use fairpace_report::folder::run_page;
-use fairpace_scenario::{AgentKind, Record, Scenario, Time};
+use fairpace_scenario::{AgentKind, RawScenario, Record, Scenario, Time};
 use std::path::Path;
 
 fn load(name: &str) -> Scenario {
@@ -22,13 +22,14 @@ fn summary(scenario: &Scenario) -> RunSummary {
 
 /// The same scenario with another agent at the terminals, and flows that do not ask where there is none.
 fn with_agent(name: &str, agent: AgentKind) -> Scenario {
-    let mut scenario = load(name);
-    let satellite = scenario.satellite.as_mut().unwrap();
-    (satellite.quick_start.agent, satellite.quick_start.hold) = (agent, None);
-    if agent == AgentKind::None {
-        scenario.flows.iter_mut().for_each(|f| f.quick_start = None);
-    }
-    scenario
+    let changed = load(name).modify(|s| {
+        let satellite = s.satellite.as_mut().unwrap();
+        (satellite.quick_start.agent, satellite.quick_start.hold) = (agent, None);
+        if agent == AgentKind::None {
+            s.flows.iter_mut().for_each(|f| f.quick_start = None);
+        }
+    });
+    changed.unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn flow<'a>(run: &'a RunSummary, name: &str) -> &'a FlowSummary {
@@ -81,9 +82,8 @@ fn on_a_busy_satellite_the_request_is_refused_and_the_stream_starts_slowly() {
 
 #[test]
 fn the_classes_together_use_a_third_of_the_carrier_and_their_report_stays_small() {
-    let mut scenario = load("dvb-rcs-aggregate.toml");
-    scenario.duration = Time::parse("300 s").unwrap();
-    scenario.sample = Time::parse("4 s").unwrap();
+    let long = |s: &mut RawScenario| (s.duration, s.sample) = (Time::seconds(300.0), Time::seconds(4.0));
+    let scenario = load("dvb-rcs-aggregate.toml").modify(long).unwrap();
     let set = run_set(&scenario);
     let run = &set.runs[0].summary;
     // Of the last 180 s: 180 that start there, and 60 x (1 - e^-2) = 52 that go on; Poisson, four standard deviations

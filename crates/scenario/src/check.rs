@@ -7,8 +7,9 @@ use super::queue::{QueueProblem, QueueSpec};
 use super::satellite::{SatelliteProblem, SatelliteSpec};
 use super::wireless::{WirelessProblem, WirelessSpec};
 use super::{
-    AccessSpec, Capacity, FlowSpec, LossKind, LossSpec, Parameter, Problem, QuickStartSpec, RouterSpec, Scenario,
-    ScenarioError, ScenarioWarning, SourceKind, Terminals, TraceFormat, TraceGaps, TraceSpec,
+    AccessSpec, Capacity, Files, FlowSpec, LossKind, LossSpec, Parameter, PathSpec, Problem, QuickStartSpec,
+    RawScenario, RouterSpec, Scenario, ScenarioError, ScenarioWarning, SourceKind, Terminals, TraceFormat, TraceGaps,
+    TraceSpec,
 };
 use crate::controllers::{self, Family};
 use fairpace_control::{Controller as _, FeedbackForm};
@@ -28,7 +29,6 @@ const MAX_TRACE: u64 = 64 << 20;
 const MAX_PACKETS_PER_SECOND: f64 = 1e7;
 /// TFRC's parameter: how long it waits for the first feedback.
 const FIRST_TIMER: &str = "first_timer";
-const LIST: &str = "fairpace list controllers";
 
 /// Who checks, and where the text is.
 struct Checker<'a> {
@@ -39,72 +39,16 @@ struct Checker<'a> {
 
 type Checked = Result<(), ScenarioError>;
 
-/// Checks everything, and reads the traces into `scenario.files`.
+/// Checks everything, fills in what is implied, and reads the recordings that were not read before.
 pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> Checked {
-    let c = Checker { file, locator, packet_size: scenario.packet_size.get() };
-    c.times(scenario)?;
-    for (field, size) in [("packet_size", &scenario.packet_size), ("ack_size", &scenario.ack_size)] {
-        c.packet_size(field, size)?;
-    }
-    if let Some(satellite) = &scenario.satellite {
-        c.satellite(satellite)?;
-    } else {
-        c.path(scenario)?;
-        c.trace(scenario)?;
-    }
-    if let Some(wireless) = &scenario.wireless {
-        c.wireless(scenario, wireless)?;
-    }
-    if scenario.flows.is_empty() {
-        let allowed = "a scenario needs at least one `[[flows]]` with a `controller`".to_owned();
-        let line = c.locator.line_of("flows");
-        let problem = if c.locator.has("flows") {
-            Problem::Empty { field: "flows".into(), allowed }
-        } else {
-            Problem::Missing { field: "flows".into(), allowed }
-        };
-        return Err(ScenarioError { file: file.to_owned(), line, problem: Box::new(problem) });
-    }
-    let mut total = 0;
-    let mut arrivals = 0.0;
-    for index in 0..scenario.flows.len() {
-        fill_names(scenario, index);
-        fill_preset(&mut scenario.flows[index]);
-        c.flow(scenario, index)?;
-        let flow = &scenario.flows[index];
-        if let Some((interval, length)) =
-            flow.arrivals.as_ref().and_then(|a| Some((a.interval.as_ref()?, a.length.as_ref()?)))
-        {
-            let [interval_s, length_s] = [interval, length].map(|t| t.get().as_secs_f64());
-            arrivals += scenario.duration.get().as_secs_f64() / interval_s;
-            if arrivals > MAX_ARRIVALS {
-                let wrong = format!("makes about {arrivals:.0} flows in all");
-                let allowed = format!("a longer interval: at most {MAX_ARRIVALS} flows");
-                return c.bad(format!("flows[{index}].arrivals.interval"), interval.text(), wrong, allowed);
-            }
-            // Rows are written for the flows that go on at a time.
-            total += (length_s / interval_s).ceil() as u64;
-        } else {
-            total += flow.count.get();
-            if total > MAX_FLOWS {
-                let found = flow.count.get().to_string();
-                let wrong = format!("makes {total} flows in all");
-                return c.bad(format!("flows[{index}].count"), found, wrong, format!("at most {MAX_FLOWS} flows"));
-            }
-        }
-    }
-    c.buffers(scenario)?;
-    scenario.warnings = c.warnings(scenario);
-    let rows = scenario.duration.get().as_nanos() / scenario.sample.get().as_nanos() * u128::from(total);
-    if rows > MAX_ROWS {
-        let wrong = format!("makes {rows} rows for {total} flows");
-        return c.bad("sample", scenario.sample.text(), wrong, format!("a longer interval: at most {MAX_ROWS} rows"));
-    }
+    let c = Checker { file, locator, packet_size: scenario.raw.packet_size.get() };
+    c.whole(&mut scenario.raw, &mut scenario.files)?;
+    scenario.warnings = c.warnings(&scenario.raw);
     Ok(())
 }
 
 /// Names and groups that the file leaves out.
-fn fill_names(scenario: &mut Scenario, index: usize) {
+fn fill_names(scenario: &mut RawScenario, index: usize) {
     let (before, rest) = scenario.flows.split_at_mut(index);
     let Some(flow) = rest.first_mut() else { return };
     if flow.name.is_empty() {
@@ -127,29 +71,87 @@ fn fill_names(scenario: &mut Scenario, index: usize) {
 fn fill_preset(flow: &mut FlowSpec) {
     let Some(source) = &mut flow.source else { return };
     let Some(preset) = source.kind.preset() else { return };
-    let time = |d: Duration| super::Time::parse(fairpace_units::format_duration(d)).ok();
-    let or = |given: &mut Option<super::Time>, preset: Duration| {
-        if given.is_none() {
-            *given = time(preset);
-        }
-    };
-    if source.rate.is_none() {
-        source.rate = super::Speed::parse(fairpace_units::format_rate(preset.rate())).ok();
-    }
-    if flow.packet_size.is_none() {
-        flow.packet_size = super::Size::parse(format!("{} B", preset.packet_size.get())).ok();
-    }
-    if flow.send_buffer.is_none() {
-        flow.send_buffer = super::Room::parse(format!("{} pkt", preset.send_buffer.get())).ok();
-    }
-    or(&mut flow.tolerable_delay, preset.tolerable_delay);
+    source.rate.get_or_insert_with(|| super::Speed::bps(preset.rate().as_bps()));
+    flow.packet_size.get_or_insert_with(|| preset.packet_size.into());
+    flow.send_buffer.get_or_insert_with(|| super::Room::packets(preset.send_buffer.get()));
+    flow.tolerable_delay.get_or_insert_with(|| preset.tolerable_delay.into());
     if let Some(arrivals) = &mut flow.arrivals {
-        or(&mut arrivals.interval, preset.mean_interval);
-        or(&mut arrivals.length, preset.mean_length);
+        arrivals.interval.get_or_insert_with(|| preset.mean_interval.into());
+        arrivals.length.get_or_insert_with(|| preset.mean_length.into());
     }
 }
 
 impl Checker<'_> {
+    fn whole(&self, scenario: &mut RawScenario, files: &mut Files) -> Checked {
+        self.times(scenario)?;
+        for (field, size) in [("packet_size", &scenario.packet_size), ("ack_size", &scenario.ack_size)] {
+            self.packet_size(field, size)?;
+        }
+        if let Some(satellite) = &scenario.satellite {
+            self.satellite(&scenario.path, satellite)?;
+        } else {
+            self.path(scenario)?;
+            self.trace(scenario, files)?;
+        }
+        if let Some(wireless) = &scenario.wireless {
+            self.wireless(scenario, wireless)?;
+        }
+        if scenario.flows.is_empty() {
+            let allowed = "a scenario needs at least one `[[flows]]` with a `controller`".to_owned();
+            let problem = if self.locator.has("flows") {
+                Problem::Empty { field: "flows".into(), allowed }
+            } else {
+                Problem::Missing { field: "flows".into(), allowed }
+            };
+            return Err(self.at("flows", problem));
+        }
+        let mut total = 0;
+        let mut arrivals = 0.0;
+        for index in 0..scenario.flows.len() {
+            fill_names(scenario, index);
+            fill_preset(&mut scenario.flows[index]);
+            self.flow(scenario, index)?;
+            let flow = &scenario.flows[index];
+            if let Some((interval, length)) =
+                flow.arrivals.as_ref().and_then(|a| Some((a.interval.as_ref()?, a.length.as_ref()?)))
+            {
+                let [interval_s, length_s] = [interval, length].map(|t| t.get().as_secs_f64());
+                arrivals += scenario.duration.get().as_secs_f64() / interval_s;
+                if arrivals > MAX_ARRIVALS {
+                    let wrong = format!("makes about {arrivals:.0} flows in all");
+                    let allowed = format!("a longer interval: at most {MAX_ARRIVALS} flows");
+                    return self.bad(format!("flows[{index}].arrivals.interval"), interval.text(), wrong, allowed);
+                }
+                // Rows are written for the flows that go on at a time.
+                total += (length_s / interval_s).ceil() as u64;
+            } else {
+                total += flow.count.get();
+                if total > MAX_FLOWS {
+                    let found = flow.count.get().to_string();
+                    let wrong = format!("makes {total} flows in all");
+                    return self.bad(
+                        format!("flows[{index}].count"),
+                        found,
+                        wrong,
+                        format!("at most {MAX_FLOWS} flows"),
+                    );
+                }
+            }
+        }
+        self.buffers(scenario)?;
+        let rows = scenario.duration.get().as_nanos() / scenario.sample.get().as_nanos() * u128::from(total);
+        if rows > MAX_ROWS {
+            let wrong = format!("makes {rows} rows for {total} flows");
+            return self.bad(
+                "sample",
+                scenario.sample.text(),
+                wrong,
+                format!("a longer interval: at most {MAX_ROWS} rows"),
+            );
+        }
+        Ok(())
+    }
+
     fn at(&self, field: &str, problem: Problem) -> ScenarioError {
         ScenarioError { file: self.file.to_owned(), line: self.locator.line_of(field), problem: Box::new(problem) }
     }
@@ -181,7 +183,7 @@ impl Checker<'_> {
         Err(self.at(&field, Problem::Missing { field: field.clone(), allowed: allowed.into() }))
     }
 
-    fn times(&self, s: &Scenario) -> Checked {
+    fn times(&self, s: &RawScenario) -> Checked {
         let (duration, warmup, sample) = (s.duration.get(), s.warmup.get(), s.sample.get());
         if duration.is_zero() || duration > Duration::from_secs(7 * 86_400) {
             return self.bad("duration", s.duration.text(), "is out of range", "above 0 s, at most a week (168 h)");
@@ -206,7 +208,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn path(&self, s: &Scenario) -> Checked {
+    fn path(&self, s: &RawScenario) -> Checked {
         let p = &s.path;
         match (&p.rate, &p.trace) {
             (None, None) => {
@@ -258,8 +260,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn satellite(&self, s: &SatelliteSpec) -> Checked {
-        if self.locator.has("path") {
+    fn satellite(&self, path: &PathSpec, s: &SatelliteSpec) -> Checked {
+        if self.locator.has("path") || !path.is_absent() {
             return self.conflict(
                 "path",
                 "stands beside `satellite`, and both say what the flows cross",
@@ -277,7 +279,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn wireless(&self, s: &Scenario, w: &WirelessSpec) -> Checked {
+    fn wireless(&self, s: &RawScenario, w: &WirelessSpec) -> Checked {
         if s.satellite.is_some() {
             let wrong = "stands beside `satellite`, and is the last hop behind a `[path]`";
             return self.conflict("wireless", wrong, "keep one of them");
@@ -304,7 +306,7 @@ impl Checker<'_> {
     }
 
     /// The user of a flow, and what it means only with one.
-    fn user(&self, s: &Scenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
+    fn user(&self, s: &RawScenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
         if let Some(jitter) = &flow.tolerable_jitter
             && (jitter.get().is_zero() || jitter.get() > Duration::from_secs(3_600))
         {
@@ -342,7 +344,7 @@ impl Checker<'_> {
     }
 
     /// Buffers that the base station's plan would overwrite.
-    fn buffers(&self, s: &Scenario) -> Checked {
+    fn buffers(&self, s: &RawScenario) -> Checked {
         let Some(w) = s.wireless.as_ref().filter(|w| w.plan.is_some()) else { return Ok(()) };
         let mut first = 0;
         let default = [super::WirelessUser::default()];
@@ -370,7 +372,7 @@ impl Checker<'_> {
     }
 
     /// Whether a flow's receiver can advertise a window.
-    fn has_rwnd(&self, s: &Scenario, flow: &FlowSpec) -> bool {
+    fn has_rwnd(&self, s: &RawScenario, flow: &FlowSpec) -> bool {
         controllers::family(&flow.controller) == Some(Family::Media)
             && controllers::build(s, flow).is_ok_and(|c| c.feedback_form() == FeedbackForm::SackVector)
     }
@@ -472,11 +474,12 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn trace(&self, s: &mut Scenario) -> Checked {
+    fn trace(&self, s: &RawScenario, files: &mut Files) -> Checked {
         let Some(spec) = &s.path.trace else { return Ok(()) };
-        let key = (spec.file.clone(), spec.column.clone().unwrap_or_default());
-        let trace = self.read_trace(&s.files.folder, spec)?;
-        s.files.traces.insert(key, Arc::new(trace));
+        if files.recording(spec).is_none() {
+            let trace = self.read_trace(&files.folder, spec)?;
+            files.traces.push((spec.clone(), Arc::new(trace)));
+        }
         Ok(())
     }
 
@@ -515,7 +518,7 @@ impl Checker<'_> {
         parsed.map_err(|e| bad_file(format!("is not such a recording: {e}")))
     }
 
-    fn flow(&self, s: &Scenario, index: usize) -> Checked {
+    fn flow(&self, s: &RawScenario, index: usize) -> Checked {
         let flow = &s.flows[index];
         let field = |name: &str| format!("flows[{index}].{name}");
         if flow.controller.is_empty() {
@@ -523,14 +526,8 @@ impl Checker<'_> {
             return self.missing(field("controller"), format!("one of `{names}`"));
         }
         let Some(family) = controllers::family(&flow.controller) else {
-            let problem = Problem::UnknownName {
-                field: field("controller"),
-                found: flow.controller.clone(),
-                what: "a controller",
-                allowed: controllers::names().into_iter().map(str::to_owned).collect(),
-                list: Some(LIST),
-            };
-            return Err(self.at(&field("controller"), problem));
+            let field = field("controller");
+            return Err(self.at(&field, controllers::unknown(&field, &flow.controller)));
         };
         for (name, text) in [("name", &flow.name), ("group", &flow.group)] {
             if text.chars().count() > 64 || text.chars().any(|c| c.is_control() || matches!(c, ',' | '"')) {
@@ -611,7 +608,7 @@ impl Checker<'_> {
     }
 
     /// TCP sends as its ACKs come: over a path that takes no time at all, without end in one moment.
-    fn tcp_takes_time(&self, s: &Scenario, flow: &FlowSpec) -> Checked {
+    fn tcp_takes_time(&self, s: &RawScenario, flow: &FlowSpec) -> Checked {
         let instant = |rate: Option<&Capacity>, rtt: &super::Time| {
             matches!(rate, Some(Capacity::Unlimited)) && rtt.get().is_zero()
         };
@@ -741,7 +738,7 @@ impl Checker<'_> {
     }
 
     /// Requests that are held back for so long that their senders give up [qsd §3.5].
-    fn warnings(&self, s: &Scenario) -> Vec<ScenarioWarning> {
+    fn warnings(&self, s: &RawScenario) -> Vec<ScenarioWarning> {
         let Some(satellite) = &s.satellite else { return Vec::new() };
         let spec = satellite.dama(self.packet_size);
         let field = "satellite.quick_start.hold";
@@ -781,7 +778,7 @@ impl Checker<'_> {
     }
 
     /// Where a flow enters and leaves the satellite.
-    fn terminals(&self, s: &Scenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
+    fn terminals(&self, s: &RawScenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
         let Some(satellite) = &s.satellite else {
             if flow.terminals.is_some() {
                 let remedy = "write `[satellite]` in place of `[path]`, or leave it out";
@@ -839,7 +836,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn flow_times(&self, s: &Scenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
+    fn flow_times(&self, s: &RawScenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
         let latest = flow.start.get() + flow.start_spread.get();
         if latest >= s.duration.get() {
             let name = if flow.start.get() >= s.duration.get() { "start" } else { "start_spread" };
@@ -938,7 +935,7 @@ impl TraceSpec {
 }
 
 /// The scenario with everything that is implied written out.
-pub(super) fn resolve(scenario: &Scenario) -> Scenario {
+pub(super) fn resolve(scenario: &RawScenario) -> RawScenario {
     let mut resolved = scenario.clone();
     let size = scenario.packet_size.get();
     resolved.path.queue = scenario.path.queue.resolved(size);

@@ -2,10 +2,11 @@
 
 use crate::controllers::{self, Family};
 use crate::{
-    AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, Priority, QueueRoom, Real,
-    Scenario, SourceKind, Speed, TcpKind, TcpSpec, Terminals, Time, WindowPlanner, WirelessSpec,
+    AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, PlanSpec, Priority,
+    Problem, QueueRoom, QuickStartSpec, Real, Scenario, ScenarioError, SourceKind, Speed, TcpKind, TcpSpec, Terminals,
+    Time, TraceSpec, WindowPlanner, WirelessSpec,
 };
-use fairpace_control::{FlowParams, Safety};
+use fairpace_control::{FlowParams, QuickStartParams, Safety};
 use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity as PathCapacity, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, RateModel};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
@@ -13,7 +14,8 @@ use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, MediaConfig, OnOff, Protocol,
     RadioConfig, SimConfig, Source, TcpHalf,
 };
-use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, RandomStream};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, RandomStream, Rate};
+use std::fmt::Display;
 
 /// What the receiver's RTCP reports are spaced by where the circuit breaker is on: the longest that
 /// it may count in [RFC 8083 §4.1].
@@ -34,16 +36,17 @@ pub struct Record {
 }
 
 /// The simulator's configuration for one seed.
-pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
+///
+/// # Errors
+/// A part of the scenario that the simulator cannot be given. A [`Scenario`] has been checked for all of them; nothing
+/// is left out should a check be missing.
+pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> Result<SimConfig, ScenarioError> {
     let path = &scenario.path;
     let there = path.rtt.get() / 2;
     let back = path.rtt.get() - there;
     let size = scenario.packet_size.get();
     let rate = match (&path.trace, &path.rate) {
-        (Some(trace), _) => {
-            let key = (trace.file.clone(), trace.column.clone().unwrap_or_default());
-            scenario.files.traces.get(&key).map_or(RateModel::Unlimited, |t| RateModel::Trace(t.clone()))
-        }
+        (Some(trace), _) => RateModel::Trace(scenario.recording(trace).ok_or_else(|| unread(scenario, trace))?.clone()),
         (None, Some(rate)) => rate_model(rate, size),
         (None, None) => RateModel::Unlimited,
     };
@@ -73,9 +76,9 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
             ..LinkSpec::default()
         },
         dama: scenario.satellite.as_ref().map(|s| s.dama(size)),
-        radio: scenario.wireless.as_ref().and_then(|w| radio(w, size)),
+        radio: scenario.wireless.as_ref().map(|w| radio(scenario, w, size)).transpose()?,
         plans: if record.series { plans(scenario, seed) } else { Vec::new() },
-        flows: scenario.flows.iter().flat_map(|f| flows(scenario, f, seed)).collect(),
+        flows: flows(scenario, seed)?,
         sample: record.series.then(|| scenario.sample.get()),
         trace: record.events,
         pcap: record.pcap,
@@ -85,15 +88,34 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> SimConfig {
     for (flow, least) in config.flows.iter_mut().zip(least) {
         flow.delay_bound = flow.delay_bound.map(|jitter| least + jitter);
     }
-    config
+    Ok(config)
+}
+
+/// The simulator cannot be given this value.
+fn refused(scenario: &Scenario, field: &str, found: impl ToString, why: &dyn Display) -> ScenarioError {
+    scenario.error(Problem::BadValue {
+        field: field.to_owned(),
+        found: found.to_string(),
+        wrong: format!("cannot be simulated: {why}"),
+        allowed: String::new(),
+    })
+}
+
+fn unread(scenario: &Scenario, trace: &TraceSpec) -> ScenarioError {
+    let reason = "was not read".to_owned();
+    scenario.error(Problem::BadFile { field: "path.trace.file".to_owned(), path: trace.file.clone(), reason })
 }
 
 /// The last hop, with rates in packets of `size`.
-fn radio(wireless: &WirelessSpec, size: Bytes) -> Option<RadioConfig> {
-    // Checked when the scenario was read, and the plan too.
-    let downlink = wireless.downlink(size).ok()?;
-    let planner = wireless.plan.as_ref().and_then(|p| p.planner(&downlink).ok());
-    Some(RadioConfig {
+fn radio(scenario: &Scenario, wireless: &WirelessSpec, size: Bytes) -> Result<RadioConfig, ScenarioError> {
+    let downlink = wireless
+        .downlink(size)
+        .map_err(|e| refused(scenario, "wireless.channel", wireless.channel.kind.as_str(), &e))?;
+    let plan = |p: &PlanSpec| {
+        p.planner(&downlink).map_err(|e| refused(scenario, "wireless.plan.max_jitter", &p.max_jitter, &e))
+    };
+    let planner = wireless.plan.as_ref().map(plan).transpose()?;
+    Ok(RadioConfig {
         downlink,
         uplink: wireless.uplink.as_ref().map(|up| LinkSpec {
             rate: rate_model(&up.rate, size),
@@ -181,10 +203,11 @@ fn arrivals(
     spans.into_iter().enumerate().map(flow).collect()
 }
 
-fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64) -> Vec<FlowConfig> {
-    instances(scenario, flow, seed)
-        .into_iter()
-        .map(|Instance { name, start, stop }| FlowConfig {
+fn flows(scenario: &Scenario, seed: u64) -> Result<Vec<FlowConfig>, ScenarioError> {
+    let each =
+        scenario.flows.iter().flat_map(|flow| instances(scenario, flow, seed).into_iter().map(move |i| (flow, i)));
+    each.map(|(flow, Instance { name, start, stop })| {
+        Ok(FlowConfig {
             group: flow.group.clone(),
             start,
             start_spread: flow.start_spread.get(),
@@ -198,10 +221,11 @@ fn flows(scenario: &Scenario, flow: &FlowSpec, seed: u64) -> Vec<FlowConfig> {
             packet_size: controllers::packet_size(scenario, flow),
             ack_size: scenario.ack_size.get(),
             class_override: None,
-            protocol: protocol(scenario, flow, &name, seed),
+            protocol: protocol(scenario, flow, &name, seed)?,
             name,
         })
-        .collect()
+    })
+    .collect()
 }
 
 /// Where a flow enters and leaves the satellite.
@@ -219,14 +243,14 @@ fn terminals(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Opt
     }
 }
 
-fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Protocol {
+fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Result<Protocol, ScenarioError> {
     let size = controllers::packet_size(scenario, flow);
     let class = match flow.class {
         Priority::Normal => Class::Normal,
         Priority::Low => Class::Low,
     };
-    match controllers::family(&flow.controller) {
-        Some(Family::Tcp) => {
+    Ok(match controllers::family(&flow.controller).ok_or_else(|| unknown(scenario, flow))? {
+        Family::Tcp => {
             let source = match (&flow.on_off, &flow.transfer) {
                 (Some(o), _) => TcpSource::OnOff(on_off(o)),
                 (None, Some(size)) => TcpSource::Transfer(size.get()),
@@ -234,11 +258,11 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Prot
             };
             Protocol::Tcp(tcp_params(&flow.controller, flow.tcp.as_ref()), source)
         }
-        Some(Family::Media) => {
+        Family::Media => {
             let env = controllers::env(scenario, flow);
             let mut params = FlowParams::new(&env);
             params.data_class = class;
-            params.quick_start = flow.quick_start.as_ref().and_then(|q| q.sender(name, size, seed));
+            params.quick_start = flow.quick_start.as_ref().map(|q| ask(scenario, q, name, size, seed)).transpose()?;
             let settings = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();
             let controller = ControllerSpec::Named { scheme: flow.controller.clone(), settings, env };
             let mut media = MediaConfig::new(controller, params);
@@ -258,13 +282,33 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Prot
             media.tcp = controllers::has_tcp(&flow.controller).then(|| tcp_half(flow.tcp.as_ref()));
             Protocol::Media(media)
         }
-        Some(Family::Constant) | None => Protocol::Constant(ConstantConfig {
-            rate: flow.rate.as_ref().map_or(fairpace_units::Rate::ZERO, |r| r.get().with_packets_of(size)),
+        Family::Constant => Protocol::Constant(ConstantConfig {
+            rate: flow.rate.as_ref().map_or(Rate::ZERO, |r| r.get().with_packets_of(size)),
             class,
             on_off: flow.on_off.as_ref().map(on_off),
-            quick_start: flow.quick_start.as_ref().and_then(|q| QsRate::at_least(q.rate.get().with_packets_of(size))),
+            quick_start: flow.quick_start.as_ref().map(|q| flood(scenario, q, size)).transpose()?,
         }),
-    }
+    })
+}
+
+fn unknown(scenario: &Scenario, flow: &FlowSpec) -> ScenarioError {
+    scenario.error(controllers::unknown("controller", &flow.controller))
+}
+
+fn ask(
+    scenario: &Scenario,
+    ask: &QuickStartSpec,
+    name: &str,
+    size: Bytes,
+    seed: u64,
+) -> Result<QuickStartParams, ScenarioError> {
+    ask.sender(name, size, seed).map_err(|e| refused(scenario, "quick_start", &ask.rate, &e))
+}
+
+/// What a constant flow asks for with each of its packets.
+fn flood(scenario: &Scenario, ask: &QuickStartSpec, size: Bytes) -> Result<QsRate, ScenarioError> {
+    let rate = QsRate::at_least(ask.rate.get().with_packets_of(size));
+    rate.ok_or_else(|| refused(scenario, "quick_start", &ask.rate, &"the option cannot say it"))
 }
 
 fn on_off(o: &OnOffSpec) -> OnOff {
@@ -401,6 +445,7 @@ fn loss_model(loss: &LossSpec) -> LossModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RawScenario;
 
     /// All fields are written out: one that is new and cannot be chosen does not compile here.
     #[test]
@@ -429,7 +474,7 @@ mod tests {
             restart_after_idle = false
         "#;
         let scenario = Scenario::parse(text, "reno.toml").unwrap_or_else(|e| panic!("{e}"));
-        let config = sim_config(&scenario, 1, Record::default());
+        let config = sim_config(&scenario, 1, Record::default()).unwrap_or_else(|e| panic!("{e}"));
         let Protocol::Tcp(tcp, _) = &config.flows[0].protocol else { panic!("a TCP flow") };
         let chosen = TcpParams {
             variant: TcpVariant::Reno,
@@ -489,5 +534,53 @@ mod tests {
         let starts = |seed| instances(&scenario, &scenario.flows[0], seed).iter().map(|c| c.start).collect::<Vec<_>>();
         assert_eq!(starts(1), starts(1));
         assert_ne!(starts(1)[0], starts(2)[0]);
+    }
+
+    const FADING: &str = r#"
+        packet_size = "125 B"
+        [path]
+        rate = "10 Mbit/s"
+        [wireless]
+        plan = { max_jitter = "50 ms" }
+        [[flows]]
+        controller = "tfrc"
+        user = 0
+        quick_start = "320 kbit/s"
+    "#;
+
+    /// Each of these once ran: without the radio, the plan, the request, as an unlimited link, as a silent source.
+    #[test]
+    fn a_change_that_cannot_be_simulated_is_refused_and_leaves_nothing_out() {
+        let fading = Scenario::parse(FADING, "fading.toml").unwrap_or_else(|e| panic!("{e}"));
+        assert!(sim_config(&fading, 1, Record::default()).unwrap().radio.unwrap().base_station.is_some());
+        type Change = fn(&mut RawScenario);
+        let table: [(Change, &str); 5] = [
+            (
+                |s| s.wireless.as_mut().unwrap().channel.kind = crate::ChannelKind::Markov,
+                "fading: `wireless.channel.transition` is missing",
+            ),
+            (
+                |s| s.wireless.as_mut().unwrap().plan.as_mut().unwrap().max_jitter = Time::ms(1.0),
+                "fading: `wireless.plan.max_jitter` is `1 ms`, which is out of range",
+            ),
+            (
+                |s| s.flows[0].quick_start = Some(QuickStartSpec { rate: Speed::kbps(2e6) }),
+                "fading: `flows[0].quick_start` is `2 Gbit/s`, which is out of the range of the Quick-Start option",
+            ),
+            (
+                |s| {
+                    s.path.rate = None;
+                    s.path.trace = toml::from_str("file = \"nowhere.down\"").ok();
+                },
+                "fading: `path.trace.file` names `nowhere.down`, which cannot be read: there is no such file",
+            ),
+            (
+                |s| s.flows[0].controller = "tfcr".to_owned(),
+                "fading: `flows[0].controller` is `tfcr`, which is not a controller",
+            ),
+        ];
+        for (change, expected) in table {
+            assert_eq!(fading.modify(change).unwrap_err().to_string(), expected);
+        }
     }
 }

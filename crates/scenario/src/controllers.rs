@@ -1,7 +1,7 @@
 //! The names that `flows[].controller` may have, and what stands behind them: the registry of media
 //! controllers, the simulator's TCP, and no control at all.
 
-use crate::{FlowSpec, Problem, SafetyMode, Scenario, ScenarioError};
+use crate::{FlowSpec, Problem, RawScenario, SafetyMode, Scenario, ScenarioError};
 use fairpace_control::registry::{self, ParamError};
 use fairpace_control::{AnyController, Controller as _, Env, Safety};
 use fairpace_units::{Bytes, Rate};
@@ -53,7 +53,18 @@ pub fn simulated(scenario: &Scenario) -> Result<(), ScenarioError> {
         wrong: "is the kernel's and cannot be simulated".to_owned(),
         allowed: "add `--world emu`, or write `tcp-reno`, `tcp-newreno` or `tcp-sack`".to_owned(),
     };
-    Err(ScenarioError { file: scenario.name.clone(), line: 0, problem: Box::new(problem) })
+    Err(scenario.error(problem))
+}
+
+/// A name that no controller has.
+pub(crate) fn unknown(field: &str, found: &str) -> Problem {
+    Problem::UnknownName {
+        field: field.to_owned(),
+        found: found.to_owned(),
+        what: "a controller",
+        allowed: names().into_iter().map(str::to_owned).collect(),
+        list: Some("fairpace list controllers"),
+    }
 }
 
 /// A parameter that was refused.
@@ -72,7 +83,7 @@ pub struct BadParameter {
 }
 
 /// The surroundings that a flow of the scenario gives its controller.
-pub fn env(scenario: &Scenario, flow: &FlowSpec) -> Env {
+pub fn env(scenario: &RawScenario, flow: &FlowSpec) -> Env {
     let packet_size = packet_size(scenario, flow);
     let defaults = Env::default();
     let safety = safety(scenario);
@@ -90,7 +101,7 @@ pub fn env(scenario: &Scenario, flow: &FlowSpec) -> Env {
 }
 
 /// Which protections the scenario has on.
-pub fn safety(scenario: &Scenario) -> Safety {
+pub fn safety(scenario: &RawScenario) -> Safety {
     match scenario.safety {
         SafetyMode::Paper => Safety::Paper,
         SafetyMode::Default => Safety::Default,
@@ -103,7 +114,7 @@ pub fn has_tcp(controller: &str) -> bool {
 }
 
 /// The size of the flow's data packets.
-pub fn packet_size(scenario: &Scenario, flow: &FlowSpec) -> Bytes {
+pub fn packet_size(scenario: &RawScenario, flow: &FlowSpec) -> Bytes {
     flow.packet_size.as_ref().map_or(scenario.packet_size.get(), crate::Size::get)
 }
 
@@ -111,16 +122,16 @@ pub fn packet_size(scenario: &Scenario, flow: &FlowSpec) -> Bytes {
 ///
 /// # Errors
 /// [`BadParameter`].
-pub fn build(scenario: &Scenario, flow: &FlowSpec) -> Result<AnyController, BadParameter> {
+pub fn build(scenario: &RawScenario, flow: &FlowSpec) -> Result<AnyController, BadParameter> {
     let settings: BTreeMap<String, String> = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();
     registry::build(&flow.controller, &settings, &env(scenario, flow)).map_err(|error| refused(&error))
 }
 
 /// Whether the controller of a flow with a Quick-Start request would ever send it.
-pub fn uses_quick_start(scenario: &Scenario, flow: &FlowSpec, controller: &AnyController) -> bool {
+pub fn uses_quick_start(scenario: &RawScenario, flow: &FlowSpec, controller: &AnyController) -> bool {
     let Some(ask) = &flow.quick_start else { return false };
     let size = packet_size(scenario, flow);
-    ask.sender(&flow.name, size, 0).is_some_and(|p| controller.quick_start_limit(&p).is_some())
+    ask.sender(&flow.name, size, 0).is_ok_and(|p| controller.quick_start_limit(&p).is_some())
 }
 
 fn refused(error: &ParamError) -> BadParameter {

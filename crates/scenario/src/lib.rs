@@ -40,6 +40,7 @@ pub use wireless::{
 
 use fairpace_media::StreamPreset;
 use fairpace_path::Trace;
+use fairpace_units::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -49,10 +50,42 @@ use std::sync::Arc;
 /// The longest scenario file that is read.
 const MAX_FILE: u64 = 1 << 20;
 
-/// A scenario: flows over one path, for so long.
+/// A scenario: flows over one path, for so long. Every check that needs no other file has passed, and the recordings
+/// that it names are read.
+///
+/// Its fields are read as those of a [`RawScenario`], and changed by [`Scenario::modify`] only, which checks again:
+///
+/// ```compile_fail
+/// # use fairpace_scenario::Scenario;
+/// # let mut scenario = Scenario::parse("", "x.toml").unwrap();
+/// scenario.flows.clear(); // does not compile: nobody would have checked what is left
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    raw: RawScenario,
+    files: Files,
+    warnings: Vec<ScenarioWarning>,
+}
+
+/// The files beside the scenario's.
+#[derive(Clone, Debug, PartialEq)]
+struct Files {
+    /// The folder that relative names start from.
+    folder: PathBuf,
+    /// Recordings that were read, each with the entry that names it.
+    traces: Vec<(TraceSpec, Arc<Trace>)>,
+}
+
+impl Files {
+    fn recording(&self, spec: &TraceSpec) -> Option<&Arc<Trace>> {
+        self.traces.iter().find(|(known, _)| known == spec).map(|(_, trace)| trace)
+    }
+}
+
+/// A scenario as it is written: each field by itself can be, but nobody has checked that they go together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Scenario {
+pub struct RawScenario {
     /// Short name; the file's name without ending if absent.
     pub name: String,
     /// What the scenario shows, in a sentence.
@@ -85,21 +118,6 @@ pub struct Scenario {
     pub wireless: Option<WirelessSpec>,
     /// The flows; at least one.
     pub flows: Vec<FlowSpec>,
-    /// Where the file is, for the traces that it names; and the traces themselves.
-    #[serde(skip)]
-    pub files: Files,
-    /// What the scenario may be run with all the same, and what comes of it.
-    #[serde(skip)]
-    pub warnings: Vec<ScenarioWarning>,
-}
-
-/// What was read beside the scenario file.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Files {
-    /// The folder that relative names start from.
-    pub folder: PathBuf,
-    /// Recorded links, by the name that the scenario gives them (file, column).
-    pub traces: BTreeMap<(String, String), Arc<Trace>>,
 }
 
 /// Which of the defences against doing harm are on.
@@ -616,29 +634,27 @@ pub struct AccessSpec {
     pub reverse_loss: LossSpec,
 }
 
-fn time(text: &'static str) -> Time {
-    Time::parse(text).unwrap_or_else(|e| unreachable!("a constant of ours: {e}"))
+fn none() -> Time {
+    Duration::ZERO.into()
 }
 
-impl Default for Scenario {
+impl Default for RawScenario {
     fn default() -> Self {
-        Scenario {
+        RawScenario {
             name: String::new(),
             title: String::new(),
             seed: Count::new(1),
-            duration: time("60 s"),
-            warmup: time("0 s"),
+            duration: Duration::from_secs(60).into(),
+            warmup: none(),
             safety: SafetyMode::Default,
-            packet_size: Size::parse("1000 B").unwrap_or_else(|e| unreachable!("a constant of ours: {e}")),
-            ack_size: Size::parse("40 B").unwrap_or_else(|e| unreachable!("a constant of ours: {e}")),
-            feedback: Feedback::parse("20 ms").unwrap_or_else(|e| unreachable!("a constant of ours: {e}")),
-            sample: time("500 ms"),
+            packet_size: Size::bytes(1_000),
+            ack_size: Size::bytes(40),
+            feedback: Some(Duration::from_millis(20)).into(),
+            sample: Duration::from_millis(500).into(),
             path: PathSpec::default(),
             satellite: None,
             wireless: None,
             flows: Vec::new(),
-            files: Files::default(),
-            warnings: Vec::new(),
         }
     }
 }
@@ -648,8 +664,8 @@ impl Default for PathSpec {
         PathSpec {
             rate: None,
             trace: None,
-            rtt: time("0 s"),
-            jitter: time("0 s"),
+            rtt: none(),
+            jitter: none(),
             reorder: false,
             queue: QueueSpec::default(),
             loss: LossSpec::default(),
@@ -666,7 +682,7 @@ impl Default for ReverseSpec {
             rate: Capacity::Unlimited,
             queue: QueueSpec::default(),
             loss: LossSpec::default(),
-            jitter: time("0 s"),
+            jitter: none(),
             reorder: false,
         }
     }
@@ -683,8 +699,8 @@ impl Default for FlowSpec {
             tcp: None,
             rate: None,
             class: Priority::Normal,
-            start: time("0 s"),
-            start_spread: time("0 s"),
+            start: none(),
+            start_spread: none(),
             stop: None,
             on_off: None,
             transfer: None,
@@ -711,8 +727,8 @@ impl Default for FlowSpec {
 impl Default for AccessSpec {
     fn default() -> Self {
         AccessSpec {
-            rtt: time("0 s"),
-            rtt_spread: time("0 s"),
+            rtt: none(),
+            rtt_spread: none(),
             rate: Capacity::Unlimited,
             queue: QueueSpec::default(),
             loss: LossSpec::default(),
@@ -779,16 +795,66 @@ impl Scenario {
     fn parse_in(text: &str, file: &str, stem: &str, folder: PathBuf) -> Result<Scenario, ScenarioError> {
         let document = toml::de::DeTable::parse(text).map_err(|e| ScenarioError::from_toml(&e, file, None))?;
         let locator = locate::Locator::new(text, &document);
-        let mut scenario = Scenario::deserialize(toml::de::Deserializer::from(document))
+        let mut raw = RawScenario::deserialize(toml::de::Deserializer::from(document))
             .map_err(|e| ScenarioError::from_toml(&e, file, Some(&locator)))?;
-        scenario.files.folder = folder;
-        if scenario.name.is_empty() {
-            stem.clone_into(&mut scenario.name);
+        if raw.name.is_empty() {
+            stem.clone_into(&mut raw.name);
         }
+        let mut scenario = Scenario { raw, files: Files { folder, traces: Vec::new() }, warnings: Vec::new() };
         check::check(&mut scenario, file, &locator)?;
         Ok(scenario)
     }
 
+    /// The scenario after a change, checked as if it had been read so. Recordings that it names already are not read
+    /// again.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`], with the scenario's name in the place of the file's, and no line.
+    ///
+    /// ```
+    /// # use fairpace_scenario::Scenario;
+    /// use fairpace_scenario::Time;
+    /// # let text = "[path]\nrate = \"10 Mbit/s\"\n[[flows]]\ncontroller = \"rcs\"";
+    /// # let scenario = Scenario::parse(text, "geo.toml").unwrap();
+    /// let longer = scenario.modify(|s| s.duration = Time::seconds(600.0)).unwrap();
+    /// assert_eq!(longer.duration.text(), "600 s");
+    /// let error = scenario.modify(|s| s.warmup = Time::seconds(60.0)).unwrap_err();
+    /// assert!(error.to_string().starts_with("geo: `warmup` is `60 s`, which leaves nothing"));
+    /// ```
+    pub fn modify(&self, change: impl FnOnce(&mut RawScenario)) -> Result<Scenario, ScenarioError> {
+        let mut scenario = self.clone();
+        change(&mut scenario.raw);
+        let name = scenario.raw.name.clone();
+        check::check(&mut scenario, &name, &locate::Locator::nowhere())?;
+        Ok(scenario)
+    }
+
+    /// What the scenario may be run with all the same, and what comes of it.
+    pub fn warnings(&self) -> &[ScenarioWarning] {
+        &self.warnings
+    }
+
+    /// The recording that an entry names.
+    pub(crate) fn recording(&self, spec: &TraceSpec) -> Option<&Arc<Trace>> {
+        self.files.recording(spec)
+    }
+
+    /// An error in a field of this scenario, outside of any file.
+    pub(crate) fn error(&self, problem: Problem) -> ScenarioError {
+        ScenarioError { file: self.name.clone(), line: 0, problem: Box::new(problem) }
+    }
+
+    /// The JSON Schema of scenario files, as `docs/scenario.schema.json` holds it.
+    pub fn json_schema() -> String {
+        let mut schema =
+            schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<RawScenario>();
+        schema.insert("title".to_owned(), "Fairpace scenario".into());
+        check::describe_parameters(&mut schema);
+        serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+    }
+}
+
+impl RawScenario {
     /// The scenario as TOML with every default filled in, controllers' parameters included:
     /// what a results folder keeps. Reads back to the same scenario.
     pub fn to_toml(&self) -> String {
@@ -796,14 +862,13 @@ impl Scenario {
         // Only maps with keys that are not text can fail, and there are none.
         toml::to_string(&resolved).unwrap_or_default()
     }
+}
 
-    /// The JSON Schema of scenario files, as `docs/scenario.schema.json` holds it.
-    pub fn json_schema() -> String {
-        let mut schema =
-            schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Scenario>();
-        schema.insert("title".to_owned(), "Fairpace scenario".into());
-        check::describe_parameters(&mut schema);
-        serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+impl std::ops::Deref for Scenario {
+    type Target = RawScenario;
+
+    fn deref(&self) -> &RawScenario {
+        &self.raw
     }
 }
 

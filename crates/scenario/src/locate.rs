@@ -24,6 +24,11 @@ impl Locator {
         Locator { nodes, line_starts }
     }
 
+    /// Of a scenario that no file holds: nothing has a line.
+    pub(super) fn nowhere() -> Locator {
+        Locator { nodes: Vec::new(), line_starts: Vec::new() }
+    }
+
     /// The line (from 1) of a byte of the text.
     pub(super) fn line_at(&self, byte: usize) -> usize {
         self.line_starts.partition_point(|start| *start <= byte).max(1)
@@ -40,8 +45,11 @@ impl Locator {
             .map_or_else(String::new, |(_, n)| n.path.clone())
     }
 
-    /// The line of the field with this path, or of the nearest thing around it that is there.
+    /// The line of the field with this path, or of the nearest thing around it that is there; 0 without a file.
     pub(super) fn line_of(&self, path: &str) -> usize {
+        if self.line_starts.is_empty() {
+            return 0;
+        }
         let mut path = path;
         loop {
             if let Some(node) = self.nodes.iter().find(|n| n.path == path) {

@@ -4,7 +4,8 @@
 //! says what its author said.
 
 use fairpace_units::{
-    Bytes, Duration, Packets, ParseUnitError, Probability, RateSpec, parse_duration, parse_rate, parse_size,
+    Bytes, Duration, Instant, Packets, ParseUnitError, Probability, Rate, RateSpec, exact_duration, parse_duration,
+    parse_rate, parse_size,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::StrDeserializer;
@@ -26,7 +27,7 @@ fn refuse_unit<E: Error>(error: ParseUnitError) -> E {
 }
 
 macro_rules! quantity {
-    ($(#[$doc:meta])* $name:ident, $value:ty, $parse:expr, $expecting:literal, $format:literal, $pattern:literal, $example:literal) => {
+    ($(#[$doc:meta])* $name:ident, $value:ty, $parse:expr, $write:expr, $expecting:literal, $format:literal, $pattern:literal, $example:literal) => {
         $(#[$doc])*
         #[derive(Clone, Debug)]
         pub struct $name {
@@ -38,7 +39,7 @@ macro_rules! quantity {
             /// Reads the text.
             ///
             /// # Errors
-            /// If it is not such a quantity.
+            /// The text is not such a quantity.
             pub fn parse(text: impl Into<Cow<'static, str>>) -> Result<Self, ParseUnitError> {
                 let text = text.into();
                 let parse: fn(&str) -> Result<$value, ParseUnitError> = $parse;
@@ -53,6 +54,13 @@ macro_rules! quantity {
             /// The text as written.
             pub fn text(&self) -> &str {
                 &self.text
+            }
+        }
+
+        impl From<$value> for $name {
+            fn from(value: $value) -> Self {
+                let write: fn($value) -> String = $write;
+                $name { value, text: write(value).into() }
             }
         }
 
@@ -103,29 +111,112 @@ macro_rules! quantity {
 
 quantity!(
     /// A span of time: `550 ms`.
-    Time, Duration, parse_duration, "a duration as text, such as \"550 ms\"", "fairpace-duration",
+    Time, Duration, parse_duration, exact_duration, "a duration as text, such as \"550 ms\"", "fairpace-duration",
     "^[0-9.+eE-]+ *(ns|us|µs|ms|s|min|h)$|^0$", "550 ms"
 );
 quantity!(
     /// A rate in bits or packets per second: `10 Mbit/s`, `1300 pkt/s`.
-    Speed, RateSpec, parse_rate, "a rate as text, such as \"10 Mbit/s\"", "fairpace-rate",
+    Speed, RateSpec, parse_rate, write_rate, "a rate as text, such as \"10 Mbit/s\"", "fairpace-rate",
     "^[0-9.+eE-]+ *((k|M|G)?(bit/s|bps)|k|M|G|pkt/s|packets/s|pps)$", "10 Mbit/s"
 );
 quantity!(
     /// A size: `1000 B`.
-    Size, Bytes, parse_size, "a size as text, such as \"1000 B\"", "fairpace-size",
+    Size, Bytes, parse_size, write_size, "a size as text, such as \"1000 B\"", "fairpace-size",
     "^[0-9.+eE-]+ *(B|bytes|kB|MB|KiB|MiB)$", "1000 B"
 );
 quantity!(
     /// What a queue holds: `50 pkt`, `64 kB`, or `unlimited`.
-    Room, QueueRoom, parse_room, "a capacity as text, such as \"50 pkt\"", "fairpace-capacity",
+    Room, QueueRoom, parse_room, write_room, "a capacity as text, such as \"50 pkt\"", "fairpace-capacity",
     "^unlimited$|^[0-9.+eE-]+ *(pkt|packets|B|bytes|kB|MB|KiB|MiB)$", "50 pkt"
 );
 quantity!(
     /// When a receiver acknowledges: `every packet`, or every so often: `20 ms`.
-    Feedback, Option<Duration>, parse_feedback, "\"every packet\" or an interval such as \"20 ms\"", "fairpace-feedback",
+    Feedback, Option<Duration>, parse_feedback, write_feedback, "\"every packet\" or an interval such as \"20 ms\"", "fairpace-feedback",
     "^every packet$|^[0-9.+eE-]+ *(ns|us|µs|ms|s|min|h)$", "every packet"
 );
+
+/// In the largest unit that keeps every digit of the number and leaves it at 1 or more.
+fn write_rate(rate: RateSpec) -> String {
+    match rate {
+        RateSpec::PacketsPerSecond(n) => format!("{n} pkt/s"),
+        RateSpec::Bits(rate) => {
+            let bps = rate.as_bps();
+            let exact = |each: f64| bps >= each && (bps / each) * each == bps;
+            let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")];
+            let (each, unit) = units.into_iter().find(|(each, _)| exact(*each)).unwrap_or((1.0, "bit/s"));
+            format!("{} {unit}", bps / each)
+        }
+    }
+}
+
+fn write_size(size: Bytes) -> String {
+    format!("{} B", size.get())
+}
+
+fn write_room(room: QueueRoom) -> String {
+    match room {
+        QueueRoom::Packets(n) => format!("{} pkt", n.get()),
+        QueueRoom::Bytes(n) => write_size(n),
+        QueueRoom::Unlimited => "unlimited".to_owned(),
+    }
+}
+
+fn write_feedback(interval: Option<Duration>) -> String {
+    interval.map_or_else(|| "every packet".to_owned(), exact_duration)
+}
+
+impl Time {
+    /// So many seconds, to the nanosecond; 0 s for a negative number.
+    pub fn seconds(s: f64) -> Time {
+        Instant::from_secs_f64(s).since(Instant::ZERO).into()
+    }
+
+    /// So many milliseconds.
+    pub fn ms(ms: f64) -> Time {
+        Time::seconds(ms * 1e-3)
+    }
+}
+
+impl Speed {
+    /// So many bits per second.
+    pub fn bps(bps: f64) -> Speed {
+        RateSpec::Bits(Rate::bps(bps)).into()
+    }
+
+    /// So many thousand bits per second.
+    pub fn kbps(kbps: f64) -> Speed {
+        Speed::bps(kbps * 1e3)
+    }
+
+    /// So many packets per second, of the size that the scenario's or the flow's packets have.
+    pub fn packets_per_second(n: f64) -> Speed {
+        RateSpec::PacketsPerSecond(n).into()
+    }
+}
+
+impl Size {
+    /// So many bytes.
+    pub fn bytes(n: u64) -> Size {
+        Bytes::new(n).into()
+    }
+}
+
+impl Room {
+    /// So many packets, the one in transmission included.
+    pub fn packets(n: u64) -> Room {
+        QueueRoom::Packets(Packets::new(n)).into()
+    }
+
+    /// So many bytes.
+    pub fn bytes(n: u64) -> Room {
+        QueueRoom::Bytes(Bytes::new(n)).into()
+    }
+
+    /// No bound.
+    pub fn unlimited() -> Room {
+        QueueRoom::Unlimited.into()
+    }
+}
 
 /// Reads one of the choices that an enum names; anything but text is refused with the choices.
 pub(super) fn choice<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<T, D::Error> {

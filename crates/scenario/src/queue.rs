@@ -118,7 +118,7 @@ impl Default for QueueSpec {
     fn default() -> Self {
         QueueSpec {
             kind: QueueKind::DropTail,
-            capacity: room(QueueRoom::Unlimited),
+            capacity: Room::unlimited(),
             min_threshold: None,
             max_threshold: None,
             max_p: None,
@@ -317,30 +317,30 @@ impl QueueSpec {
                     Thresholds::Bytes { min, max } => (QueueRoom::Bytes(min), QueueRoom::Bytes(max)),
                 };
                 QueueSpec {
-                    min_threshold: Some(room(min)),
-                    max_threshold: Some(room(max)),
+                    min_threshold: Some(min.into()),
+                    max_threshold: Some(max.into()),
                     max_p: Chance::new(red.max_probability),
                     weight: Chance::new(red.weight),
                     gentle: Some(red.gentle),
                     wait: Some(red.wait),
                     by_size: Some(red.by_size),
-                    mean_packet_size: Some(size(red.mean_packet_size)),
+                    mean_packet_size: Some(red.mean_packet_size.into()),
                     ecn: Some(red.ecn),
                     ..spec
                 }
             }
             QueueModel::CoDel(codel) => spec.with_codel(&codel),
             QueueModel::FqCoDel(fq) => QueueSpec {
-                quantum: Some(size(fq.quantum)),
+                quantum: Some(fq.quantum.into()),
                 flows: Some(Count::new(u64::from(fq.flows))),
                 ..spec.with_codel(&fq.codel)
             },
             QueueModel::Pie(pie) => QueueSpec {
-                target: Some(time(pie.target)),
-                update_interval: Some(time(pie.update_interval)),
-                max_burst: Some(time(pie.max_burst)),
+                target: Some(pie.target.into()),
+                update_interval: Some(pie.update_interval.into()),
+                max_burst: Some(pie.max_burst.into()),
                 mark_threshold: Chance::new(pie.mark_threshold),
-                mean_packet_size: Some(size(pie.mean_packet_size)),
+                mean_packet_size: Some(pie.mean_packet_size.into()),
                 ecn: Some(pie.ecn),
                 ..spec
             },
@@ -350,34 +350,13 @@ impl QueueSpec {
 
     fn with_codel(self, codel: &CoDelParams) -> QueueSpec {
         QueueSpec {
-            target: Some(time(codel.target)),
-            interval: Some(time(codel.interval)),
-            mtu: Some(size(codel.mtu)),
+            target: Some(codel.target.into()),
+            interval: Some(codel.interval.into()),
+            mtu: Some(codel.mtu.into()),
             ecn: Some(codel.ecn),
             ..self
         }
     }
-}
-
-fn room(room: QueueRoom) -> Room {
-    let text = match room {
-        QueueRoom::Packets(n) => format!("{} pkt", n.get()),
-        QueueRoom::Bytes(n) => format!("{} B", n.get()),
-        QueueRoom::Unlimited => "unlimited".to_owned(),
-    };
-    Room::parse(text).unwrap_or_else(|e| unreachable!("a room that was read or computed: {e}"))
-}
-
-fn time(duration: Duration) -> Time {
-    let text = match duration.as_nanos() {
-        ns if ns % 1_000_000 == 0 => format!("{} ms", ns / 1_000_000),
-        ns => format!("{ns} ns"),
-    };
-    Time::parse(text).unwrap_or_else(|e| unreachable!("a time that was read: {e}"))
-}
-
-fn size(bytes: Bytes) -> Size {
-    Size::parse(format!("{} B", bytes.get())).unwrap_or_else(|e| unreachable!("a size that was read: {e}"))
 }
 
 #[cfg(test)]

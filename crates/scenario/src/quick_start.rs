@@ -1,7 +1,7 @@
 //! Quick-Start as a scenario writes it: what a flow asks for, and the router before the bottleneck that answers.
 
 use super::{Chance, Count, Speed, Time, quantity};
-use fairpace_control::QuickStartParams;
+use fairpace_control::{ParamError, QuickStartParams};
 use fairpace_path::quick_start::{LoadWindow, RouterParams, Statistic};
 use fairpace_units::{Bytes, Duration, RandomStream};
 use schemars::JsonSchema;
@@ -91,10 +91,13 @@ impl RouterSpec {
 
 impl QuickStartSpec {
     /// What a flow asks the routers for. Packet sizes count headers here, so that none are added (H = 0).
-    pub(crate) fn sender(&self, flow: &str, packet_size: Bytes, seed: u64) -> Option<QuickStartParams> {
+    ///
+    /// # Errors
+    /// A rate that the option cannot say.
+    pub(crate) fn sender(&self, flow: &str, packet_size: Bytes, seed: u64) -> Result<QuickStartParams, ParamError> {
         let seed = RandomStream::named(seed, &format!("flow.{flow}.quick_start")).bits();
-        let params = QuickStartParams::new(self.rate.get().with_packets_of(packet_size), seed).ok()?;
-        Some(QuickStartParams { header: Bytes::ZERO, ..params })
+        let params = QuickStartParams::new(self.rate.get().with_packets_of(packet_size), seed)?;
+        Ok(QuickStartParams { header: Bytes::ZERO, ..params })
     }
 }
 
@@ -131,7 +134,7 @@ mod tests {
 
     fn approved(router: &str) -> (u64, u64, f64) {
         let scenario = Scenario::parse(&format!("{ASKS}{router}{FLOW}"), "qs.toml").unwrap_or_else(|e| panic!("{e}"));
-        let report = fairpace_sim::run(sim_config(&scenario, 1, Record::default())).unwrap();
+        let report = fairpace_sim::run(sim_config(&scenario, 1, Record::default()).unwrap()).unwrap();
         let flow = &report.flows[0];
         let MediaReport { quick_start: Some(q), .. } = flow.media.as_ref().unwrap() else { panic!("no request") };
         (q.approved, q.bad_ttl + q.bad_rate + q.bad_nonce + q.stray, flow.e2ed.max().as_secs_f64())

@@ -217,11 +217,7 @@ pub struct FadeSpec {
 }
 
 fn eight_mpeg_packets() -> Size {
-    Size::parse("1504 B").unwrap_or_else(|e| unreachable!("a constant of ours: {e}"))
-}
-
-fn speed(text: &'static str) -> Speed {
-    Speed::parse(text).unwrap_or_else(|e| unreachable!("a constant of ours: {e}"))
+    Size::bytes(1_504)
 }
 
 fn chance(p: f64) -> Chance {
@@ -232,19 +228,19 @@ impl Default for SatelliteSpec {
     fn default() -> Self {
         SatelliteSpec {
             frame: FrameSpec::Large,
-            capacity: speed("6.336 Mbit/s"),
+            capacity: Speed::kbps(6_336.0),
             terminals: Count::new(5),
             carriers: None,
-            propagation: super::time("252 ms"),
+            propagation: Time::ms(252.0),
             allocation_delay: None,
-            granularity: speed("44 kbit/s"),
+            granularity: Speed::kbps(44.0),
             minimum: Count::new(1),
-            cra: speed("0 kbit/s"),
+            cra: Speed::bps(0.0),
             rbdc: true,
             vbdc: None,
             fca: false,
             release: ReleaseSpec::default(),
-            queue: Room::parse("1000 pkt").unwrap_or_else(|e| unreachable!("a constant of ours: {e}")),
+            queue: Room::packets(1_000),
             slots: SlotPlacement::Contiguous,
             quick_start: SatelliteQuickStart::default(),
         }

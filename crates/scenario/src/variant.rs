@@ -1,7 +1,7 @@
 //! The same scenario under other controllers: what a comparison runs.
 
 use crate::controllers::{self, Family};
-use crate::{FlowSpec, Parameter, Problem, Scenario, ScenarioError};
+use crate::{FlowSpec, Parameter, Priority, Problem, RawScenario, Scenario, ScenarioError};
 use fairpace_control::{Controller as _, FeedbackForm};
 
 /// The scenario with every media flow under another controller; TCP and background stay. If there is
@@ -36,7 +36,7 @@ pub fn replace_controller(
             list: Some("fairpace list controllers"),
         })
     })?;
-    let mut variant = scenario.clone();
+    let mut variant = RawScenario::clone(scenario);
     for flow in variant.flows.iter_mut().filter(|f| chosen(f)) {
         // Parameters of another scheme mean nothing here; those of the same one stay.
         if flow.controller != name {
@@ -49,6 +49,7 @@ pub fn replace_controller(
             flow.initial_rtt = None;
             (flow.quick_start, flow.send_buffer, flow.tolerable_delay) = (None, None, None);
             (flow.max_rate, flow.min_rate, flow.start_rate) = (None, None, None);
+            flow.class = Priority::Normal;
         } else {
             flow.tcp = None;
             flow.transfer = None;
@@ -82,14 +83,14 @@ pub fn replace_controller(
                 },
             })
         })?;
-        if controller.feedback_form() == FeedbackForm::Reports {
+        if matches!(controller.feedback_form(), FeedbackForm::Reports | FeedbackForm::ReceiverReports) {
             variant.flows[index].feedback = None;
         }
         if !controllers::uses_quick_start(&variant, &variant.flows[index], &controller) {
             variant.flows[index].quick_start = None;
         }
     }
-    Ok(variant)
+    scenario.modify(|raw| *raw = variant)
 }
 
 #[cfg(test)]

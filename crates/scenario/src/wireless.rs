@@ -138,7 +138,8 @@ pub enum ChannelKind {
 }
 
 impl ChannelKind {
-    const fn as_str(self) -> &'static str {
+    /// As a scenario writes it.
+    pub const fn as_str(self) -> &'static str {
         match self {
             ChannelKind::Clear => "clear",
             ChannelKind::TwoState => "two-state",
@@ -220,16 +221,16 @@ fn one_percent() -> Chance {
 impl Default for WirelessSpec {
     fn default() -> Self {
         WirelessSpec {
-            rate: Speed::parse("200 kbit/s").unwrap_or_else(|e| unreachable!("a constant of ours: {e}")),
+            rate: Speed::kbps(200.0),
             slot: None,
             slot_size: None,
             scheme: ArqKind::Persistent,
             retries: None,
             retry_delay: Count::new(0),
-            delay: super::time("0 s"),
+            delay: super::none(),
             work_conserving: true,
             channel: ChannelSpec::default(),
-            buffer: unlimited(),
+            buffer: Room::unlimited(),
             users: Vec::new(),
             uplink: None,
             plan: None,
@@ -247,15 +248,11 @@ impl Default for UplinkSpec {
     fn default() -> Self {
         UplinkSpec {
             rate: Capacity::Unlimited,
-            delay: super::time("0 s"),
+            delay: super::none(),
             queue: QueueSpec::default(),
             loss: LossSpec::default(),
         }
     }
-}
-
-fn unlimited() -> Room {
-    Room::parse("unlimited").unwrap_or_else(|e| unreachable!("a constant of ours: {e}"))
 }
 
 /// What is wrong with one field of a wireless link.
@@ -634,7 +631,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_the_papers_slot_and_a_slot_is_made_of_its_length_or_its_size() {
-        let spec = |wireless: &str| read(wireless, "").wireless.unwrap().downlink(Bytes::new(125)).unwrap();
+        let spec = |wireless: &str| read(wireless, "").wireless.as_ref().unwrap().downlink(Bytes::new(125)).unwrap();
         let paper = spec("");
         assert_eq!((paper.slot, paper.slot_size), (Duration::from_millis(5), Bytes::new(125)));
         assert_eq!((paper.scheme, paper.retry_delay, paper.users.len()), (ArqScheme::Persistent, 0, 1));
@@ -651,7 +648,7 @@ mod tests {
         let wireless = "buffer = \"10 pkt\"\nchannel = { kind = \"two-state\", error_probability = 0.1 }\n\
                         users = [{ count = 2 }, { weight = 3, buffer = \"4 pkt\", \
                         channel = { kind = \"two-state\", error_probability = 0.1, memory = 0.35 } }]";
-        let config = sim_config(&read(wireless, "user = 2"), 1, Record::default());
+        let config = sim_config(&read(wireless, "user = 2"), 1, Record::default()).unwrap();
         let users = config.radio.unwrap().downlink.users;
         let weights: Vec<u32> = users.iter().map(|u| u.weight).collect();
         assert_eq!(weights, [1, 1, 3]);
@@ -665,12 +662,13 @@ mod tests {
     #[test]
     fn fading_counts_its_doppler_frequency_over_a_slot_and_its_bits_in_a_slot() {
         let wireless = "channel = { kind = \"rayleigh\", mean_snr_db = 20, doppler_hz = 9.2, threshold_db = 10 }";
-        let channel = &read(wireless, "").wireless.unwrap().downlink(Bytes::new(125)).unwrap().users[0].channel;
+        let channel =
+            &read(wireless, "").wireless.as_ref().unwrap().downlink(Bytes::new(125)).unwrap().users[0].channel;
         // 1 - e^(10 dB - 20 dB): what is below the threshold.
         assert_eq!(channel.states(), 8);
         assert!((channel.error_probability() - 0.095_162_58).abs() < 1e-6, "{}", channel.error_probability());
         let worse = wireless.replace("threshold_db = 10", "modulation = \"dbpsk\", states = 4");
-        let worse = &read(&worse, "").wireless.unwrap().downlink(Bytes::new(125)).unwrap().users[0].channel;
+        let worse = &read(&worse, "").wireless.as_ref().unwrap().downlink(Bytes::new(125)).unwrap().users[0].channel;
         assert_eq!(worse.states(), 4);
         assert!(worse.error.windows(2).all(|e| e[0] > e[1]), "{:?}", worse.error);
     }
@@ -679,7 +677,8 @@ mod tests {
     fn a_tolerable_jitter_is_counted_from_the_least_delay() {
         let flow = "user = 0\ntolerable_jitter = \"50 ms\"\naccess = { rtt = \"30 ms\" }";
         let config =
-            sim_config(&read("uplink = { rate = \"100 kbit/s\" }\ndelay = \"1 ms\"", flow), 1, Record::default());
+            sim_config(&read("uplink = { rate = \"100 kbit/s\" }\ndelay = \"1 ms\"", flow), 1, Record::default())
+                .unwrap();
         // 15 ms of propagation, 125 B at 10 Mbit/s, a slot of 5 ms, 1 ms behind it, and the jitter.
         let least = Duration::from_micros(15_000 + 100 + 5_000 + 1_000);
         assert_eq!(config.flows[0].delay_bound, Some(least + Duration::from_millis(50)));

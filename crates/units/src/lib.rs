@@ -20,7 +20,9 @@ mod size;
 
 pub use instant::Instant;
 pub use mark::{Class, Dscp, Ecn, Kind, Via};
-pub use parse::{ParseUnitError, RateSpec, format_duration, format_rate, parse_duration, parse_rate, parse_size};
+pub use parse::{
+    ParseUnitError, RateSpec, exact_duration, format_duration, format_rate, parse_duration, parse_rate, parse_size,
+};
 pub use probability::{NotAProbability, Probability};
 pub use quick_start::{QsFunction, QsNonce, QsOption, QsRate, QsResponse};
 pub use random::RandomStream;

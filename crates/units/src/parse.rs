@@ -161,6 +161,15 @@ pub fn format_duration(d: Duration) -> String {
     }
 }
 
+/// The same with every digit, in the largest unit that has no fraction: `12500 ms`, `1 h`.
+pub fn exact_duration(d: Duration) -> String {
+    const UNITS: [(u128, &str); 5] =
+        [(3_600_000_000_000, "h"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
+    let ns = d.as_nanos();
+    let (each, unit) = UNITS.into_iter().find(|(each, _)| ns > 0 && ns.is_multiple_of(*each)).unwrap_or(UNITS[1]);
+    format!("{} {unit}", ns / each)
+}
+
 /// Four significant digits at most, without trailing zeros.
 fn short(value: f64) -> String {
     let digits = if value >= 1_000.0 {
@@ -212,5 +221,9 @@ mod tests {
         }
         assert_eq!(format_duration(Duration::from_millis(550)), "550 ms");
         assert_eq!(format_duration(Duration::from_millis(12_500)), "12.5 s");
+        for (ns, text) in [(0, "0 s"), (1, "1 ns"), (12_500_000_000, "12500 ms"), (7_200_000_000_000, "2 h")] {
+            assert_eq!(exact_duration(Duration::from_nanos(ns)), text);
+            assert_eq!(parse_duration(text), Ok(Duration::from_nanos(ns)));
+        }
     }
 }

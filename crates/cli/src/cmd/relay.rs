@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let seed = args.seed.unwrap_or_else(|| scenario.seed.get());
     let to = resolve(&args.to, args.ip.family())?[0];
-    let mut config = config(sim_config(&scenario, seed, Record::default()), args.listen, to);
+    let mut config = config(sim_config(&scenario, seed, Record::default())?, args.listen, to);
     config.family = args.ip.family();
     config.duration = args.seconds;
     let beside = config.flows.len();

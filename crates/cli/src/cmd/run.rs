@@ -174,11 +174,11 @@ fn refused(spec: &str, error: ScenarioError) -> Failure {
 
 pub(crate) fn prepare(file: &Path, seeds: &SeedArgs, pcap: bool, quiet: bool) -> Outcome<(Scenario, RunOptions)> {
     let mut scenario = Scenario::load(file)?;
-    if let Some(seed) = seeds.seed {
-        scenario.seed = Count::new(seed);
-    }
-    for warning in &scenario.warnings {
+    for warning in scenario.warnings() {
         note(quiet, &format!("warning: {warning}"));
+    }
+    if let Some(seed) = seeds.seed {
+        scenario = scenario.modify(|s| s.seed = Count::new(seed))?;
     }
     let record = Record { series: true, events: true, pcap };
     Ok((scenario, RunOptions { seeds: Seeds::Count(seeds.seeds as usize), record }))

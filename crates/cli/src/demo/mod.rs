@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             .hint("3 s at least; the slow stretch of the path is from 12 to 20 s, the blackout from 24 to 27 s"));
     }
     let scenario = Scenario::parse(SCENARIO, "scenarios/demo.toml")?;
-    let sim = sim_config(&scenario, args.seed, Record::default());
+    let sim = sim_config(&scenario, args.seed, Record::default())?;
     let clip = DemoClip::new(args.source.as_deref())?;
     // A video that cannot be shown is an error before the first turn, and before anything is written.
     drop(clip.open()?);
@@ -349,8 +349,11 @@ mod tests {
     #[test]
     fn the_scenario_of_the_demo_is_the_path_that_the_help_promises() {
         let scenario = Scenario::parse(SCENARIO, "scenarios/demo.toml").unwrap();
-        let facts =
-            facts(&sim_config(&scenario, 1, Record::default()), scenario.path.rtt.get(), PlayoutParams::default());
+        let facts = facts(
+            &sim_config(&scenario, 1, Record::default()).unwrap(),
+            scenario.path.rtt.get(),
+            PlayoutParams::default(),
+        );
         assert_eq!(facts.capacity_kbps, [(0.0, 2000.0), (12.0, 800.0), (20.0, 2000.0)]);
         assert_eq!((facts.rtt_ms, facts.loss_probability, facts.queue_packets), (550.0, 0.01, 50));
         assert_eq!(facts.outages_s, [(24.0, 3.0)]);

@@ -11,7 +11,7 @@ use fairpace_lab::metrics::RunSummary;
 use fairpace_lab::run::{RunError, simulate};
 use fairpace_lab::stats::short;
 use fairpace_report::{Axis, BandKind, Chart, Series, Table};
-use fairpace_scenario::{Parameter, QueueKind, Record, Scenario};
+use fairpace_scenario::{Parameter, QueueKind, RawScenario, Record, Scenario};
 
 // --- eq. (1) -------------------------------------------------------------------------------------------------------
 
@@ -125,13 +125,13 @@ impl Alone {
     }
 }
 
-fn set_beta(s: &mut Scenario, beta: f64) {
+fn set_beta(s: &mut RawScenario, beta: f64) {
     for flow in s.flows.iter_mut().filter(|f| f.controller == "aimd") {
         flow.parameters.insert("beta".to_owned(), Parameter::Number(beta));
     }
 }
 
-fn set_rwnd(s: &mut Scenario, rwnd: u32) {
+fn set_rwnd(s: &mut RawScenario, rwnd: u32) {
     for flow in s.flows.iter_mut().filter(|f| f.controller == "aimd") {
         flow.parameters.insert("rwnd".to_owned(), Parameter::Whole(i64::from(rwnd)));
     }

@@ -381,7 +381,7 @@ struct Course {
 }
 
 fn course(s: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Course, RunError> {
-    let mut config = sim_config(s, seed, Record::default());
+    let mut config = sim_config(s, seed, Record::default())?;
     config.checkpoints = PHASES.iter().flat_map(|(from, to, _)| [*from, *to]).map(at).collect();
     // The last one is the end of the run.
     config.checkpoints.dedup();

@@ -10,7 +10,7 @@ use fairpace_analysis::qos::{self, Process, QosError, SharedFlow, Split};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
 use fairpace_report::{Axis, Chart, Series, Table};
-use fairpace_scenario::{AccessSpec, Scenario};
+use fairpace_scenario::{AccessSpec, RawScenario};
 
 /// R of the flows with a longer way, slots.
 const FAR: u32 = 25;
@@ -69,13 +69,12 @@ fn windows(process: &Process, flows: &[SharedFlow]) -> Result<(Split, Vec<f64>),
 }
 
 /// Sets the flows' windows and RTTs. The nearest has the access link of the scenario.
-pub(super) fn set_flows(s: &mut Scenario, flows: &[SharedFlow], windows: &[u32]) {
+pub(super) fn set_flows(s: &mut RawScenario, flows: &[SharedFlow], windows: &[u32]) {
     set_windows(s, windows);
     let near = s.flows.first().and_then(|f| f.access.clone()).unwrap_or_default();
     for (flow, plan) in s.flows.iter_mut().zip(flows) {
         let longer = slots(f64::from(plan.r - R)).get() + near.rtt.get();
-        let rtt =
-            fairpace_scenario::Time::parse(format!("{} ns", longer.as_nanos())).unwrap_or_else(|e| super::ours(&e));
+        let rtt = longer.into();
         flow.access = Some(AccessSpec { rtt, ..near.clone() });
     }
 }

@@ -61,7 +61,7 @@ impl Sender {
     }
 
     fn scenario(self, base: &Scenario, rate: f64) -> Scenario {
-        let rate = Speed::parse(format!("{} pkt/s", rate * SLOTS_PER_SECOND)).unwrap_or_else(|e| super::ours(&e));
+        let rate = Speed::packets_per_second(rate * SLOTS_PER_SECOND);
         with(base, |s| {
             let link = if self == Sender::Udp { Link { scheme: ArqKind::None, memory: 0.0 } } else { PERSISTENT };
             link.set(s, PERCENT);

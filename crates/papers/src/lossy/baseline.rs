@@ -5,7 +5,7 @@
 //! the mean over the combinations, one per seed. Each combination has seeds of its own, so that their
 //! noise does not add up.
 
-use super::{base, kbps, set_packet_size, time_ms};
+use super::{base, kbps, set_packet_size, time_ms, with};
 use crate::bench::{Bench, Cell, Grid, Precision, largest, smallest};
 use crate::show;
 use crate::{Bound, Claim, Experiment, Outcome, Point, Tools};
@@ -14,7 +14,7 @@ use fairpace_lab::RunError;
 use fairpace_lab::metrics::RunSummary;
 use fairpace_lab::stats::{Estimate, mean, short};
 use fairpace_report::{Axis, Chart, Series, Style, Table};
-use fairpace_scenario::{AccessSpec, Capacity, LossSpec, Scenario};
+use fairpace_scenario::{AccessSpec, Capacity, LossSpec, RawScenario, Scenario};
 use fairpace_units::{Bytes, Duration, Probability};
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl Runs {
 
     /// An ACK that waits for a second packet waits five quarters of a packet time of the channel: at
     /// these rates the usual 200 ms would hardly ever see one.
-    fn put_into(self, s: &mut Scenario, place: &Place) {
+    fn put_into(self, s: &mut RawScenario, place: &Place) {
         let p = LossSpec::random(place.error / 100.0);
         for flow in &mut s.flows {
             if self == Runs::Delayed
@@ -222,12 +222,13 @@ impl Data {
                     for kbps_ in RATES {
                         for delay_ms in DELAYS {
                             let place = Place { size, kbps: kbps_, error };
-                            let mut s = base.clone();
-                            s.seed = fairpace_scenario::Count::new(1 + 100 * combination);
-                            set_packet_size(&mut s, size.get());
-                            s.path.rate = Some(Capacity::Fixed(kbps(kbps_)));
-                            s.path.rtt = time_ms(2.0 * delay_ms);
-                            runs.put_into(&mut s, &place);
+                            let s = with(base, |s| {
+                                s.seed = fairpace_scenario::Count::new(1 + 100 * combination);
+                                set_packet_size(s, size.get());
+                                s.path.rate = Some(Capacity::Fixed(kbps(kbps_)));
+                                s.path.rtt = time_ms(2.0 * delay_ms);
+                                runs.put_into(s, &place);
+                            });
                             cells.push(Cell { scheme: runs.key(), x: error, scenario: s });
                             places.push(place);
                             combination += 1;
@@ -677,8 +678,8 @@ mod tests {
 
     /// Figs. 1 to 3 in small: 1,000 s, two seeds, three errors.
     fn miniature(runs: &[Runs]) -> Data {
-        let mut s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig1-3").unwrap());
-        s.duration = Time::parse("1000 s").unwrap();
+        let s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig1-3").unwrap());
+        let s = with(&s, |s| s.duration = Time::seconds(1_000.0));
         Data::measure("mini", &s, &mut Bench::new(Hooks::default(), Effort::Seeds(2)), runs, &[5.0, 20.0, 40.0])
             .unwrap()
     }

@@ -1,13 +1,13 @@
 //! Rate-based flows beside TCP: normalized throughput, charts and tables that every such figure shares.
 
-use super::ours;
+use super::{ours, with};
 use crate::bench::{Cell, Grid, Metric, largest};
 use crate::show::{self, Abscissa, Look, Quantity};
 use crate::{Bound, Claim, Experiment};
 use fairpace_lab::metrics::RunSummary;
 use fairpace_lab::stats::{Estimate, mean};
 use fairpace_report::{Chart, Section, Series, Table};
-use fairpace_scenario::{LossSpec, Scenario, replace_controller};
+use fairpace_scenario::{LossSpec, RawScenario, Scenario, replace_controller};
 
 /// A scheme as it stands beside TCP.
 #[derive(Clone, Copy, Debug)]
@@ -160,13 +160,12 @@ pub(super) fn cells(
     base: &Scenario,
     schemes: &[Scheme],
     places: &[f64],
-    vary: impl Fn(&mut Scenario, f64),
+    vary: impl Fn(&mut RawScenario, f64),
 ) -> Vec<Cell> {
     let mut cells = Vec::new();
     for scheme in schemes {
         for &x in places {
-            let mut s = base.clone();
-            vary(&mut s, x);
+            let s = with(base, |s| vary(s, x));
             let s = replace_controller(&s, scheme.controller, |f| f.group == "main").unwrap_or_else(|e| ours(&e));
             cells.push(Cell { scheme: scheme.key, x, scenario: s });
         }
@@ -175,7 +174,7 @@ pub(super) fn cells(
 }
 
 /// Independent errors on the bottleneck, after the transmitter.
-pub(super) fn set_error(s: &mut Scenario, percent: f64) {
+pub(super) fn set_error(s: &mut RawScenario, percent: f64) {
     s.path.loss = LossSpec::random(percent / 100.0);
 }
 

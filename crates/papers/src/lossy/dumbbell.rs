@@ -12,7 +12,7 @@ use crate::{Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
 use fairpace_report::Table;
-use fairpace_scenario::{AccessSpec, Capacity, Count, QueueKind, Scenario};
+use fairpace_scenario::{AccessSpec, Capacity, Count, QueueKind, RawScenario};
 
 /// Flows in all, half of them TCP.
 const FLOWS: [f64; 9] = [2.0, 4.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 100.0];
@@ -26,7 +26,7 @@ const LOW: f64 = 10.0;
 const ALL_FLOWS: Abscissa = Abscissa { key: "flows", label: "flows, half of them TCP", unit: "", log: false };
 
 /// Capacity, buffer and the flows' numbers follow the number of flows.
-fn set_flows(s: &mut Scenario, flows: f64) {
+fn set_flows(s: &mut RawScenario, flows: f64) {
     for flow in &mut s.flows {
         flow.count = Count::new((flows / 2.0) as u64);
     }
@@ -37,7 +37,7 @@ fn set_flows(s: &mut Scenario, flows: f64) {
 /// 5 x BW x RTT of a flow: 5 kbit/s, 110 ms with queue and side links [lossy Table 1].
 const BUFFER_BYTES: f64 = 5.0 * 5e3 * 0.11 / 8.0;
 
-fn set_size(s: &mut Scenario, bytes: u64) {
+fn set_size(s: &mut RawScenario, bytes: u64) {
     set_packet_size(s, bytes);
     set_buffer(s, BUFFER_BYTES * 40.0);
 }
@@ -125,7 +125,7 @@ const SMALL_BUFFER: &str = "With ten flows most drops are still overflows of a s
 struct SetUp {
     words: &'static str,
     schemes: [Scheme; 2],
-    vary: fn(&mut Scenario),
+    vary: fn(&mut RawScenario),
 }
 
 /// The paper's three; the literal reading of p; the errors before the queue.
@@ -149,7 +149,7 @@ const RED_512: &SetUp = &SET_UPS[1];
 const DROP_TAIL: &SetUp = &SET_UPS[2];
 
 /// Moves the errors from behind the transmitter to the flows' own links.
-fn errors_before(s: &mut Scenario) {
+fn errors_before(s: &mut RawScenario) {
     let loss = core::mem::take(&mut s.path.loss);
     for flow in &mut s.flows {
         let access = flow.access.get_or_insert_with(AccessSpec::default);
@@ -158,7 +158,7 @@ fn errors_before(s: &mut Scenario) {
 }
 
 /// ns-2 at the time of the paper: a timeout of at least 1 s, a clock of 100 ms.
-fn slow_timers(s: &mut Scenario) {
+fn slow_timers(s: &mut RawScenario) {
     for tcp in s.flows.iter_mut().filter_map(|f| f.tcp.as_mut()) {
         tcp.min_rto = Some(time_ms(1_000.0));
         tcp.tick = Some(time_ms(100.0));
@@ -388,6 +388,7 @@ pub(super) fn fig28_29(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
 
 #[cfg(test)]
 mod tests {
+    use super::super::with;
     use super::*;
     use crate::Effort;
     use crate::lossy::EXPERIMENTS;
@@ -396,9 +397,11 @@ mod tests {
 
     /// Figs. 7 and 8 in small: 60 s, four flows of each kind, two seeds, two errors, both readings of p.
     fn miniature() -> Grid {
-        let mut s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig7-12").unwrap());
-        s.duration = Time::parse("60 s").unwrap();
-        set_flows(&mut s, 8.0);
+        let s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig7-12").unwrap());
+        let s = with(&s, |s| {
+            s.duration = Time::seconds(60.0);
+            set_flows(s, 8.0);
+        });
         let cells = cells(&s, &BOTH_READINGS, &[5.0, 35.0], set_error);
         Bench::new(Hooks::default(), Effort::Seeds(2))
             .measure("mini", &cells, &Precision::of(&DUMBBELL.metrics()))
@@ -439,7 +442,7 @@ mod tests {
 
     #[test]
     fn buffers_are_those_of_table_1() {
-        let mut s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig7-12").unwrap());
+        let mut s = RawScenario::clone(&base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig7-12").unwrap()));
         let written = s.path.queue.capacity.clone();
         set_size(&mut s, 256);
         assert_eq!(s.path.queue.capacity, written);

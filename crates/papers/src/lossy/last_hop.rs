@@ -11,7 +11,7 @@ use crate::show::{self, Abscissa};
 use crate::{Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::Estimate;
-use fairpace_scenario::{Count, Scenario};
+use fairpace_scenario::{Count, RawScenario};
 
 /// TCP flows beside the one.
 const TCP_FLOWS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0];
@@ -24,7 +24,7 @@ const TCP_COUNT: Abscissa = Abscissa { key: "tcp_flows", label: "TCP flows besid
 const SIDE_DELAY: Abscissa =
     Abscissa { key: "side_delay_ms", label: "one-way delay of TCP's side links", unit: "ms", log: false };
 
-fn set_tcp_flows(s: &mut Scenario, flows: f64) {
+fn set_tcp_flows(s: &mut RawScenario, flows: f64) {
     for flow in s.flows.iter_mut().filter(|f| f.group == "tcp") {
         flow.count = Count::new(flows as u64);
     }
@@ -149,7 +149,7 @@ const CRP_ABOVE: &str = "At the losses that TCP meets here the complex equation 
 const BIG: [Scheme; 4] =
     [SRP.at("srp-1024"), CRP.at("crp-1024"), SRP_ROUND.at("srp-round-1024"), CRP_ROUND.at("crp-round-1024")];
 
-fn set_side_delay(s: &mut Scenario, ms: f64) {
+fn set_side_delay(s: &mut RawScenario, ms: f64) {
     for access in s.flows.iter_mut().filter(|f| f.group == "tcp").filter_map(|f| f.access.as_mut()) {
         access.rtt = time_ms(2.0 * ms);
     }
@@ -242,15 +242,16 @@ pub(super) fn fig30_33(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
 
 #[cfg(test)]
 mod tests {
+    use super::super::with;
     use super::*;
     use crate::Effort;
     use crate::lossy::EXPERIMENTS;
     use fairpace_lab::Hooks;
     use fairpace_scenario::Time;
 
-    fn miniature(vary: fn(&mut Scenario, f64), places: &[f64]) -> Grid {
-        let mut s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig20-23").unwrap());
-        s.duration = Time::parse("100 s").unwrap();
+    fn miniature(vary: fn(&mut RawScenario, f64), places: &[f64]) -> Grid {
+        let s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig20-23").unwrap());
+        let s = with(&s, |s| s.duration = Time::seconds(100.0));
         let all: Vec<Scheme> = BOTH_READINGS.into_iter().chain(BIG).collect();
         let cells = cells(&s, &all, places, vary);
         Bench::new(Hooks::default(), Effort::Seeds(2))
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn buffers_are_those_of_table_2() {
-        let mut s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig20-23").unwrap());
+        let mut s = RawScenario::clone(&base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig20-23").unwrap()));
         let written = s.path.queue.capacity.clone();
         set_buffer(&mut s, BUFFER_BYTES);
         assert_eq!(s.path.queue.capacity, written);

@@ -12,6 +12,7 @@
 
 mod start;
 
+use super::with;
 use self::start::{ClassStart, Delays, STEP_S, STEPS, Start, YOUTH_S, watch};
 use crate::{Bench, Bound, Claim, Effort, Experiment, Outcome, Point, QUICK_SEEDS, Tools, show};
 use fairpace_lab::RunError;
@@ -86,17 +87,18 @@ const IPTV: &str = "iptv";
 
 impl Strategy {
     fn apply(&self, scenario: &Scenario) -> Scenario {
-        let mut s = scenario.clone();
-        if let Some(satellite) = &mut s.satellite {
-            let hold = self.hold_ms.map(|ms| Hold::Time(super::time_ms(ms as f64)));
-            satellite.quick_start = SatelliteQuickStart { agent: self.agent, hold, ..SatelliteQuickStart::default() };
-        }
-        if self.agent == AgentKind::None {
-            for flow in &mut s.flows {
-                flow.quick_start = None;
+        with(scenario, |s| {
+            if let Some(satellite) = &mut s.satellite {
+                let hold = self.hold_ms.map(|ms| Hold::Time(super::time_ms(ms as f64)));
+                satellite.quick_start =
+                    SatelliteQuickStart { agent: self.agent, hold, ..SatelliteQuickStart::default() };
             }
-        }
-        s
+            if self.agent == AgentKind::None {
+                for flow in &mut s.flows {
+                    flow.quick_start = None;
+                }
+            }
+        })
     }
 }
 
@@ -279,22 +281,24 @@ struct Alone(Vec<(Strategy, Vec<Rc<Start>>)>);
 
 impl Alone {
     fn measure(e: &Experiment, bench: &mut Bench<'_>) -> Result<Alone, RunError> {
-        let mut base = super::base(e);
-        base.flows.retain(|f| f.group == IPTV);
-        (base.warmup, base.duration) = (super::time_ms(0.0), super::time_ms(1e3 * (YOUTH_S + 20.0)));
-        for flow in &mut base.flows {
-            flow.arrivals = None;
-            flow.count = Count::new(1);
-            flow.terminals = Some(Terminals::Fixed([1, 2]));
-        }
+        let base = with(&super::base(e), |s| {
+            s.flows.retain(|f| f.group == IPTV);
+            (s.warmup, s.duration) = (super::time_ms(0.0), super::time_ms(1e3 * (YOUTH_S + 20.0)));
+            for flow in &mut s.flows {
+                flow.arrivals = None;
+                flow.count = Count::new(1);
+                flow.terminals = Some(Terminals::Fixed([1, 2]));
+            }
+        });
         let mut jobs = Vec::new();
         for strategy in &STRATEGIES {
             for phase in 0..PHASES {
-                let mut s = strategy.apply(&base);
                 let start_ms = 820.36 * phase as f64 / PHASES as f64;
-                for flow in &mut s.flows {
-                    flow.start = super::time_ms(start_ms);
-                }
+                let s = with(&strategy.apply(&base), |s| {
+                    for flow in &mut s.flows {
+                        flow.start = super::time_ms(start_ms);
+                    }
+                });
                 jobs.push((s, 1));
             }
         }

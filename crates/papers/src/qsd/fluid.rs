@@ -9,7 +9,7 @@ use fairpace_analysis::fluid::{self, Flow, Link};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
 use fairpace_report::{Axis, Chart, Series, Table};
-use fairpace_scenario::Scenario;
+use fairpace_scenario::{RawScenario, Scenario};
 use fairpace_units::{Duration, QsRate, Rate};
 
 /// T_q of Fig. 7.
@@ -115,7 +115,7 @@ const SMALL: &str = "With 44 kbit/s a terminal of the small frame has one slot i
                      0.98 s after the hold, not RTT_m = 0.55 s. From T_q = 0.2 s on it comes when the grant has begun to \
                      fall; the model, whose RTT is RTT_m + T_q, has it in time";
 
-fn set_unit(s: &mut Scenario, kbps: f64) {
+fn set_unit(s: &mut RawScenario, kbps: f64) {
     if let Some(satellite) = &mut s.satellite {
         satellite.granularity = super::kbps(kbps);
     }

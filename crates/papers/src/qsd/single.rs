@@ -9,7 +9,9 @@ use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
 use fairpace_report::{Axis, BandKind, Chart, Series, Table};
-use fairpace_scenario::{AgentKind, EstimatorKind, FrameSpec, Parameter, ReleaseKind, Scenario, SlotPlacement};
+use fairpace_scenario::{
+    AgentKind, EstimatorKind, FrameSpec, Parameter, RawScenario, ReleaseKind, Scenario, SlotPlacement,
+};
 
 /// The frames, as scenarios, claims and readers name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ impl Frame {
         }
     }
 
-    pub(super) fn set(self, s: &mut Scenario) {
+    pub(super) fn set(self, s: &mut RawScenario) {
         if let Some(satellite) = &mut s.satellite {
             satellite.frame = match self {
                 Frame::Large => FrameSpec::Large,
@@ -150,7 +152,7 @@ fn courses_points(frame: Frame, courses: &[Course<'_>]) -> Vec<Point> {
 // --- Fig. 3 --------------------------------------------------------------------------------------------------------
 
 /// A fifth of the carrier for good, in place of DAMA [qsd §3.3].
-fn assign_constant_rate(s: &mut Scenario) {
+fn assign_constant_rate(s: &mut RawScenario) {
     if let Some(satellite) = &mut s.satellite {
         (satellite.cra, satellite.rbdc) = (kbps(6_336.0 / 5.0), false);
         // All slots are assigned: what is free is what nobody sends in.
@@ -455,10 +457,10 @@ const FIRST_HUMP: &str = "In most phases the first maximum is the greatest: it i
 /// What else the paper can be read to say, or leaves open.
 struct Reading {
     words: &'static str,
-    set: fn(&mut Scenario),
+    set: fn(&mut RawScenario),
 }
 
-fn set_tfrc(s: &mut Scenario, name: &str, value: &str) {
+fn set_tfrc(s: &mut RawScenario, name: &str, value: &str) {
     for flow in &mut s.flows {
         flow.parameters.insert(name.to_owned(), Parameter::Text(value.to_owned()));
     }

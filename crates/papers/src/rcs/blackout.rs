@@ -1,14 +1,13 @@
 //! A signal loss of up to a minute [rcs §V-E, Fig. 22].
 
 use super::{
-    NEWRENO, OVERHEAD, RAP, RAP_FINE, RENO, SACK, Scheme, THROUGHPUT, base, cells, looks, ours, overhead, scheme,
-    throughput,
+    NEWRENO, OVERHEAD, RAP, RAP_FINE, RENO, SACK, Scheme, THROUGHPUT, base, cells, looks, overhead, scheme, throughput,
 };
 use crate::bench::{Bench, Precision, largest, smallest};
 use crate::show::{self, Abscissa};
 use crate::{Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_scenario::{Scenario, Time};
+use fairpace_scenario::{RawScenario, Time};
 
 /// D_SignalLoss in s.
 const D: [f64; 7] = [0.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
@@ -19,10 +18,10 @@ const NO_LIMIT: Scheme = scheme("rcs-no-limit", "RCS, T_B without limit", "rcs:t
 const NO_BACKOFF: Scheme = scheme("rcs-no-backoff", "RCS without Backoff", "rcs:backoff=off", false);
 const ALL: [Scheme; 8] = [TEN_SRTT, NO_LIMIT, NO_BACKOFF, RAP, RAP_FINE, RENO, NEWRENO, SACK];
 
-fn set_signal_loss(s: &mut Scenario, seconds: f64) {
+fn set_signal_loss(s: &mut RawScenario, seconds: f64) {
     s.path.outages.retain(|_| seconds > 0.0);
     for outage in &mut s.path.outages {
-        outage.length = Time::parse(format!("{seconds} s")).unwrap_or_else(|e| ours(&e));
+        outage.length = Time::seconds(seconds);
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::{
     BACKGROUND, BUFFER, MAIN, P_LOSS, RAP, RAP_FINE, RCS, Scheme, acknowledged_jain, base, jain_of_all, jain_of_groups,
-    ours, packets_per_second, set_buffer, set_loss, tcp_throughput, throughput, under,
+    ours, packets_per_second, set_buffer, set_loss, tcp_throughput, throughput, under, with,
 };
 use crate::bench::{Bench, Cell, Grid, Precision, largest, smallest};
 use crate::show::{self, Abscissa, Look, Quantity};
 use crate::{Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::Estimate;
-use fairpace_scenario::{Count, FlowSpec, LossSpec, Priority, Scenario, replace_controller};
+use fairpace_scenario::{Count, FlowSpec, LossSpec, Priority, RawScenario, Scenario, replace_controller};
 
 const P: [f64; 5] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
 const K: [f64; 5] = [20.0, 50.0, 100.0, 300.0, 600.0];
@@ -86,12 +86,12 @@ fn with_tcp(s: &Scenario, tcp: &str) -> Scenario {
 }
 
 fn tcp_alone(s: &Scenario) -> Scenario {
-    let mut s = s.clone();
-    s.flows.retain(|f| f.group == "tcp");
-    for flow in &mut s.flows {
-        flow.count = Count::new(10);
-    }
-    s
+    with(s, |s| {
+        s.flows.retain(|f| f.group == "tcp");
+        for flow in &mut s.flows {
+            flow.count = Count::new(10);
+        }
+    })
 }
 
 pub(super) fn fig20(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
@@ -99,8 +99,7 @@ pub(super) fn fig20(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     let mut cells = Vec::new();
     for beside in &BESIDE {
         for p in P {
-            let mut s = with_tcp(&base, beside.tcp);
-            set_loss(&mut s, p);
+            let s = with(&with_tcp(&base, beside.tcp), |s| set_loss(s, p));
             cells.push(Cell { scheme: beside.alone.key, x: p, scenario: tcp_alone(&s) });
             cells.push(Cell { scheme: beside.mixed.key, x: p, scenario: s });
         }
@@ -193,13 +192,13 @@ const PAIRS: [Pair; 6] = [
     pair("rap-fine-beside-sack", "RAP, fine grain, beside SACK", RAP_FINE, "tcp-sack"),
 ];
 
-fn set_access_loss(s: &mut Scenario, p: f64) {
+fn set_access_loss(s: &mut RawScenario, p: f64) {
     for access in s.flows.iter_mut().filter(|f| f.group == MAIN).filter_map(|f| f.access.as_mut()) {
         access.loss = LossSpec::random(p);
     }
 }
 
-fn add_background(s: &mut Scenario, pps: f64) {
+fn add_background(s: &mut RawScenario, pps: f64) {
     if pps > 0.0 {
         s.flows.push(FlowSpec {
             name: "background".to_owned(),
@@ -214,12 +213,11 @@ fn add_background(s: &mut Scenario, pps: f64) {
 
 pub(super) fn fig21(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let base = base(e);
-    let mut sweep = |places: &[f64], vary: fn(&mut Scenario, f64)| {
+    let mut sweep = |places: &[f64], vary: fn(&mut RawScenario, f64)| {
         let mut cells = Vec::new();
         for pair in &PAIRS {
             for &x in places {
-                let mut s = with_tcp(&base, pair.tcp);
-                vary(&mut s, x);
+                let s = with(&with_tcp(&base, pair.tcp), |s| vary(s, x));
                 cells.push(Cell { scheme: pair.look.key, x, scenario: under(&s, &pair.media) });
             }
         }

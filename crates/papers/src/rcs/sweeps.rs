@@ -2,7 +2,7 @@
 
 use super::{
     BACKGROUND, BUFFER, NEWRENO, OVERHEAD, P_LOSS, RAP, RAP_ACKS, RAP_FINE, RCS, RCS_ACKS, RENO, RTT, SACK, Scheme,
-    THROUGHPUT, base, cells, looks, ours, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt,
+    THROUGHPUT, base, cells, looks, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt,
     throughput,
 };
 use crate::bench::{Bench, Grid, Precision, largest, smallest};
@@ -11,7 +11,7 @@ use crate::{Bound, Cell, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::Estimate;
 use fairpace_report::{Axis, Chart, Series};
-use fairpace_scenario::{FlowSpec, Priority, Scenario, Time};
+use fairpace_scenario::{FlowSpec, Priority, RawScenario, Time};
 
 /// P, a log grid.
 const P: [f64; 7] = [1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2];
@@ -392,7 +392,7 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
 }
 
 /// Ten RAP flows in the low class, each at most a tenth of S_L.
-fn responsive_background(s: &mut Scenario, pps: f64) {
+fn responsive_background(s: &mut RawScenario, pps: f64) {
     s.flows.retain(|f| f.name != "background");
     if pps == 0.0 {
         return;
@@ -405,7 +405,7 @@ fn responsive_background(s: &mut Scenario, pps: f64) {
         class: Priority::Low,
         max_rate: Some(packets_per_second(pps / 10.0)),
         initial_rtt: Some(s.path.rtt.clone()),
-        start_spread: Time::parse("1 s").unwrap_or_else(|e| ours(&e)),
+        start_spread: Time::seconds(1.0),
         ..FlowSpec::default()
     });
 }
@@ -463,10 +463,11 @@ mod tests {
 
     /// Fig. 17(a) in small: 60 s, two flows, two seeds, three values of P.
     fn miniature() -> Grid {
-        let mut s = base(fig17a_experiment());
-        s.duration = Time::parse("60 s").unwrap();
-        s.warmup = Time::parse("30 s").unwrap();
-        s.flows[0].count = fairpace_scenario::Count::new(2);
+        let s = super::super::with(&base(fig17a_experiment()), |s| {
+            s.duration = Time::seconds(60.0);
+            s.warmup = Time::seconds(30.0);
+            s.flows[0].count = fairpace_scenario::Count::new(2);
+        });
         let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2));
         let cells = cells(&s, &[RCS, RAP, RAP_FINE], &[1e-3, 5e-3, 1e-2], set_loss);
         let grid = bench.measure("mini", &cells, &Precision::of(&[throughput]));

@@ -153,9 +153,9 @@ impl SetUp {
             self.adu.set(s);
             match self.other {
                 None => {}
-                Some(Other::SmallQueue) => set_up(s, Some("50 pkt"), false),
+                Some(Other::SmallQueue) => set_up(s, Some(50), false),
                 Some(Other::PromptHosts) => {
-                    let soon = Time::parse("1 ms").unwrap_or_else(|e| super::ours(&e));
+                    let soon = Time::ms(1.0);
                     s.flows.iter_mut().filter_map(|f| f.tcp.as_mut()).for_each(|t| t.send_jitter = Some(soon.clone()));
                 }
             }

@@ -10,7 +10,7 @@ use crate::{Bound, Effort, Experiment, Outcome, Point, Tools, show};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
 use fairpace_report::{Axis, Chart, Section, Series, Style, Table};
-use fairpace_scenario::{FlowSpec, Scenario};
+use fairpace_scenario::{FlowSpec, RawScenario, Scenario};
 
 /// A row of Table 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl Case {
         self.scheme == "lda" && self.third < 50.0
     }
 
-    fn set(&self, s: &mut Scenario) {
+    fn set(&self, s: &mut RawScenario) {
         for flow in s.flows.iter_mut().filter(|f| super::is_media(&f.group)) {
             let time = |t: f64| words(&format!("{} ms", t * 1e3));
             let mut parameters =
@@ -96,7 +96,7 @@ impl Times {
         }
     }
 
-    fn set(self, s: &mut Scenario) {
+    fn set(self, s: &mut RawScenario) {
         for flow in s.flows.iter_mut().filter(|f| f.group == "flow 4") {
             flow.start = seconds(self.change);
         }

@@ -7,7 +7,7 @@ use crate::{Bound, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
 use fairpace_report::Table;
-use fairpace_scenario::{Room, Scenario};
+use fairpace_scenario::{RawScenario, Room};
 
 /// A queue and a window of TCP.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ struct SetUp {
     key: &'static str,
     name: &'static str,
     /// The scenario's if there is none.
-    queue: Option<&'static str>,
+    queue: Option<u64>,
     unlimited: bool,
 }
 
@@ -23,14 +23,14 @@ struct SetUp {
 const SET_UPS: [SetUp; 4] = [
     SetUp { key: "96k-16k", name: "96 KiB; 16 KiB", queue: None, unlimited: false },
     SetUp { key: "96k-unlimited", name: "96 KiB; unlimited", queue: None, unlimited: true },
-    SetUp { key: "50p-16k", name: "50 packets; 16 KiB", queue: Some("50 pkt"), unlimited: false },
-    SetUp { key: "50p-unlimited", name: "50 packets; unlimited", queue: Some("50 pkt"), unlimited: true },
+    SetUp { key: "50p-16k", name: "50 packets; 16 KiB", queue: Some(50), unlimited: false },
+    SetUp { key: "50p-unlimited", name: "50 packets; unlimited", queue: Some(50), unlimited: true },
 ];
 
 /// Sets a queue, and takes TCP's window off.
-pub(super) fn set_up(s: &mut Scenario, queue: Option<&'static str>, unlimited: bool) {
+pub(super) fn set_up(s: &mut RawScenario, queue: Option<u64>, unlimited: bool) {
     if let Some(room) = queue {
-        s.path.queue.capacity = Room::parse(room).unwrap_or_else(|e| super::ours(&e));
+        s.path.queue.capacity = Room::packets(room);
     }
     for tcp in s.flows.iter_mut().filter_map(|f| f.tcp.as_mut()) {
         tcp.max_window = tcp.max_window.filter(|_| !unlimited);

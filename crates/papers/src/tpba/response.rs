@@ -46,7 +46,7 @@ impl Kind {
         with(&base(e), |s| {
             if self.second {
                 let other = parse(TOPOLOGY_2.0, TOPOLOGY_2.1);
-                s.path = other.path;
+                s.path = other.path.clone();
                 for flow in &mut s.flows {
                     let rtt = s.path.rtt.clone();
                     flow.initial_rtt = flow.initial_rtt.take().map(|_| rtt);

@@ -61,8 +61,8 @@ fn of_scenario(file: &Path, seed: Option<u64>) -> Outcome<Link> {
             .hint("`fairpace run --world emu` runs it; for a shell write a `[path]` with its rate and delay"));
     }
     let seed = seed.unwrap_or_else(|| scenario.seed.get());
-    let config = sim_config(&scenario, seed, Record::default());
-    Ok(Link { name: scenario.name, up: config.bottleneck, down: config.reverse, seed })
+    let config = sim_config(&scenario, seed, Record::default())?;
+    Ok(Link { name: scenario.name.clone(), up: config.bottleneck, down: config.reverse, seed })
 }
 
 fn of_options(args: &Args, name: String, up: RateModel, down: RateModel) -> Link {

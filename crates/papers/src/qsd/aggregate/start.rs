@@ -224,7 +224,7 @@ fn young(config: &SimConfig) -> (Vec<Young>, Vec<ClassStart>) {
 /// # Errors
 /// As [`simulate_observed`]; and the stop flag was set.
 pub(super) fn watch(scenario: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Start, RunError> {
-    let config = sim_config(scenario, seed, Record::default());
+    let config = sim_config(scenario, seed, Record::default())?;
     let (flows, classes) = young(&config);
     let classes = Arc::new(Mutex::new(classes));
     let watch = Watch { flows, classes: Arc::clone(&classes) };
