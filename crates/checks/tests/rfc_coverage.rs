@@ -62,7 +62,7 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     found
 }
 
-/// `control::tfrc::history::tests` for `control/src/tfrc/history/tests.rs`, `control::properties` for
+/// `control::scheme::tfrc::history::tests` for `control/src/scheme/tfrc/history/tests.rs`, `control::properties` for
 /// `control/tests/properties.rs`.
 fn module(file: &Path) -> String {
     let inside = file.strip_prefix(root().join("crates")).expect("a file of a crate").with_extension("");
@@ -209,9 +209,9 @@ fn every_requirement_is_tested_or_excepted_and_the_pages_say_where() {
 
 #[test]
 fn a_citation_belongs_to_the_test_below_or_around_it() {
-    let file = root().join("crates/control/src/tfrc/history/tests.rs");
+    let file = root().join("crates/control/src/scheme/tfrc/history/tests.rs");
     let of = |text: &str| citations(&file, text);
-    let named = |name: &str, id: &str| (id.to_owned(), format!("control::tfrc::history::tests::{name}"));
+    let named = |name: &str, id: &str| (id.to_owned(), format!("control::scheme::tfrc::history::tests::{name}"));
     let above = "#[test]\n//= 1-2-3\n//= 1-2-4\nfn first() {\n}\n//= 1-2-5\n#[test]\nfn second() {\n    //= 1-2-6\n}\n";
     let all = [named("first", "1-2-3"), named("first", "1-2-4"), named("second", "1-2-5"), named("second", "1-2-6")];
     assert_eq!(of(above), Ok(all.to_vec()));

@@ -508,7 +508,7 @@ impl Control {
         settings: &BTreeMap<String, String>,
         packet_size: fairpace_units::Bytes,
         min_rate: Rate,
-    ) -> Result<fairpace_control::AnyController, registry::ParamError> {
+    ) -> Result<Box<dyn fairpace_control::Controller>, registry::ParamError> {
         let env = fairpace_control::Env { packet_size, min_rate, max_rate: self.max_rate, ..Default::default() };
         fairpace_control::build(&self.name, settings, &env)
     }

@@ -2,7 +2,7 @@
 
 use crate::args::{FeedbackForm, Form};
 use crate::error::{Failure, Outcome};
-use fairpace_control::{AnyController, Controller as _, FeedbackForm as Told};
+use fairpace_control::{Controller, FeedbackForm as Told};
 use fairpace_rtp::sdp;
 use fairpace_rtp::tfrc::Profile;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub(crate) fn apply(
 }
 
 /// A controller that takes one form only is not asked for another without a word.
-pub(crate) fn check_form(form: &Form, controller: &AnyController) -> Outcome {
+pub(crate) fn check_form(form: &Form, controller: &dyn Controller) -> Outcome {
     if form.feedback_form == Some(FeedbackForm::Ccfb) && controller.feedback_form() == Told::SackVector {
         return Err(Failure::usage("`aimd` is told of packets by sack vectors, and `--feedback-form` is `ccfb`")
             .hint("leave out `--feedback-form`"));
@@ -68,7 +68,7 @@ pub(crate) fn check_form(form: &Form, controller: &AnyController) -> Outcome {
 
 /// Retransmissions have numbers of their own, which neither a receiver that measures nor a sack vector nor a receiver report counts: rather
 /// than leave them out without a word, says so. `without`: what to write instead.
-pub(crate) fn check_retransmission(controller: &AnyController, wanted: bool, without: &str) -> Outcome {
+pub(crate) fn check_retransmission(controller: &dyn Controller, wanted: bool, without: &str) -> Outcome {
     let who = match controller.feedback_form() {
         Told::Reports => "a receiver that measures (`measured_by = receiver`)",
         Told::SackVector => "a sack vector (`aimd`)",

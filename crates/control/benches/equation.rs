@@ -1,9 +1,7 @@
 //! The cost of an equation, forwards and backwards, and of what SRP, CRP and MRP do with it: a round's step and
 //! an acknowledgement, the controller alone. Run with `cargo bench -p fairpace-control --bench equation`.
 
-use fairpace_control::{
-    Acked, AnyController, Controller, Env, Equation, Loss, LossHow, RttEstimator, Sent, TcpPath, build,
-};
+use fairpace_control::{Acked, Controller, Env, Equation, Loss, LossHow, RttEstimator, Sent, TcpPath, build};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Probability, Rate};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -52,7 +50,7 @@ fn nanoseconds(mut f: impl FnMut(usize)) -> f64 {
 
 /// A controller without the flow around it, one packet in a hundred lost so far.
 struct Alone {
-    controller: AnyController,
+    controller: Box<dyn Controller>,
     rtt: RttEstimator,
     now: Instant,
     seq: u64,

@@ -1,6 +1,6 @@
 //! The cost of one packet: poll, send, acknowledge. Run with `cargo bench -p fairpace-control`.
 
-use fairpace_control::{Ack, Controller as _, Env, Flow, FlowParams, ReceiverReport, Safety, Transmit, build, schemes};
+use fairpace_control::{Ack, Env, Flow, FlowParams, ReceiverReport, Safety, Transmit, build, schemes};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::collections::{BTreeMap, VecDeque};
 

@@ -2,9 +2,7 @@
 //! `Flow`. Run with `cargo bench -p fairpace-control --bench tfrc`.
 
 use fairpace_control::rtt::RttParams;
-use fairpace_control::{
-    Ack, Acked, Controller, Env, Flow, FlowParams, RateReport, RttEstimator, Safety, Sent, Transmit, build,
-};
+use fairpace_control::{Ack, Acked, Env, Flow, FlowParams, RateReport, RttEstimator, Safety, Sent, Transmit, build};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Rate};
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -27,7 +25,7 @@ fn settings(measured_by: &str) -> BTreeMap<String, String> {
     BTreeMap::from([("measured_by".to_owned(), measured_by.to_owned())])
 }
 
-fn controller(measured_by: &str) -> fairpace_control::AnyController {
+fn controller(measured_by: &str) -> Box<dyn fairpace_control::Controller> {
     build("tfrc", &settings(measured_by), &env()).unwrap_or_else(|e| panic!("{e}"))
 }
 

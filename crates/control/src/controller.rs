@@ -7,6 +7,8 @@
 use crate::breaker::ReceiverReport;
 use crate::quick_start::QuickStartParams;
 use crate::rtt::{RttEstimator, RttParams};
+use crate::scheme::tfrc::receiver::ReceiverParams;
+use core::any::Any;
 use core::fmt::Debug;
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsRate, Rate, Via};
 
@@ -229,6 +231,15 @@ impl Default for LossPolicy {
     }
 }
 
+/// What bounds the packets outstanding in a windowed scheme.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Windows {
+    /// cwnd, packets; at least 1.
+    pub cwnd: f64,
+    /// rwnd in force, packets; 0 if the receiver has closed the window.
+    pub rwnd: u32,
+}
+
 /// The sender half of a scheme.
 ///
 /// Four kinds of methods: `on_*` say what happened and when; `set_*` are commands; `poll_*` are
@@ -238,7 +249,16 @@ impl Default for LossPolicy {
 ///
 /// Every rate a controller gives lies in `[min_rate, max_rate]` of its [`crate::Env`], whatever it
 /// was told before. A timer may come late, once: a controller makes up for at most one period.
-pub trait Controller: Debug + Send {
+///
+/// The methods come in groups. *Each scheme* has those without a body: they are the core. *Facts* never change once
+/// the controller is made. *Feedback* of a form that the scheme did not ask for never comes, nor do *limits* that
+/// the scheme has no use for mean anything; those bodies do nothing. What few schemes have stands in traits
+/// of its own, [`TcpHooks`] and [`QuickStartHooks`]; a scheme that has it overrides the one method that gives it out.
+///
+/// A controller is [`Any`]: who knows the scheme can get at its type, and at the getters that only it has.
+pub trait Controller: Any + Debug + Send {
+    // --- each scheme -----------------------------------------------------------------------------
+
     /// The flow begins. `srtt` comes from the echo of the challenge, or from the scenario; `None`
     /// if no round trip is known yet.
     fn start(&mut self, now: Instant, srtt: Option<Duration>);
@@ -253,28 +273,6 @@ pub trait Controller: Debug + Send {
     /// Until it is acknowledged after all, that is: then `on_ack` comes too.
     fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator);
 
-    /// A report of a receiver that measures, after it was found believable; only under
-    /// [`FeedbackForm::Reports`].
-    fn on_report(&mut self, _now: Instant, _report: &RateReport, _rtt: &RttEstimator) {}
-
-    /// An RTCP receiver report, after it was found possible; only under [`FeedbackForm::ReceiverReports`].
-    fn on_receiver_report(&mut self, _now: Instant, _report: &ReceiverReport, _rtt: &RttEstimator) {}
-
-    /// How far the flow's TCP half is; before any other input of the same instant.
-    fn on_tcp(&mut self, _now: Instant, _progress: &TcpProgress) {}
-
-    /// The last packet of an application data unit has left. Only here, and when TCP is drained, [`Controller::via`]
-    /// may change, so that none is split.
-    fn on_adu_end(&mut self, _now: Instant) {}
-
-    /// All that was given to TCP is acknowledged.
-    fn on_tcp_drained(&mut self, _now: Instant) {}
-
-    /// What the TCP half is to do next; `None` when there is nothing more.
-    fn take_tcp_order(&mut self) -> Option<TcpOrder> {
-        None
-    }
-
     /// No ACK for the timeout of [`LossPolicy`] although data is outstanding. All of it now counts
     /// as lost; the next timeout is about packets sent later. (Only under
     /// [`TimeoutRule::SinceLastAck`].)
@@ -285,59 +283,6 @@ pub trait Controller: Debug + Send {
 
     /// The application wants at most this much (`None`: no limit of its own).
     fn set_demand(&mut self, now: Instant, max: Option<Rate>);
-
-    /// The receiver, or a base station on the way, allows at most so many packets outstanding (rwnd); `None`: no
-    /// limit. Schemes without a window have nothing to do.
-    fn set_window_limit(&mut self, _now: Instant, _rwnd: Option<u32>) {}
-
-    /// Does the scheme lower its rate when the path is full? Such a flow is kept within what the circuit breaker bears,
-    /// instead of being stopped by it.
-    fn is_responsive(&self) -> bool {
-        true
-    }
-
-    /// Which feedback the receiver must send; asked once.
-    fn feedback_form(&self) -> FeedbackForm {
-        FeedbackForm::Acks
-    }
-
-    /// How often the receiver is to report; `None`: as it likes. Asked once.
-    fn report_interval(&self) -> Option<Duration> {
-        None
-    }
-
-    /// Which way the next packet goes.
-    fn via(&self) -> Via {
-        Via::Udp
-    }
-
-    /// Whether a congestion mark counts as a loss: only then are packets sent as ECN-capable.
-    fn heeds_ecn(&self) -> bool {
-        false
-    }
-
-    /// Whether a packet may leave some of its gap early, with the one before it ([`crate::FlowParams::quantum`]): not
-    /// where the least distance of two packets is a rule of the scheme.
-    fn may_leave_early(&self) -> bool {
-        true
-    }
-
-    /// The path forwards dummies like data (its routers erase the DSCP): keep them at or below a
-    /// tenth of the data rate. Schemes without dummies have nothing to do.
-    fn set_dummies_limited(&mut self, _limited: bool) {}
-
-    /// The highest rate, headers included, that a Quick-Start request may name now; `None` if the scheme has no use
-    /// for one: it is not at its start nor back from an idle time, or allows as much already.
-    fn quick_start_limit(&self, _params: &QuickStartParams) -> Option<Rate> {
-        None
-    }
-
-    /// A Quick-Start request has left; after the `on_sent` of its packet.
-    fn on_quick_start_asked(&mut self, _now: Instant) {}
-
-    /// All routers on the path approve of `rate`, headers of `header` bytes included, and nothing was lost since they
-    /// were asked. `rtt`: SRTT, or what the request took if there is none.
-    fn on_quick_start(&mut self, _now: Instant, _rate: QsRate, _header: Bytes, _rtt: Duration) {}
 
     /// May a packet leave now, and which? `has_data`: the application has a packet ready.
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll;
@@ -351,6 +296,113 @@ pub trait Controller: Debug + Send {
     /// State, rate and the reason for the last change.
     fn status(&self) -> Status;
 
-    /// How losses are to be noticed; asked once.
-    fn loss_policy(&self) -> LossPolicy;
+    // --- facts -----------------------------------------------------------------------------------
+
+    /// How losses are to be noticed.
+    fn loss_policy(&self) -> LossPolicy {
+        LossPolicy::default()
+    }
+
+    /// Does the scheme lower its rate when the path is full? Such a flow is kept within what the circuit breaker bears,
+    /// instead of being stopped by it.
+    fn is_responsive(&self) -> bool {
+        true
+    }
+
+    /// Which feedback the receiver must send.
+    fn feedback_form(&self) -> FeedbackForm {
+        FeedbackForm::Acks
+    }
+
+    /// How often the receiver is to report; `None`: as it likes.
+    fn report_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// How a receiver that measures is to do so; only under [`FeedbackForm::Reports`].
+    fn receiver_params(&self) -> ReceiverParams {
+        ReceiverParams::default()
+    }
+
+    /// Whether a congestion mark counts as a loss: only then are packets sent as ECN-capable.
+    fn heeds_ecn(&self) -> bool {
+        false
+    }
+
+    /// Whether a packet may leave some of its gap early, with the one before it ([`crate::FlowParams::quantum`]): not
+    /// where the least distance of two packets is a rule of the scheme.
+    fn may_leave_early(&self) -> bool {
+        true
+    }
+
+    // --- feedback of other forms -----------------------------------------------------------------
+
+    /// A report of a receiver that measures, after it was found believable; only under
+    /// [`FeedbackForm::Reports`].
+    fn on_report(&mut self, _now: Instant, _report: &RateReport, _rtt: &RttEstimator) {}
+
+    /// An RTCP receiver report, after it was found possible; only under [`FeedbackForm::ReceiverReports`].
+    fn on_receiver_report(&mut self, _now: Instant, _report: &ReceiverReport, _rtt: &RttEstimator) {}
+
+    // --- limits, and what is limited -------------------------------------------------------------
+
+    /// The receiver, or a base station on the way, allows at most so many packets outstanding (rwnd); `None`: no
+    /// limit. Schemes without a window have nothing to do.
+    fn set_window_limit(&mut self, _now: Instant, _rwnd: Option<u32>) {}
+
+    /// cwnd and rwnd of a windowed scheme; `None` if the scheme has no window.
+    fn windows(&self) -> Option<Windows> {
+        None
+    }
+
+    /// The path forwards dummies like data (its routers erase the DSCP): keep them at or below a
+    /// tenth of the data rate. Schemes without dummies have nothing to do.
+    fn set_dummies_limited(&mut self, _limited: bool) {}
+
+    // --- what few schemes have -------------------------------------------------------------------
+
+    /// Which way the next packet goes; by UDP unless the scheme has a TCP half. It changes in
+    /// [`TcpHooks::on_adu_end`] and [`TcpHooks::on_drained`] only, so that no data unit is split.
+    fn via(&self) -> Via {
+        Via::Udp
+    }
+
+    /// The scheme's TCP half; `None` if it has none.
+    fn tcp(&mut self) -> Option<&mut dyn TcpHooks> {
+        None
+    }
+
+    /// The scheme's use of a rate that routers approve; `None` if it has none.
+    fn quick_start(&mut self) -> Option<&mut dyn QuickStartHooks> {
+        None
+    }
+}
+
+/// What a scheme does that sends part of its packets over a TCP connection beside the flow [tpba §4].
+pub trait TcpHooks {
+    /// How far TCP is; before any other input of the same instant.
+    fn on_progress(&mut self, now: Instant, progress: &TcpProgress);
+
+    /// The last packet of an application data unit has left.
+    fn on_adu_end(&mut self, now: Instant);
+
+    /// All that was given to TCP is acknowledged.
+    fn on_drained(&mut self, now: Instant);
+
+    /// What TCP is to do next; `None` when there is nothing more.
+    fn take_order(&mut self) -> Option<TcpOrder>;
+}
+
+/// What a scheme does that can begin at a rate which all routers on the path approve [RFC 5634 §3].
+pub trait QuickStartHooks {
+    /// The highest rate, headers included, that a request may name now; `None` if the scheme has no use
+    /// for one: it is not at its start nor back from an idle time, or allows as much already.
+    fn limit(&self, params: &QuickStartParams) -> Option<Rate>;
+
+    /// A request has left; after the `on_sent` of its packet.
+    fn on_asked(&mut self, now: Instant);
+
+    /// All routers on the path approve of `rate`, headers of `header` bytes included, and nothing was lost since they
+    /// were asked. `rtt`: SRTT, or what the request took if there is none.
+    fn on_approved(&mut self, now: Instant, rate: QsRate, header: Bytes, rtt: Duration);
 }

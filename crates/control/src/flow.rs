@@ -9,7 +9,7 @@ use crate::controller::{
 use crate::ledger::{Credit, Ledger, LostPacket};
 use crate::meter::Meter;
 use crate::quick_start::{QsCounters, QsVerdict, QuickStartParams, Requester};
-use crate::registry::{AnyController, Env, Safety};
+use crate::registry::{Env, Safety};
 use crate::rtt::{RttEstimator, RttParams};
 use crate::sack_vector::SackVector;
 use core::cmp::Ordering;
@@ -308,7 +308,7 @@ struct Tally {
 /// The sender half of a flow.
 #[derive(Debug)]
 pub struct Flow {
-    controller: AnyController,
+    controller: Box<dyn Controller>,
     policy: LossPolicy,
     packet_size: Bytes,
     data_class: Class,
@@ -376,7 +376,7 @@ pub struct Flow {
 
 impl Flow {
     /// A flow that has not begun.
-    pub fn new(controller: AnyController, params: FlowParams) -> Flow {
+    pub fn new(controller: Box<dyn Controller>, params: FlowParams) -> Flow {
         let mut policy = controller.loss_policy();
         if params.safety == Safety::Paper {
             policy.rtt = RttParams { floor: LEAST_RTT, confirmations: 0, ..policy.rtt };
@@ -500,7 +500,9 @@ impl Flow {
         if option.function == QsFunction::Request {
             self.lost_when_asked = self.losses();
             self.event(now, FlowEventKind::QuickStartAsked { rate: option.rate });
-            self.controller.on_quick_start_asked(now);
+            if let Some(hooks) = self.controller.quick_start() {
+                hooks.on_asked(now);
+            }
         }
     }
 
@@ -757,7 +759,9 @@ impl Flow {
         let lossless = p <= self.lost_when_asked.0 && lost <= self.lost_when_asked.1;
         if let (QsVerdict::Approved(rate), true) = (verdict, lossless) {
             let rtt = self.rtt.srtt().unwrap_or(elapsed).max(LEAST_RTT);
-            self.controller.on_quick_start(now, rate, header, rtt);
+            if let Some(hooks) = self.controller.quick_start() {
+                hooks.on_approved(now, rate, header, rtt);
+            }
             self.note(now);
         }
     }
@@ -882,7 +886,9 @@ impl Flow {
                 self.update_rto();
             }
         }
-        self.controller.on_tcp(now, progress);
+        if let Some(tcp) = self.controller.tcp() {
+            tcp.on_progress(now, progress);
+        }
         self.note(now);
     }
 
@@ -895,7 +901,9 @@ impl Flow {
         }
         self.run_controller_timers(now, false);
         let via = self.via();
-        self.controller.on_adu_end(now);
+        if let Some(tcp) = self.controller.tcp() {
+            tcp.on_adu_end(now);
+        }
         self.note_via(now, via);
         self.note(now);
     }
@@ -911,7 +919,9 @@ impl Flow {
         if let Some(b) = &mut self.breaker {
             b.on_tcp_progress();
         }
-        self.controller.on_tcp_drained(now);
+        if let Some(tcp) = self.controller.tcp() {
+            tcp.on_drained(now);
+        }
         self.note_via(now, via);
         self.note(now);
     }
@@ -929,7 +939,7 @@ impl Flow {
 
     /// What the TCP half is to do; ask until `None` after each call.
     pub fn take_tcp_order(&mut self) -> Option<TcpOrder> {
-        self.controller.take_tcp_order()
+        self.controller.tcp()?.take_order()
     }
 
     /// The transport of the next packet.
@@ -1075,11 +1085,11 @@ impl Flow {
         }
     }
 
-    fn permit(&self, kind: Kind) -> Permit {
+    fn permit(&mut self, kind: Kind) -> Permit {
         let ecn = if self.controller.heeds_ecn() { Ecn::Ect0 } else { Ecn::NotEct };
         match kind {
             Kind::Data => {
-                let quick_start = self.quick_start.as_ref().and_then(|q| self.option(q));
+                let quick_start = self.option();
                 let via = self.controller.via();
                 Permit { kind, class: self.data_class, seq: self.data.next_seq(), ecn, quick_start, via }
             }
@@ -1092,10 +1102,11 @@ impl Flow {
 
     /// The Quick-Start option of a data packet that leaves now: a report that is owed, else a request if
     /// one may be sent and the controller has a use for it.
-    fn option(&self, q: &Requester) -> Option<QsOption> {
+    fn option(&mut self) -> Option<QsOption> {
+        let q = self.quick_start.as_ref()?;
         q.report().or_else(|| {
             let limit =
-                q.may_ask(self.now, self.rtt.srtt()).then(|| self.controller.quick_start_limit(q.params()))??;
+                q.may_ask(self.now, self.rtt.srtt()).then(|| self.controller.quick_start()?.limit(q.params()))??;
             q.request(QsRate::at_most(limit))
         })
     }
@@ -1153,8 +1164,8 @@ impl Flow {
     }
 
     /// The controller itself.
-    pub fn controller(&self) -> &AnyController {
-        &self.controller
+    pub fn controller(&self) -> &dyn Controller {
+        &*self.controller
     }
 
     /// The size of a full packet: what dummies are padded to.

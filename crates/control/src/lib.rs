@@ -65,8 +65,8 @@
 //!
 //! # Where things are
 //!
-//! - [`Controller`], and one file per scheme: [`rcs`], [`rap`], [`rbp`] (SRP, CRP, MRP), [`tfrc`]
-//!   (and TFRC-SP), [`aimd`], [`lda`] (and LDAF), [`tpba`], [`fixed`] (the template).
+//! - [`Controller`], and one file per scheme in `scheme/`: [`rcs`], [`rap`], [`rbp`] (SRP, CRP, MRP), [`tfrc`]
+//!   (and TFRC-SP), [`aimd`], [`lda`] (and LDAF), [`tpba`], [`fixed`] (the template). `scheme.rs` lists them.
 //! - [`registry`](mod@registry): schemes and their parameters by name.
 //! - [`Equation`]: TCP's throughput at a loss rate, and back.
 //! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.
@@ -74,34 +74,27 @@
 //! - [`AckReceiver`]: the receiver half these schemes share; [`SackReceiver`]: AIMD's.
 //! - [`quick_start`]: asking the routers for a rate; [`Flow::on_quick_start_response`].
 
-pub mod aimd;
 pub mod breaker;
 mod controller;
 pub mod equation;
-pub mod fixed;
 mod flow;
-pub mod lda;
 pub mod ledger;
 mod meter;
 mod pacer;
 pub mod packet_pair;
 pub mod quick_start;
-pub mod rap;
-pub mod rbp;
-pub mod rcs;
 mod receiver;
 pub mod registry;
 pub mod rtt;
 pub mod sack_vector;
+mod scheme;
 #[cfg(test)]
 mod testing;
-pub mod tfrc;
-pub mod tpba;
 
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
 pub use controller::{
-    Acked, Controller, FeedbackForm, Loss, LossHow, LossPolicy, RateHeader, RateReport, RtoParams, SendPoll, Sent,
-    Status, TcpOrder, TcpProgress, TimeoutRule,
+    Acked, Controller, FeedbackForm, Loss, LossHow, LossPolicy, QuickStartHooks, RateHeader, RateReport, RtoParams,
+    SendPoll, Sent, Status, TcpHooks, TcpOrder, TcpProgress, TimeoutRule, Windows,
 };
 pub use equation::{BadPath, Equation, TcpPath, Terms};
 pub use flow::{
@@ -109,6 +102,7 @@ pub use flow::{
 };
 pub use quick_start::{QsCounters, QsVerdict, QuickStartParams};
 pub use receiver::{AckReceiver, Arrival, Feedback};
-pub use registry::{AnyController, Env, ParamError, ParamInfo, Safety, SchemeInfo, build, schemes};
+pub use registry::{Env, ParamError, ParamInfo, Safety, SchemeInfo, build, schemes};
 pub use rtt::RttEstimator;
 pub use sack_vector::{SackReceiver, SackVector};
+pub use scheme::*;

@@ -1,17 +1,14 @@
-//! Every scheme by its name: one line each in `schemes!` below.
+//! Schemes by name: the parameters that each has, the settings that are given for them, and the controller that is
+//! made of both. Which schemes there are is listed in `scheme.rs`.
 //!
 //! A scheme brings a table of its parameters; `fairpace list`, the scenario's schema, the defaults
 //! and the error messages are all read from it. A default is written once, as text, and goes the
 //! same way as a setting.
 
-use crate::breaker::ReceiverReport;
-use crate::controller::{
-    Acked, Controller, FeedbackForm, Loss, LossPolicy, RateReport, SendPoll, Sent, Status, TcpOrder, TcpProgress,
-};
-use crate::quick_start::QuickStartParams;
-use crate::rtt::RttEstimator;
+use crate::controller::Controller;
+use crate::scheme::SCHEMES;
 use core::fmt;
-use fairpace_units::{Bytes, Duration, Instant, QsRate, Rate, Via, parse_duration, parse_rate};
+use fairpace_units::{Bytes, Duration, Rate, parse_duration, parse_rate};
 use std::collections::BTreeMap;
 
 /// One parameter of a scheme.
@@ -32,7 +29,7 @@ pub struct ParamInfo {
 }
 
 /// One scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SchemeInfo {
     /// As in a scenario file.
     pub name: &'static str,
@@ -42,7 +39,13 @@ pub struct SchemeInfo {
     pub source: &'static str,
     /// Its parameters.
     pub params: &'static [ParamInfo],
+    /// Its constructor; [`build`] calls it.
+    pub make: Constructor,
 }
+
+/// Makes a controller from settings that name no parameter which the scheme lacks. The values are read, and refused,
+/// here.
+pub type Constructor = fn(&Settings<'_>, &Env) -> Result<Box<dyn Controller>, ParamError>;
 
 /// Whether the protections that the papers leave out are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -307,154 +310,6 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// Makes the enum of all schemes, its dispatch, and the list: each type with its entries in the registry,
-/// several if it serves several names ([`Settings::scheme`] says which it is built for).
-macro_rules! schemes {
-    ($($variant:ident => $module:ident :: $type:ident { $($info:ident),+ }),* $(,)?) => {
-        /// Any scheme. An enum, so that a call in the packet path is a jump and not a pointer; the
-        /// last variant is for schemes from outside.
-        #[derive(Debug)]
-        #[allow(missing_docs, clippy::large_enum_variant)]
-        pub enum AnyController {
-            $($variant(crate::$module::$type),)*
-            Custom(Box<dyn Controller>),
-        }
-
-        static SCHEMES: &[SchemeInfo] = &[$($(crate::$module::$info),+),*];
-
-        fn build_named(
-            info: &'static SchemeInfo,
-            given: &BTreeMap<String, String>,
-            env: &Env,
-        ) -> Result<AnyController, ParamError> {
-            let settings = Settings::new(info, given)?;
-            $(
-                if [$(crate::$module::$info.name),+].contains(&info.name) {
-                    return Ok(AnyController::$variant(crate::$module::$type::new(&settings, env)?));
-                }
-            )*
-            unreachable!("`{}` is in the list, so it is in the macro", info.name)
-        }
-
-        macro_rules! each {
-            ($self:ident, $c:ident => $call:expr) => {
-                match $self {
-                    $(AnyController::$variant($c) => $call,)*
-                    AnyController::Custom($c) => $call,
-                }
-            };
-        }
-    };
-}
-
-schemes! {
-    Rcs => rcs::Rcs { INFO },
-    Rap => rap::Rap { INFO },
-    Rbp => rbp::Rbp { SRP, CRP, MRP },
-    Tfrc => tfrc::Tfrc { INFO, INFO_SP },
-    Aimd => aimd::Aimd { INFO },
-    Lda => lda::Lda { LDA, LDAF },
-    Tpba => tpba::Tpba { INFO },
-    Fixed => fixed::Fixed { INFO },
-}
-
-impl Controller for AnyController {
-    fn start(&mut self, now: Instant, srtt: Option<Duration>) {
-        each!(self, c => c.start(now, srtt));
-    }
-    #[inline]
-    fn on_sent(&mut self, now: Instant, sent: &Sent) {
-        each!(self, c => c.on_sent(now, sent));
-    }
-    #[inline]
-    fn on_ack(&mut self, now: Instant, ack: &Acked, rtt: &RttEstimator) {
-        each!(self, c => c.on_ack(now, ack, rtt));
-    }
-    fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator) {
-        each!(self, c => c.on_loss(now, loss, rtt));
-    }
-    fn on_report(&mut self, now: Instant, report: &RateReport, rtt: &RttEstimator) {
-        each!(self, c => c.on_report(now, report, rtt));
-    }
-    fn on_receiver_report(&mut self, now: Instant, report: &ReceiverReport, rtt: &RttEstimator) {
-        each!(self, c => c.on_receiver_report(now, report, rtt));
-    }
-    fn on_tcp(&mut self, now: Instant, progress: &TcpProgress) {
-        each!(self, c => c.on_tcp(now, progress));
-    }
-    fn on_adu_end(&mut self, now: Instant) {
-        each!(self, c => c.on_adu_end(now));
-    }
-    fn on_tcp_drained(&mut self, now: Instant) {
-        each!(self, c => c.on_tcp_drained(now));
-    }
-    fn take_tcp_order(&mut self) -> Option<TcpOrder> {
-        each!(self, c => c.take_tcp_order())
-    }
-    fn on_timeout(&mut self, now: Instant, rtt: &RttEstimator) {
-        each!(self, c => c.on_timeout(now, rtt));
-    }
-    fn on_timer(&mut self, now: Instant, rtt: &RttEstimator) {
-        each!(self, c => c.on_timer(now, rtt));
-    }
-    fn set_demand(&mut self, now: Instant, max: Option<Rate>) {
-        each!(self, c => c.set_demand(now, max));
-    }
-    fn set_window_limit(&mut self, now: Instant, rwnd: Option<u32>) {
-        each!(self, c => c.set_window_limit(now, rwnd));
-    }
-    fn is_responsive(&self) -> bool {
-        each!(self, c => c.is_responsive())
-    }
-    fn feedback_form(&self) -> FeedbackForm {
-        each!(self, c => c.feedback_form())
-    }
-    fn report_interval(&self) -> Option<Duration> {
-        each!(self, c => c.report_interval())
-    }
-    #[inline]
-    fn via(&self) -> Via {
-        each!(self, c => c.via())
-    }
-    fn heeds_ecn(&self) -> bool {
-        each!(self, c => c.heeds_ecn())
-    }
-    fn may_leave_early(&self) -> bool {
-        each!(self, c => c.may_leave_early())
-    }
-    fn set_dummies_limited(&mut self, limited: bool) {
-        each!(self, c => c.set_dummies_limited(limited));
-    }
-    fn quick_start_limit(&self, params: &QuickStartParams) -> Option<Rate> {
-        each!(self, c => c.quick_start_limit(params))
-    }
-    fn on_quick_start_asked(&mut self, now: Instant) {
-        each!(self, c => c.on_quick_start_asked(now));
-    }
-    fn on_quick_start(&mut self, now: Instant, rate: QsRate, header: Bytes, rtt: Duration) {
-        each!(self, c => c.on_quick_start(now, rate, header, rtt));
-    }
-    #[inline]
-    fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
-        each!(self, c => c.poll_send(now, has_data))
-    }
-    #[inline]
-    fn poll_timer(&self) -> Instant {
-        each!(self, c => c.poll_timer())
-    }
-    #[inline]
-    fn target_rate(&self) -> Rate {
-        each!(self, c => c.target_rate())
-    }
-    #[inline]
-    fn status(&self) -> Status {
-        each!(self, c => c.status())
-    }
-    fn loss_policy(&self) -> LossPolicy {
-        each!(self, c => c.loss_policy())
-    }
-}
-
 /// All schemes with their parameters.
 pub fn schemes() -> &'static [SchemeInfo] {
     SCHEMES
@@ -474,11 +329,11 @@ pub fn schemes() -> &'static [SchemeInfo] {
 /// let error = build("fixd", &settings, &Env::default()).unwrap_err();
 /// assert_eq!(error.hint().as_deref(), Some("did you mean `fixed`?"));
 /// ```
-pub fn build(scheme: &str, settings: &BTreeMap<String, String>, env: &Env) -> Result<AnyController, ParamError> {
+pub fn build(scheme: &str, settings: &BTreeMap<String, String>, env: &Env) -> Result<Box<dyn Controller>, ParamError> {
     env.check()?;
     let names = || SCHEMES.iter().map(|s| s.name);
     match SCHEMES.iter().find(|s| s.name == scheme) {
-        Some(info) => build_named(info, settings, env),
+        Some(info) => (info.make)(&Settings::new(info, settings)?, env),
         None => Err(ParamError::UnknownScheme {
             found: scheme.to_owned(),
             allowed: names().collect(),
@@ -547,10 +402,9 @@ mod tests {
     #[test]
     fn an_unknown_scheme_names_the_nearest() {
         let e = error("rsc", &[], &Env::default());
-        assert_eq!(
-            e.to_string(),
-            "`rsc` is not a controller; there are rcs, rap, srp, crp, mrp, tfrc, tfrc-sp, aimd, lda, ldaf, tpba, fixed"
-        );
+        let all: Vec<_> = schemes().iter().map(|s| s.name).collect();
+        assert_eq!(e.to_string(), format!("`rsc` is not a controller; there are {}", all.join(", ")));
+        assert!(all.starts_with(&["rcs", "rap"]) && all.contains(&"fixed"), "{all:?}");
         assert_eq!(e.hint().as_deref(), Some("did you mean `rcs`?"));
         assert_eq!(error("tcp-friendly-thing", &[], &Env::default()).hint(), None);
     }

@@ -1,6 +1,7 @@
 //! A path for tests: constant RTT, losses chosen by the test, every packet acknowledged at once.
 
-use crate::{Ack, AnyController, Controller, Env, Flow, FlowEventKind, FlowParams, Safety, Transmit, build};
+use crate::{Ack, Controller, Env, Flow, FlowEventKind, FlowParams, Safety, Transmit, build};
+use core::any::{Any, type_name};
 use fairpace_units::{Bytes, Duration, Instant, Kind, Rate};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,8 +26,20 @@ pub(crate) fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
 }
 
-pub(crate) fn made(scheme: &str, pairs: &[(&str, &str)], env: &Env) -> AnyController {
+pub(crate) fn made(scheme: &str, pairs: &[(&str, &str)], env: &Env) -> Box<dyn Controller> {
     build(scheme, &settings(pairs), env).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// As [`made`], as the type that it is.
+pub(crate) fn made_as<T: Controller>(scheme: &str, pairs: &[(&str, &str)], env: &Env) -> T {
+    let controller: Box<dyn Any> = made(scheme, pairs, env);
+    *controller.downcast().unwrap_or_else(|_| panic!("`{scheme}` is no {}", type_name::<T>()))
+}
+
+/// A controller as the type that it is.
+pub(crate) fn as_scheme<T: Controller>(controller: &dyn Controller) -> &T {
+    let any: &dyn Any = controller;
+    any.downcast_ref().unwrap_or_else(|| panic!("{controller:?} is no {}", type_name::<T>()))
 }
 
 /// What the test decides about a packet.
@@ -48,7 +61,7 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    pub(crate) fn new(controller: AnyController, env: &Env, rtt: Duration) -> Path {
+    pub(crate) fn new(controller: Box<dyn Controller>, env: &Env, rtt: Duration) -> Path {
         let mut flow = Flow::new(controller, FlowParams { trace: true, ..FlowParams::new(env) });
         flow.start(Instant::ZERO, Some(rtt));
         Path { flow, now: Instant::ZERO, rtt, acks: VecDeque::new(), sent: Vec::new(), trace: Vec::new() }

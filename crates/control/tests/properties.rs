@@ -7,9 +7,8 @@
 
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{
-    Ack, AnyController, Arrival, Controller, Env, FeedbackForm, Flow, FlowEvent, FlowParams, QuickStartParams,
-    RateHeader, RateReport, ReceiverReport, SackReceiver, SackVector, Safety, TcpOrder, TcpProgress, Transmit, build,
-    schemes,
+    Ack, Arrival, Controller, Env, FeedbackForm, Flow, FlowEvent, FlowParams, QuickStartParams, RateHeader, RateReport,
+    ReceiverReport, SackReceiver, SackVector, Safety, TcpOrder, TcpProgress, Transmit, build, schemes,
 };
 use fairpace_units::{
     Bytes, Class, Duration, Ecn, Instant, Kind, QsFunction, QsNonce, QsOption, QsRate, QsResponse, RandomStream, Rate,
@@ -40,7 +39,7 @@ struct Setup {
 }
 
 impl Setup {
-    fn controller(&self) -> AnyController {
+    fn controller(&self) -> Box<dyn Controller> {
         build(self.scheme, &self.settings, &self.env).unwrap_or_else(|e| panic!("{e}"))
     }
 
@@ -733,7 +732,7 @@ struct Rtcp {
 }
 
 impl Receiver {
-    fn of(controller: &AnyController) -> Option<Receiver> {
+    fn of(controller: &dyn Controller) -> Option<Receiver> {
         match controller.feedback_form() {
             FeedbackForm::Acks => None,
             FeedbackForm::ReceiverReports => {

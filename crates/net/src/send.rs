@@ -17,8 +17,8 @@ use crate::{
     UdpSocket, Waiter,
 };
 use fairpace_control::{
-    AnyController, BreakerParams, Controller as _, Env, FeedbackForm, Flow, FlowCounters, FlowEvent, FlowParams,
-    Safety, StopReason as Tripped,
+    BreakerParams, Controller, Env, FeedbackForm, Flow, FlowCounters, FlowEvent, FlowParams, Safety,
+    StopReason as Tripped,
 };
 use fairpace_media::FrameSource;
 use fairpace_rtp::{
@@ -135,7 +135,7 @@ impl SendConfig {
     ///
     /// # Errors
     /// [`NetError::Control`] if there is none of that name, or a setting is not allowed.
-    pub fn controller(&self) -> Result<AnyController, NetError> {
+    pub fn controller(&self) -> Result<Box<dyn Controller>, NetError> {
         Ok(fairpace_control::build(&self.scheme, &self.settings, &self.env())?)
     }
 

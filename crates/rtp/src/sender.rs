@@ -50,8 +50,7 @@ use crate::sent::{Lookup, Stream};
 use crate::tfrc::{self, Profile, Stamp};
 use crate::{Datagram, NtpTime, Out, Secret, StopReason, What, dummy, ntp, rtcp, rtx, sack_vector};
 use fairpace_control::{
-    Ack, Controller as _, FeedbackForm, Flow, Permit, ReceiverReport, SackVector, TcpOrder, TcpProgress, Transmit,
-    packet_pair,
+    Ack, FeedbackForm, Flow, Permit, ReceiverReport, SackVector, TcpOrder, TcpProgress, Transmit, packet_pair,
 };
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Via};
 use std::collections::VecDeque;

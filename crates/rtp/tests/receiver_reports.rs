@@ -2,7 +2,7 @@
 
 mod pair;
 
-use fairpace_control::{Controller as _, packet_pair};
+use fairpace_control::packet_pair;
 use fairpace_rtp::challenge::{Challenge, Form, Message};
 use fairpace_rtp::pair_report::PairReport;
 use fairpace_rtp::rtcp::{Compound, Rtcp};

@@ -12,7 +12,7 @@ use super::{
     TraceSpec,
 };
 use crate::controllers::{self, Family};
-use fairpace_control::{Controller as _, FeedbackForm};
+use fairpace_control::FeedbackForm;
 use fairpace_path::{Gaps, Trace};
 use fairpace_units::{Bytes, Duration, QsRate, Rate};
 use std::sync::Arc;
@@ -577,7 +577,8 @@ impl Checker<'_> {
             self.tcp_takes_time(s, flow)?;
         }
         if family == Family::Media {
-            let controller = controllers::build(s, flow).map_err(|e| self.parameter_error(&field("parameters"), &e))?;
+            let mut controller =
+                controllers::build(s, flow).map_err(|e| self.parameter_error(&field("parameters"), &e))?;
             if flow.feedback.is_some() && controller.feedback_form() == FeedbackForm::Reports {
                 let wrong = "has no effect where the receiver measures: it reports once per round trip";
                 return self.conflict(field("feedback"), wrong, "leave it out, or let the sender measure");
@@ -586,7 +587,7 @@ impl Checker<'_> {
                 let wrong = format!("has no effect on controller `{}`, which goes by RTCP reports", flow.controller);
                 return self.conflict(field("feedback"), wrong, "set its parameter `t_rtcp`, or leave it out");
             }
-            if flow.quick_start.is_some() && !controllers::uses_quick_start(s, flow, &controller) {
+            if flow.quick_start.is_some() && !controllers::uses_quick_start(s, flow, &mut *controller) {
                 let wrong = format!("has no effect on controller `{}`, which does not ask for a rate", flow.controller);
                 return self.conflict(field("quick_start"), wrong, "write `tfrc` or `tfrc-sp`, or leave it out");
             }

@@ -3,7 +3,7 @@
 
 use crate::{FlowSpec, Problem, RawScenario, SafetyMode, Scenario, ScenarioError};
 use fairpace_control::registry::{self, ParamError};
-use fairpace_control::{AnyController, Controller as _, Env, Safety};
+use fairpace_control::{Controller, Env, Safety};
 use fairpace_units::{Bytes, Rate};
 use std::collections::BTreeMap;
 
@@ -122,16 +122,17 @@ pub fn packet_size(scenario: &RawScenario, flow: &FlowSpec) -> Bytes {
 ///
 /// # Errors
 /// [`BadParameter`].
-pub fn build(scenario: &RawScenario, flow: &FlowSpec) -> Result<AnyController, BadParameter> {
+pub fn build(scenario: &RawScenario, flow: &FlowSpec) -> Result<Box<dyn Controller>, BadParameter> {
     let settings: BTreeMap<String, String> = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();
     registry::build(&flow.controller, &settings, &env(scenario, flow)).map_err(|error| refused(&error))
 }
 
 /// Whether the controller of a flow with a Quick-Start request would ever send it.
-pub fn uses_quick_start(scenario: &RawScenario, flow: &FlowSpec, controller: &AnyController) -> bool {
+pub fn uses_quick_start(scenario: &RawScenario, flow: &FlowSpec, controller: &mut dyn Controller) -> bool {
     let Some(ask) = &flow.quick_start else { return false };
     let size = packet_size(scenario, flow);
-    ask.sender(&flow.name, size, 0).is_ok_and(|p| controller.quick_start_limit(&p).is_some())
+    let params = ask.sender(&flow.name, size, 0).ok();
+    params.zip(controller.quick_start()).is_some_and(|(params, hooks)| hooks.limit(&params).is_some())
 }
 
 fn refused(error: &ParamError) -> BadParameter {

@@ -2,7 +2,7 @@
 
 use crate::controllers::{self, Family};
 use crate::{FlowSpec, Parameter, Priority, Problem, RawScenario, Scenario, ScenarioError};
-use fairpace_control::{Controller as _, FeedbackForm};
+use fairpace_control::FeedbackForm;
 
 /// The scenario with every media flow under another controller; TCP and background stay. If there is
 /// no media flow, all TCP flows change instead.
@@ -72,7 +72,7 @@ pub fn replace_controller(
         if controllers::family(&flow.controller) != Some(Family::Media) {
             continue;
         }
-        let controller = controllers::build(&variant, flow).map_err(|e| {
+        let mut controller = controllers::build(&variant, flow).map_err(|e| {
             refuse(match e.allowed_names {
                 Some(allowed) => Problem::UnknownField { field: format!("{name}:{}", e.name), allowed },
                 None => Problem::BadValue {
@@ -86,7 +86,7 @@ pub fn replace_controller(
         if matches!(controller.feedback_form(), FeedbackForm::Reports | FeedbackForm::ReceiverReports) {
             variant.flows[index].feedback = None;
         }
-        if !controllers::uses_quick_start(&variant, &variant.flows[index], &controller) {
+        if !controllers::uses_quick_start(&variant, &variant.flows[index], &mut *controller) {
             variant.flows[index].quick_start = None;
         }
     }

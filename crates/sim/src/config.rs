@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use fairpace_control::{AnyController, Env, FlowParams};
+use fairpace_control::{Controller, Env, FlowParams};
 use fairpace_path::{Capacity, DamaSpec, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Instant, QsRate, Rate};
 
@@ -363,7 +363,7 @@ pub enum ControllerSpec {
         env: Env,
     },
     /// One from outside, made anew for each run.
-    Custom(Arc<dyn Fn() -> AnyController + Send + Sync>),
+    Custom(Arc<dyn Fn() -> Box<dyn Controller> + Send + Sync>),
 }
 
 impl ControllerSpec {

@@ -3,7 +3,7 @@
 //! In a run of many flows most of them have not begun or are over. Those take little: an endpoint is made when
 //! its flow begins, and let go when the flow has ended and nothing of it is under way.
 
-use fairpace_control::{AnyController, Controller, FeedbackForm, FlowEvent, StopReason};
+use fairpace_control::{Controller, FeedbackForm, FlowEvent, StopReason};
 use fairpace_units::{Bytes, Class, Duration, Instant, RandomStream, Rate, Via};
 
 use crate::SimError;
@@ -109,7 +109,7 @@ impl Plan {
     }
 }
 
-fn is_windowed(controller: &AnyController) -> bool {
+fn is_windowed(controller: &dyn Controller) -> bool {
     controller.feedback_form() == FeedbackForm::SackVector
 }
 
@@ -117,7 +117,7 @@ fn is_windowed(controller: &AnyController) -> bool {
 fn check_tcp_half(
     flow: &FlowConfig,
     media: &MediaConfig,
-    controller: &AnyController,
+    controller: &dyn Controller,
     name: &str,
 ) -> Result<(), SimError> {
     let (flow, name) = (flow.name.clone(), name.to_owned());
@@ -163,8 +163,8 @@ impl FlowState {
                 };
                 let endpoint = if many {
                     let controller = media::controller(media).map_err(source)?;
-                    check_tcp_half(config, media, &controller, &name)?;
-                    takes_window = is_windowed(&controller);
+                    check_tcp_half(config, media, &*controller, &name)?;
+                    takes_window = is_windowed(&*controller);
                     Endpoint::Planned(Box::new(plan))
                 } else {
                     let built = plan.build().map_err(source)?;
@@ -307,8 +307,8 @@ impl FlowState {
                 row.loss_event_rate = media.flow.status().p;
                 row.send_buffer = media.waiting();
                 row.cwnd = media.tcp().map_or(0.0, TcpSender::cwnd);
-                if let AnyController::Aimd(aimd) = media.flow.controller() {
-                    (row.cwnd, row.rwnd) = (aimd.cwnd(), Some(aimd.rwnd()));
+                if let Some(windows) = media.flow.controller().windows() {
+                    (row.cwnd, row.rwnd) = (windows.cwnd, Some(windows.rwnd));
                 }
                 row.state = if media.stopped().is_some() { "stopped" } else { media.flow.status().state };
             }

@@ -10,8 +10,8 @@ pub(crate) mod tcp_half;
 use std::collections::VecDeque;
 
 use fairpace_control::{
-    Ack, AnyController, Arrival, Controller as _, FeedbackForm, Flow, FlowParams, ParamError, Permit, RateHeader,
-    RateReport, SackVector, StopReason, Transmit,
+    Ack, Arrival, Controller, FeedbackForm, Flow, FlowParams, ParamError, Permit, RateHeader, RateReport, SackVector,
+    StopReason, Transmit,
 };
 use fairpace_path::{Capacity, Count};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsResponse, RandomStream, Via};
@@ -48,7 +48,7 @@ impl Outgoing {
 }
 
 /// The controller that a media flow is to have.
-pub(crate) fn controller(config: &MediaConfig) -> Result<AnyController, ParamError> {
+pub(crate) fn controller(config: &MediaConfig) -> Result<Box<dyn Controller>, ParamError> {
     match &config.controller {
         ControllerSpec::Named { scheme, settings, env } => fairpace_control::build(scheme, settings, env),
         ControllerSpec::Custom(make) => Ok(make()),
@@ -111,7 +111,7 @@ impl MediaEndpoint {
             ..config.flow.clone()
         };
         let size = packet_size.get() as u32;
-        let receiver = Receiver::new(config, &controller, seed);
+        let receiver = Receiver::new(config, &*controller, seed);
         let only_reports = controller.feedback_form() == FeedbackForm::ReceiverReports;
         Ok(MediaEndpoint {
             report_interval: receiver.report_interval.filter(|_| only_reports),

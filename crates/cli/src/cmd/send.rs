@@ -32,8 +32,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     config.check()?;
     let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
-    profile::check_form(&args.form, &controller)?;
-    profile::check_retransmission(&controller, args.retransmission, "leave out `--retransmission`")?;
+    profile::check_form(&args.form, &*controller)?;
+    profile::check_retransmission(&*controller, args.retransmission, "leave out `--retransmission`")?;
     let stop = Stop::install()?;
     let Some(mut source) = open(args, &stop)? else { return Err(Failure::silent(code::INTERRUPTED)) };
     if !source.format().follows_rate {

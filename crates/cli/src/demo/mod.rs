@@ -159,7 +159,7 @@ fn schemes(names: &[String], retransmission: bool) -> Outcome<Vec<Scheme>> {
         let env = fairpace_control::Env::default();
         let controller = fairpace_control::build(name, &settings, &env)?;
         // The turns are to be alike.
-        crate::profile::check_retransmission(&controller, retransmission, "add `--no-retransmission`, for all turns")?;
+        crate::profile::check_retransmission(&*controller, retransmission, "add `--no-retransmission`, for all turns")?;
         let label = match (name, settings.get("rate")) {
             ("fixed", Some(rate)) => format!("Fixed {rate}"),
             _ if given.is_empty() => name.to_uppercase(),

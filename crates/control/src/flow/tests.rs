@@ -1,7 +1,8 @@
 //! The flow around the controller: what it lets through, what it believes, when it ends.
 
 use super::*;
-use crate::testing::{Path, SIZE, at, made, paper};
+use crate::aimd::Aimd;
+use crate::testing::{Path, SIZE, as_scheme, at, made, paper};
 use fairpace_units::Probability;
 
 const RTT: Duration = Duration::from_millis(550);
@@ -560,10 +561,7 @@ fn a_sack_vector_that_names_a_number_left_out_ends_the_flow() {
 #[test]
 fn the_newest_ack_says_what_rwnd_is() {
     let mut flow = ten_sent();
-    let window = |flow: &Flow| match flow.controller() {
-        AnyController::Aimd(aimd) => aimd.window(),
-        other => panic!("{other:?}"),
-    };
+    let window = |flow: &Flow| as_scheme::<Aimd>(flow.controller()).window();
     let with = |seq, rwnd| SackVector { rwnd, ..sack(seq, 0xFF) };
     flow.set_window_limit(at(0.1), Some(9));
     assert_eq!((flow.rwnd(), window(&flow)), (Some(9), 9.0));
@@ -589,7 +587,7 @@ fn a_loss_after_a_lowered_rwnd_leaves_the_share_of_what_is_outstanding_not_of_rw
         // FIRST is lost.
         flow.on_sack_vector(at(0.55), &sack(FIRST + 3, 0b11));
         assert_eq!(flow.counters().data.lost, 1);
-        let AnyController::Aimd(aimd) = flow.controller() else { panic!("another") };
+        let aimd: &Aimd = as_scheme(flow.controller());
         assert_eq!((aimd.cwnd(), aimd.ssthresh()), (cwnd, 5.0), "rwnd {rwnd}");
     }
 }

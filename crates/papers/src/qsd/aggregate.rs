@@ -12,8 +12,8 @@
 
 mod start;
 
-use super::with;
 use self::start::{ClassStart, Delays, STEP_S, STEPS, Start, YOUTH_S, watch};
+use super::with;
 use crate::{Bench, Bound, Claim, Effort, Experiment, Outcome, Point, QUICK_SEEDS, Tools, show};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use fairpace_control::packet_pair::BottleneckEstimator;
 use fairpace_control::quick_start;
-use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
+use fairpace_control::tfrc::receiver::{RatedArrival, TfrcReceiver};
 use fairpace_control::{
-    Ack, AckReceiver, AnyController, Arrival, Controller, FeedbackForm, RateHeader, RateReport, ReceiverReport,
-    SackReceiver, SackVector,
+    Ack, AckReceiver, Arrival, Controller, FeedbackForm, RateHeader, RateReport, ReceiverReport, SackReceiver,
+    SackVector,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsOption, QsResponse, Via};
 
@@ -73,18 +73,12 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(config: &MediaConfig, controller: &AnyController, seed: u64) -> Self {
+    pub(super) fn new(config: &MediaConfig, controller: &dyn Controller, seed: u64) -> Self {
         Receiver {
             form: match controller.feedback_form() {
                 FeedbackForm::Acks => Form::Acks(AckReceiver::new(config.feedback)),
                 FeedbackForm::SackVector => Form::SackVector(SackReceiver::new(config.feedback)),
-                FeedbackForm::Reports => {
-                    let params = match controller {
-                        AnyController::Tfrc(tfrc) => tfrc.receiver_params(),
-                        _ => ReceiverParams::default(),
-                    };
-                    Form::Reports(Box::new(TfrcReceiver::new(params)))
-                }
+                FeedbackForm::Reports => Form::Reports(Box::new(TfrcReceiver::new(controller.receiver_params()))),
                 FeedbackForm::ReceiverReports => Form::ReceiverReports(BottleneckEstimator::new()),
             },
             liar: Liar::new(
@@ -327,7 +321,7 @@ mod tests {
         let env = Env::default();
         let config = MediaConfig::new(ControllerSpec::named("lda", env), FlowParams::new(&env));
         let controller = super::super::controller(&config).unwrap();
-        let mut receiver = Receiver::new(&config, &controller, 1);
+        let mut receiver = Receiver::new(&config, &*controller, 1);
         let ms = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         let mut reports = Vec::new();
         for seq in (0..176).filter(|seq| !(40..50).contains(seq)) {
@@ -366,7 +360,7 @@ mod tests {
         let config =
             MediaConfig { receiver: ReceiverBehaviour::Invented, ..MediaConfig::new(spec, FlowParams::new(&env)) };
         let controller = super::super::controller(&config).unwrap();
-        let mut receiver = Receiver::new(&config, &controller, 1);
+        let mut receiver = Receiver::new(&config, &*controller, 1);
         let arrival = Arrival { kind: Kind::Data, class: Class::Normal, seq: 0, ecn: Ecn::NotEct };
         let header = RateHeader { sent_at: Instant::ZERO, rtt: None };
         receiver.on_packet(Instant::ZERO, &arrival, Bytes::new(125), &header, Via::Udp);

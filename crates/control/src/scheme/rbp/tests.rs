@@ -1,8 +1,8 @@
 //! SRP, CRP and MRP by hand.
 
 use super::*;
-use crate::testing::{Path, SIZE, at, made, paper, settings};
-use crate::{AnyController, LossHow, build};
+use crate::testing::{Path, SIZE, at, made, made_as, paper, settings};
+use crate::{LossHow, build};
 use fairpace_units::{Class, Kind};
 
 const RTT: Duration = Duration::from_millis(500);
@@ -19,7 +19,7 @@ struct Alone {
 
 impl Alone {
     fn new(scheme: &str, pairs: &[(&str, &str)]) -> Alone {
-        let AnyController::Rbp(mut rbp) = made(scheme, pairs, &paper()) else { panic!("not one of them") };
+        let mut rbp: Rbp = made_as(scheme, pairs, &paper());
         let mut rtt = RttEstimator::new(rbp.loss_policy().rtt);
         rtt.update(RTT);
         rbp.start(Instant::ZERO, Some(RTT));
@@ -279,7 +279,7 @@ fn over_the_round_a_loss_stops_it_nearly_and_the_next_round_lifts_the_bound() {
 
 #[test]
 fn without_an_rtt_it_sends_a_packet_a_second_and_then_begins() {
-    let AnyController::Rbp(mut rbp) = made("mrp", &[], &paper()) else { panic!("not one of them") };
+    let mut rbp: Rbp = made_as("mrp", &[], &paper());
     rbp.start(Instant::ZERO, None);
     rbp.on_sent(Instant::ZERO, &Sent { kind: Kind::Data, class: Class::Normal, seq: 0, size: SIZE });
     assert_eq!((rbp.poll_send(at(0.2), true), rbp.poll_timer()), (SendPoll::Wait(at(1.0)), Instant::NEVER));
@@ -293,7 +293,7 @@ fn without_an_rtt_it_sends_a_packet_a_second_and_then_begins() {
 #[test]
 fn the_flows_start_rate_is_where_it_begins() {
     let env = Env { start_rate: Some(Rate::packets_per_second(30.0, SIZE)), ..paper() };
-    let AnyController::Rbp(mut rbp) = made("crp", &[], &env) else { panic!("not one of them") };
+    let mut rbp: Rbp = made_as("crp", &[], &env);
     rbp.start(Instant::ZERO, Some(RTT));
     assert_eq!(rbp.target_rate(), Rate::packets_per_second(30.0, SIZE));
 }

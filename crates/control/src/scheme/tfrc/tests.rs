@@ -4,8 +4,8 @@ use super::receiver::{RatedArrival, TfrcReceiver};
 use super::*;
 use crate::controller::RateHeader;
 use crate::quick_start::answer;
-use crate::testing::{SIZE, at, made, paper};
-use crate::{Ack, AnyController, BadFeedback, Flow, FlowParams, Transmit};
+use crate::testing::{SIZE, as_scheme, at, made, paper};
+use crate::{Ack, BadFeedback, Flow, FlowParams, Transmit};
 use fairpace_units::{QsFunction, QsOption, QsResponse};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -84,7 +84,7 @@ impl Run {
 
     fn with(scheme: &str, settings: &[(&str, &str)], env: &Env, rtt: Duration, params: FlowParams) -> Run {
         let controller = made(scheme, settings, env);
-        let AnyController::Tfrc(tfrc) = &controller else { panic!("{scheme}") };
+        let tfrc: &Tfrc = as_scheme(&*controller);
         let reports = tfrc.feedback_form() == FeedbackForm::Reports;
         let receiver = reports.then(|| TfrcReceiver::new(tfrc.receiver_params()));
         Run {
@@ -117,10 +117,7 @@ impl Run {
     }
 
     fn tfrc(&self) -> &Tfrc {
-        match self.flow.controller() {
-            AnyController::Tfrc(t) => t,
-            other => panic!("{other:?}"),
-        }
+        as_scheme(self.flow.controller())
     }
 
     /// X in packets per second of 1,000 bytes.

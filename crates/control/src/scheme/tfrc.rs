@@ -81,7 +81,7 @@ pub mod receiver;
 mod sender;
 
 use crate::controller::{
-    Acked, Controller, FeedbackForm, Loss, LossPolicy, RateReport, SendPoll, Sent, Status, TimeoutRule,
+    Acked, Controller, FeedbackForm, Loss, LossPolicy, QuickStartHooks, RateReport, SendPoll, Sent, Status, TimeoutRule,
 };
 use crate::meter::Meter;
 use crate::pacer::Pacer;
@@ -333,12 +333,6 @@ impl Tfrc {
         self.timer = self.no_feedback.min(quick_start);
     }
 
-    /// What a receiver that measures must know, to go with this sender.
-    pub fn receiver_params(&self) -> ReceiverParams {
-        let TfrcParams { equation, discounting, small_packets, losses_as_ns2, .. } = self.params;
-        ReceiverParams { equation, discounting, small_packets, as_ns2: losses_as_ns2 }
-    }
-
     /// The sender's report to itself [RFC 5348 §6.2, §7].
     fn report(&mut self, now: Instant, rtt: &RttEstimator) {
         let m = &mut self.measured;
@@ -533,43 +527,17 @@ impl Controller for Tfrc {
         if self.params.receiver_measures { FeedbackForm::Reports } else { FeedbackForm::Acks }
     }
 
+    fn receiver_params(&self) -> ReceiverParams {
+        let TfrcParams { equation, discounting, small_packets, losses_as_ns2, .. } = self.params;
+        ReceiverParams { equation, discounting, small_packets, as_ns2: losses_as_ns2 }
+    }
+
     fn heeds_ecn(&self) -> bool {
         self.params.ecn
     }
 
-    /// What TFRC would send if nothing but losses limited it [RFC 5634 §3.2.1], or 100 packets per second
-    /// for TFRC-SP [RFC 5634 §3.3.1].
-    fn quick_start_limit(&self, params: &QuickStartParams) -> Option<Rate> {
-        if self.quick_start_use != QuickStartUse::Wanted || self.quick_start.is_some() {
-            return None;
-        }
-        let (size, header) = (self.mean_size(), self.header(params.header));
-        let gross = (size + header) / size;
-        let mut limit = if self.sender.p() > 0.0 { self.sender.x_bps() * gross } else { f64::INFINITY };
-        if self.params.small_packets.is_some() {
-            limit = limit.min((size + header) / SP_GAP.as_secs_f64());
-        }
-        let limit = if limit.is_finite() { Rate::bps(limit * 8.0) } else { Rate::MAX };
-        let rate = QsRate::at_most(limit).min(params.rate);
-        (send_rate(rate, size, header).min(self.max) > self.sender.x()).then_some(limit)
-    }
-
-    fn on_quick_start_asked(&mut self, _now: Instant) {
-        self.quick_start_use = if self.params.qs_wait { QuickStartUse::Awaited } else { QuickStartUse::Settled };
-    }
-
-    fn on_quick_start(&mut self, now: Instant, rate: QsRate, header: Bytes, rtt: Duration) {
-        let rate = send_rate(rate, self.mean_size(), self.header(header)).min(self.max);
-        let before = self.sender.x();
-        if self.quick_start_use == QuickStartUse::Awaited {
-            self.quick_start_use = QuickStartUse::Settled;
-        }
-        if rate > before {
-            let rtt = self.sender.rtt().unwrap_or(rtt);
-            self.quick_start = Some(QuickStart::begin(now, rate, before, rtt, self.params.qs_validation));
-            self.sender.quick_start(now, rate, rtt);
-            self.restart_timer(now);
-        }
+    fn quick_start(&mut self) -> Option<&mut dyn QuickStartHooks> {
+        Some(self)
     }
 
     /// TFRC-SP's 10 ms between two packets are a MUST [RFC 4828 §3].
@@ -619,6 +587,43 @@ impl Controller for Tfrc {
             policy.rtt.alpha = 0.1;
         }
         policy
+    }
+}
+
+impl QuickStartHooks for Tfrc {
+    /// What TFRC would send if nothing but losses limited it [RFC 5634 §3.2.1], or 100 packets per second
+    /// for TFRC-SP [RFC 5634 §3.3.1].
+    fn limit(&self, params: &QuickStartParams) -> Option<Rate> {
+        if self.quick_start_use != QuickStartUse::Wanted || self.quick_start.is_some() {
+            return None;
+        }
+        let (size, header) = (self.mean_size(), self.header(params.header));
+        let gross = (size + header) / size;
+        let mut limit = if self.sender.p() > 0.0 { self.sender.x_bps() * gross } else { f64::INFINITY };
+        if self.params.small_packets.is_some() {
+            limit = limit.min((size + header) / SP_GAP.as_secs_f64());
+        }
+        let limit = if limit.is_finite() { Rate::bps(limit * 8.0) } else { Rate::MAX };
+        let rate = QsRate::at_most(limit).min(params.rate);
+        (send_rate(rate, size, header).min(self.max) > self.sender.x()).then_some(limit)
+    }
+
+    fn on_asked(&mut self, _now: Instant) {
+        self.quick_start_use = if self.params.qs_wait { QuickStartUse::Awaited } else { QuickStartUse::Settled };
+    }
+
+    fn on_approved(&mut self, now: Instant, rate: QsRate, header: Bytes, rtt: Duration) {
+        let rate = send_rate(rate, self.mean_size(), self.header(header)).min(self.max);
+        let before = self.sender.x();
+        if self.quick_start_use == QuickStartUse::Awaited {
+            self.quick_start_use = QuickStartUse::Settled;
+        }
+        if rate > before {
+            let rtt = self.sender.rtt().unwrap_or(rtt);
+            self.quick_start = Some(QuickStart::begin(now, rate, before, rtt, self.params.qs_validation));
+            self.sender.quick_start(now, rate, rtt);
+            self.restart_timer(now);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ fn estimator() -> RttEstimator {
 fn told(c: &mut Tpba, t: f64, acked: u64, reductions: u64) {
     let srtt = Some(Duration::from_millis(100));
     let (acked, cwnd, mss) = (Bytes::new(acked), Bytes::new(20_000), Bytes::new(1_000));
-    c.on_tcp(at(t), &TcpProgress { acked, cwnd, mss, reductions, srtt });
+    c.on_progress(at(t), &TcpProgress { acked, cwnd, mss, reductions, srtt });
 }
 
 /// One cycle of the probing period that ends at `t`.
@@ -35,7 +35,7 @@ fn kbps(c: &Tpba) -> f64 {
 }
 
 fn orders(c: &mut Tpba) -> Vec<TcpOrder> {
-    std::iter::from_fn(|| c.take_tcp_order()).collect()
+    std::iter::from_fn(|| c.take_order()).collect()
 }
 
 /// To the running period at 3.2 s with r_s = 408 kbit/s and cwnd_old = 20 segments.
@@ -46,7 +46,7 @@ fn running(pairs: &[(&str, &str)]) -> Tpba {
         cycle(&mut c, t, acked);
     }
     c.on_adu_end(at(3.1));
-    c.on_tcp_drained(at(3.2));
+    c.on_drained(at(3.2));
     c
 }
 
@@ -66,12 +66,12 @@ fn a_whole_turn_by_hand() {
     cycle(&mut c, 3.0, 153_000); // 408: |400 - 408| and |416 - 408| are below 30
     assert_eq!((kbps(&c), orders(&mut c)), (408.0, vec![TcpOrder::NoDelay(true)]));
     assert_eq!((c.status().state, c.poll_send(at(3.0), true)), ("probing", SendPoll::Send(Kind::Data)));
-    c.on_tcp_drained(at(3.0)); // not yet: the data unit has not ended
+    c.on_drained(at(3.0)); // not yet: the data unit has not ended
     assert_eq!(c.status().state, "probing");
     c.on_adu_end(at(3.1));
     assert_eq!((c.via(), c.status().state), (Via::Tcp, "draining"));
     assert_eq!(c.poll_send(at(3.1), true), SendPoll::WaitForFeedback);
-    c.on_tcp_drained(at(3.2));
+    c.on_drained(at(3.2));
     assert_eq!((c.via(), c.status().state, kbps(&c)), (Via::Udp, "running", 408.0));
     assert_eq!(c.target_rate(), Rate::kbps(408.0));
     // 100 packets and a report before each adaptation point; numbers below 200 went by TCP
@@ -184,7 +184,7 @@ fn the_rate_is_the_last_before_the_end_of_the_data_unit() {
     }
     assert_eq!(orders(&mut c), [TcpOrder::NoDelay(true)], "once");
     c.on_adu_end(at(20.5));
-    c.on_tcp_drained(at(20.6));
+    c.on_drained(at(20.6));
     assert_eq!((c.status().state, kbps(&c)), ("running", 560.0));
 }
 

@@ -3,8 +3,8 @@
 use super::*;
 use crate::controller::LossHow;
 use crate::rtt::RttParams;
-use crate::testing::{Packet, Path, SIZE, at, made, paper, settings};
-use crate::{AnyController, Flow, FlowParams, StopReason, Transmit, build};
+use crate::testing::{Packet, Path, SIZE, at, made, made_as, paper, settings};
+use crate::{Flow, FlowParams, StopReason, Transmit, build};
 use fairpace_units::{Class, Ecn};
 
 const SRTT: f64 = 0.55;
@@ -25,7 +25,7 @@ impl Alone {
     }
 
     fn with(s: f64, pairs: &[(&str, &str)], env: &Env) -> Alone {
-        let AnyController::Rcs(rcs) = made("rcs", pairs, env) else { panic!("not RCS") };
+        let rcs: Rcs = made_as("rcs", pairs, env);
         let mut rtt = RttEstimator::new(RttParams::default());
         rtt.update(RTT);
         let mut a = Alone { rcs, rtt, now: Instant::ZERO, seq: 0 };
@@ -123,7 +123,7 @@ fn all_dummy_acks_regain_exactly_s0() {
 
 #[test]
 fn initial_ends_after_two_srtt_at_what_was_acknowledged_and_wdsn_is_minus_one() {
-    let AnyController::Rcs(rcs) = made("rcs", &[("s_target", "200 pkt/s")], &paper()) else { panic!() };
+    let rcs: Rcs = made_as("rcs", &[("s_target", "200 pkt/s")], &paper());
     let mut rtt = RttEstimator::new(RttParams::default());
     rtt.update(RTT);
     let mut a = Alone { rcs, rtt, now: Instant::ZERO, seq: 0 };

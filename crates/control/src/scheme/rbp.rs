@@ -65,6 +65,7 @@ pub const SRP: SchemeInfo = SchemeInfo {
     name: "srp",
     title: "SRP: rate-based protocol below TCP's simple equation",
     source: SOURCE,
+    make: |settings, env| Ok(Box::new(Rbp::new(settings, env)?)),
     params: PARAMS,
 };
 
@@ -73,6 +74,7 @@ pub const CRP: SchemeInfo = SchemeInfo {
     name: "crp",
     title: "CRP: rate-based protocol below TCP's complex equation",
     source: SOURCE,
+    make: |settings, env| Ok(Box::new(Rbp::new(settings, env)?)),
     params: PARAMS,
 };
 
@@ -81,6 +83,7 @@ pub const MRP: SchemeInfo = SchemeInfo {
     name: "mrp",
     title: "MRP: rate-based protocol below TCP's equation modified for random loss",
     source: SOURCE,
+    make: |settings, env| Ok(Box::new(Rbp::new(settings, env)?)),
     params: PARAMS,
 };
 

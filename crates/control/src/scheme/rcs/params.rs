@@ -8,6 +8,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
     name: "rcs",
     title: "RCS: rate control with low-priority dummy packets",
     source: "Akyildiz, Akan, Morabito, IEEE/ACM Trans. Networking",
+    make: |settings, env| Ok(Box::new(super::Rcs::new(settings, env)?)),
     params: &[
         ParamInfo {
             name: "s_target",

@@ -1,10 +1,10 @@
 //! Fixed: a constant rate that answers nothing. The smallest controller, and the template for a
-//! new one: copy it, and add a line to `registry.rs`.
+//! new one: copy the file, and add its entry to `scheme.rs`.
 //!
 //! It exists to be compared with: what an encoder without rate control does to a path. On real
 //! networks the circuit breaker above it [RFC 8083] is what ends it.
 
-use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status};
+use crate::controller::{Acked, Controller, Loss, SendPoll, Sent, Status};
 use crate::pacer::Pacer;
 use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
@@ -15,6 +15,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
     name: "fixed",
     title: "Fixed rate, unresponsive",
     source: "none: a baseline",
+    make: |settings, env| Ok(Box::new(Fixed::new(settings, env)?)),
     params: &[ParamInfo {
         name: "rate",
         symbol: "",
@@ -97,9 +98,5 @@ impl Controller for Fixed {
 
     fn status(&self) -> Status {
         Status { state: "Fixed", rate: self.sending, reason: "configured", p: None }
-    }
-
-    fn loss_policy(&self) -> LossPolicy {
-        LossPolicy::default()
     }
 }

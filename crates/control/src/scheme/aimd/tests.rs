@@ -3,8 +3,8 @@
 use super::*;
 use crate::receiver::Arrival;
 use crate::sack_vector::{SackReceiver, SackVector};
-use crate::testing::{SIZE, at, made, paper, settings};
-use crate::{AnyController, Flow, FlowEventKind, FlowParams, ParamError, Transmit, build};
+use crate::testing::{SIZE, as_scheme, at, made, made_as, paper, settings};
+use crate::{Flow, FlowEventKind, FlowParams, ParamError, Transmit, build};
 use fairpace_units::{Class, RandomStream};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl Wire {
         Wire::with(made("aimd", pairs, &paper()), FlowParams::new(&paper()))
     }
 
-    fn with(controller: AnyController, params: FlowParams) -> Wire {
+    fn with(controller: Box<dyn Controller>, params: FlowParams) -> Wire {
         let mut flow = Flow::new(controller, FlowParams { trace: true, ..params });
         flow.start(Instant::ZERO, Some(RTT));
         Wire {
@@ -72,10 +72,7 @@ impl Wire {
     }
 
     fn aimd(&self) -> &Aimd {
-        match self.flow.controller() {
-            AnyController::Aimd(aimd) => aimd,
-            other => panic!("{other:?}"),
-        }
+        as_scheme(self.flow.controller())
     }
 
     fn window(&self) -> f64 {
@@ -482,12 +479,11 @@ fn friendly_is_equation_1() {
     // 3 · 0.125 / 1.875; 3 · 0.5 / 1.5; 3 · 0.9 / 1.1.
     for (beta, alpha) in [(0.875, 0.2), (0.5, 1.0), (0.1, 27.0 / 11.0)] {
         assert!((friendly_alpha(beta) - alpha).abs() < 1e-12);
-        let given = settings(&[("beta", &beta.to_string())]);
-        let AnyController::Aimd(aimd) = build("aimd", &given, &paper()).expect("valid") else { panic!("another") };
+        let aimd: Aimd = made_as("aimd", &[("beta", &beta.to_string())], &paper());
         assert_eq!(aimd.params().alpha, friendly_alpha(beta));
     }
-    let aimd = made("aimd", &[("alpha", "0.31"), ("beta", "0.875")], &paper());
-    assert!(matches!(aimd, AnyController::Aimd(a) if a.params().alpha == 0.31));
+    let aimd: Aimd = made_as("aimd", &[("alpha", "0.31"), ("beta", "0.875")], &paper());
+    assert_eq!(aimd.params().alpha, 0.31);
 }
 
 #[test]

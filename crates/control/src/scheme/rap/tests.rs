@@ -1,8 +1,8 @@
 //! RAP by hand, and against ns-2's.
 
 use super::*;
-use crate::testing::{Path, SIZE, at, made, paper};
-use crate::{Ack, AnyController, Env, Flow, FlowEventKind, FlowParams, Transmit};
+use crate::testing::{Path, SIZE, at, made, made_as, paper};
+use crate::{Ack, Env, Flow, FlowEventKind, FlowParams, Transmit};
 use fairpace_units::{Class, Ecn, Kind, Probability, RandomStream};
 
 const RTT: Duration = Duration::from_millis(500);
@@ -17,7 +17,7 @@ struct Alone {
 
 impl Alone {
     fn new(pairs: &[(&str, &str)]) -> Alone {
-        let AnyController::Rap(mut rap) = made("rap", pairs, &paper()) else { panic!("not RAP") };
+        let mut rap: Rap = made_as("rap", pairs, &paper());
         let mut rtt = RttEstimator::new(rap.loss_policy().rtt);
         rtt.update(RTT);
         rap.start(Instant::ZERO, Some(RTT));
@@ -131,7 +131,7 @@ fn fine_grain_stretches_the_gap_while_the_rtt_rises() {
 
 #[test]
 fn without_an_rtt_it_sends_every_two_seconds_and_takes_the_first_rtt_as_its_gap() {
-    let AnyController::Rap(mut rap) = made("rap", &[], &paper()) else { panic!("not RAP") };
+    let mut rap: Rap = made_as("rap", &[], &paper());
     rap.start(Instant::ZERO, None);
     rap.on_sent(Instant::ZERO, &Sent { kind: Kind::Data, class: Class::Normal, seq: 0, size: SIZE });
     assert_eq!((rap.poll_send(at(0.5), true), rap.poll_timer()), (SendPoll::Wait(at(2.0)), Instant::NEVER));

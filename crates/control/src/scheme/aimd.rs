@@ -54,7 +54,7 @@
 //! Retransmission: there is none in the paper either.
 
 use crate::controller::{
-    Acked, Controller, FeedbackForm, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule,
+    Acked, Controller, FeedbackForm, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule, Windows,
 };
 use crate::pacer::Pacer;
 use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
@@ -76,6 +76,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
     name: "aimd",
     title: "AIMD(alpha, beta): window-based datagram congestion control",
     source: "Cai, Shen, Mark, Pan, \"QoS Support for Multimedia Traffic in Wireless/IP Networks Using AIMD Protocols\"",
+    make: |settings, env| Ok(Box::new(Aimd::new(settings, env)?)),
     params: &[
         ParamInfo {
             name: "alpha",
@@ -424,6 +425,10 @@ impl Controller for Aimd {
     fn set_window_limit(&mut self, _now: Instant, rwnd: Option<u32>) {
         self.advertised = rwnd;
         self.bound();
+    }
+
+    fn windows(&self) -> Option<Windows> {
+        Some(Windows { cwnd: self.cwnd, rwnd: self.rwnd() })
     }
 
     fn feedback_form(&self) -> FeedbackForm {

@@ -28,10 +28,7 @@ fn path(settings: &[(&str, &str)], rtt: Duration) -> Run {
 
 /// X in bytes per second.
 fn x(flow: &Flow) -> f64 {
-    match flow.controller() {
-        AnyController::Tfrc(t) => t.x().as_bps() / 8.0,
-        other => panic!("{other:?}"),
-    }
+    as_scheme::<Tfrc>(flow.controller()).x().as_bps() / 8.0
 }
 
 fn counters(flow: &Flow) -> QsCounters {

@@ -54,6 +54,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
     name: "rap",
     title: "RAP: rate adaptation protocol",
     source: "Rejaie, Handley, Estrin, INFOCOM 1999; behaviour as measured of ns-2 2.35",
+    make: |settings, env| Ok(Box::new(Rap::new(settings, env)?)),
     params: &[
         ParamInfo {
             name: "fine_grain",

@@ -59,12 +59,22 @@ use tally::Tally;
 pub(crate) mod tally;
 
 /// The registry's entry.
-pub const LDA: SchemeInfo =
-    SchemeInfo { name: "lda", title: "LDA: loss-delay based adjustment", source: SOURCE, params: PARAMS };
+pub const LDA: SchemeInfo = SchemeInfo {
+    name: "lda",
+    title: "LDA: loss-delay based adjustment",
+    source: SOURCE,
+    make: |settings, env| Ok(Box::new(Lda::new(settings, env)?)),
+    params: PARAMS,
+};
 
 /// The registry's entry of the variant with a fixed AIR.
-pub const LDAF: SchemeInfo =
-    SchemeInfo { name: "ldaf", title: "LDAF: LDA with a fixed AIR", source: SOURCE, params: PARAMS };
+pub const LDAF: SchemeInfo = SchemeInfo {
+    name: "ldaf",
+    title: "LDAF: LDA with a fixed AIR",
+    source: SOURCE,
+    make: |settings, env| Ok(Box::new(Lda::new(settings, env)?)),
+    params: PARAMS,
+};
 
 const SOURCE: &str = "Sisalem, Schulzrinne, NOSSDAV 1998; as in Tobe et al., IPSJ Journal 2000";
 

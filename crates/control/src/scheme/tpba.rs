@@ -61,7 +61,8 @@
 
 use crate::breaker::ReceiverReport;
 use crate::controller::{
-    Acked, Controller, FeedbackForm, Loss, LossPolicy, SendPoll, Sent, Status, TcpOrder, TcpProgress, TimeoutRule,
+    Acked, Controller, FeedbackForm, Loss, LossPolicy, SendPoll, Sent, Status, TcpHooks, TcpOrder, TcpProgress,
+    TimeoutRule,
 };
 use crate::lda::tally::Tally;
 use crate::lda::{R_F, R_MIN, Reduction, T_ADAPT, T_RTCP, after};
@@ -75,6 +76,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
     name: "tpba",
     title: "TPBA: rate probing by TCP",
     source: "Tobe, Tamura, Nishino, Tokuda, IPSJ Journal 2000",
+    make: |settings, env| Ok(Box::new(Tpba::new(settings, env)?)),
     params: &[
         ParamInfo {
             name: "t_running",
@@ -401,42 +403,6 @@ impl Controller for Tpba {
         self.srtt = rtt.srtt().unwrap_or(self.srtt);
     }
 
-    fn on_tcp(&mut self, now: Instant, progress: &TcpProgress) {
-        let reduced = progress.reductions > self.tcp.reductions;
-        let acked = progress.acked.max(self.tcp.acked);
-        self.tcp = TcpProgress { acked, ..*progress };
-        self.tcp_at = now;
-        if reduced && self.stop == Stop::CwndCycle && matches!(self.period, Period::Probing { .. }) {
-            self.end_cycle(now);
-        }
-    }
-
-    fn on_adu_end(&mut self, now: Instant) {
-        self.between_adus = true;
-        match self.period {
-            Period::Probing { found: true } => {
-                self.period = Period::Draining;
-                self.reason = "end of a data unit";
-            }
-            Period::Running if now >= self.running_until => self.leave_running(now, "T_running is over"),
-            Period::Running if self.r < self.r_s * self.reprobe_below => {
-                self.leave_running(now, "the rate has fallen far below r_s");
-            }
-            _ => {}
-        }
-    }
-
-    fn on_tcp_drained(&mut self, now: Instant) {
-        if self.period == Period::Draining {
-            self.run(now);
-        }
-    }
-
-    fn take_tcp_order(&mut self) -> Option<TcpOrder> {
-        let cwnd = self.order_cwnd.take().map(TcpOrder::SetCwnd);
-        cwnd.or_else(|| self.order_no_delay.take().map(TcpOrder::NoDelay))
-    }
-
     fn on_timer(&mut self, now: Instant, _rtt: &RttEstimator) {
         match self.period {
             Period::Probing { .. } => self.end_cycle(now),
@@ -464,6 +430,10 @@ impl Controller for Tpba {
 
     fn via(&self) -> Via {
         if self.period == Period::Running { Via::Udp } else { Via::Tcp }
+    }
+
+    fn tcp(&mut self) -> Option<&mut dyn TcpHooks> {
+        Some(self)
     }
 
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {
@@ -499,6 +469,44 @@ impl Controller for Tpba {
 
     fn loss_policy(&self) -> LossPolicy {
         LossPolicy { timeout: TimeoutRule::Never, ..LossPolicy::default() }
+    }
+}
+
+impl TcpHooks for Tpba {
+    fn on_progress(&mut self, now: Instant, progress: &TcpProgress) {
+        let reduced = progress.reductions > self.tcp.reductions;
+        let acked = progress.acked.max(self.tcp.acked);
+        self.tcp = TcpProgress { acked, ..*progress };
+        self.tcp_at = now;
+        if reduced && self.stop == Stop::CwndCycle && matches!(self.period, Period::Probing { .. }) {
+            self.end_cycle(now);
+        }
+    }
+
+    fn on_adu_end(&mut self, now: Instant) {
+        self.between_adus = true;
+        match self.period {
+            Period::Probing { found: true } => {
+                self.period = Period::Draining;
+                self.reason = "end of a data unit";
+            }
+            Period::Running if now >= self.running_until => self.leave_running(now, "T_running is over"),
+            Period::Running if self.r < self.r_s * self.reprobe_below => {
+                self.leave_running(now, "the rate has fallen far below r_s");
+            }
+            _ => {}
+        }
+    }
+
+    fn on_drained(&mut self, now: Instant) {
+        if self.period == Period::Draining {
+            self.run(now);
+        }
+    }
+
+    fn take_order(&mut self) -> Option<TcpOrder> {
+        let cwnd = self.order_cwnd.take().map(TcpOrder::SetCwnd);
+        cwnd.or_else(|| self.order_no_delay.take().map(TcpOrder::NoDelay))
     }
 }
 

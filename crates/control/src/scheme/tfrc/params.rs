@@ -131,6 +131,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
     name: "tfrc",
     title: "TFRC: TCP-friendly rate control",
     source: "RFC 5348, RFC 3448",
+    make: |settings, env| Ok(Box::new(super::Tfrc::new(settings, env)?)),
     params: &[
         EQUATION,
         T_RTO,
@@ -153,6 +154,7 @@ pub const INFO_SP: SchemeInfo = SchemeInfo {
     name: "tfrc-sp",
     title: "TFRC-SP: TFRC for small packets",
     source: "RFC 4828",
+    make: |settings, env| Ok(Box::new(super::Tfrc::new(settings, env)?)),
     params: &[
         EQUATION,
         T_RTO,
