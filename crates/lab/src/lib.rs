@@ -12,6 +12,7 @@ pub mod pool;
 pub mod results;
 pub mod run;
 pub mod stats;
+pub mod study;
 mod tables;
 pub mod worlds;
 

@@ -7,6 +7,7 @@
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::stats::{Estimate, seeds_wanted};
+use crate::study::StoreError;
 
 use fairpace_scenario::{Record, Scenario, ScenarioError, controllers, sim_config, with_controller};
 use fairpace_sim::{Network, Observer, SimConfig, SimError, SimReport};
@@ -97,6 +98,9 @@ pub enum RunError {
     /// Another world than the simulator refuses, or failed.
     #[error(transparent)]
     World(Box<dyn Error + Send + Sync>),
+    /// The points of a study cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Stopped before anything was finished.
     #[error("interrupted before the first result")]
     Interrupted,

@@ -1,0 +1,480 @@
+//! A study: scenarios x readings x seeds, and a measurement `R` of each run, in any world.
+//!
+//! - [`Study`] says what is run and measured, [`Bench`] where, how much, and where points are kept; [`Found`] has the
+//!   measurements and the statistics over them.
+//! - Seeds are the same for every case (common random numbers), so that ratios and differences of schemes are taken seed
+//!   by seed.
+//! - Every measurement is made once. Studies that share a scenario and a [`Measure`] share the runs; with a [`Store`]
+//!   each point is on disk as soon as it is known, and a later session goes on from there.
+//! - Results do not depend on threads, on the order of the runs, or on what the store had.
+
+mod found;
+mod store;
+
+pub use found::{Cell, Found, largest, smallest};
+pub use store::{Store, StoreError};
+
+use crate::pool::{self, Hooks};
+use crate::run::{RunError, SeedRun, simulate};
+use crate::stats::{MAX_SEEDS, MIN_SEEDS, seeds_wanted};
+use fairpace_scenario::{RawScenario, Record, Scenario};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sha2::{Digest as _, Sha256};
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// How much of each study to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Effort {
+    /// As many seeds as each point needs.
+    #[default]
+    Usual,
+    /// So many seeds for every point.
+    Seeds(usize),
+    /// As [`Effort::Usual`], but the paper's own sizes where the usual ones are smaller.
+    Full,
+    /// Two seeds for every point, and shorter runs where an experiment has them.
+    Quick,
+}
+
+/// The seeds of [`Effort::Quick`].
+pub const QUICK_SEEDS: usize = 2;
+
+/// Runs one seed of a scenario somewhere.
+pub type Runner<'a> = dyn Fn(&Scenario, u64, Record, &Hooks<'_>) -> Result<SeedRun, RunError> + Sync + 'a;
+
+/// Where scenarios are run.
+#[derive(Clone, Copy, Default)]
+pub enum World<'a> {
+    /// In the simulator, all cores busy.
+    #[default]
+    Sim,
+    /// In real time: as many runs beside each other as [`Hooks::threads`] says, where 0 is one.
+    RealTime(&'a Runner<'a>),
+}
+
+impl World<'_> {
+    /// Runs one seed.
+    ///
+    /// # Errors
+    /// The errors of [`simulate`], or of the runner.
+    pub fn run(self, s: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
+        match self {
+            World::Sim => simulate(s, seed, record, hooks),
+            World::RealTime(run) => run(s, seed, record, hooks),
+        }
+    }
+
+    /// Whether this is the simulator.
+    pub fn is_sim(self) -> bool {
+        matches!(self, World::Sim)
+    }
+
+    /// `sim` or `emu`, as in summaries.
+    pub fn name(self) -> &'static str {
+        if self.is_sim() { "sim" } else { "emu" }
+    }
+}
+
+impl core::fmt::Debug for World<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One case of a study: a scheme, under a reading of its source, in a place.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The scheme's key: `rcs`, `rap-fine`, `tcp-newreno`, …
+    pub scheme: String,
+    /// The reading of the source, if not the default.
+    pub reading: &'static str,
+    /// The place: a coordinate per axis.
+    pub x: Vec<f64>,
+    /// What is run.
+    pub scenario: Scenario,
+}
+
+impl Case {
+    /// A case under the default reading, on one axis.
+    pub fn new(scheme: impl Into<String>, x: f64, scenario: Scenario) -> Case {
+        Case { scheme: scheme.into(), reading: "", x: vec![x], scenario }
+    }
+}
+
+/// One run that is to be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The seed; what else it may mean is the [`Measure`]'s to say.
+    pub seed: u64,
+    /// Where to run.
+    pub world: World<'a>,
+    /// What to listen to.
+    pub hooks: &'a Hooks<'a>,
+}
+
+impl Job<'_> {
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// The errors of [`World::run`]; and [`RunError::Interrupted`] for a run that was cut short.
+    pub fn run(&self, record: Record) -> Result<SeedRun, RunError> {
+        let run = self.world.run(self.scenario, self.seed, record, self.hooks)?;
+        if run.summary.interrupted { Err(RunError::Interrupted) } else { Ok(run) }
+    }
+}
+
+/// What is measured of a run. Everything that decides the measurement is in the scenario, the seed and the world.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure<R> {
+    /// The name under which points are kept: one per function.
+    pub name: &'static str,
+    /// Runs and measures.
+    pub of: fn(&Job<'_>) -> Result<R, RunError>,
+}
+
+/// A number of a measurement; none if it has no such number.
+pub type Number<R> = fn(&R) -> Option<f64>;
+
+/// How well a study is to know its points.
+#[derive(Clone, Copy)]
+pub struct Precision<R: 'static> {
+    /// Each of these decides the number of seeds of a case.
+    pub numbers: &'static [Number<R>],
+    /// Cases (scheme, first coordinate) that get the most seeds from the start: a claim's bound is so near that fewer
+    /// leave it undecided.
+    pub most_seeds: fn(&str, f64) -> bool,
+}
+
+impl<R> Precision<R> {
+    /// As many seeds as these numbers need, nowhere more.
+    pub const fn of(numbers: &'static [Number<R>]) -> Precision<R> {
+        Precision { numbers, most_seeds: |_, _| false }
+    }
+
+    /// The number of seeds that a case with these runs should have.
+    fn seeds(&self, case: &Case, have: &[Rc<R>]) -> usize {
+        if (self.most_seeds)(&case.scheme, case.x.first().copied().unwrap_or(0.0)) {
+            return MAX_SEEDS;
+        }
+        let wanted = self.numbers.iter().map(|number| {
+            let values: Vec<f64> = have.iter().filter_map(|r| number(r)).collect();
+            // Without the number (nothing arrived in some run) more seeds would not help.
+            if values.len() < have.len() { MIN_SEEDS } else { seeds_wanted(&values) }
+        });
+        wanted.max().unwrap_or(MIN_SEEDS)
+    }
+}
+
+/// Which seeds.
+#[derive(Clone)]
+pub enum Sampling<R: 'static> {
+    /// So many, from the scenario's own on.
+    Count(usize),
+    /// These, whatever the scenario's own is.
+    Exactly(Vec<u64>),
+    /// From the scenario's own on: at least five, until the half-width of the 95 % interval of each number is below 5 %
+    /// of its mean, at most twenty.
+    Enough(Precision<R>),
+}
+
+/// Scenarios, readings and seeds, and what is measured of them.
+#[derive(Clone)]
+pub struct Study<R: 'static> {
+    /// What it is called while it runs.
+    pub name: String,
+    /// What is measured.
+    pub measure: Measure<R>,
+    /// What is run.
+    pub cases: Vec<Case>,
+    /// With which seeds.
+    pub sampling: Sampling<R>,
+}
+
+/// What a measurement is known by: its [`digest`] and its seed.
+type Key = (String, u64);
+
+/// Where studies are run, how much of them, and what they measured so far.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    hooks: Hooks<'a>,
+    effort: Effort,
+    world: World<'a>,
+    store: Option<Store>,
+    /// Only asks for runs, each once: see [`Bench::planning`].
+    planned: Option<BTreeSet<Key>>,
+    known: BTreeMap<Key, Rc<dyn Any>>,
+    simulated: usize,
+}
+
+impl<'a> Bench<'a> {
+    /// In the simulator, keeping nothing on disk.
+    pub fn new(hooks: Hooks<'a>, effort: Effort) -> Bench<'a> {
+        let known = BTreeMap::new();
+        Bench { hooks, effort, world: World::Sim, store: None, planned: None, known, simulated: 0 }
+    }
+
+    /// The same in another world.
+    #[must_use]
+    pub fn in_world(self, world: World<'a>) -> Bench<'a> {
+        Bench { world, ..self }
+    }
+
+    /// The same with points kept on disk.
+    #[must_use]
+    pub fn kept_in(self, store: Option<Store>) -> Bench<'a> {
+        Bench { store, ..self }
+    }
+
+    /// One that runs nothing: `asked` is told of each run that the first study would make in real time, and fails.
+    pub fn planning(effort: Effort, asked: &'a Runner<'a>) -> Bench<'a> {
+        let world = World::RealTime(asked);
+        Bench { planned: Some(BTreeSet::new()), world, ..Bench::new(Hooks::default(), effort) }
+    }
+
+    /// Where it runs.
+    pub fn world(&self) -> World<'a> {
+        self.world
+    }
+
+    /// How much is wanted.
+    pub fn effort(&self) -> Effort {
+        self.effort
+    }
+
+    /// What to report to and listen to.
+    pub fn hooks(&self) -> &Hooks<'a> {
+        &self.hooks
+    }
+
+    /// The seeds of a study that usually has so many, and for [`Effort::Full`] so many.
+    pub fn seeds(&self, usual: usize, full: usize) -> usize {
+        match self.effort {
+            Effort::Seeds(n) => n,
+            Effort::Usual => usual,
+            Effort::Full => full,
+            Effort::Quick => QUICK_SEEDS,
+        }
+    }
+
+    /// How many runs were made so far; what the store had is not among them.
+    pub fn simulated(&self) -> usize {
+        self.simulated
+    }
+
+    /// What was kept on disk, if anything is.
+    pub fn store(&self) -> Option<&Store> {
+        self.store.as_ref()
+    }
+
+    /// What was measured under this key, if this session asked for it.
+    fn known<R: 'static>(&self, key: &Key) -> Option<Rc<R>> {
+        self.known.get(key).cloned().and_then(|r| r.downcast().ok())
+    }
+
+    /// Until every paper stands on a study.
+    #[doc(hidden)]
+    pub fn keep<R: Send + 'static>(
+        &mut self,
+        jobs: &[(Scenario, u64)],
+        label: impl Fn(&Scenario, u64) -> String + Sync,
+        work: impl Fn(&Scenario, u64, &Hooks<'_>) -> Result<R, RunError> + Sync,
+    ) -> Result<Vec<Rc<R>>, RunError> {
+        let name = format!("{:?}", std::any::TypeId::of::<R>());
+        let place = |(scenario, seed): &(Scenario, u64)| {
+            let mut bare = RawScenario::clone(scenario);
+            bare.name.clear();
+            bare.title.clear();
+            (name.clone() + &bare.to_toml(), *seed)
+        };
+        let places: Vec<Key> = jobs.iter().map(place).collect();
+        let mut seen = BTreeSet::new();
+        let missing: Vec<usize> =
+            (0..jobs.len()).filter(|&i| !self.known.contains_key(&places[i]) && seen.insert(&places[i])).collect();
+        if let Some(planned) = &mut self.planned {
+            for &i in &missing {
+                if planned.insert(places[i].clone()) {
+                    let _ = work(&jobs[i].0, jobs[i].1, &self.hooks);
+                }
+            }
+            return Err(RunError::Interrupted);
+        }
+        let least = usize::from(!self.world.is_sim());
+        let hooks = Hooks { threads: self.hooks.threads.max(least), ..self.hooks };
+        let made =
+            pool::map(&missing, &hooks, |&i| label(&jobs[i].0, jobs[i].1), |&i| work(&jobs[i].0, jobs[i].1, &hooks));
+        for (&i, result) in missing.iter().zip(made) {
+            let result = result.transpose()?.ok_or(RunError::Interrupted)?;
+            self.simulated += 1;
+            self.known.insert(places[i].clone(), Rc::new(result));
+        }
+        places.iter().map(|place| self.known(place)).collect::<Option<Vec<Rc<R>>>>().ok_or(RunError::Interrupted)
+    }
+
+    /// Until every paper stands on a study.
+    #[doc(hidden)]
+    pub fn singles(&mut self, simulations: usize) -> &Hooks<'a> {
+        self.simulated += simulations;
+        &self.hooks
+    }
+
+    /// Makes what is not known yet: each key, and the case and seed to run.
+    fn make<R>(&mut self, study: &Study<R>, world: World<'a>, wanted: &[(Key, usize)]) -> Result<(), RunError>
+    where
+        R: Serialize + DeserializeOwned + Send + 'static,
+    {
+        let mut missing: Vec<&(Key, usize)> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for place in wanted {
+            let key = &place.0;
+            if self.known.contains_key(key) || !seen.insert(key) {
+                continue;
+            }
+            match self.store.as_mut().and_then(|store| store.take::<R>(&key.0, key.1)) {
+                Some(kept) => {
+                    self.known.insert(key.clone(), Rc::new(kept));
+                }
+                None => missing.push(place),
+            }
+        }
+        // In real time one after the other, if nothing else was said.
+        let least = usize::from(!world.is_sim());
+        let hooks = Hooks { threads: self.hooks.threads.max(least), ..self.hooks };
+        let job = |(key, case): &(Key, usize)| {
+            (study.measure.of)(&Job { scenario: &study.cases[*case].scenario, seed: key.1, world, hooks: &hooks })
+        };
+        if let Some(planned) = &mut self.planned {
+            for place in missing.into_iter().filter(|place| planned.insert(place.0.clone())) {
+                let _ = job(place);
+            }
+            return if wanted.is_empty() { Ok(()) } else { Err(RunError::Interrupted) };
+        }
+        let label = |(key, case): &&(Key, usize)| study.label(&study.cases[*case], key.1);
+        let store = self.store.as_ref();
+        let made = pool::map(&missing, &hooks, label, |place| {
+            let made = job(place)?;
+            if let Some(store) = store {
+                store.append(&place.0.0, study.measure.name, place.0.1, &made)?;
+            }
+            Ok::<R, RunError>(made)
+        });
+        for ((key, _), result) in missing.into_iter().zip(made) {
+            let result: R = result.transpose()?.ok_or(RunError::Interrupted)?;
+            self.simulated += 1;
+            self.known.insert(key.clone(), Rc::new(result));
+        }
+        Ok(())
+    }
+}
+
+impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
+    /// Runs what is not known yet, in the world of the bench.
+    ///
+    /// # Errors
+    /// A scenario is refused, a point cannot be kept, or the stop flag was set.
+    pub fn run(&self, bench: &mut Bench<'_>) -> Result<Found<R>, RunError> {
+        self.run_in(bench.world(), bench)
+    }
+
+    /// The same in the simulator, whatever the world of the bench.
+    ///
+    /// # Errors
+    /// Those of [`Study::run`].
+    pub fn simulate(&self, bench: &mut Bench<'_>) -> Result<Found<R>, RunError> {
+        self.run_in(World::Sim, bench)
+    }
+
+    fn run_in<'a>(&self, world: World<'a>, bench: &mut Bench<'a>) -> Result<Found<R>, RunError> {
+        let keys: Vec<String> = self.cases.iter().map(|c| digest(&self.measure, world, &c.scenario)).collect();
+        let runs = match &self.sampling {
+            Sampling::Count(n) => self.listed(world, bench, &keys, |case| from(&case.scenario).take(*n).collect())?,
+            Sampling::Exactly(seeds) => self.listed(world, bench, &keys, |_| seeds.clone())?,
+            Sampling::Enough(precision) => self.enough(world, bench, &keys, precision)?,
+        };
+        let cell = |(case, runs): (&Case, Vec<Rc<R>>)| Cell {
+            scheme: case.scheme.clone(),
+            reading: case.reading,
+            x: case.x.clone(),
+            runs,
+        };
+        Ok(Found { cells: self.cases.iter().zip(runs).map(cell).collect() })
+    }
+
+    fn listed<'a>(
+        &self,
+        world: World<'a>,
+        bench: &mut Bench<'a>,
+        keys: &[String],
+        seeds: impl Fn(&Case) -> Vec<u64>,
+    ) -> Result<Vec<Vec<Rc<R>>>, RunError> {
+        let of_case = |(index, key): (usize, &String)| -> Vec<(Key, usize)> {
+            seeds(&self.cases[index]).into_iter().map(|seed| ((key.clone(), seed), index)).collect()
+        };
+        let places: Vec<Vec<(Key, usize)>> = keys.iter().enumerate().map(of_case).collect();
+        bench.make(self, world, &places.concat())?;
+        let known = |of: &Vec<(Key, usize)>| of.iter().map(|(key, _)| bench.known(key)).collect::<Option<Vec<_>>>();
+        places.iter().map(known).collect::<Option<Vec<_>>>().ok_or(RunError::Interrupted)
+    }
+
+    fn enough<'a>(
+        &self,
+        world: World<'a>,
+        bench: &mut Bench<'a>,
+        keys: &[String],
+        precision: &Precision<R>,
+    ) -> Result<Vec<Vec<Rc<R>>>, RunError> {
+        let first = |index: usize| from(&self.cases[index].scenario);
+        loop {
+            // What another study ran may want more seeds for this one's numbers: it goes on from there.
+            let have: Vec<Vec<Rc<R>>> = keys
+                .iter()
+                .enumerate()
+                .map(|(index, key)| first(index).map_while(|seed| bench.known(&(key.clone(), seed))).collect())
+                .collect();
+            let mut wanted: Vec<(Key, usize)> = Vec::new();
+            for (index, (key, runs)) in keys.iter().zip(&have).enumerate() {
+                let seeds = match bench.effort {
+                    Effort::Seeds(n) => n,
+                    Effort::Quick => QUICK_SEEDS,
+                    Effort::Usual | Effort::Full => precision.seeds(&self.cases[index], runs),
+                };
+                wanted.extend(first(index).take(seeds).skip(runs.len()).map(|seed| ((key.clone(), seed), index)));
+            }
+            if wanted.is_empty() {
+                return Ok(have);
+            }
+            bench.make(self, world, &wanted)?;
+        }
+    }
+
+    fn label(&self, case: &Case, seed: u64) -> String {
+        let x: Vec<String> = case.x.iter().map(f64::to_string).collect();
+        let reading = if case.reading.is_empty() { String::new() } else { format!(", {},", case.reading) };
+        format!("{} {}{reading} at {} seed {seed}", self.name, case.scheme, x.join(", "))
+    }
+}
+
+/// The seeds of a scenario: its own, and those after it.
+fn from(scenario: &Scenario) -> impl Iterator<Item = u64> {
+    scenario.seed.get()..
+}
+
+/// What is measured of which scenario in which world, without the scenario's name and title.
+fn digest<R>(measure: &Measure<R>, world: World<'_>, scenario: &Scenario) -> String {
+    let mut bare = RawScenario::clone(scenario);
+    bare.name.clear();
+    bare.title.clear();
+    let mut hash = Sha256::new();
+    for part in [measure.name, world.name(), &bare.to_toml()] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests;

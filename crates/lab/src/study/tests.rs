@@ -1,0 +1,220 @@
+use super::*;
+use crate::stats::Estimate;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+
+fn scenario(seconds: u64, title: &str) -> Scenario {
+    let text = format!(
+        "title = \"{title}\"\nduration = \"{seconds} s\"\n[path]\nrate = \"1 Mbit/s\"\nrtt = \"10 ms\"\n[[flows]]\n\
+         controller = \"rap\"\n"
+    );
+    Scenario::parse(&text, "study.toml").unwrap()
+}
+
+/// Nothing is run: ten times the duration in s, and the seed.
+const TENFOLD: Measure<f64> =
+    Measure { name: "tenfold", of: |job| Ok(job.scenario.duration.get().as_secs_f64() * 10.0 + job.seed as f64) };
+
+fn study(cases: &[(u64, &str)], sampling: Sampling<f64>) -> Study<f64> {
+    let case = |(seconds, title): &(u64, &str)| Case::new("rap", *seconds as f64, scenario(*seconds, title));
+    Study { name: "test".to_owned(), measure: TENFOLD, cases: cases.iter().map(case).collect(), sampling }
+}
+
+fn values(found: &Found<f64>) -> Vec<Vec<f64>> {
+    found.cells.iter().map(|c| c.runs.iter().map(|r| **r).collect()).collect()
+}
+
+/// A file of its own for each test, which goes away with it.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("fairpace-study-{name}-{}.jsonl", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        Place(path)
+    }
+
+    fn bench(&self, version: &str) -> Bench<'static> {
+        Bench::new(Hooks::default(), Effort::Usual).kept_in(Some(Store::open(&self.0, version).unwrap()))
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(&self.0).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_scenario_is_measured_once_for_all_studies_that_show_it_and_answers_come_in_order() {
+    let mut bench = Bench::new(Hooks::default(), Effort::Usual);
+    let first = study(&[(2, "a"), (1, "a"), (2, "a")], Sampling::Count(1)).run(&mut bench).unwrap();
+    assert_eq!(values(&first), [[21.0], [11.0], [21.0]]);
+    assert_eq!(bench.simulated(), 2);
+    let second = study(&[(2, "another title"), (1, "a")], Sampling::Count(2)).run(&mut bench).unwrap();
+    assert_eq!(values(&second), [[21.0, 22.0], [11.0, 12.0]]);
+    assert_eq!(bench.simulated(), 4);
+    // Another measure of the same run is another point.
+    let other = Study { measure: Measure { name: "other", ..TENFOLD }, ..study(&[(1, "a")], Sampling::Count(1)) };
+    other.run(&mut bench).unwrap();
+    assert_eq!(bench.simulated(), 5);
+}
+
+#[test]
+fn seeds_that_are_listed_are_taken_as_they_are() {
+    let mut bench = Bench::new(Hooks::default(), Effort::Quick);
+    let found = study(&[(1, "a")], Sampling::Exactly(vec![7, 3])).run(&mut bench).unwrap();
+    assert_eq!(values(&found), [[17.0, 13.0]]);
+}
+
+#[test]
+fn seeds_are_added_until_the_interval_is_narrow_and_effort_decides_otherwise() {
+    // 11, 12, 13, 14, 15: s = 1.58, the half-width is 15 % of 13; with all of 20 still 13 % of 20.5.
+    let count = |effort, most_seeds| {
+        let precision = Precision { numbers: &[|r: &f64| Some(*r)], most_seeds };
+        let mut bench = Bench::new(Hooks::default(), effort);
+        let cases = [(1, "a"), (1_000, "a")];
+        let found = study(&cases, Sampling::Enough(precision)).run(&mut bench).unwrap();
+        found.cells.iter().map(|c| c.runs.len()).collect::<Vec<_>>()
+    };
+    let never = |_: &str, _: f64| false;
+    assert_eq!(count(Effort::Usual, never), [MAX_SEEDS, MIN_SEEDS]);
+    assert_eq!(count(Effort::Usual, |_, x| x == 1_000.0), [MAX_SEEDS, MAX_SEEDS]);
+    assert_eq!(count(Effort::Quick, never), [QUICK_SEEDS, QUICK_SEEDS]);
+    assert_eq!(count(Effort::Seeds(3), never), [3, 3]);
+}
+
+#[test]
+fn a_study_that_is_stopped_gives_nothing_and_one_that_is_planned_asks_for_each_run_once() {
+    let stop = AtomicBool::new(true);
+    let mut bench = Bench::new(Hooks { stop: &stop, ..Hooks::default() }, Effort::Usual);
+    let stopped = study(&[(1, "a")], Sampling::Count(1)).run(&mut bench);
+    assert!(matches!(stopped, Err(RunError::Interrupted)) && bench.simulated() == 0);
+
+    let asked = AtomicUsize::new(0);
+    let note = |_: &Scenario, _: u64, _: Record, _: &Hooks<'_>| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        Err(RunError::Interrupted)
+    };
+    let runs: Measure<f64> = Measure { name: "run", of: |job| Ok(job.run(Record::default())?.seed as f64) };
+    let mut bench = Bench::planning(Effort::Usual, &note);
+    for _ in 0..2 {
+        let planned = Study { measure: runs, ..study(&[(1, "a"), (2, "a"), (1, "a")], Sampling::Count(2)) };
+        assert!(planned.run(&mut bench).is_err());
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
+}
+
+#[test]
+fn a_later_session_takes_every_point_from_disk_to_the_bit() {
+    // Numbers that a careless reader rounds.
+    const AWKWARD: Measure<Vec<f64>> = Measure {
+        name: "awkward",
+        of: |job| {
+            let x = job.seed as f64;
+            Ok(vec![0.1 * x + 0.2, 1.0 / (3.0 * x), 1e-308 * x, 123_456_789.123_456_79 * x, -0.0])
+        },
+    };
+    let place = Place::new("bits");
+    let cases = vec![Case::new("rap", 1.0, scenario(1, "a"))];
+    let study = Study { name: "test".to_owned(), measure: AWKWARD, cases, sampling: Sampling::Count(500) };
+    let bits = |bench: &mut Bench<'_>| -> Vec<u64> {
+        study.run(bench).unwrap().cells[0].runs.iter().flat_map(|r| r.iter().map(|x| x.to_bits())).collect()
+    };
+    let (mut first, fresh) = (place.bench("1"), place.text());
+    let (made, mut second) = (bits(&mut first), place.bench("1"));
+    assert_eq!((fresh.as_str(), first.simulated(), place.text().lines().count()), ("", 500, 500));
+    assert!(bits(&mut second) == made && second.simulated() == 0);
+    assert_eq!(place.text().lines().count(), 500, "a point that was taken is not written again");
+}
+
+#[test]
+fn what_another_version_or_scenario_measured_is_noticed_kept_and_not_used() {
+    let place = Place::new("stale");
+    let cases = [(1, "a"), (2, "a")];
+    study(&cases, Sampling::Count(1)).run(&mut place.bench("1")).unwrap();
+    let old = place.text();
+    let mut bench = place.bench("2");
+    study(&cases[..1], Sampling::Count(1)).run(&mut bench).unwrap();
+    assert_eq!(bench.simulated(), 1);
+    let account = bench.store().unwrap().account().unwrap();
+    assert!(account.ends_with(": 2 of another version of the program not used"), "{account}");
+    // The first version's points are still there, and are taken where they belong.
+    assert!(place.text().starts_with(&old));
+    let mut bench = place.bench("1");
+    study(&[(1, "a"), (3, "a")], Sampling::Count(1)).run(&mut bench).unwrap();
+    assert_eq!(bench.simulated(), 1);
+    let account = bench.store().unwrap().account().unwrap();
+    let words = ": 1 taken from an earlier run, 1 of other scenarios not asked for, 1 of another version";
+    assert!(account.contains(words), "{account}");
+}
+
+#[test]
+fn results_do_not_depend_on_what_the_store_had() {
+    let place = Place::new("more");
+    study(&[(1, "a")], Sampling::Count(MAX_SEEDS)).run(&mut place.bench("1")).unwrap();
+    // Twenty seeds are there; five are asked for.
+    let precision = Precision { numbers: &[|_: &f64| Some(1.0)], most_seeds: |_, _| false };
+    let found = study(&[(1, "a")], Sampling::Enough(precision)).run(&mut place.bench("1")).unwrap();
+    assert_eq!(found.cells[0].runs.len(), MIN_SEEDS);
+}
+
+/// Cuts the file at every byte, as a kill in the middle of a write would.
+#[test]
+fn a_file_cut_anywhere_loses_no_whole_point_and_goes_on() {
+    let place = Place::new("torn");
+    let all = study(&[(1, "a")], Sampling::Count(3));
+    let whole = values(&all.run(&mut place.bench("1")).unwrap());
+    let bytes = place.text().into_bytes();
+    for cut in 0..=bytes.len() {
+        std::fs::write(&place.0, &bytes[..cut]).unwrap();
+        let complete = bytes[..cut].iter().filter(|b| **b == b'\n').count();
+        // A line that lacks nothing but its end is whole, too.
+        let ended = bytes.get(cut) == Some(&b'\n');
+        let mut bench = place.bench("1");
+        assert_eq!(values(&all.run(&mut bench).unwrap()), whole, "cut at {cut}");
+        assert_eq!(bench.simulated(), 3 - complete - usize::from(ended), "cut at {cut}");
+        let mut again = place.bench("1");
+        assert_eq!((values(&all.run(&mut again).unwrap()), again.simulated()), (whole.clone(), 0), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_point_that_cannot_be_read_back_is_measured_again() {
+    // JSON has no NaN.
+    let place = Place::new("nan");
+    let nan =
+        Study { measure: Measure { name: "nan", of: |_| Ok(f64::NAN) }, ..study(&[(1, "a")], Sampling::Count(1)) };
+    for _ in 0..2 {
+        let mut bench = place.bench("1");
+        assert!(nan.run(&mut bench).unwrap().cells[0].runs[0].is_nan());
+        assert_eq!(bench.simulated(), 1);
+    }
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let error = Store::open(Path::new("/nowhere/points.jsonl"), "1").unwrap_err();
+    assert!(error.to_string().starts_with("the points in `/nowhere/points.jsonl` cannot be written: "), "{error}");
+}
+
+#[test]
+fn pairs_are_taken_seed_by_seed_and_one_place_without_a_number_leaves_all_unknown() {
+    let mut bench = Bench::new(Hooks::default(), Effort::Usual);
+    let found = study(&[(1, "a"), (2, "a")], Sampling::Count(3)).run(&mut bench).unwrap();
+    let number = |r: &f64| Some(*r);
+    // (21 - 11), (22 - 12), (23 - 13): no spread; 21/11, 22/12, 23/13.
+    let growth = found.growth("rap", 1.0, 2.0, number).unwrap();
+    assert_eq!((growth.mean, growth.half_width()), (10.0, 0.0));
+    let ratio = found.relative("rap", 2.0, 1.0, number).unwrap();
+    assert!((ratio.mean - (21.0 / 11.0 + 22.0 / 12.0 + 23.0 / 13.0) / 3.0).abs() < 1e-12);
+    let of =
+        |means: [Option<f64>; 3]| means.map(|m| m.map(Estimate::exact)).into_iter().enumerate().collect::<Vec<_>>();
+    assert_eq!(smallest(of([Some(2.0), Some(1.0), Some(1.0)])), (1, Some(Estimate::exact(1.0))));
+    assert_eq!(largest(of([Some(2.0), Some(1.0), Some(2.0)])), (0, Some(Estimate::exact(2.0))));
+    assert_eq!(smallest(of([Some(2.0), None, Some(1.0)])), (1, None));
+}
