@@ -6,6 +6,7 @@ use fairpace_control::registry::ParamError;
 use fairpace_emu::EmuError;
 use fairpace_lab::RunError;
 use fairpace_lab::results::WriteError;
+use fairpace_lab::study::StoreError;
 use fairpace_media::{Hint as _, MediaError};
 use fairpace_net::NetError;
 use fairpace_report::folder::FolderError;
@@ -142,8 +143,16 @@ impl From<RunError> for Failure {
                 Ok(error) => (*error).into(),
                 Err(error) => Failure::new(code::FAILED, error.to_string()),
             },
+            RunError::Store(error) => error.into(),
             RunError::Interrupted => Failure::new(code::INTERRUPTED, error.to_string()),
         }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Failure::new(code::FAILED, error.to_string())
+            .hint("what is there is kept, and the same command goes on from it: make room, or name another folder with `--out`")
     }
 }
 

@@ -2,6 +2,7 @@
 
 use fairpace_lab::results::Manifest;
 use fairpace_net::Clock;
+use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
 /// Begins with the command; [`Made::manifest`] says how long it took.
@@ -39,6 +40,13 @@ impl Made {
             machine,
         }
     }
+}
+
+/// What decides a result beside scenario and seed: this very program, to the byte, with its version for people.
+pub(crate) fn code_version() -> String {
+    let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
+    let digest: String = Sha256::digest(&program).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}, program {digest}", crate::args::VERSION)
 }
 
 /// Unix time as text in UTC. Days become a date by the civil calendar's 400-year cycle of 146,097 days,

@@ -3,7 +3,9 @@
 //! Claims are decided by the measured mean; where the interval includes the bound, the note says
 //! that the run does not decide it at 95 %. Nothing here knows what the answer should be.
 
+use core::fmt::Display;
 use fairpace_lab::stats::{Estimate, short};
+use fairpace_lab::study::{Found, Number, largest, smallest};
 use serde::Serialize;
 
 /// What a number must satisfy.
@@ -133,6 +135,112 @@ impl Claim {
             note: self.note.clone(),
         }
     }
+}
+
+/// What a claim says, before any number decides it. Each of the forms below takes the number from measurements.
+#[derive(Clone, Debug)]
+pub(crate) struct Statement {
+    id: String,
+    text: String,
+    bound: Bound,
+    what: String,
+    reason: String,
+}
+
+impl Statement {
+    /// `what` says what the number is; where a form looks for the worst place, `{at}` stands for that place.
+    pub(crate) fn new(id: String, text: impl Into<String>, bound: Bound, what: impl Into<String>) -> Statement {
+        Statement { id, text: text.into(), bound, what: what.into(), reason: String::new() }
+    }
+
+    /// The best explanation known, printed only if the claim fails.
+    #[must_use]
+    pub(crate) fn because(mut self, reason: impl Into<String>) -> Statement {
+        self.reason = reason.into();
+        self
+    }
+
+    /// Decided by a number with its interval.
+    pub(crate) fn number(self, measured: Option<Estimate>) -> Claim {
+        Claim::check(self.id, self.text, measured, self.bound, self.what).if_it_fails(&self.reason)
+    }
+
+    /// Decided by a number without spread; one that is not finite could not be measured.
+    pub(crate) fn exact(self, value: impl Into<Option<f64>>) -> Claim {
+        self.number(value.into().and_then(exact))
+    }
+
+    /// Decided by `a / b` at a place, seed by seed.
+    pub(crate) fn ratio_at<R>(self, of: &Found<R>, a: &str, b: &str, x: f64, number: Number<R>) -> Claim {
+        self.number(of.ratio(a, b, x, number))
+    }
+
+    /// Decided by a scheme's number at one place over that at another, seed by seed.
+    pub(crate) fn relative<R>(self, of: &Found<R>, scheme: &str, x: f64, to: f64, number: Number<R>) -> Claim {
+        self.number(of.relative(scheme, x, to, number))
+    }
+
+    /// Decided where the claim is in most danger: at the smallest number if the bound is a lower one, at the largest if
+    /// it is an upper one, and farthest from the middle of an interval. One place without a number leaves all unknown.
+    pub(crate) fn everywhere<X: Copy + Default + Display>(
+        mut self,
+        of: impl IntoIterator<Item = (X, Option<Estimate>)>,
+    ) -> Claim {
+        let (at, worst) = match self.bound {
+            Bound::AtLeast(_) | Bound::Above(_) => smallest(of),
+            Bound::AtMost(_) | Bound::Below(_) => largest(of),
+            Bound::Within(low, high) => farthest(of, (low + high) / 2.0),
+        };
+        self.what = self.what.replace("{at}", &at.to_string());
+        self.number(worst)
+    }
+
+    /// Decided by the step between neighbouring places where the claim is in most danger; `{at}` is the later of the two.
+    pub(crate) fn monotone(self, places: &[f64], step: impl Fn(f64, f64) -> Option<Estimate>) -> Claim {
+        let steps = places.windows(2).map(|pair| (pair[1], step(pair[0], pair[1])));
+        self.everywhere(steps.collect::<Vec<_>>())
+    }
+
+    /// Decided by the largest change of a scheme's number, up or down, against that at a place of reference.
+    pub(crate) fn spread<R>(
+        self,
+        of: &Found<R>,
+        scheme: &str,
+        places: &[f64],
+        reference: f64,
+        number: Number<R>,
+    ) -> Claim {
+        let others = places.iter().filter(|x| **x != reference);
+        self.everywhere(others.map(|&x| (x, of.relative(scheme, x, reference, number).map(about_one))))
+    }
+}
+
+/// A number without spread, if it is finite.
+pub(crate) fn exact(value: f64) -> Option<Estimate> {
+    value.is_finite().then(|| Estimate::exact(value))
+}
+
+/// The estimate whose mean is farthest from the middle, and where it was.
+fn farthest<X: Copy + Default>(
+    of: impl IntoIterator<Item = (X, Option<Estimate>)>,
+    middle: f64,
+) -> (X, Option<Estimate>) {
+    let mut worst: (X, Option<Estimate>) = (X::default(), None);
+    for (x, estimate) in of {
+        let Some(new) = estimate else { return (x, None) };
+        if worst.1.is_none_or(|old| (new.mean - middle).abs() > (old.mean - middle).abs()) {
+            worst = (x, estimate);
+        }
+    }
+    worst
+}
+
+/// |ratio - 1| with the interval that belongs to it.
+fn about_one(e: Estimate) -> Estimate {
+    let less = e.mean < 1.0;
+    let shift = |x: f64| if less { -(x - 1.0) } else { x - 1.0 };
+    let ci95 = e.ci95.map(|[low, high]| if less { [shift(high), shift(low)] } else { [shift(low), shift(high)] });
+    Estimate { mean: shift(e.mean), ci95, n: e.n }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub mod aimd;
 mod bench;
 mod builtin;
 mod claim;
+mod figure;
 pub mod lossy;
 pub mod qsd;
 pub mod rcs;
@@ -28,8 +29,9 @@ mod show;
 pub mod tpba;
 mod worlds;
 
-pub use bench::{Bench, Cell, Effort, Grid, Measured, Metric, Precision, QUICK_SEEDS, Runner, World};
+use bench::QUICK_SEEDS;
 pub use claim::{Bound, Claim};
+pub use fairpace_lab::study::{Bench, Effort, Runner, Store, World};
 
 use fairpace_lab::stats::Estimate;
 use fairpace_lab::{Hooks, RunError};
@@ -100,6 +102,8 @@ pub struct Tools<'a> {
     pub frame_interval: Duration,
     /// Where scenarios are run; see [`Experiment::in_real_time`].
     pub world: World<'a>,
+    /// Where points are kept, and taken from.
+    pub store: Option<Store>,
 }
 
 impl core::fmt::Debug for Tools<'_> {
@@ -193,6 +197,8 @@ pub struct Reproduction {
     pub interrupted: bool,
     /// How many simulations were run.
     pub simulations: usize,
+    /// Which points an earlier run had kept, in words.
+    pub kept: Option<String>,
 }
 
 /// Runs experiments, telling `finished` of each as it is done. Stopped by the flag, it keeps what is finished.
@@ -206,7 +212,7 @@ pub fn reproduce(
     hooks: &Hooks<'_>,
     mut finished: impl FnMut(&Outcome),
 ) -> Result<Reproduction, RunError> {
-    let mut bench = Bench::new(*hooks, effort).in_world(tools.world);
+    let mut bench = Bench::new(*hooks, effort).in_world(tools.world).kept_in(tools.store.take());
     let mut all = Reproduction::default();
     for experiment in experiments {
         let ran = if matches!(tools.world, World::RealTime(_)) && !experiment.in_real_time() {
@@ -228,6 +234,7 @@ pub fn reproduce(
         }
     }
     all.simulations = bench.simulated();
+    all.kept = bench.store().and_then(Store::account);
     Ok(all)
 }
 

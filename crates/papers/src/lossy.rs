@@ -22,8 +22,11 @@ mod last_hop;
 mod terms;
 
 use super::Experiment;
-use super::builtin::{base, kbps, ours, time_ms, with};
-use fairpace_scenario::{RawScenario, Room, Size};
+use super::builtin::{base, kbps, time_ms};
+use fairpace_lab::RunError;
+use fairpace_lab::study::{Job, Measure};
+use fairpace_scenario::{RawScenario, Record, Room, Size};
+use serde::{Deserialize, Serialize};
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -52,6 +55,24 @@ fn set_packet_size(s: &mut RawScenario, bytes: u64) {
 fn set_buffer(s: &mut RawScenario, bytes: f64) {
     let waiting = (bytes / s.packet_size.get().as_f64()).round().max(1.0);
     s.path.queue.capacity = Room::packets(waiting as u64 + 1);
+}
+
+/// What the flows of a run got together, by group, and how many flows there were.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct Got {
+    /// Mean over the rate-based flows, bit/s.
+    main_bps: Option<f64>,
+    /// Mean over the TCP flows beside them, bit/s.
+    tcp_bps: Option<f64>,
+    flows: usize,
+}
+
+const MEASURE: Measure<Got> = Measure { name: "lossy", of: got };
+
+fn got(job: &Job<'_>) -> Result<Got, RunError> {
+    let run = job.run(Record::default())?.summary;
+    let bps = |group: &str| run.group(group).map(|g| g.throughput_bps);
+    Ok(Got { main_bps: bps("main"), tcp_bps: bps("tcp"), flows: run.groups.iter().map(|g| g.flows).sum() })
 }
 
 #[cfg(test)]

@@ -18,13 +18,13 @@ mod fairness;
 mod sweeps;
 mod traces;
 
-use super::Experiment;
-use super::bench::Cell;
-use super::builtin::{base, ours, time_ms, with};
-use super::show::Look;
-use fairpace_lab::metrics::RunSummary;
-use fairpace_lab::stats::jain_index;
-use fairpace_scenario::{LossSpec, RawScenario, Scenario, Speed, replace_controller};
+use crate::Experiment;
+use crate::builtin::{base, time_ms};
+use crate::figure::{Abscissa, Quantity, Scheme};
+use fairpace_lab::study::{Job, Measure};
+use fairpace_lab::{RunError, stats::jain_index};
+use fairpace_scenario::{LossSpec, RawScenario, Record, Room, Speed};
+use serde::{Deserialize, Serialize};
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -44,49 +44,18 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("rcs", "fig22a-b", "a signal loss of up to a minute", blackout::fig22),
 ];
 
-/// A scheme of the figures.
-#[derive(Clone, Copy, Debug)]
-struct Scheme {
-    look: Look,
-    /// As `compare` takes it.
-    controller: &'static str,
-    /// ACKs are lost with P too.
-    acks_lost: bool,
-}
+const RCS: Scheme = Scheme::new("rcs", "RCS", "rcs");
+const RCS_ACKS: Scheme = Scheme::new("rcs-acks-lost", "RCS, ACKs lost with P", "rcs").setting(lose_acks);
+const RAP: Scheme = Scheme::new("rap", "RAP", "rap");
+const RAP_ACKS: Scheme = Scheme::new("rap-acks-lost", "RAP, ACKs lost with P", "rap").setting(lose_acks);
+const RAP_FINE: Scheme = Scheme::new("rap-fine", "RAP, fine grain", "rap:fine_grain=on");
+const RENO: Scheme = Scheme::new("tcp-reno", "TCP Reno", "tcp-reno");
+const NEWRENO: Scheme = Scheme::new("tcp-newreno", "TCP NewReno", "tcp-newreno");
+const SACK: Scheme = Scheme::new("tcp-sack", "TCP SACK", "tcp-sack");
 
-const fn scheme(key: &'static str, name: &'static str, controller: &'static str, acks_lost: bool) -> Scheme {
-    Scheme { look: Look { key, name }, controller, acks_lost }
-}
-
-const RCS: Scheme = scheme("rcs", "RCS", "rcs", false);
-const RCS_ACKS: Scheme = scheme("rcs-acks-lost", "RCS, ACKs lost with P", "rcs", true);
-const RAP: Scheme = scheme("rap", "RAP", "rap", false);
-const RAP_ACKS: Scheme = scheme("rap-acks-lost", "RAP, ACKs lost with P", "rap", true);
-const RAP_FINE: Scheme = scheme("rap-fine", "RAP, fine grain", "rap:fine_grain=on", false);
-const RENO: Scheme = scheme("tcp-reno", "TCP Reno", "tcp-reno", false);
-const NEWRENO: Scheme = scheme("tcp-newreno", "TCP NewReno", "tcp-newreno", false);
-const SACK: Scheme = scheme("tcp-sack", "TCP SACK", "tcp-sack", false);
-
-/// The scenario with the flows of group `main` under a scheme.
-fn under(base: &Scenario, scheme: &Scheme) -> Scenario {
-    let s = replace_controller(base, scheme.controller, |f| f.group == "main").unwrap_or_else(|e| ours(&e));
-    if scheme.acks_lost { with(&s, |s| s.path.reverse.loss = s.path.loss.clone()) } else { s }
-}
-
-/// Cells for schemes and places; `vary` sets the place, before the scheme is put in.
-fn cells(base: &Scenario, schemes: &[Scheme], places: &[f64], vary: impl Fn(&mut RawScenario, f64)) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for scheme in schemes {
-        for &x in places {
-            let s = with(base, |s| vary(s, x));
-            cells.push(Cell { scheme: scheme.look.key, x, scenario: under(&s, scheme) });
-        }
-    }
-    cells
-}
-
-fn looks(schemes: &[Scheme]) -> Vec<Look> {
-    schemes.iter().map(|s| s.look).collect()
+/// ACKs are lost with P too.
+fn lose_acks(s: &mut RawScenario) {
+    s.path.reverse.loss = s.path.loss.clone();
 }
 
 fn set_loss(s: &mut RawScenario, p: f64) {
@@ -107,7 +76,7 @@ fn packets_per_second(pps: f64) -> Speed {
 }
 
 fn set_buffer(s: &mut RawScenario, packets: f64) {
-    s.path.queue.capacity = fairpace_scenario::Room::packets(packets as u64);
+    s.path.queue.capacity = Room::packets(packets as u64);
 }
 
 /// Low-priority background at `pps` packets/s in all: the scenario's constant flow; none at 0.
@@ -118,62 +87,94 @@ fn set_background(s: &mut RawScenario, pps: f64) {
     }
 }
 
-// Numbers of one run.
+/// What one run gave, after the warm-up.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct Got {
+    /// Packets/s of a flow under study, mean over the group.
+    main: Option<f64>,
+    /// Packets/s of a TCP flow beside it, mean over the group.
+    tcp: Option<f64>,
+    /// Dummies / (data + dummies) sent by the flows under study.
+    overhead: Option<f64>,
+    /// One per flow.
+    flows: Vec<OfFlow>,
+}
 
+/// What one flow got.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+struct OfFlow {
+    name: String,
+    background: bool,
+    pps: f64,
+    acknowledged: u64,
+    overhead: Option<f64>,
+}
+
+const MEASURE: Measure<Got> = Measure { name: "rcs", of: got };
 const MAIN: &str = "main";
 
-fn throughput(r: &RunSummary) -> Option<f64> {
-    r.group(MAIN).map(|g| g.throughput_pps)
+fn got(job: &Job<'_>) -> Result<Got, RunError> {
+    let run = job.run(Record::default())?.summary;
+    let of = |f: &fairpace_lab::metrics::FlowSummary| OfFlow {
+        name: f.name.clone(),
+        background: f.group == "background",
+        pps: f.throughput_pps,
+        acknowledged: f.acknowledged_packets,
+        overhead: f.overhead,
+    };
+    Ok(Got {
+        main: run.group(MAIN).map(|g| g.throughput_pps),
+        tcp: run.group("tcp").map(|g| g.throughput_pps),
+        overhead: run.group(MAIN).and_then(|g| g.overhead),
+        flows: run.flows.iter().map(of).collect(),
+    })
 }
 
-fn tcp_throughput(r: &RunSummary) -> Option<f64> {
-    r.group("tcp").map(|g| g.throughput_pps)
+fn throughput(r: &Got) -> Option<f64> {
+    r.main
 }
 
-fn overhead(r: &RunSummary) -> Option<f64> {
-    r.group(MAIN).and_then(|g| g.overhead)
+fn tcp_throughput(r: &Got) -> Option<f64> {
+    r.tcp
+}
+
+fn overhead(r: &Got) -> Option<f64> {
+    r.overhead
 }
 
 /// Jain's index over every flow but the background [rcs eq. (8)].
-fn jain_of_all(r: &RunSummary) -> Option<f64> {
-    let x: Vec<f64> = r.flows.iter().filter(|f| f.group != "background").map(|f| f.throughput_pps).collect();
-    jain_index(&x)
+fn jain_of_all(r: &Got) -> Option<f64> {
+    jain_index(&r.flows.iter().filter(|f| !f.background).map(|f| f.pps).collect::<Vec<f64>>())
 }
 
 /// The same with each flow replaced by the mean of its group: without unfairness inside a group.
-fn jain_of_groups(r: &RunSummary) -> Option<f64> {
-    let (main, tcp) = (throughput(r)?, tcp_throughput(r)?);
-    jain_index(&[main, tcp])
+fn jain_of_groups(r: &Got) -> Option<f64> {
+    jain_index(&[r.main?, r.tcp?])
 }
 
-fn acknowledged_jain(r: &RunSummary) -> Option<f64> {
-    let x: Vec<f64> = r.flows.iter().map(|f| f.acknowledged_packets as f64).collect();
-    jain_index(&x)
+fn acknowledged_jain(r: &Got) -> Option<f64> {
+    jain_index(&r.flows.iter().map(|f| f.acknowledged as f64).collect::<Vec<f64>>())
 }
 
-const THROUGHPUT: super::show::Quantity =
-    super::show::Quantity { key: "throughput_pps", label: "throughput per flow", unit: "packets/s", get: throughput };
-const OVERHEAD: super::show::Quantity =
-    super::show::Quantity { key: "overhead", label: "overhead: dummies / (data + dummies)", unit: "", get: overhead };
-const P_LOSS: super::show::Abscissa =
-    super::show::Abscissa { key: "p_loss", label: "packet loss probability P", unit: "", log: true };
-const RTT: super::show::Abscissa =
-    super::show::Abscissa { key: "rtt_ms", label: "round-trip time", unit: "ms", log: false };
-const BUFFER: super::show::Abscissa =
-    super::show::Abscissa { key: "k_packets", label: "buffer K", unit: "packets", log: false };
-const BACKGROUND: super::show::Abscissa =
-    super::show::Abscissa { key: "s_l_pps", label: "low-priority background S_L", unit: "packets/s", log: false };
+const THROUGHPUT: Quantity<Got> =
+    Quantity { key: "throughput_pps", label: "throughput per flow", unit: "packets/s", get: throughput };
+const OVERHEAD: Quantity<Got> =
+    Quantity { key: "overhead", label: "overhead: dummies / (data + dummies)", unit: "", get: overhead };
+const P_LOSS: Abscissa = Abscissa::log("p_loss", "packet loss probability P", "");
+const RTT: Abscissa = Abscissa::new("rtt_ms", "round-trip time", "ms");
+const BUFFER: Abscissa = Abscissa::new("k_packets", "buffer K", "packets");
+const BACKGROUND: Abscissa = Abscissa::new("s_l_pps", "low-priority background S_L", "packets/s");
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fairpace_scenario::Feedback;
+    use fairpace_scenario::{Feedback, SafetyMode};
 
     #[test]
     fn every_built_in_scenario_reads_and_says_paper_safety() {
         for e in EXPERIMENTS {
             let s = base(e);
-            assert_eq!(s.safety, fairpace_scenario::SafetyMode::Paper, "{}", e.id);
+            assert_eq!(s.safety, SafetyMode::Paper, "{}", e.id);
             assert_eq!(s.feedback, Feedback::parse("every packet").unwrap(), "{}", e.id);
             assert!(s.flows.iter().any(|f| f.group == MAIN), "{}", e.id);
         }

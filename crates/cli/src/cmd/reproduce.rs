@@ -3,13 +3,13 @@
 use super::run::write_page;
 use crate::args::{Reproduce as Args, World};
 use crate::error::{Failure, Outcome, code};
-use crate::made::Made;
+use crate::made::{Made, code_version};
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
 use fairpace_lab::results::write_whole;
 use fairpace_lab::{Hooks, RunError};
-use fairpace_papers::{Claim, Effort, Outcome as Found, Tools};
+use fairpace_papers::{Claim, Effort, Outcome as Found, Store, Tools};
 use fairpace_realtime::{Ip, Prepared};
 use fairpace_scenario::{Record, Scenario};
 use std::io::Write as _;
@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// The data of the page in the results folder: `fairpace report` builds it again from there.
 pub(crate) const PAGE_FILE: &str = "page.json";
+/// Every measured point, as it came: the same command goes on from there.
+const POINTS_FILE: &str = "points.jsonl";
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let made = Made::begin();
@@ -32,6 +34,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let dir = args.results.out.clone().unwrap_or_else(|| default_folder(&args.ids));
     std::fs::create_dir_all(&dir).map_err(|e| Failure::file("make", &dir, &e))?;
+    let store = Store::open(&dir.join(POINTS_FILE), &code_version())?;
     // Before anything starts a thread: namespaces are a process's with one thread.
     let real = match args.world {
         World::Sim => None,
@@ -55,6 +58,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         None => Err(RunError::Interrupted),
     };
     let mut tools = tools(chosen.iter().any(|e| e.id == "rcs.fig7-9"))?;
+    tools.store = Some(store);
     if prepared.is_some() {
         tools.world = fairpace_papers::World::RealTime(&emulate);
     }
@@ -96,6 +100,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         args.results.quiet,
         &format!("{} in {seconds:.0} s; report: {}", all.counted(), dir.join("report.html").display()),
     );
+    if let Some(kept) = &all.kept {
+        note(args.results.quiet, kept);
+    }
     if all.interrupted {
         let left = if all.outcomes.is_empty() {
             "interrupted before any experiment was complete"

@@ -1,6 +1,7 @@
 //! AIMD without a radio: eq. (1) beside TCP, and one flow on a link of fixed capacity [aimd §III-A, §III-B.1, Fig. 1].
 
 use super::{SLOT, base, exact, exact_claim, packets, point, with};
+use crate::bench::Old as _;
 use crate::bench::{Bench, Cell, Metric, Precision, largest, smallest};
 use crate::show::{self, Abscissa, Look, Quantity};
 use crate::{Bound, Claim, Experiment, Outcome, Point, Tools};

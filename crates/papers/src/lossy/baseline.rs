@@ -5,18 +5,19 @@
 //! the mean over the combinations, one per seed. Each combination has seeds of its own, so that their
 //! noise does not add up.
 
-use super::{base, kbps, set_packet_size, time_ms, with};
-use crate::bench::{Bench, Cell, Grid, Precision, largest, smallest};
-use crate::show;
-use crate::{Bound, Claim, Experiment, Outcome, Point, Tools};
+use super::{base, kbps, set_packet_size, time_ms};
+use crate::builtin::with;
+use crate::figure::enough;
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_control::{Equation, TcpPath};
 use fairpace_lab::RunError;
-use fairpace_lab::metrics::RunSummary;
-use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_report::{Axis, Chart, Series, Style, Table};
-use fairpace_scenario::{AccessSpec, Capacity, LossSpec, RawScenario, Scenario};
+use fairpace_lab::stats::{Estimate, mean};
+use fairpace_lab::study::{Case, Found, Job, Measure, Precision, largest};
+use fairpace_scenario::{AccessSpec, Capacity, Count, LossSpec, RawScenario, Record, Scenario};
 use fairpace_units::{Bytes, Duration, Probability};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+
+mod shown;
 
 /// Packets in bytes.
 const SIZES: [u64; 2] = [512, 1_024];
@@ -70,45 +71,61 @@ impl Runs {
 /// A combination, and an error.
 #[derive(Clone, Copy, Debug)]
 struct Place {
+    /// Percent.
+    error: f64,
     size: Bytes,
     kbps: f64,
-    error: f64,
+    /// One way.
+    delay_ms: f64,
 }
 
 impl Place {
     fn packet_time_ms(&self) -> f64 {
         self.size.as_f64() * 8.0 / self.kbps
     }
+
+    /// As the coordinates of a case.
+    fn x(&self) -> Vec<f64> {
+        vec![self.error, self.size.as_f64(), self.kbps, self.delay_ms]
+    }
+
+    /// The error and the packet of a case: all that the equations are told.
+    fn of(x: &[f64]) -> (f64, Bytes) {
+        (x.first().copied().unwrap_or(0.0), Bytes::new(x.get(1).copied().unwrap_or(0.0) as u64))
+    }
 }
 
 /// What a run measured of its TCP.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 struct Observed {
     /// Everything sent, retransmissions included: what the equations are about.
     sent_bps: f64,
     /// Loss indications per packet sent.
     p: f64,
     /// Mean smoothed RTT.
-    rtt: Duration,
+    rtt_ms: f64,
     /// Mean timeout without back-off.
-    rto: Duration,
+    rto_ms: f64,
     /// Packets received per ACK sent.
     b: f64,
 }
 
-fn observe(r: &RunSummary, place: &Place) -> Option<Observed> {
-    let flow = r.flows.first()?;
-    let tcp = flow.tcp.as_ref()?;
-    let seconds = r.duration_s - r.warmup_s;
-    let ms = |x: Option<f64>| x.map(|ms| Duration::from_secs_f64(ms / 1e3));
-    let acks_bps = flow.feedback_bps;
-    Some(Observed {
-        sent_bps: flow.sent_packets as f64 * place.size.as_f64() * 8.0 / seconds,
-        p: tcp.loss_indications as f64 / flow.sent_packets as f64,
-        rtt: ms(tcp.mean_srtt_ms)?,
-        rto: ms(tcp.mean_rto_ms)?,
-        b: flow.throughput_pps / (acks_bps / ACK_BITS),
-    })
+const MEASURE: Measure<Option<Observed>> = Measure { name: "lossy one TCP", of: observe };
+
+fn observe(job: &Job<'_>) -> Result<Option<Observed>, RunError> {
+    let run = job.run(Record::default())?.summary;
+    let seconds = run.duration_s - run.warmup_s;
+    let of = |flow: &fairpace_lab::metrics::FlowSummary| {
+        let tcp = flow.tcp.as_ref()?;
+        Some(Observed {
+            sent_bps: flow.sent_packets as f64 * job.scenario.packet_size.get().as_f64() * 8.0 / seconds,
+            p: tcp.loss_indications as f64 / flow.sent_packets as f64,
+            rtt_ms: tcp.mean_srtt_ms?,
+            rto_ms: tcp.mean_rto_ms?,
+            b: flow.throughput_pps / (flow.feedback_bps / ACK_BITS),
+        })
+    };
+    Ok(run.flows.first().and_then(of))
 }
 
 /// Bits of an ACK: `ack_size` of the scenario.
@@ -187,50 +204,48 @@ impl Reading {
     }
 
     /// What the equation says, in bit/s.
-    fn estimate(&self, equation: Equation, o: &Observed, place: &Place) -> Option<f64> {
-        let p = if self.injected { place.error / 100.0 } else { o.p };
-        let path = TcpPath::new(place.size, o.rtt, o.rto.max(o.rtt), self.b).ok()?;
+    fn estimate(&self, equation: Equation, o: &Observed, x: &[f64]) -> Option<f64> {
+        let (error, size) = Place::of(x);
+        let p = if self.injected { error / 100.0 } else { o.p };
+        let [rtt, rto] = [o.rtt_ms, o.rto_ms].map(|ms| Duration::from_secs_f64(ms / 1e3));
+        let path = TcpPath::new(size, rtt, rto.max(rtt), self.b).ok()?;
         let rate = equation.rate(&path, Probability::new(p).ok()?).as_bps();
         (p > 0.0).then_some(rate)
     }
 
     /// 100 (estimated / measured - 1).
-    fn deviation(&self, equation: Equation, o: &Observed, place: &Place) -> Option<f64> {
-        Some(100.0 * (self.estimate(equation, o, place)? / o.sent_bps - 1.0))
+    fn deviation(&self, equation: Equation, o: &Observed, x: &[f64]) -> Option<f64> {
+        Some(100.0 * (self.estimate(equation, o, x)? / o.sent_bps - 1.0))
     }
 }
 
-/// Every run of the grid.
-struct Data {
-    places: Vec<Place>,
-    grid: Grid,
-}
+/// Every run.
+struct Data(Found<Option<Observed>>);
 
 impl Data {
     fn measure(
-        name: &str,
+        e: &Experiment,
         base: &Scenario,
         bench: &mut Bench<'_>,
         all_runs: &[Runs],
         errors: &[f64],
     ) -> Result<Data, RunError> {
-        let (mut places, mut cells) = (Vec::new(), Vec::new());
+        let mut cases = Vec::new();
         for &runs in all_runs {
             for &error in errors {
                 let mut combination = 0;
                 for size in SIZES.map(Bytes::new) {
                     for kbps_ in RATES {
                         for delay_ms in DELAYS {
-                            let place = Place { size, kbps: kbps_, error };
-                            let s = with(base, |s| {
-                                s.seed = fairpace_scenario::Count::new(1 + 100 * combination);
+                            let place = Place { error, size, kbps: kbps_, delay_ms };
+                            let scenario = with(base, |s| {
+                                s.seed = Count::new(1 + 100 * combination);
                                 set_packet_size(s, size.get());
                                 s.path.rate = Some(Capacity::Fixed(kbps(kbps_)));
                                 s.path.rtt = time_ms(2.0 * delay_ms);
                                 runs.put_into(s, &place);
                             });
-                            cells.push(Cell { scheme: runs.key(), x: error, scenario: s });
-                            places.push(place);
+                            cases.push(Case { x: place.x(), ..Case::new(runs.key(), error, scenario) });
                             combination += 1;
                         }
                     }
@@ -238,40 +253,34 @@ impl Data {
             }
         }
         // The mean over 32 combinations is known well enough with five seeds of each.
-        let grid = bench.measure(name, &cells, &Precision::of(&[]))?;
-        Ok(Data { places, grid })
+        Ok(Data(enough(e, bench, MEASURE, cases, Precision::of(&[]))?))
     }
 
     /// One number per seed: the mean over the combinations.
-    fn per_seed(&self, runs: Runs, error: f64, number: impl Fn(&Observed, &Place) -> Option<f64>) -> Vec<f64> {
-        let here = || {
-            let all = self.grid.cells.iter().zip(&self.places);
-            all.filter(move |(cell, place)| cell.scheme == runs.key() && place.error == error)
-        };
-        let seeds = here().map(|(cell, _)| cell.runs.len()).min().unwrap_or(0);
+    fn per_seed(&self, runs: Runs, error: f64, number: impl Fn(&Observed, &[f64]) -> Option<f64>) -> Vec<f64> {
+        let here = || self.0.of(runs.key()).filter(move |cell| cell.at() == error);
+        let seeds = here().map(|cell| cell.runs.len()).min().unwrap_or(0);
         let of_seed = |i: usize| -> Option<f64> {
-            let all: Option<Vec<f64>> =
-                here().map(|(cell, place)| number(&observe(cell.runs.get(i)?, place)?, place)).collect();
+            let of = |run: &Option<Observed>, x: &[f64]| number(run.as_ref()?, x);
+            let all: Option<Vec<f64>> = here().map(|cell| of(cell.runs.get(i)?, &cell.x)).collect();
             all.map(|x| mean(&x))
         };
         (0..seeds).filter_map(of_seed).collect()
     }
 
-    fn estimate(&self, runs: Runs, error: f64, number: impl Fn(&Observed, &Place) -> Option<f64>) -> Option<Estimate> {
+    fn estimate(&self, runs: Runs, error: f64, number: impl Fn(&Observed, &[f64]) -> Option<f64>) -> Option<Estimate> {
         Estimate::of(&self.per_seed(runs, error, number))
     }
 
     fn deviation(&self, reading: &Reading, equation: Equation, error: f64) -> Option<Estimate> {
-        self.estimate(reading.runs, error, |o, place| reading.deviation(equation, o, place))
+        self.estimate(reading.runs, error, |o, x| reading.deviation(equation, o, x))
     }
 
     /// |deviation|, mean over a range of errors as well.
     fn distance(&self, reading: &Reading, equation: Equation, errors: &[f64]) -> Vec<f64> {
         let at: Vec<Vec<f64>> = errors
             .iter()
-            .map(|&error| {
-                self.per_seed(reading.runs, error, |o, place| reading.deviation(equation, o, place).map(f64::abs))
-            })
+            .map(|&error| self.per_seed(reading.runs, error, |o, x| reading.deviation(equation, o, x).map(f64::abs)))
             .collect();
         let seeds = at.iter().map(Vec::len).min().unwrap_or(0);
         (0..seeds).map(|i| mean(&at.iter().map(|values| values[i]).collect::<Vec<_>>())).collect()
@@ -283,7 +292,7 @@ impl Data {
     }
 
     fn errors(&self) -> Vec<f64> {
-        let mut errors: Vec<f64> = self.places.iter().map(|p| p.error).collect();
+        let mut errors: Vec<f64> = self.0.cells.iter().map(|c| c.at()).collect();
         errors.sort_by(f64::total_cmp);
         errors.dedup();
         errors
@@ -305,59 +314,58 @@ fn nonempty(values: Vec<f64>) -> Option<Vec<f64>> {
 }
 
 pub(super) fn fig1_3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let data = Data::measure(e.id, &base(e), bench, &ALL_RUNS, &ERRORS)?;
-    let claims = CHECKED.iter().flat_map(|reading| fig1_3_claims(e.id, &data, reading)).collect();
-    Ok(outcome(e, &data, claims, [Equation::Simple, Equation::Complex], readings_of_fig1_3(&data)))
+    let data = Data::measure(e, &base(e), bench, &ALL_RUNS, &ERRORS)?;
+    let claims = CHECKED.iter().flat_map(|reading| fig1_3_claims(e, &data, reading)).collect();
+    Ok(shown::outcome(e, &data, claims, [Equation::Simple, Equation::Complex], shown::readings_of_fig1_3(e, &data)))
 }
 
 /// The claims of Figs. 1 to 3 under a reading, from whatever was measured.
-fn fig1_3_claims(id: &str, data: &Data, reading: &Reading) -> Vec<Claim> {
+fn fig1_3_claims(e: &Experiment, data: &Data, reading: &Reading) -> Vec<Claim> {
     let (key, words) = (reading.key, reading.words);
     let errors = data.errors();
     let deviation = |equation, error: f64| (error, data.deviation(reading, equation, error));
-    let (at, least) = smallest(within(&errors, 5.0, 100.0).iter().map(|&x| deviation(Equation::Simple, x)));
-    let mut claims = vec![Claim::check(
-        format!("{id}/simple-over-{key}"),
-        format!("the simple equation overestimates from 5 % error on ({words})"),
-        least,
-        Bound::Above(0.0),
-        format!("smallest mean deviation in percent, at {at} % error"),
-    )];
+    let mut claims = vec![
+        e.claim(
+            format!("simple-over-{key}"),
+            format!("the simple equation overestimates from 5 % error on ({words})"),
+            Bound::Above(0.0),
+            "smallest mean deviation in percent, at {at} % error",
+        )
+        .everywhere(within(&errors, 5.0, 100.0).iter().map(|&x| deviation(Equation::Simple, x))),
+    ];
+    let of = |x: f64| data.per_seed(reading.runs, x, |o, x| reading.deviation(Equation::Simple, o, x));
+    let step = |before: f64, after: f64| {
+        Estimate::of(&of(after).iter().zip(&of(before)).map(|(a, b)| a - b).collect::<Vec<_>>())
+    };
     let from_5 = within(&errors, 5.0, 100.0);
-    let (at, step) = smallest(from_5.windows(2).map(|pair| {
-        let at = |i: usize| pair.get(i).copied().unwrap_or_default();
-        let of = |x| data.per_seed(reading.runs, x, |o, place| reading.deviation(Equation::Simple, o, place));
-        let (before, after) = (of(at(0)), of(at(1)));
-        (at(1), Estimate::of(&after.iter().zip(&before).map(|(a, b)| a - b).collect::<Vec<_>>()))
-    }));
-    claims.push(Claim::check(
-        format!("{id}/simple-grows-{key}"),
-        format!("and increasingly so ({words})"),
-        step,
-        Bound::Above(0.0),
-        format!("smallest step of the mean deviation between neighbouring errors, in points, up to {at} %"),
-    ));
-    let (at, least) = smallest(within(&errors, 10.1, 100.0).iter().map(|&x| deviation(Equation::Simple, x)));
     claims.push(
-        Claim::check(
-            format!("{id}/simple-90-{key}"),
-            format!("beyond 10 % error it overshoots by more than 90 % ({words})"),
-            least,
-            Bound::Above(90.0),
-            format!("smallest mean deviation in percent, at {at} % error"),
+        e.claim(
+            format!("simple-grows-{key}"),
+            format!("and increasingly so ({words})"),
+            Bound::Above(0.0),
+            "smallest step of the mean deviation between neighbouring errors, in points, up to {at} %",
         )
-        .if_it_fails("The bound is reached a few percent of error later"),
+        .monotone(&from_5, step),
     );
-    let (at, most) = largest(within(&errors, 0.0, 10.0).iter().map(|&x| deviation(Equation::Complex, x)));
     claims.push(
-        Claim::check(
-            format!("{id}/complex-under-{key}"),
-            format!("the complex equation underestimates at low error, up to 10 % ({words})"),
-            most,
-            Bound::Below(0.0),
-            format!("largest mean deviation in percent, at {at} % error"),
+        e.claim(
+            format!("simple-90-{key}"),
+            format!("beyond 10 % error it overshoots by more than 90 % ({words})"),
+            Bound::Above(90.0),
+            "smallest mean deviation in percent, at {at} % error",
         )
-        .if_it_fails(UNDER),
+        .because("The bound is reached a few percent of error later")
+        .everywhere(within(&errors, 10.1, 100.0).iter().map(|&x| deviation(Equation::Simple, x))),
+    );
+    claims.push(
+        e.claim(
+            format!("complex-under-{key}"),
+            format!("the complex equation underestimates at low error, up to 10 % ({words})"),
+            Bound::Below(0.0),
+            "largest mean deviation in percent, at {at} % error",
+        )
+        .because(UNDER)
+        .everywhere(within(&errors, 0.0, 10.0).iter().map(|&x| deviation(Equation::Complex, x))),
     );
     let inside = data.distance(reading, Equation::Complex, &within(&errors, 15.0, 25.0));
     for (side, words_of_side, low, high) in
@@ -365,17 +373,17 @@ fn fig1_3_claims(id: &str, data: &Data, reading: &Reading) -> Vec<Claim> {
     {
         let outside = data.distance(reading, Equation::Complex, &within(&errors, low, high));
         claims.push(
-            Claim::check(
-                format!("{id}/complex-best-15-25-{side}-{key}"),
+            e.claim(
+                format!("complex-best-15-25-{side}-{key}"),
                 format!("the complex equation is better between 15 and 25 % error {words_of_side} ({words})"),
-                data.ratio(&inside, &outside),
                 Bound::Below(1.0),
                 format!(
                     "mean |deviation| inside / outside; it is least at {} % error",
                     best(data, reading, Equation::Complex).map_or("–".to_owned(), |error| error.to_string())
                 ),
             )
-            .if_it_fails(if side == "below" { BEST_LOW } else { "" }),
+            .because(if side == "below" { BEST_LOW } else { "" })
+            .number(data.ratio(&inside, &outside)),
         );
     }
     claims
@@ -389,49 +397,10 @@ const UNDER: &str = "Independent losses rarely take the rest of a window, which 
 const BEST_LOW: &str = "It overestimates more and more with the error, so that it is best where the error is least; with b = 2 in \
                         the equations alone it begins below TCP, and is best where it crosses it, before 15 %";
 
-fn readings_of_fig1_3(data: &Data) -> Table {
-    let mut table = Table {
-        title: "The same under other readings".to_owned(),
-        caption:
-            "mean deviation in percent at some errors, and where the complex equation is best; b = 2 of TCP: every \
-                  second packet acknowledged; p injected: the error instead of the loss indications"
-                .to_owned(),
-        head: ["reading", "simple, 5 %", "10 %", "complex, 2.5 %", "5 %", "10 %"]
-            .into_iter()
-            .chain(["20 %", "30 %", "best at", "claims that hold"])
-            .map(str::to_owned)
-            .collect(),
-        rows: Vec::new(),
-    };
-    for reading in ALL_READINGS {
-        let mut row = vec![reading.brief()];
-        for (equation, error) in [(Equation::Simple, 5.0), (Equation::Simple, 10.0)]
-            .into_iter()
-            .chain([2.5, 5.0, 10.0, 20.0, 30.0].map(|error| (Equation::Complex, error)))
-        {
-            row.push(signed(data.deviation(reading, equation, error)));
-        }
-        row.push(best(data, reading, Equation::Complex).map_or("–".to_owned(), |error| format!("{error} %")));
-        row.push(kept(&fig1_3_claims("", data, reading)));
-        table.rows.push(row);
-    }
-    table
-}
-
-/// `+48`: percent without an interval, which is in the tables by error.
-fn signed(deviation: Option<Estimate>) -> String {
-    deviation.map_or("–".to_owned(), |d| format!("{:+.0}", d.mean))
-}
-
-/// `4 of 6`.
-fn kept(claims: &[Claim]) -> String {
-    format!("{} of {}", claims.iter().filter(|c| c.holds).count(), claims.len())
-}
-
 pub(super) fn fig25_27(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let data = Data::measure(e.id, &base(e), bench, &ALL_RUNS, &ERRORS)?;
-    let claims = CHECKED.iter().flat_map(|reading| fig25_27_claims(e.id, &data, reading)).collect();
-    Ok(outcome(e, &data, claims, [Equation::Complex, Equation::Modified], readings_of_fig25_27(&data)))
+    let data = Data::measure(e, &base(e), bench, &ALL_RUNS, &ERRORS)?;
+    let claims = CHECKED.iter().flat_map(|reading| fig25_27_claims(e, &data, reading)).collect();
+    Ok(shown::outcome(e, &data, claims, [Equation::Complex, Equation::Modified], shown::readings_of_fig25_27(e, &data)))
 }
 
 /// |modified| / |complex| at each error below 20 %: the largest, and where it is.
@@ -444,29 +413,29 @@ fn least_gain(data: &Data, reading: &Reading) -> (f64, Option<Estimate>) {
     largest(within(&data.errors(), 0.0, 19.9).iter().map(|&x| (x, ratio(x))))
 }
 
-fn fig25_27_claims(id: &str, data: &Data, reading: &Reading) -> Vec<Claim> {
+fn fig25_27_claims(e: &Experiment, data: &Data, reading: &Reading) -> Vec<Claim> {
     let (key, words) = (reading.key, reading.words);
     let (at, most) = least_gain(data, reading);
     let low = within(&data.errors(), 0.0, 19.9);
     let [complex, modified] =
         [Equation::Complex, Equation::Modified].map(|equation| data.distance(reading, equation, &low));
     vec![
-        Claim::check(
-            format!("{id}/modified-closer-{key}"),
+        e.claim(
+            format!("modified-closer-{key}"),
             format!("the modified equation is closer than the complex one at every error below 20 % ({words})"),
-            most,
             Bound::Below(1.0),
             format!("largest ratio of mean |deviation|, modified / complex, at {at} % error"),
         )
-        .if_it_fails(NOT_CLOSER),
-        Claim::check(
-            format!("{id}/modified-closer-on-average-{key}"),
+        .because(NOT_CLOSER)
+        .number(most),
+        e.claim(
+            format!("modified-closer-on-average-{key}"),
             format!("it is closer on the average over the errors below 20 % ({words})"),
-            data.ratio(&modified, &complex),
             Bound::Below(1.0),
             "ratio of mean |deviation|, modified / complex",
         )
-        .if_it_fails(NOT_CLOSER),
+        .because(NOT_CLOSER)
+        .number(data.ratio(&modified, &complex)),
     ]
 }
 
@@ -474,198 +443,6 @@ const NOT_CLOSER: &str = "P(Q) is nearly zero at the p that TCP measures there, 
                           the simple one, which overestimates. But TCP does time out: with windows of a few packets a \
                           loss leaves fewer than three duplicate ACKs, and two losses in a window are one too many for \
                           Reno. ns-2 does not confirm the claim either";
-
-fn readings_of_fig25_27(data: &Data) -> Table {
-    let mut table = Table {
-        title: "The same under other readings".to_owned(),
-        caption: "mean deviation in percent at some errors, and the largest |modified| / |complex| below 20 % error"
-            .to_owned(),
-        head: std::iter::once("reading".to_owned())
-            .chain([5.0, 10.0, 15.0, 20.0].iter().flat_map(|x| [format!("compl., {x} %"), format!("mod., {x} %")]))
-            .chain(["largest ratio".to_owned(), "claims that hold".to_owned()])
-            .collect(),
-        rows: Vec::new(),
-    };
-    for reading in ALL_READINGS {
-        let mut row = vec![reading.brief()];
-        for error in [5.0, 10.0, 15.0, 20.0] {
-            for equation in [Equation::Complex, Equation::Modified] {
-                row.push(signed(data.deviation(reading, equation, error)));
-            }
-        }
-        row.push(least_gain(data, reading).1.map_or("–".to_owned(), |r| short(r.mean)));
-        row.push(kept(&fig25_27_claims("", data, reading)));
-        table.rows.push(row);
-    }
-    table
-}
-
-fn outcome(e: &Experiment, data: &Data, claims: Vec<Claim>, equations: [Equation; 2], readings: Table) -> Outcome {
-    let seeds = data.grid.cells.iter().map(|c| c.runs.len()).min().unwrap_or(0);
-    let combinations = SIZES.len() * RATES.len() * DELAYS.len();
-    let caption = format!(
-        "{}; mean over {combinations} combinations of packet, capacity and delay, {seeds} seeds of each; bars are 95 % \
-         intervals (Student's t)",
-        e.file
-    );
-    let mut section = show::section(e).text(SET_UP);
-    for equation in equations {
-        section = section.chart(scatter(data, equation, &caption));
-    }
-    for reading in CHECKED {
-        section = section.chart(deviations(data, reading, equations, &caption));
-    }
-    section = section.table(readings);
-    for reading in CHECKED {
-        section = section.table(deviation_table(data, reading, &caption));
-    }
-    show::outcome(e, points(data), claims, section)
-}
-
-const SET_UP: &str = "Each equation is fed with what the run measured: p is loss indications (fast retransmits and \
-                      sequences of timeouts) per packet sent, R the mean smoothed RTT, the timeout its mean without \
-                      back-off. Deviation is 100 (estimated / measured - 1) of all that was sent. Where every second \
-                      packet is acknowledged, a lone packet's ACK waits five quarters of a packet time of the channel.";
-
-fn equation_name(equation: Equation) -> &'static str {
-    match equation {
-        Equation::Simple => "simple equation",
-        Equation::Complex => "complex equation",
-        Equation::Modified => "modified equation",
-        Equation::Tfrc => "RFC 5348's equation",
-    }
-}
-
-/// That of the protocol which goes by it.
-fn colour(equation: Equation) -> &'static str {
-    match equation {
-        Equation::Simple => "srp",
-        Equation::Complex => "crp",
-        Equation::Modified => "mrp",
-        Equation::Tfrc => "tfrc",
-    }
-}
-
-/// Estimated against measured, one mark per combination and error.
-fn scatter(data: &Data, equation: Equation, caption: &str) -> Chart {
-    let name = equation_name(equation);
-    let mut chart = Chart::new(
-        format!("What the {name} says of TCP, against what TCP sent"),
-        Axis::new("measured", "kbit/s").range(0.0, 20.0),
-        Axis::new("estimated", "kbit/s").range(0.0, 60.0),
-    )
-    .caption(format!("{caption}; one mark per combination and error"));
-    for reading in CHECKED {
-        let mut marks: Vec<(f64, f64)> = Vec::new();
-        let cells = data.grid.cells.iter().zip(&data.places);
-        for (cell, place) in cells.filter(|(cell, _)| cell.scheme == reading.runs.key()) {
-            let observed: Vec<Observed> = cell.runs.iter().filter_map(|r| observe(r, place)).collect();
-            let measured: Vec<f64> = observed.iter().map(|o| o.sent_bps / 1e3).collect();
-            let estimated: Vec<f64> =
-                observed.iter().filter_map(|o| Some(reading.estimate(equation, o, place)? / 1e3)).collect();
-            if !estimated.is_empty() {
-                marks.push((mean(&measured), mean(&estimated)));
-            }
-        }
-        marks.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (x, y) = marks.into_iter().unzip();
-        let series = Series { style: Style::Points, ..Series::line(reading.words, reading.key, x, y) };
-        chart = chart.series(series);
-    }
-    chart.series(Series::line("estimated = measured", "reference", vec![0.0, 20.0], vec![0.0, 20.0]).reference())
-}
-
-/// Deviation against the injected error.
-fn deviations(data: &Data, reading: &Reading, equations: [Equation; 2], caption: &str) -> Chart {
-    let mut chart = Chart::new(
-        format!("{} ({})", deviation_title(data, reading, equations), reading.words),
-        Axis::new("injected error", "%"),
-        Axis::new("deviation of the estimate from TCP", "%").range(-100.0, 300.0),
-    )
-    .caption(format!("{caption}. The axis ends at 300 %; the table goes on"));
-    // The simple one stays beside the modified one, to which it is so near.
-    let mut shown = equations.to_vec();
-    if !shown.contains(&Equation::Simple) {
-        shown.push(Equation::Simple);
-    }
-    for equation in shown {
-        let (mut xs, mut ys, mut lo, mut hi) = (vec![], vec![], vec![], vec![]);
-        for error in data.errors() {
-            if let Some(d) = data.deviation(reading, equation, error) {
-                xs.push(error);
-                ys.push(d.mean);
-                lo.push(d.low());
-                hi.push(d.high());
-            }
-        }
-        chart = chart.series(Series::sweep(equation_name(equation), colour(equation), xs, ys).interval(lo, hi));
-    }
-    let ends = vec![ERRORS[0], ERRORS[ERRORS.len() - 1]];
-    chart.series(Series::line("as TCP", "reference", ends, vec![0.0, 0.0]).reference())
-}
-
-/// Says what was measured at 10 % error.
-fn deviation_title(data: &Data, reading: &Reading, equations: [Equation; 2]) -> String {
-    let at = |equation| data.deviation(reading, equation, 10.0).map(|d| d.mean);
-    match equations.map(at) {
-        [Some(a), Some(b)] => format!(
-            "At 10 % error the {} is off by {a:+.0} %, the {} by {b:+.0} %",
-            equation_name(equations[0]),
-            equation_name(equations[1])
-        ),
-        _ => "Deviation of the estimates".to_owned(),
-    }
-}
-
-/// Everything against the error, under one reading.
-fn deviation_table(data: &Data, reading: &Reading, caption: &str) -> Table {
-    let head = ["injected error (%)", "p", "RTT (s)", "timeout (s)", "b"].into_iter().chain([
-        "sent (kbit/s)",
-        "simple (%)",
-        "complex (%)",
-        "modified (%)",
-    ]);
-    let mut table = Table {
-        title: format!("Deviation against the error: {}", reading.words),
-        caption: format!(
-            "{caption}. Deviations in percent, mean ± half-width of the 95 % interval; the rest are means"
-        ),
-        head: head.map(str::to_owned).collect(),
-        rows: Vec::new(),
-    };
-    for error in data.errors() {
-        let text = |e: Option<Estimate>| e.map_or("–".to_owned(), |e| e.text());
-        let of = |number: fn(&Observed) -> f64| {
-            data.estimate(reading.runs, error, |o, _| Some(number(o))).map_or("–".to_owned(), |e| short(e.mean))
-        };
-        let mut row = vec![error.to_string(), of(|o| o.p), of(|o| o.rtt.as_secs_f64()), of(|o| o.rto.as_secs_f64())];
-        row.extend([of(|o| o.b), of(|o| o.sent_bps / 1e3)]);
-        for equation in [Equation::Simple, Equation::Complex, Equation::Modified] {
-            row.push(text(data.deviation(reading, equation, error)));
-        }
-        table.rows.push(row);
-    }
-    table
-}
-
-fn points(data: &Data) -> Vec<Point> {
-    let mut points = Vec::new();
-    for reading in ALL_READINGS {
-        for error in data.errors() {
-            for equation in [Equation::Simple, Equation::Complex, Equation::Modified] {
-                if let Some(estimate) = data.deviation(reading, equation, error) {
-                    points.push(Point {
-                        scheme: format!("{}, {}", equation.name(), reading.key),
-                        x: BTreeMap::from([("error_percent".to_owned(), error)]),
-                        metric: "deviation_percent".to_owned(),
-                        estimate,
-                    });
-                }
-            }
-        }
-    }
-    points
-}
 
 #[cfg(test)]
 mod tests {
@@ -676,11 +453,14 @@ mod tests {
     use fairpace_scenario::Time;
     use std::rc::Rc;
 
+    fn mini() -> Experiment {
+        Experiment { id: "mini", ..*EXPERIMENTS.iter().find(|e| e.id == "lossy.fig1-3").unwrap() }
+    }
+
     /// Figs. 1 to 3 in small: 1,000 s, two seeds, three errors.
     fn miniature(runs: &[Runs]) -> Data {
-        let s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig1-3").unwrap());
-        let s = with(&s, |s| s.duration = Time::seconds(1_000.0));
-        Data::measure("mini", &s, &mut Bench::new(Hooks::default(), Effort::Seeds(2)), runs, &[5.0, 20.0, 40.0])
+        let s = with(&base(&mini()), |s| s.duration = Time::seconds(1000.0));
+        Data::measure(&mini(), &s, &mut Bench::new(Hooks::default(), Effort::Seeds(2)), runs, &[5.0, 20.0, 40.0])
             .unwrap()
     }
 
@@ -691,7 +471,7 @@ mod tests {
     #[test]
     fn the_miniature_of_figs_1_to_3_decides_its_claims_from_the_runs() {
         let data = miniature(&[Runs::EveryPacket]);
-        let claims = fig1_3_claims("mini", &data, &B1);
+        let claims = fig1_3_claims(&mini(), &data, &B1);
         // At 40 % error nearly every loss is a timeout, of which the simple equation knows nothing.
         for name in ["simple-over-b1", "simple-grows-b1"] {
             assert!(claim(&claims, name).holds, "{claims:#?}");
@@ -707,16 +487,11 @@ mod tests {
     #[test]
     fn the_same_claims_fail_where_tcp_sends_ten_times_as_much() {
         let mut data = miniature(&[Runs::EveryPacket]);
-        for cell in &mut data.grid.cells {
-            let mut runs = cell.runs.to_vec();
-            for run in &mut runs {
-                run.flows[0].sent_packets *= 100;
-                // p stays.
-                run.flows[0].tcp.as_mut().unwrap().loss_indications *= 100;
-            }
-            cell.runs = Rc::new(runs);
+        for run in data.0.cells.iter_mut().flat_map(|c| &mut c.runs) {
+            // p stays.
+            *run = Rc::new(run.map(|o| Observed { sent_bps: 100.0 * o.sent_bps, ..o }));
         }
-        let claims = fig1_3_claims("mini", &data, &B1);
+        let claims = fig1_3_claims(&mini(), &data, &B1);
         for name in ["simple-over-b1", "simple-90-b1"] {
             assert!(!claim(&claims, name).holds, "{claims:#?}");
         }
@@ -726,21 +501,15 @@ mod tests {
     #[test]
     fn the_modified_equation_is_closer_only_where_the_numbers_say_so() {
         let mut data = miniature(&[Runs::EveryPacket]);
-        let measured = fig25_27_claims("mini", &data, &B1);
+        let measured = fig25_27_claims(&mini(), &data, &B1);
         // A TCP that does what the simple equation says: the modified one is nearly that.
-        for (cell, place) in data.grid.cells.iter_mut().zip(&data.places) {
-            let mut runs = cell.runs.to_vec();
-            for run in &mut runs {
-                let o = observe(run, place).unwrap();
-                let factor = B1.estimate(Equation::Simple, &o, place).unwrap() / o.sent_bps;
-                // In steps of a thousandth, p kept.
-                run.flows[0].sent_packets *= (1e3 * factor) as u64;
-                run.flows[0].tcp.as_mut().unwrap().loss_indications *= (1e3 * factor) as u64;
-                run.duration_s *= 1e3;
+        for cell in &mut data.0.cells {
+            for run in &mut cell.runs {
+                let of = |o: Observed| Observed { sent_bps: B1.estimate(Equation::Simple, &o, &cell.x).unwrap(), ..o };
+                *run = Rc::new(run.map(of));
             }
-            cell.runs = Rc::new(runs);
         }
-        let obedient = fig25_27_claims("mini", &data, &B1);
+        let obedient = fig25_27_claims(&mini(), &data, &B1);
         assert!(!measured[1].holds && obedient.iter().all(|c| c.holds), "{measured:#?} {obedient:#?}");
     }
 

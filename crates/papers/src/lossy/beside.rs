@@ -1,35 +1,29 @@
 //! Rate-based flows beside TCP: normalized throughput, charts and tables that every such figure shares.
 
-use super::{ours, with};
-use crate::bench::{Cell, Grid, Metric, largest};
-use crate::show::{self, Abscissa, Look, Quantity};
+use super::Got;
+use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, curve, table, text};
 use crate::{Bound, Claim, Experiment};
-use fairpace_lab::metrics::RunSummary;
 use fairpace_lab::stats::{Estimate, mean};
+use fairpace_lab::study::{Found, Number};
 use fairpace_report::{Chart, Section, Series, Table};
-use fairpace_scenario::{LossSpec, RawScenario, Scenario, replace_controller};
+use fairpace_scenario::{LossSpec, RawScenario};
 
-/// A scheme as it stands beside TCP.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Scheme {
-    /// Key in cells and points.
-    pub(super) key: &'static str,
-    /// Name in legends.
-    pub(super) name: &'static str,
-    /// As `compare` takes it.
-    pub(super) controller: &'static str,
+/// A scheme in the colour of its controller, whatever the set-up.
+pub(super) const fn scheme(
+    key: &'static str,
+    colour: &'static str,
+    name: &'static str,
+    controller: &'static str,
+) -> Scheme {
+    Scheme { colour, ..Scheme::new(key, name, controller) }
 }
 
-pub(super) const fn scheme(key: &'static str, name: &'static str, controller: &'static str) -> Scheme {
-    Scheme { key, name, controller }
-}
-
-pub(super) const SRP: Scheme = scheme("srp", "SRP", "srp");
-pub(super) const CRP: Scheme = scheme("crp", "CRP", "crp");
-const MRP: Scheme = scheme("mrp", "MRP", "mrp");
-pub(super) const SRP_ROUND: Scheme = scheme("srp-round", "SRP", "srp:p_over=round");
-pub(super) const CRP_ROUND: Scheme = scheme("crp-round", "CRP", "crp:p_over=round");
-const MRP_ROUND: Scheme = scheme("mrp-round", "MRP", "mrp:p_over=round");
+pub(super) const SRP: Scheme = scheme("srp", "srp", "SRP", "srp");
+pub(super) const CRP: Scheme = scheme("crp", "crp", "CRP", "crp");
+const MRP: Scheme = scheme("mrp", "mrp", "MRP", "mrp");
+pub(super) const SRP_ROUND: Scheme = scheme("srp-round", "srp", "SRP", "srp:p_over=round");
+pub(super) const CRP_ROUND: Scheme = scheme("crp-round", "crp", "CRP", "crp:p_over=round");
+const MRP_ROUND: Scheme = scheme("mrp-round", "mrp", "MRP", "mrp:p_over=round");
 
 /// Over which span the protocols measure p: what decides most of what they get. The paper says "the
 /// error rate ... in the round" where it describes the protocol, and counts over the run elsewhere.
@@ -51,94 +45,79 @@ pub(super) const READINGS: [Reading; 2] = [
 /// The schemes of both.
 pub(super) const BOTH_READINGS: [Scheme; 4] = [SRP, CRP, SRP_ROUND, CRP_ROUND];
 
-impl Scheme {
-    /// A set-up of its own, in the same grid.
-    pub(super) const fn at(self, key: &'static str) -> Scheme {
-        Scheme { key, ..self }
-    }
+/// What the two kinds of flows got, in shares of the bottleneck: the rate-based flows, and the TCP flows beside them.
+pub(super) type Shares = [Quantity<Got>; 2];
 
-    /// The colour of the scheme, whatever the set-up.
-    fn colour(&self) -> &'static str {
-        self.controller.split_once(':').map_or(self.controller, |(name, settings)| {
-            if settings.contains("equation=modified") { "tfrc-modified" } else { name }
-        })
-    }
-
-    fn look(&self) -> Look {
-        Look { key: self.key, name: self.name }
-    }
-}
-
-/// What the two kinds of flows got, in shares of the bottleneck.
-#[derive(Clone, Copy)]
-pub(super) struct Shares {
-    /// The rate-based flows.
-    pub(super) main: Quantity,
-    /// The TCP flows beside them.
-    pub(super) tcp: Quantity,
-}
-
-const MAIN_KEY: &str = "normalized_throughput";
-const TCP_KEY: &str = "tcp_normalized_throughput";
-const LABEL: &str = "normalized throughput";
-const TCP_LABEL: &str = "normalized throughput of TCP beside it";
-
-const fn shares(main: Metric, tcp: Metric) -> Shares {
-    Shares {
-        main: Quantity { key: MAIN_KEY, label: LABEL, unit: "", get: main },
-        tcp: Quantity { key: TCP_KEY, label: TCP_LABEL, unit: "", get: tcp },
-    }
+const fn shares(main: Number<Got>, tcp: Number<Got>) -> Shares {
+    [
+        Quantity { key: "normalized_throughput", label: "normalized throughput", unit: "", get: main },
+        Quantity {
+            key: "tcp_normalized_throughput",
+            label: "normalized throughput of TCP beside it",
+            unit: "",
+            get: tcp,
+        },
+    ]
 }
 
 /// 5 kbit/s for each flow [lossy Table 1].
-pub(super) const DUMBBELL: Shares = shares(|r| dumbbell(r, "main"), |r| dumbbell(r, "tcp"));
+pub(super) const DUMBBELL: Set = Set {
+    quantities: &shares(|r| Some(r.main_bps? / 5e3), |r| Some(r.tcp_bps? / 5e3)),
+    numbers: &[|r| Some(r.main_bps? / 5e3), |r| Some(r.tcp_bps? / 5e3)],
+};
 /// 150 kbit/s for all of them [lossy Table 2].
-pub(super) const LAST_HOP: Shares = shares(|r| last_hop(r, "main"), |r| last_hop(r, "tcp"));
+pub(super) const LAST_HOP: Set = Set {
+    quantities: &shares(|r| last_hop(r, r.main_bps), |r| last_hop(r, r.tcp_bps)),
+    numbers: &[|r| last_hop(r, r.main_bps), |r| last_hop(r, r.tcp_bps)],
+};
 
-fn dumbbell(r: &RunSummary, group: &str) -> Option<f64> {
-    r.group(group).map(|g| g.throughput_bps / 5e3)
+fn last_hop(r: &Got, bps: Option<f64>) -> Option<f64> {
+    Some(bps? * r.flows as f64 / 150e3)
 }
 
-fn last_hop(r: &RunSummary, group: &str) -> Option<f64> {
-    let flows: usize = r.groups.iter().map(|g| g.flows).sum();
-    r.group(group).map(|g| g.throughput_bps * flows as f64 / 150e3)
+/// What is shown of a set-up.
+#[derive(Clone, Copy)]
+pub(super) struct Set {
+    pub(super) quantities: &'static Shares,
+    /// The same numbers: they decide how many seeds there are.
+    pub(super) numbers: &'static [Number<Got>],
 }
 
-impl Shares {
-    pub(super) fn metrics(&self) -> [Metric; 2] {
-        [self.main.get, self.tcp.get]
+impl Set {
+    /// The scheme's share.
+    pub(super) fn main(&self) -> Number<Got> {
+        self.quantities[0].get
     }
 
-    pub(super) fn quantities(&self) -> [Quantity; 2] {
-        [self.main, self.tcp]
+    /// The share of TCP beside it.
+    pub(super) fn tcp(&self) -> Number<Got> {
+        self.quantities[1].get
     }
 
     /// The scheme's share over TCP's.
-    pub(super) fn ratio(&self, grid: &Grid, key: &str, x: f64) -> Option<Estimate> {
-        Estimate::of(&self.ratios(grid, key, x))
+    pub(super) fn ratio(&self, found: &Found<Got>, key: &str, x: f64) -> Option<Estimate> {
+        Estimate::of(&self.ratios(found, key, x))
     }
 
     /// The scheme's share less TCP's.
-    pub(super) fn gap(&self, grid: &Grid, key: &str, x: f64) -> Option<Estimate> {
-        Estimate::of(&self.gaps(grid, key, x))
+    pub(super) fn gap(&self, found: &Found<Got>, key: &str, x: f64) -> Option<Estimate> {
+        Estimate::of(&self.gaps(found, key, x))
     }
 
     /// The same, one number per seed.
-    pub(super) fn gaps(&self, grid: &Grid, key: &str, x: f64) -> Vec<f64> {
-        let (main, tcp) = (grid.values(key, x, self.main.get), grid.values(key, x, self.tcp.get));
-        main.iter().zip(&tcp).map(|(main, tcp)| main - tcp).collect()
+    pub(super) fn gaps(&self, found: &Found<Got>, key: &str, x: f64) -> Vec<f64> {
+        found.values(key, x, |r| Some((self.main())(r)? - (self.tcp())(r)?))
     }
 
     /// The scheme's share over TCP's, one number per seed.
-    pub(super) fn ratios(&self, grid: &Grid, key: &str, x: f64) -> Vec<f64> {
-        let (main, tcp) = (grid.values(key, x, self.main.get), grid.values(key, x, self.tcp.get));
-        main.iter().zip(&tcp).map(|(main, tcp)| main / tcp).collect()
+    pub(super) fn ratios(&self, found: &Found<Got>, key: &str, x: f64) -> Vec<f64> {
+        found.values(key, x, |r| Some((self.main())(r)? / (self.tcp())(r)?))
     }
 
     /// |gap|, in the direction in which the gap's mean points: the mean of these is the gap's size, and
     /// noise about zero adds nothing to it.
-    pub(super) fn distances(&self, grid: &Grid, key: &str, x: f64) -> Vec<f64> {
-        let gaps = self.gaps(grid, key, x);
+    pub(super) fn distances(&self, found: &Found<Got>, key: &str, x: f64) -> Vec<f64> {
+        let gaps = self.gaps(found, key, x);
         let sign = if mean(&gaps) < 0.0 { -1.0 } else { 1.0 };
         gaps.into_iter().map(|gap| sign * gap).collect()
     }
@@ -155,87 +134,86 @@ pub(super) fn mean_over(places: &[Vec<f64>]) -> Vec<f64> {
     (0..seeds).map(|i| mean(&places.iter().map(|values| values[i]).collect::<Vec<_>>())).collect()
 }
 
-/// Cells for schemes and places; `vary` sets the place, before the scheme is put in.
-pub(super) fn cells(
-    base: &Scenario,
-    schemes: &[Scheme],
-    places: &[f64],
-    vary: impl Fn(&mut RawScenario, f64),
-) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for scheme in schemes {
-        for &x in places {
-            let s = with(base, |s| vary(s, x));
-            let s = replace_controller(&s, scheme.controller, |f| f.group == "main").unwrap_or_else(|e| ours(&e));
-            cells.push(Cell { scheme: scheme.key, x, scenario: s });
-        }
-    }
-    cells
-}
-
 /// Independent errors on the bottleneck, after the transmitter.
 pub(super) fn set_error(s: &mut RawScenario, percent: f64) {
     s.path.loss = LossSpec::random(percent / 100.0);
 }
 
-pub(super) const ERROR: Abscissa = Abscissa { key: "error_percent", label: "injected error", unit: "%", log: false };
+pub(super) const ERROR: Abscissa = Abscissa::new("error_percent", "injected error", "%");
 
 /// One chart: each scheme and the TCP beside it.
 pub(super) fn chart(
-    grid: &Grid,
-    schemes: &[Scheme],
-    title: &str,
-    caption: &str,
     x: &Abscissa,
-    shares: &Shares,
+    found: &Found<Got>,
+    schemes: &[Scheme],
+    set: &Set,
+    title: impl Into<String>,
+    caption: &str,
 ) -> Chart {
-    let looks: Vec<Look> = schemes.iter().map(Scheme::look).collect();
-    let mut chart = show::chart(grid, &looks, title, caption, x, &shares.main);
-    let tcp = show::chart(grid, &looks, "", "", x, &shares.tcp);
-    chart.series.extend(tcp.series.into_iter().map(|s| Series {
-        name: format!("TCP beside {}", s.name),
-        colour: format!("tcp-beside-{}", colour_of(schemes, &s.colour)),
-        ..s
-    }));
-    for series in &mut chart.series {
-        if schemes.iter().any(|s| s.key == series.colour) {
-            series.colour = colour_of(schemes, &series.colour).to_owned();
-        }
-    }
-    let ends: Vec<f64> = chart.series.iter().flat_map(|s| s.x.iter().copied()).collect();
-    let ends = [ends.iter().copied().fold(f64::INFINITY, f64::min), ends.iter().copied().fold(0.0, f64::max)];
-    chart.series(Series::line("fair share", "reference", ends.to_vec(), vec![1.0, 1.0]).reference())
-}
-
-fn colour_of(schemes: &[Scheme], key: &str) -> &'static str {
-    schemes.iter().find(|s| s.key == key).map_or("", Scheme::colour)
+    let [main, tcp] = set.quantities;
+    let of = |scheme: &Scheme, name: String, colour: String, y: &Quantity<Got>| {
+        let places = found.xs(scheme.key).into_iter();
+        curve(name, colour, places.map(|at| (at, found.estimate(scheme.key, at, y.get))))
+    };
+    let own = schemes.iter().map(|s| of(s, s.name.to_owned(), s.colour.to_owned(), main));
+    let beside = |s: &Scheme| of(s, format!("TCP beside {}", s.name), format!("tcp-beside-{}", s.colour), tcp);
+    let lines = own.chain(schemes.iter().map(beside)).filter(|line| !line.x.is_empty());
+    let axes = (x.axis(), fairpace_report::Axis::new(main.label, main.unit));
+    let chart = lines.fold(Chart::new(title, axes.0, axes.1).caption(caption), Chart::series);
+    let places = || schemes.iter().flat_map(|s| found.xs(s.key));
+    let ends = vec![places().fold(f64::INFINITY, f64::min), places().fold(0.0, f64::max)];
+    chart.series(Series::line("fair share", "reference", ends, vec![1.0, 1.0]).reference())
 }
 
 /// The chart's numbers: a row per place; per scheme what it got, what TCP got, and the ratio.
-pub(super) fn table(grid: &Grid, schemes: &[Scheme], title: &str, x: &Abscissa, shares: &Shares) -> Table {
-    let mut head = vec![if x.unit.is_empty() { x.label.to_owned() } else { format!("{} ({})", x.label, x.unit) }];
-    for scheme in schemes {
-        head.extend([scheme.name.to_owned(), format!("TCP beside {}", scheme.name), format!("{} / TCP", scheme.name)]);
+pub(super) fn numbers(
+    x: &Abscissa,
+    found: &Found<Got>,
+    schemes: &[Scheme],
+    set: &Set,
+    title: impl Into<String>,
+) -> Table {
+    let mut head = vec![x.head()];
+    for Scheme { name, .. } in schemes {
+        head.extend([(*name).to_owned(), format!("TCP beside {name}"), format!("{name} / TCP")]);
     }
-    let text = |e: Option<Estimate>| e.map_or("–".to_owned(), |e| e.text());
-    let mut places: Vec<f64> = schemes.iter().flat_map(|s| grid.xs(s.key)).collect();
+    let mut places: Vec<f64> = schemes.iter().flat_map(|s| found.xs(s.key)).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
-    let row = |at: f64| {
-        let mut row = vec![at.to_string()];
-        for scheme in schemes {
-            row.push(text(grid.estimate(scheme.key, at, shares.main.get)));
-            row.push(text(grid.estimate(scheme.key, at, shares.tcp.get)));
-            row.push(text(shares.ratio(grid, scheme.key, at)));
+    let cells = |at: f64| {
+        move |s: &Scheme| {
+            let own = [set.main(), set.tcp()].map(|get| text(found.estimate(s.key, at, get)));
+            own.into_iter().chain([text(set.ratio(found, s.key, at))]).collect::<Vec<String>>()
         }
-        row
     };
-    Table {
-        title: title.to_owned(),
-        caption: "throughput over a flow's share of the bottleneck, mean ± half-width of the 95 % interval".to_owned(),
-        head,
-        rows: places.into_iter().map(row).collect(),
+    let row = |at: f64| std::iter::once(at.to_string()).chain(schemes.iter().flat_map(cells(at))).collect();
+    let caption = "throughput over a flow's share of the bottleneck, mean ± half-width of the 95 % interval";
+    table(title, caption, head, places.into_iter().map(row))
+}
+
+/// The charts and tables of a figure that shows SRP and CRP under both readings of p: one chart per reading, with a title
+/// that has their ratios to TCP at a place, and one table.
+pub(super) fn readings_section(
+    e: &Experiment,
+    figure: &Figure<Got>,
+    found: &Found<Got>,
+    set: &Set,
+    at: f64,
+    title: fn(srp: String, crp: String, words: &str) -> String,
+    against: &str,
+) -> Section {
+    let caption = caption(e, found);
+    let mut section = e.section();
+    for Reading { words, srp, crp, .. } in &READINGS {
+        let ratio = |scheme: &Scheme| times(set.ratio(found, scheme.key, at));
+        let title = title(ratio(srp), ratio(crp), words);
+        section = section.chart(chart(&figure.x, found, &[*srp, *crp], set, title, &caption));
     }
+    for Reading { words, srp, crp, .. } in &READINGS {
+        let title = format!("Shares against {against}, {words}");
+        section = section.table(numbers(&figure.x, found, &[*srp, *crp], set, title));
+    }
+    section.folded()
 }
 
 /// A scheme and what the modified equation makes of it [lossy §6.2 to §6.4].
@@ -251,18 +229,25 @@ pub(super) const PAIRS: [Pair; 4] = [
     Pair { original: CRP, modified: MRP, words: ", p over eight loss intervals" },
     Pair { original: CRP_ROUND, modified: MRP_ROUND, words: ", p over the round" },
     Pair {
-        original: scheme("tfrc", "TFRC", "tfrc:measured_by=receiver"),
-        modified: scheme("tfrc-modified", "modified TFRC", "tfrc:measured_by=receiver,equation=modified"),
+        original: scheme("tfrc", "tfrc", "TFRC", "tfrc:measured_by=receiver"),
+        modified: scheme(
+            "tfrc-modified",
+            "tfrc-modified",
+            "modified TFRC",
+            "tfrc:measured_by=receiver,equation=modified",
+        ),
         words: ", as in RFC 5348",
     },
     Pair {
         original: scheme(
             "tfrc-ns2",
+            "tfrc",
             "TFRC",
             "tfrc:measured_by=receiver,discounting=on,rfc=3448,t_rto=tcp,losses=ns2,equation=complex",
         ),
         modified: scheme(
             "tfrc-ns2-modified",
+            "tfrc-modified",
             "modified TFRC",
             "tfrc:measured_by=receiver,discounting=on,rfc=3448,t_rto=tcp,losses=ns2,equation=modified",
         ),
@@ -271,53 +256,58 @@ pub(super) const PAIRS: [Pair; 4] = [
 ];
 
 /// Every scheme of the pairs.
-pub(super) fn paired_schemes() -> Vec<Scheme> {
-    PAIRS.iter().flat_map(|p| [p.original, p.modified]).collect()
-}
+pub(super) const PAIRED: &[Scheme] = &[
+    PAIRS[0].original,
+    PAIRS[0].modified,
+    PAIRS[1].original,
+    PAIRS[1].modified,
+    PAIRS[2].original,
+    PAIRS[2].modified,
+    PAIRS[3].original,
+    PAIRS[3].modified,
+];
 
 /// Each modified scheme nearer TCP than its original; each original below TCP: where the error is
 /// below 20 %.
-pub(super) fn nearer_claims(id: &str, grid: &Grid, shares: &Shares) -> Vec<Claim> {
+pub(super) fn nearer_claims(e: &Experiment, found: &Found<Got>, shares: &Set) -> Vec<Claim> {
     let mut claims = Vec::new();
     for Pair { original, modified, words } in &PAIRS {
-        let low: Vec<f64> = grid.xs(original.key).into_iter().filter(|x| *x < 20.0).collect();
-        let distance = |scheme: &Scheme, x| shares.distances(grid, scheme.key, x);
+        let low: Vec<f64> = found.xs(original.key).into_iter().filter(|x| *x < 20.0).collect();
+        let distance = |scheme: &Scheme, x| shares.distances(found, scheme.key, x);
         let nearer = |x: f64| difference(&distance(modified, x), &distance(original, x));
-        let (at, most) = largest(low.iter().map(|&x| (x, nearer(x))));
         claims.push(
-            Claim::check(
-                format!("{id}/{}-nearer", modified.key),
+            e.claim(
+                format!("{}-nearer", modified.key),
                 format!("{} is nearer TCP than {} at every error below 20 %{words}", modified.name, original.name),
-                most,
                 Bound::Below(0.0),
                 format!(
-                    "largest difference of |share - TCP's share|, {} - {}, at {at} % error",
+                    "largest difference of |share - TCP's share|, {} - {}, at {{at}} % error",
                     modified.name, original.name
                 ),
             )
-            .if_it_fails(NOT_NEARER),
+            .because(NOT_NEARER)
+            .everywhere(low.iter().map(|&x| (x, nearer(x)))),
         );
         let over_all = |scheme: &Scheme| mean_over(&low.iter().map(|&x| distance(scheme, x)).collect::<Vec<_>>());
         claims.push(
-            Claim::check(
-                format!("{id}/{}-nearer-on-average", modified.key),
+            e.claim(
+                format!("{}-nearer-on-average", modified.key),
                 format!("{} is nearer on the average over the errors below 20 %{words}", modified.name),
-                difference(&over_all(modified), &over_all(original)),
                 Bound::Below(0.0),
                 format!("mean difference of |share - TCP's share|, {} - {}", modified.name, original.name),
             )
-            .if_it_fails(NOT_NEARER),
+            .because(NOT_NEARER)
+            .number(difference(&over_all(modified), &over_all(original))),
         );
-        let (at, most) = largest(low.iter().map(|&x| (x, shares.gap(grid, original.key, x))));
         claims.push(
-            Claim::check(
-                format!("{id}/{}-below-tcp", original.key),
+            e.claim(
+                format!("{}-below-tcp", original.key),
                 format!("{} is below TCP at every error below 20 %{words}", original.name),
-                most,
                 Bound::Below(0.0),
-                format!("largest {} - TCP, in shares, at {at} % error", original.name),
+                format!("largest {} - TCP, in shares, at {{at}} % error", original.name),
             )
-            .if_it_fails(NOT_BELOW),
+            .because(NOT_BELOW)
+            .everywhere(low.iter().map(|&x| (x, shares.gap(found, original.key, x)))),
         );
     }
     claims
@@ -335,14 +325,14 @@ pub(super) fn times(ratio: Option<Estimate>) -> String {
 }
 
 /// One chart and one table for each pair.
-pub(super) fn pairs_section(e: &Experiment, grid: &Grid, shares: &Shares) -> Section {
-    let caption = show::caption(e, grid);
-    let mut section = show::section(e).text(
+pub(super) fn pairs_section(e: &Experiment, found: &Found<Got>, set: &Set) -> Section {
+    let caption = caption(e, found);
+    let mut section = e.section().text(
         "Captions and text of the paper disagree on which protocol Figs. 28 to 33 show: all four run on the dumbbell and \
          on the last hop.",
     );
     for Pair { original, modified, words } in &PAIRS {
-        let at = |scheme: &Scheme| shares.ratio(grid, scheme.key, 10.0).map(|r| r.mean);
+        let at = |scheme: &Scheme| set.ratio(found, scheme.key, 10.0).map(|r| r.mean);
         let title = match (at(original), at(modified)) {
             (Some(a), Some(b)) => format!(
                 "At 10 % error {} gets {a:.1} times what TCP gets, {} {b:.1} times{words}",
@@ -351,12 +341,13 @@ pub(super) fn pairs_section(e: &Experiment, grid: &Grid, shares: &Shares) -> Sec
             _ => format!("{} and {}{words}", original.name, modified.name),
         };
         let pair = [*original, *modified];
-        section = section.chart(chart(grid, &pair, &title, &caption, &ERROR, shares)).table(table(
-            grid,
-            &pair,
-            &format!("Shares against the error: {} and {}{words}", original.name, modified.name),
+        let numbers_title = format!("Shares against the error: {} and {}{words}", original.name, modified.name);
+        section = section.chart(chart(&ERROR, found, &pair, set, title, &caption)).table(numbers(
             &ERROR,
-            shares,
+            found,
+            &pair,
+            set,
+            numbers_title,
         ));
     }
     section.folded()

@@ -2,17 +2,17 @@
 //! §3.5, §6.2, §6.4, Figs. 5 to 12, 28, 29].
 
 use super::beside::{
-    self, BOTH_READINGS, CRP, CRP_ROUND, DUMBBELL, ERROR, READINGS, Reading, SRP, SRP_ROUND, Scheme, cells, difference,
-    mean_over, nearer_claims, paired_schemes, set_error,
+    self, BOTH_READINGS, CRP, CRP_ROUND, DUMBBELL, ERROR, PAIRED, READINGS, Reading, SRP, SRP_ROUND, difference,
+    mean_over, nearer_claims, scheme, set_error,
 };
-use super::{base, set_buffer, set_packet_size, time_ms};
-use crate::bench::{Bench, Cell, Grid, Precision, largest, smallest};
-use crate::show::{self, Abscissa};
-use crate::{Bound, Claim, Experiment, Outcome, Tools};
+use super::{Got, MEASURE, base, set_buffer, set_packet_size, time_ms};
+use crate::figure::{Abscissa, Figure, Scheme, brief, caption, enough, table};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::{Estimate, mean, short};
+use fairpace_lab::stats::{Estimate, mean};
+use fairpace_lab::study::{Case, Found, Precision, largest, smallest};
 use fairpace_report::Table;
-use fairpace_scenario::{AccessSpec, Capacity, Count, QueueKind, RawScenario};
+use fairpace_scenario::{AccessSpec, Capacity, Count, QueueKind, RawScenario, Scenario};
 
 /// Flows in all, half of them TCP.
 const FLOWS: [f64; 9] = [2.0, 4.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 100.0];
@@ -23,7 +23,15 @@ const FEW_ERRORS: [f64; 6] = [2.5, 5.0, 10.0, 20.0, 30.0, 35.0];
 /// "Low" in the claims: in percent.
 const LOW: f64 = 10.0;
 
-const ALL_FLOWS: Abscissa = Abscissa { key: "flows", label: "flows, half of them TCP", unit: "", log: false };
+const FIG5_6: Figure<Got> = Figure {
+    x: Abscissa::new("flows", "flows, half of them TCP", ""),
+    places: &FLOWS,
+    schemes: &BOTH_READINGS,
+    vary: set_flows,
+    quantities: DUMBBELL.quantities,
+};
+const BY_ERROR: Figure<Got> = Figure { x: ERROR, places: &ERRORS, vary: set_error, ..FIG5_6 };
+const FIG28_29: Figure<Got> = Figure { schemes: PAIRED, ..BY_ERROR };
 
 /// Capacity, buffer and the flows' numbers follow the number of flows.
 fn set_flows(s: &mut RawScenario, flows: f64) {
@@ -43,71 +51,60 @@ fn set_size(s: &mut RawScenario, bytes: u64) {
 }
 
 pub(super) fn fig5_6(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let cells = cells(&base(e), &BOTH_READINGS, &FLOWS, set_flows);
-    let grid = bench.measure(e.id, &cells, &Precision::of(&DUMBBELL.metrics()))?;
-    let claims = READINGS.iter().flat_map(|reading| fig5_6_claims(e.id, &grid, reading)).collect();
-    let caption = show::caption(e, &grid);
-    let mut section = show::section(e);
-    for Reading { words, srp, crp, .. } in &READINGS {
-        let ratio = |scheme: &Scheme| beside::times(DUMBBELL.ratio(&grid, scheme.key, 40.0));
-        let title = format!(
-            "Without link errors, of 40 flows, SRP gets {} and CRP {} times what TCP gets, {words}",
-            ratio(srp),
-            ratio(crp)
-        );
-        section = section.chart(beside::chart(&grid, &[*srp, *crp], &title, &caption, &ALL_FLOWS, &DUMBBELL));
-    }
-    for Reading { words, srp, crp, .. } in &READINGS {
-        let title = format!("Shares against flows, {words}");
-        section = section.table(beside::table(&grid, &[*srp, *crp], &title, &ALL_FLOWS, &DUMBBELL));
-    }
-    Ok(show::outcome(e, show::points(&grid, &ALL_FLOWS, &DUMBBELL.quantities()), claims, section.folded()))
+    let found = FIG5_6.measured(e, bench, MEASURE, Precision::of(DUMBBELL.numbers))?;
+    let claims = READINGS.iter().flat_map(|reading| fig5_6_claims(e, &found, reading)).collect();
+    let title = |srp: String, crp: String, words: &str| {
+        format!("Without link errors, of 40 flows, SRP gets {srp} and CRP {crp} times what TCP gets, {words}")
+    };
+    let section = beside::readings_section(e, &FIG5_6, &found, &DUMBBELL, 40.0, title, "flows");
+    Ok(e.outcome(FIG5_6.points(&found), claims, section))
 }
 
 /// The claims of Figs. 5 and 6 under a reading, from whatever was measured.
-fn fig5_6_claims(id: &str, grid: &Grid, reading: &Reading) -> Vec<Claim> {
+fn fig5_6_claims(e: &Experiment, found: &Found<Got>, reading: &Reading) -> Vec<Claim> {
     let Reading { suffix, words, srp, crp } = reading;
-    let places = grid.xs(srp.key);
-    let (at, least) = smallest(places.iter().map(|&n| (n, DUMBBELL.gap(grid, srp.key, n))));
-    let mut claims = vec![Claim::check(
-        format!("{id}/srp-more{suffix}"),
-        format!("SRP takes more than TCP, whatever the number of flows ({words})"),
-        least,
-        Bound::Above(0.0),
-        format!("smallest SRP - TCP, in shares, with {at} flows"),
-    )];
-    let (at, most) = largest(places.iter().map(|&n| (n, DUMBBELL.gap(grid, crp.key, n))));
+    let places = found.xs(srp.key);
+    let mut claims = vec![
+        e.claim(
+            format!("srp-more{suffix}"),
+            format!("SRP takes more than TCP, whatever the number of flows ({words})"),
+            Bound::Above(0.0),
+            "smallest SRP - TCP, in shares, with {at} flows",
+        )
+        .everywhere(places.iter().map(|&n| (n, DUMBBELL.gap(found, srp.key, n)))),
+    ];
+    let (at, most) = largest(places.iter().map(|&n| (n, DUMBBELL.gap(found, crp.key, n))));
     claims.push(
-        Claim::check(
-            format!("{id}/crp-less{suffix}"),
+        e.claim(
+            format!("crp-less{suffix}"),
             format!("CRP takes less than TCP, whatever the number of flows ({words})"),
-            most,
             Bound::Below(0.0),
             format!("largest CRP - TCP, in shares, with {at} flows"),
         )
-        .if_it_fails(CRP_ABOVE),
+        .because(CRP_ABOVE)
+        .number(most),
     );
     for scheme in [srp, crp] {
         for (from, id_suffix, range, why) in
             [(0.0, "", "", FEW_FLOWS), (10.0, "-from-10", " from 10 flows up", SMALL_BUFFER)]
         {
             let shares =
-                places.iter().filter(|n| **n >= from).map(|&n| (n, grid.estimate(scheme.key, n, DUMBBELL.main.get)));
+                places.iter().filter(|n| **n >= from).map(|&n| (n, found.estimate(scheme.key, n, DUMBBELL.main())));
             let (low_at, _) = smallest(shares.clone());
             let (high_at, _) = largest(shares);
-            let at = |n| grid.values(scheme.key, n, DUMBBELL.main.get);
+            let at = |n| found.values(scheme.key, n, DUMBBELL.main());
             claims.push(
-                Claim::check(
-                    format!("{id}/{}-number-matters-little{id_suffix}", scheme.key),
+                e.claim(
+                    format!("{}-number-matters-little{id_suffix}", scheme.key),
                     format!(
                         "the number of flows matters little to {}{range} (ours: by at most 0.2 of a share; {words})",
                         scheme.name
                     ),
-                    difference(&at(high_at), &at(low_at)),
                     Bound::AtMost(0.2),
                     format!("normalized throughput with {high_at} flows - with {low_at}"),
                 )
-                .if_it_fails(why),
+                .because(why)
+                .number(difference(&at(high_at), &at(low_at))),
             );
         }
     }
@@ -172,79 +169,71 @@ const OTHERS: [SetUp; 7] = [
     SetUp {
         words: "the last 100 packets",
         schemes: [
-            beside::scheme("srp-100", "SRP", "srp:p_over=100 packets"),
-            beside::scheme("crp-100", "CRP", "crp:p_over=100 packets"),
+            scheme("srp-100", "srp", "SRP", "srp:p_over=100 packets"),
+            scheme("crp-100", "crp", "CRP", "crp:p_over=100 packets"),
         ],
         vary: |_| (),
     },
     SetUp {
         words: "the run",
-        schemes: [
-            beside::scheme("srp-run", "SRP", "srp:p_over=run"),
-            beside::scheme("crp-run", "CRP", "crp:p_over=run"),
-        ],
+        schemes: [scheme("srp-run", "srp", "SRP", "srp:p_over=run"), scheme("crp-run", "crp", "CRP", "crp:p_over=run")],
         vary: |_| (),
     },
     SetUp {
         words: "eight intervals, each lost packet an indication",
         schemes: [
-            beside::scheme("srp-each", "SRP", "srp:one_per_rtt=off"),
-            beside::scheme("crp-each", "CRP", "crp:one_per_rtt=off"),
+            scheme("srp-each", "srp", "SRP", "srp:one_per_rtt=off"),
+            scheme("crp-each", "crp", "CRP", "crp:one_per_rtt=off"),
         ],
         vary: |_| (),
     },
     SetUp {
         words: "eight intervals, b = 2",
-        schemes: [beside::scheme("srp-b2", "SRP", "srp:b=2"), beside::scheme("crp-b2", "CRP", "crp:b=2")],
+        schemes: [scheme("srp-b2", "srp", "SRP", "srp:b=2"), scheme("crp-b2", "crp", "CRP", "crp:b=2")],
         vary: |_| (),
     },
     SetUp {
         words: "eight intervals; timeouts of at least 1 s, TCP's clock of 100 ms",
         schemes: [
-            beside::scheme("srp-slow-timers", "SRP", "srp:min_rto=1 s"),
-            beside::scheme("crp-slow-timers", "CRP", "crp:min_rto=1 s"),
+            scheme("srp-slow-timers", "srp", "SRP", "srp:min_rto=1 s"),
+            scheme("crp-slow-timers", "crp", "CRP", "crp:min_rto=1 s"),
         ],
         vary: slow_timers,
     },
 ];
 
+/// The cases of a set-up; its changes come after the error.
+fn cases(base: &Scenario, SetUp { schemes, vary, .. }: &SetUp, places: &'static [f64]) -> Vec<Case> {
+    let [srp, crp] = *schemes;
+    let figure = Figure { places, schemes: &[], ..BY_ERROR };
+    [srp, crp].iter().flat_map(|scheme| figure.of(base, &scheme.setting(*vary))).collect()
+}
+
 pub(super) fn fig7_12(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let base = base(e);
-    let mut all: Vec<Cell> = Vec::new();
-    for set_up in &SET_UPS {
-        all.extend(cells(&base, &set_up.schemes, &ERRORS, |s, x| {
-            set_error(s, x);
-            (set_up.vary)(s);
-        }));
-    }
-    for other in OTHERS.iter().skip(2) {
-        all.extend(cells(&base, &other.schemes, &FEW_ERRORS, |s, x| {
-            set_error(s, x);
-            (other.vary)(s);
-        }));
-    }
-    let grid = bench.measure(e.id, &all, &Precision::of(&DUMBBELL.metrics()))?;
-    let claims = fig7_12_claims(e.id, &grid);
-    let caption = show::caption(e, &grid);
-    let mut section = show::section(e).text(
+    let all = SET_UPS.iter().map(|set_up| cases(&base, set_up, &ERRORS));
+    let few = OTHERS.iter().skip(2).map(|other| cases(&base, other, &FEW_ERRORS));
+    let found = enough(e, bench, MEASURE, all.chain(few).flatten().collect(), Precision::of(DUMBBELL.numbers))?;
+    let caption = caption(e, &found);
+    let mut section = e.section().text(
         "Errors strike data only, after the transmitter: a lost packet has used the bottleneck. The last chart has them \
          before the queue.",
     );
     for set_up in &SET_UPS {
-        let title = fig7_12_title(&grid, set_up);
-        section = section.chart(beside::chart(&grid, &set_up.schemes, &title, &caption, &ERROR, &DUMBBELL));
+        let title = fig7_12_title(&found, set_up);
+        section = section.chart(beside::chart(&ERROR, &found, &set_up.schemes, &DUMBBELL, title, &caption));
     }
-    section = section.table(readings_table(&grid));
+    section = section.table(readings_table(e, &found));
     for set_up in &SET_UPS {
         let title = format!("Shares against the error: {}", set_up.words);
-        section = section.table(beside::table(&grid, &set_up.schemes, &title, &ERROR, &DUMBBELL));
+        section = section.table(beside::numbers(&ERROR, &found, &set_up.schemes, &DUMBBELL, title));
     }
-    Ok(show::outcome(e, show::points(&grid, &ERROR, &DUMBBELL.quantities()), claims, section))
+    Ok(e.outcome(BY_ERROR.points(&found), fig7_12_claims(e, &found), section))
 }
 
-fn fig7_12_title(grid: &Grid, set_up: &SetUp) -> String {
+fn fig7_12_title(found: &Found<Got>, set_up: &SetUp) -> String {
     let [srp, crp] = &set_up.schemes;
-    let at = |key: &str, x| DUMBBELL.ratio(grid, key, x).map(|r| r.mean);
+    let at = |key: &str, x| DUMBBELL.ratio(found, key, x).map(|r| r.mean);
     match (at(srp.key, 5.0), at(crp.key, 5.0), at(srp.key, 30.0), at(crp.key, 30.0)) {
         (Some(a), Some(b), Some(c), Some(d)) => format!(
             "{}: at 5 % error SRP gets {a:.1} and CRP {b:.1} times what TCP gets, at 30 % {c:.1} and {d:.1}",
@@ -255,81 +244,84 @@ fn fig7_12_title(grid: &Grid, set_up: &SetUp) -> String {
 }
 
 /// The claims of Figs. 7 to 12, from whatever was measured.
-fn fig7_12_claims(id: &str, grid: &Grid) -> Vec<Claim> {
+fn fig7_12_claims(e: &Experiment, found: &Found<Got>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for set_up in &SET_UPS {
         let ([srp, crp], words) = (&set_up.schemes, set_up.words);
-        let places = grid.xs(srp.key);
+        let places = found.xs(srp.key);
         let (Some(&first), Some(&last)) = (places.first(), places.last()) else { continue };
         let suffix = srp.key.strip_prefix("srp").filter(|s| !s.is_empty()).unwrap_or("-256");
-        claims.push(crp_below(grid, crp, &format!("{id}/crp-below{suffix}"), words).if_it_fails(CRP_ABOVE));
+        claims.push(crp_below(e, found, crp, &format!("crp-below{suffix}"), words));
         claims.push(
-            Claim::check(
-                format!("{id}/srp-gap-grows{suffix}"),
+            e.claim(
+                format!("srp-gap-grows{suffix}"),
                 format!("the gap between SRP and TCP grows with the error ({words})"),
-                difference(&DUMBBELL.gaps(grid, srp.key, last), &DUMBBELL.gaps(grid, srp.key, first)),
                 Bound::Above(0.0),
                 format!("(SRP - TCP) at {last} % - at {first} %, in shares"),
             )
-            .if_it_fails(GAP),
+            .because(GAP)
+            .number(difference(&DUMBBELL.gaps(found, srp.key, last), &DUMBBELL.gaps(found, srp.key, first))),
         );
-        claims.push(Claim::check(
-            format!("{id}/srp-ratio-grows{suffix}"),
-            format!("the ratio of SRP to TCP grows with the error ({words})"),
-            difference(&DUMBBELL.ratios(grid, srp.key, last), &DUMBBELL.ratios(grid, srp.key, first)),
-            Bound::Above(0.0),
-            format!("SRP / TCP at {last} % - at {first} %"),
-        ));
+        claims.push(
+            e.claim(
+                format!("srp-ratio-grows{suffix}"),
+                format!("the ratio of SRP to TCP grows with the error ({words})"),
+                Bound::Above(0.0),
+                format!("SRP / TCP at {last} % - at {first} %"),
+            )
+            .number(difference(&DUMBBELL.ratios(found, srp.key, last), &DUMBBELL.ratios(found, srp.key, first))),
+        );
     }
-    let all = |scheme: &Scheme| grid.xs(scheme.key);
+    let all = |scheme: &Scheme| found.xs(scheme.key);
     for (i, name) in ["srp", "crp"].into_iter().enumerate() {
         let (red, tail, big) = (&RED_256.schemes[i], &DROP_TAIL.schemes[i], &RED_512.schemes[i]);
         let apart = all(red).into_iter().flat_map(|x| {
-            DUMBBELL.metrics().map(|metric| {
-                let apart = difference(&grid.values(red.key, x, metric), &grid.values(tail.key, x, metric));
+            [DUMBBELL.main(), DUMBBELL.tcp()].map(|metric| {
+                let apart = difference(&found.values(red.key, x, metric), &found.values(tail.key, x, metric));
                 (x, apart.map(magnitude))
             })
         });
-        let (at, most) = largest(apart);
         claims.push(
-            Claim::check(
-                format!("{id}/{name}-queues-alike"),
+            e.claim(
+                format!("{name}-queues-alike"),
                 format!(
                     "RED and drop-tail are alike, for {} and the TCP beside it (ours: within 0.1 of a share)",
                     red.name
                 ),
-                most,
                 Bound::AtMost(0.1),
-                format!("largest difference of shares, at {at} % error"),
+                "largest difference of shares, at {at} % error",
             )
-            .if_it_fails(QUEUES),
+            .because(QUEUES)
+            .everywhere(apart),
         );
         let distance = |scheme: &Scheme| {
             let places: Vec<Vec<f64>> =
-                all(scheme).into_iter().map(|x| DUMBBELL.distances(grid, scheme.key, x)).collect();
+                all(scheme).into_iter().map(|x| DUMBBELL.distances(found, scheme.key, x)).collect();
             mean_over(&places)
         };
-        claims.push(Claim::check(
-            format!("{id}/{name}-512-more-pronounced"),
-            format!("with 512 B the gap between {} and TCP is wider than with 256 B", red.name),
-            difference(&distance(big), &distance(red)),
-            Bound::Above(0.0),
-            "mean over the errors of |gap|, 512 B - 256 B, in shares",
-        ));
+        claims.push(
+            e.claim(
+                format!("{name}-512-more-pronounced"),
+                format!("with 512 B the gap between {} and TCP is wider than with 256 B", red.name),
+                Bound::Above(0.0),
+                "mean over the errors of |gap|, 512 B - 256 B, in shares",
+            )
+            .number(difference(&distance(big), &distance(red))),
+        );
     }
     claims
 }
 
-fn crp_below(grid: &Grid, crp: &Scheme, id: &str, words: &str) -> Claim {
-    let low = grid.xs(crp.key).into_iter().filter(|x| *x <= LOW);
-    let (at, most) = largest(low.map(|x| (x, DUMBBELL.gap(grid, crp.key, x))));
-    Claim::check(
-        id,
+fn crp_below(e: &Experiment, found: &Found<Got>, crp: &Scheme, key: &str, words: &str) -> Claim {
+    let low = found.xs(crp.key).into_iter().filter(|x| *x <= LOW);
+    e.claim(
+        key,
         format!("CRP is below TCP at low error, up to {LOW} % ({words})"),
-        most,
         Bound::Below(0.0),
-        format!("largest CRP - TCP, in shares, at {at} % error"),
+        "largest CRP - TCP, in shares, at {at} % error",
     )
+    .because(CRP_ABOVE)
+    .everywhere(low.map(|x| (x, DUMBBELL.gap(found, crp.key, x))))
 }
 
 /// |x| with the interval that belongs to it.
@@ -349,63 +341,62 @@ const QUEUES: &str = "SRP hardly yields, so that the queue is always long: RED t
                       and TCP pays for it";
 
 /// Each reading of p: SRP / TCP and CRP / TCP at some errors, and which claims of the row it keeps.
-fn readings_table(grid: &Grid) -> Table {
-    let mut table = Table {
-        title: "Over what p is measured: 256 B, RED".to_owned(),
-        caption: "ratio of the scheme's throughput to TCP's; the paper leaves it open, the default is ours".to_owned(),
-        head: std::iter::once("p is measured over".to_owned())
+fn readings_table(e: &Experiment, found: &Found<Got>) -> Table {
+    let mut table = table(
+        "Over what p is measured: 256 B, RED",
+        "ratio of the scheme's throughput to TCP's; the paper leaves it open, the default is ours",
+        std::iter::once("p is measured over".to_owned())
             .chain(
                 ["SRP", "CRP"].iter().flat_map(|name| FEW_ERRORS.iter().map(move |x| format!("{name} / TCP, {x} %"))),
             )
-            .chain(["SRP above".to_owned(), "CRP below at low error".to_owned(), "SRP / TCP grows".to_owned()])
-            .collect(),
-        rows: Vec::new(),
-    };
+            .chain(["SRP above".to_owned(), "CRP below at low error".to_owned(), "SRP / TCP grows".to_owned()]),
+        [],
+    );
     for SetUp { words, schemes, .. } in &OTHERS {
         let [srp, crp] = schemes;
         let mut row = vec![(*words).to_owned()];
         for scheme in schemes {
             for x in FEW_ERRORS {
-                row.push(DUMBBELL.ratio(grid, scheme.key, x).map_or("–".to_owned(), |r| short(r.mean)));
+                row.push(brief(DUMBBELL.ratio(found, scheme.key, x)));
             }
         }
         let yes = |holds: bool| if holds { "yes" } else { "no" }.to_owned();
-        let above = FEW_ERRORS.iter().all(|&x| DUMBBELL.ratio(grid, srp.key, x).is_some_and(|r| r.mean > 1.0));
-        let ratio = |x| mean(&DUMBBELL.ratios(grid, srp.key, x));
-        row.extend([yes(above), yes(crp_below(grid, crp, "", "").holds), yes(ratio(35.0) > ratio(2.5))]);
+        let above = FEW_ERRORS.iter().all(|&x| DUMBBELL.ratio(found, srp.key, x).is_some_and(|r| r.mean > 1.0));
+        let ratio = |x| mean(&DUMBBELL.ratios(found, srp.key, x));
+        row.extend([yes(above), yes(crp_below(e, found, crp, "", "").holds), yes(ratio(35.0) > ratio(2.5))]);
         table.rows.push(row);
     }
     table
 }
 
 pub(super) fn fig28_29(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let cells = cells(&base(e), &paired_schemes(), &ERRORS, set_error);
-    let grid = bench.measure(e.id, &cells, &Precision::of(&DUMBBELL.metrics()))?;
-    let claims = nearer_claims(e.id, &grid, &DUMBBELL);
-    let section = beside::pairs_section(e, &grid, &DUMBBELL);
-    Ok(show::outcome(e, show::points(&grid, &ERROR, &DUMBBELL.quantities()), claims, section))
+    let found = FIG28_29.measured(e, bench, MEASURE, Precision::of(DUMBBELL.numbers))?;
+    let section = beside::pairs_section(e, &found, &DUMBBELL);
+    Ok(e.outcome(FIG28_29.points(&found), nearer_claims(e, &found, &DUMBBELL), section))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::with;
     use super::*;
     use crate::Effort;
+    use crate::builtin::with;
     use crate::lossy::EXPERIMENTS;
     use fairpace_lab::Hooks;
     use fairpace_scenario::Time;
 
+    fn mini() -> Experiment {
+        Experiment { id: "mini", ..*EXPERIMENTS.iter().find(|e| e.id == "lossy.fig7-12").unwrap() }
+    }
+
     /// Figs. 7 and 8 in small: 60 s, four flows of each kind, two seeds, two errors, both readings of p.
-    fn miniature() -> Grid {
-        let s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig7-12").unwrap());
-        let s = with(&s, |s| {
+    fn miniature() -> Found<Got> {
+        let base = with(&base(&mini()), |s| {
             s.duration = Time::seconds(60.0);
             set_flows(s, 8.0);
         });
-        let cells = cells(&s, &BOTH_READINGS, &[5.0, 35.0], set_error);
-        Bench::new(Hooks::default(), Effort::Seeds(2))
-            .measure("mini", &cells, &Precision::of(&DUMBBELL.metrics()))
-            .unwrap()
+        let cases = Figure { places: &[5.0, 35.0], ..BY_ERROR }.cases(&base);
+        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2));
+        enough(&mini(), &mut bench, MEASURE, cases, Precision::of(DUMBBELL.numbers)).unwrap()
     }
 
     fn holds(claims: &[Claim], id: &str) -> bool {
@@ -414,29 +405,30 @@ mod tests {
 
     #[test]
     fn the_claims_are_decided_by_the_runs_and_fail_when_the_schemes_change_places() {
-        let mut grid = miniature();
-        let claims = fig7_12_claims("mini", &grid);
+        let mut found = miniature();
+        let claims = fig7_12_claims(&mini(), &found);
         // A CRP that knows only p = 0, 1/2, 1 hardly sends; SRP ignores timeouts.
         assert!(holds(&claims, "crp-below-round") && holds(&claims, "srp-ratio-grows-round"), "{claims:#?}");
-        for cell in &mut grid.cells {
-            cell.scheme = match cell.scheme {
+        for cell in &mut found.cells {
+            cell.scheme = match cell.scheme.as_str() {
                 "srp-round" => "crp-round",
                 "crp-round" => "srp-round",
                 other => other,
-            };
+            }
+            .to_owned();
         }
-        let claims = fig7_12_claims("mini", &grid);
+        let claims = fig7_12_claims(&mini(), &found);
         assert!(!holds(&claims, "crp-below-round"), "{claims:#?}");
     }
 
     #[test]
     fn srp_takes_more_than_tcp_and_the_claim_says_so_only_of_srp() {
-        let grid = miniature();
+        let found = miniature();
         // The abscissa of Figs. 5 and 6 is another, the claims are the same.
         let [default, _] = &READINGS;
-        assert!(holds(&fig5_6_claims("mini", &grid, default), "srp-more"));
+        assert!(holds(&fig5_6_claims(&mini(), &found, default), "srp-more"));
         let swapped = Reading { srp: CRP_ROUND, crp: SRP, ..*default };
-        let claims = fig5_6_claims("mini", &grid, &swapped);
+        let claims = fig5_6_claims(&mini(), &found, &swapped);
         assert!(!holds(&claims, "srp-more") && !holds(&claims, "crp-less"), "{claims:#?}");
     }
 

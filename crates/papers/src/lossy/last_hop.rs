@@ -2,27 +2,42 @@
 //! far away [lossy §4, §6.3, Figs. 16 to 23, 30 to 33].
 
 use super::beside::{
-    self, BOTH_READINGS, CRP, CRP_ROUND, ERROR, LAST_HOP, READINGS, Reading, SRP, SRP_ROUND, Scheme, cells, difference,
-    nearer_claims, paired_schemes, set_error,
+    self, BOTH_READINGS, CRP, CRP_ROUND, ERROR, LAST_HOP, PAIRED, READINGS, Reading, SRP, SRP_ROUND, difference,
+    nearer_claims, set_error,
 };
-use super::{base, set_buffer, set_packet_size, time_ms};
-use crate::bench::{Bench, Cell, Grid, Precision, largest, smallest};
-use crate::show::{self, Abscissa};
-use crate::{Bound, Claim, Experiment, Outcome, Tools};
+use super::{Got, MEASURE, set_buffer, set_packet_size, time_ms};
+use crate::figure::{Abscissa, Figure, Scheme, caption};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::Estimate;
+use fairpace_lab::study::{Found, Precision, largest, smallest};
 use fairpace_scenario::{Count, RawScenario};
 
 /// TCP flows beside the one.
 const TCP_FLOWS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0];
 /// Errors in percent.
 const ERRORS: [f64; 12] = [0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5, 20.0, 25.0, 30.0, 35.0];
+/// Those that are not zero.
+const WITH_ERROR: &[f64] = ERRORS.split_first().unwrap().1;
 /// One-way delay of TCP's side links in ms; the paper gives no range.
 const DELAYS: [f64; 7] = [0.0, 50.0, 100.0, 200.0, 300.0, 400.0, 500.0];
 
-const TCP_COUNT: Abscissa = Abscissa { key: "tcp_flows", label: "TCP flows beside it", unit: "", log: false };
-const SIDE_DELAY: Abscissa =
-    Abscissa { key: "side_delay_ms", label: "one-way delay of TCP's side links", unit: "ms", log: false };
+const FIG16_17: Figure<Got> = Figure {
+    x: Abscissa::new("tcp_flows", "TCP flows beside it", ""),
+    places: &TCP_FLOWS,
+    schemes: &BOTH_READINGS,
+    vary: set_tcp_flows,
+    quantities: LAST_HOP.quantities,
+};
+const FIG18_19: Figure<Got> = Figure { x: ERROR, places: &ERRORS, vary: set_error, ..FIG16_17 };
+const FIG20_23: Figure<Got> = Figure {
+    x: Abscissa::new("side_delay_ms", "one-way delay of TCP's side links", "ms"),
+    places: &DELAYS,
+    schemes: &BOTH_SIZES,
+    vary: set_side_delay,
+    ..FIG16_17
+};
+const FIG30_33: Figure<Got> = Figure { places: WITH_ERROR, schemes: PAIRED, ..FIG18_19 };
 
 fn set_tcp_flows(s: &mut RawScenario, flows: f64) {
     for flow in s.flows.iter_mut().filter(|f| f.group == "tcp") {
@@ -34,59 +49,47 @@ fn set_tcp_flows(s: &mut RawScenario, flows: f64) {
 const BUFFER_BYTES: f64 = 4.0 * 150e3 * 0.41 / 8.0;
 
 pub(super) fn fig16_17(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let cells = cells(&base(e), &BOTH_READINGS, &TCP_FLOWS, set_tcp_flows);
-    let grid = bench.measure(e.id, &cells, &Precision::of(&LAST_HOP.metrics()))?;
-    let claims = READINGS.iter().flat_map(|reading| fig16_17_claims(e.id, &grid, reading)).collect();
-    let caption = show::caption(e, &grid);
-    let mut section = show::section(e);
-    for Reading { words, srp, crp, .. } in &READINGS {
-        let ratio = |scheme: &Scheme| beside::times(LAST_HOP.ratio(&grid, scheme.key, 40.0));
-        let title = format!(
-            "Beside 40 TCP flows SRP gets {} and CRP {} times what each of them gets, {words}",
-            ratio(srp),
-            ratio(crp)
-        );
-        section = section.chart(beside::chart(&grid, &[*srp, *crp], &title, &caption, &TCP_COUNT, &LAST_HOP));
-    }
-    for Reading { words, srp, crp, .. } in &READINGS {
-        let title = format!("Shares against TCP flows, {words}");
-        section = section.table(beside::table(&grid, &[*srp, *crp], &title, &TCP_COUNT, &LAST_HOP));
-    }
-    Ok(show::outcome(e, show::points(&grid, &TCP_COUNT, &LAST_HOP.quantities()), claims, section.folded()))
+    let found = FIG16_17.measured(e, bench, MEASURE, Precision::of(LAST_HOP.numbers))?;
+    let claims = READINGS.iter().flat_map(|reading| fig16_17_claims(e, &found, reading)).collect();
+    let title = |srp: String, crp: String, words: &str| {
+        format!("Beside 40 TCP flows SRP gets {srp} and CRP {crp} times what each of them gets, {words}")
+    };
+    let section = beside::readings_section(e, &FIG16_17, &found, &LAST_HOP, 40.0, title, "TCP flows");
+    Ok(e.outcome(FIG16_17.points(&found), claims, section))
 }
 
 /// The claims of Figs. 16 and 17 under a reading, from whatever was measured.
-fn fig16_17_claims(id: &str, grid: &Grid, reading: &Reading) -> Vec<Claim> {
+fn fig16_17_claims(e: &Experiment, found: &Found<Got>, reading: &Reading) -> Vec<Claim> {
     let Reading { suffix, words, srp, crp } = reading;
-    let places = grid.xs(srp.key);
+    let places = found.xs(srp.key);
     let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return Vec::new() };
     let mut claims = vec![
-        Claim::check(
-            format!("{id}/srp-grows{suffix}"),
+        e.claim(
+            format!("srp-grows{suffix}"),
             format!("SRP's share grows as the link fills ({words})"),
-            grid.relative(srp.key, last, first, LAST_HOP.main.get),
             Bound::Above(1.0),
             format!("normalized throughput of SRP beside {last} TCP flows / beside {first}"),
-        ),
-        Claim::check(
-            format!("{id}/at-tcps-cost{suffix}"),
+        )
+        .number(found.relative(srp.key, last, first, LAST_HOP.main())),
+        e.claim(
+            format!("at-tcps-cost{suffix}"),
             format!("at TCP's cost: the gap between SRP and TCP grows ({words})"),
-            difference(&LAST_HOP.gaps(grid, srp.key, last), &LAST_HOP.gaps(grid, srp.key, first)),
             Bound::Above(0.0),
             format!("(SRP - TCP) beside {last} TCP flows - beside {first}, in shares"),
-        ),
+        )
+        .number(difference(&LAST_HOP.gaps(found, srp.key, last), &LAST_HOP.gaps(found, srp.key, first))),
     ];
-    let ratios = || places.iter().map(|&n| (n, LAST_HOP.ratio(grid, crp.key, n)));
+    let ratios = || places.iter().map(|&n| (n, LAST_HOP.ratio(found, crp.key, n)));
     for (word, (at, extreme)) in [("least", smallest(ratios())), ("most", largest(ratios()))] {
         claims.push(
-            Claim::check(
-                format!("{id}/crp-fair-{word}{suffix}"),
+            e.claim(
+                format!("crp-fair-{word}{suffix}"),
                 format!("CRP stays fair (ours: between 2/3 and 3/2 of TCP): the {word} it gets ({words})"),
-                extreme,
                 Bound::Within(0.667, 1.5),
                 format!("ratio CRP / TCP beside {at} TCP flows"),
             )
-            .if_it_fails(FEW_PACKETS),
+            .because(FEW_PACKETS)
+            .number(extreme),
         );
     }
     claims
@@ -95,49 +98,35 @@ fn fig16_17_claims(id: &str, grid: &Grid, reading: &Reading) -> Vec<Claim> {
 const FEW_PACKETS: &str = "As the share becomes a packet or two per round, one loss in a round is a p of a half or 1";
 
 pub(super) fn fig18_19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let cells = cells(&base(e), &BOTH_READINGS, &ERRORS, set_error);
-    let grid = bench.measure(e.id, &cells, &Precision::of(&LAST_HOP.metrics()))?;
-    let claims = READINGS.iter().flat_map(|reading| fig18_19_claims(e.id, &grid, reading)).collect();
-    let caption = show::caption(e, &grid);
-    let mut section = show::section(e);
-    for Reading { words, srp, crp, .. } in &READINGS {
-        let ratio = |scheme: &Scheme| beside::times(LAST_HOP.ratio(&grid, scheme.key, 10.0));
-        let title = format!(
-            "At 10 % error SRP gets {} and CRP {} times what each TCP beside it gets, {words}",
-            ratio(srp),
-            ratio(crp)
-        );
-        section = section.chart(beside::chart(&grid, &[*srp, *crp], &title, &caption, &ERROR, &LAST_HOP));
-    }
-    for Reading { words, srp, crp, .. } in &READINGS {
-        let title = format!("Shares against the error, {words}");
-        section = section.table(beside::table(&grid, &[*srp, *crp], &title, &ERROR, &LAST_HOP));
-    }
-    Ok(show::outcome(e, show::points(&grid, &ERROR, &LAST_HOP.quantities()), claims, section.folded()))
+    let found = FIG18_19.measured(e, bench, MEASURE, Precision::of(LAST_HOP.numbers))?;
+    let claims = READINGS.iter().flat_map(|reading| fig18_19_claims(e, &found, reading)).collect();
+    let title = |srp: String, crp: String, words: &str| {
+        format!("At 10 % error SRP gets {srp} and CRP {crp} times what each TCP beside it gets, {words}")
+    };
+    let section = beside::readings_section(e, &FIG18_19, &found, &LAST_HOP, 10.0, title, "the error");
+    Ok(e.outcome(FIG18_19.points(&found), claims, section))
 }
 
 /// The claims of Figs. 18 and 19 under a reading, from whatever was measured.
-fn fig18_19_claims(id: &str, grid: &Grid, reading: &Reading) -> Vec<Claim> {
+fn fig18_19_claims(e: &Experiment, found: &Found<Got>, reading: &Reading) -> Vec<Claim> {
     let Reading { suffix, words, srp, crp } = reading;
-    let places = grid.xs(srp.key);
-    let (at, least) = smallest(places.iter().map(|&x| (x, LAST_HOP.gap(grid, srp.key, x))));
-    let (crp_at, most) = largest(places.iter().map(|&x| (x, LAST_HOP.gap(grid, crp.key, x))));
+    let places = found.xs(srp.key);
     vec![
-        Claim::check(
-            format!("{id}/srp-above{suffix}"),
+        e.claim(
+            format!("srp-above{suffix}"),
             format!("SRP is above TCP at every error ({words})"),
-            least,
             Bound::Above(0.0),
-            format!("smallest SRP - TCP, in shares, at {at} % error"),
-        ),
-        Claim::check(
-            format!("{id}/crp-below{suffix}"),
-            format!("CRP is below TCP at every error ({words})"),
-            most,
-            Bound::Below(0.0),
-            format!("largest CRP - TCP, in shares, at {crp_at} % error"),
+            "smallest SRP - TCP, in shares, at {at} % error",
         )
-        .if_it_fails(CRP_ABOVE),
+        .everywhere(places.iter().map(|&x| (x, LAST_HOP.gap(found, srp.key, x)))),
+        e.claim(
+            format!("crp-below{suffix}"),
+            format!("CRP is below TCP at every error ({words})"),
+            Bound::Below(0.0),
+            "largest CRP - TCP, in shares, at {at} % error",
+        )
+        .because(CRP_ABOVE)
+        .everywhere(places.iter().map(|&x| (x, LAST_HOP.gap(found, crp.key, x)))),
     ]
 }
 
@@ -146,8 +135,18 @@ const CRP_ABOVE: &str = "At the losses that TCP meets here the complex equation 
                          rate: with p over the round, where it is below TCP elsewhere, the two are then alike";
 
 /// Packets of 1,024 bytes instead of 256.
-const BIG: [Scheme; 4] =
-    [SRP.at("srp-1024"), CRP.at("crp-1024"), SRP_ROUND.at("srp-round-1024"), CRP_ROUND.at("crp-round-1024")];
+const BIG: [Scheme; 4] = [
+    SRP.at("srp-1024").setting(big_packets),
+    CRP.at("crp-1024").setting(big_packets),
+    SRP_ROUND.at("srp-round-1024").setting(big_packets),
+    CRP_ROUND.at("crp-round-1024").setting(big_packets),
+];
+const BOTH_SIZES: [Scheme; 8] = [SRP, CRP, SRP_ROUND, CRP_ROUND, BIG[0], BIG[1], BIG[2], BIG[3]];
+
+fn big_packets(s: &mut RawScenario) {
+    set_packet_size(s, 1_024);
+    set_buffer(s, BUFFER_BYTES);
+}
 
 fn set_side_delay(s: &mut RawScenario, ms: f64) {
     for access in s.flows.iter_mut().filter(|f| f.group == "tcp").filter_map(|f| f.access.as_mut()) {
@@ -156,19 +155,9 @@ fn set_side_delay(s: &mut RawScenario, ms: f64) {
 }
 
 pub(super) fn fig20_23(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let base = base(e);
-    let mut all: Vec<Cell> = Vec::new();
-    for (size, schemes) in [(256, &BOTH_READINGS), (1_024, &BIG)] {
-        all.extend(cells(&base, schemes, &DELAYS, |s, ms| {
-            set_packet_size(s, size);
-            set_buffer(s, BUFFER_BYTES);
-            set_side_delay(s, ms);
-        }));
-    }
-    let grid = bench.measure(e.id, &all, &Precision::of(&LAST_HOP.metrics()))?;
-    let claims = fig20_23_claims(e.id, &grid);
-    let caption = show::caption(e, &grid);
-    let mut section = show::section(e).text("The paper gives no range for the delay: 0 to 500 ms one way is ours.");
+    let found = FIG20_23.measured(e, bench, MEASURE, Precision::of(LAST_HOP.numbers))?;
+    let caption = caption(e, &found);
+    let mut section = e.section().text("The paper gives no range for the delay: 0 to 500 ms one way is ours.");
     let panels = || {
         let sizes = [(256, &BOTH_READINGS), (1_024, &BIG)];
         sizes.into_iter().flat_map(|(size, schemes)| {
@@ -177,52 +166,57 @@ pub(super) fn fig20_23(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
     };
     for (size, words, schemes) in panels() {
         let kept = |scheme: &Scheme| {
-            Estimate::of(&kept(&grid, scheme)).map_or("–".to_owned(), |k| format!("{:.0} %", 100.0 * k.mean))
+            Estimate::of(&kept(&found, scheme)).map_or("–".to_owned(), |k| format!("{:.0} %", 100.0 * k.mean))
         };
         let kept: Vec<String> = schemes.iter().map(|s| format!("{} beside {}", kept(s), s.name)).collect();
         let title =
             format!("Packets of {size} B: from 500 ms away TCP keeps {} of its share, {words}", kept.join(" and "));
-        section = section.chart(beside::chart(&grid, schemes, &title, &caption, &SIDE_DELAY, &LAST_HOP));
+        section = section.chart(beside::chart(&FIG20_23.x, &found, schemes, &LAST_HOP, title, &caption));
     }
     for (size, words, schemes) in panels() {
         let title = format!("Shares against the delay, packets of {size} B, {words}");
-        section = section.table(beside::table(&grid, schemes, &title, &SIDE_DELAY, &LAST_HOP));
+        section = section.table(beside::numbers(&FIG20_23.x, &found, schemes, &LAST_HOP, title));
     }
-    Ok(show::outcome(e, show::points(&grid, &SIDE_DELAY, &LAST_HOP.quantities()), claims, section.folded()))
+    Ok(e.outcome(FIG20_23.points(&found), fig20_23_claims(e, &found), section.folded()))
 }
 
 /// What TCP gets from farthest away, over what it gets from next door, one number per seed.
-fn kept(grid: &Grid, scheme: &Scheme) -> Vec<f64> {
-    let places = grid.xs(scheme.key);
+fn kept(found: &Found<Got>, scheme: &Scheme) -> Vec<f64> {
+    let places = found.xs(scheme.key);
     let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return Vec::new() };
-    let at = |x| grid.values(scheme.key, x, LAST_HOP.tcp.get);
+    let at = |x| found.values(scheme.key, x, LAST_HOP.tcp());
     at(last).iter().zip(&at(first)).map(|(far, near)| far / near).collect()
 }
 
 /// The claims of Figs. 20 to 23, from whatever was measured.
-fn fig20_23_claims(id: &str, grid: &Grid) -> Vec<Claim> {
+fn fig20_23_claims(e: &Experiment, found: &Found<Got>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (i, (small, big)) in BOTH_READINGS.iter().zip(&BIG).enumerate() {
         let Some(reading) = READINGS.get(i / 2) else { continue };
         let (name, words) = (small.key, reading.words);
         for (scheme, size) in [(small, 256), (big, 1_024)] {
-            claims.push(Claim::check(
-                format!("{id}/tcp-loses-{name}-{size}"),
-                format!("beside {}, TCP loses share as its delay grows (packets of {size} B, {words})", scheme.name),
-                Estimate::of(&kept(grid, scheme)),
-                Bound::Below(1.0),
-                "normalized throughput of TCP from farthest away / from next door",
-            ));
+            claims.push(
+                e.claim(
+                    format!("tcp-loses-{name}-{size}"),
+                    format!(
+                        "beside {}, TCP loses share as its delay grows (packets of {size} B, {words})",
+                        scheme.name
+                    ),
+                    Bound::Below(1.0),
+                    "normalized throughput of TCP from farthest away / from next door",
+                )
+                .number(Estimate::of(&kept(found, scheme))),
+            );
         }
         claims.push(
-            Claim::check(
-                format!("{id}/stronger-1024-{name}"),
+            e.claim(
+                format!("stronger-1024-{name}"),
                 format!("beside {} the effect is stronger with 1,024 B ({words})", small.name),
-                difference(&kept(grid, big), &kept(grid, small)),
                 Bound::Below(0.0),
                 "what TCP keeps, 1,024 B - 256 B",
             )
-            .if_it_fails(NOT_STRONGER),
+            .because(NOT_STRONGER)
+            .number(difference(&kept(found, big), &kept(found, small))),
         );
     }
     claims
@@ -233,58 +227,58 @@ const NOT_STRONGER: &str = "With 1,024 B the window of a TCP next door is a few 
                             part of what the longer round trip costs";
 
 pub(super) fn fig30_33(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let cells = cells(&base(e), &paired_schemes(), &ERRORS[1..], set_error);
-    let grid = bench.measure(e.id, &cells, &Precision::of(&LAST_HOP.metrics()))?;
-    let claims = nearer_claims(e.id, &grid, &LAST_HOP);
-    let section = beside::pairs_section(e, &grid, &LAST_HOP);
-    Ok(show::outcome(e, show::points(&grid, &ERROR, &LAST_HOP.quantities()), claims, section))
+    let found = FIG30_33.measured(e, bench, MEASURE, Precision::of(LAST_HOP.numbers))?;
+    let section = beside::pairs_section(e, &found, &LAST_HOP);
+    Ok(e.outcome(FIG30_33.points(&found), nearer_claims(e, &found, &LAST_HOP), section))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::with;
     use super::*;
     use crate::Effort;
+    use crate::builtin::base;
+    use crate::builtin::with;
+    use crate::figure::enough;
     use crate::lossy::EXPERIMENTS;
     use fairpace_lab::Hooks;
     use fairpace_scenario::Time;
 
-    fn miniature(vary: fn(&mut RawScenario, f64), places: &[f64]) -> Grid {
-        let s = base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig20-23").unwrap());
-        let s = with(&s, |s| s.duration = Time::seconds(100.0));
-        let all: Vec<Scheme> = BOTH_READINGS.into_iter().chain(BIG).collect();
-        let cells = cells(&s, &all, places, vary);
-        Bench::new(Hooks::default(), Effort::Seeds(2))
-            .measure("mini", &cells, &Precision::of(&LAST_HOP.metrics()))
-            .unwrap()
+    fn mini() -> Experiment {
+        Experiment { id: "mini", ..*EXPERIMENTS.iter().find(|e| e.id == "lossy.fig20-23").unwrap() }
+    }
+
+    fn miniature(figure: Figure<Got>) -> Found<Got> {
+        let base = with(&base(&mini()), |s| s.duration = Time::seconds(100.0));
+        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2));
+        enough(&mini(), &mut bench, MEASURE, figure.cases(&base), Precision::of(LAST_HOP.numbers)).unwrap()
     }
 
     #[test]
     fn tcp_loses_share_with_distance_and_the_claim_fails_where_near_and_far_change_places() {
-        let mut grid = miniature(set_side_delay, &[0.0, 500.0]);
-        let holds = |grid: &Grid| {
-            let claims = fig20_23_claims("mini", grid);
+        let mut found = miniature(Figure { places: &[0.0, 500.0], ..FIG20_23 });
+        let holds = |found: &Found<Got>| {
+            let claims = fig20_23_claims(&mini(), found);
             assert_eq!(claims.len(), 12);
             claims.iter().filter(|c| c.id.contains("tcp-loses-srp-256") && c.holds).count()
         };
-        assert_eq!(holds(&grid), 1);
-        for cell in &mut grid.cells {
-            cell.x = 500.0 - cell.x;
+        assert_eq!(holds(&found), 1);
+        for cell in &mut found.cells {
+            cell.x = vec![500.0 - cell.at()];
         }
-        assert_eq!(holds(&grid), 0);
+        assert_eq!(holds(&found), 0);
     }
 
     #[test]
     fn a_flow_beside_itself_is_fair_by_the_bounds_and_a_greedy_one_is_not() {
-        let grid = miniature(set_tcp_flows, &[1.0, 20.0]);
+        let found = miniature(Figure { places: &[1.0, 20.0], ..FIG16_17 });
         let [default, _] = &READINGS;
-        let claims = fig16_17_claims("mini", &grid, default);
+        let claims = fig16_17_claims(&mini(), &found, default);
         let measured = |name: &str| claims.iter().find(|c| c.id == format!("mini/{name}")).unwrap().measured.unwrap();
         assert!(measured("crp-fair-least") <= measured("crp-fair-most"));
         // Shares are of 150 kbit/s over all flows: beside 20 TCP flows all shares together are at most 21.
-        let (own, tcp) = (LAST_HOP.main.get, LAST_HOP.tcp.get);
+        let (own, tcp) = (LAST_HOP.main(), LAST_HOP.tcp());
         let all =
-            grid.estimate(SRP.key, 20.0, own).unwrap().mean + 20.0 * grid.estimate(SRP.key, 20.0, tcp).unwrap().mean;
+            found.estimate(SRP.key, 20.0, own).unwrap().mean + 20.0 * found.estimate(SRP.key, 20.0, tcp).unwrap().mean;
         assert!((15.0..=21.0).contains(&all), "{all}");
     }
 

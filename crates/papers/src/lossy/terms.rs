@@ -2,62 +2,74 @@
 //! [lossy §3.5, Figs. 13 and 14].
 
 use super::base;
-use super::beside::{self, READINGS, Reading, set_error};
-use crate::show;
+use super::beside::{ERROR, READINGS, Reading, set_error};
+use crate::figure::{Figure, counted, point, table, text};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_control::{Equation, TcpPath};
-use fairpace_lab::pool::{self, Hooks};
-use fairpace_lab::run::{RunError, simulate};
+use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, MAX_SEEDS, short};
+use fairpace_lab::study::{Case, Found, Job, Measure};
 use fairpace_report::{Axis, Chart, Series, Table};
-use fairpace_scenario::{Record, Scenario};
+use fairpace_scenario::Record;
 use fairpace_units::Probability;
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 
 /// Errors in percent: Fig. 13 and Fig. 14.
 const ERRORS: [f64; 2] = [0.0, 30.0];
 
+const FIG13_14: Figure<Run> = Figure {
+    x: ERROR,
+    places: &ERRORS,
+    schemes: &[READINGS[0].crp, READINGS[1].crp],
+    vary: set_error,
+    quantities: &[],
+};
+
 /// The terms at one sample: when, in s; each in seconds per packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
 struct Sample {
     at: f64,
     triple_dup: f64,
     timeout: f64,
 }
 
-/// One seed of one CRP at one error.
-#[derive(Clone, Debug, Default)]
+/// One run of a CRP at one error.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Run {
-    /// Every CRP flow, one after the other.
-    all: Vec<Sample>,
-    /// The first of them.
+    /// Medians of the terms over all CRP flows, and their peaks; none if there was no sample.
+    median: Option<Sample>,
+    peak: Option<Sample>,
+    /// What the first flow saw.
     first: Vec<Sample>,
 }
 
-/// The runs of one CRP: without errors, and with.
-type Pair = [Vec<Run>; 2];
+/// The median, or the peak, of a run.
+type Of = fn(&Run) -> Option<&Sample>;
+const MEDIAN: Of = |run| run.median.as_ref();
+const PEAKS: Of = |run| run.peak.as_ref();
+
+const MEASURE: Measure<Run> = Measure { name: "lossy terms", of: watch };
 
 /// Samples of the terms from a run's series.
-fn run(scenario: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Run, RunError> {
-    let record = Record { series: true, events: false, pcap: false };
-    let done = simulate(scenario, scenario.seed.get() + seed, record, hooks)?;
-    if done.summary.interrupted {
-        return Err(RunError::Interrupted);
-    }
-    let mut run = Run::default();
+fn watch(job: &Job<'_>) -> Result<Run, RunError> {
+    let done = job.run(Record { series: true, events: false, pcap: false })?;
+    let (mut all, mut first) = (Vec::new(), Vec::new());
     let main = |flow: usize| done.summary.flows.get(flow).is_some_and(|f| f.group == "main");
     for row in done.report.series.iter().filter(|row| main(row.flow as usize)) {
         let (Some(p), Some(srtt), Some(rto)) = (row.loss_event_rate, row.srtt, row.rto) else { continue };
-        let path = TcpPath::new(scenario.packet_size.get(), srtt, rto.max(srtt), 1.0);
+        let path = TcpPath::new(job.scenario.packet_size.get(), srtt, rto.max(srtt), 1.0);
         let (Ok(path), Ok(p)) = (path, Probability::new(p)) else { continue };
         let terms = Equation::Complex.terms(&path, p);
         let sample = Sample { at: row.at.as_secs_f64(), triple_dup: terms.triple_dup_s, timeout: terms.timeout_s };
-        run.all.push(sample);
+        all.push(sample);
         if row.flow == 0 {
-            run.first.push(sample);
+            first.push(sample);
         }
     }
-    Ok(run)
+    let at = |q: f64| {
+        Some(Sample { at: 0.0, triple_dup: quantile(&all, q, TRIPLE_DUP)?, timeout: quantile(&all, q, TIMEOUT)? })
+    };
+    Ok(Run { median: at(0.5), peak: at(PEAK), first })
 }
 
 /// The value that a part `q` of the samples does not exceed; none of nothing.
@@ -75,67 +87,43 @@ const TRIPLE_DUP: Term = |s| s.triple_dup;
 const PEAK: f64 = 0.95;
 
 pub(super) fn fig13_14(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let mut jobs = Vec::new();
-    for (i, reading) in READINGS.iter().enumerate() {
-        for (j, error) in ERRORS.into_iter().enumerate() {
-            let mut cells = beside::cells(&base(e), &[reading.crp], &[error], set_error);
-            let scenario = cells.pop().map_or_else(|| base(e), |cell| cell.scenario);
-            jobs.extend((0..MAX_SEEDS).map(|seed| (i, j, scenario.clone(), seed as u64)));
-        }
-    }
-    let hooks = bench.singles(jobs.len());
-    let label = |(_, j, _, seed): &(usize, usize, Scenario, u64)| format!("{} at {} seed {seed}", e.id, ERRORS[*j]);
-    let results = pool::map(&jobs, hooks, label, |(_, _, scenario, seed)| run(scenario, *seed, hooks));
-    let mut pairs: [Pair; 2] = Default::default();
-    for ((i, j, ..), result) in jobs.iter().zip(results) {
-        pairs[*i][*j].push(result.ok_or(RunError::Interrupted)??);
-    }
-    let claims = READINGS.iter().zip(&pairs).flat_map(|(reading, pair)| claims(e.id, reading, pair)).collect();
-    let mut section = show::section(e).text(format!(
+    let cases: Vec<Case> = FIG13_14.cases(&base(e));
+    let found = counted(e, bench, MEASURE, cases, MAX_SEEDS)?;
+    let claims = READINGS.iter().flat_map(|reading| claims(e, reading, &found)).collect();
+    let mut section = e.section().text(format!(
         "The first CRP flow of twenty, sampled once a second, seed 1: the terms of the denominator with the p, the RTT and \
          the timeout by which it goes. Claims are about all twenty flows, {MAX_SEEDS} seeds. The paper's figures are drawn \
          to another scale; what is claimed of them is that the term of timeouts rises sharply under error."
     ));
-    for (reading, pair) in READINGS.iter().zip(&pairs) {
-        for (runs, error) in pair.iter().zip(ERRORS) {
-            if let Some(run) = runs.first() {
+    for reading in &READINGS {
+        for error in ERRORS {
+            if let Some(run) = found.runs(reading.crp.key, error).first() {
                 section = section.chart(chart(e, reading, run, error));
             }
         }
     }
-    let section = section.table(table(e, &pairs));
-    Ok(show::outcome(e, points(&pairs), claims, section))
+    Ok(e.outcome(points(&found), claims, section.table(numbers(e, &found))))
 }
 
 /// The claims of Figs. 13 and 14 under a reading, from whatever was measured.
-fn claims(id: &str, reading: &Reading, [clean, lossy]: &Pair) -> Vec<Claim> {
-    let Reading { suffix, words, .. } = reading;
-    let peak = |run: &Run, term| quantile(&run.all, PEAK, term);
-    let of = |values: Vec<Option<f64>>| Estimate::of(&values.into_iter().collect::<Option<Vec<f64>>>()?);
-    let both = |term| of(clean.iter().zip(lossy).map(|(c, l)| Some(peak(l, term)? / peak(c, term)?)).collect());
+fn claims(e: &Experiment, Reading { suffix, words, crp, .. }: &Reading, found: &Found<Run>) -> Vec<Claim> {
+    let [clean, lossy] = ERRORS;
+    let peak = |run: &Run, term: Term| PEAKS(run).map(term);
+    let both = |term| found.paired((crp.key, lossy), (crp.key, clean), |l, c| Some(peak(l, term)? / peak(c, term)?));
+    let statement =
+        format!("with 30 % error the peaks of the timeout term are at least twice those without (ours; {words})");
+    let what = "95th percentile of the timeout term, 30 % error / none";
+    let spikes = e.claim(format!("timeout-spikes{suffix}"), statement, Bound::AtLeast(2.0), what);
+    let statement = format!("with 30 % error they are at least twice those of the other term (ours; {words})");
+    let what = "95th percentiles with 30 % error, timeouts / triple duplicate ACKs";
+    let towers = e.claim(format!("timeout-towers{suffix}"), statement, Bound::AtLeast(2.0), what);
+    let statement = format!("the term of triple duplicate ACKs does not spike (ours: at most 1.5 times; {words})");
+    let what = "95th percentile of the term of triple duplicate ACKs, 30 % error / none";
+    let does_not = e.claim(format!("triple-dup-does-not{suffix}"), statement, Bound::AtMost(1.5), what);
     vec![
-        Claim::check(
-            format!("{id}/timeout-spikes{suffix}"),
-            format!("with 30 % error the peaks of the timeout term are at least twice those without (ours; {words})"),
-            both(TIMEOUT),
-            Bound::AtLeast(2.0),
-            "95th percentile of the timeout term, 30 % error / none",
-        )
-        .if_it_fails(CONGESTED),
-        Claim::check(
-            format!("{id}/timeout-towers{suffix}"),
-            format!("with 30 % error they are at least twice those of the other term (ours; {words})"),
-            of(lossy.iter().map(|run| Some(peak(run, TIMEOUT)? / peak(run, TRIPLE_DUP)?)).collect()),
-            Bound::AtLeast(2.0),
-            "95th percentiles with 30 % error, timeouts / triple duplicate ACKs",
-        ),
-        Claim::check(
-            format!("{id}/triple-dup-does-not{suffix}"),
-            format!("the term of triple duplicate ACKs does not spike (ours: at most 1.5 times; {words})"),
-            both(TRIPLE_DUP),
-            Bound::AtMost(1.5),
-            "95th percentile of the term of triple duplicate ACKs, 30 % error / none",
-        ),
+        spikes.because(CONGESTED).number(both(TIMEOUT)),
+        towers.number(found.estimate(crp.key, lossy, |run| Some(peak(run, TIMEOUT)? / peak(run, TRIPLE_DUP)?))),
+        does_not.number(both(TRIPLE_DUP)),
     ]
 }
 
@@ -164,44 +152,34 @@ fn chart(e: &Experiment, reading: &Reading, run: &Run, error: f64) -> Chart {
 const TERMS: [(&str, &str, Term); 2] =
     [("timeouts", "timeout_term", TIMEOUT), ("triple duplicate ACKs", "triple_dup_term", TRIPLE_DUP)];
 
-/// What the terms were, over all flows and seeds.
-fn table(e: &Experiment, pairs: &[Pair; 2]) -> Table {
-    let mut table = Table {
-        title: "The terms over all flows".to_owned(),
-        caption: format!("{}; seconds per packet, mean ± half-width of the 95 % interval over seeds", e.file),
-        head: ["injected error (%)", "p", "term", "median", "95th percentile"].map(str::to_owned).to_vec(),
-        rows: Vec::new(),
-    };
-    for (reading, pair) in READINGS.iter().zip(pairs) {
-        for (runs, error) in pair.iter().zip(ERRORS) {
+/// The terms over all flows and seeds.
+fn numbers(e: &Experiment, found: &Found<Run>) -> Table {
+    let mut rows = Vec::new();
+    for reading in &READINGS {
+        for error in ERRORS {
             for (name, _, term) in TERMS {
-                let at = |q| estimate(runs, q, term).map_or("–".to_owned(), |e| e.text());
+                let at = |of| text(estimate(found, reading, error, of, term));
                 let words = reading.words.trim_start_matches("p ").to_owned();
-                table.rows.push(vec![short(error), words, name.to_owned(), at(0.5), at(PEAK)]);
+                rows.push(vec![short(error), words, name.to_owned(), at(MEDIAN), at(PEAKS)]);
             }
         }
     }
-    table
+    let caption = format!("{}; seconds per packet, mean ± half-width of the 95 % interval over seeds", e.file);
+    let head = ["injected error (%)", "p", "term", "median", "95th percentile"];
+    table("The terms over all flows", caption, head, rows)
 }
 
-fn estimate(runs: &[Run], q: f64, term: Term) -> Option<Estimate> {
-    Estimate::of(&runs.iter().filter_map(|run| quantile(&run.all, q, term)).collect::<Vec<_>>())
+fn estimate(found: &Found<Run>, reading: &Reading, error: f64, of: Of, term: Term) -> Option<Estimate> {
+    found.estimate(reading.crp.key, error, |run| of(run).map(term))
 }
 
-fn points(pairs: &[Pair; 2]) -> Vec<Point> {
+fn points(found: &Found<Run>) -> Vec<Point> {
     let mut points = Vec::new();
-    for (reading, pair) in READINGS.iter().zip(pairs) {
-        for (runs, error) in pair.iter().zip(ERRORS) {
+    for reading in &READINGS {
+        for error in ERRORS {
             for (_, key, term) in TERMS {
-                if let Some(estimate) = estimate(runs, PEAK, term) {
-                    let x = BTreeMap::from([("error_percent".to_owned(), error)]);
-                    points.push(Point {
-                        scheme: reading.crp.key.to_owned(),
-                        x,
-                        metric: format!("{key}_p95_s"),
-                        estimate,
-                    });
-                }
+                let peak = estimate(found, reading, error, PEAKS, term);
+                points.extend(point(reading.crp.key, &[(ERROR.key, error)], format!("{key}_p95_s"), peak));
             }
         }
     }
@@ -211,19 +189,27 @@ fn points(pairs: &[Pair; 2]) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairpace_lab::study::Cell;
+    use std::rc::Rc;
 
-    fn flat(timeout: f64, triple_dup: f64) -> Vec<Run> {
-        let sample = Sample { at: 0.0, triple_dup, timeout };
-        vec![Run { all: vec![sample; 100], first: vec![sample] }; 3]
+    /// A run without errors and one with, in which the terms (timeout, triple duplicate ACKs) are always the same.
+    fn flat(of: [Option<(f64, f64)>; 2]) -> Found<Run> {
+        let cell = |(x, of): (f64, Option<(f64, f64)>)| {
+            let peak = of.map(|(timeout, triple_dup)| Sample { at: 0.0, triple_dup, timeout });
+            let run = Rc::new(Run { median: peak, peak, first: Vec::new() });
+            Cell { scheme: READINGS[0].crp.key.to_owned(), reading: "", x: vec![x], runs: vec![run; 3] }
+        };
+        Found { cells: ERRORS.into_iter().zip(of).map(cell).collect() }
     }
 
     #[test]
     fn the_claims_follow_the_peaks() {
-        let verdicts = |pair: &Pair| claims("mini", &READINGS[0], pair).iter().map(|c| c.holds).collect::<Vec<_>>();
-        assert_eq!(verdicts(&[flat(0.1, 0.1), flat(0.5, 0.1)]), [true, true, true]);
-        assert_eq!(verdicts(&[flat(0.3, 0.1), flat(0.5, 0.1)]), [false, true, true]);
-        assert_eq!(verdicts(&[flat(0.1, 0.1), flat(0.5, 0.3)]), [true, false, false]);
-        assert_eq!(verdicts(&[Vec::new(), Vec::new()]), [false, false, false]);
+        let e = crate::lossy::EXPERIMENTS.iter().find(|e| e.id == "lossy.fig13-14").unwrap();
+        let verdicts = |of| claims(e, &READINGS[0], &flat(of)).iter().map(|c| c.holds).collect::<Vec<_>>();
+        assert_eq!(verdicts([Some((0.1, 0.1)), Some((0.5, 0.1))]), [true, true, true]);
+        assert_eq!(verdicts([Some((0.3, 0.1)), Some((0.5, 0.1))]), [false, true, true]);
+        assert_eq!(verdicts([Some((0.1, 0.1)), Some((0.5, 0.3))]), [true, false, false]);
+        assert_eq!(verdicts([None, None]), [false, false, false]);
     }
 
     #[test]

@@ -2,23 +2,23 @@
 
 use super::base;
 use super::traces::{Trace, trace};
-use crate::show;
+use crate::claim::exact;
+use crate::figure::{point, table};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::{Estimate, short};
+use fairpace_lab::stats::short;
 use fairpace_media::buffer_model::{self, Buffer, BufferSample};
-use fairpace_report::{Axis, Chart, Series, Table};
+use fairpace_report::{Axis, Chart, Series};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
-use std::collections::BTreeMap;
 
 /// Sizes of the buffer of Fig. 6(b): as printed, and the one that its delays need.
 const PRINTED_BITS: f64 = 16e3;
 const READ_BITS: f64 = 16e6;
 
 pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let section = show::section(e);
+    let section = e.section();
     let not_run = |why: String| {
-        let section = show::section(e).text(format!("Not run: {why}."));
+        let section = e.section().text(format!("Not run: {why}."));
         Outcome { experiment: e.id.to_owned(), not_run: Some(why), section, ..Outcome::default() }
     };
     let interval = tools.frame_interval;
@@ -27,7 +27,7 @@ pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_
     };
     let scenario = base(e);
     let end = Instant::ZERO + scenario.duration.get();
-    let s_of_t = sending(&trace(&scenario, bench.single())?);
+    let s_of_t = sending(&*trace(e, bench)?);
     let Some(&(start, _)) = s_of_t.first() else { return Ok(not_run("the flow sent nothing".to_owned())) };
     // The encoder starts when RCS lets it: from then on time counts.
     let steps: Vec<(Instant, Rate)> = s_of_t.iter().map(|&(t, rate)| (Instant::ZERO + t.since(start), rate)).collect();
@@ -40,7 +40,7 @@ pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_
     (bench.hooks().progress)(1, 1, &format!("{} encoded", e.id));
     let run = |buffer| buffer_model::run(&frames, interval, &steps, buffer, Instant::ZERO + length);
     let (none, printed, read) = (run(Buffer::None), run(Buffer::Bits(PRINTED_BITS)), run(Buffer::Bits(READ_BITS)));
-    let claims = claims(e.id, &none, &read);
+    let claims = claims(e, &none, &read);
     let points = points(&none, &printed, &read);
     let caption = format!(
         "{}, seed {}, flow 1; {}, {} pictures in {:.0} s",
@@ -58,7 +58,7 @@ pub(super) fn fig7_9(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_
         length,
         &[("none", &none), ("16 kbit", &printed), ("16 Mbit", &read)],
     );
-    Ok(show::outcome(e, points, claims, section))
+    Ok(e.outcome(points, claims, section))
 }
 
 /// S(t) from the first moment data may leave.
@@ -83,38 +83,38 @@ fn to_rate(pps: f64) -> Rate {
     Rate::packets_per_second(pps, Bytes::new(1_000))
 }
 
-fn claims(id: &str, none: &[BufferSample], read: &[BufferSample]) -> Vec<Claim> {
+fn claims(e: &Experiment, none: &[BufferSample], read: &[BufferSample]) -> Vec<Claim> {
     let ratio = none.last().filter(|l| l.mu_s > Rate::ZERO).map(|l| l.mu_r.as_bps() / l.mu_s.as_bps());
     let longest = |samples: &[BufferSample]| {
         let delays = samples.iter().map(|s| s.delay.min(Duration::from_secs(1_000_000)).as_secs_f64());
-        delays.reduce(f64::max).map(Estimate::exact)
+        delays.reduce(f64::max)
     };
     vec![
-        Claim::check(
-            format!("{id}/means-meet"),
+        e.claim(
+            "means-meet",
             "the running means mu_R and mu_S are within 5 % at the end",
-            ratio.map(Estimate::exact),
             Bound::Within(0.95, 1.05),
             "mu_R / mu_S at the end; one seed, one clip",
-        ),
-        Claim::check(
-            format!("{id}/delay-16mbit"),
+        )
+        .exact(ratio),
+        e.claim(
+            "delay-16mbit",
             "with the 16-Mbit buffer of Fig. 6(b) the delay reaches tens of seconds (ours: at least 10 s)",
-            longest(read),
             Bound::AtLeast(10.0),
             "longest d(t) in s",
         )
-        .if_it_fails(
+        .because(
             "16 Mbit at 0.5 Mbit/s would hold 32 s, but only if the encoder ran so far ahead of S(t); this one \
              corrects its rate within seconds",
-        ),
-        Claim::check(
-            format!("{id}/no-buffer-no-delay"),
+        )
+        .exact(longest(read)),
+        e.claim(
+            "no-buffer-no-delay",
             "without a buffer (Fig. 10) none is added",
-            longest(none),
             Bound::AtMost(0.0),
             "longest d(t) in s: zero by construction, since nothing waits",
-        ),
+        )
+        .exact(longest(none)),
     ]
 }
 
@@ -132,12 +132,7 @@ fn points(none: &[BufferSample], printed: &[BufferSample], read: &[BufferSample]
             ("buffer_max_bits", fullest),
             ("lost_bits", last.lost_bits),
         ] {
-            points.push(Point {
-                scheme: name.to_owned(),
-                x: BTreeMap::from([("t_s".to_owned(), last.t.as_secs_f64())]),
-                metric: metric.to_owned(),
-                estimate: Estimate::exact(value),
-            });
+            points.extend(point(name, &[("t_s", last.t.as_secs_f64())], metric, exact(value)));
         }
     }
     points
@@ -183,14 +178,12 @@ fn charts(
     );
     let mut k = Chart::new("What waits in the buffer", time(), Axis::new("buffer k(t)", "kbit")).caption(caption);
     let mut d = Chart::new("What the buffer adds to the delay", time(), Axis::new("delay d(t)", "s")).caption(caption);
-    let mut table = Table {
-        title: "The buffer at its worst, and the means at the end".to_owned(),
-        caption: caption.to_owned(),
-        head: ["buffer", "longest delay (s)", "fullest (kbit)", "lost (kbit)", "mu_R (kbit/s)", "mu_S (kbit/s)"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: Vec::new(),
-    };
+    let mut table = table(
+        "The buffer at its worst, and the means at the end",
+        caption.to_owned(),
+        ["buffer", "longest delay (s)", "fullest (kbit)", "lost (kbit)", "mu_R (kbit/s)", "mu_S (kbit/s)"],
+        [],
+    );
     for (name, samples) in buffers {
         let xs: Vec<f64> = thinned(samples).map(|s| s.t.as_secs_f64()).collect();
         let delay = |s: &BufferSample| if s.delay < Duration::MAX { s.delay.as_secs_f64() } else { f64::NAN };

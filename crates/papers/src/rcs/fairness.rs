@@ -1,196 +1,172 @@
 //! Who gets how much: RCS among itself, and beside TCP [rcs §V-D, Figs. 20 and 21].
 
 use super::{
-    BACKGROUND, BUFFER, MAIN, P_LOSS, RAP, RAP_FINE, RCS, Scheme, acknowledged_jain, base, jain_of_all, jain_of_groups,
-    ours, packets_per_second, set_buffer, set_loss, tcp_throughput, throughput, under, with,
+    BACKGROUND, BUFFER, Got, MAIN, MEASURE, P_LOSS, RAP, RAP_FINE, RCS, acknowledged_jain, jain_of_all, jain_of_groups,
+    packets_per_second, set_buffer, set_loss, tcp_throughput, throughput,
 };
-use crate::bench::{Bench, Cell, Grid, Precision, largest, smallest};
-use crate::show::{self, Abscissa, Look, Quantity};
-use crate::{Bound, Claim, Experiment, Outcome, Tools};
+use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, table};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::Estimate;
-use fairpace_scenario::{Count, FlowSpec, LossSpec, Priority, RawScenario, Scenario, replace_controller};
+use fairpace_lab::stats::{Estimate, short};
+use fairpace_lab::study::{Found, Precision, largest};
+use fairpace_scenario::{Count, FlowSpec, LossSpec, Priority, RawScenario};
 
 const P: [f64; 5] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
 const K: [f64; 5] = [20.0, 50.0, 100.0, 300.0, 600.0];
 const S_L: [f64; 4] = [0.0, 200.0, 400.0, 600.0];
 
-pub(super) const TCP_THROUGHPUT: Quantity =
+const TCP_THROUGHPUT: Quantity<Got> =
     Quantity { key: "tcp_throughput_pps", label: "throughput per TCP flow", unit: "packets/s", get: tcp_throughput };
-const MAIN_THROUGHPUT: Quantity =
+const MAIN_THROUGHPUT: Quantity<Got> =
     Quantity { key: "throughput_pps", label: "throughput per media flow", unit: "packets/s", get: throughput };
-const JAIN: Quantity = Quantity { key: "jain_index", label: "Jain's index over all flows", unit: "", get: jain_of_all };
-const JAIN_GROUPS: Quantity =
+const JAIN: Quantity<Got> =
+    Quantity { key: "jain_index", label: "Jain's index over all flows", unit: "", get: jain_of_all };
+const JAIN_GROUPS: Quantity<Got> =
     Quantity { key: "jain_index_of_groups", label: "Jain's index of the groups' means", unit: "", get: jain_of_groups };
 
-pub(super) fn homogeneous(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    const ACKED: Quantity = Quantity {
+// --- RCS among itself ----------------------------------------------------------------------------------------------
+
+const HOMOGENEOUS: Figure<Got> = Figure {
+    x: Abscissa::new("flows", "RCS flows", ""),
+    places: &[10.0],
+    schemes: &[Scheme::new("rcs", "RCS", "")],
+    vary: |_, _| (),
+    quantities: &[Quantity {
         key: "jain_index_of_acknowledged",
         label: "Jain's index of acknowledged packets",
         unit: "",
         get: acknowledged_jain,
+    }],
+};
+
+pub(super) fn homogeneous(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let found = HOMOGENEOUS.measured(e, bench, MEASURE, Precision::of(&[acknowledged_jain]))?;
+    let statement = "ten RCS flows have the same number of packets acknowledged over the run";
+    let what = "Jain's index of acknowledged packets, start-up included";
+    let jain = found.estimate(RCS.key, 10.0, acknowledged_jain);
+    let claims = vec![e.claim("jain", statement, Bound::AtLeast(0.98), what).number(jain)];
+    let first = found.runs(RCS.key, 10.0).first().map_or(&[][..], |r| &r.flows);
+    let row = |f: &super::OfFlow| {
+        let overhead = f.overhead.map_or("–".to_owned(), short);
+        vec![f.name.clone(), f.acknowledged.to_string(), overhead]
     };
-    const FLOWS: Abscissa = Abscissa { key: "flows", label: "RCS flows", unit: "", log: false };
-    let cell = Cell { scheme: RCS.look.key, x: 10.0, scenario: base(e) };
-    let grid = bench.measure(e.id, &[cell], &Precision::of(&[acknowledged_jain]))?;
-    let claims = vec![Claim::check(
-        format!("{}/jain", e.id),
-        "ten RCS flows have the same number of packets acknowledged over the run",
-        grid.estimate(RCS.look.key, 10.0, acknowledged_jain),
-        Bound::AtLeast(0.98),
-        "Jain's index of acknowledged packets, start-up included",
-    )];
-    // One flow per line, the first seed: who got how much.
-    let flows = grid.cells.first().and_then(|c| c.runs.first()).map_or(&[][..], |r| &r.flows);
-    let table = fairpace_report::Table {
-        title: "Acknowledged packets of each flow".to_owned(),
-        caption: format!("{}, seed 1", e.file),
-        head: vec!["flow".to_owned(), "packets".to_owned(), "overhead".to_owned()],
-        rows: flows
-            .iter()
-            .map(|f| {
-                let overhead = f.overhead.map_or("–".to_owned(), fairpace_lab::stats::short);
-                vec![f.name.clone(), f.acknowledged_packets.to_string(), overhead]
-            })
-            .collect(),
-    };
-    let section = show::section(e).table(table);
-    Ok(show::outcome(e, show::points(&grid, &FLOWS, &[ACKED]), claims, section))
+    let (title, caption) = ("Acknowledged packets of each flow", format!("{}, seed 1", e.file));
+    let section = e.section().table(table(title, caption, ["flow", "packets", "overhead"], first.iter().map(row)));
+    Ok(e.outcome(HOMOGENEOUS.points(&found), claims, section))
 }
 
-/// RCS beside a TCP, or that TCP alone.
-struct Beside {
-    tcp: &'static str,
-    name: &'static str,
-    mixed: Look,
-    alone: Look,
-}
+// --- beside TCP over the same satellite ----------------------------------------------------------------------------
 
-const BESIDE: [Beside; 2] = [
-    Beside {
-        tcp: "tcp-reno",
-        name: "TCP Reno",
-        mixed: Look { key: "tcp-reno", name: "TCP Reno beside RCS" },
-        alone: Look { key: "tcp-reno-alone", name: "TCP Reno alone" },
-    },
-    Beside {
-        tcp: "tcp-sack",
-        name: "TCP SACK",
-        mixed: Look { key: "tcp-sack", name: "TCP SACK beside RCS" },
-        alone: Look { key: "tcp-sack-alone", name: "TCP SACK alone" },
-    },
-];
+const RENO: Scheme = Scheme::new("tcp-reno", "TCP Reno beside RCS", "").beside("tcp-reno");
+const RENO_ALONE: Scheme =
+    Scheme::new("tcp-reno-alone", "TCP Reno alone", "").beside("tcp-reno").setting(leave_tcp_alone);
+const SACK: Scheme = Scheme::new("tcp-sack", "TCP SACK beside RCS", "").beside("tcp-sack");
+const SACK_ALONE: Scheme =
+    Scheme::new("tcp-sack-alone", "TCP SACK alone", "").beside("tcp-sack").setting(leave_tcp_alone);
+/// A TCP beside RCS, the same alone, its name, and the colour of the RCS beside it.
+const BESIDE: [(Scheme, Scheme, &str, &str); 2] =
+    [(RENO, RENO_ALONE, "TCP Reno", "rcs"), (SACK, SACK_ALONE, "TCP SACK", "rcs-beside-sack")];
 
-fn with_tcp(s: &Scenario, tcp: &str) -> Scenario {
-    replace_controller(s, tcp, |f| f.group == "tcp").unwrap_or_else(|e| ours(&e))
-}
+const FIG20: Figure<Got> = Figure {
+    x: P_LOSS,
+    places: &P,
+    schemes: &[RENO_ALONE, RENO, SACK_ALONE, SACK],
+    vary: set_loss,
+    quantities: &[TCP_THROUGHPUT, MAIN_THROUGHPUT],
+};
+const DRAWN: Figure<Got> = Figure { schemes: &[RENO, RENO_ALONE, SACK, SACK_ALONE], ..FIG20 };
+const MIXED: Figure<Got> = Figure { schemes: &[RENO, SACK], ..FIG20 };
 
-fn tcp_alone(s: &Scenario) -> Scenario {
-    with(s, |s| {
-        s.flows.retain(|f| f.group == "tcp");
-        for flow in &mut s.flows {
-            flow.count = Count::new(10);
-        }
-    })
+fn leave_tcp_alone(s: &mut RawScenario) {
+    s.flows.retain(|f| f.group == "tcp");
+    for flow in &mut s.flows {
+        flow.count = Count::new(10);
+    }
 }
 
 pub(super) fn fig20(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let base = base(e);
-    let mut cells = Vec::new();
-    for beside in &BESIDE {
-        for p in P {
-            let s = with(&with_tcp(&base, beside.tcp), |s| set_loss(s, p));
-            cells.push(Cell { scheme: beside.alone.key, x: p, scenario: tcp_alone(&s) });
-            cells.push(Cell { scheme: beside.mixed.key, x: p, scenario: s });
-        }
+    let found = FIG20.measured(e, bench, MEASURE, Precision::of(&[tcp_throughput, throughput]))?;
+    let caption = caption(e, &found);
+    let mut chart = DRAWN.chart(&found, &TCP_THROUGHPUT, "TCP alone and beside RCS, and RCS beside TCP", &caption);
+    let mut rcs = MIXED.chart(&found, &MAIN_THROUGHPUT, "", "").series;
+    for (line, (.., name, colour)) in rcs.iter_mut().zip(&BESIDE) {
+        (line.name, line.colour) = (format!("RCS beside {name}"), (*colour).to_owned());
     }
-    let grid = bench.measure(e.id, &cells, &Precision::of(&[tcp_throughput, throughput]))?;
-    let mut claims = Vec::new();
-    for beside in &BESIDE {
-        // Different scenarios, so the seeds pair only what is common: the ratio's spread is honest anyhow.
-        let ratio =
-            |p| grid.paired((beside.mixed.key, p, tcp_throughput), (beside.alone.key, p, tcp_throughput), |a, b| a / b);
-        let noise = |p: f64| within_noise(&grid, beside, p);
-        let (at, worst) = largest(P.iter().map(|&p| (p, noise(p))));
-        claims.push(
-            Claim::check(
-                format!("{}/{}-keeps-its-share", e.id, beside.tcp),
-                format!("{}'s mean beside RCS is within noise of its mean alone, at every P", beside.name),
-                worst,
-                Bound::AtMost(1.0),
-                format!(
-                    "largest |difference| / (half-width of its 95 % interval, at least 5 % of the mean), at P = {at}; \
-                     the ratio there is {}",
-                    ratio(at).map_or("unknown".to_owned(), |r| r.text())
-                ),
-            )
-            .if_it_fails(
-                "Where link errors are rare TCP alone already fills four fifths of the link and more, so that RCS takes \
-                 from TCP: it halves as often, but its dummies regain what the queue has room for",
-            ),
-        );
-        let (at, least) = smallest(P.iter().map(|&p| {
-            (p, grid.paired((beside.mixed.key, p, throughput), (beside.mixed.key, p, tcp_throughput), |a, b| a / b))
-        }));
-        claims.push(Claim::check(
-            format!("{}/rcs-above-{}", e.id, beside.tcp),
-            format!("RCS gets more than {} beside it, at every P", beside.name),
-            least,
-            Bound::Above(1.0),
-            format!("smallest ratio RCS / TCP, at P = {at}"),
-        ));
-    }
-    let caption = show::caption(e, &grid);
-    let tcp: Vec<Look> = BESIDE.iter().flat_map(|b| [b.mixed, b.alone]).collect();
-    let title = "TCP alone and beside RCS, and RCS beside TCP";
-    let mut chart = show::chart(&grid, &tcp, title, &caption, &P_LOSS, &TCP_THROUGHPUT);
-    for beside in &BESIDE {
-        let look = [beside.mixed];
-        let mut rcs = show::chart(&grid, &look, "", "", &P_LOSS, &MAIN_THROUGHPUT);
-        for series in &mut rcs.series {
-            series.name = format!("RCS beside {}", beside.name);
-            series.colour = if beside.tcp == "tcp-reno" { "rcs".to_owned() } else { "rcs-beside-sack".to_owned() };
-        }
-        chart.series.extend(rcs.series);
-    }
+    chart.series.extend(rcs);
     chart.y.label = "throughput per flow".to_owned();
-    let mixed: Vec<Look> = BESIDE.iter().map(|b| b.mixed).collect();
-    let section = show::section(e)
+    let section = e
+        .section()
         .chart(chart)
-        .table(show::table(&grid, &tcp, "TCP's throughput, beside RCS and alone", &P_LOSS, &TCP_THROUGHPUT))
-        .table(show::table(&grid, &mixed, "RCS's throughput beside it", &P_LOSS, &MAIN_THROUGHPUT));
-    Ok(show::outcome(e, show::points(&grid, &P_LOSS, &[TCP_THROUGHPUT, MAIN_THROUGHPUT]), claims, section))
+        .table(DRAWN.table(&found, &TCP_THROUGHPUT, "TCP's throughput, beside RCS and alone"))
+        .table(MIXED.table(&found, &MAIN_THROUGHPUT, "RCS's throughput beside it"));
+    Ok(e.outcome(FIG20.points(&found), fig20_claims(e, &found), section))
+}
+
+fn fig20_claims(e: &Experiment, found: &Found<Got>) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for (mixed, alone, name, _) in &BESIDE {
+        let (at, worst) = largest(P.iter().map(|&p| (p, within_noise(found, mixed.key, alone.key, p))));
+        // Different scenarios, so the seeds pair only what is common: the ratio's spread is honest anyhow.
+        let ratio = found.ratio(mixed.key, alone.key, at, tcp_throughput).map_or("unknown".to_owned(), |r| r.text());
+        let statement = format!("{name}'s mean beside RCS is within noise of its mean alone, at every P");
+        let what = format!(
+            "largest |difference| / (half-width of its 95 % interval, at least 5 % of the mean), at P = {at}; the ratio \
+             there is {ratio}"
+        );
+        claims.push(
+            e.claim(format!("{}-keeps-its-share", mixed.tcp), statement, Bound::AtMost(1.0), what)
+                .because(
+                    "Where link errors are rare TCP alone already fills four fifths of the link and more, so that RCS \
+                     takes from TCP: it halves as often, but its dummies regain what the queue has room for",
+                )
+                .number(worst),
+        );
+        let over_tcp =
+            |p| found.paired((mixed.key, p), (mixed.key, p), |a, b| Some(throughput(a)? / tcp_throughput(b)?));
+        let statement = format!("RCS gets more than {name} beside it, at every P");
+        let what = "smallest ratio RCS / TCP, at P = {at}";
+        claims.push(
+            e.claim(format!("rcs-above-{}", mixed.tcp), statement, Bound::Above(1.0), what)
+                .everywhere(P.iter().map(|&p| (p, over_tcp(p)))),
+        );
+    }
+    claims
 }
 
 /// |difference of the means| / half-width of the 95 % interval of that difference. The half-width counts
 /// at least 5 % of the mean: what the rule for the number of seeds promises, no more.
-fn within_noise(grid: &Grid, beside: &Beside, p: f64) -> Option<Estimate> {
-    let difference =
-        grid.paired((beside.mixed.key, p, tcp_throughput), (beside.alone.key, p, tcp_throughput), |a, b| a - b)?;
-    let alone = grid.estimate(beside.alone.key, p, tcp_throughput)?;
+fn within_noise(found: &Found<Got>, mixed: &str, alone: &str, p: f64) -> Option<Estimate> {
+    let difference = found.difference(mixed, alone, p, tcp_throughput)?;
+    let alone = found.estimate(alone, p, tcp_throughput)?;
     let half_width = difference.half_width().max(0.05 * alone.mean);
     (half_width > 0.0).then(|| Estimate::exact(difference.mean.abs() / half_width))
 }
 
-/// Media beside TCP that has a better path: which media, which TCP.
-struct Pair {
-    look: Look,
-    media: Scheme,
-    tcp: &'static str,
+// --- beside TCP that has a better path -----------------------------------------------------------------------------
+
+/// A scheme beside a TCP.
+const fn pair(media: Scheme, key: &'static str, name: &'static str, tcp: &'static str) -> Scheme {
+    Scheme { key, name, colour: key, tcp, ..media }
 }
 
-const fn pair(key: &'static str, name: &'static str, media: Scheme, tcp: &'static str) -> Pair {
-    Pair { look: Look { key, name }, media, tcp }
-}
-
-const PAIRS: [Pair; 6] = [
-    pair("rcs", "RCS beside Reno", RCS, "tcp-reno"),
-    pair("rap", "RAP beside Reno", RAP, "tcp-reno"),
-    pair("rap-fine", "RAP, fine grain, beside Reno", RAP_FINE, "tcp-reno"),
-    pair("rcs-beside-sack", "RCS beside SACK", RCS, "tcp-sack"),
-    pair("rap-beside-sack", "RAP beside SACK", RAP, "tcp-sack"),
-    pair("rap-fine-beside-sack", "RAP, fine grain, beside SACK", RAP_FINE, "tcp-sack"),
+const PAIRS: &[Scheme] = &[
+    pair(RCS, "rcs", "RCS beside Reno", "tcp-reno"),
+    pair(RAP, "rap", "RAP beside Reno", "tcp-reno"),
+    pair(RAP_FINE, "rap-fine", "RAP, fine grain, beside Reno", "tcp-reno"),
+    pair(RCS, "rcs-beside-sack", "RCS beside SACK", "tcp-sack"),
+    pair(RAP, "rap-beside-sack", "RAP beside SACK", "tcp-sack"),
+    pair(RAP_FINE, "rap-fine-beside-sack", "RAP, fine grain, beside SACK", "tcp-sack"),
 ];
+const FIG21A: Figure<Got> = Figure {
+    x: P_LOSS,
+    places: &P,
+    schemes: PAIRS,
+    vary: set_access_loss,
+    quantities: &[JAIN, JAIN_GROUPS, MAIN_THROUGHPUT, TCP_THROUGHPUT],
+};
+/// At P_X = 1e-3, as (c).
+const FIG21B: Figure<Got> = Figure { x: BUFFER, places: &K, vary: set_buffer, ..FIG21A };
+const FIG21C: Figure<Got> = Figure { x: BACKGROUND, places: &S_L, vary: add_background, ..FIG21A };
 
 fn set_access_loss(s: &mut RawScenario, p: f64) {
     for access in s.flows.iter_mut().filter(|f| f.group == MAIN).filter_map(|f| f.access.as_mut()) {
@@ -212,124 +188,99 @@ fn add_background(s: &mut RawScenario, pps: f64) {
 }
 
 pub(super) fn fig21(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let base = base(e);
-    let mut sweep = |places: &[f64], vary: fn(&mut RawScenario, f64)| {
-        let mut cells = Vec::new();
-        for pair in &PAIRS {
-            for &x in places {
-                let s = with(&with_tcp(&base, pair.tcp), |s| vary(s, x));
-                cells.push(Cell { scheme: pair.look.key, x, scenario: under(&s, &pair.media) });
-            }
-        }
-        bench.measure(e.id, &cells, &Precision::of(&[jain_of_all, throughput, tcp_throughput]))
-    };
-    let (a, b, c) = (sweep(&P, set_access_loss)?, sweep(&K, set_buffer)?, sweep(&S_L, add_background)?);
-    let mut claims = Vec::new();
-    for (rcs, rap, fine, tcp) in
-        [("rcs", "rap", "rap-fine", "Reno"), ("rcs-beside-sack", "rap-beside-sack", "rap-fine-beside-sack", "SACK")]
-    {
-        let suffix = tcp.to_lowercase();
-        let small: Vec<f64> = P.iter().copied().filter(|p| *p < 1e-3).collect();
-        let (at, least) = smallest(small.iter().map(|&p| (p, a.estimate(rcs, p, jain_of_all))));
-        claims.push(
-            Claim::check(
-                format!("{}/near-one-{suffix}", e.id),
-                format!("beside {tcp} the index is near 1 for P_X < 1e-3 (ours: at least 0.9)"),
-                least,
-                Bound::AtLeast(0.9),
-                format!("smallest index, at P_X = {at}"),
-            )
-            .if_it_fails(BIAS),
-        );
-        claims.push(Claim::check(
-            format!("{}/falls-{suffix}", e.id),
-            format!("beside {tcp} the index falls above 1e-3"),
-            a.relative(rcs, 1e-2, 1e-3, jain_of_all),
-            Bound::Below(1.0),
-            "index at P_X = 1e-2 / at 1e-3",
-        ));
-        let from_1e3 = P.iter().copied().filter(|p| *p >= 1e-3);
-        let differences = from_1e3.flat_map(|p| {
-            let minus = |rap| a.paired((rcs, p, jain_of_all), (rap, p, jain_of_all), |l, r| l - r);
-            [(p, minus(rap)), (p, minus(fine))]
-        });
-        let (at, least) = smallest(differences);
-        claims.push(Claim::check(
-            format!("{}/rcs-at-least-rap-{suffix}", e.id),
-            format!("beside {tcp} RCS's index is at least either RAP's from P_X = 1e-3 up"),
-            least,
-            Bound::AtLeast(0.0),
-            format!("smallest difference of the indices, at P_X = {at}"),
-        ));
-        // (b) and (c) are measured at P_X = 1e-3.
-        for (grid, places, name, words, symbol) in
-            [(&b, &K[..], "any-buffer", "for every K", "K"), (&c, &S_L[..], "any-background", "for every S_L", "S_L")]
-        {
-            let differences = places.iter().flat_map(|&x| {
-                let minus = |rap| grid.paired((rcs, x, jain_of_all), (rap, x, jain_of_all), |l, r| l - r);
-                [(x, minus(rap)), (x, minus(fine))]
-            });
-            let (at, least) = smallest(differences);
-            claims.push(
-                Claim::check(
-                    format!("{}/rcs-at-least-rap-{name}-{suffix}", e.id),
-                    format!("beside {tcp} RCS's index is at least either RAP's {words}"),
-                    least,
-                    Bound::AtLeast(0.0),
-                    format!("smallest difference of the indices, at {symbol} = {at}"),
-                )
-                .if_it_fails(
-                    "The background takes the places in the queue that dummies would need: without their ACKs RCS is \
-                     one more additive increase",
-                ),
-            );
-        }
-        let (at, least) = smallest(K.iter().map(|&k| (k, b.estimate(rcs, k, jain_of_all))));
-        claims.push(
-            Claim::check(
-                format!("{}/any-buffer-{suffix}", e.id),
-                format!("beside {tcp} the index is near 1 for every K to 600 (ours: at least 0.9)"),
-                least,
-                Bound::AtLeast(0.9),
-                format!("smallest index, at K = {at}"),
-            )
-            .if_it_fails(BIAS),
-        );
-        let busy = S_L.iter().copied().filter(|x| *x > 0.0);
-        let (at, most) =
-            largest(busy.map(|x| (x, c.paired((rcs, x, throughput), (rcs, x, tcp_throughput), |l, r| l / r))));
-        claims.push(Claim::check(
-            format!("{}/share-not-above-{suffix}", e.id),
-            format!("RCS's share does not exceed {tcp}'s for S_L > 0"),
-            most,
-            Bound::AtMost(1.0),
-            format!("largest ratio RCS / TCP, at S_L = {at}"),
-        ));
-        claims.push(Claim::check(
-            format!("{}/background-lowers-{suffix}", e.id),
-            format!("beside {tcp} the index falls slightly as S_L grows (ours: 0.8 to 1 of S_L = 0 at 600)"),
-            c.relative(rcs, 600.0, 0.0, jain_of_all),
-            Bound::Within(0.8, 1.0),
-            "index at S_L = 600 / at 0",
-        ));
-    }
-    let looks: Vec<Look> = PAIRS.iter().map(|p| p.look).collect();
-    let mut section = show::section(e).text(
+    let mut section = e.section().text(
         "TCP sends each packet up to one service time of the bottleneck late, at random: without that, phase effects \
          at the drop-tail queue decide who gets what.",
     );
-    let mut points = Vec::new();
-    for (grid, x, title) in [
-        (&a, &P_LOSS, "(a) The index against the link errors of the satellite"),
-        (&b, &BUFFER, "(b) The index against the buffer"),
-        (&c, &BACKGROUND, "(c) The index against low-priority background"),
+    let (mut all, mut points) = (Vec::new(), Vec::new());
+    for (figure, title) in [
+        (FIG21A, "(a) The index against the link errors of the satellite"),
+        (FIG21B, "(b) The index against the buffer"),
+        (FIG21C, "(c) The index against low-priority background"),
     ] {
-        let caption = show::caption(e, grid);
-        section = section.chart(show::chart(grid, &looks, title, &caption, x, &JAIN));
-        section = section.table(show::table(grid, &looks, &format!("{title}: numbers"), x, &JAIN));
-        points.extend(show::points(grid, x, &[JAIN, JAIN_GROUPS, MAIN_THROUGHPUT, TCP_THROUGHPUT]));
+        let precision = Precision::of(&[jain_of_all, throughput, tcp_throughput]);
+        let found = figure.measured(e, bench, MEASURE, precision)?;
+        section = section.chart(figure.chart(&found, &JAIN, title, &caption(e, &found))).table(figure.table(
+            &found,
+            &JAIN,
+            format!("{title}: numbers"),
+        ));
+        points.extend(figure.points(&found));
+        all.push(found);
     }
-    Ok(show::outcome(e, points, claims, section))
+    let [a, b, c] = &all[..] else { return Err(RunError::Interrupted) };
+    let reno = fig21_claims(e, [a, b, c], [&PAIRS[0], &PAIRS[1], &PAIRS[2]], "Reno");
+    let sack = fig21_claims(e, [a, b, c], [&PAIRS[3], &PAIRS[4], &PAIRS[5]], "SACK");
+    Ok(e.outcome(points, [reno, sack].concat(), section))
+}
+
+fn fig21_claims(e: &Experiment, [a, b, c]: [&Found<Got>; 3], [rcs, rap, fine]: [&Scheme; 3], tcp: &str) -> Vec<Claim> {
+    let (rcs, suffix) = (rcs.key, tcp.to_lowercase());
+    let index = |found: &Found<Got>, places: &[f64]| {
+        places.iter().map(|&x| (x, found.estimate(rcs, x, jain_of_all))).collect::<Vec<_>>()
+    };
+    let over_raps = |found: &Found<Got>, places: &[f64]| {
+        let both = |&x: &f64| [rap, fine].map(|rap| (x, found.difference(rcs, rap.key, x, jain_of_all)));
+        places.iter().flat_map(both).collect::<Vec<_>>()
+    };
+    let statement = format!("beside {tcp} the index is near 1 for P_X < 1e-3 (ours: at least 0.9)");
+    let near_one = e
+        .claim(format!("near-one-{suffix}"), statement, Bound::AtLeast(0.9), "smallest index, at P_X = {at}")
+        .because(BIAS)
+        .everywhere(index(a, &P[..2]));
+    let falls = e
+        .claim(
+            format!("falls-{suffix}"),
+            format!("beside {tcp} the index falls above 1e-3"),
+            Bound::Below(1.0),
+            "index at P_X = 1e-2 / at 1e-3",
+        )
+        .relative(a, rcs, 1e-2, 1e-3, jain_of_all);
+    let mut claims = vec![near_one, falls];
+    let crowded = "The background takes the places in the queue that dummies would need: without their ACKs RCS is one \
+                   more additive increase";
+    for (found, places, name, words, symbol, reason) in [
+        (a, &P[2..], "", "from P_X = 1e-3 up", "P_X", ""),
+        (b, &K[..], "any-buffer-", "for every K", "K", crowded),
+        (c, &S_L[..], "any-background-", "for every S_L", "S_L", crowded),
+    ] {
+        let statement = format!("beside {tcp} RCS's index is at least either RAP's {words}");
+        let what = format!("smallest difference of the indices, at {symbol} = {{at}}");
+        claims.push(
+            e.claim(format!("rcs-at-least-rap-{name}{suffix}"), statement, Bound::AtLeast(0.0), what)
+                .because(reason)
+                .everywhere(over_raps(found, places)),
+        );
+    }
+    let statement = format!("beside {tcp} the index is near 1 for every K to 600 (ours: at least 0.9)");
+    claims.push(
+        e.claim(format!("any-buffer-{suffix}"), statement, Bound::AtLeast(0.9), "smallest index, at K = {at}")
+            .because(BIAS)
+            .everywhere(index(b, &K)),
+    );
+    let share = |&x: &f64| (x, c.paired((rcs, x), (rcs, x), |l, r| Some(throughput(l)? / tcp_throughput(r)?)));
+    let statement = format!("RCS's share does not exceed {tcp}'s for S_L > 0");
+    claims.push(
+        e.claim(
+            format!("share-not-above-{suffix}"),
+            statement,
+            Bound::AtMost(1.0),
+            "largest ratio RCS / TCP, at S_L = {at}",
+        )
+        .everywhere(S_L[1..].iter().map(share)),
+    );
+    let statement = format!("beside {tcp} the index falls slightly as S_L grows (ours: 0.8 to 1 of S_L = 0 at 600)");
+    let bound = Bound::Within(0.8, 1.0);
+    claims.push(
+        e.claim(format!("background-lowers-{suffix}"), statement, bound, "index at S_L = 600 / at 0").relative(
+            c,
+            rcs,
+            600.0,
+            0.0,
+            jain_of_all,
+        ),
+    );
+    claims
 }
 
 const BIAS: &str = "At 550 against 110 ms any additive increase per RTT is 25 times slower on the satellite, and RCS's \

@@ -2,23 +2,25 @@
 //! 14, 16]. One source, one seed: nothing is random, so numbers have no interval.
 
 use super::{RCS, base};
-use crate::show;
-use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
+use crate::claim::exact;
+use crate::figure::{counted, point, table};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_control::FlowEventKind;
-use fairpace_lab::Hooks;
-use fairpace_lab::run::{RunError, simulate};
-use fairpace_lab::stats::{Estimate, short};
-use fairpace_report::{Axis, BandKind, Chart, Lane, Series, Span, Table};
-use fairpace_scenario::{Record, Scenario};
-use std::collections::BTreeMap;
+use fairpace_lab::RunError;
+use fairpace_lab::stats::short;
+use fairpace_lab::study::{Case, Job, Measure};
+use fairpace_report::{Axis, BandKind, Chart, Lane, Series, Span};
+use fairpace_scenario::Record;
+use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
 /// What the first flow of a run did.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Trace {
     /// S(t) in packets/s: (from when, how much).
     pub(super) rate: Vec<(f64, f64)>,
     /// States: (from when, which).
-    states: Vec<(f64, &'static str)>,
+    states: Vec<(f64, String)>,
     /// When losses were noticed.
     losses: Vec<f64>,
     /// (when, smoothed RTT in s).
@@ -26,20 +28,22 @@ pub(super) struct Trace {
     end: f64,
 }
 
-/// Runs the scenario and keeps what its first flow did.
-pub(super) fn trace(scenario: &Scenario, hooks: &Hooks<'_>) -> Result<Trace, RunError> {
-    let record = Record { series: true, events: true, pcap: false };
-    let run = simulate(scenario, scenario.seed.get(), record, hooks)?;
-    if run.summary.interrupted {
-        return Err(RunError::Interrupted);
-    }
+/// The experiment's one run.
+pub(super) fn trace(e: &Experiment, bench: &mut Bench<'_>) -> Result<Rc<Trace>, RunError> {
+    const MEASURE: Measure<Trace> = Measure { name: "rcs trace", of: watch };
+    let found = counted(e, bench, MEASURE, vec![Case::new(RCS.key, 0.0, base(e))], 1)?;
+    found.runs(RCS.key, 0.0).first().cloned().ok_or(RunError::Interrupted)
+}
+
+fn watch(job: &Job<'_>) -> Result<Trace, RunError> {
+    let run = job.run(Record { series: true, events: true, pcap: false })?;
+    let scenario = job.scenario;
     let mut t = Trace { end: scenario.duration.get().as_secs_f64(), ..Trace::default() };
     let size = scenario.packet_size.get();
-    for (flow, event) in run.report.events.iter().filter(|(flow, _)| *flow == 0) {
-        let _ = flow;
+    for (_, event) in run.report.events.iter().filter(|(flow, _)| *flow == 0) {
         let at = event.at.as_secs_f64();
         match event.what {
-            FlowEventKind::StateChanged { to, .. } => t.states.push((at, to)),
+            FlowEventKind::StateChanged { to, .. } => t.states.push((at, to.to_owned())),
             FlowEventKind::RateChanged { rate, .. } => t.rate.push((at, rate.as_packets_per_second(size))),
             FlowEventKind::Lost { .. } => t.losses.push(at),
             _ => {}
@@ -95,46 +99,32 @@ struct Loss {
     srtt: f64,
 }
 
-fn exact(x: Option<f64>) -> Option<Estimate> {
-    x.map(Estimate::exact)
-}
-
-fn half_claim(id: &str, loss: Option<&Loss>) -> Claim {
-    Claim::check(
-        format!("{id}/halved"),
-        "S = S0/2 in Detected",
-        exact(loss.map(|l| l.halved / l.s0)),
-        Bound::Within(0.49, 0.51),
-        "S after the loss was noticed / S0",
-    )
+fn half_claim(e: &Experiment, loss: Option<&Loss>) -> Claim {
+    e.claim("halved", "S = S0/2 in Detected", Bound::Within(0.49, 0.51), "S after the loss was noticed / S0")
+        .exact(loss.map(|l| l.halved / l.s0))
 }
 
 pub(super) fn fig12(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let trace = trace(&base(e), bench.single())?;
+    let trace = trace(e, bench)?;
     let loss = trace.loss();
     let regained = loss.as_ref().and_then(|l| Some((trace.reaches(0.95 * l.s0, l.t0 + 1e-6)? - l.t0) / l.srtt));
     let claims = vec![
-        Claim::check(
-            format!("{}/one-loss", e.id),
+        e.claim(
+            "one-loss",
             "the link loses exactly one data packet (the set-up)",
-            Some(Estimate::exact(trace.losses.len() as f64)),
             Bound::Within(1.0, 1.0),
             "losses noticed",
-        ),
-        half_claim(e.id, loss.as_ref()),
-        Claim::check(
-            format!("{}/regained", e.id),
-            "S is back to at least 0.95 S0 by t0 + 2 SRTT + 10 %",
-            exact(regained),
-            Bound::AtMost(2.2),
-            "SRTTs from t0",
-        ),
+        )
+        .exact(trace.losses.len() as f64),
+        half_claim(e, loss.as_ref()),
+        e.claim("regained", "S is back to at least 0.95 S0 by t0 + 2 SRTT + 10 %", Bound::AtMost(2.2), "SRTTs from t0")
+            .exact(regained),
     ];
-    Ok(outcome(e, &trace, loss.as_ref(), claims, "One link error costs two round trips"))
+    Ok(shown(e, &trace, loss.as_ref(), claims, "One link error costs two round trips"))
 }
 
 pub(super) fn fig14(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let trace = trace(&base(e), bench.single())?;
+    let trace = trace(e, bench)?;
     let loss = trace.loss();
     // The ACKs of Detected's dummies arrive up to t0 + 2 SRTT (and the queue's wait); the timed increase
     // of Steady comes there too, and is one packet per SRTT.
@@ -151,31 +141,28 @@ pub(super) fn fig14(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
         (span >= 2.0 && steps > 0.0).then_some(rise / span)
     });
     let claims = vec![
-        half_claim(e.id, loss.as_ref()),
-        Claim::check(
-            format!("{}/dummies-raise-nothing", e.id),
+        half_claim(e, loss.as_ref()),
+        e.claim(
+            "dummies-raise-nothing",
             "S stays at S0/2 while the dummy ACKs come in",
-            exact(stays),
             Bound::Within(-0.5, 0.5),
             "packets per SRTT gained by t0 + 1.99 SRTT",
         )
-        .if_it_fails(
-            "Every dummy that got through beyond SRTT S0 / 2 raises S: the queue and a draining path let some",
-        ),
-        Claim::check(
-            format!("{}/one-packet-per-srtt", e.id),
+        .because("Every dummy that got through beyond SRTT S0 / 2 raises S: the queue and a draining path let some")
+        .exact(stays),
+        e.claim(
+            "one-packet-per-srtt",
             "then S grows by one packet per SRTT each SRTT",
-            exact(slope),
             Bound::Within(0.8, 1.2),
             "packets per SRTT gained per SRTT, from t0 + 2.5 SRTT on",
-        ),
+        )
+        .exact(slope),
     ];
-    Ok(outcome(e, &trace, loss.as_ref(), claims, "Congestion: RCS starts over at half, like TCP"))
+    Ok(shown(e, &trace, loss.as_ref(), claims, "Congestion: RCS starts over at half, like TCP"))
 }
 
 pub(super) fn fig16(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let scenario = base(e);
-    let trace = trace(&scenario, bench.single())?;
+    let trace = trace(e, bench)?;
     let loss = trace.loss();
     let back = trace.states.iter().position(|(_, s)| *s == "Backoff");
     // The first ACK is what ends Backoff.
@@ -188,45 +175,35 @@ pub(super) fn fig16(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     });
     let halvings = trace.rate.windows(2).filter(|w| matches!(w, [(_, a), (_, b)] if *b < 0.75 * *a)).count();
     let claims = vec![
-        half_claim(e.id, loss.as_ref()),
-        Claim::check(
-            format!("{}/one-halving", e.id),
-            "S is halved exactly once",
-            Some(Estimate::exact(halvings as f64)),
-            Bound::Within(1.0, 1.0),
-            "halvings in the whole run",
-        ),
-        Claim::check(
-            format!("{}/backoff", e.id),
-            "Backoff is entered",
-            Some(Estimate::exact(trace.entries("Backoff") as f64)),
-            Bound::Within(1.0, 1.0),
-            "times that Backoff was entered",
-        ),
-        Claim::check(
-            format!("{}/regained", e.id),
+        half_claim(e, loss.as_ref()),
+        e.claim("one-halving", "S is halved exactly once", Bound::Within(1.0, 1.0), "halvings in the whole run")
+            .exact(halvings as f64),
+        e.claim("backoff", "Backoff is entered", Bound::Within(1.0, 1.0), "times that Backoff was entered")
+            .exact(trace.entries("Backoff") as f64),
+        e.claim(
+            "regained",
             "S0 is regained within about one SRTT of the first ACK (ours: 0.95 S0 within 1.2 SRTT)",
-            exact(regained),
             Bound::AtMost(1.2),
             format!(
                 "SRTTs from the first ACK; the highest S in the 1.5 SRTT after it is {} S0",
                 peak.map_or("unknown".to_owned(), short)
             ),
-        ),
+        )
+        .exact(regained),
     ];
-    Ok(outcome(e, &trace, loss.as_ref(), claims, "A signal loss costs one halving, and S comes back at once"))
+    Ok(shown(e, &trace, loss.as_ref(), claims, "A signal loss costs one halving, and S comes back at once"))
 }
 
-fn outcome(e: &Experiment, trace: &Trace, loss: Option<&Loss>, claims: Vec<Claim>, title: &str) -> Outcome {
+fn shown(e: &Experiment, trace: &Trace, loss: Option<&Loss>, claims: Vec<Claim>, title: &str) -> Outcome {
     let scenario = base(e);
     let caption = format!("{}, seed {}", e.file, scenario.seed.get());
     // A window of ten SRTT around the loss.
     let (from, to) =
         loss.map_or((0.0, trace.end), |l| ((l.t0 - 3.0 * l.srtt).max(0.0), (l.t0 + 8.0 * l.srtt).min(trace.end)));
-    let shown = || trace.rate.iter().filter(|(t, _)| *t >= from && *t <= to);
+    let around = || trace.rate.iter().filter(|(t, _)| *t >= from && *t <= to);
     let mut x = vec![from];
     let mut y = vec![trace.at(from).unwrap_or(0.0)];
-    for (t, s) in shown() {
+    for (t, s) in around() {
         x.push(*t);
         y.push(*s);
     }
@@ -235,7 +212,7 @@ fn outcome(e: &Experiment, trace: &Trace, loss: Option<&Loss>, claims: Vec<Claim
     let axis = || Axis::new("time", "s").range(from, to);
     let mut chart = Chart::new(title, axis(), Axis::new("S(t)", "packets/s"))
         .caption(&caption)
-        .series(Series::stepped("RCS", RCS.look.key, x, y));
+        .series(Series::stepped("RCS", RCS.key, x, y));
     if let Some(l) = loss {
         chart = chart.series(Series::line("S0", "reference", vec![from, to], vec![l.s0, l.s0]).reference());
         chart =
@@ -252,43 +229,32 @@ fn outcome(e: &Experiment, trace: &Trace, loss: Option<&Loss>, claims: Vec<Claim
     for (i, (t, state)) in trace.states.iter().enumerate() {
         let until = trace.states.get(i + 1).map_or(trace.end, |(t, _)| *t);
         if until > from && *t < to {
-            spans.push(Span { from: t.max(from), to: until.min(to), label: (*state).to_owned() });
+            spans.push(Span { from: t.max(from), to: until.min(to), label: state.clone() });
         }
     }
     let lanes = Chart::new("States", axis(), Axis::default()).caption(&caption).lane(Lane {
         name: "RCS".to_owned(),
-        colour: RCS.look.key.to_owned(),
+        colour: RCS.key.to_owned(),
         spans,
     });
-    let mut table = Table {
-        title: "S(t) around the loss".to_owned(),
-        caption,
-        head: ["time (s)", "S (packets/s)", "S / S0"].map(str::to_owned).to_vec(),
-        rows: Vec::new(),
-    };
-    for (t, s) in shown() {
+    let mut table = table("S(t) around the loss", caption, ["time (s)", "S (packets/s)", "S / S0"], []);
+    for (t, s) in around() {
         let relative = loss.map_or("–".to_owned(), |l| short(s / l.s0));
         table.rows.push(vec![format!("{t:.3}"), short(*s), relative]);
     }
     let points = loss.map_or(Vec::new(), |l| {
-        let x = BTreeMap::from([("t0_s".to_owned(), l.t0)]);
-        [("s0_pps", l.s0), ("s_detected_pps", l.halved), ("srtt_s", l.srtt)]
-            .map(|(metric, value)| Point {
-                scheme: RCS.look.key.to_owned(),
-                x: x.clone(),
-                metric: metric.to_owned(),
-                estimate: Estimate::exact(value),
-            })
-            .to_vec()
+        let numbers = [("s0_pps", l.s0), ("s_detected_pps", l.halved), ("srtt_s", l.srtt)];
+        numbers.iter().filter_map(|(metric, value)| point(RCS.key, &[("t0_s", l.t0)], *metric, exact(*value))).collect()
     });
-    let section = show::section(e).chart(chart).chart(lanes).table(table).synced();
-    show::outcome(e, points, claims, section)
+    let section = e.section().chart(chart).chart(lanes).table(table).synced();
+    e.outcome(points, claims, section)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Effort, Tools, lossy, rcs, reproduce, select};
+    use crate::{Effort, lossy, rcs, reproduce, select};
+    use fairpace_lab::Hooks;
 
     #[test]
     fn the_trace_figures_run_and_their_claims_are_decided() {
