@@ -79,7 +79,7 @@ pub struct Arq<T> {
     /// In flight.
     wire: Wire<(u32, T)>,
     recording: bool,
-    dropped: VecDeque<(Instant, DropReason, T)>,
+    dropped: VecDeque<(Instant, DropReason, u32, T)>,
     log: Log,
 }
 
@@ -171,7 +171,7 @@ impl<T: Datagram> Arq<T> {
         if !u.room.fits(u.held, size.get()) {
             u.counters.link.classes[class as usize].drops[DropReason::QueueFull as usize].add(size);
             if self.recording {
-                self.dropped.push_back((now, DropReason::QueueFull, packet));
+                self.dropped.push_back((now, DropReason::QueueFull, user, packet));
             }
             return;
         }
@@ -272,8 +272,8 @@ impl<T: Datagram> Arq<T> {
         self.recording = on;
     }
 
-    /// The next dropped packet, why and when it was dropped, in order of time. Call it until there is none.
-    pub fn take_dropped(&mut self) -> Option<(Instant, DropReason, T)> {
+    /// The next dropped packet, when and why, and its user, in order of time. Call again until there is none.
+    pub fn take_dropped(&mut self) -> Option<(Instant, DropReason, u32, T)> {
         self.dropped.pop_front()
     }
 
@@ -417,7 +417,7 @@ impl<T: Datagram> Arq<T> {
         }
         user.counters.link.classes[packet.class() as usize].drops[DropReason::LinkError as usize].add(packet.size());
         if self.recording {
-            self.dropped.push_back((end, DropReason::LinkError, packet));
+            self.dropped.push_back((end, DropReason::LinkError, i, packet));
         }
     }
 }

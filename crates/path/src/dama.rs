@@ -107,7 +107,7 @@ pub struct Dama<T> {
     /// Those that have arrived.
     arrived: List,
     recording: bool,
-    dropped: VecDeque<(Instant, DropReason, T)>,
+    dropped: VecDeque<(Instant, DropReason, u32, T)>,
     log: Log,
     scratch: Scratch,
 }
@@ -289,8 +289,8 @@ impl<T: Datagram> Dama<T> {
         self.recording = on;
     }
 
-    /// The next dropped packet, why and when it was dropped, in order of time. Call it until there is none.
-    pub fn take_dropped(&mut self) -> Option<(Instant, DropReason, T)> {
+    /// The next dropped packet, when and why, and its terminal, in order of time. Call again until there is none.
+    pub fn take_dropped(&mut self) -> Option<(Instant, DropReason, u32, T)> {
         self.dropped.pop_front()
     }
 
@@ -425,7 +425,7 @@ impl<T: Datagram> Dama<T> {
         let Some((terminal, packet)) = self.store.remove(place) else { return };
         self.counters[terminal as usize].dropped.add(Bytes::new(size));
         if self.recording {
-            self.dropped.push_back((now, DropReason::QueueFull, packet));
+            self.dropped.push_back((now, DropReason::QueueFull, terminal, packet));
         }
     }
 

@@ -36,7 +36,7 @@
 //!
 //! A satellite's return link, shared by terminals that ask for capacity, is a [`Dama`]: driven the same
 //! way, with a terminal's number beside each packet. A wireless link with local retransmission is an [`Arq`], whose
-//! packets have a user's number.
+//! packets have a user's number. A [`Medium`] is any of these, or one of somebody else's ([`CustomMedium`]).
 //!
 //! Where to read: [`spec`] (what a scenario fills in), [`link`] (the composition), then one file
 //! per mechanism: [`queue`], `rate`, [`trace`], `loss`, `outage`, `delay`, and [`wire`], the
@@ -51,6 +51,7 @@ mod datagram;
 mod delay;
 pub mod link;
 mod loss;
+mod medium;
 mod outage;
 pub mod queue;
 pub mod quick_start;
@@ -65,6 +66,7 @@ pub use counters::{ClassCounters, Count, DropReason, LinkCounters};
 pub use dama::{Dama, DamaError, DamaSpec, ReleaseOf, SlotLayout};
 pub use datagram::{Datagram, Plain};
 pub use link::Link;
+pub use medium::{CustomMedium, Medium};
 pub use spec::{
     Capacity, CoDelParams, DelayModel, FqCoDelParams, GilbertElliott, LinkError, LinkSpec, LossModel, Outage, OutageAt,
     PieParams, QueueModel, RateModel, RedParams, Thresholds,

@@ -140,7 +140,7 @@ impl<T: Datagram> Link<T> {
     }
 
     /// A packet arrives at the queue.
-    #[inline]
+    #[inline(always)] // a call costs 5 % more instructions
     pub fn push(&mut self, now: Instant, mut packet: T) {
         self.settle_until(now);
         let now = self.now;
@@ -183,7 +183,7 @@ impl<T: Datagram> Link<T> {
     }
 
     /// The next packet that is out by `now`. Call it until there is none.
-    #[inline]
+    #[inline(always)] // likewise
     pub fn pop(&mut self, now: Instant) -> Option<T> {
         self.settle_until(now);
         let packet = self.wire.pop(self.now)?;
@@ -236,6 +236,12 @@ impl<T: Datagram> Link<T> {
     /// Whether dropped packets are kept for [`Link::take_dropped`]. Off at first.
     pub fn record_drops(&mut self, on: bool) {
         self.recording = on;
+    }
+
+    /// Whether [`Link::take_dropped`] has one.
+    #[inline]
+    pub fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
     }
 
     /// The next dropped packet, why and when it was dropped, in order of time. Call it until there
@@ -350,7 +356,7 @@ impl<T: Datagram> Link<T> {
     }
 
     /// A packet is let in.
-    #[inline]
+    #[inline(always)] // as `push`
     fn hold(&mut self, size: Bytes) {
         self.held.packets += 1;
         self.held.bytes += size.get();

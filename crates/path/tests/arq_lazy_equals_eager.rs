@@ -94,7 +94,7 @@ fn lazy(spec: &ArqSpec, events: &[(Instant, What)], end: Instant, pokes: &[u64],
             seen.exits.push((now, user, packet.id));
             *inside -= 1;
         }
-        while let Some((at, reason, packet)) = arq.take_dropped() {
+        while let Some((at, reason, _, packet)) = arq.take_dropped() {
             assert!(at <= now);
             seen.drops.push((at, reason, packet.id));
             *inside -= 1;
@@ -126,7 +126,7 @@ fn lazy(spec: &ArqSpec, events: &[(Instant, What)], end: Instant, pokes: &[u64],
     if late {
         take(&mut arq, &mut seen, &mut inside, end);
     }
-    while let Some((at, reason, packet)) = arq.take_dropped() {
+    while let Some((at, reason, _, packet)) = arq.take_dropped() {
         seen.drops.push((at, reason, packet.id));
     }
     while let Some(slot) = arq.take_slot() {

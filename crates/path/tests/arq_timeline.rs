@@ -68,7 +68,7 @@ fn run(spec: &ArqSpec, patterns: &[&str], arrivals: &[(f64, u32, u64)]) -> (Vec<
 }
 
 fn lost(arq: &mut Arq<Plain>) -> Vec<(f64, DropReason, u64)> {
-    std::iter::from_fn(|| arq.take_dropped()).map(|(at, why, p)| (at.as_secs_f64() * 1e3, why, p.id)).collect()
+    std::iter::from_fn(|| arq.take_dropped()).map(|(at, why, _, p)| (at.as_secs_f64() * 1e3, why, p.id)).collect()
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn lazy(spec: &DamaSpec, arrivals: &[Arrival], until: u64, extra: &[u64]) -> See
     take_until(&mut dama, until, &mut seen);
     let dropped = std::iter::from_fn(|| dama.take_dropped());
     seen.dropped = dropped
-        .map(|(at, reason, packet)| {
+        .map(|(at, reason, _, packet)| {
             assert_eq!(reason, DropReason::QueueFull);
             (at.as_nanos(), packet.id as usize)
         })

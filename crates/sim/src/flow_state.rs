@@ -48,8 +48,8 @@ pub(crate) struct FlowState {
     /// Counts at earlier instants; `None` while these are zero.
     marks: Option<Box<Marks>>,
     checkpoints: Vec<(Instant, FlowCounts)>,
-    name: String,
-    protocol: String,
+    name: Box<str>,
+    protocol: Box<str>,
 }
 
 pub(crate) enum Endpoint {
@@ -197,8 +197,8 @@ impl FlowState {
             started: config.start + stream("start").duration_below(config.start_spread),
             marks: None,
             checkpoints: Vec::new(),
-            name: config.name.clone(),
-            protocol,
+            name: config.name.as_str().into(),
+            protocol: protocol.into(),
         })
     }
 
@@ -333,9 +333,9 @@ impl FlowState {
     pub(crate) fn report(&mut self, end: Instant, window: Duration, group: &str, last: bool) -> FlowReport {
         let marks = self.marks.as_deref().copied().unwrap_or_default();
         let mut report = FlowReport {
-            name: self.name.clone(),
+            name: self.name.to_string(),
             group: group.to_owned(),
-            protocol: self.protocol.clone(),
+            protocol: self.protocol.to_string(),
             started: self.started,
             window,
             measured: self.counts.since(&marks.at_warmup),

@@ -35,6 +35,7 @@
 //! of the real-time relay), [`engine`] (pending events), [`tcp`], `media` (the driver loop of
 //! rate-controlled flows), [`RadioConfig`] and [`BaseStation`], [`pcapng`].
 
+mod base_station;
 mod bursts;
 mod check;
 mod config;
@@ -51,6 +52,7 @@ mod report;
 mod satellite;
 pub mod tcp;
 
+pub use base_station::{BaseStation, BaseStationSpec, Member, WindowRow};
 pub use bursts::Bursts;
 pub use config::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource, MediaConfig,
@@ -61,10 +63,7 @@ pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};
 pub use network::{BOTTLENECK, Delivered, Dropped, Entering, Network, REVERSE, SimError, run, run_observed};
 pub use packet::{Body, Carries, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
-pub use radio::{
-    BaseStation, BaseStationSpec, MOST_SLOTS_NOTED, MOST_USERS_NOTED, Member, RadioConfig, RadioReport, UserReport,
-    UserRow, WindowRow,
-};
+pub use radio::{MOST_SLOTS_NOTED, MOST_USERS_NOTED, RadioConfig, RadioReport, UserReport, UserRow};
 pub use report::{
     DelayHistogram, EngineStats, FlowCounts, FlowReport, FrameRecord, GroupReport, LinkReport, LinkRow, MediaReport,
     PacketRecord, SeriesRow, SimReport, TcpReport,

@@ -47,6 +47,17 @@ impl Outgoing {
     }
 }
 
+/// A packet of data that the receiver's application has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    /// Its size as a datagram.
+    pub(crate) size: u32,
+    /// When the source produced it.
+    pub(crate) born: Instant,
+    /// Whether that is too long ago.
+    pub(crate) late: bool,
+}
+
 /// The controller that a media flow is to have.
 pub(crate) fn controller(config: &MediaConfig) -> Result<Box<dyn Controller>, ParamError> {
     match &config.controller {
@@ -419,14 +430,14 @@ impl MediaEndpoint {
         self.tcp.as_mut().map_or(Count::default(), |tcp| tcp.on_segment(now, packet, seq, cwr))
     }
 
-    /// The next packet that TCP has delivered: its size as a datagram, when it was produced, whether that is too late.
-    pub(crate) fn take_delivered(&mut self, now: Instant, segment: &Packet) -> Option<(u32, Instant, bool)> {
+    /// The next packet that TCP has delivered because of that segment.
+    pub(crate) fn take_delivered(&mut self, now: Instant, segment: &Packet) -> Option<Delivery> {
         let Written { seq, frame, born, size } = self.tcp.as_mut()?.take_delivered()?;
         let late = self.on_data(now, seq, frame, born);
         let arrival = Arrival { kind: Kind::Data, class: segment.class, seq, ecn: segment.ecn };
         let header = RateHeader { sent_at: segment.sent_at, rtt: None };
         self.receiver.on_packet(now, &arrival, Bytes::new(u64::from(size)), &header, Via::Tcp);
-        Some((size, born, late))
+        Some(Delivery { size, born, late })
     }
 
     /// A report of the sender has arrived that left at `sent_at`.

@@ -174,6 +174,33 @@ pub enum Carries {
     Control,
 }
 
+/// What a packet is counted as.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Traffic {
+    /// What the flow is for.
+    Data,
+    /// A dummy packet, which carries nothing.
+    Dummy,
+    /// Acknowledgements and reports, and what sets a connection up.
+    Feedback,
+}
+
+impl Packet {
+    #[inline]
+    pub(crate) fn traffic(&self) -> Traffic {
+        if self.direction == Direction::Back {
+            return Traffic::Feedback;
+        }
+        match self.body {
+            Body::Media { kind: Kind::Dummy, .. } | Body::External { carries: Carries::Dummy, .. } => Traffic::Dummy,
+            Body::Challenge { .. } | Body::SenderReport | Body::External { carries: Carries::Control, .. } => {
+                Traffic::Feedback
+            }
+            _ => Traffic::Data,
+        }
+    }
+}
+
 impl Datagram for Packet {
     #[inline]
     fn size(&self) -> Bytes {

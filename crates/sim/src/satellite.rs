@@ -93,11 +93,10 @@ struct Noted {
     at_sample: TerminalCounters,
 }
 
-/// The link, its entry in the event set, and what has been noted.
+/// What has been noted of a satellite.
 pub(crate) struct Satellite {
-    pub(crate) dama: Dama<Packet>,
-    /// When its entry in the event set comes up; never if it has none.
-    pub(crate) armed: Instant,
+    /// Its place among the network's media.
+    pub(crate) medium: u32,
     /// In order of their numbers.
     terminals: Vec<Noted>,
     series: Vec<TerminalRow>,
@@ -107,12 +106,11 @@ pub(crate) struct Satellite {
 }
 
 impl Satellite {
-    pub(crate) fn new(mut dama: Dama<Packet>, trace: bool) -> Self {
-        dama.record_drops(true);
+    /// `dama` keeps what is to be noted from now on.
+    pub(crate) fn new(medium: u32, dama: &mut Dama<Packet>, trace: bool) -> Self {
         dama.record_events(trace);
         Satellite {
-            dama,
-            armed: Instant::NEVER,
+            medium,
             terminals: Vec::new(),
             series: Vec::new(),
             events: Vec::new(),
@@ -130,8 +128,8 @@ impl Satellite {
     }
 
     /// Takes what the link has to tell.
-    pub(crate) fn collect_events(&mut self) {
-        while let Some(event) = self.dama.take_event() {
+    pub(crate) fn collect_events(&mut self, dama: &mut Dama<Packet>) {
+        while let Some(event) = dama.take_event() {
             let noted = self.noted();
             if noted.binary_search_by_key(&event.terminal, |noted| noted.terminal).is_err() {
                 continue;
@@ -148,16 +146,15 @@ impl Satellite {
         &self.terminals[..self.terminals.len().min(MOST_TERMINALS_NOTED)]
     }
 
-    pub(crate) fn end_warmup(&mut self, at: Instant) {
-        self.dama.advance(at);
+    pub(crate) fn end_warmup(&mut self, dama: &mut Dama<Packet>, at: Instant) {
+        dama.advance(at);
         for noted in &mut self.terminals {
-            noted.at_warmup = *self.dama.counters(noted.terminal);
+            noted.at_warmup = *dama.counters(noted.terminal);
         }
     }
 
-    pub(crate) fn sample(&mut self, at: Instant, interval: Duration) {
-        self.dama.advance(at);
-        let dama = &self.dama;
+    pub(crate) fn sample(&mut self, dama: &mut Dama<Packet>, at: Instant, interval: Duration) {
+        dama.advance(at);
         for noted in self.terminals.iter_mut().take(MOST_TERMINALS_NOTED) {
             let terminal = noted.terminal;
             let since = dama.counters(terminal).since(&noted.at_sample);
@@ -178,23 +175,22 @@ impl Satellite {
     }
 
     /// Notes the plan of the super-frame that `at` lies in.
-    pub(crate) fn note_plans(&mut self, at: Instant) {
-        self.dama.advance(at);
-        let mut carriers: Vec<u32> = self.noted().iter().map(|n| self.dama.carrier_of(n.terminal)).collect();
+    pub(crate) fn note_plans(&mut self, dama: &mut Dama<Packet>, at: Instant) {
+        dama.advance(at);
+        let mut carriers: Vec<u32> = self.noted().iter().map(|n| dama.carrier_of(n.terminal)).collect();
         carriers.dedup();
-        let plans = carriers.into_iter().map(|carrier| CarrierPlan { carrier, plan: self.dama.plan(carrier) });
+        let plans = carriers.into_iter().map(|carrier| CarrierPlan { carrier, plan: dama.plan(carrier) });
         self.plans.extend(plans.collect::<Vec<_>>());
     }
 
     /// Packets transmitted so far.
-    pub(crate) fn transmitted(&self) -> u64 {
-        self.terminals.iter().map(|n| self.dama.counters(n.terminal).transmitted.packets.get()).sum()
+    pub(crate) fn transmitted(&self, dama: &Dama<Packet>) -> u64 {
+        self.terminals.iter().map(|n| dama.counters(n.terminal).transmitted.packets.get()).sum()
     }
 
     /// What was found from `warmup` to `end`, which the link has been brought to.
-    pub(crate) fn report(&mut self, warmup: Instant, end: Instant) -> SatelliteReport {
-        self.collect_events();
-        let dama = &self.dama;
+    pub(crate) fn report(&mut self, dama: &mut Dama<Packet>, warmup: Instant, end: Instant) -> SatelliteReport {
+        self.collect_events(dama);
         let terminals: Vec<TerminalReport> = self
             .terminals
             .iter()

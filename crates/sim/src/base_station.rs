@@ -1,0 +1,166 @@
+//! The base station of a wireless link, which tells senders their windows.
+//!
+//! Source: [aimd §III-C, §III-D]. Page: `docs/sim/README.md`, "The radio".
+//!
+//! **Readings.** (a) The paper's base station informs the sender "during connection establishment": here the station
+//! writes `rwnd` into the answer to the challenge, and into the feedback that passes, as soon as that leaves the uplink.
+//! So a new plan reaches a sender one trip from the base station later, as long as feedback comes. (b) Its buffer
+//! is the sum of the windows at every instant. While a plan is on its way, more than that may be: what a
+//! lowered window still has under way and what the new one sends. What does not fit is dropped.
+
+use std::fmt;
+use std::sync::Arc;
+
+use fairpace_path::{Arq, Capacity};
+use fairpace_units::{Duration, Instant, Packets};
+
+use crate::packet::{Body, FlowId, Packet};
+use crate::radio::MOST_SLOTS_NOTED;
+
+/// A flow over the radio, as the base station sees it when it plans.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Member {
+    /// Which flow.
+    pub flow: FlowId,
+    /// Whose downlink it takes, from zero.
+    pub user: u32,
+    /// R of the paper, as time: [`SimConfig::min_rtt`](crate::SimConfig::min_rtt).
+    pub min_rtt: Duration,
+    /// p of eq. (4), not normalized: what it is to have of its user's downlink is this / the sum of it over that
+    /// user's members. Above zero.
+    pub share: f64,
+}
+
+/// The resource allocation of a base station [aimd §III-D, steps 4 and 5].
+pub trait BaseStation: Send {
+    /// The flow that is last in `members` has begun, or one that was among them has ended (none may be left): the
+    /// `rwnd` of each from now on, in packets, in their order; zero: it may send nothing. Members are the flows whose
+    /// receivers send sack vectors, in the order in which they began. Each window is in the feedback of its flow
+    /// from then on, and in the answer to its challenge; a user's buffer becomes the sum of its members' windows,
+    /// one packet at least, and that of a user without members stays.
+    /// A member for which there is no number keeps what it had.
+    fn plan(&mut self, now: Instant, members: &[Member]) -> Vec<u32>;
+}
+
+/// A base station, made anew for each run.
+#[derive(Clone)]
+pub struct BaseStationSpec(pub Arc<dyn Fn() -> Box<dyn BaseStation> + Send + Sync>);
+
+impl BaseStationSpec {
+    /// From what makes one.
+    pub fn new(make: impl Fn() -> Box<dyn BaseStation> + Send + Sync + 'static) -> Self {
+        BaseStationSpec(Arc::new(make))
+    }
+}
+
+impl fmt::Debug for BaseStationSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("base station")
+    }
+}
+
+/// A window that the base station has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WindowRow {
+    /// When.
+    pub at: Instant,
+    /// Whose.
+    pub flow: FlowId,
+    /// `rwnd`, in packets.
+    pub rwnd: u32,
+}
+
+/// A flow that the base station gives a window while it lasts.
+struct Candidate {
+    member: Member,
+    rwnd: Option<u32>,
+}
+
+/// A base station in the network: between the uplinks of its users and what comes behind these.
+pub(crate) struct Station {
+    /// The place of its downlink among the network's media.
+    pub(crate) downlink: u32,
+    resources: Box<dyn BaseStation>,
+    /// In order of their flows.
+    candidates: Vec<Candidate>,
+    /// Places among the candidates, in the order in which they joined.
+    joined: Vec<usize>,
+    windows: Vec<WindowRow>,
+}
+
+impl Station {
+    pub(crate) fn new(downlink: u32, spec: &BaseStationSpec) -> Self {
+        let (candidates, joined, windows) = (Vec::new(), Vec::new(), Vec::new());
+        Station { downlink, resources: (spec.0)(), candidates, joined, windows }
+    }
+
+    /// The windows that changed: the first [`MOST_SLOTS_NOTED`].
+    pub(crate) fn windows(&self) -> &[WindowRow] {
+        &self.windows
+    }
+
+    /// A flow that may join; flows come in order.
+    pub(crate) fn attach(&mut self, member: Member) {
+        self.candidates.push(Candidate { member, rwnd: None });
+    }
+
+    fn place(&self, flow: FlowId) -> Option<usize> {
+        self.candidates.binary_search_by_key(&flow, |c| c.member.flow).ok()
+    }
+
+    /// A flow begins.
+    pub(crate) fn join(&mut self, arq: &mut Arq<Packet>, at: Instant, flow: FlowId) {
+        if let Some(place) = self.place(flow)
+            && !self.joined.contains(&place)
+        {
+            self.joined.push(place);
+            self.plan(arq, at);
+        }
+    }
+
+    /// A flow has ended; more than once is once.
+    pub(crate) fn leave(&mut self, arq: &mut Arq<Packet>, at: Instant, flow: FlowId) {
+        let Some(place) = self.place(flow) else { return };
+        let before = self.joined.len();
+        self.joined.retain(|p| *p != place);
+        if self.joined.len() < before {
+            self.plan(arq, at);
+        }
+    }
+
+    fn plan(&mut self, arq: &mut Arq<Packet>, at: Instant) {
+        let members: Vec<Member> = self.joined.iter().map(|place| self.candidates[*place].member).collect();
+        let windows = self.resources.plan(at, &members);
+        for (place, rwnd) in self.joined.iter().zip(windows) {
+            let candidate = &mut self.candidates[*place];
+            if candidate.rwnd != Some(rwnd) && self.windows.len() < MOST_SLOTS_NOTED {
+                self.windows.push(WindowRow { at, flow: candidate.member.flow, rwnd });
+            }
+            candidate.rwnd = Some(rwnd);
+        }
+        let mut sums = vec![None; arq.users() as usize];
+        for place in &self.joined {
+            let Candidate { member, rwnd } = &self.candidates[*place];
+            if let Some(rwnd) = rwnd {
+                *sums[member.user as usize].get_or_insert(0) += u64::from(*rwnd);
+            }
+        }
+        for (user, sum) in (0..).zip(sums) {
+            if let Some(sum) = sum {
+                // At least one packet: it cannot be refused.
+                let _ = arq.set_buffer(user, Capacity::Packets(Packets::new(sum.max(1))));
+            }
+        }
+    }
+
+    /// What passes the base station on its way to a sender carries that sender's window from here on. (Receivers in
+    /// the simulator have room for more, and say nothing.)
+    pub(crate) fn write_window(&self, packet: &mut Packet) {
+        let (Body::SackVector { rwnd, .. } | Body::Challenge { rwnd, .. }) = &mut packet.body else { return };
+        if let Some(place) = self.place(packet.flow)
+            && let planned @ Some(_) = self.candidates[place].rwnd
+        {
+            *rwnd = planned;
+        }
+    }
+}

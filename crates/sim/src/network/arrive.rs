@@ -1,0 +1,263 @@
+//! The end of a route: the endpoint says what came of the packet, the network counts that once and does what follows.
+
+use fairpace_control::{Ack, RateReport, SackVector};
+use fairpace_path::Count;
+use fairpace_units::{Duration, Ecn, Instant, Kind};
+
+use super::{Delivered, Network, RECEIVER, nanos};
+use crate::flow_state::{Endpoint, FlowState};
+use crate::media::{Delivery, MediaEndpoint};
+use crate::packet::{Body, Direction, Packet, QuickStart, Traffic};
+use crate::report::count;
+use crate::tcp::TcpAck;
+use crate::tcp::endpoint::TcpEndpoint;
+
+/// What an endpoint made of a packet.
+struct Outcome {
+    /// Data that its receiver has for the first time; over TCP, data that is in order now.
+    unique: Count,
+    /// Data packets that its sender knows now to have arrived.
+    acknowledged: u64,
+    /// A packet that is delivered to the application.
+    delivery: Option<Delivery>,
+    next: Next,
+}
+
+/// What follows from a packet's arrival.
+enum Next {
+    Nothing,
+    /// The sender is asked for packets.
+    Send,
+    /// The receiver is asked for feedback.
+    Feedback,
+    /// TCP's receiver acknowledges now, or when its timer says.
+    Acknowledge {
+        ack: Option<TcpAck>,
+        timer: Instant,
+    },
+    /// The packet goes back as it came.
+    Return,
+    /// The packet is handed to whoever injected it.
+    Hand,
+}
+
+impl Outcome {
+    #[inline]
+    fn then(next: Next) -> Self {
+        Outcome { unique: Count::default(), acknowledged: 0, delivery: None, next }
+    }
+}
+
+impl Network {
+    /// A packet has passed its last hop.
+    #[inline]
+    pub(super) fn arrive(&mut self, at: Instant, packet: Packet) {
+        self.tell(at, &packet, crate::PacketFate::Received);
+        let i = packet.flow as usize;
+        let flow = &mut self.flows[i];
+        flow.count_arrival(at, &packet);
+        if self.many {
+            self.note_group_owd(at, &packet);
+        }
+        match (&mut self.flows[i].endpoint, packet.body) {
+            (Endpoint::Tcp(tcp), Body::TcpData { seq, cwr, .. }) => {
+                let outcome = tcp.on_segment(at, &packet, seq, cwr);
+                self.conclude(at, &packet, outcome);
+            }
+            (Endpoint::Tcp(tcp), Body::TcpAck { next, sack, ece }) => {
+                let outcome = tcp.on_ack(at, &TcpAck { next, sack, ece });
+                self.conclude(at, &packet, outcome);
+            }
+            _ => self.arrive_apart(at, &packet),
+        }
+    }
+
+    /// [`Network::arrive`] for all but TCP.
+    #[inline(never)]
+    fn arrive_apart(&mut self, at: Instant, packet: &Packet) {
+        let outcome = match &mut self.flows[packet.flow as usize].endpoint {
+            Endpoint::Media(media) => media.arrive(at, packet),
+            _ => unheard(packet),
+        };
+        self.conclude(at, packet, outcome);
+    }
+
+    /// Counts what came of a packet, and does what follows.
+    #[inline(always)] // so that TCP's outcome is never put together
+    fn conclude(&mut self, at: Instant, packet: &Packet, outcome: Outcome) {
+        let i = packet.flow as usize;
+        let counts = &mut self.flows[i].counts;
+        let Outcome { unique, acknowledged, mut delivery, next } = outcome;
+        counts.unique.packets += unique.packets;
+        counts.unique.bytes += unique.bytes;
+        counts.acknowledged += acknowledged;
+        while let Some(Delivery { size, born, late }) = delivery {
+            let flow = &mut self.flows[i];
+            count(&mut flow.counts.late, u64::from(late), size);
+            delivery = match &mut flow.endpoint {
+                Endpoint::Media(media) => media.take_delivered(at, packet),
+                _ => None,
+            };
+            self.note_e2ed(i, at.since(born), born);
+        }
+        match next {
+            Next::Nothing => {}
+            Next::Send => self.pump(at, i),
+            Next::Feedback => self.pump_feedback(at, i),
+            Next::Acknowledge { ack, timer } => {
+                self.arm(i, RECEIVER, timer);
+                if let Some(ack) = ack {
+                    self.send_tcp_ack(at, i, ack);
+                }
+            }
+            Next::Return => self.send(at, Packet { direction: Direction::Back, sent_at: at, ..*packet }),
+            Next::Hand => self.hand_over(at, packet),
+        }
+    }
+
+    /// A packet of somebody else's is ready to be taken.
+    fn hand_over(&mut self, at: Instant, packet: &Packet) {
+        let Packet { flow, direction, ecn, body, .. } = *packet;
+        let Body::External { token, .. } = body else { return };
+        let quick_start = match packet.quick_start {
+            Some(QuickStart::Option(option)) => Some(option),
+            Some(QuickStart::Response(_)) | None => None,
+        };
+        self.delivered.push_back(Delivered { flow, direction, token, ecn, quick_start, at });
+    }
+}
+
+impl FlowState {
+    #[inline]
+    fn count_arrival(&mut self, at: Instant, packet: &Packet) {
+        let (counts, size) = (&mut self.counts, packet.size);
+        if packet.ecn == Ecn::Ce && packet.direction == Direction::Forward {
+            count(&mut counts.marked, 1, size);
+        }
+        match packet.traffic() {
+            Traffic::Data => {
+                count(&mut counts.received, 1, size);
+                let owd = at.since(packet.sent_at);
+                self.owd.record(owd);
+                if nanos(owd) > self.delay_bound {
+                    count(&mut counts.outage, 1, size);
+                }
+            }
+            Traffic::Dummy => count(&mut counts.dummies_received, 1, size),
+            Traffic::Feedback => {
+                count(&mut counts.feedback_received, 1, size);
+                if let Body::SackVector { sent_at, .. } = packet.body {
+                    counts.rtt_samples += 1;
+                    counts.rtt_outage += u64::from(nanos(at.since(sent_at)) > self.rtt_bound);
+                }
+            }
+        }
+    }
+}
+
+impl TcpEndpoint {
+    #[inline]
+    fn on_segment(&mut self, at: Instant, packet: &Packet, seq: u32, cwr: bool) -> Outcome {
+        let before = self.rx.in_order();
+        if cwr || packet.ecn == Ecn::Ce {
+            self.rx.on_ecn(packet.ecn == Ecn::Ce, cwr);
+        }
+        let ack = self.rx.on_segment(at, seq);
+        let mut outcome = Outcome::then(Next::Acknowledge { ack, timer: self.rx.poll_timer() });
+        count(&mut outcome.unique, u64::from(self.rx.in_order() - before), packet.size);
+        outcome
+    }
+
+    #[inline]
+    fn on_ack(&mut self, at: Instant, ack: &TcpAck) -> Outcome {
+        let before = self.tx.acknowledged();
+        self.tx.on_ack(at, ack);
+        self.note_progress(at);
+        let acknowledged = u64::from(self.tx.acknowledged() - before);
+        Outcome { acknowledged, ..Outcome::then(Next::Send) }
+    }
+}
+
+impl MediaEndpoint {
+    fn arrive(&mut self, at: Instant, packet: &Packet) -> Outcome {
+        match packet.body {
+            Body::Media { kind, frame, rtt_us, seq, born } => {
+                let mut outcome = Outcome::then(Next::Feedback);
+                if kind == Kind::Data {
+                    count(&mut outcome.unique, 1, packet.size);
+                    let late = self.on_data(at, seq, frame, born);
+                    outcome.delivery = Some(Delivery { size: packet.size, born, late });
+                }
+                self.on_packet(at, packet, kind, seq, rtt_us);
+                outcome
+            }
+            Body::TcpData { seq, cwr, .. } => {
+                let unique = self.on_segment(at, packet, seq, cwr);
+                let delivery = self.take_delivered(at, packet);
+                Outcome { unique, delivery, ..Outcome::then(Next::Feedback) }
+            }
+            Body::TcpAck { next, sack, ece } => {
+                let acknowledged = u64::from(self.on_tcp_ack(at, &TcpAck { next, sack, ece }));
+                Outcome { acknowledged, ..Outcome::then(Next::Send) }
+            }
+            Body::SenderReport => {
+                self.on_sender_report(at, packet.sent_at);
+                Outcome::then(Next::Nothing)
+            }
+            Body::Challenge { .. } if packet.direction == Direction::Forward => Outcome::then(Next::Return),
+            Body::Constant { .. } | Body::External { .. } => unheard(packet),
+            _ => {
+                let before = self.flow.counters().data.acked;
+                self.on_feedback_packet(at, packet);
+                let acknowledged = self.flow.counters().data.acked.saturating_sub(before);
+                Outcome { acknowledged, ..Outcome::then(Next::Send) }
+            }
+        }
+    }
+
+    /// Feedback of its receiver's, or the answer to its challenge.
+    fn on_feedback_packet(&mut self, at: Instant, packet: &Packet) {
+        match packet.body {
+            Body::MediaAck { kind, ecn, proven, seq, arrived_at } => {
+                let arrived_at = Some(arrived_at.since(Instant::ZERO));
+                let ack = Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO };
+                self.on_ack(at, ack, proven);
+            }
+            Body::Feedback { start, len, proven } => self.on_feedback(at, start, len, proven),
+            Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us, .. } => {
+                let ack_delay = Duration::from_micros(delay_us.into());
+                let arrived_at = Some(packet.sent_at.since(Instant::ZERO).saturating_sub(ack_delay));
+                let sack = SackVector { ack, vector, rwnd, ecn, ack_delay, arrived_at };
+                self.on_sack_vector(at, &sack, proven);
+            }
+            Body::RateReport { delay_us, echoed, received_rate, loss_event_rate } => {
+                let delay = Duration::from_micros(delay_us.into());
+                self.on_rate_report(at, &RateReport { echoed, delay, received_rate, loss_event_rate });
+            }
+            Body::Report { number } => self.on_report(at, number),
+            Body::Challenge { asked_at, rwnd } => self.on_challenge_answered(at, asked_at, rwnd),
+            Body::TcpData { .. }
+            | Body::TcpAck { .. }
+            | Body::Media { .. }
+            | Body::SenderReport
+            | Body::Constant { .. }
+            | Body::External { .. } => debug_assert!(false, "no feedback"),
+        }
+        if let Some(QuickStart::Response(response)) = &packet.quick_start {
+            self.on_quick_start_response(at, response);
+        }
+    }
+}
+
+/// No endpoint of ours hears of this packet.
+#[cold]
+fn unheard(packet: &Packet) -> Outcome {
+    let (next, is_data) = match packet.body {
+        Body::External { .. } => (Next::Hand, packet.traffic() == Traffic::Data),
+        Body::Constant { .. } => (Next::Nothing, true),
+        _ => (Next::Nothing, false),
+    };
+    let mut outcome = Outcome::then(next);
+    count(&mut outcome.unique, u64::from(is_data), packet.size);
+    outcome
+}

@@ -1,0 +1,69 @@
+//! Packets of somebody else's: what goes in and what comes out.
+
+use fairpace_path::DropReason;
+use fairpace_units::{Bytes, Class, Ecn, Instant, QsOption};
+
+use crate::packet::{Carries, Direction, FlowId};
+
+/// A packet of an external flow that is about to enter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entering {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// Its IP size.
+    pub size: Bytes,
+    /// Which class a two-priority queue puts it in.
+    pub class: Class,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its Quick-Start option, if it has one.
+    pub quick_start: Option<QsOption>,
+    /// What it is counted as.
+    pub carries: Carries,
+    /// What it comes out with: the caller's.
+    pub token: u64,
+}
+
+impl Entering {
+    /// A data packet of the normal class, without ECN or Quick-Start.
+    pub const fn new(flow: FlowId, direction: Direction, size: Bytes, token: u64) -> Entering {
+        let (class, ecn) = (Class::Normal, Ecn::NotEct);
+        Entering { flow, direction, size, class, ecn, quick_start: None, carries: Carries::Data, token }
+    }
+}
+
+/// A packet of an external flow that has come out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Delivered {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Which way it went.
+    pub direction: Direction,
+    /// What was given to [`Network::inject`](crate::Network::inject).
+    pub token: u64,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its Quick-Start option as the routers left it, if it entered with one.
+    pub quick_start: Option<QsOption>,
+    /// When it came out.
+    pub at: Instant,
+}
+
+/// A packet of an external flow that will not come out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dropped {
+    /// Its flow.
+    pub flow: FlowId,
+    /// Which way it went.
+    pub direction: Direction,
+    /// What was given to [`Network::inject`](crate::Network::inject).
+    pub token: u64,
+    /// Why.
+    pub reason: DropReason,
+    /// Where: an index of [`Network::link_names`](crate::Network::link_names).
+    pub link: u32,
+    /// When.
+    pub at: Instant,
+}

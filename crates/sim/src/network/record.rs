@@ -1,0 +1,284 @@
+//! What is noted of a run, and the report that is made of that: nothing here moves a packet.
+
+use fairpace_path::{Arq, Dama, LinkCounters, Medium};
+use fairpace_units::{Duration, Instant};
+
+use super::{Network, SAMPLE, Slot};
+use crate::base_station::Station;
+use crate::flow_state::Endpoint;
+use crate::packet::{Packet, Traffic};
+use crate::pcapng::{PacketEvent, PacketFate};
+use crate::radio::Radio;
+use crate::report::{DelayHistogram, GroupReport, LinkReport, LinkRow, SimReport, per_second};
+use crate::satellite::Satellite;
+
+/// What is known of a medium beside its [`Slot`].
+pub(super) struct Notes {
+    /// A link's name; of other media, the word that their ports are numbered with.
+    pub(super) name: Box<str>,
+    /// Of a link.
+    pub(super) at_warmup: LinkCounters,
+}
+
+/// Flows that are reported together.
+pub(super) struct Group {
+    name: String,
+    pub(super) flows: u32,
+    /// Its delays are noted here as well as, coarsely, at each of its many flows; if not, they are added up in
+    /// the end.
+    pub(super) shared: bool,
+    owd: DelayHistogram,
+    e2ed: DelayHistogram,
+    opening: DelayHistogram,
+}
+
+impl Group {
+    pub(super) fn new(name: String) -> Self {
+        let delays = DelayHistogram::default;
+        Group { name, flows: 0, shared: false, owd: delays(), e2ed: delays(), opening: delays() }
+    }
+}
+
+/// Rows of series come at an interval.
+pub(super) struct Sampling {
+    interval: Duration,
+    /// The links that have rows, and their counters at the last one.
+    pub(super) links: Vec<(u32, LinkCounters)>,
+    last: Instant,
+}
+
+impl Sampling {
+    pub(super) fn new(interval: Duration) -> Self {
+        Sampling { interval, links: Vec::new(), last: Instant::ZERO }
+    }
+}
+
+impl Network {
+    #[inline]
+    pub(super) fn tell(&mut self, at: Instant, packet: &Packet, fate: PacketFate) {
+        if self.observer.is_some() || self.pcap.is_some() {
+            self.tell_observers(at, packet, fate);
+        }
+    }
+
+    #[cold]
+    fn tell_observers(&mut self, at: Instant, packet: &Packet, fate: PacketFate) {
+        let event = PacketEvent { at, packet: *packet, fate };
+        if let Some(pcap) = &mut self.pcap {
+            pcap.write(&event);
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.on_packet(&event);
+        }
+    }
+
+    /// A packet of one of many flows has arrived.
+    #[inline(never)]
+    pub(super) fn note_group_owd(&mut self, at: Instant, packet: &Packet) {
+        let group = &mut self.groups[self.flows[packet.flow as usize].group as usize];
+        if group.shared && packet.traffic() == Traffic::Data {
+            group.owd.record(at.since(packet.sent_at));
+        }
+    }
+
+    pub(super) fn note_e2ed(&mut self, i: usize, e2ed: Duration, born: Instant) {
+        let flow = &mut self.flows[i];
+        flow.e2ed.record(e2ed);
+        let group = &mut self.groups[flow.group as usize];
+        if group.shared {
+            group.e2ed.record(e2ed);
+        }
+        if self.opening.is_some_and(|opening| born.since(flow.started) < opening) {
+            group.opening.record(e2ed);
+        }
+    }
+
+    /// Takes what a satellite or a wireless link has logged.
+    #[cold]
+    pub(super) fn collect_log(&mut self, medium: u32) {
+        match &mut self.media[medium as usize].medium {
+            Medium::Dama(dama) => {
+                if let Some(satellite) = self.satellites.iter_mut().find(|s| s.medium == medium) {
+                    satellite.collect_events(dama);
+                }
+            }
+            Medium::Arq(arq) => {
+                if let Some(radio) = self.radios.iter_mut().find(|r| r.medium == medium) {
+                    radio.collect_slots(arq);
+                }
+            }
+            Medium::Link(_) | Medium::Custom(_) => {}
+        }
+    }
+
+    fn each_satellite(&mut self, mut what: impl FnMut(&mut Satellite, &mut Dama<Packet>)) {
+        for satellite in &mut self.satellites {
+            if let Medium::Dama(dama) = &mut self.media[satellite.medium as usize].medium {
+                what(satellite, dama);
+            }
+        }
+    }
+
+    fn each_radio(&mut self, mut what: impl FnMut(&mut Radio, &mut Arq<Packet>)) {
+        for radio in &mut self.radios {
+            if let Medium::Arq(arq) = &mut self.media[radio.medium as usize].medium {
+                what(radio, arq);
+            }
+        }
+    }
+
+    /// Every base station hears of something, with its downlink at hand.
+    pub(super) fn each_base_station(&mut self, mut what: impl FnMut(&mut Station, &mut Arq<Packet>)) {
+        for station in &mut self.base_stations {
+            if let Medium::Arq(arq) = &mut self.media[station.downlink as usize].medium {
+                what(station, arq);
+            }
+        }
+    }
+
+    pub(super) fn end_warmup(&mut self, at: Instant) {
+        for (Slot { medium, .. }, notes) in self.media.iter_mut().zip(&mut self.notes) {
+            if let Medium::Link(link) = medium {
+                link.advance(at);
+                link.restart_maximum();
+                notes.at_warmup = *link.counters();
+            }
+        }
+        self.each_satellite(|satellite, dama| satellite.end_warmup(dama, at));
+        self.each_radio(|radio, arq| radio.end_warmup(arq, at));
+        for flow in &mut self.flows {
+            flow.end_warmup(at);
+        }
+        for group in &mut self.groups {
+            for delays in [&mut group.owd, &mut group.e2ed, &mut group.opening] {
+                delays.clear();
+            }
+        }
+    }
+
+    pub(super) fn note_plans(&mut self, at: Instant) {
+        self.each_satellite(|satellite, dama| satellite.note_plans(dama, at));
+    }
+
+    pub(super) fn sample(&mut self, at: Instant) {
+        let Some(sampling) = &mut self.sampling else { return };
+        let interval = at.since(sampling.last);
+        sampling.last = at;
+        for (medium, before) in &mut sampling.links {
+            let Slot { medium: Medium::Link(link), first_port, .. } = &mut self.media[*medium as usize] else {
+                continue;
+            };
+            link.advance(at);
+            let since = link.counters().since(before);
+            *before = *link.counters();
+            self.link_series.push(LinkRow {
+                at,
+                link: *first_port,
+                queue_packets: link.queue_len() as u64,
+                queue_bytes: link.queue_bytes(),
+                throughput: per_second(since.transmitted.bytes, interval),
+                capacity: link.capacity_at(at),
+                drops: since.total().dropped_in_all().packets.get(),
+            });
+        }
+        let next = at + sampling.interval;
+        self.each_satellite(|satellite, dama| satellite.sample(dama, at, interval));
+        self.each_radio(|radio, arq| radio.sample(arq, at, interval));
+        if self.many {
+            for i in &self.sampled {
+                self.series.push(self.flows[*i as usize].sample(at, *i, interval));
+            }
+            self.sampled.retain(|i| !matches!(self.flows[*i as usize].endpoint, Endpoint::Over(_)));
+        } else {
+            for (i, flow) in (0..).zip(&mut self.flows) {
+                self.series.push(flow.sample(at, i, interval));
+            }
+        }
+        self.events.push(next, SAMPLE);
+    }
+
+    fn group_reports(&self) -> Vec<GroupReport> {
+        let of = |group: &Group| GroupReport {
+            name: group.name.clone(),
+            flows: group.flows,
+            owd: group.owd.clone(),
+            e2ed: group.e2ed.clone(),
+            opening: group.opening.clone(),
+        };
+        let mut reports: Vec<_> = self.groups.iter().map(of).collect();
+        for flow in &self.flows {
+            let (group, report) = (&self.groups[flow.group as usize], &mut reports[flow.group as usize]);
+            if group.flows == 1 {
+                (report.owd, report.e2ed) = (flow.owd.clone(), flow.e2ed.clone());
+            } else if !group.shared {
+                report.owd.add(&flow.owd);
+                report.e2ed.add(&flow.e2ed);
+            }
+        }
+        reports
+    }
+
+    /// Brings all media up to now, and counts what they dropped: the links first, as their ports are numbered.
+    fn settle_media(&mut self) {
+        for links in [true, false] {
+            for i in 0..self.media.len() {
+                if matches!(self.media[i].medium, Medium::Link(_)) == links {
+                    self.media[i].medium.advance(self.now);
+                    self.collect_drops(i as u32);
+                }
+            }
+        }
+    }
+
+    pub(super) fn make_report(&mut self, last: bool) -> SimReport {
+        self.settle_media();
+        let (warmup, end) = (self.warmup, self.now);
+        let window = end.since(warmup);
+        let mut report = SimReport { engine: self.stats, ..SimReport::default() };
+        for (Slot { medium, .. }, notes) in self.media.iter().zip(&self.notes) {
+            let Medium::Link(link) = medium else { continue };
+            let whole = *link.counters();
+            let measured = whole.since(&notes.at_warmup);
+            let carried = measured.transmitted.bytes.as_f64() * 8.0;
+            let could = link.capacity_between(warmup, end).filter(|bits| *bits > 0.0);
+            report.engine.packet_hops += whole.transmitted.packets.get();
+            report.links.push(LinkReport {
+                name: notes.name.to_string(),
+                whole,
+                measured,
+                utilization: could.map(|bits| carried / bits),
+                inside: link.inside() as u64,
+                quick_start: link.quick_start().copied(),
+            });
+        }
+        self.each_satellite(|satellite, dama| {
+            report.engine.packet_hops += satellite.transmitted(dama);
+            report.satellite = Some(satellite.report(dama, warmup, end));
+        });
+        let mut windows: Vec<_> = self.base_stations.iter().map(|s| (s.downlink, s.windows().to_vec())).collect();
+        self.each_radio(|radio, arq| {
+            report.engine.packet_hops += radio.transmitted(arq);
+            let given = windows.iter_mut().find(|(downlink, _)| *downlink == radio.medium);
+            report.radio = Some(radio.report(arq, given.map(|(_, w)| std::mem::take(w)).unwrap_or_default()));
+        });
+        report.engine.link_events = self.stats.events - self.stats.timer_events;
+        report.engine.max_pending = self.events.max_len() as u64;
+        report.groups = self.group_reports();
+        for (i, flow) in (0..).zip(&mut self.flows) {
+            report.flows.push(flow.report(end, window, &self.groups[flow.group as usize].name, last));
+            if self.trace {
+                report.events.extend(flow.drain_events().into_iter().map(|event| (i, event)));
+            }
+        }
+        if last {
+            report.series = std::mem::take(&mut self.series);
+            report.link_series = std::mem::take(&mut self.link_series);
+            // Writing to memory cannot fail.
+            report.pcapng = self.pcap.take().and_then(|pcap| pcap.finish().ok());
+        } else {
+            report.series.clone_from(&self.series);
+            report.link_series.clone_from(&self.link_series);
+        }
+        report
+    }
+}
