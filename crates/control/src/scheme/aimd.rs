@@ -174,6 +174,39 @@ impl AimdParams {
     }
 }
 
+/// The states of the picture above, and the window that the receiver has closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// cwnd is below ssthresh: one packet more per packet acknowledged.
+    SlowStart,
+    /// alpha packets more per RTT.
+    CongestionAvoidance,
+    /// A loss has lowered the window; nothing sent after it is acknowledged yet.
+    Backoff,
+    /// rwnd = 0: single probes only.
+    Closed {
+        /// What would be Backoff if the window were open.
+        backing_off: bool,
+    },
+}
+
+impl State {
+    /// As in events and series.
+    fn name(self) -> &'static str {
+        match self {
+            State::SlowStart => "SlowStart",
+            State::CongestionAvoidance => "CongestionAvoidance",
+            State::Backoff => "Backoff",
+            State::Closed { .. } => "Closed",
+        }
+    }
+
+    /// Whether nothing sent after the last decrease is acknowledged yet.
+    fn is_backing_off(self) -> bool {
+        matches!(self, State::Backoff | State::Closed { backing_off: true })
+    }
+}
+
 /// AIMD's sender.
 #[derive(Clone, Debug)]
 pub struct Aimd {
@@ -198,8 +231,7 @@ pub struct Aimd {
     next_seq: u64,
     /// The last packet that had left when the window was last decreased.
     recover: Option<u64>,
-    /// Nothing sent after the last decrease is acknowledged yet.
-    backing_off: bool,
+    state: State,
     /// The last timeout was not followed by an ACK.
     timed_out: bool,
     /// The most that was outstanding in the round before and in this one; a round ends with the ACK of `round_end`.
@@ -233,7 +265,7 @@ impl Aimd {
             flight_at: Instant::ZERO,
             next_seq: 0,
             recover: None,
-            backing_off: false,
+            state: State::SlowStart,
             timed_out: false,
             peaks: [0, 0],
             round_end: 0,
@@ -271,6 +303,30 @@ impl Aimd {
     /// The constants in force; `alpha` is the number, whichever way it was given.
     pub fn params(&self) -> &AimdParams {
         &self.params
+    }
+
+    /// The state by rwnd, by whether a decrease is being waited out, and by cwnd and ssthresh, of which something
+    /// has changed.
+    fn review(&mut self, backing_off: bool) {
+        self.enter(match () {
+            () if self.rwnd() == 0 => State::Closed { backing_off },
+            () if backing_off => State::Backoff,
+            () if self.in_slow_start() => State::SlowStart,
+            () => State::CongestionAvoidance,
+        });
+    }
+
+    /// The one place where the state changes.
+    fn enter(&mut self, state: State) {
+        use State::{Backoff, Closed, CongestionAvoidance, SlowStart};
+        let legal = match (self.state, state) {
+            (SlowStart | CongestionAvoidance | Backoff, _) => true,
+            // A loss or an ACK while rwnd is 0; a window that opens goes on where it was closed.
+            (Closed { .. }, Closed { .. } | SlowStart | CongestionAvoidance) => true,
+            (Closed { backing_off }, Backoff) => backing_off,
+        };
+        assert!(legal, "AIMD may not go from {} to {}", self.state.name(), state.name());
+        self.state = state;
     }
 
     /// cwnd stops at rwnd.
@@ -329,7 +385,7 @@ impl Aimd {
         self.cwnd = self.cwnd.min(left);
         self.bound();
         self.recover = self.next_seq.checked_sub(1);
-        self.backing_off = true;
+        self.review(true);
         self.reason = reason;
     }
 
@@ -359,6 +415,7 @@ impl Controller for Aimd {
             && self.cwnd > f64::from(self.params.initial_window)
         {
             self.cwnd = f64::from(self.params.initial_window);
+            self.review(self.state.is_backing_off());
             self.reason = "back from idle";
         }
         self.last_sent = Some(now);
@@ -386,10 +443,10 @@ impl Controller for Aimd {
             self.decrease(ack.seq, "congestion mark");
         }
         if self.recover.is_none_or(|last| ack.seq > last) {
-            self.backing_off = false;
             if used {
                 self.grow();
             }
+            self.review(false);
         }
     }
 
@@ -404,15 +461,15 @@ impl Controller for Aimd {
         (self.outstanding, self.flight) = (0, 0);
         self.rto = rtt.rto(&RtoParams::default());
         self.recover = self.next_seq.checked_sub(1);
-        self.backing_off = false;
         if self.rwnd() == 0 {
-            return;
+            return self.review(false);
         }
         if !self.timed_out {
             self.ssthresh = (in_use / 2.0).max(LEAST_SSTHRESH);
         }
         self.timed_out = true;
         self.cwnd = 1.0;
+        self.review(false);
         self.reason = "timeout";
     }
 
@@ -425,6 +482,7 @@ impl Controller for Aimd {
     fn set_window_limit(&mut self, _now: Instant, rwnd: Option<u32>) {
         self.advertised = rwnd;
         self.bound();
+        self.review(self.state.is_backing_off());
     }
 
     fn windows(&self) -> Option<Windows> {
@@ -462,13 +520,7 @@ impl Controller for Aimd {
     }
 
     fn status(&self) -> Status {
-        let state = match () {
-            () if self.rwnd() == 0 => "Closed",
-            () if self.backing_off => "Backoff",
-            () if self.in_slow_start() => "SlowStart",
-            () => "CongestionAvoidance",
-        };
-        Status { state, rate: self.rate(), reason: self.reason, p: None }
+        Status { state: self.state.name(), rate: self.rate(), reason: self.reason, p: None }
     }
 
     fn loss_policy(&self) -> LossPolicy {

@@ -226,13 +226,45 @@ pub struct Rbp {
     losses: LossRate,
     round: Round,
     next_round: Instant,
-    /// A timeout has come, and nothing was acknowledged since.
-    timed_out: bool,
+    state: State,
     pacer: Pacer,
     last_sent: Instant,
     /// The last packet's size as a share of a full one.
     last_share: f64,
     reason: &'static str,
+}
+
+/// Where S is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No RTT is known.
+    Waiting {
+        /// A timeout has come, and nothing was acknowledged since.
+        timed_out: bool,
+    },
+    /// S < X(p): it grows.
+    Below,
+    /// S is all that the equation allows.
+    AtEquation,
+    /// A timeout has come, and nothing was acknowledged since.
+    TimedOut,
+}
+
+impl State {
+    /// As in events and series.
+    fn name(self) -> &'static str {
+        match self {
+            State::Waiting { .. } => "Waiting",
+            State::Below => "Below",
+            State::AtEquation => "AtEquation",
+            State::TimedOut => "TimedOut",
+        }
+    }
+
+    /// Whether a timeout has come, and nothing was acknowledged since.
+    fn is_timed_out(self) -> bool {
+        matches!(self, State::TimedOut | State::Waiting { timed_out: true })
+    }
 }
 
 /// What happened since the round began.
@@ -266,13 +298,37 @@ impl Rbp {
             losses: LossRate::new(params.p_over, params.one_per_rtt),
             round: Round::default(),
             next_round: Instant::NEVER,
-            timed_out: false,
+            state: State::Waiting { timed_out: false },
             pacer: Pacer::starting(Instant::NEVER),
             last_sent: Instant::ZERO,
             last_share: 0.0,
             reason: "no RTT known yet",
             params,
         })
+    }
+
+    /// The state by SRTT, by whether a timeout is being waited out, and by S and X(p), of which something has changed.
+    fn review(&mut self, timed_out: bool) {
+        self.enter(match self.srtt_s {
+            None => State::Waiting { timed_out },
+            Some(_) if timed_out => State::TimedOut,
+            Some(_) if self.pps < self.equation_pps => State::Below,
+            Some(_) => State::AtEquation,
+        });
+    }
+
+    /// The one place where the state changes.
+    fn enter(&mut self, state: State) {
+        use State::{AtEquation, Below, TimedOut, Waiting};
+        let legal = match (self.state, state) {
+            // An RTT becomes known by an ACK, which ends a timeout.
+            (Waiting { .. }, Waiting { .. } | Below | AtEquation) => true,
+            (Waiting { .. }, TimedOut) => false,
+            (Below | AtEquation | TimedOut, Below | AtEquation | TimedOut) => true,
+            (Below | AtEquation | TimedOut, Waiting { .. }) => false,
+        };
+        assert!(legal, "an RBP may not go from {} to {}", self.state.name(), state.name());
+        self.state = state;
     }
 
     /// The first RTT is known: one packet in each, and rounds begin.
@@ -310,10 +366,12 @@ impl Rbp {
             }
             _ => f64::INFINITY,
         };
+        self.review(self.state.is_timed_out());
     }
 
     fn set_rate(&mut self, pps: f64, reason: &'static str) {
         self.pps = pps.min(self.limit_pps).max(self.min_pps);
+        self.review(self.state.is_timed_out());
         self.reason = reason;
         // A gap of minutes that was right for the old rate is not waited out.
         self.pacer.regap(self.last_share / self.pps);
@@ -346,7 +404,7 @@ impl Controller for Rbp {
     }
 
     fn on_ack(&mut self, now: Instant, ack: &Acked, rtt: &RttEstimator) {
-        self.timed_out = false;
+        self.review(false);
         self.round.acked = true;
         if self.params.ecn && ack.ecn == Ecn::Ce {
             self.round.lost = true;
@@ -368,7 +426,8 @@ impl Controller for Rbp {
 
     fn on_timeout(&mut self, now: Instant, rtt: &RttEstimator) {
         // What is outstanding is lost; the timeouts after the first belong to it.
-        let indication = !core::mem::replace(&mut self.timed_out, true);
+        let indication = !self.state.is_timed_out();
+        self.review(true);
         self.losses.on_timeout(indication, self.last_sent, rtt.srtt().unwrap_or_default());
         self.update_equation(rtt);
         self.set_rate((self.pps / 2.0).min(self.equation_pps), "timeout");
@@ -422,13 +481,7 @@ impl Controller for Rbp {
     }
 
     fn status(&self) -> Status {
-        let state = match self.srtt_s {
-            None => "Waiting",
-            Some(_) if self.timed_out => "TimedOut",
-            Some(_) if self.pps < self.equation_pps => "Below",
-            Some(_) => "AtEquation",
-        };
-        Status { state, rate: self.rate(), reason: self.reason, p: Some(self.losses.p_gone_by()) }
+        Status { state: self.state.name(), rate: self.rate(), reason: self.reason, p: Some(self.losses.p_gone_by()) }
     }
 
     fn loss_policy(&self) -> LossPolicy {

@@ -132,13 +132,37 @@ pub struct Tfrc {
     no_feedback: Instant,
     sent_since: bool,
     measured: Measured,
-    /// An approved rate is in use.
-    quick_start: Option<QuickStart>,
-    /// When `no_feedback` or `quick_start` expires, whichever is earlier.
+    state: State,
+    /// When `no_feedback` or the stage of Quick-Start expires, whichever is earlier.
     timer: Instant,
     quick_start_use: QuickStartUse,
     /// From when to when the last Quick-Start packets left.
     quick_start_packets: Option<RangeInclusive<Instant>>,
+}
+
+/// The picture above, and Quick-Start, which may take the place of any of its states.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// No RTT is known.
+    Waiting,
+    /// No loss event so far, or none that is still one: p = 0.
+    SlowStart,
+    /// X goes by the equation: p > 0.
+    Avoidance,
+    /// A rate that the routers approved of is in use; no report changes it.
+    QuickStart(QuickStart),
+}
+
+impl State {
+    /// As in events and series.
+    fn name(&self) -> &'static str {
+        match self {
+            State::Waiting => "Waiting",
+            State::SlowStart => "SlowStart",
+            State::Avoidance => "Avoidance",
+            State::QuickStart(q) => q.state(),
+        }
+    }
 }
 
 /// Whether a Quick-Start request would be of use, and what it does.
@@ -243,7 +267,7 @@ impl Tfrc {
                 lost_first: false,
                 outage: Outage::None,
             },
-            quick_start: None,
+            state: State::Waiting,
             timer: Instant::NEVER,
             quick_start_use: QuickStartUse::Wanted,
             quick_start_packets: None,
@@ -263,6 +287,37 @@ impl Tfrc {
         self.sender.rtt()
     }
 
+    // --- states ----------------------------------------------------------------------------------
+
+    /// The one place where the state changes.
+    fn enter(&mut self, state: State) {
+        use State::{Avoidance, QuickStart, SlowStart, Waiting};
+        let legal = match (&self.state, &state) {
+            // The first report may tell of a loss already.
+            (Waiting, SlowStart | Avoidance | QuickStart(_)) => true,
+            // A loss event that was none, because its packets came after all, leads back.
+            (SlowStart | Avoidance | QuickStart(_), SlowStart | Avoidance | QuickStart(_)) => true,
+            (_, Waiting) => false,
+        };
+        assert!(legal, "TFRC may not go from {} to {}: an RTT once known stays", self.state.name(), state.name());
+        self.state = state;
+    }
+
+    /// The state in which reports set X, as R and p are.
+    fn state_by_rtt_and_p(&self) -> State {
+        match (self.sender.rtt(), self.sender.p()) {
+            (None, _) => State::Waiting,
+            (Some(_), p) if p > 0.0 => State::Avoidance,
+            (Some(_), _) => State::SlowStart,
+        }
+    }
+
+    /// The approved rate is no longer in use.
+    fn end_quick_start(&mut self) {
+        self.sender.end_quick_start();
+        self.enter(self.state_by_rtt_and_p());
+    }
+
     // --- reports ---------------------------------------------------------------------------------
 
     /// A report of either kind, on what left until `departure`.
@@ -278,17 +333,19 @@ impl Tfrc {
         if self.quick_start_use != QuickStartUse::Spoilt {
             self.quick_start_use = QuickStartUse::Settled;
         }
-        if let Some(q) = &mut self.quick_start {
+        if let State::QuickStart(q) = &mut self.state {
             // A loss ends it at once, and for good [RFC 5634 §3.2.5] [RFC 4782 §4.6].
             if f.new_loss {
                 self.quick_start_use = QuickStartUse::Spoilt;
             }
             if f.new_loss || q.on_feedback(now, departure) {
-                self.quick_start = None;
-                self.sender.end_quick_start();
+                self.end_quick_start();
             }
         }
         self.sender.on_feedback(now, f);
+        if !matches!(self.state, State::QuickStart(_)) {
+            self.enter(self.state_by_rtt_and_p());
+        }
         self.restart_timer(now);
     }
 
@@ -304,12 +361,11 @@ impl Tfrc {
 
     /// The time of a stage of Quick-Start is up.
     fn on_quick_start_timer(&mut self, now: Instant) {
-        let Some(q) = &mut self.quick_start else { return };
+        let State::QuickStart(q) = &mut self.state else { return };
         let Some(end) = q.on_timer(now) else { return self.set_timer() };
         let (before, fallback) = (q.before(), q.fallback());
-        self.quick_start = None;
+        self.end_quick_start();
         self.set_timer();
-        self.sender.end_quick_start();
         match end {
             QsEnd::Unused => self.sender.fall_back(before, "Quick-Start was not used"),
             QsEnd::TimeUp => self.sender.recompute(),
@@ -329,8 +385,10 @@ impl Tfrc {
     }
 
     fn set_timer(&mut self) {
-        let quick_start = self.quick_start.as_ref().map_or(Instant::NEVER, QuickStart::next);
-        self.timer = self.no_feedback.min(quick_start);
+        self.timer = match &self.state {
+            State::QuickStart(q) => self.no_feedback.min(q.next()),
+            _ => self.no_feedback,
+        };
     }
 
     /// The sender's report to itself [RFC 5348 §6.2, §7].
@@ -374,7 +432,7 @@ impl Tfrc {
     /// The rate has changed: so has when the next packet may leave.
     fn set_pace(&mut self) {
         let mut pace = self.sender.x_inst().min(self.demand).min(self.max);
-        if let Some(q) = &self.quick_start {
+        if let State::QuickStart(q) = &self.state {
             pace = pace.min(q.rate());
         }
         if self.params.small_packets.is_some() {
@@ -407,6 +465,9 @@ impl Tfrc {
 impl Controller for Tfrc {
     fn start(&mut self, now: Instant, srtt: Option<Duration>) {
         self.sender.start(now, srtt);
+        if srtt.is_some() {
+            self.enter(State::SlowStart);
+        }
         self.measured.acked = Meter::starting(now);
         self.measured.due = now + srtt.unwrap_or(Duration::ZERO);
         self.pacer = Pacer::starting(now);
@@ -420,7 +481,7 @@ impl Controller for Tfrc {
         self.held.on_sent(now, in_time, r);
         self.sizes.add(sent.size);
         self.sent_since = true;
-        if let Some(q) = &mut self.quick_start {
+        if let State::QuickStart(q) = &mut self.state {
             q.on_sent(now);
             self.quick_start_packets = q.packets();
             self.set_timer();
@@ -457,7 +518,7 @@ impl Controller for Tfrc {
         if now >= m.due {
             m.wanted_at = now;
         }
-        if let Some(q) = &mut self.quick_start {
+        if let State::QuickStart(q) = &mut self.state {
             if q.on_ack(now, ack.sent_at) {
                 m.wanted_at = now;
             }
@@ -497,11 +558,11 @@ impl Controller for Tfrc {
     fn on_timer(&mut self, now: Instant, rtt: &RttEstimator) {
         if self.measured.wanted_at <= now {
             self.report(now, rtt);
-        } else if self.quick_start.as_ref().is_some_and(|q| q.next() <= now) {
+        } else if matches!(&self.state, State::QuickStart(q) if q.next() <= now) {
             self.on_quick_start_timer(now);
         } else if self.no_feedback <= now {
-            if let Some(q) = self.quick_start.take() {
-                self.sender.end_quick_start();
+            if let State::QuickStart(q) = self.state {
+                self.end_quick_start();
                 self.sender.fall_back(q.fallback(), "no feedback after Quick-Start");
             }
             if self.quick_start_use == QuickStartUse::Awaited {
@@ -570,13 +631,7 @@ impl Controller for Tfrc {
     }
 
     fn status(&self) -> Status {
-        let p = self.sender.p();
-        let state = match (&self.quick_start, self.sender.rtt()) {
-            (Some(q), _) => q.state(),
-            (None, None) => "Waiting",
-            (None, Some(_)) if p > 0.0 => "Avoidance",
-            (None, Some(_)) => "SlowStart",
-        };
+        let (state, p) = (self.state.name(), self.sender.p());
         Status { state, rate: self.target_rate(), reason: self.sender.reason, p: Some(p) }
     }
 
@@ -594,7 +649,7 @@ impl QuickStartHooks for Tfrc {
     /// What TFRC would send if nothing but losses limited it [RFC 5634 §3.2.1], or 100 packets per second
     /// for TFRC-SP [RFC 5634 §3.3.1].
     fn limit(&self, params: &QuickStartParams) -> Option<Rate> {
-        if self.quick_start_use != QuickStartUse::Wanted || self.quick_start.is_some() {
+        if self.quick_start_use != QuickStartUse::Wanted || matches!(self.state, State::QuickStart(_)) {
             return None;
         }
         let (size, header) = (self.mean_size(), self.header(params.header));
@@ -620,7 +675,7 @@ impl QuickStartHooks for Tfrc {
         }
         if rate > before {
             let rtt = self.sender.rtt().unwrap_or(rtt);
-            self.quick_start = Some(QuickStart::begin(now, rate, before, rtt, self.params.qs_validation));
+            self.enter(State::QuickStart(QuickStart::begin(now, rate, before, rtt, self.params.qs_validation)));
             self.sender.quick_start(now, rate, rtt);
             self.restart_timer(now);
         }
