@@ -19,6 +19,12 @@ pub(crate) const CREDIT: Duration = Duration::from_millis(25);
 /// half of TCP's initial window [RFC 6928].
 pub(crate) const LEAST_CREDIT: Duration = Duration::from_millis(5);
 
+/// A span of time computed in seconds, to the nearest nanosecond; 584 years at most, where the flow's min_rate is next
+/// to nothing.
+pub(crate) fn seconds(s: f64) -> Duration {
+    Duration::from_nanos((s * 1e9 + 0.5) as u64)
+}
+
 /// The schedule of one paced stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {

@@ -44,7 +44,7 @@
 //! Quality adaptation (layers), and the paper's ACK redundancy (our feedback names every packet).
 
 use crate::controller::{Acked, Controller, Loss, LossHow, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule};
-use crate::pacer::Pacer;
+use crate::pacer::{Pacer, seconds};
 use crate::registry::{Env, ParamError, ParamInfo, Safety, SchemeInfo, Settings};
 use crate::rtt::{RttEstimator, RttParams};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
@@ -374,10 +374,6 @@ impl Controller for Rap {
             },
         }
     }
-}
-
-fn seconds(s: f64) -> Duration {
-    Duration::from_nanos((s * 1e9 + 0.5) as u64)
 }
 
 #[cfg(test)]

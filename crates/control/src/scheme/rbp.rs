@@ -52,7 +52,7 @@
 
 use crate::controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status};
 use crate::equation::{Equation, TcpPath};
-use crate::pacer::Pacer;
+use crate::pacer::{Pacer, seconds};
 use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Probability, Rate};
@@ -487,10 +487,6 @@ impl Controller for Rbp {
     fn loss_policy(&self) -> LossPolicy {
         LossPolicy { dup_threshold: self.params.dup_threshold, rto: self.rto_params(), ..LossPolicy::default() }
     }
-}
-
-fn seconds(s: f64) -> Duration {
-    Duration::from_nanos((s * 1e9 + 0.5) as u64)
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ mod formula;
 pub mod params;
 
 use crate::controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status};
-use crate::pacer::Pacer;
+use crate::pacer::{Pacer, seconds};
 use crate::registry::{Env, ParamError, Safety, Settings};
 use crate::rtt::RttEstimator;
 use fairpace_units::{Bytes, Duration, Instant, Kind, Rate};
@@ -608,10 +608,6 @@ impl Controller for Rcs {
             ..LossPolicy::default()
         }
     }
-}
-
-fn seconds(s: f64) -> Duration {
-    Duration::from_nanos((s * 1e9 + 0.5) as u64)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! in bytes per second inside, as in the RFC.
 
 use crate::equation::{Equation, TcpPath};
+use crate::pacer::seconds;
 use fairpace_units::{Bytes, Duration, Instant, Probability, Rate};
 
 /// t_mbi: one packet in this time is the least that TFRC sends [RFC 5348 §4.3].
@@ -452,11 +453,6 @@ impl Sender {
 /// W_init = min(4 MSS, max(2 MSS, 4380 bytes)) [RFC 5348 §4.2] [RFC 3390].
 pub(crate) fn initial_window(mss: f64) -> f64 {
     (4.0 * mss).min((2.0 * mss).max(4_380.0))
-}
-
-/// To the nearest nanosecond; 584 years at most, where the flow's min_rate is next to nothing.
-fn seconds(s: f64) -> Duration {
-    Duration::from_nanos((s * 1e9 + 0.5) as u64)
 }
 
 #[cfg(test)]
