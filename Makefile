@@ -7,12 +7,13 @@
 #   make reproduce  every figure of the papers, each claim checked
 #   make soak       the property tests with a hundred times the cases, every fault with every controller, the book
 #                   page by page in a browser
+#   make fingerprint  whether every result is, to the bit, the one recorded in bench/fingerprint.txt
 #   make book       the book as a site, in target/book
 
 CARGO ?= cargo
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
 
-.PHONY: all build demo test lint bench reproduce soak book clean
+.PHONY: all build demo test lint bench reproduce fingerprint soak book clean
 
 all: build
 
@@ -52,6 +53,9 @@ reproduce: build
 	$(FAIRPACE) reproduce qsd --out results/qsd
 	$(FAIRPACE) reproduce aimd --out results/aimd
 	$(FAIRPACE) reproduce tpba --out results/tpba
+
+fingerprint: build
+	scripts/fingerprint --program $(FAIRPACE)
 
 soak: packages-test book
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --exclude fairpace-fsocket --features gst --locked
