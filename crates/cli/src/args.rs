@@ -2,8 +2,9 @@
 //! completions are made from it.
 
 use crate::error::{Failure, Outcome};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use fairpace_control::{aimd, registry};
+use fairpace_control::{aimd, feedback, registry};
 use fairpace_net::send::MAX_QUANTUM;
 use fairpace_units::{Bytes, Duration, Probability, Rate, RateSpec, parse_duration, parse_rate, parse_size};
 use std::collections::BTreeMap;
@@ -653,20 +654,18 @@ pub(crate) struct Man {
 pub(crate) struct Form {
     /// What comes back: per packet (RFC 8888), or what the receiver measured (RTP-TFRC, for other tools).
     /// A sender of Fairpace asks for what it needs; for `tfrc` and `tfrc-sp` this chooses
-    #[arg(long, value_name = "FORM", value_enum)]
-    pub(crate) feedback_form: Option<FeedbackForm>,
+    #[arg(long, value_name = "FORM", value_parser = feedback_form())]
+    pub(crate) feedback_form: Option<feedback::Form>,
     /// Session description of the other tool, which says that it knows RTP-TFRC, and its extension's number
     #[arg(long, value_name = "FILE.sdp", value_hint = ValueHint::FilePath)]
     pub(crate) peer: Option<PathBuf>,
 }
 
-/// The forms of feedback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FeedbackForm {
-    /// Every packet, its arrival and its ECN mark (RFC 8888)
-    Ccfb,
-    /// The rate received and the loss event rate, about once per round trip (draft-ietf-avt-tfrc-profile)
-    RtpTfrc,
+/// The forms of feedback that a person chooses among; the others follow from the controller.
+fn feedback_form() -> impl TypedValueParser<Value = feedback::Form> {
+    let chosen = feedback::Form::ALL.into_iter().filter(|form| form.is_chosen());
+    PossibleValuesParser::new(chosen.map(|form| PossibleValue::new(form.name()).help(form.about())))
+        .try_map(|name| name.parse())
 }
 
 /// Which version of IP.

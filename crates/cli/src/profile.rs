@@ -1,8 +1,9 @@
 //! `--feedback-form` and `--peer`: who measures, and the numbers agreed on with another tool.
 
-use crate::args::{FeedbackForm, Form};
+use crate::args;
 use crate::error::{Failure, Outcome};
-use fairpace_control::{Controller, FeedbackForm as Told};
+use fairpace_control::Controller;
+use fairpace_control::feedback::Form;
 use fairpace_rtp::sdp;
 use fairpace_rtp::tfrc::Profile;
 use std::collections::BTreeMap;
@@ -12,11 +13,11 @@ const MEASURED_BY: &str = "measured_by";
 const RECEIVER: &str = "receiver";
 
 /// The profile to use, if the command line asks for one.
-pub(crate) fn wanted(form: &Form) -> Outcome<Option<Profile>> {
+pub(crate) fn wanted(form: &args::Form) -> Outcome<Option<Profile>> {
     let Some(path) = &form.peer else {
-        return Ok((form.feedback_form == Some(FeedbackForm::RtpTfrc)).then(Profile::default));
+        return Ok((form.feedback_form == Some(Form::Measured)).then(Profile::default));
     };
-    if form.feedback_form == Some(FeedbackForm::Ccfb) {
+    if form.feedback_form == Some(Form::Packets) {
         return Err(Failure::usage("`--peer` is for RTP-TFRC, and `--feedback-form` is `ccfb`").hint("leave out one"));
     }
     let text = std::fs::read_to_string(path).map_err(|e| Failure::file("read", path, &e))?;
@@ -30,7 +31,7 @@ pub(crate) fn wanted(form: &Form) -> Outcome<Option<Profile>> {
 
 /// Makes a sender's controller want what the command line asks for.
 pub(crate) fn apply(
-    form: &Form,
+    form: &args::Form,
     controller: &str,
     settings: &mut BTreeMap<String, String>,
 ) -> Outcome<Option<Profile>> {
@@ -44,7 +45,7 @@ pub(crate) fn apply(
     }
     let asked = match form.feedback_form {
         _ if profile.is_some() && measures => Some(RECEIVER),
-        Some(FeedbackForm::Ccfb) if measures => Some("sender"),
+        Some(Form::Packets) if measures => Some("sender"),
         _ => None,
     };
     if let Some(asked) = asked {
@@ -58,22 +59,26 @@ pub(crate) fn apply(
 }
 
 /// A controller that takes one form only is not asked for another without a word.
-pub(crate) fn check_form(form: &Form, controller: &dyn Controller) -> Outcome {
-    if form.feedback_form == Some(FeedbackForm::Ccfb) && controller.feedback_form() == Told::SackVector {
-        return Err(Failure::usage("`aimd` is told of packets by sack vectors, and `--feedback-form` is `ccfb`")
-            .hint("leave out `--feedback-form`"));
+pub(crate) fn check_form(form: &args::Form, scheme: &str, controller: &dyn Controller) -> Outcome {
+    let needed = controller.feedback_form();
+    match form.feedback_form {
+        Some(form) if !form.serves(needed) => {
+            let told = needed.about();
+            let wrong = format!("`{scheme}` is told of packets by {told}, and `--feedback-form` is `{form}`");
+            Err(Failure::usage(wrong).hint("leave out `--feedback-form`"))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Retransmissions have numbers of their own, which neither a receiver that measures nor a sack vector nor a receiver report counts: rather
 /// than leave them out without a word, says so. `without`: what to write instead.
 pub(crate) fn check_retransmission(controller: &dyn Controller, wanted: bool, without: &str) -> Outcome {
     let who = match controller.feedback_form() {
-        Told::Reports => "a receiver that measures (`measured_by = receiver`)",
-        Told::SackVector => "a sack vector (`aimd`)",
-        Told::ReceiverReports => "a scheme that goes by receiver reports",
-        Told::Acks => return Ok(()),
+        Form::Measured => "a receiver that measures (`measured_by = receiver`)",
+        Form::SackVector => "a sack vector (`aimd`)",
+        Form::Reports => "a scheme that goes by receiver reports",
+        Form::Packets => return Ok(()),
     };
     if wanted {
         return Err(Failure::usage(format!("{who} takes no retransmissions")).hint(without.to_owned()));

@@ -1,5 +1,6 @@
 //! The cost of one packet: poll, send, acknowledge. Run with `cargo bench -p fairpace-control`.
 
+use fairpace_control::feedback::Message;
 use fairpace_control::{Ack, Env, Flow, FlowParams, ReceiverReport, Safety, Transmit, build, schemes};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::collections::{BTreeMap, VecDeque};
@@ -46,14 +47,17 @@ fn measure(scheme: &str, safety: Safety) {
             if every.is_some() {
                 (arrived, highest) = (arrived + 1, ack.seq);
             } else {
-                flow.on_acks(now, &[ack]);
+                let _ = flow.on_feedback(now, Message::Acks(&[ack]));
             }
         }
         if let Some(every) = every.filter(|_| now >= next_report) {
             next_report += every;
             if arrived > 0 {
                 let report = ReceiverReport::new(highest, 0.0, every);
-                flow.on_receiver_report(now, &ReceiverReport { lost: Some(highest as i64 + 1 - arrived), ..report });
+                let _ = flow.on_feedback(
+                    now,
+                    Message::Report(&ReceiverReport { lost: Some(highest as i64 + 1 - arrived), ..report }),
+                );
             }
         }
         let until = loop {

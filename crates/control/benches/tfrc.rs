@@ -1,6 +1,7 @@
 //! The cost of TFRC's sender: an acknowledgement, a report in and a rate out, the controller alone and through
 //! `Flow`. Run with `cargo bench -p fairpace-control --bench tfrc`.
 
+use fairpace_control::feedback::Message;
 use fairpace_control::rtt::RttParams;
 use fairpace_control::{Ack, Acked, Env, Flow, FlowParams, RateReport, RttEstimator, Safety, Sent, Transmit, build};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Rate};
@@ -99,17 +100,17 @@ fn through_flow(by: &str) {
         while let Some((left, seq)) = sent.front().copied().filter(|(left, _)| *left + RTT <= now) {
             sent.pop_front();
             if by == "sender" && seq % 1_000 != 0 {
-                flow.on_acks(now, &[Ack::immediate(Kind::Data, seq)]);
+                let _ = flow.on_feedback(now, Message::Acks(&[Ack::immediate(Kind::Data, seq)]));
             } else if by == "receiver" && seq % 10 == 0 {
                 let received_rate = Rate::packets_per_second(900.0, SIZE);
-                flow.on_rate_report(
+                let _ = flow.on_feedback(
                     now,
-                    &RateReport {
+                    Message::Measured(&RateReport {
                         echoed: left,
                         delay: Duration::ZERO,
                         received_rate,
                         loss_event_rate: 0.0001 + 1e-12 * seq as f64,
-                    },
+                    }),
                 );
             }
         }

@@ -5,6 +5,7 @@
 //! or reads a clock. Read `fixed.rs` for the smallest instance, and the template for a new one.
 
 use crate::breaker::ReceiverReport;
+use crate::feedback::Form;
 use crate::quick_start::QuickStartParams;
 use crate::rtt::{RttEstimator, RttParams};
 use crate::scheme::tfrc::receiver::ReceiverParams;
@@ -94,20 +95,6 @@ pub struct Status {
     pub reason: &'static str,
     /// The loss (event) rate that the scheme goes by, in `[0, 1]`; `None` if it has no such number.
     pub p: Option<f64>,
-}
-
-/// Which feedback a scheme's receiver half sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum FeedbackForm {
-    /// An acknowledgement of every packet: [`crate::AckReceiver`].
-    #[default]
-    Acks,
-    /// What the receiver measured itself, about once per RTT: [`RateReport`].
-    Reports,
-    /// The largest number received and which of the eight before it: [`crate::SackVector`].
-    SackVector,
-    /// RTCP receiver reports and nothing else: [`ReceiverReport`], each [`Controller::report_interval`].
-    ReceiverReports,
 }
 
 /// How far the TCP half of a flow is, as its kernel (or the simulator) says.
@@ -310,8 +297,8 @@ pub trait Controller: Any + Debug + Send {
     }
 
     /// Which feedback the receiver must send.
-    fn feedback_form(&self) -> FeedbackForm {
-        FeedbackForm::Acks
+    fn feedback_form(&self) -> Form {
+        Form::Packets
     }
 
     /// How often the receiver is to report; `None`: as it likes.
@@ -319,7 +306,7 @@ pub trait Controller: Any + Debug + Send {
         None
     }
 
-    /// How a receiver that measures is to do so; only under [`FeedbackForm::Reports`].
+    /// How a receiver that measures is to do so; only under [`Form::Measured`].
     fn receiver_params(&self) -> ReceiverParams {
         ReceiverParams::default()
     }
@@ -338,10 +325,10 @@ pub trait Controller: Any + Debug + Send {
     // --- feedback of other forms -----------------------------------------------------------------
 
     /// A report of a receiver that measures, after it was found believable; only under
-    /// [`FeedbackForm::Reports`].
+    /// [`Form::Measured`].
     fn on_report(&mut self, _now: Instant, _report: &RateReport, _rtt: &RttEstimator) {}
 
-    /// An RTCP receiver report, after it was found possible; only under [`FeedbackForm::ReceiverReports`].
+    /// An RTCP receiver report, after it was found possible; only under [`Form::Reports`].
     fn on_receiver_report(&mut self, _now: Instant, _report: &ReceiverReport, _rtt: &RttEstimator) {}
 
     // --- limits, and what is limited -------------------------------------------------------------

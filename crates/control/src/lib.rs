@@ -8,8 +8,7 @@
 //!
 //! 1. Make a [`Flow`]: [`build`] a controller by name, give it to [`Flow::new`].
 //! 2. Call [`Flow::start`] once the peer has shown that it wants packets, with the RTT that showed.
-//! 3. Hand in what happened, with the time: [`Flow::on_acks`] or [`Flow::on_sack_vector`], [`Flow::on_receiver_report`],
-//!    [`Flow::set_demand`]. Time never goes back; equal is fine.
+//! 3. Hand in what happened, with the time: [`Flow::on_feedback`], [`Flow::set_demand`]. Time never goes back; equal is fine.
 //! 4. Poll: [`Flow::poll`] runs the timers that are due and answers one question. On
 //!    [`Transmit::Send`] send the packet, call [`Flow::on_sent`], poll again. On a wait, sleep until
 //!    its instant or the next input, whichever comes first, and go to 3. On [`Transmit::Stopped`]
@@ -26,6 +25,7 @@
 //! anything else is called.
 //!
 //! ```
+//! use fairpace_control::feedback::Message;
 //! use fairpace_control::{Ack, AckReceiver, Arrival, Env, Flow, FlowParams, Transmit, build};
 //! use fairpace_units::{Bytes, Duration, Ecn, Instant};
 //! use std::collections::{BTreeMap, VecDeque};
@@ -42,7 +42,7 @@
 //! while now < end {
 //!     while path.front().is_some_and(|(at, _)| *at <= now) {
 //!         let (_, ack) = path.pop_front().expect("looked at");
-//!         flow.on_acks(now, &[ack]); // 3
+//!         flow.on_feedback(now, Message::Acks(&[ack])).expect("was asked for"); // 3
 //!     }
 //!     let until = loop {
 //!         match flow.poll(now, true) { // 4
@@ -69,6 +69,7 @@
 //!   (and TFRC-SP), [`aimd`], [`lda`] (and LDAF), [`tpba`], [`fixed`] (the template). `scheme.rs` lists them.
 //! - [`registry`](mod@registry): schemes and their parameters by name.
 //! - [`Equation`]: TCP's throughput at a loss rate, and back.
+//! - [`feedback`]: the forms of feedback, and their messages.
 //! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.
 //! - [`packet_pair`]: the bottleneck's rate, for LDA.
 //! - [`AckReceiver`]: the receiver half these schemes share; [`SackReceiver`]: AIMD's.
@@ -77,6 +78,7 @@
 pub mod breaker;
 mod controller;
 pub mod equation;
+pub mod feedback;
 mod flow;
 pub mod ledger;
 mod meter;
@@ -93,12 +95,13 @@ mod testing;
 
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
 pub use controller::{
-    Acked, Controller, FeedbackForm, Loss, LossHow, LossPolicy, QuickStartHooks, RateHeader, RateReport, RtoParams,
-    SendPoll, Sent, Status, TcpHooks, TcpOrder, TcpProgress, TimeoutRule, Windows,
+    Acked, Controller, Loss, LossHow, LossPolicy, QuickStartHooks, RateHeader, RateReport, RtoParams, SendPoll, Sent,
+    Status, TcpHooks, TcpOrder, TcpProgress, TimeoutRule, Windows,
 };
 pub use equation::{BadPath, Equation, TcpPath, Terms};
+pub use feedback::Ack;
 pub use flow::{
-    Ack, BadFeedback, Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, KindCounters, Permit, Transmit,
+    Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, IgnoredFeedback, KindCounters, Permit, Transmit,
 };
 pub use quick_start::{QsCounters, QsVerdict, QuickStartParams};
 pub use receiver::{AckReceiver, Arrival, Feedback};

@@ -4,7 +4,7 @@
 //! packet is low priority itself. ACKs leave at once, or are gathered for an interval; then each
 //! says how long it was held back, so that the sender's RTT does not grow by it.
 
-use crate::flow::Ack;
+use crate::feedback::Ack;
 use fairpace_units::{Class, Duration, Ecn, Instant, Kind};
 
 /// ACKs of one class that are gathered at most; then they are due at once.

@@ -1,5 +1,7 @@
 //! A path for tests: constant RTT, losses chosen by the test, every packet acknowledged at once.
 
+use crate::feedback::{Form, Message};
+use crate::sack_vector::{ACK_BITS, SackVector};
 use crate::{Ack, Controller, Env, Flow, FlowEventKind, FlowParams, Safety, Transmit, build};
 use core::any::{Any, type_name};
 use fairpace_units::{Bytes, Duration, Instant, Kind, Rate};
@@ -42,6 +44,22 @@ pub(crate) fn as_scheme<T: Controller>(controller: &dyn Controller) -> &T {
     any.downcast_ref().unwrap_or_else(|| panic!("{controller:?} is no {}", type_name::<T>()))
 }
 
+/// Hands in a message; the flow's counters say what became of it.
+pub(crate) fn tell(flow: &mut Flow, now: Instant, message: Message<'_>) {
+    let _ = flow.on_feedback(now, message);
+}
+
+/// Acknowledges packets in the flow's own form.
+pub(crate) fn acknowledge(flow: &mut Flow, now: Instant, acks: &[Ack]) {
+    if flow.form() != Form::SackVector {
+        return tell(flow, now, Message::Acks(acks));
+    }
+    for &Ack { seq, ecn, arrived_at, ack_delay, .. } in acks {
+        let ack = (seq & ((1 << ACK_BITS) - 1)) as u32;
+        tell(flow, now, Message::SackVector(&SackVector { ack, vector: 0, rwnd: None, ecn, ack_delay, arrived_at }));
+    }
+}
+
 /// What the test decides about a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Packet {
@@ -72,7 +90,7 @@ impl Path {
         loop {
             while self.acks.front().is_some_and(|(at, _)| *at <= self.now) {
                 let (_, ack) = self.acks.pop_front().expect("looked at");
-                self.flow.on_acks(self.now, &[ack]);
+                acknowledge(&mut self.flow, self.now, &[ack]);
             }
             let until = loop {
                 match self.flow.poll(self.now, true) {

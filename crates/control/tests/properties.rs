@@ -5,9 +5,10 @@
 //! answer, a stall is not made up for, and feedback that says nothing new changes nothing.
 //! `PROPTEST_CASES` sets the number of cases.
 
+use fairpace_control::feedback::{Form, Message};
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{
-    Ack, Arrival, Controller, Env, FeedbackForm, Flow, FlowEvent, FlowParams, QuickStartParams, RateHeader, RateReport,
+    Ack, Arrival, Controller, Env, Flow, FlowEvent, FlowParams, QuickStartParams, RateHeader, RateReport,
     ReceiverReport, SackReceiver, SackVector, Safety, TcpOrder, TcpProgress, Transmit, build, schemes,
 };
 use fairpace_units::{
@@ -471,21 +472,25 @@ impl Model {
                     .step_by(of)
                     .map(|p| Ack { ecn, ack_delay: delay, ..Ack::immediate(p.kind, p.seq) })
                     .collect();
-                self.flow.on_acks(self.now, &acks);
+                tell(&mut self.flow, self.now, Message::Acks(&acks));
             }
             Operation::Forged { kind, seq, delay } => {
-                self.flow.on_acks(self.now, &[Ack { ack_delay: delay, ..Ack::immediate(kind, seq) }]);
+                tell(&mut self.flow, self.now, Message::Acks(&[Ack { ack_delay: delay, ..Ack::immediate(kind, seq) }]));
             }
             Operation::Report { highest_seq, fraction_lost } => {
                 let interval = Duration::from_secs(5);
-                self.flow.on_receiver_report(self.now, &ReceiverReport::new(highest_seq, fraction_lost, interval));
+                tell(
+                    &mut self.flow,
+                    self.now,
+                    Message::Report(&ReceiverReport::new(highest_seq, fraction_lost, interval)),
+                );
             }
             Operation::Rtcp { back, fraction_lost, lost, rtt, bottleneck } => {
                 let next = self.sent.len() as u64 - self.dummies;
                 let highest_seq = next.wrapping_sub_signed(back);
                 let interval = Duration::from_secs(1);
                 let report = ReceiverReport::new(highest_seq, fraction_lost, interval);
-                self.flow.on_receiver_report(self.now, &ReceiverReport { lost, rtt, bottleneck, ..report });
+                tell(&mut self.flow, self.now, Message::Report(&ReceiverReport { lost, rtt, bottleneck, ..report }));
             }
             Operation::Tcp { rate, reduced, cwnd } => {
                 self.tcp.advance(self.now);
@@ -497,12 +502,16 @@ impl Model {
                 let next = self.sent.len() as u64 - self.dummies;
                 let ack = (next.wrapping_sub_signed(back) & 0xFF_FFFF) as u32;
                 let sack = SackVector { ack, vector, rwnd, ecn, ack_delay: delay, arrived_at: None };
-                self.flow.on_sack_vector(self.now, &sack);
+                tell(&mut self.flow, self.now, Message::SackVector(&sack));
             }
             Operation::RateReport { back, off, delay, received_rate, loss_event_rate } => {
                 let left = self.sent.iter().rev().nth(back).map_or(Instant::ZERO, |p| p.at);
                 let echoed = left + Duration::from_micros(off);
-                self.flow.on_rate_report(self.now, &RateReport { echoed, delay, received_rate, loss_event_rate });
+                tell(
+                    &mut self.flow,
+                    self.now,
+                    Message::Measured(&RateReport { echoed, delay, received_rate, loss_event_rate }),
+                );
             }
             Operation::Demand(max) => self.flow.set_demand(self.now, max),
             Operation::LimitDummies(limited) => self.flow.set_dummies_limited(limited),
@@ -695,6 +704,11 @@ struct Delivery {
 
 const PLAIN: Delivery = Delivery { copies: 1, replay: 0, first_seq: [0, 0], quantum: Duration::ZERO };
 
+/// Hands in a message; the flow's counters say what became of it.
+fn tell(flow: &mut Flow, now: Instant, message: Message<'_>) {
+    let _ = flow.on_feedback(now, message);
+}
+
 /// Feedback of any form.
 #[derive(Clone, Copy)]
 enum Feedback {
@@ -707,10 +721,10 @@ enum Feedback {
 impl Feedback {
     fn hand_to(self, flow: &mut Flow, now: Instant) {
         match self {
-            Feedback::Ack(ack) => flow.on_acks(now, &[ack]),
-            Feedback::Report(report) => flow.on_rate_report(now, &report),
-            Feedback::Sack(sack) => flow.on_sack_vector(now, &sack),
-            Feedback::Rtcp(report) => flow.on_receiver_report(now, &report),
+            Feedback::Ack(ack) => tell(flow, now, Message::Acks(&[ack])),
+            Feedback::Report(report) => tell(flow, now, Message::Measured(&report)),
+            Feedback::Sack(sack) => tell(flow, now, Message::SackVector(&sack)),
+            Feedback::Rtcp(report) => tell(flow, now, Message::Report(&report)),
         }
     }
 }
@@ -734,13 +748,13 @@ struct Rtcp {
 impl Receiver {
     fn of(controller: &dyn Controller) -> Option<Receiver> {
         match controller.feedback_form() {
-            FeedbackForm::Acks => None,
-            FeedbackForm::ReceiverReports => {
+            Form::Packets => None,
+            Form::Reports => {
                 let interval = controller.report_interval().expect("it says how often");
                 Some(Receiver::Counts(Rtcp { interval, next: Instant::NEVER, first: 0, highest: 0, received: 0 }))
             }
-            FeedbackForm::Reports => Some(Receiver::Measures(Box::new(TfrcReceiver::new(ReceiverParams::default())))),
-            FeedbackForm::SackVector => Some(Receiver::Sacks(SackReceiver::new(None))),
+            Form::Measured => Some(Receiver::Measures(Box::new(TfrcReceiver::new(ReceiverParams::default())))),
+            Form::SackVector => Some(Receiver::Sacks(SackReceiver::new(None))),
         }
     }
 
@@ -961,13 +975,13 @@ proptest! {
                 let (_, ack): (Instant, Ack) = on_the_way.pop_front().expect("looked at");
                 // Data only: a held dummy would displace data by less.
                 if ack.kind == Kind::Dummy {
-                    flow.on_acks(now, &[ack]);
+                    tell(&mut flow, now, Message::Acks(&[ack]));
                     continue;
                 }
                 held.push(ack);
                 if held.len() == 3 {
                     for i in ORDERS[orders[threes % orders.len()]] {
-                        flow.on_acks(now, &[held[i]]);
+                        tell(&mut flow, now, Message::Acks(&[held[i]]));
                     }
                     held.clear();
                     threes += 1;

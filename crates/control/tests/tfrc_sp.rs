@@ -1,5 +1,6 @@
 //! TFRC-SP is TFRC where RFC 4828 says nothing else.
 
+use fairpace_control::feedback::Message;
 use fairpace_control::{Ack, Env, Flow, FlowParams, Safety, Transmit, build};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::collections::{BTreeMap, VecDeque};
@@ -25,7 +26,7 @@ fn rates(scheme: &str) -> Vec<f64> {
     while now < end {
         while path.front().is_some_and(|(at, _)| *at <= now) {
             let (_, ack) = path.pop_front().expect("looked at");
-            flow.on_acks(now, &[ack]);
+            let _ = flow.on_feedback(now, Message::Acks(&[ack]));
         }
         let until = loop {
             match flow.poll(now, true) {

@@ -2,7 +2,8 @@
 //!
 //! Nothing here asserts a time closer than a busy machine can keep.
 
-use fairpace_control::{BreakerParams, FeedbackForm};
+use fairpace_control::BreakerParams;
+use fairpace_control::feedback::Form;
 use fairpace_emu::relay::{Relay, RelayConfig, RelayReport};
 use fairpace_media::{ConstantSource, FrameSink, FrameSource, MediaError, ReceivedFrame};
 use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveReport, Receiver};
@@ -333,7 +334,7 @@ static WINDOWS: LazyLock<[Run; 3]> = LazyLock::new(|| {
 fn aimd_is_acknowledged_by_sack_vectors_across_the_wrap_and_lost_acks_lose_nothing() {
     for run in &WINDOWS[..2] {
         check(run);
-        assert_eq!(run.sent.feedback_form, FeedbackForm::SackVector);
+        assert_eq!(run.sent.feedback_form, Form::SackVector);
         let media = &run.received.stats.media;
         assert!(media.received > 60, "beyond the wrap: {media:?}");
         // One ACK of 36 bytes for each packet; 10 % of them are lost on their way.

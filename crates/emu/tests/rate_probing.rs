@@ -1,7 +1,7 @@
 //! `send --control lda` and `tpba` with `receive`, over sockets: receiver reports as the only feedback, and live frames that
 //! go by TCP now and by UDP then.
 
-use fairpace_control::FeedbackForm;
+use fairpace_control::feedback::Form;
 use fairpace_emu::relay::{Relay, RelayConfig, RelayReport};
 use fairpace_media::{ConstantSource, FrameSink, MediaError, ReceivedFrame};
 use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveReport, Receiver};
@@ -121,7 +121,7 @@ fn lda_goes_by_receiver_reports_through_the_relay() {
     let Run { sent, received, relayed, seen, .. } = run("lda", &settings, 6, Some(path), false);
     assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
     assert!(matches!(received.end, ReceiveEnd::Bye(_)), "{:?}", received.end);
-    assert_eq!(sent.feedback_form, FeedbackForm::ReceiverReports);
+    assert_eq!(sent.feedback_form, Form::Reports);
     let stats = &received.stats;
     assert_eq!(stats.sent.of(What::Feedback).packets, 0, "reports and nothing else");
     assert!((12..=32).contains(&stats.sent.of(What::Report).packets), "{:?}", stats.sent);

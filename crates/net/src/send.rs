@@ -16,9 +16,9 @@ use crate::{
     Buffers, Clock, DatagramIo, Lateness, LatenessSummary, MAX_BATCH, Mark, NetError, RecvOutcome, SocketCounters,
     UdpSocket, Waiter,
 };
+use fairpace_control::feedback::Form;
 use fairpace_control::{
-    BreakerParams, Controller, Env, FeedbackForm, Flow, FlowCounters, FlowEvent, FlowParams, Safety,
-    StopReason as Tripped,
+    BreakerParams, Controller, Env, Flow, FlowCounters, FlowEvent, FlowParams, Safety, StopReason as Tripped,
 };
 use fairpace_media::FrameSource;
 use fairpace_rtp::{
@@ -217,7 +217,7 @@ pub struct SendReport {
     /// What the flow counted. Where the receiver measures it knows of no single packet: none is acknowledged or lost.
     pub flow: FlowCounters,
     /// Whether single packets were acknowledged, and how, or the receiver measured.
-    pub feedback_form: FeedbackForm,
+    pub feedback_form: Form,
     /// The window that the receiver advertised last, in packets, if it did.
     pub rwnd: Option<u32>,
     /// The last loss event rate that the controller went by, if it has one.
@@ -803,7 +803,7 @@ impl Running<'_> {
             validated: self.validated,
             stats: *self.session.stats(),
             flow: *self.session.flow().counters(),
-            feedback_form: self.session.flow().controller().feedback_form(),
+            feedback_form: self.session.flow().form(),
             rwnd: self.session.flow().rwnd(),
             p: self.session.flow().status().p,
             socket: io.counters(),

@@ -25,7 +25,7 @@
 //! somebody forges the challenge. Who challenges again with the number of the echo as proof sees what goes to that address; the receiver
 //! then lets it in, and keeps nothing of a challenge without one.
 //!
-//! EXT and FMT say which feedback is wanted ([`Form`]): EXT 0 with FMT 0 of every packet, EXT 0 with FMT 1 sack
+//! EXT and FMT say which feedback is wanted ([`Request`]): EXT 0 with FMT 0 of every packet, EXT 0 with FMT 1 sack
 //! vectors, EXT 0 with FMT 2 receiver reports, with FMT 3 the same and a TCP connection is to follow; another EXT reports
 //! of the TFRC profile, whose two numbers they are. rwnd is in packets, up to 255; 0: nothing is said.
 //!
@@ -33,9 +33,9 @@
 //! that the receiver has echoed, framed ([`crate::framing`]): who sends it over TCP is who sent it over UDP. The receiver
 //! answers with its echo, framed, in which its SSRC says the same of it.
 
+use crate::feedback::Request;
 use crate::rtcp::App;
 use crate::sender::Codec;
-use crate::tfrc::Profile;
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
 use core::num::NonZeroU8;
@@ -56,71 +56,6 @@ const TAKEN: u8 = 0x80;
 const CHALLENGE: u8 = 0;
 const ECHO: u8 = 1;
 
-/// What the sender wants to be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Form {
-    /// Of every packet: [`crate::ccfb`].
-    #[default]
-    Packets,
-    /// `ack_a` and a sack vector: [`crate::sack_vector`].
-    SackVector,
-    /// What the receiver measured: [`crate::tfrc`].
-    Measured(Profile),
-    /// Receiver reports, with packet pairs: [`crate::pair_report`].
-    ReceiverReports {
-        /// T_rtcp: one report in so long, 10 ms to 5 s.
-        interval: Duration,
-        /// A TCP connection follows, and some packets come over it.
-        tcp: bool,
-    },
-}
-
-/// The report intervals that may be asked for.
-const REPORT_INTERVALS: core::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(5);
-
-impl Form {
-    /// FMT that asks for sack vectors, with EXT 0.
-    const SACK_VECTOR: u8 = 1;
-    /// FMT that asks for receiver reports, without and with TCP.
-    const RECEIVER_REPORTS: u8 = 2;
-    const RECEIVER_REPORTS_AND_TCP: u8 = 3;
-
-    /// Receiver reports each `interval`, which is brought within what may be asked for.
-    pub fn receiver_reports(interval: Duration, tcp: bool) -> Self {
-        let interval = interval.clamp(*REPORT_INTERVALS.start(), *REPORT_INTERVALS.end());
-        Form::ReceiverReports { interval, tcp }
-    }
-
-    /// `rest`: what follows the challenge's fixed part.
-    fn from_wire(extension: u8, fmt: u8, rest: &mut Reader<'_>) -> Result<Self, WireError> {
-        match (extension, fmt) {
-            (0, 0) => Ok(Form::Packets),
-            (0, Form::SACK_VECTOR) => Ok(Form::SackVector),
-            (0, Form::RECEIVER_REPORTS | Form::RECEIVER_REPORTS_AND_TCP) => {
-                let found = rest.u32()?;
-                let interval = Duration::from_micros(found.into());
-                if !REPORT_INTERVALS.contains(&interval) {
-                    let what = "report interval, us";
-                    return Err(WireError::Field { what, found, allowed: "10,000 to 5,000,000" });
-                }
-                Ok(Form::ReceiverReports { interval, tcp: fmt == Form::RECEIVER_REPORTS_AND_TCP })
-            }
-            (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 to 3" }),
-            _ => Ok(Form::Measured(Profile { extension, fmt }.check()?)),
-        }
-    }
-
-    const fn to_wire(self) -> [u8; 2] {
-        match self {
-            Form::Packets => [0, 0],
-            Form::SackVector => [0, Form::SACK_VECTOR],
-            Form::Measured(p) => [p.extension, p.fmt],
-            Form::ReceiverReports { tcp: false, .. } => [0, Form::RECEIVER_REPORTS],
-            Form::ReceiverReports { tcp: true, .. } => [0, Form::RECEIVER_REPORTS_AND_TCP],
-        }
-    }
-}
-
 /// What the sender asks, and how its streams can be told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge {
@@ -137,7 +72,7 @@ pub struct Challenge {
     /// Retransmission stream, if there is one.
     pub retransmission: Option<(u8, u32)>,
     /// What it wants to be told.
-    pub form: Form,
+    pub form: Request,
     /// The number that an echo with `taken` told; `None` if there was none.
     pub proof: Option<u32>,
 }
@@ -166,19 +101,19 @@ pub struct Echo {
     pub taken: bool,
 }
 
-fn micros(d: Duration) -> u32 {
+pub(crate) fn micros(d: Duration) -> u32 {
     d.as_micros().try_into().unwrap_or(u32::MAX)
 }
 
 impl Challenge {
     /// Whether a TCP connection is to follow.
     pub const fn announces_tcp(&self) -> bool {
-        matches!(self.form, Form::ReceiverReports { tcp: true, .. })
+        matches!(self.form, Request::Reports { tcp: true, .. })
     }
 
     /// Bytes of the packet.
-    pub const fn len(form: Form, proof: Option<u32>) -> usize {
-        let interval = if matches!(form, Form::ReceiverReports { .. }) { 4 } else { 0 };
+    pub const fn len(form: Request, proof: Option<u32>) -> usize {
+        let interval = if matches!(form, Request::Reports { .. }) { 4 } else { 0 };
         LEN + interval + if proof.is_some() { 4 } else { 0 }
     }
 
@@ -194,7 +129,7 @@ impl Challenge {
             out.put(&[self.dummy.0, rtx_type, extension, fmt]);
             out.put_u32(self.dummy.1);
             out.put_u32(rtx_ssrc);
-            if let Form::ReceiverReports { interval, .. } = self.form {
+            if let Request::Reports { interval, .. } = self.form {
                 out.put_u32(micros(interval));
             }
             if let Some(proof) = self.proof {
@@ -277,7 +212,7 @@ impl Message {
         let [extension, fmt] = [r.u8()?, r.u8()?];
         let dummy_ssrc = r.u32()?;
         let rtx_ssrc = r.u32()?;
-        let form = Form::from_wire(extension, fmt, &mut r)?;
+        let form = Request::from_wire(extension, fmt, &mut r)?;
         Ok(Some(Message::Challenge(Challenge {
             token,
             class,
@@ -295,6 +230,7 @@ impl Message {
 mod tests {
     use super::*;
     use crate::rtcp::{Compound, Rtcp};
+    use crate::tfrc::Profile;
     use proptest::prelude::*;
 
     fn parse(bytes: &[u8]) -> Result<Option<Message>, WireError> {
@@ -311,11 +247,11 @@ mod tests {
         fn both_messages_are_read_back_and_the_answer_is_no_longer(
             token: u64, ssrcs: (u32, u32, u32), types: (u8, u8, u8), low: bool, vp8: bool, rtx: bool,
             form in prop_oneof![
-                Just(Form::Packets),
-                Just(Form::SackVector),
-                (3_u8..15).prop_map(|extension| Form::Measured(Profile { extension, fmt: extension + 12 })),
+                Just(Request::Packets),
+                Just(Request::SackVector),
+                (3_u8..15).prop_map(|extension| Request::Measured(Profile { extension, fmt: extension + 12 })),
                 (10_000_u64..=5_000_000, any::<bool>())
-                    .prop_map(|(us, tcp)| Form::receiver_reports(Duration::from_micros(us), tcp)),
+                    .prop_map(|(us, tcp)| Request::reports(Duration::from_micros(us), tcp)),
             ],
             echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, taken: bool, proof: Option<u32>,
         ) {
@@ -360,8 +296,8 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!([form(0, 0), form(0, 1)], [Ok(Form::Packets), Ok(Form::SackVector)]);
-        assert_eq!(form(3, 2), Ok(Form::Measured(Profile::default())));
+        assert_eq!([form(0, 0), form(0, 1)], [Ok(Request::Packets), Ok(Request::SackVector)]);
+        assert_eq!(form(3, 2), Ok(Request::Measured(Profile::default())));
         assert_eq!([form(0, 4), form(0, 255)], [Err(("form of feedback", 4)), Err(("form of feedback", 255))]);
         assert_eq!([form(1, 2), form(3, 1)], [Err(("header extension rtt-sendts", 1)), Err(("FMT", 1))]);
     }
@@ -378,10 +314,10 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let second = Form::ReceiverReports { interval: Duration::from_secs(1), tcp: true };
+        let second = Request::Reports { interval: Duration::from_secs(1), tcp: true };
         assert_eq!(form(Some(1_000_000)), Some(second));
         assert_eq!([form(None), form(Some(0)), form(Some(9_999)), form(Some(5_000_001))], [None; 4]);
-        assert_eq!(Form::receiver_reports(Duration::MAX, true), Form::receiver_reports(Duration::from_secs(5), true));
+        assert_eq!(Request::reports(Duration::MAX, true), Request::reports(Duration::from_secs(5), true));
     }
 
     #[test]

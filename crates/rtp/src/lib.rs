@@ -36,6 +36,7 @@ pub mod ccfb;
 pub mod challenge;
 pub mod claim;
 pub mod dummy;
+pub mod feedback;
 pub mod forward;
 pub mod frames;
 pub mod framing;

@@ -1,5 +1,6 @@
 //! What a sender remembers of one stream's packets until they are acknowledged.
 
+use fairpace_units::Kind;
 use std::collections::VecDeque;
 
 /// Packets remembered per stream: a quarter of the sequence space. 16 s at 1,000 packets/s.
@@ -96,6 +97,34 @@ impl Stream {
             Lookup::Known(s) => Some(s.number),
             _ => None,
         }
+    }
+}
+
+/// The outgoing streams of one session.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    pub(crate) media: Stream,
+    pub(crate) dummy: Stream,
+    pub(crate) rtx: Stream,
+}
+
+impl Streams {
+    /// The stream with that SSRC, and the kind of its packets.
+    pub(crate) fn by_ssrc(&mut self, ssrc: u32) -> Option<(Kind, &mut Stream)> {
+        if ssrc == self.media.ssrc {
+            Some((Kind::Data, &mut self.media))
+        } else if ssrc == self.dummy.ssrc {
+            Some((Kind::Dummy, &mut self.dummy))
+        } else if ssrc == self.rtx.ssrc {
+            Some((Kind::Data, &mut self.rtx))
+        } else {
+            None
+        }
+    }
+
+    /// SSRCs of media, dummies and retransmissions.
+    pub(crate) const fn ssrcs(&self) -> [u32; 3] {
+        [self.media.ssrc, self.dummy.ssrc, self.rtx.ssrc]
     }
 }
 

@@ -3,7 +3,8 @@
 mod pair;
 
 use fairpace_control::packet_pair;
-use fairpace_rtp::challenge::{Challenge, Form, Message};
+use fairpace_rtp::challenge::{Challenge, Message};
+use fairpace_rtp::feedback::Request;
 use fairpace_rtp::pair_report::PairReport;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
 use fairpace_rtp::{Out, ReceiverConfig, ReceiverSession, Secret, SenderEvent, StopReason, What};
@@ -180,7 +181,7 @@ fn nothing_is_sent_before_the_tcp_half_has_proven_itself_at_both_ends() {
     assert_eq!(r.accept_tcp(at(0.1), hello, "192.0.2.9".parse().unwrap()), None);
     let Some(Rtcp::App(app)) = Compound::parse(hello).unwrap().next() else { panic!() };
     let Ok(Some(Message::Challenge(c))) = Message::parse(&app) else { panic!() };
-    assert_eq!(c.form, Form::ReceiverReports { interval: Duration::from_secs(1), tcp: true });
+    assert_eq!(c.form, Request::Reports { interval: Duration::from_secs(1), tcp: true });
     let mut forged = Vec::new();
     Challenge { token: c.token ^ 1, ..c }.emit(&mut forged);
     assert_eq!(r.accept_tcp(at(0.1), &forged, from.ip()), None);

@@ -12,7 +12,7 @@ use super::{
     TraceSpec,
 };
 use crate::controllers::{self, Family};
-use fairpace_control::FeedbackForm;
+use fairpace_control::feedback::Form;
 use fairpace_path::{Gaps, Trace};
 use fairpace_units::{Bytes, Duration, QsRate, Rate};
 use std::sync::Arc;
@@ -374,7 +374,7 @@ impl Checker<'_> {
     /// Whether a flow's receiver can advertise a window.
     fn has_rwnd(&self, s: &RawScenario, flow: &FlowSpec) -> bool {
         controllers::family(&flow.controller) == Some(Family::Media)
-            && controllers::build(s, flow).is_ok_and(|c| c.feedback_form() == FeedbackForm::SackVector)
+            && controllers::build(s, flow).is_ok_and(|c| c.feedback_form() == Form::SackVector)
     }
 
     fn capacity(&self, field: &str, rate: &Capacity) -> Checked {
@@ -579,11 +579,11 @@ impl Checker<'_> {
         if family == Family::Media {
             let mut controller =
                 controllers::build(s, flow).map_err(|e| self.parameter_error(&field("parameters"), &e))?;
-            if flow.feedback.is_some() && controller.feedback_form() == FeedbackForm::Reports {
+            if flow.feedback.is_some() && controller.feedback_form() == Form::Measured {
                 let wrong = "has no effect where the receiver measures: it reports once per round trip";
                 return self.conflict(field("feedback"), wrong, "leave it out, or let the sender measure");
             }
-            if flow.feedback.is_some() && controller.feedback_form() == FeedbackForm::ReceiverReports {
+            if flow.feedback.is_some() && controller.feedback_form() == Form::Reports {
                 let wrong = format!("has no effect on controller `{}`, which goes by RTCP reports", flow.controller);
                 return self.conflict(field("feedback"), wrong, "set its parameter `t_rtcp`, or leave it out");
             }

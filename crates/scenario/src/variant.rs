@@ -2,7 +2,7 @@
 
 use crate::controllers::{self, Family};
 use crate::{FlowSpec, Parameter, Priority, Problem, RawScenario, Scenario, ScenarioError};
-use fairpace_control::FeedbackForm;
+use fairpace_control::feedback::Form;
 
 /// The scenario with every media flow under another controller; TCP and background stay. If there is
 /// no media flow, all TCP flows change instead.
@@ -83,7 +83,7 @@ pub fn replace_controller(
                 },
             })
         })?;
-        if matches!(controller.feedback_form(), FeedbackForm::Reports | FeedbackForm::ReceiverReports) {
+        if matches!(controller.feedback_form(), Form::Measured | Form::Reports) {
             variant.flows[index].feedback = None;
         }
         if !controllers::uses_quick_start(&variant, &variant.flows[index], &mut *controller) {

@@ -3,7 +3,8 @@
 //! In a run of many flows most of them have not begun or are over. Those take little: an endpoint is made when
 //! its flow begins, and let go when the flow has ended and nothing of it is under way.
 
-use fairpace_control::{Controller, FeedbackForm, FlowEvent, StopReason};
+use fairpace_control::feedback::Form;
+use fairpace_control::{Controller, FlowEvent, StopReason};
 use fairpace_units::{Bytes, Class, Duration, Instant, RandomStream, Rate, Via};
 
 use crate::SimError;
@@ -110,7 +111,7 @@ impl Plan {
 }
 
 fn is_windowed(controller: &dyn Controller) -> bool {
-    controller.feedback_form() == FeedbackForm::SackVector
+    controller.feedback_form() == Form::SackVector
 }
 
 /// Who sends over TCP begins with it: nobody else may have one.

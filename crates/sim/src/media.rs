@@ -9,10 +9,8 @@ pub(crate) mod tcp_half;
 
 use std::collections::VecDeque;
 
-use fairpace_control::{
-    Ack, Arrival, Controller, FeedbackForm, Flow, FlowParams, ParamError, Permit, RateHeader, RateReport, SackVector,
-    StopReason, Transmit,
-};
+use fairpace_control::feedback::{Form, Message};
+use fairpace_control::{Arrival, Controller, Flow, FlowParams, ParamError, Permit, RateHeader, StopReason, Transmit};
 use fairpace_path::{Capacity, Count};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsResponse, RandomStream, Via};
 
@@ -123,7 +121,7 @@ impl MediaEndpoint {
         };
         let size = packet_size.get() as u32;
         let receiver = Receiver::new(config, &*controller, seed);
-        let only_reports = controller.feedback_form() == FeedbackForm::ReceiverReports;
+        let only_reports = controller.feedback_form() == Form::Reports;
         Ok(MediaEndpoint {
             report_interval: receiver.report_interval.filter(|_| only_reports),
             next_report: Instant::NEVER,
@@ -191,26 +189,21 @@ impl MediaEndpoint {
         }
     }
 
-    pub(crate) fn on_ack(&mut self, now: Instant, ack: Ack, proven: bool) {
+    /// Feedback has arrived; the flow counts what it makes of it.
+    pub(crate) fn on_feedback(&mut self, now: Instant, message: Message<'_>, proven: bool) {
         if self.believes(proven) {
-            self.flow.on_acks(now, &[ack]);
-        }
-    }
-
-    pub(crate) fn on_sack_vector(&mut self, now: Instant, sack: &SackVector, proven: bool) {
-        if self.believes(proven) {
-            self.flow.on_sack_vector(now, sack);
+            let _ = self.flow.on_feedback(now, message);
         }
     }
 
     /// Feedback `start..start + len` of the receiver's log has arrived.
-    pub(crate) fn on_feedback(&mut self, now: Instant, start: u64, len: u32, proven: bool) {
+    pub(crate) fn on_batch(&mut self, now: Instant, start: u64, len: u32, proven: bool) {
         if !self.believes(proven) {
             return;
         }
         for acks in self.receiver.logged(start, len) {
             if !acks.is_empty() {
-                self.flow.on_acks(now, acks);
+                let _ = self.flow.on_feedback(now, Message::Acks(acks));
             }
         }
     }
@@ -232,7 +225,7 @@ impl MediaEndpoint {
     /// The receiver's RTCP report of that number has arrived.
     pub(crate) fn on_report(&mut self, now: Instant, number: u64) {
         if let Some(report) = self.receiver.told(now, number) {
-            self.flow.on_receiver_report(now, &report);
+            let _ = self.flow.on_feedback(now, Message::Report(&report));
         }
     }
 
@@ -247,10 +240,6 @@ impl MediaEndpoint {
     /// The receiver's answer to a Quick-Start request has arrived; after the feedback of the same packet.
     pub(crate) fn on_quick_start_response(&mut self, now: Instant, response: &QsResponse) {
         self.flow.on_quick_start_response(now, response);
-    }
-
-    pub(crate) fn on_rate_report(&mut self, now: Instant, report: &RateReport) {
-        self.flow.on_rate_report(now, report);
     }
 
     // The sender's side: what to do.

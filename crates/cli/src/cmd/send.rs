@@ -5,7 +5,8 @@ use crate::error::{Failure, Outcome, code};
 use crate::profile;
 use crate::stop::Stop;
 use crate::term::note;
-use fairpace_control::{FeedbackForm, FlowCounters, KindCounters};
+use fairpace_control::feedback::Form;
+use fairpace_control::{FlowCounters, KindCounters};
 use fairpace_media::{FrameSource, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, resolve};
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     config.check()?;
     let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
-    profile::check_form(&args.form, &*controller)?;
+    profile::check_form(&args.form, &config.scheme, &*controller)?;
     profile::check_retransmission(&*controller, args.retransmission, "leave out `--retransmission`")?;
     let stop = Stop::install()?;
     let Some(mut source) = open(args, &stop)? else { return Err(Failure::silent(code::INTERRUPTED)) };
@@ -150,14 +151,14 @@ impl SendObserver for Live {
 fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
     let seconds = r.elapsed.as_secs_f64().max(1e-9);
     let fate = match r.feedback_form {
-        FeedbackForm::Acks | FeedbackForm::SackVector => {
+        Form::Packets | Form::SackVector => {
             format!("{} acknowledged, {} lost", r.flow.data.acked, r.flow.data.lost)
         }
-        FeedbackForm::Reports => {
+        Form::Measured => {
             let p = r.p.map_or_else(|| "nothing".to_owned(), |p| format!("a loss event rate of {p:.4}"));
             format!("the receiver measured, last {p}")
         }
-        FeedbackForm::ReceiverReports => format!("{} lost as reports say", r.flow.data.lost),
+        Form::Reports => format!("{} lost as reports say", r.flow.data.lost),
     };
     writeln!(
         out,
@@ -186,7 +187,7 @@ fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
 
 fn json(config: &SendConfig, r: &SendReport) -> Value {
     // Where the receiver measures, nobody knows of a single packet.
-    let known = |count: u64| (r.feedback_form != FeedbackForm::Reports).then_some(count);
+    let known = |count: u64| (r.feedback_form != Form::Measured).then_some(count);
     let kind = |k: &KindCounters| json!({ "sent_packets": k.sent, "sent_bytes": k.sent_bytes.get(), "acknowledged_packets": known(k.acked), "lost_packets": known(k.lost) });
     let ended = match &r.end {
         SendEnd::Finished => "finished".to_owned(),

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::aimd::Aimd;
-use crate::testing::{Path, SIZE, as_scheme, at, made, paper};
+use crate::feedback::{Ack, Message};
+use crate::sack_vector::SackVector;
+use crate::testing::{Path, SIZE, acknowledge, as_scheme, at, made, paper, tell};
+use crate::{Env, ReceiverReport};
 use fairpace_units::Probability;
 
 const RTT: Duration = Duration::from_millis(550);
@@ -27,7 +30,7 @@ fn ack(kind: Kind, seq: u64) -> Ack {
 fn nothing_is_sent_before_the_start_and_feedback_before_it_is_ignored() {
     let mut flow = Flow::new(made("fixed", &[], &real()), FlowParams::new(&real()));
     assert_eq!(flow.poll(at(1.0), true), Transmit::WaitForFeedback(Instant::NEVER));
-    flow.on_acks(at(1.0), &[ack(Kind::Data, 0)]);
+    acknowledge(&mut flow, at(1.0), &[ack(Kind::Data, 0)]);
     assert_eq!(flow.counters(), &FlowCounters::default());
 }
 
@@ -52,7 +55,11 @@ fn feedback_about_packets_never_sent_is_counted_and_moves_nothing() {
     path.run(at(10.0), |_| true);
     let before = (path.flow.status(), path.flow.rtt().clone(), path.flow.counters().data);
     let next = path.flow.permit(Kind::Data).seq;
-    path.flow.on_acks(path.now, &[ack(Kind::Data, next), ack(Kind::Dummy, u64::MAX), ack(Kind::Data, next + 1_000)]);
+    acknowledge(
+        &mut path.flow,
+        path.now,
+        &[ack(Kind::Data, next), ack(Kind::Dummy, u64::MAX), ack(Kind::Data, next + 1_000)],
+    );
     assert_eq!(path.flow.counters().bad.unsent, 3);
     assert_eq!((path.flow.status(), path.flow.rtt().clone(), path.flow.counters().data), before);
 }
@@ -62,7 +69,7 @@ fn a_receiver_that_overstates_its_delay_gets_its_packet_credited_and_nothing_off
     let mut path = fixed("100 pkt/s", &real());
     path.run(at(1.0), |_| false);
     let lie = Ack { ack_delay: Duration::from_secs(3_600), ..ack(Kind::Data, 0) };
-    path.flow.on_acks(at(1.0), &[lie]);
+    acknowledge(&mut path.flow, at(1.0), &[lie]);
     let c = path.flow.counters();
     // The packet left at 0 s: SRTT grows by an eighth of what 1 s exceeds it.
     assert_eq!((c.bad.rtt, c.data.acked, path.flow.srtt()), (1, 1, Some(RTT + (Duration::from_secs(1) - RTT) / 8)));
@@ -78,8 +85,8 @@ fn a_claimed_delay_hides_what_was_agreed_at_most_and_never_the_path() {
         let ack = |seq, ack_delay| Ack { ack_delay, ..ack(Kind::Data, seq) };
         // Packet n left at 10 n ms.
         let at = |seq: u64, rtt: Duration| Instant::ZERO + ms(10 * seq) + rtt;
-        path.flow.on_acks(at(50, RTT), &[ack(50, Duration::ZERO)]);
-        path.flow.on_acks(at(51, RTT + ms(elapsed)), &[ack(51, ms(ack_delay))]);
+        acknowledge(&mut path.flow, at(50, RTT), &[ack(50, Duration::ZERO)]);
+        acknowledge(&mut path.flow, at(51, RTT + ms(elapsed)), &[ack(51, ms(ack_delay))]);
         path.flow.rtt().latest().expect("sampled") - RTT
     };
     for (claimed, elapsed, beyond_the_path) in
@@ -97,7 +104,7 @@ fn dummies_measure_the_rtt_only_until_data_does() {
     let rtt = path.flow.rtt().clone();
     let dummies = path.flow.permit(Kind::Dummy).seq;
     let late: Vec<Ack> = (0..dummies).map(|seq| ack(Kind::Dummy, seq)).collect();
-    path.flow.on_acks(at(9.0), &late);
+    acknowledge(&mut path.flow, at(9.0), &late);
     assert_eq!(path.flow.rtt(), &rtt);
 }
 
@@ -136,9 +143,9 @@ fn the_encoder_is_told_the_least_of_rate_demand_and_cap() {
 fn in_the_papers_scenarios_there_is_no_cap_and_no_breaker() {
     let env = Env { safety: Safety::Paper, ..real() };
     let mut path = fixed("1000 pkt/s", &env);
-    path.flow.cap = Some(Rate::bps(1.0));
+    path.flow.limits.cut(Some(Rate::bps(1.0)));
     let path_capped = Flow::new(made("fixed", &[], &env), FlowParams::new(&env));
-    assert!(path_capped.cap.is_none() && path_capped.breaker.is_none());
+    assert!(path_capped.limits.cap().is_none() && !path_capped.watch.is_on());
 }
 
 // --- who lies ------------------------------------------------------------------------------------
@@ -155,7 +162,7 @@ fn a_receiver_that_acknowledges_a_number_left_out_is_found_out() {
         if !honest {
             // Acknowledges every number in order, whatever came.
             let all: Vec<Ack> = (0..path.flow.permit(Kind::Data).seq).map(|seq| ack(Kind::Data, seq)).collect();
-            path.flow.on_acks(at(8.0), &all);
+            acknowledge(&mut path.flow, at(8.0), &all);
             reason = path.flow.stopped();
         }
         // 8,000 numbers: none left out with probability (1 - 1/1024)^8000 = 0.0004, and this
@@ -164,7 +171,7 @@ fn a_receiver_that_acknowledges_a_number_left_out_is_found_out() {
         assert!(last >= path.sent.len() as u64, "{last}");
         assert_eq!(reason, (!honest).then_some(StopReason::PeerLied));
         if honest {
-            assert_eq!((path.flow.counters().data.lost, path.flow.counters().bad), (0, BadFeedback::default()));
+            assert_eq!((path.flow.counters().data.lost, path.flow.counters().bad), (0, IgnoredFeedback::default()));
         } else {
             assert_eq!(path.flow.poll(at(8.0), true), Transmit::Stopped(StopReason::PeerLied));
         }
@@ -252,7 +259,7 @@ fn silence_ends_every_flow_within_15_s_and_an_rtt_and_it_stays_ended() {
         let expected = StopReason::FeedbackTimeout { after: Duration::from_secs(15) };
         assert_eq!(reason, Some(expected), "{}", scheme.name);
         assert!(path.now <= at(35.0) + rtt + Duration::from_millis(100), "{}: {}", scheme.name, path.now);
-        path.flow.on_acks(path.now, &[ack(Kind::Data, path.sent.len() as u64 - 1)]);
+        acknowledge(&mut path.flow, path.now, &[ack(Kind::Data, path.sent.len() as u64 - 1)]);
         assert_eq!(path.flow.poll(at(3_600.0), true), Transmit::Stopped(expected));
     }
 }
@@ -264,7 +271,7 @@ fn replayed_feedback_does_not_keep_a_dead_flow_alive() {
     let old = ack(Kind::Data, 900);
     let mut stopped = None;
     for n in 0..200 {
-        path.flow.on_acks(path.now, &[old]);
+        acknowledge(&mut path.flow, path.now, &[old]);
         stopped = path.run(at(10.0 + 0.1 * f64::from(n)), |_| false);
         if stopped.is_some() {
             break;
@@ -297,7 +304,7 @@ fn reports_that_data_does_not_arrive_end_the_flow_although_dummies_do() {
     let report = ReceiverReport::new(highest_seq, 0.0, Duration::from_secs(5));
     let mut reports = 0;
     let reason = loop {
-        path.flow.on_receiver_report(path.now, &report);
+        tell(&mut path.flow, path.now, Message::Report(&report));
         reports += 1;
         let end = path.now + Duration::from_secs(5);
         if let Some(reason) = path.run(end, |p| p.kind == Kind::Dummy) {
@@ -313,7 +320,7 @@ fn reports_that_data_does_not_arrive_end_the_flow_although_dummies_do() {
 fn acknowledged() -> impl Iterator<Item = &'static str> {
     let form = |name| made(name, &[], &real()).feedback_form();
     let all = crate::schemes().iter().map(|s| s.name);
-    all.filter(move |name| matches!(form(name), FeedbackForm::Acks | FeedbackForm::SackVector))
+    all.filter(move |name| matches!(form(name), Form::Packets | Form::SackVector))
 }
 
 /// The receiver goes on saying that nothing came after the last packet acknowledged: 15 s, not five reports.
@@ -327,7 +334,7 @@ fn reports_of_nothing_new_do_not_keep_a_dead_flow_alive() {
         let mut stopped = None;
         for n in 1..=6 {
             stopped = stopped.or(path.run(at(20.0 + 5.0 * f64::from(n)), |_| false));
-            path.flow.on_receiver_report(path.now, &report);
+            tell(&mut path.flow, path.now, Message::Report(&report));
         }
         let expected = StopReason::FeedbackTimeout { after: Duration::from_secs(15) };
         assert_eq!(stopped, Some(expected), "{name}");
@@ -337,7 +344,7 @@ fn reports_of_nothing_new_do_not_keep_a_dead_flow_alive() {
         for n in 1..=6 {
             assert_eq!(path.run(at(5.0 * f64::from(n)), |_| false), None, "{name}");
             let report = ReceiverReport::new(path.flow.data.next_seq() - 1, 0.0, interval);
-            path.flow.on_receiver_report(path.now, &report);
+            tell(&mut path.flow, path.now, Message::Report(&report));
         }
     }
 }
@@ -354,7 +361,7 @@ fn a_source_with_pauses_over_a_path_with_outages_goes_on() {
             let (talk, within) = (tick / 800, tick % 800);
             let due = acks.iter().take_while(|(at, _)| *at <= now).count();
             for (_, ack) in acks.drain(..due) {
-                flow.on_acks(now, &[ack]);
+                acknowledge(&mut flow, now, &[ack]);
             }
             while let Transmit::Send(permit) = flow.poll(now, within < 50) {
                 flow.on_sent(now, permit, SIZE);
@@ -375,10 +382,10 @@ fn a_report_about_packets_never_sent_or_with_nonsense_is_counted_and_ignored() {
     let next = path.flow.permit(Kind::Data).seq;
     for (highest_seq, fraction_lost) in [(next, 0.5), (0, f64::NAN), (0, -1.0), (0, 2.0)] {
         let report = ReceiverReport::new(highest_seq, fraction_lost, Duration::from_secs(5));
-        path.flow.on_receiver_report(path.now, &report);
+        tell(&mut path.flow, path.now, Message::Report(&report));
     }
     assert_eq!(path.flow.counters().bad.report, 4);
-    assert!(!path.flow.reports_received);
+    assert!(!path.flow.watch.is_reported());
 }
 
 /// The receiver says that nothing is lost; the ledger knows better.
@@ -393,7 +400,7 @@ fn concealed_loss_does_not_fool_the_breaker() {
         path.now = at(5.0 * f64::from(n));
         let highest_seq = path.flow.permit(Kind::Data).seq - 60;
         let report = ReceiverReport::new(highest_seq, 0.0, Duration::from_secs(5));
-        path.flow.on_receiver_report(path.now, &report);
+        tell(&mut path.flow, path.now, Message::Report(&report));
     }
     assert!(matches!(path.flow.stopped(), Some(StopReason::Congestion { .. })), "{reason:?}");
 }
@@ -414,7 +421,7 @@ fn what_was_due_before_feedback_happens_before_it() {
     assert_eq!(path.flow.status().state, "Detected");
     path.flow.drain_events();
     let last = path.flow.permit(Kind::Data).seq - 1;
-    path.flow.on_acks(at(t0 + 1.0), &[ack(Kind::Data, last)]);
+    acknowledge(&mut path.flow, at(t0 + 1.0), &[ack(Kind::Data, last)]);
     let states: Vec<&str> = path
         .flow
         .drain_events()
@@ -432,7 +439,7 @@ fn time_that_goes_back_is_taken_as_no_time_passing() {
     path.run(at(10.0), |_| true);
     let answer = path.flow.poll(at(10.0), true);
     assert_eq!(path.flow.poll(at(1.0), true), answer);
-    path.flow.on_acks(at(0.0), &[ack(Kind::Data, 950)]);
+    acknowledge(&mut path.flow, at(0.0), &[ack(Kind::Data, 950)]);
     assert!(path.flow.srtt().expect("known") >= Duration::from_millis(400));
 }
 
@@ -453,7 +460,7 @@ fn timeouts_back_off_only_where_the_scheme_says_so() {
         assert_eq!(path.flow.rto(), expected, "{setting}");
         // Any ACK ends the back-off; the held-up sample itself may lengthen the timeout.
         let last = path.flow.permit(Kind::Data).seq - 1;
-        path.flow.on_acks(path.now, &[ack(Kind::Data, last)]);
+        acknowledge(&mut path.flow, path.now, &[ack(Kind::Data, last)]);
         assert_eq!(path.flow.rto(), path.flow.rtt().rto(&path.flow.policy.rto), "{setting}");
     }
 }
@@ -469,7 +476,7 @@ fn sack(ack: u64, vector: u8) -> SackVector {
 fn ten_sent() -> Flow {
     let params = FlowParams { first_seq: [FIRST, 0], ..FlowParams::new(&paper()) };
     let mut flow = Flow::new(made("aimd", &[("initial_window", "10")], &paper()), params);
-    flow.on_sack_vector(Instant::ZERO, &sack(FIRST, 0));
+    tell(&mut flow, Instant::ZERO, Message::SackVector(&sack(FIRST, 0)));
     assert_eq!(flow.counters(), &FlowCounters::default(), "not started");
     flow.start(Instant::ZERO, Some(RTT));
     for _ in 0..10 {
@@ -492,15 +499,15 @@ const FIRST: u64 = (1 << 24) - 4;
 fn a_sack_vector_credits_each_packet_it_names_once_across_the_wrap() {
     let mut flow = ten_sent();
     // FIRST + 5 is number 1 on the wire; bits 1, 2 and 5: FIRST + 4, + 3, + 0.
-    flow.on_sack_vector(at(0.55), &sack(FIRST + 5, 0b1_0011));
+    tell(&mut flow, at(0.55), Message::SackVector(&sack(FIRST + 5, 0b1_0011)));
     assert_eq!((flow.counters().data.acked, flow.flight().0, flow.counters().data.lost), (4, 4, 2));
     // Three later ones show that FIRST + 1 and + 2 are lost; the vector may still name them.
-    flow.on_sack_vector(at(0.56), &sack(FIRST + 6, 0b11_0111));
+    tell(&mut flow, at(0.56), Message::SackVector(&sack(FIRST + 6, 0b11_0111)));
     let data = flow.counters().data;
     assert_eq!((data.acked, data.late, data.lost), (6, 1, 1), "FIRST + 6, and + 1 after all");
-    assert_eq!(flow.counters().bad, BadFeedback::default(), "a vector repeats, and that is no news");
+    assert_eq!(flow.counters().bad, IgnoredFeedback::default(), "a vector repeats, and that is no news");
     for _ in 0..3 {
-        flow.on_sack_vector(at(0.57), &sack(FIRST + 6, 0b11_0111));
+        tell(&mut flow, at(0.57), Message::SackVector(&sack(FIRST + 6, 0b11_0111)));
     }
     assert_eq!((flow.counters().data, flow.counters().bad.duplicate), (data, 3));
 }
@@ -509,27 +516,27 @@ fn a_sack_vector_credits_each_packet_it_names_once_across_the_wrap() {
 fn only_packet_ack_a_measures_the_rtt_and_only_once() {
     let mut flow = ten_sent();
     let sample = |flow: &Flow| flow.rtt().latest();
-    flow.on_sack_vector(at(0.6), &sack(FIRST, 0));
+    tell(&mut flow, at(0.6), Message::SackVector(&sack(FIRST, 0)));
     assert_eq!(sample(&flow), Some(Duration::from_millis(600)));
     // FIRST + 3 measures; FIRST + 1, which it names too, does not.
-    flow.on_sack_vector(at(0.7), &sack(FIRST + 3, 0b10));
+    tell(&mut flow, at(0.7), Message::SackVector(&sack(FIRST + 3, 0b10)));
     let latest = sample(&flow).expect("measured");
     assert!(latest <= Duration::from_millis(700) && latest > Duration::from_millis(699), "{latest:?}");
     // Late by reordering: FIRST + 2 is news, ack_a is not.
-    flow.on_sack_vector(at(1.5), &sack(FIRST + 3, 0b11));
+    tell(&mut flow, at(1.5), Message::SackVector(&sack(FIRST + 3, 0b11)));
     assert_eq!((sample(&flow), flow.counters().data.acked), (Some(latest), 4));
-    assert_eq!(flow.counters().bad, BadFeedback::default());
+    assert_eq!(flow.counters().bad, IgnoredFeedback::default());
 }
 
 #[test]
 fn a_sack_vector_of_what_was_not_sent_is_ignored_with_all_it_says() {
     let mut flow = ten_sent();
     for ack in [FIRST + 10, FIRST + 1_000, FIRST + (1 << 23) - 1] {
-        flow.on_sack_vector(at(0.55), &SackVector { rwnd: Some(1), ..sack(ack, 0xFF) });
+        tell(&mut flow, at(0.55), Message::SackVector(&SackVector { rwnd: Some(1), ..sack(ack, 0xFF) }));
     }
     assert_eq!((flow.counters().bad.unsent, flow.counters().data.acked, flow.rwnd()), (3, 0, None));
     // Half the numbers away or more it is an old one.
-    flow.on_sack_vector(at(0.55), &sack(FIRST - (1 << 23) + 10, 0));
+    tell(&mut flow, at(0.55), Message::SackVector(&sack(FIRST - (1 << 23) + 10, 0)));
     assert_eq!((flow.counters().bad.unsent, flow.counters().bad.stale), (3, 1));
 }
 
@@ -552,7 +559,7 @@ fn a_sack_vector_that_names_a_number_left_out_ends_the_flow() {
         }
         let last = sent.pop().expect("ten");
         let vector = (1..=8).filter(|i| liar || sent.contains(&(last - i))).map(|i| 1 << (i - 1)).sum();
-        flow.on_sack_vector(at(0.55), &sack(last, vector));
+        tell(&mut flow, at(0.55), Message::SackVector(&sack(last, vector)));
         assert_eq!(flow.stopped(), liar.then_some(StopReason::PeerLied));
         assert_eq!(flow.counters().bad.skipped, u64::from(liar));
     }
@@ -565,13 +572,13 @@ fn the_newest_ack_says_what_rwnd_is() {
     let with = |seq, rwnd| SackVector { rwnd, ..sack(seq, 0xFF) };
     flow.set_window_limit(at(0.1), Some(9));
     assert_eq!((flow.rwnd(), window(&flow)), (Some(9), 9.0));
-    flow.on_sack_vector(at(0.55), &with(FIRST + 4, Some(6)));
+    tell(&mut flow, at(0.55), Message::SackVector(&with(FIRST + 4, Some(6))));
     assert_eq!((flow.rwnd(), window(&flow)), (Some(6), 6.0));
-    flow.on_sack_vector(at(0.55), &with(FIRST + 3, Some(20)));
+    tell(&mut flow, at(0.55), Message::SackVector(&with(FIRST + 3, Some(20))));
     assert_eq!(flow.rwnd(), Some(6), "overtaken");
-    flow.on_sack_vector(at(0.55), &with(FIRST + 4, Some(7)));
+    tell(&mut flow, at(0.55), Message::SackVector(&with(FIRST + 4, Some(7))));
     assert_eq!(flow.rwnd(), Some(7), "the same number: the receiver has changed its mind");
-    flow.on_sack_vector(at(0.56), &with(FIRST + 5, None));
+    tell(&mut flow, at(0.56), Message::SackVector(&with(FIRST + 5, None)));
     assert_eq!(flow.rwnd(), Some(7), "nothing said");
     // The window is 6 or 7: nothing for the base station to burst.
     assert!((6.0..=7.0).contains(&window(&flow)));
@@ -585,7 +592,7 @@ fn a_loss_after_a_lowered_rwnd_leaves_the_share_of_what_is_outstanding_not_of_rw
         let mut flow = ten_sent();
         flow.set_window_limit(at(0.1), Some(rwnd));
         // FIRST is lost.
-        flow.on_sack_vector(at(0.55), &sack(FIRST + 3, 0b11));
+        tell(&mut flow, at(0.55), Message::SackVector(&sack(FIRST + 3, 0b11)));
         assert_eq!(flow.counters().data.lost, 1);
         let aimd: &Aimd = as_scheme(flow.controller());
         assert_eq!((aimd.cwnd(), aimd.ssthresh()), (cwnd, 5.0), "rwnd {rwnd}");

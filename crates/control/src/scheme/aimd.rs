@@ -53,9 +53,8 @@
 //!
 //! Retransmission: there is none in the paper either.
 
-use crate::controller::{
-    Acked, Controller, FeedbackForm, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule, Windows,
-};
+use crate::controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule, Windows};
+use crate::feedback::Form;
 use crate::pacer::Pacer;
 use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
@@ -489,8 +488,8 @@ impl Controller for Aimd {
         Some(Windows { cwnd: self.cwnd, rwnd: self.rwnd() })
     }
 
-    fn feedback_form(&self) -> FeedbackForm {
-        FeedbackForm::SackVector
+    fn feedback_form(&self) -> Form {
+        Form::SackVector
     }
 
     fn heeds_ecn(&self) -> bool {

@@ -48,7 +48,8 @@
 //! Several receivers. (The original is for multicast.)
 
 use crate::breaker::ReceiverReport;
-use crate::controller::{Acked, Controller, FeedbackForm, Loss, LossPolicy, SendPoll, Sent, Status, TimeoutRule};
+use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status, TimeoutRule};
+use crate::feedback::Form;
 use crate::pacer::Pacer;
 use crate::packet_pair::PERIOD;
 use crate::registry::{Env, ParamError, ParamInfo, Safety, SchemeInfo, Settings};
@@ -322,8 +323,8 @@ impl Controller for Lda {
         self.regap();
     }
 
-    fn feedback_form(&self) -> FeedbackForm {
-        FeedbackForm::ReceiverReports
+    fn feedback_form(&self) -> Form {
+        Form::Reports
     }
 
     fn report_interval(&self) -> Option<Duration> {

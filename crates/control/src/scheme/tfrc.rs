@@ -81,8 +81,9 @@ pub mod receiver;
 mod sender;
 
 use crate::controller::{
-    Acked, Controller, FeedbackForm, Loss, LossPolicy, QuickStartHooks, RateReport, SendPoll, Sent, Status, TimeoutRule,
+    Acked, Controller, Loss, LossPolicy, QuickStartHooks, RateReport, SendPoll, Sent, Status, TimeoutRule,
 };
+use crate::feedback::Form;
 use crate::meter::Meter;
 use crate::pacer::Pacer;
 use crate::quick_start::{QsEnd, QuickStart, QuickStartParams, send_rate};
@@ -584,8 +585,8 @@ impl Controller for Tfrc {
         self.set_pace();
     }
 
-    fn feedback_form(&self) -> FeedbackForm {
-        if self.params.receiver_measures { FeedbackForm::Reports } else { FeedbackForm::Acks }
+    fn feedback_form(&self) -> Form {
+        if self.params.receiver_measures { Form::Measured } else { Form::Packets }
     }
 
     fn receiver_params(&self) -> ReceiverParams {

@@ -61,9 +61,9 @@
 
 use crate::breaker::ReceiverReport;
 use crate::controller::{
-    Acked, Controller, FeedbackForm, Loss, LossPolicy, SendPoll, Sent, Status, TcpHooks, TcpOrder, TcpProgress,
-    TimeoutRule,
+    Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status, TcpHooks, TcpOrder, TcpProgress, TimeoutRule,
 };
+use crate::feedback::Form;
 use crate::lda::tally::Tally;
 use crate::lda::{R_F, R_MIN, Reduction, T_ADAPT, T_RTCP, after};
 use crate::pacer::Pacer;
@@ -420,8 +420,8 @@ impl Controller for Tpba {
         self.regap();
     }
 
-    fn feedback_form(&self) -> FeedbackForm {
-        FeedbackForm::ReceiverReports
+    fn feedback_form(&self) -> Form {
+        Form::Reports
     }
 
     fn report_interval(&self) -> Option<Duration> {

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
+use fairpace_control::feedback::Form;
 use fairpace_control::packet_pair::BottleneckEstimator;
 use fairpace_control::quick_start;
 use fairpace_control::tfrc::receiver::{RatedArrival, TfrcReceiver};
 use fairpace_control::{
-    Ack, AckReceiver, Arrival, Controller, FeedbackForm, RateHeader, RateReport, ReceiverReport, SackReceiver,
-    SackVector,
+    Ack, AckReceiver, Arrival, Controller, RateHeader, RateReport, ReceiverReport, SackReceiver, SackVector,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsOption, QsResponse, Via};
 
@@ -25,13 +25,13 @@ const REPORTS_KEPT: usize = 300;
 /// What each further acknowledgement adds to a feedback packet: one metric block [RFC 8888 §3.1].
 const BYTES_PER_ACK: u32 = 2;
 
-/// Who measures: the sender from acknowledgements, of each packet or of the last nine, or the receiver, which reports.
-enum Form {
-    Acks(AckReceiver),
+/// What makes the feedback, by its [`Form`].
+enum Feedback {
+    Packets(AckReceiver),
     SackVector(SackReceiver),
-    Reports(Box<TfrcReceiver>),
+    Measured(Box<TfrcReceiver>),
     /// RTCP reports only, which the other forms have beside their own feedback; with the bottleneck's rate.
-    ReceiverReports(BottleneckEstimator),
+    Reports(BottleneckEstimator),
 }
 
 /// An RTCP report, and the sender's report that it answers: when that left, and for how long the answer was held (LSR,
@@ -44,7 +44,7 @@ pub(super) struct Told {
 
 /// The receiver half: acknowledgements and reports.
 pub(super) struct Receiver {
-    form: Form,
+    feedback: Feedback,
     /// `None`: it is honest.
     liar: Option<Box<Liar>>,
     /// The answer to a Quick-Start request, for the next feedback.
@@ -74,18 +74,15 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(config: &MediaConfig, controller: &dyn Controller, seed: u64) -> Self {
+        let form = controller.feedback_form();
         Receiver {
-            form: match controller.feedback_form() {
-                FeedbackForm::Acks => Form::Acks(AckReceiver::new(config.feedback)),
-                FeedbackForm::SackVector => Form::SackVector(SackReceiver::new(config.feedback)),
-                FeedbackForm::Reports => Form::Reports(Box::new(TfrcReceiver::new(controller.receiver_params()))),
-                FeedbackForm::ReceiverReports => Form::ReceiverReports(BottleneckEstimator::new()),
+            feedback: match form {
+                Form::Packets => Feedback::Packets(AckReceiver::new(config.feedback)),
+                Form::SackVector => Feedback::SackVector(SackReceiver::new(config.feedback)),
+                Form::Measured => Feedback::Measured(Box::new(TfrcReceiver::new(controller.receiver_params()))),
+                Form::Reports => Feedback::Reports(BottleneckEstimator::new()),
             },
-            liar: Liar::new(
-                config.receiver,
-                matches!(controller.feedback_form(), FeedbackForm::Reports | FeedbackForm::ReceiverReports),
-                seed,
-            ),
+            liar: Liar::new(config.receiver, matches!(form, Form::Measured | Form::Reports), seed),
             response: None,
             log: VecDeque::new(),
             log_start: 0,
@@ -130,14 +127,14 @@ impl Receiver {
             }
             self.received += 1;
         }
-        match &mut self.form {
-            Form::Acks(acks) => acks.on_packet(now, arrival),
-            Form::SackVector(acks) => acks.on_packet(now, arrival),
-            Form::Reports(tfrc) => {
+        match &mut self.feedback {
+            Feedback::Packets(acks) => acks.on_packet(now, arrival),
+            Feedback::SackVector(acks) => acks.on_packet(now, arrival),
+            Feedback::Measured(tfrc) => {
                 let Arrival { seq, ecn, .. } = *arrival;
                 tfrc.on_packet(now, &RatedArrival { seq, size, header: *header, ecn });
             }
-            Form::ReceiverReports(pairs) => {
+            Feedback::Reports(pairs) => {
                 if via == Via::Udp {
                     pairs.on_packet(now, arrival.seq, size);
                 }
@@ -157,11 +154,11 @@ impl Receiver {
     pub(super) fn on_quick_start(&mut self, now: Instant, option: &QsOption) {
         let Some(response) = quick_start::answer(option) else { return };
         self.response = Some(self.liar.as_mut().map_or(response, |liar| liar.raise(response)));
-        match &mut self.form {
-            Form::Acks(acks) => acks.on_quick_start_request(now),
+        match &mut self.feedback {
+            Feedback::Packets(acks) => acks.on_quick_start_request(now),
             // It goes with the next acknowledgement, which is due at the latest in its interval.
-            Form::SackVector(_) | Form::ReceiverReports(_) => {}
-            Form::Reports(tfrc) => tfrc.on_quick_start_request(now),
+            Feedback::SackVector(_) | Feedback::Reports(_) => {}
+            Feedback::Measured(tfrc) => tfrc.on_quick_start_request(now),
         }
     }
 
@@ -172,7 +169,7 @@ impl Receiver {
         if now >= self.next_report {
             let report = self.report(now, ack_size);
             // Beside other feedback it is not worth a lie of its own.
-            if let (Some(liar), Form::ReceiverReports(_)) = (&mut self.liar, &self.form) {
+            if let (Some(liar), Feedback::Reports(_)) = (&mut self.liar, &self.feedback) {
                 liar.on_feedback(report);
             }
             return Some(report);
@@ -186,11 +183,11 @@ impl Receiver {
     }
 
     fn feedback(&mut self, now: Instant, ack_size: u32) -> Option<Outgoing> {
-        let acks = match &mut self.form {
-            Form::Acks(acks) => acks,
-            Form::SackVector(acks) => return acks.poll(now).map(|sack| self.sack_vector(&sack, ack_size)),
-            Form::Reports(tfrc) => return tfrc.poll(now).map(|report| self.rate_report(now, &report, ack_size)),
-            Form::ReceiverReports(_) => return None,
+        let acks = match &mut self.feedback {
+            Feedback::Packets(acks) => acks,
+            Feedback::SackVector(acks) => return acks.poll(now).map(|sack| self.sack_vector(&sack, ack_size)),
+            Feedback::Measured(tfrc) => return tfrc.poll(now).map(|report| self.rate_report(now, &report, ack_size)),
+            Feedback::Reports(_) => return None,
         };
         let feedback = acks.poll(now)?;
         let class = feedback.class;
@@ -239,11 +236,11 @@ impl Receiver {
 
     /// When feedback other than an RTCP report is due.
     pub(super) fn next_feedback(&self) -> Instant {
-        match &self.form {
-            Form::Acks(acks) => acks.next(),
-            Form::SackVector(acks) => acks.next(),
-            Form::Reports(tfrc) => tfrc.next(),
-            Form::ReceiverReports(_) => Instant::NEVER,
+        match &self.feedback {
+            Feedback::Packets(acks) => acks.next(),
+            Feedback::SackVector(acks) => acks.next(),
+            Feedback::Measured(tfrc) => tfrc.next(),
+            Feedback::Reports(_) => Instant::NEVER,
         }
     }
 
@@ -288,7 +285,7 @@ impl Receiver {
             report: ReceiverReport::new(highest, f64::from(fraction_lost.clamp(0.0, 1.0)), interval),
             echo: self.sender_report.map(|(left, arrived)| (left, now.since(arrived))),
         };
-        if let Form::ReceiverReports(pairs) = &self.form {
+        if let Feedback::Reports(pairs) = &self.feedback {
             // The field has eight bits, the counter beside it is exact.
             told.report.fraction_lost = (256 * lost).checked_div(expected).unwrap_or(0) as f64 / 256.0;
             told.report.lost = Some(expected_in_all as i64 - self.received as i64);

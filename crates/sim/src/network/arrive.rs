@@ -1,5 +1,6 @@
 //! The end of a route: the endpoint says what came of the packet, the network counts that once and does what follows.
 
+use fairpace_control::feedback::Message;
 use fairpace_control::{Ack, RateReport, SackVector};
 use fairpace_path::Count;
 use fairpace_units::{Duration, Ecn, Instant, Kind};
@@ -221,18 +222,19 @@ impl MediaEndpoint {
             Body::MediaAck { kind, ecn, proven, seq, arrived_at } => {
                 let arrived_at = Some(arrived_at.since(Instant::ZERO));
                 let ack = Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO };
-                self.on_ack(at, ack, proven);
+                self.on_feedback(at, Message::Acks(&[ack]), proven);
             }
-            Body::Feedback { start, len, proven } => self.on_feedback(at, start, len, proven),
+            Body::Feedback { start, len, proven } => self.on_batch(at, start, len, proven),
             Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us, .. } => {
                 let ack_delay = Duration::from_micros(delay_us.into());
                 let arrived_at = Some(packet.sent_at.since(Instant::ZERO).saturating_sub(ack_delay));
                 let sack = SackVector { ack, vector, rwnd, ecn, ack_delay, arrived_at };
-                self.on_sack_vector(at, &sack, proven);
+                self.on_feedback(at, Message::SackVector(&sack), proven);
             }
             Body::RateReport { delay_us, echoed, received_rate, loss_event_rate } => {
                 let delay = Duration::from_micros(delay_us.into());
-                self.on_rate_report(at, &RateReport { echoed, delay, received_rate, loss_event_rate });
+                let report = RateReport { echoed, delay, received_rate, loss_event_rate };
+                self.on_feedback(at, Message::Measured(&report), true);
             }
             Body::Report { number } => self.on_report(at, number),
             Body::Challenge { asked_at, rwnd } => self.on_challenge_answered(at, asked_at, rwnd),

@@ -1,9 +1,10 @@
 //! Windows worked by hand, over a path whose losses the test chooses; and the properties of the window.
 
 use super::*;
+use crate::feedback::Message;
 use crate::receiver::Arrival;
 use crate::sack_vector::{SackReceiver, SackVector};
-use crate::testing::{SIZE, as_scheme, at, made, made_as, paper, settings};
+use crate::testing::{SIZE, as_scheme, at, made, made_as, paper, settings, tell};
 use crate::{Flow, FlowEventKind, FlowParams, ParamError, Transmit, build};
 use fairpace_units::{Class, RandomStream};
 use proptest::prelude::*;
@@ -93,7 +94,7 @@ impl Wire {
             while let Some(entry) = self.on_the_way.first_entry().filter(|e| e.key().0 <= self.now) {
                 match entry.remove() {
                     Event::Sack(sack) => {
-                        self.flow.on_sack_vector(self.now, &sack);
+                        tell(&mut self.flow, self.now, Message::SackVector(&sack));
                         self.note();
                     }
                     Event::Packet(seq, ecn) => {
@@ -718,7 +719,7 @@ proptest! {
                     // Only what has been delivered: an early copy would be another path.
                     let sacked = wire.flow.counters().data.acked;
                     if let Some(sack) = old.get(which % old.len().max(1)).filter(|s| u64::from(s.ack) < sacked) {
-                        wire.flow.on_sack_vector(wire.now, sack);
+                        tell(&mut wire.flow, wire.now, Message::SackVector(sack));
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! RAP by hand, and against ns-2's.
 
 use super::*;
-use crate::testing::{Path, SIZE, at, made, made_as, paper};
+use crate::testing::{Path, SIZE, acknowledge, at, made, made_as, paper};
 use crate::{Ack, Env, Flow, FlowEventKind, FlowParams, Transmit};
 use fairpace_units::{Class, Ecn, Kind, Probability, RandomStream};
 
@@ -223,7 +223,7 @@ fn an_rtt_step_costs_timeouts_only_until_its_first_sample() {
         let (due, later): (Vec<_>, Vec<_>) = acks.into_iter().partition(|(at, _)| *at <= ms);
         acks = later;
         for (_, seq) in due {
-            flow.on_acks(now, &[Ack::immediate(Kind::Data, seq)]);
+            acknowledge(&mut flow, now, &[Ack::immediate(Kind::Data, seq)]);
         }
         while let Transmit::Send(permit) = flow.poll(now, true) {
             flow.on_sent(now, permit, SIZE);

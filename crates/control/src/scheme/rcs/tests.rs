@@ -3,7 +3,7 @@
 use super::*;
 use crate::controller::LossHow;
 use crate::rtt::RttParams;
-use crate::testing::{Packet, Path, SIZE, at, made, made_as, paper, settings};
+use crate::testing::{Packet, Path, SIZE, acknowledge, at, made, made_as, paper, settings};
 use crate::{Flow, FlowParams, StopReason, Transmit, build};
 use fairpace_units::{Class, Ecn};
 
@@ -604,7 +604,7 @@ fn without_an_rtt_it_asks_every_three_seconds_and_then_begins() {
         }
     }
     assert_eq!(times, [0.0, 3.0, 6.0]);
-    flow.on_acks(at(7.0), &[crate::Ack::immediate(Kind::Dummy, 2)]);
+    acknowledge(&mut flow, at(7.0), &[crate::Ack::immediate(Kind::Dummy, 2)]);
     assert_eq!(flow.srtt(), Some(Duration::from_secs(1)));
     assert_eq!(flow.poll(at(7.0), true), Transmit::WaitUntil(at(7.005)));
 }

@@ -3,9 +3,10 @@
 use super::receiver::{RatedArrival, TfrcReceiver};
 use super::*;
 use crate::controller::RateHeader;
+use crate::feedback::{Form, Message};
 use crate::quick_start::answer;
-use crate::testing::{SIZE, as_scheme, at, made, paper};
-use crate::{Ack, BadFeedback, Flow, FlowParams, Transmit};
+use crate::testing::{SIZE, acknowledge, as_scheme, at, made, paper, tell};
+use crate::{Ack, Flow, FlowParams, IgnoredFeedback, Transmit};
 use fairpace_units::{QsFunction, QsOption, QsResponse};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -85,7 +86,7 @@ impl Run {
     fn with(scheme: &str, settings: &[(&str, &str)], env: &Env, rtt: Duration, params: FlowParams) -> Run {
         let controller = made(scheme, settings, env);
         let tfrc: &Tfrc = as_scheme(&*controller);
-        let reports = tfrc.feedback_form() == FeedbackForm::Reports;
+        let reports = tfrc.feedback_form() == Form::Measured;
         let receiver = reports.then(|| TfrcReceiver::new(tfrc.receiver_params()));
         Run {
             flow: Flow::new(controller, FlowParams { trace: true, ..params }),
@@ -248,9 +249,9 @@ impl Run {
         }
         while let Some(entry) = self.back.first_entry().filter(|e| e.key().0 <= self.now) {
             match entry.remove() {
-                Back::Ack(ack) => self.flow.on_acks(self.now, &[ack]),
+                Back::Ack(ack) => acknowledge(&mut self.flow, self.now, &[ack]),
                 Back::Report(report) => {
-                    self.flow.on_rate_report(self.now, &report);
+                    tell(&mut self.flow, self.now, Message::Measured(&report));
                     self.heard.push(report);
                 }
                 Back::Response(response) => self.flow.on_quick_start_response(self.now, &response),
@@ -621,7 +622,7 @@ fn a_mark_counts_as_a_loss_only_if_marks_are_heeded() {
             Back::Report(_) | Back::Response(_) => None,
         });
         let marked = Ack { ecn: Ecn::Ce, ..Ack::immediate(Kind::Data, seq.expect("in flight")) };
-        run.flow.on_acks(at(1.001), &[marked]);
+        acknowledge(&mut run.flow, at(1.001), &[marked]);
         run.flow.poll(at(1.001), false);
         assert_eq!(run.p() > 0.0, heeds, "{ecn}");
         assert_eq!(run.flow.counters().data.lost, 0);
@@ -635,7 +636,7 @@ fn an_acknowledgement_that_was_overtaken_does_not_bring_t_recvdata_back() {
     run.run(at(0.3), |_| true);
     let newest = run.sent.len() - 1;
     let acks = [newest, newest - 1].map(|i| Ack::immediate(Kind::Data, run.sent[i].seq));
-    run.flow.on_acks(run.now, &acks);
+    acknowledge(&mut run.flow, run.now, &acks);
     assert_eq!(run.tfrc().measured.latest, run.sent[newest].at);
 }
 
@@ -646,7 +647,7 @@ fn a_late_packet_takes_the_loss_back() {
     let mut run = Run::started(&[], RTT);
     run.run(at(0.6), |p| p.seq != 20);
     assert!(run.p() > 0.0 && run.sent.len() < 500, "{}", run.sent.len());
-    run.flow.on_acks(run.now, &[Ack::immediate(Kind::Data, 20)]);
+    acknowledge(&mut run.flow, run.now, &[Ack::immediate(Kind::Data, 20)]);
     run.run(at(0.8), |_| true);
     assert_eq!(run.p(), 0.0);
 }

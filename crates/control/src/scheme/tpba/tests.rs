@@ -1,6 +1,7 @@
 use super::*;
+use crate::feedback::Message;
 use crate::registry::Safety;
-use crate::testing::{SIZE, at, made, paper, settings};
+use crate::testing::{SIZE, at, made, paper, settings, tell};
 use crate::{Flow, FlowParams, StopReason, Transmit};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -338,7 +339,7 @@ impl Driver {
                 let report = ReceiverReport::new(highest, 0.0, Duration::from_secs(1));
                 let report = ReceiverReport { lost: Some(lost), rtt: Some(Duration::from_millis(100)), ..report };
                 if (self.udp)(t) {
-                    self.flow.on_receiver_report(self.now, &report);
+                    tell(&mut self.flow, self.now, Message::Report(&report));
                 }
             }
             let until = loop {

@@ -74,8 +74,8 @@ impl Script {
         let echoed = self.departures[seq];
         let delay = at(self.now).since(echoed).saturating_sub(R);
         let report = RateReport { echoed, delay, received_rate: Rate::bps(8.0 * x_recv), loss_event_rate: p };
-        self.flow.on_rate_report(at(self.now), &report);
-        assert_eq!(self.flow.counters().bad, BadFeedback::default(), "at {}", self.now);
+        tell(&mut self.flow, at(self.now), Message::Measured(&report));
+        assert_eq!(self.flow.counters().bad, IgnoredFeedback::default(), "at {}", self.now);
     }
 
     /// Runs the timers.
@@ -508,7 +508,7 @@ fn a_mark_is_a_loss() {
         assert_eq!(run.sent[1].at, at(0.5));
         run.back.clear();
         run.run(at(1.0), |_| false);
-        run.flow.on_acks(at(1.0), &[marked]);
+        acknowledge(&mut run.flow, at(1.0), &[marked]);
         run.flow.poll(at(1.0), false);
         assert_eq!(run.flow.status().state, state, "{ecn}");
     }

@@ -12,7 +12,7 @@ fn steady() -> Run {
     let mut run = Run::started(&[("measured_by", "receiver")], RTT);
     run.run(at(20.0), |p| p.seq % 200 != 199);
     (run.there, run.back, run.receiver) = (BTreeMap::new(), BTreeMap::new(), None);
-    assert_eq!(run.flow.counters().bad, BadFeedback::default());
+    assert_eq!(run.flow.counters().bad, IgnoredFeedback::default());
     run
 }
 
@@ -40,13 +40,17 @@ fn impossible_reports_are_counted_and_change_nothing() {
     ];
     let before = (run.x(), run.p(), run.tfrc().rtt(), run.flow.rtt().clone(), run.flow.flight());
     for (n, (why, lie)) in lies.into_iter().enumerate() {
-        run.flow.on_rate_report(now, &lie);
+        tell(&mut run.flow, now, Message::Measured(&lie));
         let after = (run.x(), run.p(), run.tfrc().rtt(), run.flow.rtt().clone(), run.flow.flight());
         assert_eq!(before, after, "{why}");
-        assert_eq!(run.flow.counters().bad, BadFeedback { report: n as u64 + 1, ..BadFeedback::default() }, "{why}");
+        assert_eq!(
+            run.flow.counters().bad,
+            IgnoredFeedback { report: n as u64 + 1, ..IgnoredFeedback::default() },
+            "{why}"
+        );
     }
     // And a true one does.
-    run.flow.on_rate_report(now, &report(echoed, Duration::ZERO, x, 0.02));
+    tell(&mut run.flow, now, Message::Measured(&report(echoed, Duration::ZERO, x, 0.02)));
     assert_eq!(run.p(), 0.02);
 }
 
@@ -55,7 +59,8 @@ fn a_scheme_that_takes_acknowledgements_takes_no_reports() {
     let mut run = Run::started(&[], RTT);
     run.run(at(1.0), |_| true);
     let x = run.x();
-    run.flow.on_rate_report(at(1.0), &report(last(&run, 0), Duration::ZERO, 1e6, 0.5));
+    let first = report(last(&run, 0), Duration::ZERO, 1e6, 0.5);
+    tell(&mut run.flow, at(1.0), Message::Measured(&first));
     assert_eq!((run.x(), run.flow.counters().bad.report), (x, 1));
 }
 
@@ -90,7 +95,7 @@ fn the_sample_is_the_time_since_departure_less_what_the_report_was_held_back() {
     let mut run = steady();
     let echoed = last(&run, 0);
     let r = run.tfrc().rtt().expect("measured").as_secs_f64();
-    run.flow.on_rate_report(echoed + ms(150), &report(echoed, ms(30), 100.0, 0.005));
+    tell(&mut run.flow, echoed + ms(150), Message::Measured(&report(echoed, ms(30), 100.0, 0.005)));
     let wanted = 0.9 * r + 0.1 * 0.12;
     let got = run.tfrc().rtt().expect("measured").as_secs_f64();
     assert!((got - wanted).abs() < 2e-9, "{got}, not {wanted}");
@@ -104,7 +109,7 @@ fn an_overstated_delay_does_not_shorten_the_path() {
         let echoed = last(&run, 0);
         let now = echoed + ms(100);
         let lie = report(echoed, ms(99), 165.0, 0.005);
-        run.flow.on_rate_report(now, &lie);
+        tell(&mut run.flow, now, Message::Measured(&lie));
         run.now = now;
         run.run(now + ms(10), |_| true);
         assert!(run.tfrc().rtt() >= Some(ms(100)), "{n}: {:?}", run.tfrc().rtt());
@@ -125,7 +130,7 @@ fn a_claimed_rate_counts_as_far_as_it_was_sent() {
         run.run(now, |_| false);
         // The newest packet that can have been echoed.
         let echoed = run.sent.iter().rev().map(|p| p.at).find(|t| now.since(*t) >= RTT).expect("sent");
-        run.flow.on_rate_report(now, &report(echoed, Duration::ZERO, 1e9, 0.0));
+        tell(&mut run.flow, now, Message::Measured(&report(echoed, Duration::ZERO, 1e9, 0.0)));
         if n > 3 {
             most = most.max(run.x());
         }
@@ -148,7 +153,7 @@ fn old_reports_again_change_nothing() {
         run.run(now, |p| p.seq % 50 != 49);
         twin.run(now, |p| p.seq % 50 != 49);
         for report in run.heard.clone() {
-            run.flow.on_rate_report(now, &report);
+            tell(&mut run.flow, now, Message::Measured(&report));
             replayed += 1;
         }
         assert_eq!((run.x(), run.p(), run.tfrc().rtt()), (twin.x(), twin.p(), twin.tfrc().rtt()), "{now}");
@@ -165,7 +170,11 @@ fn a_flood_of_true_reports_costs_one_step_each() {
     let echoes: Vec<Instant> = run.sent.iter().rev().take(15).rev().map(|p| p.at).collect();
     for (n, echoed) in echoes.iter().enumerate() {
         for _ in 0..1_000 {
-            run.flow.on_rate_report(run.now, &report(*echoed, Duration::ZERO, 165.0, 0.005 + 0.001 * n as f64));
+            tell(
+                &mut run.flow,
+                run.now,
+                Message::Measured(&report(*echoed, Duration::ZERO, 165.0, 0.005 + 0.001 * n as f64)),
+            );
         }
     }
     assert_eq!(run.flow.counters().bad.report, 15 * 999);

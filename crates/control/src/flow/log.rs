@@ -1,0 +1,108 @@
+//! What a flow did, kept for logs and pictures.
+
+use crate::breaker::StopReason;
+use crate::controller::{Controller, LossHow, Status};
+use crate::quick_start::QsVerdict;
+use fairpace_units::{Instant, QsRate, Rate};
+
+/// What a flow did, for logs and pictures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FlowEventKind {
+    /// The controller's state changed.
+    StateChanged {
+        /// Its state before.
+        from: &'static str,
+        /// Its state now.
+        to: &'static str,
+        /// The scheme's reason for the change.
+        reason: &'static str,
+    },
+    /// The data rate changed.
+    RateChanged {
+        /// The rate now.
+        rate: Rate,
+        /// The scheme's reason for the change.
+        reason: &'static str,
+    },
+    /// Data was lost.
+    Lost {
+        /// The packet's number; after a timeout of everything outstanding, the highest given up.
+        seq: u64,
+        /// How it was noticed.
+        how: LossHow,
+    },
+    /// The circuit breaker cut the rate.
+    Capped {
+        /// The most that may be sent from now on.
+        rate: Rate,
+    },
+    /// The cut has helped: the cap is lifted.
+    Uncapped,
+    /// The flow was stopped for good.
+    Tripped {
+        /// The condition that ended the flow.
+        reason: StopReason,
+    },
+    /// The routers were asked for a rate.
+    QuickStartAsked {
+        /// The rate.
+        rate: QsRate,
+    },
+    /// What became of that.
+    QuickStartAnswered {
+        /// What the answer is worth.
+        verdict: QsVerdict,
+    },
+}
+
+/// One event with its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowEvent {
+    /// The time of the event.
+    pub at: Instant,
+    /// The event.
+    pub what: FlowEventKind,
+}
+
+/// The events since they were last drained, and the controller's status when it was last looked at.
+#[derive(Debug)]
+pub(super) struct Log {
+    on: bool,
+    status: Status,
+    events: Vec<FlowEvent>,
+}
+
+impl Log {
+    pub(super) const fn new(on: bool, status: Status) -> Log {
+        Log { on, status, events: Vec::new() }
+    }
+
+    #[inline]
+    pub(super) fn event(&mut self, at: Instant, what: FlowEventKind) {
+        if self.on {
+            self.events.push(FlowEvent { at, what });
+        }
+    }
+
+    /// Notes what the last call to the controller has changed.
+    #[inline]
+    pub(super) fn note(&mut self, at: Instant, controller: &dyn Controller) {
+        if self.on {
+            self.note_status(at, controller.status());
+        }
+    }
+
+    fn note_status(&mut self, at: Instant, is: Status) {
+        let was = core::mem::replace(&mut self.status, is);
+        if was.state != is.state {
+            self.event(at, FlowEventKind::StateChanged { from: was.state, to: is.state, reason: is.reason });
+        }
+        if was.rate != is.rate {
+            self.event(at, FlowEventKind::RateChanged { rate: is.rate, reason: is.reason });
+        }
+    }
+
+    pub(super) fn drain(&mut self) -> std::vec::Drain<'_, FlowEvent> {
+        self.events.drain(..)
+    }
+}

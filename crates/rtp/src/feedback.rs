@@ -1,0 +1,505 @@
+//! The forms of feedback on the wire. Each form is one file: its sender's end verifies what arrives and turns it into a
+//! [`fairpace_control::feedback::Message`], its receiver's end notes what arrives and writes what is due.
+//!
+//! [`SenderHalf`] and [`ReceiverHalf`] choose by the form that was asked for in the challenge ([`Request`]). Feedback of
+//! another form is refused there, before it can renew consent or count.
+
+mod measured;
+mod packets;
+mod reports;
+mod sack_vector;
+mod trust;
+
+pub(crate) use reports::Word;
+pub(crate) use trust::Trust;
+
+use crate::ccfb;
+use crate::claim::Claims;
+use crate::header_ext::Extensions;
+use crate::packet::Packet;
+use crate::pair_report::PairReport;
+use crate::receiver::sources::{Role, Sources};
+use crate::rtcp::{Compound, ReportBlock, Rtcp};
+use crate::sent::{Stream, Streams};
+use crate::tfrc::{self, Profile};
+use crate::wire::Reader;
+use crate::{NtpTime, Secret, WireError};
+use fairpace_control::feedback::{Form, Message};
+use fairpace_control::{Controller, ReceiverReport};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Via};
+
+/// What the sender asks to be told, as its challenge says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Request {
+    /// Of every packet: [`crate::ccfb`].
+    #[default]
+    Packets,
+    /// `ack_a` and a sack vector: [`crate::sack_vector`].
+    SackVector,
+    /// What the receiver measured: [`crate::tfrc`].
+    Measured(Profile),
+    /// Receiver reports, with packet pairs: [`crate::pair_report`].
+    Reports {
+        /// T_rtcp: one report in so long, 10 ms to 5 s.
+        interval: Duration,
+        /// A TCP connection follows, and some packets come over it.
+        tcp: bool,
+    },
+}
+
+/// The report intervals that may be asked for.
+const REPORT_INTERVALS: core::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(5);
+
+impl Request {
+    /// FMT that asks for sack vectors, with EXT 0.
+    const SACK_VECTOR: u8 = 1;
+    /// FMT that asks for receiver reports, without and with TCP.
+    const RECEIVER_REPORTS: u8 = 2;
+    const RECEIVER_REPORTS_AND_TCP: u8 = 3;
+
+    /// Receiver reports each `interval`, which is brought within what may be asked for.
+    pub fn reports(interval: Duration, tcp: bool) -> Self {
+        let interval = interval.clamp(*REPORT_INTERVALS.start(), *REPORT_INTERVALS.end());
+        Request::Reports { interval, tcp }
+    }
+
+    /// `rest`: what follows the challenge's fixed part.
+    pub(crate) fn from_wire(extension: u8, fmt: u8, rest: &mut Reader<'_>) -> Result<Self, WireError> {
+        match (extension, fmt) {
+            (0, 0) => Ok(Request::Packets),
+            (0, Request::SACK_VECTOR) => Ok(Request::SackVector),
+            (0, Request::RECEIVER_REPORTS | Request::RECEIVER_REPORTS_AND_TCP) => {
+                let found = rest.u32()?;
+                let interval = Duration::from_micros(found.into());
+                if !REPORT_INTERVALS.contains(&interval) {
+                    let what = "report interval, us";
+                    return Err(WireError::Field { what, found, allowed: "10,000 to 5,000,000" });
+                }
+                Ok(Request::Reports { interval, tcp: fmt == Request::RECEIVER_REPORTS_AND_TCP })
+            }
+            (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 to 3" }),
+            _ => Ok(Request::Measured(Profile { extension, fmt }.check()?)),
+        }
+    }
+
+    /// The numbers of the TFRC profile, if the receiver is to measure.
+    pub(crate) const fn profile(self) -> Option<Profile> {
+        match self {
+            Request::Measured(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
+    /// How often receiver reports are to come, if they are asked for.
+    pub(crate) const fn report_interval(self) -> Option<Duration> {
+        match self {
+            Request::Reports { interval, .. } => Some(interval),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn to_wire(self) -> [u8; 2] {
+        match self {
+            Request::Packets => [0, 0],
+            Request::SackVector => [0, Request::SACK_VECTOR],
+            Request::Measured(p) => [p.extension, p.fmt],
+            Request::Reports { tcp: false, .. } => [0, Request::RECEIVER_REPORTS],
+            Request::Reports { tcp: true, .. } => [0, Request::RECEIVER_REPORTS_AND_TCP],
+        }
+    }
+}
+
+/// Reports where a controller that goes by them does not say how often.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Why feedback is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The bytes break a rule of form.
+    Malformed,
+    /// The reporter has not echoed our challenge, or tells of a stream that is not ours.
+    WrongSsrc,
+    /// The report number was seen before, is too old, or too far ahead.
+    Replayed,
+    /// There are no claims, or too few, or nobody asked for this form.
+    Unproven,
+    /// The sum of nonces is wrong.
+    Nonce,
+    /// A packet is claimed that was never sent.
+    Unsent,
+    /// A report of what was measured cannot be true.
+    Measured,
+}
+
+impl From<WireError> for Refusal {
+    fn from(_: WireError) -> Self {
+        Refusal::Malformed
+    }
+}
+
+/// What of a datagram belongs to a later or an earlier packet in it.
+#[derive(Debug, Default)]
+pub(crate) struct Attached<'d> {
+    /// The claims before a report.
+    claims: Option<Claims<'d>>,
+    /// What packet pairs measured, behind a receiver report.
+    pairs: Option<PairReport>,
+}
+
+/// What the session lends to judge feedback by.
+#[derive(Debug)]
+pub(crate) struct Lent<'a> {
+    pub(crate) now: Instant,
+    /// No challenge has been answered yet.
+    pub(crate) challenging: bool,
+    pub(crate) trust: &'a mut Trust,
+    pub(crate) streams: &'a mut Streams,
+}
+
+/// Whether feedback renews consent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The receiver holds what is claimed.
+    Proven,
+    /// If the flow finds the message believable.
+    ByFlow,
+}
+
+/// The code points with which the network has delivered packets of a class.
+pub(crate) type Seen = [Option<(Class, Dscp)>; 4];
+
+/// Feedback that is verified.
+#[derive(Debug)]
+pub(crate) struct Heard<'a> {
+    /// What the flow is told; `None` if it was told before, or has forgotten those packets.
+    pub(crate) message: Option<Message<'a>>,
+    pub(crate) proof: Proof,
+    pub(crate) seen: Seen,
+    /// The receiver's SSRC.
+    pub(crate) reporter: u32,
+}
+
+/// The sender's end of the form that was asked for.
+#[derive(Debug)]
+pub(crate) enum SenderHalf {
+    Packets(packets::Sender),
+    SackVector(sack_vector::Sender),
+    Measured(measured::Sender),
+    Reports(reports::Sender),
+}
+
+impl SenderHalf {
+    /// `profile`, and `offset` that nobody can guess, are for a receiver that measures.
+    pub(crate) fn new(form: Form, controller: &dyn Controller, profile: Profile, offset: u32) -> Self {
+        match form {
+            Form::Packets => SenderHalf::Packets(packets::Sender::default()),
+            Form::SackVector => SenderHalf::SackVector(sack_vector::Sender::default()),
+            Form::Measured => SenderHalf::Measured(measured::Sender::new(profile, offset)),
+            Form::Reports => {
+                SenderHalf::Reports(reports::Sender::new(controller.report_interval().unwrap_or(REPORT_INTERVAL)))
+            }
+        }
+    }
+
+    /// What the challenge asks for. `tcp`: a TCP connection follows.
+    pub(crate) fn request(&self, tcp: bool) -> Request {
+        match self {
+            SenderHalf::Packets(_) => Request::Packets,
+            SenderHalf::SackVector(_) => Request::SackVector,
+            SenderHalf::Measured(m) => Request::Measured(m.profile()),
+            SenderHalf::Reports(r) => Request::reports(r.interval(), tcp),
+        }
+    }
+
+    /// How often both ends send RTCP reports, if the form says so.
+    pub(crate) const fn report_interval(&self) -> Option<Duration> {
+        match self {
+            SenderHalf::Reports(r) => Some(r.interval()),
+            _ => None,
+        }
+    }
+
+    /// Whether the receiver also tells of retransmissions, which have numbers of their own.
+    pub(crate) const fn tells_of_retransmissions(&self) -> bool {
+        matches!(self, SenderHalf::Packets(_))
+    }
+
+    /// Whether both ends must know packet pairs by their number.
+    pub(crate) const fn has_pairs(&self) -> bool {
+        matches!(self, SenderHalf::Reports(_))
+    }
+
+    /// Whether the echo of a challenge and the acknowledgements advertise a window.
+    pub(crate) const fn has_window(&self) -> bool {
+        matches!(self, SenderHalf::SackVector(_))
+    }
+
+    /// The profile's end, if the receiver measures.
+    pub(crate) const fn measured(&mut self) -> Option<&mut measured::Sender> {
+        match self {
+            SenderHalf::Measured(m) => Some(m),
+            _ => None,
+        }
+    }
+
+    /// The extensions of the next packet of `stream`, which leaves now.
+    pub(crate) fn extensions(
+        &self,
+        now: Instant,
+        stream: &Stream,
+        srtt: Option<Duration>,
+        secret: &Secret,
+    ) -> Extensions {
+        let nonce = Some(secret.nonce(stream.ssrc, stream.count));
+        match self {
+            SenderHalf::Packets(_) | SenderHalf::Reports(_) => Extensions { nonce, ..Extensions::default() },
+            SenderHalf::SackVector(_) => {
+                let number_high = Some((stream.number_24(stream.count) >> 16) as u8);
+                Extensions { nonce, number_high, ..Extensions::default() }
+            }
+            SenderHalf::Measured(m) => Extensions { stamp: Some(m.stamp(now, srtt)), ..Extensions::default() },
+        }
+    }
+
+    /// A packet with those extensions has left.
+    pub(crate) fn on_sent(&mut self, now: Instant) {
+        if let SenderHalf::Measured(m) = self {
+            m.on_sent(now);
+        }
+    }
+
+    /// What of the datagram belongs to other packets in it.
+    pub(crate) fn attached<'d>(&self, compound: Compound<'d>) -> Attached<'d> {
+        let pairs = || {
+            compound.into_iter().find_map(|packet| match packet {
+                Rtcp::App(app) => PairReport::parse(&app).ok()?,
+                _ => None,
+            })
+        };
+        Attached { claims: None, pairs: if self.has_pairs() { pairs() } else { None } }
+    }
+
+    /// Reads and verifies one packet of a datagram; `None` if it is no feedback.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the packet is feedback, and cannot be believed or was not asked for.
+    pub(crate) fn on_packet<'d>(
+        &mut self,
+        packet: &Rtcp<'d>,
+        attached: &mut Attached<'d>,
+        lent: Lent<'_>,
+    ) -> Result<Option<Heard<'_>>, Refusal> {
+        match packet {
+            Rtcp::App(app) => {
+                if let Some(claims) = Claims::parse(app)? {
+                    attached.claims = Some(claims);
+                    return Ok(None);
+                }
+                let Some(ack) = crate::sack_vector::Ack::parse(app)? else { return Ok(None) };
+                match self {
+                    SenderHalf::SackVector(s) => s.on_ack(&ack, lent).map(Some),
+                    _ => Err(lent.trust.unasked(ack.receiver)),
+                }
+            }
+            Rtcp::CongestionFeedback(reporter, body) => {
+                let report = ccfb::Report::parse(*reporter, body)?;
+                match self {
+                    SenderHalf::Packets(p) => p.on_report(&report, attached, lent).map(Some),
+                    _ => Err(lent.trust.unasked(*reporter)),
+                }
+            }
+            Rtcp::TransportFeedback { fmt, sender, media, fci } => match self {
+                SenderHalf::Measured(m) if m.profile().fmt == *fmt => {
+                    let report = tfrc::Report::parse(*sender, *media, fci)?;
+                    m.on_report(&report, &lent).map(Some)
+                }
+                _ => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// A receiver report about all media packets up to `index`, which RTCP brings beside every form; where there is
+    /// nothing else, adds what the controller goes by. Gives what the report is worth as feedback; `None` if the form is
+    /// another one.
+    pub(crate) fn on_receiver_report(
+        &mut self,
+        index: u64,
+        block: (u32, &ReportBlock),
+        report: &mut ReceiverReport,
+        secret: Secret,
+        attached: &Attached<'_>,
+        lent: &Lent<'_>,
+    ) -> Option<Word> {
+        match self {
+            SenderHalf::Reports(r) => Some(r.on_report(index, block, report, secret, attached, lent)),
+            _ => None,
+        }
+    }
+}
+
+/// A packet that has arrived for the first time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) packet: &'a Packet<'a>,
+    /// Its extended number.
+    pub(crate) sequence: u64,
+    /// Its size in the flow's terms, headers included.
+    pub(crate) size: Bytes,
+    pub(crate) ecn: Ecn,
+    pub(crate) via: Via,
+    pub(crate) role: Role,
+    /// It is of the stream that is played.
+    pub(crate) is_media: bool,
+    /// The sender is a Fairpace: a challenge has announced its streams.
+    pub(crate) announced: bool,
+}
+
+/// What every datagram of a receiver says.
+#[derive(Debug)]
+pub(crate) struct Envelope<'a> {
+    pub(crate) ssrc: u32,
+    pub(crate) cname: &'a str,
+    /// The number of the next feedback.
+    pub(crate) number: &'a mut u32,
+    /// Code point of normal-class feedback.
+    pub(crate) dscp: Dscp,
+    pub(crate) ntp_at_zero: NtpTime,
+}
+
+impl Envelope<'_> {
+    const fn take_number(&mut self) -> u32 {
+        let number = *self.number;
+        *self.number = number.wrapping_add(1);
+        number
+    }
+}
+
+/// How a receiver is set up to tell, whatever is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Per-packet feedback at most this often.
+    pub(crate) feedback_interval: Duration,
+    /// Each packet is told in so many reports.
+    pub(crate) feedback_repeats: usize,
+    /// Sack vectors at most this often.
+    pub(crate) ack_interval: Duration,
+    /// The window to advertise.
+    pub(crate) rwnd: Option<u32>,
+}
+
+/// The receiver's end of a form other than per-packet feedback.
+#[derive(Debug)]
+enum Special {
+    SackVector(sack_vector::Receiver),
+    Measured(Box<measured::Receiver>),
+    Reports(reports::Receiver),
+}
+
+/// The receiver's end: what was asked for, and per-packet feedback on what that does not tell of.
+#[derive(Debug)]
+pub(crate) struct ReceiverHalf {
+    pace: Pace,
+    request: Request,
+    packets: packets::Receiver,
+    special: Option<Special>,
+}
+
+impl ReceiverHalf {
+    pub(crate) fn new(pace: Pace) -> Self {
+        let packets = packets::Receiver::new(pace.feedback_interval, pace.feedback_repeats);
+        ReceiverHalf { pace, request: Request::Packets, packets, special: None }
+    }
+
+    /// The sender has gone.
+    pub(crate) fn forget(&mut self) {
+        self.packets.forget();
+        self.ask(Request::Packets);
+        self.special = None;
+    }
+
+    /// The source of the media has begun anew.
+    pub(crate) fn restart(&mut self) {
+        if let Some(Special::Measured(m)) = &mut self.special {
+            m.restart();
+        }
+    }
+
+    /// What is asked for from now on.
+    pub(crate) fn ask(&mut self, request: Request) {
+        if self.request == request {
+            return;
+        }
+        self.request = request;
+        self.special = match request {
+            Request::Packets => None,
+            Request::SackVector => {
+                Some(Special::SackVector(sack_vector::Receiver::new(self.pace.ack_interval, self.pace.rwnd)))
+            }
+            Request::Measured(profile) => Some(Special::Measured(Box::new(measured::Receiver::new(profile)))),
+            Request::Reports { .. } => Some(Special::Reports(reports::Receiver::default())),
+        };
+    }
+
+    /// The window to advertise in echoes, and how often feedback is meant to come.
+    pub(crate) fn advertised(&self) -> (Option<u32>, Duration) {
+        match self.request {
+            Request::SackVector => (self.pace.rwnd, self.pace.ack_interval),
+            _ => (None, self.pace.feedback_interval),
+        }
+    }
+
+    /// A packet has arrived for the first time.
+    pub(crate) fn on_packet(&mut self, now: Instant, arrived: &Arrived<'_>) {
+        let told = match &mut self.special {
+            Some(Special::Reports(r)) => {
+                if arrived.is_media {
+                    r.on_packet(now, arrived);
+                }
+                true
+            }
+            Some(Special::SackVector(s)) if arrived.is_media => {
+                s.on_packet(now, arrived);
+                true
+            }
+            Some(Special::Measured(m)) => arrived.is_media && m.on_packet(now, arrived),
+            Some(Special::SackVector(_)) | None => false,
+        };
+        if !told {
+            self.packets.on_packet(now, arrived.role.class());
+        }
+    }
+
+    /// Writes the next feedback that is due; gives the code point to send it with.
+    pub(crate) fn poll(
+        &mut self,
+        now: Instant,
+        sources: &mut Sources,
+        envelope: &mut Envelope<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<Dscp> {
+        let special = match &mut self.special {
+            Some(Special::Measured(m)) => m.poll(now, envelope, out),
+            Some(Special::SackVector(s)) => s.poll(now, sources, envelope, out),
+            Some(Special::Reports(_)) | None => None,
+        };
+        special.map(|()| envelope.dscp).or_else(|| self.packets.poll(now, sources, envelope, out))
+    }
+
+    /// Appends to a receiver report what the form adds.
+    pub(crate) fn append_to_report(&self, ssrc: u32, out: &mut Vec<u8>) {
+        if let Some(Special::Reports(r)) = &self.special {
+            r.append(ssrc, out);
+        }
+    }
+
+    /// When feedback is due.
+    pub(crate) fn next(&self) -> Instant {
+        let special = match &self.special {
+            Some(Special::Measured(m)) => m.next(),
+            Some(Special::SackVector(s)) => s.next(),
+            Some(Special::Reports(_)) | None => Instant::NEVER,
+        };
+        self.packets.next().min(special)
+    }
+}

@@ -1,0 +1,167 @@
+//! Acknowledgements with a sack vector ([`crate::sack_vector`]), which prove what they claim as per-packet feedback does.
+
+use super::trust::PeerClock;
+use super::{Arrived, Envelope, Heard, Lent, Proof, Refusal};
+use crate::ntp;
+use crate::receiver::sources::Sources;
+use crate::sack_vector::{self, Ack};
+use fairpace_control::feedback::Message;
+use fairpace_control::{Arrival, SackReceiver, SackVector};
+use fairpace_units::{Class, Duration, Instant, Kind};
+use std::collections::VecDeque;
+
+/// ACKs that wait for a driver that hands in many packets before it drains.
+const MOST_ACKS: usize = 256;
+
+/// The sender's end.
+#[derive(Debug, Default)]
+pub(crate) struct Sender {
+    clock: PeerClock,
+    /// Report number and `ack_a` of the last ACK that was not believed, if none was since.
+    false_ack: Option<(u32, u32)>,
+    /// The vector that is being told.
+    told: Option<SackVector>,
+}
+
+impl Sender {
+    pub(crate) fn on_ack(&mut self, ack: &Ack, lent: Lent<'_>) -> Result<Heard<'_>, Refusal> {
+        let Lent { trust, streams, .. } = lent;
+        trust.check_peer(ack.receiver)?;
+        trust.check_number(ack.number)?;
+        let ssrc = streams.media.ssrc;
+        let newest = streams.media.index_24(ack.ack);
+        if trust.check_nonces {
+            let told = ack.claimed().rev().map(|behind| newest?.checked_sub(behind));
+            let claimed = trust.claimed(ssrc, newest.map(|newest| newest.saturating_sub(8)), told);
+            // A false ACK that comes twice is one lie; and a packet's number that was damaged on its way stands in all
+            // ACKs until a larger one arrives.
+            let told_before = self.false_ack.is_some_and(|(number, before)| {
+                ack.number.wrapping_sub(number) as i32 <= 0 || (claimed.unsent && ack.ack == before)
+            });
+            if let Err(refusal) = trust.judge(claimed, ack.nonce_sum, told_before, streams) {
+                self.false_ack = Some((ack.number, ack.ack));
+                return Err(refusal);
+            }
+            self.false_ack = None;
+        }
+        trust.accept(ack.number);
+        trust.forgive();
+        let arrived_at = ntp::from_65536ths(self.clock.unwrap(ack.arrival));
+        // Data has no other stream here: the flow's numbers run as this one's.
+        let sent = newest.and_then(|index| streams.media.sent(index));
+        self.told = sent.map(|sent| SackVector {
+            ack: (sent.number & 0xff_ffff) as u32,
+            vector: ack.vector,
+            rwnd: ack.rwnd.map(u32::from),
+            ecn: ack.ecn,
+            ack_delay: Duration::from_micros(ack.delay.into()),
+            arrived_at: Some(arrived_at),
+        });
+        let seen = [self.told.is_some().then_some((Class::Normal, ack.dscp)), None, None, None];
+        let message = self.told.as_ref().map(Message::SackVector);
+        Ok(Heard { message, proof: Proof::Proven, seen, reporter: ack.receiver })
+    }
+}
+
+/// What is acknowledged.
+#[derive(Debug)]
+struct Acknowledging {
+    ssrc: u32,
+    /// A packet's number, whose lowest 24 bits the sender knows, less its extended sequence number, modulo 2^64: the
+    /// sender has counted another number of wraps.
+    offset: u64,
+    receiver: SackReceiver,
+    /// The last packet that came too late to be told of.
+    too_late: Option<u64>,
+    /// ACKs that were due when the next packet came, and when they were made.
+    due: VecDeque<(Instant, SackVector)>,
+}
+
+/// The receiver's end.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    interval: Duration,
+    rwnd: Option<u32>,
+    state: Option<Acknowledging>,
+}
+
+impl Receiver {
+    pub(crate) const fn new(interval: Duration, rwnd: Option<u32>) -> Self {
+        Receiver { interval, rwnd, state: None }
+    }
+
+    /// A media packet has arrived.
+    pub(crate) fn on_packet(&mut self, now: Instant, arrived: &Arrived<'_>) {
+        let Arrived { packet, sequence, ecn, .. } = *arrived;
+        // Without the high bits of its number, which were damaged on their way, it is as good as lost.
+        let Some(high) = packet.extensions.number_high else { return };
+        // One wrap of 24 bits up, so that no number before the first lies below zero.
+        let high = 1 << 8 | u64::from(high);
+        let offset = ((high << 16) + u64::from(packet.sequence)).wrapping_sub(sequence);
+        // Two in sequence far behind the largest number: that one was damaged on its way, and all after it would be
+        // too late.
+        let same = |a: &Acknowledging| {
+            let resumed = a.too_late.is_some_and(|last| last + 1 == sequence);
+            a.ssrc == packet.ssrc && a.offset.wrapping_sub(offset) & 0xff_ffff == 0 && !resumed
+        };
+        if !self.state.as_ref().is_some_and(same) {
+            let mut receiver = SackReceiver::new((!self.interval.is_zero()).then_some(self.interval));
+            receiver.set_rwnd(self.rwnd);
+            let due = VecDeque::new();
+            self.state = Some(Acknowledging { ssrc: packet.ssrc, offset, receiver, too_late: None, due });
+        }
+        let Some(a) = &mut self.state else { return };
+        // What is due leaves for itself, though the driver has not asked for it.
+        while let Some(sack) = a.receiver.poll(now) {
+            if a.due.len() >= MOST_ACKS {
+                a.due.pop_front();
+            }
+            a.due.push_back((now, sack));
+        }
+        let seq = sequence.wrapping_add(a.offset);
+        let refused = a.receiver.refused();
+        a.receiver.on_packet(now, &Arrival { kind: Kind::Data, class: Class::Normal, seq, ecn });
+        a.too_late = (a.receiver.refused() > refused).then_some(sequence);
+    }
+
+    pub(crate) fn next(&self) -> Instant {
+        self.state.as_ref().map_or(Instant::NEVER, |a| a.receiver.next())
+    }
+
+    /// Writes the next ACK, if one is due.
+    pub(crate) fn poll(
+        &mut self,
+        now: Instant,
+        sources: &Sources,
+        envelope: &mut Envelope<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let a = self.state.as_mut()?;
+        let (made, sack) = match a.due.pop_front() {
+            Some(due) => due,
+            None => (now, a.receiver.poll(now)?),
+        };
+        let source = sources.source(a.ssrc)?;
+        let highest = source.validator.highest().wrapping_add(a.offset);
+        let ack = sack.unwrap_near(highest.wrapping_add(1))?;
+        let sequence = |number: u64| number.wrapping_sub(a.offset);
+        let nonce_sum =
+            sack.numbers(ack).fold(0_u32, |sum, number| sum.wrapping_add(source.metric(sequence(number), now).1));
+        let arrived = Instant::ZERO + sack.arrived_at.unwrap_or_default();
+        out.clear();
+        Ack {
+            receiver: envelope.ssrc,
+            number: envelope.take_number(),
+            ack: sack.ack,
+            vector: sack.vector,
+            rwnd: sack.rwnd.map(sack_vector::rwnd_to_wire),
+            dscp: source.dscp,
+            ecn: sack.ecn,
+            delay: sack_vector::micros(sack.ack_delay + now.since(made)),
+            arrival: envelope.ntp_at_zero.at(arrived).middle(),
+            nonce_sum,
+        }
+        .emit(out);
+        Some(())
+    }
+}

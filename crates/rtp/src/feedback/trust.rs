@@ -1,0 +1,173 @@
+//! What a sender believes of its receiver: who that is, which reports are new, and which claims are proven.
+
+use super::Refusal;
+use crate::Secret;
+use crate::sent::Streams;
+
+/// False claims in a row, about different packets, before the flow stops.
+const LIES: u32 = 3;
+
+/// Which report numbers have been seen: 64 back, and as far ahead as 10 minutes of lost reports.
+#[derive(Clone, Copy, Debug)]
+struct ReplayWindow {
+    highest: u32,
+    seen: u64,
+}
+
+impl ReplayWindow {
+    const AHEAD: u32 = 1 << 16;
+
+    /// `next`: the first number to come.
+    const fn new(next: u32) -> Self {
+        ReplayWindow { highest: next.wrapping_sub(1), seen: u64::MAX }
+    }
+
+    const fn is_fresh(&self, number: u32) -> bool {
+        let ahead = number.wrapping_sub(self.highest);
+        let behind = self.highest.wrapping_sub(number);
+        (ahead > 0 && ahead <= Self::AHEAD) || (behind < 64 && self.seen >> behind & 1 == 0)
+    }
+
+    fn accept(&mut self, number: u32) {
+        let ahead = number.wrapping_sub(self.highest);
+        if ahead > 0 && ahead <= Self::AHEAD {
+            self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
+            self.highest = number;
+        } else {
+            let behind = self.highest.wrapping_sub(number);
+            self.seen |= 1_u64.checked_shl(behind).unwrap_or(0);
+        }
+    }
+}
+
+/// What some feedback claims of one stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claimed {
+    ssrc: u32,
+    /// What the sum must be.
+    nonce_sum: u32,
+    /// Packets among the claimed ones that were never sent.
+    pub(crate) unsent: bool,
+    /// Index of the last packet claimed.
+    last: u64,
+    /// Where the range begins that is told of, if that packet was sent.
+    first: Option<u64>,
+}
+
+/// The peer, once there is one, and how its claims have fared.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    secret: Secret,
+    /// Believe feedback only with the right sum of nonces.
+    pub(crate) check_nonces: bool,
+    peer: Option<(u32, ReplayWindow)>,
+    lies: u32,
+}
+
+impl Trust {
+    pub(crate) const fn new(secret: Secret, check_nonces: bool) -> Self {
+        Trust { secret, check_nonces, peer: None, lies: 0 }
+    }
+
+    /// From now on `ssrc` is the peer, whose next report has that number.
+    pub(crate) const fn admit(&mut self, ssrc: u32, next_report: u32) {
+        self.peer = Some((ssrc, ReplayWindow::new(next_report)));
+    }
+
+    /// The peer's SSRC; `None` before there is a peer.
+    pub(crate) fn peer(&self) -> Option<u32> {
+        self.peer.map(|(ssrc, _)| ssrc)
+    }
+
+    pub(crate) fn is_peer(&self, ssrc: u32) -> bool {
+        self.peer() == Some(ssrc)
+    }
+
+    /// # Errors
+    /// [`Refusal::WrongSsrc`] if the reporter is not the peer.
+    pub(crate) fn check_peer(&self, reporter: u32) -> Result<(), Refusal> {
+        if self.is_peer(reporter) { Ok(()) } else { Err(Refusal::WrongSsrc) }
+    }
+
+    /// # Errors
+    /// [`Refusal::Replayed`] if a report of that number has been accepted, or is too old or too far ahead.
+    pub(crate) fn check_number(&self, number: u32) -> Result<(), Refusal> {
+        let fresh = self.peer.is_some_and(|(_, reports)| reports.is_fresh(number));
+        if fresh { Ok(()) } else { Err(Refusal::Replayed) }
+    }
+
+    /// The report of that number is believed.
+    pub(crate) fn accept(&mut self, number: u32) {
+        if let Some((_, reports)) = &mut self.peer {
+            reports.accept(number);
+        }
+    }
+
+    /// Some feedback is believed: the lies before were not in a row with the next one.
+    pub(crate) const fn forgive(&mut self) {
+        self.lies = 0;
+    }
+
+    /// Why feedback of a form that was not asked for is refused.
+    pub(crate) fn unasked(&self, reporter: u32) -> Refusal {
+        if self.is_peer(reporter) { Refusal::Unproven } else { Refusal::WrongSsrc }
+    }
+
+    pub(crate) const fn has_lied(&self) -> bool {
+        self.lies >= LIES
+    }
+
+    /// What is claimed of stream `ssrc`: the packets with these indices, in order; `None`: never sent.
+    pub(crate) fn claimed(&self, ssrc: u32, first: Option<u64>, told: impl Iterator<Item = Option<u64>>) -> Claimed {
+        let mut claimed = Claimed { ssrc, nonce_sum: 0, unsent: false, last: 0, first };
+        for index in told {
+            match index {
+                Some(index) => {
+                    claimed.nonce_sum = claimed.nonce_sum.wrapping_add(self.secret.nonce(ssrc, index));
+                    claimed.last = index;
+                }
+                None => claimed.unsent = true,
+            }
+        }
+        claimed
+    }
+
+    /// Whether the sum proves the claim; counts a lie if not. `told_before`: the same feedback has been judged.
+    ///
+    /// # Errors
+    /// [`Refusal::Unsent`] or [`Refusal::Nonce`].
+    pub(crate) fn judge(
+        &mut self,
+        claimed: Claimed,
+        nonce_sum: u32,
+        told_before: bool,
+        streams: &mut Streams,
+    ) -> Result<(), Refusal> {
+        if !claimed.unsent && claimed.nonce_sum == nonce_sum {
+            return Ok(());
+        }
+        let Some((_, stream)) = streams.by_ssrc(claimed.ssrc) else { return Err(Refusal::WrongSsrc) };
+        // Reports overlap: one nonce that was damaged on its way spoils each report that tells of it. Only
+        // ranges that do not overlap count as one lie after another.
+        if !told_before && (claimed.unsent || claimed.first.is_none_or(|first| first >= stream.lied_until)) {
+            stream.lied_until = stream.lied_until.max(claimed.last + 1);
+            self.lies += 1;
+        }
+        Err(if claimed.unsent { Refusal::Unsent } else { Refusal::Nonce })
+    }
+}
+
+/// The peer's clock, 1/65,536 s, unwrapped: its 32 bits wrap every 18.2 hours.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PeerClock(Option<u64>);
+
+impl PeerClock {
+    /// The time with those low bits that is nearest to the latest one so far.
+    pub(crate) fn unwrap(&mut self, time: u32) -> u64 {
+        let clock = self.0.unwrap_or(1 << 32 | u64::from(time));
+        let step = time.wrapping_sub(clock as u32) as i32;
+        let unwrapped = clock.saturating_add_signed(step.into());
+        self.0 = Some(clock.max(unwrapped));
+        unwrapped
+    }
+}

@@ -1,0 +1,175 @@
+//! How a receiving session is set up, and what comes out of it.
+
+use crate::NtpTime;
+use crate::out::Counts;
+use crate::sender::Codec;
+use crate::tfrc::Profile;
+use core::net::SocketAddr;
+use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
+
+/// How a receiving session is set up.
+#[derive(Clone, Debug)]
+pub struct ReceiverConfig {
+    /// Per-packet feedback at most this often; zero = at every packet.
+    pub feedback_interval: Duration,
+    /// Each packet is told in this many reports, so that one lost report loses nothing. 1 to 16.
+    pub feedback_repeats: usize,
+    /// Sack vectors at most this often, but with every eighth packet; zero = with every packet, as in the paper.
+    pub ack_interval: Duration,
+    /// The window to advertise with sack vectors, in packets, 0 to 65,534; `None`: none.
+    pub rwnd: Option<u32>,
+    /// The numbers of the TFRC profile agreed on with a sender that cannot announce them, that is another tool.
+    /// What a challenge announces goes before.
+    pub rate_profile: Option<Profile>,
+    /// Ask for lost media again [RFC 4585, RFC 4588].
+    pub nack: bool,
+    /// Give up asking for a packet after that long.
+    pub nack_deadline: Duration,
+    /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
+    pub cname: String,
+    /// What RTCP's 5 % is taken of.
+    pub session_bandwidth: Rate,
+    /// RTCP as often as 360 s / (kbit/s) allows, in place of 5 s.
+    pub reduced_minimum: bool,
+    /// A sender that is silent for this long has vanished: its state is freed.
+    pub vanish_after: Duration,
+    /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6.
+    pub ip_overhead: Bytes,
+    /// Code point of normal-class feedback and RTCP. Feedback on dummies is LE whatever this is.
+    pub data_dscp: Dscp,
+    /// What the wall clock showed at [`Instant::ZERO`].
+    pub ntp_at_zero: NtpTime,
+}
+
+impl Default for ReceiverConfig {
+    fn default() -> Self {
+        ReceiverConfig {
+            feedback_interval: Duration::from_millis(20),
+            feedback_repeats: 3,
+            ack_interval: Duration::ZERO,
+            rwnd: None,
+            rate_profile: None,
+            nack: false,
+            nack_deadline: Duration::from_secs(2),
+            cname: String::new(),
+            session_bandwidth: Rate::mbps(1.0),
+            reduced_minimum: false,
+            vanish_after: Duration::from_secs(15),
+            ip_overhead: Bytes::new(28),
+            data_dscp: Dscp::DEFAULT,
+            ntp_at_zero: NtpTime::default(),
+        }
+    }
+}
+
+/// A media packet, as it comes out of the session. The payload borrows from the datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaPacket<'d> {
+    /// The media stream, also of a retransmission.
+    pub ssrc: u32,
+    /// Sequence number in that stream; never wraps.
+    pub sequence: u64,
+    /// Media time, 90 kHz.
+    pub timestamp: u32,
+    /// Last packet of its frame.
+    pub marker: bool,
+    /// Payload type of the media stream.
+    pub payload_type: u8,
+    /// The RTP payload, descriptor included.
+    pub payload: &'d [u8],
+    /// When it arrived.
+    pub arrived: Instant,
+    /// Our clock at arrival less the sender's at departure, in ns; absolute only if both clocks agree.
+    /// Modulo 64 s, from -32 s to 32 s.
+    pub one_way_delay: Option<i64>,
+    /// It came as a retransmission.
+    pub retransmitted: bool,
+    /// The transport that it came by.
+    pub via: Via,
+    /// What it carries, if the sender announced it; else VP8 is assumed.
+    pub codec: Codec,
+}
+
+/// What the application should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReceiverEvent {
+    /// Media from a new source begins.
+    NewSource {
+        /// Its SSRC.
+        ssrc: u32,
+        /// Where it comes from.
+        from: SocketAddr,
+        /// Its payload type.
+        payload_type: u8,
+        /// What it carries.
+        codec: Codec,
+    },
+    /// The sender's TCP half is there.
+    TcpUp {
+        /// The sender's UDP address.
+        from: SocketAddr,
+    },
+    /// The sender has said goodbye, and has been silent since.
+    Bye {
+        /// What it said.
+        reason: String,
+    },
+    /// The sender has been silent for too long; its state is freed.
+    Vanished,
+}
+
+/// What was received of one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct StreamStats {
+    /// The stream.
+    pub ssrc: u32,
+    /// Packets, duplicates included.
+    pub received: u64,
+    /// Packets that should have come.
+    pub expected: u64,
+    /// The difference; negative if duplicates outweigh losses.
+    pub lost: i64,
+    /// Packets that came twice or more.
+    pub duplicates: u64,
+    /// Packets that came behind a later one.
+    pub reordered: u64,
+    /// Packets with CE.
+    pub ce_marks: u64,
+    /// UDP payload.
+    pub bytes: u64,
+    /// Interarrival jitter [RFC 3550 A.8].
+    pub jitter: Duration,
+    /// Code point of the newest packet.
+    pub dscp: Dscp,
+    /// How often the source has begun anew without saying so.
+    pub restarts: u32,
+}
+
+/// What a receiving session has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct ReceiverStats {
+    /// Sent, by kind. Feedback, of either form, is counted apart from RTCP's own reports.
+    pub sent: Counts,
+    /// Datagrams received.
+    pub received: u64,
+    /// Their UDP payload.
+    pub received_bytes: u64,
+    /// Neither RTP nor RTCP, or broken.
+    pub malformed: u64,
+    /// From an address other than the sender that holds the place.
+    pub wrong_address: u64,
+    /// From sources that are not believed yet.
+    pub unproven: u64,
+    /// Media packets repaired by retransmission.
+    pub repaired: u64,
+    /// Feedback and reports not sent because more than three times the bytes received would have gone out.
+    pub held_back: u64,
+    /// BYEs that were ignored because packets went on coming.
+    pub byes_ignored: u64,
+    /// Media, dummies, retransmissions.
+    pub media: StreamStats,
+    /// Dummies.
+    pub dummy: StreamStats,
+    /// Retransmissions.
+    pub retransmission: StreamStats,
+}

@@ -1,0 +1,173 @@
+//! One receiver serves one sender at a time: who has the place, who asks for it, and what may be sent there.
+
+use crate::challenge::Challenge;
+use crate::sender::AMPLIFICATION;
+use crate::source::silent;
+use core::net::SocketAddr;
+use fairpace_units::{Class, Dscp, Duration, Ecn, Instant};
+use std::collections::VecDeque;
+
+/// The place is free after so much silence.
+pub(super) const TAKEOVER: Duration = Duration::from_secs(2);
+const MOST_ECHOES: usize = 16;
+/// A sender asks in two classes, three times at most.
+const MOST_RECENT_TOKENS: usize = 6;
+
+/// The sender that has the place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub(super) address: SocketAddr,
+    pub(super) heard: Instant,
+    pub(super) announced: Option<Challenge>,
+    /// The tokens of its last challenges, newest first: with one of them its TCP connection must begin.
+    tokens: [Option<u64>; MOST_RECENT_TOKENS],
+    /// Its TCP connection has been taken in.
+    pub(super) tcp: bool,
+    pub(super) bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl Peer {
+    /// The challenge has been taken in.
+    fn announce(&mut self, now: Instant, challenge: Challenge) {
+        self.heard = now;
+        self.announced = Some(challenge);
+        self.tokens.rotate_right(1);
+        if let Some(newest) = self.tokens.first_mut() {
+            *newest = Some(challenge.token);
+        }
+    }
+
+    /// Whether one of its last challenges had this token.
+    pub(super) fn has_asked(&self, token: u64) -> bool {
+        self.tokens.contains(&Some(token))
+    }
+}
+
+/// A challenge that is to be answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PendingEcho {
+    pub(super) to: SocketAddr,
+    pub(super) token: u64,
+    pub(super) class: Class,
+    pub(super) dscp: Dscp,
+    pub(super) ecn: Ecn,
+    pub(super) arrived: Instant,
+    /// The proof that is wanted before this sender is let in.
+    pub(super) taken: Option<u32>,
+}
+
+/// A challenge from another address than the sender's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub(super) challenge: Challenge,
+    pub(super) echo: PendingEcho,
+    pub(super) len: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    pub(super) peer: Option<Peer>,
+    echoes: VecDeque<PendingEcho>,
+    /// The newest of another address, one of each class.
+    waiting: Vec<Waiting>,
+    /// How often the place was taken.
+    taken: u64,
+}
+
+impl Place {
+    /// Whether `from` is the sender, or may become it.
+    pub(super) fn is_open_to(&self, now: Instant, from: SocketAddr) -> bool {
+        self.peer.is_none_or(|p| p.address == from || silent(now, p.heard, TAKEOVER))
+    }
+
+    /// Whether `from` has the place.
+    pub(super) fn is_held_by(&self, from: SocketAddr) -> bool {
+        self.peer.is_some_and(|p| p.address == from)
+    }
+
+    /// How often the place was taken.
+    pub(super) const fn holders(&self) -> u64 {
+        self.taken
+    }
+
+    /// `from` has the place from now on; nothing is known of it but `bytes` received.
+    pub(super) const fn take(&mut self, now: Instant, from: SocketAddr, bytes: usize) {
+        self.taken += 1;
+        self.peer = Some(Peer {
+            address: from,
+            heard: now,
+            announced: None,
+            tokens: [None; MOST_RECENT_TOKENS],
+            tcp: false,
+            bytes_in: bytes as u64,
+            bytes_out: 0,
+        });
+    }
+
+    pub(super) fn on_bytes(&mut self, from: SocketAddr, len: usize) {
+        if let Some(peer) = self.peer.as_mut().filter(|p| p.address == from) {
+            peer.bytes_in += len as u64;
+        }
+    }
+
+    /// The sender's challenge has been taken in.
+    pub(super) fn announce(&mut self, now: Instant, challenge: Challenge) {
+        if let Some(peer) = &mut self.peer {
+            peer.announce(now, challenge);
+        }
+    }
+
+    /// The SSRC of the media stream that the sender has announced.
+    pub(super) fn announced_media(&self) -> Option<u32> {
+        self.peer?.announced.map(|c| c.media.1)
+    }
+
+    pub(super) fn push_echo(&mut self, echo: PendingEcho) {
+        if self.echoes.len() < MOST_ECHOES {
+            self.echoes.push_back(echo);
+        }
+    }
+
+    pub(super) fn next_echo(&mut self) -> Option<PendingEcho> {
+        self.echoes.pop_front()
+    }
+
+    /// An echo of `len` bytes leaves to that address.
+    pub(super) fn on_echoed(&mut self, to: SocketAddr, len: usize) {
+        if let Some(p) = self.peer.as_mut().filter(|p| p.address == to) {
+            p.bytes_out += len as u64;
+        }
+    }
+
+    /// A challenge from another address waits until the place is free.
+    pub(super) fn queue(&mut self, waiting: Waiting) {
+        let (to, class) = (waiting.echo.to, waiting.challenge.class);
+        self.waiting.retain(|w| w.echo.to == to && w.challenge.class != class);
+        self.waiting.push(waiting);
+    }
+
+    /// When a challenge from another address is due to be answered; NEVER if there is none.
+    pub(super) fn free_at(&self) -> Instant {
+        let free = self.peer.map_or(Instant::ZERO, |p| p.heard + TAKEOVER);
+        if self.waiting.is_empty() { Instant::NEVER } else { free }
+    }
+
+    /// The challenges that waited, but for those that are given up: who asks no more has gone.
+    pub(super) fn take_waiting(&mut self, now: Instant) -> Vec<Waiting> {
+        let mut waiting = core::mem::take(&mut self.waiting);
+        waiting.retain(|w| !silent(now, w.echo.arrived, TAKEOVER));
+        waiting
+    }
+
+    /// Whether `len` bytes more may go to the sender: at most three times what came from it. Counts them if so.
+    pub(super) fn afford(&mut self, len: usize) -> bool {
+        let Some(p) = &mut self.peer else { return false };
+        let out = p.bytes_out + len as u64;
+        if out > AMPLIFICATION.saturating_mul(p.bytes_in) {
+            return false;
+        }
+        p.bytes_out = out;
+        true
+    }
+}

@@ -1,0 +1,180 @@
+//! Challenges, their echoes, and consent: whether anything may be sent to the peer's address, and for how long.
+
+use super::config::Admission;
+use crate::Secret;
+use crate::challenge::Echo;
+use crate::secret::Purpose;
+use fairpace_units::{Class, Dscp, Duration, Instant};
+use std::collections::VecDeque;
+
+/// Consent ends after 30 s without a sign of the peer [RFC 7675 §5.1]; asked for anew from half of it.
+const CONSENT: Duration = Duration::from_secs(30);
+const CONSENT_RETRY: Duration = Duration::from_secs(5);
+/// To an address that is not proven: at most three times what came from it [RFC 9000 §8.1].
+pub(crate) const AMPLIFICATION: u64 = 3;
+const MOST_TOKENS: usize = 32;
+
+#[derive(Clone, Copy, Debug)]
+struct Token {
+    value: u64,
+    class: Class,
+    sent: Instant,
+}
+
+/// What an echo says.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Answer {
+    /// Nobody was asked with that token, or the answer has come before.
+    Unknown,
+    /// Somebody else has the place at the receiver: a challenge with a proof follows.
+    Taken,
+    /// The peer is there.
+    There {
+        /// The class of the challenge that is answered.
+        class: Class,
+        /// Its token.
+        token: u64,
+        /// The round trip, less what the receiver says that it held the echo.
+        rtt: Duration,
+    },
+}
+
+#[derive(Debug)]
+pub(super) struct Admitting {
+    who: Admission,
+    /// Challenges to send at once.
+    questions: VecDeque<Class>,
+    tokens: VecDeque<Token>,
+    tokens_made: u64,
+    /// The number that an echo wanted to see again.
+    proof: Option<u32>,
+    unproven_in: u64,
+    unproven_out: u64,
+    consent: Instant,
+    next_try: Instant,
+    seen: [Option<Dscp>; 2],
+}
+
+impl Admitting {
+    pub(super) const fn new(who: Admission) -> Self {
+        Admitting {
+            who,
+            questions: VecDeque::new(),
+            tokens: VecDeque::new(),
+            tokens_made: 0,
+            proof: None,
+            unproven_in: 0,
+            unproven_out: 0,
+            consent: Instant::ZERO,
+            next_try: Instant::NEVER,
+            seen: [None; 2],
+        }
+    }
+
+    /// Whether challenges may go out unasked.
+    pub(super) fn is_initiator(&self) -> bool {
+        self.who == Admission::Initiator
+    }
+
+    pub(super) const fn proof(&self) -> Option<u32> {
+        self.proof
+    }
+
+    /// A datagram has come from an address that is not proven.
+    pub(super) fn on_unproven(&mut self, len: usize) {
+        self.unproven_in = self.unproven_in.saturating_add(len as u64);
+    }
+
+    /// A challenge is to leave in each class.
+    pub(super) fn ask_both(&mut self) {
+        self.questions.extend([Class::Normal, Class::Low]);
+    }
+
+    /// The class of the next challenge of `len` bytes that may leave to an address that is not proven.
+    pub(super) fn next_unproven(&mut self, len: u64) -> Option<Class> {
+        while let Some(class) = self.questions.pop_front() {
+            let allowed = match self.who {
+                Admission::Initiator => true,
+                Admission::Responder => self.unproven_out + len <= AMPLIFICATION.saturating_mul(self.unproven_in),
+            };
+            if allowed {
+                self.unproven_out += len;
+                return Some(class);
+            }
+        }
+        None
+    }
+
+    /// The class of the next challenge that is to leave to the peer, if one is.
+    pub(super) fn next_question(&mut self, now: Instant) -> Option<Class> {
+        if now >= self.next_try {
+            self.next_try = now + CONSENT_RETRY;
+            self.questions.push_back(Class::Normal);
+        }
+        self.questions.pop_front()
+    }
+
+    /// The token of a challenge that leaves now.
+    pub(super) fn token(&mut self, now: Instant, class: Class, media: u32, secret: &Secret) -> u64 {
+        let value = secret.value(Purpose::Token, media, self.tokens_made);
+        self.tokens_made += 1;
+        if self.tokens.len() >= MOST_TOKENS {
+            self.tokens.pop_front();
+        }
+        self.tokens.push_back(Token { value, class, sent: now });
+        value
+    }
+
+    pub(super) fn on_echo(&mut self, now: Instant, echo: &Echo) -> Answer {
+        // A token answers once.
+        let Some(i) = self.tokens.iter().position(|t| t.value == echo.token) else { return Answer::Unknown };
+        let Some(token) = self.tokens.remove(i) else { return Answer::Unknown };
+        if echo.taken {
+            // Somebody else's stream came from here, before or by forgery: this one shows that it is here.
+            if self.proof.replace(echo.next_report) != Some(echo.next_report) {
+                self.ask_both();
+            }
+            return Answer::Taken;
+        }
+        self.renew(now);
+        let round_trip = now.since(token.sent);
+        let rtt = round_trip.checked_sub(echo.delay).unwrap_or(round_trip);
+        Answer::There { class: token.class, token: token.value, rtt }
+    }
+
+    /// The peer is known: nothing more need be asked for now.
+    pub(super) fn settle(&mut self) {
+        self.questions.clear();
+    }
+
+    /// The peer is there, and wants this.
+    pub(super) fn renew(&mut self, now: Instant) {
+        self.consent = now;
+        self.next_try = now + CONSENT / 2;
+    }
+
+    pub(super) fn is_expired(&self, now: Instant) -> bool {
+        now.since(self.consent) >= CONSENT
+    }
+
+    /// When consent ends, or is asked for.
+    pub(super) fn next(&self) -> Instant {
+        self.next_try.min(self.consent + CONSENT)
+    }
+
+    /// Packets of that class arrive with that code point: whether this is news.
+    pub(super) fn saw(&mut self, class: Class, arrived: Dscp) -> bool {
+        let [normal, low] = &mut self.seen;
+        let seen = if class == Class::Low { low } else { normal };
+        seen.replace(arrived) != Some(arrived)
+    }
+
+    /// Whether it is known how low-class packets arrive.
+    pub(super) const fn knows_low(&self) -> bool {
+        let [_, low] = self.seen;
+        low.is_some()
+    }
+}
+
+/// A round trip longer than that is none: consent would have ended.
+pub(super) const LONGEST_RTT: Duration = CONSENT;

@@ -1,0 +1,140 @@
+//! How a sending session is set up, and the frames that go in.
+
+use crate::header_ext::Extensions;
+use crate::send_queue::LEAST_PAYLOAD;
+use crate::tfrc::Profile;
+use crate::{NtpTime, packet, rtx};
+use fairpace_units::{Bytes, Dscp, Duration, Rate};
+
+/// What the media stream carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Codec {
+    /// Frames of unknown content, with a one-byte descriptor.
+    #[default]
+    Generic = 0,
+    /// VP8 [RFC 7741].
+    Vp8 = 1,
+}
+
+impl Codec {
+    pub(crate) const fn from_wire(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Codec::Generic),
+            1 => Some(Codec::Vp8),
+            _ => None,
+        }
+    }
+
+    /// Default payload type of the media stream.
+    pub const fn payload_type(self) -> u8 {
+        match self {
+            Codec::Vp8 => 96,
+            Codec::Generic => 97,
+        }
+    }
+}
+
+/// The end that began the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Admission {
+    /// A person named the peer: challenges may go out unasked.
+    #[default]
+    Initiator,
+    /// Somebody asked: until the address is proven, at most three times the bytes received go there.
+    Responder,
+}
+
+/// How a sending session is set up.
+#[derive(Clone, Debug)]
+pub struct SenderConfig {
+    /// IP size of a full data packet and of every dummy; the flow's `packet_size`. From the headers (60 B over
+    /// IPv4, with VP8's descriptor) and a few bytes to 1,500 B; larger frames are cut to it from
+    /// [`least_packet_size`](Self::least_packet_size) on.
+    pub packet_size: Bytes,
+    /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6. Counted in every size that the flow sees.
+    pub ip_overhead: Bytes,
+    /// What the frames are.
+    pub codec: Codec,
+    /// Code point of media and of normal-class RTCP. Dummies are LE whatever this is.
+    pub data_dscp: Dscp,
+    /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
+    pub cname: String,
+    /// What RTCP's 5 % is taken of.
+    pub session_bandwidth: Rate,
+    /// RTCP as often as 360 s / (kbit/s) allows, in place of 5 s.
+    pub reduced_minimum: bool,
+    /// A frame that has waited longer than this is dropped. [`Duration::MAX`]: never.
+    pub max_queue_delay: Duration,
+    /// Keep media and send it again when asked [RFC 4588].
+    pub retransmission: bool,
+    /// A packet first sent longer ago than this is not sent again: it would come too late to be shown, in the
+    /// place of one that would not. A key frame is asked of the encoder instead. About the play-out delay.
+    pub retransmission_limit: Duration,
+    /// Believe feedback only with the right sum of nonces. Off: for tests, and peers that prove nothing.
+    pub check_nonces: bool,
+    /// The numbers to use with a receiver that measures; of no effect if the controller wants every packet told.
+    pub rate_profile: Profile,
+    /// The end that began the exchange.
+    pub admission: Admission,
+    /// Where the numbers of all streams begin, 24 bits, of which the lowest 16 are RTP's; `None`: where nobody can
+    /// guess.
+    pub first_sequence: Option<u32>,
+    /// What the wall clock showed at [`Instant::ZERO`].
+    pub ntp_at_zero: NtpTime,
+}
+
+impl Default for SenderConfig {
+    fn default() -> Self {
+        SenderConfig {
+            packet_size: Bytes::new(1_200),
+            ip_overhead: Bytes::new(28),
+            codec: Codec::Generic,
+            data_dscp: Dscp::DEFAULT,
+            cname: String::new(),
+            session_bandwidth: Rate::mbps(1.0),
+            reduced_minimum: false,
+            max_queue_delay: Duration::from_millis(400),
+            retransmission: false,
+            retransmission_limit: Duration::from_secs(2),
+            check_nonces: true,
+            rate_profile: Profile::default(),
+            admission: Admission::Initiator,
+            first_sequence: None,
+            ntp_at_zero: NtpTime::default(),
+        }
+    }
+}
+
+impl SenderConfig {
+    /// The smallest [`packet_size`](Self::packet_size) that frames of any length are cut to: the headers and 16 B of
+    /// payload, descriptor included; 72 B over IPv4 without retransmission.
+    pub fn least_packet_size(&self) -> Bytes {
+        Bytes::new((overhead(self) + LEAST_PAYLOAD) as u64)
+    }
+}
+
+/// One encoded frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The encoder's output.
+    pub data: Vec<u8>,
+    /// Capture time on a 90 kHz clock.
+    pub timestamp_90k: u32,
+    /// Can be decoded without any other. Set it on every frame of sources whose frames are independent.
+    pub key: bool,
+}
+
+/// What every IPv4 host must take [RFC 791 §3.1]: a claim that a path carries less is not believed.
+pub const LEAST_PATH_MTU: Bytes = Bytes::new(576);
+
+/// What is in front of a packet's payload, and in front of it when it is sent again.
+pub(super) fn overhead(config: &SenderConfig) -> usize {
+    let osn = if config.retransmission { rtx::OSN_LEN } else { 0 };
+    config.ip_overhead.get() as usize + packet::HEADER_LEN + Extensions::FULL_LEN + osn
+}
+
+/// RTP payload of a full packet, descriptor included.
+pub(super) fn max_payload(config: &SenderConfig) -> usize {
+    (config.packet_size.get() as usize).saturating_sub(overhead(config))
+}

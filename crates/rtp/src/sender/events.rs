@@ -1,0 +1,148 @@
+//! What a sending session tells its application, and counts.
+
+use crate::feedback::Refusal;
+use crate::out::Counts;
+use crate::{Count, StopReason};
+use fairpace_units::{Class, Dscp, Duration, Instant, Rate};
+use std::collections::VecDeque;
+
+/// Requests for a key frame reach the encoder at most this often.
+const KEY_FRAME_SPACING: Duration = Duration::from_millis(200);
+const MOST_EVENTS: usize = 256;
+
+/// What the application should know.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SenderEvent {
+    /// The peer is there, and wants this.
+    PeerValidated {
+        /// The first round trip.
+        srtt: Duration,
+        /// The code point that the normal challenge arrived with; `None` if a report stood in for its echo.
+        dscp_seen: Option<Dscp>,
+    },
+    /// The network keeps or changes a class's code point; told when it becomes known and when it changes.
+    DscpSeen {
+        /// The class.
+        class: Class,
+        /// What we sent.
+        sent: Dscp,
+        /// What arrived.
+        arrived: Dscp,
+    },
+    /// The TCP half is there too.
+    TcpUp,
+    /// The encoder should produce this much: wire rate of data packets. See [`SenderSession::media_rate`].
+    TargetRate(Rate),
+    /// The encoder must give a key frame: the peer lost something, or frames were dropped here.
+    KeyFrameRequest,
+    /// That many frames were dropped because the queue was too old.
+    FramesDropped(u64),
+    /// It is over.
+    Stopped(StopReason),
+}
+
+/// Feedback that was not believed, by reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RejectedFeedback {
+    /// Not RTCP, or RTCP that breaks a rule of form.
+    pub malformed: u64,
+    /// From an SSRC that has not echoed our challenge, or about a stream that is not ours.
+    pub wrong_ssrc: u64,
+    /// A report number seen before, too old, or too far ahead.
+    pub replayed: u64,
+    /// Without claims, with fewer claims than blocks, or in a form that was not asked for; receiver reports of no loss that
+    /// nothing proves.
+    pub unproven: u64,
+    /// The sum of nonces is wrong: a packet is claimed that has not arrived.
+    pub nonce: u64,
+    /// A packet is claimed that has not been sent.
+    pub unsent: u64,
+    /// An echo whose token we did not send.
+    pub token: u64,
+    /// A receiver report about packets not sent, or older than the last one.
+    pub report: u64,
+    /// A report of a receiver that measures, which cannot be true or is older than another.
+    pub measured: u64,
+}
+
+/// What a sending session has done.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct SenderStats {
+    /// Sent, by kind.
+    pub sent: Counts,
+    /// Datagrams received.
+    pub received: u64,
+    /// Feedback accepted, per packet or measured: datagrams and UDP payload bytes.
+    pub feedback: Count,
+    /// What was not believed.
+    pub rejected: RejectedFeedback,
+    /// Frames handed in.
+    pub frames: u64,
+    /// Frames dropped because the queue was too old.
+    pub frames_dropped: u64,
+    /// Key frames asked for by the peer.
+    pub key_frame_requests: u64,
+    /// Packets asked for again by the peer.
+    pub nacked: u64,
+    /// Of those, not sent again because it was too late.
+    pub too_late: u64,
+    /// BYEs that were ignored because feedback went on.
+    pub byes_ignored: u64,
+    /// RTT from the last receiver report (LSR, DLSR), for the eye only.
+    pub report_rtt: Option<Duration>,
+    /// Fraction of media lost in the last receiver report's interval.
+    pub fraction_lost: Option<f64>,
+    /// Interarrival jitter of the last receiver report.
+    pub jitter: Option<Duration>,
+}
+
+impl RejectedFeedback {
+    pub(super) const fn count(&mut self, refusal: Refusal) {
+        *match refusal {
+            Refusal::Malformed => &mut self.malformed,
+            Refusal::WrongSsrc => &mut self.wrong_ssrc,
+            Refusal::Replayed => &mut self.replayed,
+            Refusal::Unproven => &mut self.unproven,
+            Refusal::Nonce => &mut self.nonce,
+            Refusal::Unsent => &mut self.unsent,
+            Refusal::Measured => &mut self.measured,
+        } += 1;
+    }
+}
+
+/// What waits to be told.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    waiting: VecDeque<SenderEvent>,
+    last_key_request: Option<Instant>,
+    rate: Rate,
+}
+
+impl Events {
+    pub(super) fn push(&mut self, event: SenderEvent) {
+        if self.waiting.len() >= MOST_EVENTS {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(event);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<SenderEvent> {
+        self.waiting.pop_front()
+    }
+
+    pub(super) fn request_key_frame(&mut self, now: Instant) {
+        if self.last_key_request.is_none_or(|at| now.since(at) >= KEY_FRAME_SPACING) {
+            self.last_key_request = Some(now);
+            self.push(SenderEvent::KeyFrameRequest);
+        }
+    }
+
+    /// Of several target rates only the latest is kept.
+    pub(super) fn tell_rate(&mut self, rate: Rate) {
+        if rate != self.rate {
+            self.rate = rate;
+            self.waiting.retain(|e| !matches!(e, SenderEvent::TargetRate(_)));
+            self.push(SenderEvent::TargetRate(rate));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What a datagram of the peer's does to the session.
+
+use super::admission::Answer;
+use super::{Phase, SenderEvent, SenderSession};
+use crate::StopReason;
+use crate::challenge::{Echo, Message};
+use crate::feedback::{Attached, Lent, Proof, Word};
+use crate::packet;
+use crate::rtcp::{Compound, ReportBlock, Rtcp};
+use fairpace_control::feedback;
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant};
+
+/// The LE echo travels with the normal one; this much later it is lost.
+const SETTLING: Duration = Duration::from_millis(100);
+
+impl SenderSession {
+    /// A datagram has arrived from the peer's exact address (the driver compares), with these marks.
+    pub fn handle_datagram(&mut self, now: Instant, bytes: &[u8], _dscp: Dscp, _ecn: Ecn) {
+        let now = self.advance(now);
+        self.stats.received += 1;
+        if matches!(self.phase, Phase::Leaving(_) | Phase::Stopped(_)) {
+            return;
+        }
+        if self.trust.peer().is_none() {
+            self.admitting.on_unproven(bytes.len());
+        }
+        let compound = if packet::is_rtcp(bytes) { Compound::parse(bytes).ok() } else { None };
+        let Some(compound) = compound else {
+            self.stats.rejected.malformed += 1;
+            return;
+        };
+        if compound.is_full() {
+            self.reports.on_received(Bytes::new(bytes.len() as u64) + self.config.ip_overhead);
+        }
+        let mut attached = self.feedback.attached(compound);
+        let media = self.media.streams.media.ssrc;
+        for packet in compound {
+            match packet {
+                Rtcp::ReceiverReport(reporter, blocks) | Rtcp::SenderReport(reporter, _, blocks) => {
+                    for block in blocks {
+                        self.on_report_block(now, reporter, &block, &attached, bytes.len());
+                    }
+                }
+                Rtcp::PictureLoss(sender, of) if self.trust.is_peer(sender) && of == media => {
+                    self.stats.key_frame_requests += 1;
+                    self.events.request_key_frame(now);
+                }
+                Rtcp::Nack(nack) if self.trust.is_peer(nack.sender) && nack.media == media => {
+                    if self.config.retransmission {
+                        let spacing = self.flow.srtt().unwrap_or_default() / 2;
+                        let asked = self.media.on_nack(now, &nack, self.config.retransmission_limit, spacing);
+                        self.stats.nacked += asked.packets;
+                        self.note_too_late(now, asked.too_late);
+                    }
+                }
+                Rtcp::Bye(bye) if bye.ssrcs().any(|s| self.trust.is_peer(s)) => self.reports.on_bye(now),
+                Rtcp::PictureLoss(..) | Rtcp::Nack(_) | Rtcp::Bye(_) => self.stats.rejected.wrong_ssrc += 1,
+                Rtcp::App(app) if app.name == crate::challenge::NAME => match Message::parse(&app) {
+                    Ok(Some(Message::Echo(echo))) => self.on_echo(now, &echo),
+                    Ok(_) => self.on_feedback(now, &packet, &mut attached, bytes.len()),
+                    Err(_) => self.stats.rejected.malformed += 1,
+                },
+                Rtcp::CongestionFeedback(..) | Rtcp::TransportFeedback { .. } => {
+                    self.on_feedback(now, &packet, &mut attached, bytes.len());
+                }
+                Rtcp::App(_) | Rtcp::Sdes(_) | Rtcp::Other(_) => {}
+            }
+        }
+        self.note_rate();
+    }
+
+    fn on_echo(&mut self, now: Instant, echo: &Echo) {
+        let (class, token, srtt) = match self.admitting.on_echo(now, echo) {
+            Answer::Unknown => {
+                self.stats.rejected.token += 1;
+                return;
+            }
+            Answer::Taken => return,
+            Answer::There { class, token, rtt } => (class, token, rtt),
+        };
+        self.saw_dscp(class, echo.dscp);
+        // If LE came first, or alone, the address is real, but the first RTT of the normal class is wanted for what the
+        // flow sends there. It is on its way if the path works at all.
+        if self.trust.peer().is_some() || class == Class::Low {
+            return;
+        }
+        self.trust.admit(echo.receiver, echo.next_report);
+        self.admitting.settle();
+        if let Some(tcp) = &mut self.tcp {
+            tcp.on_peer(now, token);
+        }
+        if self.feedback.has_window() {
+            self.flow.set_window_limit(now, echo.rwnd.map(|rwnd| rwnd.get().into()));
+        }
+        self.phase = Phase::Settling(now + SETTLING.max(srtt / 2));
+        self.first_rtt = srtt;
+        self.events.push(SenderEvent::PeerValidated { srtt, dscp_seen: Some(echo.dscp) });
+    }
+
+    fn saw_dscp(&mut self, class: Class, arrived: Dscp) {
+        if !self.admitting.saw(class, arrived) {
+            return;
+        }
+        if class == Class::Low {
+            // Bleached: routers treat dummies like data, so they must not outweigh it.
+            self.flow.set_dummies_limited(arrived.class() != Class::Low);
+        }
+        self.events.push(SenderEvent::DscpSeen { class, sent: self.dscp(class), arrived });
+    }
+
+    /// A packet that may be feedback, or belong to some.
+    fn on_feedback<'d>(&mut self, now: Instant, packet: &Rtcp<'d>, attached: &mut Attached<'d>, len: usize) {
+        let challenging = matches!(self.phase, Phase::Challenging(..));
+        let lent = Lent { now, challenging, trust: &mut self.trust, streams: &mut self.media.streams };
+        let heard = match self.feedback.on_packet(packet, attached, lent) {
+            Ok(Some(heard)) => heard,
+            Ok(None) => return,
+            Err(refusal) => {
+                self.stats.rejected.count(refusal);
+                if self.trust.has_lied() {
+                    self.end(StopReason::PeerLied);
+                }
+                return;
+            }
+        };
+        let taken = heard.message.map(|message| self.flow.on_feedback(now, message));
+        let (proof, seen, reporter) = (heard.proof, heard.seen, heard.reporter);
+        if proof == Proof::ByFlow && !matches!(taken, Some(Ok(_))) {
+            self.stats.rejected.measured += 1;
+            return;
+        }
+        if self.trust.peer().is_none() {
+            // The report stands in for the echo of a challenge.
+            self.trust.admit(reporter, 0);
+            self.admitting.settle();
+            self.first_rtt = self.flow.srtt().unwrap_or_default();
+            self.events.push(SenderEvent::PeerValidated { srtt: self.first_rtt, dscp_seen: None });
+            self.begin(now);
+        }
+        self.believed(now, len);
+        for (class, dscp) in seen.into_iter().flatten() {
+            self.saw_dscp(class, dscp);
+        }
+    }
+
+    /// Feedback is worth something: the peer is there, and wants this.
+    fn believed(&mut self, now: Instant, len: usize) {
+        self.admitting.renew(now);
+        if self.reports.contradict_bye(now) {
+            self.stats.byes_ignored += 1;
+        }
+        self.stats.feedback.packets += 1;
+        self.stats.feedback.bytes += len as u64;
+    }
+
+    fn on_report_block(
+        &mut self,
+        now: Instant,
+        reporter: u32,
+        block: &ReportBlock,
+        attached: &Attached<'_>,
+        len: usize,
+    ) {
+        if !self.trust.is_peer(reporter) || self.media.streams.by_ssrc(block.ssrc).is_none() {
+            self.stats.rejected.wrong_ssrc += 1;
+            return;
+        }
+        if block.ssrc != self.media.streams.media.ssrc || self.phase != Phase::Running {
+            return;
+        }
+        let Some(mut told) = self.reports.on_block(now, block, &mut self.media, &self.config, &mut self.stats) else {
+            self.stats.rejected.report += 1;
+            return;
+        };
+        let lent = Lent { now, challenging: false, trust: &mut self.trust, streams: &mut self.media.streams };
+        let from = (reporter, block);
+        let word = self.feedback.on_receiver_report(told.index, from, &mut told.report, self.secret, attached, &lent);
+        if word.is_some() {
+            told.report.rtt = told.rtt;
+        }
+        match word {
+            Some(Word::Proven) => self.believed(now, len),
+            Some(Word::Unproven) => self.stats.rejected.unproven += 1,
+            Some(Word::Loss) | None => {}
+        }
+        // What the flow makes of the report stands in its counters.
+        let _ = self.flow.on_feedback(now, feedback::Message::Report(&told.report));
+    }
+}

@@ -1,0 +1,119 @@
+//! A format of feedback that nobody asked for is refused, however well it proves what it claims.
+
+mod pair;
+
+use fairpace_rtp::ccfb::{self, Metric};
+use fairpace_rtp::challenge::Message;
+use fairpace_rtp::claim::{self, Claim};
+use fairpace_rtp::packet::Packet;
+use fairpace_rtp::rtcp::{Compound, Rtcp};
+use fairpace_rtp::{StopReason, What, sack_vector, tfrc};
+use fairpace_units::{Dscp, Duration, Ecn};
+use pair::{Pair, Wire, at, ms, tap};
+
+/// What a receiver knows that has all packets, and means to tell of them in another format.
+struct Knowledge {
+    receiver: u32,
+    media: u32,
+    next_report: u32,
+    /// Sequence number, nonce, bits 16 to 23 of the number, and time stamped of the last packets.
+    packets: Vec<(u16, u32, u8, u32)>,
+}
+
+type Format = (&'static str, fn(&Knowledge, &mut Vec<u8>));
+
+const FORMATS: [Format; 3] = [
+    ("congestion-control feedback", |k, out| {
+        let nonce_sum = k.packets.iter().fold(0_u32, |sum, p| sum.wrapping_add(p.1));
+        claim::emit(out, k.receiver, k.next_report, [Claim { nonce_sum, dscp: Dscp::DEFAULT }]);
+        let metrics = k.packets.iter().map(|_| Metric::received(Ecn::NotEct, Duration::ZERO));
+        ccfb::emit(out, k.receiver, 0, [(k.media, k.packets[0].0, metrics)]);
+    }),
+    ("a sack vector", |k, out| {
+        let &(sequence, nonce_sum, high, _) = k.packets.last().unwrap();
+        let ack = sack_vector::Ack {
+            receiver: k.receiver,
+            number: k.next_report,
+            ack: u32::from(high) << 16 | u32::from(sequence),
+            vector: 0,
+            rwnd: None,
+            dscp: Dscp::DEFAULT,
+            ecn: Ecn::NotEct,
+            delay: 0,
+            arrival: 0,
+            nonce_sum,
+        };
+        ack.emit(out);
+    }),
+    ("a report of what was measured", |k, out| {
+        let echoed = k.packets.last().unwrap().3;
+        let (reporter, media) = (k.receiver, k.media);
+        tfrc::Report { reporter, media, echoed, delay: 0, received_rate: 100_000, loss_event_rate: 0 }.emit(2, out);
+    }),
+];
+
+/// A flow of 5 s over 100 ms, whose receiver then falls silent; and what somebody knows who has heard it.
+fn heard(scheme: &str, settings: &[(&str, &str)]) -> (Pair, Knowledge) {
+    let mut p = Pair::usual(scheme, settings);
+    let (forward, back) = (std::rc::Rc::default(), std::rc::Rc::default());
+    p.forward.disturb = tap(std::rc::Rc::clone(&forward));
+    p.back.disturb = tap(std::rc::Rc::clone(&back));
+    p.run_until(at(5.0));
+    p.fps = 0;
+    p.receiver_alive = false;
+    p.run_until(at(6.0));
+    let echo = back.borrow().iter().find_map(|(_, w)| match Compound::parse(&w.bytes).unwrap().next() {
+        Some(Rtcp::App(app)) => match Message::parse(&app) {
+            Ok(Some(Message::Echo(echo))) => Some(echo),
+            _ => None,
+        },
+        _ => None,
+    });
+    let echo = echo.expect("a challenge was answered");
+    let told = back.borrow().iter().filter(|(_, w)| w.what == What::Feedback).count() as u32;
+    let packets: Vec<_> = forward
+        .borrow()
+        .iter()
+        .filter(|(_, w)| w.what == What::Media)
+        .map(|(_, w)| {
+            let packet = Packet::parse(&w.bytes).unwrap();
+            let e = packet.extensions;
+            let sent = e.stamp.map_or(0, |(_, stamp)| stamp.sent);
+            (packet.sequence, e.nonce.unwrap_or(0), e.number_high.unwrap_or(0), sent)
+        })
+        .collect();
+    let packets = packets[packets.len() - 8..].to_vec();
+    let media = p.sender.ssrcs()[0];
+    (p, Knowledge { receiver: echo.receiver, media, next_report: echo.next_report.wrapping_add(told), packets })
+}
+
+#[test]
+fn a_format_that_nobody_asked_for_renews_no_consent_and_counts_for_nothing() {
+    let forms = [
+        ("rcs", &[][..], "congestion-control feedback"),
+        ("aimd", &[], "a sack vector"),
+        ("tfrc", &[("measured_by", "receiver")], "a report of what was measured"),
+        ("lda", &[], "receiver reports"),
+    ];
+    for (scheme, settings, asked) in forms {
+        for (format, emit) in FORMATS.into_iter().filter(|(format, _)| *format != asked) {
+            let (mut p, mut known) = heard(scheme, settings);
+            let (feedback, acked) = (p.sender.stats().feedback, p.sender.flow().counters().data.acked);
+            while p.stopped.is_none() && p.now < at(60.0) {
+                let mut bytes = Vec::new();
+                emit(&known, &mut bytes);
+                known.next_report = known.next_report.wrapping_add(1);
+                let wire = Wire { bytes, dscp: Dscp::DEFAULT, ecn: Ecn::NotEct, what: What::Feedback };
+                p.back.push(p.now, wire);
+                p.run_until(p.now + ms(1_000));
+            }
+            let form = p.sender.flow().controller().feedback_form();
+            let context = format!("{format} to {scheme}, which wants {form:?}");
+            assert_eq!(p.sender.stats().feedback, feedback, "{context}: accepted");
+            assert_eq!(p.sender.flow().counters().data.acked, acked, "{context}: credited");
+            let (when, reason) = p.stopped.unwrap_or_else(|| panic!("{context}: consent was renewed until {}", p.now));
+            assert_eq!(reason, StopReason::ConsentExpired, "{context}, at {when}");
+            assert!((34.0..35.2).contains(&when.since(at(0.0)).as_secs_f64()), "{context}: at {when}");
+        }
+    }
+}
