@@ -30,3 +30,8 @@ pub(crate) static SCHEMES: &[SchemeInfo] = &[
     tpba::INFO,
     fixed::INFO,
 ];
+
+/// The controller of the tutorial, compiled and tried where a reader would put the file.
+#[cfg(test)]
+#[path = "../../../docs/tutorial/sawtooth.rs"]
+pub mod sawtooth;
