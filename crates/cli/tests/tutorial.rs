@@ -1,4 +1,5 @@
-//! The tutorial is true: its scenarios are read, its commands run, and their output is what the pages show.
+//! The tutorial is true: its scenarios are read, its commands run, their output is what the pages show, and its Rust is in
+//! `docs/tutorial/sawtooth.rs`, which `fairpace-control` compiles and tests.
 //!
 //! A block of TOML whose first line is `# NAME.toml` becomes that file. In a block marked `console` a line that begins with
 //! `$ ` is a command, and what follows is its output. `FAIRPACE_BLESS=1 cargo test -p fairpace --test tutorial` writes the
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The pages in reading order; the later ones use files of the earlier ones.
-const PAGES: [&str; 3] = ["first-run", "first-scenario", "reading-a-report"];
+const PAGES: [&str; 4] = ["first-run", "first-scenario", "reading-a-report", "first-controller"];
 
 /// The fenced blocks of `page`: the word or words behind the fence, and the text.
 fn blocks(page: &str) -> Vec<(String, String)> {
@@ -34,6 +35,7 @@ fn the_tutorial_shows_what_its_commands_print() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::os::unix::fs::symlink(root.join("scenarios"), work.join("scenarios")).unwrap();
     let bless = std::env::var_os("FAIRPACE_BLESS").is_some();
+    let controller = std::fs::read_to_string(root.join("docs/tutorial/sawtooth.rs")).unwrap();
     let (mut scenarios, mut commands) = (0, 0);
     for name in PAGES {
         let path = Path::new("docs/tutorial").join(name).with_extension("md");
@@ -45,6 +47,10 @@ fn the_tutorial_shows_what_its_commands_print() {
                 std::fs::write(work.join(file), &block).unwrap();
                 let read = Scenario::parse(&block, file);
                 assert_eq!(read.is_err(), kind == " invalid", "{name}: {file}: {:?}", read.err());
+            } else if info == "rust" {
+                let code: Vec<&str> = block.lines().map(str::trim).collect();
+                let there: Vec<&str> = controller.lines().map(str::trim).collect();
+                assert!(there.windows(code.len()).any(|w| w == code), "{name}: not in sawtooth.rs:\n{block}");
             } else if info == "console" {
                 let (shown, ran) = (block.trim_end(), run_all(&block, &work));
                 commands += ran.matches("$ ").count();
