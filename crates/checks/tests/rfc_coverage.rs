@@ -62,8 +62,8 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     found
 }
 
-/// `control::scheme::tfrc::history::tests` for `control/src/scheme/tfrc/history/tests.rs`, `control::properties` for
-/// `control/tests/properties.rs`.
+/// `control::scheme::tfrc::history::tests` for `control/src/scheme/tfrc/history/tests.rs`, `control::equation` for
+/// `control/tests/equation.rs`.
 fn module(file: &Path) -> String {
     let inside = file.strip_prefix(root().join("crates")).expect("a file of a crate").with_extension("");
     let parts = inside.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).enumerate();

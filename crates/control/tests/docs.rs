@@ -4,18 +4,15 @@ use fairpace_control::{Equation, TcpPath, schemes};
 use fairpace_units::{Bytes, Duration, Probability};
 use std::path::Path;
 
-/// The page is the one that the scheme's row in the folder's `README.md` links to.
+/// The page is `NAME.md`, or the one that the scheme's row in the folder's `README.md` links to.
 #[test]
 fn each_scheme_has_a_page_that_names_every_parameter_and_its_default() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/controllers");
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let index = read(&folder.join("README.md"));
     for scheme in schemes() {
-        let row = index.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | ["));
-        let row = row.into_iter().find(|(names, _)| names.split(", ").any(|n| n == format!("`{}`", scheme.name)));
-        let link = row.and_then(|(_, rest)| rest.split_once(']')).map(|(file, _)| file);
-        let path =
-            folder.join(link.unwrap_or_else(|| panic!("README.md has no row with a page for `{}`", scheme.name)));
+        let own = folder.join(format!("{}.md", scheme.name));
+        let path = if own.exists() { own } else { folder.join(linked(&index, scheme.name)) };
         let page = read(&path);
         for p in scheme.params {
             let row = page.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{}`", p.name)));
@@ -23,6 +20,14 @@ fn each_scheme_has_a_page_that_names_every_parameter_and_its_default() {
             assert!(row.contains(&format!("`{}`", p.default)), "{}: `{}` is {}", path.display(), p.name, p.default);
         }
     }
+}
+
+/// The page that the index links to in the row that names the scheme, beside others of the same file.
+fn linked<'a>(index: &'a str, scheme: &str) -> &'a str {
+    let mut rows = index.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | ["));
+    let row = rows.find(|(names, _)| names.split(", ").any(|n| n == format!("`{scheme}`")));
+    let link = row.and_then(|(_, rest)| rest.split_once(']')).map(|(file, _)| file);
+    link.unwrap_or_else(|| panic!("docs/controllers has neither {scheme}.md nor a row with a page for `{scheme}`"))
 }
 
 /// Under "Values" of `docs/equations.md`: packets/s by each equation, to four digits.
