@@ -47,7 +47,7 @@ pub(crate) struct Bridge<P> {
     plan: AddressPlan,
     /// Of each flow: whether its packets come from here, or from the simulator.
     external: Vec<bool>,
-    /// Whose packets are those of addresses that are no flow's.
+    /// The flow that takes the packets of all addresses that belong to no flow; `None` drops them.
     stray: Option<FlowId>,
     network: Network,
     store: Store<Meta>,

@@ -383,7 +383,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
     /// The same in the simulator, whatever the world of the bench.
     ///
     /// # Errors
-    /// Those of [`Study::run`].
+    /// The errors of [`Study::run`].
     pub fn simulate(&self, bench: &mut Bench<'_>) -> Result<Found<R>, RunError> {
         self.run_in(World::Sim, bench)
     }

@@ -29,7 +29,7 @@ pub enum Buffer {
 /// The state at one instant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BufferSample {
-    /// When.
+    /// The instant of the change.
     pub t: Instant,
     /// R(t): from here on.
     pub r: Rate,

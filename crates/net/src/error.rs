@@ -63,7 +63,7 @@ pub enum NetError {
     /// The peer answered once, and then fell silent.
     #[error("{peer} has vanished: {detail}")]
     PeerVanished {
-        /// Who.
+        /// The peer's address.
         peer: SocketAddr,
         /// How that was seen.
         detail: String,
@@ -71,7 +71,7 @@ pub enum NetError {
     /// The controller needs a TCP connection beside the datagrams.
     #[error("{peer} answers by UDP, but not by TCP: {detail}")]
     NoTcpHalf {
-        /// Who.
+        /// The peer's address.
         peer: SocketAddr,
         /// What the network said.
         detail: String,
@@ -85,7 +85,7 @@ pub enum NetError {
     /// The peer's feedback cannot be true.
     #[error("{peer} sends feedback that cannot be true: {detail}")]
     PeerLies {
-        /// Who.
+        /// The peer's address.
         peer: SocketAddr,
         /// What it claimed.
         detail: String,

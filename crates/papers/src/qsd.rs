@@ -174,7 +174,7 @@ const ALL: u64 = 10_000;
 /// The phases of a sweep over something else: as many as a small super-frame has.
 const SWEEP: u64 = 76;
 
-/// Those of a quick run.
+/// The phases of a quick run.
 const QUICK_PHASES: usize = 19;
 
 /// The phases of a super-frame: every [`STEP`], or `most` of them, evenly spread.

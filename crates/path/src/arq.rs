@@ -70,7 +70,7 @@ pub struct Arq<T> {
     users: Vec<User<T>>,
     /// Those with a packet, in any order.
     active: Vec<u32>,
-    /// Whose slot it is, over and over; empty if the link is work-conserving.
+    /// The owner of each slot of the frame that repeats for ever; empty if the link is work-conserving.
     frame: Vec<u32>,
     /// The next slot in which somebody sends; the largest number if nobody has a packet.
     next_slot: u64,
@@ -351,7 +351,7 @@ impl<T: Datagram> Arq<T> {
         self.next_departure = self.next_departure.min(first.saturating_add(user.pieces.min(most) - 1));
     }
 
-    /// Whose slot it is.
+    /// The owner of the slot.
     fn choose(&mut self, slot: u64) -> Option<u32> {
         if !self.frame.is_empty() {
             return self.frame.get(self.place(slot)).copied();

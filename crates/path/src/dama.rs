@@ -264,7 +264,7 @@ impl<T: Datagram> Dama<T> {
         self.agents.get(terminal as usize)?.as_deref()
     }
 
-    /// Whose slot is whose on a carrier in this super-frame.
+    /// The owners of a carrier's slots in this super-frame.
     pub fn plan(&self, carrier: u32) -> BurstTimePlan {
         let mut carrier = self.carriers[carrier as usize].clone();
         let range = carrier.range();

@@ -20,7 +20,7 @@ use crate::counters::LinkCounters;
 use crate::delay::Delay;
 use crate::loss::Loss;
 use crate::outage::Outages;
-use crate::queue::{Found, Held, Next, Queue, Verdict};
+use crate::queue::{Held, Next, Occupancy, Queue, Verdict};
 use crate::quick_start::{LinkRouter, QsCounters, pass_unaware};
 use crate::rate::{Service, Transmitter};
 use crate::{Datagram, DropReason, LinkError, LinkSpec, Wire};
@@ -39,7 +39,7 @@ pub struct Link<T> {
     delay: Delay,
     /// What is settled but has not departed, in order of departure.
     settled: VecDeque<Settled>,
-    /// Those of `settled` that will be lost, in the same order.
+    /// Packets of `settled` that will be lost, in the same order.
     doomed: VecDeque<T>,
     /// What is settled and will come out.
     wire: Wire<T>,
@@ -409,12 +409,12 @@ impl<T: Datagram> Link<T> {
         let found = match self.settled.front() {
             Some(sent) => {
                 let waiting = Held { packets: held.packets - 1, bytes: held.bytes - sent.size };
-                Found { held, waiting, could_have_left: 0 }
+                Occupancy { held, waiting, could_have_left: 0 }
             }
             None => {
                 let idle_since = self.last_departure;
                 let could_have_left = self.transmitter.packets_between(idle_since, now, queue.mean_packet_size());
-                Found { held, waiting: held, could_have_left }
+                Occupancy { held, waiting: held, could_have_left }
             }
         };
         match queue.decide(now, found, size.get(), packet.ecn() != Ecn::NotEct) {

@@ -74,7 +74,7 @@ impl Managed {
     }
 
     /// Whether an arrival of `size` is let in.
-    pub(crate) fn decide(&mut self, now: Instant, found: Found, size: u64, ecn_capable: bool) -> Verdict {
+    pub(crate) fn decide(&mut self, now: Instant, found: Occupancy, size: u64, ecn_capable: bool) -> Verdict {
         match self {
             Managed::Red(red) => red.decide(found, size, ecn_capable),
             Managed::Pie(pie) => pie.decide(now, found, size, ecn_capable),
@@ -198,9 +198,9 @@ impl<T: Datagram> Fifo<T> {
     }
 }
 
-/// What an arrival finds in a queue that admits.
+/// The packets ahead of an arrival in a queue that admits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub(crate) struct Occupancy {
     /// In queue and transmitter, for the hard limit.
     pub(crate) held: Held,
     /// Behind the transmitter.

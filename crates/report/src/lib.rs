@@ -62,7 +62,7 @@ pub struct Section {
     pub claims: Vec<Claim>,
     /// Stacked bars: parts of a whole, per scheme.
     pub bars: Vec<Bars>,
-    /// Whose slot is whose.
+    /// The owners of a channel's slots.
     #[serde(default)]
     pub slot_maps: Vec<SlotMap>,
     /// Line charts and timelines.
@@ -231,7 +231,7 @@ pub struct BarRow {
     pub note: String,
 }
 
-/// Whose slot is whose on a channel that is divided in time: one row per multi-frame, one column per slot.
+/// The owners of the slots of a channel that is divided in time: one row per multi-frame, one column per slot.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SlotMap {
     /// The claim that the picture shows.

@@ -66,7 +66,7 @@ impl Counts {
         c.bytes += bytes as u64;
     }
 
-    /// Those of one kind.
+    /// The count of one kind.
     pub const fn of(&self, what: What) -> Count {
         self.0[what as usize]
     }

@@ -60,7 +60,7 @@ pub enum Rtcp<'a> {
         sender: u32,
         /// About which stream.
         media: u32,
-        /// What.
+        /// The feedback control information, as the format has it [RFC 4585 §6.1].
         fci: &'a [u8],
     },
     /// Something else, well-formed: its packet type.
@@ -229,7 +229,7 @@ impl SenderInfo {
 /// What a receiver says about one stream [RFC 3550 §6.4.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ReportBlock {
-    /// Whose stream.
+    /// The SSRC of the stream that the block reports on.
     pub ssrc: u32,
     /// Lost since the last report, in 1/256.
     pub fraction_lost: u8,
@@ -400,7 +400,7 @@ pub struct App<'a> {
     pub ssrc: u32,
     /// Five bits, the application's.
     pub subtype: u8,
-    /// Whose format this is.
+    /// The name of the application that defined the format [RFC 3550 §6.7].
     pub name: [u8; 4],
     /// The rest.
     pub data: &'a [u8],

@@ -157,7 +157,7 @@ const HISTORY: usize = 4_096;
 /// One validated stream.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Whose.
+    /// The SSRC of the source.
     pub ssrc: u32,
     pub(crate) validator: Validator,
     /// Packets received, duplicates included, as A.3 wants it.

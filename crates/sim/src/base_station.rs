@@ -22,7 +22,7 @@ use crate::radio::MOST_SLOTS_NOTED;
 pub struct Member {
     /// Which flow.
     pub flow: FlowId,
-    /// Whose downlink it takes, from zero.
+    /// The user behind whose downlink it ends, from zero.
     pub user: u32,
     /// R of the paper, as time: [`SimConfig::min_rtt`](crate::SimConfig::min_rtt).
     pub min_rtt: Duration,
@@ -62,9 +62,9 @@ impl fmt::Debug for BaseStationSpec {
 /// A window that the base station has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WindowRow {
-    /// When.
+    /// The instant of the change.
     pub at: Instant,
-    /// Whose.
+    /// The flow that was given the window.
     pub flow: FlowId,
     /// `rwnd`, in packets.
     pub rwnd: u32,

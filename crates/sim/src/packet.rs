@@ -25,7 +25,7 @@ pub struct Packet {
     pub sent_at: Instant,
     /// What it carries.
     pub body: Body,
-    /// Whose it is.
+    /// The flow that it belongs to.
     pub flow: FlowId,
     /// Size on the wire in bytes.
     pub size: u32,

@@ -23,7 +23,7 @@ pub enum PacketFate {
     Received,
     /// It was dropped.
     Dropped {
-        /// Why.
+        /// The part that dropped it, and for what reason.
         reason: DropReason,
         /// Where: an index of [`SimReport::links`](crate::SimReport::links); behind these come the terminals, then the radio's users.
         link: u32,
@@ -33,7 +33,7 @@ pub enum PacketFate {
 /// One packet at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketEvent {
-    /// When.
+    /// The instant at which it passed, or was dropped.
     pub at: Instant,
     /// The packet.
     pub packet: Packet,

@@ -62,9 +62,9 @@ pub struct UserReport {
 /// One user's downlink at one sampling instant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct UserRow {
-    /// When.
+    /// The instant of the sample.
     pub at: Instant,
-    /// Whose.
+    /// The user's number, from zero.
     pub user: u32,
     /// Packets in its queue now, the one under way included.
     pub queue_packets: u64,

@@ -354,7 +354,7 @@ pub struct LinkReport {
 /// One flow at one sampling instant. Rates are means over the interval that ends there.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SeriesRow {
-    /// When.
+    /// The instant of the sample.
     pub at: Instant,
     /// Which flow.
     pub flow: FlowId,
@@ -391,7 +391,7 @@ pub struct SeriesRow {
 /// One link at one sampling instant. Rates are means over the interval that ends there.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinkRow {
-    /// When.
+    /// The instant of the sample.
     pub at: Instant,
     /// Which link: 0 is `bottleneck`, 1 is `reverse`.
     pub link: u32,

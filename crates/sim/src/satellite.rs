@@ -30,7 +30,7 @@ pub struct SatelliteReport {
     pub events: Vec<DamaEvent>,
     /// Events of these terminals that are not among them.
     pub events_left_out: u64,
-    /// Whose slot is whose, at the instants of [`SimConfig::plans`](crate::SimConfig::plans), on the carriers of
+    /// The owners of all slots, at the instants of [`SimConfig::plans`](crate::SimConfig::plans), on the carriers of
     /// the same terminals.
     pub plans: Vec<CarrierPlan>,
 }
@@ -55,9 +55,9 @@ pub struct TerminalReport {
 /// One terminal at one sampling instant.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TerminalRow {
-    /// When.
+    /// The instant of the sample.
     pub at: Instant,
-    /// Which.
+    /// The terminal's number, from zero.
     pub terminal: u32,
     /// Packets in its uplink queue, the one under way included.
     pub queue_packets: u64,
@@ -77,7 +77,7 @@ pub struct TerminalRow {
     pub drops: u64,
 }
 
-/// Whose slot is whose on one carrier in one super-frame.
+/// The owners of the slots of one carrier in one super-frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CarrierPlan {
     /// Which carrier, from zero.

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   every SRTT without a loss:  S <- S + 1/SRTT            (IPG <- IPG * SRTT / (IPG + SRTT))
-//!   on a loss:                  S <- S/2, then deaf to losses of packets already sent
+//!   on a loss:                  S <- S/2, then no cut for losses of packets already sent
 //!   fine grain, every packet:   gap = IPG * FRTT/XRTT
 //! ```
 //!
@@ -197,8 +197,8 @@ pub struct Rap {
     /// Data packets since the last increase, or since what restarted its clock; partial packets
     /// count as such.
     sent: f64,
-    /// Losses up to this number belong to the last cut.
-    deaf_up_to: Option<u64>,
+    /// The highest number sent at the last cut: losses up to it belong to that cut. `None` before the first.
+    recover: Option<u64>,
     reason: &'static str,
 }
 
@@ -224,7 +224,7 @@ impl Rap {
             last_sent: Instant::ZERO,
             next_increase: Instant::NEVER,
             sent: 0.0,
-            deaf_up_to: None,
+            recover: None,
             reason: "no RTT known yet",
             params,
         };
@@ -247,7 +247,7 @@ impl Rap {
     }
 
     fn cut(&mut self, now: Instant, highest_sent: u64, how: LossHow) {
-        self.deaf_up_to = Some(highest_sent);
+        self.recover = Some(highest_sent);
         let reason = match how {
             LossHow::LaterAcks => "packet lost",
             LossHow::Timeout => "timeout",
@@ -306,7 +306,7 @@ impl Controller for Rap {
     }
 
     fn on_loss(&mut self, now: Instant, loss: &Loss, _rtt: &RttEstimator) {
-        if self.deaf_up_to.is_none_or(|last| loss.seq > last) {
+        if self.recover.is_none_or(|last| loss.seq > last) {
             self.cut(now, loss.highest_sent, loss.how);
         }
     }

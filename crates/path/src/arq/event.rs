@@ -14,7 +14,7 @@ pub struct ArqCounters {
     pub link: LinkCounters,
     /// Slots in which it sent.
     pub used: u64,
-    /// Those of them that failed.
+    /// Slots in which it sent and the packet did not get through.
     pub failed: u64,
     /// Slots in which it had a packet and was silent after a failure (`Optimal`, `retry_delay`).
     pub silent: u64,

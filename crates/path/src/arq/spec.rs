@@ -52,7 +52,7 @@ pub struct ArqSpec {
     pub retry_delay: u32,
     /// From the end of a packet's last slot to its arrival; up to 31 years.
     pub delay: Duration,
-    /// Whose slot it is, is decided among those who can send in it, by their weights; otherwise slots are
+    /// A slot goes to one of the users who can send in it, by their weights; otherwise slots are
     /// dedicated to users by their weights, and lost if they cannot send.
     pub work_conserving: bool,
     /// From 1 to 1,000 users.
@@ -153,8 +153,8 @@ impl ArqSpec {
         if found > MOST_WEIGHT { Err(ArqError::WeightSum { found }) } else { Ok(()) }
     }
 
-    /// Whose slot it is, over and over, if slots are dedicated: smooth weighted round robin, which spreads each
-    /// user's slots evenly. So it is in a work-conserving link too while all send.
+    /// The owner of each slot of the frame that repeats for ever, if slots are dedicated: smooth weighted round robin,
+    /// which spreads each user's slots evenly. A work-conserving link gives the same frame while all users send.
     pub fn frame(&self) -> Vec<u32> {
         let common = self.users.iter().fold(0, |common, user| gcd(common, user.weight)).max(1);
         let weights: Vec<i64> = self.users.iter().map(|user| i64::from(user.weight / common)).collect();

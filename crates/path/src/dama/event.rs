@@ -8,11 +8,11 @@ use fairpace_units::{Bytes, Duration, Instant, Packets, Rate};
 /// minimum and constant rate) is silent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DamaEvent {
-    /// When.
+    /// The instant of the event.
     pub at: Instant,
-    /// Whose.
+    /// The terminal's number, from zero.
     pub terminal: u32,
-    /// What.
+    /// The event itself.
     pub what: DamaEventKind,
 }
 
@@ -91,7 +91,7 @@ impl TerminalCounters {
     }
 }
 
-/// Whose slot is whose on one carrier in one super-frame: what the TBTP says.
+/// The owners of the slots of one carrier in one super-frame, as the TBTP names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BurstTimePlan {
     /// Which super-frame, from zero.

@@ -21,7 +21,7 @@
 //! **Not implemented.** The estimate from the departure rate [§5.2], which a time stamp makes
 //! needless here, switching PIE off while the queue is short [§5.3], de-randomization [§5.4].
 
-use super::{Found, Room, Verdict};
+use super::{Occupancy, Room, Verdict};
 use crate::{DropReason, LinkError, PieParams};
 use fairpace_units::{Instant, RandomStream};
 use std::collections::VecDeque;
@@ -94,7 +94,7 @@ impl Pie {
     }
 
     /// Whether an arrival of `size` is let in [RFC 8033 §4.1, §4.4].
-    pub(crate) fn decide(&mut self, now: Instant, found: Found, size: u64, ecn_capable: bool) -> Verdict {
+    pub(crate) fn decide(&mut self, now: Instant, found: Occupancy, size: u64, ecn_capable: bool) -> Verdict {
         self.update_until(now);
         self.observe(now);
         // Drawn for each arrival, needed or not: a parameter shifts no later draw.
@@ -209,9 +209,9 @@ mod tests {
     }
 
     /// So many packets of 1,000 bytes wait behind the one in transmission.
-    fn waiting(packets: u64) -> Found {
+    fn waiting(packets: u64) -> Occupancy {
         let held = |packets| Held { packets, bytes: packets * 1_000 };
-        Found { held: held(packets + 1), waiting: held(packets), could_have_left: 0 }
+        Occupancy { held: held(packets + 1), waiting: held(packets), could_have_left: 0 }
     }
 
     /// The chance after one update.
@@ -224,7 +224,7 @@ mod tests {
     }
 
     /// What an arrival meets, out of a hundred.
-    fn verdicts(params: PieParams, state: impl Fn(&mut Pie), found: Found, ecn: bool) -> [usize; 3] {
+    fn verdicts(params: PieParams, state: impl Fn(&mut Pie), found: Occupancy, ecn: bool) -> [usize; 3] {
         let mut pie = pie(params);
         let mut counts = [0; 3];
         for _ in 0..100 {

@@ -35,7 +35,7 @@
 //! **Not implemented.** Adaptive RED, weights and thresholds from the link's rate (`q_weight_ 0`,
 //! `thresh_ 0`), dropping from the front or at random at the hard limit.
 
-use super::{Found, Room, Verdict};
+use super::{Occupancy, Room, Verdict};
 use crate::{DropReason, LinkError, RedParams, Thresholds};
 use fairpace_units::RandomStream;
 
@@ -106,7 +106,7 @@ impl Red {
     }
 
     /// Whether an arrival of `size` is let in.
-    pub(crate) fn decide(&mut self, found: Found, size: u64, ecn_capable: bool) -> Verdict {
+    pub(crate) fn decide(&mut self, found: Occupancy, size: u64, ecn_capable: bool) -> Verdict {
         self.update_average(found);
         let chance = self.random.uniform();
         self.count += 1;
@@ -138,7 +138,7 @@ impl Red {
     /// (1) avg ← (1 − w_q) avg + w_q q; after an idle time as if m packets had found nothing:
     /// avg ← (1 − w_q)^m avg first [RED §4, ns-2].
     #[inline]
-    fn update_average(&mut self, found: Found) {
+    fn update_average(&mut self, found: Occupancy) {
         let keep = 1.0 - self.weight;
         if found.could_have_left > 0 {
             self.average *= power(keep, found.could_have_left);
@@ -211,13 +211,13 @@ mod tests {
     }
 
     /// So many packets of 1,000 bytes wait behind the one in transmission.
-    fn waiting(packets: u64) -> Found {
+    fn waiting(packets: u64) -> Occupancy {
         let held = |packets| Held { packets, bytes: packets * 1_000 };
-        Found { held: held(packets + 1), waiting: held(packets), could_have_left: 0 }
+        Occupancy { held: held(packets + 1), waiting: held(packets), could_have_left: 0 }
     }
 
-    fn idle(could_have_left: u64) -> Found {
-        Found { held: Held::default(), waiting: Held::default(), could_have_left }
+    fn idle(could_have_left: u64) -> Occupancy {
+        Occupancy { held: Held::default(), waiting: Held::default(), could_have_left }
     }
 
     /// How many arrivals each drop comes after the drop before, at a steady queue.

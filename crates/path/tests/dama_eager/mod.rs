@@ -21,7 +21,7 @@ pub(crate) struct Seen {
     pub(crate) dropped: Vec<(u64, usize)>,
     /// At each arrival, after it: the terminal's packets and bytes in the queue, its units, its request.
     pub(crate) at_arrival: Vec<(u64, u64, f64, f64)>,
-    /// Whose slot is whose, super-frame by super-frame, carrier by carrier.
+    /// The owners of the slots, super-frame by super-frame, carrier by carrier.
     pub(crate) plans: Vec<Vec<Vec<Option<u32>>>>,
 }
 

@@ -60,10 +60,10 @@ pub struct Dropped {
     pub direction: Direction,
     /// What was given to [`Network::inject`](crate::Network::inject).
     pub token: u64,
-    /// Why.
+    /// The part that dropped it, and for what reason.
     pub reason: DropReason,
-    /// Where: an index of [`Network::link_names`](crate::Network::link_names).
+    /// The link, an index of [`Network::link_names`](crate::Network::link_names).
     pub link: u32,
-    /// When.
+    /// The instant of the drop.
     pub at: Instant,
 }

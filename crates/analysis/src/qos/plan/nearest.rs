@@ -8,7 +8,7 @@ use std::fmt;
 /// A need that the link cannot meet beside the others, and what it can.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unmet {
-    /// Whose need, from zero.
+    /// The flow that has the need, from zero.
     pub flow: usize,
     /// What is missing.
     pub lack: Lack,

@@ -52,7 +52,7 @@ fn equation_name(equation: Equation) -> &'static str {
     }
 }
 
-/// That of the protocol which goes by it.
+/// The colour of the protocol that goes by the equation.
 fn colour(equation: Equation) -> &'static str {
     match equation {
         Equation::Simple => "srp",
