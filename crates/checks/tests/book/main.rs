@@ -1,4 +1,4 @@
-//! The book is whole: no dead link, no missing picture, no page left out; drawings are fresh.
+//! The book is whole: no dead link, no missing picture, no page left out; drawings are fresh; sources are listed.
 //!
 //! Pages are all Markdown files of the repository. `make book` makes a site of those that `docs/SUMMARY.md` lists.
 
@@ -6,3 +6,4 @@ mod browser;
 mod drawings;
 mod links;
 mod pages;
+mod sources;
