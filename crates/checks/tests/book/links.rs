@@ -64,6 +64,30 @@ fn every_link_leads_to_a_file_and_every_anchor_to_a_heading() {
 }
 
 #[test]
+fn every_file_that_a_page_names_in_backticks_is_there() {
+    let mut gone = vec![];
+    let mut checked = 0;
+    // The changelog tells of files as they were.
+    for page in all().iter().filter(|p| !p.path.ends_with("CHANGELOG.md")) {
+        for name in &page.code {
+            let ours = ["crates/", "docs/", "scenarios/", "scripts/", "bench/", "packages/"];
+            // `NAME.rs`, `dama-*.txt` and `x.{toml,md}` stand for many.
+            let many = |c: char| c.is_whitespace() || "*{<…".contains(c);
+            let stands_for_many = name.contains(many) || ["NAME", "NUMBER", "PAPER"].iter().any(|w| name.contains(w));
+            if stands_for_many || !ours.iter().any(|folder| name.starts_with(folder)) {
+                continue;
+            }
+            checked += 1;
+            if !root().join(name).exists() {
+                gone.push(format!("{}: `{name}`", page.path.display()));
+            }
+        }
+    }
+    assert!(gone.is_empty(), "named, and not there:\n{}", gone.join("\n"));
+    assert!(checked > 100, "only {checked} names found: the reader of pages is broken");
+}
+
+#[test]
 fn every_picture_of_the_book_is_shown_on_a_page() {
     let shown: BTreeSet<PathBuf> = all()
         .iter()

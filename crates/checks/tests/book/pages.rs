@@ -16,15 +16,18 @@ pub(crate) struct Page {
     pub(crate) links: Vec<(String, bool)>,
     /// The ids that a forge and mdBook give the headings.
     pub(crate) anchors: Vec<String>,
+    /// Words in backticks.
+    pub(crate) code: Vec<String>,
 }
 
 impl Page {
     /// Reads the file at `path`, which is relative to the repository's root.
     pub(crate) fn read(path: &Path) -> Self {
         let text = std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let mut page = Self { path: path.into(), links: vec![], anchors: vec![] };
+        let mut page = Self { path: path.into(), links: vec![], anchors: vec![], code: vec![] };
         let mut heading = None::<String>;
         for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
+            let is_code = matches!(event, Event::Code(_));
             match event {
                 Event::Start(Tag::Link { dest_url, .. }) => page.links.push((dest_url.into_string(), false)),
                 Event::Start(Tag::Image { dest_url, .. }) => page.links.push((dest_url.into_string(), true)),
@@ -37,6 +40,9 @@ impl Page {
                     page.anchors.push(free);
                 }
                 Event::Text(text) | Event::Code(text) => {
+                    if is_code {
+                        page.code.push(text.to_string());
+                    }
                     if let Some(heading) = &mut heading {
                         heading.push_str(&text);
                     }
