@@ -111,7 +111,9 @@ fn the_summary_lists_every_page_once() {
         assert!(listed.insert(file), "docs/SUMMARY.md lists {target} twice");
     }
     let pages: BTreeSet<PathBuf> = all().into_iter().map(|p| p.path).filter(|p| *p != summary.path).collect();
-    let missing: Vec<_> = pages.difference(&listed).collect();
+    // `scripts/book` adds the page of a controller that has no line.
+    let needs_a_line = |page: &PathBuf| page.parent() != Some(Path::new("docs/controllers"));
+    let missing: Vec<_> = pages.difference(&listed).filter(|page| needs_a_line(page)).collect();
     assert!(missing.is_empty(), "docs/SUMMARY.md does not list {missing:?}");
     let gone: Vec<_> = listed.difference(&pages).collect();
     assert!(gone.is_empty(), "docs/SUMMARY.md lists {gone:?}, which are not there");
