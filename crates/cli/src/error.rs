@@ -15,20 +15,7 @@ use fairpace_scenario::controllers::{CONSTANT, KERNEL_TCP, TCP};
 use std::fmt;
 use std::io;
 
-/// The exit codes that this crate gives; 3 (scenario), 4 (privilege), 5 (peer), 6 (circuit breaker) and 9
-/// (another run in real time) come with the errors of the other crates. The help lists all.
-pub(crate) mod code {
-    /// Something failed that has no code of its own: a disk that is full.
-    pub(crate) const FAILED: u8 = 1;
-    /// The command line is wrong.
-    pub(crate) const USAGE: u8 = 2;
-    /// With `--strict`: a claim fails.
-    pub(crate) const CLAIM: u8 = 7;
-    /// What is asked for cannot be had; the nearest that can has been said.
-    pub(crate) const UNMET: u8 = 8;
-    /// Ctrl-C; what was measured until then is kept.
-    pub(crate) const INTERRUPTED: u8 = 130;
-}
+pub(crate) mod code;
 
 /// Why the command ends with something else than 0.
 #[derive(Debug)]
@@ -130,7 +117,7 @@ impl From<ParamError> for Failure {
 
 impl From<ScenarioError> for Failure {
     fn from(error: ScenarioError) -> Self {
-        Failure { message: error.to_string(), hint: error.hint(), code: ScenarioError::EXIT_CODE }
+        Failure { message: error.to_string(), hint: error.hint(), code: code::SCENARIO }
     }
 }
 
@@ -138,7 +125,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Scenario(error) => error.into(),
-            RunError::Sim { .. } => Failure::new(ScenarioError::EXIT_CODE, error.to_string()),
+            RunError::Sim { .. } => Failure::new(code::SCENARIO, error.to_string()),
             RunError::World(error) => match error.downcast::<EmuError>() {
                 Ok(error) => (*error).into(),
                 Err(error) => Failure::new(code::FAILED, error.to_string()),
@@ -173,7 +160,7 @@ impl From<NetError> for Failure {
         match error {
             NetError::Media(error) => error.into(),
             NetError::Control(error) => error.into(),
-            other => Failure { message: other.to_string(), hint: other.hint(), code: other.exit_code() },
+            other => Failure { message: other.to_string(), hint: other.hint(), code: code::of_net(&other) },
         }
     }
 }
@@ -182,28 +169,21 @@ impl From<EmuError> for Failure {
     fn from(error: EmuError) -> Self {
         match error {
             EmuError::Net(error) => error.into(),
-            other => Failure { message: other.to_string(), hint: other.hint(), code: other.exit_code() },
+            other => Failure { message: other.to_string(), hint: other.hint(), code: code::of_emu(&other) },
         }
     }
 }
 
 impl From<MediaError> for Failure {
     fn from(error: MediaError) -> Self {
-        let (code, hint) = match &error {
-            // What was named on the command line cannot be used.
+        let hint = match &error {
             MediaError::File { doing: "create", .. } => {
-                (code::USAGE, Some("is there such a folder, and may you write to it?".to_owned()))
+                Some("is there such a folder, and may you write to it?".to_owned())
             }
-            MediaError::File { doing: "write", .. } => (code::FAILED, None),
-            MediaError::File { .. }
-            | MediaError::SizeList { .. }
-            | MediaError::Ivf { .. }
-            | MediaError::Parameter { .. }
-            | MediaError::Gst { .. }
-            | MediaError::NoVideo { .. }
-            | MediaError::NeedsGst { .. } => (code::USAGE, error.hint()),
-            _ => (code::FAILED, error.hint()),
+            MediaError::File { doing: "write", .. } => None,
+            other => other.hint(),
         };
+        let code = code::of_media(&error);
         Failure { message: error.to_string(), hint, code }
     }
 }

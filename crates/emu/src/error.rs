@@ -1,13 +1,11 @@
-//! What can go wrong with the emulator, each with what was found, what to do, and the exit code.
+//! What can go wrong with the emulator, each with what was found and what to do.
 
 use fairpace_net::NetError;
 use fairpace_sim::SimError;
 use std::io;
 
-/// An error of the emulator. [`EmuError::hint`] is the remedy, [`EmuError::exit_code`] what the command ends
-/// with.
+/// An error of the emulator. [`EmuError::hint`] is the remedy.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum EmuError {
     /// The system gives this process no user or network namespace of its own.
     #[error("this system gives no namespaces of one's own: {what}: {source}")]
@@ -116,18 +114,5 @@ impl EmuError {
             EmuError::Net(e) => return e.hint(),
             EmuError::Sim(_) | EmuError::Config { .. } | EmuError::Io { .. } => return None,
         })
-    }
-
-    /// The command's exit code: 1 failed, 2 usage, 3 scenario, 4 missing privilege, 9 another run in real
-    /// time; those of [`NetError`] for an endpoint.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            EmuError::MtuTooSmall { .. } | EmuError::Config { .. } => 2,
-            EmuError::Sim(_) => 3,
-            EmuError::NoNamespaces { .. } | EmuError::NoTun(_) | EmuError::Denied { .. } => 4,
-            EmuError::Busy { .. } => 9,
-            EmuError::DeviceTaken { .. } | EmuError::Io { .. } => 1,
-            EmuError::Net(e) => e.exit_code(),
-        }
     }
 }

@@ -371,19 +371,20 @@ fn what_cannot_be_is_refused(sandbox: &Sandbox) {
         change(&mut options);
         match Testbed::open(&config, options) {
             Ok(_) => panic!("opened"),
-            Err(e) => (e.to_string(), e.exit_code()),
+            Err(e) => e,
         }
     };
     let plain = || config(1, LinkSpec::default());
-    assert_eq!(
-        refused(plain(), |o| o.mtu = 1_400),
-        ("the MTU 1400 is too small: 1500 is the least (the flows' packets)".to_owned(), 2)
-    );
+    let small = refused(plain(), |o| o.mtu = 1_400);
+    assert!(matches!(small, EmuError::MtuTooSmall { .. }), "{small:?}");
+    assert_eq!(small.to_string(), "the MTU 1400 is too small: 1500 is the least (the flows' packets)");
     let none = SimConfig { flows: Vec::new(), ..plain() };
-    assert_eq!(refused(none, |_| ()).1, 3);
-    assert_eq!(refused(plain(), |o| o.network = 200), ("`network` is 200; allowed: 0 to 122".to_owned(), 2));
-    let stray = "`stray` is 1; allowed: a flow of `Protocol::External`".to_owned();
-    assert_eq!(refused(plain(), |o| o.stray = Some(1)), (stray, 2));
+    assert!(matches!(refused(none, |_| ()), EmuError::Sim(_)));
+    let network = refused(plain(), |o| o.network = 200);
+    assert!(matches!(network, EmuError::Config { field: "network", .. }), "{network:?}");
+    assert_eq!(network.to_string(), "`network` is 200; allowed: 0 to 122");
+    let stray = refused(plain(), |o| o.stray = Some(1));
+    assert_eq!(stray.to_string(), "`stray` is 1; allowed: a flow of `Protocol::External`");
     // Two of one kind in one namespace.
     let first = options(sandbox);
     let again = |namespace: &NetNs| namespace.run(|| NetNs::current("again")).expect("entered").expect("/proc");

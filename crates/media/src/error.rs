@@ -10,7 +10,6 @@ pub trait Hint {
 
 /// Why a source or sink could not do its work.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum MediaError {
     /// A file could not be opened, read or written.
     #[error("`{}`: cannot {doing}: {source}", path.display())]

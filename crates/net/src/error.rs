@@ -1,12 +1,10 @@
-//! What can go wrong on the wire, each with what was found, what to do, and the exit code.
+//! What can go wrong on the wire, each with what was found and what to do.
 
 use fairpace_units::{Duration, format_duration};
 use std::net::SocketAddr;
 
-/// An error of a sender, receiver or relay. [`NetError::hint`] is the remedy,
-/// [`NetError::exit_code`] what the command ends with.
+/// An error of a sender, receiver or relay. [`NetError::hint`] is the remedy.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum NetError {
     /// `HOST:PORT` could not be read.
     #[error("`{found}` is not HOST:PORT: {reason}")]
@@ -174,26 +172,5 @@ impl NetError {
             NetError::Control(e) => return e.hint(),
             NetError::Config { .. } | NetError::Io { .. } => return None,
         })
-    }
-
-    /// The command's exit code: 1 failed, 2 usage, 4 missing privilege, 5 peer, 6 breaker.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            NetError::BadAddress { .. }
-            | NetError::PortInUse { .. }
-            | NetError::TcpPortInUse { .. }
-            | NetError::NoSuchLocalAddress { .. }
-            | NetError::Control(_)
-            | NetError::Config { .. } => 2,
-            NetError::Denied { .. } => 4,
-            NetError::Resolve { .. }
-            | NetError::PeerUnreachable { .. }
-            | NetError::NoSender { .. }
-            | NetError::NoTcpHalf { .. }
-            | NetError::PeerVanished { .. }
-            | NetError::PeerLies { .. } => 5,
-            NetError::Breaker { .. } => 6,
-            NetError::Media(_) | NetError::Io { .. } => 1,
-        }
     }
 }

@@ -164,17 +164,6 @@ pub struct ReceiveReport {
     pub end: ReceiveEnd,
 }
 
-impl ReceiveReport {
-    /// The command's exit code: 0, 130 interrupted, 5 peer, 1 sink.
-    pub fn exit_code(&self) -> u8 {
-        match &self.end {
-            ReceiveEnd::Bye(_) | ReceiveEnd::Finished => 0,
-            ReceiveEnd::Interrupted => 130,
-            ReceiveEnd::Failed(error) => error.exit_code(),
-        }
-    }
-}
-
 /// A receiver whose port is open and that is ready to run.
 #[derive(Debug)]
 pub struct Receiver {

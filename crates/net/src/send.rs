@@ -242,17 +242,6 @@ pub struct SendReport {
     pub end: SendEnd,
 }
 
-impl SendReport {
-    /// The command's exit code: 0 finished, 130 interrupted, 5 peer, 6 breaker.
-    pub fn exit_code(&self) -> u8 {
-        match &self.end {
-            SendEnd::Finished | SendEnd::PeerBye => 0,
-            SendEnd::Interrupted => 130,
-            SendEnd::Failed(error) => error.exit_code(),
-        }
-    }
-}
-
 /// Sends until the end; see the module. If the kernel knows that the path carries less than the packet size, packets
 /// are as large as it carries from the beginning, the controller's too.
 ///
@@ -857,10 +846,10 @@ mod tests {
             let is_cut = cut(&mut config, mtu.map(Bytes::new)).expect("is large enough");
             assert_eq!((is_cut, config.session.packet_size.get()), expected);
         }
-        let mut cut_to = |mtu| cut(&mut config, Some(Bytes::new(mtu))).map_err(|e| (e.to_string(), e.exit_code()));
+        let mut cut_to = |mtu| cut(&mut config, Some(Bytes::new(mtu))).map_err(|e| e.to_string());
         assert_eq!(cut_to(576), Ok(true));
         let why = "`packet_size` is 576 B; allowed: at most 575 B, what the path to 192.0.2.1:5004 carries: nothing is cut below 576 B";
-        assert_eq!(cut_to(575), Err((why.to_owned(), 2)));
+        assert_eq!(cut_to(575), Err(why.to_owned()));
         // Whoever asks for less may have it.
         config.session.packet_size = Bytes::new(500);
         assert!(cut(&mut config, Some(Bytes::new(500))).is_ok_and(|is_cut| !is_cut));

@@ -114,7 +114,6 @@ fn a_flow_over_ipv6_carries_units_as_long_as_the_queue_and_refuses_longer_ones()
     sender.send(&whole[1..], false).unwrap();
     let error = sender.send(b"xx", true).unwrap_err();
     assert!(matches!(error, NetError::Config { field: "ADU", .. }), "{error}");
-    assert_eq!(error.exit_code(), 2);
     // What was begun is gone with it; an end without bytes is none.
     sender.send(b"", true).unwrap();
     sender.send(b"after", true).unwrap();
@@ -189,7 +188,7 @@ fn a_close_that_leaves_something_behind_says_so() {
             sender.send(&vec![1; adu], true).unwrap();
         }
         let error = sender.close().unwrap_err();
-        assert!(error.to_string().contains("leave") && error.exit_code() == 1, "{error}");
+        assert!(error.to_string().contains("leave") && matches!(error, NetError::Io { .. }), "{error}");
         let (adus, _) = receiving.join().unwrap().unwrap();
         assert!(adus.len() < 60_000 / adu);
     }
@@ -256,7 +255,6 @@ fn nobody_there_no_tcp_half_and_a_port_in_use_are_told_apart() {
         stop.store(true, Ordering::Relaxed);
         assert!(matches!(error, NetError::NoTcpHalf { peer, .. } if peer == to), "{error}");
         assert!(error.to_string().contains("refuses"), "{error}");
-        assert_eq!(error.exit_code(), 5);
         assert!(error.hint().unwrap().contains("--tcp"));
         receiving.join().unwrap();
     });
@@ -268,7 +266,7 @@ fn nobody_there_no_tcp_half_and_a_port_in_use_are_told_apart() {
     let listener = TcpListener::bind(localhost()).unwrap();
     let error = FlowSocket::bind(listener.local_addr().unwrap()).unwrap_err();
     assert!(matches!(error, NetError::TcpPortInUse { .. }), "{error}");
-    assert_eq!((error.exit_code(), error.hint().unwrap().contains("ss -ltnp")), (2, true));
+    assert!(error.hint().unwrap().contains("ss -ltnp"));
 
     let settings = [("t_running".to_owned(), "soon".to_owned())].into();
     let error = FlowSocket::bind_with(localhost(), FlowSocketConfig { settings, ..Default::default() }).unwrap_err();

@@ -134,9 +134,6 @@ pub enum Problem {
 }
 
 impl ScenarioError {
-    /// The exit code of the command for this: 3, a bad scenario.
-    pub const EXIT_CODE: u8 = 3;
-
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match &*self.problem {

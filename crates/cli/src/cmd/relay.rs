@@ -8,7 +8,7 @@ use fairpace_emu::RealTimeLock;
 use fairpace_emu::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
 use fairpace_net::{Clock, resolve};
 use fairpace_path::{ClassCounters, DropReason};
-use fairpace_scenario::{Record, Scenario, ScenarioError, sim_config};
+use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_sim::{FlowConfig, Observer, PacketEvent, PcapWriter, Protocol, SimConfig};
 use fairpace_units::format_duration;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let beyond = [("satellite", scenario.satellite.is_some()), ("wireless", scenario.wireless.is_some())];
     if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
         let what = format!("`{}` has a `[{table}]`, and the relay applies a `[path]`", args.link.display());
-        return Err(Failure::new(ScenarioError::EXIT_CODE, what)
+        return Err(Failure::new(code::SCENARIO, what)
             .hint("`fairpace run` simulates it; for real packets give the relay a `[path]` with its rate and delay"));
     }
     let seed = args.seed.unwrap_or_else(|| scenario.seed.get());

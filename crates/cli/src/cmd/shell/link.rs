@@ -3,7 +3,7 @@
 use crate::args::Shell as Args;
 use crate::error::{Failure, Outcome, code};
 use fairpace_path::{DelayModel, LinkSpec, LossModel, QueueModel, RateModel, Trace, TraceError};
-use fairpace_scenario::{Record, Scenario, ScenarioError, sim_config};
+use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_units::{Probability, Rate, RateSpec, parse_rate};
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn of_scenario(file: &Path, seed: Option<u64>) -> Outcome<Link> {
     let beyond = [("satellite", scenario.satellite.is_some()), ("wireless", scenario.wireless.is_some())];
     if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
         let what = format!("`{}` has a `[{table}]`, and a shell is behind a `[path]`", file.display());
-        return Err(Failure::new(ScenarioError::EXIT_CODE, what)
+        return Err(Failure::new(code::SCENARIO, what)
             .hint("`fairpace run --world emu` runs it; for a shell write a `[path]` with its rate and delay"));
     }
     let seed = seed.unwrap_or_else(|| scenario.seed.get());
@@ -106,7 +106,7 @@ fn trace(file: &Path) -> Outcome<RateModel> {
     let trace = Trace::parse_mahimahi(&String::from_utf8_lossy(&text)).map_err(|e| {
         let TraceError { line, problem, allowed } = e;
         let place = line.map(|n| format!(":{n}")).unwrap_or_default();
-        Failure::new(ScenarioError::EXIT_CODE, format!("`{}`{place}: {problem}", file.display())).hint(allowed)
+        Failure::new(code::SCENARIO, format!("`{}`{place}: {problem}", file.display())).hint(allowed)
     })?;
     Ok(RateModel::Trace(Arc::new(trace)))
 }
