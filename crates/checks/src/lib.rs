@@ -1,1 +1,11 @@
-//! Tests of the repository as a whole, which belong to no crate of it: `tests/`. The library is empty.
+//! Tests of the repository as a whole, which belong to no crate of it.
+//!
+//! - `tests/dependencies.rs`: which crate may know which, and which of them run without an operating system.
+//! - `tests/rfc_coverage.rs`: which requirement of an RFC is tested where.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}

@@ -4,6 +4,7 @@
 //! Fails if a requirement has neither a test nor an exception with its reason, if a test names what
 //! is not listed, or if the pages are out of date. `FAIRPACE_BLESS=1` writes the pages.
 
+use fairpace_checks::root;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,10 +38,6 @@ impl Requirement {
     fn section(&self) -> &str {
         self.id.split('-').nth(1).unwrap_or_default()
     }
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn read(path: &Path) -> String {

@@ -35,15 +35,6 @@ impl FrameSink for Counting {
         self.last = Some(frame.last_sequence);
         Ok(())
     }
-    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-    fn next(&self) -> Instant {
-        Instant::NEVER
-    }
-    fn take_key_request(&mut self, _: Instant) -> bool {
-        false
-    }
     fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
         self.finished = true;
         Ok(())

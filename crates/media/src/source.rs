@@ -2,7 +2,6 @@
 
 use crate::MediaError;
 use fairpace_units::{Bytes, Duration, Instant, Rate, Via};
-use std::os::fd::BorrowedFd;
 
 /// What the bytes of a frame are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,14 +88,8 @@ pub trait FrameSource: Send {
     fn request_key_frame(&mut self);
 
     /// When to call [`next_frame`](FrameSource::next_frame); [`Instant::NEVER`] when the source
-    /// has ended. Changed only by `next_frame`.
+    /// has ended. Changed only by `next_frame`, unless another thread feeds the source.
     fn next_frame_at(&self) -> Instant;
-
-    /// Becomes readable when another thread has brought [`next_frame_at`](FrameSource::next_frame_at) forward; the source
-    /// clears it. `None`: only `next_frame` changes that instant.
-    fn wake(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
 
     /// The next frame that is ready at `now`, oldest first.
     ///
@@ -132,7 +125,8 @@ pub struct ReceivedFrame {
 }
 
 /// Takes the frames of a receiver. The driver pushes frames as they become complete, in any order, calls
-/// `poll` when `next` has come, and sends a PLI whenever `take_key_request` says so.
+/// `poll` when `next` has come, and sends a PLI whenever `take_key_request` says so. All but `on_frame` may be left out:
+/// the sink then awaits nothing and keeps nothing.
 pub trait FrameSink: Send {
     /// A frame is complete, at `now`.
     ///
@@ -144,10 +138,14 @@ pub trait FrameSink: Send {
     ///
     /// # Errors
     /// The sink could not write.
-    fn poll(&mut self, now: Instant) -> Result<(), MediaError>;
+    fn poll(&mut self, _now: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
 
     /// When to call `poll`; [`Instant::NEVER`] if nothing is awaited.
-    fn next(&self) -> Instant;
+    fn next(&self) -> Instant {
+        Instant::NEVER
+    }
 
     /// Whether it takes more. If not, what comes by a transport that waits is left there; what comes by another goes to
     /// [`on_frame`](FrameSink::on_frame) all the same.
@@ -155,40 +153,23 @@ pub trait FrameSink: Send {
         true
     }
 
-    /// Becomes readable when another thread has made room; the sink clears it in `poll`.
-    fn wake(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
     /// True if a key frame should be asked for now; saying so starts the interval until the next time.
-    fn take_key_request(&mut self, now: Instant) -> bool;
+    fn take_key_request(&mut self, _now: Instant) -> bool {
+        false
+    }
 
     /// The stream is over: judge what is left and close the file. Harmless twice.
     ///
     /// # Errors
     /// The sink could not write.
-    fn finish(&mut self, now: Instant) -> Result<(), MediaError>;
+    fn finish(&mut self, _now: Instant) -> Result<(), MediaError> {
+        Ok(())
+    }
 }
 
 /// Takes every frame and drops it.
 impl FrameSink for () {
     fn on_frame(&mut self, _: Instant, _: ReceivedFrame) -> Result<(), MediaError> {
-        Ok(())
-    }
-
-    fn poll(&mut self, _: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-
-    fn next(&self) -> Instant {
-        Instant::NEVER
-    }
-
-    fn take_key_request(&mut self, _: Instant) -> bool {
-        false
-    }
-
-    fn finish(&mut self, _: Instant) -> Result<(), MediaError> {
         Ok(())
     }
 }

@@ -273,6 +273,7 @@ impl FlowSocket {
         };
         let (mut udp, _) = *halves;
         udp.connect_to(peer)?;
+        udp.woken_by(Arc::clone(&self.shared.wake));
         let config = send_config(peer, &self.config);
         let (clock, shared, stop) = (self.clock, Arc::clone(&self.shared), Arc::clone(&self.stop));
         let thread = spawn(Arc::clone(&self.shared), move || {
@@ -308,7 +309,8 @@ impl FlowSocket {
         let Role::Bound(halves) = core::mem::replace(&mut self.role, Role::Broken) else {
             return Err(not_now("accept on a socket that is in use"));
         };
-        let (udp, tcp) = *halves;
+        let (mut udp, tcp) = *halves;
+        udp.woken_by(Arc::clone(&self.shared.wake));
         let config = ReceiveConfig {
             one_sender: true,
             patience: self.config.patience,

@@ -298,7 +298,7 @@ impl Receiver {
                     let until = run.until(until, sink).min(tcp.as_ref().map_or(Instant::NEVER, TcpReceiver::next));
                     // On the stack: nothing is allocated per wait.
                     let mut sockets = [socket.descriptor(); MOST_DESCRIPTORS];
-                    let others = sink.wake().into_iter();
+                    let others = socket.wake().into_iter();
                     let halves = tcp.iter().flat_map(|tcp| tcp.descriptors(sink.has_room()));
                     let mut n = 1;
                     for (slot, fd) in sockets[1..].iter_mut().zip(others.chain(halves)) {
@@ -426,7 +426,7 @@ impl Running<'_> {
             }
         }
         let now = self.time();
-        if sink.next() <= now || sink.wake().is_some() {
+        if sink.next() <= now || socket.wake().is_some() {
             sink.poll(now)?;
         }
         if sink.take_key_request(now) {

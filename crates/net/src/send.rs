@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whom to send to, and how.
 #[derive(Clone, Debug)]
 pub struct SendConfig {
-    /// The receiver: somebody must have named it.
+    /// The receiver: somebody must have named it. IPv4 as IPv4, as [`SendConfig::new`] makes of an IPv6-mapped address.
     pub peer: SocketAddr,
     /// The rate controller, by its name in the registry.
     pub scheme: String,
@@ -80,7 +80,7 @@ impl SendConfig {
     /// RCS to this peer with the defaults.
     pub fn new(peer: SocketAddr) -> SendConfig {
         SendConfig {
-            peer,
+            peer: canonical(peer),
             scheme: "rcs".to_owned(),
             settings: BTreeMap::new(),
             min_rate: Rate::kbps(50.0),
@@ -117,7 +117,7 @@ impl SendConfig {
 
     /// The session, with what follows from the peer and the codec.
     fn wire_session(&self) -> SenderConfig {
-        SenderConfig { ip_overhead: ip_overhead(&canonical(self.peer)), codec: self.codec, ..self.session.clone() }
+        SenderConfig { ip_overhead: ip_overhead(&self.peer), codec: self.codec, ..self.session.clone() }
     }
 
     fn env(&self) -> Env {
@@ -303,7 +303,6 @@ pub fn run_on(
             allowed: format!("at most {}", format_duration(MAX_QUANTUM)),
         });
     }
-    let config = &SendConfig { peer: canonical(config.peer), ..config.clone() };
     let session = SenderConfig { ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()), ..config.wire_session() };
     let session = SenderSession::new(session, config.flow()?, secret()?);
     let via = session.flow().via();
@@ -348,7 +347,7 @@ pub fn run_on(
             Drained::Wait(until) => {
                 run.tell(source, observer);
                 let until = run.until(until, source);
-                readable = run.sleep(&mut waiter, until, io, source)?;
+                readable = run.sleep(&mut waiter, until, io)?;
             }
             Drained::Stopped(reason) => break reason,
         }
@@ -571,14 +570,8 @@ impl Running<'_> {
         self.session.on_tcp_closed(now);
     }
 
-    /// Sleeps until the instant, or until a socket or the source has news; `true` if the datagrams' may have.
-    fn sleep(
-        &self,
-        waiter: &mut Waiter,
-        until: Instant,
-        io: &impl DatagramIo,
-        source: &dyn FrameSource,
-    ) -> Result<bool, NetError> {
+    /// Sleeps until the instant, or until a socket or the source's thread has news; `true` if the datagrams' may have.
+    fn sleep(&self, waiter: &mut Waiter, until: Instant, io: &impl DatagramIo) -> Result<bool, NetError> {
         // On the stack: nothing is allocated per wait.
         let mut sockets = [io.descriptor(); 3];
         let (mut n, mut room) = (1, 0);
@@ -587,7 +580,7 @@ impl Running<'_> {
             room |= u64::from(tcp.awaits_room()) << n;
             n += 1;
         }
-        if let Some(wake) = source.wake().filter(|_| self.takes_frames()) {
+        if let Some(wake) = io.wake().filter(|_| self.takes_frames()) {
             sockets[n] = wake;
             n += 1;
         }
@@ -810,7 +803,7 @@ impl Running<'_> {
 
 /// One receiver answers one sender: not a group, not everybody, not an address that names nobody.
 fn one_machine(peer: SocketAddr) -> Result<(), NetError> {
-    let ip = canonical(peer).ip();
+    let ip = peer.ip();
     let nobody = ip.is_unspecified() || matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
     if ip.is_multicast() || nobody {
         return Err(NetError::Config {

@@ -14,6 +14,7 @@ use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::libc;
+use nix::sys::eventfd::EventFd;
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, getsockopt, recvmsg, sendmsg, setsockopt, sockopt,
 };
@@ -22,6 +23,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::Arc;
 
 /// How a packet is marked on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -198,6 +200,11 @@ pub trait DatagramIo {
     fn recv(&mut self, buffer: &mut [u8]) -> RecvOutcome;
     /// What to wait on.
     fn descriptor(&self) -> BorrowedFd<'_>;
+    /// Becomes readable when another thread has news for the socket's driver: frames to send, or room for some. The frames'
+    /// source or sink clears the descriptor. `None`: there is no other thread.
+    fn wake(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
     /// The address of this machine that datagrams to the connected peer leave from; `None` if it is not known.
     fn local_ip(&self) -> Option<IpAddr> {
         None
@@ -233,6 +240,7 @@ pub struct UdpSocket {
     /// Where the newest packet came from, and the address of this machine that it was sent to: if the socket is bound to
     /// all of them, an answer must leave from that one, whatever the route [RFC 1122 §4.1.3.5].
     reached_at: Option<(SocketAddr, IpAddr)>,
+    wake: Option<Arc<EventFd>>,
 }
 
 /// A mark that so many calls in a row had becomes the socket's own: a message per packet makes the kernel look the route
@@ -300,7 +308,13 @@ impl UdpSocket {
             run: (Mark::default(), 0),
             own: None,
             reached_at: None,
+            wake: None,
         })
+    }
+
+    /// Another thread writes to `wake` when it has news for the driver of this socket ([`DatagramIo::wake`]).
+    pub(crate) fn woken_by(&mut self, wake: Arc<EventFd>) {
+        self.wake = Some(wake);
     }
 
     /// A socket on a free port, connected to `peer`: the kernel then drops datagrams from anyone
@@ -558,6 +572,10 @@ impl DatagramIo for UdpSocket {
 
     fn local_ip(&self) -> Option<IpAddr> {
         self.local_address().ok().map(|a| a.ip()).filter(|ip| !ip.is_unspecified())
+    }
+
+    fn wake(&self) -> Option<BorrowedFd<'_>> {
+        self.wake.as_ref().map(AsFd::as_fd)
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

@@ -269,22 +269,6 @@ impl FrameSink for Numbers {
         }
         Ok(())
     }
-
-    fn poll(&mut self, _now: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
-
-    fn next(&self) -> Instant {
-        Instant::NEVER
-    }
-
-    fn take_key_request(&mut self, _now: Instant) -> bool {
-        false
-    }
-
-    fn finish(&mut self, _now: Instant) -> Result<(), MediaError> {
-        Ok(())
-    }
 }
 
 /// A packet that came.

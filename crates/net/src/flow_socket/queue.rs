@@ -9,7 +9,6 @@ use fairpace_units::{Bytes, Duration, Instant, Rate, Via};
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What program and thread share.
@@ -18,7 +17,7 @@ pub(super) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     /// Tells the thread: there is something to send, or room.
-    wake: EventFd,
+    pub(super) wake: Arc<EventFd>,
     /// Tells the program: there is something to read.
     pub(super) readiness: EventFd,
     send_limit: usize,
@@ -143,7 +142,7 @@ impl Shared {
         Ok(Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
-            wake: event()?,
+            wake: Arc::new(event()?),
             readiness: event()?,
             send_limit: bytes(send),
             receive_limit: bytes(receive),
@@ -311,10 +310,6 @@ impl FrameSource for QueueSource {
         }
     }
 
-    fn wake(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.shared.wake.as_fd())
-    }
-
     fn next_frame(&mut self, now: Instant) -> Result<Option<EncodedFrame>, MediaError> {
         Ok(self.shared.with(|s| {
             let data = s.waiting.pop_front()?;
@@ -369,14 +364,6 @@ impl FrameSink for QueueSink {
 
     fn has_room(&self) -> bool {
         self.shared.lock().readable_bytes() < self.shared.receive_limit
-    }
-
-    fn wake(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.shared.wake.as_fd())
-    }
-
-    fn take_key_request(&mut self, _now: Instant) -> bool {
-        false
     }
 
     fn finish(&mut self, _now: Instant) -> Result<(), MediaError> {
