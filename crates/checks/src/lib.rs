@@ -1,7 +1,9 @@
 //! Tests of the repository as a whole, which belong to no crate of it.
 //!
+//! - `tests/book`: the book's links, drawings and defaults.
 //! - `tests/dependencies.rs`: which crate may know which, and which of them run without an operating system.
 //! - `tests/rfc_coverage.rs`: which requirement of an RFC is tested where.
+//! - `tests/words.rs`: what a documentation comment must not be.
 
 use std::path::{Path, PathBuf};
 

@@ -8,10 +8,10 @@ use crate::delays::{Delays, ms};
 use fairpace_scenario::{Scenario, SourceKind};
 use fairpace_sim::FlowReport;
 use fairpace_units::{Duration, Instant, Via};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The data units of a flow, over the measured window.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AduSummary {
     /// Of whose packets the last has left.
     pub sent: u64,

@@ -2,10 +2,10 @@
 
 use fairpace_sim::DelayHistogram;
 use fairpace_units::Duration;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A distribution of delays in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delays {
     /// Mean.
     pub mean: f64,

@@ -6,6 +6,7 @@
 pub mod adus;
 mod csv;
 mod delays;
+pub mod events;
 mod jitter;
 pub mod metrics;
 pub mod pool;
@@ -13,6 +14,7 @@ pub mod results;
 pub mod run;
 pub mod stats;
 pub mod study;
+pub mod summary;
 mod tables;
 pub mod worlds;
 

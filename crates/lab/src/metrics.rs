@@ -8,11 +8,11 @@ use fairpace_path::{DamaSpec, DropReason};
 use fairpace_scenario::{FlowSpec, Scenario};
 use fairpace_sim::{FlowReport, LinkReport, RadioReport, SatelliteReport, SimReport, TerminalReport, UserReport};
 use fairpace_units::{Bytes, Class, Duration, Instant};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One run: one scenario, one seed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// The scenario's name.
     pub scenario: String,
@@ -39,15 +39,23 @@ pub struct RunSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wireless: Option<WirelessSummary>,
     /// What the scenario was warned of.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The machine and its verdict, of a run in real time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub emulated: Option<Emulated>,
+    /// Flows that a results folder has in `flows.csv` only.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub flows_left_out: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde hands it over
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// One flow, over the measured window.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
     /// Its name.
     pub name: String,
@@ -109,7 +117,7 @@ pub struct FlowSummary {
 }
 
 /// What became of a flow's Quick-Start requests, in the whole run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuickStartSummary {
     /// Requests sent.
     pub asked: u64,
@@ -124,7 +132,7 @@ pub struct QuickStartSummary {
 }
 
 /// A satellite, over the measured window.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SatelliteSummary {
     /// Carriers that the terminals share.
     pub carriers: u32,
@@ -143,7 +151,7 @@ pub struct SatelliteSummary {
 }
 
 /// A terminal, over the measured window.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TerminalSummary {
     /// Its number, from 0.
     pub terminal: u32,
@@ -168,7 +176,7 @@ pub struct TerminalSummary {
 }
 
 /// A wireless link, over the measured window.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WirelessSummary {
     /// How long a slot lasts (τ).
     pub slot_ms: f64,
@@ -179,7 +187,7 @@ pub struct WirelessSummary {
 }
 
 /// A user of a wireless link, over the measured window. Each slot of the link is one of used, silent, waiting and idle.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UserSummary {
     /// Its number, from 0.
     pub user: u32,
@@ -210,7 +218,7 @@ pub struct UserSummary {
 }
 
 /// What a terminal's Quick-Start agent said, in the whole run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentSummary {
     /// Requests approved as they were.
     pub approved: u64,
@@ -221,7 +229,7 @@ pub struct AgentSummary {
 }
 
 /// What a TCP measured of its path.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TcpSummary {
     /// Fast retransmits and sequences of timeouts. Per packet sent it is the equations' p.
     pub loss_indications: u64,
@@ -234,7 +242,7 @@ pub struct TcpSummary {
 }
 
 /// Flows that are averaged together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupSummary {
     /// Its name.
     pub name: String,
@@ -267,7 +275,7 @@ pub struct GroupSummary {
 }
 
 /// One link, over the measured window.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkSummary {
     /// `bottleneck`, `reverse`, or an access link's name.
     pub name: String,
@@ -290,7 +298,7 @@ pub struct LinkSummary {
 }
 
 /// Drops by reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     /// No room in the queue.
     pub queue_full: u64,
@@ -305,7 +313,7 @@ pub struct Drops {
 }
 
 /// What an emulated run was made on, and whether its numbers are the path's or the machine's.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Emulated {
     /// Why the numbers are not to be trusted; empty if they are.
     pub invalid: Vec<String>,
@@ -396,6 +404,7 @@ impl RunSummary {
             }),
             warnings: scenario.warnings().iter().map(|w| w.text.clone()).collect(),
             emulated: None,
+            flows_left_out: 0,
         }
     }
 

@@ -8,11 +8,11 @@ use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::stats::{Estimate, seeds_wanted};
 use crate::study::StoreError;
+use crate::summary::{self, GroupMetric, Metric, Summary};
 
 use fairpace_scenario::{Record, Scenario, ScenarioError, controllers, sim_config, with_controller};
 use fairpace_sim::{Network, Observer, SimConfig, SimError, SimReport};
 use fairpace_units::{Duration, Instant};
-use serde::Serialize;
 use std::error::Error;
 
 /// How often a run looks at the stop flag, in simulated time and in events and packet-hops: whichever comes first.
@@ -67,18 +67,6 @@ pub struct RunSet {
     pub runs: Vec<SeedRun>,
     /// True if somebody stopped it: what is here is valid, but not all that was asked for.
     pub interrupted: bool,
-}
-
-/// A group's number over the seeds.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct GroupMetric {
-    /// The group.
-    pub group: String,
-    /// `throughput_bps`, `overhead`, …
-    pub metric: &'static str,
-    /// Mean, interval, number of seeds.
-    #[serde(flatten)]
-    pub estimate: Estimate,
 }
 
 /// Why a run could not be made.
@@ -220,19 +208,6 @@ pub fn compare(
     if results.is_empty() { Err(RunError::Interrupted) } else { Ok(results) }
 }
 
-/// A run's summary, with at most [`MOST_FLOWS`] of its flows: all of them are in `flows.csv`.
-fn json_of(summary: &RunSummary) -> serde_json::Value {
-    let mut value = serde_json::to_value(summary).unwrap_or_default();
-    let left_out = summary.flows.len().saturating_sub(MOST_FLOWS);
-    if left_out > 0 {
-        if let Some(flows) = value["flows"].as_array_mut() {
-            flows.truncate(MOST_FLOWS);
-        }
-        value["flows_left_out"] = left_out.into();
-    }
-    value
-}
-
 fn throughputs(runs: &[SeedRun], group: &str) -> Vec<f64> {
     runs.iter().filter_map(|r| r.summary.group(group)).map(|g| g.throughput_bps).collect()
 }
@@ -240,28 +215,12 @@ fn throughputs(runs: &[SeedRun], group: &str) -> Vec<f64> {
 impl RunSet {
     /// Every group's numbers over the seeds: mean, interval, n.
     pub fn metrics(&self) -> Vec<GroupMetric> {
-        type Get = fn(&crate::metrics::GroupSummary) -> Option<f64>;
-        let all: [(&'static str, Get); 13] = [
-            ("throughput_bps", |g| Some(g.throughput_bps)),
-            ("throughput_pps", |g| Some(g.throughput_pps)),
-            ("goodput_bps", |g| Some(g.goodput_bps)),
-            ("loss_ratio", |g| g.loss_ratio),
-            ("overhead", |g| g.overhead),
-            ("jain_index", |g| g.jain_index),
-            ("owd_p50_ms", |g| g.owd_ms.map(|d| d.p50)),
-            ("owd_p95_ms", |g| g.owd_ms.map(|d| d.p95)),
-            ("e2e_p50_ms", |g| g.e2e_ms.map(|d| d.p50)),
-            ("e2e_p95_ms", |g| g.e2e_ms.map(|d| d.p95)),
-            ("lost_in_send_buffer", |g| g.lost_in_send_buffer),
-            ("late", |g| g.late),
-            ("outage", |g| g.outage),
-        ];
         let mut metrics = Vec::new();
         let groups = self.runs.first().map_or(&[][..], |r| &r.summary.groups);
         for group in groups {
-            for (metric, get) in all {
+            for metric in Metric::ALL {
                 let values: Vec<f64> =
-                    self.runs.iter().filter_map(|r| r.summary.group(&group.name).and_then(get)).collect();
+                    self.runs.iter().filter_map(|r| r.summary.group(&group.name).and_then(|g| metric.of(g))).collect();
                 if let Some(estimate) = Estimate::of(&values) {
                     metrics.push(GroupMetric { group: group.name.clone(), metric, estimate });
                 }
@@ -281,20 +240,31 @@ impl RunSet {
         emulated.flat_map(|(seed, e)| e.invalid.iter().map(move |why| (seed, why.as_str())))
     }
 
-    /// What `run --json` prints: the run itself if there was one seed, else all of them and the means.
-    pub fn json(&self) -> serde_json::Value {
-        let runs: Vec<serde_json::Value> = self.runs.iter().map(|r| json_of(&r.summary)).collect();
-        match &runs[..] {
-            [run] => run.clone(),
-            _ => serde_json::json!({
-                "scenario": self.scenario.name,
-                "world": self.world(),
-                "seeds": self.runs.iter().map(|r| r.seed).collect::<Vec<_>>(),
-                "interrupted": self.interrupted,
-                "metrics": self.metrics(),
-                "runs": runs,
+    /// What `run --json` prints: the run itself if there was one seed, else all of them and the means. Of each at most
+    /// [`MOST_FLOWS`] flows: all of them are in `flows.csv`.
+    pub fn summary(&self) -> Summary {
+        let mut runs: Vec<RunSummary> = self.runs.iter().map(|r| r.summary.clone()).collect();
+        for run in &mut runs {
+            run.flows_left_out = run.flows.len().saturating_sub(MOST_FLOWS) as u64;
+            run.flows.truncate(MOST_FLOWS);
+        }
+        match <[RunSummary; 1]>::try_from(runs) {
+            Ok([run]) => Summary::One(Box::new(run)),
+            Err(runs) => Summary::Several(summary::Seeds {
+                scenario: self.scenario.name.clone(),
+                world: self.world().to_owned(),
+                seeds: self.runs.iter().map(|r| r.seed).collect(),
+                interrupted: self.interrupted,
+                metrics: self.metrics(),
+                runs,
             }),
         }
+    }
+
+    /// [`RunSet::summary`] as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        // Its keys are text, and no number of it is without a value.
+        serde_json::to_value(self.summary()).unwrap_or_default()
     }
 }
 

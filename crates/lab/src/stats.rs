@@ -3,7 +3,7 @@
 //! Method: Student's t interval over independent seeds. Rule for the number of seeds: at least
 //! five, until the half-width is below 5 % of the mean, at most twenty.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// The fewest seeds of a point that is to have an interval.
@@ -14,7 +14,7 @@ pub const MAX_SEEDS: usize = 20;
 pub const TARGET_HALF_WIDTH: f64 = 0.05;
 
 /// A mean over seeds with its 95 % confidence interval (Student's t).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The mean over the seeds.
     pub mean: f64,

@@ -3,16 +3,14 @@
 use crate::adus::arrivals;
 use crate::csv::Table;
 use crate::delays::{Delays, ms};
+use crate::events::TerminalEvent;
 use crate::jitter;
 use crate::metrics::Drops;
 use crate::run::RunSet;
 use fairpace_control::{FlowEventKind, LossHow};
 use fairpace_path::SlotOutcome;
-use fairpace_path::dama::{DamaEvent, DamaEventKind};
-use fairpace_path::quick_start::{QsVerdict, Refusal};
 use fairpace_scenario::ScenarioError;
 use fairpace_units::{Rate, Via};
-use serde_json::json;
 
 impl Table {
     fn drops(&mut self, d: &Drops) -> &mut Self {
@@ -284,52 +282,12 @@ pub(crate) fn events_jsonl(set: &RunSet) -> String {
     let mut text = String::new();
     for run in &set.runs {
         for event in run.report.satellite.iter().flat_map(|s| &s.events) {
-            let (t_s, terminal) = (event.at.as_secs_f64(), event.terminal);
-            let head = json!({ "seed": run.seed, "t_s": t_s, "terminal": terminal });
-            let mut line = head.as_object().cloned().unwrap_or_default();
-            line.extend(what_happened(event));
-            text.push_str(&serde_json::Value::Object(line).to_string());
+            // Its keys are text, so that it cannot fail.
+            text.push_str(&serde_json::to_string(&TerminalEvent::new(run.seed, event)).unwrap_or_default());
             text.push('\n');
         }
     }
     text
-}
-
-fn what_happened(event: &DamaEvent) -> serde_json::Map<String, serde_json::Value> {
-    let object = match event.what {
-        DamaEventKind::Request { traffic, queue, quick_start, rate } => json!({
-            "event": "request", "traffic_bps": traffic.as_bps(), "queue_bytes": queue.get(),
-            "quick_start_bps": quick_start.as_bps(), "rate_bps": rate.as_bps(),
-        }),
-        DamaEventKind::Tbtp { rate, from } => {
-            json!({ "event": "tbtp", "rate_bps": rate.as_bps(), "from_s": from.as_secs_f64() })
-        }
-        DamaEventKind::Grant { rate, slots } => json!({ "event": "grant", "rate_bps": rate.as_bps(), "slots": slots }),
-        DamaEventKind::QuickStart(decision) => json!({
-            "event": "quick_start",
-            "verdict": decision.verdict.map(verdict),
-            "approved_bps": decision.verdict.and_then(QsVerdict::approved).map(|r| r.rate().as_bps()),
-            "hold_until_s": decision.hold_until.as_secs_f64(),
-            "added_to_request_bps": decision.add_to_request.as_bps(),
-        }),
-    };
-    object.as_object().cloned().unwrap_or_default()
-}
-
-fn verdict(verdict: QsVerdict) -> &'static str {
-    match verdict {
-        QsVerdict::Approved(_) => "approved",
-        QsVerdict::Reduced(_) => "reduced",
-        QsVerdict::Report => "report",
-        QsVerdict::Refused(why) => match why {
-            Refusal::NoRate => "refused: no rate is asked for any more",
-            Refusal::Multipath => "refused: several ways lead on",
-            Refusal::SourceLimit => "refused: too many requests from this source",
-            Refusal::TotalLimit => "refused: too many requests",
-            Refusal::SourceShare => "refused: the source holds its share already",
-            Refusal::NothingFree => "refused: nothing is free",
-        },
-    }
 }
 
 pub(crate) fn events_csv(set: &RunSet) -> String {

@@ -1,17 +1,18 @@
 //! The same scenario in both worlds, laid over each other.
 
-use crate::run::{GroupMetric, RunSet};
+use crate::run::RunSet;
 use crate::stats::Estimate;
+use crate::summary::{GroupMetric, Metric};
 use serde::Serialize;
 
 /// What is compared, and what its name is for people.
-const METRICS: [(&str, &str, f64); 6] = [
-    ("throughput_bps", "throughput, kbit/s", 1e-3),
-    ("goodput_bps", "goodput, kbit/s", 1e-3),
-    ("loss_ratio", "loss, %", 1e2),
-    ("owd_p50_ms", "one-way delay, median, ms", 1.0),
-    ("owd_p95_ms", "one-way delay, 95 %, ms", 1.0),
-    ("jain_index", "Jain's index", 1.0),
+const METRICS: [(Metric, &str, f64); 6] = [
+    (Metric::ThroughputBps, "throughput, kbit/s", 1e-3),
+    (Metric::GoodputBps, "goodput, kbit/s", 1e-3),
+    (Metric::LossRatio, "loss, %", 1e2),
+    (Metric::OwdP50Ms, "one-way delay, median, ms", 1.0),
+    (Metric::OwdP95Ms, "one-way delay, 95 %, ms", 1.0),
+    (Metric::JainIndex, "Jain's index", 1.0),
 ];
 
 /// One number of a group in both worlds.
@@ -20,7 +21,7 @@ pub struct Difference {
     /// The group.
     pub group: String,
     /// `throughput_bps`, ...
-    pub metric: &'static str,
+    pub metric: Metric,
     /// The same for people, with its unit.
     #[serde(skip)]
     pub title: &'static str,
@@ -83,7 +84,7 @@ mod tests {
 
     fn metric(values: &[f64]) -> GroupMetric {
         let estimate = Estimate::of(values).unwrap();
-        GroupMetric { group: "tcp".to_owned(), metric: "throughput_bps", estimate }
+        GroupMetric { group: "tcp".to_owned(), metric: Metric::ThroughputBps, estimate }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! - [`send`]: the paced sender. [`receive`]: the receiver, which can pass clean RTP on to a player.
 //! - [`doctor`] and [`pacing`]: what this machine allows, measured.
 //! - [`kernel_tcp`]: what the kernel's TCP says of a connection, and what it can be told.
-//! - [`UdpSocket`], [`Clock`], [`Waiter`]: the only places that open a socket, read a clock, or sleep.
+//! - [`UdpSocket`], [`Clock`], [`Waiter`]: the only places of the drivers that open a UDP socket, read a clock, or sleep.
 //!
 //! The drivers have one shape: *hand in what happened, drain the session, sleep*; each is told to stop
 //! by an `AtomicBool`, and gives a complete report however it ends. Rules for users, failures and measured

@@ -7,6 +7,7 @@ use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
 use fairpace_lab::results::{self, write_whole};
+use fairpace_lab::summary::Metric;
 use fairpace_lab::{Hooks, RunOptions, RunSet, Seeds, compare, run};
 use fairpace_report::{Page, folder};
 use fairpace_scenario::controllers::parameter_names;
@@ -256,37 +257,36 @@ fn table(out: &mut impl std::io::Write, sets: &[(String, &RunSet)]) -> Outcome {
             writeln!(out, "{}", paint(&format!("with {name}"), Ink::Bold))?;
         }
         let groups = set.runs.first().map_or(&[][..], |r| &r.summary.groups);
-        let mut head = vec![
-            ("group", "", 1.0),
-            ("flows", "", 1.0),
-            ("kbit/s each", "throughput_bps", 1e-3),
-            ("pkt/s each", "throughput_pps", 1.0),
-            ("loss %", "loss_ratio", 100.0),
-            ("dummies %", "overhead", 100.0),
-            ("delay p95 ms", "owd_p95_ms", 1.0),
-            ("Jain", "jain_index", 1.0),
+        let mut numbers = vec![
+            ("kbit/s each", Metric::ThroughputBps, 1e-3),
+            ("pkt/s each", Metric::ThroughputPps, 1.0),
+            ("loss %", Metric::LossRatio, 100.0),
+            ("dummies %", Metric::Overhead, 100.0),
+            ("delay p95 ms", Metric::OwdP95Ms, 1.0),
+            ("Jain", Metric::JainIndex, 1.0),
         ];
         if groups.iter().any(|g| g.outage.is_some()) {
-            head.push(("delay outage %", "outage", 100.0));
+            numbers.push(("delay outage %", Metric::Outage, 100.0));
         }
         // Where sources have rates of their own, packets wait before they are sent.
         if groups.iter().any(|g| g.lost_in_send_buffer.is_some()) {
-            head.push(("end to end p95 ms", "e2e_p95_ms", 1.0));
-            head.push(("lost unsent %", "lost_in_send_buffer", 100.0));
-            head.push(("late %", "late", 100.0));
+            numbers.push(("end to end p95 ms", Metric::E2eP95Ms, 1.0));
+            numbers.push(("lost unsent %", Metric::LostInSendBuffer, 100.0));
+            numbers.push(("late %", Metric::Late, 100.0));
         }
-        let mut columns = Columns::new(&head.iter().map(|(title, ..)| *title).collect::<Vec<_>>());
+        let head: Vec<&str> = ["group", "flows"].into_iter().chain(numbers.iter().map(|(title, ..)| *title)).collect();
+        let mut columns = Columns::new(&head);
         let metrics = set.metrics();
         for group in groups {
-            let cell = |metric: &str, scale: f64| {
+            let cell = |metric: Metric, scale: f64| {
                 let found = metrics.iter().find(|m| m.group == group.name && m.metric == metric);
                 found.map_or_else(
                     || "–".to_owned(),
                     |m| number(m.estimate.mean * scale, m.estimate.ci95.map(|c| (c[1] - c[0]) / 2.0 * scale)),
                 )
             };
-            let numbers = head.iter().skip(2).map(|(_, metric, scale)| cell(metric, *scale));
-            columns.row([group.name.clone(), group.flows.to_string()].into_iter().chain(numbers));
+            let cells = numbers.iter().map(|(_, metric, scale)| cell(*metric, *scale));
+            columns.row([group.name.clone(), group.flows.to_string()].into_iter().chain(cells));
         }
         columns.print(out, if several { "  " } else { "" })?;
         for run in &set.runs {

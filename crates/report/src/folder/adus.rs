@@ -1,6 +1,7 @@
 //! The section of data units: when they were complete, and which way they took.
 
-use super::{Run, list, short};
+use super::run::Run;
+use super::short;
 use crate::{Axis, BandKind, Chart, Section, Series, Style, Table};
 
 /// Flows with a chart of their own.
@@ -11,14 +12,14 @@ const MAX_POINTS: usize = 4_000;
 impl Run {
     /// The section, if the run has data units.
     pub(super) fn adus(&self) -> Option<Section> {
-        let flows: Vec<_> = list(&self.first()["flows"]).iter().filter(|f| f["adus"].is_object()).collect();
+        let flows: Vec<_> = self.first().flows.iter().filter_map(|f| Some((&f.name, f.adus.as_ref()?))).collect();
         if flows.is_empty() {
             return None;
         }
         let text = "A data unit is of use when all of it is there. The time between two that are complete (j_A) shows what a \
                     change of the transport does to them: probing, they go over TCP (shaded), between times over UDP.";
         let mut section = Section::new("adus", "Data units").text(text);
-        let of = |value: &serde_json::Value| value.as_f64().map_or("–".to_owned(), short);
+        let of = |ms: Option<f64>| ms.map_or("–".to_owned(), short);
         let mut table = Table {
             title: "Time between two data units".to_owned(),
             caption: format!("{}; the measured window", self.caption()),
@@ -38,16 +39,16 @@ impl Run {
             .into(),
             rows: Vec::new(),
         };
-        for flow in &flows {
-            let (name, a) = (flow["name"].as_str().unwrap_or_default(), &flow["adus"]);
-            let (all, switched) = (&a["adu_gap_ms"], &a["switch_gap_ms"]);
-            let mut row = vec![name.to_owned()];
-            row.extend(["sent", "complete", "over_tcp", "switches"].map(|key| of(&a[key])));
-            row.extend([&all["mean"], &all["p95"], &all["max"], &switched["mean"], &switched["max"]].map(of));
+        for (name, a) in &flows {
+            let (all, switched) = (a.adu_gap_ms, a.switch_gap_ms);
+            let mut row = vec![(*name).clone()];
+            row.extend([a.sent, a.complete, a.over_tcp, a.switches].map(|n| short(n as f64)));
+            row.extend([all.map(|d| d.mean), all.map(|d| d.p95), all.map(|d| d.max)].map(of));
+            row.extend([switched.map(|d| d.mean), switched.map(|d| d.max)].map(of));
             table.rows.push(row);
         }
-        for flow in flows.iter().take(MAX_CHARTS) {
-            section = section.chart(self.adu_gaps(flow["name"].as_str().unwrap_or_default()));
+        for (name, _) in flows.iter().take(MAX_CHARTS) {
+            section = section.chart(self.adu_gaps(name));
         }
         Some(section.table(table))
     }

@@ -1,8 +1,12 @@
 //! The section of a satellite: whose slot is whose, what each terminal asked for and was given, who waits.
 
-use super::{MAX_OPEN_ROWS, Rows, Run, list, short, thin};
+use super::rows::{Rows, thin};
+use super::run::Run;
+use super::{MAX_OPEN_ROWS, short};
 use crate::{Axis, BandKind, Chart, Section, Series, SlotMap, SlotOwner, SlotRow, Table};
-use serde_json::Value;
+use fairpace_lab::events::TerminalEventKind;
+use fairpace_lab::metrics::{SatelliteSummary, TerminalSummary};
+use fairpace_scenario::FrameSpec;
 
 /// Carriers whose frames are shown.
 const MAX_CARRIERS: usize = 2;
@@ -18,36 +22,30 @@ const MAX_DECISIONS: usize = 3;
 impl Run {
     /// The section, if the run has a satellite.
     pub(super) fn satellite(&self) -> Option<Section> {
-        let found = &self.first()["satellite"];
-        let terminals = list(&found["terminals"]);
-        if !found.is_object() || terminals.is_empty() {
-            return None;
-        }
-        let number = |key: &str| short(found[key].as_f64().unwrap_or(f64::NAN));
-        let carriers = found["carriers"].as_u64().unwrap_or(1);
+        let found = self.first().satellite.as_ref().filter(|s| !s.terminals.is_empty())?;
+        let (terminals, carriers) = (&found.terminals, found.carriers);
         let text = format!(
             "{} of {} terminals carry flows, on {}; packets fill {} % of the capacity. What a terminal asks for at the end \
              of a super-frame of {} ms is in force {} ms later; a round trip takes {} ms on average.",
             terminals.len(),
-            self.spec("terminals").and_then(toml::Value::as_integer).unwrap_or(0),
+            self.scenario.satellite.as_ref().map_or(0, |s| s.terminals.get()),
             if carriers == 1 { "one carrier".to_owned() } else { format!("{carriers} carriers") },
-            short(found["utilization"].as_f64().unwrap_or(0.0) * 100.0),
-            number("super_frame_ms"),
-            number("allocation_delay_ms"),
-            number("mean_rtt_ms"),
+            short(found.utilization * 100.0),
+            short(found.super_frame_ms),
+            short(found.allocation_delay_ms),
+            short(found.mean_rtt_ms),
         );
         let mut section = Section::new("satellite", "The satellite").text(text).synced();
         for map in self.slot_maps(found) {
             section = section.slot_map(map);
         }
-        let mut busiest: Vec<&Value> = terminals.iter().collect();
-        let sent = |t: &Value| t["throughput_bps"].as_f64().unwrap_or(0.0);
+        let mut busiest: Vec<&TerminalSummary> = terminals.iter().collect();
         // Those that were asked for Quick-Start first.
         busiest.sort_by(|a, b| {
-            let asked = |t: &Value| t["quick_start"].is_object();
-            asked(b).cmp(&asked(a)).then(sent(b).total_cmp(&sent(a)))
+            let asked = |t: &TerminalSummary| t.quick_start.is_some();
+            asked(b).cmp(&asked(a)).then(b.throughput_bps.total_cmp(&a.throughput_bps))
         });
-        let numbers: Vec<u64> = busiest.iter().filter_map(|t| t["terminal"].as_u64()).collect();
+        let numbers: Vec<u32> = busiest.iter().map(|t| t.terminal).collect();
         // Who never asks for more than it has makes a dull picture.
         let asking = numbers.iter().map(|t| (*t, self.first_request(*t))).filter(|(_, first)| first.is_some());
         let mut drawn: Vec<_> = asking.take(MAX_TERMINALS).collect();
@@ -64,26 +62,20 @@ impl Run {
         Some(if fold { section.folded() } else { section })
     }
 
-    /// A field of the scenario's `[satellite]`.
-    fn spec(&self, key: &str) -> Option<&toml::Value> {
-        self.scenario.get("satellite")?.get(key)
-    }
-
     /// Slots of a multi-frame, and of a frame if frames are of consequence.
     fn frame(&self) -> (usize, usize) {
-        let own = |frame: &toml::Value| frame.get("multi_frame")?.as_integer().and_then(|n| usize::try_from(n).ok());
-        match self.spec("frame") {
-            Some(toml::Value::String(name)) if name == "small" => (24, 6),
-            Some(toml::Value::String(_)) | None => (144, 6),
-            Some(frame) => (own(frame).unwrap_or(1).max(1), 0),
+        match self.scenario.satellite.as_ref().map(|s| &s.frame) {
+            Some(FrameSpec::Small) => (24, 6),
+            Some(FrameSpec::Large) | None => (144, 6),
+            Some(FrameSpec::Own(own)) => (usize::try_from(own.multi_frame.get()).unwrap_or(1).max(1), 0),
         }
     }
 
     /// One picture per carrier: the super-frames under each other, a row for each of their multi-frames.
-    fn slot_maps(&self, found: &Value) -> Vec<SlotMap> {
+    fn slot_maps(&self, found: &SatelliteSummary) -> Vec<SlotMap> {
         let rows = &self.slots;
         let (multi_frame, frame) = self.frame();
-        let slot_ms = found["multi_frame_ms"].as_f64().unwrap_or(f64::NAN) / multi_frame as f64;
+        let slot_ms = found.multi_frame_ms / multi_frame as f64;
         let mut carriers: Vec<&str> = Vec::new();
         for row in &rows.rows {
             let carrier = rows.text(row, "carrier");
@@ -91,7 +83,7 @@ impl Run {
                 carriers.push(carrier);
             }
         }
-        let seed = self.first()["seed"].to_string();
+        let seed = self.first().seed.to_string();
         let more = carriers.len().saturating_sub(MAX_CARRIERS);
         let map = |carrier: &&str| {
             let plans = plans(rows, carrier);
@@ -124,7 +116,7 @@ impl Run {
                 caption: format!(
                     "Scenario {}; seed {seed}; carrier {carrier}{}; super-frames at the first flow's start, when its first \
                      request is answered, and in the middle of what is left",
-                    self.first()["scenario"].as_str().unwrap_or_default(),
+                    self.first().scenario,
                     if more == 0 { String::new() } else { format!(", {more} more carriers not shown") },
                 ),
                 axis: format!(
@@ -138,7 +130,7 @@ impl Run {
                     .map(|(terminal, slots)| SlotOwner {
                         label: terminal.to_string(),
                         name: format!("terminal {terminal}: {} slots", and(slots)),
-                        colour: key(u64::from(*terminal)),
+                        colour: key(*terminal),
                     })
                     .collect(),
             }
@@ -147,9 +139,9 @@ impl Run {
     }
 
     /// What a terminal asked for, was given, and sent.
-    fn requests(&self, terminal: u64, first: Option<FirstRequest>) -> Chart {
-        let seed = self.first()["seed"].to_string();
-        let end = self.first()["duration_s"].as_f64().unwrap_or(0.0);
+    fn requests(&self, terminal: u32, first: Option<FirstRequest>) -> Chart {
+        let seed = self.first().seed.to_string();
+        let end = self.first().duration_s;
         let line = |column: &str| {
             let (x, y) = self.column(&seed, terminal, column, 1e-3);
             thin(x, y)
@@ -169,37 +161,44 @@ impl Run {
         chart = chart.series(Series::stepped("asked", "asked", x, y).reference());
         let (x, y) = line("throughput_bps");
         chart = chart.series(Series::line("sent", "sent", x, y));
-        let said = self.events_of(terminal);
-        let said: Vec<_> = said.filter(|e| e["event"] == "quick_start" && e["verdict"] != "report").collect();
+        let said: Vec<_> = self
+            .events_of(terminal)
+            .filter_map(|(t_s, what)| match what {
+                TerminalEventKind::QuickStart { verdict, approved_bps, .. } => {
+                    Some((t_s, verdict.as_deref().unwrap_or("passed on"), *approved_bps))
+                }
+                _ => None,
+            })
+            .filter(|(_, verdict, _)| *verdict != "report")
+            .collect();
         if said.len() <= MAX_DECISIONS {
-            for event in said {
-                let at = event["t_s"].as_f64().unwrap_or(f64::NAN);
-                let rate = event["approved_bps"].as_f64().map(|r| format!(" {} kbit/s", short(r / 1e3)));
-                let what = event["verdict"].as_str().unwrap_or("passed on").split(':').next().unwrap_or_default();
-                let label = format!("Quick-Start {what}{}", rate.unwrap_or_default());
-                chart = chart.band(at, at, label, BandKind::Note);
+            for (at, verdict, approved_bps) in said {
+                let rate = approved_bps.map(|r| format!(" {} kbit/s", short(r / 1e3))).unwrap_or_default();
+                let what = verdict.split(':').next().unwrap_or_default();
+                chart = chart.band(at, at, format!("Quick-Start {what}{rate}"), BandKind::Note);
             }
         }
         chart
     }
 
     /// When a terminal first asked for more than it had, and when it had that.
-    fn first_request(&self, terminal: u64) -> Option<FirstRequest> {
-        let rate = |e: &Value| e["rate_bps"].as_f64().unwrap_or(0.0);
-        let time = |e: &Value| e["t_s"].as_f64().unwrap_or(f64::NAN);
+    fn first_request(&self, terminal: u32) -> Option<FirstRequest> {
         // Of what it has from the beginning the first grant of a terminal that has work tells.
-        let granted = |e: &&Value| e["event"] == "grant";
-        let mut has = self.events_of(terminal).find(granted).map_or(0.0, rate);
+        let granted = |(_, what): (f64, &TerminalEventKind)| match what {
+            TerminalEventKind::Grant { rate_bps, .. } => Some(*rate_bps),
+            _ => None,
+        };
+        let mut has = self.events_of(terminal).find_map(granted).unwrap_or(0.0);
         let mut first: Option<FirstRequest> = None;
-        for event in self.events_of(terminal) {
-            match (event["event"].as_str(), &mut first) {
-                (Some("grant"), Some(asked)) if rate(event) >= asked.rate => {
-                    asked.had = Some(time(event));
+        for (at, what) in self.events_of(terminal) {
+            match (what, &mut first) {
+                (TerminalEventKind::Grant { rate_bps, .. }, Some(asked)) if *rate_bps >= asked.rate => {
+                    asked.had = Some(at);
                     break;
                 }
-                (Some("grant"), None) => has = rate(event),
-                (Some("request"), None) if rate(event) > has => {
-                    first = Some(FirstRequest { rate: rate(event), at: time(event), had: None });
+                (TerminalEventKind::Grant { rate_bps, .. }, None) => has = *rate_bps,
+                (TerminalEventKind::Request { rate_bps, .. }, None) if *rate_bps > has => {
+                    first = Some(FirstRequest { rate: *rate_bps, at, had: None });
                 }
                 _ => {}
             }
@@ -207,9 +206,9 @@ impl Run {
         first
     }
 
-    fn queues(&self, terminals: &[u64]) -> Chart {
-        let seed = self.first()["seed"].to_string();
-        let end = self.first()["duration_s"].as_f64().unwrap_or(0.0);
+    fn queues(&self, terminals: &[u32]) -> Chart {
+        let seed = self.first().seed.to_string();
+        let end = self.first().duration_s;
         let mut longest = (0.0, 0);
         let mut series = Vec::new();
         for terminal in terminals.iter().take(MAX_QUEUES) {
@@ -233,7 +232,7 @@ impl Run {
         chart
     }
 
-    fn terminals(&self, terminals: &[Value]) -> Table {
+    fn terminals(&self, terminals: &[TerminalSummary]) -> Table {
         let head = [
             "terminal",
             "carrier",
@@ -246,17 +245,20 @@ impl Run {
             "Quick-Start: approved / lowered / refused",
         ];
         let rows = terminals.iter().take(MAX_ROWS).map(|t| {
-            let number = |value: &Value, scale: f64| value.as_f64().map_or_else(|| "–".into(), |v| short(v * scale));
+            let said = t.quick_start.map_or_else(
+                || ["–"; 3].map(str::to_owned),
+                |q| [q.approved, q.reduced, q.refused].map(|n| short(n as f64)),
+            );
             vec![
-                t["terminal"].to_string(),
-                t["carrier"].to_string(),
-                number(&t["throughput_bps"], 1e-3),
-                t["offered_packets"].to_string(),
-                t["dropped_packets"].to_string(),
-                t["slots_used"].to_string(),
-                number(&t["wait_mean_ms"], 1.0),
-                t["queue_max_packets"].to_string(),
-                ["approved", "reduced", "refused"].map(|said| number(&t["quick_start"][said], 1.0)).join(" / "),
+                t.terminal.to_string(),
+                t.carrier.to_string(),
+                short(t.throughput_bps * 1e-3),
+                t.offered_packets.to_string(),
+                t.dropped_packets.to_string(),
+                t.slots_used.to_string(),
+                t.wait_mean_ms.map_or_else(|| "–".into(), short),
+                t.queue_max_packets.to_string(),
+                said.join(" / "),
             ]
         });
         let left_out = terminals.len().saturating_sub(MAX_ROWS);
@@ -270,7 +272,7 @@ impl Run {
     }
 
     /// A column of `terminals.csv` over time.
-    fn column(&self, seed: &str, terminal: u64, column: &str, scale: f64) -> (Vec<f64>, Vec<f64>) {
+    fn column(&self, seed: &str, terminal: u32, column: &str, scale: f64) -> (Vec<f64>, Vec<f64>) {
         let rows = &self.terminal_rows;
         let terminal = terminal.to_string();
         let wanted = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "terminal") == terminal;
@@ -278,15 +280,15 @@ impl Run {
         points.filter_map(|r| rows.number(r, "t_s").zip(rows.number(r, column).map(|v| v * scale))).unzip()
     }
 
-    /// What happened at a terminal, with the first seed.
-    fn events_of(&self, terminal: u64) -> impl Iterator<Item = &Value> {
-        let seed = &self.first()["seed"];
-        self.events.iter().filter(move |e| e["seed"] == *seed && e["terminal"] == terminal)
+    /// What happened at a terminal, with the first seed: when in seconds, and what.
+    fn events_of(&self, terminal: u32) -> impl Iterator<Item = (f64, &TerminalEventKind)> {
+        let seed = self.first().seed;
+        self.events.iter().filter(move |e| e.seed == seed && e.terminal == terminal).map(|e| (e.t_s, &e.what))
     }
 }
 
 /// A terminal's colour key, the same in every picture of the page.
-fn key(terminal: u64) -> String {
+fn key(terminal: u32) -> String {
     format!("terminal {terminal}")
 }
 
@@ -301,7 +303,7 @@ struct FirstRequest {
 }
 
 impl FirstRequest {
-    fn sentence(&self, terminal: u64) -> String {
+    fn sentence(&self, terminal: u32) -> String {
         let asks = format!("Terminal {terminal} asks for {} kbit/s at {:.2} s", short(self.rate / 1e3), self.at);
         self.had.map_or_else(|| format!("{asks} and never has it"), |had| format!("{asks} and has it at {had:.2} s"))
     }

@@ -1,9 +1,11 @@
 //! The section of a wireless link: what became of its slots, windows and queues over time, and the delay jitter beside
 //! what eq. (3) promises.
 
-use super::{Rows, Run, list, short, thin};
+use super::rows::{Rows, thin};
+use super::run::Run;
+use super::short;
 use crate::{Axis, BandKind, Chart, Section, Series, SlotMap, SlotOwner, SlotRow, Table};
-use serde_json::Value;
+use fairpace_lab::metrics::UserSummary;
 
 /// Slots of a row of the picture, and its rows.
 const SLOTS: u64 = 60;
@@ -18,17 +20,13 @@ const LEAST_SHARE: f64 = 1e-5;
 impl Run {
     /// The sections, if the run has a wireless link: what happens over time, and the jitter.
     pub(super) fn wireless(&self) -> Vec<Section> {
-        let found = &self.first()["wireless"];
-        let users = list(&found["users"]);
-        if users.is_empty() {
-            return Vec::new();
-        }
-        let slot_ms = found["slot_ms"].as_f64().unwrap_or(f64::NAN);
+        let Some(found) = self.first().wireless.as_ref().filter(|w| !w.users.is_empty()) else { return Vec::new() };
+        let (users, slot_ms) = (&found.users, found.slot_ms);
         let text = format!(
             "A slot of {} ms carries {} bytes. A slot of a user is used, or silent after a failure, or somebody else's while \
              it has a packet, or idle.",
             short(slot_ms),
-            found["slot_bytes"]
+            found.slot_bytes
         );
         let mut section = Section::new("wireless", "The wireless link").text(text).synced();
         if let Some(map) = self.slot_map(users, slot_ms) {
@@ -53,7 +51,7 @@ impl Run {
     }
 
     /// What became of the slots in a stretch of the measured window.
-    fn slot_map(&self, users: &[Value], slot_ms: f64) -> Option<SlotMap> {
+    fn slot_map(&self, users: &[UserSummary], slot_ms: f64) -> Option<SlotMap> {
         let rows = &self.radio_slots;
         let number = |row: &[String], column: &str| rows.number(row, column).map(|x| x as u64);
         let noted: Vec<(u64, usize, bool, u64)> = rows
@@ -65,7 +63,7 @@ impl Run {
                 Some((number(row, "slot")?, number(row, "user")? as usize, failed, silence))
             })
             .collect();
-        let warmup = self.first()["warmup_s"].as_f64().unwrap_or(0.0) * 1e3 / slot_ms;
+        let warmup = self.first().warmup_s * 1e3 / slot_ms;
         let last = noted.last()?.0;
         let from = ((warmup as u64).max(noted.first()?.0) + last) / 2;
         let mut slots: Vec<Option<usize>> = vec![None; (SLOTS * SLOT_ROWS) as usize];
@@ -81,11 +79,11 @@ impl Run {
             // What another user sends in it comes later in the file, and takes the place.
             (1..=silence).for_each(|i| set(slot + i, silent, true));
         }
-        let sum = |key: &str| users.iter().filter_map(|u| u[key].as_f64()).sum::<f64>();
-        let used = sum("slots_used");
+        let sum = |of: fn(&UserSummary) -> u64| users.iter().map(|u| of(u) as f64).sum::<f64>();
+        let used = sum(|u| u.slots_used);
         let owner = |label: String, name: String, colour: &str| SlotOwner { label, name, colour: colour.to_owned() };
         let mut owners: Vec<SlotOwner> = (0..users.len())
-            .map(|u| owner(u.to_string(), format!("received by user {u}"), &user_key(u as u64)))
+            .map(|u| owner(u.to_string(), format!("received by user {u}"), &user_key(u as u32)))
             .collect();
         owners.push(owner("×".into(), "failed".into(), "failed"));
         owners.push(owner("–".into(), "silent after a failure".into(), "silent"));
@@ -97,19 +95,19 @@ impl Run {
             name: format!("from {:.2} s", (from + i as u64 * SLOTS) as f64 * slot_ms / 1e3),
             slots: row.iter().map(place).collect(),
         };
-        let silence = match sum("slots_silent") {
+        let silence = match sum(|u| u.slots_silent) {
             0.0 => String::new(),
             silent => format!("; {} % as many are silent after a failure", short(100.0 * silent / used)),
         };
         Some(SlotMap {
             title: format!(
                 "{} % of the slots in which something is sent fail{silence}",
-                short(100.0 * sum("slots_failed") / used)
+                short(100.0 * sum(|u| u.slots_failed) / used)
             ),
             caption: format!(
                 "Scenario {}; seed {}; shares of the measured window, slots in its middle",
-                self.first()["scenario"].as_str().unwrap_or_default(),
-                self.first()["seed"]
+                self.first().scenario,
+                self.first().seed
             ),
             axis: format!("slot, {} ms each", short(slot_ms)),
             frame: 10,
@@ -148,17 +146,14 @@ impl Run {
             chart = chart.series(Series::stepped(format!("{flow}: rwnd"), flow, x2, y2).reference());
         }
         chart.title = format!("Windows are bounded by rwnd: {} packets", said.join(", "));
-        chart.caption(format!(
-            "seed {}; solid: min(cwnd, rwnd), as the sender has it; dashed: rwnd",
-            self.first()["seed"]
-        ))
+        chart.caption(format!("seed {}; solid: min(cwnd, rwnd), as the sender has it; dashed: rwnd", self.first().seed))
     }
 
-    fn user_queues(&self, users: &[Value]) -> Chart {
-        let seed = self.first()["seed"].to_string();
+    fn user_queues(&self, users: &[UserSummary]) -> Chart {
+        let seed = self.first().seed.to_string();
         let rows = &self.user_rows;
         let mut series = Vec::new();
-        for user in users.iter().filter_map(|u| u["user"].as_u64()).take(MAX_LINES) {
+        for user in users.iter().map(|u| u.user).take(MAX_LINES) {
             let number = user.to_string();
             let own = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "user") == number;
             let points = rows.rows.iter().filter(own);
@@ -169,8 +164,8 @@ impl Run {
                 series.push(Series::stepped(format!("user {user}"), user_key(user), x, y));
             }
         }
-        let dropped: u64 = users.iter().filter_map(|u| u["dropped_packets"].as_u64()).sum();
-        let most = users.iter().filter_map(|u| u["queue_max_packets"].as_u64()).max().unwrap_or(0);
+        let dropped: u64 = users.iter().map(|u| u.dropped_packets).sum();
+        let most = users.iter().map(|u| u.queue_max_packets).max().unwrap_or(0);
         let lost = if dropped == 0 { "none is dropped".to_owned() } else { format!("{dropped} are dropped") };
         let title = format!("At most {most} packets wait at the base station; {lost}");
         let mut chart = Chart::new(title, self.time(), Axis::new("queue", "packets"))
@@ -187,7 +182,7 @@ impl Run {
         let bounds = self.tolerable_jitter();
         let mut said = Vec::new();
         for flow in self.flows_with(rows, "measured") {
-            let seed = self.first()["seed"].to_string();
+            let seed = self.first().seed.to_string();
             let own = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "flow") == flow;
             let column = |column: &str| -> (Vec<f64>, Vec<f64>) {
                 let value = |r: &Vec<String>| rows.number(r, column).filter(|p| *p >= LEAST_SHARE).unwrap_or(f64::NAN);
@@ -195,9 +190,9 @@ impl Run {
             };
             let (x, measured) = column("measured");
             let (_, analytic) = column("analytic");
-            let found = list(&self.first()["flows"]).iter().find(|f| f["name"] == flow.as_str());
-            if let Some(outage) = found.and_then(|f| f["outage"].as_f64()) {
-                let bound = found.and_then(|f| bounds.iter().find(|(g, _)| f["group"] == g.as_str())).map(|(_, d)| *d);
+            let found = self.first().flows.iter().find(|f| f.name == flow);
+            if let Some((found, outage)) = found.and_then(|f| Some((f, f.outage?))) {
+                let bound = bounds.iter().find(|(group, _)| found.group == *group).map(|(_, d)| *d);
                 let promise = bound.and_then(|d| x.iter().zip(&analytic).rfind(|(x, _)| **x <= d + 1e-6));
                 let promise = promise.filter(|(_, p)| p.is_finite());
                 let by = promise.map_or_else(String::new, |(_, p)| format!(" (equation (3): {} %)", short(100.0 * p)));
@@ -222,7 +217,7 @@ impl Run {
         chart.caption(format!("{}; of the packets received, shares below {LEAST_SHARE} not drawn", self.caption()))
     }
 
-    fn users(&self, users: &[Value]) -> Table {
+    fn users(&self, users: &[UserSummary]) -> Table {
         let head = [
             "user",
             "received (kbit/s)",
@@ -239,47 +234,41 @@ impl Run {
             "longest",
         ];
         let rows = users.iter().take(MAX_ROWS).map(|u| {
-            let number = |key: &str, scale: f64| u[key].as_f64().map_or_else(|| "–".into(), |v| short(v * scale));
             vec![
-                u["user"].to_string(),
-                number("throughput_bps", 1e-3),
-                number("packets_per_slot", 1.0),
-                u["slots_used"].to_string(),
-                u["slots_failed"].to_string(),
-                number("error_ratio", 100.0),
-                u["slots_silent"].to_string(),
-                u["slots_waiting"].to_string(),
-                u["slots_idle"].to_string(),
-                u["dropped_packets"].to_string(),
-                u["given_up_packets"].to_string(),
-                number("queue_mean_packets", 1.0),
-                u["queue_max_packets"].to_string(),
+                u.user.to_string(),
+                short(u.throughput_bps * 1e-3),
+                short(u.packets_per_slot),
+                u.slots_used.to_string(),
+                u.slots_failed.to_string(),
+                u.error_ratio.map_or_else(|| "–".into(), |share| short(share * 100.0)),
+                u.slots_silent.to_string(),
+                u.slots_waiting.to_string(),
+                u.slots_idle.to_string(),
+                u.dropped_packets.to_string(),
+                u.given_up_packets.to_string(),
+                short(u.queue_mean_packets),
+                u.queue_max_packets.to_string(),
             ]
         });
         let left_out = users.len().saturating_sub(MAX_ROWS);
         let more = if left_out == 0 { String::new() } else { format!("; {left_out} more in `summary.json`") };
         Table {
             title: "Users and their slots".into(),
-            caption: format!("seed {}; the measured window{more}", self.first()["seed"]),
+            caption: format!("seed {}; the measured window{more}", self.first().seed),
             head: head.map(String::from).to_vec(),
             rows: rows.collect(),
         }
     }
 
     /// D of each group that has one, in ms.
-    fn tolerable_jitter(&self) -> Vec<(String, f64)> {
-        let flows = self.scenario.get("flows").and_then(toml::Value::as_array).into_iter().flatten();
-        let of = |f: &toml::Value| {
-            let text = |key: &str| f.get(key).and_then(toml::Value::as_str);
-            let d = fairpace_units::parse_duration(text("tolerable_jitter")?).ok()?;
-            Some((text("group")?.to_owned(), d.as_secs_f64() * 1e3))
-        };
-        flows.filter_map(of).collect()
+    fn tolerable_jitter(&self) -> Vec<(&str, f64)> {
+        let flows = self.scenario.flows.iter();
+        flows.filter_map(|f| Some((f.group.as_str(), f.tolerable_jitter.as_ref()?.get().as_secs_f64() * 1e3))).collect()
     }
 
     /// The first flows that have numbers in a column, with the first seed.
     fn flows_with(&self, rows: &Rows, column: &str) -> Vec<String> {
-        let seed = self.first()["seed"].to_string();
+        let seed = self.first().seed.to_string();
         let mut flows: Vec<String> = Vec::new();
         for row in rows.rows.iter().filter(|r| rows.text(r, "seed") == seed) {
             let flow = rows.text(row, "flow");
@@ -296,18 +285,18 @@ impl Run {
     /// A column of `series.csv` of one flow; gaps where there is no number.
     fn flow_column(&self, flow: &str, column: &str) -> (Vec<f64>, Vec<f64>) {
         let rows = &self.series;
-        let seed = self.first()["seed"].to_string();
+        let seed = self.first().seed.to_string();
         let own = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "flow") == flow;
         let value = |r: &Vec<String>| rows.number(r, column).unwrap_or(f64::NAN);
         rows.rows.iter().filter(own).filter_map(|r| Some((rows.number(r, "t_s")?, value(r)))).unzip()
     }
 
     fn time(&self) -> Axis {
-        Axis::new("time", "s").range(0.0, self.first()["duration_s"].as_f64().unwrap_or(0.0))
+        Axis::new("time", "s").range(0.0, self.first().duration_s)
     }
 }
 
 /// A user's colour key, the same in every picture of the page.
-fn user_key(user: u64) -> String {
+fn user_key(user: u32) -> String {
     format!("user {user}")
 }
