@@ -9,7 +9,7 @@
 
 use crate::controller::{Acked, Controller, Loss, SendPoll, Sent, Status};
 use crate::pacer::Pacer;
-use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::registry::{Allowed, Env, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
 use fairpace_units::{Duration, Instant, Rate};
 
@@ -23,8 +23,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
         name: "step",
         symbol: "",
         default: "20 kbit/s",
-        unit: "rate",
-        range: "a rate above 0",
+        allowed: &[Allowed::Rate],
         doc: "what each round trip without a loss adds",
     }],
 };

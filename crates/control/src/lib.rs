@@ -105,7 +105,7 @@ pub use flow::{
 };
 pub use quick_start::{QsCounters, QsVerdict, QuickStartParams};
 pub use receiver::{AckReceiver, Arrival, Feedback};
-pub use registry::{Env, ParamError, ParamInfo, Safety, SchemeInfo, build, schemes};
+pub use registry::{Allowed, Env, ParamError, ParamInfo, Safety, SchemeInfo, build, schemes};
 pub use rtt::RttEstimator;
 pub use sack_vector::{SackReceiver, SackVector};
 pub use scheme::*;

@@ -8,11 +8,11 @@
 use crate::controller::Controller;
 use crate::scheme::SCHEMES;
 use core::fmt;
-use fairpace_units::{Bytes, Duration, Rate, parse_duration, parse_rate};
+use fairpace_units::{Bounds, Bytes, Duration, Rate, parse_duration, parse_rate};
 use std::collections::BTreeMap;
 
-/// One parameter of a scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One parameter of a scheme: the only place that says its name, its default and what it may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamInfo {
     /// As in a scenario file.
     pub name: &'static str,
@@ -20,12 +20,83 @@ pub struct ParamInfo {
     pub symbol: &'static str,
     /// The default, as one would write it.
     pub default: &'static str,
-    /// What it is: `rate`, `duration`, `number`, `choice`, `flag`.
-    pub unit: &'static str,
-    /// What is allowed.
-    pub range: &'static str,
+    /// What it may be: one of these.
+    pub allowed: &'static [Allowed],
     /// What it does.
     pub doc: &'static str,
+}
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Allowed {
+    /// Words whose meaning the parameter's sentence tells.
+    Words(&'static [&'static str]),
+    /// A word, and what it stands for.
+    Word(&'static str, &'static str),
+    /// A rate within the flow's limits.
+    FlowRate,
+    /// A rate above 0.
+    Rate,
+    /// A duration.
+    Duration(Bounds<Duration>),
+    /// A bare number, of these if they have a name: `packets`.
+    Number(&'static str, Bounds<f64>),
+    /// A whole number from one to another, of these if they have a name.
+    Whole(&'static str, u64, u64),
+    /// A number before this word, as in `10 SRTT`.
+    Times(&'static str, Bounds<f64>),
+}
+
+/// On or off.
+pub const FLAG: &[Allowed] = &[Allowed::Words(&["on", "off"])];
+
+impl Allowed {
+    /// In words; `alone` where nothing else is allowed beside it.
+    fn text(&self, alone: bool) -> String {
+        let of = |what: &str| if what.is_empty() { String::new() } else { format!(" of {what}") };
+        match self {
+            Allowed::Words(words) => {
+                let quoted: Vec<String> = words.iter().map(|w| format!("`{w}`")).collect();
+                match quoted.split_last() {
+                    Some((last, rest)) if alone && !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+                    _ => quoted.join(", "),
+                }
+            }
+            Allowed::Word(word, meaning) => format!("`{word}`: {meaning}"),
+            Allowed::FlowRate => "a rate within the flow's limits".to_owned(),
+            Allowed::Rate => "a rate above 0".to_owned(),
+            Allowed::Duration(bounds) if alone => bounds.to_string(),
+            Allowed::Duration(bounds) => format!("a duration {bounds}"),
+            Allowed::Number("", bounds) if alone => bounds.to_string(),
+            Allowed::Number(what, bounds) => format!("a number{} {bounds}", of(what)),
+            Allowed::Whole(what, min, max) => format!("a whole number{} from {min} to {max}", of(what)),
+            Allowed::Times(word, bounds) => format!("a number of `{word}` {bounds}"),
+        }
+    }
+}
+
+impl ParamInfo {
+    /// What it may be, in words: "from 1 ms to 60 s".
+    pub fn range(&self) -> String {
+        let all: Vec<String> = self.allowed.iter().map(|a| a.text(self.allowed.len() == 1)).collect();
+        match all.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{}, or {last}", rest.join(", ")),
+            _ => all.concat(),
+        }
+    }
+
+    /// What it is: `rate`, `duration`, `number`, `choice`, `flag`.
+    pub fn unit(&self) -> &'static str {
+        if self.allowed.iter().any(|a| matches!(a, Allowed::Duration(_))) {
+            return "duration";
+        }
+        match self.allowed.first() {
+            _ if self.allowed == FLAG => "flag",
+            Some(Allowed::FlowRate | Allowed::Rate) => "rate",
+            Some(Allowed::Number(..) | Allowed::Whole(..) | Allowed::Times(..)) => "number",
+            _ => "choice",
+        }
+    }
 }
 
 /// One scheme.
@@ -234,7 +305,7 @@ impl<'a> Settings<'a> {
             scheme: self.scheme.name,
             name: info.name,
             found: text.to_owned(),
-            allowed: info.range.to_owned(),
+            allowed: info.range(),
         }
     }
 
@@ -268,28 +339,52 @@ impl<'a> Settings<'a> {
         rate.ok().filter(|r| *r > Rate::ZERO).ok_or_else(|| self.bad(name))
     }
 
-    /// A duration within `[min, max]`.
+    /// A duration within the bounds of the table.
     ///
     /// # Errors
     /// [`ParamError::BadValue`].
-    pub fn duration(&self, name: &str, min: Duration, max: Duration) -> Result<Duration, ParamError> {
-        parse_duration(self.text(name).0).ok().filter(|d| (min..=max).contains(d)).ok_or_else(|| self.bad(name))
+    pub fn duration(&self, name: &str) -> Result<Duration, ParamError> {
+        let (text, info) = self.text(name);
+        let read = parse_duration(text).ok();
+        read.filter(|d| info.allowed.iter().any(|a| matches!(a, Allowed::Duration(bounds) if bounds.contain(*d))))
+            .ok_or_else(|| self.bad(name))
     }
 
-    /// A bare number within `[min, max]`.
+    /// A bare number within the bounds of the table.
     ///
     /// # Errors
     /// [`ParamError::BadValue`].
-    pub fn number(&self, name: &str, min: f64, max: f64) -> Result<f64, ParamError> {
-        self.text(name).0.parse().ok().filter(|x: &f64| (min..=max).contains(x)).ok_or_else(|| self.bad(name))
+    pub fn number(&self, name: &str) -> Result<f64, ParamError> {
+        let (text, info) = self.text(name);
+        let read = text.parse().ok();
+        read.filter(|x| info.allowed.iter().any(|a| matches!(a, Allowed::Number(_, bounds) if bounds.contain(*x))))
+            .ok_or_else(|| self.bad(name))
     }
 
-    /// A whole number within `[min, max]`.
+    /// A whole number within the bounds of the table.
     ///
     /// # Errors
     /// [`ParamError::BadValue`].
-    pub fn whole(&self, name: &str, min: u64, max: u64) -> Result<u64, ParamError> {
-        self.text(name).0.parse().ok().filter(|x: &u64| (min..=max).contains(x)).ok_or_else(|| self.bad(name))
+    pub fn whole(&self, name: &str) -> Result<u64, ParamError> {
+        let (text, info) = self.text(name);
+        let within =
+            |n: &u64| info.allowed.iter().any(|a| matches!(a, Allowed::Whole(_, min, max) if (min..=max).contains(&n)));
+        text.parse().ok().filter(within).ok_or_else(|| self.bad(name))
+    }
+
+    /// A number before the word that the table has for it; `None` if something else is written.
+    ///
+    /// # Errors
+    /// [`ParamError::BadValue`].
+    pub fn times(&self, name: &str) -> Result<Option<f64>, ParamError> {
+        let (text, info) = self.text(name);
+        let with_word = info.allowed.iter().find_map(|a| match a {
+            Allowed::Times(word, bounds) => Some((text.strip_suffix(word)?, bounds)),
+            _ => None,
+        });
+        let Some((number, bounds)) = with_word else { return Ok(None) };
+        let number = number.trim().parse().ok().filter(|x| bounds.contain(*x));
+        number.map(Some).ok_or_else(|| self.bad(name))
     }
 
     /// `on` or `off`.
@@ -369,6 +464,7 @@ impl Env {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairpace_units::End;
 
     fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
@@ -394,9 +490,71 @@ mod tests {
     #[test]
     fn every_parameter_has_a_range_and_a_sentence() {
         for p in schemes().iter().flat_map(|s| s.params) {
-            assert!(!p.range.is_empty() && !p.doc.is_empty() && !p.default.is_empty(), "{}", p.name);
-            assert!(["rate", "duration", "number", "choice", "flag"].contains(&p.unit), "{}", p.name);
+            assert!(!p.range().is_empty() && !p.doc.is_empty() && !p.default.is_empty(), "{}", p.name);
+            assert!(["rate", "duration", "number", "choice", "flag"].contains(&p.unit()), "{}", p.name);
         }
+    }
+
+    /// Values at the ends of what a parameter may be, and values just beyond them.
+    fn ends(allowed: &Allowed) -> (Vec<String>, Vec<String>) {
+        fn of<T: Copy>(bounds: &Bounds<T>, next: fn(T, f64) -> T, text: fn(T) -> String) -> (Vec<String>, Vec<String>) {
+            let (mut good, mut bad) = (Vec::new(), Vec::new());
+            for (end, outwards) in [(bounds.low, 0.999), (bounds.high, 1.001)] {
+                let inwards = 2.0 - outwards;
+                match end {
+                    End::At(x) => {
+                        good.push(text(x));
+                        bad.push(text(next(x, outwards)));
+                    }
+                    End::Beyond(x) => {
+                        good.push(text(next(x, inwards)));
+                        bad.push(text(x));
+                    }
+                    End::Open => {}
+                }
+            }
+            (good, bad)
+        }
+        // Beyond nought lies the negative; a thousandth of it is no step.
+        let step = |x: f64, by: f64| if x == 0.0 { by - 1.0 } else { x * by };
+        match allowed {
+            Allowed::Number(_, bounds) => of(bounds, step, |x| x.to_string()),
+            Allowed::Times(word, bounds) => {
+                let (good, _) = of(bounds, step, |x| x.to_string());
+                let with = |x: String| format!("{x} {word}");
+                (good.into_iter().map(with).collect(), vec![with("-1".to_owned()), with("1e12".to_owned())])
+            }
+            Allowed::Whole(_, min, max) => {
+                let below = min.checked_sub(1).map_or_else(|| "-1".to_owned(), |n| n.to_string());
+                (vec![min.to_string(), max.to_string()], vec![below, (max + 1).to_string()])
+            }
+            Allowed::Duration(bounds) => of(bounds, |d, by| d.mul_f64(by), |d| format!("{} ns", d.as_nanos())),
+            Allowed::Words(words) => (words.iter().map(|w| (*w).to_owned()).collect(), vec!["no such word".to_owned()]),
+            Allowed::Word(word, _) => (vec![(*word).to_owned()], vec![format!("{word}?")]),
+            Allowed::FlowRate => (vec!["100 bit/s".to_owned(), "10 Mbit/s".to_owned()], vec!["11 Mbit/s".to_owned()]),
+            Allowed::Rate => (vec!["1 bit/s".to_owned()], vec!["0 bit/s".to_owned()]),
+        }
+    }
+
+    #[test]
+    fn every_word_and_every_end_of_a_table_is_what_its_scheme_takes_and_nothing_beyond() {
+        let mut tried = 0;
+        for scheme in schemes() {
+            for p in scheme.params {
+                for (good, bad) in p.allowed.iter().map(ends) {
+                    let take = |text: &String| build(scheme.name, &given(&[(p.name, text)]), &Env::default());
+                    for text in &good {
+                        assert!(take(text).is_ok(), "{}.{} refuses `{text}`", scheme.name, p.name);
+                    }
+                    for text in bad.iter().filter(|text| **text != "0 ns") {
+                        let Err(e) = take(text) else { panic!("{}.{} takes `{text}`", scheme.name, p.name) };
+                        assert_eq!(e.field(), Some(p.name), "{e}");
+                    }
+                    tried += good.len() + bad.len();
+                }
+            }
+        }
+        assert!(tried > 200, "{tried}");
     }
 
     #[test]
@@ -429,7 +587,7 @@ mod tests {
             of("fixed", "rate", "20 Mbit/s"),
             "`fixed.rate` is `20 Mbit/s`; allowed is from 100 bit/s (the flow's min_rate) to 10 Mbit/s (its max_rate)"
         );
-        assert_eq!(of("rap", "mu", "NaN"), "`rap.mu` is `NaN`; allowed is 1 to 10");
+        assert_eq!(of("rap", "mu", "NaN"), "`rap.mu` is `NaN`; allowed is from 1 to 10");
         assert_eq!(of("rap", "fine_grain", "yes"), "`rap.fine_grain` is `yes`; allowed is `on` or `off`");
     }
 

@@ -15,7 +15,7 @@ fn each_scheme_has_a_page_that_names_every_parameter_and_its_default() {
         let path = if own.exists() { own } else { folder.join(linked(&index, scheme.name)) };
         let page = read(&path);
         for p in scheme.params {
-            let row = page.lines().find(|line| line.starts_with('|') && line.contains(&format!("`{}`", p.name)));
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", p.name)));
             let row = row.unwrap_or_else(|| panic!("{} has no row for `{}`", path.display(), p.name));
             assert!(row.contains(&format!("`{}`", p.default)), "{}: `{}` is {}", path.display(), p.name, p.default);
         }

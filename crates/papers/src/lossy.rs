@@ -54,7 +54,7 @@ fn set_packet_size(s: &mut RawScenario, bytes: u64) {
 /// Room for so many bytes of waiting packets, and the packet in transmission.
 fn set_buffer(s: &mut RawScenario, bytes: f64) {
     let waiting = (bytes / s.packet_size.get().as_f64()).round().max(1.0);
-    s.path.queue.capacity = Room::packets(waiting as u64 + 1);
+    s.path.queue.set_capacity(Room::packets(waiting as u64 + 1));
 }
 
 /// What the flows of a run got together, by group, and how many flows there were.

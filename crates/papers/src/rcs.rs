@@ -76,7 +76,7 @@ fn packets_per_second(pps: f64) -> Speed {
 }
 
 fn set_buffer(s: &mut RawScenario, packets: f64) {
-    s.path.queue.capacity = Room::packets(packets as u64);
+    s.path.queue.set_capacity(Room::packets(packets as u64));
 }
 
 /// Low-priority background at `pps` packets/s in all: the scenario's constant flow; none at 0.

@@ -67,9 +67,6 @@ pub use dama::{Dama, DamaError, DamaSpec, ReleaseOf, SlotLayout};
 pub use datagram::{Datagram, Plain};
 pub use link::Link;
 pub use medium::{CustomMedium, Medium};
-pub use spec::{
-    Capacity, CoDelParams, DelayModel, FqCoDelParams, GilbertElliott, LinkError, LinkSpec, LossModel, Outage, OutageAt,
-    PieParams, QueueModel, RateModel, RedParams, Thresholds,
-};
+pub use spec::*;
 pub use trace::{Gaps, Trace, TraceError};
 pub use wire::Wire;

@@ -5,7 +5,7 @@
 
 mod queue;
 
-pub use queue::{Capacity, CoDelParams, FqCoDelParams, PieParams, QueueModel, RedParams, Thresholds};
+pub use queue::*;
 
 use crate::Trace;
 use crate::quick_start::{QsError, RouterParams};

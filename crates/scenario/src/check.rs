@@ -2,12 +2,13 @@
 //!
 //! The rule behind many of them: a field that would have no effect is an error, not a silence.
 
+use super::channel::Slot;
 use super::locate::Locator;
-use super::queue::{QueueProblem, QueueSpec};
-use super::satellite::{SatelliteProblem, SatelliteSpec};
-use super::wireless::{WirelessProblem, WirelessSpec};
+use super::part::PartProblem;
+use super::satellite::SatelliteSpec;
+use super::wireless::WirelessSpec;
 use super::{
-    AccessSpec, Capacity, Files, FlowSpec, LossKind, LossSpec, Parameter, PathSpec, Problem, QuickStartSpec,
+    AccessSpec, Capacity, Files, FlowSpec, LossSpec, Parameter, PathSpec, Problem, QueueSpec, QuickStartSpec,
     RawScenario, RouterSpec, Scenario, ScenarioError, ScenarioWarning, SourceKind, Terminals, TraceFormat, TraceGaps,
     TraceSpec,
 };
@@ -268,9 +269,7 @@ impl Checker<'_> {
                 "keep one of them",
             );
         }
-        if let Some(SatelliteProblem { key, found, wrong, allowed }) = s.problem(self.packet_size) {
-            return self.bad(format!("satellite.{key}"), found, wrong, allowed);
-        }
+        self.part("satellite", s.problem(self.packet_size))?;
         if let Some((key, has, needs)) = s.quick_start.without_effect() {
             let wrong = format!("has no effect with {has}");
             let remedy = format!("write `{needs}`, or leave `{key}` out");
@@ -284,16 +283,7 @@ impl Checker<'_> {
             let wrong = "stands beside `satellite`, and is the last hop behind a `[path]`";
             return self.conflict("wireless", wrong, "keep one of them");
         }
-        match w.problem(self.packet_size) {
-            None => {}
-            Some(WirelessProblem::Bad(key, found, wrong, allowed)) => {
-                return self.bad(format!("wireless.{key}"), found, wrong, allowed);
-            }
-            Some(WirelessProblem::Missing(key, allowed)) => return self.missing(format!("wireless.{key}"), allowed),
-            Some(WirelessProblem::NoEffect(key, with, remedy)) => {
-                return self.conflict(format!("wireless.{key}"), format!("has no effect with {with}"), remedy);
-            }
-        }
+        self.part("wireless", w.problem(self.packet_size))?;
         if let Some(uplink) = &w.uplink {
             if uplink.delay.get() > Duration::from_secs(3_600) {
                 return self.bad("wireless.uplink.delay", uplink.delay.text(), "is out of range", "at most 1 h");
@@ -356,7 +346,7 @@ impl Checker<'_> {
                 Some(room) => (format!("wireless.users[{i}].buffer"), room),
                 None => ("wireless.buffer".to_owned(), &w.buffer),
             };
-            if room.get() == super::QueueRoom::Unlimited {
+            if room.get() == fairpace_path::Capacity::Unlimited {
                 continue;
             }
             let here = |f: &&FlowSpec| f.user.is_some_and(|u| own.contains(&u.get()));
@@ -428,50 +418,30 @@ impl Checker<'_> {
 
     /// The queue of the link `link`, with its rate if it has no recording.
     fn queue(&self, link: &str, queue: &QueueSpec, rate: Option<&Capacity>) -> Checked {
+        let size = &self.packet_size;
         let field = format!("{link}.queue");
-        if matches!(rate, Some(Capacity::Unlimited)) && *queue != QueueSpec::default() {
+        self.part(&field, queue.problem(size))?;
+        if matches!(rate, Some(Capacity::Unlimited)) && queue.resolved(size) != QueueSpec::default().resolved(size) {
             let remedy = format!("give `{link}` a `rate`, or leave `queue` out");
             return self.conflict(field, "has no effect on a link without rate limit, where nobody waits", remedy);
         }
-        match queue.problem(self.packet_size) {
-            None => Ok(()),
-            Some(QueueProblem::NoEffect(key, kinds)) => {
-                let kinds: Vec<_> = kinds.iter().map(|k| format!("`kind = \"{}\"`", k.as_str())).collect();
-                let wrong = format!("has no effect with kind `{}`", queue.kind.as_str());
-                let remedy = format!("write {}, or leave `{key}` out", kinds.join(" or "));
-                self.conflict(format!("{field}.{key}"), wrong, remedy)
-            }
-            Some(QueueProblem::Missing(key, why)) => self.missing(format!("{field}.{key}"), why),
-            Some(QueueProblem::Bad(key, found, wrong, allowed)) => {
-                self.bad(format!("{field}.{key}"), found, wrong, allowed)
-            }
-        }
+        Ok(())
     }
 
     fn loss(&self, field: &str, loss: &LossSpec) -> Checked {
-        let given = [
-            ("p", loss.p, LossKind::Random, true),
-            ("good_to_bad", loss.good_to_bad, LossKind::GilbertElliott, true),
-            ("bad_to_good", loss.bad_to_good, LossKind::GilbertElliott, true),
-            ("loss_in_good", loss.loss_in_good, LossKind::GilbertElliott, false),
-            ("loss_in_bad", loss.loss_in_bad, LossKind::GilbertElliott, false),
-        ];
-        let name = |kind| match kind {
-            LossKind::None => "none",
-            LossKind::Random => "random",
-            LossKind::GilbertElliott => "gilbert-elliott",
-        };
-        for (key, value, kind, needed) in given {
-            let field = format!("{field}.{key}");
-            if value.is_some() && kind != loss.kind {
-                let wrong = format!("has no effect with kind `{}`", name(loss.kind));
-                return self.conflict(field, wrong, format!("write `kind = \"{}\"`, or leave `{key}` out", name(kind)));
+        self.part(field, loss.problem(&()))
+    }
+
+    /// What is wrong with a part of a link, in the field where it stands.
+    fn part(&self, field: &str, problem: Option<PartProblem>) -> Checked {
+        match problem.map(|p| p.below(field)) {
+            None => Ok(()),
+            Some(PartProblem::NoEffect(field, with, remedy)) => {
+                self.conflict(field, format!("has no effect with {with}"), remedy)
             }
-            if value.is_none() && needed && kind == loss.kind {
-                return self.missing(field, format!("kind `{}` needs it: a number from 0 to 1", name(kind)));
-            }
+            Some(PartProblem::Missing(field, allowed)) => self.missing(field, allowed),
+            Some(PartProblem::Bad(field, found, wrong, allowed)) => self.bad(field, found, wrong, allowed),
         }
-        Ok(())
     }
 
     fn trace(&self, s: &RawScenario, files: &mut Files) -> Checked {
@@ -939,20 +909,29 @@ impl TraceSpec {
 pub(super) fn resolve(scenario: &RawScenario) -> RawScenario {
     let mut resolved = scenario.clone();
     let size = scenario.packet_size.get();
-    resolved.path.queue = scenario.path.queue.resolved(size);
-    resolved.path.reverse.queue = scenario.path.reverse.queue.resolved(size);
-    if let Some(uplink) = resolved.wireless.as_mut().and_then(|w| w.uplink.as_mut()) {
-        uplink.queue = uplink.queue.resolved(size);
+    if !resolved.path.is_absent() {
+        let path = &mut resolved.path;
+        (path.queue, path.loss) = (path.queue.resolved(&size), path.loss.resolved(&()));
+        let back = &mut path.reverse;
+        (back.queue, back.loss) = (back.queue.resolved(&size), back.loss.resolved(&()));
+    }
+    if let Some(wireless) = &mut resolved.wireless {
+        wireless.channel = wireless.channel.resolved(&Slot::default());
+        for channel in wireless.users.iter_mut().filter_map(|u| u.channel.as_mut()) {
+            *channel = channel.resolved(&Slot::default());
+        }
+        if let Some(up) = &mut wireless.uplink {
+            (up.queue, up.loss) = (up.queue.resolved(&size), up.loss.resolved(&()));
+        }
     }
     for flow in &mut resolved.flows {
         for (name, default) in controllers::defaults(flow) {
             flow.parameters.entry(name).or_insert(Parameter::Text(default));
         }
+        flow.access = flow.access.take().filter(|access| *access != AccessSpec::default());
         if let Some(access) = &mut flow.access {
-            access.queue = access.queue.resolved(size);
-            if *access == AccessSpec::default() {
-                flow.access = None;
-            }
+            access.queue = access.queue.resolved(&size);
+            (access.loss, access.reverse_loss) = (access.loss.resolved(&()), access.reverse_loss.resolved(&()));
         }
     }
     resolved

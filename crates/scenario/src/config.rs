@@ -2,19 +2,19 @@
 
 use crate::controllers::{self, Family};
 use crate::{
-    AccessSpec, Capacity, FlowSpec, Lengths, LossKind, LossSpec, OnOffSpec, OutageDirection, PlanSpec, Priority,
-    Problem, QueueRoom, QuickStartSpec, Real, Scenario, ScenarioError, SourceKind, Speed, TcpKind, TcpSpec, Terminals,
-    Time, TraceSpec, WindowPlanner, WirelessSpec,
+    AccessSpec, Capacity, FlowSpec, Lengths, LossSpec, OnOffSpec, OutageDirection, PlanSpec, Priority, Problem,
+    QuickStartSpec, Real, Room, Scenario, ScenarioError, SourceKind, Speed, TcpKind, TcpSpec, Terminals, Time,
+    TraceSpec, WindowPlanner, WirelessSpec,
 };
 use fairpace_control::{FlowParams, QuickStartParams, Safety};
 use fairpace_path::quick_start::RouterParams;
-use fairpace_path::{Capacity as PathCapacity, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, RateModel};
+use fairpace_path::{Capacity as PathCapacity, DelayModel, LinkSpec, Outage, RateModel};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, MediaConfig, OnOff, Protocol,
     RadioConfig, SimConfig, Source, TcpHalf,
 };
-use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, RandomStream, Rate};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, QsRate, RandomStream, Rate};
 use std::fmt::Display;
 
 /// What the receiver's RTCP reports are spaced by where the circuit breaker is on: the longest that
@@ -61,8 +61,8 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> Result<SimC
         bottleneck: LinkSpec {
             rate,
             delay: DelayModel { propagation: there, jitter: path.jitter.get(), reorder: path.reorder },
-            queue: path.queue.model(size),
-            loss: loss_model(&path.loss),
+            queue: path.queue.model(&size),
+            loss: path.loss.model(&()),
             outage: outages(OutageDirection::Reverse),
             quick_start: path.quick_start.as_ref().map(|q| q.params(RouterParams::default())),
             ..LinkSpec::default()
@@ -70,8 +70,8 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> Result<SimC
         reverse: LinkSpec {
             rate: rate_model(&path.reverse.rate, size),
             delay: DelayModel { propagation: back, jitter: path.reverse.jitter.get(), reorder: path.reverse.reorder },
-            queue: path.reverse.queue.model(size),
-            loss: loss_model(&path.reverse.loss),
+            queue: path.reverse.queue.model(&size),
+            loss: path.reverse.loss.model(&()),
             outage: outages(OutageDirection::Forward),
             ..LinkSpec::default()
         },
@@ -108,9 +108,8 @@ fn unread(scenario: &Scenario, trace: &TraceSpec) -> ScenarioError {
 
 /// The last hop, with rates in packets of `size`.
 fn radio(scenario: &Scenario, wireless: &WirelessSpec, size: Bytes) -> Result<RadioConfig, ScenarioError> {
-    let downlink = wireless
-        .downlink(size)
-        .map_err(|e| refused(scenario, "wireless.channel", wireless.channel.kind.as_str(), &e))?;
+    let downlink =
+        wireless.downlink(size).map_err(|e| refused(scenario, "wireless.channel", &wireless.channel.kind, &e))?;
     let plan = |p: &PlanSpec| {
         p.planner(&downlink).map_err(|e| refused(scenario, "wireless.plan.max_jitter", &p.max_jitter, &e))
     };
@@ -120,8 +119,8 @@ fn radio(scenario: &Scenario, wireless: &WirelessSpec, size: Bytes) -> Result<Ra
         uplink: wireless.uplink.as_ref().map(|up| LinkSpec {
             rate: rate_model(&up.rate, size),
             delay: DelayModel::constant(up.delay.get()),
-            queue: up.queue.model(size),
-            loss: loss_model(&up.loss),
+            queue: up.queue.model(&size),
+            loss: up.loss.model(&()),
             ..LinkSpec::default()
         }),
         base_station: planner.map(WindowPlanner::spec),
@@ -270,11 +269,7 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Resu
             media.feedback = flow.feedback.as_ref().unwrap_or(&scenario.feedback).get();
             media.initial_rtt = flow.initial_rtt.as_ref().map(Time::get);
             media.challenge = env.safety == Safety::Default;
-            media.send_buffer = flow.send_buffer.as_ref().map_or(PathCapacity::Unlimited, |room| match room.get() {
-                QueueRoom::Packets(n) => PathCapacity::Packets(n),
-                QueueRoom::Bytes(n) => PathCapacity::Bytes(n),
-                QueueRoom::Unlimited => PathCapacity::Unlimited,
-            });
+            media.send_buffer = flow.send_buffer.as_ref().map_or(PathCapacity::Unlimited, Room::get);
             media.de_jitter =
                 flow.tolerable_delay.as_ref().map(|t| DeJitter { tolerable: t.get(), above: DelayBaseline::default() });
             media.report_interval = (env.safety == Safety::Default).then_some(REPORT_INTERVAL);
@@ -400,8 +395,8 @@ fn access(scenario: &Scenario, flow: &FlowSpec, spec: &AccessSpec, name: &str, s
         Some(LinkSpec {
             rate: rate_model(&spec.rate, size),
             delay: DelayModel::constant(propagation),
-            queue: spec.queue.model(size),
-            loss: loss_model(loss),
+            queue: spec.queue.model(&size),
+            loss: loss.model(&()),
             // Who asks has equipment that knows what is asked [qsd §2.4].
             quick_start: flow.quick_start.as_ref().map(|_| RouterParams::default()),
             ..LinkSpec::default()
@@ -425,20 +420,6 @@ fn rate_model(capacity: &Capacity, size: Bytes) -> RateModel {
         Capacity::Steps(steps) => {
             RateModel::Schedule(steps.iter().map(|s| (at(&s.at), s.rate.get().with_packets_of(size))).collect())
         }
-    }
-}
-
-fn loss_model(loss: &LossSpec) -> LossModel {
-    let p = |chance: Option<crate::Chance>, default| chance.map_or(default, crate::Chance::get);
-    match loss.kind {
-        LossKind::None => LossModel::None,
-        LossKind::Random => LossModel::Bernoulli(p(loss.p, Probability::ZERO)),
-        LossKind::GilbertElliott => LossModel::GilbertElliott(GilbertElliott {
-            good_to_bad: p(loss.good_to_bad, Probability::ZERO),
-            bad_to_good: p(loss.bad_to_good, Probability::ONE),
-            loss_in_good: p(loss.loss_in_good, Probability::ZERO),
-            loss_in_bad: p(loss.loss_in_bad, Probability::ONE),
-        }),
     }
 }
 
@@ -556,7 +537,7 @@ mod tests {
         type Change = fn(&mut RawScenario);
         let table: [(Change, &str); 5] = [
             (
-                |s| s.wireless.as_mut().unwrap().channel.kind = crate::ChannelKind::Markov,
+                |s| s.wireless.as_mut().unwrap().channel = crate::ChannelSpec::of("markov"),
                 "fading: `wireless.channel.transition` is missing",
             ),
             (

@@ -7,14 +7,18 @@
 //!
 //! Read first: [`Scenario`] (the fields), `check.rs` (what is refused), [`sim_config`], `docs/scenarios.md`.
 
+pub mod channel;
 mod check;
 mod config;
 pub mod controllers;
 pub mod encoder;
 mod error;
 mod locate;
+pub mod loss;
+pub mod param;
+pub mod part;
 mod quantity;
-mod queue;
+pub mod queue;
 mod quick_start;
 mod satellite;
 #[cfg(test)]
@@ -23,10 +27,13 @@ mod variant;
 mod window_planner;
 mod wireless;
 
+pub use channel::ChannelSpec;
 pub use config::{Instance, Record, instances, sim_config};
 pub use error::{Problem, ScenarioError, ScenarioWarning, nearest};
-pub use quantity::{Chance, Count, Feedback, QueueRoom, Real, Room, Size, Speed, Time};
-pub use queue::{QueueKind, QueueSpec};
+pub use loss::LossSpec;
+pub use part::Part;
+pub use quantity::{Chance, Count, Feedback, Real, Room, Size, Speed, Time};
+pub use queue::QueueSpec;
 pub use quick_start::{LoadStatistic, QuickStartSpec, RouterSpec};
 pub use satellite::{
     AgentKind, EstimatorKind, FadeSpec, FrameSpec, Hold, OwnFrame, ReleaseKind, ReleaseSpec, SatelliteQuickStart,
@@ -34,9 +41,7 @@ pub use satellite::{
 };
 pub use variant::{replace_controller, with_controller};
 pub use window_planner::WindowPlanner;
-pub use wireless::{
-    ArqKind, ChannelKind, ChannelSpec, ModulationKind, PlanSpec, UplinkSpec, WirelessSpec, WirelessUser,
-};
+pub use wireless::{ArqKind, PlanSpec, UplinkSpec, WirelessSpec, WirelessUser};
 
 use fairpace_media::StreamPreset;
 use fairpace_path::Trace;
@@ -234,43 +239,6 @@ pub enum TraceFormat {
     Mahimahi,
     /// A table with `time_s` and rates in Mbit/s.
     Csv,
-}
-
-/// Loss by link errors.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LossSpec {
-    /// `none`, `random` (with `p`), or `gilbert-elliott` (with its four probabilities).
-    #[serde(deserialize_with = "quantity::choice")]
-    pub kind: LossKind,
-    /// `random`: probability that a packet is lost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub p: Option<Chance>,
-    /// `gilbert-elliott`: probability of going from good to bad after a packet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub good_to_bad: Option<Chance>,
-    /// `gilbert-elliott`: probability of going from bad to good after a packet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bad_to_good: Option<Chance>,
-    /// `gilbert-elliott`: probability of loss in the good state; 0 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss_in_good: Option<Chance>,
-    /// `gilbert-elliott`: probability of loss in the bad state; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss_in_bad: Option<Chance>,
-}
-
-/// The kind of loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LossKind {
-    /// No loss by link errors.
-    #[default]
-    None,
-    /// Each packet independently.
-    Random,
-    /// Two states.
-    GilbertElliott,
 }
 
 /// A time without signal.
@@ -733,16 +701,6 @@ impl Default for AccessSpec {
             queue: QueueSpec::default(),
             loss: LossSpec::default(),
             reverse_loss: LossSpec::default(),
-        }
-    }
-}
-
-impl LossSpec {
-    /// Independent loss with probability `p`; no loss at 0.
-    pub fn random(p: f64) -> LossSpec {
-        match Chance::new(p) {
-            Some(p) if p != Chance::ZERO => LossSpec { kind: LossKind::Random, p: Some(p), ..LossSpec::default() },
-            _ => LossSpec::default(),
         }
     }
 }

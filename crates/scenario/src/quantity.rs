@@ -3,6 +3,7 @@
 //! A value that exists is right by construction. The text is kept so that a scenario printed back
 //! says what its author said.
 
+use fairpace_path::Capacity;
 use fairpace_units::{
     Bytes, Duration, Instant, Packets, ParseUnitError, Probability, Rate, RateSpec, exact_duration, parse_duration,
     parse_rate, parse_size,
@@ -126,7 +127,7 @@ quantity!(
 );
 quantity!(
     /// What a queue holds: `50 pkt`, `64 kB`, or `unlimited`.
-    Room, QueueRoom, parse_room, write_room, "a capacity as text, such as \"50 pkt\"", "fairpace-capacity",
+    Room, Capacity, parse_room, write_room, "a capacity as text, such as \"50 pkt\"", "fairpace-capacity",
     "^unlimited$|^[0-9.+eE-]+ *(pkt|packets|B|bytes|kB|MB|KiB|MiB)$", "50 pkt"
 );
 quantity!(
@@ -153,11 +154,11 @@ fn write_size(size: Bytes) -> String {
     format!("{} B", size.get())
 }
 
-fn write_room(room: QueueRoom) -> String {
+fn write_room(room: Capacity) -> String {
     match room {
-        QueueRoom::Packets(n) => format!("{} pkt", n.get()),
-        QueueRoom::Bytes(n) => write_size(n),
-        QueueRoom::Unlimited => "unlimited".to_owned(),
+        Capacity::Packets(n) => format!("{} pkt", n.get()),
+        Capacity::Bytes(n) => write_size(n),
+        Capacity::Unlimited => "unlimited".to_owned(),
     }
 }
 
@@ -204,17 +205,17 @@ impl Size {
 impl Room {
     /// So many packets, the one in transmission included.
     pub fn packets(n: u64) -> Room {
-        QueueRoom::Packets(Packets::new(n)).into()
+        Capacity::Packets(Packets::new(n)).into()
     }
 
     /// So many bytes.
     pub fn bytes(n: u64) -> Room {
-        QueueRoom::Bytes(Bytes::new(n)).into()
+        Capacity::Bytes(Bytes::new(n)).into()
     }
 
     /// No bound.
     pub fn unlimited() -> Room {
-        QueueRoom::Unlimited.into()
+        Capacity::Unlimited.into()
     }
 }
 
@@ -241,23 +242,12 @@ pub(super) fn choice_if_any<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D
     choice(d).map(Some)
 }
 
-/// What a queue holds at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueRoom {
-    /// So many packets.
-    Packets(Packets),
-    /// So many bytes.
-    Bytes(Bytes),
-    /// No bound.
-    Unlimited,
-}
-
-fn parse_room(text: &str) -> Result<QueueRoom, ParseUnitError> {
+fn parse_room(text: &str) -> Result<Capacity, ParseUnitError> {
     let allowed = "write a whole number of pkt, or of B, kB, MB, KiB or MiB, as in `50 pkt`, or `unlimited`";
     let err = |reason| ParseUnitError { found: text.to_owned(), what: "a capacity", reason, allowed };
     let text = text.trim();
     if text == "unlimited" {
-        return Ok(QueueRoom::Unlimited);
+        return Ok(Capacity::Unlimited);
     }
     let room = match text.strip_suffix("packets").or_else(|| text.strip_suffix("pkt")) {
         Some(number) => {
@@ -265,11 +255,11 @@ fn parse_room(text: &str) -> Result<QueueRoom, ParseUnitError> {
             if n > 100_000_000 {
                 return Err(err("it is above a hundred million packets"));
             }
-            QueueRoom::Packets(Packets::new(n))
+            Capacity::Packets(Packets::new(n))
         }
-        None => QueueRoom::Bytes(parse_size(text).map_err(|e| err(e.reason))?),
+        None => Capacity::Bytes(parse_size(text).map_err(|e| err(e.reason))?),
     };
-    if matches!(room, QueueRoom::Packets(Packets::ZERO) | QueueRoom::Bytes(Bytes::ZERO)) {
+    if matches!(room, Capacity::Packets(Packets::ZERO) | Capacity::Bytes(Bytes::ZERO)) {
         return Err(err("it is zero"));
     }
     Ok(room)

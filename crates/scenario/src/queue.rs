@@ -1,367 +1,310 @@
-//! A queue as a scenario writes it: its kind, its capacity, and the parameters of that kind.
-//!
-//! Every parameter is optional and has its default here, so that what a run keeps
-//! ([`QueueSpec::resolved`]) and what it uses ([`QueueSpec::model`]) cannot differ.
+//! Queues as a scenario writes them: one constant for each kind, a row for each parameter.
 
-use super::{Chance, Count, QueueRoom, Room, Size, Time, quantity};
-use fairpace_path::{Capacity, CoDelParams, FqCoDelParams, PieParams, QueueModel, RedParams, Thresholds};
-use fairpace_units::{Bytes, Duration};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::param::{CHANCE, Field, Form, Param, Row, Value};
+use crate::part::{AnyKind, Family, Given, Kind, Part, PartProblem};
+use crate::quantity::Room;
+use fairpace_path::{Capacity, CoDelParams, FqCoDelParams, PieParams, QueueModel, RedParams};
+use fairpace_units::{Bounds, Bytes, Duration};
 
-/// A queue.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct QueueSpec {
-    /// `drop-tail`, `two-priority` (push-out of low-priority packets), `red` (random early detection), `codel`, `pie`,
-    /// or `fq-codel` (a CoDel queue for each flow).
-    #[serde(deserialize_with = "quantity::choice")]
-    pub kind: QueueKind,
-    /// What it holds, the packet in transmission included: `50 pkt`, `64 kB`, `unlimited`.
-    pub capacity: Room,
-    /// `red`: the average from which on arrivals are dropped by chance, in packets or bytes; a tenth of the
-    /// capacity, but at least 5 packets, if absent. The packet in transmission does not count.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_threshold: Option<Room>,
-    /// `red`: the average at which the chance is `max_p`; half the capacity, but at least twice
-    /// `min_threshold`, if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_threshold: Option<Room>,
-    /// `red`: the chance at `max_threshold`; 0.1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_p: Option<Chance>,
-    /// `red`: weight of the present queue in the average; 0.002 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weight: Option<Chance>,
-    /// `red`: whether the chance rises on to 1 at twice `max_threshold`, instead of jumping there; true if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gentle: Option<bool>,
-    /// `red`: whether drops keep a distance of 1 / chance arrivals; true if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wait: Option<bool>,
-    /// `red`: whether the chance is proportional to the packet's size; false if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by_size: Option<bool>,
-    /// `red`: a packet's mean size, for `by_size` and idle times; `pie`: no drops while no more than two of these
-    /// wait. The scenario's `packet_size` if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mean_packet_size: Option<Size>,
-    /// `red`, `codel`, `pie`, `fq-codel`: whether ECN-capable packets are marked instead of dropped; true for
-    /// `fq-codel`, false for the others if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<bool>,
-    /// `codel`, `fq-codel`: the longest standing wait that is let be, 5 ms if absent; `pie`: the wait aimed at, 15 ms
-    /// if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<Time>,
-    /// `codel`, `fq-codel`: how long all must have waited longer before the first drop, about the longest usual RTT;
-    /// 100 ms if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Time>,
-    /// `codel`, `fq-codel`: the size of a largest packet: no drops while no more than this waits; 1500 B if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mtu: Option<Size>,
-    /// `fq-codel`: what a flow may send in its turn; 1514 B if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quantum: Option<Size>,
-    /// `fq-codel`: how many queues flows are hashed to; 1024 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub flows: Option<Count<1, 65_536>>,
-    /// `pie`: how often the chance is computed anew; 15 ms if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub update_interval: Option<Time>,
-    /// `pie`: how long a burst after a quiet time passes without drops; 150 ms if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_burst: Option<Time>,
-    /// `pie`: from which chance on ECN-capable packets are dropped all the same; 0.1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mark_threshold: Option<Chance>,
+/// All queues. Defaults depend on the size of the scenario's packets.
+#[derive(Debug)]
+pub enum Queue {}
+
+/// A queue: who goes when, and who waits.
+pub type QueueSpec = Part<Queue>;
+
+impl Family for Queue {
+    type Model = QueueModel;
+    type Context = Bytes;
+    const NAME: &'static str = "QueueSpec";
+    const DOC: &'static str = "A queue.";
+    const KINDS: &'static [&'static dyn AnyKind<Queue>] = &[&DROP_TAIL, &TWO_PRIORITY, &RED, &CODEL, &PIE, &FQ_CODEL];
 }
 
-/// How a queue is managed: who goes when, and who waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueueKind {
-    /// The arrival goes when the queue is full.
-    #[default]
-    DropTail,
-    /// The youngest low-priority packet goes when the queue is full, if the arrival is a normal one; else
-    /// the arrival.
-    TwoPriority,
-    /// Arrivals go by chance, the more the longer the average queue.
-    Red,
-    /// Packets go when their turn comes, more often while all have waited too long.
-    #[serde(rename = "codel")]
-    CoDel,
-    /// Arrivals go by a chance that a controller of the wait sets.
-    Pie,
-    /// Flows take turns, each with a CoDel queue of its own.
-    #[serde(rename = "fq-codel")]
-    FqCoDel,
+const DROP_TAIL: Kind<Queue, Capacity> = Kind {
+    name: "drop-tail",
+    doc: "the arrival goes when there is no room",
+    example: "capacity = \"50 pkt\"",
+    params: &[capacity(|at| Field::Capacity(at))],
+    usual: |_, _| Capacity::Unlimited,
+    check: |_, _| None,
+    model: |capacity, _, _| QueueModel::DropTail { capacity },
+};
+
+const TWO_PRIORITY: Kind<Queue, Capacity> = Kind {
+    name: "two-priority",
+    doc: "a normal arrival pushes out the youngest low-priority packet when there is no room",
+    example: "capacity = \"50 pkt\"",
+    params: &[capacity(|at| Field::Capacity(at))],
+    usual: |_, _| Capacity::Unlimited,
+    check: |_, _| None,
+    model: |capacity, _, _| QueueModel::TwoPriority { capacity },
+};
+
+/// [Floyd and Jacobson 1993], as in ns-2.
+const RED: Kind<Queue, RedParams> = Kind {
+    name: "red",
+    doc: "arrivals are dropped or marked by chance, the more the longer the queue is on average (RED)",
+    example: "capacity = \"54 pkt\", min_threshold = \"5 pkt\", max_threshold = \"27 pkt\"",
+    params: &[
+        capacity(|red| Field::Capacity(&mut red.capacity)),
+        Param {
+            row: Row::new(
+                "min_threshold",
+                "min_th, `thresh_`",
+                Form::Room,
+                "the average from which on arrivals are dropped by chance; the packet in transmission does not count",
+            )
+            .usually("a tenth of the capacity, at least 5 pkt"),
+            at: |red| Field::Low(&mut red.thresholds),
+        },
+        Param {
+            row: Row::new(
+                "max_threshold",
+                "max_th, `maxthresh_`",
+                Form::Room,
+                "the average at which the chance is `max_p`",
+            )
+            .usually("half the capacity, at least twice `min_threshold`"),
+            at: |red| Field::High(&mut red.thresholds),
+        },
+        Param {
+            row: Row::new("max_p", "max_p, 1/`linterm_`", SOME_CHANCE, "the chance at `max_threshold`").wrong(NEVER),
+            at: |red| Field::Number(&mut red.max_probability),
+        },
+        Param {
+            row: Row::new("weight", "w_q, `q_weight_`", SOME_CHANCE, "weight of the present queue in the average")
+                .wrong(NEVER),
+            at: |red| Field::Number(&mut red.weight),
+        },
+        Param {
+            row: Row::new(
+                "gentle",
+                "`gentle_`",
+                Form::Flag,
+                "whether the chance rises on to 1 at twice `max_threshold`, instead of jumping there",
+            ),
+            at: |red| Field::Flag(&mut red.gentle),
+        },
+        Param {
+            row: Row::new(
+                "wait",
+                "`wait_`",
+                Form::Flag,
+                "whether drops keep a distance of at least 1 / chance arrivals",
+            ),
+            at: |red| Field::Flag(&mut red.wait),
+        },
+        Param {
+            row: Row::new("by_size", "`bytes_`", Form::Flag, "whether the chance is proportional to the packet's size"),
+            at: |red| Field::Flag(&mut red.by_size),
+        },
+        Param {
+            row: Row::new(
+                "mean_packet_size",
+                "s, `mean_pktsize_`",
+                SOME_SIZE,
+                "a packet's mean size, for `by_size` and idle times",
+            )
+            .wrong(NOTHING)
+            .usually("`packet_size`"),
+            at: |red| Field::Bytes(&mut red.mean_packet_size),
+        },
+        ecn(|red| Field::Flag(&mut red.ecn)),
+    ],
+    usual: |given, packet_size| RedParams::for_capacity(room(given), mean_size(given, *packet_size)),
+    check: |given, _| thresholds(given),
+    model: |red, _, _| QueueModel::Red(red),
+};
+
+/// [RFC 8289]
+const CODEL: Kind<Queue, CoDelParams> = Kind {
+    name: "codel",
+    doc: "packets are dropped or marked at the head, more often while all have waited too long (CoDel)",
+    example: "capacity = \"1000 pkt\"",
+    params: &[
+        capacity(|codel| Field::Capacity(&mut codel.capacity)),
+        Param { row: TARGET, at: |codel| Field::Duration(&mut codel.target) },
+        Param { row: INTERVAL, at: |codel| Field::Duration(&mut codel.interval) },
+        Param { row: MTU, at: |codel| Field::Bytes(&mut codel.mtu) },
+        ecn(|codel| Field::Flag(&mut codel.ecn)),
+    ],
+    usual: |_, _| CoDelParams::new(Capacity::Unlimited),
+    check: |_, _| None,
+    model: |codel, _, _| QueueModel::CoDel(codel),
+};
+
+/// [RFC 8033]
+const PIE: Kind<Queue, PieParams> = Kind {
+    name: "pie",
+    doc: "arrivals are dropped or marked by a chance that holds the wait at a target (PIE)",
+    example: "capacity = \"1000 pkt\", target = \"20 ms\"",
+    params: &[
+        capacity(|pie| Field::Capacity(&mut pie.capacity)),
+        Param {
+            row: Row::new("target", "QDELAY_REF [RFC 8033 §4.3]", SOME_TIME, "the wait aimed at"),
+            at: |pie| Field::Duration(&mut pie.target),
+        },
+        Param {
+            row: Row::new(
+                "update_interval",
+                "T_UPDATE [RFC 8033 §4.2]",
+                SOME_TIME,
+                "how often the chance is computed anew",
+            ),
+            at: |pie| Field::Duration(&mut pie.update_interval),
+        },
+        Param {
+            row: Row::new(
+                "max_burst",
+                "MAX_BURST [RFC 8033 §4.4]",
+                Form::Time(Bounds::ANY),
+                "how long a burst after a quiet time passes without drops",
+            ),
+            at: |pie| Field::Duration(&mut pie.max_burst),
+        },
+        Param {
+            row: Row::new(
+                "mean_packet_size",
+                "MEAN_PKTSIZE [RFC 8033 §4.1]",
+                SOME_SIZE,
+                "no drops while no more than two of these wait",
+            )
+            .wrong(NOTHING)
+            .usually("`packet_size`"),
+            at: |pie| Field::Bytes(&mut pie.mean_packet_size),
+        },
+        ecn(|pie| Field::Flag(&mut pie.ecn)),
+        Param {
+            row: Row::new(
+                "mark_threshold",
+                "mark_ecnth [RFC 8033 §5.1]",
+                CHANCE,
+                "from which chance on ECN-capable packets are dropped all the same",
+            ),
+            at: |pie| Field::Number(&mut pie.mark_threshold),
+        },
+    ],
+    usual: |given, packet_size| PieParams::new(Capacity::Unlimited, mean_size(given, *packet_size)),
+    check: |_, _| None,
+    model: |pie, _, _| QueueModel::Pie(pie),
+};
+
+/// [RFC 8290]
+const FQ_CODEL: Kind<Queue, FqCoDelParams> = Kind {
+    name: "fq-codel",
+    doc: "flows take turns, new ones first, each with a CoDel queue of its own (FQ-CoDel)",
+    example: "capacity = \"1000 pkt\"",
+    params: &[
+        capacity(|fq| Field::Capacity(&mut fq.codel.capacity)),
+        Param { row: TARGET, at: |fq| Field::Duration(&mut fq.codel.target) },
+        Param { row: INTERVAL, at: |fq| Field::Duration(&mut fq.codel.interval) },
+        Param { row: MTU, at: |fq| Field::Bytes(&mut fq.codel.mtu) },
+        Param {
+            row: Row::new("quantum", "quantum [RFC 8290 §5.2.4]", SOME_SIZE, "what a flow may send in its turn")
+                .wrong(NOTHING),
+            at: |fq| Field::Bytes(&mut fq.quantum),
+        },
+        Param {
+            row: Row::new("flows", "[RFC 8290 §5.2.5]", Form::Whole(1, 65_536), "how many queues flows are hashed to"),
+            at: |fq| Field::U32(&mut fq.flows),
+        },
+        ecn(|fq| Field::Flag(&mut fq.codel.ecn)),
+    ],
+    usual: |_, _| FqCoDelParams::new(Capacity::Unlimited),
+    check: |_, _| None,
+    model: |fq, _, _| QueueModel::FqCoDel(fq),
+};
+
+const SOME_CHANCE: Form = Form::Chance(Bounds::above(0.0).up_to(1.0));
+const SOME_SIZE: Form = Form::Size(Bounds::at_least(Bytes::new(1)));
+const SOME_TIME: Form = Form::Time(Bounds::of(Duration::from_micros(1), Duration::from_secs(3_600)));
+const NEVER: &str = "never drops anything";
+const NOTHING: &str = "is nothing";
+
+const TARGET: Row = Row::new("target", "TARGET [RFC 8289 §4.3]", SOME_TIME, "the longest standing wait that is let be");
+const INTERVAL: Row = Row::new(
+    "interval",
+    "INTERVAL [RFC 8289 §4.2]",
+    SOME_TIME,
+    "how long all must have waited longer before the first drop: about the longest usual RTT",
+);
+const MTU: Row = Row::new(
+    "mtu",
+    "MAXPACKET [RFC 8289 §5.3]",
+    SOME_SIZE,
+    "a largest packet's size: no drops while no more than this waits",
+)
+.wrong(NOTHING);
+
+const fn capacity<M>(at: fn(&mut M) -> Field<'_>) -> Param<M> {
+    Param { row: Row::new("capacity", "", Form::Room, "what it holds, the packet in transmission included"), at }
 }
 
-impl QueueKind {
-    /// As a scenario writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            QueueKind::DropTail => "drop-tail",
-            QueueKind::TwoPriority => "two-priority",
-            QueueKind::Red => "red",
-            QueueKind::CoDel => "codel",
-            QueueKind::Pie => "pie",
-            QueueKind::FqCoDel => "fq-codel",
-        }
-    }
-}
-
-impl Default for QueueSpec {
-    fn default() -> Self {
-        QueueSpec {
-            kind: QueueKind::DropTail,
-            capacity: Room::unlimited(),
-            min_threshold: None,
-            max_threshold: None,
-            max_p: None,
-            weight: None,
-            gentle: None,
-            wait: None,
-            by_size: None,
-            mean_packet_size: None,
-            ecn: None,
-            target: None,
-            interval: None,
-            mtu: None,
-            quantum: None,
-            flows: None,
-            update_interval: None,
-            max_burst: None,
-            mark_threshold: None,
-        }
-    }
-}
-
-/// What is wrong with one field of a queue.
-pub(super) enum QueueProblem {
-    /// It has no effect on this kind; on these it has.
-    NoEffect(&'static str, &'static [QueueKind]),
-    /// It is needed beside another one.
-    Missing(&'static str, &'static str),
-    /// Its value, why not, what is allowed.
-    Bad(&'static str, String, &'static str, &'static str),
+const fn ecn<M>(at: fn(&mut M) -> Field<'_>) -> Param<M> {
+    Param { row: Row::new("ecn", "", Form::Flag, "whether ECN-capable packets are marked instead of dropped"), at }
 }
 
 impl QueueSpec {
-    /// What is wrong with it, if anything is.
-    pub(super) fn problem(&self, packet_size: Bytes) -> Option<QueueProblem> {
-        use QueueKind::{CoDel, FqCoDel, Pie, Red};
-        let given: [(_, _, &'static [QueueKind]); 17] = [
-            ("min_threshold", self.min_threshold.is_some(), &[Red]),
-            ("max_threshold", self.max_threshold.is_some(), &[Red]),
-            ("max_p", self.max_p.is_some(), &[Red]),
-            ("weight", self.weight.is_some(), &[Red]),
-            ("gentle", self.gentle.is_some(), &[Red]),
-            ("wait", self.wait.is_some(), &[Red]),
-            ("by_size", self.by_size.is_some(), &[Red]),
-            ("mean_packet_size", self.mean_packet_size.is_some(), &[Red, Pie]),
-            ("ecn", self.ecn.is_some(), &[Red, CoDel, Pie, FqCoDel]),
-            ("target", self.target.is_some(), &[CoDel, Pie, FqCoDel]),
-            ("interval", self.interval.is_some(), &[CoDel, FqCoDel]),
-            ("mtu", self.mtu.is_some(), &[CoDel, FqCoDel]),
-            ("quantum", self.quantum.is_some(), &[FqCoDel]),
-            ("flows", self.flows.is_some(), &[FqCoDel]),
-            ("update_interval", self.update_interval.is_some(), &[Pie]),
-            ("max_burst", self.max_burst.is_some(), &[Pie]),
-            ("mark_threshold", self.mark_threshold.is_some(), &[Pie]),
-        ];
-        if let Some(&(key, _, kinds)) = given.iter().find(|(_, given, kinds)| *given && !kinds.contains(&self.kind)) {
-            return Some(QueueProblem::NoEffect(key, kinds));
-        }
-        for (key, value) in [("max_p", self.max_p), ("weight", self.weight)] {
-            if value == Some(Chance::ZERO) {
-                return Some(QueueProblem::Bad(key, "0".into(), "never drops anything", "above 0, at most 1"));
-            }
-        }
-        let sizes = [("mean_packet_size", &self.mean_packet_size), ("mtu", &self.mtu), ("quantum", &self.quantum)];
-        for (key, size) in sizes {
-            if let Some(size) = size.as_ref().filter(|s| s.get() == Bytes::ZERO) {
-                return Some(QueueProblem::Bad(key, size.text().to_owned(), "is nothing", "at least 1 B"));
-            }
-        }
-        let times =
-            [("target", &self.target), ("interval", &self.interval), ("update_interval", &self.update_interval)];
-        for (key, time) in times {
-            let range = Duration::from_micros(1)..=Duration::from_secs(3_600);
-            if let Some(time) = time.as_ref().filter(|t| !range.contains(&t.get())) {
-                return Some(QueueProblem::Bad(key, time.text().to_owned(), "is out of range", "from 1 us to 1 h"));
-            }
-        }
-        match (&self.min_threshold, &self.max_threshold) {
-            (Some(_), None) => Some(QueueProblem::Missing("max_threshold", "`min_threshold` needs it beside it")),
-            (None, Some(_)) => Some(QueueProblem::Missing("min_threshold", "`max_threshold` needs it beside it")),
-            (Some(min), Some(max)) if self.thresholds(packet_size).is_none() => {
-                let bad = |key, room: &Room, wrong, allowed| {
-                    Some(QueueProblem::Bad(key, room.text().to_owned(), wrong, allowed))
-                };
-                match (min.get(), max.get()) {
-                    (QueueRoom::Unlimited, _) => bad("min_threshold", min, "is no threshold", "packets or bytes"),
-                    (_, QueueRoom::Unlimited) => bad("max_threshold", max, "is no threshold", "packets or bytes"),
-                    (QueueRoom::Packets(a), QueueRoom::Packets(b)) if a >= b => {
-                        bad("min_threshold", min, "is not below `max_threshold`", "less than `max_threshold`")
-                    }
-                    (QueueRoom::Bytes(a), QueueRoom::Bytes(b)) if a >= b => {
-                        bad("min_threshold", min, "is not below `max_threshold`", "less than `max_threshold`")
-                    }
-                    _ => bad(
-                        "max_threshold",
-                        max,
-                        "is not in the unit of `min_threshold`",
-                        "both in packets, or both in bytes",
-                    ),
-                }
-            }
-            _ => None,
+    /// What it holds.
+    pub fn capacity(&self) -> Room {
+        match self.get("capacity") {
+            Some(Value::Room(room)) => room.clone(),
+            _ => Room::unlimited(),
         }
     }
 
-    /// The thresholds given, or those that the capacity suggests; `None` if they make no sense.
-    fn thresholds(&self, packet_size: Bytes) -> Option<Thresholds> {
-        match (self.min_threshold.as_ref().map(Room::get), self.max_threshold.as_ref().map(Room::get)) {
-            (None, None) => Some(Thresholds::for_capacity(self.path_capacity(), self.mean_packet_size(packet_size))),
-            (Some(QueueRoom::Packets(min)), Some(QueueRoom::Packets(max))) if min < max => {
-                Some(Thresholds::Packets { min, max })
-            }
-            (Some(QueueRoom::Bytes(min)), Some(QueueRoom::Bytes(max))) if min < max => {
-                Some(Thresholds::Bytes { min, max })
-            }
-            _ => None,
-        }
-    }
-
-    fn mean_packet_size(&self, packet_size: Bytes) -> Bytes {
-        self.mean_packet_size.as_ref().map_or(packet_size, Size::get)
-    }
-
-    fn path_capacity(&self) -> Capacity {
-        match self.capacity.get() {
-            QueueRoom::Packets(n) => Capacity::Packets(n),
-            QueueRoom::Bytes(n) => Capacity::Bytes(n),
-            QueueRoom::Unlimited => Capacity::Unlimited,
-        }
-    }
-
-    /// The link part's parameters. Packets have `packet_size` in this scenario.
-    pub fn model(&self, packet_size: Bytes) -> QueueModel {
-        let capacity = self.path_capacity();
-        match self.kind {
-            QueueKind::DropTail => QueueModel::DropTail { capacity },
-            QueueKind::TwoPriority => QueueModel::TwoPriority { capacity },
-            QueueKind::Red => QueueModel::Red(self.red(packet_size)),
-            QueueKind::CoDel => QueueModel::CoDel(self.codel(CoDelParams::new(capacity))),
-            QueueKind::Pie => QueueModel::Pie(self.pie(packet_size)),
-            QueueKind::FqCoDel => {
-                let usual = FqCoDelParams::new(capacity);
-                QueueModel::FqCoDel(FqCoDelParams {
-                    codel: self.codel(usual.codel),
-                    quantum: self.quantum.as_ref().map_or(usual.quantum, Size::get),
-                    flows: self.flows.map_or(usual.flows, |n| n.get() as u32),
-                })
-            }
-        }
-    }
-
-    fn codel(&self, usual: CoDelParams) -> CoDelParams {
-        CoDelParams {
-            target: self.target.as_ref().map_or(usual.target, Time::get),
-            interval: self.interval.as_ref().map_or(usual.interval, Time::get),
-            mtu: self.mtu.as_ref().map_or(usual.mtu, Size::get),
-            ecn: self.ecn.unwrap_or(usual.ecn),
-            ..usual
-        }
-    }
-
-    fn pie(&self, packet_size: Bytes) -> PieParams {
-        let usual = PieParams::new(self.path_capacity(), self.mean_packet_size(packet_size));
-        PieParams {
-            target: self.target.as_ref().map_or(usual.target, Time::get),
-            update_interval: self.update_interval.as_ref().map_or(usual.update_interval, Time::get),
-            max_burst: self.max_burst.as_ref().map_or(usual.max_burst, Time::get),
-            mark_threshold: self.mark_threshold.map_or(usual.mark_threshold, |p| p.get().get()),
-            ecn: self.ecn.unwrap_or(usual.ecn),
-            ..usual
-        }
-    }
-
-    fn red(&self, packet_size: Bytes) -> RedParams {
-        let usual = RedParams::for_capacity(self.path_capacity(), self.mean_packet_size(packet_size));
-        let number = |chance: Option<Chance>, usual| chance.map_or(usual, |c| c.get().get());
-        RedParams {
-            thresholds: self.thresholds(packet_size).unwrap_or(usual.thresholds),
-            max_probability: number(self.max_p, usual.max_probability),
-            weight: number(self.weight, usual.weight),
-            gentle: self.gentle.unwrap_or(usual.gentle),
-            wait: self.wait.unwrap_or(usual.wait),
-            by_size: self.by_size.unwrap_or(usual.by_size),
-            ecn: self.ecn.unwrap_or(usual.ecn),
-            ..usual
-        }
-    }
-
-    /// The same queue with its kind's defaults written out.
-    #[must_use]
-    pub(super) fn resolved(&self, packet_size: Bytes) -> QueueSpec {
-        let spec = QueueSpec { kind: self.kind, capacity: self.capacity.clone(), ..QueueSpec::default() };
-        match self.model(packet_size) {
-            QueueModel::Red(red) => {
-                let (min, max) = match red.thresholds {
-                    Thresholds::Packets { min, max } => (QueueRoom::Packets(min), QueueRoom::Packets(max)),
-                    Thresholds::Bytes { min, max } => (QueueRoom::Bytes(min), QueueRoom::Bytes(max)),
-                };
-                QueueSpec {
-                    min_threshold: Some(min.into()),
-                    max_threshold: Some(max.into()),
-                    max_p: Chance::new(red.max_probability),
-                    weight: Chance::new(red.weight),
-                    gentle: Some(red.gentle),
-                    wait: Some(red.wait),
-                    by_size: Some(red.by_size),
-                    mean_packet_size: Some(red.mean_packet_size.into()),
-                    ecn: Some(red.ecn),
-                    ..spec
-                }
-            }
-            QueueModel::CoDel(codel) => spec.with_codel(&codel),
-            QueueModel::FqCoDel(fq) => QueueSpec {
-                quantum: Some(fq.quantum.into()),
-                flows: Some(Count::new(u64::from(fq.flows))),
-                ..spec.with_codel(&fq.codel)
-            },
-            QueueModel::Pie(pie) => QueueSpec {
-                target: Some(pie.target.into()),
-                update_interval: Some(pie.update_interval.into()),
-                max_burst: Some(pie.max_burst.into()),
-                mark_threshold: Chance::new(pie.mark_threshold),
-                mean_packet_size: Some(pie.mean_packet_size.into()),
-                ecn: Some(pie.ecn),
-                ..spec
-            },
-            QueueModel::DropTail { .. } | QueueModel::TwoPriority { .. } => spec,
-        }
-    }
-
-    fn with_codel(self, codel: &CoDelParams) -> QueueSpec {
-        QueueSpec {
-            target: Some(codel.target.into()),
-            interval: Some(codel.interval.into()),
-            mtu: Some(codel.mtu.into()),
-            ecn: Some(codel.ecn),
-            ..self
-        }
+    /// Makes it hold so much.
+    pub fn set_capacity(&mut self, room: Room) {
+        self.set("capacity", room);
     }
 }
 
+fn room(given: &Given) -> Capacity {
+    match given.get("capacity") {
+        Some(Value::Room(room)) => room.get(),
+        _ => Capacity::Unlimited,
+    }
+}
+
+fn mean_size(given: &Given, packet_size: Bytes) -> Bytes {
+    match given.get("mean_packet_size") {
+        Some(Value::Size(size)) => size.get(),
+        _ => packet_size,
+    }
+}
+
+/// Both thresholds or none, in one unit, the lower one first.
+fn thresholds(given: &Given) -> Option<PartProblem> {
+    const KEYS: [&str; 2] = ["min_threshold", "max_threshold"];
+    let missing = |key: usize| {
+        let allowed = format!("`{}` needs it beside it", KEYS[1 - key]);
+        Some(PartProblem::Missing(KEYS[key].to_owned(), allowed))
+    };
+    let bad = |key: usize, room: &Value, wrong: &str, allowed: &str| {
+        Some(PartProblem::Bad(KEYS[key].to_owned(), room.to_string(), wrong.to_owned(), allowed.to_owned()))
+    };
+    let (min, max) = match KEYS.map(|key| given.get(key)) {
+        [None, None] => return None,
+        [Some(_), None] => return missing(1),
+        [None, Some(_)] => return missing(0),
+        [Some(min), Some(max)] => (min, max),
+    };
+    let (Value::Room(low), Value::Room(high)) = (min, max) else { return None };
+    let below = "less than `max_threshold`";
+    match (low.get(), high.get()) {
+        (Capacity::Unlimited, _) => bad(0, min, "is no threshold", "packets or bytes"),
+        (_, Capacity::Unlimited) => bad(1, max, "is no threshold", "packets or bytes"),
+        (Capacity::Packets(a), Capacity::Packets(b)) if a >= b => bad(0, min, "is not below `max_threshold`", below),
+        (Capacity::Bytes(a), Capacity::Bytes(b)) if a >= b => bad(0, min, "is not below `max_threshold`", below),
+        (Capacity::Packets(_), Capacity::Packets(_)) | (Capacity::Bytes(_), Capacity::Bytes(_)) => None,
+        _ => bad(1, max, "is not in the unit of `min_threshold`", "both in packets, or both in bytes"),
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairpace_path::Thresholds;
     use fairpace_units::Packets;
 
     fn spec(text: &str) -> QueueSpec {
@@ -378,9 +321,9 @@ mod tests {
             ("200 kB", "20000 B", "100000 B"),
             ("20 kB", "5000 B", "10000 B"), // five packets of 1,000 bytes
         ] {
-            let resolved = spec(&format!("kind = \"red\"\ncapacity = \"{capacity}\"")).resolved(Bytes::new(1_000));
-            let thresholds = (resolved.min_threshold.unwrap(), resolved.max_threshold.unwrap());
-            assert_eq!((thresholds.0.text(), thresholds.1.text()), (min, max), "{capacity}");
+            let resolved = spec(&format!("kind = \"red\"\ncapacity = \"{capacity}\"")).resolved(&Bytes::new(1_000));
+            let thresholds = ["min_threshold", "max_threshold"].map(|key| resolved.get(key).unwrap().to_string());
+            assert_eq!(thresholds, [min, max], "{capacity}");
         }
     }
 
@@ -396,9 +339,9 @@ mod tests {
             "kind = \"fq-codel\"\nflows = 7\necn = false",
         ] {
             let (spec, size) = (spec(text), Bytes::new(256));
-            let resolved = spec.resolved(size);
-            assert_eq!(resolved.model(size), spec.model(size));
-            assert_eq!(resolved.resolved(size), resolved);
+            let resolved = spec.resolved(&size);
+            assert_eq!(resolved.model(&size), spec.model(&size));
+            assert_eq!(resolved.resolved(&size), resolved);
             assert_eq!(toml::from_str::<QueueSpec>(&toml::to_string(&resolved).unwrap()).unwrap(), resolved);
         }
     }
@@ -419,7 +362,7 @@ mod tests {
             mean_packet_size: Bytes::new(500),
             ecn: true,
         };
-        assert_eq!(spec(text).model(Bytes::new(1_000)), QueueModel::Red(expected));
+        assert_eq!(spec(text).model(&Bytes::new(1_000)), QueueModel::Red(expected));
 
         let ms = Duration::from_millis;
         let text = "kind = \"fq-codel\"\ncapacity = \"99 pkt\"\ntarget = \"7 ms\"\ninterval = \"70 ms\"\n\
@@ -427,9 +370,9 @@ mod tests {
         let capacity = Capacity::Packets(Packets::new(99));
         let codel = CoDelParams { capacity, target: ms(7), interval: ms(70), mtu: Bytes::new(300), ecn: false };
         let expected = FqCoDelParams { codel, quantum: Bytes::new(400), flows: 8 };
-        assert_eq!(spec(text).model(Bytes::new(1_000)), QueueModel::FqCoDel(expected));
+        assert_eq!(spec(text).model(&Bytes::new(1_000)), QueueModel::FqCoDel(expected));
         let text = text.replace("fq-codel", "codel").replace("quantum = \"400 B\"\nflows = 8\n", "");
-        assert_eq!(spec(&text).model(Bytes::new(1_000)), QueueModel::CoDel(codel));
+        assert_eq!(spec(&text).model(&Bytes::new(1_000)), QueueModel::CoDel(codel));
 
         let text = "kind = \"pie\"\ntarget = \"7 ms\"\nupdate_interval = \"3 ms\"\nmax_burst = \"20 ms\"\n\
                     mark_threshold = 0.2\nmean_packet_size = \"500 B\"\necn = true";
@@ -441,6 +384,52 @@ mod tests {
             ecn: true,
             ..PieParams::new(Capacity::Unlimited, Bytes::new(500))
         };
-        assert_eq!(spec(text).model(Bytes::new(1_000)), QueueModel::Pie(expected));
+        assert_eq!(spec(text).model(&Bytes::new(1_000)), QueueModel::Pie(expected));
+    }
+
+    /// A row whose field has another type would set nothing.
+    #[test]
+    fn every_row_of_every_part_sets_the_field_that_it_reads() {
+        fn all<F: Family>(name: &str, context: &F::Context) {
+            for kind in F::KINDS {
+                let values = kind.values(&Given::default(), context);
+                for row in kind.rows() {
+                    let usual = values.iter().find(|(r, _)| r.name == row.name).map(|(_, value)| value);
+                    let other = another(row, usual);
+                    let given = Given::of(row.name, other.clone());
+                    let found = kind.values(&given, context).into_iter().find(|(r, _)| r.name == row.name);
+                    assert_eq!(found.map(|(_, v)| v), Some(other.clone()), "{name} {} {}", kind.name(), row.name);
+                    assert_eq!(
+                        kind.field(&given, context, row.name),
+                        Some(other),
+                        "{name} {} {}",
+                        kind.name(),
+                        row.name
+                    );
+                }
+            }
+        }
+        all::<Queue>("queue", &Bytes::new(1_000));
+        all::<crate::loss::Loss>("loss", &());
+        all::<crate::channel::Fading>("channel", &crate::channel::Slot::default());
+    }
+
+    /// A value of the row's form that is not the usual one.
+    fn another(row: &Row, usual: Option<&Value>) -> Value {
+        use crate::{Chance, Real, Size, Time};
+        let chance = |p: f64| Value::Chance(Chance::new(p).unwrap());
+        let two = match row.form {
+            Form::Time(_) => [Value::Time(Time::ms(7.0)), Value::Time(Time::ms(8.0))],
+            Form::Size(_) => [Value::Size(Size::bytes(7)), Value::Size(Size::bytes(8))],
+            Form::Room => [Value::Room(Room::packets(7)), Value::Room(Room::packets(8))],
+            Form::Chance(_) => [chance(0.25), chance(0.5)],
+            Form::Real(_) => [Value::Real(Real::new(7.5)), Value::Real(Real::new(8.5))],
+            Form::Reals => [Value::Reals(vec![Real::new(0.5)]), Value::Reals(vec![])],
+            Form::Matrix => [Value::Matrix(vec![vec![Real::new(1.0)]]), Value::Matrix(vec![])],
+            Form::Whole(min, _) => [Value::Whole(min + 1), Value::Whole(min + 2)],
+            Form::Flag => [Value::Flag(true), Value::Flag(false)],
+            Form::Word(words) => [Value::Word(words[1].into()), Value::Word(words[0].into())],
+        };
+        two.into_iter().find(|v| Some(v) != usual).unwrap()
     }
 }

@@ -3,10 +3,11 @@
 //!
 //! What can be scheduled is [`DamaSpec::validate`]'s to say; [`SatelliteSpec::blame`] says it in a scenario's words.
 
+use super::part::PartProblem;
 use super::quantity::{self, refuse};
-use super::{Chance, Count, LoadStatistic, QueueRoom, Room, RouterSpec, Size, Speed, Time};
+use super::{Chance, Count, LoadStatistic, Room, RouterSpec, Size, Speed, Time};
 use fairpace_path::quick_start::{Agent, Estimator, Fade, QsError};
-use fairpace_path::{DamaError, DamaSpec, ReleaseOf, SlotLayout};
+use fairpace_path::{Capacity, DamaError, DamaSpec, ReleaseOf, SlotLayout};
 use fairpace_units::{Bytes, Duration, Packets, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -253,18 +254,6 @@ impl Default for ReleaseSpec {
     }
 }
 
-/// What is wrong with one field of a satellite.
-pub(super) struct SatelliteProblem {
-    /// The field below `satellite`.
-    pub key: String,
-    /// Its value as written.
-    pub found: String,
-    /// What is wrong.
-    pub wrong: String,
-    /// What is allowed, or what to do.
-    pub allowed: String,
-}
-
 impl SatelliteSpec {
     /// The simulator's satellite, with rates in packets of `size`.
     pub fn dama(&self, size: Bytes) -> DamaSpec {
@@ -294,8 +283,8 @@ impl SatelliteSpec {
             ReleaseKind::InForce => ReleaseOf::InForce,
         };
         spec.queue = match self.queue.get() {
-            QueueRoom::Packets(n) => n,
-            QueueRoom::Bytes(_) | QueueRoom::Unlimited => Packets::new(u64::MAX), // refused by `problem`
+            Capacity::Packets(n) => n,
+            Capacity::Bytes(_) | Capacity::Unlimited => Packets::new(u64::MAX), // refused by `problem`
         };
         spec.layout = match self.slots {
             SlotPlacement::Contiguous => SlotLayout::Contiguous,
@@ -314,10 +303,10 @@ impl SatelliteSpec {
     }
 
     /// The first thing that is wrong, with rates in packets of `size`.
-    pub(super) fn problem(&self, size: Bytes) -> Option<SatelliteProblem> {
+    pub(super) fn problem(&self, size: Bytes) -> Option<PartProblem> {
         let bad = |key: &str, found: &str, wrong: &str, allowed: &str| {
             let (key, found) = (key.to_owned(), found.to_owned());
-            Some(SatelliteProblem { key, found, wrong: wrong.to_owned(), allowed: allowed.to_owned() })
+            Some(PartProblem::Bad(key, found, wrong.to_owned(), allowed.to_owned()))
         };
         // What the DAMA link would refuse as well, but cannot name as it is written.
         if self.capacity.get().with_packets_of(size) < Rate::bps(1.0) {
@@ -326,7 +315,7 @@ impl SatelliteSpec {
         if self.granularity.get().with_packets_of(size) < Rate::bps(1.0) {
             return bad("granularity", self.granularity.text(), "is nothing", "at least 1 bit/s, as in `44 kbit/s`");
         }
-        if !matches!(self.queue.get(), QueueRoom::Packets(_)) {
+        if !matches!(self.queue.get(), Capacity::Packets(_)) {
             let allowed = "a number of packets, as in `1000 pkt`";
             return bad("queue", self.queue.text(), "is not in packets, which a terminal counts", allowed);
         }
@@ -340,7 +329,7 @@ impl SatelliteSpec {
     }
 
     /// What the DAMA link refuses, in the scenario's words.
-    fn blame(&self, error: &DamaError) -> SatelliteProblem {
+    fn blame(&self, error: &DamaError) -> PartProblem {
         let (key, wrong, allowed) = match error {
             DamaError::OutOfRange { field, allowed, .. } => {
                 let key = match *field {
@@ -402,15 +391,10 @@ impl SatelliteSpec {
             ),
             DamaError::QuickStart(QsError { field, found, allowed }) => {
                 let (key, found) = (format!("quick_start.{field}"), found.to_string());
-                return SatelliteProblem {
-                    key,
-                    found,
-                    wrong: "is out of range".to_owned(),
-                    allowed: (*allowed).to_owned(),
-                };
+                return PartProblem::Bad(key, found, "is out of range".to_owned(), (*allowed).to_owned());
             }
         };
-        SatelliteProblem { key: key.to_owned(), found: self.written(key), wrong, allowed }
+        PartProblem::Bad(key.to_owned(), self.written(key), wrong, allowed)
     }
 
     /// A field as it stands in the file, or its default.
@@ -491,10 +475,10 @@ impl SatelliteQuickStart {
         }
     }
 
-    fn problem(&self, fca: bool) -> Option<SatelliteProblem> {
+    fn problem(&self, fca: bool) -> Option<PartProblem> {
         let problem = |key: &str, found: &str, wrong: &str, allowed: &str| {
             let (key, found) = (key.to_owned(), found.to_owned());
-            Some(SatelliteProblem { key, found, wrong: wrong.to_owned(), allowed: allowed.to_owned() })
+            Some(PartProblem::Bad(key, found, wrong.to_owned(), allowed.to_owned()))
         };
         if let Some(Hold::Time(hold)) = &self.hold
             && hold.get() > Duration::from_secs(60)

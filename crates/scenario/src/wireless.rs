@@ -1,18 +1,15 @@
 //! The wireless last hop as a scenario writes it, beside `[path]`, the backbone: slots, channel, what is done about
 //! failures, users, their uplinks, and the base station's plan. Symbols and defaults are those of [aimd §IV].
 //!
-//! What can be sent over is [`ArqSpec::validate`]'s and [`Channel::validate`]'s to say; [`WirelessSpec::problem`] says
+//! What can be sent over is [`ArqSpec::validate`]'s and the channel's to say; [`WirelessSpec::problem`] says
 //! it in a scenario's words.
 
-use super::quantity::{self, Real};
-use super::queue::QueueSpec;
-use super::{Capacity, Chance, Count, LossSpec, QueueRoom, Room, Size, Speed, Time};
-use crate::WindowPlanner;
+use crate::channel::Slot;
+use crate::part::PartProblem;
+use crate::quantity;
+use crate::{Capacity, Chance, ChannelSpec, Count, LossSpec, QueueSpec, Room, Size, Speed, Time, WindowPlanner};
 use fairpace_analysis::qos::QosError;
-use fairpace_path::{
-    ArqError, ArqScheme, ArqSpec, ArqUser, Capacity as PathCapacity, Channel, ChannelError, FadingError, Modulation,
-    Rayleigh,
-};
+use fairpace_path::{ArqError, ArqScheme, ArqSpec, ArqUser, ChannelError};
 use fairpace_units::{Bytes, Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,84 +80,6 @@ impl ArqKind {
             ArqKind::Optimal => "optimal",
         }
     }
-}
-
-/// How slots fail: a Markov chain that steps with every slot, with an error probability in each state.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ChannelSpec {
-    /// `clear` (nothing fails), `two-state` (with `error_probability`), `markov` (with `transition` and `error`), or
-    /// `rayleigh` (with `mean_snr_db` and `doppler_hz`, and `threshold_db` or `modulation`).
-    #[serde(deserialize_with = "quantity::choice")]
-    pub kind: ChannelKind,
-    /// `two-state`: which part of the slots fails (p_e).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_probability: Option<Chance>,
-    /// `two-state`: the second eigenvalue (λ): what is left of a failure's surprise one slot later; 0 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Real>,
-    /// `markov`: from each state, the probability of each state in the next slot; every row sums to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub transition: Option<Vec<Vec<Real>>>,
-    /// `markov`: the probability that a slot fails in each state.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Vec<Real>>,
-    /// `rayleigh`: states of the chain; 8 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub states: Option<Count<2, 64>>,
-    /// `rayleigh`: the mean SNR in dB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mean_snr_db: Option<Real>,
-    /// `rayleigh`: the Doppler frequency, speed / wavelength.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub doppler_hz: Option<Real>,
-    /// `rayleigh`: slots below this SNR fail, the others do not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threshold_db: Option<Real>,
-    /// `rayleigh`: a slot fails if one of its bits is wrong: `bpsk`, `qpsk`, `dbpsk` or `fsk`.
-    #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
-    pub modulation: Option<ModulationKind>,
-}
-
-/// The kinds of channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ChannelKind {
-    /// No slot fails.
-    #[default]
-    Clear,
-    /// A good state and a bad one.
-    TwoState,
-    /// Any chain.
-    Markov,
-    /// Rayleigh fading, as a chain.
-    Rayleigh,
-}
-
-impl ChannelKind {
-    /// As a scenario writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ChannelKind::Clear => "clear",
-            ChannelKind::TwoState => "two-state",
-            ChannelKind::Markov => "markov",
-            ChannelKind::Rayleigh => "rayleigh",
-        }
-    }
-}
-
-/// How bits are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ModulationKind {
-    /// Coherent binary phase-shift keying.
-    Bpsk,
-    /// Coherent quaternary phase-shift keying.
-    Qpsk,
-    /// Differential binary phase-shift keying.
-    Dbpsk,
-    /// Non-coherent binary frequency-shift keying.
-    Fsk,
 }
 
 /// A user of the downlink, or several alike.
@@ -255,16 +174,6 @@ impl Default for UplinkSpec {
     }
 }
 
-/// What is wrong with one field of a wireless link.
-pub(super) enum WirelessProblem {
-    /// A value: the field below `wireless`, the value as written, what is wrong, what is allowed.
-    Bad(String, String, String, String),
-    /// A field that must be there: the field, what to write.
-    Missing(String, String),
-    /// A field that has no effect: the field, with what, the remedy.
-    NoEffect(String, String, String),
-}
-
 impl WirelessSpec {
     /// Its users, counted out: weight, buffer, channel.
     fn each_user(&self) -> Vec<(usize, WirelessUser)> {
@@ -316,12 +225,12 @@ impl WirelessSpec {
         let user = |(_, user): &(usize, WirelessUser)| {
             Ok(ArqUser {
                 weight: user.weight.get() as u32,
-                buffer: match user.buffer.as_ref().unwrap_or(&self.buffer).get() {
-                    QueueRoom::Packets(n) => PathCapacity::Packets(n),
-                    QueueRoom::Bytes(n) => PathCapacity::Bytes(n),
-                    QueueRoom::Unlimited => PathCapacity::Unlimited,
-                },
-                channel: user.channel.as_ref().unwrap_or(&self.channel).channel(slot, slot_size)?,
+                buffer: user.buffer.as_ref().unwrap_or(&self.buffer).get(),
+                channel: user
+                    .channel
+                    .as_ref()
+                    .unwrap_or(&self.channel)
+                    .model(&Slot { length: slot, size: slot_size })?,
             })
         };
         Ok(ArqSpec {
@@ -336,9 +245,9 @@ impl WirelessSpec {
     }
 
     /// The first thing that is wrong, with rates in packets of `size`; `uplink` apart.
-    pub(super) fn problem(&self, size: Bytes) -> Option<WirelessProblem> {
+    pub(super) fn problem(&self, size: Bytes) -> Option<PartProblem> {
         let bad = |key: &str, found: &str, wrong: &str, allowed: &str| {
-            Some(WirelessProblem::Bad(key.to_owned(), found.to_owned(), wrong.to_owned(), allowed.to_owned()))
+            Some(PartProblem::Bad(key.to_owned(), found.to_owned(), wrong.to_owned(), allowed.to_owned()))
         };
         if self.rate.get().with_packets_of(size) < Rate::bps(1.0) {
             return bad("rate", self.rate.text(), "passes nothing", "at least 1 bit/s");
@@ -354,18 +263,18 @@ impl WirelessSpec {
         match (self.scheme, &self.retries) {
             (ArqKind::Limited, None) => {
                 let allowed = "scheme `limited` needs it: how often a piece is sent again, as in `retries = 3`";
-                return Some(WirelessProblem::Missing("retries".to_owned(), allowed.to_owned()));
+                return Some(PartProblem::Missing("retries".to_owned(), allowed.to_owned()));
             }
             (kind, Some(_)) if kind != ArqKind::Limited => {
                 let (key, with) = ("retries".to_owned(), format!("scheme `{}`", kind.as_str()));
                 let remedy = "write `scheme = \"limited\"`, or leave `retries` out".to_owned();
-                return Some(WirelessProblem::NoEffect(key, with, remedy));
+                return Some(PartProblem::NoEffect(key, with, remedy));
             }
             _ => {}
         }
         if self.scheme == ArqKind::None && self.retry_delay.get() > 0 {
             let remedy = "write another `scheme`, or leave `retry_delay` out".to_owned();
-            return Some(WirelessProblem::NoEffect("retry_delay".to_owned(), "scheme `none`".to_owned(), remedy));
+            return Some(PartProblem::NoEffect("retry_delay".to_owned(), "scheme `none`".to_owned(), remedy));
         }
         let (slot, slot_size) = (self.slot(size), self.slot_size(size));
         let in_users = self
@@ -374,8 +283,8 @@ impl WirelessSpec {
             .enumerate()
             .filter_map(|(i, u)| Some((format!("users[{i}].channel"), u.channel.as_ref()?)));
         for (key, channel) in [("channel".to_owned(), &self.channel)].into_iter().chain(in_users) {
-            if let Some(problem) = channel.problem(&key, slot, slot_size) {
-                return Some(problem);
+            if let Some(problem) = channel.refusal(Slot { length: slot, size: slot_size }) {
+                return Some(problem.below(&key));
             }
         }
         // Every channel has passed.
@@ -385,10 +294,10 @@ impl WirelessSpec {
         self.plan_problem(slot, &self.downlink(size).ok()?)
     }
 
-    fn plan_problem(&self, slot: Duration, downlink: &ArqSpec) -> Option<WirelessProblem> {
+    fn plan_problem(&self, slot: Duration, downlink: &ArqSpec) -> Option<PartProblem> {
         let plan = self.plan.as_ref()?;
         let bad = |key: &str, found: String, wrong: &str, allowed: String| {
-            Some(WirelessProblem::Bad(key.to_owned(), found, wrong.to_owned(), allowed))
+            Some(PartProblem::Bad(key.to_owned(), found, wrong.to_owned(), allowed))
         };
         if plan.max_jitter.get() < slot || plan.max_jitter.get() > Duration::from_secs(3_600) {
             let allowed = format!("from one slot of {} to 1 h", fairpace_units::format_duration(slot));
@@ -402,7 +311,7 @@ impl WirelessSpec {
         if matches!(self.scheme, ArqKind::None | ArqKind::Limited) {
             let with = format!("scheme `{}`, where packets are lost instead of waiting", self.scheme.as_str());
             let remedy = "write `scheme = \"persistent\"` or `\"optimal\"`, or leave `plan` out".to_owned();
-            return Some(WirelessProblem::NoEffect("plan".to_owned(), with, remedy));
+            return Some(PartProblem::NoEffect("plan".to_owned(), with, remedy));
         }
         let error = plan.planner(downlink).err()?;
         let wrong = format!("cannot be kept: {error}");
@@ -410,9 +319,9 @@ impl WirelessSpec {
     }
 
     /// What the ARQ link refuses, in the scenario's words.
-    fn blame(&self, error: &ArqError, size: Bytes) -> WirelessProblem {
+    fn blame(&self, error: &ArqError, size: Bytes) -> PartProblem {
         let bad = |key: String, found: String, wrong: &str, allowed: &str| {
-            WirelessProblem::Bad(key, found, wrong.to_owned(), allowed.to_owned())
+            PartProblem::Bad(key, found, wrong.to_owned(), allowed.to_owned())
         };
         match error {
             ArqError::OutOfRange { field: "slot", .. } => {
@@ -445,152 +354,6 @@ impl WirelessSpec {
             ArqError::NoWeight { user } | ArqError::NoBuffer { user } | ArqError::Channel { user, .. } => {
                 bad(format!("users[{user}]"), String::new(), "cannot be", "")
             }
-        }
-    }
-}
-
-impl ChannelSpec {
-    /// A channel that fails with probability `p_e`, with memory `lambda`.
-    pub fn two_state(p_e: f64, lambda: f64) -> ChannelSpec {
-        ChannelSpec {
-            kind: ChannelKind::TwoState,
-            error_probability: Chance::new(p_e),
-            memory: Some(Real::new(lambda)),
-            ..ChannelSpec::default()
-        }
-    }
-
-    /// The simulator's channel, for slots of that length and size.
-    ///
-    /// # Errors
-    /// [`ChannelError`].
-    pub fn channel(&self, slot: Duration, slot_size: Bytes) -> Result<Channel, ChannelError> {
-        let real = |x: Option<Real>| x.map_or(0.0, Real::get);
-        match self.kind {
-            ChannelKind::Clear => Channel::memoryless(0.0),
-            ChannelKind::TwoState => {
-                let p_e = self.error_probability.map_or(0.0, |p| p.get().get());
-                match real(self.memory) {
-                    0.0 => Channel::memoryless(p_e),
-                    lambda => Channel::two_state(p_e, lambda),
-                }
-            }
-            ChannelKind::Markov => {
-                let numbers = |row: &Vec<Real>| row.iter().map(|x| x.get()).collect::<Vec<_>>();
-                let channel = Channel {
-                    transition: self.transition.iter().flatten().map(numbers).collect(),
-                    error: self.error.as_ref().map(numbers).unwrap_or_default(),
-                };
-                channel.validate().map(|()| channel)
-            }
-            ChannelKind::Rayleigh => Channel::rayleigh(&Rayleigh {
-                states: self.states.map_or(8, |n| n.get() as usize),
-                mean_snr_db: real(self.mean_snr_db),
-                doppler: real(self.doppler_hz) * slot.as_secs_f64(),
-                error: match self.modulation {
-                    None => FadingError::Threshold { snr_db: real(self.threshold_db) },
-                    Some(kind) => FadingError::Modulation {
-                        kind: match kind {
-                            ModulationKind::Bpsk => Modulation::Bpsk,
-                            ModulationKind::Qpsk => Modulation::Qpsk,
-                            ModulationKind::Dbpsk => Modulation::Dbpsk,
-                            ModulationKind::Fsk => Modulation::Fsk,
-                        },
-                        bits: u32::try_from(slot_size.get() * 8).unwrap_or(u32::MAX),
-                    },
-                },
-            }),
-        }
-    }
-
-    fn problem(&self, at: &str, slot: Duration, slot_size: Bytes) -> Option<WirelessProblem> {
-        use ChannelKind::{Markov, Rayleigh, TwoState};
-        // Field, whether it is there, of which kind, whether that needs it.
-        let table = [
-            ("error_probability", self.error_probability.is_some(), TwoState, true),
-            ("memory", self.memory.is_some(), TwoState, false),
-            ("transition", self.transition.is_some(), Markov, true),
-            ("error", self.error.is_some(), Markov, true),
-            ("states", self.states.is_some(), Rayleigh, false),
-            ("mean_snr_db", self.mean_snr_db.is_some(), Rayleigh, true),
-            ("doppler_hz", self.doppler_hz.is_some(), Rayleigh, true),
-            ("threshold_db", self.threshold_db.is_some(), Rayleigh, false),
-            ("modulation", self.modulation.is_some(), Rayleigh, false),
-        ];
-        for (key, given, kind, needed) in table {
-            let field = format!("{at}.{key}");
-            if given && kind != self.kind {
-                let remedy = format!("write `kind = \"{}\"`, or leave `{key}` out", kind.as_str());
-                return Some(WirelessProblem::NoEffect(field, format!("kind `{}`", self.kind.as_str()), remedy));
-            }
-            if needed && !given && kind == self.kind {
-                let what = match key {
-                    "transition" => "a row of probabilities for each state",
-                    "error" => "a probability for each state",
-                    "mean_snr_db" | "doppler_hz" => "a number",
-                    _ => "a number from 0 to below 1",
-                };
-                return Some(WirelessProblem::Missing(field, format!("kind `{}` needs it: {what}", kind.as_str())));
-            }
-        }
-        if self.kind == Rayleigh && self.threshold_db.is_some() == self.modulation.is_some() {
-            let allowed = "say which slots fail: those below `threshold_db`, or by the `modulation`, one of the two";
-            return Some(WirelessProblem::Missing(format!("{at}.threshold_db"), allowed.to_owned()));
-        }
-        let error = self.channel(slot, slot_size).err()?;
-        Some(self.blame(at, &error, slot))
-    }
-
-    /// What a channel is refused for, in the scenario's words.
-    fn blame(&self, at: &str, error: &ChannelError, slot: Duration) -> WirelessProblem {
-        let bad = |key: &str, found: String, wrong: String, allowed: String| {
-            WirelessProblem::Bad(format!("{at}.{key}"), found, wrong, allowed)
-        };
-        let out = || "is out of range".to_owned();
-        match error {
-            ChannelError::OutOfRange { field, .. } if field == "doppler" => {
-                let found = self.doppler_hz.map_or(0.0, Real::get).to_string();
-                let [low, high] = [1e-5, 100.0].map(|x| x / slot.as_secs_f64());
-                bad("doppler_hz", found, out(), format!("from {low} to {high} Hz: 0.00001 to 100 over a slot"))
-            }
-            ChannelError::OutOfRange { field, found, allowed } => {
-                let key = match field.as_str() {
-                    "error.snr_db" => "threshold_db",
-                    "states" => "error",
-                    other => other,
-                };
-                bad(key, found.to_string(), out(), (*allowed).to_owned())
-            }
-            ChannelError::NotSquare { field, found, states } => bad(
-                field,
-                format!("{found} long"),
-                format!("does not fit the {states} states that `error` has"),
-                format!("a square of {states} rows"),
-            ),
-            ChannelError::RowSum { row, found } => bad(
-                &format!("transition[{row}]"),
-                format!("a row that sums to {found}"),
-                "is no distribution".to_owned(),
-                "numbers from 0 to 1 that sum to 1".to_owned(),
-            ),
-            ChannelError::NotIrreducible { from, to } => bad(
-                "transition",
-                format!("without a way from state {from} to state {to}"),
-                "leaves states for ever".to_owned(),
-                "leave out the states that do not come back".to_owned(),
-            ),
-            ChannelError::NothingPasses => bad(
-                "error",
-                "1 in every state".to_owned(),
-                "passes nothing".to_owned(),
-                "below 1 in at least one of the states".to_owned(),
-            ),
-            ChannelError::Memory { found, p_e, least } => bad(
-                "memory",
-                found.to_string(),
-                format!("cannot be with an error probability of {p_e}"),
-                format!("from {least:.6} to below 1"),
-            ),
         }
     }
 }

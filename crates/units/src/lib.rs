@@ -8,6 +8,7 @@
 //! Conventions: a [`Rate`] is bits per second, kilo is 1,000; [`Bytes`] and [`Packets`] do not
 //! add; a paper's packet/s becomes a [`Rate`] only together with a packet size.
 
+mod bounds;
 mod instant;
 mod mark;
 mod parse;
@@ -18,6 +19,7 @@ mod rate;
 mod seq;
 mod size;
 
+pub use bounds::{Bounds, End, InWords};
 pub use instant::Instant;
 pub use mark::{Class, Dscp, Ecn, Kind, Via};
 pub use parse::{

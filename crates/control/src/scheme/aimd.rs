@@ -56,9 +56,9 @@
 use crate::controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule, Windows};
 use crate::feedback::Form;
 use crate::pacer::Pacer;
-use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
-use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, Rate};
+use fairpace_units::{Bounds, Bytes, Duration, Ecn, Instant, Kind, Rate};
 
 /// The largest window in packets. Half of what a flow remembers by default, so that no outstanding
 /// packet is forgotten; far below half of the 24-bit numbers.
@@ -81,40 +81,41 @@ pub const INFO: SchemeInfo = SchemeInfo {
             name: "alpha",
             symbol: "alpha",
             default: "friendly",
-            unit: "number",
-            range: "a number of packets above 0, up to 100, or `friendly`: 3(1 - beta)/(1 + beta), as fast as TCP",
+            allowed: &[
+                Allowed::Number("packets", Bounds::above(0.0).up_to(100.0)),
+                Allowed::Word("friendly", "3(1 - beta)/(1 + beta), as fast as TCP"),
+            ],
             doc: "what the window grows by per RTT in congestion avoidance",
         },
         ParamInfo {
             name: "beta",
             symbol: "beta",
             default: "0.875",
-            unit: "number",
-            range: "above 0, below 1",
+            allowed: &[Allowed::Number("", Bounds::above(0.0).below(1.0))],
             doc: "what remains of the outstanding data after a loss; TCP: 0.5",
         },
         ParamInfo {
             name: "rwnd",
             symbol: "rwnd",
             default: "none",
-            unit: "number",
-            range: "a whole number of packets from 1 to 8192, or `none`: what the receiver advertises",
+            allowed: &[
+                Allowed::Whole("packets", 1, MAX_WINDOW as u64),
+                Allowed::Word("none", "what the receiver advertises"),
+            ],
             doc: "bound of the window beside what the receiver advertises",
         },
         ParamInfo {
             name: "initial_window",
             symbol: "",
             default: "2",
-            unit: "number",
-            range: "a whole number of packets from 1 to 10",
+            allowed: &[Allowed::Whole("packets", 1, 10)],
             doc: "window at the start and after idle times",
         },
         ParamInfo {
             name: "ecn",
             symbol: "",
             default: "off",
-            unit: "flag",
-            range: "`on` or `off`",
+            allowed: FLAG,
             doc: "send ECN-capable packets; a mark counts as a loss",
         },
     ],
@@ -156,18 +157,18 @@ impl AimdParams {
     /// # Errors
     /// [`ParamError`] names the field, what was found and what is allowed.
     pub fn new(s: &Settings<'_>) -> Result<AimdParams, ParamError> {
-        let beta = s.number("beta", f64::MIN_POSITIVE, 1.0 - f64::EPSILON)?;
+        let beta = s.number("beta")?;
         Ok(AimdParams {
             alpha: match s.text("alpha").0 {
                 "friendly" => friendly_alpha(beta),
-                _ => s.number("alpha", f64::MIN_POSITIVE, 100.0)?,
+                _ => s.number("alpha")?,
             },
             beta,
             rwnd: match s.text("rwnd").0 {
                 "none" => None,
-                _ => Some(s.whole("rwnd", 1, u64::from(MAX_WINDOW))? as u32),
+                _ => Some(s.whole("rwnd")? as u32),
             },
-            initial_window: s.whole("initial_window", 1, 10)? as u32,
+            initial_window: s.whole("initial_window")? as u32,
             ecn: s.flag("ecn")?,
         })
     }

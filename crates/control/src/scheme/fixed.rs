@@ -6,7 +6,7 @@
 
 use crate::controller::{Acked, Controller, Loss, SendPoll, Sent, Status};
 use crate::pacer::Pacer;
-use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::registry::{Allowed, Env, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
 use fairpace_units::{Duration, Instant, Rate};
 
@@ -20,8 +20,7 @@ pub const INFO: SchemeInfo = SchemeInfo {
         name: "rate",
         symbol: "",
         default: "start",
-        unit: "rate",
-        range: "a rate within the flow's limits, or `start`: the flow's start rate, 1 Mbit/s if it has none",
+        allowed: &[Allowed::FlowRate, Allowed::Word("start", "the flow's start rate, 1 Mbit/s if it has none")],
         doc: "what is sent, whatever happens",
     }],
 };

@@ -52,9 +52,9 @@ use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Sta
 use crate::feedback::Form;
 use crate::pacer::Pacer;
 use crate::packet_pair::PERIOD;
-use crate::registry::{Env, ParamError, ParamInfo, Safety, SchemeInfo, Settings};
+use crate::registry::{Allowed, Env, ParamError, ParamInfo, Safety, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bounds, Bytes, Duration, Instant, Rate};
 use tally::Tally;
 
 pub(crate) mod tally;
@@ -83,8 +83,7 @@ pub(crate) const R_MIN: ParamInfo = ParamInfo {
     name: "r_min",
     symbol: "r_min",
     default: "min_rate",
-    unit: "rate",
-    range: "a rate within the flow's limits, or `min_rate`: the flow's lowest",
+    allowed: &[Allowed::FlowRate, Allowed::Word("min_rate", "the flow's lowest")],
     doc: "no loss lowers the rate below this",
 };
 
@@ -92,8 +91,7 @@ pub(crate) const R_F: ParamInfo = ParamInfo {
     name: "r_f",
     symbol: "R_f",
     default: "3",
-    unit: "number",
-    range: "0 to 100",
+    allowed: &[Allowed::Number("", Bounds::of(0.0, 100.0))],
     doc: "reduction factor: a loss of p takes R_f times p off the rate",
 };
 
@@ -101,8 +99,7 @@ pub(crate) const T_ADAPT: ParamInfo = ParamInfo {
     name: "t_adapt",
     symbol: "T_adapt",
     default: "3 s",
-    unit: "duration",
-    range: "from 10 ms to 1 h",
+    allowed: &[Allowed::Duration(Bounds::of(Duration::from_millis(10), Duration::from_secs(3_600)))],
     doc: "time between two adaptation points",
 };
 
@@ -110,8 +107,7 @@ pub(crate) const T_RTCP: ParamInfo = ParamInfo {
     name: "t_rtcp",
     symbol: "T_rtcp",
     default: "1 s",
-    unit: "duration",
-    range: "from 10 ms to 5 s",
+    allowed: &[Allowed::Duration(Bounds::of(Duration::from_millis(10), Duration::from_secs(5)))],
     doc: "how often the receiver reports",
 };
 
@@ -120,8 +116,7 @@ const PARAMS: &[ParamInfo] = &[
         name: "r_0",
         symbol: "r_0",
         default: "start",
-        unit: "rate",
-        range: "a rate within the flow's limits, or `start`: the flow's start rate, 10 kbit/s if it has none",
+        allowed: &[Allowed::FlowRate, Allowed::Word("start", "the flow's start rate, 10 kbit/s if it has none")],
         doc: "the rate at the start",
     },
     R_MIN,
@@ -129,8 +124,7 @@ const PARAMS: &[ParamInfo] = &[
         name: "air_0",
         symbol: "AIR_0",
         default: "10 kbit/s",
-        unit: "rate",
-        range: "a rate above 0",
+        allowed: &[Allowed::Rate],
         doc: "additive increase rate: at most that much more at each adaptation point",
     },
     R_F,
@@ -151,12 +145,11 @@ pub(crate) struct Reduction {
 
 impl Reduction {
     pub(crate) fn new(settings: &Settings<'_>, env: &Env) -> Result<Reduction, ParamError> {
-        let (least, hour) = (Duration::from_millis(10), Duration::from_secs(3_600));
         Ok(Reduction {
             r_min: settings.rate_or("r_min", "min_rate", env.min_rate, env)?,
-            r_f: settings.number("r_f", 0.0, 100.0)?,
-            t_adapt: settings.duration("t_adapt", least, hour)?,
-            t_rtcp: settings.duration("t_rtcp", least, Duration::from_secs(5))?,
+            r_f: settings.number("r_f")?,
+            t_adapt: settings.duration("t_adapt")?,
+            t_rtcp: settings.duration("t_rtcp")?,
             halve: env.safety == Safety::Default,
         })
     }

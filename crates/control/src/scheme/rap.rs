@@ -45,9 +45,9 @@
 
 use crate::controller::{Acked, Controller, Loss, LossHow, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule};
 use crate::pacer::{Pacer, seconds};
-use crate::registry::{Env, ParamError, ParamInfo, Safety, SchemeInfo, Settings};
+use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, Safety, SchemeInfo, Settings};
 use crate::rtt::{RttEstimator, RttParams};
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bounds, Bytes, Duration, Instant, Rate};
 
 /// The registry's entry.
 pub const INFO: SchemeInfo = SchemeInfo {
@@ -60,72 +60,63 @@ pub const INFO: SchemeInfo = SchemeInfo {
             name: "fine_grain",
             symbol: "",
             default: "off",
-            unit: "flag",
-            range: "`on` or `off`",
+            allowed: FLAG,
             doc: "stretch each gap by the ratio of short-term to long-term RTT",
         },
         ParamInfo {
             name: "kfrtt",
             symbol: "K_frtt",
             default: "0.9",
-            unit: "number",
-            range: "0 to 1",
+            allowed: &[Allowed::Number("", Bounds::of(0.0, 1.0))],
             doc: "gain of the short-term RTT (fine grain only)",
         },
         ParamInfo {
             name: "kxrtt",
             symbol: "K_xrtt",
             default: "0.01",
-            unit: "number",
-            range: "0 to 1",
+            allowed: &[Allowed::Number("", Bounds::of(0.0, 1.0))],
             doc: "gain of the long-term RTT (fine grain only)",
         },
         ParamInfo {
             name: "mu",
             symbol: "mu",
             default: "1.2",
-            unit: "number",
-            range: "1 to 10",
+            allowed: &[Allowed::Number("", Bounds::of(1.0, 10.0))],
             doc: "timeout: multiple of SRTT",
         },
         ParamInfo {
             name: "phi",
             symbol: "phi",
             default: "4",
-            unit: "number",
-            range: "0 to 100",
+            allowed: &[Allowed::Number("", Bounds::of(0.0, 100.0))],
             doc: "timeout: multiple of the RTT variance",
         },
         ParamInfo {
             name: "delta",
             symbol: "delta",
             default: "0.5",
-            unit: "number",
-            range: "above 0, up to 1",
+            allowed: &[Allowed::Number("", Bounds::above(0.0).up_to(1.0))],
             doc: "gain of SRTT and of the variance",
         },
         ParamInfo {
             name: "min_sent",
             symbol: "dpthresh",
             default: "0.5",
-            unit: "number",
-            range: "0 to 1",
+            allowed: &[Allowed::Number("", Bounds::of(0.0, 1.0))],
             doc: "share of the permitted packets that must have been sent for the rate to grow",
         },
         ParamInfo {
             name: "dup_threshold",
             symbol: "",
             default: "3",
-            unit: "number",
-            range: "a whole number from 1 to 100",
+            allowed: &[Allowed::Whole("", 1, 100)],
             doc: "later packets acknowledged that make a packet lost",
         },
         ParamInfo {
             name: "initial_gap",
             symbol: "IPG_0",
             default: "2 s",
-            unit: "duration",
-            range: "from 1 ms to 60 s",
+            allowed: &[Allowed::Duration(Bounds::of(Duration::from_millis(1), Duration::from_secs(60)))],
             doc: "gap between packets, and timeout, until the first RTT is known",
         },
     ],
@@ -162,14 +153,14 @@ impl RapParams {
     pub fn new(s: &Settings<'_>) -> Result<RapParams, ParamError> {
         Ok(RapParams {
             fine_grain: s.flag("fine_grain")?,
-            kfrtt: s.number("kfrtt", 0.0, 1.0)?,
-            kxrtt: s.number("kxrtt", 0.0, 1.0)?,
-            mu: s.number("mu", 1.0, 10.0)?,
-            phi: s.number("phi", 0.0, 100.0)?,
-            delta: s.number("delta", f64::MIN_POSITIVE, 1.0)?,
-            min_sent: s.number("min_sent", 0.0, 1.0)?,
-            dup_threshold: s.whole("dup_threshold", 1, 100)? as u8,
-            initial_gap: s.duration("initial_gap", Duration::from_millis(1), Duration::from_secs(60))?,
+            kfrtt: s.number("kfrtt")?,
+            kxrtt: s.number("kxrtt")?,
+            mu: s.number("mu")?,
+            phi: s.number("phi")?,
+            delta: s.number("delta")?,
+            min_sent: s.number("min_sent")?,
+            dup_threshold: s.whole("dup_threshold")? as u8,
+            initial_gap: s.duration("initial_gap")?,
         })
     }
 }

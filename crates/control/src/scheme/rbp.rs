@@ -53,9 +53,9 @@
 use crate::controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status};
 use crate::equation::{Equation, TcpPath};
 use crate::pacer::{Pacer, seconds};
-use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
-use fairpace_units::{Bytes, Duration, Ecn, Instant, Probability, Rate};
+use fairpace_units::{Bounds, Bytes, Duration, Ecn, Instant, Probability, Rate};
 use loss_rate::LossRate;
 
 mod loss_rate;
@@ -94,48 +94,42 @@ const PARAMS: &[ParamInfo] = &[
         name: "p_over",
         symbol: "p",
         default: "intervals",
-        unit: "choice",
-        range: "`intervals`, `round`, `run`, or a number of `packets` from 2 to 1000000, as in `500 packets`",
+        allowed: &[Allowed::Words(&["intervals", "round", "run"]), Allowed::Times("packets", Bounds::of(2.0, 1e6))],
         doc: "over what the loss rate is measured: the last eight loss intervals, the round, the run, or the last packets",
     },
     ParamInfo {
         name: "one_per_rtt",
         symbol: "",
         default: "on",
-        unit: "flag",
-        range: "`on` or `off`",
+        allowed: FLAG,
         doc: "losses that left within one round trip are one indication, as TCP counts them; off: each lost packet is one",
     },
     ParamInfo {
         name: "b",
         symbol: "b",
         default: "1",
-        unit: "number",
-        range: "1 to 2",
+        allowed: &[Allowed::Number("", Bounds::of(1.0, 2.0))],
         doc: "packets per ACK of the TCP to be fair to: 1, or 2 with delayed ACKs",
     },
     ParamInfo {
         name: "ecn",
         symbol: "",
         default: "off",
-        unit: "flag",
-        range: "`on` or `off`",
+        allowed: FLAG,
         doc: "send packets as ECN-capable; a mark is a loss indication",
     },
     ParamInfo {
         name: "dup_threshold",
         symbol: "",
         default: "3",
-        unit: "number",
-        range: "a whole number from 1 to 100",
+        allowed: &[Allowed::Whole("", 1, 100)],
         doc: "later packets acknowledged that make a packet lost",
     },
     ParamInfo {
         name: "min_rto",
         symbol: "",
         default: "200 ms",
-        unit: "duration",
-        range: "from 1 ms to 60 s",
+        allowed: &[Allowed::Duration(Bounds::of(Duration::from_millis(1), Duration::from_secs(60)))],
         doc: "lower bound of the timeout SRTT + 4 RTTVAR, in the equation too",
     },
 ];
@@ -190,18 +184,17 @@ impl RbpParams {
             },
             p_over: p_over(s)?,
             one_per_rtt: s.flag("one_per_rtt")?,
-            b: s.number("b", 1.0, 2.0)?,
+            b: s.number("b")?,
             ecn: s.flag("ecn")?,
-            dup_threshold: s.whole("dup_threshold", 1, 100)? as u8,
-            min_rto: s.duration("min_rto", Duration::from_millis(1), Duration::from_secs(60))?,
+            dup_threshold: s.whole("dup_threshold")? as u8,
+            min_rto: s.duration("min_rto")?,
         })
     }
 }
 
 fn p_over(s: &Settings<'_>) -> Result<POver, ParamError> {
-    if let Some(n) = s.text("p_over").0.strip_suffix("packets") {
-        let n = n.trim().parse().ok().filter(|n| (2..=1_000_000_u32).contains(n));
-        return n.map(|n| POver::Packets(f64::from(n))).ok_or_else(|| s.bad("p_over"));
+    if let Some(n) = s.times("p_over")? {
+        return if n.fract() == 0.0 { Ok(POver::Packets(n)) } else { Err(s.bad("p_over")) };
     }
     let words = [("intervals", POver::Intervals), ("round", POver::Round), ("run", POver::Packets(f64::INFINITY))];
     s.choice("p_over", &words)

@@ -67,9 +67,9 @@ use crate::feedback::Form;
 use crate::lda::tally::Tally;
 use crate::lda::{R_F, R_MIN, Reduction, T_ADAPT, T_RTCP, after};
 use crate::pacer::Pacer;
-use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
-use fairpace_units::{Bytes, Duration, Instant, Kind, Rate, Via};
+use fairpace_units::{Bounds, Bytes, Duration, Instant, Kind, Rate, Via};
 
 /// The registry's entry.
 pub const INFO: SchemeInfo = SchemeInfo {
@@ -82,40 +82,35 @@ pub const INFO: SchemeInfo = SchemeInfo {
             name: "t_running",
             symbol: "T_running",
             default: "10 s",
-            unit: "duration",
-            range: "from 10 ms to 1 h",
+            allowed: &[Allowed::Duration(Bounds::of(Duration::from_millis(10), Duration::from_secs(3_600)))],
             doc: "length of a running period (UDP)",
         },
         ParamInfo {
             name: "t_tcp",
             symbol: "T_TCP",
             default: "1 s",
-            unit: "duration",
-            range: "from 1 ms to 1 min",
+            allowed: &[Allowed::Duration(Bounds::of(Duration::from_millis(1), Duration::from_secs(60)))],
             doc: "length of a cycle of the probing period (TCP)",
         },
         ParamInfo {
             name: "stop",
             symbol: "",
             default: "epsilon",
-            unit: "choice",
-            range: "`epsilon`, `percent` or `cwnd-cycle`",
+            allowed: &[Allowed::Words(&["epsilon", "percent", "cwnd-cycle"])],
             doc: "when the probing period ends: three rates within epsilon, or within z %, or the same of rates over the time between reductions of cwnd",
         },
         ParamInfo {
             name: "epsilon",
             symbol: "epsilon",
             default: "30 kbit/s",
-            unit: "rate",
-            range: "a rate above 0",
+            allowed: &[Allowed::Rate],
             doc: "allowed difference (`stop = epsilon`)",
         },
         ParamInfo {
             name: "z",
             symbol: "z",
             default: "5",
-            unit: "number",
-            range: "0.1 to 100",
+            allowed: &[Allowed::Number("", Bounds::of(0.1, 100.0))],
             doc: "allowed difference in percent (the other two stop rules)",
         },
         R_MIN,
@@ -126,16 +121,14 @@ pub const INFO: SchemeInfo = SchemeInfo {
             name: "keep_cwnd",
             symbol: "",
             default: "on",
-            unit: "flag",
-            range: "`on` or `off`",
+            allowed: FLAG,
             doc: "set TCP's congestion window to cwnd_new where probing begins; off: TCP restarts as after any idle time",
         },
         ParamInfo {
             name: "reprobe_below",
             symbol: "",
             default: "0",
-            unit: "number",
-            range: "0 to 1",
+            allowed: &[Allowed::Number("", Bounds::of(0.0, 1.0))],
             doc: "the running period is over when its rate is below this share of r_s; 0: never",
         },
     ],
@@ -208,19 +201,18 @@ impl Tpba {
     /// # Errors
     /// [`ParamError`] names the field, what was found and what is allowed.
     pub fn new(settings: &Settings<'_>, env: &Env) -> Result<Tpba, ParamError> {
-        let (ms, s) = (Duration::from_millis, Duration::from_secs);
         let reduction = Reduction::new(settings, env)?;
         let start_rate = env.start_rate.unwrap_or(Rate::kbps(10.0)).clamp(reduction.r_min, env.max_rate);
         let stops = [("epsilon", Stop::Epsilon), ("percent", Stop::Percent), ("cwnd-cycle", Stop::CwndCycle)];
         Ok(Tpba {
             reduction,
-            t_running: settings.duration("t_running", ms(10), s(3_600))?,
-            t_tcp: settings.duration("t_tcp", ms(1), s(60))?,
+            t_running: settings.duration("t_running")?,
+            t_tcp: settings.duration("t_tcp")?,
             stop: settings.choice("stop", &stops)?,
             epsilon: settings.rate("epsilon", env)?,
-            z: settings.number("z", 0.1, 100.0)?,
+            z: settings.number("z")?,
             keep_cwnd: settings.flag("keep_cwnd")?,
-            reprobe_below: settings.number("reprobe_below", 0.0, 1.0)?,
+            reprobe_below: settings.number("reprobe_below")?,
             min_rate: env.min_rate,
             max_rate: env.max_rate,
             limit: env.max_rate,

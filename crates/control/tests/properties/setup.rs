@@ -100,7 +100,7 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
 pub(crate) fn setup() -> impl Strategy<Value = Setup> {
     let plain = (0..schemes().len()).prop_map(|i| (schemes()[i].name, BTreeMap::new()));
     let flags = (0..schemes().len(), any::<u64>()).prop_map(|(i, bits)| {
-        let flags = schemes()[i].params.iter().filter(|p| p.unit == "flag").enumerate();
+        let flags = schemes()[i].params.iter().filter(|p| p.unit() == "flag").enumerate();
         let on = |n: usize| if bits >> n & 1 == 1 { "on" } else { "off" };
         (schemes()[i].name, flags.map(|(n, p)| (p.name.to_owned(), on(n).to_owned())).collect())
     });

@@ -12,17 +12,15 @@ use fairpace_lab::metrics::RunSummary;
 use fairpace_lab::run::{RunError, simulate};
 use fairpace_lab::stats::short;
 use fairpace_report::{Axis, BandKind, Chart, Series, Table};
-use fairpace_scenario::{Parameter, QueueKind, RawScenario, Record, Scenario};
+use fairpace_scenario::{Parameter, RawScenario, Record, Scenario};
 
 // --- eq. (1) -------------------------------------------------------------------------------------------------------
 
 /// beta of eq. (1)'s runs.
 const BETAS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.875, 0.95];
 const BETA: Abscissa = Abscissa { key: "beta", label: "beta, what remains after a decrease", unit: "", log: false };
-const QUEUES: [(Look, QueueKind); 2] = [
-    (Look { key: "aimd", name: "RED" }, QueueKind::Red),
-    (Look { key: "aimd-drop-tail", name: "drop-tail" }, QueueKind::DropTail),
-];
+const QUEUES: [(Look, &str); 2] =
+    [(Look { key: "aimd", name: "RED" }, "red"), (Look { key: "aimd-drop-tail", name: "drop-tail" }, "drop-tail")];
 
 /// What an AIMD flow gets over what a TCP flow gets.
 const SHARE: Quantity =
@@ -40,7 +38,7 @@ pub(super) fn eq1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
             x: beta,
             scenario: with(&base(e), |s| {
                 set_beta(s, beta);
-                s.path.queue.kind = *queue;
+                s.path.queue.kind = (*queue).into();
             }),
         })
     });
@@ -118,7 +116,7 @@ impl Alone {
                 set_rwnd(s, rwnd);
             }
             s.path.rtt = super::slots(f64::from(self.rtt) - 1.0);
-            s.path.queue.capacity = packets(self.buffer + 1);
+            s.path.queue.set_capacity(packets(self.buffer + 1));
             for flow in &mut s.flows {
                 flow.initial_rtt = Some(super::slots(f64::from(self.rtt)));
             }

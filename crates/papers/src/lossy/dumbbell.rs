@@ -12,7 +12,7 @@ use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean};
 use fairpace_lab::study::{Case, Found, Precision, largest, smallest};
 use fairpace_report::Table;
-use fairpace_scenario::{AccessSpec, Capacity, Count, QueueKind, RawScenario, Scenario};
+use fairpace_scenario::{AccessSpec, Capacity, Count, RawScenario, Scenario};
 
 /// Flows in all, half of them TCP.
 const FLOWS: [f64; 9] = [2.0, 4.0, 10.0, 20.0, 30.0, 40.0, 60.0, 80.0, 100.0];
@@ -132,7 +132,7 @@ const SET_UPS: [SetUp; 5] = [
     SetUp {
         words: "256 B, drop-tail",
         schemes: [SRP.at("srp-drop-tail"), CRP.at("crp-drop-tail")],
-        vary: |s| s.path.queue.kind = QueueKind::DropTail,
+        vary: |s| s.path.queue.kind = "drop-tail".into(),
     },
     SetUp { words: "256 B, RED, p over the round", schemes: [SRP_ROUND, CRP_ROUND], vary: |_| () },
     SetUp {
@@ -435,14 +435,14 @@ mod tests {
     #[test]
     fn buffers_are_those_of_table_1() {
         let mut s = RawScenario::clone(&base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig7-12").unwrap()));
-        let written = s.path.queue.capacity.clone();
+        let written = s.path.queue.capacity();
         set_size(&mut s, 256);
-        assert_eq!(s.path.queue.capacity, written);
+        assert_eq!(s.path.queue.capacity(), written);
         // 5 x 200 kbit/s x 110 ms = 13,750 B = 26.9 packets of 512 B, and the one in transmission.
         set_size(&mut s, 512);
-        assert_eq!(s.path.queue.capacity.text(), "28 pkt");
+        assert_eq!(s.path.queue.capacity().text(), "28 pkt");
         set_packet_size(&mut s, 256);
         set_flows(&mut s, 2.0);
-        assert_eq!((s.path.queue.capacity.text(), s.flows[0].count.get()), ("4 pkt", 1));
+        assert_eq!((s.path.queue.capacity().text(), s.flows[0].count.get()), ("4 pkt", 1));
     }
 }

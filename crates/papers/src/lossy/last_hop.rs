@@ -285,12 +285,12 @@ mod tests {
     #[test]
     fn buffers_are_those_of_table_2() {
         let mut s = RawScenario::clone(&base(EXPERIMENTS.iter().find(|e| e.id == "lossy.fig20-23").unwrap()));
-        let written = s.path.queue.capacity.clone();
+        let written = s.path.queue.capacity();
         set_buffer(&mut s, BUFFER_BYTES);
-        assert_eq!(s.path.queue.capacity, written);
+        assert_eq!(s.path.queue.capacity(), written);
         // 4 x 150 kbit/s x 410 ms = 30,750 B = 30.03 packets of 1,024 B, and the one in transmission.
         set_packet_size(&mut s, 1_024);
         set_buffer(&mut s, BUFFER_BYTES);
-        assert_eq!(s.path.queue.capacity.text(), "31 pkt");
+        assert_eq!(s.path.queue.capacity().text(), "31 pkt");
     }
 }

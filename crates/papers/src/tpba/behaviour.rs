@@ -240,7 +240,9 @@ pub(super) fn path(s: &Scenario) -> String {
     format!(
         "Topology 2, which the paper describes by its RTT only: capacity {rate}, RTT {}, jitter {}, queue {}, loss: {loss} (per \
          packet).",
-        s.path.rtt, s.path.jitter, s.path.queue.capacity
+        s.path.rtt,
+        s.path.jitter,
+        s.path.queue.capacity()
     )
 }
 

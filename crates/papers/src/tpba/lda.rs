@@ -30,7 +30,7 @@ const SET_UPS: [SetUp; 4] = [
 /// Sets a queue, and takes TCP's window off.
 pub(super) fn set_up(s: &mut RawScenario, queue: Option<u64>, unlimited: bool) {
     if let Some(room) = queue {
-        s.path.queue.capacity = Room::packets(room);
+        s.path.queue.set_capacity(Room::packets(room));
     }
     for tcp in s.flows.iter_mut().filter_map(|f| f.tcp.as_mut()) {
         tcp.max_window = tcp.max_window.filter(|_| !unlimited);

@@ -84,7 +84,7 @@ fn scenario(e: &Experiment, kbps: u32, rule: &Rule) -> Scenario {
     with(&base(e), |s| {
         s.path.rate = Some(Capacity::Fixed(Speed::kbps(f64::from(kbps))));
         let queue = (kbps * QUEUE_MS / 8).max(LEAST_QUEUE * s.packet_size.get().get() as u32);
-        s.path.queue.capacity = Room::bytes(u64::from(queue));
+        s.path.queue.set_capacity(Room::bytes(u64::from(queue)));
         for flow in s.flows.iter_mut().filter(|f| super::is_media(&f.group)) {
             flow.parameters.insert("stop".to_owned(), words(rule.stop));
             if let Some(z) = rule.z {
@@ -273,7 +273,7 @@ mod tests {
         for (kbps, queue) in [(100, "6624 B"), (1_000, "31250 B"), (10_000, "312500 B")] {
             let s = scenario(e, kbps, &RULES[1]);
             let again = Scenario::parse(&s.to_toml(), "again.toml").unwrap_or_else(|e| panic!("{kbps}: {e}"));
-            assert_eq!((again.path.queue.capacity.text(), again.path.rate.clone()), (queue, s.path.rate.clone()));
+            assert_eq!((again.path.queue.capacity().text(), again.path.rate.clone()), (queue, s.path.rate.clone()));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! RCS's parameters: the paper's two, and one for each place where it can be read in two ways.
 
-use crate::registry::{Env, ParamError, ParamInfo, SchemeInfo, Settings};
-use fairpace_units::{Duration, Rate, parse_duration};
+use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
+use fairpace_units::{Bounds, Duration, Rate};
 
 /// The registry's entry.
 pub const INFO: SchemeInfo = SchemeInfo {
@@ -14,104 +14,95 @@ pub const INFO: SchemeInfo = SchemeInfo {
             name: "s_target",
             symbol: "S_Target",
             default: "max",
-            unit: "rate",
-            range: "a rate within the flow's limits, or `max`: the flow's max_rate",
+            allowed: &[Allowed::FlowRate, Allowed::Word("max", "the flow's max_rate")],
             doc: "the rate of the stream at its best quality; Initial probes at it, and S never exceeds it",
         },
         ParamInfo {
             name: "t_b",
             symbol: "T_B",
             default: "10 SRTT",
-            unit: "duration",
-            range: "a number of `SRTT` from 1 to 1000, a duration from 100 ms to 1 h, or `none`: without limit",
+            allowed: &[
+                Allowed::Times("SRTT", Bounds::of(1.0, 1_000.0)),
+                Allowed::Duration(Bounds::of(Duration::from_millis(100), Duration::from_secs(3_600))),
+                Allowed::Word("none", "without limit"),
+            ],
             doc: "how long Backoff waits for an ACK before it starts again with Initial; at most 15 s unless safety is `paper`",
         },
         ParamInfo {
             name: "backoff",
             symbol: "",
             default: "on",
-            unit: "flag",
-            range: "`on` or `off`",
+            allowed: FLAG,
             doc: "off: Detected without any ACK goes back to Steady, as the paper's comparison without Backoff()",
         },
         ParamInfo {
             name: "wdsn_rounding",
             symbol: "wdsn",
             default: "nearest",
-            unit: "choice",
-            range: "`nearest`, `up`, `down` or `exact`",
+            allowed: &[Allowed::Words(&["nearest", "up", "down", "exact"])],
             doc: "how SRTT · S becomes a count of dummy ACKs; `exact` keeps the fraction, which a test for zero never meets",
         },
         ParamInfo {
             name: "wdsn_test",
             symbol: "wdsn",
             default: "figure",
-            unit: "choice",
-            range: "`figure` or `text`",
+            allowed: &[Allowed::Words(&["figure", "text"])],
             doc: "`figure`: only wdsn = 0 raises S, so -1 after Initial is a guard; `text`: wdsn <= 0 raises it, so Initial's late ACKs do",
         },
         ParamInfo {
             name: "loss_in_detected",
             symbol: "",
             default: "ignore",
-            unit: "choice",
-            range: "`ignore` or `restart`",
+            allowed: &[Allowed::Words(&["ignore", "restart"])],
             doc: "what a loss noticed in Detected does: nothing, or open another Detected phase",
         },
         ParamInfo {
             name: "old_losses",
             symbol: "",
             default: "ignore",
-            unit: "choice",
-            range: "`ignore` or `count`",
+            allowed: &[Allowed::Words(&["ignore", "count"])],
             doc: "losses of packets sent before the last Detected phase began, noticed after it",
         },
         ParamInfo {
             name: "gap_after_backoff",
             symbol: "",
             default: "ignore",
-            unit: "choice",
-            range: "`ignore` or `count`",
+            allowed: &[Allowed::Words(&["ignore", "count"])],
             doc: "losses of packets sent before the signal came back, noticed afterwards",
         },
         ParamInfo {
             name: "increase",
             symbol: "",
             default: "both",
-            unit: "choice",
-            range: "`both`, `timed` or `dummy`",
+            allowed: &[Allowed::Words(&["both", "timed", "dummy"])],
             doc: "what raises S in Steady: one packet per SRTT each SRTT, each dummy ACK that wdsn lets through, or both",
         },
         ParamInfo {
             name: "dummy_acks_in_detected",
             symbol: "",
             default: "ignore",
-            unit: "choice",
-            range: "`ignore` or `count`",
+            allowed: &[Allowed::Words(&["ignore", "count"])],
             doc: "whether dummy ACKs that arrive in Detected count against wdsn and raise S",
         },
         ParamInfo {
             name: "dup_threshold",
             symbol: "",
             default: "3",
-            unit: "number",
-            range: "a whole number from 1 to 100",
+            allowed: &[Allowed::Whole("", 1, 100)],
             doc: "later data packets acknowledged that make a data packet lost",
         },
         ParamInfo {
             name: "min_rto",
             symbol: "",
             default: "200 ms",
-            unit: "duration",
-            range: "from 1 ms to 60 s",
+            allowed: &[Allowed::Duration(Bounds::of(Duration::from_millis(1), Duration::from_secs(60)))],
             doc: "lower bound of the timeout SRTT + 4 RTTVAR",
         },
         ParamInfo {
             name: "rto_backoff",
             symbol: "",
             default: "off",
-            unit: "flag",
-            range: "`on` or `off`",
+            allowed: FLAG,
             doc: "double the timeout at each expiry; nothing is sent twice, so no ACK is ambiguous and it is off",
         },
     ],
@@ -209,8 +200,8 @@ impl RcsParams {
                 &[("both", Increase::Both), ("timed", Increase::Timed), ("dummy", Increase::Dummy)],
             )?,
             count_dummy_acks_in_detected: ignore_or("dummy_acks_in_detected", "count")?,
-            dup_threshold: s.whole("dup_threshold", 1, 100)? as u8,
-            min_rto: s.duration("min_rto", Duration::from_millis(1), Duration::from_secs(60))?,
+            dup_threshold: s.whole("dup_threshold")? as u8,
+            min_rto: s.duration("min_rto")?,
             rto_backoff: s.flag("rto_backoff")?,
         })
     }
@@ -221,10 +212,8 @@ fn t_b(s: &Settings<'_>) -> Result<BackoffTimeout, ParamError> {
     if text == "none" {
         return Ok(BackoffTimeout::None);
     }
-    if let Some(number) = text.strip_suffix("SRTT") {
-        let number = number.trim().parse().ok().filter(|n| (1.0..=1_000.0).contains(n));
-        return number.map(BackoffTimeout::Srtts).ok_or_else(|| s.bad("t_b"));
+    match s.times("t_b")? {
+        Some(number) => Ok(BackoffTimeout::Srtts(number)),
+        None => s.duration("t_b").map(BackoffTimeout::After),
     }
-    let allowed = Duration::from_millis(100)..=Duration::from_secs(3_600);
-    parse_duration(text).ok().filter(|d| allowed.contains(d)).map(BackoffTimeout::After).ok_or_else(|| s.bad("t_b"))
 }

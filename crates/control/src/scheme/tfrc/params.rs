@@ -4,15 +4,14 @@
 use super::sender::Rfc;
 use crate::equation::Equation;
 use crate::quick_start::Until;
-use crate::registry::{ParamError, ParamInfo, SchemeInfo, Settings};
-use fairpace_units::Duration;
+use crate::registry::{Allowed, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
+use fairpace_units::{Bounds, Duration};
 
 const EQUATION: ParamInfo = ParamInfo {
     name: "equation",
     symbol: "X_Bps",
     default: "rfc5348",
-    unit: "choice",
-    range: "`rfc5348`, `complex`, `modified` or `simple`",
+    allowed: &[Allowed::Words(&["rfc5348", "complex", "modified", "simple"])],
     doc: "which of TCP's throughput equations; all with b = 1",
 };
 
@@ -20,8 +19,7 @@ const T_RTO: ParamInfo = ParamInfo {
     name: "t_rto",
     symbol: "t_RTO",
     default: "4r",
-    unit: "choice",
-    range: "`4r` or `tcp`",
+    allowed: &[Allowed::Words(&["4r", "tcp"])],
     doc: "the timeout in the equation: 4R, or TCP's on a clock of 100 ms as in ns-2: SRTT + max(100 ms, 4 RTTVAR)",
 };
 
@@ -29,8 +27,7 @@ const RFC: ParamInfo = ParamInfo {
     name: "rfc",
     symbol: "",
     default: "5348",
-    unit: "choice",
-    range: "`5348` or `3448`",
+    allowed: &[Allowed::Words(&["5348", "3448"])],
     doc: "`3448`: the initial rate, the limit by X_recv and the no-feedback timer of the older document",
 };
 
@@ -38,8 +35,7 @@ const MEASURED_BY: ParamInfo = ParamInfo {
     name: "measured_by",
     symbol: "",
     default: "sender",
-    unit: "choice",
-    range: "`sender` or `receiver`",
+    allowed: &[Allowed::Words(&["sender", "receiver"])],
     doc: "who computes p and X_recv: the sender from an ACK of every packet, or the receiver, whose word is taken",
 };
 
@@ -47,8 +43,7 @@ const OUTAGE: ParamInfo = ParamInfo {
     name: "outage",
     symbol: "",
     default: "one",
-    unit: "choice",
-    range: "`one` or `rfc`",
+    allowed: &[Allowed::Words(&["one", "rfc"])],
     doc: "packets lost while the no-feedback timer expired: one loss event, or one per RTT; only if the sender measures",
 };
 
@@ -56,8 +51,7 @@ const LOSSES: ParamInfo = ParamInfo {
     name: "losses",
     symbol: "NDUPACK",
     default: "rfc",
-    unit: "choice",
-    range: "`rfc` or `ns2`",
+    allowed: &[Allowed::Words(&["rfc", "ns2"])],
     doc: "`ns2`: a gap is a loss at once, not after three later packets, and one loss event at most; \
           only if the receiver measures",
 };
@@ -66,8 +60,7 @@ const DISCOUNTING: ParamInfo = ParamInfo {
     name: "discounting",
     symbol: "DF",
     default: "off",
-    unit: "flag",
-    range: "`on` or `off`",
+    allowed: FLAG,
     doc: "older loss intervals count less while the current one is long",
 };
 
@@ -75,8 +68,7 @@ const SMOOTHING: ParamInfo = ParamInfo {
     name: "smoothing",
     symbol: "X_inst",
     default: "on",
-    unit: "flag",
-    range: "`on` or `off`",
+    allowed: FLAG,
     doc: "oscillation reduction: packets are paced at X R_sqmean/sqrt(R_sample), slower while the RTT grows",
 };
 
@@ -84,8 +76,7 @@ const ECN: ParamInfo = ParamInfo {
     name: "ecn",
     symbol: "",
     default: "off",
-    unit: "flag",
-    range: "`on` or `off`",
+    allowed: FLAG,
     doc: "send ECN-capable packets; a mark counts as a loss",
 };
 
@@ -93,8 +84,7 @@ const T_GRAN: ParamInfo = ParamInfo {
     name: "t_gran",
     symbol: "t_gran",
     default: "0 ms",
-    unit: "duration",
-    range: "from 0 ms to 100 ms",
+    allowed: &[Allowed::Duration(Bounds::of(Duration::ZERO, Duration::from_millis(100)))],
     doc: "the grain of the driver's timer: a packet may leave min(t_ipi, t_gran, R)/2 early",
 };
 
@@ -102,8 +92,7 @@ const FIRST_TIMER: ParamInfo = ParamInfo {
     name: "first_timer",
     symbol: "",
     default: "2 s",
-    unit: "duration",
-    range: "from 1 s to 60 s",
+    allowed: &[Allowed::Duration(Bounds::of(Duration::from_secs(1), Duration::from_secs(60)))],
     doc: "the no-feedback timer before the first RTT; `3 s` is what TCP had (RFC 2988)",
 };
 
@@ -111,8 +100,7 @@ const QS_WAIT: ParamInfo = ParamInfo {
     name: "qs_wait",
     symbol: "",
     default: "off",
-    unit: "flag",
-    range: "`on` or `off`",
+    allowed: FLAG,
     doc: "after a Quick-Start request send nothing more before feedback; else at the rate allowed without it",
 };
 
@@ -120,8 +108,7 @@ const QS_VALIDATION: ParamInfo = ParamInfo {
     name: "qs_validation",
     symbol: "",
     default: "all",
-    unit: "choice",
-    range: "`all` or `next`",
+    allowed: &[Allowed::Words(&["all", "next"])],
     doc: "a Quick-Start rate is kept until all packets of its first RTT are acknowledged, or only until the \
           next feedback after the first on one of them; never for more than three RTTs",
 };
@@ -169,16 +156,14 @@ pub const INFO_SP: SchemeInfo = SchemeInfo {
             name: "t_gran",
             symbol: "t_gran",
             default: "0 ms",
-            unit: "duration",
-            range: "from 0 ms to 100 ms",
+            allowed: &[Allowed::Duration(Bounds::of(Duration::ZERO, Duration::from_millis(100)))],
             doc: "as for `tfrc`; from 10 ms on, three packets may leave within 30 ms instead of one every 10 ms",
         },
         ParamInfo {
             name: "header",
             symbol: "H",
             default: "40",
-            unit: "number",
-            range: "a whole number from 0 to 200",
+            allowed: &[Allowed::Whole("", 0, 200)],
             doc: "bytes of each packet's headers that packet sizes do not count; 0 where they do",
         },
         FIRST_TIMER,
@@ -227,12 +212,12 @@ impl TfrcParams {
             discounting: s.flag("discounting")?,
             smoothing: s.flag("smoothing")?,
             ecn: s.flag("ecn")?,
-            t_gran: s.duration("t_gran", Duration::ZERO, Duration::from_millis(100))?,
-            first_timer: s.duration("first_timer", Duration::from_secs(1), Duration::from_secs(60))?,
+            t_gran: s.duration("t_gran")?,
+            first_timer: s.duration("first_timer")?,
             qs_wait: s.flag("qs_wait")?,
             qs_validation: s.choice("qs_validation", &[("all", Until::All), ("next", Until::Next)])?,
             small_packets: match s.scheme() {
-                "tfrc-sp" => Some(s.whole("header", 0, 200)? as f64),
+                "tfrc-sp" => Some(s.whole("header")? as f64),
                 _ => None,
             },
         })
