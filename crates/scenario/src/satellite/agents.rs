@@ -1,0 +1,273 @@
+//! Quick-Start at a satellite's terminals, as a scenario writes it.
+
+use crate::part::PartProblem;
+use crate::quantity;
+use crate::{Chance, Count, LoadStatistic, RouterSpec, Time};
+use fairpace_path::DamaSpec;
+use fairpace_path::quick_start::{Agent, Estimator, Fade};
+use fairpace_units::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Quick-Start at a terminal: it is a router to the requests of its flows [RFC 4782], and may ask the NCC for the
+/// capacity with them [qsd §3.4]. What is absent has the default that is said there, where it has an effect.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SatelliteQuickStart {
+    /// `none` (requests pass and fail), `qs` (they are answered), or `qsd` (and the capacity is asked for at once).
+    #[serde(deserialize_with = "quantity::choice")]
+    pub agent: AgentKind,
+    /// `qsd`: T_q, how long a request is held back: a time, `max` [qsd eq. (3)], or `opt` [qsd eq. (6)]. 0 s if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
+    /// Share of the capacity up to which requests are approved (qs_thresh); 0.8 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<Chance>,
+    /// For how many intervals of `state_delay` an approval is remembered (M); 2 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<Count<1, 1_000>>,
+    /// Length of such an interval; (T_r + T_a) / M if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_delay: Option<Time>,
+    /// How a terminal knows what is free: `broadcast`, `on-demand`, `tbtp-sum` or `listening` [qsd Appendix A];
+    /// `broadcast` if absent.
+    #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<EstimatorKind>,
+    /// What stands for the load: the `average` or the `peak` of the last `observations`; `average` if absent.
+    #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
+    pub statistic: Option<LoadStatistic>,
+    /// How many plans that is taken over (N); 1 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observations: Option<Count<1, 1_000>>,
+    /// `listening`: half-width of the relative error of what a terminal hears; 0 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inaccuracy: Option<Chance>,
+    /// `listening`: spots over which the traffic is spread, of which a terminal hears its own; 1 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spots: Option<Count<1, 1_000>>,
+    /// `listening`: times of deep fading, in which a terminal hears less; none if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fade: Option<FadeSpec>,
+    /// Requests per second that are considered from one source; 10 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_source: Option<Count<1, 1_000_000>>,
+    /// Requests per second that are considered in all; 100 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_all: Option<Count<1, 1_000_000>>,
+    /// Share of what the others leave that one source may hold in approvals; 0.25 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_share: Option<Chance>,
+}
+
+/// What a terminal does with a Quick-Start request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentKind {
+    /// It does not know it: the request passes, and its TTL tells the sender that it failed.
+    #[default]
+    None,
+    /// It answers as a router does.
+    Qs,
+    /// It answers, asks the NCC for the approved rate at the next boundary, and holds the packet back.
+    Qsd,
+}
+
+/// How a terminal estimates the free capacity [qsd Appendix A].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EstimatorKind {
+    /// The NCC broadcasts it with each plan (A.1.1).
+    #[default]
+    Broadcast,
+    /// The NCC answers when asked, a round trip later (A.1.2).
+    OnDemand,
+    /// From the unassigned slots of the plan (A.2.1); not with `fca`.
+    TbtpSum,
+    /// From what other terminals send (A.2.2).
+    Listening,
+}
+
+/// How long a QSD agent holds a request back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hold {
+    /// So long.
+    Time(Time),
+    /// T_q,max: until the capacity asked for is there [qsd eq. (3)].
+    Max,
+    /// T_q,opt: as short as keeps the delay falling [qsd eq. (6)].
+    Opt,
+}
+
+/// When a terminal fades, and what it still hears then.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FadeSpec {
+    /// Mean time of clear sky, exponential.
+    pub clear: Time,
+    /// Mean length of a fade, exponential.
+    pub length: Time,
+    /// Share of the bursts that it hears in a fade; the others it takes for silence.
+    pub heard: Chance,
+}
+
+impl SatelliteQuickStart {
+    /// The agents of a satellite whose other numbers stand.
+    pub(super) fn set(&self, spec: DamaSpec) -> DamaSpec {
+        let agent = match self.agent {
+            AgentKind::None => Agent::Off,
+            AgentKind::Qs => Agent::Qs,
+            AgentKind::Qsd => Agent::Qsd {
+                hold: match &self.hold {
+                    None => Duration::ZERO,
+                    Some(Hold::Time(time)) => time.get(),
+                    Some(Hold::Max) => spec.t_q_max(),
+                    Some(Hold::Opt) => spec.t_q_opt(),
+                },
+            },
+        };
+        let remembered = spec.super_frame() + spec.allocation_delay();
+        let mut spec = spec.with_agent(agent);
+        let mut router = self.router().params(spec.quick_start.router);
+        if self.state_delay.is_none() {
+            router.state_delay = remembered / router.intervals.max(1);
+        }
+        spec.quick_start.router = router;
+        spec.quick_start.estimator = match self.estimator.unwrap_or_default() {
+            EstimatorKind::Broadcast => Estimator::Broadcast,
+            EstimatorKind::OnDemand => Estimator::OnDemand,
+            EstimatorKind::TbtpSum => Estimator::TbtpSum,
+            EstimatorKind::Listening => Estimator::Listening {
+                inaccuracy: self.inaccuracy.map_or(0.0, |c| c.get().get()),
+                fade: self.fade.as_ref().map(|f| Fade {
+                    clear: f.clear.get(),
+                    length: f.length.get(),
+                    heard: f.heard.get().get(),
+                }),
+                spots: self.spots.map_or(1, |n| n.get() as u32),
+            },
+        };
+        spec
+    }
+
+    /// The part of it that any router has.
+    fn router(&self) -> RouterSpec {
+        RouterSpec {
+            threshold: self.threshold,
+            intervals: self.intervals,
+            state_delay: self.state_delay.clone(),
+            statistic: self.statistic,
+            observations: self.observations,
+            per_source: self.per_source,
+            in_all: self.in_all,
+            source_share: self.source_share,
+        }
+    }
+
+    pub(super) fn problem(&self, fca: bool) -> Option<PartProblem> {
+        let problem = |key: &str, found: &str, wrong: &str, allowed: &str| {
+            let (key, found) = (key.to_owned(), found.to_owned());
+            Some(PartProblem::Bad(key, found, wrong.to_owned(), allowed.to_owned()))
+        };
+        if let Some(Hold::Time(hold)) = &self.hold
+            && hold.get() > Duration::from_secs(60)
+        {
+            return problem("quick_start.hold", hold.text(), "is out of range", "at most 60 s");
+        }
+        if let Some((key, found, wrong, allowed)) = self.router().problem() {
+            return problem(&format!("quick_start.{key}"), &found, wrong, allowed);
+        }
+        if self.estimator == Some(EstimatorKind::TbtpSum) && fca {
+            let wrong = "sums the slots that are nobody's, and `fca` leaves none";
+            return problem(
+                "quick_start.estimator",
+                "tbtp-sum",
+                wrong,
+                "`broadcast`, `on-demand`, `listening`, or no `fca`",
+            );
+        }
+        if let Some(fade) = &self.fade {
+            for (key, time) in [("quick_start.fade.clear", &fade.clear), ("quick_start.fade.length", &fade.length)] {
+                if time.get() < Duration::from_millis(1) {
+                    return problem(key, time.text(), "is out of range", "at least 1 ms");
+                }
+            }
+        }
+        None
+    }
+
+    /// The first field that has no effect as it is: the field, what stands against it, what it needs.
+    pub(crate) fn without_effect(&self) -> Option<(&'static str, &'static str, &'static str)> {
+        let has_agent = match self.agent {
+            AgentKind::None => "agent `none`",
+            AgentKind::Qs => "agent `qs`",
+            AgentKind::Qsd => "agent `qsd`",
+        };
+        let (has_estimator, on_demand, listening) = match self.estimator.unwrap_or_default() {
+            EstimatorKind::Broadcast => ("estimator `broadcast`", false, false),
+            EstimatorKind::OnDemand => ("estimator `on-demand`", true, false),
+            EstimatorKind::TbtpSum => ("estimator `tbtp-sum`", false, false),
+            EstimatorKind::Listening => ("estimator `listening`", false, true),
+        };
+        let off = self.agent == AgentKind::None;
+        let (qs, qsd, hears) = ("agent = \"qs\"", "agent = \"qsd\"", "estimator = \"listening\"");
+        let table = [
+            ("hold", self.hold.is_some(), self.agent != AgentKind::Qsd, has_agent, qsd),
+            ("threshold", self.threshold.is_some(), off, has_agent, qs),
+            ("intervals", self.intervals.is_some(), off, has_agent, qs),
+            ("state_delay", self.state_delay.is_some(), off, has_agent, qs),
+            ("estimator", self.estimator.is_some(), off, has_agent, qs),
+            ("statistic", self.statistic.is_some(), off, has_agent, qs),
+            ("statistic", self.statistic.is_some(), on_demand, has_estimator, "estimator = \"broadcast\""),
+            ("observations", self.observations.is_some(), off, has_agent, qs),
+            ("observations", self.observations.is_some(), on_demand, has_estimator, "estimator = \"broadcast\""),
+            ("inaccuracy", self.inaccuracy.is_some(), !listening, has_estimator, hears),
+            ("spots", self.spots.is_some(), !listening, has_estimator, hears),
+            ("fade", self.fade.is_some(), !listening, has_estimator, hears),
+            ("per_source", self.per_source.is_some(), off, has_agent, qs),
+            ("in_all", self.in_all.is_some(), off, has_agent, qs),
+            ("source_share", self.source_share.is_some(), off, has_agent, qs),
+        ];
+        let found = table.into_iter().find(|(_, given, idle, ..)| *given && *idle);
+        found.map(|(key, _, _, has, needs)| (key, has, needs))
+    }
+}
+
+impl Serialize for Hold {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Hold::Time(time) => time.serialize(s),
+            Hold::Max => s.serialize_str("max"),
+            Hold::Opt => s.serialize_str("opt"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Hold {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl serde::de::Visitor<'_> for Text {
+            type Value = Hold;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a duration as text, such as \"520 ms\", or \"max\" or \"opt\"")
+            }
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Hold, E> {
+                match text {
+                    "max" => Ok(Hold::Max),
+                    "opt" => Ok(Hold::Opt),
+                    _ => Time::deserialize(serde::de::value::StrDeserializer::new(text)).map(Hold::Time),
+                }
+            }
+        }
+        d.deserialize_any(Text)
+    }
+}
+
+impl JsonSchema for Hold {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Hold".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let time = generator.subschema_for::<Time>();
+        schemars::json_schema!({ "anyOf": [time, { "type": "string", "enum": ["max", "opt"] }] })
+    }
+}
