@@ -264,6 +264,56 @@ fn reproduce_refuses_what_is_no_experiment_before_it_runs_anything() {
 }
 
 #[test]
+fn reproduce_killed_in_the_middle_goes_on_from_its_points_and_ends_as_if_nothing_had_happened() {
+    let (whole, cut) = (folder("reproduce-whole"), folder("reproduce-killed"));
+    let reproduce = |out: &PathBuf| {
+        command(&["reproduce", "qsd.appendix", "--quick", "--jobs", "1", "--out", out.to_str().unwrap()])
+    };
+    let found = |out: &PathBuf| std::fs::read(out.join("experiments.jsonl")).unwrap();
+    let points = |out: &PathBuf| std::fs::read_to_string(out.join("points.jsonl")).unwrap_or_default();
+    assert!(reproduce(&whole).output().unwrap().status.success());
+    // Four ways, 19 phases of each.
+    let all = points(&whole).lines().count();
+    assert_eq!(all, 4 * 19);
+
+    let mut child = reproduce(&cut).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while points(&cut).lines().count() < 5 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // On Unix this is SIGKILL.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!cut.join("experiments.jsonl").exists(), "it was killed before its end");
+    let kept = points(&cut).matches('\n').count();
+    assert!((5..all).contains(&kept), "{kept}");
+    // What a kill in the middle of a write leaves.
+    let mut text = points(&cut);
+    text.push_str("{\"version\":\"0.1.0");
+    std::fs::write(cut.join("points.jsonl"), text).unwrap();
+
+    let again = reproduce(&cut).output().unwrap();
+    assert!(again.status.success(), "{}", text_of(&again));
+    assert_eq!(found(&cut), found(&whole));
+    let account = text_of(&again);
+    assert!(account.contains(&format!("{kept} taken from an earlier run")), "{account}");
+    assert!(account.contains(&format!("{} simulations", all - kept)), "{account}");
+    // No point was measured twice, and none was lost.
+    let mut keys: Vec<String> = points(&cut)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .map(|point| format!("{} {}", point["digest"], point["seed"]))
+        .collect();
+    keys.sort();
+    keys.dedup();
+    assert_eq!((keys.len(), points(&cut).lines().count()), (all, all + 1), "one line is torn");
+}
+
+/// Everything that was said to people.
+fn text_of(out: &Output) -> String {
+    text(&out.stderr)
+}
+
+#[test]
 fn as_much_as_the_paper_is_no_number_of_seeds() {
     let out = run(&["reproduce", "rcs.fig12", "--full", "--seeds", "3"]);
     assert_eq!(out.status.code(), Some(2));

@@ -25,7 +25,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// How much of each study to run.
+/// The effort of a session: how many seeds each study gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Effort {
     /// As many seeds as each point needs.
@@ -45,7 +45,7 @@ pub const QUICK_SEEDS: usize = 2;
 /// Runs one seed of a scenario somewhere.
 pub type Runner<'a> = dyn Fn(&Scenario, u64, Record, &Hooks<'_>) -> Result<SeedRun, RunError> + Sync + 'a;
 
-/// Where scenarios are run.
+/// The world in which scenarios are run.
 #[derive(Clone, Copy, Default)]
 pub enum World<'a> {
     /// In the simulator, all cores busy.
@@ -93,7 +93,7 @@ pub struct Case {
     pub reading: &'static str,
     /// The place: a coordinate per axis.
     pub x: Vec<f64>,
-    /// What is run.
+    /// The scenario to run.
     pub scenario: Scenario,
 }
 
@@ -111,9 +111,9 @@ pub struct Job<'a> {
     pub scenario: &'a Scenario,
     /// The seed; what else it may mean is the [`Measure`]'s to say.
     pub seed: u64,
-    /// Where to run.
+    /// The world to run in.
     pub world: World<'a>,
-    /// What to listen to.
+    /// The stop flag and the progress callback.
     pub hooks: &'a Hooks<'a>,
 }
 
@@ -128,7 +128,7 @@ impl Job<'_> {
     }
 }
 
-/// What is measured of a run. Everything that decides the measurement is in the scenario, the seed and the world.
+/// A measurement of a run, by name. Everything that decides the measurement is in the scenario, the seed and the world.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure<R> {
     /// The name under which points are kept: one per function.
@@ -140,7 +140,7 @@ pub struct Measure<R> {
 /// A number of a measurement; none if it has no such number.
 pub type Number<R> = fn(&R) -> Option<f64>;
 
-/// How well a study is to know its points.
+/// The precision to which a study is to know its points.
 #[derive(Clone, Copy)]
 pub struct Precision<R: 'static> {
     /// Each of these decides the number of seeds of a case.
@@ -170,7 +170,7 @@ impl<R> Precision<R> {
     }
 }
 
-/// Which seeds.
+/// The seeds of each case.
 #[derive(Clone)]
 pub enum Sampling<R: 'static> {
     /// So many, from the scenario's own on.
@@ -185,20 +185,20 @@ pub enum Sampling<R: 'static> {
 /// Scenarios, readings and seeds, and what is measured of them.
 #[derive(Clone)]
 pub struct Study<R: 'static> {
-    /// What it is called while it runs.
+    /// The study's name in the progress report.
     pub name: String,
-    /// What is measured.
+    /// The measurement of each run.
     pub measure: Measure<R>,
-    /// What is run.
+    /// The cases to run.
     pub cases: Vec<Case>,
-    /// With which seeds.
+    /// The seeds of each case.
     pub sampling: Sampling<R>,
 }
 
-/// What a measurement is known by: its [`digest`] and its seed.
+/// The key of a measurement: its [`digest`] and its seed.
 type Key = (String, u64);
 
-/// Where studies are run, how much of them, and what they measured so far.
+/// A session: the world and the effort of its studies, and every measurement so far.
 #[derive(Debug)]
 pub struct Bench<'a> {
     hooks: Hooks<'a>,
@@ -236,17 +236,17 @@ impl<'a> Bench<'a> {
         Bench { planned: Some(BTreeSet::new()), world, ..Bench::new(Hooks::default(), effort) }
     }
 
-    /// Where it runs.
+    /// The session's world.
     pub fn world(&self) -> World<'a> {
         self.world
     }
 
-    /// How much is wanted.
+    /// The session's effort.
     pub fn effort(&self) -> Effort {
         self.effort
     }
 
-    /// What to report to and listen to.
+    /// The stop flag and the progress callback.
     pub fn hooks(&self) -> &Hooks<'a> {
         &self.hooks
     }
@@ -261,68 +261,22 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// How many runs were made so far; what the store had is not among them.
+    /// The number of runs made so far, without the points that the store had.
     pub fn simulated(&self) -> usize {
         self.simulated
     }
 
-    /// What was kept on disk, if anything is.
+    /// The store, if points are kept on disk.
     pub fn store(&self) -> Option<&Store> {
         self.store.as_ref()
     }
 
-    /// What was measured under this key, if this session asked for it.
+    /// The measurement under this key, if this session asked for it.
     fn known<R: 'static>(&self, key: &Key) -> Option<Rc<R>> {
         self.known.get(key).cloned().and_then(|r| r.downcast().ok())
     }
 
-    /// Until every paper stands on a study.
-    #[doc(hidden)]
-    pub fn keep<R: Send + 'static>(
-        &mut self,
-        jobs: &[(Scenario, u64)],
-        label: impl Fn(&Scenario, u64) -> String + Sync,
-        work: impl Fn(&Scenario, u64, &Hooks<'_>) -> Result<R, RunError> + Sync,
-    ) -> Result<Vec<Rc<R>>, RunError> {
-        let name = format!("{:?}", std::any::TypeId::of::<R>());
-        let place = |(scenario, seed): &(Scenario, u64)| {
-            let mut bare = RawScenario::clone(scenario);
-            bare.name.clear();
-            bare.title.clear();
-            (name.clone() + &bare.to_toml(), *seed)
-        };
-        let places: Vec<Key> = jobs.iter().map(place).collect();
-        let mut seen = BTreeSet::new();
-        let missing: Vec<usize> =
-            (0..jobs.len()).filter(|&i| !self.known.contains_key(&places[i]) && seen.insert(&places[i])).collect();
-        if let Some(planned) = &mut self.planned {
-            for &i in &missing {
-                if planned.insert(places[i].clone()) {
-                    let _ = work(&jobs[i].0, jobs[i].1, &self.hooks);
-                }
-            }
-            return Err(RunError::Interrupted);
-        }
-        let least = usize::from(!self.world.is_sim());
-        let hooks = Hooks { threads: self.hooks.threads.max(least), ..self.hooks };
-        let made =
-            pool::map(&missing, &hooks, |&i| label(&jobs[i].0, jobs[i].1), |&i| work(&jobs[i].0, jobs[i].1, &hooks));
-        for (&i, result) in missing.iter().zip(made) {
-            let result = result.transpose()?.ok_or(RunError::Interrupted)?;
-            self.simulated += 1;
-            self.known.insert(places[i].clone(), Rc::new(result));
-        }
-        places.iter().map(|place| self.known(place)).collect::<Option<Vec<Rc<R>>>>().ok_or(RunError::Interrupted)
-    }
-
-    /// Until every paper stands on a study.
-    #[doc(hidden)]
-    pub fn singles(&mut self, simulations: usize) -> &Hooks<'a> {
-        self.simulated += simulations;
-        &self.hooks
-    }
-
-    /// Makes what is not known yet: each key, and the case and seed to run.
+    /// Measures each key that is not known yet, by the case beside it.
     fn make<R>(&mut self, study: &Study<R>, world: World<'a>, wanted: &[(Key, usize)]) -> Result<(), RunError>
     where
         R: Serialize + DeserializeOwned + Send + 'static,
@@ -372,7 +326,7 @@ impl<'a> Bench<'a> {
 }
 
 impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
-    /// Runs what is not known yet, in the world of the bench.
+    /// Runs every case and seed that is not known yet, in the world of the bench.
     ///
     /// # Errors
     /// A scenario is refused, a point cannot be kept, or the stop flag was set.
@@ -429,7 +383,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
     ) -> Result<Vec<Vec<Rc<R>>>, RunError> {
         let first = |index: usize| from(&self.cases[index].scenario);
         loop {
-            // What another study ran may want more seeds for this one's numbers: it goes on from there.
+            // Another study may have run some of these seeds: this one goes on from there.
             let have: Vec<Vec<Rc<R>>> = keys
                 .iter()
                 .enumerate()
@@ -463,7 +417,7 @@ fn from(scenario: &Scenario) -> impl Iterator<Item = u64> {
     scenario.seed.get()..
 }
 
-/// What is measured of which scenario in which world, without the scenario's name and title.
+/// The digest of measure, world and scenario; the scenario's name and title do not count.
 fn digest<R>(measure: &Measure<R>, world: World<'_>, scenario: &Scenario) -> String {
     let mut bare = RawScenario::clone(scenario);
     bare.name.clear();

@@ -18,21 +18,22 @@
 
 mod fixed;
 mod plan;
+mod replan;
 mod shared;
 mod udp;
 mod window;
 
-use super::builtin::{base, with};
-use super::{Bench, Bound, Claim, Effort, Experiment, Point, QUICK_SEEDS};
+use crate::builtin::{base, with};
+use crate::figure::counted;
+use crate::{Bench, Experiment};
 use fairpace_analysis::qos::{Process, QosError, Start};
-use fairpace_lab::Hooks;
-use fairpace_lab::run::{RunError, simulate};
+use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, MAX_SEEDS};
+use fairpace_lab::study::{Case, Cell, Found, Job, Measure};
 use fairpace_path::{ArqScheme, Channel};
-use fairpace_scenario::{ArqKind, ChannelSpec, Parameter, RawScenario, Record, Room, Scenario, Time, WirelessSpec};
+use fairpace_scenario::{ArqKind, ChannelSpec, Parameter, RawScenario, Record, Room, Time, WirelessSpec};
 use fairpace_units::Duration;
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use serde::{Deserialize, Serialize};
 
 /// Every row, in the paper's order; the last one is ours.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -46,7 +47,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("aimd", "fig7", "four flows on one wireless link", shared::fig7),
     experiment!("aimd", "fig8", "AIMD and UDP over one wireless link", udp::fig8),
     experiment!("aimd", "plan", "what plans promise and what comes of them", plan::plan),
-    experiment!("aimd", "replan", "a base station that plans anew when flows come and go", plan::replan),
+    experiment!("aimd", "replan", "a base station that plans anew when flows come and go", replan::replan),
 ];
 
 /// A slot: 125 bytes at 200 kbit/s.
@@ -113,7 +114,7 @@ fn set_windows(s: &mut RawScenario, windows: &[u32]) {
 }
 
 /// What one flow got after the warm-up.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 struct Got {
     group: String,
     /// Packets received per slot.
@@ -136,11 +137,10 @@ impl Got {
     }
 }
 
-fn got(s: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Vec<Got>, RunError> {
-    let run = simulate(s, seed, Record::default(), hooks)?;
-    if run.summary.interrupted {
-        return Err(RunError::Interrupted);
-    }
+const MEASURE: Measure<Vec<Got>> = Measure { name: "aimd", of: got };
+
+fn got(job: &Job<'_>) -> Result<Vec<Got>, RunError> {
+    let run = job.run(Record::default())?;
     let one = |f: &fairpace_sim::FlowReport| {
         let received = f.measured.received.packets.as_f64();
         let sent = f.measured.sent.packets.as_f64();
@@ -154,63 +154,22 @@ fn got(s: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Vec<Got>, RunError>
     Ok(run.report.flows.iter().map(one).collect())
 }
 
-/// A scenario's runs, one per seed.
-#[derive(Clone, Debug, Default)]
-struct Runs(Vec<Rc<Vec<Got>>>);
+/// Each case with so many seeds.
+fn measure(e: &Experiment, cases: Vec<Case>, seeds: usize, bench: &mut Bench<'_>) -> Result<Found<Vec<Got>>, RunError> {
+    counted(e, bench, MEASURE, cases, seeds)
+}
 
-impl Runs {
-    /// A number of each run, over the seeds.
-    fn estimate(&self, number: impl Fn(&[Got]) -> f64) -> Option<Estimate> {
-        Estimate::of(&self.0.iter().map(|run| number(run)).collect::<Vec<f64>>())
-    }
-
-    /// A number of the flow of that place.
-    fn flow(&self, place: usize, number: fn(&Got) -> f64) -> Option<Estimate> {
-        self.estimate(|run| run.get(place).map_or(f64::NAN, number))
-    }
+/// A number of the flow of that place, over the seeds.
+fn of_flow(cell: &Cell<Vec<Got>>, place: usize, number: fn(&Got) -> f64) -> Option<Estimate> {
+    cell.mean(|run| run.get(place).map_or(f64::NAN, number))
 }
 
 /// The seeds of an experiment that usually has so many.
-fn seeds(bench: &Bench<'_>, usual: usize) -> u64 {
-    (match bench.effort() {
-        Effort::Seeds(n) => n,
-        Effort::Usual => usual,
-        Effort::Full => MAX_SEEDS,
-        Effort::Quick => QUICK_SEEDS,
-    }) as u64
+fn seeds(bench: &Bench<'_>, usual: usize) -> usize {
+    bench.seeds(usual, MAX_SEEDS)
 }
 
-/// Runs each scenario with each seed.
-fn measure(e: &Experiment, scenarios: &[Scenario], seeds: u64, bench: &mut Bench<'_>) -> Result<Vec<Runs>, RunError> {
-    let jobs: Vec<(Scenario, u64)> =
-        scenarios.iter().flat_map(|s| (0..seeds).map(|i| (s.clone(), s.seed.get() + i))).collect();
-    let runs = bench.keep(&jobs, |_, seed| format!("{} seed {seed}", e.id), got)?;
-    Ok(runs.chunks(seeds.max(1) as usize).map(|of| Runs(of.to_vec())).collect())
-}
-
-fn exact(value: f64) -> Option<Estimate> {
-    value.is_finite().then(|| Estimate::exact(value))
-}
-
-/// A claim about a number without spread.
-fn exact_claim(id: String, statement: String, value: f64, bound: Bound, what: &str) -> Claim {
-    Claim::check(id, statement, exact(value), bound, what)
-}
-
-fn point(scheme: &str, x: &[(&str, f64)], metric: &str, estimate: Option<Estimate>) -> Option<Point> {
-    Some(Point {
-        scheme: scheme.to_owned(),
-        x: x.iter().map(|(key, at)| ((*key).to_owned(), *at)).collect::<BTreeMap<String, f64>>(),
-        metric: metric.to_owned(),
-        estimate: estimate?,
-    })
-}
-
-fn text(estimate: Option<Estimate>) -> String {
-    estimate.map_or("–".to_owned(), |e| e.text())
-}
-
-fn caption(e: &Experiment, seeds: u64) -> String {
+fn caption(e: &Experiment, seeds: usize) -> String {
     format!("{}; {seeds} seeds per point; bars are 95 % intervals (Student's t)", e.file)
 }
 
@@ -220,7 +179,8 @@ const START: Start = Start::AfterSuccess;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Tools;
+    use crate::{Effort, Tools};
+    use fairpace_lab::Hooks;
     use fairpace_scenario::SafetyMode;
 
     #[test]
@@ -265,14 +225,15 @@ mod tests {
                 set_windows(s, &[window]);
                 s.duration = Time::seconds(205.0);
             });
-            let runs = measure(e, &[s], 3, &mut Bench::new(Hooks::default(), Effort::Usual)).unwrap();
-            let simulated = runs[0].flow(0, |g| g.outage).unwrap();
+            let cases = vec![Case::new("aimd", 0.0, s)];
+            let found = measure(e, cases, 3, &mut Bench::new(Hooks::default(), Effort::Usual)).unwrap();
+            let simulated = of_flow(&found.cells[0], 0, |g| g.outage).unwrap();
             let formula =
                 fairpace_analysis::qos::outage(&PERSISTENT.process(percent).unwrap(), R, D, window, START).unwrap();
             // Three runs of 38,000 packets; 27 in a row have most of their slots in common.
             let spread = (formula * 27.0 / (3.0 * 38_000.0)).sqrt();
             assert!((simulated.mean - formula).abs() < 5.0 * spread, "{window} {percent}: {simulated:?} {formula}");
-            let used = runs[0].flow(0, |g| g.throughput).unwrap().mean;
+            let used = of_flow(&found.cells[0], 0, |g| g.throughput).unwrap().mean;
             assert!((used / (1.0 - percent / 100.0) - 1.0).abs() < 0.005, "{used}");
         }
     }

@@ -137,12 +137,13 @@ impl Claim {
     }
 }
 
-/// What a claim says, before any number decides it. Each of the forms below takes the number from measurements.
+/// The statement of a claim, before any number decides it. Each of the forms below takes the number from measurements.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
     id: String,
     text: String,
-    bound: Bound,
+    /// The bound that the number must keep.
+    pub(crate) bound: Bound,
     what: String,
     reason: String,
 }
@@ -163,6 +164,14 @@ impl Statement {
     /// Decided by a number with its interval.
     pub(crate) fn number(self, measured: Option<Estimate>) -> Claim {
         Claim::check(self.id, self.text, measured, self.bound, self.what).if_it_fails(&self.reason)
+    }
+
+    /// Decided by a number over all that there is: its interval is no confidence interval, and leaves nothing undecided.
+    /// `of` adds to what the number is.
+    pub(crate) fn census(self, measured: Option<Estimate>, of: &str) -> Claim {
+        let note = format!("{}{of}", self.what);
+        let claim = Claim::check(self.id, self.text, measured, self.bound, "");
+        Claim { decided: true, note, ..claim }.if_it_fails(&self.reason)
     }
 
     /// Decided by a number without spread; one that is not finite could not be measured.
@@ -246,6 +255,8 @@ fn about_one(e: Estimate) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fairpace_lab::study::Cell;
+    use std::rc::Rc;
 
     #[test]
     fn a_bound_is_written_without_the_dust_of_arithmetic() {
@@ -290,5 +301,111 @@ mod tests {
         assert!(!claim.holds);
         assert_eq!(claim.note, "mean; could not be measured");
         assert_eq!(claim.line(), "FAILS  x/y  s: not measured, bound > 0");
+    }
+
+    const PLACES: [f64; 3] = [1.0, 2.0, 3.0];
+
+    /// `a` has 4, 3, 1 at the three places and `b` 1, 2, 4, in each of two seeds.
+    fn found() -> Found<f64> {
+        let cell = |(scheme, x, value): (&str, f64, f64)| Cell {
+            scheme: scheme.to_owned(),
+            reading: "",
+            x: vec![x],
+            runs: [value; 2].map(Rc::new).to_vec(),
+        };
+        let all =
+            [("a", 1.0, 4.0), ("a", 2.0, 3.0), ("a", 3.0, 1.0), ("b", 1.0, 1.0), ("b", 2.0, 2.0), ("b", 3.0, 4.0)];
+        Found { cells: all.into_iter().map(cell).collect() }
+    }
+
+    /// Each form on these schemes, with the numbers that decide it under a lower and under an upper bound.
+    type Form = fn(Statement, &Found<f64>, &str, &str) -> Claim;
+    const VALUE: Number<f64> = |r| Some(*r);
+    const FORMS: [(Form, f64, f64); 6] = [
+        (|s, f, a, _| s.number(f.estimate(a, 2.0, VALUE)), 3.0, 3.0),
+        (|s, f, a, b| s.ratio_at(f, a, b, 2.0, VALUE), 1.5, 1.5),
+        (|s, f, _, b| s.relative(f, b, 3.0, 1.0, VALUE), 4.0, 4.0),
+        // 4, 1.5, 0.25.
+        (|s, f, a, b| s.everywhere(PLACES.map(|x| (x, f.ratio(a, b, x, VALUE)))), 0.25, 4.0),
+        // 2 - 1, 4 - 2.
+        (|s, f, _, b| s.monotone(&PLACES, |from, to| f.growth(b, from, to, VALUE)), 1.0, 2.0),
+        // |1 / 2 - 1|, |4 / 2 - 1|.
+        (|s, f, _, b| s.spread(f, b, &PLACES, 2.0, VALUE), 0.5, 1.0),
+    ];
+
+    fn says(bound: Bound) -> Statement {
+        Statement::new("x/y".to_owned(), "s", bound, "at {at}").because("it was so")
+    }
+
+    #[test]
+    fn each_form_holds_up_to_its_number_and_fails_beyond() {
+        let found = found();
+        for (n, (form, low, high)) in FORMS.into_iter().enumerate() {
+            let verdict = |bound| form(says(bound), &found, "a", "b");
+            assert_eq!(verdict(Bound::AtLeast(low)).measured, Some(low), "{n}");
+            assert_eq!(verdict(Bound::AtMost(high)).measured, Some(high), "{n}");
+            for (bound, holds) in [
+                (Bound::AtLeast(low), true),
+                (Bound::Above(low), false),
+                (Bound::AtLeast(low + 1e-9), false),
+                (Bound::AtMost(high), true),
+                (Bound::Below(high), false),
+                (Bound::AtMost(high - 1e-9), false),
+                (Bound::Within(low, high), true),
+                (Bound::Within(low - 2.0, low - 1.0), false),
+                (Bound::Within(high + 1.0, high + 2.0), false),
+            ] {
+                let claim = verdict(bound);
+                assert_eq!(claim.holds, holds, "{n}: {}", claim.line());
+                assert_eq!(claim.note.contains("it was so"), !holds, "{n}: {}", claim.note);
+            }
+        }
+    }
+
+    #[test]
+    fn each_form_fails_when_the_schemes_change_places_or_one_is_missing() {
+        let mut found = found();
+        for (n, (form, low, _)) in FORMS.into_iter().enumerate() {
+            let missing = form(says(Bound::AtLeast(0.0)), &found, "c", "c");
+            assert_eq!((missing.holds, missing.measured), (false, None), "{n}");
+            let swapped = form(says(Bound::AtLeast(low)), &found, "b", "a");
+            // Only what is everywhere as it was: the ratios are each other's inverses.
+            assert_eq!(swapped.holds, n == 3, "{n}: {}", swapped.line());
+        }
+        // One place of three: nothing is known of all of them.
+        found.cells.retain(|c| c.scheme != "b" || c.at() != 2.0);
+        for (n, (form, ..)) in FORMS.into_iter().enumerate().filter(|(n, _)| ![0, 2].contains(n)) {
+            assert_eq!(form(says(Bound::AtLeast(0.0)), &found, "a", "b").measured, None, "{n}");
+        }
+    }
+
+    #[test]
+    fn a_number_without_spread_decides_and_one_that_is_none_does_not() {
+        let exact = |value: f64| says(Bound::AtMost(1.0)).exact(value);
+        assert!(exact(1.0).holds && !exact(1.1).holds);
+        assert_eq!((exact(f64::NAN).holds, exact(f64::NAN).measured), (false, None));
+        // All that there is: the interval goes over the bound, and still nothing is undecided.
+        let census =
+            |mean| says(Bound::AtMost(1.0)).census(Some(Estimate { mean, ci95: Some([0.5, 1.5]), n: 9 }), ", of 9");
+        assert!(census(1.0).holds && census(1.0).decided && !census(1.1).holds);
+        assert_eq!(census(1.0).note, "at {at}, of 9");
+    }
+
+    #[test]
+    fn the_place_of_danger_is_named_and_depends_on_the_bound() {
+        let found = found();
+        let at = |bound| says(bound).everywhere(PLACES.map(|x| (x, found.estimate("a", x, VALUE)))).note;
+        assert!(at(Bound::Above(0.0)).starts_with("at 3") && at(Bound::Below(9.0)).starts_with("at 1"));
+        // Farthest from 2.5: 4 before 1, which is as far.
+        assert!(at(Bound::Within(0.0, 5.0)).starts_with("at 1"));
+    }
+
+    #[test]
+    fn a_change_is_measured_in_both_directions() {
+        let e = |mean, low, high| Estimate { mean, ci95: Some([low, high]), n: 5 };
+        let below = about_one(e(0.9, 0.85, 0.95));
+        assert!((below.mean - 0.1).abs() < 1e-12 && (below.low() - 0.05).abs() < 1e-12, "{below:?}");
+        let above = about_one(e(1.2, 1.1, 1.3));
+        assert!((above.mean - 0.2).abs() < 1e-12 && (above.high() - 0.3).abs() < 1e-12, "{above:?}");
     }
 }

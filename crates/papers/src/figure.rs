@@ -1,4 +1,4 @@
-//! Figures as data: what is on the abscissa, which schemes, how a place is set up, which numbers are shown. One look for
+//! Figures as data: the abscissa, the schemes, the set-up of a place, the numbers that are shown. One look for
 //! every chart, table and point.
 
 use crate::builtin::{base, ours, with};
@@ -24,7 +24,7 @@ pub(crate) struct Scheme {
     pub(crate) controller: &'static str,
     /// The controller of the flows of group `tcp`; empty: the scenario's.
     pub(crate) tcp: &'static str,
-    /// What else it changes, after the place was set up.
+    /// The scheme's other changes, after the place was set up.
     pub(crate) set: fn(&mut RawScenario),
 }
 
@@ -286,7 +286,7 @@ impl Experiment {
             .text(format!("Repeat with `fairpace reproduce {}`.", self.id))
     }
 
-    /// What it found; the section gets the claims.
+    /// The outcome; its section gets the claims.
     pub(crate) fn outcome(&self, points: Vec<Point>, claims: Vec<Claim>, mut section: Section) -> Outcome {
         section.claims = claims.iter().map(Claim::report).collect();
         Outcome { experiment: self.id.to_owned(), points, claims, not_run: None, section }

@@ -18,18 +18,15 @@ macro_rules! experiment {
 }
 
 pub mod aimd;
-mod bench;
 mod builtin;
 mod claim;
 mod figure;
 pub mod lossy;
 pub mod qsd;
 pub mod rcs;
-mod show;
 pub mod tpba;
 mod worlds;
 
-use bench::QUICK_SEEDS;
 pub use claim::{Bound, Claim};
 pub use fairpace_lab::study::{Bench, Effort, Runner, Store, World};
 

@@ -31,19 +31,25 @@
 mod aggregate;
 mod estimators;
 mod fluid;
+mod hold;
+mod rates;
 mod single;
 
-use super::builtin::{base, kbps, time_ms, with};
-use super::{Bench, Bound, Claim, Effort, Experiment, Point};
+use crate::builtin::{base, kbps, time_ms, with};
+use crate::claim::Statement;
+use crate::figure::point;
+use crate::{Bench, Claim, Effort, Experiment, Point};
 use fairpace_control::{FlowEventKind, QsVerdict};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::Estimate;
+use fairpace_lab::study::{Case, Found, Job, Measure, Sampling, Study};
 use fairpace_path::DamaSpec;
 use fairpace_report::{Axis, Chart, Series};
 use fairpace_scenario::{AgentKind, Hold, QuickStartSpec, RawScenario, Record, SatelliteSpec, Scenario, sim_config};
 use fairpace_sim::{PacketRecord, Protocol, SimConfig, SimReport};
 use fairpace_units::{Duration, Instant, QsRate, Rate};
-use std::collections::BTreeMap;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
 /// Every row, in the paper's order.
@@ -51,14 +57,14 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("qsd", "fig3", "one flow with and without demand assignment and Quick-Start", single::fig3),
     experiment!("qsd", "fig4", "one flow with demand assignment and Quick-Start, over the phases", single::fig4),
     experiment!("qsd", "fig5", "one flow without Quick-Start, with it, and with QSD", single::fig5),
-    experiment!("qsd", "fig6", "the greatest delay of one flow against its rate", single::fig6),
+    experiment!("qsd", "fig6", "the greatest delay of one flow against its rate", rates::fig6),
     experiment!("qsd", "fig7", "the fluid model beside the packets", fluid::fig7),
-    experiment!("qsd", "eq3", "T_q,max", single::eq3),
-    experiment!("qsd", "eq6", "T_q,opt, and the least T_q without a second hump", single::eq6),
+    experiment!("qsd", "eq3", "T_q,max", hold::eq3),
+    experiment!("qsd", "eq6", "T_q,opt, and the least T_q without a second hump", hold::eq6),
     experiment!("qsd", "appendix", "how a terminal knows what is free", estimators::appendix),
     experiment!("qsd", "fig8", "delay of television from its start, among other flows", aggregate::fig8),
-    experiment!("qsd", "fig9", "delays in the first 30 s of calls, video calls and television", aggregate::fig9),
-    experiment!("qsd", "table3", "packets that the transmit buffers have no room for", aggregate::table3),
+    experiment!("qsd", "fig9", "delays in the first 30 s of calls, video calls and television", aggregate::fig9::fig9),
+    experiment!("qsd", "table3", "packets that the transmit buffers have no room for", aggregate::table3::table3),
 ];
 
 /// The satellite of a scenario; all of this paper have one.
@@ -120,7 +126,8 @@ const STEP: Duration = Duration::from_micros(1_800);
 const FOLLOWED: Duration = Duration::from_secs(30);
 
 /// One packet. Times in seconds since the flow's start.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(from = "[f64; 3]", into = "[f64; 3]")]
 struct Packet {
     /// When the source produced it.
     born: f64,
@@ -128,6 +135,18 @@ struct Packet {
     sent: f64,
     /// When it came.
     received: f64,
+}
+
+impl From<[f64; 3]> for Packet {
+    fn from([born, sent, received]: [f64; 3]) -> Packet {
+        Packet { born, sent, received }
+    }
+}
+
+impl From<Packet> for [f64; 3] {
+    fn from(p: Packet) -> [f64; 3] {
+        [p.born, p.sent, p.received]
+    }
 }
 
 impl Packet {
@@ -147,7 +166,7 @@ type Delay = fn(&Packet) -> f64;
 #[derive(Clone, Debug, Default)]
 struct Phases {
     /// Per phase, the packets in order, from the first on until the first that did not arrive.
-    flows: Vec<Vec<Packet>>,
+    flows: Vec<Rc<Vec<Packet>>>,
     /// Below this a difference of delay is no news, s.
     quantum: f64,
 }
@@ -166,9 +185,6 @@ fn quantum(scenario: &Scenario) -> f64 {
     dama(scenario).multi_frame().as_secs_f64() + spacing
 }
 
-/// Phases are run in so many parts side by side.
-const PARTS: u64 = 8;
-
 /// The phases of a figure: all.
 const ALL: u64 = 10_000;
 /// The phases of a sweep over something else: as many as a small super-frame has.
@@ -177,8 +193,8 @@ const SWEEP: u64 = 76;
 /// The phases of a quick run.
 const QUICK_PHASES: usize = 19;
 
-/// The phases of a super-frame: every [`STEP`], or `most` of them, evenly spread.
-fn phases(spec: &DamaSpec, effort: Effort, most: u64) -> Vec<Duration> {
+/// The phases of a super-frame, in [`STEP`]s: all, or `most` of them, evenly spread.
+fn phases(spec: &DamaSpec, effort: Effort, most: u64) -> Vec<u64> {
     let steps = spec.super_frame().as_nanos().div_ceil(STEP.as_nanos()) as usize;
     let wanted = match effort {
         Effort::Seeds(n) => n.clamp(1, steps),
@@ -186,19 +202,34 @@ fn phases(spec: &DamaSpec, effort: Effort, most: u64) -> Vec<Duration> {
         Effort::Quick => steps.min(QUICK_PHASES),
         Effort::Full => steps,
     };
-    (0..wanted).map(|i| STEP * (i * steps / wanted) as u32).collect()
+    (0..wanted).map(|i| (i * steps / wanted) as u64).collect()
 }
 
 /// The run of a scenario in one phase.
-struct InPhase<'a> {
-    report: &'a SimReport,
+struct InPhase {
+    report: SimReport,
     /// When the flow started.
     start: Instant,
     /// Below this a difference of delay is no news, s.
     quantum: f64,
 }
 
-impl InPhase<'_> {
+impl InPhase {
+    /// Runs it; the job's seed is the phase, in [`STEP`]s.
+    fn run(job: &Job<'_>) -> Result<InPhase, RunError> {
+        if job.hooks.stopped() {
+            return Err(RunError::Interrupted);
+        }
+        let (scenario, spec) = (job.scenario, dama(job.scenario));
+        let config = sim_config(scenario, scenario.seed.get(), Record { events: true, ..Record::default() })?;
+        let start = spec.super_frame() * (spec.allocation_delay + 2) + STEP * job.seed as u32;
+        // The boundary itself is rounded.
+        let start = Instant::ZERO + start + Duration::from_micros(1);
+        let report = fairpace_sim::run(starting_at(&config, start))
+            .map_err(|error| RunError::Sim { scenario: scenario.name.clone(), error: Box::new(error) })?;
+        Ok(InPhase { report, start, quantum: quantum(scenario) })
+    }
+
     /// The packets of the first flow, in order, until the first that did not arrive.
     fn packets(&self) -> Vec<Packet> {
         let media = self.report.flows.first().and_then(|f| f.media.as_ref());
@@ -240,43 +271,18 @@ impl InPhase<'_> {
     }
 }
 
-/// Runs each scenario in every phase, and keeps `what` of each run; the answer's n-th place belongs to the n-th
-/// scenario, and has a place for each phase.
-fn each_phase<R: Clone + Send + 'static>(
-    id: &str,
+/// Measures each scenario, all of one frame, in every phase; a cell for each, in their order.
+fn each_phase<R: Serialize + DeserializeOwned + Send + 'static>(
+    e: &Experiment,
     scenarios: &[Scenario],
     most: u64,
     bench: &mut Bench<'_>,
-    what: impl Fn(&InPhase<'_>) -> R + Sync,
-) -> Result<Vec<Vec<R>>, RunError> {
-    let effort = bench.effort();
-    let jobs: Vec<(Scenario, u64)> =
-        scenarios.iter().flat_map(|s| (0..PARTS).map(|part| (s.clone(), most * PARTS + part))).collect();
-    let label = |_: &Scenario, part: u64| format!("{id}, part {} of {PARTS}", part % PARTS + 1);
-    let parts = bench.keep(&jobs, label, |scenario, part, hooks| {
-        let spec = dama(scenario);
-        let config = sim_config(scenario, scenario.seed.get(), Record { events: true, ..Record::default() })?;
-        let quantum = quantum(scenario);
-        let mine = phases(&spec, effort, most).into_iter().skip((part % PARTS) as usize).step_by(PARTS as usize);
-        let one = |phase| {
-            if hooks.stopped() {
-                return Err(RunError::Interrupted);
-            }
-            let start = spec.super_frame() * (spec.allocation_delay + 2) + phase;
-            // The boundary itself is rounded.
-            let start = Instant::ZERO + start + Duration::from_micros(1);
-            let report = fairpace_sim::run(starting_at(&config, start))
-                .map_err(|error| RunError::Sim { scenario: scenario.name.clone(), error: Box::new(error) })?;
-            Ok(what(&InPhase { report: &report, start, quantum }))
-        };
-        mine.map(one).collect::<Result<Vec<R>, RunError>>()
-    })?;
-    // Phase i is the i/PARTS-th of part i mod PARTS.
-    let together = |parts: &[Rc<Vec<R>>]| {
-        let all = parts.iter().map(|p| p.len()).sum::<usize>();
-        (0..all).filter_map(|i| parts[i % parts.len()].get(i / parts.len()).cloned()).collect()
-    };
-    Ok(parts.chunks(PARTS as usize).map(together).collect())
+    measure: Measure<R>,
+) -> Result<Found<R>, RunError> {
+    let seeds = scenarios.first().map_or(Vec::new(), |s| phases(&dama(s), bench.effort(), most));
+    let case = |(i, s): (usize, &Scenario)| Case::new("phase", i as f64, s.clone());
+    let cases = scenarios.iter().enumerate().map(case).collect();
+    Study { name: e.id.to_owned(), measure, cases, sampling: Sampling::Exactly(seeds) }.run(bench)
 }
 
 /// The configuration with flows that start then and are followed. The terminals have been idle before for long
@@ -293,13 +299,14 @@ fn starting_at(config: &SimConfig, start: Instant) -> SimConfig {
 }
 
 /// The packets of each scenario's flow in every phase.
-fn over_phases(id: &str, scenarios: &[Scenario], bench: &mut Bench<'_>) -> Result<Vec<Phases>, RunError> {
-    let all = each_phase(id, scenarios, ALL, bench, |run| run.packets())?;
-    Ok(scenarios.iter().zip(all).map(|(s, flows)| Phases { flows, quantum: quantum(s) }).collect())
+fn over_phases(e: &Experiment, scenarios: &[Scenario], bench: &mut Bench<'_>) -> Result<Vec<Phases>, RunError> {
+    const PACKETS: Measure<Vec<Packet>> = Measure { name: "qsd packets", of: |job| Ok(InPhase::run(job)?.packets()) };
+    let all = each_phase(e, scenarios, ALL, bench, PACKETS)?;
+    Ok(scenarios.iter().zip(all.cells).map(|(s, c)| Phases { flows: c.runs, quantum: quantum(s) }).collect())
 }
 
 /// What a sweep keeps of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 struct Summit {
     /// The greatest end-to-end delay, s.
     peak: f64,
@@ -308,11 +315,21 @@ struct Summit {
 }
 
 /// The summits of each scenario in every phase.
-fn summits(id: &str, scenarios: &[Scenario], most: u64, bench: &mut Bench<'_>) -> Result<Vec<Vec<Summit>>, RunError> {
-    each_phase(id, scenarios, most, bench, |run| {
-        let packets = run.packets();
-        Summit { peak: peak(&packets), hump: second_hump(&packets, run.quantum) }
-    })
+fn summits(
+    e: &Experiment,
+    scenarios: &[Scenario],
+    most: u64,
+    bench: &mut Bench<'_>,
+) -> Result<Vec<Vec<Summit>>, RunError> {
+    const SUMMIT: Measure<Summit> = Measure { name: "qsd summit", of: summit };
+    let all = each_phase(e, scenarios, most, bench, SUMMIT)?;
+    Ok(all.cells.iter().map(|c| c.runs.iter().map(|r| **r).collect()).collect())
+}
+
+fn summit(job: &Job<'_>) -> Result<Summit, RunError> {
+    let run = InPhase::run(job)?;
+    let packets = run.packets();
+    Ok(Summit { peak: peak(&packets), hump: second_hump(&packets, run.quantum) })
 }
 
 /// The greatest end-to-end delay, s.
@@ -368,7 +385,7 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 impl Phases {
     /// Packets that arrived in every phase.
     fn len(&self) -> usize {
-        self.flows.iter().map(Vec::len).min().unwrap_or(0)
+        self.flows.iter().map(|f| f.len()).min().unwrap_or(0)
     }
 
     /// When packet n is produced, in s: the same in every phase.
@@ -423,19 +440,14 @@ fn hump(course: &[f64], quantum: f64) -> f64 {
 
 // --- claims, charts, points ----------------------------------------------------------------------------------------
 
-/// A claim about the median over the phases; its interval is the middle 95 % of them.
-fn over_phases_claim(id: String, statement: String, values: Vec<f64>, bound: Bound, what: &str) -> Claim {
-    let kept = values.iter().filter(|v| bound.holds(**v)).count();
-    let what =
-        format!("{what}: median over the phases, and the middle 95 % of them; kept in {kept} of {}", values.len());
-    let claim = Claim::check(id, statement, Spread::of(values).map(|s| s.estimate()), bound, "");
-    // Nothing is undecided: the phases are no sample.
-    Claim { decided: true, note: what, ..claim }
-}
-
-/// A claim about a number without spread: of the medians, or of the worst phase.
-fn exact_claim(id: String, statement: String, value: f64, bound: Bound, what: &str) -> Claim {
-    Claim::check(id, statement, value.is_finite().then(|| Estimate::exact(value)), bound, what)
+impl Statement {
+    /// Decided by the median over the phases; the interval is the middle 95 % of them. Nothing is undecided: the phases
+    /// are no sample.
+    fn over_phases(self, values: Vec<f64>) -> Claim {
+        let (kept, n) = (values.iter().filter(|v| self.bound.holds(**v)).count(), values.len());
+        let of = format!(": median over the phases, and the middle 95 % of them; kept in {kept} of {n}");
+        self.census(Spread::of(values).map(|s| s.estimate()), &of)
+    }
 }
 
 /// A line of a chart.
@@ -460,95 +472,9 @@ fn chart(title: String, caption: String, lines: &[Line<'_>]) -> Chart {
 }
 
 /// A number of an experiment over so many phases.
-fn point(scheme: &str, x: &[(&str, f64)], metric: &str, value: f64, n: usize) -> Option<Point> {
-    value.is_finite().then(|| Point {
-        scheme: scheme.to_owned(),
-        x: x.iter().map(|(key, at)| ((*key).to_owned(), *at)).collect::<BTreeMap<String, f64>>(),
-        metric: metric.to_owned(),
-        estimate: Estimate { mean: value, ci95: None, n },
-    })
+fn of_phases(scheme: &str, x: &[(&str, f64)], metric: &str, value: f64, n: usize) -> Option<Point> {
+    point(scheme, x, metric, value.is_finite().then_some(Estimate { mean: value, ci95: None, n }))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Tools;
-    use fairpace_lab::Hooks;
-
-    fn experiment(id: &str) -> &'static Experiment {
-        EXPERIMENTS.iter().find(|e| e.id == id).unwrap()
-    }
-
-    #[test]
-    fn steps_of_1_8_ms_make_456_phases_of_the_large_super_frame_and_76_of_the_small_one() {
-        // 820.4 / 1.8 = 455.8, 136.7 / 1.8 = 76.0 (75.96).
-        assert_eq!(phases(&DamaSpec::large(), Effort::Usual, ALL).len(), 456);
-        assert_eq!(phases(&DamaSpec::small(), Effort::Usual, ALL).len(), 76);
-        let three = phases(&DamaSpec::large(), Effort::Seeds(3), ALL);
-        assert_eq!(three, [0, 152, 304].map(|i| STEP * i));
-    }
-
-    #[test]
-    fn a_hump_is_a_rise_after_a_fall_of_more_than_the_quantum() {
-        // Falls from 3 to 2.9: not yet a fall. Then to 1, and up by 1.5.
-        assert!((hump(&[1.0, 3.0, 2.9, 3.2, 1.0, 2.5, 0.5], 0.3) - 1.5).abs() < 1e-12);
-        assert_eq!(hump(&[1.0, 3.0, 2.0, 1.0], 0.3), 0.0);
-        assert_eq!(hump(&[3.0, 2.9, 3.0], 0.3), 0.0);
-    }
-
-    #[test]
-    fn the_middle_of_the_phases_and_their_ends() {
-        let s = Spread::of((0..=40).rev().map(f64::from).collect()).unwrap();
-        assert_eq!((s.median, s.least, s.greatest, s.middle), (20.0, 0.0, 40.0, [1.0, 39.0]));
-        assert_eq!(Spread::of(vec![1.0, f64::NAN]), None);
-    }
-
-    /// Figs. 4 and 5 at a super-frame's beginning, by hand. The request is in the first slot of terminal 1, the fourth of
-    /// the multi-frame: received 2 T_slots and T_p later; the report waits for the slots of terminal 2 and takes T_p. QSD
-    /// with T_q = 520 ms: so much later, plus what the slots make of it.
-    #[test]
-    fn the_response_comes_after_a_round_trip_and_the_hold() {
-        let scenario = |strategy: Strategy| with(&base(experiment("qsd.fig5")), |s| strategy.set(s));
-        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(1));
-        let scenarios = [scenario(Strategy::Qs), scenario(Strategy::Qsd(520.0)), scenario(Strategy::None)];
-        let all = each_phase("test", &scenarios, ALL, &mut bench, |run| run.approved()).unwrap();
-        let (qs, x) = all[0][0].unwrap();
-        // 2 T_p + a wait of less than T_f each way; packet sizes count headers here, so that H = 0.
-        assert!((0.504..0.504 + 2.0 * 0.2735).contains(&qs), "{qs}");
-        assert!((x - 320_000.0).abs() < 1.0, "{x}");
-        let (qsd, _) = all[1][0].unwrap();
-        assert!((qsd - qs - 0.520).abs() < 0.2735, "{qsd}");
-        assert_eq!(all[2][0], None);
-    }
-
-    #[test]
-    fn without_quick_start_the_delay_is_seconds_more_and_every_packet_arrives() {
-        let e = experiment("qsd.fig5");
-        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2));
-        let scenarios = [Strategy::None, Strategy::Qsd(520.0)].map(|strategy| with(&base(e), |s| strategy.set(s)));
-        let all = over_phases(e.id, &scenarios, &mut bench).unwrap();
-        // 30 s at one packet in 41.125 ms: 730 packets.
-        assert_eq!(all.iter().map(Phases::len).collect::<Vec<_>>(), [730, 730]);
-        for (none, qsd) in all[0].peaks().into_iter().zip(all[1].peaks()) {
-            assert!(none > 5.0 && qsd < 3.0, "{none} {qsd}");
-        }
-        // In the end there is nothing left but slots and T_p: 0.252 to 0.252 + T_f and a packet.
-        let last = all[1].flows[0].last().unwrap().e2ed();
-        assert!((0.252..0.252 + all[1].quantum).contains(&last), "{last}");
-    }
-
-    #[test]
-    fn every_single_flow_experiment_runs_in_two_phases_and_shows_what_it_found() {
-        for id in ["qsd.fig3", "qsd.fig4", "qsd.eq3", "qsd.appendix"] {
-            let e = experiment(id);
-            let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2));
-            let outcome = (e.run)(e, &mut bench, &mut Tools::default()).unwrap();
-            assert!(
-                !outcome.points.is_empty() && !outcome.claims.is_empty() && !outcome.section.tables.is_empty(),
-                "{id}"
-            );
-            assert!(outcome.claims.iter().all(|c| c.id.starts_with(&format!("{id}/")) && c.measured.is_some()), "{id}");
-            assert!(!serde_json::to_string(&outcome).unwrap().contains("NaN"), "{id}");
-        }
-    }
-}
+mod tests;

@@ -30,15 +30,19 @@ mod numbers;
 mod response;
 mod rules;
 
-use super::builtin::{base, ours, with};
-use super::{Bench, Bound, Claim, Effort, Experiment, Point, QUICK_SEEDS, World};
+use crate::builtin::{base, ours, with};
+use crate::figure::counted;
+use crate::{Bench, Effort, Experiment, World};
+use fairpace_lab::RunError;
 use fairpace_lab::stats::Estimate;
-use fairpace_lab::{Hooks, RunError};
+use fairpace_lab::study::{Case, Cell, Job, Measure, QUICK_SEEDS};
 use fairpace_report::{Axis, BandKind, Chart, Series};
 use fairpace_scenario::{Parameter, RawScenario, Record, Scenario, Size, Time};
 use fairpace_sim::FrameRecord;
 use fairpace_units::Duration;
-use std::collections::BTreeMap;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
 /// Every row, in the paper's order; the last one is ours.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -48,7 +52,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("tpba", "fig19", "fairness against the number of TCP flows", response::fig19),
     experiment!("tpba", "table3", "how long a change takes", response::table3),
     experiment!("tpba", "fig20-28", "the 16 cases of Table 4", cases::snapshots),
-    experiment!("tpba", "fig29-31", "the 16 cases in three numbers", cases::differences),
+    experiment!("tpba", "fig29-31", "the 16 cases in three numbers", cases::differences::differences),
     experiment!("tpba", "fig32", "RAP in the place of TPBA", cases::fig32),
     experiment!("tpba", "rules", "three rules that end a probing period, 100 kbit/s to 10 Mbit/s", rules::rules),
 ];
@@ -114,7 +118,7 @@ impl Adu {
 }
 
 /// A flow of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 struct Line {
     /// `flow 1`, …
     group: String,
@@ -123,15 +127,16 @@ struct Line {
 }
 
 /// What one run gave, row by row.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Trace {
     /// In order of the scenario.
     flows: Vec<Line>,
     /// What flow 3's controller was doing at the end of each row.
-    states: Vec<&'static str>,
+    states: Vec<String>,
     /// What it allowed, kbit/s of payload.
     allowed: Vec<f64>,
-    /// Flow 3's data units.
+    /// Flow 3's data units: for what is computed of a run, not to be kept.
+    #[serde(skip)]
     adus: Vec<FrameRecord>,
     /// Flow 3's data that was dropped, and sent.
     dropped: f64,
@@ -141,11 +146,9 @@ struct Trace {
 }
 
 /// Runs one seed.
-fn trace(world: World<'_>, s: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Trace, RunError> {
-    let run = world.run(s, seed, Record { series: true, ..Record::default() }, hooks)?;
-    if run.summary.interrupted {
-        return Err(RunError::Interrupted);
-    }
+fn trace(job: &Job<'_>) -> Result<Trace, RunError> {
+    let s = job.scenario;
+    let run = job.run(Record { series: true, ..Record::default() })?;
     let wire = s.packet_size.get().as_f64();
     let full = (wire - HEADER) / wire;
     let mut trace = Trace::default();
@@ -154,7 +157,7 @@ fn trace(world: World<'_>, s: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result
         let mut kbps: Vec<f64> = rows().map(|r| r.throughput.as_bps() * full / 1e3).collect();
         let media = is_media(&report.group);
         if let (true, Some(sent)) = (media, &report.media) {
-            trace.states = rows().map(|r| r.state).collect();
+            trace.states = rows().map(|r| r.state.to_owned()).collect();
             trace.allowed = rows().map(|r| r.target_rate.as_bps() * full / 1e3).collect();
             trace.adus.clone_from(&sent.frame_records);
             (trace.dropped, trace.sent) =
@@ -185,14 +188,14 @@ fn arrived(adus: &[FrameRecord], rows: usize) -> Vec<f64> {
 
 /// A time in which flow 3's controller did one thing; rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Period {
-    state: &'static str,
+struct Period<'a> {
+    state: &'a str,
     from: usize,
     to: usize,
 }
 
-fn periods(states: &[&'static str]) -> Vec<Period> {
-    let mut all: Vec<Period> = Vec::new();
+fn periods(states: &[String]) -> Vec<Period<'_>> {
+    let mut all: Vec<Period<'_>> = Vec::new();
     for (row, state) in states.iter().enumerate() {
         match all.last_mut() {
             Some(last) if last.state == *state => last.to = row + 1,
@@ -214,7 +217,7 @@ impl Trace {
         self.flows.iter().map(|f| numbers::over(&f.kbps, PER_SECOND)).collect()
     }
 
-    fn periods(&self) -> Vec<Period> {
+    fn periods(&self) -> Vec<Period<'_>> {
         periods(&self.states)
     }
 }
@@ -224,63 +227,30 @@ fn slices(rates: &[Vec<f64>]) -> Vec<&[f64]> {
     rates.iter().map(Vec::as_slice).collect()
 }
 
-/// The seeds of an experiment that usually has so many.
-fn seeds(bench: &Bench<'_>, usual: usize) -> u64 {
-    (match (bench.effort(), bench.world()) {
-        (Effort::Seeds(n), _) => n,
-        (Effort::Usual | Effort::Full, _) => usual,
-        (Effort::Quick, World::Sim) => QUICK_SEEDS,
-        (Effort::Quick, World::RealTime(_)) => 1,
-    }) as u64
+/// The seeds of an experiment that usually has so many; few in real time if it is to be quick.
+fn seeds(bench: &Bench<'_>, usual: usize, quick_in_real_time: usize) -> usize {
+    match (bench.effort(), bench.world().is_sim()) {
+        (Effort::Quick, false) => quick_in_real_time,
+        (Effort::Quick, true) => QUICK_SEEDS,
+        _ => bench.seeds(usual, usual),
+    }
 }
 
-/// What `work` makes of each scenario with each seed; a list per scenario.
-fn measure<R: Send + Clone + 'static>(
+/// Each scenario with so many seeds; a cell for each, in their order.
+fn each<R: Serialize + DeserializeOwned + Send + 'static>(
     e: &Experiment,
     bench: &mut Bench<'_>,
-    scenarios: &[Scenario],
-    seeds: u64,
-    work: impl Fn(&Scenario, &Trace) -> R + Sync,
-) -> Result<Vec<Vec<R>>, RunError> {
-    let jobs: Vec<(Scenario, u64)> =
-        scenarios.iter().flat_map(|s| (0..seeds).map(|i| (s.clone(), s.seed.get() + i))).collect();
-    let world = bench.world();
-    let label = |s: &Scenario, seed: u64| format!("{} seed {seed}, {}", e.id, s.duration);
-    let runs = bench.keep(&jobs, label, |s, seed, hooks| Ok(work(s, &trace(world, s, seed, hooks)?)))?;
-    Ok(runs.chunks(seeds.max(1) as usize).map(|of| of.iter().map(|r| (**r).clone()).collect()).collect())
+    scenarios: impl IntoIterator<Item = Scenario>,
+    seeds: usize,
+    measure: Measure<R>,
+) -> Result<Vec<Cell<R>>, RunError> {
+    let case = |(i, scenario): (usize, Scenario)| Case::new("set-up", i as f64, scenario);
+    Ok(counted(e, bench, measure, scenarios.into_iter().enumerate().map(case).collect(), seeds)?.cells)
 }
 
 /// A number of each run that has it, over the seeds.
-fn estimate<R>(runs: &[R], number: impl Fn(&R) -> Option<f64>) -> Option<Estimate> {
-    Estimate::of(&runs.iter().filter_map(number).collect::<Vec<f64>>())
-}
-
-fn exact(value: f64) -> Option<Estimate> {
-    value.is_finite().then(|| Estimate::exact(value))
-}
-
-fn point(scheme: &str, x: &[(&str, f64)], metric: &str, estimate: Option<Estimate>) -> Option<Point> {
-    Some(Point {
-        scheme: scheme.to_owned(),
-        x: x.iter().map(|(key, at)| ((*key).to_owned(), *at)).collect::<BTreeMap<String, f64>>(),
-        metric: metric.to_owned(),
-        estimate: estimate?,
-    })
-}
-
-fn text(estimate: Option<Estimate>) -> String {
-    estimate.map_or("–".to_owned(), |e| e.text())
-}
-
-fn claim(
-    e: &Experiment,
-    key: &str,
-    statement: impl Into<String>,
-    measured: Option<Estimate>,
-    bound: Bound,
-    what: &str,
-) -> Claim {
-    Claim::check(format!("{}/{key}", e.id), statement, measured, bound, what)
+fn estimate<R>(runs: &[Rc<R>], number: impl Fn(&R) -> Option<f64>) -> Option<Estimate> {
+    Estimate::of(&runs.iter().filter_map(|r| number(r)).collect::<Vec<f64>>())
 }
 
 /// Rates of all flows of a run against time, over periods of so many rows.
@@ -324,6 +294,7 @@ fn doubts(runs: &[Vec<String>]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::Tools;
+    use fairpace_lab::Hooks;
     use fairpace_scenario::SafetyMode;
 
     #[test]
@@ -352,7 +323,8 @@ mod tests {
 
     #[test]
     fn periods_are_rows_in_which_the_state_is_the_same() {
-        let all = periods(&["probing", "probing", "draining", "running", "running", "probing"]);
+        let states = ["probing", "probing", "draining", "running", "running", "probing"].map(str::to_owned);
+        let all = periods(&states);
         let of = |state, from, to| Period { state, from, to };
         assert_eq!(all, [of("probing", 0, 2), of("draining", 2, 3), of("running", 3, 5), of("probing", 5, 6)]);
     }

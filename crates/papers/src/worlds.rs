@@ -4,14 +4,17 @@
 //! The bound of 10 % is ours. In the simulator a number is the mean over twenty seeds; in real time, where a run takes as
 //! long as it lasts, over three.
 
-use super::builtin::{base, with};
-use super::{Bench, Bound, Claim, Effort, Experiment, Outcome, Point, QUICK_SEEDS, Tools, World, show};
-use fairpace_lab::Hooks;
-use fairpace_lab::run::{RunError, SeedRun};
+use crate::builtin::{base, with};
+use crate::figure::{curve, point, table, text};
+use crate::{Bench, Bound, Effort, Experiment, Outcome, Point, Tools};
+use fairpace_lab::RunError;
+use fairpace_lab::run::SeedRun;
 use fairpace_lab::stats::{Estimate, MAX_SEEDS, jain_index, mean, short};
-use fairpace_report::{Axis, Chart, Section, Series, Style, Table};
+use fairpace_lab::study::{Case, Job, Measure, QUICK_SEEDS, Sampling, Study};
+use fairpace_report::{Axis, Chart, Section, Series, Style};
 use fairpace_scenario::{Count, FlowSpec, Record, Scenario, SourceKind, SourceSpec, Time};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
 macro_rules! beside {
     ($id:literal, $title:literal, $run:path) => {
@@ -65,7 +68,7 @@ const KERNEL: [Rival; 3] = [
 ];
 
 /// What one run gave, after the warm-up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Got {
     /// Rates on the wire, kbit/s.
     media: f64,
@@ -106,25 +109,27 @@ impl Got {
     }
 }
 
-/// The same from the simulator: another type, so that the bench keeps both of one scenario.
-#[derive(Debug)]
-struct Simulated(Got);
+const MEASURE: Measure<Got> = Measure { name: "worlds", of: got };
+
+fn got(job: &Job<'_>) -> Result<Got, RunError> {
+    Ok(Got::of(job.run(Record { series: true, ..Record::default() })?))
+}
 
 /// A controller beside a rival: a run per seed.
 #[derive(Clone, Debug)]
 struct Pair {
     scheme: &'static str,
     rival: Rival,
-    runs: Vec<Got>,
+    runs: Vec<Rc<Got>>,
 }
 
 impl Pair {
     fn estimate(&self, number: impl Fn(&Got) -> f64) -> Option<Estimate> {
-        Estimate::of(&self.runs.iter().map(number).collect::<Vec<f64>>())
+        Estimate::of(&self.runs.iter().map(|r| number(r)).collect::<Vec<f64>>())
     }
 
     fn fairness(&self) -> Option<Estimate> {
-        Estimate::of(&self.runs.iter().filter_map(Got::fairness).collect::<Vec<f64>>())
+        Estimate::of(&self.runs.iter().filter_map(|r| r.fairness()).collect::<Vec<f64>>())
     }
 
     fn doubtful(&self) -> usize {
@@ -159,41 +164,33 @@ type Place = (&'static str, Rival);
 
 /// Runs every scheme beside every rival of this world; in the order of the schemes.
 fn measure(e: &Experiment, bench: &mut Bench<'_>, schemes: &[&'static str]) -> Result<Vec<Pair>, RunError> {
-    let world = bench.world();
-    let rivals: &[Rival] = if matches!(world, World::Sim) { &[] } else { &KERNEL };
-    let (simulated, emulated) = match (bench.effort(), world) {
-        (Effort::Seeds(n), World::Sim) => (n, 0),
-        (Effort::Quick, World::Sim) => (QUICK_SEEDS, 0),
-        (Effort::Usual | Effort::Full, World::Sim) => (MAX_SEEDS, 0),
+    let sim = bench.world().is_sim();
+    let rivals: &[Rival] = if sim { &[] } else { &KERNEL };
+    let (simulated, emulated) = match (bench.effort(), sim) {
+        (Effort::Seeds(n), true) => (n, 0),
+        (Effort::Quick, true) => (QUICK_SEEDS, 0),
+        (Effort::Usual | Effort::Full, true) => (MAX_SEEDS, 0),
         // Beside runs in real time the simulator's take no time.
-        (Effort::Seeds(n), World::RealTime(_)) => (MAX_SEEDS, n),
-        (Effort::Quick, World::RealTime(_)) => (MAX_SEEDS, 1),
-        (Effort::Usual | Effort::Full, World::RealTime(_)) => (MAX_SEEDS, TRIALS),
+        (Effort::Seeds(n), false) => (MAX_SEEDS, n),
+        (Effort::Quick, false) => (MAX_SEEDS, 1),
+        (Effort::Usual | Effort::Full, false) => (MAX_SEEDS, TRIALS),
     };
     let here: Vec<Place> = schemes.iter().map(|s| (*s, SIMULATED)).collect();
     let there: Vec<Place> = schemes.iter().flat_map(|s| rivals.iter().map(|r| (*s, *r))).collect();
-    let run = |world: World<'_>, s: &Scenario, seed: u64, hooks: &Hooks<'_>| {
-        let run = world.run(s, seed, Record { series: true, ..Record::default() }, hooks)?;
-        if run.summary.interrupted { Err(RunError::Interrupted) } else { Ok(Got::of(run)) }
-    };
-    let jobs = |places: &[Place], n: usize| -> Vec<(Scenario, u64)> {
-        let scenarios = places.iter().map(|(scheme, rival)| scenario(e, bench.effort(), scheme, *rival));
-        scenarios.flat_map(|s| (0..n as u64).map(move |i| (s.clone(), s.seed.get() + i))).collect()
-    };
-    let (here_jobs, there_jobs) = (jobs(&here, simulated), jobs(&there, emulated));
-    let label = |s: &Scenario, seed: u64| {
-        let names: Vec<&str> = s.flows.iter().map(|f| f.controller.as_str()).collect();
-        format!("{} seed {seed}, {}", names.join(" beside "), s.duration)
+    let effort = bench.effort();
+    let study = |places: &[Place], seeds: usize| {
+        let case = |(scheme, rival): &Place| {
+            Case::new(format!("{scheme} beside {}", rival.key), 0.0, scenario(e, effort, scheme, *rival))
+        };
+        let (cases, sampling) = (places.iter().map(case).collect(), Sampling::Count(seeds));
+        Study { name: e.id.to_owned(), measure: MEASURE, cases, sampling }
     };
     // Those in real time first: how long they take is asked for before anything is run.
-    let slow = bench.keep(&there_jobs, label, |s, seed, hooks| run(world, s, seed, hooks))?;
-    let fast = bench.keep(&here_jobs, label, |s, seed, hooks| Ok(Simulated(run(World::Sim, s, seed, hooks)?)))?;
-    let pairs = |places: &[Place], runs: Vec<Got>, n: usize| -> Vec<Pair> {
-        let of = |((scheme, rival), runs): (&Place, &[Got])| Pair { scheme, rival: *rival, runs: runs.to_vec() };
-        places.iter().zip(runs.chunks(n.max(1))).map(of).collect()
-    };
-    let mut all = pairs(&here, fast.iter().map(|r| r.0.clone()).collect(), simulated);
-    all.extend(pairs(&there, slow.iter().map(|r| Got::clone(r)).collect(), emulated));
+    let slow = study(&there, emulated).run(bench)?;
+    let fast = study(&here, simulated).simulate(bench)?;
+    let runs = fast.cells.into_iter().chain(slow.cells).map(|cell| cell.runs);
+    let pair = |((scheme, rival), runs): (Place, Vec<Rc<Got>>)| Pair { scheme, rival, runs };
+    let mut all: Vec<Pair> = here.into_iter().chain(there).zip(runs).map(pair).collect();
     // Stable: a scheme's rivals stay in their order.
     all.sort_by_key(|p| schemes.iter().position(|s| *s == p.scheme));
     Ok(all)
@@ -218,17 +215,22 @@ fn one(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outco
     let scheme = e.id.trim_start_matches("worlds.");
     let pairs = measure(e, bench, &[scheme])?;
     let mut claims = Vec::new();
-    if !matches!(bench.world(), World::Sim) {
-        claims.push(Claim::check(
-            format!("{}/as-simulated", e.id),
-            format!("{}: its rate beside the kernel's Reno is the simulator's (ours: to 10 %)", scheme.to_uppercase()),
-            apart(&pairs, scheme),
-            Bound::Within(-APART, APART),
-            "emulated over simulated mean rate, less 1",
-        ));
+    if !bench.world().is_sim() {
+        claims.push(
+            e.claim(
+                "as-simulated",
+                format!(
+                    "{}: its rate beside the kernel's Reno is the simulator's (ours: to 10 %)",
+                    scheme.to_uppercase()
+                ),
+                Bound::Within(-APART, APART),
+                "emulated over simulated mean rate, less 1",
+            )
+            .number(apart(&pairs, scheme)),
+        );
     }
     let section = shown(e, &pairs).chart(rates(e, &pairs)).chart(windows(e, &pairs)).synced();
-    Ok(show::outcome(e, points(&pairs), claims, section))
+    Ok(e.outcome(points(&pairs), claims, section))
 }
 
 fn all(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
@@ -236,18 +238,20 @@ fn all(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outco
         EXPERIMENTS.iter().map(|e| e.id.trim_start_matches("worlds.")).filter(|s| *s != "beside").collect();
     let pairs = measure(e, bench, &schemes)?;
     let mut claims = Vec::new();
-    if !matches!(bench.world(), World::Sim) {
+    if !bench.world().is_sim() {
         let near = schemes.iter().filter(|s| apart(&pairs, s).is_some_and(|a| a.mean.abs() <= APART)).count();
-        claims.push(Claim::check(
-            format!("{}/as-simulated", e.id),
-            "each controller's rate beside the kernel's Reno is the simulator's (ours: to 10 %)",
-            Some(Estimate::exact(near as f64)),
-            Bound::AtLeast(schemes.len() as f64),
-            format!("controllers, of {}, whose mean rate is within 10 %", schemes.len()),
-        ));
+        claims.push(
+            e.claim(
+                "as-simulated",
+                "each controller's rate beside the kernel's Reno is the simulator's (ours: to 10 %)",
+                Bound::AtLeast(schemes.len() as f64),
+                format!("controllers, of {}, whose mean rate is within 10 %", schemes.len()),
+            )
+            .exact(near as f64),
+        );
     }
     let section = shown(e, &pairs).chart(shares(e, &pairs, &schemes));
-    Ok(show::outcome(e, points(&pairs), claims, section))
+    Ok(e.outcome(points(&pairs), claims, section))
 }
 
 fn points(pairs: &[Pair]) -> Vec<Point> {
@@ -260,17 +264,10 @@ fn points(pairs: &[Pair]) -> Vec<Point> {
             ("tcp_loss", p.estimate(|g| g.tcp_loss)),
             ("f", p.fairness()),
         ];
-        for (key, estimate) in numbers {
-            let scheme = format!("{} beside {}", p.scheme, p.rival.key);
-            let metric = key.to_owned();
-            all.extend(estimate.map(|estimate| Point { scheme, x: BTreeMap::new(), metric, estimate }));
-        }
+        let scheme = format!("{} beside {}", p.scheme, p.rival.key);
+        all.extend(numbers.into_iter().filter_map(|(key, estimate)| point(&scheme, &[], key, estimate)));
     }
     all
-}
-
-fn text(estimate: Option<Estimate>) -> String {
-    estimate.map_or("–".to_owned(), |e| e.text())
 }
 
 /// The numbers as a table, and what is to be doubted of them.
@@ -293,18 +290,18 @@ fn shown(e: &Experiment, pairs: &[Pair]) -> Section {
         ]
     };
     let head = ["controller", "beside", "media, kbit/s", "TCP, kbit/s", "f", "media loss, %", "TCP loss, %", "runs"];
-    let table = Table {
-        title: "Rates after the warm-up, and Jain's index f of the two".to_owned(),
-        caption: format!("{}; mean ± half-width of the 95 % interval (Student's t)", e.file),
-        head: head.map(str::to_owned).to_vec(),
-        rows: pairs.iter().map(row).collect(),
-    };
+    let table = table(
+        "Rates after the warm-up, and Jain's index f of the two",
+        format!("{}; mean ± half-width of the 95 % interval (Student's t)", e.file),
+        head.map(str::to_owned).to_vec(),
+        pairs.iter().map(row),
+    );
     let emulated = pairs.iter().filter(|p| p.rival != SIMULATED);
     let invalid: Vec<&Vec<String>> = emulated.flat_map(|p| &p.runs).map(|g| &g.invalid).collect();
     let bad: Vec<&&Vec<String>> = invalid.iter().filter(|i| !i.is_empty()).collect();
     let doubts =
         bad.first().map(|first| format!("{} of {} runs are not valid: {}", bad.len(), invalid.len(), first.join("; ")));
-    doubts.into_iter().fold(show::section(e), Section::text).table(table)
+    doubts.into_iter().fold(e.section(), Section::text).table(table)
 }
 
 /// The media flow's rate beside each rival, with its interval.
@@ -320,19 +317,17 @@ fn shares(e: &Experiment, pairs: &[Pair], schemes: &[&str]) -> Chart {
     let mut chart = Chart::new(title, axes.0, axes.1)
         .caption(format!("{}; half of the link is fair; bars are 95 % intervals (Student's t)", e.file));
     for (place, rival) in [SIMULATED].iter().chain(&KERNEL).enumerate() {
-        let (mut x, mut y, mut lo, mut hi) = (vec![], vec![], vec![], vec![]);
-        for (i, scheme) in schemes.iter().enumerate() {
-            if let Some(rate) = find(pairs, scheme, *rival).and_then(|p| p.estimate(|g| g.media)) {
-                // Beside each other.
-                x.push(i as f64 + 1.0 + 0.12 * (place as f64 - 1.5));
-                y.push(rate.mean);
-                lo.push(rate.low().max(0.0));
-                hi.push(rate.high().min(capacity));
-            }
-        }
-        if !x.is_empty() {
-            let series = Series { style: Style::Points, ..Series::sweep(rival.name, rival.key, x, y) };
-            chart = chart.series(series.interval(lo, hi));
+        let rate = |(i, scheme): (usize, &&str)| {
+            // Beside each other.
+            let x = i as f64 + 1.0 + 0.12 * (place as f64 - 1.5);
+            (x, find(pairs, scheme, *rival).and_then(|p| p.estimate(|g| g.media)))
+        };
+        let line = curve(rival.name, rival.key, schemes.iter().enumerate().map(rate));
+        let mut line = Series { style: Style::Points, ..line };
+        line.lo.iter_mut().for_each(|low| *low = low.max(0.0));
+        line.hi.iter_mut().for_each(|high| *high = high.min(capacity));
+        if !line.x.is_empty() {
+            chart = chart.series(line);
         }
     }
     chart
@@ -346,7 +341,7 @@ fn over(rows: &[f64]) -> (Vec<f64>, Vec<f64>) {
 
 /// The first seed of each pair.
 fn first(pairs: &[Pair]) -> impl Iterator<Item = (&Pair, &Got)> {
-    pairs.iter().filter_map(|p| Some((p, p.runs.first()?)))
+    pairs.iter().filter_map(|p| Some((p, &**p.runs.first()?)))
 }
 
 fn rates(e: &Experiment, pairs: &[Pair]) -> Chart {
@@ -379,6 +374,8 @@ fn windows(e: &Experiment, pairs: &[Pair]) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::World;
+    use fairpace_lab::Hooks;
 
     /// A world in which all flows get a fifth less than in the simulator.
     fn slower(s: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {

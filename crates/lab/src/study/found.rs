@@ -62,7 +62,7 @@ impl<R> Found<R> {
         self.cells.iter().filter(move |c| c.scheme == scheme)
     }
 
-    /// Where a scheme was measured on the first axis, in rising order.
+    /// The places of a scheme on the first axis, in rising order.
     pub fn xs(&self, scheme: &str) -> Vec<f64> {
         let mut xs: Vec<f64> = self.of(scheme).map(Cell::at).collect();
         xs.sort_by(f64::total_cmp);

@@ -36,7 +36,7 @@ struct Line<'a, R> {
     point: R,
 }
 
-/// What is read of a line before anybody asks for its point.
+/// A line as read, its point still text.
 #[derive(Deserialize)]
 struct Kept {
     version: String,
@@ -127,7 +127,7 @@ impl Store {
         Ok(())
     }
 
-    /// What was there when the file was opened, in words; none if nothing was.
+    /// An account of the points that the file had when it was opened; none if it had none.
     pub fn account(&self) -> Option<String> {
         let counts = [
             (self.taken, "taken from an earlier run"),

@@ -1,92 +1,81 @@
 //! AIMD without a radio: eq. (1) beside TCP, and one flow on a link of fixed capacity [aimd §III-A, §III-B.1, Fig. 1].
 
-use super::{SLOT, base, exact, exact_claim, packets, point, with};
-use crate::bench::Old as _;
-use crate::bench::{Bench, Cell, Metric, Precision, largest, smallest};
-use crate::show::{self, Abscissa, Look, Quantity};
-use crate::{Bound, Claim, Experiment, Outcome, Point, Tools};
+use super::{SLOT, base, packets, with};
+use crate::claim::exact;
+use crate::figure::{Abscissa, Figure, Quantity, Scheme, brief, caption, counted, point, table};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_analysis::qos;
 use fairpace_control::aimd::friendly_alpha;
-use fairpace_lab::Hooks;
-use fairpace_lab::metrics::RunSummary;
-use fairpace_lab::run::{RunError, simulate};
+use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
-use fairpace_report::{Axis, BandKind, Chart, Series, Table};
+use fairpace_lab::study::{Case, Job, Measure, Precision};
+use fairpace_report::{Axis, BandKind, Chart, Series};
 use fairpace_scenario::{Parameter, RawScenario, Record, Scenario};
+use serde::{Deserialize, Serialize};
 
 // --- eq. (1) -------------------------------------------------------------------------------------------------------
 
 /// beta of eq. (1)'s runs.
 const BETAS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.875, 0.95];
-const BETA: Abscissa = Abscissa { key: "beta", label: "beta, what remains after a decrease", unit: "", log: false };
-const QUEUES: [(Look, &str); 2] =
-    [(Look { key: "aimd", name: "RED" }, "red"), (Look { key: "aimd-drop-tail", name: "drop-tail" }, "drop-tail")];
-
+const RED: Scheme = Scheme::new("aimd", "RED", "").setting(|s| s.path.queue.kind = "red".into());
+const DROP_TAIL: Scheme =
+    Scheme::new("aimd-drop-tail", "drop-tail", "").setting(|s| s.path.queue.kind = "drop-tail".into());
+const EQ1: Figure<Option<f64>> = Figure {
+    x: Abscissa::new("beta", "beta, what remains after a decrease", ""),
+    places: &BETAS,
+    schemes: &[RED, DROP_TAIL],
+    vary: set_beta,
+    quantities: &[SHARE],
+};
 /// What an AIMD flow gets over what a TCP flow gets.
-const SHARE: Quantity =
+const SHARE: Quantity<Option<f64>> =
     Quantity { key: "aimd_to_tcp", label: "AIMD / TCP, mean throughput of a flow", unit: "", get: share };
+const SHARES: Measure<Option<f64>> = Measure { name: "aimd / tcp", of: shares };
 
-fn share(run: &RunSummary) -> Option<f64> {
-    let of = |group: &str| run.groups.iter().find(|g| g.name == group).map(|g| g.throughput_bps);
-    of("tcp").filter(|t| *t > 0.0).and_then(|tcp| Some(of("main")? / tcp))
+fn shares(job: &Job<'_>) -> Result<Option<f64>, RunError> {
+    let run = job.run(Record::default())?.summary;
+    let of = |group: &str| run.group(group).map(|g| g.throughput_bps);
+    Ok(of("tcp").filter(|t| *t > 0.0).and_then(|tcp| Some(of("main")? / tcp)))
+}
+
+fn share(run: &Option<f64>) -> Option<f64> {
+    *run
 }
 
 pub(super) fn eq1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let cells = QUEUES.iter().flat_map(|(look, queue)| {
-        BETAS.map(|beta| Cell {
-            scheme: look.key,
-            x: beta,
-            scenario: with(&base(e), |s| {
-                set_beta(s, beta);
-                s.path.queue.kind = (*queue).into();
-            }),
-        })
-    });
-    let grid = bench.measure(e.id, &cells.collect::<Vec<_>>(), &Precision::of(&[share as Metric]))?;
-    let mut claims: Vec<Claim> = [(0.5, 1.0), (0.875, 0.2)]
-        .iter()
-        .map(|(beta, alpha)| {
-            exact_claim(
-                format!("{}/alpha-{beta}", e.id),
-                format!("3 (1 - beta) / (1 + beta) is {alpha} at beta = {beta}"),
-                friendly_alpha(*beta),
-                Bound::Within(alpha - 1e-12, alpha + 1e-12),
-                "alpha of the flows, packets per RTT",
-            )
-        })
-        .collect();
-    for (look, _) in &QUEUES {
-        let shares = || BETAS.iter().map(|&beta| (beta, grid.estimate(look.key, beta, share)));
-        let suffix = if look.key == "aimd" { "red" } else { "drop-tail" };
-        let ends = [
-            ("friendly", "takes at most 10 % more than TCP (ours)", largest(shares()), Bound::AtMost(1.1)),
-            ("not-starved", "gets at least 80 % of what TCP gets (ours)", smallest(shares()), Bound::AtLeast(0.8)),
-        ];
-        for (key, words, (at, share), bound) in ends {
+    let found = EQ1.measured(e, bench, SHARES, Precision::of(&[share]))?;
+    let mut claims: Vec<Claim> = Vec::new();
+    for (beta, alpha) in [(0.5, 1.0), (0.875, 0.2)] {
+        let statement = format!("3 (1 - beta) / (1 + beta) is {alpha} at beta = {beta}");
+        let bound = Bound::Within(alpha - 1e-12, alpha + 1e-12);
+        let what = "alpha of the flows, packets per RTT";
+        claims.push(e.claim(format!("alpha-{beta}"), statement, bound, what).exact(friendly_alpha(beta)));
+    }
+    for (Scheme { key, name, .. }, suffix) in [(RED, "red"), (DROP_TAIL, "drop-tail")] {
+        for (end, words, bound) in [
+            ("friendly", "takes at most 10 % more than TCP (ours)", Bound::AtMost(1.1)),
+            ("not-starved", "gets at least 80 % of what TCP gets (ours)", Bound::AtLeast(0.8)),
+        ] {
+            let statement = format!("with alpha by (1) AIMD {words}, at every beta, {name}");
             claims.push(
-                Claim::check(
-                    format!("{}/{key}-{suffix}", e.id),
-                    format!("with alpha by (1) AIMD {words}, at every beta, {}", look.name),
-                    share,
-                    bound,
-                    format!("AIMD / TCP at beta = {at}"),
-                )
-                .if_it_fails(EQ1_NOTE),
+                e.claim(format!("{end}-{suffix}"), statement, bound, "AIMD / TCP at beta = {at}")
+                    .because(EQ1_NOTE)
+                    .everywhere(BETAS.map(|beta| (beta, found.estimate(key, beta, share)))),
             );
         }
     }
-    let looks = QUEUES.map(|q| q.0);
-    let at = |key| grid.estimate(key, 0.875, share).map_or("–".to_owned(), |e| short(e.mean));
+    let at = |key| brief(found.estimate(key, 0.875, share));
     let title = format!(
         "At beta = 0.875 an AIMD flow gets {} times what TCP gets with RED, {} times with drop-tail",
-        at("aimd"),
-        at("aimd-drop-tail")
+        at(RED.key),
+        at(DROP_TAIL.key)
     );
-    let chart = show::chart(&grid, &looks, &title, &show::caption(e, &grid), &BETA, &SHARE);
-    let chart = chart.series(Series::line("as much as TCP", "reference", vec![0.5, 0.95], vec![1.0; 2]).reference());
-    let section =
-        show::section(e).chart(chart).table(show::table(&grid, &looks, "AIMD / TCP against beta", &BETA, &SHARE));
-    Ok(show::outcome(e, show::points(&grid, &BETA, &[SHARE]), claims, section))
+    let as_much = Series::line("as much as TCP", "reference", vec![0.5, 0.95], vec![1.0; 2]).reference();
+    let section = e
+        .section()
+        .chart(EQ1.chart(&found, &SHARE, title, &caption(e, &found)).series(as_much))
+        .table(EQ1.table(&found, &SHARE, "AIMD / TCP against beta"));
+    Ok(e.outcome(EQ1.points(&found), claims, section))
 }
 
 const EQ1_NOTE: &str = "A drop-tail queue does not lose packets of all flows alike, as eq. (1) supposes: who comes in bursts when the \
@@ -137,7 +126,7 @@ fn set_rwnd(s: &mut RawScenario, rwnd: u32) {
 }
 
 /// One slot of a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 struct Slot {
     /// When it ended, s.
     at: f64,
@@ -150,17 +139,17 @@ struct Slot {
 }
 
 /// The slots of a run after its warm-up, and the packets lost in them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 struct Trace {
     slots: Vec<Slot>,
     lost: u64,
 }
 
-fn trace(scenario: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Trace, RunError> {
-    let run = simulate(scenario, seed, Record { series: true, ..Record::default() }, hooks)?;
-    if run.summary.interrupted {
-        return Err(RunError::Interrupted);
-    }
+const TRACE: Measure<Trace> = Measure { name: "aimd slots", of: trace };
+
+fn trace(job: &Job<'_>) -> Result<Trace, RunError> {
+    let scenario = job.scenario;
+    let run = job.run(Record { series: true, ..Record::default() })?;
     let warm = scenario.warmup.get().as_secs_f64();
     let packet = scenario.packet_size.get().as_f64() * 8.0;
     let flow = run.report.series.iter().filter(|r| r.flow == 0);
@@ -177,7 +166,7 @@ fn trace(scenario: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Trace, Run
 }
 
 /// What a link was used, as parts of what it carries.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 struct Used {
     /// In stage I, from the first slot without a packet until the window reaches R, in whole rounds of R slots; 1 if there
     /// is none.
@@ -218,6 +207,13 @@ impl Trace {
     }
 }
 
+const USED: Measure<Option<Used>> = Measure { name: "aimd utilization", of: used };
+
+fn used(job: &Job<'_>) -> Result<Option<Used>, RunError> {
+    let r = (job.scenario.path.rtt.get() + SLOT).as_nanos() / SLOT.as_nanos();
+    Ok(trace(job)?.used(r as u32))
+}
+
 /// R of eq. (2)'s runs, slots. The paper's 17 is beside them.
 const RTTS: [u32; 3] = [50, 100, 150];
 const PAPERS_RTT: u32 = 17;
@@ -247,16 +243,14 @@ fn set_ups(rtts: &[u32]) -> Vec<Alone> {
 
 pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let all = [set_ups(&RTTS), set_ups(&[PAPERS_RTT])].concat();
-    let jobs: Vec<(Scenario, u64)> = all.iter().map(|a| (a.scenario(e), 1)).collect();
-    let label = |s: &Scenario, _: u64| format!("{} rtt {}", e.id, s.path.rtt);
-    let used = bench.keep(&jobs, label, |s, seed, hooks| {
-        let r = (s.path.rtt.get() + SLOT).as_nanos() / SLOT.as_nanos();
-        Ok(trace(s, seed, hooks)?.used(r as u32))
-    })?;
+    let cases = all.iter().map(|a| Case::new("aimd", f64::from(a.rtt), a.scenario(e))).collect();
+    let found = counted(e, bench, USED, cases, 1)?;
     let rows: Vec<(Alone, Used, qos::Utilization)> = all
         .iter()
-        .zip(&used)
-        .filter_map(|(a, used)| Some((*a, (**used)?, qos::utilization(a.beta, a.rtt, a.buffer, a.rwnd).ok()?)))
+        .zip(&found.cells)
+        .filter_map(|(a, cell)| {
+            Some((*a, (**cell.runs.first()?)?, qos::utilization(a.beta, a.rtt, a.buffer, a.rwnd).ok()?))
+        })
         .collect();
     let off = |(_, used, formula): &(Alone, Used, qos::Utilization)| used.stage_one - formula.stage_one;
     let off_cycle = |(_, used, formula): &(Alone, Used, qos::Utilization)| used.cycle - formula.cycle;
@@ -267,43 +261,43 @@ pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     };
     let worst = |numbers: Vec<f64>| numbers.into_iter().fold(0.0, |w: f64, x| if x.abs() > w.abs() { x } else { w });
     let mut claims = vec![
-        exact_claim(
-            format!("{}/set-ups", e.id),
-            "every set-up goes through whole cycles (the set-up)".to_owned(),
-            rows.len() as f64 / all.len() as f64,
+        e.claim(
+            "set-ups",
+            "every set-up goes through whole cycles (the set-up)",
             Bound::AtLeast(1.0),
             "set-ups with at least one whole cycle / set-ups",
-        ),
-        exact_claim(
-            format!("{}/cycle", e.id),
-            "the whole cycle uses what follows for it, within 2 % (ours)".to_owned(),
-            worst(rows.iter().filter(large).map(off_cycle).collect()),
+        )
+        .exact(rows.len() as f64 / all.len() as f64),
+        e.claim(
+            "cycle",
+            "the whole cycle uses what follows for it, within 2 % (ours)",
             Bound::Within(-NEAR, NEAR),
             "simulated - formula, the set-up where it is farthest from 0",
-        ),
-        exact_claim(
-            format!("{}/full", e.id),
-            "from B = (1 - beta) R / beta on the link is always full".to_owned(),
-            rows.iter().filter(large).filter(full).map(|r| r.1.cycle).fold(1.0, f64::min),
+        )
+        .exact(worst(rows.iter().filter(large).map(off_cycle).collect())),
+        e.claim(
+            "full",
+            "from B = (1 - beta) R / beta on the link is always full",
             Bound::AtLeast(0.995),
             "least utilization of a whole cycle there",
         )
-        .if_it_fails(WHOLE_PACKETS),
+        .because(WHOLE_PACKETS)
+        .exact(rows.iter().filter(large).filter(full).map(|r| r.1.cycle).fold(1.0, f64::min)),
     ];
     for rtt in RTTS.iter().rev().chain([&PAPERS_RTT]) {
         let of = rows.iter().filter(|row| row.0.rtt == *rtt);
         claims.push(
-            exact_claim(
-                format!("{}/stage-one-{rtt}", e.id),
+            e.claim(
+                format!("stage-one-{rtt}"),
                 format!("R = {rtt} slots: stage I uses what equation (2) says, within 2 %, at every beta and B"),
-                worst(of.map(off).collect()),
                 Bound::Within(-NEAR, NEAR),
                 "simulated - eq. (2), the set-up where it is farthest from 0",
             )
-            .if_it_fails(WHOLE_PACKETS),
+            .because(WHOLE_PACKETS)
+            .exact(worst(of.map(off).collect())),
         );
     }
-    let mut section = show::section(e).text(
+    let mut section = e.section().text(
         "Stage I is what lies between the first slot in which the link has nothing to send, after a decrease, and the slot in \
          which the window reaches R. B counts packets that wait; R + B are outstanding without a loss."
             .to_owned(),
@@ -311,23 +305,18 @@ pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     for beta in EQ2_BETAS {
         section = section.chart(eq2_chart(e, beta, &rows, off));
     }
-    let table = Table {
-        title: "Utilization, simulated and by formula".to_owned(),
-        caption: format!("{}; one run each, nothing is random", e.file),
-        head: ["R (slots)", "beta", "B (packets)", "stage I", "eq. (2)", "whole cycle", "formula", "cycles"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: rows
-            .iter()
-            .map(|(a, used, formula)| {
-                let numbers = [used.stage_one, formula.stage_one, used.cycle, formula.cycle];
-                let mut row = vec![a.rtt.to_string(), a.beta.to_string(), a.buffer.to_string()];
-                row.extend(numbers.map(|x| format!("{x:.4}")));
-                row.push(used.cycles.to_string());
-                row
-            })
-            .collect(),
-    };
+    let table = table(
+        "Utilization, simulated and by formula",
+        format!("{}; one run each, nothing is random", e.file),
+        ["R (slots)", "beta", "B (packets)", "stage I", "eq. (2)", "whole cycle", "formula", "cycles"],
+        rows.iter().map(|(a, used, formula)| {
+            let numbers = [used.stage_one, formula.stage_one, used.cycle, formula.cycle];
+            let mut row = vec![a.rtt.to_string(), a.beta.to_string(), a.buffer.to_string()];
+            row.extend(numbers.map(|x| format!("{x:.4}")));
+            row.push(used.cycles.to_string());
+            row
+        }),
+    );
     let mut points: Vec<Point> = Vec::new();
     for (a, used, formula) in &rows {
         let x = [("rtt_slots", f64::from(a.rtt)), ("beta", a.beta), ("buffer_packets", f64::from(a.buffer))];
@@ -336,7 +325,7 @@ pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
         points.extend(point("aimd", &x, "utilization_cycle", exact(used.cycle)));
         points.extend(point("formula", &x, "utilization_cycle", exact(formula.cycle)));
     }
-    Ok(show::outcome(e, points, claims, section.table(table).folded()))
+    Ok(e.outcome(points, claims, section.table(table).folded()))
 }
 
 const WHOLE_PACKETS: &str = "Eq. (2) is of windows that are not whole and grow from the first round on. Outstanding is the largest whole \
@@ -377,52 +366,53 @@ pub(super) fn fig1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     let windows: Vec<u32> = (FIG1.rtt - 5..=full + 3).collect();
     let bounded = windows.iter().map(|&w| Alone { rwnd: Some(w), ..FIG1 });
     let all: Vec<Alone> = std::iter::once(FIG1).chain(bounded).collect();
-    let jobs: Vec<(Scenario, u64)> = all.iter().map(|a| (a.scenario(e), 1)).collect();
-    let traces = bench.keep(&jobs, |_, _| e.id.to_owned(), trace)?;
+    let case = |a: &Alone| Case::new("aimd", a.rwnd.map_or(0.0, f64::from), a.scenario(e));
+    let found = counted(e, bench, TRACE, all.iter().map(case).collect(), 1)?;
+    let traces: Vec<&Trace> = found.cells.iter().filter_map(|c| Some(&**c.runs.first()?)).collect();
     let Some((free, bounded)) = traces.split_first() else { return Err(RunError::Interrupted) };
     let [r, top] = [FIG1.rtt, full].map(f64::from);
     let highest = free.slots.iter().map(|s| s.cwnd).fold(f64::NAN, f64::max);
     let lowest = free.slots.iter().map(|s| s.cwnd).fold(f64::NAN, f64::min);
     let used = |t: &Trace| t.slots.iter().map(|s| s.sent).sum::<f64>() / t.slots.len().max(1) as f64;
     let within: Vec<(u32, &Trace)> =
-        windows.iter().copied().zip(bounded.iter().map(|t| &**t)).filter(|(w, _)| *w <= full).collect();
+        windows.iter().copied().zip(bounded.iter().copied()).filter(|(w, _)| *w <= full).collect();
     let off = |(w, t): &(u32, &Trace)| (used(t) - f64::from((*w).min(FIG1.rtt)) / r).abs();
     let claims = vec![
-        exact_claim(
-            format!("{}/top", e.id),
-            "the window rises to R + B, and falls (within two packets: ours)".to_owned(),
-            highest,
+        e.claim(
+            "top",
+            "the window rises to R + B, and falls (within two packets: ours)",
             Bound::Within(top, top + 2.0),
             "highest window, packets",
-        ),
-        exact_claim(
-            format!("{}/bottom", e.id),
-            "it falls to beta (R + B) (within two packets: ours)".to_owned(),
-            lowest,
+        )
+        .exact(highest),
+        e.claim(
+            "bottom",
+            "it falls to beta (R + B) (within two packets: ours)",
             Bound::Within(0.875 * top - 1.0, 0.875 * top + 2.0),
             "lowest window, packets",
-        ),
-        exact_claim(
-            format!("{}/no-loss", e.id),
-            "nothing is lost when rwnd <= R + B".to_owned(),
-            within.iter().map(|(_, t)| t.lost as f64).sum(),
+        )
+        .exact(lowest),
+        e.claim(
+            "no-loss",
+            "nothing is lost when rwnd <= R + B",
             Bound::AtMost(0.0),
             "packets lost, rwnd from 12 to R + B = 27",
-        ),
-        exact_claim(
-            format!("{}/utilization", e.id),
-            "the link's utilization is min(rwnd, R) / R when rwnd <= R + B".to_owned(),
-            within.iter().map(off).fold(0.0, f64::max),
+        )
+        .exact(within.iter().map(|(_, t)| t.lost as f64).sum::<f64>()),
+        e.claim(
+            "utilization",
+            "the link's utilization is min(rwnd, R) / R when rwnd <= R + B",
             Bound::AtMost(0.005),
             "largest |simulated - min(rwnd, R) / R|",
-        ),
-        exact_claim(
-            format!("{}/loss", e.id),
-            "packets are lost when rwnd is larger".to_owned(),
-            free.lost as f64,
+        )
+        .exact(within.iter().map(off).fold(0.0, f64::max)),
+        e.claim(
+            "loss",
+            "packets are lost when rwnd is larger",
             Bound::AtLeast(1.0),
             "packets lost without a bound, 75 s",
-        ),
+        )
+        .exact(free.lost as f64),
     ];
     let part = |t: &Trace| t.slots.iter().map(|s| (s.at, s.cwnd)).filter(|(at, _)| *at <= 45.0).unzip();
     let (x, y): (Vec<f64>, Vec<f64>) = part(free);
@@ -455,7 +445,7 @@ pub(super) fn fig1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     .band(top + 0.5, f64::from(full + 3), "packets are lost", BandKind::Note)
     .series(Series::line("min(rwnd, R) / R", "reference", xs.clone(), formula).reference())
     .series(Series::sweep("simulated", "aimd", xs, ys));
-    Ok(show::outcome(e, points, claims, show::section(e).chart(chart).chart(second)))
+    Ok(e.outcome(points, claims, e.section().chart(chart).chart(second)))
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! Several flows on one wireless link, their windows by eq. (4) [aimd §IV-C, Figs. 6, 7].
 
 use super::{
-    D, ERRORS, OUTAGE, PERSISTENT, R, Runs, START, base, caption, measure, point, seeds, set_windows, slots, text, with,
+    D, ERRORS, Got, OUTAGE, PERSISTENT, R, START, base, caption, measure, of_flow, seeds, set_windows, slots, with,
 };
-use crate::bench::{Bench, largest, smallest};
-use crate::show;
-use crate::{Bound, Claim, Experiment, Outcome, Point, Tools};
+use crate::claim::exact;
+use crate::figure::{curve, point, table, text};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_analysis::qos::{self, Process, QosError, SharedFlow, Split};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
+use fairpace_lab::study::{Case, Cell, largest, smallest};
 use fairpace_report::{Axis, Chart, Series, Table};
 use fairpace_scenario::{AccessSpec, RawScenario};
 
@@ -50,7 +51,7 @@ struct Spot {
     split: Split,
     /// By formula.
     outages: Vec<f64>,
-    runs: Runs,
+    runs: Cell<Vec<Got>>,
 }
 
 /// The windows of a figure, and the outages that they have by formula. The largest sum that keeps all bounds may not be
@@ -91,7 +92,7 @@ fn figure(e: &Experiment, bench: &mut Bench<'_>, n: usize) -> Result<Outcome, Ru
     let base = base(e);
     let seeds = seeds(bench, SEEDS);
     let (mut claims, mut points) = (Vec::new(), Vec::new());
-    let mut section = show::section(e);
+    let mut section = e.section();
     for panel in &PANELS {
         let flows = panel.flows(n);
         let plans: Vec<(f64, Split, Vec<f64>)> = ERRORS
@@ -107,7 +108,8 @@ fn figure(e: &Experiment, bench: &mut Bench<'_>, n: usize) -> Result<Outcome, Ru
                 set_flows(s, &flows, &split.windows);
             })
         };
-        let runs = measure(e, &plans.iter().map(scenario).collect::<Vec<_>>(), seeds, bench)?;
+        let cases = plans.iter().map(|plan| Case::new(panel.key, plan.0, scenario(plan))).collect();
+        let runs = measure(e, cases, seeds, bench)?.cells;
         let places =
             plans.into_iter().zip(runs).map(|((percent, split, outages), runs)| Spot { percent, split, outages, runs });
         let places: Vec<Spot> = places.collect();
@@ -117,52 +119,49 @@ fn figure(e: &Experiment, bench: &mut Bench<'_>, n: usize) -> Result<Outcome, Ru
         section = section
             .chart(throughputs(panel, &places, n, &caption))
             .chart(outages(panel, &places, n, &caption))
-            .table(table(e, panel, &places, n));
+            .table(numbers(e, panel, &places, n));
     }
-    Ok(show::outcome(e, points, claims, section.folded()))
+    Ok(e.outcome(points, claims, section.folded()))
 }
 
 /// Throughput of the flow that gets least, as a part of that which gets most.
-fn evenness(runs: &Runs) -> Option<Estimate> {
-    runs.estimate(|run| {
+fn evenness(runs: &Cell<Vec<Got>>) -> Option<Estimate> {
+    runs.mean(|run| {
         let of = || run.iter().map(|g| g.throughput);
         of().fold(f64::INFINITY, f64::min) / of().fold(0.0, f64::max)
     })
 }
 
 fn panel_claims(e: &Experiment, panel: &Panel, places: &[Spot], n: usize) -> Vec<Claim> {
-    let (even_at, even) = smallest(places.iter().map(|p| (p.percent, evenness(&p.runs))));
-    let per_flow = places.iter().flat_map(|p| (0..n).map(|i| (p.percent, p.runs.flow(i, |g| g.outage))));
-    let (late_at, late) = largest(per_flow);
+    let per_flow = places.iter().flat_map(|p| (0..n).map(|i| (p.percent, of_flow(&p.runs, i, |g| g.outage))));
     let used = places.iter().map(|p| {
-        (p.percent, p.runs.estimate(|run| run.iter().map(|g| g.throughput).sum::<f64>() / (1.0 - p.percent / 100.0)))
+        (p.percent, p.runs.mean(|run| run.iter().map(|g| g.throughput).sum::<f64>() / (1.0 - p.percent / 100.0)))
     });
-    let (used_at, used) = smallest(used);
     let words = panel.words;
     let percent = ((1.0 - panel.equal) * 100.0).round();
     vec![
-        Claim::check(
-            format!("{}/{}-equal", e.id, panel.key),
+        e.claim(
+            format!("{}-equal", panel.key),
             format!("{words}: the flows' throughputs are equal, at every error (ours: within {percent} %)"),
-            even,
             Bound::AtLeast(panel.equal),
-            format!("least throughput of a flow / most, at {even_at} %"),
-        ),
-        Claim::check(
-            format!("{}/{}-outage", e.id, panel.key),
-            format!("{words}: the delay outage of each flow is at most about 1 %, at every error (ours: 1.1 %)"),
-            late,
-            Bound::AtMost(panel.outage),
-            format!("largest outage of a flow, at {late_at} %"),
-        ),
-        Claim::check(
-            format!("{}/{}-full", e.id, panel.key),
-            format!("{words}: together they fill the link, at every error (ours: within 0.5 %)"),
-            used,
-            Bound::AtLeast(0.995),
-            format!("sum of the throughputs / (1 - p_e), at {used_at} %"),
+            "least throughput of a flow / most, at {at} %",
         )
-        .if_it_fails(FULL_NOTE),
+        .everywhere(places.iter().map(|p| (p.percent, evenness(&p.runs)))),
+        e.claim(
+            format!("{}-outage", panel.key),
+            format!("{words}: the delay outage of each flow is at most about 1 %, at every error (ours: 1.1 %)"),
+            Bound::AtMost(panel.outage),
+            "largest outage of a flow, at {at} %",
+        )
+        .everywhere(per_flow),
+        e.claim(
+            format!("{}-full", panel.key),
+            format!("{words}: together they fill the link, at every error (ours: within 0.5 %)"),
+            Bound::AtLeast(0.995),
+            "sum of the throughputs / (1 - p_e), at {at} %",
+        )
+        .because(FULL_NOTE)
+        .everywhere(used),
     ]
 }
 
@@ -175,10 +174,10 @@ fn panel_points(panel: &Panel, places: &[Spot], n: usize) -> Vec<Point> {
         for i in 0..n {
             let scheme = format!("{}-flow-{}", panel.key, i + 1);
             let x = [("error_percent", p.percent)];
-            points.extend(point(&scheme, &x, "rwnd_packets", super::exact(f64::from(p.split.windows[i]))));
-            points.extend(point(&scheme, &x, "throughput_packets_per_slot", p.runs.flow(i, |g| g.throughput)));
-            points.extend(point(&scheme, &x, "outage", p.runs.flow(i, |g| g.outage)));
-            points.extend(point(&scheme, &x, "outage_formula", super::exact(p.outages[i])));
+            points.extend(point(&scheme, &x, "rwnd_packets", exact(f64::from(p.split.windows[i]))));
+            points.extend(point(&scheme, &x, "throughput_packets_per_slot", of_flow(&p.runs, i, |g| g.throughput)));
+            points.extend(point(&scheme, &x, "outage", of_flow(&p.runs, i, |g| g.outage)));
+            points.extend(point(&scheme, &x, "outage_formula", exact(p.outages[i])));
         }
     }
     points
@@ -190,18 +189,8 @@ fn name(panel: &Panel, i: usize, n: usize) -> String {
 
 fn lines(chart: Chart, panel: &Panel, places: &[Spot], n: usize, number: fn(&super::Got) -> f64) -> Chart {
     (0..n).fold(chart, |chart, i| {
-        let known: Vec<(f64, Estimate)> =
-            places.iter().filter_map(|p| Some((p.percent, p.runs.flow(i, number)?))).collect();
-        let of = |number: fn(&Estimate) -> f64| known.iter().map(|(_, e)| number(e)).collect::<Vec<f64>>();
-        chart.series(
-            Series::sweep(
-                name(panel, i, n),
-                COLOURS[i % COLOURS.len()],
-                known.iter().map(|k| k.0).collect(),
-                of(|e| e.mean),
-            )
-            .interval(of(Estimate::low), of(Estimate::high)),
-        )
+        let of = places.iter().map(|p| (p.percent, of_flow(&p.runs, i, number)));
+        chart.series(curve(name(panel, i, n), COLOURS[i % COLOURS.len()], of))
     })
 }
 
@@ -219,7 +208,7 @@ fn throughputs(panel: &Panel, places: &[Spot], n: usize, caption: &str) -> Chart
 }
 
 fn outages(panel: &Panel, places: &[Spot], n: usize, caption: &str) -> Chart {
-    let (_, late) = largest(places.iter().flat_map(|p| (0..n).map(|i| (p.percent, p.runs.flow(i, |g| g.outage)))));
+    let (_, late) = largest(places.iter().flat_map(|p| (0..n).map(|i| (p.percent, of_flow(&p.runs, i, |g| g.outage)))));
     let most = late.map_or("–".to_owned(), |e| short(e.mean * 100.0));
     let title = format!("{} flows, {}: the delay outage is at most {most} %", n, panel.words);
     let (axis, unit) = (Axis::new("error probability", "%"), Axis::new("delay outage", "part of the packets"));
@@ -237,7 +226,7 @@ fn outages(panel: &Panel, places: &[Spot], n: usize, caption: &str) -> Chart {
     lines(chart, panel, places, n, |g| g.outage)
 }
 
-fn table(e: &Experiment, panel: &Panel, places: &[Spot], n: usize) -> Table {
+fn numbers(e: &Experiment, panel: &Panel, places: &[Spot], n: usize) -> Table {
     let mut head = vec!["error (%)".to_owned(), "rwnd by eq. (4), exact".to_owned(), "rwnd".to_owned()];
     for i in 0..n {
         let flow = i + 1;
@@ -252,17 +241,17 @@ fn table(e: &Experiment, panel: &Panel, places: &[Spot], n: usize) -> Table {
         ];
         for i in 0..n {
             row.extend([
-                text(p.runs.flow(i, |g| g.throughput)),
-                text(p.runs.flow(i, |g| g.outage)),
+                text(of_flow(&p.runs, i, |g| g.throughput)),
+                text(of_flow(&p.runs, i, |g| g.outage)),
                 short(p.outages[i]),
             ]);
         }
         row
     };
-    Table {
-        title: format!("{n} flows, {}", panel.words),
-        caption: format!("{}; throughput in packets per slot, outage as a part of the packets received", e.file),
+    table(
+        format!("{n} flows, {}", panel.words),
+        format!("{}; throughput in packets per slot, outage as a part of the packets received", e.file),
         head,
-        rows: places.iter().map(row).collect(),
-    }
+        places.iter().map(row),
+    )
 }

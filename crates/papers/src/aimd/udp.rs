@@ -1,16 +1,11 @@
 //! UDP without and with ARQ, and AIMD, over one wireless link [aimd §IV-D, Fig. 8].
 
-use super::{
-    D, Got, Link, OUTAGE, PERSISTENT, R, Runs, START, base, caption, measure, packets, point, seeds, set_windows, text,
-    with,
-};
-use crate::bench::{Bench, largest, smallest};
-use crate::show;
-use crate::{Bound, Claim, Experiment, Outcome, Tools};
+use super::{D, Got, Link, OUTAGE, PERSISTENT, R, START, base, caption, measure, packets, seeds, set_windows, with};
+use crate::figure::{Abscissa, Figure, Quantity, Scheme};
+use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_analysis::qos;
 use fairpace_lab::RunError;
-use fairpace_lab::stats::Estimate;
-use fairpace_report::{Axis, Chart, Series, Table};
+use fairpace_lab::study::{Case, Number};
 use fairpace_scenario::{ArqKind, FlowSpec, Scenario, SourceKind, SourceSpec, Speed};
 
 /// Source rates, packets per slot.
@@ -23,8 +18,35 @@ const BUFFER: u32 = 10;
 const SEEDS: usize = 10;
 const SLOTS_PER_SECOND: f64 = 200.0;
 
-/// A number of a flow, and what it is called.
-type Number = (&'static str, fn(&Got) -> f64);
+const FIG8: Figure<Vec<Got>> = Figure {
+    x: Abscissa::new("source_packets_per_slot", "source rate", "packets per slot"),
+    places: &RATES,
+    schemes: &[
+        Scheme::new("udp", "UDP without ARQ", ""),
+        Scheme::new("udp-arq", "UDP with ARQ", ""),
+        Scheme::new("aimd", "AIMD, always something to send", ""),
+        Scheme::new("aimd-source", "AIMD, a source of that rate", ""),
+    ],
+    vary: |_, _| (),
+    quantities: &[GOODPUT, LOSS, DROPPED, OUTAGES],
+};
+const GOODPUT: Quantity<Vec<Got>> =
+    Quantity { key: "goodput_packets_per_slot", label: "goodput", unit: "packets per slot", get: OF_GOODPUT };
+const LOSS: Quantity<Vec<Got>> = Quantity { key: "loss", label: "loss", unit: "part of the packets", get: OF_LOSS };
+const DROPPED: Quantity<Vec<Got>> =
+    Quantity { key: "dropped", label: "dropped", unit: "part of the packets", get: OF_DROPPED };
+const OUTAGES: Quantity<Vec<Got>> = Quantity {
+    key: "outage",
+    label: "delay outage",
+    unit: "part of the packets",
+    get: |run| Some(run.first()?.outage),
+};
+
+const OF_GOODPUT: Number<Vec<Got>> = |run| run.first().map(Got::goodput);
+
+const OF_LOSS: Number<Vec<Got>> = |run| run.first().map(Got::failed);
+
+const OF_DROPPED: Number<Vec<Got>> = |run| run.first().map(|g| g.lost);
 
 /// Who sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,15 +70,6 @@ impl Sender {
             Sender::UdpArq => "udp-arq",
             Sender::Aimd => "aimd",
             Sender::AimdSource => "aimd-source",
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Sender::Udp => "UDP without ARQ",
-            Sender::UdpArq => "UDP with ARQ",
-            Sender::Aimd => "AIMD, always something to send",
-            Sender::AimdSource => "AIMD, a source of that rate",
         }
     }
 
@@ -106,162 +119,66 @@ fn udp(flow: &FlowSpec, rate: Speed) -> FlowSpec {
     }
 }
 
-/// Everything measured: who, at which rate.
-struct Grid(Vec<(Sender, f64, Runs)>);
-
-impl Grid {
-    fn estimate(&self, sender: Sender, rate: f64, number: fn(&Got) -> f64) -> Option<Estimate> {
-        self.runs(sender, rate)?.flow(0, number)
-    }
-
-    fn runs(&self, sender: Sender, rate: f64) -> Option<&Runs> {
-        self.0.iter().find(|(s, r, _)| *s == sender && (r - rate).abs() < 1e-9).map(|(_, _, runs)| runs)
-    }
-
-    /// AIMD's number - UDP's, seed by seed, at that rate.
-    fn lead(&self, udp: Sender, rate: f64, number: fn(&Got) -> f64) -> Option<Estimate> {
-        let of = |sender| {
-            let runs = self.runs(sender, rate)?;
-            Some(runs.0.iter().map(|run| run.first().map_or(f64::NAN, number)).collect::<Vec<f64>>())
-        };
-        let both: Vec<f64> = of(Sender::Aimd)?.iter().zip(of(udp)?).map(|(a, u)| a - u).collect();
-        Estimate::of(&both)
-    }
-}
-
 pub(super) fn fig8(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let base = base(e);
     let seeds = seeds(bench, SEEDS);
-    let cells: Vec<(Sender, f64)> = SENDERS.iter().flat_map(|s| RATES.map(|r| (*s, r))).collect();
-    let scenarios: Vec<Scenario> = cells.iter().map(|(sender, rate)| sender.scenario(&base, *rate)).collect();
-    let runs = measure(e, &scenarios, seeds, bench)?;
-    let grid = Grid(cells.into_iter().zip(runs).map(|((sender, rate), runs)| (sender, rate, runs)).collect());
+    let case = |sender: Sender, rate: f64| Case::new(sender.key(), rate, sender.scenario(&base, rate));
+    let cases = SENDERS.iter().flat_map(|sender| RATES.map(|rate| case(*sender, rate))).collect();
+    let found = measure(e, cases, seeds, bench)?;
+    let lead =
+        |udp: &str, number: Number<Vec<Got>>| RATES.map(|rate| (rate, found.difference("aimd", udp, rate, number)));
     let mut claims = Vec::new();
-    for (udp, why_goodput, why_loss) in [(Sender::Udp, FULL_RATE, ""), (Sender::UdpArq, "", LOW_RATES)] {
-        let (key, name) = (udp.key(), udp.name());
-        let (at, least) = smallest(RATES.iter().map(|r| (*r, grid.lead(udp, *r, Got::goodput))));
+    for (key, name, why_goodput, why_loss) in
+        [("udp", "UDP without ARQ", FULL_RATE, ""), ("udp-arq", "UDP with ARQ", "", LOW_RATES)]
+    {
+        let statement = format!("AIMD's goodput is above that of {name}, at every source rate");
+        let what = "least AIMD - UDP, packets per slot, at a source rate of {at} packets per slot";
         claims.push(
-            Claim::check(
-                format!("{}/goodput-{key}", e.id),
-                format!("AIMD's goodput is above that of {name}, at every source rate"),
-                least,
-                Bound::Above(0.0),
-                format!("least AIMD - UDP, packets per slot, at a source rate of {at} packets per slot"),
-            )
-            .if_it_fails(why_goodput),
+            e.claim(format!("goodput-{key}"), statement, Bound::Above(0.0), what)
+                .because(why_goodput)
+                .everywhere(lead(key, OF_GOODPUT)),
         );
-        let (at, most) = largest(RATES.iter().map(|r| (*r, grid.lead(udp, *r, Got::failed))));
+        let statement = format!("AIMD's loss is below that of {name}, at every source rate");
         claims.push(
-            Claim::check(
-                format!("{}/loss-{key}", e.id),
-                format!("AIMD's loss is below that of {name}, at every source rate"),
-                most,
-                Bound::Below(0.0),
-                format!("largest AIMD - UDP of packets dropped or late, at a source rate of {at} packets per slot"),
-            )
-            .if_it_fails(why_loss),
+            e.claim(format!("loss-{key}"), statement, Bound::Below(0.0), MOST)
+                .because(why_loss)
+                .everywhere(lead(key, OF_LOSS)),
         );
     }
-    let busy = || RATES.iter().filter(|r| **r >= 1.0 - PERCENT / 100.0);
-    let (at, most) = largest(busy().map(|r| (*r, grid.lead(Sender::UdpArq, *r, Got::failed))));
-    claims.push(Claim::check(
-        format!("{}/loss-udp-arq-busy", e.id),
-        "AIMD's loss is below that of UDP with ARQ, at source rates from 1 - p_e on",
-        most,
-        Bound::Below(0.0),
-        format!("largest AIMD - UDP of packets dropped or late, at a source rate of {at} packets per slot"),
-    ));
-    let (at, lost) = largest(RATES.iter().map(|r| (*r, grid.estimate(Sender::Aimd, *r, |g| g.lost))));
-    claims.push(Claim::check(
-        format!("{}/no-overflow", e.id),
-        "with B = rwnd none of AIMD's packets is dropped",
-        lost,
-        Bound::AtMost(0.0),
-        format!("dropped / sent, at {at} packets per slot"),
-    ));
-    let goodput = grid.estimate(Sender::Aimd, 1.0, Got::goodput);
-    let best =
-        RATES.iter().filter_map(|r| Some(grid.estimate(Sender::UdpArq, *r, Got::goodput)?.mean)).fold(0.0, f64::max);
-    let title = format!(
-        "AIMD gets {:.3} packets per slot in time, UDP with ARQ {best:.3} at its best source rate",
-        goodput.map_or(f64::NAN, |e| e.mean)
+    let busy = lead("udp-arq", OF_LOSS).into_iter().filter(|(rate, _)| *rate >= 1.0 - PERCENT / 100.0);
+    let statement = "AIMD's loss is below that of UDP with ARQ, at source rates from 1 - p_e on";
+    claims.push(e.claim("loss-udp-arq-busy", statement, Bound::Below(0.0), MOST).everywhere(busy));
+    let (statement, what) =
+        ("with B = rwnd none of AIMD's packets is dropped", "dropped / sent, at {at} packets per slot");
+    claims.push(
+        e.claim("no-overflow", statement, Bound::AtMost(0.0), what)
+            .everywhere(RATES.map(|rate| (rate, found.estimate("aimd", rate, OF_DROPPED)))),
     );
-    let late = grid.estimate(Sender::Aimd, 1.0, Got::failed).map_or(f64::NAN, |e| e.mean * 100.0);
-    let section = show::section(e)
+    let got = found.estimate("aimd", 1.0, OF_GOODPUT).map_or(f64::NAN, |e| e.mean);
+    let best = RATES.iter().filter_map(|r| Some(found.estimate("udp-arq", *r, OF_GOODPUT)?.mean)).fold(0.0, f64::max);
+    let late = found.estimate("aimd", 1.0, OF_LOSS).map_or(f64::NAN, |e| e.mean * 100.0);
+    let title = format!("AIMD gets {got:.3} packets per slot in time, UDP with ARQ {best:.3} at its best source rate");
+    let lossy = format!(
+        "Of AIMD's packets {late:.2} % are late or lost; UDP with ARQ loses less at low rates, and far more at high ones"
+    );
+    let caption = caption(e, seeds);
+    let section = e
+        .section()
         .text(
             "Goodput is what comes with a delay jitter of at most D = 10 slots. Loss is what is dropped on the way, or comes \
-             later than that; of AIMD with a source, also what its send buffer has no room for."
-                .to_owned(),
+             later than that; of AIMD with a source, also what its send buffer has no room for.",
         )
-        .chart(chart(e, &grid, seeds, title, "goodput", "packets per slot", Got::goodput))
-        .chart(chart(
-            e,
-            &grid,
-            seeds,
-            format!("Of AIMD's packets {late:.2} % are late or lost; UDP with ARQ loses less at low rates, and far more at high ones"),
-            "loss",
-            "part of the packets",
-            Got::failed,
-        ))
-        .table(table(e, &grid, "Goodput in packets per slot", Got::goodput))
-        .table(table(e, &grid, "Loss: dropped or late, as a part of the packets sent", Got::failed))
-        .table(table(e, &grid, "Dropped, as a part of the packets sent", |g| g.lost));
-    let mut points = Vec::new();
-    for (sender, rate, runs) in &grid.0 {
-        let x = [("source_packets_per_slot", *rate)];
-        let numbers: [Number; 4] = [
-            ("goodput_packets_per_slot", Got::goodput),
-            ("loss", Got::failed),
-            ("dropped", |g| g.lost),
-            ("outage", |g| g.outage),
-        ];
-        for (metric, number) in numbers {
-            points.extend(point(sender.key(), &x, metric, runs.flow(0, number)));
-        }
-    }
-    Ok(show::outcome(e, points, claims, section))
+        .chart(FIG8.chart(&found, &GOODPUT, title, &caption))
+        .chart(FIG8.chart(&found, &LOSS, lossy, &caption))
+        .table(FIG8.table(&found, &GOODPUT, "Goodput in packets per slot"))
+        .table(FIG8.table(&found, &LOSS, "Loss: dropped or late, as a part of the packets sent"))
+        .table(FIG8.table(&found, &DROPPED, "Dropped, as a part of the packets sent"));
+    Ok(e.outcome(FIG8.points(&found), claims, section))
 }
 
+const MOST: &str = "largest AIMD - UDP of packets dropped or late, at a source rate of {at} packets per slot";
 const FULL_RATE: &str = "At full rate UDP without ARQ delivers 1 - p_e = 0.90 packets per slot, none of them late; AIMD delivers as many, \
                          of which 0.4 % are late. UDP loses a tenth of its packets for it";
 const LOW_RATES: &str = "At low rates the queue is short, and UDP with ARQ loses next to nothing. AIMD, which here always has something to \
                          send, keeps the queue as long as the promised outage allows; with a source of the same rate it \
                          loses as little";
-
-fn chart(
-    e: &Experiment,
-    grid: &Grid,
-    seeds: u64,
-    title: String,
-    label: &str,
-    unit: &str,
-    number: fn(&Got) -> f64,
-) -> Chart {
-    let mut chart = Chart::new(title, Axis::new("source rate", "packets per slot"), Axis::new(label, unit))
-        .caption(caption(e, seeds));
-    for sender in SENDERS {
-        let known: Vec<(f64, Estimate)> =
-            RATES.iter().filter_map(|r| Some((*r, grid.estimate(sender, *r, number)?))).collect();
-        let of = |number: fn(&Estimate) -> f64| known.iter().map(|(_, e)| number(e)).collect::<Vec<f64>>();
-        chart = chart.series(
-            Series::sweep(sender.name(), sender.key(), known.iter().map(|k| k.0).collect(), of(|e| e.mean))
-                .interval(of(Estimate::low), of(Estimate::high)),
-        );
-    }
-    chart
-}
-
-fn table(e: &Experiment, grid: &Grid, title: &str, number: fn(&Got) -> f64) -> Table {
-    let mut head = vec!["source rate (packets per slot)".to_owned()];
-    head.extend(SENDERS.map(|s| s.name().to_owned()));
-    let row = |rate: &f64| {
-        let cells = SENDERS.map(|s| text(grid.estimate(s, *rate, number)));
-        std::iter::once(rate.to_string()).chain(cells).collect()
-    };
-    Table {
-        title: title.to_owned(),
-        caption: format!("{}; mean ± half-width of the 95 % interval", e.file),
-        head,
-        rows: RATES.iter().map(row).collect(),
-    }
-}

@@ -2,16 +2,16 @@
 //! throughput beside TCP [aimd §IV-B, Fig. 5].
 
 use super::{
-    D, ERRORS, Got, Link, OPTIMAL, OUTAGE, PERSISTENT, R, Runs, base, caption, measure, point, seeds, set_windows,
-    text, with,
+    D, ERRORS, Got, Link, OPTIMAL, OUTAGE, PERSISTENT, R, base, caption, measure, of_flow, seeds, set_windows, with,
 };
-use crate::bench::{Bench, largest, smallest};
-use crate::show;
-use crate::{Bound, Claim, Experiment, Outcome, Point, Tools};
+use crate::claim::exact;
+use crate::figure::{curve, point, table, text};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_analysis::qos::{self, Start};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_report::{Axis, Chart, Series, Table};
+use fairpace_lab::study::{Case, Cell, largest, smallest};
+use fairpace_report::{Axis, Chart, Series};
 use fairpace_scenario::{Count, Scenario};
 use std::collections::BTreeMap;
 
@@ -103,10 +103,10 @@ fn places(e: &Experiment, link: Link, bench: &mut Bench<'_>) -> Result<Vec<Place
         if wanted.is_empty() {
             return Ok(places);
         }
-        let scenarios: Vec<Scenario> = wanted.iter().map(|(i, w)| places[*i].scenario(&base, *w)).collect();
-        let runs = measure(e, &scenarios, seeds, bench)?;
-        for ((i, w), runs) in wanted.into_iter().zip(runs) {
-            let Some(outage) = runs.flow(0, |g| g.outage) else { return Err(RunError::Interrupted) };
+        let case = |(i, w): &(usize, u32)| Case::new(link.key(), f64::from(*w), places[*i].scenario(&base, *w));
+        let found = measure(e, wanted.iter().map(case).collect(), seeds, bench)?;
+        for ((i, w), cell) in wanted.into_iter().zip(&found.cells) {
+            let Some(outage) = of_flow(cell, 0, |g| g.outage) else { return Err(RunError::Interrupted) };
             places[i].outages.insert(w, outage);
         }
     }
@@ -130,20 +130,24 @@ pub(super) fn fig4(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         };
         let less: Vec<f64> = of(&found).iter().zip(of(&persistent)).map(|(o, p)| o - p).collect();
         let most = less.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        claims.push(super::exact_claim(
-            format!("{}/never-larger-{words}", e.id),
-            format!("`optimal` needs no larger window than `persistent` at any error, {words} cross traffic"),
-            most,
-            Bound::AtMost(0.0),
-            "largest difference of the simulated windows, optimal - persistent, packets",
-        ));
-        claims.push(super::exact_claim(
-            format!("{}/smaller-{words}", e.id),
-            format!("`optimal` needs a smaller window than `persistent` on the average, {words} cross traffic"),
-            mean(&less),
-            Bound::Below(0.0),
-            "mean difference of the simulated windows over the errors, optimal - persistent, packets",
-        ));
+        claims.push(
+            e.claim(
+                format!("never-larger-{words}"),
+                format!("`optimal` needs no larger window than `persistent` at any error, {words} cross traffic"),
+                Bound::AtMost(0.0),
+                "largest difference of the simulated windows, optimal - persistent, packets",
+            )
+            .exact(most),
+        );
+        claims.push(
+            e.claim(
+                format!("smaller-{words}"),
+                format!("`optimal` needs a smaller window than `persistent` on the average, {words} cross traffic"),
+                Bound::Below(0.0),
+                "mean difference of the simulated windows over the errors, optimal - persistent, packets",
+            )
+            .exact(mean(&less)),
+        );
     }
     Ok(show_windows(e, &found, claims))
 }
@@ -157,33 +161,31 @@ fn window_claims(e: &Experiment, places: &[Place]) -> Vec<Claim> {
         if far(d) > far(best.1) { (at, d) } else { best }
     });
     let heavy = || places.iter().filter(|p| p.heavy);
-    let (at, least) = smallest(heavy().map(|p| (p.percent, p.difference())));
-    let (_, over) = largest(heavy().map(|p| (p.percent, p.at_formula())));
     vec![
-        Claim::check(
-            format!("{}/light", e.id),
+        e.claim(
+            "light",
             "light cross traffic: the simulated window is within 1 of the analytic one, at every error",
-            farthest.1,
             Bound::Within(-1.0, 1.0),
             format!("simulated - analytic, packets, at {} %, where it is farthest from 0", farthest.0),
         )
-        .if_it_fails(NEAR_R),
-        Claim::check(
-            format!("{}/heavy", e.id),
+        .because(NEAR_R)
+        .number(farthest.1),
+        e.claim(
+            "heavy",
             "heavy cross traffic: the analytic window is not above the simulated one, at any error",
-            least,
             Bound::AtLeast(0.0),
-            format!("least simulated - analytic, packets, at {at} %"),
+            "least simulated - analytic, packets, at {at} %",
         )
-        .if_it_fails(NEAR_R),
-        Claim::check(
-            format!("{}/heavy-outage", e.id),
+        .because(NEAR_R)
+        .everywhere(heavy().map(|p| (p.percent, p.difference()))),
+        e.claim(
+            "heavy-outage",
             "heavy cross traffic: with the analytic window the delay outage is at most 1 %, at every error",
-            over,
             Bound::AtMost(OUTAGE),
             "largest simulated outage, as a part of the packets received",
         )
-        .if_it_fails(NEAR_R),
+        .because(NEAR_R)
+        .everywhere(heavy().map(|p| (p.percent, p.at_formula()))),
     ]
 }
 
@@ -196,7 +198,7 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
         "{}; {n} seeds per window; bars: windows whose outage is neither below nor above 1 % for certain (95 %, Student's t)",
         e.file
     );
-    let mut section = show::section(e).text(format!(
+    let mut section = e.section().text(format!(
         "Eq. (3): {}",
         "the delay jitter of a packet is more than D = 10 slots if fewer than W of the R + D = 27 slots after a success \
          succeed. Below W = R = 17 it is not conservative: the queue is empty at times."
@@ -222,19 +224,15 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
         if own.iter().any(|p| p.formula[0] != p.formula[1]) {
             chart = chart.series(Series::sweep("eq. (3), from any slot on", "stationary", x(), formula(0)).reference());
         }
-        let windows: Vec<(f64, Estimate)> = own.iter().filter_map(|p| Some((p.percent, p.window()?))).collect();
-        let of = |number: fn(&Estimate) -> f64| windows.iter().map(|(_, e)| number(e)).collect::<Vec<f64>>();
-        chart =
-            chart.series(Series::sweep("eq. (3), after a success", "reference", x(), formula(1)).reference()).series(
-                Series::sweep("simulated", "aimd", windows.iter().map(|w| w.0).collect(), of(|e| e.mean))
-                    .interval(of(Estimate::low), of(Estimate::high)),
-            );
+        chart = chart
+            .series(Series::sweep("eq. (3), after a success", "reference", x(), formula(1)).reference())
+            .series(curve("simulated", "aimd", own.iter().map(|p| (p.percent, p.window()))));
         section = section.chart(chart);
     }
-    let table = Table {
-        title: "Largest windows in packets, and the outage with the analytic one".to_owned(),
-        caption: format!("{}; {n} seeds; outage as a part of the packets received", e.file),
-        head: [
+    let table = table(
+        "Largest windows in packets, and the outage with the analytic one",
+        format!("{}; {n} seeds; outage as a part of the packets received", e.file),
+        [
             "error (%)",
             "eq. (3), any slot",
             "eq. (3), after a success",
@@ -243,49 +241,43 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
             "outage, light",
             "simulated, heavy",
             "outage, heavy",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        rows: places
-            .iter()
-            .filter(|p| !p.heavy)
-            .map(|light| {
-                let heavy = places.iter().find(|p| p.heavy && p.percent == light.percent);
-                let window = |p: Option<&Place>| {
-                    p.and_then(Place::window).map_or("–".to_owned(), |e| match e.ci95 {
-                        Some([low, high]) if low < high => format!("{} ({low} to {high})", e.mean),
-                        _ => e.mean.to_string(),
-                    })
-                };
-                let analytic =
-                    || qos::outage(&light.link.process(light.percent).ok()?, R, D, light.formula[1], super::START).ok();
-                vec![
-                    light.percent.to_string(),
-                    light.formula[0].to_string(),
-                    light.formula[1].to_string(),
-                    analytic().map_or("–".to_owned(), short),
-                    window(Some(light)),
-                    text(light.at_formula()),
-                    window(heavy),
-                    text(heavy.and_then(Place::at_formula)),
-                ]
-            })
-            .collect(),
-    };
+        ],
+        places.iter().filter(|p| !p.heavy).map(|light| {
+            let heavy = places.iter().find(|p| p.heavy && p.percent == light.percent);
+            let window = |p: Option<&Place>| {
+                p.and_then(Place::window).map_or("–".to_owned(), |e| match e.ci95 {
+                    Some([low, high]) if low < high => format!("{} ({low} to {high})", e.mean),
+                    _ => e.mean.to_string(),
+                })
+            };
+            let analytic =
+                || qos::outage(&light.link.process(light.percent).ok()?, R, D, light.formula[1], super::START).ok();
+            vec![
+                light.percent.to_string(),
+                light.formula[0].to_string(),
+                light.formula[1].to_string(),
+                analytic().map_or("–".to_owned(), short),
+                window(Some(light)),
+                text(light.at_formula()),
+                window(heavy),
+                text(heavy.and_then(Place::at_formula)),
+            ]
+        }),
+    );
     let mut points: Vec<Point> = Vec::new();
     for p in places {
         let traffic = if p.heavy { "heavy" } else { "light" };
         let scheme = format!("{}-{traffic}", p.link.key());
         let x = [("error_percent", p.percent)];
         points.extend(point(&scheme, &x, "rwnd_max_packets", p.window()));
-        points.extend(point(&scheme, &x, "rwnd_max_stationary_packets", super::exact(f64::from(p.formula[0]))));
-        points.extend(point(&scheme, &x, "rwnd_max_after_success_packets", super::exact(f64::from(p.formula[1]))));
+        points.extend(point(&scheme, &x, "rwnd_max_stationary_packets", exact(f64::from(p.formula[0]))));
+        points.extend(point(&scheme, &x, "rwnd_max_after_success_packets", exact(f64::from(p.formula[1]))));
         for (w, outage) in &p.outages {
             let x = [("error_percent", p.percent), ("rwnd_packets", f64::from(*w))];
             points.extend(point(&scheme, &x, "outage", Some(*outage)));
         }
     }
-    show::outcome(e, points, claims, section.table(table))
+    e.outcome(points, claims, section.table(table))
 }
 
 // --- Fig. 5 --------------------------------------------------------------------------------------------------------
@@ -313,61 +305,60 @@ pub(super) fn fig5(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         })
     };
     let seeds = seeds(bench, SEEDS);
-    let runs = measure(e, &FLOWS.iter().map(scenario).collect::<Vec<_>>(), seeds, bench)?;
+    let cases = FLOWS.iter().map(|n| Case::new("aimd", *n as f64, scenario(n))).collect();
+    let cells = measure(e, cases, seeds, bench)?.cells;
     let aimd: fn(&[Got]) -> f64 = |run| run.first().map_or(f64::NAN, |g| g.throughput);
     let all: fn(&[Got]) -> f64 = |run| run.iter().map(|g| g.throughput).sum::<f64>() / run.len().max(1) as f64;
     let full = 1.0 - FIG5_PERCENT / 100.0;
-    let at = || FLOWS.iter().zip(&runs);
-    let up_to = |most: u64| {
-        at().filter(move |(n, _)| **n <= most).map(|(n, r)| (*n as f64, r.estimate(|run| aimd(run) / full)))
-    };
-    let many = || at().filter(|(n, _)| **n >= MANY).map(|(n, r)| (*n as f64, r.estimate(|run| aimd(run) / all(run))));
-    let crossing = crossing(&runs, all, full);
+    let at = || FLOWS.iter().zip(&cells);
+    let up_to =
+        |most: u64| at().filter(move |(n, _)| **n <= most).map(|(n, r)| (*n as f64, r.mean(|run| aimd(run) / full)));
+    let many = || at().filter(|(n, _)| **n >= MANY).map(|(n, r)| (*n as f64, r.mean(|run| aimd(run) / all(run))));
+    let crossing = crossing(&cells, all, full);
     let (high_at, high) = largest(up_to(100));
     let ((under_at, under), (over_at, over)) = (smallest(many()), largest(many()));
     let mut claims = vec![
-        Claim::check(
-            format!("{}/crossing", e.id),
+        e.claim(
+            "crossing",
             "the backbone becomes the bottleneck near 50 flows (ours: 40 to 60)",
-            crossing,
             Bound::Within(40.0, 60.0),
             "TCP flows at which the mean throughput of all is 0.9 packets per slot, linear between the points",
-        ),
-        Claim::check(
-            format!("{}/wireless-most", e.id),
+        )
+        .number(crossing),
+        e.claim(
+            "wireless-most",
             "AIMD gets no more than the 1 - p_e packets per slot that the wireless link carries (ours: 0.5 %)",
-            high,
             Bound::AtMost(1.005),
             format!("throughput / 0.9 with {high_at} flows, where it is most"),
-        ),
-        Claim::check(
-            format!("{}/backbone-least", e.id),
+        )
+        .number(high),
+        e.claim(
+            "backbone-least",
             "from 60 flows on AIMD gets what the flows get on the average: no less (ours: 20 %)",
-            under,
             Bound::AtLeast(0.8),
             format!("AIMD / mean of all with {under_at} flows, where it is least"),
         )
-        .if_it_fails(MANY_NOTE),
-        Claim::check(
-            format!("{}/backbone-most", e.id),
+        .because(MANY_NOTE)
+        .number(under),
+        e.claim(
+            "backbone-most",
             "and no more (ours: 20 %)",
-            over,
             Bound::AtMost(1.2),
             format!("AIMD / mean of all with {over_at} flows, where it is most"),
         )
-        .if_it_fails(MANY_NOTE),
+        .because(MANY_NOTE)
+        .number(over),
     ];
     for (most, key) in BELOW {
-        let (at, least) = smallest(up_to(most));
         claims.push(
-            Claim::check(
-                format!("{}/wireless-{key}", e.id),
+            e.claim(
+                format!("wireless-{key}"),
                 format!("up to {most} TCP flows AIMD gets 1 - p_e packets per slot (ours: within 2 %)"),
-                least,
                 Bound::AtLeast(0.98),
-                format!("throughput / 0.9 with {at} flows, where it is least"),
+                "throughput / 0.9 with {at} flows, where it is least",
             )
-            .if_it_fails(NEAR_NOTE),
+            .because(NEAR_NOTE)
+            .everywhere(up_to(most)),
         );
     }
     let numbers = [("aimd", "AIMD", aimd), ("all", "mean of all flows", all)];
@@ -383,31 +374,25 @@ pub(super) fn fig5(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     let mut points = Vec::new();
     let mut columns: Vec<Vec<String>> = FLOWS.iter().map(|n| vec![n.to_string()]).collect();
     for (key, name, number) in numbers {
-        let found: Vec<(f64, Option<Estimate>)> = at().map(|(n, r)| (*n as f64, r.estimate(number))).collect();
-        for ((n, e), row) in found.iter().zip(&mut columns) {
-            points.extend(point(key, &[("tcp_flows", *n)], "throughput_packets_per_slot", *e));
-            row.push(text(*e));
+        for ((n, cell), row) in at().zip(&mut columns) {
+            let throughput = cell.mean(|run| number(run));
+            points.extend(point(key, &[("tcp_flows", *n as f64)], "throughput_packets_per_slot", throughput));
+            row.push(text(throughput));
         }
-        let known: Vec<(f64, Estimate)> = found.into_iter().filter_map(|(n, e)| Some((n, e?))).collect();
-        let of = |number: fn(&Estimate) -> f64| known.iter().map(|(_, e)| number(e)).collect::<Vec<f64>>();
         let colour = if key == "aimd" { "aimd" } else { "tcp-sack" };
-        chart = chart.series(
-            Series::sweep(name, colour, known.iter().map(|k| k.0).collect(), of(|e| e.mean))
-                .interval(of(Estimate::low), of(Estimate::high)),
-        );
+        chart = chart.series(curve(name, colour, at().map(|(n, cell)| (*n as f64, cell.mean(|run| number(run))))));
     }
-    for (row, runs) in columns.iter_mut().zip(&runs) {
-        row.push(text(runs.flow(0, |g| g.outage)));
-        row.push(text(runs.flow(0, |g| g.lost)));
+    for (row, cell) in columns.iter_mut().zip(&cells) {
+        row.push(text(of_flow(cell, 0, |g| g.outage)));
+        row.push(text(of_flow(cell, 0, |g| g.lost)));
     }
-    let table = Table {
-        title: "Throughput against the number of TCP flows".to_owned(),
-        caption: "packets per slot, mean ± half-width of the 95 % interval; outage and loss as parts of AIMD's packets"
-            .to_owned(),
-        head: ["TCP flows", "AIMD", "mean of all flows", "AIMD's outage", "AIMD's loss"].map(str::to_owned).to_vec(),
-        rows: columns,
-    };
-    Ok(show::outcome(e, points, claims, show::section(e).chart(chart).table(table)))
+    let table = table(
+        "Throughput against the number of TCP flows",
+        "packets per slot, mean ± half-width of the 95 % interval; outage and loss as parts of AIMD's packets",
+        ["TCP flows", "AIMD", "mean of all flows", "AIMD's outage", "AIMD's loss"],
+        columns,
+    );
+    Ok(e.outcome(points, claims, e.section().chart(chart).table(table)))
 }
 
 const NEAR_NOTE: &str = "The two bottlenecks do not take turns at a certain number of flows: RED drops AIMD's packets too, and after a \
@@ -416,10 +401,10 @@ const NEAR_NOTE: &str = "The two bottlenecks do not take turns at a certain numb
 const MANY_NOTE: &str = "After a timeout AIMD begins at half its window and grows by 0.2 per RTT, TCP by 1";
 
 /// Where a number falls through a level, over the seeds.
-fn crossing(runs: &[Runs], number: impl Fn(&[Got]) -> f64, level: f64) -> Option<Estimate> {
-    let seeds = runs.iter().map(|r| r.0.len()).min()?;
+fn crossing(cells: &[Cell<Vec<Got>>], number: impl Fn(&[Got]) -> f64, level: f64) -> Option<Estimate> {
+    let seeds = cells.iter().map(|c| c.runs.len()).min()?;
     let of_seed = |i: usize| {
-        let values: Vec<(f64, f64)> = FLOWS.iter().zip(runs).map(|(n, r)| (*n as f64, number(&r.0[i]))).collect();
+        let values: Vec<(f64, f64)> = cells.iter().map(|c| (c.at(), number(&c.runs[i]))).collect();
         // With no TCP flow the mean is AIMD's.
         let fall = values.windows(2).skip(1).find(|pair| pair[0].1 > level && pair[1].1 <= level)?;
         let [(n, a), (m, b)] = [fall[0], fall[1]];
@@ -462,10 +447,15 @@ mod tests {
     #[test]
     fn a_level_is_crossed_between_two_points() {
         let got = |throughput| Got { group: String::new(), throughput, outage: 0.0, lost: 0.0 };
-        let run = |n: &u64| Runs(vec![std::rc::Rc::new(vec![got(50.0 / (*n as f64).max(1.0))])]);
-        let runs: Vec<Runs> = FLOWS.iter().map(run).collect();
+        let cell = |n: &u64| Cell {
+            scheme: "aimd".to_owned(),
+            reading: "",
+            x: vec![*n as f64],
+            runs: vec![std::rc::Rc::new(vec![got(50.0 / (*n as f64).max(1.0))])],
+        };
+        let cells: Vec<_> = FLOWS.iter().map(cell).collect();
         // 50 flows: 1; 55: 0.909; 60: 0.833.
-        let c = crossing(&runs, |run| run[0].throughput, 0.9).unwrap();
+        let c = crossing(&cells, |run| run[0].throughput, 0.9).unwrap();
         assert!((c.mean - 55.6).abs() < 0.1, "{}", c.mean);
     }
 }

@@ -1,13 +1,14 @@
 //! How a terminal knows what is free on its carrier [qsd Appendix A].
 
-use super::with;
-use super::{ALL, InPhase, Spread, base, dama, each_phase, exact_claim, over_phases_claim, peak, point, satellite};
-use crate::show;
+use super::{ALL, InPhase, Spread, base, dama, each_phase, of_phases, peak, satellite, with};
+use crate::figure::table;
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
-use fairpace_report::{BarRow, Bars, Table};
+use fairpace_lab::study::{Job, Measure};
+use fairpace_report::{BarRow, Bars};
 use fairpace_scenario::{EstimatorKind, Scenario};
+use serde::{Deserialize, Serialize};
 
 const WAYS: [(EstimatorKind, &str, &str); 4] = [
     (EstimatorKind::Broadcast, "broadcast", "the NCC broadcasts it (A.1.1)"),
@@ -17,68 +18,81 @@ const WAYS: [(EstimatorKind, &str, &str); 4] = [
 ];
 
 /// One flow in one phase.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 struct Asked {
-    /// When the approved rate came into use, s since the flow's start; `NAN` if never.
-    approved_at: f64,
+    /// When the approved rate came into use, s since the flow's start; none if never.
+    approved_at: Option<f64>,
     /// The greatest end-to-end delay, s.
     peak: f64,
 }
 
-impl Asked {
-    fn of(run: &InPhase<'_>) -> Asked {
-        Asked { approved_at: run.approved().map_or(f64::NAN, |(at, _)| at), peak: peak(&run.packets()) }
-    }
+const ASKED: Measure<Asked> = Measure { name: "qsd asked", of: asked };
+
+fn asked(job: &Job<'_>) -> Result<Asked, RunError> {
+    let run = InPhase::run(job)?;
+    Ok(Asked { approved_at: run.approved().map(|(at, _)| at), peak: peak(&run.packets()) })
 }
 
 pub(super) fn appendix(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let scenarios: Vec<Scenario> =
         WAYS.iter().map(|(way, ..)| with(&base(e), |s| satellite(s).quick_start.estimator = Some(*way))).collect();
-    let all = each_phase(e.id, &scenarios, ALL, bench, Asked::of)?;
+    let all: Vec<Vec<Asked>> = each_phase(e, &scenarios, ALL, bench, ASKED)?
+        .cells
+        .iter()
+        .map(|c| c.runs.iter().map(|r| **r).collect())
+        .collect();
     let rtt_m = dama(&base(e)).mean_rtt().as_secs_f64();
     let (mut claims, mut points) = (Vec::new(), Vec::new());
-    let mut table = Table {
-        title: "When the approved rate comes into use".to_owned(),
-        caption: format!("{}; s, median over the phases (least to greatest); RTT_m = {} s", e.file, short(rtt_m)),
-        head: ["way", "phases approved", "response after (s)", "greatest end-to-end delay (s)"]
-            .map(str::to_owned)
-            .to_vec(),
-        rows: Vec::new(),
-    };
+    let mut table = table(
+        "When the approved rate comes into use",
+        format!("{}; s, median over the phases (least to greatest); RTT_m = {} s", e.file, short(rtt_m)),
+        ["way", "phases approved", "response after (s)", "greatest end-to-end delay (s)"],
+        [],
+    );
     for ((_, key, words), asked) in WAYS.iter().zip(&all) {
-        let approved: Vec<f64> = asked.iter().map(|a| a.approved_at).filter(|at| at.is_finite()).collect();
-        claims.push(exact_claim(
-            format!("{}/{key}", e.id),
-            format!("on an idle satellite the request is approved in every phase: {words}"),
-            approved.len() as f64 / asked.len().max(1) as f64,
-            Bound::AtLeast(1.0),
-            "approved / phases",
-        ));
+        let approved: Vec<f64> = asked.iter().filter_map(|a| a.approved_at).collect();
+        claims.push(
+            e.claim(
+                *key,
+                format!("on an idle satellite the request is approved in every phase: {words}"),
+                Bound::AtLeast(1.0),
+                "approved / phases",
+            )
+            .exact(approved.len() as f64 / asked.len().max(1) as f64),
+        );
         let text = |s: Option<Spread>| {
             s.map_or("–".to_owned(), |s| format!("{} ({} to {})", short(s.median), short(s.least), short(s.greatest)))
         };
         let peaks = Spread::of(asked.iter().map(|a| a.peak).collect());
-        points.extend(peaks.and_then(|s| point(key, &[], "e2ed_peak_median_s", s.median, s.n)));
+        points.extend(peaks.and_then(|s| of_phases(key, &[], "e2ed_peak_median_s", s.median, s.n)));
         let count = format!("{} of {}", approved.len(), asked.len());
         table.rows.push(vec![(*words).to_owned(), count, text(Spread::of(approved)), text(peaks)]);
     }
     if let [broadcast, on_demand, tbtp_sum, _] = &all[..] {
-        let later =
-            |way: &[Asked]| way.iter().zip(broadcast).map(|(w, b)| w.approved_at - b.approved_at).collect::<Vec<f64>>();
-        claims.push(over_phases_claim(
-            format!("{}/on-demand-costs-rtt-m", e.id),
-            "asking the NCC costs one RTT_m (ours: within 20 %)".to_owned(),
-            later(on_demand).into_iter().map(|s| s / rtt_m).collect(),
-            Bound::Within(0.8, 1.2),
-            "response on demand - by broadcast, in RTT_m",
-        ));
-        claims.push(over_phases_claim(
-            format!("{}/tbtp-sum-costs-nothing", e.id),
-            "summing the TBTP costs nothing".to_owned(),
-            later(tbtp_sum),
-            Bound::Within(-1e-6, 1e-6),
-            "response by sum - by broadcast, s",
-        ));
+        let later = |way: &[Asked]| {
+            way.iter()
+                .zip(broadcast)
+                .map(|(w, b)| w.approved_at.unwrap_or(f64::NAN) - b.approved_at.unwrap_or(f64::NAN))
+                .collect::<Vec<f64>>()
+        };
+        claims.push(
+            e.claim(
+                "on-demand-costs-rtt-m",
+                "asking the NCC costs one RTT_m (ours: within 20 %)",
+                Bound::Within(0.8, 1.2),
+                "response on demand - by broadcast, in RTT_m",
+            )
+            .over_phases(later(on_demand).into_iter().map(|s| s / rtt_m).collect()),
+        );
+        claims.push(
+            e.claim(
+                "tbtp-sum-costs-nothing",
+                "summing the TBTP costs nothing",
+                Bound::Within(-1e-6, 1e-6),
+                "response by sum - by broadcast, s",
+            )
+            .over_phases(later(tbtp_sum)),
+        );
     }
     let bars = Bars {
         title: "Asking the NCC costs a round trip; the other ways cost nothing".to_owned(),
@@ -89,7 +103,7 @@ pub(super) fn appendix(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
             .iter()
             .zip(&all)
             .map(|((_, _, words), asked)| {
-                let response = Spread::of(asked.iter().map(|a| a.approved_at).filter(|at| at.is_finite()).collect());
+                let response = Spread::of(asked.iter().filter_map(|a| a.approved_at).collect());
                 BarRow {
                     label: (*words).to_owned(),
                     colour: "qsd-opt".to_owned(),
@@ -99,6 +113,6 @@ pub(super) fn appendix(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
             })
             .collect(),
     };
-    let section = show::section(e).bars(bars).table(table);
-    Ok(show::outcome(e, points, claims, section))
+    let section = e.section().bars(bars).table(table);
+    Ok(e.outcome(points, claims, section))
 }

@@ -1,14 +1,13 @@
 //! The fluid model beside the simulation of packets [qsd §3.5, Fig. 7].
 
 use super::single::Frame;
-use super::with;
-use super::{ALL, SWEEP, Spread, Strategy, base, dama, each_phase, exact_claim, point, summits};
-use crate::show;
+use super::{SWEEP, Spread, Strategy, base, dama, of_phases, over_phases, summits, with};
+use crate::figure::table;
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_analysis::fluid::{self, Flow, Link};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
-use fairpace_report::{Axis, Chart, Series, Table};
+use fairpace_report::{Axis, Chart, Series};
 use fairpace_scenario::{RawScenario, Scenario};
 use fairpace_units::{Duration, QsRate, Rate};
 
@@ -37,7 +36,7 @@ fn model(scenario: &Scenario) -> Option<(Link, Flow)> {
 
 pub(super) fn fig7(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let (mut claims, mut points) = (Vec::new(), Vec::new());
-    let mut section = show::section(e).text(
+    let mut section = e.section().text(
         "The model knows neither packets nor slots; its equations are its own (docs/fluid.md). What is compared is the \
          greatest end-to-end delay, median over the phases."
             .to_owned(),
@@ -56,7 +55,7 @@ pub(super) fn fig7(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         let max = frame.t_q().1;
         let grid: Vec<f64> = (0..STEPS).map(|i| (max * i as f64 / (STEPS - 1) as f64).round()).collect();
         let scenarios: Vec<Scenario> = grid.iter().map(|t_q| set(*t_q)).collect();
-        let packets = summits(e.id, &scenarios, SWEEP, bench)?;
+        let packets = summits(e, &scenarios, SWEEP, bench)?;
         let mut rows = Vec::new();
         for ((t_q, scenario), summits) in grid.iter().zip(&scenarios).zip(&packets) {
             let (Some((link, flow)), Some(measured)) =
@@ -71,44 +70,41 @@ pub(super) fn fig7(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         let off = |(_, modelled, measured): &(f64, fluid::Spread, Spread)| modelled.median / measured.median - 1.0;
         let worst = rows.iter().map(off).fold(f64::NAN, |worst: f64, x| if worst.abs() >= x.abs() { worst } else { x });
         claims.push(
-            exact_claim(
-                format!("{}/fluid-{}-{unit}", e.id, frame.key()),
+            e.claim(
+                format!("fluid-{}-{unit}", frame.key()),
                 format!(
                     "the model's greatest delay is within 10 % of the packets' at every T_q from 0 to {} ms, {} frame, \
                      units of {unit} kbit/s",
                     short(max),
                     frame.key()
                 ),
-                worst,
                 Bound::Within(-NEAR, NEAR),
                 "model / packets - 1 of the medians over the phases, the T_q at which it is farthest from 0",
             )
-            .if_it_fails(if (frame, unit) == (Frame::Small, 44.0) { SMALL } else { "" }),
+            .because(if (frame, unit) == (Frame::Small, 44.0) { SMALL } else { "" })
+            .exact(worst),
         );
         for row in &rows {
             let x = [("t_q_ms", row.0), ("slots_per_multi_frame", frame.slots()), ("unit_kbps", unit)];
-            points.extend(point("fluid", &x, "e2ed_peak_median_s", row.1.median, fluid_phases(&set(0.0))));
-            points.extend(point("packets", &x, "e2ed_peak_median_s", row.2.median, row.2.n));
+            points.extend(of_phases("fluid", &x, "e2ed_peak_median_s", row.1.median, fluid_phases(&set(0.0))));
+            points.extend(of_phases("packets", &x, "e2ed_peak_median_s", row.2.median, row.2.n));
         }
-        section = section.chart(comparison(e, (frame, unit), &rows, worst)).table(Table {
-            title: format!("Greatest delay against T_q, {} frame, units of {unit} kbit/s", frame.key()),
-            caption: format!("{}; s, median over the phases (least to greatest)", e.file),
-            head: ["T_q (ms)", "fluid model", "packets", "model / packets - 1"].map(str::to_owned).to_vec(),
-            rows: rows
-                .iter()
-                .map(|row| {
-                    let (t_q, m, p) = row;
-                    vec![
-                        short(*t_q),
-                        format!("{} ({} to {})", short(m.median), short(m.best), short(m.worst)),
-                        format!("{} ({} to {})", short(p.median), short(p.least), short(p.greatest)),
-                        short(off(row)),
-                    ]
-                })
-                .collect(),
-        });
+        section = section.chart(comparison(e, (frame, unit), &rows, worst)).table(table(
+            format!("Greatest delay against T_q, {} frame, units of {unit} kbit/s", frame.key()),
+            format!("{}; s, median over the phases (least to greatest)", e.file),
+            ["T_q (ms)", "fluid model", "packets", "model / packets - 1"],
+            rows.iter().map(|row| {
+                let (t_q, m, p) = row;
+                vec![
+                    short(*t_q),
+                    format!("{} ({} to {})", short(m.median), short(m.best), short(m.worst)),
+                    format!("{} ({} to {})", short(p.median), short(p.least), short(p.greatest)),
+                    short(off(row)),
+                ]
+            }),
+        ));
     }
-    Ok(show::outcome(e, points, claims, section))
+    Ok(e.outcome(points, claims, section))
 }
 
 const SMALL: &str = "With 44 kbit/s a terminal of the small frame has one slot in six multi-frames: the response comes 0.74 to \
@@ -146,9 +142,9 @@ fn comparison(e: &Experiment, (frame, unit): (Frame, f64), rows: &[(f64, fluid::
 /// Fig. 7: the four curves of the model, and where the packets were, in the middle phase.
 fn curves(e: &Experiment, bench: &mut Bench<'_>) -> Result<Option<Chart>, RunError> {
     let scenario = with(&base(e), |s| Strategy::Qsd(FIG7_MS).set(s));
-    let all = each_phase(e.id, std::slice::from_ref(&scenario), ALL, bench, |run| run.packets())?;
+    let all = over_phases(e, std::slice::from_ref(&scenario), bench)?;
     let Some((link, flow)) = model(&scenario) else { return Ok(None) };
-    let Some(flows) = all.first() else { return Ok(None) };
+    let Some(flows) = all.first().map(|p| &p.flows) else { return Ok(None) };
     let i = flows.len() / 2;
     let Some(packets) = flows.get(i) else { return Ok(None) };
     let phase = link.t_b.mul_f64(i as f64 / flows.len() as f64);

@@ -3,17 +3,18 @@
 use super::lda::set_up;
 use super::numbers::{self, Gap, Harm};
 use super::{
-    Adu, PER_SECOND, SAMPLE, Trace, base, caption, claim, doubts, estimate, measure, point, rates_chart, seeds, shade,
-    text, with,
+    Adu, PER_SECOND, SAMPLE, Trace, base, caption, doubts, each, estimate, rates_chart, seeds, shade, trace, with,
 };
-use crate::bench::{Bench, World};
-use crate::{Bound, Claim, Effort, Experiment, Outcome, Point, Tools, show};
+use crate::figure::{brief, point, table, text};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools, World};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{mean, short};
-use fairpace_report::{Axis, Chart, Section, Series, Table};
+use fairpace_lab::study::{Cell, Measure};
+use fairpace_report::{Axis, Chart, Section, Series};
 use fairpace_scenario::{Scenario, Time};
-use fairpace_units::Via;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::rc::Rc;
 
 /// When flow 2 starts and stops, s.
 const COMES: usize = 10;
@@ -26,7 +27,7 @@ const WATCHED: usize = 3;
 const BEFORE: usize = 5;
 
 /// What one run found.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Found {
     trace: Trace,
     /// f per second, of the flows that are there.
@@ -72,6 +73,8 @@ fn fairness(trace: &Trace) -> Vec<Option<f64>> {
     [of(&two, 0..COMES), of(&all, COMES..GOES), of(&two, GOES..usize::MAX)].concat()
 }
 
+const MEASURE: Measure<Found> = Measure { name: "tpba behaviour", of: |job| Ok(found(&trace(job)?)) };
+
 fn found(trace: &Trace) -> Found {
     let f = fairness(trace);
     let periods = trace.periods();
@@ -115,19 +118,19 @@ fn of_kind(found: &Found, kind: impl Fn(&Gap) -> bool) -> Vec<f64> {
 }
 
 fn to_udp(g: &Gap) -> bool {
-    g.switch && g.via == Via::Udp
+    g.switch && g.udp
 }
 
 fn to_tcp(g: &Gap) -> bool {
-    g.switch && g.via == Via::Tcp
+    g.switch && !g.udp
 }
 
 fn probing(g: &Gap) -> bool {
-    !g.switch && g.via == Via::Tcp
+    !g.switch && !g.udp
 }
 
 fn running(g: &Gap) -> bool {
-    !g.switch && g.via == Via::Udp
+    !g.switch && g.udp
 }
 
 /// A set-up of an experiment.
@@ -172,62 +175,62 @@ const PROMPT: SetUp =
 
 pub(super) fn topology_1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let set_ups = [ADU2, ADU1, SMALL, PROMPT];
-    let seeds = seeds(bench, TRIALS);
-    let all = measure(e, bench, &set_ups.each_ref().map(|u| u.scenario(e)), seeds, |_, t| found(t))?;
+    let seeds = seeds(bench, TRIALS, 1);
+    let all = each(e, bench, set_ups.each_ref().map(|u| u.scenario(e)), seeds, MEASURE)?;
     let mut claims = Vec::new();
-    for (u, runs) in set_ups.iter().zip(&all).filter(|(u, _)| u.other.is_none()) {
+    for (u, runs) in set_ups.iter().zip(runs_of(&all)).filter(|(u, _)| u.other.is_none()) {
         claims.extend(changes(e, bench.world(), u, runs));
     }
-    for (u, runs) in set_ups.iter().zip(&all) {
+    for (u, runs) in set_ups.iter().zip(runs_of(&all)) {
         claims.extend(switching(e, u, runs));
     }
-    let mut section = show::section(e);
-    for (u, runs) in set_ups.iter().zip(&all).filter(|(u, _)| u.other.is_none()) {
+    let mut section = e.section();
+    for (u, runs) in set_ups.iter().zip(runs_of(&all)).filter(|(u, _)| u.other.is_none()) {
         section = charts(e, bench.world(), section, u, runs);
     }
-    Ok(show::outcome(e, points(&set_ups, &all), claims, finish(section, &set_ups, &all, seeds)))
+    Ok(e.outcome(points(&set_ups, &all), claims, finish(section, &set_ups, &all, seeds)))
 }
 
 pub(super) fn topology_2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let set_ups = [ADU2, ADU1];
     // Not every run has a loss in a running period.
-    let seeds = match (bench.effort(), bench.world()) {
-        (Effort::Quick, World::RealTime(_)) => 3,
-        _ => seeds(bench, 2 * TRIALS),
-    };
-    let all = measure(e, bench, &set_ups.each_ref().map(|u| u.scenario(e)), seeds, |_, t| found(t))?;
+    let seeds = seeds(bench, 2 * TRIALS, 3);
+    let all = each(e, bench, set_ups.each_ref().map(|u| u.scenario(e)), seeds, MEASURE)?;
     let mut claims = Vec::new();
-    let mut section = show::section(e).text(path(&base(e)));
-    for (u, runs) in set_ups.iter().zip(&all) {
+    let mut section = e.section().text(path(&base(e)));
+    for (u, runs) in set_ups.iter().zip(runs_of(&all)) {
         let first = |f: &Found| f.cut.first().copied();
-        claims.push(claim(
-            e,
-            &format!("{}-cut", u.key),
-            format!("{}: a loss lowers the rate of the running period", u.name),
-            estimate(runs, |f| first(f).map(|c| c.0)),
-            Bound::Below(1.0),
-            "rate at the end of a running period with loss / at its start, first of each run that has one",
-        ));
-        claims.push(claim(
-            e,
-            &format!("{}-back", u.key),
-            format!("{}: the next probing period brings the rate back (ours: within 10 %)", u.name),
-            estimate(runs, |f| first(f).map(|c| c.1)),
-            Bound::AtLeast(0.9),
-            "rate at the start of the next running period / at the start of the one with loss",
-        ));
-        claims.push(claim(
-            e,
-            &format!("{}-fair", u.key),
-            format!("{}: and f is near 1 then (ours: above 0.95)", u.name),
-            estimate(runs, |f| f.after_cut.first().copied()),
-            Bound::AtLeast(0.95),
-            "mean f over the next running period",
-        ));
+        claims.push(
+            e.claim(
+                format!("{}-cut", u.key),
+                format!("{}: a loss lowers the rate of the running period", u.name),
+                Bound::Below(1.0),
+                "rate at the end of a running period with loss / at its start, first of each run that has one",
+            )
+            .number(estimate(runs, |f| first(f).map(|c| c.0))),
+        );
+        claims.push(
+            e.claim(
+                format!("{}-back", u.key),
+                format!("{}: the next probing period brings the rate back (ours: within 10 %)", u.name),
+                Bound::AtLeast(0.9),
+                "rate at the start of the next running period / at the start of the one with loss",
+            )
+            .number(estimate(runs, |f| first(f).map(|c| c.1))),
+        );
+        claims.push(
+            e.claim(
+                format!("{}-fair", u.key),
+                format!("{}: and f is near 1 then (ours: above 0.95)", u.name),
+                Bound::AtLeast(0.95),
+                "mean f over the next running period",
+            )
+            .number(estimate(runs, |f| f.after_cut.first().copied())),
+        );
         claims.extend(switching(e, u, runs));
         section = charts(e, bench.world(), section, u, runs);
     }
-    Ok(show::outcome(e, points(&set_ups, &all), claims, finish(section, &set_ups, &all, seeds)))
+    Ok(e.outcome(points(&set_ups, &all), claims, finish(section, &set_ups, &all, seeds)))
 }
 
 /// What Topology 2 is.
@@ -246,8 +249,13 @@ pub(super) fn path(s: &Scenario) -> String {
     )
 }
 
+/// The runs of each set-up.
+fn runs_of(all: &[Cell<Found>]) -> impl Iterator<Item = &[Rc<Found>]> {
+    all.iter().map(|c| c.runs.as_slice())
+}
+
 /// What flow 2 does to f.
-fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Found]) -> Vec<Claim> {
+fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Rc<Found>]) -> Vec<Claim> {
     let note = match (u.adu, world) {
         (Adu::Two, _) => "",
         (Adu::One, World::Sim) => SMALL_PACKETS,
@@ -255,71 +263,66 @@ fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Found]) -> Vec<C
     };
     let key = |what: &str| format!("{}-{what}", u.key);
     vec![
-        claim(
-            e,
-            &key("falls"),
+        e.claim(
+            key("falls"),
             format!("{}: f falls when flow 2 starts", u.name),
-            estimate(runs, |f| Some(f.dip? - f.before?)),
             Bound::Below(0.0),
             "least f in the 3 s after, less the mean f of the 5 s before",
-        ),
-        claim(
-            e,
-            &key("recovers"),
+        )
+        .number(estimate(runs, |f| Some(f.dip? - f.before?))),
+        e.claim(
+            key("recovers"),
             format!("{}: f is back above 0.95 after the next probing period", u.name),
-            estimate(runs, |f| f.with_two),
             Bound::Above(0.95),
             "mean f over the running period that follows, until flow 2 stops",
         )
-        .if_it_fails(note),
-        claim(
-            e,
-            &key("rises"),
+        .because(note)
+        .number(estimate(runs, |f| f.with_two)),
+        e.claim(
+            key("rises"),
             format!(
                 "{}: after flow 2 has ended, the next probing period shares what is left (ours: f above 0.95)",
                 u.name
             ),
-            estimate(runs, |f| f.without_two),
             Bound::Above(0.95),
             "mean f over the running period that follows",
         )
-        .if_it_fails(note),
+        .because(note)
+        .number(estimate(runs, |f| f.without_two)),
     ]
 }
 
 /// What switching does to data units.
-fn switching(e: &Experiment, u: &SetUp, runs: &[Found]) -> Vec<Claim> {
+fn switching(e: &Experiment, u: &SetUp, runs: &[Rc<Found>]) -> Vec<Claim> {
     let key = |what: &str| format!("{}-{what}", u.key);
     let ratio = |f: &Found, of: fn(&Gap) -> bool, q: f64| {
         let most = numbers::quantile(&of_kind(f, of), 1.0)?;
         Some(most / numbers::quantile(&of_kind(f, probing), q)?)
     };
     let jump = |kind: fn(&Gap) -> bool, what: &str, words: &str| {
-        claim(
-            e,
-            &key(what),
+        e.claim(
+            key(what),
             format!(
                 "{}: no jump of j_A where {words} (ours: no longer than the longest within probing periods)",
                 u.name
             ),
-            estimate(runs, |f| ratio(f, kind, 1.0)),
             Bound::AtMost(1.0),
             "longest j_A at such a switch / longest j_A within probing periods",
         )
-        .if_it_fails(DRAINING)
+        .because(DRAINING)
+        .number(estimate(runs, |f| ratio(f, kind, 1.0)))
     };
     let harm = |f: &Found| (f.harm.split + f.harm.lost + f.harm.reordered) as f64;
     vec![
         jump(to_udp, "jump-to-udp", "TCP gives way to UDP"),
         jump(to_tcp, "jump-to-tcp", "UDP gives way to TCP"),
-        claim(
-            e,
-            &key("whole"),
+        e.claim(
+            key("whole"),
             format!("{}: no data unit is split, lost or overtaken by switching", u.name),
-            estimate(runs, |f| Some(harm(f))),
             Bound::AtMost(0.0),
             "data units harmed per run",
-        ),
+        )
+        .number(estimate(runs, |f| Some(harm(f)))),
     ]
 }
 
@@ -340,10 +343,10 @@ type Which = fn(&Gap) -> bool;
 const KINDS: [(&str, Which); 4] =
     [("probing (TCP)", probing), ("TCP to UDP", to_udp), ("running (UDP)", running), ("UDP to TCP", to_tcp)];
 
-fn finish(section: Section, set_ups: &[SetUp], all: &[Vec<Found>], seeds: u64) -> Section {
+fn finish(section: Section, set_ups: &[SetUp], all: &[Cell<Found>], seeds: usize) -> Section {
     let mut gaps = Vec::new();
     let mut rest = Vec::new();
-    for (u, runs) in set_ups.iter().zip(all) {
+    for (u, runs) in set_ups.iter().zip(runs_of(all)) {
         for (name, kind) in KINDS {
             let of = |q: f64| text(estimate(runs, |f| numbers::quantile(&of_kind(f, kind), q)));
             let number: usize = runs.iter().map(|f| of_kind(f, kind).len()).sum();
@@ -364,10 +367,10 @@ fn finish(section: Section, set_ups: &[SetUp], all: &[Vec<Found>], seeds: u64) -
     }
     let head = |of: &[&str]| of.iter().map(|s| (*s).to_owned()).collect::<Vec<String>>();
     let caption = format!("{seeds} seeds each, mean ± half-width of the 95 % interval");
-    let f = Table {
-        title: "f, and what UDP loses".to_owned(),
-        caption: caption.clone(),
-        head: head(&[
+    let f = table(
+        "f, and what UDP loses",
+        caption.clone(),
+        head(&[
             "data units",
             "first probing period (s)",
             "f before flow 2",
@@ -377,20 +380,20 @@ fn finish(section: Section, set_ups: &[SetUp], all: &[Vec<Found>], seeds: u64) -
             "packets of flow 3 lost",
             "data units that never came",
         ]),
-        rows: rest,
-    };
-    let j = Table {
-        title: "Times between data units, j_A".to_owned(),
-        caption: format!("{caption}; without those over units that never came"),
-        head: head(&["data units", "where", "number", "median (ms)", "95th percentile (ms)", "longest (ms)"]),
-        rows: gaps,
-    };
-    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|f| f.trace.invalid.clone()).collect();
+        rest,
+    );
+    let j = table(
+        "Times between data units, j_A",
+        format!("{caption}; without those over units that never came"),
+        head(&["data units", "where", "number", "median (ms)", "95th percentile (ms)", "longest (ms)"]),
+        gaps,
+    );
+    let invalid: Vec<Vec<String>> = runs_of(all).flatten().map(|f| f.trace.invalid.clone()).collect();
     doubts(&invalid).into_iter().fold(section, Section::text).table(f).table(j)
 }
 
 /// Seed 1: rates, f and j_A over time.
-fn charts(e: &Experiment, world: World<'_>, section: Section, u: &SetUp, runs: &[Found]) -> Section {
+fn charts(e: &Experiment, world: World<'_>, section: Section, u: &SetUp, runs: &[Rc<Found>]) -> Section {
     let Some(first) = runs.first() else { return section };
     let caption =
         |rest: &str| caption(e, world, &format!("{}; seed 1, {rest}; shaded: flow 3 probes over TCP", u.name));
@@ -399,7 +402,7 @@ fn charts(e: &Experiment, world: World<'_>, section: Section, u: &SetUp, runs: &
         let rates = f.trace.each_second();
         Some(mean(rates.get(2)?) / mean(rates.first()?))
     });
-    let share = share.map_or("–".to_owned(), |e| short(e.mean));
+    let share = brief(share);
     let title = format!("{}: flow 3 gets {share} times what flow 1 gets", u.name);
     let rates = shade(rates_chart(title, caption("means over 500 ms"), &first.trace, 5), &first.trace);
     let (x, y): (Vec<f64>, Vec<f64>) =
@@ -412,9 +415,7 @@ fn charts(e: &Experiment, world: World<'_>, section: Section, u: &SetUp, runs: &
     let f = Chart::new(title, Axis::new("time", "s"), Axis::new("fairness f", "").range(0.0, 1.0))
         .caption(caption("over sampling periods of 1 s"))
         .series(Series::line("f", "tpba", x, y));
-    let median = |kind: fn(&Gap) -> bool| {
-        estimate(runs, |f| numbers::quantile(&of_kind(f, kind), 0.5)).map_or("–".to_owned(), |e| short(e.mean))
-    };
+    let median = |kind: fn(&Gap) -> bool| brief(estimate(runs, |f| numbers::quantile(&of_kind(f, kind), 0.5)));
     let title = format!(
         "{}: j_A is {} ms at a switch to UDP, {} ms within probing periods, {} ms within running periods",
         u.name,
@@ -442,9 +443,9 @@ fn thin(of: &[f64]) -> Vec<f64> {
     of.iter().step_by(of.len().div_ceil(2_000).max(1)).copied().collect()
 }
 
-fn points(set_ups: &[SetUp], all: &[Vec<Found>]) -> Vec<Point> {
+fn points(set_ups: &[SetUp], all: &[Cell<Found>]) -> Vec<Point> {
     let mut points = Vec::new();
-    for (u, runs) in set_ups.iter().zip(all) {
+    for (u, runs) in set_ups.iter().zip(runs_of(all)) {
         let numbers: [(&str, Get); 4] = [
             ("f_before", |f| f.before),
             ("f_least", |f| f.dip),
@@ -463,63 +464,4 @@ fn points(set_ups: &[SetUp], all: &[Vec<Found>]) -> Vec<Point> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tpba::Line;
-
-    /// 40 s. Flow 3 probes in 0 to 3 s, 13 to 16 s and 26 to 29 s, and runs at 550, 360 and 540 between.
-    fn trace() -> Trace {
-        let line = |group: &str, at: &dyn Fn(usize) -> f64| Line {
-            group: group.to_owned(),
-            kbps: (0..400).map(|row| at(row / PER_SECOND)).collect(),
-        };
-        let two = |s: usize| (COMES..GOES).contains(&s);
-        let flow_3 = |s: usize| {
-            if s < 16 {
-                550.0
-            } else if s < 29 {
-                360.0
-            } else {
-                540.0
-            }
-        };
-        let flow_2 = |s: usize| if two(s) { (1_100.0 - flow_3(s)) / 2.0 } else { 0.0 };
-        let flow_1 = |s: usize| 1_100.0 - flow_3(s) - flow_2(s);
-        let state =
-            |s: usize| if s < 3 || (13..16).contains(&s) || (26..29).contains(&s) { "probing" } else { "running" };
-        let states = (0..400).map(|row| state(row / PER_SECOND)).collect();
-        // A loss in the first running period takes 2 % off.
-        let allowed = (0..400).map(|row| if (60..130).contains(&row) { 539.0 } else { flow_3(row / PER_SECOND) });
-        Trace {
-            flows: vec![line("flow 1", &flow_1), line("flow 2", &flow_2), line("flow 3", &flow_3)],
-            states,
-            allowed: allowed.collect(),
-            ..Trace::default()
-        }
-    }
-
-    #[test]
-    fn f_is_of_the_flows_that_are_there_before_between_and_after() {
-        let f = found(&trace());
-        assert_eq!((f.f.len(), f.before, f.first), (40, Some(1.0), 3.0));
-        // 550, 275, 275: 1,100^2 / (3 * 453,750)
-        assert!((f.dip.unwrap() - 1_210_000.0 / 1_361_250.0).abs() < 1e-12, "{:?}", f.dip);
-        // 360, 370, 370 from 16 s on.
-        assert!(f.with_two.unwrap() > 0.999 && f.with_two.unwrap() < 1.0);
-        // 540 and 560 from 29 s on.
-        assert!((f.without_two.unwrap() - 1_210_000.0 / (2.0 * 605_200.0)).abs() < 1e-12);
-    }
-
-    #[test]
-    fn a_running_period_that_ends_lower_is_one_with_loss_and_the_next_starts_anew() {
-        let f = found(&trace());
-        assert_eq!(f.cut.len(), 1);
-        assert!((f.cut[0].0 - 539.0 / 550.0).abs() < 1e-12 && (f.cut[0].1 - 360.0 / 550.0).abs() < 1e-12);
-        assert_eq!(f.after_cut.len(), 1);
-    }
-
-    #[test]
-    fn seconds_are_whole_ones() {
-        assert_eq!((whole_seconds(31, 99), whole_seconds(30, 100), whole_seconds(31, 38)), (4..9, 3..10, 4..4));
-    }
-}
+mod tests;

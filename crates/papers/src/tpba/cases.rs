@@ -2,15 +2,19 @@
 
 use super::numbers;
 use super::{
-    PER_SECOND, SAMPLE, Trace, base, caption, claim, doubts, estimate, exact, measure, name, number, parse, point,
-    seconds, seeds, text, with, words,
+    PER_SECOND, SAMPLE, Trace, base, caption, doubts, each, estimate, name, number, parse, seconds, seeds, trace, with,
+    words,
 };
-use crate::bench::{Bench, World};
-use crate::{Bound, Effort, Experiment, Outcome, Point, Tools, show};
+use crate::figure::{brief, point, table, text};
+use crate::{Bench, Bound, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_report::{Axis, Chart, Section, Series, Style, Table};
+use fairpace_lab::stats::{Estimate, mean};
+use fairpace_lab::study::{Cell, Measure};
+use fairpace_report::{Axis, Chart, Section, Series};
 use fairpace_scenario::{FlowSpec, RawScenario, Scenario};
+use serde::{Deserialize, Serialize};
+
+pub(super) mod differences;
 
 /// A row of Table 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,13 +109,15 @@ impl Times {
 }
 
 /// One run: rates of payload per second, kbit/s; flows 1, 2, 3, 4.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Run {
     rates: Vec<Vec<f64>>,
     groups: Vec<String>,
     lost: f64,
     invalid: Vec<String>,
 }
+
+const MEASURE: Measure<Run> = Measure { name: "tpba cases", of: |job| Ok(run(&trace(job)?)) };
 
 fn run(trace: &Trace) -> Run {
     Run {
@@ -171,7 +177,12 @@ impl Run {
 }
 
 /// The runs of all cases; this and what follows it show the same.
-fn runs(e: &Experiment, bench: &mut Bench<'_>, seeds: u64, slow: Option<&Scenario>) -> Result<Vec<Vec<Run>>, RunError> {
+fn runs(
+    e: &Experiment,
+    bench: &mut Bench<'_>,
+    seeds: usize,
+    slow: Option<&Scenario>,
+) -> Result<Vec<Cell<Run>>, RunError> {
     let times = Times::of(bench.effort());
     let shared = parse(SHARED.0, SHARED.1);
     let shared = if e.id == "tpba.fig20-28" { base(e) } else { shared };
@@ -193,7 +204,7 @@ fn runs(e: &Experiment, bench: &mut Bench<'_>, seeds: u64, slow: Option<&Scenari
         };
         scenarios.extend(CASES.iter().filter(|c| c.is_slow()).map(long));
     }
-    measure(e, bench, &scenarios, seeds, |_, trace| run(trace))
+    each(e, bench, scenarios, seeds, MEASURE)
 }
 
 const SHARED: (&str, &str) =
@@ -208,10 +219,11 @@ fn share(run: &Run, periods: std::ops::Range<usize>) -> f64 {
 }
 
 pub(super) fn snapshots(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let seeds = seeds(bench, TRIALS);
+    let seeds = seeds(bench, TRIALS, 1);
     let times = Times::of(bench.effort());
     let all = runs(e, bench, seeds, None)?;
-    let of = |name: &str| CASES.iter().zip(&all).find(|(c, _)| c.name == name).map_or(&[][..], |(_, r)| r.as_slice());
+    let of =
+        |name: &str| CASES.iter().zip(&all).find(|(c, _)| c.name == name).map_or(&[][..], |(_, c)| c.runs.as_slice());
     let half = (times.change / 2) as usize..times.change as usize;
     let swing =
         |name: &str| estimate(of(name), |r| Some(numbers::intra(&r.three(), half.clone())? / share(r, half.clone())));
@@ -223,46 +235,52 @@ pub(super) fn snapshots(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>
     let mut claims = Vec::new();
     for (key, name) in [("ldaf-oscillates", "LDAF-3-1-100-3"), ("ldaf-oscillates-1", "LDAF-1-0.5-100-3")] {
         let statement = format!("with {name} rates oscillate (ours: by more than half of the fair share)");
-        claims.push(claim(e, key, statement, swing(name), Bound::Above(0.5), swings));
+        claims.push(e.claim(key, statement, Bound::Above(0.5), swings).number(swing(name)));
     }
-    claims.push(claim(
-        e,
-        "lda-still",
-        "with LDA-3-1-100-3 they do not, as AIR shrinks (ours: by at most half of it)",
-        swing("LDA-3-1-100-3"),
-        Bound::AtMost(0.5),
-        swings,
-    ));
+    claims.push(
+        e.claim(
+            "lda-still",
+            "with LDA-3-1-100-3 they do not, as AIR shrinks (ours: by at most half of it)",
+            Bound::AtMost(0.5),
+            swings,
+        )
+        .number(swing("LDA-3-1-100-3")),
+    );
     for name in ["LDA-3-1-10-3", "LDA-1-0.5-10-3"] {
         let statement = format!("{name} stays low (ours: below three quarters of the fair share)");
-        claims.push(claim(e, &format!("low-{name}").to_lowercase(), statement, part(name), Bound::Below(0.75), parts));
+        claims.push(
+            e.claim(format!("low-{name}").to_lowercase(), statement, Bound::Below(0.75), parts).number(part(name)),
+        );
     }
     for name in ["LDA-3-1-100-3", "LDA-1-0.5-100-3"] {
         let statement = format!("{name} stays high (above the fair share)");
-        claims.push(claim(e, &format!("high-{name}").to_lowercase(), statement, part(name), Bound::Above(1.0), parts));
+        claims.push(
+            e.claim(format!("high-{name}").to_lowercase(), statement, Bound::Above(1.0), parts).number(part(name)),
+        );
     }
     for name in ["TPBA-3-1-10-3", "TPBA-3-1-30-3"] {
         let statement = format!("{name} gets the fair share (ours: within 10 %)");
         let bound = Bound::Within(0.9, 1.1);
-        claims.push(claim(e, &format!("fair-{name}").to_lowercase(), statement, part(name), bound, parts));
+        claims.push(e.claim(format!("fair-{name}").to_lowercase(), statement, bound, parts).number(part(name)));
     }
     let later: Vec<f64> = of("TPBA-3-1-30-3")
         .iter()
         .zip(of("TPBA-3-1-10-3"))
         .map(|(long, short)| long.fair_again(times) - short.fair_again(times))
         .collect();
-    claims.push(claim(
-        e,
-        "t-running",
-        "a longer T_running answers the change later",
-        Estimate::of(&later),
-        Bound::Above(0.0),
-        "time until flow 3 is within 10 % of a quarter for 3 s, TPBA-3-1-30-3 less TPBA-3-1-10-3, s",
-    ));
+    claims.push(
+        e.claim(
+            "t-running",
+            "a longer T_running answers the change later",
+            Bound::Above(0.0),
+            "time until flow 3 is within 10 % of a quarter for 3 s, TPBA-3-1-30-3 less TPBA-3-1-10-3, s",
+        )
+        .number(Estimate::of(&later)),
+    );
     let mut points = Vec::new();
     let mut rows = Vec::new();
-    let mut section = show::section(e);
-    for (c, runs) in CASES.iter().zip(&all) {
+    let mut section = e.section();
+    for (c, runs) in CASES.iter().zip(all.iter().map(|c| &c.runs)) {
         let (swing, part) = (swing(c.name), part(c.name));
         let again = estimate(runs, |r| Some(r.fair_again(times)));
         let lost = estimate(runs, |r| Some(r.lost * 100.0));
@@ -272,33 +290,31 @@ pub(super) fn snapshots(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>
         points.extend(point(c.name, &x, "swing", swing));
         points.extend(point(c.name, &x, "fair_again_s", again));
         if let Some(first) = runs.first() {
-            let part = part.map_or("–".to_owned(), |e| short(e.mean));
+            let part = brief(part);
             let title = format!("{}: flow 3 gets {part} times the fair share before flow 4 starts", c.name);
             section = section.chart(snapshot(title, caption(e, bench.world(), "seed 1, means over 1 s"), first));
         }
     }
-    let table = Table {
-        title: "The cases of Table 4".to_owned(),
-        caption: format!(
+    let table = table(
+        "The cases of Table 4",
+        format!(
             "{seeds} seeds each, mean ± half-width of the 95 % interval; named by T_adapt (s), T_rtcp (s), T_running (s) or AIR_0 \
              (kbit/s), R_f"
         ),
-        head: [
+        [
             "case",
             "flow 3 / fair share",
             "widest range of a rate / fair share",
             "at a quarter after flow 4 (s)",
             "lost (%)",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        ],
         rows,
-    };
-    Ok(show::outcome(e, points, claims, with_doubts(section, &all).table(table)))
+    );
+    Ok(e.outcome(points, claims, with_doubts(section, &all).table(table)))
 }
 
-fn with_doubts(section: Section, all: &[Vec<Run>]) -> Section {
-    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|r| r.invalid.clone()).collect();
+fn with_doubts(section: Section, all: &[Cell<Run>]) -> Section {
+    let invalid: Vec<Vec<String>> = all.iter().flat_map(|c| &c.runs).map(|r| r.invalid.clone()).collect();
     doubts(&invalid).into_iter().fold(section, Section::text)
 }
 
@@ -313,168 +329,34 @@ fn snapshot(title: String, caption: String, run: &Run) -> Chart {
     chart
 }
 
-/// One of them.
-type Get = fn(&Differences) -> Option<Estimate>;
-
-/// The three numbers of a case.
-struct Differences {
-    intra: Option<Estimate>,
-    ave1: Option<Estimate>,
-    ave2: Option<Estimate>,
-    /// Per seed, for comparisons.
-    each: Vec<[Option<f64>; 3]>,
-}
-
-pub(super) fn differences(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let seeds = seeds(bench, TRIALS);
-    let times = Times::of(bench.effort());
-    let all = runs(e, bench, seeds, Some(&base(e)))?;
-    let mut alone = all.iter().skip(CASES.len());
-    let found: Vec<Differences> = CASES
-        .iter()
-        .zip(&all)
-        .map(|(c, runs)| {
-            let (steady, until) = if c.is_slow() { (alone.next(), times.alone) } else { (Some(runs), times.change) };
-            let steady: Vec<Option<(f64, f64)>> =
-                steady.map_or(&[][..], Vec::as_slice).iter().map(|r| r.steady(c, until)).collect();
-            let after: Vec<Option<f64>> = runs.iter().map(|r| r.after_change(times)).collect();
-            let each: Vec<[Option<f64>; 3]> =
-                steady.iter().zip(&after).map(|(s, a)| [s.map(|s| s.0), s.map(|s| s.1), *a]).collect();
-            let of = |i: usize| estimate(&each, |x: &[Option<f64>; 3]| x[i]);
-            Differences { intra: of(0), ave1: of(1), ave2: of(2), each }
-        })
-        .collect();
-    let scheme = |name: &'static str| CASES.iter().zip(&found).filter(move |(c, _)| c.scheme == name);
-    let mut claims = Vec::new();
-    for (key, name, i) in [("ave1", "delta R_ave1", 1), ("ave2", "delta R_ave2", 2)] {
-        let of = |d: &Differences| if i == 1 { d.ave1 } else { d.ave2 };
-        let means = |s: &'static str| scheme(s).map(|(_, d)| Some(of(d)?.mean)).collect::<Option<Vec<f64>>>();
-        let (tpba, lda) = (means("tpba"), means("lda"));
-        let both = tpba.as_ref().zip(lda.as_ref());
-        claims.push(claim(
-            e,
-            &format!("{key}-mean"),
-            format!("{name}: TPBA's is below LDA's, on the average of their cases"),
-            both.and_then(|(t, l)| exact(mean(t) - mean(l))),
-            Bound::Below(0.0),
-            "TPBA less LDA, kbit/s",
-        ));
-        let most = |of: &[f64]| of.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
-        claims.push(claim(
-            e,
-            &format!("{key}-every"),
-            format!("{name}: every case of TPBA's is below every case of LDA's"),
-            both.and_then(|(t, l)| exact(most(t) - least(l))),
-            Bound::Below(0.0),
-            "TPBA's largest less LDA's smallest, kbit/s",
-        ));
-    }
-    for (a, b) in [("TPBA-3-1-10-3", "TPBA-3-1-10-6"), ("LDA-3-1-100-3", "LDA-3-1-100-6")] {
-        let each = |name: &str| CASES.iter().zip(&found).find(|(c, _)| c.name == name).map(|(_, d)| &d.each);
-        for (key, words, i) in [("ave1", "delta R_ave1", 1), ("ave2", "delta R_ave2", 2)] {
-            let pairs = each(a)
-                .zip(each(b))
-                .map(|(a, b)| a.iter().zip(b).filter_map(|(a, b)| Some(b[i]? - a[i]?)).collect::<Vec<f64>>());
-            claims.push(claim(
-                e,
-                &format!("r-f-{key}-{}", if a.starts_with('T') { "tpba" } else { "lda" }),
-                format!(
-                    "{words}: R_f of 3 or 6 makes no difference to {} (ours: 20 kbit/s)",
-                    a.split('-').next().unwrap_or(a)
-                ),
-                pairs.and_then(|p| Estimate::of(&p)),
-                Bound::Within(-20.0, 20.0),
-                "R_f = 6 less R_f = 3, seed by seed, kbit/s",
-            ));
-        }
-    }
-    let mut points: Vec<Point> = Vec::new();
-    let mut rows = Vec::new();
-    for (c, d) in CASES.iter().zip(&found) {
-        rows.push(vec![c.name.to_owned(), text(d.intra), text(d.ave1), text(d.ave2)]);
-        for (key, x) in [("delta_r_intra_kbps", d.intra), ("delta_r_ave1_kbps", d.ave1), ("delta_r_ave2_kbps", d.ave2)]
-        {
-            points.extend(point(c.name, &[], key, x));
-        }
-    }
-    let mut section = show::section(e);
-    let figures: [(&str, Get); 3] = [
-        ("delta R_intra, the widest range of a flow's rate in the steady state", |d| d.intra),
-        ("delta R_ave1, the difference of mean rates in the steady state", |d| d.ave1),
-        ("delta R_ave2, the difference of mean rates after flow 4 has joined", |d| d.ave2),
-    ];
-    for (name, of) in figures {
-        section = section.chart(comparison(e, bench.world(), name, seeds, &found, of));
-    }
-    let table = Table {
-        title: "The three numbers, kbit/s".to_owned(),
-        caption: format!("{seeds} seeds each, mean ± half-width of the 95 % interval"),
-        head: ["case", "delta R_intra", "delta R_ave1", "delta R_ave2"].map(str::to_owned).to_vec(),
-        rows,
-    };
-    Ok(show::outcome(e, points, claims, with_doubts(section, &all).table(table)))
-}
-
-/// A number of every case, a colour per scheme.
-fn comparison(e: &Experiment, world: World<'_>, name: &str, seeds: u64, found: &[Differences], of: Get) -> Chart {
-    let mut means = Vec::new();
-    let axis = Axis::new("case of Table 4: TPBA 1 to 5, LDAF 6 to 10, LDA 11 to 16", "");
-    let what = name.split(',').next().unwrap_or(name);
-    let mut chart = Chart::new("", axis, Axis::new(what, "kbit/s"));
-    for scheme in ["tpba", "ldaf", "lda"] {
-        let (mut x, mut y, mut lo, mut hi) = (vec![], vec![], vec![], vec![]);
-        for (i, (_, d)) in CASES.iter().zip(found).enumerate().filter(|(_, (c, _))| c.scheme == scheme) {
-            if let Some(e) = of(d) {
-                x.push(i as f64 + 1.0);
-                y.push(e.mean);
-                lo.push(e.low());
-                hi.push(e.high());
-            }
-        }
-        means.push(format!(
-            "{} {}",
-            scheme.to_uppercase(),
-            if y.is_empty() { "–".to_owned() } else { short(mean(&y)) }
-        ));
-        if !x.is_empty() {
-            let series = Series { style: Style::Points, ..Series::sweep(scheme.to_uppercase(), scheme, x, y) };
-            chart = chart.series(series.interval(lo, hi));
-        }
-    }
-    chart.title = format!("{name}: {} kbit/s on the average of their cases", means.join(", "));
-    chart.caption(caption(e, world, &format!("{seeds} seeds per case; bars are 95 % intervals (Student's t)")))
-}
-
 pub(super) fn fig32(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let seeds = seeds(bench, TRIALS);
+    let seeds = seeds(bench, TRIALS, 1);
     let times = Times::of(bench.effort());
-    let all = measure(e, bench, &[with(&base(e), |s| times.set(s))], seeds, |_, trace| run(trace))?;
-    let runs = all.first().map_or(&[][..], Vec::as_slice);
+    let all = each(e, bench, [with(&base(e), |s| times.set(s))], seeds, MEASURE)?;
+    let runs = all.first().map_or(&[][..], |c| &c.runs);
     let half = (times.change / 2) as usize..times.change as usize;
     let part = estimate(runs, |r| r.flow("flow 3").get(half.clone()).map(|x| mean(x) / share(r, half.clone())));
     let f = estimate(runs, |r| numbers::fairness_of_means(&r.three(), half.clone()));
     let claims = vec![
-        claim(
-            e,
+        e.claim(
             "unfair",
             "RAP is far from fair (ours: f of the mean rates below 0.9)",
-            f,
             Bound::Below(0.9),
             "f of the flows' mean rates in the half before flow 4",
         )
-        .if_it_fails("The paper distrusts its implementation of RAP"),
+        .because("The paper distrusts its implementation of RAP")
+        .number(f),
     ];
     let mut points = Vec::new();
     points.extend(point("rap", &[], "share", part));
     points.extend(point("rap", &[], "f_of_means", f));
-    let mut section = show::section(e);
+    let mut section = e.section();
     if let Some(first) = runs.first() {
-        let part = part.map_or("–".to_owned(), |e| short(e.mean));
+        let part = brief(part);
         let title = format!("RAP gets {part} times the fair share before flow 4 starts");
         section = section.chart(snapshot(title, caption(e, bench.world(), "seed 1, means over 1 s"), first));
     }
-    Ok(show::outcome(e, points, claims, with_doubts(section, &all)))
+    Ok(e.outcome(points, claims, with_doubts(section, &all)))
 }
 
 #[cfg(test)]

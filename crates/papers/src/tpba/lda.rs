@@ -1,13 +1,13 @@
 //! LDA beside TCP [tpba §3, Fig. 3].
 
-use super::{Trace, base, caption, claim, doubts, estimate, measure, point, rates_chart, seeds, text, with};
-use crate::bench::Bench;
-use crate::show;
-use crate::{Bound, Experiment, Outcome, Tools};
+use super::{Trace, base, caption, doubts, each, estimate, rates_chart, seeds, trace, with};
+use crate::figure::{brief, point, table, text};
+use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_report::Table;
+use fairpace_lab::stats::{Estimate, mean};
+use fairpace_lab::study::Measure;
 use fairpace_scenario::{RawScenario, Room};
+use serde::{Deserialize, Serialize};
 
 /// A queue and a window of TCP.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +41,15 @@ pub(super) fn set_up(s: &mut RawScenario, queue: Option<u64>, unlimited: bool) {
 const FIRST: std::ops::Range<usize> = 5..15;
 const LAST: std::ops::Range<usize> = 45..60;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Found {
     trace: Trace,
     lost: f64,
     first: f64,
     last: f64,
 }
+
+const MEASURE: Measure<Found> = Measure { name: "tpba lda", of: |job| Ok(found(&trace(job)?)) };
 
 fn found(trace: &Trace) -> Found {
     let rates = trace.each_second();
@@ -60,40 +62,32 @@ fn found(trace: &Trace) -> Found {
 }
 
 pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let seeds = seeds(bench, 10);
+    let seeds = seeds(bench, 10, 1);
     let scenarios = SET_UPS.map(|u| with(&base(e), |s| set_up(s, u.queue, u.unlimited)));
-    let all = measure(e, bench, &scenarios, seeds, |_, trace| found(trace))?;
-    let Some(paper) = all.first() else { return Err(RunError::Interrupted) };
+    let all = each(e, bench, scenarios, seeds, MEASURE)?;
+    let Some(paper) = all.first().map(|c| &c.runs) else { return Err(RunError::Interrupted) };
     let grows = |f: &Found| Some(f.last - f.first);
     let claims = vec![
-        claim(
-            e,
-            "no-loss",
-            "no loss is reported to LDA",
-            estimate(paper, |f| Some(f.lost)),
-            Bound::AtMost(0.0),
-            "share of flow 3's packets that is lost",
-        ),
-        claim(
-            e,
+        e.claim("no-loss", "no loss is reported to LDA", Bound::AtMost(0.0), "share of flow 3's packets that is lost")
+            .number(estimate(paper, |f| Some(f.lost))),
+        e.claim(
             "above",
             "LDA keeps more than the TCP flows",
-            estimate(paper, |f| Some(f.last)),
             Bound::Above(0.0),
             "flow 3 less the mean of flows 1 and 2, kbit/s, 45 s to 60 s",
-        ),
-        claim(
-            e,
+        )
+        .number(estimate(paper, |f| Some(f.last))),
+        e.claim(
             "gap",
             "the gap does not close, but grows slightly",
-            estimate(paper, grows),
             Bound::AtLeast(0.0),
             "by how much it is larger at 45 s to 60 s than at 5 s to 15 s, kbit/s",
-        ),
+        )
+        .number(estimate(paper, grows)),
     ];
     let mut points = Vec::new();
     let mut rows = Vec::new();
-    for (u, runs) in SET_UPS.iter().zip(&all) {
+    for (u, runs) in SET_UPS.iter().zip(all.iter().map(|c| &c.runs)) {
         let columns: [(&str, Option<Estimate>); 3] = [
             ("lost", estimate(runs, |f| Some(f.lost * 100.0))),
             ("gap_first_kbps", estimate(runs, |f| Some(f.first))),
@@ -102,16 +96,14 @@ pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         rows.push(std::iter::once(u.name.to_owned()).chain(columns.map(|c| text(c.1))).collect());
         points.extend(columns.into_iter().filter_map(|(key, e)| point(u.key, &[], key, e)));
     }
-    let table = Table {
-        title: "The gap, by the router's queue and TCP's window".to_owned(),
-        caption: format!("{seeds} seeds each, mean ± half-width of the 95 % interval"),
-        head: ["queue; window", "lost (%)", "gap, 5 s to 15 s (kbit/s)", "gap, 45 s to 60 s (kbit/s)"]
-            .map(str::to_owned)
-            .to_vec(),
+    let table = table(
+        "The gap, by the router's queue and TCP's window",
+        format!("{seeds} seeds each, mean ± half-width of the 95 % interval"),
+        ["queue; window", "lost (%)", "gap, 5 s to 15 s (kbit/s)", "gap, 45 s to 60 s (kbit/s)"],
         rows,
-    };
-    let last = estimate(paper, |f| Some(f.last)).map_or("–".to_owned(), |e| short(e.mean));
-    let mut section = show::section(e).text(
+    );
+    let last = brief(estimate(paper, |f| Some(f.last)));
+    let mut section = e.section().text(
         "Where TCP's windows are bounded and the queue takes them all, TCP loses nothing, and a sender beside it that waits for \
          a loss never hears of one.",
     );
@@ -120,9 +112,9 @@ pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         let caption = caption(e, bench.world(), "seed 1, means over 500 ms");
         section = section.chart(rates_chart(title, caption, &first.trace, 5));
     }
-    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|f| f.trace.invalid.clone()).collect();
+    let invalid: Vec<Vec<String>> = all.iter().flat_map(|c| &c.runs).map(|f| f.trace.invalid.clone()).collect();
     section = doubts(&invalid).into_iter().fold(section, fairpace_report::Section::text);
-    Ok(show::outcome(e, points, claims, section.table(table)))
+    Ok(e.outcome(points, claims, section.table(table)))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use fairpace_lab::stats::{jain_index, mean};
 use fairpace_sim::FrameRecord;
 use fairpace_units::Via;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Means over `per` samples each; what is left over at the end is not a period.
@@ -74,14 +75,14 @@ pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// One j_A: the time between two data units that came one after the other.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 pub(super) struct Gap {
     /// When the later one was complete, s.
     pub(super) at: f64,
     /// j_A, ms.
     pub(super) ms: f64,
-    /// How the later one came.
-    pub(super) via: Via,
+    /// The later one came over UDP, not over TCP.
+    pub(super) udp: bool,
     /// The earlier one came the other way.
     pub(super) switch: bool,
     /// Data units between them that never came.
@@ -95,8 +96,8 @@ pub(super) fn gaps(adus: &[FrameRecord]) -> Vec<Gap> {
     for (n, adu) in adus.iter().enumerate() {
         let Some(at) = adu.complete.map(|at| at.as_secs_f64()) else { continue };
         if let Some((before, earlier, then)) = last {
-            let (via, switch) = (adu.via(), adu.via() != earlier.via());
-            all.push(Gap { at, ms: (at - then) * 1e3, via, switch, missing: n - before - 1 });
+            let (udp, switch) = (adu.via() == Via::Udp, adu.via() != earlier.via());
+            all.push(Gap { at, ms: (at - then) * 1e3, udp, switch, missing: n - before - 1 });
         }
         last = Some((n, adu, at));
     }
@@ -104,7 +105,7 @@ pub(super) fn gaps(adus: &[FrameRecord]) -> Vec<Gap> {
 }
 
 /// What switching did to data units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Harm {
     /// Sent in part over TCP and in part over UDP.
     pub(super) split: usize,
@@ -216,7 +217,7 @@ mod tests {
         let all = gaps(&adus);
         assert_eq!(all.len(), 3);
         assert_eq!((all[0].switch, all[1].switch, all[2].switch), (false, true, false));
-        assert!((all[1].ms - 240.0).abs() < 1e-9 && all[1].via == Via::Udp && (all[1].at - 0.4).abs() < 1e-9);
+        assert!((all[1].ms - 240.0).abs() < 1e-9 && all[1].udp && (all[1].at - 0.4).abs() < 1e-9);
         assert_eq!((all[2].missing, all[1].missing), (1, 0));
         // What UDP loses is not lost by switching.
         assert_eq!(harm(&adus, &all), Harm::default());

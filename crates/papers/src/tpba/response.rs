@@ -2,15 +2,17 @@
 
 use super::numbers;
 use super::{
-    Adu, PER_SECOND, SAMPLE, Trace, base, caption, claim, doubts, estimate, measure, parse, point, seconds, seeds,
-    text, with,
+    Adu, PER_SECOND, SAMPLE, Trace, base, caption, doubts, each, estimate, parse, seconds, seeds, trace, with,
 };
-use crate::bench::Bench;
-use crate::{Bound, Effort, Experiment, Outcome, Tools, show};
+use crate::figure::{curve, point, table, text};
+use crate::{Bench, Bound, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_report::{Axis, Chart, Section, Series, Table};
+use fairpace_lab::study::{Job, Measure};
+use fairpace_report::{Axis, Chart, Section};
 use fairpace_scenario::{Count, Scenario};
+use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
 // --- Fig. 19 -------------------------------------------------------------------------------------------------------
 
@@ -74,73 +76,81 @@ impl Kind {
 }
 
 /// f after the first probing period: its mean over sampling periods, and that of the mean rates.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 struct After {
     f: Option<f64>,
     f_of_means: Option<f64>,
+    /// Why a run in real time is not to be trusted.
+    invalid: Vec<String>,
 }
+
+const AFTER: Measure<After> = Measure { name: "tpba fairness", of: |job| Ok(after(&trace(job)?)) };
 
 fn after(trace: &Trace) -> After {
     let first = trace.periods().iter().find(|p| p.state == "running").map(|p| p.from.div_ceil(PER_SECOND));
-    let probed = trace.states.contains(&"probing");
-    let Some(from) = first.or((!probed).then_some(SETTLED)) else { return After { f: None, f_of_means: None } };
+    let probed = trace.states.iter().any(|s| s == "probing");
+    let Some(from) = first.or((!probed).then_some(SETTLED)) else {
+        return After { invalid: trace.invalid.clone(), ..After::default() };
+    };
     let rates = trace.each_second();
     let end = rates.iter().map(Vec::len).min().unwrap_or(0);
     let flows = super::slices(&rates);
     let each: Vec<f64> = numbers::fairness(&flows, from.min(end)..end).into_iter().flatten().collect();
     let f_of_means = numbers::fairness_of_means(&flows, from.min(end)..end);
-    After { f: (!each.is_empty()).then(|| mean(&each)), f_of_means }
+    After { f: (!each.is_empty()).then(|| mean(&each)), f_of_means, invalid: trace.invalid.clone() }
 }
 
 pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let seeds = seeds(bench, 10);
+    let seeds = seeds(bench, 10, 1);
     let quick = bench.effort() == Effort::Quick;
     let shown = |k: &&Kind| !quick || k.adu != Some(Adu::One);
     let counts: Vec<u64> = (1..=MOST).filter(|n| !quick || [1, 4, MOST].contains(n)).collect();
     let places: Vec<(&Kind, u64)> =
         KINDS.iter().filter(shown).flat_map(|k| counts.iter().map(move |n| (k, *n))).collect();
-    let scenarios: Vec<Scenario> = places.iter().map(|(k, n)| k.scenario(e, *n)).collect();
-    let all = measure(e, bench, &scenarios, seeds, |_, trace| (after(trace), trace.invalid.clone()))?;
-    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|r| r.1.clone()).collect();
-    let all: Vec<Vec<After>> = all.iter().map(|runs| runs.iter().map(|r| r.0).collect()).collect();
+    let all = each(e, bench, places.iter().map(|(k, n)| k.scenario(e, *n)), seeds, AFTER)?;
+    let invalid: Vec<Vec<String>> = all.iter().flat_map(|c| &c.runs).map(|r| r.invalid.clone()).collect();
     let of = |key: &str, get: Get| {
         let here = places.iter().zip(&all).filter(|((k, _), _)| k.key == key);
-        here.map(|((_, n), runs)| (*n as f64, estimate(runs, get))).collect::<Vec<(f64, Option<Estimate>)>>()
+        here.map(|((_, n), cell)| (*n as f64, estimate(&cell.runs, get))).collect::<Vec<(f64, Option<Estimate>)>>()
     };
     let mut claims = Vec::new();
     let mut points = Vec::new();
     // Each seed has a line of its own, so that the slope has an interval.
     let slopes = |key: &str| {
-        let runs: Vec<(f64, &Vec<After>)> =
-            places.iter().zip(&all).filter(|((k, _), _)| k.key == key).map(|((_, n), r)| (*n as f64, r)).collect();
+        let runs: Vec<(f64, &Vec<Rc<After>>)> = places
+            .iter()
+            .zip(&all)
+            .filter(|((k, _), _)| k.key == key)
+            .map(|((_, n), c)| (*n as f64, &c.runs))
+            .collect();
         let line = |seed: usize| runs.iter().filter_map(|(n, r)| Some((*n, r.get(seed)?.f?))).collect::<Vec<_>>();
-        (0..seeds as usize).filter_map(|seed| numbers::slope(&line(seed))).collect::<Vec<f64>>()
+        (0..seeds).filter_map(|seed| numbers::slope(&line(seed))).collect::<Vec<f64>>()
     };
     let kinds: Vec<&Kind> = KINDS.iter().filter(shown).collect();
     for kind in kinds.iter().filter(|k| k.adu.is_some()) {
         let alone = if kind.second { "topology-2-tcp" } else { "topology-1-tcp" };
         let beyond: Vec<f64> = slopes(kind.key).iter().zip(slopes(alone)).map(|(a, b)| a - b).collect();
-        claims.push(claim(
-            e,
-            &format!("{}-beyond", kind.key),
-            format!("{}: no more than f of TCP alone does (ours: 0.01 per flow)", kind.name),
-            Estimate::of(&beyond),
-            Bound::Within(-0.01, 0.01),
-            "slope of f less that with one more TCP flow in TPBA's place, seed by seed",
-        ));
         claims.push(
-            claim(
-                e,
+            e.claim(
+                format!("{}-beyond", kind.key),
+                format!("{}: no more than f of TCP alone does (ours: 0.01 per flow)", kind.name),
+                Bound::Within(-0.01, 0.01),
+                "slope of f less that with one more TCP flow in TPBA's place, seed by seed",
+            )
+            .number(Estimate::of(&beyond)),
+        );
+        claims.push(
+            e.claim(
                 kind.key,
                 format!(
                     "{}: f does not depend on the number of TCP flows (ours: by no more than 0.01 per flow)",
                     kind.name
                 ),
-                Estimate::of(&slopes(kind.key)),
                 Bound::Within(-0.01, 0.01),
                 "slope of f against the number of TCP flows, by least squares for each seed",
             )
-            .if_it_fails(FIG19_NOTE),
+            .because(FIG19_NOTE)
+            .number(Estimate::of(&slopes(kind.key))),
         );
     }
     for (kind, get) in kinds.iter().flat_map(|k| GETS.map(|g| (k, g))) {
@@ -159,16 +169,7 @@ pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
         &format!("{seeds} seeds per point; means of f over periods of 1 s; bars are 95 % intervals"),
     ));
     for kind in &kinds {
-        let (mut xs, mut ys, mut lo, mut hi) = (vec![], vec![], vec![], vec![]);
-        for (n, f) in of(kind.key, |a| a.f) {
-            if let Some(f) = f {
-                xs.push(n);
-                ys.push(f.mean);
-                lo.push(f.low());
-                hi.push(f.high());
-            }
-        }
-        let mut series = Series::sweep(kind.name, kind.colour, xs, ys).interval(lo, hi);
+        let mut series = curve(kind.name, kind.colour, of(kind.key, |a| a.f));
         series.hidden = kind.adu.is_none();
         chart = chart.series(series);
     }
@@ -188,15 +189,15 @@ pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
             let cells = columns.iter().map(|c| text(c.get(n).and_then(|x| x.1)));
             std::iter::once(counts[n].to_string()).chain(cells).collect()
         };
-        tables.push(Table {
-            title: title.to_owned(),
-            caption: format!("from the first running period on, {seeds} seeds, mean ± half-width of the 95 % interval"),
+        tables.push(table(
+            title.to_owned(),
+            format!("from the first running period on, {seeds} seeds, mean ± half-width of the 95 % interval"),
             head,
-            rows: (0..counts.len()).map(row).collect(),
-        });
+            (0..counts.len()).map(row),
+        ));
     }
-    let section = doubts(&invalid).into_iter().fold(show::section(e), Section::text).chart(chart);
-    Ok(show::outcome(e, points, claims, tables.into_iter().fold(section, Section::table)))
+    let section = doubts(&invalid).into_iter().fold(e.section(), Section::text).chart(chart);
+    Ok(e.outcome(points, claims, tables.into_iter().fold(section, Section::table)))
 }
 
 /// A number of a run.
@@ -218,8 +219,23 @@ const CHANGE: u32 = 10;
 /// The rate is stable within this, kbit/s: epsilon, and twice that.
 const WIDTHS: [f64; 2] = [30.0, 60.0];
 
+/// How long flow 3's rate takes to be stable within each of [`WIDTHS`], s; and the run.
+type Stable = ([Option<f64>; 2], Trace);
+
+const STABLE: Measure<Stable> = Measure { name: "tpba stable", of: stable };
+
+fn stable(job: &Job<'_>) -> Result<Stable, RunError> {
+    let trace = trace(job)?;
+    let rates = trace.over(PER_RATE, &["flow 3"]);
+    let flow_3 = rates.first().map_or(&[][..], Vec::as_slice);
+    let row = CHANGE as usize * PER_SECOND / PER_RATE;
+    let seconds = |n: usize| n as f64 * PER_RATE as f64 * SAMPLE.as_secs_f64();
+    let times = WIDTHS.map(|width| numbers::until_stable(flow_3, row, width).map(seconds));
+    Ok((times, Trace { adus: Vec::new(), ..trace }))
+}
+
 pub(super) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let seeds = seeds(bench, 10);
+    let seeds = seeds(bench, 10, 1);
     let ends = with(&base(e), |s| {
         for flow in s.flows.iter_mut().filter(|f| f.group == "flow 2") {
             (flow.start, flow.stop) = (seconds(0), Some(seconds(CHANGE)));
@@ -229,33 +245,18 @@ pub(super) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         ("t-pr", "T_pr, flow 2 starts", "2.0 s, at most 2.8 s"),
         ("t-pi", "T_pi, flow 2 ends", "2.8 s, at most 3.2 s"),
     ];
-    let row = CHANGE as usize * PER_SECOND / PER_RATE;
-    let all = measure(e, bench, &[base(e), ends], seeds, |_, trace| {
-        let rates = trace.over(PER_RATE, &["flow 3"]);
-        let flow_3 = rates.first().map_or(&[][..], Vec::as_slice);
-        let seconds = |n: usize| n as f64 * PER_RATE as f64 * SAMPLE.as_secs_f64();
-        let times = WIDTHS.map(|width| numbers::until_stable(flow_3, row, width).map(seconds));
-        (times, Trace { adus: Vec::new(), ..trace.clone() })
-    })?;
+    let all = each(e, bench, [base(e), ends], seeds, STABLE)?;
     let mut claims = Vec::new();
     let mut points = Vec::new();
     let mut rows = Vec::new();
-    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|r| r.1.invalid.clone()).collect();
-    let mut section = doubts(&invalid).into_iter().fold(show::section(e), Section::text);
-    for ((key, name, paper), runs) in cases.iter().zip(&all) {
+    let invalid: Vec<Vec<String>> = all.iter().flat_map(|c| &c.runs).map(|r| r.1.invalid.clone()).collect();
+    let mut section = doubts(&invalid).into_iter().fold(e.section(), Section::text);
+    for ((key, name, paper), runs) in cases.iter().zip(all.iter().map(|c| &c.runs)) {
         for (i, width) in WIDTHS.iter().enumerate() {
             let time = estimate(runs, |r| r.0[i]);
             let most = runs.iter().filter_map(|r| r.0[i]).reduce(f64::max);
             claims.push(
-                claim(
-                    e,
-                    &format!("{key}-{width}"),
-                    format!("{name}: its rate is stable to {width} kbit/s after 2 to 3 s (ours: 1 to 4 s)"),
-                    time.filter(|t| t.n == runs.len()),
-                    Bound::Within(1.0, 4.0),
-                    "time until three rates over 400 ms are that near each other and the level that the rate comes to, s",
-                )
-                .if_it_fails(TABLE3_NOTE),
+                e.claim(format!("{key}-{width}"), format!("{name}: its rate is stable to {width} kbit/s after 2 to 3 s (ours: 1 to 4 s)"), Bound::Within(1.0, 4.0), "time until three rates over 400 ms are that near each other and the level that the rate comes to, s").because(TABLE3_NOTE).number(time.filter(|t| t.n == runs.len())),
             );
             points.extend(point(key, &[("width_kbps", *width)], "stable_after_s", time));
             let stable = format!("{} of {}", time.map_or(0, |t| t.n), runs.len());
@@ -272,15 +273,13 @@ pub(super) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
             section = section.chart(super::rates_chart(title, caption, &first.1, PER_RATE));
         }
     }
-    let table = Table {
-        title: "Time until the rate is stable".to_owned(),
-        caption: format!("{seeds} seeds each, mean ± half-width of the 95 % interval"),
-        head: ["change", "within (kbit/s)", "mean (s)", "longest (s)", "stable", "paper: mean, longest"]
-            .map(str::to_owned)
-            .to_vec(),
+    let table = table(
+        "Time until the rate is stable",
+        format!("{seeds} seeds each, mean ± half-width of the 95 % interval"),
+        ["change", "within (kbit/s)", "mean (s)", "longest (s)", "stable", "paper: mean, longest"],
         rows,
-    };
-    Ok(show::outcome(e, points, claims, section.table(table)))
+    );
+    Ok(e.outcome(points, claims, section.table(table)))
 }
 
 #[cfg(test)]
@@ -295,12 +294,12 @@ mod tests {
             let kbps = (0..100).map(|row| if row < 30 { early } else { 500.0 }).collect();
             Line { group: "flow".to_owned(), kbps }
         };
-        let states = (0..100).map(|row| if row < 25 { "probing" } else { "running" }).collect();
+        let states = (0..100).map(|row| if row < 25 { "probing" } else { "running" }).map(str::to_owned).collect();
         let trace = Trace { flows: vec![line(100.0), line(900.0)], states, ..Trace::default() };
-        assert_eq!(after(&trace), After { f: Some(1.0), f_of_means: Some(1.0) });
+        assert_eq!(after(&trace), After { f: Some(1.0), f_of_means: Some(1.0), invalid: Vec::new() });
         // One that never runs has no f.
-        let never = Trace { states: vec!["probing"; 100], ..trace };
-        assert_eq!(after(&never), After { f: None, f_of_means: None });
+        let never = Trace { states: vec!["probing".to_owned(); 100], ..trace };
+        assert_eq!(after(&never), After::default());
     }
 
     #[test]

@@ -2,13 +2,16 @@
 //! [tpba §4, §7], and 20 % in place of 5, at bottlenecks of 100 kbit/s to 10 Mbit/s. The paper runs the first, at one.
 
 use super::numbers;
-use super::{PER_SECOND, Trace, base, caption, claim, doubts, estimate, measure, point, seeds, text, with, words};
-use crate::bench::Bench;
-use crate::{Bound, Effort, Experiment, Outcome, Tools, show};
+use super::{PER_SECOND, Trace, base, caption, doubts, each, estimate, seeds, trace, with, words};
+use crate::claim::exact;
+use crate::figure::{brief, curve, point, table, text};
+use crate::{Bench, Bound, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_report::{Axis, Chart, Section, Series, Table};
+use fairpace_lab::stats::{Estimate, mean};
+use fairpace_lab::study::Measure;
+use fairpace_report::{Axis, Chart, Section};
 use fairpace_scenario::{Capacity, Room, Scenario, Speed};
+use serde::{Deserialize, Serialize};
 
 /// The bottleneck, kbit/s.
 const RATES: [u32; 5] = [100, 300, 1_000, 3_000, 10_000];
@@ -41,7 +44,7 @@ const RULES: [Rule; 4] = [
 ];
 
 /// What one run found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Found {
     /// Share of the time in probing periods.
     probing: f64,
@@ -55,10 +58,12 @@ struct Found {
     invalid: Vec<String>,
 }
 
+const MEASURE: Measure<Found> = Measure { name: "tpba rules", of: |job| Ok(found(&trace(job)?)) };
+
 fn found(trace: &Trace) -> Found {
     let from = WARM * PER_SECOND;
     let states = trace.states.get(from..).unwrap_or(&[]);
-    let probing = states.iter().filter(|s| **s != "running").count() as f64 / states.len().max(1) as f64;
+    let probing = states.iter().filter(|s| *s != "running").count() as f64 / states.len().max(1) as f64;
     let rates = trace.each_second();
     let end = rates.iter().map(Vec::len).min().unwrap_or(0);
     let tcp = trace.over(PER_SECOND, &["flow 1", "flow 2"]);
@@ -95,7 +100,7 @@ fn scenario(e: &Experiment, kbps: u32, rule: &Rule) -> Scenario {
 }
 
 pub(super) fn rules(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let seeds = seeds(bench, 10);
+    let seeds = seeds(bench, 10, 1);
     let quick = bench.effort() == Effort::Quick;
     let rates: Vec<u32> = RATES.into_iter().filter(|k| !quick || [100, 1_000, 10_000].contains(k)).collect();
     let places: Vec<(&Rule, u32)> = RULES.iter().flat_map(|r| rates.iter().map(move |k| (r, *k))).collect();
@@ -106,84 +111,62 @@ pub(super) fn rules(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
             }
         })
     };
-    let scenarios: Vec<Scenario> = places.iter().map(of_place).collect();
-    let all = measure(e, bench, &scenarios, seeds, |_, trace| found(trace))?;
+    let all = each(e, bench, places.iter().map(of_place), seeds, MEASURE)?;
     let of = |rule: &str, kbps: u32, get: Get| {
         let runs = places.iter().zip(&all).find(|(p, _)| p.0.key == rule && p.1 == kbps).map(|(_, runs)| runs);
-        runs.and_then(|runs| estimate(runs, get))
+        runs.and_then(|cell| estimate(&cell.runs, get))
     };
     let looser = of("epsilon", 100, |f| f.off).zip(of("percent", 100, |f| f.off));
     let mut claims = vec![
-        claim(
-            e,
-            "epsilon-fast",
-            "at 10 Mbit/s epsilon = 30 kbit/s hardly ever ends a probing period (ours: four fifths of the time over TCP)",
-            of("epsilon", 10_000, |f| Some(f.probing)),
-            Bound::Above(0.8),
-            "share of the time in probing periods",
-        ),
-        claim(
-            e,
-            "epsilon-slow",
-            "at 100 kbit/s it is too loose: r_s is farther off than by z = 5 %",
-            looser.and_then(|(a, b)| super::exact(a.mean - b.mean)),
-            Bound::Above(0.0),
-            "mean |r_s - fair rate| / fair rate, epsilon less z = 5 %",
-        ),
+        e.claim("epsilon-fast", "at 10 Mbit/s epsilon = 30 kbit/s hardly ever ends a probing period (ours: four fifths of the time over TCP)", Bound::Above(0.8), "share of the time in probing periods").number(of("epsilon", 10_000, |f| Some(f.probing))),
+        e.claim("epsilon-slow", "at 100 kbit/s it is too loose: r_s is farther off than by z = 5 %", Bound::Above(0.0), "mean |r_s - fair rate| / fair rate, epsilon less z = 5 %").number(looser.and_then(|(a, b)| exact(a.mean - b.mean))),
     ];
     for rule in &RULES[1..] {
         let shares = rates.iter().map(|k| of(rule.key, *k, |f| Some(f.probing))).collect::<Option<Vec<Estimate>>>();
         let larger = |a: Estimate, b: Estimate| if b.mean > a.mean { b } else { a };
         let most = shares.as_ref().and_then(|all| all.iter().copied().reduce(larger));
         let least = shares.and_then(|all| all.into_iter().map(|e| e.mean).reduce(f64::min));
-        claims.push(claim(
-            e,
-            &format!("{}-alike", rule.key),
-            format!("{}: it takes about as long at every bottleneck (ours: within a factor of 2)", rule.name),
-            most.zip(least).and_then(|(most, least)| super::exact(most.mean / least)),
-            Bound::AtMost(2.0),
-            "share of the time in probing periods, largest / smallest of the bottlenecks",
-        ));
         claims.push(
-            claim(
-                e,
-                &format!("{}-ends", rule.key),
+            e.claim(
+                format!("{}-alike", rule.key),
+                format!("{}: it takes about as long at every bottleneck (ours: within a factor of 2)", rule.name),
+                Bound::AtMost(2.0),
+                "share of the time in probing periods, largest / smallest of the bottlenecks",
+            )
+            .number(most.zip(least).and_then(|(most, least)| exact(most.mean / least))),
+        );
+        claims.push(
+            e.claim(
+                format!("{}-ends", rule.key),
                 format!("{}: at most half of the time over TCP at every bottleneck (ours)", rule.name),
-                most,
                 Bound::AtMost(0.5),
                 "share of the time in probing periods, at the bottleneck where it is largest",
             )
-            .if_it_fails(SAWTOOTH),
+            .because(SAWTOOTH)
+            .number(most),
         );
     }
     let mut points = Vec::new();
     let mut tables = Vec::new();
-    let mut section = show::section(e).text(
+    let mut section = e.section().text(
         "The fair rate is what the two TCP flows get on the average of a run; r_s is what flow 3 begins a running period with. \
          Queues hold 250 ms, and at least 12 packets; the window of TCP is not bounded.",
     );
     for figure in &FIGURES {
         let (mut chart, mut rows) = (figure.chart(), Vec::new());
         for Rule { key: rule, name, colour, .. } in &RULES {
-            let (mut xs, mut ys, mut lo, mut hi) = (vec![], vec![], vec![], vec![]);
-            for &kbps in &rates {
-                let estimate = of(rule, kbps, figure.get);
-                points.extend(point(rule, &[("bottleneck_kbps", f64::from(kbps))], figure.key, estimate));
-                if let Some(e) = estimate {
-                    xs.push(f64::from(kbps));
-                    ys.push(e.mean);
-                    lo.push(e.low());
-                    hi.push(e.high());
-                }
+            let at = |&kbps: &u32| (f64::from(kbps), of(rule, kbps, figure.get));
+            for (kbps, estimate) in rates.iter().map(at) {
+                points.extend(point(rule, &[("bottleneck_kbps", kbps)], figure.key, estimate));
             }
-            chart = chart.series(Series::sweep(*name, *colour, xs, ys).interval(lo, hi));
+            chart = chart.series(curve(*name, *colour, rates.iter().map(at)));
         }
         for &kbps in &rates {
             let cells = RULES.iter().map(|rule| text(of(rule.key, kbps, figure.get)));
             rows.push(std::iter::once(kbps.to_string()).chain(cells).collect());
         }
         let ends = |kbps: u32| {
-            let at = |rule: &Rule| of(rule.key, kbps, figure.get).map_or("–".to_owned(), |e| short(e.mean));
+            let at = |rule: &Rule| brief(of(rule.key, kbps, figure.get));
             RULES.iter().map(at).collect::<Vec<String>>().join(", ")
         };
         chart.title = format!("{}: {} at 100 kbit/s; {} at 10 Mbit/s", figure.title, ends(100), ends(10_000));
@@ -193,11 +176,11 @@ pub(super) fn rules(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
         }
         let mut head = vec!["bottleneck (kbit/s)".to_owned()];
         head.extend(RULES.iter().map(|r| r.name.to_owned()));
-        tables.push(Table { title: figure.title.to_owned(), caption: seeds, head, rows });
+        tables.push(table(figure.title.to_owned(), seeds, head, rows));
     }
-    let invalid: Vec<Vec<String>> = all.iter().flatten().map(|f| f.invalid.clone()).collect();
+    let invalid: Vec<Vec<String>> = all.iter().flat_map(|c| &c.runs).map(|f| f.invalid.clone()).collect();
     section = doubts(&invalid).into_iter().fold(section, Section::text);
-    Ok(show::outcome(e, points, claims, tables.into_iter().fold(section, Section::table).folded()))
+    Ok(e.outcome(points, claims, tables.into_iter().fold(section, Section::table).folded()))
 }
 
 const SAWTOOTH: &str = "Beside TCP whose window is not bounded rates over 1 s follow its sawtooth, and are seldom that near each \
@@ -256,14 +239,14 @@ mod tests {
         let state = |row: usize| if (150..250).contains(&row) { "running" } else { "probing" };
         let trace = Trace {
             flows: vec![line("flow 1", 400.0), line("flow 2", 400.0), line("flow 3", 400.0)],
-            states: (0..300).map(state).collect(),
+            states: (0..300).map(|row| state(row).to_owned()).collect(),
             allowed: vec![440.0; 300],
             ..Trace::default()
         };
         let f = found(&trace);
         assert_eq!((f.probing, f.running, f.f), (0.5, 1.0, Some(1.0)));
         assert!((f.off.unwrap() - 0.1).abs() < 1e-12);
-        let never = found(&Trace { states: vec!["probing"; 300], ..trace });
+        let never = found(&Trace { states: vec!["probing".to_owned(); 300], ..trace });
         assert_eq!((never.probing, never.running, never.off), (1.0, 0.0, None));
     }
 

@@ -1,11 +1,12 @@
 //! What one run says of the start of its flows: end-to-end delays by the flow's age, and what was lost before it
 //! left. Gathered while the run goes on: so many flows have too many packets to keep.
 
-use fairpace_lab::Hooks;
 use fairpace_lab::run::{RunError, simulate_observed};
-use fairpace_scenario::{Record, Scenario, sim_config};
+use fairpace_lab::study::{Job, Measure};
+use fairpace_scenario::{Record, sim_config};
 use fairpace_sim::{Body, Observer, PacketEvent, PacketFate, Protocol, SimConfig, Source};
 use fairpace_units::{Instant, Kind, Rate};
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long a flow is young [qsd §4: "in the first 30 s of their lifetime"].
@@ -18,7 +19,7 @@ pub(super) const STEPS: usize = (YOUTH_S / STEP_S) as usize;
 const MARGIN_S: f64 = 15.0;
 
 /// Delays to 1.6 %: 64 classes per doubling from 1,024 us on, the first doubling for all that is shorter.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(super) struct Delays {
     classes: Vec<u32>,
     /// How many.
@@ -93,7 +94,7 @@ impl Delays {
 }
 
 /// The flows of one class in one run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(super) struct ClassStart {
     /// The class: the scenario's group.
     pub(super) name: String,
@@ -135,12 +136,12 @@ impl ClassStart {
 }
 
 /// What one run found.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(super) struct Start {
     /// In the order of the scenario.
     pub(super) classes: Vec<ClassStart>,
     /// Data that arrived in the measured window.
-    pub(super) carried: Rate,
+    pub(super) carried_bps: f64,
     /// Packets that the terminals' uplink queues had no room for, in the whole run.
     pub(super) queue_drops: u64,
 }
@@ -219,28 +220,29 @@ fn young(config: &SimConfig) -> (Vec<Young>, Vec<ClassStart>) {
     (flows.collect(), classes)
 }
 
-/// Runs a scenario and watches the start of its flows.
-///
-/// # Errors
-/// As [`simulate_observed`]; and the stop flag was set.
-pub(super) fn watch(scenario: &Scenario, seed: u64, hooks: &Hooks<'_>) -> Result<Start, RunError> {
-    let config = sim_config(scenario, seed, Record::default())?;
+/// A run, and the start of its flows.
+pub(super) const WATCH: Measure<Start> = Measure { name: "qsd start of all", of: watch };
+
+fn watch(job: &Job<'_>) -> Result<Start, RunError> {
+    let config = sim_config(job.scenario, job.seed, Record::default())?;
     let (flows, classes) = young(&config);
     let classes = Arc::new(Mutex::new(classes));
     let watch = Watch { flows, classes: Arc::clone(&classes) };
-    let (report, now) = simulate_observed(&scenario.name, &config, Some(Box::new(watch)), hooks)?;
+    let (report, now) = simulate_observed(&job.scenario.name, &config, Some(Box::new(watch)), job.hooks)?;
     if now < Instant::ZERO + config.duration {
         return Err(RunError::Interrupted);
     }
     let mut start = Start::default();
     std::mem::swap(&mut start.classes, &mut classes.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut carried = Rate::ZERO;
     for flow in &report.flows {
         if let Some(class) = start.classes.iter_mut().find(|c| c.name == flow.group) {
             class.produced += flow.measured.produced.packets.get();
             class.overflowed += flow.measured.overflowed.packets.get();
         }
-        start.carried = start.carried + flow.throughput();
+        carried = carried + flow.throughput();
     }
+    start.carried_bps = carried.as_bps();
     let terminals = report.satellite.iter().flat_map(|s| &s.terminals);
     start.queue_drops = terminals.map(|t| t.whole.dropped.packets.get()).sum();
     Ok(start)
