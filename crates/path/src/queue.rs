@@ -7,6 +7,7 @@
 
 pub(crate) mod codel;
 pub(crate) mod drop_tail;
+pub(crate) mod dualpi2;
 pub(crate) mod fq_codel;
 pub(crate) mod pie;
 pub(crate) mod red;
@@ -15,6 +16,7 @@ pub(crate) mod two_priority;
 use crate::{Capacity, Datagram, DropReason, LinkError, QueueModel};
 use codel::CoDel;
 use drop_tail::DropTail;
+use dualpi2::DualPi2;
 use fairpace_units::{Instant, RandomStream};
 use fq_codel::FqCoDel;
 use pie::Pie;
@@ -43,6 +45,7 @@ pub(crate) enum Choosing<T> {
     TwoPriority(TwoPriority<T>),
     CoDel(Box<CoDel<T>>),
     FqCoDel(Box<FqCoDel<T>>),
+    DualPi2(Box<DualPi2<T>>),
 }
 
 impl<T> Queue<T> {
@@ -60,6 +63,7 @@ impl<T> Queue<T> {
             QueueModel::FqCoDel(params) => {
                 Queue::Choosing(Choosing::FqCoDel(Box::new(FqCoDel::new(params, random("fq_codel"))?)))
             }
+            QueueModel::DualPi2(params) => Queue::Choosing(Choosing::DualPi2(Box::new(DualPi2::new(params)?))),
         })
     }
 }
@@ -96,6 +100,7 @@ impl<T> Choosing<T> {
             Choosing::TwoPriority(queue) => queue.waiting(),
             Choosing::CoDel(queue) => queue.fifo().len(),
             Choosing::FqCoDel(queue) => queue.waiting(),
+            Choosing::DualPi2(queue) => queue.waiting(),
         }
     }
 
@@ -105,6 +110,7 @@ impl<T> Choosing<T> {
             Choosing::TwoPriority(queue) => queue.iter().for_each(|(arrival, packet)| each(arrival, packet)),
             Choosing::CoDel(queue) => queue.fifo().iter().for_each(|(arrival, packet)| each(arrival, packet)),
             Choosing::FqCoDel(queue) => queue.iter().for_each(|(arrival, packet)| each(arrival, packet)),
+            Choosing::DualPi2(queue) => queue.iter().for_each(|(arrival, packet)| each(arrival, packet)),
         }
     }
 
@@ -114,6 +120,7 @@ impl<T> Choosing<T> {
             Choosing::TwoPriority(_) => {}
             Choosing::CoDel(queue) => queue.found_empty(),
             Choosing::FqCoDel(queue) => queue.found_empty(),
+            Choosing::DualPi2(queue) => queue.found_empty(),
         }
     }
 }
@@ -135,6 +142,7 @@ impl<T: Datagram> Choosing<T> {
                 queue.arrive(now, held, packet, gone);
                 Ok(())
             }
+            Choosing::DualPi2(queue) => queue.arrive(now, held, packet),
         }
     }
 
@@ -145,6 +153,7 @@ impl<T: Datagram> Choosing<T> {
             Choosing::TwoPriority(queue) => queue.dequeue(),
             Choosing::CoDel(queue) => queue.dequeue(now, gone),
             Choosing::FqCoDel(queue) => queue.dequeue(now, gone),
+            Choosing::DualPi2(queue) => queue.dequeue(now, gone),
         }
     }
 }

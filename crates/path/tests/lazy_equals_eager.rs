@@ -6,8 +6,8 @@ mod eager;
 use eager::{Eager, Shape};
 use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{
-    Capacity, CoDelParams, DelayModel, DropReason, FqCoDelParams, GilbertElliott, Link, LinkSpec, LossModel, Outage,
-    OutageAt, PieParams, Plain, QueueModel, RedParams, Thresholds,
+    Capacity, CoDelParams, DelayModel, DropReason, DualPi2Params, FqCoDelParams, GilbertElliott, Link, LinkSpec,
+    LossModel, Outage, OutageAt, PieParams, Plain, QueueModel, RedParams, Thresholds,
 };
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets, Probability};
 use proptest::prelude::*;
@@ -87,7 +87,8 @@ fn spec(shape: &Shape) -> impl Strategy<Value = LinkSpec> + use<> {
         2 => red(capacity.clone()),
         2 => pie(capacity.clone()),
         2 => codel(capacity.clone()).prop_map(QueueModel::CoDel),
-        3 => fq_codel(capacity),
+        3 => fq_codel(capacity.clone()),
+        3 => dualpi2(capacity),
     ];
     let ms = prop_oneof![Just(0), (0_u64..20).prop_map(|ms| ms * MS), 0..20 * MS].prop_map(Duration::from_nanos);
     let delay = (ms.clone(), prop_oneof![2 => Just(Duration::ZERO), 1 => ms.clone()], any::<bool>())
@@ -185,6 +186,31 @@ fn fq_codel(capacity: impl Strategy<Value = Capacity>) -> impl Strategy<Value = 
     let quantum = prop_oneof![1_u64..300, 300..4_000_u64].prop_map(Bytes::new);
     (codel(capacity), quantum, prop_oneof![Just(1_u32), 2..20_u32])
         .prop_map(|(codel, quantum, flows)| QueueModel::FqCoDel(FqCoDelParams { codel, quantum, flows }))
+}
+
+/// Times of some packets, and gains that soon overload.
+fn dualpi2(capacity: impl Strategy<Value = Capacity>) -> impl Strategy<Value = QueueModel> {
+    let us = |range: core::ops::Range<u64>| range.prop_map(Duration::from_micros);
+    let times = (us(1..5_000), us(500..8_000), us(0..3_000), us(0..3_000));
+    let gains = (0.0..200.0_f64, 0.0..500.0_f64, 0.1..8.0_f64, 0.01..0.99_f64);
+    (capacity, times, gains, 0_u32..4, 1_u64..2_000).prop_map(
+        |(capacity, (target, update_interval, threshold, range), gains, threshold_packets, mtu)| {
+            let (alpha, beta, coupling, classic_weight) = gains;
+            QueueModel::DualPi2(DualPi2Params {
+                capacity,
+                target,
+                update_interval,
+                alpha,
+                beta,
+                coupling,
+                threshold,
+                range,
+                threshold_packets,
+                classic_weight,
+                mtu: Bytes::new(mtu),
+            })
+        },
+    )
 }
 
 /// How the driver treats the link between two arrivals.

@@ -3,7 +3,7 @@
 use crate::param::{CHANCE, Field, Form, Param, Row, Value};
 use crate::part::{AnyKind, Family, Given, Kind, Part, PartProblem};
 use crate::quantity::Room;
-use fairpace_path::{Capacity, CoDelParams, FqCoDelParams, PieParams, QueueModel, RedParams};
+use fairpace_path::{Capacity, CoDelParams, DualPi2Params, FqCoDelParams, PieParams, QueueModel, RedParams};
 use fairpace_units::{Bounds, Bytes, Duration};
 
 /// All queues. Defaults depend on the size of the scenario's packets.
@@ -18,7 +18,8 @@ impl Family for Queue {
     type Context = Bytes;
     const NAME: &'static str = "QueueSpec";
     const DOC: &'static str = "A queue.";
-    const KINDS: &'static [&'static dyn AnyKind<Queue>] = &[&DROP_TAIL, &TWO_PRIORITY, &RED, &CODEL, &PIE, &FQ_CODEL];
+    const KINDS: &'static [&'static dyn AnyKind<Queue>] =
+        &[&DROP_TAIL, &TWO_PRIORITY, &RED, &CODEL, &PIE, &FQ_CODEL, &DUALPI2];
 }
 
 const DROP_TAIL: Kind<Queue, Capacity> = Kind {
@@ -216,6 +217,101 @@ const FQ_CODEL: Kind<Queue, FqCoDelParams> = Kind {
     model: |fq, _, _| QueueModel::FqCoDel(fq),
 };
 
+/// [RFC 9332]
+const DUALPI2: Kind<Queue, DualPi2Params> = Kind {
+    name: "dualpi2",
+    doc: "ECT(1) packets have a short queue of their own, and both queues mark by one controller (DualPI2, for L4S)",
+    example: "capacity = \"1000 pkt\"",
+    params: &[
+        capacity(|dual| Field::Capacity(&mut dual.capacity)),
+        Param {
+            row: Row::new("target", "target [RFC 9332 App. A.1]", SOME_TIME, "the wait aimed at"),
+            at: |dual| Field::Duration(&mut dual.target),
+        },
+        Param {
+            row: Row::new(
+                "update_interval",
+                "Tupdate [RFC 9332 App. A.1]",
+                SOME_TIME,
+                "how often the base chance p' is computed anew",
+            ),
+            at: |dual| Field::Duration(&mut dual.update_interval),
+        },
+        Param {
+            row: Row::new(
+                "alpha",
+                "alpha [RFC 9332 App. A.1]",
+                GAIN,
+                "what p' rises by at an update, for each second above the target",
+            ),
+            at: |dual| Field::Number(&mut dual.alpha),
+        },
+        Param {
+            row: Row::new(
+                "beta",
+                "beta [RFC 9332 App. A.1]",
+                GAIN,
+                "what p' rises by at an update, for each second above the wait at the update before",
+            ),
+            at: |dual| Field::Number(&mut dual.beta),
+        },
+        Param {
+            row: Row::new(
+                "coupling",
+                "k [RFC 9332 §2.1]",
+                Form::Real(Bounds::above(0.0).up_to(1_000.0)),
+                "the ECT(1) queue marks with k p', the other one with p'^2",
+            ),
+            at: |dual| Field::Number(&mut dual.coupling),
+        },
+        Param {
+            row: Row::new(
+                "threshold",
+                "minTh [RFC 9332 App. A.1]",
+                Form::Time(Bounds::ANY),
+                "the wait from which on the ECT(1) queue marks by itself",
+            ),
+            at: |dual| Field::Duration(&mut dual.threshold),
+        },
+        Param {
+            row: Row::new(
+                "range",
+                "range [RFC 9332 App. A.1]",
+                Form::Time(Bounds::ANY),
+                "the further wait over which that chance rises from 0 to 1",
+            ),
+            at: |dual| Field::Duration(&mut dual.range),
+        },
+        Param {
+            row: Row::new(
+                "threshold_packets",
+                "Th_len [RFC 9332 App. A.1]",
+                Form::Whole(0, 65_536),
+                "that chance is 0 while fewer packets wait behind the one that leaves",
+            ),
+            at: |dual| Field::U32(&mut dual.threshold_packets),
+        },
+        Param {
+            row: Row::new(
+                "classic_weight",
+                "`classic_protection` [Linux]",
+                Form::Chance(Bounds::above(0.0).below(1.0)),
+                "the other queue's share of the link while both have packets",
+            ),
+            at: |dual| Field::Number(&mut dual.classic_weight),
+        },
+        Param {
+            row: Row::new("mtu", "MTU", SOME_SIZE, "a largest packet's size: the ECT(1) queue's lead is counted in it")
+                .wrong(NOTHING),
+            at: |dual| Field::Bytes(&mut dual.mtu),
+        },
+    ],
+    usual: |_, _| DualPi2Params::new(Capacity::Unlimited),
+    check: |_, _| None,
+    model: |dual, _, _| QueueModel::DualPi2(dual),
+};
+
+const GAIN: Form = Form::Real(Bounds::of(0.0, 1_000.0));
 const SOME_CHANCE: Form = Form::Chance(Bounds::above(0.0).up_to(1.0));
 const SOME_SIZE: Form = Form::Size(Bounds::at_least(Bytes::new(1)));
 const SOME_TIME: Form = Form::Time(Bounds::of(Duration::from_micros(1), Duration::from_secs(3_600)));
@@ -337,6 +433,7 @@ mod tests {
             "kind = \"codel\"\ncapacity = \"200 pkt\"\ntarget = \"1500 us\"",
             "kind = \"pie\"\nmax_burst = \"0\"\nmean_packet_size = \"100 B\"",
             "kind = \"fq-codel\"\nflows = 7\necn = false",
+            "kind = \"dualpi2\"\ncoupling = 4\nthreshold = \"2 ms\"",
         ] {
             let (spec, size) = (spec(text), Bytes::new(256));
             let resolved = spec.resolved(&size);

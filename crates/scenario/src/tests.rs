@@ -96,7 +96,7 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("queue", "queue = { kind = {} }"),
             "geo.toml:7: `path.queue.kind` is map, but must be one of `drop-tail`, `two-priority`, `red`, \
-             `codel`, `pie`, `fq-codel`",
+             `codel`, `pie`, `fq-codel`, `dualpi2`",
         ),
         (
             with("count", "max_rate = \"1e20 pkt/s\""),
@@ -197,7 +197,7 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("queue", "queue = { kind = \"two-prio\" }"),
             "geo.toml:7: `path.queue.kind` is `two-prio`, which is not one of the choices\n\
-             hint: allowed: `drop-tail`, `two-priority`, `red`, `codel`, `pie`, `fq-codel`",
+             hint: allowed: `drop-tail`, `two-priority`, `red`, `codel`, `pie`, `fq-codel`, `dualpi2`",
         ),
         (
             with("queue", "queue = { kind = \"drop-tail\", max_p = 0.1 }"),

@@ -27,6 +27,9 @@ pub enum QueueModel {
     Pie(PieParams),
     /// Flows take turns, each with a CoDel queue of its own; new ones go first [RFC 8290].
     FqCoDel(FqCoDelParams),
+    /// Two queues with coupled marking: scalable (L4S) traffic in one, all other traffic in the other
+    /// [RFC 9332].
+    DualPi2(DualPi2Params),
 }
 
 impl QueueModel {
@@ -38,6 +41,7 @@ impl QueueModel {
             QueueModel::CoDel(codel) => codel.capacity,
             QueueModel::Pie(pie) => pie.capacity,
             QueueModel::FqCoDel(fq) => fq.codel.capacity,
+            QueueModel::DualPi2(dual) => dual.capacity,
         }
     }
 }
@@ -234,6 +238,54 @@ impl PieParams {
             mean_packet_size,
             ecn: false,
             mark_threshold: 0.1,
+        }
+    }
+}
+
+/// The parameters of a DualPI2 queue [RFC 9332].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Params {
+    /// The hard limit: room for the packet in transmission and those behind it, of both queues together.
+    pub capacity: Capacity,
+    /// The queuing delay aimed at (target), above zero; 15 ms.
+    pub target: Duration,
+    /// How often the base chance p' is computed anew (Tupdate), above zero; 16 ms.
+    pub update_interval: Duration,
+    /// Weight of the distance from the target (alpha), per second of it, 0 or above; 0.16.
+    pub alpha: f64,
+    /// Weight of the change since the last update (beta), per second of it, 0 or above; 3.2.
+    pub beta: f64,
+    /// The coupling factor (k), above 0: low-latency packets are marked with k p', classic ones marked or dropped
+    /// with p'²; 2.
+    pub coupling: f64,
+    /// From which wait on the low-latency queue marks by itself (minTh); 0.8 ms.
+    pub threshold: Duration,
+    /// Over how much more wait its chance rises from 0 to 1 (range); zero is a step; 0.4 ms.
+    pub range: Duration,
+    /// Its chance is 0 while fewer packets wait behind the one that leaves (Th_len); 1.
+    pub threshold_packets: u32,
+    /// The classic queue's share of the link while both have packets, above 0 and below 1; 0.1 [Linux].
+    pub classic_weight: f64,
+    /// The size of a largest packet, at least one byte: the low-latency queue's lead after a quiet time is counted in
+    /// these; 1,500 bytes.
+    pub mtu: Bytes,
+}
+
+impl DualPi2Params {
+    /// The constants of the RFC's Appendix A for round trips up to 100 ms, and Linux's weights.
+    pub const fn new(capacity: Capacity) -> DualPi2Params {
+        DualPi2Params {
+            capacity,
+            target: Duration::from_millis(15),
+            update_interval: Duration::from_millis(16),
+            alpha: 0.16,
+            beta: 3.2,
+            coupling: 2.0,
+            threshold: Duration::from_micros(800),
+            range: Duration::from_micros(400),
+            threshold_packets: 1,
+            classic_weight: 0.1,
+            mtu: Bytes::new(1_500),
         }
     }
 }

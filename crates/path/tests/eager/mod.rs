@@ -6,6 +6,7 @@
 //! delivery opportunities are walked one by one, outages are checked one by one.
 
 mod codel;
+mod dualpi2;
 mod fq_codel;
 mod pie;
 mod red;
@@ -45,6 +46,7 @@ enum Management {
     Pie(pie::Pie),
     CoDel(codel::CoDel),
     FqCoDel(fq_codel::FqCoDel),
+    DualPi2(dualpi2::DualPi2),
 }
 
 impl Management {
@@ -55,6 +57,7 @@ impl Management {
             QueueModel::Pie(params) => Management::Pie(pie::Pie::new(params, random("pie"))),
             QueueModel::CoDel(params) => Management::CoDel(codel::CoDel::new(params)),
             QueueModel::FqCoDel(params) => Management::FqCoDel(fq_codel::FqCoDel::new(params, random("fq_codel"))),
+            QueueModel::DualPi2(params) => Management::DualPi2(dualpi2::DualPi2::new(params)),
         }
     }
 }
@@ -171,6 +174,12 @@ impl Eager {
                 }
                 false
             }
+            Management::DualPi2(dual) => {
+                if nobody {
+                    dual.found_nobody();
+                }
+                false
+            }
             Management::FqCoDel(fq) => {
                 if nobody {
                     fq.found_nobody();
@@ -235,6 +244,7 @@ impl Eager {
             let opportunity = self.opportunity(self.next_opportunity);
             let update = match &self.management {
                 Management::Pie(pie) => pie.next_update,
+                Management::DualPi2(dual) => dual.next_update,
                 _ => u64::MAX,
             };
             let next = departure.min(opportunity).min(update);
@@ -242,7 +252,11 @@ impl Eager {
                 break;
             }
             self.pass_time(next);
-            if departure == next {
+            if let Management::DualPi2(dual) = &mut self.management
+                && update == next
+            {
+                dual.update(&self.queue);
+            } else if departure == next {
                 self.depart();
                 self.start_if_idle(next);
             } else if let Management::Pie(pie) = &mut self.management
@@ -293,7 +307,11 @@ impl Eager {
         if self.sending.is_some() || matches!(self.shape, Shape::Opportunities(_)) {
             return;
         }
-        let Some(packet) = self.choose(now) else { return };
+        let Some(packet) = self.choose(now) else {
+            // All who waited were dropped: the busy period is over.
+            self.work_since = 0;
+            return;
+        };
         // A new busy period, unless the last packet's end and this one's start coincide.
         if self.work_since == 0 {
             self.busy_since = now;
@@ -322,6 +340,7 @@ impl Eager {
             }
             Management::CoDel(codel) => codel.dequeue(&mut self.queue, |_| true, now),
             Management::FqCoDel(fq) => fq.dequeue(&mut self.queue, now),
+            Management::DualPi2(dual) => dual.dequeue(&mut self.queue, now),
         };
         self.drops.extend(chosen.dropped.into_iter().map(|id| (now, DropReason::Early, id)));
         self.marked += u64::from(chosen.marked);
