@@ -47,7 +47,7 @@ impl DualPi2 {
         let target = self.params.target.as_nanos() as u64;
         let i = self.params.alpha * (s(curq) - s(target));
         let d = self.params.beta * (s(curq) - s(self.prevq));
-        self.p = (self.p + i + d).max(0.0).min(1.0);
+        self.p = (self.p + i + d).clamp(0.0, 1.0);
         self.prevq = curq;
         self.next_update += self.params.update_interval.as_nanos() as u64;
     }
