@@ -78,7 +78,7 @@ pub(crate) fn check_retransmission(controller: &dyn Controller, wanted: bool, wi
         Form::Measured => "a receiver that measures (`measured_by = receiver`)",
         Form::SackVector => "a sack vector (`aimd`)",
         Form::Reports => "a scheme that goes by receiver reports",
-        Form::Packets => return Ok(()),
+        _ => return Ok(()),
     };
     if wanted {
         return Err(Failure::usage(format!("{who} takes no retransmissions")).hint(without.to_owned()));

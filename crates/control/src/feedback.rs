@@ -111,6 +111,9 @@ impl Ack {
 pub enum Message<'a> {
     /// [`Form::Packets`]: acknowledgements, in the order in which they are to be credited.
     Acks(&'a [Ack]),
+    /// [`Form::Packets`]: packets whose fate nobody will tell, as the report on them was lost. They are neither
+    /// acknowledged nor lost; to be handed in before the acknowledgements of later packets.
+    Untold(&'a [(Kind, u64)]),
     /// [`Form::SackVector`].
     SackVector(&'a SackVector),
     /// [`Form::Measured`].
@@ -123,7 +126,7 @@ impl Message<'_> {
     /// The form whose message this is; `None`: beside every form.
     pub const fn form(&self) -> Option<Form> {
         match self {
-            Message::Acks(_) => Some(Form::Packets),
+            Message::Acks(_) | Message::Untold(_) => Some(Form::Packets),
             Message::SackVector(_) => Some(Form::SackVector),
             Message::Measured(_) => Some(Form::Measured),
             Message::Report(_) => None,

@@ -261,6 +261,19 @@ impl Ledger {
         settled
     }
 
+    /// Nobody will tell of this packet: if it is outstanding, it no longer is, neither acknowledged nor lost. Gives whether
+    /// it was.
+    pub fn settle_one(&mut self, seq: u64) -> bool {
+        let Some(e) = self.entry_mut(seq).filter(|e| e.fate == Fate::Outstanding) else { return false };
+        e.fate = Fate::Settled;
+        let size = Bytes::new(u64::from(e.size));
+        self.outstanding -= 1;
+        self.in_flight -= size;
+        self.advance_front();
+        self.trim();
+        true
+    }
+
     /// Whether a packet that is remembered left within `tolerance` of `at`.
     pub fn left_around(&self, at: Instant, tolerance: Duration) -> bool {
         let next = self.entries.partition_point(|e| e.sent_at < at);
@@ -414,6 +427,22 @@ mod tests {
         assert_eq!(expired(&mut l, 3), [100, 102, 103]);
         assert_eq!(expired(&mut l, 3), []);
         assert_eq!(l.outstanding(), 6);
+    }
+
+    #[test]
+    fn a_packet_of_which_nobody_will_tell_is_no_loss_and_its_late_ack_counts_once() {
+        let mut l = with(6);
+        assert_eq!(
+            [l.settle_one(101), l.settle_one(101), l.settle_one(99), l.settle_one(106)],
+            [true, false, false, false]
+        );
+        assert_eq!((l.outstanding(), l.in_flight()), (5, Bytes::new(5_000)));
+        for seq in [102, 103, 104] {
+            l.acknowledge(seq);
+        }
+        assert_eq!(losses(&mut l), [100]);
+        assert_eq!(l.acknowledge(101), Credit::New { sent_at: at(1), size: SIZE, late: false });
+        assert_eq!((l.acknowledge(101), l.outstanding()), (Credit::Duplicate, 1));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::wire::Reader;
 use crate::{NtpTime, Secret, WireError};
 use fairpace_control::feedback::{Form, Message};
 use fairpace_control::{Controller, ReceiverReport};
-use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Via};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, Via};
 
 /// What the sender asks to be told, as its challenge says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -80,6 +80,11 @@ impl Request {
             (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 to 3" }),
             _ => Ok(Request::Measured(Profile { extension, fmt }.check()?)),
         }
+    }
+
+    /// What another tool is told, which cannot ask: as a person has said, by the profile agreed on, or of every packet.
+    pub(crate) fn agreed(_form: Option<Form>, profile: Option<Profile>) -> Self {
+        profile.map_or(Request::Packets, Request::Measured)
     }
 
     /// The numbers of the TFRC profile, if the receiver is to measure.
@@ -171,6 +176,8 @@ pub(crate) type Seen = [Option<(Class, Dscp)>; 4];
 /// Feedback that is verified.
 #[derive(Debug)]
 pub(crate) struct Heard<'a> {
+    /// Packets of which nobody will tell, to be told first.
+    pub(crate) untold: &'a [(Kind, u64)],
     /// What the flow is told; `None` if it was told before, or has forgotten those packets.
     pub(crate) message: Option<Message<'a>>,
     pub(crate) proof: Proof,
@@ -189,8 +196,9 @@ pub(crate) enum SenderHalf {
 }
 
 impl SenderHalf {
-    /// `profile`, and `offset` that nobody can guess, are for a receiver that measures.
-    pub(crate) fn new(form: Form, controller: &dyn Controller, profile: Profile, offset: u32) -> Self {
+    /// `profile` is for a receiver that measures, and `offset` something that nobody can guess. `prove`: the receiver must
+    /// prove what it claims.
+    pub(crate) fn new(form: Form, controller: &dyn Controller, profile: Profile, offset: u32, _prove: bool) -> Self {
         match form {
             Form::Packets => SenderHalf::Packets(packets::Sender::default()),
             Form::SackVector => SenderHalf::SackVector(sack_vector::Sender::default()),
@@ -261,8 +269,13 @@ impl SenderHalf {
         }
     }
 
-    /// A packet with those extensions has left.
-    pub(crate) fn on_sent(&mut self, now: Instant) {
+    /// Whether feedback tells of congestion marks: only then may packets be ECN-capable.
+    pub(crate) const fn tells_of_marks(&self) -> bool {
+        true
+    }
+
+    /// A packet with those extensions has left: number `seq` of that kind.
+    pub(crate) fn on_sent(&mut self, now: Instant, _kind: Kind, _seq: u64) {
         if let SenderHalf::Measured(m) = self {
             m.on_sent(now);
         }

@@ -368,7 +368,7 @@ impl ReceiverSession {
 
     /// What the sender asks to be told; another tool asks for nothing, and agrees on a profile.
     fn request(&self) -> Request {
-        let agreed = || self.config.rate_profile.map_or(Request::Packets, Request::Measured);
+        let agreed = || Request::agreed(self.config.form, self.config.rate_profile);
         self.place.peer.and_then(|p| p.announced).map_or_else(agreed, |c| c.form)
     }
 

@@ -120,7 +120,8 @@ impl SenderSession {
             config.cname = secret.cname();
         }
         let offset = secret.value(Purpose::FirstTimestamp, 0, 1) as u32;
-        let feedback = SenderHalf::new(flow.form(), flow.controller(), config.rate_profile, offset);
+        let form = config.form.filter(|form| form.serves(flow.form())).unwrap_or(flow.form());
+        let feedback = SenderHalf::new(form, flow.controller(), config.rate_profile, offset, config.check_nonces);
         config.retransmission &= feedback.tells_of_retransmissions();
         SenderSession {
             media: MediaOut::new(&config, &secret, feedback.has_pairs()),
@@ -453,10 +454,11 @@ impl SenderSession {
 
     /// The packet in the buffer goes out.
     fn leave(&mut self, now: Instant, permit: Permit, what: What) -> Step {
-        self.feedback.on_sent(now);
+        self.feedback.on_sent(now, permit.kind, permit.seq);
         self.media.on_sent(what, permit.seq, self.buf.len());
         self.flow.on_sent(now, permit, on_the_wire(self.buf.len(), &self.config));
-        Step::Send(self.dscp(permit.class), permit.ecn, what, permit.via)
+        let ecn = if self.feedback.tells_of_marks() { permit.ecn } else { Ecn::NotEct };
+        Step::Send(self.dscp(permit.class), ecn, what, permit.via)
     }
 
     // --- events ----------------------------------------------------------------------------------

@@ -122,6 +122,17 @@ impl Streams {
         }
     }
 
+    /// The stream that a false claim counts against; if it is about all streams together, the media.
+    pub(crate) const fn blamed(&mut self, ssrc: u32) -> &mut Stream {
+        if ssrc == self.dummy.ssrc {
+            &mut self.dummy
+        } else if ssrc == self.rtx.ssrc {
+            &mut self.rtx
+        } else {
+            &mut self.media
+        }
+    }
+
     /// SSRCs of media, dummies and retransmissions.
     pub(crate) const fn ssrcs(&self) -> [u32; 3] {
         [self.media.ssrc, self.dummy.ssrc, self.rtx.ssrc]

@@ -266,7 +266,8 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Resu
             let controller = ControllerSpec::Named { scheme: flow.controller.clone(), settings, env };
             let mut media = MediaConfig::new(controller, params);
             media.source = source(flow, name, size);
-            media.feedback = flow.feedback.as_ref().unwrap_or(&scenario.feedback).get();
+            let feedback = flow.feedback.as_ref().unwrap_or(&scenario.feedback).get();
+            (media.form, media.feedback) = (feedback.form, feedback.interval);
             media.initial_rtt = flow.initial_rtt.as_ref().map(Time::get);
             media.challenge = env.safety == Safety::Default;
             media.send_buffer = flow.send_buffer.as_ref().map_or(PathCapacity::Unlimited, Room::get);

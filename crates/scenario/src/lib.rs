@@ -41,7 +41,7 @@ pub use part::Part;
 pub use path::{
     Capacity, OutageDirection, OutageSpec, PathSpec, RateStep, ReverseSpec, TraceFormat, TraceGaps, TraceSpec,
 };
-pub use quantity::{Chance, Count, Feedback, Real, Room, Size, Speed, Time};
+pub use quantity::{Chance, Count, Feedback, FeedbackRule, Real, Room, Size, Speed, Time};
 pub use queue::QueueSpec;
 pub use quick_start::{LoadStatistic, QuickStartSpec, RouterSpec};
 pub use satellite::{
@@ -154,7 +154,7 @@ impl Default for RawScenario {
             safety: SafetyMode::Default,
             packet_size: Size::bytes(1_000),
             ack_size: Size::bytes(40),
-            feedback: Some(Duration::from_millis(20)).into(),
+            feedback: FeedbackRule { form: None, interval: Some(Duration::from_millis(20)) }.into(),
             sample: Duration::from_millis(500).into(),
             path: PathSpec::default(),
             satellite: None,

@@ -3,6 +3,7 @@
 //! A value that exists is right by construction. The text is kept so that a scenario printed back
 //! says what its author said.
 
+use fairpace_control::feedback::Form;
 use fairpace_path::Capacity;
 use fairpace_units::{
     Bytes, Duration, Instant, Packets, ParseUnitError, Probability, Rate, RateSpec, exact_duration, parse_duration,
@@ -131,9 +132,10 @@ quantity!(
     "^unlimited$|^[0-9.+eE-]+ *(pkt|packets|B|bytes|kB|MB|KiB|MiB)$", "50 pkt"
 );
 quantity!(
-    /// When a receiver acknowledges: `every packet`, or every so often: `20 ms`.
-    Feedback, Option<Duration>, parse_feedback, write_feedback, "\"every packet\" or an interval such as \"20 ms\"", "fairpace-feedback",
-    "^every packet$|^[0-9.+eE-]+ *(ns|us|µs|ms|s|min|h)$", "every packet"
+    /// When a receiver tells of packets: `every packet`, or every so often: `20 ms`; before that, or alone, the form in
+    /// which it does: `ccfb 20 ms`.
+    Feedback, FeedbackRule, parse_feedback, write_feedback, "\"every packet\" or an interval such as \"20 ms\"", "fairpace-feedback",
+    "^([a-z][a-z-]* )?(every packet|[0-9.+eE-]+ *(ns|us|µs|ms|s|min|h))$|^[a-z][a-z-]*$", "every packet"
 );
 
 /// In the largest unit that keeps every digit of the number and leaves it at 1 or more.
@@ -162,8 +164,9 @@ fn write_room(room: Capacity) -> String {
     }
 }
 
-fn write_feedback(interval: Option<Duration>) -> String {
-    interval.map_or_else(|| "every packet".to_owned(), exact_duration)
+fn write_feedback(rule: FeedbackRule) -> String {
+    let interval = rule.interval.map_or_else(|| "every packet".to_owned(), exact_duration);
+    rule.form.map_or(interval.clone(), |form| format!("{form} {interval}"))
 }
 
 impl Time {
@@ -265,12 +268,35 @@ fn parse_room(text: &str) -> Result<Capacity, ParseUnitError> {
     Ok(room)
 }
 
-fn parse_feedback(text: &str) -> Result<Option<Duration>, ParseUnitError> {
-    if text.trim() == "every packet" {
+/// How a receiver tells of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedbackRule {
+    /// The form; `None`: the one that the controller needs.
+    pub form: Option<Form>,
+    /// How often; `None`: with every packet.
+    pub interval: Option<Duration>,
+}
+
+/// Where only the form is given.
+const FEEDBACK_INTERVAL: Duration = Duration::from_millis(20);
+
+fn parse_feedback(text: &str) -> Result<FeedbackRule, ParseUnitError> {
+    let trimmed = text.trim();
+    let (first, rest) = trimmed.split_once(' ').unwrap_or((trimmed, ""));
+    match first.parse::<Form>() {
+        Ok(form) if rest.is_empty() => Ok(FeedbackRule { form: Some(form), interval: Some(FEEDBACK_INTERVAL) }),
+        Ok(form) => parse_interval(text, rest.trim()).map(|interval| FeedbackRule { form: Some(form), interval }),
+        Err(_) => parse_interval(text, trimmed).map(|interval| FeedbackRule { form: None, interval }),
+    }
+}
+
+/// `whole`: what stands in the file.
+fn parse_interval(whole: &str, text: &str) -> Result<Option<Duration>, ParseUnitError> {
+    if text == "every packet" {
         return Ok(None);
     }
     let allowed = "write `every packet`, or an interval of 1 ms to 10 s, as in `20 ms`";
-    let err = |reason| ParseUnitError { found: text.to_owned(), what: "a feedback interval", reason, allowed };
+    let err = |reason| ParseUnitError { found: whole.to_owned(), what: "a feedback interval", reason, allowed };
     let interval = parse_duration(text).map_err(|e| err(e.reason))?;
     if interval < Duration::from_millis(1) || interval > Duration::from_secs(10) {
         return Err(err("it is not between 1 ms and 10 s"));

@@ -42,7 +42,7 @@ fn a_small_scenario_reads_and_fills_in_names_and_defaults() {
     let s = Scenario::parse(GOOD, "folder/geo.toml").unwrap();
     assert_eq!((s.name.as_str(), s.seed.get(), s.flows.len()), ("geo", 1, 1));
     assert_eq!((s.flows[0].name.as_str(), s.flows[0].group.as_str()), ("fixed", "fixed"));
-    assert_eq!(s.feedback.get(), Some(fairpace_units::Duration::from_millis(20)));
+    assert_eq!(s.feedback.get().interval, Some(fairpace_units::Duration::from_millis(20)));
     assert_eq!(s.files.folder, Path::new("folder"));
 }
 

@@ -26,6 +26,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use fairpace_control::feedback::Form;
 use fairpace_control::{Controller, Env, FlowParams};
 use fairpace_path::{Capacity, DamaSpec, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Instant, QsRate, Rate};
@@ -211,6 +212,8 @@ pub struct MediaConfig {
     pub flow: FlowParams,
     /// Where its data comes from.
     pub source: Source,
+    /// The form of feedback; `None`, and any that does not serve the controller: the controller's own.
+    pub form: Option<Form>,
     /// How often the receiver sends feedback; `None`: for every packet, as in the papers.
     pub feedback: Option<Duration>,
     /// The RTT it starts from; `None`: see `challenge`.
@@ -335,6 +338,7 @@ impl MediaConfig {
             controller,
             flow,
             source: Source::Greedy,
+            form: None,
             feedback: None,
             initial_rtt: None,
             challenge: true,

@@ -10,7 +10,7 @@ pub(crate) mod tcp_half;
 use std::collections::VecDeque;
 
 use fairpace_control::feedback::{Form, Message};
-use fairpace_control::{Arrival, Controller, Flow, FlowParams, ParamError, Permit, RateHeader, StopReason, Transmit};
+use fairpace_control::{Arrival, Controller, Flow, FlowParams, ParamError, Permit, StopReason, Transmit};
 use fairpace_path::{Capacity, Count};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsResponse, RandomStream, Via};
 
@@ -18,7 +18,7 @@ use crate::config::{ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FrameS
 use crate::packet::{Body, Packet, QuickStart};
 use crate::report::{FrameRecord, MediaReport, PacketRecord, count};
 use crate::tcp::{TcpAck, TcpSender};
-use receiver::Receiver;
+use receiver::{Batch, Header, Receiver};
 use tcp_half::{TcpHalf, Written, payload};
 
 /// First wait for the answer to a challenge; doubles each time up to [`CHALLENGE_MAX`].
@@ -121,7 +121,7 @@ impl MediaEndpoint {
         };
         let size = packet_size.get() as u32;
         let receiver = Receiver::new(config, &*controller, seed);
-        let only_reports = controller.feedback_form() == Form::Reports;
+        let only_reports = receiver.form() == Form::Reports;
         Ok(MediaEndpoint {
             report_interval: receiver.report_interval.filter(|_| only_reports),
             next_report: Instant::NEVER,
@@ -201,7 +201,11 @@ impl MediaEndpoint {
         if !self.believes(proven) {
             return;
         }
-        for acks in self.receiver.logged(start, len) {
+        let Batch { untold, acks } = self.receiver.logged(start, len);
+        if !untold.is_empty() {
+            let _ = self.flow.on_feedback(now, Message::Untold(untold));
+        }
+        for acks in acks {
             if !acks.is_empty() {
                 let _ = self.flow.on_feedback(now, Message::Acks(acks));
             }
@@ -322,11 +326,12 @@ impl MediaEndpoint {
         datagram
     }
 
-    fn datagram(&self, permit: Permit, frame: u32, size: u32, born: Instant) -> Outgoing {
-        let rtt_us = self.flow.srtt().map_or(0, micros);
-        let body = Body::Media { kind: permit.kind, frame, rtt_us, seq: permit.seq, born };
+    fn datagram(&mut self, permit: Permit, frame: u32, size: u32, born: Instant) -> Outgoing {
+        let note = self.receiver.note(permit.kind, permit.seq, self.flow.srtt());
+        let body = Body::Media { kind: permit.kind, frame, note, seq: permit.seq, born };
         let quick_start = permit.quick_start.map(QuickStart::Option);
-        Outgoing { body, size, class: permit.class, ecn: permit.ecn, quick_start }
+        let ecn = if self.receiver.tells_of_marks() { permit.ecn } else { Ecn::NotEct };
+        Outgoing { body, size, class: permit.class, ecn, quick_start }
     }
 
     /// Tells the flow how far its TCP is, and lets that send.
@@ -403,10 +408,9 @@ impl MediaEndpoint {
     }
 
     /// A packet has arrived: for the feedback.
-    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, kind: Kind, seq: u64, rtt_us: u32) {
+    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet, kind: Kind, seq: u64, note: u32) {
         let arrival = Arrival { kind, class: packet.class, seq, ecn: packet.ecn };
-        let rtt = (rtt_us > 0).then(|| Duration::from_micros(rtt_us.into()));
-        let header = RateHeader { sent_at: packet.sent_at, rtt };
+        let header = Header { sent_at: packet.sent_at, note };
         self.receiver.on_packet(now, &arrival, Bytes::new(u64::from(packet.size)), &header, Via::Udp);
         if let Some(QuickStart::Option(option)) = &packet.quick_start {
             self.receiver.on_quick_start(now, option);
@@ -424,7 +428,7 @@ impl MediaEndpoint {
         let Written { seq, frame, born, size } = self.tcp.as_mut()?.take_delivered()?;
         let late = self.on_data(now, seq, frame, born);
         let arrival = Arrival { kind: Kind::Data, class: segment.class, seq, ecn: segment.ecn };
-        let header = RateHeader { sent_at: segment.sent_at, rtt: None };
+        let header = Header { sent_at: segment.sent_at, note: 0 };
         self.receiver.on_packet(now, &arrival, Bytes::new(u64::from(size)), &header, Via::Tcp);
         Some(Delivery { size, born, late })
     }

@@ -76,8 +76,9 @@ pub enum Body {
         kind: Kind,
         /// The video frame it belongs to; `u32::MAX` if none.
         frame: u32,
-        /// The sender's RTT in microseconds, for a receiver that measures; 0 if it knows none.
-        rtt_us: u32,
+        /// What its header says for the form of feedback: the sender's RTT in microseconds, 0 if it knows none; or its
+        /// number among all packets of the flow.
+        note: u32,
         /// Its number among the packets of its kind.
         seq: u64,
         /// When the source produced it.

@@ -300,7 +300,7 @@ mod tests {
     fn blocks_repeat_their_length_and_are_multiples_of_four() {
         let packet = Packet {
             sent_at: Instant::ZERO,
-            body: Body::Media { kind: Kind::Dummy, frame: u32::MAX, rtt_us: 0, seq: 7, born: Instant::ZERO },
+            body: Body::Media { kind: Kind::Dummy, frame: u32::MAX, note: 0, seq: 7, born: Instant::ZERO },
             flow: 3,
             size: 1_000,
             direction: Direction::Forward,

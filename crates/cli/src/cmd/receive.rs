@@ -25,6 +25,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     config.session.rwnd = args.rwnd;
     config.session.rate_profile = profile::wanted(&args.form)?;
+    config.session.form = args.form.feedback_form;
     if args.offer.is_some() && config.session.rate_profile.is_none() {
         return Err(Failure::usage("`--offer` describes a receiver of RTP-TFRC, and none is asked for")
             .hint("add `--feedback-form rtp-tfrc`, or `--peer FILE.sdp`"));

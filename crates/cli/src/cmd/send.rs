@@ -28,6 +28,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.duration = args.seconds;
     config.session.packet_size = args.packet_size;
     config.session.retransmission = args.retransmission;
+    config.session.form = args.form.feedback_form;
     if let Some(profile) = profile::apply(&args.form, &config.scheme, &mut config.settings)? {
         config.session.rate_profile = profile;
     }
@@ -151,14 +152,12 @@ impl SendObserver for Live {
 fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
     let seconds = r.elapsed.as_secs_f64().max(1e-9);
     let fate = match r.feedback_form {
-        Form::Packets | Form::SackVector => {
-            format!("{} acknowledged, {} lost", r.flow.data.acked, r.flow.data.lost)
-        }
         Form::Measured => {
             let p = r.p.map_or_else(|| "nothing".to_owned(), |p| format!("a loss event rate of {p:.4}"));
             format!("the receiver measured, last {p}")
         }
         Form::Reports => format!("{} lost as reports say", r.flow.data.lost),
+        _ => format!("{} acknowledged, {} lost", r.flow.data.acked, r.flow.data.lost),
     };
     writeln!(
         out,

@@ -30,6 +30,7 @@ impl Flow {
         }
         match message {
             Message::Acks(acks) => self.on_acks(now, acks),
+            Message::Untold(packets) => self.on_untold(now, packets),
             Message::SackVector(sack) => self.on_sack_vector(now, sack),
             Message::Measured(report) => self.on_measured(now, report),
             Message::Report(report) => self.on_receiver_report(now, report),
@@ -53,6 +54,21 @@ impl Flow {
         }
         self.on_acks_done(now);
         if self.stopped == Some(StopReason::PeerLied) { Err(BadFeedback::Lie) } else { Ok(outcome) }
+    }
+
+    /// Packets of which nobody will tell. The controller hears nothing of them.
+    fn on_untold(&mut self, now: Instant, packets: &[(Kind, u64)]) -> Result<Outcome, BadFeedback> {
+        self.run_controller_timers(now, false);
+        for &(kind, seq) in packets {
+            match kind {
+                Kind::Data if self.data.settle_one(seq) => self.watch.leave_out(seq),
+                Kind::Data => {}
+                Kind::Dummy => {
+                    self.dummy.settle_one(seq);
+                }
+            }
+        }
+        Ok(Outcome::default())
     }
 
     /// An AIMD ACK. Each packet it names is credited once, the oldest first; the RTT is measured by packet ack_a only, and

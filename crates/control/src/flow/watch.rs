@@ -30,6 +30,8 @@ pub(super) struct Watch {
     tally: Tally,
     /// The highest data number acknowledged, and when it left; `None` before the first.
     newest: Option<(u64, Instant)>,
+    /// Packets beyond that of whose fate nobody will tell: not expected.
+    untold: u64,
 }
 
 impl Watch {
@@ -43,6 +45,7 @@ impl Watch {
             next_report: Instant::NEVER,
             tally: Tally::default(),
             newest: None,
+            untold: 0,
         }
     }
 
@@ -139,11 +142,16 @@ impl Watch {
         if seq <= highest {
             return;
         }
-        let lost = seq - highest - 1;
+        let lost = (seq - highest - 1).saturating_sub(core::mem::take(&mut self.untold));
         let span = sent_at.since(highest_sent_at);
         let outage = lost >= OUTAGE_PACKETS && srtt.is_some_and(|srtt| span >= srtt);
         self.tally.expected += if outage { 1 } else { lost + 1 };
         self.newest = Some((seq, sent_at));
+    }
+
+    /// Nobody will tell of data packet `seq`.
+    pub(super) fn leave_out(&mut self, seq: u64) {
+        self.untold += u64::from(self.newest.is_none_or(|(highest, _)| seq > highest));
     }
 
     /// The receiver reports: from now on, it is the one who does.

@@ -77,7 +77,7 @@ impl Sender {
             *slot = Some((if low { Class::Low } else { Class::Normal }, claim.dscp));
         }
         let message = Some(Message::Acks(&self.acks));
-        Ok(Heard { message, proof: Proof::Proven, seen, reporter: report.reporter })
+        Ok(Heard { untold: &[], message, proof: Proof::Proven, seen, reporter: report.reporter })
     }
 }
 

@@ -59,7 +59,7 @@ impl Sender {
         });
         let seen = [self.told.is_some().then_some((Class::Normal, ack.dscp)), None, None, None];
         let message = self.told.as_ref().map(Message::SackVector);
-        Ok(Heard { message, proof: Proof::Proven, seen, reporter: ack.receiver })
+        Ok(Heard { untold: &[], message, proof: Proof::Proven, seen, reporter: ack.receiver })
     }
 }
 

@@ -61,7 +61,8 @@ pub(crate) struct Trust {
     /// Believe feedback only with the right sum of nonces.
     pub(crate) check_nonces: bool,
     peer: Option<(u32, ReplayWindow)>,
-    lies: u32,
+    /// False claims in a row.
+    pub(crate) lies: u32,
 }
 
 impl Trust {
@@ -146,12 +147,12 @@ impl Trust {
         if !claimed.unsent && claimed.nonce_sum == nonce_sum {
             return Ok(());
         }
-        let Some((_, stream)) = streams.by_ssrc(claimed.ssrc) else { return Err(Refusal::WrongSsrc) };
+        let stream = streams.blamed(claimed.ssrc);
         // Reports overlap: one nonce that was damaged on its way spoils each report that tells of it. Only
         // ranges that do not overlap count as one lie after another.
         if !told_before && (claimed.unsent || claimed.first.is_none_or(|first| first >= stream.lied_until)) {
             stream.lied_until = stream.lied_until.max(claimed.last + 1);
-            self.lies += 1;
+            self.lies = self.lies.saturating_add(1);
         }
         Err(if claimed.unsent { Refusal::Unsent } else { Refusal::Nonce })
     }

@@ -5,6 +5,7 @@ use crate::out::Counts;
 use crate::sender::Codec;
 use crate::tfrc::Profile;
 use core::net::SocketAddr;
+use fairpace_control::feedback::Form;
 use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
 
 /// How a receiving session is set up.
@@ -21,6 +22,9 @@ pub struct ReceiverConfig {
     /// The numbers of the TFRC profile agreed on with a sender that cannot announce them, that is another tool.
     /// What a challenge announces goes before.
     pub rate_profile: Option<Profile>,
+    /// The form in which to tell another tool, which cannot ask for one; `None`: by [`Self::rate_profile`], or of every
+    /// packet.
+    pub form: Option<Form>,
     /// Ask for lost media again [RFC 4585, RFC 4588].
     pub nack: bool,
     /// Give up asking for a packet after that long.
@@ -49,6 +53,7 @@ impl Default for ReceiverConfig {
             ack_interval: Duration::ZERO,
             rwnd: None,
             rate_profile: None,
+            form: None,
             nack: false,
             nack_deadline: Duration::from_secs(2),
             cname: String::new(),

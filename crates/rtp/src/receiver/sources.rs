@@ -66,7 +66,7 @@ impl Sources {
     }
 
     /// The stream that is played.
-    pub(super) const fn media(&self) -> Option<u32> {
+    pub(crate) const fn media(&self) -> Option<u32> {
         self.media
     }
 

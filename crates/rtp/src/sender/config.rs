@@ -4,6 +4,7 @@ use crate::header_ext::Extensions;
 use crate::send_queue::LEAST_PAYLOAD;
 use crate::tfrc::Profile;
 use crate::{NtpTime, packet, rtx};
+use fairpace_control::feedback::Form;
 use fairpace_units::{Bytes, Dscp, Duration, Rate};
 
 /// What the media stream carries.
@@ -71,6 +72,8 @@ pub struct SenderConfig {
     /// A packet first sent longer ago than this is not sent again: it would come too late to be shown, in the
     /// place of one that would not. A key frame is asked of the encoder instead. About the play-out delay.
     pub retransmission_limit: Duration,
+    /// The form of feedback to ask for; `None`, and any that does not serve the controller: the controller's own.
+    pub form: Option<Form>,
     /// Believe feedback only with the right sum of nonces. Off: for tests, and peers that prove nothing.
     pub check_nonces: bool,
     /// The numbers to use with a receiver that measures; of no effect if the controller wants every packet told.
@@ -97,6 +100,7 @@ impl Default for SenderConfig {
             max_queue_delay: Duration::from_millis(400),
             retransmission: false,
             retransmission_limit: Duration::from_secs(2),
+            form: None,
             check_nonces: true,
             rate_profile: Profile::default(),
             admission: Admission::Initiator,

@@ -123,6 +123,10 @@ impl SenderSession {
                 return;
             }
         };
+        if !heard.untold.is_empty() {
+            // What the flow makes of them stands in its counters.
+            let _ = self.flow.on_feedback(now, feedback::Message::Untold(heard.untold));
+        }
         let taken = heard.message.map(|message| self.flow.on_feedback(now, message));
         let (proof, seen, reporter) = (heard.proof, heard.seen, heard.reporter);
         if proof == Proof::ByFlow && !matches!(taken, Some(Ok(_))) {

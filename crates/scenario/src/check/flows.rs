@@ -146,11 +146,19 @@ impl Checker<'_> {
         if family == Family::Media {
             let mut controller =
                 controllers::build(s, flow).map_err(|e| self.parameter_error(&field("parameters"), &e))?;
-            if flow.feedback.is_some() && controller.feedback_form() == Form::Measured {
+            let needed = controller.feedback_form();
+            if let Some(form) = flow.feedback.as_ref().unwrap_or(&s.feedback).get().form.filter(|f| !f.serves(needed)) {
+                let key = if flow.feedback.is_some() { field("feedback") } else { "feedback".to_owned() };
+                let (name, told) = (&flow.controller, needed.about());
+                let wrong =
+                    format!("is `{form}`, and controller `{name}` of `{}` is told of packets by {told}", flow.name);
+                return self.conflict(key, wrong, "leave the form out, or choose another controller");
+            }
+            if flow.feedback.is_some() && needed == Form::Measured {
                 let wrong = "has no effect where the receiver measures: it reports once per round trip";
                 return self.conflict(field("feedback"), wrong, "leave it out, or let the sender measure");
             }
-            if flow.feedback.is_some() && controller.feedback_form() == Form::Reports {
+            if flow.feedback.is_some() && needed == Form::Reports {
                 let wrong = format!("has no effect on controller `{}`, which goes by RTCP reports", flow.controller);
                 return self.conflict(field("feedback"), wrong, "set its parameter `t_rtcp`, or leave it out");
             }

@@ -34,6 +34,23 @@ enum Feedback {
     Reports(BottleneckEstimator),
 }
 
+/// What one feedback packet of the log says.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Batch<'a> {
+    /// Packets of which nobody will tell.
+    pub(super) untold: &'a [(Kind, u64)],
+    /// Acknowledgements, in the two pieces that a ring has.
+    pub(super) acks: [&'a [Ack]; 2],
+}
+
+/// What an arriving packet's header says.
+#[derive(Clone, Copy)]
+pub(super) struct Header {
+    pub(super) sent_at: Instant,
+    /// As in [`Body::Media`].
+    pub(super) note: u32,
+}
+
 /// An RTCP report, and the sender's report that it answers: when that left, and for how long the answer was held (LSR,
 /// DLSR).
 #[derive(Clone, Copy)]
@@ -44,6 +61,7 @@ pub(super) struct Told {
 
 /// The receiver half: acknowledgements and reports.
 pub(super) struct Receiver {
+    form: Form,
     feedback: Feedback,
     /// `None`: it is honest.
     liar: Option<Box<Liar>>,
@@ -74,8 +92,10 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(config: &MediaConfig, controller: &dyn Controller, seed: u64) -> Self {
-        let form = controller.feedback_form();
+        let needed = controller.feedback_form();
+        let form = config.form.filter(|form| form.serves(needed)).unwrap_or(needed);
         Receiver {
+            form,
             feedback: match form {
                 Form::Packets => Feedback::Packets(AckReceiver::new(config.feedback)),
                 Form::SackVector => Feedback::SackVector(SackReceiver::new(config.feedback)),
@@ -101,19 +121,36 @@ impl Receiver {
         }
     }
 
+    /// In which form it tells.
+    pub(super) const fn form(&self) -> Form {
+        self.form
+    }
+
+    /// What the header of the packet says that leaves now, number `seq` of its kind.
+    pub(super) fn note(&mut self, _kind: Kind, _seq: u64, srtt: Option<Duration>) -> u32 {
+        srtt.map_or(0, micros)
+    }
+
+    /// Whether feedback tells of congestion marks: only then may packets be ECN-capable.
+    pub(super) const fn tells_of_marks(&self) -> bool {
+        true
+    }
+
     /// A packet has arrived.
-    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &RateHeader, via: Via) {
+    pub(super) fn on_packet(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &Header, via: Via) {
         match &mut self.liar {
             None => self.take(now, arrival, size, header, via),
             Some(liar) => {
-                for arrival in liar.on_packet(now, arrival, header.sent_at) {
-                    self.take(now, &arrival, size, header, via);
+                for shown in liar.on_packet(now, arrival, header.sent_at) {
+                    // A packet that it makes up has a number as far from this one's.
+                    let note = header.note.wrapping_add(shown.seq.wrapping_sub(arrival.seq) as u32);
+                    self.take(now, &shown, size, &Header { note, ..*header }, via);
                 }
             }
         }
     }
 
-    fn take(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &RateHeader, via: Via) {
+    fn take(&mut self, now: Instant, arrival: &Arrival, size: Bytes, header: &Header, via: Via) {
         if arrival.kind == Kind::Data {
             if self.highest.is_none()
                 && let Some(interval) = self.report_interval
@@ -132,7 +169,9 @@ impl Receiver {
             Feedback::SackVector(acks) => acks.on_packet(now, arrival),
             Feedback::Measured(tfrc) => {
                 let Arrival { seq, ecn, .. } = *arrival;
-                tfrc.on_packet(now, &RatedArrival { seq, size, header: *header, ecn });
+                let rtt = (header.note > 0).then(|| Duration::from_micros(header.note.into()));
+                let header = RateHeader { sent_at: header.sent_at, rtt };
+                tfrc.on_packet(now, &RatedArrival { seq, size, header, ecn });
             }
             Feedback::Reports(pairs) => {
                 if via == Via::Udp {
@@ -248,16 +287,17 @@ impl Receiver {
         self.next_feedback().min(self.next_report)
     }
 
-    /// Those acknowledgements, in the two pieces that a ring has; none if they are forgotten.
-    pub(super) fn logged(&mut self, start: u64, len: u32) -> [&[Ack]; 2] {
+    /// What the feedback says that begins at `start`, now that it is at the sender; nothing if that is forgotten.
+    pub(super) fn logged(&mut self, start: u64, len: u32) -> Batch<'_> {
         let Some(first) = start.checked_sub(self.log_start).map(|f| f as usize) else {
             self.expired += 1;
-            return [&[], &[]];
+            return Batch::default();
         };
         let (head, tail) = self.log.as_slices();
         let end = first + len as usize;
         let within = |len: usize, from: usize| first.saturating_sub(from).min(len)..end.saturating_sub(from).min(len);
-        [&head[within(head.len(), 0)], &tail[within(tail.len(), head.len())]]
+        let acks = [&head[within(head.len(), 0)], &tail[within(tail.len(), head.len())]];
+        Batch { untold: &[], acks }
     }
 
     /// What the report of that number says, to the sender to which it comes now. The round trip is what LSR and DLSR
@@ -329,7 +369,7 @@ mod tests {
                 receiver.on_sender_report(ms(49_970), ms(49_930));
             }
             let arrival = Arrival { kind: Kind::Data, class: Class::Normal, seq, ecn: Ecn::NotEct };
-            receiver.on_packet(at, &arrival, Bytes::new(552), &RateHeader { sent_at: at, rtt: None }, via);
+            receiver.on_packet(at, &arrival, Bytes::new(552), &Header { sent_at: at, note: 0 }, via);
             while let Some(Outgoing { body: Body::Report { number }, .. }) = receiver.poll(at, 40) {
                 reports.push(receiver.told(at + Duration::from_millis(30), number).unwrap());
             }
@@ -359,7 +399,7 @@ mod tests {
         let controller = super::super::controller(&config).unwrap();
         let mut receiver = Receiver::new(&config, &*controller, 1);
         let arrival = Arrival { kind: Kind::Data, class: Class::Normal, seq: 0, ecn: Ecn::NotEct };
-        let header = RateHeader { sent_at: Instant::ZERO, rtt: None };
+        let header = Header { sent_at: Instant::ZERO, note: 0 };
         receiver.on_packet(Instant::ZERO, &arrival, Bytes::new(125), &header, Via::Udp);
         let told: Vec<(bool, bool)> = std::iter::from_fn(|| receiver.poll(Instant::ZERO, 40))
             .filter_map(|feedback| match feedback.body {

@@ -182,14 +182,14 @@ impl TcpEndpoint {
 impl MediaEndpoint {
     fn arrive(&mut self, at: Instant, packet: &Packet) -> Outcome {
         match packet.body {
-            Body::Media { kind, frame, rtt_us, seq, born } => {
+            Body::Media { kind, frame, note, seq, born } => {
                 let mut outcome = Outcome::then(Next::Feedback);
                 if kind == Kind::Data {
                     count(&mut outcome.unique, 1, packet.size);
                     let late = self.on_data(at, seq, frame, born);
                     outcome.delivery = Some(Delivery { size: packet.size, born, late });
                 }
-                self.on_packet(at, packet, kind, seq, rtt_us);
+                self.on_packet(at, packet, kind, seq, note);
                 outcome
             }
             Body::TcpData { seq, cwr, .. } => {
