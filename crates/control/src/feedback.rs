@@ -4,6 +4,8 @@
 //! refuses those of another one before they change anything. RTCP's receiver reports are beside every form: the circuit
 //! breaker judges them.
 
+pub mod transport_wide;
+
 use crate::breaker::ReceiverReport;
 use crate::controller::RateReport;
 use crate::sack_vector::SackVector;
@@ -23,11 +25,13 @@ pub enum Form {
     Measured,
     /// RTCP receiver reports and nothing else: [`ReceiverReport`], each [`crate::Controller::report_interval`].
     Reports,
+    /// As [`Form::Packets`], by transport-wide numbers: [`transport_wide`].
+    TransportWide,
 }
 
 impl Form {
     /// All forms.
-    pub const ALL: [Form; 4] = [Form::Packets, Form::SackVector, Form::Measured, Form::Reports];
+    pub const ALL: [Form; 5] = [Form::Packets, Form::SackVector, Form::Measured, Form::Reports, Form::TransportWide];
 
     /// As a person writes it.
     pub const fn name(self) -> &'static str {
@@ -36,17 +40,18 @@ impl Form {
             Form::SackVector => "sack-vector",
             Form::Measured => "rtp-tfrc",
             Form::Reports => "reports",
+            Form::TransportWide => "twcc",
         }
     }
 
     /// Whether a person chooses this form; the others follow from the controller.
     pub const fn is_chosen(self) -> bool {
-        matches!(self, Form::Packets | Form::Measured)
+        matches!(self, Form::Packets | Form::Measured | Form::TransportWide)
     }
 
     /// Whether a controller hears all that it needs by this form, if it wants `needed`.
     pub fn serves(self, needed: Form) -> bool {
-        self == needed
+        self == needed || (self, needed) == (Form::TransportWide, Form::Packets)
     }
 
     /// What the sender is told, for help and lists.
@@ -58,6 +63,7 @@ impl Form {
                 "reports of the rate received and the loss event rate, about once per round trip (draft-ietf-avt-tfrc-profile)"
             }
             Form::Reports => "RTCP receiver reports and nothing else",
+            Form::TransportWide => "transport-wide feedback on every packet and its arrival, as browsers send it",
         }
     }
 }
@@ -184,7 +190,7 @@ mod tests {
         let error = "nack".parse::<Form>().expect_err("no form");
         assert_eq!(
             error.to_string(),
-            "`nack` is not a form of feedback; there are ccfb, sack-vector, rtp-tfrc, reports"
+            "`nack` is not a form of feedback; there are ccfb, sack-vector, rtp-tfrc, reports, twcc"
         );
     }
 }

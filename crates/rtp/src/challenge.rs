@@ -249,6 +249,7 @@ mod tests {
             form in prop_oneof![
                 Just(Request::Packets),
                 Just(Request::SackVector),
+                Just(Request::TransportWide),
                 (3_u8..15).prop_map(|extension| Request::Measured(Profile { extension, fmt: extension + 12 })),
                 (10_000_u64..=5_000_000, any::<bool>())
                     .prop_map(|(us, tcp)| Request::reports(Duration::from_micros(us), tcp)),
@@ -298,7 +299,7 @@ mod tests {
         };
         assert_eq!([form(0, 0), form(0, 1)], [Ok(Request::Packets), Ok(Request::SackVector)]);
         assert_eq!(form(3, 2), Ok(Request::Measured(Profile::default())));
-        assert_eq!([form(0, 4), form(0, 255)], [Err(("form of feedback", 4)), Err(("form of feedback", 255))]);
+        assert_eq!([form(0, 5), form(0, 255)], [Err(("form of feedback", 5)), Err(("form of feedback", 255))]);
         assert_eq!([form(1, 2), form(3, 1)], [Err(("header extension rtt-sendts", 1)), Err(("FMT", 1))]);
     }
 

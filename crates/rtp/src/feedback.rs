@@ -9,6 +9,7 @@ mod packets;
 mod reports;
 mod sack_vector;
 mod trust;
+mod twcc;
 
 pub(crate) use reports::Word;
 pub(crate) use trust::Trust;
@@ -36,6 +37,8 @@ pub enum Request {
     Packets,
     /// `ack_a` and a sack vector: [`crate::sack_vector`].
     SackVector,
+    /// Of every packet, by transport-wide numbers.
+    TransportWide,
     /// What the receiver measured: [`crate::tfrc`].
     Measured(Profile),
     /// Receiver reports, with packet pairs: [`crate::pair_report`].
@@ -56,6 +59,8 @@ impl Request {
     /// FMT that asks for receiver reports, without and with TCP.
     const RECEIVER_REPORTS: u8 = 2;
     const RECEIVER_REPORTS_AND_TCP: u8 = 3;
+    /// FMT that asks for transport-wide feedback.
+    const TRANSPORT_WIDE: u8 = 4;
 
     /// Receiver reports each `interval`, which is brought within what may be asked for.
     pub fn reports(interval: Duration, tcp: bool) -> Self {
@@ -68,6 +73,7 @@ impl Request {
         match (extension, fmt) {
             (0, 0) => Ok(Request::Packets),
             (0, Request::SACK_VECTOR) => Ok(Request::SackVector),
+            (0, Request::TRANSPORT_WIDE) => Ok(Request::TransportWide),
             (0, Request::RECEIVER_REPORTS | Request::RECEIVER_REPORTS_AND_TCP) => {
                 let found = rest.u32()?;
                 let interval = Duration::from_micros(found.into());
@@ -77,14 +83,18 @@ impl Request {
                 }
                 Ok(Request::Reports { interval, tcp: fmt == Request::RECEIVER_REPORTS_AND_TCP })
             }
-            (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 to 3" }),
+            (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 to 4" }),
             _ => Ok(Request::Measured(Profile { extension, fmt }.check()?)),
         }
     }
 
     /// What another tool is told, which cannot ask: as a person has said, by the profile agreed on, or of every packet.
-    pub(crate) fn agreed(_form: Option<Form>, profile: Option<Profile>) -> Self {
-        profile.map_or(Request::Packets, Request::Measured)
+    pub(crate) fn agreed(form: Option<Form>, profile: Option<Profile>) -> Self {
+        match (form, profile) {
+            (Some(Form::TransportWide), _) => Request::TransportWide,
+            (_, Some(profile)) => Request::Measured(profile),
+            (_, None) => Request::Packets,
+        }
     }
 
     /// The numbers of the TFRC profile, if the receiver is to measure.
@@ -107,6 +117,7 @@ impl Request {
         match self {
             Request::Packets => [0, 0],
             Request::SackVector => [0, Request::SACK_VECTOR],
+            Request::TransportWide => [0, Request::TRANSPORT_WIDE],
             Request::Measured(p) => [p.extension, p.fmt],
             Request::Reports { tcp: false, .. } => [0, Request::RECEIVER_REPORTS],
             Request::Reports { tcp: true, .. } => [0, Request::RECEIVER_REPORTS_AND_TCP],
@@ -193,14 +204,16 @@ pub(crate) enum SenderHalf {
     SackVector(sack_vector::Sender),
     Measured(measured::Sender),
     Reports(reports::Sender),
+    TransportWide(twcc::Sender),
 }
 
 impl SenderHalf {
     /// `profile` is for a receiver that measures, and `offset` something that nobody can guess. `prove`: the receiver must
     /// prove what it claims.
-    pub(crate) fn new(form: Form, controller: &dyn Controller, profile: Profile, offset: u32, _prove: bool) -> Self {
+    pub(crate) fn new(form: Form, controller: &dyn Controller, profile: Profile, offset: u32, prove: bool) -> Self {
         match form {
             Form::Packets => SenderHalf::Packets(packets::Sender::default()),
+            Form::TransportWide => SenderHalf::TransportWide(twcc::Sender::new(offset as u16, offset.into(), prove)),
             Form::SackVector => SenderHalf::SackVector(sack_vector::Sender::default()),
             Form::Measured => SenderHalf::Measured(measured::Sender::new(profile, offset)),
             Form::Reports => {
@@ -214,6 +227,7 @@ impl SenderHalf {
         match self {
             SenderHalf::Packets(_) => Request::Packets,
             SenderHalf::SackVector(_) => Request::SackVector,
+            SenderHalf::TransportWide(_) => Request::TransportWide,
             SenderHalf::Measured(m) => Request::Measured(m.profile()),
             SenderHalf::Reports(r) => Request::reports(r.interval(), tcp),
         }
@@ -229,7 +243,7 @@ impl SenderHalf {
 
     /// Whether the receiver also tells of retransmissions, which have numbers of their own.
     pub(crate) const fn tells_of_retransmissions(&self) -> bool {
-        matches!(self, SenderHalf::Packets(_))
+        matches!(self, SenderHalf::Packets(_) | SenderHalf::TransportWide(_))
     }
 
     /// Whether both ends must know packet pairs by their number.
@@ -265,19 +279,25 @@ impl SenderHalf {
                 let number_high = Some((stream.number_24(stream.count) >> 16) as u8);
                 Extensions { nonce, number_high, ..Extensions::default() }
             }
+            SenderHalf::TransportWide(t) => {
+                let (number, nonce) = t.stamp(secret);
+                Extensions { nonce: Some(nonce), transport_number: Some(number), ..Extensions::default() }
+            }
             SenderHalf::Measured(m) => Extensions { stamp: Some(m.stamp(now, srtt)), ..Extensions::default() },
         }
     }
 
     /// Whether feedback tells of congestion marks: only then may packets be ECN-capable.
     pub(crate) const fn tells_of_marks(&self) -> bool {
-        true
+        !matches!(self, SenderHalf::TransportWide(_))
     }
 
     /// A packet with those extensions has left: number `seq` of that kind.
-    pub(crate) fn on_sent(&mut self, now: Instant, _kind: Kind, _seq: u64) {
-        if let SenderHalf::Measured(m) = self {
-            m.on_sent(now);
+    pub(crate) fn on_sent(&mut self, now: Instant, kind: Kind, seq: u64) {
+        match self {
+            SenderHalf::Measured(m) => m.on_sent(now),
+            SenderHalf::TransportWide(t) => t.on_sent(kind, seq),
+            SenderHalf::Packets(_) | SenderHalf::SackVector(_) | SenderHalf::Reports(_) => {}
         }
     }
 
@@ -326,6 +346,10 @@ impl SenderHalf {
                     let report = tfrc::Report::parse(*sender, *media, fci)?;
                     m.on_report(&report, &lent).map(Some)
                 }
+                SenderHalf::TransportWide(t) if *fmt == twcc::FMT => {
+                    t.on_report((*sender, *media, fci), attached, lent).map(Some)
+                }
+                _ if *fmt == twcc::FMT => Err(lent.trust.unasked(*sender)),
                 _ => Ok(None),
             },
             _ => Ok(None),
@@ -407,6 +431,7 @@ enum Special {
     SackVector(sack_vector::Receiver),
     Measured(Box<measured::Receiver>),
     Reports(reports::Receiver),
+    TransportWide(twcc::Receiver),
 }
 
 /// The receiver's end: what was asked for, and per-packet feedback on what that does not tell of.
@@ -451,6 +476,7 @@ impl ReceiverHalf {
             }
             Request::Measured(profile) => Some(Special::Measured(Box::new(measured::Receiver::new(profile)))),
             Request::Reports { .. } => Some(Special::Reports(reports::Receiver::default())),
+            Request::TransportWide => Some(Special::TransportWide(twcc::Receiver::new(self.pace.feedback_interval))),
         };
     }
 
@@ -476,6 +502,10 @@ impl ReceiverHalf {
                 true
             }
             Some(Special::Measured(m)) => arrived.is_media && m.on_packet(now, arrived),
+            Some(Special::TransportWide(t)) => {
+                t.on_packet(now, arrived);
+                true
+            }
             Some(Special::SackVector(_)) | None => false,
         };
         if !told {
@@ -494,6 +524,7 @@ impl ReceiverHalf {
         let special = match &mut self.special {
             Some(Special::Measured(m)) => m.poll(now, envelope, out),
             Some(Special::SackVector(s)) => s.poll(now, sources, envelope, out),
+            Some(Special::TransportWide(t)) => t.poll(now, sources, envelope, out),
             Some(Special::Reports(_)) | None => None,
         };
         special.map(|()| envelope.dscp).or_else(|| self.packets.poll(now, sources, envelope, out))
@@ -511,6 +542,7 @@ impl ReceiverHalf {
         let special = match &self.special {
             Some(Special::Measured(m)) => m.next(),
             Some(Special::SackVector(s)) => s.next(),
+            Some(Special::TransportWide(t)) => t.next(),
             Some(Special::Reports(_)) | None => Instant::NEVER,
         };
         self.packets.next().min(special)

@@ -5,6 +5,7 @@
 //! | 1 | 3 | send time, 6.18 fixed point | 2^-18 s (3.8 µs), wraps every 64 s |
 //! | 2 | 4 | nonce of this packet | – |
 //! | 4 | 1 | bits 16 to 23 of the packet's number, for ACKs with a sack vector ([`crate::sack_vector`]) | – |
+//! | 5 | 2 | the packet's number among all packets of the transport, for transport-wide feedback | – |
 //! | 3, or as agreed | 7 | the sender's RTT and the time sent, for a receiver that measures ([`crate::tfrc`]) | µs |
 //!
 //! The send time has the form that browsers use (`abs-send-time`), so Wireshark and others know
@@ -21,6 +22,8 @@ pub const SEND_TIME: u8 = 1;
 pub const NONCE: u8 = 2;
 /// Bits 16 to 23 of the packet's number. A stamp may have the same number: they differ in length.
 pub const NUMBER_HIGH: u8 = 4;
+/// Transport-wide number [draft-holmer-rmcat-transport-wide-cc-extensions-01 §2].
+pub const TRANSPORT_NUMBER: u8 = 5;
 /// The numbers that are not free for others.
 pub(crate) const OURS: [u8; 2] = [SEND_TIME, NONCE];
 
@@ -34,6 +37,8 @@ pub struct Extensions {
     pub nonce: Option<u32>,
     /// Bits 16 to 23 of the packet's number, whose lower bits are RTP's sequence number.
     pub number_high: Option<u8>,
+    /// The packet's number among those of all streams.
+    pub transport_number: Option<u16>,
     /// What a receiver that measures needs to know, and the extension's number, 3 to 14.
     pub stamp: Option<(u8, Stamp)>,
 }
@@ -41,11 +46,15 @@ pub struct Extensions {
 impl Extensions {
     /// Bytes that a packet carries for its extensions: the send time and either a nonce or a stamp,
     /// 4 + (1 + 3) + (1 + 4), padded, or 4 + (1 + 3) + (1 + 7). With the number's high bits, 1 + 1, there is less
-    /// padding.
+    /// padding, and with a transport-wide number, 1 + 2, none.
     pub const FULL_LEN: usize = 16;
 
     pub(crate) const fn is_empty(&self) -> bool {
-        self.send_time.is_none() && self.nonce.is_none() && self.number_high.is_none() && self.stamp.is_none()
+        self.send_time.is_none()
+            && self.nonce.is_none()
+            && self.number_high.is_none()
+            && self.stamp.is_none()
+            && self.transport_number.is_none()
     }
 
     /// Reads the extension block's content; what is damaged or unknown is left out. `stamp`: the number under
@@ -75,6 +84,7 @@ impl Extensions {
                     found.stamp = Some((id, Stamp::from_wire([a, b, c, d, e, f, g])));
                 }
                 (NONCE, &[a, b, c, d]) => found.nonce = Some(u32::from_be_bytes([a, b, c, d])),
+                (TRANSPORT_NUMBER, &[a, b]) => found.transport_number = Some(u16::from_be_bytes([a, b])),
                 (NUMBER_HIGH, &[bits]) => found.number_high = Some(bits),
                 _ => {}
             }
@@ -89,6 +99,7 @@ impl Extensions {
         let len = self.send_time.map_or(0, |_| 4)
             + self.nonce.map_or(0, |_| 5)
             + self.number_high.map_or(0, |_| 2)
+            + self.transport_number.map_or(0, |_| 3)
             + self.stamp.map_or(0, |_| 1 + STAMP_LEN);
         out.put_u16(ONE_BYTE);
         out.put_u16((len as u16).div_ceil(4));
@@ -102,6 +113,10 @@ impl Extensions {
         }
         if let Some(bits) = self.number_high {
             out.put(&[NUMBER_HIGH << 4, bits]);
+        }
+        if let Some(number) = self.transport_number {
+            out.put_u8(TRANSPORT_NUMBER << 4 | 1);
+            out.put_u16(number);
         }
         if let Some((number, stamp)) = self.stamp {
             out.put_u8(number << 4 | (STAMP_LEN as u8 - 1));

@@ -142,7 +142,7 @@ mod tests {
                 sequence,
                 timestamp,
                 ssrc,
-                extensions: Extensions { send_time, nonce, number_high, stamp },
+                extensions: Extensions { send_time, nonce, number_high, stamp, ..Extensions::default() },
                 payload,
             },
         )

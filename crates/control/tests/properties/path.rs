@@ -76,7 +76,7 @@ pub(crate) struct Rtcp {
 impl Receiver {
     pub(crate) fn of(controller: &dyn Controller) -> Option<Receiver> {
         match controller.feedback_form() {
-            Form::Packets => None,
+            Form::Packets | Form::TransportWide => None,
             Form::Reports => {
                 let interval = controller.report_interval().expect("it says how often");
                 Some(Receiver::Counts(Rtcp { interval, next: Instant::NEVER, first: 0, highest: 0, received: 0 }))

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fairpace_control::feedback::Form;
+use fairpace_control::feedback::{Form, transport_wide};
 use fairpace_control::packet_pair::BottleneckEstimator;
 use fairpace_control::quick_start;
 use fairpace_control::tfrc::receiver::{RatedArrival, TfrcReceiver};
@@ -19,6 +19,9 @@ use crate::packet::{Body, QuickStart};
 /// Acknowledgements kept after they were sent, for feedback still on its way.
 const LOG_LEN: usize = 65_536;
 
+/// Transport-wide reports kept likewise.
+const TRANSPORT_REPORTS_KEPT: usize = 4_096;
+
 /// RTCP reports kept likewise: those of a minute, five times a second.
 const REPORTS_KEPT: usize = 300;
 
@@ -29,9 +32,38 @@ const BYTES_PER_ACK: u32 = 2;
 enum Feedback {
     Packets(AckReceiver),
     SackVector(SackReceiver),
+    TransportWide(Box<TransportWide>),
     Measured(Box<TfrcReceiver>),
     /// RTCP reports only, which the other forms have beside their own feedback; with the bottleneck's rate.
     Reports(BottleneckEstimator),
+}
+
+/// Both ends of transport-wide feedback: here a number and its report go by way of the network, and their contents do not.
+struct TransportWide {
+    sender: transport_wide::Sender,
+    receiver: transport_wide::Receiver,
+    /// The newest [`TRANSPORT_REPORTS_KEPT`] reports; the first has number `first`.
+    reports: VecDeque<transport_wide::Report>,
+    first: u64,
+}
+
+impl TransportWide {
+    /// The report that is due.
+    fn poll(&mut self, now: Instant, liar: Option<&Liar>, ack_size: u32) -> Option<Outgoing> {
+        let (from, report) = self.receiver.poll(now)?;
+        let told = || (from..).zip(&report.deltas).filter_map(|(number, delta)| delta.map(|_| number));
+        let proven = liar.is_none_or(|liar| liar.holds(told().filter_map(|number| self.sender.packet(number))));
+        // A delta for each packet that has arrived, and a chunk for each seven told of.
+        let size = ack_size + told().count() as u32 + 2 * report.deltas.len().div_ceil(7) as u32;
+        if self.reports.len() == TRANSPORT_REPORTS_KEPT {
+            self.reports.pop_front();
+            self.first += 1;
+        }
+        self.reports.push_back(report.clone());
+        let start = self.first + self.reports.len() as u64 - 1;
+        let len = report.deltas.len() as u32;
+        Some(Outgoing::feedback(Body::Feedback { start, len, proven }, size, Class::Normal))
+    }
 }
 
 /// What one feedback packet of the log says.
@@ -99,6 +131,12 @@ impl Receiver {
             feedback: match form {
                 Form::Packets => Feedback::Packets(AckReceiver::new(config.feedback)),
                 Form::SackVector => Feedback::SackVector(SackReceiver::new(config.feedback)),
+                Form::TransportWide => Feedback::TransportWide(Box::new(TransportWide {
+                    sender: transport_wide::Sender::new(0, None),
+                    receiver: transport_wide::Receiver::new(config.feedback),
+                    reports: VecDeque::new(),
+                    first: 0,
+                })),
                 Form::Measured => Feedback::Measured(Box::new(TfrcReceiver::new(controller.receiver_params()))),
                 Form::Reports => Feedback::Reports(BottleneckEstimator::new()),
             },
@@ -127,13 +165,18 @@ impl Receiver {
     }
 
     /// What the header of the packet says that leaves now, number `seq` of its kind.
-    pub(super) fn note(&mut self, _kind: Kind, _seq: u64, srtt: Option<Duration>) -> u32 {
+    pub(super) fn note(&mut self, kind: Kind, seq: u64, srtt: Option<Duration>) -> u32 {
+        if let Feedback::TransportWide(t) = &mut self.feedback {
+            let number = t.sender.next_number();
+            t.sender.on_sent(kind, seq);
+            return number as u32;
+        }
         srtt.map_or(0, micros)
     }
 
     /// Whether feedback tells of congestion marks: only then may packets be ECN-capable.
-    pub(super) const fn tells_of_marks(&self) -> bool {
-        true
+    pub(super) fn tells_of_marks(&self) -> bool {
+        self.form != Form::TransportWide
     }
 
     /// A packet has arrived.
@@ -167,6 +210,9 @@ impl Receiver {
         match &mut self.feedback {
             Feedback::Packets(acks) => acks.on_packet(now, arrival),
             Feedback::SackVector(acks) => acks.on_packet(now, arrival),
+            Feedback::TransportWide(t) => {
+                t.receiver.on_packet(now, header.note as u16);
+            }
             Feedback::Measured(tfrc) => {
                 let Arrival { seq, ecn, .. } = *arrival;
                 let rtt = (header.note > 0).then(|| Duration::from_micros(header.note.into()));
@@ -195,6 +241,7 @@ impl Receiver {
         self.response = Some(self.liar.as_mut().map_or(response, |liar| liar.raise(response)));
         match &mut self.feedback {
             Feedback::Packets(acks) => acks.on_quick_start_request(now),
+            Feedback::TransportWide(t) => t.receiver.hurry(now),
             // It goes with the next acknowledgement, which is due at the latest in its interval.
             Feedback::SackVector(_) | Feedback::Reports(_) => {}
             Feedback::Measured(tfrc) => tfrc.on_quick_start_request(now),
@@ -226,6 +273,7 @@ impl Receiver {
             Feedback::Packets(acks) => acks,
             Feedback::SackVector(acks) => return acks.poll(now).map(|sack| self.sack_vector(&sack, ack_size)),
             Feedback::Measured(tfrc) => return tfrc.poll(now).map(|report| self.rate_report(now, &report, ack_size)),
+            Feedback::TransportWide(t) => return t.poll(now, self.liar.as_deref(), ack_size),
             Feedback::Reports(_) => return None,
         };
         let feedback = acks.poll(now)?;
@@ -278,6 +326,7 @@ impl Receiver {
         match &self.feedback {
             Feedback::Packets(acks) => acks.next(),
             Feedback::SackVector(acks) => acks.next(),
+            Feedback::TransportWide(t) => t.receiver.next(),
             Feedback::Measured(tfrc) => tfrc.next(),
             Feedback::Reports(_) => Instant::NEVER,
         }
@@ -289,6 +338,12 @@ impl Receiver {
 
     /// What the feedback says that begins at `start`, now that it is at the sender; nothing if that is forgotten.
     pub(super) fn logged(&mut self, start: u64, len: u32) -> Batch<'_> {
+        if let Feedback::TransportWide(t) = &mut self.feedback {
+            let report = start.checked_sub(t.first).and_then(|place| t.reports.get(place as usize));
+            self.expired += u64::from(report.is_none());
+            let heard = report.and_then(|report| t.sender.on_report(report).ok());
+            return heard.map_or(Batch::default(), |h| Batch { untold: h.untold, acks: [h.acks, &[]] });
+        }
         let Some(first) = start.checked_sub(self.log_start).map(|f| f as usize) else {
             self.expired += 1;
             return Batch::default();

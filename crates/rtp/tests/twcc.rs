@@ -1,0 +1,153 @@
+//! Transport-wide feedback between two sessions: what arrives of it, what proves it, and what is not believed.
+
+mod pair;
+
+use fairpace_control::Controller;
+use fairpace_control::feedback::Form;
+use fairpace_rtp::packet::Packet;
+use fairpace_rtp::rtcp::{Compound, Rtcp};
+use fairpace_rtp::{ReceiverConfig, SenderConfig, StopReason, What};
+use fairpace_units::{Duration, Ecn, Rate};
+use pair::{Pair, Wire, at, flow, lossy, ms, sender_config, tap};
+
+fn config() -> SenderConfig {
+    SenderConfig { form: Some(Form::TransportWide), ..sender_config() }
+}
+
+fn over(config: SenderConfig, scheme: &str, settings: &[(&str, &str)]) -> Pair {
+    Pair::new(config, ReceiverConfig::default(), flow(scheme, settings, Rate::mbps(2.0)), ms(50))
+}
+
+fn is_twcc(w: &Wire) -> bool {
+    let found = |p| matches!(p, Rtcp::TransportFeedback { fmt: 15, .. });
+    w.what == What::Feedback && Compound::parse(&w.bytes).unwrap().any(found)
+}
+
+#[test]
+fn every_controller_that_measures_at_the_sender_runs_on_it_as_on_rfc_8888() {
+    for info in fairpace_control::schemes() {
+        let rate = |form| {
+            let mut p = over(SenderConfig { form, ..sender_config() }, info.name, &[]);
+            p.forward.disturb = lossy(3, 0.01);
+            p.run_until(at(20.0));
+            assert_eq!(p.stopped, None, "{}", info.name);
+            assert_eq!(p.sender.stats().rejected, Default::default(), "{}", info.name);
+            assert!(p.sender.stats().feedback.packets > 10, "{}", info.name);
+            p.sent.iter().map(|l| l.len).sum::<usize>() as f64
+        };
+        let needs: Box<dyn Controller> =
+            fairpace_control::build(info.name, &Default::default(), &Default::default()).unwrap();
+        if needs.feedback_form() != Form::Packets {
+            continue;
+        }
+        let ratio = rate(Some(Form::TransportWide)) / rate(None);
+        assert!((0.9..1.1).contains(&ratio), "{}: {ratio}", info.name);
+    }
+}
+
+#[test]
+fn a_form_that_does_not_serve_the_controller_is_not_asked_for() {
+    let mut p = over(config(), "aimd", &[]);
+    let taken = std::rc::Rc::default();
+    p.back.disturb = tap(std::rc::Rc::clone(&taken));
+    p.run_until(at(3.0));
+    assert!(p.sender.flow().counters().data.acked > 50);
+    assert!(!taken.borrow().iter().any(|(_, w)| is_twcc(w)));
+}
+
+#[test]
+fn all_packets_are_numbered_together_and_leave_not_ect() {
+    let mut p = over(config(), "rcs", &[]);
+    let (forward, back) = (std::rc::Rc::default(), std::rc::Rc::default());
+    p.forward.disturb = tap(std::rc::Rc::clone(&forward));
+    p.back.disturb = tap(std::rc::Rc::clone(&back));
+    p.run_until(at(5.0));
+    let numbers: Vec<u16> = forward
+        .borrow()
+        .iter()
+        .filter(|(_, w)| matches!(w.what, What::Media | What::Dummy))
+        .map(|(_, w)| Packet::parse(&w.bytes).unwrap().extensions.transport_number.expect("a number"))
+        .collect();
+    assert!(p.count(What::Dummy) > 10 && numbers.len() > 100);
+    assert!(numbers.windows(2).all(|w| w[1] == w[0].wrapping_add(1)), "none is left out where all must be proven");
+    assert!(back.borrow().iter().filter(|(_, w)| is_twcc(w)).count() > 50);
+    // A controller that counts marks sends ECN-capable packets, but for this.
+    let mut p = over(config(), "tfrc", &[("ecn", "on")]);
+    let forward = std::rc::Rc::default();
+    p.forward.disturb = tap(std::rc::Rc::clone(&forward));
+    p.run_until(at(3.0));
+    assert!(forward.borrow().iter().all(|(_, w): &(_, Wire)| w.ecn == Ecn::NotEct) && p.received.len() > 10);
+}
+
+#[test]
+fn packets_of_a_lost_report_are_neither_lost_nor_acknowledged() {
+    let mut p = over(config(), "fixed", &[("rate", "100 pkt/s")]);
+    let mut n = 0;
+    // Every fourth report is lost; no packet is.
+    p.back.disturb = Box::new(move |_, w| {
+        n += u32::from(w.what == What::Feedback);
+        if w.what == What::Feedback && n % 4 == 0 { vec![] } else { vec![(Duration::ZERO, w)] }
+    });
+    p.run_until(at(20.0));
+    let c = p.sender.flow().counters();
+    let acked = c.data.acked as f64 / c.data.sent as f64;
+    assert_eq!((c.data.lost, c.timeouts, p.stopped), (0, 0, None), "{c:?}");
+    assert!((0.70..0.80).contains(&acked), "{acked}");
+}
+
+#[test]
+fn a_report_that_claims_what_has_not_arrived_is_refused_and_the_third_ends_the_flow() {
+    let mut p = over(config(), "rcs", &[]);
+    p.forward.disturb = lossy(5, 0.2);
+    // "Not received" becomes "received": in vectors of two bits, 00 to 01; the deltas that are missing then are the padding.
+    p.back.disturb = Box::new(|_, mut w| {
+        if is_twcc(&w) {
+            let (claims, twcc) = (24, 24 + 20);
+            assert_eq!(w.bytes[claims + 1], 205);
+            let chunk = u16::from_be_bytes([w.bytes[twcc], w.bytes[twcc + 1]]);
+            if chunk >> 14 == 3 && chunk & 0x3000 != 0 && chunk & 0x0c00 == 0 {
+                w.bytes[twcc] |= 0x04;
+            }
+        }
+        vec![(Duration::ZERO, w)]
+    });
+    p.run_until(at(30.0));
+    assert!(p.sender.stats().rejected.nonce + p.sender.stats().rejected.unsent > 0, "{:?}", p.sender.stats().rejected);
+    assert!(p.stopped.is_none_or(|(_, reason)| reason == StopReason::PeerLied), "{:?}", p.stopped);
+}
+
+/// T1b. A receiver that proves nothing, and says that all has arrived.
+#[test]
+fn a_receiver_that_proves_nothing_and_tells_of_a_number_left_out_ends_the_flow() {
+    let run = |lies: bool| {
+        let mut p = over(SenderConfig { check_nonces: false, ..config() }, "fixed", &[("rate", "200 pkt/s")]);
+        p.back.disturb = Box::new(move |_, mut w| {
+            if is_twcc(&w) {
+                // Without claims; and each packet told of has arrived.
+                w.bytes.drain(..24);
+                let count = u16::from_be_bytes([w.bytes[14], w.bytes[15]]);
+                if lies {
+                    w.bytes.truncate(20);
+                    w.bytes.extend((0x2000 | count).to_be_bytes());
+                    w.bytes.extend(vec![0; usize::from(count)]);
+                    while w.bytes.len() % 4 != 0 {
+                        w.bytes.push(0);
+                    }
+                    let words = w.bytes.len() / 4 - 1;
+                    w.bytes[2..4].copy_from_slice(&(words as u16).to_be_bytes());
+                }
+            }
+            vec![(Duration::ZERO, w)]
+        });
+        p.run_until(at(60.0));
+        p
+    };
+    let honest = run(false);
+    assert_eq!((honest.stopped, honest.sender.flow().counters().data.lost), (None, 0));
+    assert!(honest.sender.flow().counters().data.acked > 10_000);
+    let liar = run(true);
+    let (when, reason) = liar.stopped.expect("found out");
+    assert_eq!(reason, StopReason::PeerLied);
+    // Within 8,000 packets with probability 0.9996: 40 s.
+    assert!(when < at(45.0), "{when}");
+}
