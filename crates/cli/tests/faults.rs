@@ -14,7 +14,7 @@
 
 use fairpace_emu::{EmuError, NetNs, RealTimeLock, Rights, Running, Sandbox, Side, Testbed, TestbedOptions, netlink};
 use fairpace_path::{Capacity, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, QueueModel, RateModel};
-use fairpace_sim::{Direction, FlowConfig, Observer, PacketEvent, PacketFate, Protocol, SimConfig};
+use fairpace_sim::{Direction, FlowConfig, HopConfig, Observer, PacketEvent, PacketFate, Protocol, SimConfig};
 use fairpace_units::{Bytes, Instant, Packets, Probability, Rate};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -179,7 +179,7 @@ fn bursts() -> LossModel {
 
 fn config(forward: LinkSpec, back: LinkSpec) -> SimConfig {
     let flow = FlowConfig { packet_size: Bytes::new(1_500), ..FlowConfig::new("media", Protocol::External) };
-    SimConfig { bottleneck: forward, reverse: back, flows: vec![flow], ..SimConfig::default() }
+    SimConfig { hops: vec![HopConfig::path(forward, back)], flows: vec![flow], ..SimConfig::default() }
 }
 
 fn options(sandbox: &Sandbox) -> TestbedOptions {

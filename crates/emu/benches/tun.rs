@@ -17,7 +17,7 @@ use fairpace_emu::{
 use fairpace_net::pacing::thread_cpu;
 use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity, DelayModel, GilbertElliott, LinkSpec, LossModel, Outage, QueueModel, RateModel};
-use fairpace_sim::{FlowConfig, Protocol, SimConfig};
+use fairpace_sim::{FlowConfig, HopConfig, Protocol, SimConfig};
 use fairpace_units::{Duration, Instant, Packets, Probability, Rate};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::time::TimeSpec;
@@ -185,8 +185,8 @@ fn ping(from: IpAddr, to: IpAddr, n: u16) -> f64 {
 
 fn testbed(sandbox: &Sandbox, link: LinkSpec, offload: bool) -> Testbed {
     let config = SimConfig {
-        bottleneck: link.clone(),
-        reverse: link,
+        hops: vec![HopConfig::path(link.clone(), link)],
+
         flows: vec![FlowConfig::new("tcp", Protocol::External)],
         ..SimConfig::default()
     };

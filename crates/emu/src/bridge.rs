@@ -422,8 +422,8 @@ mod tests {
     use crate::{Limits, NetNs};
     use fairpace_path::{Capacity, DelayModel, LinkSpec, QueueModel, RateModel, RedParams, Thresholds};
     use fairpace_rtp::quick_start::ipv4_checksum_holds;
-    use fairpace_sim::FlowConfig;
     use fairpace_sim::tcp::{TcpParams, TcpSource};
+    use fairpace_sim::{FlowConfig, HopConfig};
     use fairpace_units::Rate;
     use std::collections::VecDeque;
 
@@ -468,7 +468,8 @@ mod tests {
             ..FlowConfig::new("tcp", Protocol::Tcp(TcpParams::default(), TcpSource::Ftp))
         };
         let flows = vec![FlowConfig::new("a", Protocol::External), simulated];
-        let config = SimConfig { bottleneck: link, flows, ..SimConfig::default() };
+        let config =
+            SimConfig { hops: vec![HopConfig::path(link, LinkSpec::default())], flows, ..SimConfig::default() };
         let here = || NetNs::current("here").unwrap();
         let options = TestbedOptions { offload, memory: Bytes::new(memory), ..TestbedOptions::new(here(), here()) };
         let ports = [Fake::default(), Fake::default()];

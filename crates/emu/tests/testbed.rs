@@ -9,7 +9,7 @@ use fairpace_net::{Buffers, Clock, DatagramIo, Family, Mark, RecvOutcome, SendOu
 use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity, CoDelParams, Count, DelayModel, LinkSpec, QueueModel, RateModel};
 use fairpace_rtp::quick_start;
-use fairpace_sim::{FlowConfig, Protocol, SimConfig, SimReport};
+use fairpace_sim::{FlowConfig, HopConfig, Protocol, SimConfig, SimReport};
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, Packets, QsFunction, QsNonce, QsOption, QsRate, Rate};
 use socket2::{Domain, Protocol as IpProtocol, SockAddr, Socket, Type};
 use std::io::{Read, Write};
@@ -57,7 +57,11 @@ fn ms(ms: u64) -> Duration {
 fn config(flows: usize, link: LinkSpec) -> SimConfig {
     let flow =
         |i| FlowConfig { packet_size: Bytes::new(1_500), ..FlowConfig::new(format!("flow{i}"), Protocol::External) };
-    SimConfig { bottleneck: link.clone(), reverse: link, flows: (0..flows).map(flow).collect(), ..SimConfig::default() }
+    SimConfig {
+        hops: vec![HopConfig::path(link.clone(), link)],
+        flows: (0..flows).map(flow).collect(),
+        ..SimConfig::default()
+    }
 }
 
 fn delay(delay: Duration) -> LinkSpec {

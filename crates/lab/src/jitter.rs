@@ -39,10 +39,10 @@ pub(crate) struct JitterRow {
 /// As [`sim_config`].
 pub(crate) fn curves(scenario: &Scenario, seed: u64, report: &SimReport) -> Result<Vec<JitterCurve>, ScenarioError> {
     let config = sim_config(scenario, seed, Record::default())?;
-    let Some(slot) = config.radio.as_ref().map(|r| r.downlink.slot) else { return Ok(Vec::new()) };
-    let over = config.flows.iter().zip(&report.flows).enumerate().filter(|(_, (flow, _))| flow.user.is_some());
+    let over = config.flows.iter().zip(&report.flows).enumerate();
+    let over = over.filter_map(|(i, (flow, found))| Some((i, flow, found, config.radio_of(flow)?.0.downlink.slot)));
     let mut curves: Vec<JitterCurve> = Vec::new();
-    for (index, (flow, found)) in over.take(MOST_FLOWS) {
+    for (index, flow, found, slot) in over.take(MOST_FLOWS) {
         let Some(delays) = found.owd.histogram() else { continue };
         let (r, least) = least(&config, flow, slot);
         let rest = least - config.min_owd(flow);
@@ -87,13 +87,17 @@ fn analytic(
     r: u32,
     d_max: u32,
 ) -> Option<Vec<f64>> {
-    let downlink = &config.radio.as_ref()?.downlink;
     let scheme = scenario.wireless.as_ref()?.scheme;
-    let user = config.flows.get(index)?.user?;
+    let (radio, user) = config.radio_of(config.flows.get(index)?)?;
+    let downlink = &radio.downlink;
     if !matches!(scheme, ArqKind::Persistent | ArqKind::Optimal) {
         return None;
     }
-    let beside: Vec<usize> = (0..config.flows.len()).filter(|i| config.flows[*i].user == Some(user)).collect();
+    let beside: Vec<usize> = (0..config.flows.len())
+        .filter(|i| {
+            config.radio_of(&config.flows[*i]).is_some_and(|(other, u)| std::ptr::eq(radio, other) && u == user)
+        })
+        .collect();
     let windows: Vec<u32> = beside.iter().map(|i| window(scenario, config, report, *i)).collect::<Option<_>>()?;
     let rs: Vec<u32> = beside.iter().map(|i| least(config, &config.flows[*i], downlink.slot).0).collect();
     let process = Process::of_user(downlink, user as usize).ok()?;
@@ -125,7 +129,7 @@ fn window(scenario: &Scenario, config: &SimConfig, report: &SimReport, index: us
     let goes_on = found.started <= from && flow.stop.is_none_or(|stop| stop >= Instant::ZERO + config.duration);
     let spec = scenario.flows.iter().find(|f| f.group == flow.group && is_one_of(&flow.name, &f.name))?;
     let own = spec.parameters.get("rwnd").map(Parameter::text).and_then(|text| text.parse::<u32>().ok());
-    let mut planned = report.radio.iter().flat_map(|r| &r.windows).filter(|w| w.flow as usize == index);
+    let mut planned = report.radios.iter().flat_map(|r| &r.windows).filter(|w| w.flow as usize == index);
     let steady = planned.clone().all(|w| w.at <= from);
     let last = planned.next_back().map(|w| w.rwnd);
     let window = match (own, last) {

@@ -382,7 +382,7 @@ impl RunSummary {
         }
         let window = to.since(from);
         // The shared links have nothing to do where flows go over a satellite.
-        let idle = if scenario.satellite.is_some() { 2 } else { 0 };
+        let idle = if scenario.satellite.is_some() && scenario.hop.is_empty() { 2 } else { 0 };
         RunSummary {
             scenario: scenario.name.clone(),
             world: "sim".to_owned(),
@@ -392,13 +392,19 @@ impl RunSummary {
             interrupted,
             flows: report.flows.iter().map(|f| FlowSummary::new(f, known.get(&f.name), from)).collect(),
             groups: groups.iter().map(|g| GroupSummary::new(g, report, &known)).collect(),
-            links: report.links.iter().skip(idle).filter(|l| !is_wire(scenario, l)).map(LinkSummary::new).collect(),
+            links: report
+                .links
+                .iter()
+                .skip(idle)
+                .filter(|l| !is_wire(scenario, report, l))
+                .map(LinkSummary::new)
+                .collect(),
             satellite: scenario
                 .satellite
                 .as_ref()
-                .zip(report.satellite.as_ref())
+                .zip(report.satellites.first())
                 .map(|(spec, found)| SatelliteSummary::new(&spec.dama(scenario.packet_size.get()), found, window)),
-            wireless: scenario.wireless.as_ref().zip(report.radio.as_ref()).map(|(spec, found)| {
+            wireless: scenario.wireless.as_ref().zip(report.radios.first()).map(|(spec, found)| {
                 let size = scenario.packet_size.get();
                 WirelessSummary::new(spec.slot(size), spec.slot_size(size), found, window)
             }),
@@ -420,8 +426,9 @@ impl RunSummary {
 }
 
 /// An uplink of a user that the scenario gives none.
-fn is_wire(scenario: &Scenario, link: &LinkReport) -> bool {
-    scenario.wireless.as_ref().is_some_and(|w| w.uplink.is_none()) && link.name.starts_with("radio.")
+fn is_wire(scenario: &Scenario, report: &SimReport, link: &LinkReport) -> bool {
+    let is_uplink = |name: &str| link.name.strip_prefix(name).is_some_and(|rest| rest.starts_with(".user"));
+    scenario.wireless.as_ref().is_some_and(|w| w.uplink.is_none()) && report.radios.iter().any(|r| is_uplink(&r.name))
 }
 
 /// What the scenario says of a flow.

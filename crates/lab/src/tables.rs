@@ -185,7 +185,7 @@ pub(crate) fn terminals_csv(set: &RunSet) -> String {
         "drops_packets",
     ]);
     for run in &set.runs {
-        for row in run.report.satellite.iter().flat_map(|s| &s.series) {
+        for row in run.report.satellites.iter().flat_map(|s| &s.series) {
             t.whole(run.seed).number(row.at.as_secs_f64()).whole(row.terminal.into()).number(row.offered.as_bps());
             t.number(row.requested.as_bps()).number(row.granted.as_bps()).number(row.throughput.as_bps());
             t.whole(row.slots_used).whole(row.queue_packets).whole(row.queue_bytes.get()).whole(row.drops).end();
@@ -207,7 +207,7 @@ pub(crate) fn users_csv(set: &RunSet) -> String {
         "drops_packets",
     ]);
     for run in &set.runs {
-        for row in run.report.radio.iter().flat_map(|r| &r.series) {
+        for row in run.report.radios.iter().flat_map(|r| &r.series) {
             t.whole(run.seed).number(row.at.as_secs_f64()).whole(row.user.into()).whole(row.queue_packets);
             t.number(row.throughput.as_bps())
                 .whole(row.used)
@@ -238,7 +238,7 @@ pub(crate) fn jitter_csv(set: &RunSet) -> Result<String, ScenarioError> {
 pub(crate) fn radio_slots_csv(set: &RunSet) -> String {
     let mut t = Table::new(&["seed", "slot", "start_s", "user", "outcome", "silent_slots_after"]);
     for run in set.runs.iter().take(1) {
-        for row in run.report.radio.iter().flat_map(|r| &r.slots) {
+        for row in run.report.radios.iter().flat_map(|r| &r.slots) {
             let (outcome, silence) = match row.outcome {
                 SlotOutcome::Success { last: true } => ("success", 0),
                 SlotOutcome::Success { last: false } => ("success, more of the packet follows", 0),
@@ -255,7 +255,7 @@ pub(crate) fn radio_slots_csv(set: &RunSet) -> String {
 pub(crate) fn windows_csv(set: &RunSet) -> String {
     let mut t = Table::new(&["seed", "t_s", "flow", "rwnd_packets"]);
     for run in &set.runs {
-        for row in run.report.radio.iter().flat_map(|r| &r.windows) {
+        for row in run.report.radios.iter().flat_map(|r| &r.windows) {
             let name = run.report.flows.get(row.flow as usize).map_or("", |f| f.name.as_str());
             t.whole(run.seed).number(row.at.as_secs_f64()).text(name).whole(row.rwnd.into()).end();
         }
@@ -267,7 +267,7 @@ pub(crate) fn windows_csv(set: &RunSet) -> String {
 pub(crate) fn slots_csv(set: &RunSet) -> String {
     let mut t = Table::new(&["seed", "carrier", "super_frame", "start_s", "slot", "terminal"]);
     for run in set.runs.iter().take(1) {
-        for found in run.report.satellite.iter().flat_map(|s| &s.plans) {
+        for found in run.report.satellites.iter().flat_map(|s| &s.plans) {
             for (slot, owner) in found.plan.owners.iter().enumerate() {
                 t.whole(run.seed).whole(found.carrier.into()).whole(found.plan.super_frame);
                 t.number(found.plan.start.as_secs_f64()).whole(slot as u64).number(owner.map(f64::from)).end();
@@ -281,7 +281,7 @@ pub(crate) fn slots_csv(set: &RunSet) -> String {
 pub(crate) fn events_jsonl(set: &RunSet) -> String {
     let mut text = String::new();
     for run in &set.runs {
-        for event in run.report.satellite.iter().flat_map(|s| &s.events) {
+        for event in run.report.satellites.iter().flat_map(|s| &s.events) {
             // Its keys are text, so that it cannot fail.
             text.push_str(&serde_json::to_string(&TerminalEvent::new(run.seed, event)).unwrap_or_default());
             text.push('\n');

@@ -198,7 +198,7 @@ mod tests {
         for e in EXPERIMENTS {
             let s = base(e);
             let config = fairpace_scenario::sim_config(&s, 1, Record::default()).unwrap();
-            for (flow, spec) in config.flows.iter().zip(&s.flows).filter(|(f, _)| f.user.is_some()) {
+            for (flow, spec) in config.flows.iter().zip(&s.flows).filter(|(f, _)| config.radio_of(f).is_some()) {
                 let far = ["aimd-2", "aimd-4"].contains(&spec.name.as_str());
                 let r = if far { 25 } else { R };
                 assert_eq!(config.min_rtt(flow), SLOT * r, "{} {}", e.id, flow.name);

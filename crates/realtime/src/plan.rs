@@ -12,7 +12,7 @@ use fairpace_net::send::SendConfig;
 use fairpace_rtp::{ReceiverConfig, SenderConfig};
 use fairpace_scenario::{Scenario, SourceKind};
 use fairpace_sim::tcp::{TcpParams, TcpVariant};
-use fairpace_sim::{ControllerSpec, FlowConfig, FlowId, MediaConfig, Protocol, SimConfig, TcpHalf};
+use fairpace_sim::{ControllerSpec, FlowConfig, FlowId, HopConfig, MediaConfig, Protocol, SimConfig, TcpHalf};
 use fairpace_units::{Bytes, Duration, Instant, RandomStream};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ impl Plans {
         if config.flows.len() > MOST_FLOWS {
             return refuse("flows", config.flows.len(), format!("at most {MOST_FLOWS} in real time"));
         }
-        if config.radio.as_ref().is_some_and(|r| r.base_station.is_some()) {
+        if config.hops.iter().any(|hop| matches!(hop, HopConfig::Radio { radio, .. } if radio.base_station.is_some())) {
             return refuse(
                 "wireless.plan",
                 "given",

@@ -3,6 +3,7 @@
 //! The rule behind many of them: a field that would have no effect is an error, not a silence.
 
 mod flows;
+mod hops;
 
 use super::channel::Slot;
 use super::locate::Locator;
@@ -10,8 +11,8 @@ use super::part::PartProblem;
 use super::satellite::SatelliteSpec;
 use super::wireless::WirelessSpec;
 use super::{
-    AccessSpec, Capacity, Files, FlowSpec, LossSpec, Parameter, PathSpec, Problem, QueueSpec, RawScenario, RouterSpec,
-    Scenario, ScenarioError, ScenarioWarning, TraceFormat, TraceGaps, TraceSpec,
+    AccessSpec, Capacity, Files, FlowSpec, LossSpec, Parameter, Problem, QueueSpec, RawScenario, Scenario,
+    ScenarioError, ScenarioWarning, TraceFormat, TraceGaps, TraceSpec,
 };
 use crate::controllers::{self, Family};
 use fairpace_control::feedback::Form;
@@ -53,11 +54,14 @@ impl Checker<'_> {
         for (field, size) in [("packet_size", &scenario.packet_size), ("ack_size", &scenario.ack_size)] {
             self.packet_size(field, size)?;
         }
-        if let Some(satellite) = &scenario.satellite {
-            self.satellite(&scenario.path, satellite)?;
-        } else {
-            self.path(scenario)?;
+        if !scenario.hop.is_empty() {
+            self.hops(scenario)?;
+        } else if scenario.satellite.is_none() {
+            self.links(scenario, "path", &scenario.path)?;
             self.trace(scenario, files)?;
+        }
+        if let Some(satellite) = &scenario.satellite {
+            self.satellite(scenario, satellite)?;
         }
         if let Some(wireless) = &scenario.wireless {
             self.wireless(scenario, wireless)?;
@@ -174,60 +178,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn path(&self, s: &RawScenario) -> Checked {
-        let p = &s.path;
-        match (&p.rate, &p.trace) {
-            (None, None) => {
-                return self.missing("path.rate", "write `rate = \"10 Mbit/s\"`, or name a recording with `trace`");
-            }
-            (Some(_), Some(_)) => {
-                return self.conflict(
-                    "path.rate",
-                    "stands beside `path.trace`, and both give the capacity",
-                    "keep one of them",
-                );
-            }
-            (Some(rate), None) => self.capacity("path.rate", rate)?,
-            (None, Some(_)) => {}
-        }
-        self.capacity("path.reverse.rate", &p.reverse.rate)?;
-        self.queue("path", &p.queue, p.rate.as_ref())?;
-        self.queue("path.reverse", &p.reverse.queue, Some(&p.reverse.rate))?;
-        if let Some((key, found, wrong, allowed)) = p.quick_start.as_ref().and_then(RouterSpec::problem) {
-            return self.bad(format!("path.quick_start.{key}"), found, wrong, allowed);
-        }
-        self.loss("path.loss", &p.loss)?;
-        self.loss("path.reverse.loss", &p.reverse.loss)?;
-        for (field, jitter, reorder) in
-            [("path.reorder", &p.jitter, p.reorder), ("path.reverse.reorder", &p.reverse.jitter, p.reverse.reorder)]
-        {
-            if reorder && jitter.get().is_zero() {
-                return self.conflict(field, "has no effect without `jitter`", "set `jitter`, or leave `reorder` out");
-            }
-        }
-        for (field, time) in
-            [("path.rtt", &p.rtt), ("path.jitter", &p.jitter), ("path.reverse.jitter", &p.reverse.jitter)]
-        {
-            if time.get() > Duration::from_secs(3_600) {
-                return self.bad(field, time.text(), "is out of range", "at most 1 h");
-            }
-        }
-        for (i, outage) in p.outages.iter().enumerate() {
-            if outage.length.get().is_zero() {
-                let field = format!("path.outages[{i}].length");
-                return self.bad(field, outage.length.text(), "has no effect", "above 0 s");
-            }
-            if outage.start.get() >= s.duration.get() {
-                let field = format!("path.outages[{i}].start");
-                let wrong = format!("is not before the end at `{}`", s.duration);
-                return self.bad(field, outage.start.text(), wrong, "a time within the run");
-            }
-        }
-        Ok(())
-    }
-
-    fn satellite(&self, path: &PathSpec, s: &SatelliteSpec) -> Checked {
-        if self.locator.has("path") || !path.is_absent() {
+    fn satellite(&self, scenario: &RawScenario, s: &SatelliteSpec) -> Checked {
+        if scenario.hop.is_empty() && (self.locator.has("path") || !scenario.path.is_absent()) {
             return self.conflict(
                 "path",
                 "stands beside `satellite`, and both say what the flows cross",
@@ -244,9 +196,10 @@ impl Checker<'_> {
     }
 
     fn wireless(&self, s: &RawScenario, w: &WirelessSpec) -> Checked {
-        if s.satellite.is_some() {
+        if s.satellite.is_some() && s.hop.is_empty() {
             let wrong = "stands beside `satellite`, and is the last hop behind a `[path]`";
-            return self.conflict("wireless", wrong, "keep one of them");
+            let remedy = "keep one of them, or say their order: a `[[hop]]` of each `kind`";
+            return self.conflict("wireless", wrong, remedy);
         }
         self.part("wireless", w.problem(self.packet_size))?;
         if let Some(uplink) = &w.uplink {
@@ -456,8 +409,8 @@ impl TraceSpec {
 pub(super) fn resolve(scenario: &RawScenario) -> RawScenario {
     let mut resolved = scenario.clone();
     let size = scenario.packet_size.get();
-    if !resolved.path.is_absent() {
-        let path = &mut resolved.path;
+    let path = Some(&mut resolved.path).filter(|path| !path.is_absent());
+    for path in path.into_iter().chain(resolved.hop.iter_mut().filter_map(|hop| hop.link.as_mut())) {
         (path.queue, path.loss) = (path.queue.resolved(&size), path.loss.resolved(&()));
         let back = &mut path.reverse;
         (back.queue, back.loss) = (back.queue.resolved(&size), back.loss.resolved(&()));

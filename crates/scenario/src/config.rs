@@ -1,9 +1,10 @@
 //! From a scenario to the simulator's configuration: units resolved, flows counted out.
 
 use crate::controllers::{self, Family};
+use crate::hop::Hop;
 use crate::{
-    AccessSpec, Capacity, FlowSpec, Lengths, LossSpec, OnOffSpec, OutageDirection, PlanSpec, Priority, Problem,
-    QuickStartSpec, Real, Room, Scenario, ScenarioError, SourceKind, Speed, TcpKind, TcpSpec, Terminals, Time,
+    AccessSpec, Capacity, FlowSpec, Lengths, LossSpec, OnOffSpec, OutageDirection, PathSpec, PlanSpec, Priority,
+    Problem, QuickStartSpec, Real, Room, Scenario, ScenarioError, SourceKind, Speed, TcpKind, TcpSpec, Terminals, Time,
     TraceSpec, WindowPlanner, WirelessSpec,
 };
 use fairpace_control::{FlowParams, QuickStartParams, Safety};
@@ -11,8 +12,8 @@ use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity as PathCapacity, DelayModel, LinkSpec, Outage, RateModel};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
-    Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, MediaConfig, OnOff, Protocol,
-    RadioConfig, SimConfig, Source, TcpHalf,
+    Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, HopConfig, MediaConfig, OnOff,
+    Protocol, RadioConfig, RouteHop, SimConfig, Source, TcpHalf,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, QsRate, RandomStream, Rate};
 use std::fmt::Display;
@@ -41,42 +42,11 @@ pub struct Record {
 /// A part of the scenario that the simulator cannot be given. A [`Scenario`] has been checked for all of them; nothing
 /// is left out should a check be missing.
 pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> Result<SimConfig, ScenarioError> {
-    let path = &scenario.path;
-    let there = path.rtt.get() / 2;
-    let back = path.rtt.get() - there;
-    let size = scenario.packet_size.get();
-    let rate = match (&path.trace, &path.rate) {
-        (Some(trace), _) => RateModel::Trace(scenario.recording(trace).ok_or_else(|| unread(scenario, trace))?.clone()),
-        (None, Some(rate)) => rate_model(rate, size),
-        (None, None) => RateModel::Unlimited,
-    };
-    let outages = |unwanted: OutageDirection| {
-        let seen = path.outages.iter().filter(move |o| o.direction != unwanted);
-        seen.map(|o| Outage { start: at(&o.start), length: o.length.get() }).collect()
-    };
     let mut config = SimConfig {
         seed,
         duration: scenario.duration.get(),
         warmup: scenario.warmup.get(),
-        bottleneck: LinkSpec {
-            rate,
-            delay: DelayModel { propagation: there, jitter: path.jitter.get(), reorder: path.reorder },
-            queue: path.queue.model(&size),
-            loss: path.loss.model(&()),
-            outage: outages(OutageDirection::Reverse),
-            quick_start: path.quick_start.as_ref().map(|q| q.params(RouterParams::default())),
-            ..LinkSpec::default()
-        },
-        reverse: LinkSpec {
-            rate: rate_model(&path.reverse.rate, size),
-            delay: DelayModel { propagation: back, jitter: path.reverse.jitter.get(), reorder: path.reverse.reorder },
-            queue: path.reverse.queue.model(&size),
-            loss: path.reverse.loss.model(&()),
-            outage: outages(OutageDirection::Forward),
-            ..LinkSpec::default()
-        },
-        dama: scenario.satellite.as_ref().map(|s| s.dama(size)),
-        radio: scenario.wireless.as_ref().map(|w| radio(scenario, w, size)).transpose()?,
+        hops: hops(scenario)?,
         plans: if record.series { plans(scenario, seed) } else { Vec::new() },
         flows: flows(scenario, seed)?,
         sample: record.series.then(|| scenario.sample.get()),
@@ -89,6 +59,67 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> Result<SimC
         flow.delay_bound = flow.delay_bound.map(|jitter| least + jitter);
     }
     Ok(config)
+}
+
+/// The hops in the order in which data passes them.
+fn hops(scenario: &Scenario) -> Result<Vec<HopConfig>, ScenarioError> {
+    let size = scenario.packet_size.get();
+    let hop = |(name, hop): (Option<&str>, Hop<'_>)| {
+        Ok(match (name, hop) {
+            (None, Hop::Link(path)) => {
+                let [forward, back] = links(scenario, path)?;
+                HopConfig::path(forward, back)
+            }
+            (Some(name), Hop::Link(link)) => {
+                let [forward, back] = links(scenario, link)?;
+                HopConfig::links(name, forward, back)
+            }
+            (None, Hop::Satellite(satellite)) => HopConfig::satellite(satellite.dama(size)),
+            (Some(name), Hop::Satellite(satellite)) => {
+                HopConfig::Satellite { name: name.to_owned(), spec: satellite.dama(size) }
+            }
+            (None, Hop::Wireless(wireless)) => HopConfig::radio(radio(scenario, wireless, size)?),
+            (Some(name), Hop::Wireless(wireless)) => {
+                HopConfig::Radio { name: name.to_owned(), radio: radio(scenario, wireless, size)? }
+            }
+        })
+    };
+    scenario.hops().into_iter().map(hop).collect()
+}
+
+/// The links of a path, there and back.
+fn links(scenario: &Scenario, path: &PathSpec) -> Result<[LinkSpec; 2], ScenarioError> {
+    let there = path.rtt.get() / 2;
+    let back = path.rtt.get() - there;
+    let size = scenario.packet_size.get();
+    let rate = match (&path.trace, &path.rate) {
+        (Some(trace), _) => RateModel::Trace(scenario.recording(trace).ok_or_else(|| unread(scenario, trace))?.clone()),
+        (None, Some(rate)) => rate_model(rate, size),
+        (None, None) => RateModel::Unlimited,
+    };
+    let outages = |unwanted: OutageDirection| {
+        let seen = path.outages.iter().filter(move |o| o.direction != unwanted);
+        seen.map(|o| Outage { start: at(&o.start), length: o.length.get() }).collect()
+    };
+    Ok([
+        LinkSpec {
+            rate,
+            delay: DelayModel { propagation: there, jitter: path.jitter.get(), reorder: path.reorder },
+            queue: path.queue.model(&size),
+            loss: path.loss.model(&()),
+            outage: outages(OutageDirection::Reverse),
+            quick_start: path.quick_start.as_ref().map(|q| q.params(RouterParams::default())),
+            ..LinkSpec::default()
+        },
+        LinkSpec {
+            rate: rate_model(&path.reverse.rate, size),
+            delay: DelayModel { propagation: back, jitter: path.reverse.jitter.get(), reorder: path.reverse.reorder },
+            queue: path.reverse.queue.model(&size),
+            loss: path.reverse.loss.model(&()),
+            outage: outages(OutageDirection::Forward),
+            ..LinkSpec::default()
+        },
+    ])
 }
 
 /// The simulator cannot be given this value.
@@ -212,8 +243,7 @@ fn flows(scenario: &Scenario, seed: u64) -> Result<Vec<FlowConfig>, ScenarioErro
             start_spread: flow.start_spread.get(),
             stop,
             access: flow.access.as_ref().map_or_else(Access::default, |a| access(scenario, flow, a, &name, seed)),
-            terminals: terminals(scenario, flow, &name, seed),
-            user: flow.user.map(|u| u.get() as u32),
+            route: route(scenario, flow, &name, seed)?,
             share: flow.share.map_or(1.0, Real::get),
             // Above the least delay, which is known when all is.
             delay_bound: flow.tolerable_jitter.as_ref().map(Time::get),
@@ -225,6 +255,24 @@ fn flows(scenario: &Scenario, seed: u64) -> Result<Vec<FlowConfig>, ScenarioErro
         })
     })
     .collect()
+}
+
+/// The hops that a flow passes, and its ports there.
+fn route(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Result<Vec<RouteHop>, ScenarioError> {
+    let hops = scenario.hops();
+    let missing = |key: &str| {
+        let field = format!("flows.{}.{key}", flow.name);
+        scenario.error(Problem::Missing { field, allowed: "the flow passes a hop that needs it".to_owned() })
+    };
+    let through = |i: usize| {
+        let ports = match hops[i].1 {
+            Hop::Link(_) => [0, 0],
+            Hop::Satellite(_) => terminals(scenario, flow, name, seed).ok_or_else(|| missing("terminals"))?,
+            Hop::Wireless(_) => [flow.user.ok_or_else(|| missing("user"))?.get() as u32; 2],
+        };
+        Ok(RouteHop { hop: i as u32, ports })
+    };
+    scenario.way(flow).into_iter().map(through).collect()
 }
 
 /// Where a flow enters and leaves the satellite.

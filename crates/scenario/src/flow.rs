@@ -48,6 +48,12 @@ pub struct FlowSpec {
     /// Media controllers only: what the application has to send. Always something if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceSpec>,
+    /// With `[[hop]]`: the name of the first hop that its data passes; the first of all if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enter: Option<String>,
+    /// With `[[hop]]`: the name of the last hop that its data passes; the last of all if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leave: Option<String>,
     /// With `satellite`: the terminals at which it enters and leaves, `[1, 2]`, or `random` ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminals: Option<Terminals>,
@@ -360,6 +366,8 @@ impl Default for FlowSpec {
             on_off: None,
             transfer: None,
             source: None,
+            enter: None,
+            leave: None,
             terminals: None,
             user: None,
             share: None,

@@ -14,6 +14,7 @@ pub mod controllers;
 pub mod encoder;
 mod error;
 mod flow;
+mod hop;
 mod locate;
 pub mod loss;
 pub mod param;
@@ -36,6 +37,7 @@ pub use flow::{
     AccessSpec, ArrivalsSpec, FlowSpec, Lengths, OnOffSpec, Parameter, Priority, SourceKind, SourceSpec, TcpKind,
     TcpSpec, Terminals,
 };
+pub use hop::{Hop, HopKind, HopSpec};
 pub use loss::LossSpec;
 pub use part::Part;
 pub use path::{
@@ -128,6 +130,9 @@ pub struct RawScenario {
     /// The wireless last hop behind `path`, for flows with a `user`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wireless: Option<WirelessSpec>,
+    /// Several hops in sequence, in the order in which data passes them, in place of `path`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hop: Vec<HopSpec>,
     /// The flows; at least one.
     pub flows: Vec<FlowSpec>,
 }
@@ -159,6 +164,7 @@ impl Default for RawScenario {
             path: PathSpec::default(),
             satellite: None,
             wireless: None,
+            hop: Vec::new(),
             flows: Vec::new(),
         }
     }

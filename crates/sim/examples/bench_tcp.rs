@@ -10,7 +10,7 @@
 
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource};
-use fairpace_sim::{Access, FlowConfig, Protocol, SimConfig, run};
+use fairpace_sim::{Access, FlowConfig, HopConfig, Protocol, SimConfig, run};
 use fairpace_units::{Duration, Instant, Packets, Probability, Rate};
 
 fn main() {
@@ -94,8 +94,11 @@ fn case_of(
     SimConfig {
         seed,
         duration: Duration::from_secs(seconds),
-        bottleneck: link(rate, delay_ms, queue, if loss > 0.0 { error } else { LossModel::None }),
-        reverse: link(rate, delay_ms, queue, LossModel::None),
+        hops: vec![HopConfig::path(
+            link(rate, delay_ms, queue, if loss > 0.0 { error } else { LossModel::None }),
+            link(rate, delay_ms, queue, LossModel::None),
+        )],
+
         flows,
         ..SimConfig::default()
     }

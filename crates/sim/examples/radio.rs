@@ -7,8 +7,8 @@
 use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_path::{ArqSpec, Capacity, Channel, DelayModel, LinkSpec, RateModel};
 use fairpace_sim::{
-    BaseStation, BaseStationSpec, ControllerSpec, FlowConfig, MediaConfig, Member, Protocol, RadioConfig, SimConfig,
-    run,
+    BaseStation, BaseStationSpec, ControllerSpec, FlowConfig, HopConfig, MediaConfig, Member, Protocol, RadioConfig,
+    RouteHop, SimConfig, run,
 };
 use fairpace_units::{Bytes, Duration, Instant, Packets, Rate};
 
@@ -75,13 +75,15 @@ fn topology(p_e: f64, buffer: u64, base_station: Option<BaseStationSpec>) -> Res
     let wire = |us| LinkSpec { delay: DelayModel::constant(Duration::from_micros(us)), ..LinkSpec::default() };
     let buffer = Capacity::Packets(Packets::new(buffer));
     Ok(SimConfig {
-        bottleneck: wire(35_000),
-        reverse: wire(41_800),
-        radio: Some(RadioConfig {
-            downlink: ArqSpec::downlink(Channel::memoryless(p_e)?, buffer),
-            uplink: Some(LinkSpec { rate: RateModel::Fixed(Rate::kbps(100.0)), ..LinkSpec::default() }),
-            base_station,
-        }),
+        hops: vec![
+            HopConfig::path(wire(35_000), wire(41_800)),
+            HopConfig::radio(RadioConfig {
+                downlink: ArqSpec::downlink(Channel::memoryless(p_e)?, buffer),
+                uplink: Some(LinkSpec { rate: RateModel::Fixed(Rate::kbps(100.0)), ..LinkSpec::default() }),
+                base_station,
+            }),
+        ],
+
         ..SimConfig::default()
     })
 }
@@ -89,7 +91,11 @@ fn topology(p_e: f64, buffer: u64, base_station: Option<BaseStationSpec>) -> Res
 fn aimd(name: &str, rwnd: &str) -> FlowConfig {
     let env = Env { packet_size: Bytes::new(125), safety: Safety::Paper, ..Env::default() };
     let media = MediaConfig::new(ControllerSpec::named("aimd", env).with("rwnd", rwnd), FlowParams::new(&env));
-    FlowConfig { user: Some(0), packet_size: Bytes::new(125), ..FlowConfig::new(name, Protocol::Media(media)) }
+    FlowConfig {
+        route: vec![RouteHop::links(0), RouteHop::user(1, 0)],
+        packet_size: Bytes::new(125),
+        ..FlowConfig::new(name, Protocol::Media(media))
+    }
 }
 
 /// Eq. (3) without memory: Pr{fewer than w successes in n slots}.

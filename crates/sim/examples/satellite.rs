@@ -14,9 +14,10 @@ use std::process::{Command, ExitCode};
 use std::time::Instant as Clock;
 
 use fairpace_control::{Env, FlowParams, Safety};
-use fairpace_path::{Capacity, DamaSpec};
+use fairpace_path::{Capacity, DamaSpec, LinkSpec};
 use fairpace_sim::{
-    ConstantConfig, ControllerSpec, FlowConfig, MediaConfig, OnOff, Protocol, SimConfig, SimReport, Source, run,
+    ConstantConfig, ControllerSpec, FlowConfig, HopConfig, MediaConfig, OnOff, Protocol, RouteHop, SimConfig,
+    SimReport, Source, run,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Rate};
 
@@ -97,7 +98,7 @@ fn one(terminals: u32) -> ExitCode {
             FlowConfig {
                 group: "calls".to_owned(),
                 start_spread: Duration::from_secs(600),
-                terminals: Some([i, (i + terminals / 2) % terminals]),
+                route: vec![RouteHop::terminals(1, [i, (i + terminals / 2) % terminals])],
                 packet_size: Bytes::new(160),
                 ..FlowConfig::new(format!("line-{i}"), Protocol::Constant(calls))
             }
@@ -105,14 +106,17 @@ fn one(terminals: u32) -> ExitCode {
         .collect();
     let config = SimConfig {
         duration: Duration::from_secs(3_600),
-        dama: Some(DamaSpec { terminals, ..DamaSpec::large() }),
+        hops: vec![
+            HopConfig::path(LinkSpec::default(), LinkSpec::default()),
+            HopConfig::satellite(DamaSpec { terminals, ..DamaSpec::large() }),
+        ],
         flows,
         ..SimConfig::default()
     };
     let began = Clock::now();
     let Some(report) = checked(config) else { return ExitCode::from(2) };
     let seconds = began.elapsed().as_secs_f64();
-    let carriers = report.satellite.map_or(0, |s| s.carriers);
+    let carriers = report.satellites.first().map_or(0, |s| s.carriers);
     println!("{carriers} {} {seconds} {} {}", report.engine.packet_hops, cpu_s(), peak_kb());
     ExitCode::SUCCESS
 }
@@ -132,13 +136,16 @@ fn phases() -> ExitCode {
     for phase in 0..runs {
         let flow = FlowConfig {
             start: Instant::from_secs_f64(f64::from(phase) * 820.363_636e-3 / f64::from(runs)),
-            terminals: Some([1, 2]),
+            route: vec![RouteHop::terminals(1, [1, 2])],
             packet_size: Bytes::new(1_316),
             ..FlowConfig::new("iptv", Protocol::Media(media.clone()))
         };
         let config = SimConfig {
             duration: Duration::from_secs(31),
-            dama: Some(DamaSpec::large()),
+            hops: vec![
+                HopConfig::path(LinkSpec::default(), LinkSpec::default()),
+                HopConfig::satellite(DamaSpec::large()),
+            ],
             flows: vec![flow],
             ..SimConfig::default()
         };

@@ -6,16 +6,17 @@
 //!            <--back_out----- [ reverse    ] <------------<----back_in------
 //! ```
 //!
-//! A flow without an access link on some side is attached there directly. A flow with `terminals` goes
-//! through the satellite instead of the shared links:
+//! A flow without an access link on some side is attached there directly. In place of the shared pair of links, or
+//! behind it, there may be any hops ([`HopConfig`]) in sequence, and a flow may pass only some of them (its
+//! [`FlowConfig::route`]). At a satellite it has a terminal on each side:
 //!
 //! ```text
 //!   sender --forward_in--> terminal a --\              /--> terminal b --forward_out--> receiver
 //!          <--back_out----             --> satellite --                <--back_in-----
 //! ```
 //!
-//! A flow with a `user` ends behind a base station: its last hop is that user's downlink, where slots are shared
-//! and failed packets sent again, and its feedback begins on that user's uplink:
+//! Behind a base station it has a user: data takes that user's downlink, where slots are shared
+//! and failed packets sent again, and feedback that user's uplink:
 //!
 //! ```text
 //!   sender --forward_in--> [ bottleneck ] --> base station --user's downlink--> receiver
@@ -28,10 +29,10 @@ use std::sync::Arc;
 
 use fairpace_control::feedback::Form;
 use fairpace_control::{Controller, Env, FlowParams};
-use fairpace_path::{Capacity, DamaSpec, LinkSpec};
+use fairpace_path::{Capacity, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Instant, QsRate, Rate};
 
-use crate::radio::RadioConfig;
+use crate::hop::{HopConfig, RouteHop};
 use crate::tcp::{TcpParams, TcpSource, TcpVariant};
 
 /// A whole run. Same value, same bytes out.
@@ -43,14 +44,8 @@ pub struct SimConfig {
     pub duration: Duration,
     /// What happens before this is left out of [`FlowReport::measured`](crate::FlowReport::measured).
     pub warmup: Duration,
-    /// The shared link from senders to receivers; its streams are `bottleneck.*`.
-    pub bottleneck: LinkSpec,
-    /// The shared link back; its streams are `reverse.*`.
-    pub reverse: LinkSpec,
-    /// The satellite, for flows with [`FlowConfig::terminals`]; its streams are `satellite.*`.
-    pub dama: Option<DamaSpec>,
-    /// The links behind a base station, for flows with [`FlowConfig::user`]; their streams are `radio.*`.
-    pub radio: Option<RadioConfig>,
+    /// The shared hops, in the order in which data passes them.
+    pub hops: Vec<HopConfig>,
     /// The flows, at least one, names unique.
     pub flows: Vec<FlowConfig>,
     /// Distance of the rows of [`SimReport::series`](crate::SimReport::series); none if `None`.
@@ -76,10 +71,7 @@ impl Default for SimConfig {
             seed: 1,
             duration: Duration::from_secs(60),
             warmup: Duration::ZERO,
-            bottleneck: LinkSpec::default(),
-            reverse: LinkSpec::default(),
-            dama: None,
-            radio: None,
+            hops: vec![HopConfig::path(LinkSpec::default(), LinkSpec::default())],
             flows: Vec::new(),
             sample: None,
             opening: None,
@@ -87,6 +79,16 @@ impl Default for SimConfig {
             plans: Vec::new(),
             trace: false,
             pcap: false,
+        }
+    }
+}
+
+impl SimConfig {
+    /// The two links of a path that is nothing else; `None` if there are more hops, or one of another kind.
+    pub fn only_links(&self) -> Option<[&LinkSpec; 2]> {
+        match &self.hops[..] {
+            [hop] => hop.as_links(),
+            _ => None,
         }
     }
 }
@@ -106,12 +108,8 @@ pub struct FlowConfig {
     pub stop: Option<Instant>,
     /// Its own links.
     pub access: Access,
-    /// The terminals of the satellite at its sender and at its receiver, two different ones: data enters the
-    /// uplink of the first, feedback that of the second. `None`: it goes through the shared links.
-    pub terminals: Option<[u32; 2]>,
-    /// The user of [`SimConfig::radio`] at its receiver: the downlink is its data's last hop, in place of
-    /// `forward_out`, and that user's uplink its feedback's first, in place of `back_in`. `None`: it ends on a wire.
-    pub user: Option<u32>,
+    /// The hops that its data passes, in that order; its feedback passes them in the opposite one. None twice.
+    pub route: Vec<RouteHop>,
     /// What it is to have of its user's downlink beside other flows, as a part of the sum of theirs; above zero.
     /// Only a base station reads it, in [`Member::share`](crate::Member::share).
     pub share: f64,
@@ -129,7 +127,8 @@ pub struct FlowConfig {
 }
 
 impl FlowConfig {
-    /// A flow that starts at once, with 1,000-B packets, 40-B acknowledgements and no access links.
+    /// A flow that starts at once and passes the first hop, with 1,000-B packets, 40-B acknowledgements and no access
+    /// links.
     pub fn new(name: impl Into<String>, protocol: Protocol) -> Self {
         let name = name.into();
         FlowConfig {
@@ -139,8 +138,7 @@ impl FlowConfig {
             start_spread: Duration::ZERO,
             stop: None,
             access: Access::default(),
-            terminals: None,
-            user: None,
+            route: vec![RouteHop::links(0)],
             share: 1.0,
             delay_bound: None,
             packet_size: Bytes::new(1_000),
@@ -154,13 +152,13 @@ impl FlowConfig {
 /// A flow's own links; `None` is no hop at all.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// From the sender to the bottleneck, or to its terminal.
+    /// From the sender to the first hop.
     pub forward_in: Option<LinkSpec>,
-    /// From the bottleneck, or its terminal, to the receiver.
+    /// From the last hop to the receiver.
     pub forward_out: Option<LinkSpec>,
-    /// From the receiver to the reverse link, or to its terminal.
+    /// From the receiver to the last hop.
     pub back_in: Option<LinkSpec>,
-    /// From the reverse link, or its terminal, to the sender.
+    /// From the first hop to the sender.
     pub back_out: Option<LinkSpec>,
 }
 

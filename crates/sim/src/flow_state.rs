@@ -130,13 +130,14 @@ fn check_tcp_half(
 }
 
 impl FlowState {
-    /// `many`: it is one of many.
+    /// `many`: the flow is one of many. `bursty`: packets may come faster than they were sent.
     pub(crate) fn new(
         config: &FlowConfig,
         group: u32,
         seed: u64,
         trace: bool,
         many: bool,
+        bursty: bool,
     ) -> Result<FlowState, SimError> {
         let stream = |purpose: &str| RandomStream::named(seed, &format!("flow.{}.{purpose}", config.name));
         let size = config.packet_size.get() as u32;
@@ -156,8 +157,7 @@ impl FlowState {
                     tcp_jitter: stream("jitter"),
                     trace,
                 };
-                // A terminal's queue drains at what it is granted, faster than it was filled.
-                plan.config.flow.bursty_path |= config.terminals.is_some();
+                plan.config.flow.bursty_path |= bursty;
                 let name = match &media.controller {
                     ControllerSpec::Named { scheme, .. } => scheme.clone(),
                     ControllerSpec::Custom(_) => "custom".to_owned(),

@@ -4,53 +4,67 @@ use fairpace_path::{ArqSpec, LinkSpec, RateModel};
 use fairpace_units::{Bytes, Duration};
 
 use crate::config::{FlowConfig, SimConfig};
+use crate::hop::HopConfig;
 use crate::radio::RadioConfig;
 
 impl SimConfig {
     /// The one-way delay of a full packet of that flow when nobody is before it: transmission and propagation on each
-    /// hop, and its slots on the radio. A rate that varies counts with its greatest value, that of a recording with none at all, and a
-    /// satellite's terminal with the propagation: then it is a lower bound.
+    /// hop, and its slots on the radio. A rate that varies counts with its greatest value, that of a recording with
+    /// none at all, a satellite's terminal with the propagation, a medium from outside with nothing: then it is a
+    /// lower bound.
     pub fn min_owd(&self, flow: &FlowConfig) -> Duration {
-        let shared = match (flow.terminals, &self.dama) {
-            (Some(_), Some(dama)) => dama.propagation,
-            _ => least(Some(&self.bottleneck), flow.packet_size),
-        };
-        let [first, last] =
-            [&flow.access.forward_in, &flow.access.forward_out].map(|l| least(l.as_ref(), flow.packet_size));
-        let last = self.radio_of(flow).map_or(last, |radio| {
-            let ArqSpec { slot, slot_size, delay, .. } = &radio.downlink;
-            let pieces = flow.packet_size.get().div_ceil(slot_size.get().max(1)).max(1);
-            slot.saturating_mul(u32::try_from(pieces).unwrap_or(u32::MAX)).saturating_add(*delay)
+        let size = flow.packet_size;
+        let access = [&flow.access.forward_in, &flow.access.forward_out].map(|link| least(link.as_ref(), size));
+        let hops = self.hops_of(flow).map(|hop| match hop {
+            HopConfig::Links { forward, .. } => least(Some(forward), size),
+            HopConfig::Satellite { spec, .. } => spec.propagation,
+            HopConfig::Radio { radio, .. } => {
+                let ArqSpec { slot, slot_size, delay, .. } = &radio.downlink;
+                let pieces = size.get().div_ceil(slot_size.get().max(1)).max(1);
+                slot.saturating_mul(u32::try_from(pieces).unwrap_or(u32::MAX)).saturating_add(*delay)
+            }
+            HopConfig::Custom { .. } => Duration::ZERO,
         });
-        first.saturating_add(shared).saturating_add(last)
+        access.into_iter().chain(hops).fold(Duration::ZERO, Duration::saturating_add)
     }
 
     /// R as time [aimd §II]: [`SimConfig::min_owd`] and the same of its feedback, of `ack_size`. The packet's own
     /// slot on the radio is in it, waiting for that slot to begin is not: it is 0 for packets that feedback
     /// releases if all the rest is a multiple of the slot.
     pub fn min_rtt(&self, flow: &FlowConfig) -> Duration {
-        let shared = match (flow.terminals, &self.dama) {
-            (Some(_), Some(dama)) => dama.propagation,
-            _ => least(Some(&self.reverse), flow.ack_size),
-        };
-        let [first, last] = [&flow.access.back_in, &flow.access.back_out].map(|l| least(l.as_ref(), flow.ack_size));
-        let first = self.radio_of(flow).map_or(first, |radio| least(radio.uplink.as_ref(), flow.ack_size));
-        [first, shared, last].iter().fold(self.min_owd(flow), |sum, part| sum.saturating_add(*part))
+        let size = flow.ack_size;
+        let access = [&flow.access.back_in, &flow.access.back_out].map(|link| least(link.as_ref(), size));
+        let hops = self.hops_of(flow).map(|hop| match hop {
+            HopConfig::Links { back, .. } => least(Some(back), size),
+            HopConfig::Satellite { spec, .. } => spec.propagation,
+            HopConfig::Radio { radio, .. } => least(radio.uplink.as_ref(), size),
+            HopConfig::Custom { .. } => Duration::ZERO,
+        });
+        access.into_iter().chain(hops).fold(self.min_owd(flow), Duration::saturating_add)
     }
 
     /// The one-way delay beyond which a packet's delay jitter is above `tolerable`, D [aimd §III-C]: what
     /// [`FlowConfig::delay_bound`] should be. Over the radio jitter counts from R in whole slots: where
     /// [`SimConfig::min_rtt`] is not a multiple of the slot, packets that feedback releases wait for one each time.
     pub fn delay_bound(&self, flow: &FlowConfig, tolerable: Duration) -> Duration {
-        let aligned = self.radio_of(flow).map_or(Duration::ZERO, |radio| {
+        let aligned = self.radio_of(flow).map_or(Duration::ZERO, |(radio, _)| {
             let (rtt, slot) = (self.min_rtt(flow).as_nanos(), radio.downlink.slot.as_nanos().max(1));
             Duration::from_nanos(u64::try_from(rtt.next_multiple_of(slot) - rtt).unwrap_or(0))
         });
         self.min_owd(flow).saturating_add(aligned).saturating_add(tolerable)
     }
 
-    fn radio_of(&self, flow: &FlowConfig) -> Option<&RadioConfig> {
-        flow.user.and(self.radio.as_ref())
+    /// The first radio on a flow's route, and the flow's user there.
+    pub fn radio_of(&self, flow: &FlowConfig) -> Option<(&RadioConfig, u32)> {
+        flow.route.iter().find_map(|via| match self.hops.get(via.hop as usize) {
+            Some(HopConfig::Radio { radio, .. }) => Some((radio, via.ports[0])),
+            _ => None,
+        })
+    }
+
+    /// The hops of a flow's route that are there.
+    fn hops_of<'a>(&'a self, flow: &'a FlowConfig) -> impl Iterator<Item = &'a HopConfig> {
+        flow.route.iter().filter_map(|via| self.hops.get(via.hop as usize))
     }
 }
 

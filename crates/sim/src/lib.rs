@@ -1,26 +1,28 @@
 //! A deterministic network simulator: link models and rate controllers driven in virtual time,
 //! beside TCP.
 //!
-//! [`run`] takes a [`SimConfig`] (a dumbbell, its flows, what to record) and returns a
+//! [`run`] takes a [`SimConfig`] (hops, the flows over them, what to record) and returns a
 //! [`SimReport`]. The same configuration and seed give the same report, bit for bit, on every
 //! machine. Nothing here does I/O or reads a clock.
 //!
 //! ```
 //! use fairpace_path::{Capacity, DelayModel, LinkSpec, QueueModel, RateModel};
-//! use fairpace_sim::{FlowConfig, Protocol, SimConfig, run};
+//! use fairpace_sim::{FlowConfig, HopConfig, Protocol, SimConfig, run};
 //! use fairpace_sim::tcp::{TcpParams, TcpSource};
 //! use fairpace_units::{Duration, Packets, Rate};
 //!
 //! let config = SimConfig {
 //!     duration: Duration::from_secs(30),
 //!     warmup: Duration::from_secs(10),
-//!     bottleneck: LinkSpec {
-//!         rate: RateModel::Fixed(Rate::mbps(8.0)), // 1,000 packets/s
-//!         delay: DelayModel::constant(Duration::from_millis(25)),
-//!         queue: QueueModel::DropTail { capacity: Capacity::Packets(Packets::new(100)) },
-//!         ..LinkSpec::default()
-//!     },
-//!     reverse: LinkSpec { delay: DelayModel::constant(Duration::from_millis(25)), ..LinkSpec::default() },
+//!     hops: vec![HopConfig::path(
+//!         LinkSpec {
+//!             rate: RateModel::Fixed(Rate::mbps(8.0)), // 1,000 packets/s
+//!             delay: DelayModel::constant(Duration::from_millis(25)),
+//!             queue: QueueModel::DropTail { capacity: Capacity::Packets(Packets::new(100)) },
+//!             ..LinkSpec::default()
+//!         },
+//!         LinkSpec { delay: DelayModel::constant(Duration::from_millis(25)), ..LinkSpec::default() },
+//!     )],
 //!     flows: vec![FlowConfig::new("tcp", Protocol::Tcp(TcpParams::default(), TcpSource::Ftp))],
 //!     ..SimConfig::default()
 //! };
@@ -42,6 +44,7 @@ mod config;
 mod constant;
 pub mod engine;
 mod flow_state;
+mod hop;
 mod least_delay;
 mod media;
 mod network;
@@ -60,6 +63,7 @@ pub use config::{
 };
 pub use constant::ConstantSender;
 pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};
+pub use hop::{CustomSpec, HopConfig, RouteHop};
 pub use network::{BOTTLENECK, Delivered, Dropped, Entering, Network, REVERSE, SimError, run, run_observed};
 pub use packet::{Body, Carries, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};

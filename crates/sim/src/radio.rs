@@ -19,9 +19,9 @@ pub const MOST_SLOTS_NOTED: usize = 1 << 18;
 /// The links of users who are reached by radio.
 #[derive(Clone, Debug)]
 pub struct RadioConfig {
-    /// From the base station to its users; its streams are `radio.*`.
+    /// From the base station to its users; its streams are `<name of the hop>.*`.
     pub downlink: ArqSpec,
-    /// From each user to the base station, one each, with streams `radio.user0.uplink.*` and so on; `None`: feedback
+    /// From each user to the base station, one each, with streams `<name of the hop>.user0.uplink.*` and so on; `None`: feedback
     /// is there at once.
     pub uplink: Option<LinkSpec>,
     /// Who plans windows; `None`: nobody, and the buffers stay those of `downlink`.
@@ -31,6 +31,8 @@ pub struct RadioConfig {
 /// What happened on the radio.
 #[derive(Clone, Debug, Default)]
 pub struct RadioReport {
+    /// The hop's name.
+    pub name: String,
     /// All of them, in order.
     pub users: Vec<UserReport>,
     /// Rows at every sampling interval for the first [`MOST_USERS_NOTED`], user by user.
@@ -82,6 +84,7 @@ pub struct UserRow {
 
 /// What has been noted of a radio.
 pub(crate) struct Radio {
+    name: Box<str>,
     /// The place of its downlink among the network's media.
     pub(crate) medium: u32,
     /// The number of the first user's uplink in reports; the others' come behind it.
@@ -101,9 +104,10 @@ struct Noted {
 
 impl Radio {
     /// `arq` keeps what is to be noted from now on.
-    pub(crate) fn new(medium: u32, arq: &mut Arq<Packet>, first_uplink: u32, trace: bool) -> Self {
+    pub(crate) fn new(name: &str, medium: u32, arq: &mut Arq<Packet>, first_uplink: u32, trace: bool) -> Self {
         arq.record_slots(trace);
         Radio {
+            name: name.into(),
             medium,
             first_uplink,
             users: vec![Noted::default(); arq.users() as usize],
@@ -171,6 +175,7 @@ impl Radio {
             }
         };
         RadioReport {
+            name: self.name.to_string(),
             users: (0..).zip(&self.users).map(report).collect(),
             series: self.series.clone(),
             slots: self.slots.clone(),

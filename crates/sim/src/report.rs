@@ -21,20 +21,21 @@ pub struct SimReport {
     pub flows: Vec<FlowReport>,
     /// One per group, in the order in which their first flows come.
     pub groups: Vec<GroupReport>,
-    /// `bottleneck`, `reverse`, the uplink of each user, then the access links of each flow.
+    /// The links of the hops, forward and back (`bottleneck`, `reverse`), and the uplink of each user, in the order of
+    /// the hops; then the access links of each flow.
     pub links: Vec<LinkReport>,
     /// Rows at every sampling interval, flow by flow; of many flows, those that go on.
     pub series: Vec<SeriesRow>,
-    /// The same for `bottleneck` (link 0) and `reverse` (link 1).
+    /// The same for the links of the hops: of those called `bottleneck` and `reverse`, 0 and 1.
     pub link_series: Vec<LinkRow>,
     /// What the controllers did, in order of time per flow; empty unless tracing.
     pub events: Vec<(FlowId, FlowEvent)>,
     /// Every packet, as a pcapng file; `None` unless asked for.
     pub pcapng: Option<Vec<u8>>,
-    /// What happened on the satellite; `None` without one.
-    pub satellite: Option<SatelliteReport>,
-    /// What happened on the radio; `None` without one.
-    pub radio: Option<RadioReport>,
+    /// What happened on each satellite, in the order of the hops.
+    pub satellites: Vec<SatelliteReport>,
+    /// What happened on each radio, in the order of the hops.
+    pub radios: Vec<RadioReport>,
     /// What the engine did.
     pub engine: EngineStats,
 }

@@ -17,6 +17,8 @@ pub const MOST_SATELLITE_EVENTS: usize = 1 << 18;
 /// What happened on the satellite.
 #[derive(Clone, Debug, Default)]
 pub struct SatelliteReport {
+    /// The hop's name.
+    pub name: String,
     /// How many carriers its terminals share.
     pub carriers: u32,
     /// Bits of packets transmitted / bits that all carriers could have carried, in the measured window.
@@ -95,6 +97,7 @@ struct Noted {
 
 /// What has been noted of a satellite.
 pub(crate) struct Satellite {
+    name: Box<str>,
     /// Its place among the network's media.
     pub(crate) medium: u32,
     /// In order of their numbers.
@@ -107,9 +110,10 @@ pub(crate) struct Satellite {
 
 impl Satellite {
     /// `dama` keeps what is to be noted from now on.
-    pub(crate) fn new(medium: u32, dama: &mut Dama<Packet>, trace: bool) -> Self {
+    pub(crate) fn new(name: &str, medium: u32, dama: &mut Dama<Packet>, trace: bool) -> Self {
         dama.record_events(trace);
         Satellite {
+            name: name.into(),
             medium,
             terminals: Vec::new(),
             series: Vec::new(),
@@ -210,6 +214,7 @@ impl Satellite {
         let carried: f64 = terminals.iter().map(|t| t.measured.transmitted.bytes.as_f64() * 8.0).sum();
         let could = dama.spec().capacity.as_bps() * f64::from(dama.carriers()) * end.since(warmup).as_secs_f64();
         SatelliteReport {
+            name: self.name.to_string(),
             carriers: dama.carriers(),
             utilization: if could > 0.0 { carried / could } else { 0.0 },
             terminals,

@@ -4,7 +4,8 @@ use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_path::{Capacity, DelayModel, LinkSpec, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{
-    ControllerSpec, DeJitter, DelayBaseline, FlowConfig, FlowReport, MediaConfig, Protocol, SimConfig, Source, run,
+    ControllerSpec, DeJitter, DelayBaseline, FlowConfig, FlowReport, HopConfig, MediaConfig, Protocol, SimConfig,
+    Source, run,
 };
 use fairpace_units::{Bytes, Duration, Instant, Packets, Rate};
 
@@ -32,7 +33,7 @@ fn slow_sender(send_buffer: Capacity) -> MediaConfig {
 fn of(media: MediaConfig, bottleneck: LinkSpec) -> FlowReport {
     let config = SimConfig {
         duration: Duration::from_secs(3),
-        bottleneck,
+        hops: vec![HopConfig::path(bottleneck, LinkSpec::default())],
         flows: vec![FlowConfig { stop: Some(at(995)), ..FlowConfig::new("media", Protocol::Media(media)) }],
         ..SimConfig::default()
     };
@@ -117,7 +118,10 @@ fn who_comes_later_than_tolerable_is_discarded_and_the_baseline_decides_who_that
             ..FlowConfig::new("media", Protocol::Media(MediaConfig { record_packets: Some(ms(5_000)), ..media(above) }))
         };
         let config = SimConfig {
-            bottleneck: LinkSpec { rate: RateModel::Fixed(Rate::kbps(200.0)), ..link.clone() },
+            hops: vec![HopConfig::path(
+                LinkSpec { rate: RateModel::Fixed(Rate::kbps(200.0)), ..link.clone() },
+                LinkSpec::default(),
+            )],
             flows: vec![burst("first", at(0)), media, burst("second", at(695))],
             ..SimConfig::default()
         };

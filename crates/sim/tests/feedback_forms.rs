@@ -3,7 +3,9 @@
 
 use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel, RedParams};
-use fairpace_sim::{ControllerSpec, FlowConfig, FlowReport, MediaConfig, Protocol, SimConfig, SimReport, run};
+use fairpace_sim::{
+    ControllerSpec, FlowConfig, FlowReport, HopConfig, MediaConfig, Protocol, SimConfig, SimReport, run,
+};
 use fairpace_units::{Bytes, Duration, Packets, Probability, Rate};
 
 fn spec(scheme: &str, settings: &[(&str, &str)]) -> ControllerSpec {
@@ -19,14 +21,17 @@ fn alone(controller: ControllerSpec, p: f64, queue: QueueModel) -> SimReport {
     let config = SimConfig {
         duration: Duration::from_secs(120),
         warmup: Duration::from_secs(20),
-        bottleneck: LinkSpec {
-            rate: RateModel::Fixed(Rate::mbps(2.0)),
-            delay,
-            queue,
-            loss: LossModel::Bernoulli(Probability::new(p).unwrap()),
-            ..LinkSpec::default()
-        },
-        reverse: LinkSpec { delay, ..LinkSpec::default() },
+        hops: vec![HopConfig::path(
+            LinkSpec {
+                rate: RateModel::Fixed(Rate::mbps(2.0)),
+                delay,
+                queue,
+                loss: LossModel::Bernoulli(Probability::new(p).unwrap()),
+                ..LinkSpec::default()
+            },
+            LinkSpec { delay, ..LinkSpec::default() },
+        )],
+
         flows: vec![FlowConfig::new("media", Protocol::Media(media))],
         sample: Some(Duration::from_secs(1)),
         ..SimConfig::default()
@@ -93,13 +98,11 @@ fn a_sack_vector_every_20_ms_acknowledges_all_and_at_the_latest_every_eighth_pac
         };
         let delay = DelayModel::constant(Duration::from_millis(50));
         let config = SimConfig {
-            bottleneck: LinkSpec {
-                rate: RateModel::Fixed(Rate::mbps(2.0)),
-                delay,
-                queue: drop_tail(),
-                ..LinkSpec::default()
-            },
-            reverse: LinkSpec { delay, ..LinkSpec::default() },
+            hops: vec![HopConfig::path(
+                LinkSpec { rate: RateModel::Fixed(Rate::mbps(2.0)), delay, queue: drop_tail(), ..LinkSpec::default() },
+                LinkSpec { delay, ..LinkSpec::default() },
+            )],
+
             warmup: Duration::from_secs(20),
             flows: vec![FlowConfig {
                 packet_size: Bytes::new(size),

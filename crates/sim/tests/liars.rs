@@ -9,8 +9,8 @@ use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{
-    ConstantConfig, ControllerSpec, FlowConfig, FlowReport, MediaConfig, Protocol, ReceiverBehaviour, SimConfig,
-    Source, TcpHalf, run,
+    ConstantConfig, ControllerSpec, FlowConfig, FlowReport, HopConfig, MediaConfig, Protocol, ReceiverBehaviour,
+    SimConfig, Source, TcpHalf, run,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, QsRate, Rate};
 
@@ -116,14 +116,17 @@ fn config(scheme: &str, receiver: ReceiverBehaviour, path: Path, defence: Defenc
         seed,
         duration: Duration::from_secs(60),
         warmup: Duration::from_secs(10),
-        bottleneck: LinkSpec {
-            rate: RateModel::Fixed(Rate::mbps(1.0)),
-            delay,
-            queue: QueueModel::TwoPriority { capacity: Capacity::Packets(Packets::new(25)) },
-            loss: LossModel::Bernoulli(Probability::new(p).expect("below one")),
-            ..LinkSpec::default()
-        },
-        reverse: LinkSpec { delay, ..LinkSpec::default() },
+        hops: vec![HopConfig::path(
+            LinkSpec {
+                rate: RateModel::Fixed(Rate::mbps(1.0)),
+                delay,
+                queue: QueueModel::TwoPriority { capacity: Capacity::Packets(Packets::new(25)) },
+                loss: LossModel::Bernoulli(Probability::new(p).expect("below one")),
+                ..LinkSpec::default()
+            },
+            LinkSpec { delay, ..LinkSpec::default() },
+        )],
+
         flows: vec![
             flow("media", Protocol::Media(media)),
             flow("tcp", Protocol::Tcp(TcpParams::default(), TcpSource::Ftp)),
@@ -213,14 +216,17 @@ fn asking(kbps: f64, mbps: f64, receiver: ReceiverBehaviour, flood: u32, seed: u
     let config = SimConfig {
         seed,
         duration: Duration::from_secs(5),
-        bottleneck: LinkSpec {
-            rate: RateModel::Fixed(Rate::mbps(mbps)),
-            delay,
-            queue,
-            quick_start: router,
-            ..LinkSpec::default()
-        },
-        reverse: LinkSpec { delay, ..LinkSpec::default() },
+        hops: vec![HopConfig::path(
+            LinkSpec {
+                rate: RateModel::Fixed(Rate::mbps(mbps)),
+                delay,
+                queue,
+                quick_start: router,
+                ..LinkSpec::default()
+            },
+            LinkSpec { delay, ..LinkSpec::default() },
+        )],
+
         flows,
         ..SimConfig::default()
     };

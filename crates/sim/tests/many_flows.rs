@@ -1,10 +1,10 @@
 //! A run of 20,000 short flows takes the memory of those that go on, and finds what a run of few would.
 
 use fairpace_control::{Env, FlowParams, Safety};
-use fairpace_path::{Capacity, DamaSpec};
+use fairpace_path::{Capacity, DamaSpec, LinkSpec};
 use fairpace_sim::{
-    ControllerSpec, DeJitter, DelayBaseline, FlowConfig, MANY_FLOWS, MediaConfig, Protocol, SimConfig, SimReport,
-    Source, run,
+    ControllerSpec, DeJitter, DelayBaseline, FlowConfig, HopConfig, MANY_FLOWS, MediaConfig, Protocol, RouteHop,
+    SimConfig, SimReport, Source, run,
 };
 use fairpace_units::{Bytes, Duration, Instant, Packets, RandomStream, Rate};
 
@@ -30,7 +30,7 @@ fn calls(count: u32, per_second: f64) -> SimConfig {
                 group: "calls".to_owned(),
                 start: now,
                 stop: Some(now + random.exponential(Duration::from_secs(5))),
-                terminals: Some([from, to]),
+                route: vec![RouteHop::terminals(1, [from, to])],
                 packet_size: Bytes::new(160),
                 ..FlowConfig::new(format!("call-{i}"), Protocol::Media(media.clone()))
             }
@@ -38,7 +38,7 @@ fn calls(count: u32, per_second: f64) -> SimConfig {
         .collect();
     SimConfig {
         duration: now.since(Instant::ZERO) + Duration::from_secs(60),
-        dama: Some(DamaSpec::large()),
+        hops: vec![HopConfig::path(LinkSpec::default(), LinkSpec::default()), HopConfig::satellite(DamaSpec::large())],
         flows,
         opening: Some(Duration::from_secs(2)),
         ..SimConfig::default()
@@ -84,7 +84,7 @@ fn twenty_thousand_short_flows_take_the_memory_of_those_that_go_on() {
         assert_eq!((c.sent.packets + c.overflowed.packets).get() + waiting, c.produced.packets.get(), "{}", f.name);
         assert!(c.late.packets <= c.received.packets);
     }
-    let satellite = report.satellite.as_ref().unwrap();
+    let satellite = &report.satellites[0];
     let delivered: u64 = satellite.terminals.iter().map(|t| t.whole.delivered.packets.get()).sum();
     assert_eq!(delivered, sum(report, |c| (c.received.packets + c.feedback_received.packets).get()));
 }

@@ -8,8 +8,8 @@ use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity, DelayModel, DropReason, LinkSpec, LossModel, Outage, QueueModel, RateModel, RedParams};
 use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
-    Access, ConstantConfig, ControllerSpec, Direction, EncodedSize, Entering, FlowConfig, FrameSource, MediaConfig,
-    Network, OnOff, Protocol, ReceiverBehaviour, SimConfig, SimError, SimReport, Source, run,
+    Access, ConstantConfig, ControllerSpec, Direction, EncodedSize, Entering, FlowConfig, FrameSource, HopConfig,
+    MediaConfig, Network, OnOff, Protocol, ReceiverBehaviour, SimConfig, SimError, SimReport, Source, run,
 };
 use fairpace_units::{
     Bytes, Class, Duration, Ecn, Instant, Packets, Probability, QsFunction, QsNonce, QsOption, QsRate, Rate,
@@ -119,8 +119,8 @@ fn everything(seed: u64) -> SimConfig {
         seed,
         duration: Duration::from_secs(25),
         warmup: Duration::from_secs(5),
-        bottleneck,
-        reverse: link(2.0, ms(40), 200, 0.005),
+        hops: vec![HopConfig::path(bottleneck, link(2.0, ms(40), 200, 0.005))],
+
         flows,
         sample: Some(ms(500)),
         checkpoints: vec![at(3.0), at(20.0)],
@@ -213,8 +213,8 @@ fn a_packet_hop_costs_one_event() {
             .collect();
         let config = SimConfig {
             duration: Duration::from_secs(20),
-            bottleneck: link(10.0, ms(50)),
-            reverse: link(10.0, ms(50)),
+            hops: vec![HopConfig::path(link(10.0, ms(50)), link(10.0, ms(50)))],
+
             flows,
             ..SimConfig::default()
         };
@@ -236,7 +236,7 @@ fn packets_that_overtake_each_other_leave_no_entries_behind() {
     let rate = Rate::packets_per_second(1_000.0, Bytes::new(1_000));
     let config = SimConfig {
         duration: Duration::from_secs(60),
-        bottleneck: LinkSpec { delay, ..LinkSpec::default() },
+        hops: vec![HopConfig::path(LinkSpec { delay, ..LinkSpec::default() }, LinkSpec::default())],
         flows: vec![FlowConfig::new(
             "cbr",
             Protocol::Constant(ConstantConfig { rate, class: Class::Normal, on_off: None, quick_start: None }),
@@ -257,8 +257,8 @@ fn a_link_is_full_and_its_delays_are_what_they_must_be() {
     let config = SimConfig {
         duration: Duration::from_secs(60),
         warmup: Duration::from_secs(20),
-        bottleneck: link(8.0, ms(25), 100, 0.0),
-        reverse: link(8.0, ms(25), 100, 0.0),
+        hops: vec![HopConfig::path(link(8.0, ms(25), 100, 0.0), link(8.0, ms(25), 100, 0.0))],
+
         flows: vec![FlowConfig::new("tcp", tcp(TcpVariant::NewReno, TcpSource::Ftp))],
         ..SimConfig::default()
     };
@@ -275,8 +275,8 @@ fn a_link_is_full_and_its_delays_are_what_they_must_be() {
 fn a_transfer_ends_and_says_when() {
     let config = |bytes| SimConfig {
         duration: Duration::from_secs(30),
-        bottleneck: link(8.0, ms(25), 100, 0.0),
-        reverse: link(8.0, ms(25), 100, 0.0),
+        hops: vec![HopConfig::path(link(8.0, ms(25), 100, 0.0), link(8.0, ms(25), 100, 0.0))],
+
         flows: vec![FlowConfig::new("tcp", tcp(TcpVariant::NewReno, TcpSource::Transfer(Bytes::new(bytes))))],
         ..SimConfig::default()
     };
@@ -301,7 +301,7 @@ fn low_priority_traffic_gives_way() {
         let config = SimConfig {
             duration: Duration::from_secs(20),
             warmup: Duration::from_secs(2),
-            bottleneck: link(8.0, ms(10), 20, 0.0),
+            hops: vec![HopConfig::path(link(8.0, ms(10), 20, 0.0), LinkSpec::default())],
             // The low one first: at equal instants it is served first, and must still give way.
             flows: vec![low, constant("normal", Class::Normal)],
             ..SimConfig::default()
@@ -331,8 +331,8 @@ fn an_encoder_is_told_the_rate_and_its_frames_arrive() {
     let config = SimConfig {
         duration: Duration::from_secs(60),
         warmup: Duration::from_secs(30),
-        bottleneck: link(2.0, ms(50), 50, 0.0),
-        reverse: link(2.0, ms(50), 50, 0.0),
+        hops: vec![HopConfig::path(link(2.0, ms(50), 50, 0.0), link(2.0, ms(50), 50, 0.0))],
+
         flows: vec![FlowConfig::new(
             "video",
             Protocol::Media(MediaConfig {
@@ -367,7 +367,7 @@ fn the_breaker_stops_a_flow_whose_packets_all_vanish() {
     let dead = LinkSpec { loss: LossModel::Bernoulli(Probability::new(1.0).unwrap()), ..link(2.0, ms(50), 50, 0.0) };
     let config = SimConfig {
         duration: Duration::from_secs(60),
-        bottleneck: dead,
+        hops: vec![HopConfig::path(dead, LinkSpec::default())],
         flows: vec![FlowConfig::new(
             "fixed",
             Protocol::Media(MediaConfig {
@@ -393,8 +393,8 @@ fn the_breaker_stops_a_flow_whose_packets_all_vanish() {
 fn a_challenge_comes_before_any_data_and_again_until_it_is_answered() {
     let config = |p| SimConfig {
         duration: Duration::from_secs(40),
-        bottleneck: link(2.0, ms(100), 50, p),
-        reverse: link(2.0, ms(100), 50, 0.0),
+        hops: vec![HopConfig::path(link(2.0, ms(100), 50, p), link(2.0, ms(100), 50, 0.0))],
+
         flows: vec![FlowConfig::new(
             "rap",
             Protocol::Media(MediaConfig { initial_rtt: None, ..media("rap", Safety::Paper) }),
@@ -412,11 +412,14 @@ fn a_challenge_comes_before_any_data_and_again_until_it_is_answered() {
 #[test]
 fn external_packets_come_out_with_their_token_or_are_reported_dropped() {
     let config = SimConfig {
-        bottleneck: LinkSpec {
-            queue: QueueModel::DropTail { capacity: Capacity::Packets(Packets::new(3)) },
-            ..link(8.0, ms(10), 1, 0.0)
-        },
-        reverse: LinkSpec { delay: DelayModel::constant(ms(5)), ..LinkSpec::default() },
+        hops: vec![HopConfig::path(
+            LinkSpec {
+                queue: QueueModel::DropTail { capacity: Capacity::Packets(Packets::new(3)) },
+                ..link(8.0, ms(10), 1, 0.0)
+            },
+            LinkSpec { delay: DelayModel::constant(ms(5)), ..LinkSpec::default() },
+        )],
+
         flows: vec![
             FlowConfig::new("outside", Protocol::External),
             FlowConfig { start: at(1.0), ..FlowConfig::new("tcp", tcp(TcpVariant::NewReno, TcpSource::Ftp)) },
@@ -459,7 +462,7 @@ fn routers_answer_the_quick_start_request_of_an_external_packet() {
     let router = RouterParams::default();
     let aware = LinkSpec { quick_start: Some(router), ..link(10.0, ms(1), 100, 0.0) };
     let config = SimConfig {
-        bottleneck: aware,
+        hops: vec![HopConfig::path(aware, LinkSpec::default())],
         flows: vec![FlowConfig::new("outside", Protocol::External)],
         ..SimConfig::default()
     };
@@ -523,7 +526,8 @@ fn what_cannot_run_is_refused_with_the_field_and_what_is_allowed() {
     assert!(message(with(vec![flow(Protocol::Media(unknown))])).starts_with("flow `f`: `rsc` is not a controller"));
     let no_room =
         LinkSpec { queue: QueueModel::DropTail { capacity: Capacity::Packets(Packets::ZERO) }, ..LinkSpec::default() };
-    let config = SimConfig { bottleneck: no_room, ..with(vec![flow(Protocol::External)]) };
+    let config =
+        SimConfig { hops: vec![HopConfig::path(no_room, LinkSpec::default())], ..with(vec![flow(Protocol::External)]) };
     assert!(message(config).starts_with("bottleneck: `queue.capacity` is 0"));
 }
 
@@ -539,8 +543,11 @@ fn over_red(ecn: bool) -> SimReport {
     };
     let config = SimConfig {
         warmup: Duration::from_secs(10),
-        bottleneck: LinkSpec { queue: QueueModel::Red(RedParams { ecn: true, ..red }), ..link(1.2, ms(40), 50, 0.0) },
-        reverse: link(10.0, ms(40), 1_000, 0.0),
+        hops: vec![HopConfig::path(
+            LinkSpec { queue: QueueModel::Red(RedParams { ecn: true, ..red }), ..link(1.2, ms(40), 50, 0.0) },
+            link(10.0, ms(40), 1_000, 0.0),
+        )],
+
         flows: (0..10).map(flow).collect(),
         ..SimConfig::default()
     };

@@ -5,7 +5,7 @@ use std::process::Command;
 use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource, TcpVariant};
-use fairpace_sim::{ControllerSpec, FlowConfig, MediaConfig, Protocol, SimConfig, SimReport, run};
+use fairpace_sim::{ControllerSpec, FlowConfig, HopConfig, MediaConfig, Protocol, SimConfig, SimReport, run};
 use fairpace_units::{Duration, Packets, Probability, Rate};
 
 fn recorded() -> SimReport {
@@ -24,8 +24,8 @@ fn recorded() -> SimReport {
     };
     run(SimConfig {
         duration: Duration::from_secs(10),
-        bottleneck: link(0.02),
-        reverse: link(0.0),
+        hops: vec![HopConfig::path(link(0.02), link(0.0))],
+
         flows: vec![
             FlowConfig::new("rcs", Protocol::Media(rcs)),
             FlowConfig::new("tcp", Protocol::Tcp(sack, TcpSource::Ftp)),

@@ -7,8 +7,8 @@ use fairpace_control::{Env, FlowParams, QuickStartParams, Safety};
 use fairpace_path::quick_start::{Agent, RouterParams};
 use fairpace_path::{DamaSpec, DelayModel, LinkSpec, RateModel};
 use fairpace_sim::{
-    Access, Body, ControllerSpec, Direction, FlowConfig, FlowReport, MediaConfig, Observer, PacketEvent, PacketFate,
-    Protocol, QuickStart, SimConfig, SimReport, Source, run, run_observed,
+    Access, Body, ControllerSpec, Direction, FlowConfig, FlowReport, HopConfig, MediaConfig, Observer, PacketEvent,
+    PacketFate, Protocol, QuickStart, RouteHop, SimConfig, SimReport, Source, run, run_observed,
 };
 use fairpace_units::{Bytes, Duration, Instant, QsFunction, QsRate, Rate};
 
@@ -44,8 +44,11 @@ fn link(knows: bool) -> LinkSpec {
 fn config(media: MediaConfig, bottleneck: LinkSpec) -> SimConfig {
     SimConfig {
         duration: Duration::from_secs(3),
-        bottleneck,
-        reverse: LinkSpec { delay: DelayModel::constant(ms(50)), ..LinkSpec::default() },
+        hops: vec![HopConfig::path(
+            bottleneck,
+            LinkSpec { delay: DelayModel::constant(ms(50)), ..LinkSpec::default() },
+        )],
+
         flows: vec![FlowConfig::new("media", Protocol::Media(media))],
         ..SimConfig::default()
     }
@@ -144,10 +147,14 @@ fn over_the_satellite(agent: Agent, ask: bool) -> (SimReport, Duration) {
     if !ask {
         media.flow.quick_start = None;
     }
-    let flow = FlowConfig { terminals: Some([1, 2]), ..FlowConfig::new("iptv", Protocol::Media(media)) };
+    let flow =
+        FlowConfig { route: vec![RouteHop::terminals(1, [1, 2])], ..FlowConfig::new("iptv", Protocol::Media(media)) };
     let report = run(SimConfig {
         duration: Duration::from_secs(30),
-        dama: Some(DamaSpec::large().with_agent(agent)),
+        hops: vec![
+            HopConfig::path(LinkSpec::default(), LinkSpec::default()),
+            HopConfig::satellite(DamaSpec::large().with_agent(agent)),
+        ],
         flows: vec![flow],
         trace: true,
         ..SimConfig::default()
@@ -166,7 +173,7 @@ fn terminals_answer_requests_and_qsd_holds_the_first_packet() {
     assert_eq!((counts.asked, counts.approved), (1, 1), "{counts:?}");
     let hold = ms(1_273);
     let (report, qsd) = over_the_satellite(Agent::Qsd { hold }, true);
-    let satellite = report.satellite.unwrap();
+    let satellite = &report.satellites[0];
     assert_eq!(satellite.terminals[0].quick_start.unwrap().approved, 1);
     let first = report.flows[0].media.as_ref().unwrap().packet_records[0];
     // Held for T_q, then at most a multi-frame until its slot, the slot, and T_p.
@@ -195,13 +202,16 @@ fn a_request_that_is_held_and_overtaken_is_still_answered() {
             )
         };
         let flow = FlowConfig {
-            terminals: Some([1, 2]),
+            route: vec![RouteHop::terminals(1, [1, 2])],
             packet_size: Bytes::new(160),
             ..FlowConfig::new("voip", Protocol::Media(media))
         };
         let report = run(SimConfig {
             duration: Duration::from_secs(30),
-            dama: Some(DamaSpec::large().with_agent(Agent::Qsd { hold: ms(1_273) })),
+            hops: vec![
+                HopConfig::path(LinkSpec::default(), LinkSpec::default()),
+                HopConfig::satellite(DamaSpec::large().with_agent(Agent::Qsd { hold: ms(1_273) })),
+            ],
             flows: vec![flow],
             ..SimConfig::default()
         })

@@ -9,9 +9,9 @@ use fairpace_path::{
 };
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{
-    Access, BaseStation, BaseStationSpec, Body, ConstantConfig, ControllerSpec, Direction, FlowConfig,
+    Access, BaseStation, BaseStationSpec, Body, ConstantConfig, ControllerSpec, Direction, FlowConfig, HopConfig,
     MOST_USERS_NOTED, MediaConfig, Member, Network, Observer, PacketEvent, PacketFate, Protocol, RadioConfig,
-    ReceiverBehaviour, SimConfig, SimError, SimReport, Source, run, run_observed,
+    ReceiverBehaviour, RouteHop, SimConfig, SimReport, Source, run, run_observed,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Rate};
 
@@ -49,9 +49,11 @@ fn uplink() -> LinkSpec {
 /// R = 17 slots of 5 ms [aimd §IV]: 35 ms there, the slot, 3.2 ms of uplink and 41.8 ms back.
 fn topology(downlink: ArqSpec, flows: Vec<FlowConfig>) -> SimConfig {
     SimConfig {
-        bottleneck: wire(ms(35)),
-        reverse: wire(Duration::from_micros(41_800)),
-        radio: Some(RadioConfig { downlink, uplink: Some(uplink()), base_station: None }),
+        hops: vec![
+            HopConfig::path(wire(ms(35)), wire(Duration::from_micros(41_800))),
+            HopConfig::radio(RadioConfig { downlink, uplink: Some(uplink()), base_station: None }),
+        ],
+
         flows,
         ..SimConfig::default()
     }
@@ -66,11 +68,22 @@ fn aimd(rwnd: &str) -> MediaConfig {
 }
 
 fn over(user: u32, name: &str, protocol: Protocol) -> FlowConfig {
-    FlowConfig { user: Some(user), packet_size: Bytes::new(125), ..FlowConfig::new(name, protocol) }
+    FlowConfig {
+        route: vec![RouteHop::links(0), RouteHop::user(1, user)],
+        packet_size: Bytes::new(125),
+        ..FlowConfig::new(name, protocol)
+    }
 }
 
 fn constant(rate: Rate) -> Protocol {
     Protocol::Constant(ConstantConfig { rate, class: Class::Normal, on_off: None, quick_start: None })
+}
+
+fn radio(config: &mut SimConfig) -> &mut RadioConfig {
+    match config.hops.last_mut() {
+        Some(HopConfig::Radio { radio, .. }) => radio,
+        other => panic!("{other:?}"),
+    }
 }
 
 type Seen = Arc<Mutex<Vec<PacketEvent>>>;
@@ -106,7 +119,7 @@ fn a_packet_leaves_at_the_end_of_its_slot_and_its_feedback_takes_the_uplink() {
     let (report, seen) = watched(SimConfig { duration: ms(180), ..topology(downlink(0.0, &[2]), vec![flow]) });
     assert_eq!(arrivals(&seen, Direction::Forward), [40.0, 125.0, 130.0]);
     assert_eq!(arrivals(&seen, Direction::Back), [85.0, 170.0, 175.0]);
-    let radio = report.radio.unwrap();
+    let radio = &report.radios[0];
     assert_eq!((radio.users[0].uplink, report.links[2].name.as_str()), (2, "radio.user0.uplink"));
     assert_eq!((radio.users[0].whole.used, radio.users[0].whole.idle), (3, 33));
     assert_eq!(report.links[2].whole.transmitted.packets.get(), 3);
@@ -119,22 +132,23 @@ fn a_packet_leaves_at_the_end_of_its_slot_and_its_feedback_takes_the_uplink() {
     let (report, seen) = watched(SimConfig { duration: ms(190), ..topology(spec, vec![first, large]) });
     // At 36 ms: slot 8, 40 to 45 ms, is user 0's. At 35 ms: slots 7, 9 and 11 are user 1's.
     assert_eq!(arrivals(&seen, Direction::Forward), [45.0, 60.0, 145.0, 160.0]);
-    assert_eq!(report.radio.unwrap().users.iter().map(|u| u.whole.used).collect::<Vec<_>>(), [2, 6]);
+    assert_eq!(report.radios[0].users.iter().map(|u| u.whole.used).collect::<Vec<_>>(), [2, 6]);
 }
 
 #[test]
 fn without_an_uplink_feedback_is_there_at_once_and_a_satellite_may_come_before_the_radio() {
     let mut config = topology(downlink(0.0, &[2]), vec![over(0, "aimd", Protocol::Media(aimd("2")))]);
-    config.radio.as_mut().unwrap().uplink = None;
+    radio(&mut config).uplink = None;
     let (_, seen) = watched(SimConfig { duration: ms(100), ..config });
     assert_eq!(arrivals(&seen, Direction::Back), [81.8]);
 
     // Over terminals 0 and 1 of a satellite, then the radio; feedback passes the base station, then the satellite. The
     // question has slot 0 (1.899 ms) and 252 ms, the downlink's slot from 255 ms, and 3.2 ms of uplink; at rest
     // terminal 1 has slot 1 of each multi-frame of 144, which lasts 273.4545... ms.
-    let flow = FlowConfig { terminals: Some([0, 1]), ..over(0, "aimd", Protocol::Media(aimd("none"))) };
+    let route = vec![RouteHop::terminals(1, [0, 1]), RouteHop::user(2, 0)];
+    let flow = FlowConfig { route, ..over(0, "aimd", Protocol::Media(aimd("none"))) };
     let (mut config, _) = planned(downlink(0.0, &[1]), vec![flow]);
-    config.dama = Some(DamaSpec::large());
+    config.hops.insert(1, HopConfig::satellite(DamaSpec::large()));
     let (report, seen) = watched(SimConfig { duration: Duration::from_secs(20), ..config });
     assert_eq!(arrivals(&seen, Direction::Forward)[0], 260.0);
     let back = seen.iter().find(|e| e.fate == PacketFate::Received && e.packet.direction == Direction::Back).unwrap();
@@ -180,7 +194,7 @@ fn the_delay_outage_is_that_of_equation_3_and_the_link_is_never_idle() {
         // (1 - p_e) packets per slot; the standard deviation is sqrt(p_e (1 - p_e) / 200,000) = 0.0007.
         assert!((f.throughput_pps() * TAU - (1.0 - p_e)).abs() < 0.003, "{}", f.throughput_pps());
         assert_eq!(f.whole.dropped_in_all().packets.get(), 0, "a buffer of rwnd is enough");
-        let user = report.radio.unwrap().users[0].measured;
+        let user = report.radios[0].users[0].measured;
         assert_eq!((user.used, user.idle, user.link.max_queue.get() <= u64::from(rwnd)), (200_000, 0, true));
         assert!(report.engine.events_per_packet_hop() < 1.1, "{}", report.engine.events_per_packet_hop());
     }
@@ -232,7 +246,9 @@ fn the_least_delays_are_those_of_the_first_packet_on_an_empty_path() {
     let spec = ArqSpec { delay: ms(2), ..downlink(0.0, &[10]) };
     let flow = FlowConfig { access, packet_size: Bytes::new(250), ..over(0, "media", Protocol::Media(aimd("1"))) };
     let mut config = topology(spec, vec![flow.clone()]);
-    config.bottleneck = link(7_000.0, ms(30));
+    if let HopConfig::Links { forward, .. } = &mut config.hops[0] {
+        *forward = link(7_000.0, ms(30));
+    }
     // 1 ms and 250 B at 3 Mbit/s, 30 ms and the same at 7, two slots and 2 ms; links round up to nanoseconds.
     let owd = Duration::from_nanos(1_000_000 + 666_667 + 30_000_000 + 285_715 + 10_000_000 + 2_000_000);
     assert_eq!(config.min_owd(&flow), owd);
@@ -271,7 +287,7 @@ fn planned(downlink: ArqSpec, flows: Vec<FlowConfig>) -> (SimConfig, Asked) {
     let asked = Asked::default();
     let mut config = topology(downlink, flows);
     let theirs = asked.clone();
-    if let Some(radio) = &mut config.radio {
+    if let HopConfig::Radio { radio, .. } = &mut config.hops[1] {
         radio.base_station = Some(BaseStationSpec::new(move || Box::new(Equal(theirs.clone()))));
     }
     (config, asked)
@@ -302,7 +318,7 @@ fn the_base_station_plans_when_flows_come_and_go_and_feedback_carries_its_window
     let (stays, comes) = (member(0, 85, 1.0), member(1, 125, 2.0));
     let expected = [(at(0.0), vec![stays]), (at(10.0), vec![stays, comes]), (at(20.0), vec![stays])];
     assert_eq!(*asked.lock().unwrap(), expected);
-    let windows: Vec<_> = report.radio.as_ref().unwrap().windows.iter().map(|w| (w.at, w.flow, w.rwnd)).collect();
+    let windows: Vec<_> = report.radios[0].windows.iter().map(|w| (w.at, w.flow, w.rwnd)).collect();
     assert_eq!(windows, [(at(0.0), 0, 20), (at(10.0), 0, 10), (at(10.0), 1, 10), (at(20.0), 0, 20)]);
 
     // Feedback that left the uplink at 10 s or later, 41.8 ms before it arrived, has the new window; the answer to
@@ -339,7 +355,7 @@ fn a_users_buffer_is_the_sum_of_its_members_windows() {
     let (mut config, _) = planned(downlink(0.1, &[100]), flows);
     (config.duration, config.warmup) = (Duration::from_secs(20), Duration::from_secs(5));
     let report = run(config).unwrap();
-    let user = &report.radio.unwrap().users[0];
+    let user = &report.radios[0].users[0];
     assert_eq!((user.measured.link.max_queue.get(), user.whole.link.max_queue.get() > 20), (20, false));
     assert!(report.flows[0].measured.dropped(DropReason::QueueFull).packets.get() > 1_000);
 }
@@ -381,7 +397,7 @@ fn everything(seed: u64) -> SimConfig {
 #[test]
 fn every_packet_is_received_dropped_or_still_inside() {
     let report = run(everything(1)).unwrap();
-    let radio = report.radio.as_ref().unwrap();
+    let radio = &report.radios[0];
     let mut inside = report.links.iter().map(|l| l.inside).sum::<u64>();
     for u in &radio.users {
         let all = u.whole.link.total();
@@ -411,7 +427,7 @@ fn every_packet_is_received_dropped_or_still_inside() {
 
 #[test]
 fn samples_and_slots_say_what_the_counters_say() {
-    let radio = run(everything(1)).unwrap().radio.unwrap();
+    let radio = run(everything(1)).unwrap().radios.remove(0);
     assert_eq!(radio.series.len(), 50 * 3);
     for u in &radio.users {
         let rows = || radio.series.iter().filter(|r| r.user == u.user);
@@ -456,7 +472,7 @@ fn hundreds_of_short_flows_join_and_leave_and_the_last_leaves_nobody() {
     let sizes: Vec<usize> = asked.iter().map(|(_, members)| members.len()).collect();
     assert_eq!((sizes.len(), sizes.iter().max(), sizes.last()), (600, Some(&10), Some(&0)));
     assert!(report.flows.iter().all(|f| f.whole.received.packets.get() > 10));
-    let radio = report.radio.unwrap();
+    let radio = &report.radios[0];
     assert_eq!((radio.users.len(), radio.series.len()), (70, 64 * MOST_USERS_NOTED as usize));
     assert!(radio.slots.is_empty(), "not traced");
 }
@@ -470,16 +486,17 @@ fn what_cannot_be_is_refused_by_name() {
     let one = |flow| topology(downlink(0.1, &[5, 5]), vec![flow]);
     let udp = |user| over(user, "udp", constant(Rate::kbps(10.0)));
     let mut none = one(udp(0));
-    none.radio = None;
-    assert_eq!(error(none), "flow `udp`: `user` is given, and there is no radio; give `radio`, or leave `user` out");
-    assert_eq!(error(one(udp(2))), "flow `udp`: `user` is 2; the radio has 2 users, numbered from 0");
-    for (side, access) in [
-        ("forward_out", Access { forward_out: Some(wire(ms(1))), ..Access::default() }),
-        ("back_in", Access { back_in: Some(wire(ms(1))), ..Access::default() }),
-    ] {
-        let flow = "udp".to_owned();
-        assert_eq!(run(one(FlowConfig { access, ..udp(0) })).err(), Some(SimError::TwoHops { flow, side }));
-    }
+    none.hops.truncate(1);
+    assert_eq!(error(none), "flow `udp`: `route` has hop 1; there are 1 hops, numbered from 0");
+    assert_eq!(error(one(udp(2))), "flow `udp`: `route` has port 2 of `radio`; that has 2 ports, numbered from 0");
+    let two_users = FlowConfig { route: vec![RouteHop { hop: 1, ports: [0, 1] }], ..udp(0) };
+    let message = "flow `udp`: `route` has users [0, 1] of `radio`; its receiver is one user, twice the same number";
+    assert_eq!(error(one(two_users)), message);
+    let twice = FlowConfig { route: vec![RouteHop::links(0), RouteHop::user(1, 0), RouteHop::links(0)], ..udp(0) };
+    assert_eq!(
+        error(one(twice)),
+        "flow `udp`: `route` has `bottleneck` twice; a packet passes each hop once at the most"
+    );
     for share in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let message = error(one(FlowConfig { share, ..udp(0) }));
         assert!(message.contains("flow `udp`: share") && message.contains("above zero"), "{message}");
@@ -487,7 +504,7 @@ fn what_cannot_be_is_refused_by_name() {
     let message = error(topology(downlink(0.1, &[5, 0]), vec![udp(0)]));
     assert!(message.starts_with("radio.downlink: `users[1].buffer` is 0"), "{message}");
     let mut slow = one(udp(0));
-    slow.radio.as_mut().unwrap().uplink = Some(LinkSpec { rate: RateModel::Fixed(Rate::ZERO), ..LinkSpec::default() });
+    radio(&mut slow).uplink = Some(LinkSpec { rate: RateModel::Fixed(Rate::ZERO), ..LinkSpec::default() });
     assert!(error(slow).starts_with("radio.user0.uplink: `rate` is 0"));
 }
 

@@ -6,8 +6,8 @@ use fairpace_control::{Env, FlowEventKind, FlowParams, Safety, StopReason};
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, Outage, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{
-    Body, ControllerSpec, FlowConfig, MediaConfig, Observer, PacketEvent, PacketFate, Protocol, ReceiverBehaviour,
-    SimConfig, SimError, SimReport, Source, TcpHalf, run, run_observed,
+    Body, ControllerSpec, FlowConfig, HopConfig, MediaConfig, Observer, PacketEvent, PacketFate, Protocol,
+    ReceiverBehaviour, SimConfig, SimError, SimReport, Source, TcpHalf, run, run_observed,
 };
 use fairpace_units::{Bytes, Duration, Instant, Packets, Probability, Rate, Via};
 
@@ -49,8 +49,11 @@ fn path(rate: RateModel, p: f64, seconds: u64, flows: Vec<FlowConfig>) -> SimCon
     let loss = LossModel::Bernoulli(Probability::new(p).unwrap());
     SimConfig {
         duration: Duration::from_secs(seconds),
-        bottleneck: LinkSpec { rate, delay, queue, loss, ..LinkSpec::default() },
-        reverse: LinkSpec { delay, loss, ..LinkSpec::default() },
+        hops: vec![HopConfig::path(
+            LinkSpec { rate, delay, queue, loss, ..LinkSpec::default() },
+            LinkSpec { delay, loss, ..LinkSpec::default() },
+        )],
+
         flows,
         trace: true,
         ..SimConfig::default()
@@ -74,6 +77,13 @@ fn states(report: &SimReport) -> Vec<(u64, &'static str)> {
 /// 125 are, at 3.1 s 129, at 3.2 s the 130th ends a data unit; the four that leave then are acknowledged at 3.3 s. The
 /// running period is over 10 s later, and its data unit is ten packets of 25 ms each. Probing begins with
 /// cwnd_new = 4, so the second one is like the first, 250 ms longer at most for its data unit.
+fn forward(config: &mut SimConfig) -> &mut LinkSpec {
+    match &mut config.hops[0] {
+        HopConfig::Links { forward, .. } => forward,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn periods_follow_each_other_as_worked_out_by_hand() {
     let four = Packets::new(4);
@@ -254,7 +264,7 @@ fn a_path_that_dies_at_the_end_of_a_running_period_ends_the_flow_no_later() {
         let ends = states(&run(config.clone()).unwrap()).iter().find(|(_, name)| *name == "probing").unwrap().0;
         let start = Instant::ZERO + ms(ends - left * 1_000);
         let mut config = config;
-        config.bottleneck.outage = vec![Outage { start, length: Duration::from_secs(3_600) }];
+        forward(&mut config).outage = vec![Outage { start, length: Duration::from_secs(3_600) }];
         let report = run(config).unwrap();
         assert!(matches!(report.flows[0].stopped, Some(StopReason::FeedbackTimeout { .. })), "{left}");
         let tripped = |e: &FlowEventKind| matches!(e, FlowEventKind::Tripped { .. });
@@ -272,7 +282,7 @@ fn a_dead_path_ends_a_flow_in_either_state_and_its_tcp_falls_silent() {
         let epsilon = if state == "running" { "10 Mbit/s" } else { "1 bit/s" };
         let config = flow("media", media(safe.with("epsilon", epsilon)));
         let mut config = path(RateModel::Fixed(Rate::mbps(1.2)), 0.0, 120, vec![config]);
-        config.bottleneck.outage =
+        forward(&mut config).outage =
             vec![Outage { start: Instant::from_secs_f64(5.0), length: Duration::from_secs(3_600) }];
         let seen = Segments::default();
         let report = run_observed(config, Box::new(seen.clone())).unwrap();

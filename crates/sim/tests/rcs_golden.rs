@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use fairpace_control::{Env, FlowEventKind, FlowParams, LossHow, Safety};
 use fairpace_path::{Capacity, DelayModel, LinkSpec, Outage, OutageAt, QueueModel, RateModel};
 use fairpace_sim::{
-    Body, ControllerSpec, FlowConfig, MediaConfig, Observer, PacketEvent, PacketFate, Protocol, SimConfig, run,
-    run_observed,
+    Body, ControllerSpec, FlowConfig, HopConfig, MediaConfig, Observer, PacketEvent, PacketFate, Protocol, SimConfig,
+    run, run_observed,
 };
 use fairpace_units::{Bytes, Duration, Instant, Kind, Packets, Rate};
 
@@ -45,8 +45,8 @@ fn source(rate: Vec<(Instant, Rate)>, k: u64, outage: Vec<Outage>, seconds: f64)
         MediaConfig { initial_rtt: Some(Duration::from_millis(550)), ..MediaConfig::new(rcs, FlowParams::new(&env)) };
     SimConfig {
         duration: Duration::from_secs_f64(seconds),
-        bottleneck: link(RateModel::Schedule(rate)),
-        reverse: link(RateModel::Unlimited),
+        hops: vec![HopConfig::path(link(RateModel::Schedule(rate)), link(RateModel::Unlimited))],
+
         flows: vec![FlowConfig::new("rcs", Protocol::Media(media))],
         trace: true,
         ..SimConfig::default()
@@ -168,8 +168,10 @@ fn lose_one(config: &SimConfig, t: f64) -> Vec<Outage> {
 /// wide, so that nothing but the one loss happens.
 fn wide_after_initial(outage: Vec<Outage>, both_ways: bool, seconds: f64) -> SimConfig {
     let mut config = source(vec![(at(0.0), pps(22.0)), (at(1.2), pps(1_300.0))], 2, outage, seconds);
-    if !both_ways {
-        config.reverse.outage.clear();
+    if let HopConfig::Links { back, .. } = &mut config.hops[0]
+        && !both_ways
+    {
+        back.outage.clear();
     }
     config
 }

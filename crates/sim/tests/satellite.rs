@@ -9,8 +9,8 @@ use fairpace_path::quick_start::Agent;
 use fairpace_path::{Capacity, DamaSpec, DelayModel, DropReason, LinkSpec};
 use fairpace_sim::tcp::{TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
-    Access, Body, ConstantConfig, ControllerSpec, FlowConfig, MOST_TERMINALS_NOTED, MediaConfig, Network, Observer,
-    PacketEvent, PacketFate, Protocol, SimConfig, SimReport, Source, run, run_observed,
+    Access, Body, ConstantConfig, ControllerSpec, FlowConfig, HopConfig, MOST_TERMINALS_NOTED, MediaConfig, Network,
+    Observer, PacketEvent, PacketFate, Protocol, RouteHop, SimConfig, SimReport, Source, run, run_observed,
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Rate};
 
@@ -28,7 +28,11 @@ fn exit_after_slot(n: u64) -> Instant {
 }
 
 fn between(name: &str, terminals: [u32; 2], protocol: Protocol) -> FlowConfig {
-    FlowConfig { terminals: Some(terminals), packet_size: Bytes::new(1_316), ..FlowConfig::new(name, protocol) }
+    FlowConfig {
+        route: vec![RouteHop::terminals(1, terminals)],
+        packet_size: Bytes::new(1_316),
+        ..FlowConfig::new(name, protocol)
+    }
 }
 
 fn constant(rate: Rate) -> Protocol {
@@ -72,7 +76,7 @@ fn packets_come_out_after_their_slot_and_answers_wait_for_a_slot_of_their_own() 
         between("media", [2, 3], Protocol::Media(MediaConfig { source: Source::Greedy, ..media(controller, 0.0) }));
     let config = SimConfig {
         duration: ms(1_900),
-        dama: Some(DamaSpec::large()),
+        hops: vec![HopConfig::path(LinkSpec::default(), LinkSpec::default()), HopConfig::satellite(DamaSpec::large())],
         flows: vec![FlowConfig { stop: Some(at(1.5)), ..flow }],
         ..SimConfig::default()
     };
@@ -95,7 +99,7 @@ fn packets_come_out_after_their_slot_and_answers_wait_for_a_slot_of_their_own() 
         .map(|(at, ..)| *at)
         .collect();
     assert_eq!(answers, [exit_after_slot(147), exit_after_slot(723)]);
-    let satellite = report.satellite.unwrap();
+    let satellite = &report.satellites[0];
     let counts: Vec<_> =
         satellite.terminals.iter().map(|t| (t.terminal, t.whole.delivered.packets.get(), t.inside)).collect();
     assert_eq!(counts, [(2, 2, 0), (3, 2, 0)]);
@@ -109,7 +113,7 @@ fn access_links_stay_before_and_behind_the_terminals() {
         between("media", [0, 1], Protocol::Media(MediaConfig { source: Source::Greedy, ..media(controller, 0.0) }));
     let config = SimConfig {
         duration: ms(900),
-        dama: Some(DamaSpec::large()),
+        hops: vec![HopConfig::path(LinkSpec::default(), LinkSpec::default()), HopConfig::satellite(DamaSpec::large())],
         flows: vec![FlowConfig {
             access: Access { forward_in: wire(7), forward_out: wire(11), back_in: wire(13), back_out: wire(17) },
             ..flow
@@ -147,7 +151,13 @@ fn everything(seed: u64) -> SimConfig {
         seed,
         duration: Duration::from_secs(25),
         warmup: Duration::from_secs(5),
-        dama: Some(DamaSpec { queue: Packets::new(100), ..DamaSpec::small().with_agent(Agent::Qsd { hold: ms(50) }) }),
+        hops: vec![
+            HopConfig::path(LinkSpec::default(), LinkSpec::default()),
+            HopConfig::satellite(DamaSpec {
+                queue: Packets::new(100),
+                ..DamaSpec::small().with_agent(Agent::Qsd { hold: ms(50) })
+            }),
+        ],
         flows,
         sample: Some(ms(500)),
         plans: vec![at(0.0), at(20.0)],
@@ -160,7 +170,7 @@ fn everything(seed: u64) -> SimConfig {
 #[test]
 fn every_packet_is_received_dropped_or_still_inside_at_every_terminal() {
     let report = run(everything(1)).unwrap();
-    let satellite = report.satellite.as_ref().unwrap();
+    let satellite = &report.satellites[0];
     assert_eq!(satellite.terminals.iter().map(|t| t.terminal).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     let mut dropped = 0;
     for t in &satellite.terminals {
@@ -191,7 +201,7 @@ fn every_packet_is_received_dropped_or_still_inside_at_every_terminal() {
 #[test]
 fn samples_events_and_plans_say_what_the_counters_say() {
     let report = run(everything(1)).unwrap();
-    let satellite = report.satellite.unwrap();
+    let satellite = &report.satellites[0];
     assert_eq!(satellite.series.len(), 50 * 5);
     for t in &satellite.terminals {
         let rows = || satellite.series.iter().filter(|r| r.terminal == t.terminal);
@@ -233,7 +243,7 @@ fn tcp_gets_capacity_for_what_it_sends() {
     let report = run(SimConfig {
         duration: Duration::from_secs(120),
         warmup: Duration::from_secs(60),
-        dama: Some(DamaSpec::large()),
+        hops: vec![HopConfig::path(LinkSpec::default(), LinkSpec::default()), HopConfig::satellite(DamaSpec::large())],
         flows: vec![between("tcp", [0, 1], Protocol::Tcp(TcpParams::default(), TcpSource::Ftp))],
         ..SimConfig::default()
     })
@@ -247,8 +257,12 @@ fn tcp_gets_capacity_for_what_it_sends() {
 #[test]
 fn a_hop_over_the_satellite_costs_about_one_event() {
     let flows = (0..20).map(|i| between(&format!("f{i}"), [i % 5, (i + 1) % 5], constant(Rate::kbps(200.0)))).collect();
-    let config =
-        SimConfig { duration: Duration::from_secs(60), dama: Some(DamaSpec::large()), flows, ..SimConfig::default() };
+    let config = SimConfig {
+        duration: Duration::from_secs(60),
+        hops: vec![HopConfig::path(LinkSpec::default(), LinkSpec::default()), HopConfig::satellite(DamaSpec::large())],
+        flows,
+        ..SimConfig::default()
+    };
     let engine = run(config).unwrap().engine;
     assert!(engine.packet_hops > 20_000);
     // One exit and one send for each packet.
@@ -258,23 +272,22 @@ fn a_hop_over_the_satellite_costs_about_one_event() {
 
 fn with_flow(terminals: [u32; 2], dama: Option<DamaSpec>) -> Result<SimReport, String> {
     let flows = vec![between("f", terminals, constant(Rate::kbps(100.0)))];
-    run(SimConfig { dama, flows, ..SimConfig::default() }).map_err(|e| e.to_string())
+    let path = HopConfig::path(LinkSpec::default(), LinkSpec::default());
+    let hops = std::iter::once(path).chain(dama.map(HopConfig::satellite)).collect();
+    run(SimConfig { hops, flows, ..SimConfig::default() }).map_err(|e| e.to_string())
 }
 
 #[test]
 fn what_cannot_be_is_refused_with_the_flow_and_what_is_allowed() {
     let large = || Some(DamaSpec::large());
-    assert_eq!(
-        with_flow([0, 1], None).unwrap_err(),
-        "flow `f`: `terminals` is given, and there is no satellite; give `dama`, or leave `terminals` out"
-    );
+    assert_eq!(with_flow([0, 1], None).unwrap_err(), "flow `f`: `route` has hop 1; there are 1 hops, numbered from 0");
     assert_eq!(
         with_flow([0, 5], large()).unwrap_err(),
-        "flow `f`: `terminals` has 5; the satellite has 5 terminals, numbered from 0"
+        "flow `f`: `route` has port 5 of `satellite`; that has 5 ports, numbered from 0"
     );
     assert_eq!(
         with_flow([3, 3], large()).unwrap_err(),
-        "flow `f`: `terminals` has 3 twice; sender and receiver must be at different ones"
+        "flow `f`: `route` has terminal 3 of `satellite` twice; sender and receiver must be at different ones"
     );
     let none = DamaSpec { terminals: 0, ..DamaSpec::large() };
     assert!(with_flow([0, 1], Some(none)).unwrap_err().starts_with("satellite: `terminals` is 0"));
@@ -285,7 +298,10 @@ fn of_many_terminals_those_that_carry_flows_are_reported_and_the_first_64_of_the
     let flows = (0..100).map(|i| between(&format!("f{i}"), [2 * i, 2 * i + 1], constant(Rate::kbps(20.0)))).collect();
     let report = run(SimConfig {
         duration: Duration::from_secs(10),
-        dama: Some(DamaSpec { terminals: 10_000, ..DamaSpec::large() }),
+        hops: vec![
+            HopConfig::path(LinkSpec::default(), LinkSpec::default()),
+            HopConfig::satellite(DamaSpec { terminals: 10_000, ..DamaSpec::large() }),
+        ],
         flows,
         sample: Some(Duration::from_secs(1)),
         plans: vec![at(5.0)],
@@ -293,7 +309,7 @@ fn of_many_terminals_those_that_carry_flows_are_reported_and_the_first_64_of_the
         ..SimConfig::default()
     })
     .unwrap();
-    let satellite = report.satellite.unwrap();
+    let satellite = &report.satellites[0];
     assert_eq!((satellite.carriers, satellite.terminals.len()), (70, 200));
     assert_eq!(satellite.series.len(), 10 * MOST_TERMINALS_NOTED);
     let last = satellite.events.iter().map(|e| e.terminal).max();

@@ -20,7 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) fn run(args: &Args) -> Outcome {
     let scenario = Scenario::load(&args.link)?;
     fairpace_scenario::controllers::simulated(&scenario)?;
-    let beyond = [("satellite", scenario.satellite.is_some()), ("wireless", scenario.wireless.is_some())];
+    let beyond = [
+        ("[hop]", !scenario.hop.is_empty()),
+        ("satellite", scenario.satellite.is_some()),
+        ("wireless", scenario.wireless.is_some()),
+    ];
     if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
         let what = format!("`{}` has a `[{table}]`, and the relay applies a `[path]`", args.link.display());
         return Err(Failure::new(code::SCENARIO, what)
@@ -28,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let seed = args.seed.unwrap_or_else(|| scenario.seed.get());
     let to = resolve(&args.to, args.ip.family())?[0];
-    let mut config = config(sim_config(&scenario, seed, Record::default())?, args.listen, to);
+    let mut config = config(sim_config(&scenario, seed, Record::default())?, args.listen, to)?;
     config.family = args.ip.family();
     config.duration = args.seconds;
     let beside = config.flows.len();
@@ -104,13 +108,20 @@ impl Observer for Capture {
 
 /// The relay's set-up from a scenario's: its two links, and its TCP flows beside. Other flows of the scenario
 /// are what the real packets stand for.
-pub(crate) fn config(sim: SimConfig, listen: u16, to: std::net::SocketAddr) -> RelayConfig {
+///
+/// # Errors
+/// The path is not just two links.
+pub(crate) fn config(sim: SimConfig, listen: u16, to: std::net::SocketAddr) -> Outcome<RelayConfig> {
     let mut config = RelayConfig::new(listen, to);
-    config.forward = sim.bottleneck;
-    config.back = sim.reverse;
+    let Some([forward, back]) = sim.only_links() else {
+        let what = format!("the scenario's path has {} hops, and the relay applies a pair of links", sim.hops.len());
+        return Err(Failure::new(code::SCENARIO, what)
+            .hint("`fairpace run` simulates it; for real packets give the relay a `[path]` with its rate and delay"));
+    };
+    (config.forward, config.back) = (forward.clone(), back.clone());
     config.seed = sim.seed;
     config.flows = sim.flows.into_iter().filter(|f: &FlowConfig| matches!(f.protocol, Protocol::Tcp(..))).collect();
-    config
+    Ok(config)
 }
 
 fn line(now: &RelaySample, before: Option<&RelaySample>) -> String {

@@ -17,7 +17,7 @@ use fairpace_emu::{
     EmuReport, FarEnd, NetNs, RealTimeLock, Sandbox, Side, Testbed, TestbedOptions, drop_privileges, netlink,
 };
 use fairpace_net::Clock;
-use fairpace_sim::{BOTTLENECK, FlowConfig, LinkReport, Protocol, REVERSE, SimConfig, SimReport};
+use fairpace_sim::{BOTTLENECK, FlowConfig, HopConfig, LinkReport, Protocol, REVERSE, SimConfig, SimReport};
 use fairpace_units::{Duration, Instant, format_duration};
 use link::Link;
 use nix::errno::Errno;
@@ -55,8 +55,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let signals = Signals::install()?;
     let config = SimConfig {
         seed: link.seed,
-        bottleneck: link.up,
-        reverse: link.down,
+        hops: vec![HopConfig::path(link.up.clone(), link.down.clone())],
         flows: vec![FlowConfig::new("shell", Protocol::External)],
         ..SimConfig::default()
     };
@@ -65,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut files = Files::default();
     let pcap = args.pcap.as_ref().map(|f| files.create(f)).transpose()?;
     let report_file = args.report.as_ref().map(|f| files.create(f)).transpose()?;
-    let log = log::Log::create(args, [&config.bottleneck, &config.reverse], &mut files)?;
+    let log = log::Log::create(args, [&link.up, &link.down], &mut files)?;
 
     // Its device is made while we are in its namespace: nothing leads back.
     let far_end = match &around {

@@ -21,7 +21,7 @@ use crate::term::{Columns, Ink, note, paint};
 use fairpace_emu::RealTimeLock;
 use fairpace_lab::results::write_whole;
 use fairpace_media::{MediaError, PlayoutParams, SourceSpec};
-use fairpace_path::{Capacity, LossModel, QueueModel, RateModel};
+use fairpace_path::{Capacity, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_sim::{Protocol, SimConfig};
 use fairpace_units::{Duration, Instant};
@@ -268,7 +268,7 @@ fn playout(args: &Args) -> PlayoutParams {
 }
 
 fn facts(sim: &SimConfig, rtt: Duration, playout: PlayoutParams) -> PathFacts {
-    let link = &sim.bottleneck;
+    let link = sim.only_links().map_or_else(LinkSpec::default, |[forward, _]| forward.clone());
     let kbps = |rate: fairpace_units::Rate| rate.as_bps() / 1e3;
     PathFacts {
         capacity_kbps: match &link.rate {

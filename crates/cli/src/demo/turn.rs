@@ -58,7 +58,7 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     receive.session.nack_deadline = super::playout(args).delay;
     let receiver = Receiver::open(receive, clock)?;
     let recorder = Recorder::new(super::playout(args)).to_file(args.out.join(&video))?.with_records();
-    let mut config = relay::config(sim.clone(), 0, local(receiver.address()?));
+    let mut config = relay::config(sim.clone(), 0, local(receiver.address()?))?;
     config.family = Family::V4;
     config.sample = SAMPLE;
     let relay = Relay::open(config, clock)?;
@@ -96,7 +96,8 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     // play-out, once the link's own queue is added: 50 packets take 0.2 to 0.5 s.
     config.session.max_queue_delay = super::playout(args).delay.mul_f64(0.6);
     // The turn counts from its beginning; media flows from the peer's first answer, a round trip later.
-    let first_answer = sim.bottleneck.delay.propagation + sim.reverse.delay.propagation + Duration::from_millis(100);
+    let trip = sim.only_links().map_or(Duration::ZERO, |both| both.map(|l| l.delay.propagation).iter().sum());
+    let first_answer = trip + Duration::from_millis(100);
     let media_time = args.seconds.saturating_sub(first_answer);
     config.duration = Some(media_time);
     let live = !args.quiet && std::io::stderr().is_terminal();

@@ -5,8 +5,8 @@ use super::{FlowSample, LinkSample, RelayConfig, RelaySample};
 use fairpace_net::{Mark, NetError};
 use fairpace_path::LinkError;
 use fairpace_sim::{
-    BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig,
-    SimError,
+    BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, HopConfig, Network, Observer, Protocol, REVERSE,
+    SimConfig, SimError,
 };
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 
@@ -27,8 +27,8 @@ impl World {
         let sim = SimConfig {
             seed: config.seed,
             duration: config.duration.unwrap_or(Duration::MAX),
-            bottleneck: config.forward.clone(),
-            reverse: config.back.clone(),
+            hops: vec![HopConfig::path(config.forward.clone(), config.back.clone())],
+
             flows,
             ..SimConfig::default()
         };

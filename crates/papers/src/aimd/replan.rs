@@ -136,7 +136,7 @@ fn phase(report: &SimReport, from: f64, to: f64) -> Vec<Part> {
 }
 
 fn windows(report: &SimReport) -> Vec<Vec<(f64, f64)>> {
-    let rows = report.radio.as_ref().map_or(&[][..], |r| &r.windows);
+    let rows = report.radios.first().map_or(&[][..], |r| &r.windows);
     let of = |flow: usize| {
         let own = rows.iter().filter(|r| r.flow as usize == flow);
         own.map(|r| (r.at.as_secs_f64(), f64::from(r.rwnd))).collect()

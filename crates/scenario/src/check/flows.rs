@@ -2,6 +2,7 @@
 
 use super::{Checked, Checker};
 use crate::controllers::{self, Family};
+use crate::hop::{Hop, HopKind};
 use crate::{
     AccessSpec, Capacity, FlowSpec, Problem, QuickStartSpec, RawScenario, Room, ScenarioError, Size, SourceKind, Speed,
     Terminals, Time,
@@ -54,7 +55,16 @@ impl Checker<'_> {
         {
             return self.bad(field("tolerable_jitter"), jitter.text(), "is out of range", "above 0 s, at most 1 h");
         }
+        let on_way = s.hop.is_empty() || s.passes(flow, HopKind::Wireless);
+        if s.wireless.is_some() && !on_way && flow.user.is_some() {
+            let remedy = "let the flow `leave` behind the wireless hop, or leave it out";
+            return self.conflict(field("user"), "has no effect: no wireless hop is on the flow's way", remedy);
+        }
         match (&s.wireless, flow.user) {
+            (Some(_), None) if on_way && !s.hop.is_empty() => {
+                return self
+                    .missing(field("user"), "the flow passes a wireless hop: say whose downlink, as in `user = 0`");
+            }
             (None, Some(_)) => {
                 let remedy = "write `[wireless]`, or leave it out";
                 return self.conflict(field("user"), "has no effect without a wireless link", remedy);
@@ -111,6 +121,7 @@ impl Checker<'_> {
             return self.bad(field("name"), flow.name.clone(), "is the name of a flow before it", "a name of its own");
         }
         self.applicable(flow, family, &field)?;
+        self.way(s, flow, &field)?;
         self.terminals(s, flow, &field)?;
         self.user(s, flow, &field)?;
         self.arrivals(flow, &field)?;
@@ -140,7 +151,7 @@ impl Checker<'_> {
             self.access(access, &field("access"))?;
         }
         let over_tcp = family == Family::Tcp || controllers::has_tcp(&flow.controller);
-        if over_tcp && s.satellite.is_none() && flow.user.is_none() {
+        if over_tcp {
             self.tcp_takes_time(s, flow)?;
         }
         if family == Family::Media {
@@ -187,10 +198,23 @@ impl Checker<'_> {
     fn tcp_takes_time(&self, s: &RawScenario, flow: &FlowSpec) -> Checked {
         let instant =
             |rate: Option<&Capacity>, rtt: &Time| matches!(rate, Some(Capacity::Unlimited)) && rtt.get().is_zero();
-        let path = instant(s.path.rate.as_ref(), &s.path.rtt) && matches!(s.path.reverse.rate, Capacity::Unlimited);
-        if path && flow.access.as_ref().is_none_or(|a| instant(Some(&a.rate), &a.rtt)) {
+        let hops = s.hops();
+        let mut way = s.way(flow).into_iter();
+        let takes_none = |i: usize| match hops.get(i) {
+            Some((_, Hop::Link(p))) => {
+                instant(p.rate.as_ref(), &p.rtt) && matches!(p.reverse.rate, Capacity::Unlimited)
+            }
+            _ => false,
+        };
+        let Some(first) = way.next() else { return Ok(()) };
+        let path = takes_none(first) && way.all(takes_none);
+        if let Some((_, Hop::Link(link))) = hops.get(first)
+            && path
+            && flow.access.as_ref().is_none_or(|a| instant(Some(&a.rate), &a.rtt))
+        {
             let wrong = format!("makes a path without rate limit and delay, over which `{}` never ends", flow.name);
-            return self.bad("path.rtt", s.path.rtt.text(), wrong, "above 0 s, or a `rate` that is not `unlimited`");
+            let at = if s.hop.is_empty() { "path.rtt".to_owned() } else { format!("hop[{first}].link.rtt") };
+            return self.bad(at, link.rtt.text(), wrong, "above 0 s, or a `rate` that is not `unlimited`");
         }
         Ok(())
     }
@@ -333,6 +357,13 @@ impl Checker<'_> {
             }
             return Ok(());
         };
+        if !s.passes(flow, HopKind::Satellite) {
+            if flow.terminals.is_some() {
+                let remedy = "let the flow pass the satellite's hop, or leave it out";
+                return self.conflict(field("terminals"), "has no effect: no satellite is on the flow's way", remedy);
+            }
+            return Ok(());
+        }
         let n = satellite.terminals.get();
         let Some(terminals) = flow.terminals else {
             let allowed = "say where data enters and leaves, as in `terminals = [1, 2]`, or `\"random\"`";

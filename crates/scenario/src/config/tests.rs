@@ -106,7 +106,8 @@ const FADING: &str = r#"
 #[test]
 fn a_change_that_cannot_be_simulated_is_refused_and_leaves_nothing_out() {
     let fading = Scenario::parse(FADING, "fading.toml").unwrap_or_else(|e| panic!("{e}"));
-    assert!(sim_config(&fading, 1, Record::default()).unwrap().radio.unwrap().base_station.is_some());
+    let config = sim_config(&fading, 1, Record::default()).unwrap();
+    assert!(matches!(&config.hops[1], HopConfig::Radio { radio, .. } if radio.base_station.is_some()));
     type Change = fn(&mut RawScenario);
     let table: [(Change, &str); 5] = [
         (

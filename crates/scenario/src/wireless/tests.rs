@@ -50,14 +50,15 @@ fn users_are_counted_out_with_weights_buffers_and_channels_of_their_own() {
                     users = [{ count = 2 }, { weight = 3, buffer = \"4 pkt\", \
                     channel = { kind = \"two-state\", error_probability = 0.1, memory = 0.35 } }]";
     let config = sim_config(&read(wireless, "user = 2"), 1, Record::default()).unwrap();
-    let users = config.radio.unwrap().downlink.users;
+    let (radio, user) = config.radio_of(&config.flows[0]).unwrap();
+    let users = &radio.downlink.users;
     let weights: Vec<u32> = users.iter().map(|u| u.weight).collect();
     assert_eq!(weights, [1, 1, 3]);
     let room = |n| Capacity::Packets(Packets::new(n));
     assert_eq!((users[1].buffer, users[2].buffer), (room(10), room(4)));
     assert_eq!(users[0].channel, Channel::memoryless(0.1).unwrap());
     assert_eq!(users[2].channel, Channel::two_state(0.1, 0.35).unwrap());
-    assert_eq!(config.flows[0].user, Some(2));
+    assert_eq!(user, 2);
 }
 
 #[test]
@@ -81,7 +82,7 @@ fn a_tolerable_jitter_is_counted_from_the_least_delay() {
     // 15 ms of propagation, 125 B at 10 Mbit/s, a slot of 5 ms, 1 ms behind it, and the jitter.
     let least = Duration::from_micros(15_000 + 100 + 5_000 + 1_000);
     assert_eq!(config.flows[0].delay_bound, Some(least + Duration::from_millis(50)));
-    assert!(config.radio.unwrap().uplink.is_some());
+    assert!(config.radio_of(&config.flows[0]).unwrap().0.uplink.is_some());
 }
 
 #[test]
@@ -285,7 +286,7 @@ fn every_refusal_of_a_flow_over_it_names_file_line_field_value_and_remedy() {
     assert_eq!(
         format!("{e}\nhint: {}", e.hint().unwrap_or_default()),
         "wlan.toml:2: `wireless` stands beside `satellite`, and is the last hop behind a `[path]`\n\
-         hint: keep one of them"
+         hint: keep one of them, or say their order: a `[[hop]]` of each `kind`"
     );
 }
 

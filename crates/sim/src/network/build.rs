@@ -7,18 +7,42 @@ use fairpace_units::Instant;
 
 use super::record::{Group, Notes, Sampling};
 use super::route::{Hop, Routes};
-use super::{BOTTLENECK, REVERSE};
 use super::{CHECKPOINT, KIND_BITS, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
 use crate::engine::EventSet;
 use crate::flow_state::{FlowState, MANY_FLOWS, MOST_FLOWS_TRACED};
+use crate::hop::HopConfig;
 use crate::packet::{FlowId, Packet};
 use crate::pcapng::PcapWriter;
-use crate::radio::{Radio, RadioConfig};
+use crate::radio::Radio;
 use crate::report::EngineStats;
 use crate::satellite::Satellite;
+
+/// The media of a shared hop.
+struct SharedHop {
+    name: String,
+    /// What carries data: an index of the network's media.
+    medium: u32,
+    back: Back,
+    is_satellite: bool,
+}
+
+/// What carries feedback over a hop.
+enum Back {
+    /// The same medium.
+    Same,
+    /// A link of its own.
+    Link(u32),
+    /// A link per user, the first one's here, and behind them a base station if somebody plans.
+    Uplinks { first: u32, station: Option<u32> },
+}
+
+/// What ports are called in reports: `terminal` of the satellite with the usual name, `<name> terminal` of others.
+fn port_word(name: &str, usual: &str, word: &str) -> String {
+    if name == usual { word.to_owned() } else { format!("{name} {word}") }
+}
 
 impl Network {
     /// Builds everything; nothing has happened yet.
@@ -58,19 +82,15 @@ impl Network {
             series: Vec::new(),
             link_series: Vec::new(),
         };
-        network.add_link("bottleneck".to_owned(), &config.bottleneck, config.seed)?;
-        network.add_link("reverse".to_owned(), &config.reverse, config.seed)?;
-        if let Some(sampling) = &mut network.sampling {
-            sampling.links.extend([BOTTLENECK, REVERSE].map(|link| (link, LinkCounters::default())));
-        }
-        if let Some(spec) = &config.dama {
-            let mut dama = Dama::new(spec, config.seed, "satellite")?;
-            let place = network.media.len() as u32;
-            network.satellites.push(Satellite::new(place, &mut dama, config.trace));
-            network.add_medium("terminal".to_owned(), Medium::Dama(Box::new(dama)));
-        }
-        if let Some(radio) = &config.radio {
-            network.add_radio(radio, config)?;
+        let mut hops = Vec::with_capacity(config.hops.len());
+        let mut hop_names = BTreeSet::new();
+        for hop in &config.hops {
+            for name in hop.names() {
+                if !hop_names.insert(name) {
+                    return Err(SimError::DuplicateHop { name: name.to_owned() });
+                }
+            }
+            hops.push(network.add_hop(hop, config)?);
         }
         // Bookkeeping comes before traffic at the same instant.
         let mut planned = Vec::new();
@@ -88,7 +108,7 @@ impl Network {
                 return Err(SimError::DuplicateName { name: flow.name.clone() });
             }
             let group = *groups.entry(flow.group.as_str()).or_insert(network.groups.len());
-            network.add_flow(flow, group, config)?;
+            network.add_flow(flow, group, config, &hops)?;
             planned.extend(network.flows.last().map(|state| (state.started, i << KIND_BITS | START)));
             planned.extend(flow.stop.map(|stop| (stop, i << KIND_BITS | STOP)));
         }
@@ -115,39 +135,84 @@ impl Network {
         Ok(Hop::link(self.add_medium(name, Medium::Link(link))))
     }
 
-    fn add_radio(&mut self, config: &RadioConfig, sim: &SimConfig) -> Result<(), SimError> {
-        let mut arq = Arq::new(&config.downlink, sim.seed, "radio")?;
-        let downlink = self.media.len() as u32;
-        self.base_stations.extend(config.base_station.as_ref().map(|spec| Station::new(downlink, spec)));
-        let users = arq.users();
-        self.radios.push(Radio::new(downlink, &mut arq, self.links, sim.trace));
-        self.add_medium("user".to_owned(), Medium::Arq(Box::new(arq)));
-        let uplink = config.uplink.clone().unwrap_or_default();
-        for user in 0..users {
-            self.add_link(format!("radio.user{user}.uplink"), &uplink, sim.seed)?;
+    /// The media of a hop, and where they are.
+    fn add_hop(&mut self, config: &HopConfig, sim: &SimConfig) -> Result<SharedHop, SimError> {
+        let name = config.name();
+        let medium = self.media.len() as u32;
+        let mut hop = SharedHop { name: name.to_owned(), medium, back: Back::Same, is_satellite: false };
+        match config {
+            HopConfig::Links { forward, back_name, back, .. } => {
+                self.add_link(name.to_owned(), forward, sim.seed)?;
+                let reverse = self.add_link(back_name.clone(), back, sim.seed)?.medium;
+                hop.back = Back::Link(reverse);
+                if let Some(sampling) = &mut self.sampling {
+                    sampling.links.extend([medium, reverse].map(|link| (link, LinkCounters::default())));
+                }
+            }
+            HopConfig::Satellite { spec, .. } => {
+                let built = Dama::new(spec, sim.seed, name);
+                let mut dama = built.map_err(|source| SimError::Satellite { hop: hop.name.clone(), source })?;
+                self.satellites.push(Satellite::new(name, medium, &mut dama, sim.trace));
+                self.add_medium(port_word(name, "satellite", "terminal"), Medium::Dama(Box::new(dama)));
+                hop.is_satellite = true;
+            }
+            HopConfig::Radio { radio, .. } => {
+                let built = Arq::new(&radio.downlink, sim.seed, name);
+                let mut arq = built.map_err(|source| SimError::Radio { hop: hop.name.clone(), source })?;
+                let station = radio.base_station.as_ref().map(|spec| {
+                    self.base_stations.push(Station::new(medium, spec));
+                    self.base_stations.len() as u32 - 1
+                });
+                let users = arq.users();
+                self.radios.push(Radio::new(name, medium, &mut arq, self.links, sim.trace));
+                self.add_medium(port_word(name, "radio", "user"), Medium::Arq(Box::new(arq)));
+                let uplink = radio.uplink.clone().unwrap_or_default();
+                for user in 0..users {
+                    self.add_link(format!("{name}.user{user}.uplink"), &uplink, sim.seed)?;
+                }
+                hop.back = Back::Uplinks { first: medium + 1, station };
+            }
+            HopConfig::Custom { medium, .. } => {
+                self.add_medium(name.to_owned(), Medium::Custom(medium.make(sim.seed, name)));
+            }
         }
-        Ok(())
+        Ok(hop)
     }
 
-    fn add_flow(&mut self, config: &FlowConfig, group: usize, sim: &SimConfig) -> Result<(), SimError> {
+    fn add_flow(
+        &mut self,
+        config: &FlowConfig,
+        group: usize,
+        sim: &SimConfig,
+        hops: &[SharedHop],
+    ) -> Result<(), SimError> {
         check(config)?;
-        let [there, back] = match config.terminals {
-            Some(terminals) => self.attach(config, terminals)?,
-            None => [BOTTLENECK, REVERSE].map(Hop::link),
-        };
-        let on_air = config.user.map(|user| self.check_user(config, user)).transpose()?;
+        let (mut there, mut back) = (Vec::new(), Vec::new());
+        let mut windows = None;
+        for (i, via) in config.route.iter().enumerate() {
+            let hop = self.check_via(config, i, hops)?;
+            let [port, back_port] = via.ports;
+            there.push(Hop { medium: hop.medium, port });
+            match hop.back {
+                Back::Same => back.push(Hop { medium: hop.medium, port: back_port }),
+                Back::Link(reverse) => back.push(Hop::link(reverse)),
+                Back::Uplinks { first, station } => {
+                    // Feedback passes the base station behind its uplink; the route is turned around below.
+                    back.extend(station.map(Hop::through));
+                    back.push(Hop::link(first + back_port));
+                    windows = windows.or(station.map(|station| (station, port)));
+                }
+            }
+        }
+        back.reverse();
         let mut access = |side: &str, spec: &Option<LinkSpec>| {
             spec.as_ref().map(|spec| self.add_link(format!("flow.{}.{side}", config.name), spec, sim.seed)).transpose()
         };
         let sides = &config.access;
-        let (forward_in, forward_out) =
-            (access("forward_in", &sides.forward_in)?, access("forward_out", &sides.forward_out)?);
-        let (back_in, back_out) = (access("back_in", &sides.back_in)?, access("back_out", &sides.back_out)?);
-        let [downlink, uplink] = on_air.map_or([None, None], |hops| hops.map(Some));
-        // Feedback passes the base station behind its uplink.
-        let station = uplink.filter(|_| !self.base_stations.is_empty()).map(|_| Hop::through(0));
-        self.routes.push([forward_in, Some(there), downlink.or(forward_out)].into_iter().flatten());
-        self.routes.push([uplink.or(back_in), station, Some(back), back_out].into_iter().flatten());
+        let (first, last) = (access("forward_in", &sides.forward_in)?, access("forward_out", &sides.forward_out)?);
+        let (back_first, back_last) = (access("back_in", &sides.back_in)?, access("back_out", &sides.back_out)?);
+        self.routes.push(first.into_iter().chain(there).chain(last));
+        self.routes.push(back_first.into_iter().chain(back).chain(back_last));
 
         if group == self.groups.len() {
             self.groups.push(Group::new(config.group.clone()));
@@ -156,51 +221,54 @@ impl Network {
         group_state.flows += 1;
         group_state.shared = self.many && group_state.flows > 1;
         let trace = sim.trace && (!self.many || group_state.flows <= MOST_FLOWS_TRACED);
-        let mut flow = FlowState::new(config, group as u32, sim.seed, trace, self.many)?;
+        // A terminal's queue drains at what it is granted, faster than it was filled.
+        let bursty = config.route.iter().any(|via| hops[via.hop as usize].is_satellite);
+        let mut flow = FlowState::new(config, group as u32, sim.seed, trace, self.many, bursty)?;
         if flow.takes_window {
             let feedback = sim.min_rtt(config).saturating_sub(sim.min_owd(config));
             flow.rtt_bound = flow.delay_bound.saturating_add(super::nanos(feedback));
         }
-        if let (Some(user), Some(station), true) = (config.user, self.base_stations.first_mut(), flow.takes_window) {
+        if let (Some((station, user)), true) = (windows, flow.takes_window) {
             let min_rtt = sim.min_rtt(config);
-            station.attach(Member { flow: self.flows.len() as FlowId, user, min_rtt, share: config.share });
+            let member = Member { flow: self.flows.len() as FlowId, user, min_rtt, share: config.share };
+            self.base_stations[station as usize].attach(member);
         }
         self.flows.push(flow);
         Ok(())
     }
 
-    /// A flow goes over the radio: its last hop there, and its first one back.
-    fn check_user(&self, config: &FlowConfig, user: u32) -> Result<[Hop; 2], SimError> {
-        let flow = || config.name.clone();
-        let Some(radio) = self.radios.first() else { return Err(SimError::NoRadio { flow: flow() }) };
-        let users = self.media[radio.medium as usize].medium.ports();
-        if user >= users {
-            return Err(SimError::NoUser { flow: flow(), found: user, users });
+    /// The hop of one place in a flow's route, if the flow can pass it so.
+    fn check_via<'a>(
+        &mut self,
+        config: &FlowConfig,
+        i: usize,
+        hops: &'a [SharedHop],
+    ) -> Result<&'a SharedHop, SimError> {
+        let (flow, via) = (config.name.clone(), config.route[i]);
+        let Some(hop) = hops.get(via.hop as usize) else {
+            return Err(SimError::NoHop { flow, found: via.hop, hops: hops.len() });
+        };
+        let name = hop.name.clone();
+        if config.route[..i].iter().any(|earlier| earlier.hop == via.hop) {
+            return Err(SimError::HopTwice { flow, hop: name });
         }
-        for (side, link) in [("forward_out", &config.access.forward_out), ("back_in", &config.access.back_in)] {
-            if link.is_some() {
-                return Err(SimError::TwoHops { flow: flow(), side });
+        let ports = self.media[hop.medium as usize].medium.ports();
+        if let Some(&found) = via.ports.iter().find(|port| **port >= ports) {
+            return Err(SimError::NoPort { flow, hop: name, found, ports });
+        }
+        let same = via.ports[0] == via.ports[1];
+        if hop.is_satellite && same {
+            return Err(SimError::SameTerminal { flow, hop: name, terminal: via.ports[0] });
+        }
+        if matches!(hop.back, Back::Uplinks { .. }) && !same {
+            return Err(SimError::TwoUsers { flow, hop: name, users: via.ports });
+        }
+        if let Some(satellite) = self.satellites.iter_mut().find(|s| s.medium == hop.medium) {
+            for terminal in via.ports {
+                satellite.attach(terminal);
             }
         }
-        Ok([Hop { medium: radio.medium, port: user }, Hop::link(radio.medium + 1 + user)])
-    }
-
-    /// A flow goes through the satellite: its ways there and back.
-    fn attach(&mut self, config: &FlowConfig, terminals: [u32; 2]) -> Result<[Hop; 2], SimError> {
-        let flow = config.name.clone();
-        let Some(satellite) = self.satellites.first_mut() else { return Err(SimError::NoSatellite { flow }) };
-        let medium = satellite.medium;
-        let all = self.media[medium as usize].medium.ports();
-        if let Some(&found) = terminals.iter().find(|i| **i >= all) {
-            return Err(SimError::NoTerminal { flow, found, terminals: all });
-        }
-        if terminals[0] == terminals[1] {
-            return Err(SimError::SameTerminal { flow, terminal: terminals[0] });
-        }
-        for terminal in terminals {
-            satellite.attach(terminal);
-        }
-        Ok(terminals.map(|port| Hop { medium, port }))
+        Ok(hop)
     }
 
     /// Ports are numbered for reports: the links first, then the others' ports.

@@ -22,59 +22,79 @@ pub enum SimError {
         /// What is wrong with it.
         source: LinkError,
     },
-    /// The satellite cannot be built.
-    #[error("satellite: {0}")]
-    Satellite(#[from] DamaError),
-    /// A flow through a satellite that is not there.
-    #[error("flow `{flow}`: `terminals` is given, and there is no satellite; give `dama`, or leave `terminals` out")]
-    NoSatellite {
-        /// The flow's name.
-        flow: String,
+    /// A satellite cannot be built.
+    #[error("{hop}: {source}")]
+    Satellite {
+        /// The hop's name.
+        hop: String,
+        /// What is wrong with it.
+        source: DamaError,
     },
-    /// A terminal that is not there.
-    #[error("flow `{flow}`: `terminals` has {found}; the satellite has {terminals} terminals, numbered from 0")]
-    NoTerminal {
+    /// A radio's downlink cannot be built.
+    #[error("{hop}.downlink: {source}")]
+    Radio {
+        /// The hop's name.
+        hop: String,
+        /// What is wrong with it.
+        source: ArqError,
+    },
+    /// Two hops of one name would share their random streams.
+    #[error("two hops are called `{name}`; names must be unique")]
+    DuplicateHop {
+        /// The name.
+        name: String,
+    },
+    /// A flow through a hop that is not there.
+    #[error("flow `{flow}`: `route` has hop {found}; there are {hops} hops, numbered from 0")]
+    NoHop {
         /// The flow's name.
         flow: String,
-        /// The terminal given.
+        /// The hop given.
         found: u32,
         /// How many there are.
-        terminals: u32,
+        hops: usize,
+    },
+    /// A flow that would pass a hop twice.
+    #[error("flow `{flow}`: `route` has `{hop}` twice; a packet passes each hop once at the most")]
+    HopTwice {
+        /// The flow's name.
+        flow: String,
+        /// The hop's name.
+        hop: String,
+    },
+    /// A flow at a terminal or user that is not there.
+    #[error("flow `{flow}`: `route` has port {found} of `{hop}`; that has {ports} ports, numbered from 0")]
+    NoPort {
+        /// The flow's name.
+        flow: String,
+        /// The hop's name.
+        hop: String,
+        /// The port given.
+        found: u32,
+        /// How many there are.
+        ports: u32,
     },
     /// A flow that would not need the satellite.
-    #[error("flow `{flow}`: `terminals` has {terminal} twice; sender and receiver must be at different ones")]
+    #[error(
+        "flow `{flow}`: `route` has terminal {terminal} of `{hop}` twice; sender and receiver must be at different ones"
+    )]
     SameTerminal {
         /// The flow's name.
         flow: String,
+        /// The hop's name.
+        hop: String,
         /// The terminal.
         terminal: u32,
     },
-    /// The radio's downlink cannot be built.
-    #[error("radio.downlink: {0}")]
-    Radio(#[from] ArqError),
-    /// A flow over a radio that is not there.
-    #[error("flow `{flow}`: `user` is given, and there is no radio; give `radio`, or leave `user` out")]
-    NoRadio {
+    /// A flow whose feedback would come from another user.
+    #[error("flow `{flow}`: `route` has users {users:?} of `{hop}`; its receiver is one user, twice the same number")]
+    TwoUsers {
         /// The flow's name.
         flow: String,
-    },
-    /// A user that is not there.
-    #[error("flow `{flow}`: `user` is {found}; the radio has {users} users, numbered from 0")]
-    NoUser {
-        /// The flow's name.
-        flow: String,
-        /// The user given.
-        found: u32,
-        /// How many there are.
-        users: u32,
-    },
-    /// Two hops in one place.
-    #[error("flow `{flow}`: `user` and `access.{side}` are given; the user's link is that hop, leave one of them out")]
-    TwoHops {
-        /// The flow's name.
-        flow: String,
-        /// `forward_out` or `back_in`.
-        side: &'static str,
+        /// The hop's name.
+        hop: String,
+        /// The users.
+        users: [u32; 2],
     },
     /// A controller cannot be built.
     #[error("flow `{flow}`: {source}")]

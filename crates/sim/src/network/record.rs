@@ -253,13 +253,13 @@ impl Network {
         }
         self.each_satellite(|satellite, dama| {
             report.engine.packet_hops += satellite.transmitted(dama);
-            report.satellite = Some(satellite.report(dama, warmup, end));
+            report.satellites.push(satellite.report(dama, warmup, end));
         });
         let mut windows: Vec<_> = self.base_stations.iter().map(|s| (s.downlink, s.windows().to_vec())).collect();
         self.each_radio(|radio, arq| {
             report.engine.packet_hops += radio.transmitted(arq);
             let given = windows.iter_mut().find(|(downlink, _)| *downlink == radio.medium);
-            report.radio = Some(radio.report(arq, given.map(|(_, w)| std::mem::take(w)).unwrap_or_default()));
+            report.radios.push(radio.report(arq, given.map(|(_, w)| std::mem::take(w)).unwrap_or_default()));
         });
         report.engine.link_events = self.stats.events - self.stats.timer_events;
         report.engine.max_pending = self.events.max_len() as u64;

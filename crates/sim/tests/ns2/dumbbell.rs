@@ -6,7 +6,7 @@ use fairpace_path::{
     Capacity, DelayModel, DropReason, LinkSpec, LossModel, QueueModel, RateModel, RedParams, Thresholds,
 };
 use fairpace_sim::tcp::{TcpParams, TcpSource, TcpVariant};
-use fairpace_sim::{Access, ControllerSpec, FlowConfig, MediaConfig, Protocol, SimConfig, run};
+use fairpace_sim::{Access, ControllerSpec, FlowConfig, HopConfig, MediaConfig, Protocol, SimConfig, run};
 use fairpace_units::{Bytes, Duration, Packets, Probability, RandomStream, Rate};
 
 use crate::scenario::{Row, table};
@@ -168,14 +168,17 @@ impl Dumbbell {
             seed,
             duration: Duration::from_secs(self.seconds),
             warmup: Duration::from_secs(self.warmup),
-            bottleneck: LinkSpec {
-                rate: RateModel::Fixed(self.rate),
-                delay,
-                queue: self.queue(),
-                loss: if self.error_before { LossModel::None } else { loss },
-                ..LinkSpec::default()
-            },
-            reverse: LinkSpec { rate: RateModel::Fixed(self.rate), delay, queue: plenty, ..LinkSpec::default() },
+            hops: vec![HopConfig::path(
+                LinkSpec {
+                    rate: RateModel::Fixed(self.rate),
+                    delay,
+                    queue: self.queue(),
+                    loss: if self.error_before { LossModel::None } else { loss },
+                    ..LinkSpec::default()
+                },
+                LinkSpec { rate: RateModel::Fixed(self.rate), delay, queue: plenty, ..LinkSpec::default() },
+            )],
+
             flows: (0..self.n_each)
                 .map(|i| flow(i, "tcp", tcp()))
                 .chain((0..self.n_each).map(|i| flow(i, "media", media())))

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_sim::tcp::{TcpParams, TcpSource, TcpVariant};
-use fairpace_sim::{Access, ControllerSpec, FlowConfig, MediaConfig, Protocol, SimConfig, SimReport, run};
+use fairpace_sim::{Access, ControllerSpec, FlowConfig, HopConfig, MediaConfig, Protocol, SimConfig, SimReport, run};
 use fairpace_units::{Bytes, Duration, Instant, Packets, Probability, RandomStream, Rate};
 
 /// One row of a table, by column.
@@ -111,8 +111,11 @@ pub(crate) fn satellite(peer: Peer, p_loss: f64, rtt: Duration, k: u64, seed: u6
         seed,
         duration: Duration::from_secs(seconds),
         warmup: Duration::from_secs(50),
-        bottleneck: link(Rate::mbps(CAPACITY), delay, k, p_loss),
-        reverse: link(Rate::mbps(CAPACITY), delay, 10_000, 0.0),
+        hops: vec![HopConfig::path(
+            link(Rate::mbps(CAPACITY), delay, k, p_loss),
+            link(Rate::mbps(CAPACITY), delay, 10_000, 0.0),
+        )],
+
         flows: (0..10).map(|i| flow(format!("f{i}"), "all", peer, seed, access, 0.0)).collect(),
         checkpoints: vec![Instant::from_secs_f64(200.0)],
         ..SimConfig::default()
@@ -127,8 +130,11 @@ pub(crate) fn mixed(x: Peer, y: Peer, p_loss: f64, k: u64, rtt: [Duration; 2], s
         seed,
         duration: Duration::from_secs(seconds),
         warmup: Duration::from_secs(50),
-        bottleneck: link(Rate::mbps(CAPACITY), delay, k, 0.0),
-        reverse: link(Rate::mbps(CAPACITY), delay, 10_000, 0.0),
+        hops: vec![HopConfig::path(
+            link(Rate::mbps(CAPACITY), delay, k, 0.0),
+            link(Rate::mbps(CAPACITY), delay, 10_000, 0.0),
+        )],
+
         flows: (0..5)
             .map(|i| flow(format!("x{i}"), "x", x, seed, x_access, p_loss))
             .chain((0..5).map(|i| flow(format!("y{i}"), "y", y, seed, y_access, 0.0)))
@@ -149,8 +155,11 @@ fn channel(row: &Row, seed: u64, seconds: u64) -> SimConfig {
     SimConfig {
         seed,
         duration: Duration::from_secs(seconds),
-        bottleneck: link(rate, delay, 50, if before { 0.0 } else { error }),
-        reverse: link(rate, delay, 50, 0.0),
+        hops: vec![HopConfig::path(
+            link(rate, delay, 50, if before { 0.0 } else { error }),
+            link(rate, delay, 50, 0.0),
+        )],
+
         flows: vec![FlowConfig {
             access: Access { forward_in: before.then_some(lossy), ..Access::default() },
             packet_size: Bytes::new(row.number("packet_B") as u64),

@@ -2,9 +2,11 @@
 
 use fairpace_analysis::fluid::{Flow, Strategy};
 use fairpace_control::{Env, FlowParams, QuickStartParams, Safety};
-use fairpace_path::DamaSpec;
 use fairpace_path::quick_start::Agent;
-use fairpace_sim::{ControllerSpec, FlowConfig, MediaConfig, Protocol, SimConfig, SimError, Source, run};
+use fairpace_path::{DamaSpec, LinkSpec};
+use fairpace_sim::{
+    ControllerSpec, FlowConfig, HopConfig, MediaConfig, Protocol, RouteHop, SimConfig, SimError, Source, run,
+};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 
 /// Phases, evenly over the super-frame.
@@ -33,10 +35,10 @@ pub(super) fn longest_delays(
         let start = Instant::ZERO + idle + spec.super_frame() * i / PHASES;
         let config = SimConfig {
             duration: (start + 2 * FOLLOWED).since(Instant::ZERO),
-            dama: Some(spec.clone()),
+            hops: vec![HopConfig::path(LinkSpec::default(), LinkSpec::default()), HopConfig::satellite(spec.clone())],
             flows: vec![FlowConfig {
                 start,
-                terminals: Some([0, 1]),
+                route: vec![RouteHop::terminals(1, [0, 1])],
                 packet_size: flow.packet,
                 ..FlowConfig::new("stream", Protocol::Media(media.clone()))
             }],

@@ -4,7 +4,9 @@ use fairpace_analysis::qos::plan::{Need, Plan};
 use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_lab::stats::Estimate;
 use fairpace_path::{ArqSpec, Capacity, DelayModel, LinkSpec};
-use fairpace_sim::{Access, ControllerSpec, FlowConfig, FlowReport, MediaConfig, Protocol, RadioConfig, SimConfig};
+use fairpace_sim::{
+    Access, ControllerSpec, FlowConfig, FlowReport, HopConfig, MediaConfig, Protocol, RadioConfig, RouteHop, SimConfig,
+};
 use fairpace_sim::{SimError, run};
 use fairpace_units::{Duration, Packets, Rate};
 
@@ -41,7 +43,10 @@ pub(super) fn simulate(
     let mut config = SimConfig {
         duration: warm_up.saturating_add(measured),
         warmup: warm_up,
-        radio: Some(RadioConfig { downlink: link.clone(), uplink: None, base_station: None }),
+        hops: vec![
+            HopConfig::path(LinkSpec::default(), LinkSpec::default()),
+            HopConfig::radio(RadioConfig { downlink: link.clone(), uplink: None, base_station: None }),
+        ],
         ..SimConfig::default()
     };
     for (i, (need, flow)) in needs.iter().zip(&plan.flows).enumerate() {
@@ -76,7 +81,7 @@ fn flow_config(link: &ArqSpec, beta: f64, need: &Need, name: &str, rwnd: u32) ->
     let there = wires / 2;
     let wire = |delay: Duration| Some(LinkSpec { delay: DelayModel::constant(delay), ..LinkSpec::default() });
     FlowConfig {
-        user: Some(0),
+        route: vec![RouteHop::links(0), RouteHop::user(1, 0)],
         share: need.share,
         packet_size: link.slot_size,
         access: Access { forward_in: wire(there), back_out: wire(wires.saturating_sub(there)), ..Access::default() },

@@ -54,7 +54,11 @@ impl Link {
 
 fn of_scenario(file: &Path, seed: Option<u64>) -> Outcome<Link> {
     let scenario = Scenario::load(file)?;
-    let beyond = [("satellite", scenario.satellite.is_some()), ("wireless", scenario.wireless.is_some())];
+    let beyond = [
+        ("[hop]", !scenario.hop.is_empty()),
+        ("satellite", scenario.satellite.is_some()),
+        ("wireless", scenario.wireless.is_some()),
+    ];
     if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
         let what = format!("`{}` has a `[{table}]`, and a shell is behind a `[path]`", file.display());
         return Err(Failure::new(code::SCENARIO, what)
@@ -62,7 +66,12 @@ fn of_scenario(file: &Path, seed: Option<u64>) -> Outcome<Link> {
     }
     let seed = seed.unwrap_or_else(|| scenario.seed.get());
     let config = sim_config(&scenario, seed, Record::default())?;
-    Ok(Link { name: scenario.name.clone(), up: config.bottleneck, down: config.reverse, seed })
+    let Some([up, down]) = config.only_links() else {
+        let what = format!("`{}` has {} hops, and a shell is behind one", file.display(), config.hops.len());
+        return Err(Failure::new(code::SCENARIO, what)
+            .hint("`fairpace run --world emu` runs it; for a shell write a `[path]` with its rate and delay"));
+    };
+    Ok(Link { name: scenario.name.clone(), up: up.clone(), down: down.clone(), seed })
 }
 
 fn of_options(args: &Args, name: String, up: RateModel, down: RateModel) -> Link {

@@ -243,7 +243,7 @@ fn watch(job: &Job<'_>) -> Result<Start, RunError> {
         carried = carried + flow.throughput();
     }
     start.carried_bps = carried.as_bps();
-    let terminals = report.satellite.iter().flat_map(|s| &s.terminals);
+    let terminals = report.satellites.iter().flat_map(|s| &s.terminals);
     start.queue_drops = terminals.map(|t| t.whole.dropped.packets.get()).sum();
     Ok(start)
 }
