@@ -44,6 +44,9 @@ fn every_shipped_scenario_runs_and_something_arrives() {
         if scenario.duration.get() > end {
             let shorter = scenario.modify(|s| {
                 (s.duration, s.warmup) = (end.into(), Time::seconds(0.0));
+                if s.sample.get() > end {
+                    s.sample = end.into();
+                }
                 s.path.outages.retain(|o| o.start.get() < end);
                 s.flows.retain(|f| f.start.get() < end);
             });
