@@ -12,8 +12,11 @@
 //!  "FPCE"
 //!  report number (32), +1 for each
 //!  for each block: nonce sum (32)
-//!                  DSCP that the newest packet arrived with (8) | 0 (24)
+//!                  DSCP that the newest packet arrived with (8) | µs (24)
 //! ```
+//!
+//! The µs are how long the newest packet was held before the report, for reports that have no place for that; 0 before
+//! RFC 8888's, 16.7 s and more saturate.
 //!
 //! APP comes first because Wireshark takes a datagram for RTCP by its first packet, and does not
 //! expect feedback there.
@@ -22,7 +25,7 @@ use crate::challenge::NAME;
 use crate::rtcp::App;
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
-use fairpace_units::Dscp;
+use fairpace_units::{Dscp, Duration};
 
 const SUBTYPE: u8 = 2;
 
@@ -43,6 +46,8 @@ pub struct Claim {
     pub nonce_sum: u32,
     /// The code point of the stream's newest packet.
     pub dscp: Dscp,
+    /// From the newest packet's arrival to the report, whole µs; zero where the report itself tells.
+    pub held: Duration,
 }
 
 /// Bytes of a claims packet for that many blocks.
@@ -70,9 +75,11 @@ impl<'a> Claims<'a> {
     /// One for each block of the CCFB packet that follows.
     pub fn claims(&self) -> impl Iterator<Item = Claim> + use<'a> {
         let (words, _) = self.blocks.as_chunks::<8>();
-        words
-            .iter()
-            .map(|&[a, b, c, d, dscp, ..]| Claim { nonce_sum: u32::from_be_bytes([a, b, c, d]), dscp: Dscp::new(dscp) })
+        words.iter().map(|&[a, b, c, d, dscp, x, y, z]| Claim {
+            nonce_sum: u32::from_be_bytes([a, b, c, d]),
+            dscp: Dscp::new(dscp),
+            held: Duration::from_micros(u32::from_be_bytes([0, x, y, z]).into()),
+        })
     }
 }
 
@@ -84,7 +91,8 @@ pub fn emit(out: &mut Vec<u8>, receiver: u32, number: u32, claims: impl IntoIter
         out.put_u32(number);
         for c in claims {
             out.put_u32(c.nonce_sum);
-            out.put_u32(u32::from(c.dscp.get()) << 24);
+            let held = u32::try_from(c.held.as_micros()).unwrap_or(u32::MAX).min((1 << 24) - 1);
+            out.put_u32(u32::from(c.dscp.get()) << 24 | held);
         }
     });
 }
@@ -100,9 +108,12 @@ mod tests {
 
         #[test]
         fn what_is_written_is_read_back(
-            receiver: u32, number: u32, claims in prop::collection::vec((any::<u32>(), 0_u8..64), 0..6),
+            receiver: u32, number: u32, claims in prop::collection::vec((any::<u32>(), 0_u8..64, 0_u64..1 << 24), 0..6),
         ) {
-            let claims: Vec<Claim> = claims.iter().map(|c| Claim { nonce_sum: c.0, dscp: Dscp::new(c.1) }).collect();
+            let claims: Vec<Claim> = claims
+                .iter()
+                .map(|c| Claim { nonce_sum: c.0, dscp: Dscp::new(c.1), held: Duration::from_micros(c.2) })
+                .collect();
             let mut out = Vec::new();
             emit(&mut out, receiver, number, claims.clone());
             prop_assert_eq!(out.len(), len(claims.len()));

@@ -25,7 +25,7 @@ type Format = (&'static str, fn(&Knowledge, &mut Vec<u8>));
 const FORMATS: [Format; 3] = [
     ("congestion-control feedback", |k, out| {
         let nonce_sum = k.packets.iter().fold(0_u32, |sum, p| sum.wrapping_add(p.1));
-        claim::emit(out, k.receiver, k.next_report, [Claim { nonce_sum, dscp: Dscp::DEFAULT }]);
+        claim::emit(out, k.receiver, k.next_report, [Claim { nonce_sum, dscp: Dscp::DEFAULT, ..Claim::default() }]);
         let metrics = k.packets.iter().map(|_| Metric::received(Ecn::NotEct, Duration::ZERO));
         ccfb::emit(out, k.receiver, 0, [(k.media, k.packets[0].0, metrics)]);
     }),

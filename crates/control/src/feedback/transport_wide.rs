@@ -7,8 +7,8 @@
 //! - A gap between two reports is of unknown fate if a report between them has not come, as their count says; else its
 //!   packets have not arrived. What is unknown is neither lost nor acknowledged. A report that is overtaken tells of it
 //!   after all.
-//! - Nothing says for how long the newest packet was held back: the round trip is as much too long. What the others waited
-//!   for the newest is taken off.
+//! - The report does not say for how long the newest packet was held back. Between two Fairpaces the claims do
+//!   ([`Report::held`]); else the round trip is as much too long. What the others waited for the newest is taken off.
 
 use super::{Ack, BadFeedback};
 use fairpace_units::{Duration, Ecn, Instant, Kind, RandomStream};
@@ -46,6 +46,8 @@ pub struct Report {
     /// What became of the packets from `base` on: the ticks since the arrival of the one before that has arrived (the
     /// first: since the reference), or `None` if it has not.
     pub deltas: Vec<Option<i16>>,
+    /// From the arrival of the newest packet told of to this report. Not part of the draft: zero from other tools.
+    pub held: Duration,
 }
 
 impl Report {
@@ -161,6 +163,8 @@ impl Receiver {
             report.deltas.push(delta);
             next += 1;
         }
+        let newest = self.arrivals.range((from - self.first) as usize..(next - self.first) as usize).flatten().max();
+        report.held = newest.map_or(Duration::ZERO, |at| now.since(*at));
         (report.base, report.count) = (from as u16, report.count.wrapping_add(1));
         self.told_to = self.told_to.max(next);
         self.last = Some(now);
@@ -188,7 +192,7 @@ struct Sent {
 /// What a report says, in a flow's terms.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
-    /// Packets acknowledged for the first time, in the order of their numbers.
+    /// Packets acknowledged for the first time: data, then dummies, each in the order of their numbers.
     pub acks: &'a [Ack],
     /// Packets whose fate nobody will tell, unless a report was overtaken.
     pub untold: &'a [(Kind, u64)],
@@ -324,9 +328,11 @@ impl Sender {
                 seq,
                 ecn: Ecn::NotEct,
                 arrived_at: Some(ticks(at)),
-                ack_delay: ticks(newest.saturating_sub(at)),
+                ack_delay: ticks(newest.saturating_sub(at)) + report.held,
             });
         }
+        // As other forms tell: data first.
+        self.acks.sort_unstable_by_key(|ack| (ack.kind, ack.seq));
         Ok(Heard { acks: &self.acks, untold: &self.untold })
     }
 
@@ -362,7 +368,7 @@ mod tests {
     }
 
     fn report(base: u16, count: u8, deltas: &[Option<i16>]) -> Report {
-        Report { base, reference: 10, count, deltas: deltas.to_vec() }
+        Report { base, reference: 10, count, deltas: deltas.to_vec(), held: Duration::ZERO }
     }
 
     const HERE: Option<i16> = Some(4);
@@ -381,6 +387,7 @@ mod tests {
                     reference: 1,
                     count: 0,
                     deltas: vec![Some(144)],
+                    held: Duration::ZERO,
                 })
             )
         );
@@ -388,7 +395,8 @@ mod tests {
         r.on_packet(ms(104), 0);
         assert_eq!((r.next(), r.poll(ms(119)).is_none()), (ms(120), true));
         let (_, second) = r.poll(ms(120)).expect("due");
-        assert_eq!(second, &Report { base: 0, reference: 1, count: 1, deltas: vec![Some(160), Some(4)] });
+        let held = Duration::from_millis(15);
+        assert_eq!(second, &Report { base: 0, reference: 1, count: 1, deltas: vec![Some(160), Some(4)], held });
         // 3 does not come, 2 comes late: told of again from there on.
         r.on_packet(ms(121), 4);
         assert_eq!(r.poll(ms(140)).map(|(_, report)| report.deltas.clone()), Some(vec![None, None, Some(228)]));
@@ -476,7 +484,7 @@ mod tests {
     fn the_reference_counts_on_across_its_wrap() {
         let mut s = sender(0, 4);
         let mut at = |base, count, reference| {
-            let report = Report { base, reference, count, deltas: vec![HERE] };
+            let report = Report { base, reference, count, deltas: vec![HERE], held: Duration::ZERO };
             s.on_report(&report).expect("true").acks[0].arrived_at.expect("told")
         };
         let before = at(0, 0, (1 << 24) - 1);

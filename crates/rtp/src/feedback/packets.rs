@@ -171,6 +171,7 @@ impl Receiver {
             let claims = batch.clone().map(|(s, from, to)| Claim {
                 nonce_sum: (from..=to).fold(0, |sum, q| sum.wrapping_add(s.metric(q, now).1)),
                 dscp: s.dscp,
+                held: Duration::ZERO,
             });
             out.clear();
             claim::emit(out, envelope.ssrc, envelope.take_number(), claims);

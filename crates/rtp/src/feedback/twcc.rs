@@ -36,6 +36,7 @@ fn parse(fci: &[u8], report: &mut Report) -> Result<(), Refusal> {
     let twcc = Twcc::parse(fci).map_err(|_| Refusal::Malformed)?;
     (report.base, report.reference) = (twcc.base_sequence_number(), twcc.reference_time());
     report.count = twcc.feedback_packet_count();
+    report.held = Duration::ZERO;
     report.deltas.clear();
     for packet in twcc.packets() {
         let Ok((_, status)) = packet else { return Err(Refusal::Malformed) };
@@ -120,6 +121,7 @@ impl Sender {
             trust.judge(claimed, claim.nonce_sum, false, streams)?;
             trust.accept(claims.number);
             seen[0] = Some((Class::Normal, claim.dscp));
+            self.report.held = claim.held;
         }
         let heard = self.packets.on_report(&self.report).map_err(|bad| {
             if bad == BadFeedback::Lie {
@@ -193,7 +195,7 @@ impl Receiver {
         let nonce_sum = received.fold(0_u32, |sum, number| sum.wrapping_add(nonce(number).unwrap_or(0)));
         let dscp = sources.media().and_then(|media| sources.source(media)).map_or(Dscp::DEFAULT, |s| s.dscp);
         out.clear();
-        claim::emit(out, envelope.ssrc, envelope.take_number(), [Claim { nonce_sum, dscp }]);
+        claim::emit(out, envelope.ssrc, envelope.take_number(), [Claim { nonce_sum, dscp, held: report.held }]);
         emit(report, envelope.ssrc, self.newest, &mut self.statuses, out);
         Some(())
     }
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn the_bytes_are_those_worked_out_by_hand() {
         let deltas = vec![Some(400), None, Some(1), Some(-2)];
-        let report = Report { base: 0xfffe, reference: 2, count: 7, deltas };
+        let report = Report { base: 0xfffe, reference: 2, count: 7, deltas, held: Duration::ZERO };
         #[rustfmt::skip]
         let bytes = [
             0x8f, 205, 0, 6,           // V=2, FMT 15, PT 205, 7 words
@@ -247,7 +249,8 @@ mod tests {
     /// A run of 200 packets a tick apart, one chunk; and a vector of one bit each, 14 packets, from another tool.
     #[test]
     fn run_lengths_and_vectors_of_one_bit_are_read() {
-        let report = Report { base: 5, reference: 0xff_ffff, count: 0, deltas: vec![Some(1); 200] };
+        let report =
+            Report { base: 5, reference: 0xff_ffff, count: 0, deltas: vec![Some(1); 200], held: Duration::ZERO };
         let bytes = written(&report);
         assert_eq!(&bytes[20..22], [0x20, 200]);
         assert_eq!(read(&bytes), Some((0x0a0b_0c0d, 0x1122_3344, report)));
@@ -261,12 +264,13 @@ mod tests {
         let (_, _, report) = read(&vector).expect("a report");
         let mut deltas = vec![None; 14];
         (deltas[0], deltas[12], deltas[13]) = (Some(4), Some(5), Some(6));
-        assert_eq!(report, Report { base: 9, reference: 1, count: 3, deltas });
+        assert_eq!(report, Report { base: 9, reference: 1, count: 3, deltas, held: Duration::ZERO });
     }
 
     #[test]
     fn a_report_that_is_cut_or_names_the_reserved_symbol_is_refused() {
-        let bytes = written(&Report { base: 5, reference: 1, count: 0, deltas: vec![Some(1); 20] });
+        let bytes =
+            written(&Report { base: 5, reference: 1, count: 0, deltas: vec![Some(1); 20], held: Duration::ZERO });
         let mut short = bytes[..bytes.len() - 12].to_vec();
         short[3] -= 3;
         assert_eq!(read(&short), None, "deltas are missing");
@@ -278,7 +282,7 @@ mod tests {
 
     #[test]
     fn more_than_16384_packets_are_refused() {
-        let report = |n| Report { base: 5, reference: 1, count: 0, deltas: vec![None; n] };
+        let report = |n| Report { base: 5, reference: 1, count: 0, deltas: vec![None; n], held: Duration::ZERO };
         assert!(read(&written(&report(16_384))).is_some());
         assert_eq!(read(&written(&report(16_385))), None);
     }
@@ -291,7 +295,7 @@ mod tests {
             base: u16, reference in 0_u32..1 << 24, count: u8,
             deltas in prop::collection::vec(prop_oneof![Just(None), (-300_i16..300).prop_map(Some), any::<i16>().prop_map(Some)], 1..300),
         ) {
-            let report = Report { base, reference, count, deltas };
+            let report = Report { base, reference, count, deltas, held: Duration::ZERO };
             prop_assert_eq!(read(&written(&report)), Some((0x0a0b_0c0d, 0x1122_3344, report)));
         }
 
