@@ -271,7 +271,7 @@ impl<'a> Bench<'a> {
         self.store.as_ref()
     }
 
-    /// The measurement under this key, if this session asked for it.
+    /// The measurement under this key, if this run of the program has made it or asked for it.
     fn known<R: 'static>(&self, key: &Key) -> Option<Rc<R>> {
         self.known.get(key).cloned().and_then(|r| r.downcast().ok())
     }
