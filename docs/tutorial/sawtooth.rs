@@ -9,7 +9,8 @@
 
 use crate::controller::{Acked, Controller, Loss, SendPoll, Sent, Status};
 use crate::pacer::Pacer;
-use crate::registry::{Allowed, Env, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::param::{Allowed, ParamError, ParamInfo};
+use crate::registry::{Env, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
 use fairpace_units::{Duration, Instant, Rate};
 

@@ -4,7 +4,7 @@
 use crate::error::{Failure, Outcome};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use fairpace_control::{aimd, feedback, registry};
+use fairpace_control::{ParamError, aimd, feedback};
 use fairpace_net::send::MAX_QUANTUM;
 use fairpace_units::{Bytes, Duration, Probability, Rate, RateSpec, parse_duration, parse_rate, parse_size};
 use std::collections::BTreeMap;
@@ -509,7 +509,7 @@ impl Control {
         settings: &BTreeMap<String, String>,
         packet_size: fairpace_units::Bytes,
         min_rate: Rate,
-    ) -> Result<Box<dyn fairpace_control::Controller>, registry::ParamError> {
+    ) -> Result<Box<dyn fairpace_control::Controller>, ParamError> {
         let env = fairpace_control::Env { packet_size, min_rate, max_rate: self.max_rate, ..Default::default() };
         fairpace_control::build(&self.name, settings, &env)
     }

@@ -2,7 +2,7 @@
 //!
 //! Every crate's errors arrive here; the form is always `error: …`, a blank line, `hint: …`.
 
-use fairpace_control::registry::ParamError;
+use fairpace_control::ParamError;
 use fairpace_emu::EmuError;
 use fairpace_lab::RunError;
 use fairpace_lab::results::WriteError;

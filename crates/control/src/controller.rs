@@ -5,10 +5,9 @@
 //! or reads a clock. Read `fixed.rs` for the smallest instance, and the template for a new one.
 
 use crate::breaker::ReceiverReport;
-use crate::feedback::Form;
+use crate::feedback::{Form, RateReport, ReceiverParams};
 use crate::quick_start::QuickStartParams;
-use crate::rtt::{RttEstimator, RttParams};
-use crate::scheme::tfrc::receiver::ReceiverParams;
+use crate::rtt::{RtoParams, RttEstimator, RttParams};
 use core::any::Any;
 use core::fmt::Debug;
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsRate, Rate, Via};
@@ -122,28 +121,6 @@ pub enum TcpOrder {
     NoDelay(bool),
 }
 
-/// What every packet says in its header when the receiver measures [RFC 5348 §3.2.1].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateHeader {
-    /// When it left, on the sender's clock.
-    pub sent_at: Instant,
-    /// The sender's RTT; `None` before the first sample.
-    pub rtt: Option<Duration>,
-}
-
-/// What a receiver that measures reports [RFC 5348 §3.2.2]. All of it is the receiver's word.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RateReport {
-    /// t_recvdata: `sent_at` of the last packet received, echoed.
-    pub echoed: Instant,
-    /// t_delay: from the arrival of that packet to this report.
-    pub delay: Duration,
-    /// X_recv: data received per time since the last report, or over the last RTT.
-    pub received_rate: Rate,
-    /// p: the loss event rate, in `[0, 1]`.
-    pub loss_event_rate: f64,
-}
-
 /// How to notice losses on behalf of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossPolicy {
@@ -170,41 +147,6 @@ pub enum TimeoutRule {
     PerPacket,
     /// There is none: the scheme has a timer of its own (TFRC's no-feedback timer).
     Never,
-}
-
-/// RTO = `srtt_factor` · SRTT + max(`granularity`, `var_factor` · RTTVAR), within `[min, max]`
-/// [RFC 6298 §2].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RtoParams {
-    /// 1 for TCP; RAP's mu, 1.2.
-    pub srtt_factor: f64,
-    /// 4 for TCP (K) and for RAP (phi).
-    pub var_factor: f64,
-    /// Lower bound.
-    pub min: Duration,
-    /// Upper bound.
-    pub max: Duration,
-    /// Clock granularity G.
-    pub granularity: Duration,
-    /// The timeout while no RTT is known: 1 s [RFC 6298 §2.1].
-    pub initial: Duration,
-    /// Double the timeout at each expiry until an ACK arrives [RFC 6298 §5.5].
-    pub backoff: bool,
-}
-
-impl Default for RtoParams {
-    fn default() -> Self {
-        RtoParams {
-            srtt_factor: 1.0,
-            var_factor: 4.0,
-            // RFC 6298 §2.4 says 1 s; ns-2's and Linux's 200 ms is what the peers here use.
-            min: Duration::from_millis(200),
-            max: Duration::from_secs(60),
-            granularity: Duration::from_millis(10),
-            initial: Duration::from_secs(1),
-            backoff: false,
-        }
-    }
 }
 
 impl Default for LossPolicy {

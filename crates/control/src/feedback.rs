@@ -4,10 +4,12 @@
 //! refuses those of another one before they change anything. RTCP's receiver reports are beside every form: the circuit
 //! breaker judges them.
 
+mod measured;
 pub mod transport_wide;
 
+pub use measured::{RateHeader, RateReport, ReceiverParams};
+
 use crate::breaker::ReceiverReport;
-use crate::controller::RateReport;
 use crate::sack_vector::SackVector;
 use core::fmt;
 use core::str::FromStr;

@@ -67,7 +67,8 @@
 //!
 //! - [`Controller`], and one file per scheme in `scheme/`: [`rcs`], [`rap`], [`rbp`] (SRP, CRP, MRP), [`tfrc`]
 //!   (and TFRC-SP), [`aimd`], [`lda`] (and LDAF), [`tpba`], [`fixed`] (the template). `scheme.rs` lists them.
-//! - [`registry`](mod@registry): schemes and their parameters by name.
+//! - [`build`] and [`schemes`]: schemes by name; [`registry`](mod@registry): an entry of their list, and how settings
+//!   are read; [`param`]: parameters, and what is refused.
 //! - [`Equation`]: TCP's throughput at a loss rate, and back.
 //! - [`feedback`]: the forms of feedback, and their messages.
 //! - [`Flow`]: ledger, RTT, loss detection, caps and breaker around a controller.
@@ -84,10 +85,12 @@ pub mod ledger;
 mod meter;
 mod pacer;
 pub mod packet_pair;
+pub mod param;
 pub mod quick_start;
 mod receiver;
 pub mod registry;
 pub mod rtt;
+mod sack_receiver;
 pub mod sack_vector;
 mod scheme;
 #[cfg(test)]
@@ -95,17 +98,19 @@ mod testing;
 
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
 pub use controller::{
-    Acked, Controller, Loss, LossHow, LossPolicy, QuickStartHooks, RateHeader, RateReport, RtoParams, SendPoll, Sent,
-    Status, TcpHooks, TcpOrder, TcpProgress, TimeoutRule, Windows,
+    Acked, Controller, Loss, LossHow, LossPolicy, QuickStartHooks, SendPoll, Sent, Status, TcpHooks, TcpOrder,
+    TcpProgress, TimeoutRule, Windows,
 };
 pub use equation::{BadPath, Equation, TcpPath, Terms};
-pub use feedback::Ack;
+pub use feedback::{Ack, RateHeader, RateReport};
 pub use flow::{
     Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, IgnoredFeedback, KindCounters, Permit, Transmit,
 };
+pub use param::{Allowed, ParamError, ParamInfo};
 pub use quick_start::{QsCounters, QsVerdict, QuickStartParams};
 pub use receiver::{AckReceiver, Arrival, Feedback};
-pub use registry::{Allowed, Env, ParamError, ParamInfo, Safety, SchemeInfo, build, schemes};
-pub use rtt::RttEstimator;
-pub use sack_vector::{SackReceiver, SackVector};
+pub use registry::{Env, Safety, SchemeInfo};
+pub use rtt::{RtoParams, RttEstimator};
+pub use sack_receiver::SackReceiver;
+pub use sack_vector::SackVector;
 pub use scheme::*;

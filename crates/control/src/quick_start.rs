@@ -45,7 +45,7 @@
 //! Requests after a change of the path [RFC 5634 §2.6]: nothing here hears of one. A packet only for the
 //! report [RFC 5634 §2.3]: it waits for the next data packet.
 
-use crate::registry::ParamError;
+use crate::param::ParamError;
 use core::ops::RangeInclusive;
 use fairpace_units::{Bytes, Duration, Instant, QsFunction, QsNonce, QsOption, QsRate, QsResponse, RandomStream, Rate};
 

@@ -5,8 +5,6 @@
 
 use fairpace_units::Duration;
 
-use crate::controller::RtoParams;
-
 /// Gains of the filter and what counts as a believable sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RttParams {
@@ -26,6 +24,41 @@ pub struct RttParams {
 impl Default for RttParams {
     fn default() -> Self {
         RttParams { alpha: 0.125, beta: 0.25, initial_var: 0.5, floor: Duration::from_millis(1), confirmations: 3 }
+    }
+}
+
+/// RTO = `srtt_factor` · SRTT + max(`granularity`, `var_factor` · RTTVAR), within `[min, max]`
+/// [RFC 6298 §2].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RtoParams {
+    /// 1 for TCP; RAP's mu, 1.2.
+    pub srtt_factor: f64,
+    /// 4 for TCP (K) and for RAP (phi).
+    pub var_factor: f64,
+    /// Lower bound.
+    pub min: Duration,
+    /// Upper bound.
+    pub max: Duration,
+    /// Clock granularity G.
+    pub granularity: Duration,
+    /// The timeout while no RTT is known: 1 s [RFC 6298 §2.1].
+    pub initial: Duration,
+    /// Double the timeout at each expiry until an ACK arrives [RFC 6298 §5.5].
+    pub backoff: bool,
+}
+
+impl Default for RtoParams {
+    fn default() -> Self {
+        RtoParams {
+            srtt_factor: 1.0,
+            var_factor: 4.0,
+            // RFC 6298 §2.4 says 1 s; ns-2's and Linux's 200 ms is what the peers here use.
+            min: Duration::from_millis(200),
+            max: Duration::from_secs(60),
+            granularity: Duration::from_millis(10),
+            initial: Duration::from_secs(1),
+            backoff: false,
+        }
     }
 }
 

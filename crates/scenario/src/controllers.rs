@@ -2,7 +2,7 @@
 //! controllers, the simulator's TCP, and no control at all.
 
 use crate::{FlowSpec, Problem, RawScenario, SafetyMode, Scenario, ScenarioError};
-use fairpace_control::registry::{self, ParamError};
+use fairpace_control::ParamError;
 use fairpace_control::{Controller, Env, Safety};
 use fairpace_units::{Bytes, Rate};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub enum Family {
 
 /// Every name there is, media controllers first.
 pub fn names() -> Vec<&'static str> {
-    registry::schemes().iter().map(|s| s.name).chain(TCP).chain(KERNEL_TCP).chain([CONSTANT]).collect()
+    fairpace_control::schemes().iter().map(|s| s.name).chain(TCP).chain(KERNEL_TCP).chain([CONSTANT]).collect()
 }
 
 /// What kind of flow that name makes, if it is a controller at all.
@@ -37,7 +37,7 @@ pub fn family(name: &str) -> Option<Family> {
     } else if name == CONSTANT {
         Some(Family::Constant)
     } else {
-        registry::schemes().iter().any(|s| s.name == name).then_some(Family::Media)
+        fairpace_control::schemes().iter().any(|s| s.name == name).then_some(Family::Media)
     }
 }
 
@@ -124,7 +124,7 @@ pub fn packet_size(scenario: &RawScenario, flow: &FlowSpec) -> Bytes {
 /// [`BadParameter`].
 pub fn build(scenario: &RawScenario, flow: &FlowSpec) -> Result<Box<dyn Controller>, BadParameter> {
     let settings: BTreeMap<String, String> = flow.parameters.iter().map(|(k, v)| (k.clone(), v.text())).collect();
-    registry::build(&flow.controller, &settings, &env(scenario, flow)).map_err(|error| refused(&error))
+    fairpace_control::build(&flow.controller, &settings, &env(scenario, flow)).map_err(|error| refused(&error))
 }
 
 /// Whether the controller of a flow with a Quick-Start request would ever send it.
@@ -172,21 +172,21 @@ pub fn is_limit(name: &str) -> bool {
 
 /// The parameters that a flow's controller has, with their defaults; none for TCP and `constant`.
 pub fn defaults(flow: &FlowSpec) -> impl Iterator<Item = (String, String)> + use<> {
-    let scheme = registry::schemes().iter().find(|s| s.name == flow.controller);
+    let scheme = fairpace_control::schemes().iter().find(|s| s.name == flow.controller);
     let params = scheme.map_or(&[][..], |s| s.params);
     params.iter().map(|p| (p.name.to_owned(), p.default.to_owned()))
 }
 
 /// The names of a controller's parameters.
 pub fn parameter_names(controller: &str) -> Vec<&'static str> {
-    let scheme = registry::schemes().iter().find(|s| s.name == controller);
+    let scheme = fairpace_control::schemes().iter().find(|s| s.name == controller);
     scheme.map_or(Vec::new(), |s| s.params.iter().map(|p| p.name).collect())
 }
 
 /// Every controller's parameters in one text, for the schema.
 pub fn parameters_text() -> String {
     let mut text = String::from("The controller's own parameters, by name.");
-    for scheme in registry::schemes() {
+    for scheme in fairpace_control::schemes() {
         let params: Vec<String> =
             scheme.params.iter().map(|p| format!("{} ({}; default {})", p.name, p.doc, p.default)).collect();
         text.push_str(&format!(

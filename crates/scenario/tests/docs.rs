@@ -1,7 +1,6 @@
 //! The tables of parameters in `docs/` are made of the rows that the reader, the check and the schema go by: between
 //! `<!-- parameters: NAME -->` and `<!-- end -->`. With `FAIRPACE_BLESS=1` this test writes them.
 
-use fairpace_control::registry;
 use fairpace_scenario::channel::Fading;
 use fairpace_scenario::loss::Loss;
 use fairpace_scenario::part::{About, about};
@@ -20,7 +19,7 @@ fn tables() -> BTreeMap<String, String> {
             tables.insert(format!("{family} {}", kind.name), of_kind(&kind));
         }
     }
-    for scheme in registry::schemes() {
+    for scheme in fairpace_control::schemes() {
         let mut text = "| name | symbol | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n".to_owned();
         for p in scheme.params {
             let symbol = if p.symbol.is_empty() { "–" } else { p.symbol };

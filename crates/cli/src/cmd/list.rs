@@ -7,7 +7,6 @@ mod links;
 use crate::args::{List, ListWhat};
 use crate::error::Outcome;
 use crate::term::{Columns, Ink, paint};
-use fairpace_control::registry;
 use fairpace_media::{STREAM_PRESETS, StreamPreset};
 use fairpace_scenario::controllers::{CONSTANT, KERNEL_TCP, TCP};
 use fairpace_units::format_duration;
@@ -111,7 +110,7 @@ fn heading(out: &mut impl Write, text: &str) -> std::io::Result<()> {
 
 fn controllers(out: &mut impl Write) -> std::io::Result<()> {
     heading(out, "Controllers: `controller` of a scenario's flow; those with parameters also for --control")?;
-    for scheme in registry::schemes() {
+    for scheme in fairpace_control::schemes() {
         writeln!(
             out,
             "  {}  {} {}",
@@ -200,7 +199,7 @@ fn experiments(out: &mut impl Write) -> std::io::Result<()> {
 }
 
 fn controllers_json() -> Value {
-    let media = registry::schemes().iter().map(|s| {
+    let media = fairpace_control::schemes().iter().map(|s| {
         let params: Vec<Value> = s
             .params
             .iter()

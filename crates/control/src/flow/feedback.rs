@@ -3,8 +3,8 @@
 use super::measured::Known;
 use super::{Flow, FlowEventKind};
 use crate::breaker::{ReceiverReport, StopReason};
-use crate::controller::{Acked, Loss, LossHow, RateReport};
-use crate::feedback::{Ack, BadFeedback, Form, Message, Outcome};
+use crate::controller::{Acked, Loss, LossHow};
+use crate::feedback::{Ack, BadFeedback, Form, Message, Outcome, RateReport};
 use crate::ledger::{Credit, LostPacket};
 use crate::sack_vector::SackVector;
 use core::cmp::Ordering;

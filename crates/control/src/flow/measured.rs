@@ -1,6 +1,6 @@
 //! What is remembered to judge the reports of a receiver that measures.
 
-use crate::controller::RateReport;
+use crate::feedback::RateReport;
 use crate::ledger::Ledger;
 use crate::meter::Meter;
 use fairpace_units::{Bytes, Duration, Instant, Rate};

@@ -1,7 +1,6 @@
 //! The round trip as a flow knows it: which samples count, and the timeout that follows from them.
 
-use crate::controller::RtoParams;
-use crate::rtt::{RttEstimator, RttParams};
+use crate::rtt::{RtoParams, RttEstimator, RttParams};
 use fairpace_units::{Duration, Kind};
 
 /// No round trip is shorter, whatever the scenario says: rates go with 1/RTT.

@@ -53,11 +53,12 @@
 //!
 //! Retransmission: there is none in the paper either.
 
-use crate::controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule, Windows};
+use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status, TimeoutRule, Windows};
 use crate::feedback::Form;
 use crate::pacer::Pacer;
-use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
-use crate::rtt::RttEstimator;
+use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
+use crate::registry::{Env, SchemeInfo, Settings};
+use crate::rtt::{RtoParams, RttEstimator};
 use fairpace_units::{Bounds, Bytes, Duration, Ecn, Instant, Kind, Rate};
 
 /// The largest window in packets. Half of what a flow remembers by default, so that no outstanding

@@ -52,7 +52,8 @@ use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Sta
 use crate::feedback::Form;
 use crate::pacer::Pacer;
 use crate::packet_pair::PERIOD;
-use crate::registry::{Allowed, Env, ParamError, ParamInfo, Safety, SchemeInfo, Settings};
+use crate::param::{Allowed, ParamError, ParamInfo};
+use crate::registry::{Env, Safety, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
 use fairpace_units::{Bounds, Bytes, Duration, Instant, Rate};
 use tally::Tally;

@@ -43,10 +43,11 @@
 //!
 //! Quality adaptation (layers), and the paper's ACK redundancy (our feedback names every packet).
 
-use crate::controller::{Acked, Controller, Loss, LossHow, LossPolicy, RtoParams, SendPoll, Sent, Status, TimeoutRule};
+use crate::controller::{Acked, Controller, Loss, LossHow, LossPolicy, SendPoll, Sent, Status, TimeoutRule};
 use crate::pacer::{Pacer, seconds};
-use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, Safety, SchemeInfo, Settings};
-use crate::rtt::{RttEstimator, RttParams};
+use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
+use crate::registry::{Env, Safety, SchemeInfo, Settings};
+use crate::rtt::{RtoParams, RttEstimator, RttParams};
 use fairpace_units::{Bounds, Bytes, Duration, Instant, Rate};
 
 /// The registry's entry.

@@ -50,15 +50,18 @@
 //! - With `ecn`, a mark is a loss.
 //! - The gap is for a full packet; a shorter one uses proportionally less.
 
-use crate::controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status};
+use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status};
 use crate::equation::{Equation, TcpPath};
 use crate::pacer::{Pacer, seconds};
-use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
-use crate::rtt::RttEstimator;
+use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
+use crate::registry::{Env, SchemeInfo, Settings};
+use crate::rtt::{RtoParams, RttEstimator};
 use fairpace_units::{Bounds, Bytes, Duration, Ecn, Instant, Probability, Rate};
 use loss_rate::LossRate;
 
 mod loss_rate;
+
+pub use loss_rate::POver;
 
 /// The registry's entry: the simple equation.
 pub const SRP: SchemeInfo = SchemeInfo {
@@ -139,17 +142,6 @@ const PPS_WITHOUT_RTT: f64 = 1.0;
 
 /// The share of the permitted packets that must have been sent for the rate to grow: RAP's in ns-2.
 const MIN_SENT: f64 = 0.5;
-
-/// Over what p is measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum POver {
-    /// The last eight loss intervals, weighted.
-    Intervals,
-    /// The round.
-    Round,
-    /// So many packets, or all of them if infinite.
-    Packets(f64),
-}
 
 /// The protocols' constants, as their parameters name them.
 #[derive(Clone, Debug, PartialEq)]

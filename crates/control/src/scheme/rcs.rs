@@ -79,13 +79,22 @@
 mod formula;
 pub mod params;
 
-use crate::controller::{Acked, Controller, Loss, LossPolicy, RtoParams, SendPoll, Sent, Status};
+use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status};
 use crate::pacer::{Pacer, seconds};
-use crate::registry::{Env, ParamError, Safety, Settings};
-use crate::rtt::RttEstimator;
+use crate::param::ParamError;
+use crate::registry::{Env, Safety, SchemeInfo, Settings};
+use crate::rtt::{RtoParams, RttEstimator};
 use fairpace_units::{Bytes, Duration, Instant, Kind, Rate};
-pub use params::INFO;
 use params::{BackoffTimeout, Increase, RcsParams, WdsnTest};
+
+/// The registry's entry.
+pub const INFO: SchemeInfo = SchemeInfo {
+    name: "rcs",
+    title: "RCS: rate control with low-priority dummy packets",
+    source: "Akyildiz, Akan, Morabito, IEEE/ACM Trans. Networking",
+    make: |settings, env| Ok(Box::new(Rcs::new(settings, env)?)),
+    params: params::PARAMS,
+};
 
 /// One probe in this time while no RTT is known [RFC 8085 §3.1.3].
 const PROBE_EVERY_S: f64 = 3.0;

@@ -80,23 +80,39 @@ pub mod params;
 pub mod receiver;
 mod sender;
 
-use crate::controller::{
-    Acked, Controller, Loss, LossPolicy, QuickStartHooks, RateReport, SendPoll, Sent, Status, TimeoutRule,
-};
-use crate::feedback::Form;
+use crate::controller::{Acked, Controller, Loss, LossPolicy, QuickStartHooks, SendPoll, Sent, Status, TimeoutRule};
+use crate::feedback::{Form, RateReport, ReceiverParams};
 use crate::meter::Meter;
 use crate::pacer::Pacer;
+use crate::param::ParamError;
 use crate::quick_start::{QsEnd, QuickStart, QuickStartParams, send_rate};
-use crate::registry::{Env, ParamError, Settings};
+use crate::registry::{Env, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
 use coarse::CoarseTimer;
 use core::ops::RangeInclusive;
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, QsRate, Rate};
 use history::{HistoryParams, LossEvents};
-pub use params::{INFO, INFO_SP, TfrcParams};
-use receiver::ReceiverParams;
+pub use params::TfrcParams;
 pub use sender::Rfc;
 use sender::{Feedback, Sender, SenderParams};
+
+/// The registry's entry of TFRC.
+pub const INFO: SchemeInfo = SchemeInfo {
+    name: "tfrc",
+    title: "TFRC: TCP-friendly rate control",
+    source: "RFC 5348, RFC 3448",
+    make: |settings, env| Ok(Box::new(Tfrc::new(settings, env)?)),
+    params: params::PARAMS,
+};
+
+/// The registry's entry of TFRC-SP.
+pub const INFO_SP: SchemeInfo = SchemeInfo {
+    name: "tfrc-sp",
+    title: "TFRC-SP: TFRC for small packets",
+    source: "RFC 4828",
+    make: |settings, env| Ok(Box::new(Tfrc::new(settings, env)?)),
+    params: params::PARAMS_SP,
+};
 
 /// s of TFRC-SP [RFC 4828 §3].
 const SP_SEGMENT: f64 = 1_460.0;

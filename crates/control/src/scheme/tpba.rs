@@ -67,7 +67,8 @@ use crate::feedback::Form;
 use crate::lda::tally::Tally;
 use crate::lda::{R_F, R_MIN, Reduction, T_ADAPT, T_RTCP, after};
 use crate::pacer::Pacer;
-use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
+use crate::registry::{Env, SchemeInfo, Settings};
 use crate::rtt::RttEstimator;
 use fairpace_units::{Bounds, Bytes, Duration, Instant, Kind, Rate, Via};
 

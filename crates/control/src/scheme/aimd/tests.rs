@@ -3,7 +3,8 @@
 use super::*;
 use crate::feedback::Message;
 use crate::receiver::Arrival;
-use crate::sack_vector::{SackReceiver, SackVector};
+use crate::sack_receiver::SackReceiver;
+use crate::sack_vector::SackVector;
 use crate::testing::{SIZE, as_scheme, at, made, made_as, paper, settings, tell};
 use crate::{Flow, FlowEventKind, FlowParams, ParamError, Transmit, build};
 use fairpace_units::{Class, RandomStream};

@@ -4,9 +4,19 @@
 //! What is one indication, and the weighted intervals, are TFRC's history, with our own numbers and
 //! departure times.
 
-use super::POver;
 use crate::tfrc::history::{HistoryParams, LossEvents};
 use fairpace_units::{Duration, Instant};
+
+/// Over what p is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum POver {
+    /// The last eight loss intervals, weighted.
+    Intervals,
+    /// The round.
+    Round,
+    /// So many packets, or all of them if infinite.
+    Packets(f64),
+}
 
 /// Losses and acknowledgements in, p out.
 #[derive(Clone, Debug)]

@@ -1,112 +1,107 @@
 //! RCS's parameters: the paper's two, and one for each place where it can be read in two ways.
 
-use crate::registry::{Allowed, Env, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
+use crate::registry::{Env, Settings};
 use fairpace_units::{Bounds, Duration, Rate};
 
-/// The registry's entry.
-pub const INFO: SchemeInfo = SchemeInfo {
-    name: "rcs",
-    title: "RCS: rate control with low-priority dummy packets",
-    source: "Akyildiz, Akan, Morabito, IEEE/ACM Trans. Networking",
-    make: |settings, env| Ok(Box::new(super::Rcs::new(settings, env)?)),
-    params: &[
-        ParamInfo {
-            name: "s_target",
-            symbol: "S_Target",
-            default: "max",
-            allowed: &[Allowed::FlowRate, Allowed::Word("max", "the flow's max_rate")],
-            doc: "the rate of the stream at its best quality; Initial probes at it, and S never exceeds it",
-        },
-        ParamInfo {
-            name: "t_b",
-            symbol: "T_B",
-            default: "10 SRTT",
-            allowed: &[
-                Allowed::Times("SRTT", Bounds::of(1.0, 1_000.0)),
-                Allowed::Duration(Bounds::of(Duration::from_millis(100), Duration::from_secs(3_600))),
-                Allowed::Word("none", "without limit"),
-            ],
-            doc: "how long Backoff waits for an ACK before it starts again with Initial; at most 15 s unless safety is `paper`",
-        },
-        ParamInfo {
-            name: "backoff",
-            symbol: "",
-            default: "on",
-            allowed: FLAG,
-            doc: "off: Detected without any ACK goes back to Steady, as the paper's comparison without Backoff()",
-        },
-        ParamInfo {
-            name: "wdsn_rounding",
-            symbol: "wdsn",
-            default: "nearest",
-            allowed: &[Allowed::Words(&["nearest", "up", "down", "exact"])],
-            doc: "how SRTT · S becomes a count of dummy ACKs; `exact` keeps the fraction, which a test for zero never meets",
-        },
-        ParamInfo {
-            name: "wdsn_test",
-            symbol: "wdsn",
-            default: "figure",
-            allowed: &[Allowed::Words(&["figure", "text"])],
-            doc: "`figure`: only wdsn = 0 raises S, so -1 after Initial is a guard; `text`: wdsn <= 0 raises it, so Initial's late ACKs do",
-        },
-        ParamInfo {
-            name: "loss_in_detected",
-            symbol: "",
-            default: "ignore",
-            allowed: &[Allowed::Words(&["ignore", "restart"])],
-            doc: "what a loss noticed in Detected does: nothing, or open another Detected phase",
-        },
-        ParamInfo {
-            name: "old_losses",
-            symbol: "",
-            default: "ignore",
-            allowed: &[Allowed::Words(&["ignore", "count"])],
-            doc: "losses of packets sent before the last Detected phase began, noticed after it",
-        },
-        ParamInfo {
-            name: "gap_after_backoff",
-            symbol: "",
-            default: "ignore",
-            allowed: &[Allowed::Words(&["ignore", "count"])],
-            doc: "losses of packets sent before the signal came back, noticed afterwards",
-        },
-        ParamInfo {
-            name: "increase",
-            symbol: "",
-            default: "both",
-            allowed: &[Allowed::Words(&["both", "timed", "dummy"])],
-            doc: "what raises S in Steady: one packet per SRTT each SRTT, each dummy ACK that wdsn lets through, or both",
-        },
-        ParamInfo {
-            name: "dummy_acks_in_detected",
-            symbol: "",
-            default: "ignore",
-            allowed: &[Allowed::Words(&["ignore", "count"])],
-            doc: "whether dummy ACKs that arrive in Detected count against wdsn and raise S",
-        },
-        ParamInfo {
-            name: "dup_threshold",
-            symbol: "",
-            default: "3",
-            allowed: &[Allowed::Whole("", 1, 100)],
-            doc: "later data packets acknowledged that make a data packet lost",
-        },
-        ParamInfo {
-            name: "min_rto",
-            symbol: "",
-            default: "200 ms",
-            allowed: &[Allowed::Duration(Bounds::of(Duration::from_millis(1), Duration::from_secs(60)))],
-            doc: "lower bound of the timeout SRTT + 4 RTTVAR",
-        },
-        ParamInfo {
-            name: "rto_backoff",
-            symbol: "",
-            default: "off",
-            allowed: FLAG,
-            doc: "double the timeout at each expiry; nothing is sent twice, so no ACK is ambiguous and it is off",
-        },
-    ],
-};
+/// The parameters of RCS.
+pub(super) const PARAMS: &[ParamInfo] = &[
+    ParamInfo {
+        name: "s_target",
+        symbol: "S_Target",
+        default: "max",
+        allowed: &[Allowed::FlowRate, Allowed::Word("max", "the flow's max_rate")],
+        doc: "the rate of the stream at its best quality; Initial probes at it, and S never exceeds it",
+    },
+    ParamInfo {
+        name: "t_b",
+        symbol: "T_B",
+        default: "10 SRTT",
+        allowed: &[
+            Allowed::Times("SRTT", Bounds::of(1.0, 1_000.0)),
+            Allowed::Duration(Bounds::of(Duration::from_millis(100), Duration::from_secs(3_600))),
+            Allowed::Word("none", "without limit"),
+        ],
+        doc: "how long Backoff waits for an ACK before it starts again with Initial; at most 15 s unless safety is `paper`",
+    },
+    ParamInfo {
+        name: "backoff",
+        symbol: "",
+        default: "on",
+        allowed: FLAG,
+        doc: "off: Detected without any ACK goes back to Steady, as the paper's comparison without Backoff()",
+    },
+    ParamInfo {
+        name: "wdsn_rounding",
+        symbol: "wdsn",
+        default: "nearest",
+        allowed: &[Allowed::Words(&["nearest", "up", "down", "exact"])],
+        doc: "how SRTT · S becomes a count of dummy ACKs; `exact` keeps the fraction, which a test for zero never meets",
+    },
+    ParamInfo {
+        name: "wdsn_test",
+        symbol: "wdsn",
+        default: "figure",
+        allowed: &[Allowed::Words(&["figure", "text"])],
+        doc: "`figure`: only wdsn = 0 raises S, so -1 after Initial is a guard; `text`: wdsn <= 0 raises it, so Initial's late ACKs do",
+    },
+    ParamInfo {
+        name: "loss_in_detected",
+        symbol: "",
+        default: "ignore",
+        allowed: &[Allowed::Words(&["ignore", "restart"])],
+        doc: "what a loss noticed in Detected does: nothing, or open another Detected phase",
+    },
+    ParamInfo {
+        name: "old_losses",
+        symbol: "",
+        default: "ignore",
+        allowed: &[Allowed::Words(&["ignore", "count"])],
+        doc: "losses of packets sent before the last Detected phase began, noticed after it",
+    },
+    ParamInfo {
+        name: "gap_after_backoff",
+        symbol: "",
+        default: "ignore",
+        allowed: &[Allowed::Words(&["ignore", "count"])],
+        doc: "losses of packets sent before the signal came back, noticed afterwards",
+    },
+    ParamInfo {
+        name: "increase",
+        symbol: "",
+        default: "both",
+        allowed: &[Allowed::Words(&["both", "timed", "dummy"])],
+        doc: "what raises S in Steady: one packet per SRTT each SRTT, each dummy ACK that wdsn lets through, or both",
+    },
+    ParamInfo {
+        name: "dummy_acks_in_detected",
+        symbol: "",
+        default: "ignore",
+        allowed: &[Allowed::Words(&["ignore", "count"])],
+        doc: "whether dummy ACKs that arrive in Detected count against wdsn and raise S",
+    },
+    ParamInfo {
+        name: "dup_threshold",
+        symbol: "",
+        default: "3",
+        allowed: &[Allowed::Whole("", 1, 100)],
+        doc: "later data packets acknowledged that make a data packet lost",
+    },
+    ParamInfo {
+        name: "min_rto",
+        symbol: "",
+        default: "200 ms",
+        allowed: &[Allowed::Duration(Bounds::of(Duration::from_millis(1), Duration::from_secs(60)))],
+        doc: "lower bound of the timeout SRTT + 4 RTTVAR",
+    },
+    ParamInfo {
+        name: "rto_backoff",
+        symbol: "",
+        default: "off",
+        allowed: FLAG,
+        doc: "double the timeout at each expiry; nothing is sent twice, so no ACK is ambiguous and it is off",
+    },
+];
 
 /// T_B.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,7 +147,7 @@ pub enum Increase {
     Dummy,
 }
 
-/// RCS's parameters and readings; see [`INFO`] for what each does.
+/// RCS's parameters and readings; see `PARAMS` for what each does.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct RcsParams {

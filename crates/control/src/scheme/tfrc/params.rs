@@ -3,8 +3,9 @@
 
 use super::sender::Rfc;
 use crate::equation::Equation;
+use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
 use crate::quick_start::Until;
-use crate::registry::{Allowed, FLAG, ParamError, ParamInfo, SchemeInfo, Settings};
+use crate::registry::Settings;
 use fairpace_units::{Bounds, Duration};
 
 const EQUATION: ParamInfo = ParamInfo {
@@ -113,66 +114,54 @@ const QS_VALIDATION: ParamInfo = ParamInfo {
           next feedback after the first on one of them; never for more than three RTTs",
 };
 
-/// The registry's entry of TFRC.
-pub const INFO: SchemeInfo = SchemeInfo {
-    name: "tfrc",
-    title: "TFRC: TCP-friendly rate control",
-    source: "RFC 5348, RFC 3448",
-    make: |settings, env| Ok(Box::new(super::Tfrc::new(settings, env)?)),
-    params: &[
-        EQUATION,
-        T_RTO,
-        RFC,
-        MEASURED_BY,
-        OUTAGE,
-        LOSSES,
-        DISCOUNTING,
-        SMOOTHING,
-        ECN,
-        T_GRAN,
-        FIRST_TIMER,
-        QS_WAIT,
-        QS_VALIDATION,
-    ],
-};
+/// The parameters of TFRC.
+pub(super) const PARAMS: &[ParamInfo] = &[
+    EQUATION,
+    T_RTO,
+    RFC,
+    MEASURED_BY,
+    OUTAGE,
+    LOSSES,
+    DISCOUNTING,
+    SMOOTHING,
+    ECN,
+    T_GRAN,
+    FIRST_TIMER,
+    QS_WAIT,
+    QS_VALIDATION,
+];
 
-/// The registry's entry of TFRC-SP.
-pub const INFO_SP: SchemeInfo = SchemeInfo {
-    name: "tfrc-sp",
-    title: "TFRC-SP: TFRC for small packets",
-    source: "RFC 4828",
-    make: |settings, env| Ok(Box::new(super::Tfrc::new(settings, env)?)),
-    params: &[
-        EQUATION,
-        T_RTO,
-        RFC,
-        MEASURED_BY,
-        OUTAGE,
-        LOSSES,
-        DISCOUNTING,
-        SMOOTHING,
-        ECN,
-        ParamInfo {
-            name: "t_gran",
-            symbol: "t_gran",
-            default: "0 ms",
-            allowed: &[Allowed::Duration(Bounds::of(Duration::ZERO, Duration::from_millis(100)))],
-            doc: "as for `tfrc`; from 10 ms on, three packets may leave within 30 ms instead of one every 10 ms",
-        },
-        ParamInfo {
-            name: "header",
-            symbol: "H",
-            default: "40",
-            allowed: &[Allowed::Whole("", 0, 200)],
-            doc: "bytes of each packet's headers that packet sizes do not count; 0 where they do",
-        },
-        FIRST_TIMER,
-        QS_WAIT,
-        QS_VALIDATION,
-    ],
-};
+/// The parameters of TFRC-SP.
+pub(super) const PARAMS_SP: &[ParamInfo] = &[
+    EQUATION,
+    T_RTO,
+    RFC,
+    MEASURED_BY,
+    OUTAGE,
+    LOSSES,
+    DISCOUNTING,
+    SMOOTHING,
+    ECN,
+    ParamInfo {
+        name: "t_gran",
+        symbol: "t_gran",
+        default: "0 ms",
+        allowed: &[Allowed::Duration(Bounds::of(Duration::ZERO, Duration::from_millis(100)))],
+        doc: "as for `tfrc`; from 10 ms on, three packets may leave within 30 ms instead of one every 10 ms",
+    },
+    ParamInfo {
+        name: "header",
+        symbol: "H",
+        default: "40",
+        allowed: &[Allowed::Whole("", 0, 200)],
+        doc: "bytes of each packet's headers that packet sizes do not count; 0 where they do",
+    },
+    FIRST_TIMER,
+    QS_WAIT,
+    QS_VALIDATION,
+];
 
-/// TFRC's parameters; see [`INFO`] and [`INFO_SP`] for what each does.
+/// TFRC's parameters; see `PARAMS` and `PARAMS_SP` for what each does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct TfrcParams {

@@ -40,8 +40,9 @@
 //! Coarse timestamps (RFC 4342's window counter); several reports per RTT.
 
 use super::history::{Arrivals, Heard, HistoryParams};
-use crate::controller::{RateHeader, RateReport};
-use crate::equation::{Equation, TcpPath};
+use crate::equation::TcpPath;
+pub use crate::feedback::ReceiverParams;
+use crate::feedback::{RateHeader, RateReport};
 use crate::meter::Meter;
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Rate};
 
@@ -53,26 +54,6 @@ const BELIEVABLE: (Duration, Duration) = (Duration::from_millis(1), Duration::fr
 const LEAST_TARGET: f64 = 0.5;
 /// The equation's packet in TFRC-SP, bytes [RFC 4828 §3].
 const SP_SEGMENT: f64 = 1_460.0;
-
-/// What may be chosen. It should be the sender's choice too: `Tfrc::receiver_params` says which that is.
-/// On a real path nothing tells the receiver, and it takes the defaults.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ReceiverParams {
-    /// What the first loss interval is computed with.
-    pub equation: Equation,
-    /// Discount older loss intervals while the open one is long [RFC 5348 §5.5].
-    pub discounting: bool,
-    /// TFRC-SP: the bytes of headers on each packet, H of RFC 4828 §4.2. `None`: TFRC.
-    pub small_packets: Option<f64>,
-    /// Find losses as ns-2 does: [`Arrivals::as_ns2`].
-    pub as_ns2: bool,
-}
-
-impl Default for ReceiverParams {
-    fn default() -> Self {
-        ReceiverParams { equation: Equation::Tfrc, discounting: false, small_packets: None, as_ns2: false }
-    }
-}
 
 /// A packet with a rate header has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

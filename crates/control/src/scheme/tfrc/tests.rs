@@ -2,7 +2,7 @@
 
 use super::receiver::{RatedArrival, TfrcReceiver};
 use super::*;
-use crate::controller::RateHeader;
+use crate::feedback::RateHeader;
 use crate::feedback::{Form, Message};
 use crate::quick_start::answer;
 use crate::testing::{SIZE, acknowledge, as_scheme, at, made, paper, tell};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::equation::Equation;
 use fairpace_units::Probability;
 
 const R: Duration = Duration::from_millis(100);
