@@ -12,6 +12,7 @@ mod bounds;
 mod instant;
 mod mark;
 mod parse;
+mod print;
 mod probability;
 mod quick_start;
 mod random;
@@ -22,13 +23,12 @@ mod size;
 pub use bounds::{Bounds, End, InWords};
 pub use instant::Instant;
 pub use mark::{Class, Dscp, Ecn, Kind, Via};
-pub use parse::{
-    ParseUnitError, RateSpec, exact_duration, format_duration, format_rate, parse_duration, parse_rate, parse_size,
-};
+pub use parse::{ParseUnitError, RateSpec, parse_duration, parse_rate, parse_size};
+pub use print::{exact_duration, format_duration};
 pub use probability::{NotAProbability, Probability};
 pub use quick_start::{QsFunction, QsNonce, QsOption, QsRate, QsResponse};
 pub use random::RandomStream;
-pub use rate::Rate;
+pub use rate::{Rate, format_rate};
 pub use seq::{Seq16, Unwrapper16};
 pub use size::{Bytes, Packets};
 

@@ -1,5 +1,6 @@
 //! Bits per second, and its physics: rate × time = size, size / rate = time.
 
+use crate::print::short;
 use crate::{Bytes, Duration};
 use core::fmt;
 use core::ops::{Add, Div, Mul};
@@ -112,9 +113,21 @@ impl Div<Rate> for Bytes {
     }
 }
 
+/// A rate for people: `800 kbit/s`, `2.5 Mbit/s`; reads back to the same value to 4 digits.
+pub fn format_rate(rate: Rate) -> String {
+    let bps = rate.as_bps();
+    let (value, unit) = match bps {
+        b if b >= 1e9 => (b / 1e9, "Gbit/s"),
+        b if b >= 1e6 => (b / 1e6, "Mbit/s"),
+        b if b >= 1e3 => (b / 1e3, "kbit/s"),
+        b => (b, "bit/s"),
+    };
+    format!("{} {unit}", short(value))
+}
+
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::format_rate(*self))
+        f.write_str(&format_rate(*self))
     }
 }
 
