@@ -35,7 +35,7 @@ pub use event::{ArqCounters, ArqSlot, SlotOutcome};
 pub use spec::{ArqError, ArqScheme, ArqSpec, ArqUser};
 
 use crate::channel::Fading;
-use crate::queue::{Held, Room};
+use crate::queue::parts::{Held, Room};
 use crate::quick_start::pass_unaware;
 use crate::{Capacity, Datagram, DropReason, Wire};
 use fairpace_units::{Bytes, Instant, Packets, RandomStream};

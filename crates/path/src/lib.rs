@@ -57,6 +57,7 @@ pub mod queue;
 pub mod quick_start;
 mod rate;
 pub mod spec;
+mod steps;
 pub mod trace;
 pub mod wire;
 

@@ -11,11 +11,13 @@
 //! Page: `docs/links/quick-start.md`.
 
 mod agent;
+mod error;
 mod estimate;
 mod on_link;
 mod router;
 
 pub use agent::{Agent, AgentSpec, Decision, HoldWarning, QsAgent};
+pub use error::QsError;
 pub use estimate::{Channel, Ear, Estimator, Fade, Free, LoadWindow, Observation, Statistic};
 pub(crate) use on_link::LinkRouter;
-pub use router::{QsCounters, QsError, QsRouter, QsVerdict, Refusal, RouterParams, SOURCES, pass_unaware};
+pub use router::{QsCounters, QsRouter, QsVerdict, Refusal, RouterParams, SOURCES, pass_unaware};

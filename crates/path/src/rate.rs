@@ -8,29 +8,17 @@
 //! finishes its remaining bits at the new rate; in delivery opportunities (mahimahi's traces),
 //! where bytes leave in lumps. See [`crate::trace`] for the recordings.
 
-use crate::trace::{Opportunities, Shape, Steps};
+use crate::steps::{Steps, UNITS_PER_BPS, rate_of_units, rate_units};
+use crate::trace::{OPPORTUNITY_BYTES, Opportunities, Shape};
 use crate::{LinkError, RateModel};
 use fairpace_units::{Instant, Rate};
 use std::sync::Arc;
 
-/// Rate units in one bit/s. 1 Pbit/s still fits 60 bits; half a unit is 0.0005 bit/s.
-const UNITS_PER_BPS: f64 = 1_024.0;
 /// Work of one byte, in rate units × nanoseconds.
 const WORK_PER_BYTE: u64 = 8 * 1_024 * 1_000_000_000;
 /// Larger packets are sent in pieces of this size, so that one piece's work and the carried
 /// fraction together stay below 2^64.
 const PIECE: u64 = 1 << 20;
-/// What one delivery opportunity of a mahimahi trace carries.
-pub(crate) const OPPORTUNITY_BYTES: u64 = 1_500;
-
-/// The integer form of a rate.
-pub(crate) fn rate_units(rate: Rate) -> u64 {
-    (rate.as_bps() * UNITS_PER_BPS + 0.5) as u64
-}
-
-pub(crate) fn rate_of_units(units: u64) -> Rate {
-    Rate::bps(units as f64 / UNITS_PER_BPS)
-}
 
 /// The transmitter of a link. It serves packets in the order of the calls.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! A trace is read from text that the caller has in hand; an error names the line, what was found
 //! and what is allowed, and leaves the file's name to the caller. Both kinds repeat when they end.
 
-use crate::rate::{OPPORTUNITY_BYTES, rate_of_units, rate_units};
+use crate::steps::{Steps, rate_of_units, rate_units};
 use fairpace_units::{Duration, Instant, Rate};
 use std::fmt;
 use std::sync::Arc;
@@ -52,6 +52,9 @@ impl fmt::Display for TraceError {
         write!(f, "{}; {}", self.problem, self.allowed)
     }
 }
+
+/// What one delivery opportunity of a mahimahi trace carries.
+pub(crate) const OPPORTUNITY_BYTES: u64 = 1_500;
 
 const MAHIMAHI: &str = "a mahimahi trace has one delivery opportunity per line, its time in whole milliseconds \
                         (0 to 4294967295), none earlier than the one before, the last after 0";
@@ -272,66 +275,6 @@ fn close_gaps(samples: &[(u64, u64)], gaps: Gaps) -> (Vec<(u64, u64)>, u64) {
     }
     let end = entries.last().map_or(0, |&(at, _)| at) + median;
     (entries, end)
-}
-
-/// A rate that changes in steps, for ever or repeating.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Steps {
-    /// From when, since the beginning of the repetition in nanoseconds; how fast, in rate units.
-    /// The first is at zero, the others increase.
-    entries: Vec<(u64, u64)>,
-    /// What is carried before each entry, in rate units × nanoseconds.
-    before: Vec<u128>,
-    pub(crate) period: Option<u64>,
-    pub(crate) work_per_period: u128,
-}
-
-impl Steps {
-    /// `None` if there is no rate above zero.
-    pub(crate) fn new(entries: Vec<(u64, u64)>, period: Option<u64>) -> Option<Self> {
-        if entries.iter().all(|&(_, rate)| rate == 0) {
-            return None;
-        }
-        let mut before = Vec::with_capacity(entries.len());
-        let mut sum = 0;
-        for (i, &(at, rate)) in entries.iter().enumerate() {
-            before.push(sum);
-            let end = entries.get(i + 1).map_or(period.unwrap_or(at), |next| next.0);
-            sum += u128::from(end - at) * u128::from(rate);
-        }
-        Some(Steps { entries, before, period, work_per_period: sum })
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// The rate of a step, and when it ends since the beginning of the repetition.
-    pub(crate) fn get(&self, index: usize) -> (u64, u64) {
-        let end = self.entries.get(index + 1).map(|next| next.0).or(self.period).unwrap_or(u64::MAX);
-        (self.entries.get(index).map_or(0, |entry| entry.1), end)
-    }
-
-    /// The step at `ns`: when its repetition began, and its index.
-    pub(crate) fn find(&self, ns: u64) -> (u64, usize) {
-        let base = self.period.map_or(0, |period| ns / period * period);
-        (base, self.entries.partition_point(|&(at, _)| at <= ns - base) - 1)
-    }
-
-    pub(crate) fn rate_at(&self, now: Instant) -> Rate {
-        let (_, index) = self.find(now.as_nanos());
-        rate_of_units(self.get(index).0)
-    }
-
-    /// What could have been carried from the beginning of the run to `now`, in rate units × ns.
-    pub(crate) fn work_before(&self, now: Instant) -> u128 {
-        let (base, index) = self.find(now.as_nanos());
-        let repetitions = self.period.map_or(0, |period| base / period);
-        let (at, rate) = self.entries[index];
-        u128::from(repetitions) * self.work_per_period
-            + self.before[index]
-            + u128::from(now.as_nanos() - base - at) * u128::from(rate)
-    }
 }
 
 /// Instants at which 1,500 bytes may leave; repeating.

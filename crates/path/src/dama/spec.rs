@@ -1,7 +1,7 @@
 //! What a DVB-RCS return link is made of, as plain data, and the times that follow from it.
 
 use crate::quick_start::{Agent, AgentSpec, QsError};
-use crate::rate::rate_units;
+use crate::steps::rate_units;
 use fairpace_units::{Bytes, Duration, Packets, Rate};
 
 /// A return link: terminals, carriers, the structure of the time on a carrier, and how capacity is asked

@@ -18,7 +18,7 @@
 //!
 //! **Deviation.** Times are whole nanoseconds, so INTERVAL/√count is rounded down to one.
 
-use super::{Fifo, Held, Next, Room};
+use super::parts::{Fifo, Held, Next, Room};
 use crate::{CoDelParams, Datagram, LinkError};
 use fairpace_units::{Ecn, Instant};
 

@@ -1,6 +1,6 @@
 //! First in, first out; an arrival that finds no room is dropped.
 
-use super::{Held, Room};
+use super::parts::{Held, Room};
 
 /// A drop-tail queue. It holds no packets: what it admits has its departure computed at once and
 /// goes straight to the delay line, so all it has to know is how much is still there.

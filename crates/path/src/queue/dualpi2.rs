@@ -26,7 +26,7 @@
 //!
 //! **Not implemented.** Curvy RED [App. B]; classifiers other than the ECN field; the time-shifted FIFO scheduler.
 
-use super::{Fifo, Held, Next, Room};
+use super::parts::{Fifo, Held, Next, Room};
 use crate::{Datagram, DualPi2Params, LinkError};
 use fairpace_units::{Ecn, Instant};
 

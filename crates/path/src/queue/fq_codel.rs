@@ -19,7 +19,7 @@
 //! the flow's own backlog; Linux takes that of all flows.
 
 use super::codel::{Law, State};
-use super::{Fifo, Held, Next, Room};
+use super::parts::{Fifo, Held, Next, Room};
 use crate::{Datagram, FqCoDelParams, LinkError};
 use fairpace_units::{Instant, RandomStream};
 use std::collections::VecDeque;

@@ -21,7 +21,7 @@
 //! **Not implemented.** The estimate from the departure rate [§5.2], which a time stamp makes
 //! needless here, switching PIE off while the queue is short [§5.3], de-randomization [§5.4].
 
-use super::{Occupancy, Room, Verdict};
+use super::parts::{Occupancy, Room, Verdict};
 use crate::{DropReason, LinkError, PieParams};
 use fairpace_units::{Instant, RandomStream};
 use std::collections::VecDeque;
@@ -195,7 +195,7 @@ fn scale(drop_probability: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::Capacity;
-    use crate::queue::Held;
+    use crate::queue::parts::Held;
     use fairpace_units::{Bytes, Packets};
 
     const MS: u64 = 1_000_000;

@@ -35,7 +35,7 @@
 //! **Not implemented.** Adaptive RED, weights and thresholds from the link's rate (`q_weight_ 0`,
 //! `thresh_ 0`), dropping from the front or at random at the hard limit.
 
-use super::{Occupancy, Room, Verdict};
+use super::parts::{Occupancy, Room, Verdict};
 use crate::{DropReason, LinkError, RedParams, Thresholds};
 use fairpace_units::RandomStream;
 
@@ -198,7 +198,7 @@ fn power(mut base: f64, mut n: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::Capacity;
-    use crate::queue::Held;
+    use crate::queue::parts::Held;
     use fairpace_units::{Bytes, Packets};
 
     fn packets(min: u64, max: u64) -> RedParams {

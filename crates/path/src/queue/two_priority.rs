@@ -9,7 +9,7 @@
 //! overflows, under FIFO with preemption. Which of them goes is not said; the youngest leaves the
 //! older ones their earned places, and wastes the least waiting.
 
-use super::{Held, Next, Room};
+use super::parts::{Held, Next, Room};
 use crate::Datagram;
 use fairpace_units::{Class, Instant};
 use std::collections::VecDeque;

@@ -27,7 +27,7 @@
 //!
 //! **Not implemented.** Use of the Report of Approved Rate, which the RFC leaves open: it passes untouched.
 
-use super::{Free, LoadWindow};
+use super::{Free, LoadWindow, QsError};
 use fairpace_units::{Duration, Instant, QsFunction, QsNonce, QsOption, QsRate, RandomStream, Rate};
 use std::collections::VecDeque;
 
@@ -113,18 +113,6 @@ impl RouterParams {
     fn remembered(&self) -> Duration {
         self.state_delay.saturating_mul(self.intervals)
     }
-}
-
-/// Why parameters of Quick-Start are refused: the field, what was found, what is allowed.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("`quick_start.{field}` is {found}; it must be {allowed}")]
-pub struct QsError {
-    /// The parameter.
-    pub field: &'static str,
-    /// The value given.
-    pub found: f64,
-    /// What it may be.
-    pub allowed: &'static str,
 }
 
 /// A router's answer.
