@@ -58,6 +58,8 @@
 //! Windows below R ([`Process::full_window`]): the queue is empty at times, slots are wasted, and eq. (3), which
 //! counts them as used, promises too much. Jitter of the wires before the link. The sender's reaction to losses.
 
+mod counts;
+mod error;
 mod matrix;
 pub mod plan;
 mod process;
@@ -69,63 +71,13 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use error::QosError;
 pub use process::{Process, Start};
 pub use shared::{SharedFlow, Split, largest_split, shared_outage, shared_throughput, split};
 pub use utilization::{Utilization, full_utilization_buffer, tcp_friendly_alpha, tcp_friendly_beta, utilization};
 
-use fairpace_path::{ArqError, ChannelError};
 use fairpace_units::{Duration, format_duration};
 use walk::{Rule, Walk};
-
-/// What cannot be analysed, or not be had.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum QosError {
-    /// The channel is none.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
-    /// The link is none.
-    #[error(transparent)]
-    Link(#[from] ArqError),
-    /// A number out of its range.
-    #[error("{field} is {found}; it must be {allowed}; the nearest possible is {nearest}")]
-    OutOfRange {
-        /// Which number.
-        field: &'static str,
-        /// The value given.
-        found: String,
-        /// What it may be.
-        allowed: String,
-        /// The allowed value next to it.
-        nearest: String,
-    },
-    /// The link cannot carry what is asked for.
-    #[error("{needed:.4} packets per slot are needed; the link delivers at most {possible:.4} in the long run")]
-    NeedAboveCapacity {
-        /// Packets per slot that are asked for.
-        needed: f64,
-        /// Packets per slot that are delivered.
-        possible: f64,
-    },
-    /// No window is small enough.
-    #[error("no window keeps the delay outage at {bound}: the smallest, {window}, has {outage:.3e}")]
-    OutageAboveBound {
-        /// The outage that is tolerated.
-        bound: f64,
-        /// The smallest window there is: 1 packet per flow.
-        window: u32,
-        /// Its outage.
-        outage: f64,
-    },
-    /// No packet is ever delivered.
-    #[error("the channel delivers nothing: each try fails in every state that tries are made in")]
-    NothingArrives,
-    /// What happens in the long run depends on how it begins.
-    #[error(
-        "the silence after a failure is in step with the channel's period: which states are tried depends on how it \
-         begins for ever; choose another `retry_delay`"
-    )]
-    Locked,
-}
 
 /// R and D in slots: the minimal RTT, the packet's own slot included, rounded up to where the slots let it be, and
 /// what the RTT may be above it so that it stays within `min_rtt + jitter`.

@@ -6,10 +6,8 @@
 //! the silence. So tries are a Markov chain of their own, over (which of the user's slots, state of the
 //! channel, number of the try), and between them the channel moves by a power of its matrix.
 
-use super::QosError;
+use super::error::QosError;
 use super::matrix::{Matrix, stationary};
-use super::rest::Rest;
-use super::walk::{Rule, Seed, Walk};
 use fairpace_path::{ArqScheme, ArqSpec, Channel};
 
 /// From where the n slots of T_n are counted.
@@ -54,6 +52,15 @@ pub(super) struct Turn {
     pub(super) over_next: Matrix,
     /// The channel over `retry` slots.
     pub(super) over_retry: Matrix,
+}
+
+/// Where the count begins: a place in the cycle of slots, and the tries that are pending there.
+#[derive(Clone, Debug)]
+pub(super) struct Seed {
+    /// Place of the first slot in the cycle.
+    pub(super) at: usize,
+    /// Slots ahead, stage, mass by the channel's state in that slot.
+    pub(super) pending: Vec<(usize, usize, Vec<f64>)>,
 }
 
 /// Above this many turns times states the steady state takes seconds.
@@ -176,30 +183,6 @@ impl Process {
         self.throughput + self.give_ups
     }
 
-    /// T_n: element x is the probability of exactly x successful transmissions in n slots, x = 0 ..= n.
-    pub fn successes(&self, n: u32, start: Start) -> Vec<f64> {
-        self.counts(n, start, Rule::SUCCESSES)
-    }
-
-    /// As [`Process::successes`], of packets that leave the queue: delivered or given up. The same where tries are
-    /// not limited.
-    pub fn departures(&self, n: u32, start: Start) -> Vec<f64> {
-        self.counts(n, start, Rule::DEPARTURES)
-    }
-
-    /// E[T_n]: the mean number of successful transmissions in n slots. Stationary it is n times the throughput.
-    pub fn mean_successes(&self, n: u32, start: Start) -> f64 {
-        let mut mean = 0.0;
-        for seed in self.seeds(start) {
-            let mut walk = Walk::new(self, &seed, n as usize, 1);
-            for _ in 0..n {
-                mean += walk.success_at(0);
-                walk.step(Rule::UNCOUNTED);
-            }
-        }
-        mean
-    }
-
     /// The smallest window at which the queue of flows of minimal RTT `r` slots is never empty: one more than can
     /// be on their way in r - 1 slots. Of a user that has all slots it is R. From there on eq. (3) is exact.
     pub fn full_window(&self, r: u32) -> u32 {
@@ -207,19 +190,6 @@ impl Process {
         let in_slots = |from: usize, n: usize| (from..from + n).filter(|i| self.turn_at[i % cycle].is_some()).count();
         let rest = (0..cycle).map(|from| in_slots(from, span % cycle)).max().unwrap_or(0);
         (span / cycle * self.turns.len() + rest + 1) as u32
-    }
-
-    fn counts(&self, n: u32, start: Start, rule: Rule) -> Vec<f64> {
-        let mut counts = vec![0.0; n as usize + 1];
-        for seed in self.seeds(start) {
-            let (half, all) = (n as usize / 2, n as usize);
-            let mut walk = Walk::new(self, &seed, all, half + 1);
-            for _ in 0..half {
-                walk.step(rule);
-            }
-            Rest::new(self, seed.at, half, all, rule).add_to(&walk, &mut counts);
-        }
-        counts
     }
 
     /// All places of the cycle in which the n slots can begin, each with what is pending there; the masses of all

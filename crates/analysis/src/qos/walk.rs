@@ -6,7 +6,7 @@
 //! to the slot after the silence. What is pending is kept per slot ahead, so that silent slots cost nothing.
 
 use super::matrix::{Group, LANES, Matrix, groups};
-use super::process::Process;
+use super::process::{Process, Seed};
 use std::collections::VecDeque;
 
 /// What a slot adds to the count.
@@ -29,15 +29,6 @@ impl Rule {
     pub(super) const UNCOUNTED: Rule = Rule { successes: false, give_ups: false, forced: false };
     /// Nothing counts, and all but a success is ruled out.
     pub(super) const FORCED: Rule = Rule { successes: false, give_ups: false, forced: true };
-}
-
-/// Where the count begins: a place in the cycle of slots, and the tries that are pending there.
-#[derive(Clone, Debug)]
-pub(super) struct Seed {
-    /// Place of the first slot in the cycle.
-    pub(super) at: usize,
-    /// Slots ahead, stage, mass by the channel's state in that slot.
-    pub(super) pending: Vec<(usize, usize, Vec<f64>)>,
 }
 
 /// Below this at its ends, a distribution is cut: subnormal numbers would cost a hundred times as much.
