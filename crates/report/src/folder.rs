@@ -13,6 +13,7 @@ mod over_time;
 mod rows;
 mod run;
 mod satellite;
+mod shown;
 mod wireless;
 
 pub use error::FolderError;
@@ -20,9 +21,6 @@ pub use error::FolderError;
 use crate::{Page, Section, Table};
 use run::Run;
 use std::path::Path;
-
-/// A table with more rows than this is folded.
-const MAX_OPEN_ROWS: usize = 12;
 
 /// The page of one run's folder.
 ///
@@ -80,18 +78,6 @@ pub fn compare_page(folder: &Path, names: &[String]) -> Result<Page, FolderError
 /// The folder of one of several runs: `rap:fine_grain=on` has characters that no file should have.
 pub fn folder_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
-}
-
-/// A number as pages have it.
-fn short(v: f64) -> String {
-    let digits = match v.abs() {
-        a if a >= 100.0 => 0,
-        a if a >= 10.0 => 1,
-        a if a >= 1.0 || a == 0.0 => 2,
-        _ => 4,
-    };
-    let text = format!("{v:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! By hand rather than through serde: numbers are cut to seven significant digits (a chart shows four), and
 //! whatever is not finite becomes `null`, which the drawing takes for a gap.
 
-use super::{Axis, BandKind, Chart, Page, Style, palette};
+use crate::page::{Axis, BandKind, Chart, Page, Style};
+use crate::palette;
 use std::fmt::Write as _;
 
 /// `{"colours": {key: {...}}, "charts": {id: {...}}}` for the whole page.
@@ -189,19 +190,6 @@ fn string(out: &mut String, text: &str) {
         }
     }
     out.push('"');
-}
-
-/// Numbers in `page.json`: what is not finite is `null` there, and NaN, a gap, when it is read back.
-pub(super) mod gaps {
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
-
-    pub(in super::super) fn serialize<S: Serializer>(values: &[f64], s: S) -> Result<S::Ok, S::Error> {
-        values.iter().map(|v| v.is_finite().then_some(*v)).collect::<Vec<_>>().serialize(s)
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<f64>, D::Error> {
-        Ok(Vec::<Option<f64>>::deserialize(d)?.into_iter().map(|v| v.unwrap_or(f64::NAN)).collect())
-    }
 }
 
 #[cfg(test)]

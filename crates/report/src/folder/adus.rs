@@ -1,7 +1,7 @@
 //! The section of data units: when they were complete, and which way they took.
 
 use super::run::Run;
-use super::short;
+use super::shown::short;
 use crate::{Axis, BandKind, Chart, Section, Series, Style, Table};
 
 /// Flows with a chart of their own.

@@ -1,7 +1,7 @@
 //! The tables of groups, links and flows.
 
 use super::run::Run;
-use super::{MAX_OPEN_ROWS, short};
+use super::shown::{MAX_OPEN_ROWS, short};
 use crate::{Section, Table};
 use fairpace_lab::metrics::Drops;
 use fairpace_lab::summary::Metric;

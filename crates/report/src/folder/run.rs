@@ -2,7 +2,7 @@
 
 use super::error::{FolderError, read};
 use super::rows::Rows;
-use super::short;
+use super::shown::short;
 use crate::Page;
 use fairpace_lab::events::TerminalEvent;
 use fairpace_lab::metrics::{GroupSummary, RunSummary};

@@ -2,7 +2,7 @@
 
 use super::rows::{Rows, thin};
 use super::run::Run;
-use super::{MAX_OPEN_ROWS, short};
+use super::shown::{MAX_OPEN_ROWS, short};
 use crate::{Axis, BandKind, Chart, Section, Series, SlotMap, SlotOwner, SlotRow, Table};
 use fairpace_lab::events::TerminalEventKind;
 use fairpace_lab::metrics::{SatelliteSummary, TerminalSummary};

@@ -3,7 +3,7 @@
 
 use super::rows::{Rows, thin};
 use super::run::Run;
-use super::short;
+use super::shown::short;
 use crate::{Axis, BandKind, Chart, Section, Series, SlotMap, SlotOwner, SlotRow, Table};
 use fairpace_lab::metrics::UserSummary;
 

@@ -1,7 +1,8 @@
 //! The picture of a frame: one block for each stretch of slots that has one owner, without a script.
 
-use super::html::{caption, colour_style, esc};
-use super::{SlotMap, palette};
+use super::text::{caption, colour_style, esc};
+use crate::page::SlotMap;
+use crate::palette;
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -89,7 +90,7 @@ fn spoken(map: &SlotMap, slots: &[Option<usize>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Page, Section, SlotMap, SlotOwner, SlotRow};
+    use crate::page::{Page, Section, SlotMap, SlotOwner, SlotRow};
 
     #[test]
     fn a_row_has_a_block_for_each_stretch_and_what_is_nobodys_stays_visible() {
