@@ -7,7 +7,7 @@
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::stats::{Estimate, seeds_wanted};
-use crate::study::StoreError;
+use crate::study::store::StoreError;
 use crate::summary::{self, GroupMetric, Metric, Summary};
 
 use fairpace_scenario::{Record, Scenario, ScenarioError, controllers, sim_config, with_controller};

@@ -9,7 +9,7 @@
 //! - Results do not depend on threads, on the order of the runs, or on what the store had.
 
 mod found;
-mod store;
+pub(crate) mod store;
 
 pub use found::{Cell, Found, largest, smallest};
 pub use store::{Store, StoreError};

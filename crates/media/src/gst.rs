@@ -13,11 +13,13 @@ mod batch;
 mod clip;
 mod decoder;
 mod encoder;
+mod format;
 mod source;
 
 pub use batch::{encode_following, encode_following_with};
-pub use clip::{Clip, ClipFormat};
+pub use clip::Clip;
 pub use encoder::EncoderParams;
+pub use format::ClipFormat;
 pub use source::{GstSkipped, GstSource};
 
 use crate::MediaError;

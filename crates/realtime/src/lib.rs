@@ -9,6 +9,7 @@
 //! What is equal in both worlds, what differs, and by how much: `docs/emu/worlds.md`. The clock is [`fairpace_net`]'s.
 
 mod endpoint;
+mod ip;
 mod media;
 mod merge;
 mod plan;
@@ -21,10 +22,11 @@ use fairpace_lab::Hooks;
 use fairpace_lab::metrics::{Emulated, RunSummary};
 use fairpace_lab::run::{RunError, RunOptions, RunSet, SeedRun, Seeds};
 use fairpace_lab::stats::MIN_SEEDS;
-use fairpace_net::{Buffers, Clock, Family, UdpSocket};
+use fairpace_net::{Buffers, Clock, UdpSocket};
 use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_sim::{FlowConfig, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Instant};
+pub use ip::Ip;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use plan::{End, Plan, Plans};
@@ -37,31 +39,6 @@ use std::thread::Builder;
 const PORT: u16 = 5004;
 /// The stop flag is looked at this often, and flows are told to stop within it.
 const LOOK_UP: Duration = Duration::from_millis(5);
-
-/// Which version of IP the packets of a run are of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ip {
-    /// Version 4.
-    #[default]
-    V4,
-    /// Version 6, whose header is 20 B longer: packets are as long as the scenario says, and carry less.
-    V6,
-}
-
-impl Ip {
-    fn udp_headers(self) -> u64 {
-        if self == Ip::V4 { 28 } else { 48 }
-    }
-
-    /// Without TCP's options.
-    fn tcp_headers(self) -> u64 {
-        if self == Ip::V4 { 40 } else { 60 }
-    }
-
-    fn family(self) -> Family {
-        if self == Ip::V4 { Family::V4 } else { Family::V6 }
-    }
-}
 
 /// Runs the scenario in real time with as many seeds as asked for ([`Seeds::Enough`]: the fewest), one after the other.
 /// The process is in `sandbox`, and nobody else runs in real time on the machine. This thread has no right afterwards.

@@ -4,8 +4,8 @@
 //! What is known of data units is what the receiver sees: a data unit none of whose packets came is there between others,
 //! but when it left is taken from the one before it.
 
-use super::Ip;
 use super::endpoint::{Endpoint, Moment};
+use super::ip::Ip;
 use fairpace_control::{FlowEvent, FlowEventKind};
 use fairpace_media::{
     Codec, EncodedFrame, EncoderModel, Format, FrameSink, FrameSource, MediaError, ReceivedFrame, timestamp_90k,

@@ -1,7 +1,7 @@
 //! One report of what the path counted and what the ends know, as the simulator would have written it.
 
-use super::Ip;
 use super::endpoint::Endpoint;
+use super::ip::Ip;
 use fairpace_sim::tcp::TcpTally;
 use fairpace_sim::{FlowReport, MediaReport, Protocol, SimConfig, SimReport, TcpReport};
 use fairpace_units::{Bytes, Instant, Packets};

@@ -1,6 +1,6 @@
 //! From a scenario to what its ends are to do in real time, and to the settings of the kernel that fit.
 
-use super::Ip;
+use super::ip::Ip;
 use super::media::{self, MediaPlan, MediaSource};
 use super::tcp::{self, TcpPlan};
 use super::udp::UdpPlan;

@@ -1,8 +1,8 @@
 //! A flow of the kernel's TCP: one thread that writes, one that reads, and the kernel's own account of the
 //! connection every [`TICK`].
 
-use super::Ip;
 use super::endpoint::{Areas, Endpoint, Moment};
+use super::ip::Ip;
 use fairpace_emu::{EmuError, netlink};
 use fairpace_net::kernel_tcp::{self, CaState, TcpInfo};
 use fairpace_net::{Clock, NetError};

@@ -1,8 +1,8 @@
 //! A constant flow: the simulator's own sender, on a UDP socket. What arrives is counted by the path and
 //! thrown away by the kernel.
 
-use super::Ip;
 use super::endpoint::{Endpoint, Moment};
+use super::ip::Ip;
 use fairpace_net::{Clock, DatagramIo as _, Mark, NetError, UdpSocket, Waiter};
 use fairpace_sim::{ConstantConfig, ConstantSender, FlowId};
 use fairpace_units::{Duration, Ecn, Instant, RandomStream};

@@ -1,6 +1,6 @@
 //! From a file, a pipe or a test pattern to raw pictures, one after the other.
 
-use super::clip::ClipFormat;
+use super::format::ClipFormat;
 use super::{Running, bus_error, init, make, play, refused};
 use crate::MediaError;
 use fairpace_units::Duration;

@@ -19,7 +19,7 @@
 //! at the target; while it holds more than [`EncoderParams::skip_above`] of target, the next
 //! picture is not encoded.
 
-use super::clip::ClipFormat;
+use super::format::ClipFormat;
 use super::{Running, bus_error, init, make, play, refused};
 use crate::MediaError;
 use fairpace_units::{Duration, Instant, Rate};

@@ -1,8 +1,9 @@
 //! A live source: pictures captured at the caller's times, encoded beside the caller.
 
-use super::clip::{Clip, ClipFormat, Pictures};
+use super::clip::{Clip, Pictures};
 use super::decoder::Input;
 use super::encoder::{Encoder, EncoderParams};
+use super::format::ClipFormat;
 use crate::constant::skip_missed;
 use crate::{Codec, EncodedFrame, Format, FrameSource, MediaError, timestamp_90k};
 use fairpace_units::{Duration, Instant, Rate};
