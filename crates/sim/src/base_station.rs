@@ -15,7 +15,9 @@ use fairpace_path::{Arq, Capacity};
 use fairpace_units::{Duration, Instant, Packets};
 
 use crate::packet::{Body, FlowId, Packet};
-use crate::radio::MOST_SLOTS_NOTED;
+
+/// Changes of windows that are kept: the first so many.
+pub const MOST_WINDOWS_NOTED: usize = 1 << 18;
 
 /// A flow over the radio, as the base station sees it when it plans.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -94,7 +96,7 @@ impl Station {
         Station { downlink, resources: (spec.0)(), candidates, joined, windows }
     }
 
-    /// The windows that changed: the first [`MOST_SLOTS_NOTED`].
+    /// The windows that changed: the first [`MOST_WINDOWS_NOTED`].
     pub(crate) fn windows(&self) -> &[WindowRow] {
         &self.windows
     }
@@ -133,7 +135,7 @@ impl Station {
         let windows = self.resources.plan(at, &members);
         for (place, rwnd) in self.joined.iter().zip(windows) {
             let candidate = &mut self.candidates[*place];
-            if candidate.rwnd != Some(rwnd) && self.windows.len() < MOST_SLOTS_NOTED {
+            if candidate.rwnd != Some(rwnd) && self.windows.len() < MOST_WINDOWS_NOTED {
                 self.windows.push(WindowRow { at, flow: candidate.member.flow, rwnd });
             }
             candidate.rwnd = Some(rwnd);

@@ -2,7 +2,16 @@
 
 use fairpace_units::{Duration, Instant, RandomStream};
 
-use crate::config::OnOff;
+/// Lengths of bursts and silences.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct OnOff {
+    /// Mean length of a burst.
+    pub on: Duration,
+    /// Mean silence after it.
+    pub off: Duration,
+    /// Exponentially distributed lengths, or exactly the means.
+    pub exponential: bool,
+}
 
 /// Says when a source changes between on and off. Begins on.
 #[derive(Clone, Debug)]

@@ -32,6 +32,7 @@ use fairpace_control::{Controller, Env, FlowParams};
 use fairpace_path::{Capacity, LinkSpec};
 use fairpace_units::{Bytes, Class, Duration, Instant, QsRate, Rate};
 
+use crate::bursts::OnOff;
 use crate::hop::{HopConfig, RouteHop};
 use crate::tcp::{TcpParams, TcpSource, TcpVariant};
 
@@ -188,17 +189,6 @@ pub struct ConstantConfig {
     /// Every packet carries a Quick-Start request for that rate, whatever is answered: a flood of them
     /// [RFC 4782 §9.6]. `None`: no packet does. The stream `flow.<name>.quick_start` has TTLs and nonces.
     pub quick_start: Option<QsRate>,
-}
-
-/// Lengths of bursts and silences.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct OnOff {
-    /// Mean length of a burst.
-    pub on: Duration,
-    /// Mean silence after it.
-    pub off: Duration,
-    /// Exponentially distributed lengths, or exactly the means.
-    pub exponential: bool,
 }
 
 /// A rate-controlled flow of media.

@@ -10,9 +10,11 @@ use fairpace_units::{Bytes, Class, Duration, Instant, RandomStream, Rate, Via};
 use crate::SimError;
 use crate::config::{ControllerSpec, FlowConfig, MediaConfig, Protocol};
 use crate::constant::ConstantSender;
+use crate::counts::per_second;
+use crate::delay_histogram::DelayHistogram;
 use crate::media::{self, MediaEndpoint};
 use crate::packet::FlowId;
-use crate::report::{DelayHistogram, FlowCounts, FlowReport, MediaReport, SeriesRow, TcpReport, per_second};
+use crate::report::{FlowCounts, FlowReport, MediaReport, SeriesRow, TcpReport};
 use crate::tcp::endpoint::TcpEndpoint;
 use crate::tcp::{TcpSender, TcpTally};
 

@@ -42,6 +42,8 @@ mod bursts;
 mod check;
 mod config;
 mod constant;
+mod counts;
+mod delay_histogram;
 pub mod engine;
 mod flow_state;
 mod hop;
@@ -55,13 +57,14 @@ mod report;
 mod satellite;
 pub mod tcp;
 
-pub use base_station::{BaseStation, BaseStationSpec, Member, WindowRow};
-pub use bursts::Bursts;
+pub use base_station::{BaseStation, BaseStationSpec, MOST_WINDOWS_NOTED, Member, WindowRow};
+pub use bursts::{Bursts, OnOff};
 pub use config::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FlowConfig, FrameSource, MediaConfig,
-    OnOff, Protocol, ReceiverBehaviour, SimConfig, Source, TcpHalf,
+    Protocol, ReceiverBehaviour, SimConfig, Source, TcpHalf,
 };
 pub use constant::ConstantSender;
+pub use delay_histogram::DelayHistogram;
 pub use flow_state::{MANY_FLOWS, MOST_FLOWS_TRACED};
 pub use hop::{CustomSpec, HopConfig, RouteHop};
 pub use network::{BOTTLENECK, Delivered, Dropped, Entering, Network, REVERSE, SimError, run, run_observed};
@@ -69,8 +72,8 @@ pub use packet::{Body, Carries, Direction, FlowId, Packet, QuickStart};
 pub use pcapng::{Observer, PacketEvent, PacketFate, PcapWriter};
 pub use radio::{MOST_SLOTS_NOTED, MOST_USERS_NOTED, RadioConfig, RadioReport, UserReport, UserRow};
 pub use report::{
-    DelayHistogram, EngineStats, FlowCounts, FlowReport, FrameRecord, GroupReport, LinkReport, LinkRow, MediaReport,
-    PacketRecord, SeriesRow, SimReport, TcpReport,
+    EngineStats, FlowCounts, FlowReport, FrameRecord, GroupReport, LinkReport, LinkRow, MediaReport, PacketRecord,
+    SeriesRow, SimReport, TcpReport,
 };
 pub use satellite::{
     CarrierPlan, MOST_SATELLITE_EVENTS, MOST_TERMINALS_NOTED, SatelliteReport, TerminalReport, TerminalRow,

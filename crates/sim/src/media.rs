@@ -4,22 +4,25 @@
 //! with TCP: `tcp_half.rs`. The same loop as on real sockets; here a packet is only its number and size.
 
 mod liar;
+mod produce;
 mod receiver;
+mod send_buffer;
+mod source;
 pub(crate) mod tcp_half;
-
-use std::collections::VecDeque;
 
 use fairpace_control::feedback::{Form, Message};
 use fairpace_control::{Arrival, Controller, Flow, FlowParams, ParamError, Permit, StopReason, Transmit};
-use fairpace_path::{Capacity, Count};
+use fairpace_path::Count;
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsResponse, RandomStream, Via};
 
-use crate::config::{ControllerSpec, DeJitter, DelayBaseline, EncodedSize, FrameSource, MediaConfig, Source};
-use crate::packet::{Body, Packet, QuickStart};
-use crate::report::{FrameRecord, MediaReport, PacketRecord, count};
+use crate::config::{ControllerSpec, DeJitter, DelayBaseline, MediaConfig};
+use crate::packet::{Body, Outgoing, Packet, QuickStart};
+use crate::report::{FrameRecord, MediaReport, PacketRecord};
 use crate::tcp::{TcpAck, TcpSender};
 use receiver::{Batch, Header, Receiver};
-use tcp_half::{TcpHalf, Written, payload};
+use send_buffer::{NO_FRAME, Ready, SendBuffer};
+use source::SourceState;
+use tcp_half::{TcpHalf, Written};
 
 /// First wait for the answer to a challenge; doubles each time up to [`CHALLENGE_MAX`].
 const CHALLENGE_WAIT: Duration = Duration::from_secs(1);
@@ -27,23 +30,6 @@ const CHALLENGE_MAX: Duration = Duration::from_secs(16);
 
 /// So much unproven feedback in a row ends a flow, as on the wire (`docs/rtp/safety.md`).
 const LIES: u32 = 3;
-
-/// A packet to send.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgoing {
-    pub(crate) body: Body,
-    pub(crate) size: u32,
-    pub(crate) class: Class,
-    pub(crate) ecn: Ecn,
-    pub(crate) quick_start: Option<QuickStart>,
-}
-
-impl Outgoing {
-    /// Feedback is not marked: nobody would slow down because of it.
-    fn feedback(body: Body, size: u32, class: Class) -> Self {
-        Outgoing { body, size, class, ecn: Ecn::NotEct, quick_start: None }
-    }
-}
 
 /// A packet of data that the receiver's application has.
 #[derive(Clone, Copy, Debug)]
@@ -490,79 +476,6 @@ impl MediaEndpoint {
         self.flow.start(now, rtt);
         self.source.start(now);
     }
-
-    /// Everything the source has produced by now goes into the send buffer.
-    fn produce(&mut self, now: Instant) {
-        while self.source.next() <= now {
-            let at = self.source.next();
-            match &mut self.source {
-                SourceState::Greedy | SourceState::Adus { .. } => return,
-                SourceState::Constant { spacing_ns, began, sent, next } => {
-                    *sent += 1;
-                    *next = Instant::from_nanos(began.as_nanos() + (*sent as f64 * *spacing_ns) as u64);
-                    let size = self.packet_size;
-                    self.offer(Pending { frame: NO_FRAME, full: 1, full_size: size, last_size: 0, born: at });
-                }
-                SourceState::Frames { sizes, index, interval, header, next } => {
-                    let size = sizes[*index % sizes.len()];
-                    *index += 1;
-                    *next = at + *interval;
-                    let (header, frame) = (*header, EncodedSize { size, key: false, interval: *interval });
-                    self.push_frame(at, frame, header);
-                }
-                SourceState::Adaptive { encoder, header, next } => {
-                    let frame = encoder.next_frame(at, self.flow.target_rate());
-                    *next = at + frame.interval.max(Duration::from_nanos(1));
-                    let header = *header;
-                    self.push_frame(at, frame, header);
-                }
-            }
-        }
-    }
-
-    /// A source of data units that always has one produces it when its first packet leaves.
-    fn produce_adu(&mut self, now: Instant) {
-        let SourceState::Adus { packets } = self.source else { return };
-        if !self.buffer.is_empty() {
-            return;
-        }
-        self.frames += 1;
-        let frame = if self.record_frames { self.frame_records.len() as u32 } else { NO_FRAME };
-        self.buffer.push(Pending { frame, full: packets, full_size: self.packet_size, last_size: 0, born: now });
-        if self.record_frames {
-            let size = Bytes::new(u64::from(packets) * u64::from(payload(self.packet_size)));
-            self.frame_records.push(FrameRecord::new(now, size, false, packets));
-        }
-    }
-
-    fn push_frame(&mut self, at: Instant, frame: EncodedSize, header: u32) {
-        let payload = self.packet_size.saturating_sub(header).max(1);
-        let size = frame.size.get().min(1 << 30) as u32;
-        if size == 0 {
-            return; // skipped by the encoder
-        }
-        let rest = size % payload;
-        let last_size = if rest == 0 { 0 } else { rest + header };
-        let index = if self.record_frames { self.frame_records.len() as u32 } else { NO_FRAME };
-        let full_size = payload + header;
-        let kept = self.offer(Pending { frame: index, full: size / payload, full_size, last_size, born: at });
-        if self.record_frames {
-            let packets = if kept { size.div_ceil(payload) } else { 0 };
-            self.frame_records.push(FrameRecord::new(at, frame.size, frame.key, packets));
-        }
-    }
-
-    /// A frame for the send buffer: whether there was room.
-    fn offer(&mut self, frame: Pending) -> bool {
-        self.frames += 1;
-        frame.add_to(&mut self.produced);
-        let kept = self.buffer.push(frame);
-        if !kept {
-            self.frames_dropped += 1;
-            frame.add_to(&mut self.overflowed);
-        }
-        kept
-    }
 }
 
 /// The de-jitter buffer at work. Only the verdict is modelled: a packet in time is played out at its time.
@@ -581,150 +494,5 @@ impl Playout {
         };
         self.baseline = Some(baseline);
         e2ed.saturating_sub(baseline) > self.buffer.tolerable
-    }
-}
-
-const NO_FRAME: u32 = u32::MAX;
-
-/// As packets carry times; 71 minutes at most.
-fn micros(d: Duration) -> u32 {
-    u32::try_from(d.as_micros()).unwrap_or(u32::MAX)
-}
-
-enum SourceState {
-    Greedy,
-    Adus { packets: u32 },
-    Constant { spacing_ns: f64, began: Instant, sent: u64, next: Instant },
-    Frames { sizes: std::sync::Arc<[Bytes]>, index: usize, interval: Duration, header: u32, next: Instant },
-    Adaptive { encoder: Box<dyn FrameSource>, header: u32, next: Instant },
-}
-
-impl SourceState {
-    fn new(source: &Source, packet_size: u32, seed: u64) -> Self {
-        let next = Instant::NEVER;
-        match source {
-            Source::Greedy => SourceState::Greedy,
-            Source::Adus { packets } => SourceState::Adus { packets: *packets },
-            Source::Constant(rate) => {
-                let spacing_ns = f64::from(packet_size) * 8e9 / rate.as_bps();
-                SourceState::Constant { spacing_ns, began: Instant::ZERO, sent: 0, next }
-            }
-            Source::Frames { sizes, interval, header } => SourceState::Frames {
-                sizes: sizes.clone(),
-                index: 0,
-                interval: *interval,
-                header: header.get() as u32,
-                next,
-            },
-            Source::Adaptive { build, header } => {
-                SourceState::Adaptive { encoder: build(seed), header: header.get() as u32, next }
-            }
-        }
-    }
-
-    fn is_greedy(&self) -> bool {
-        matches!(self, SourceState::Greedy | SourceState::Adus { .. })
-    }
-
-    fn start(&mut self, now: Instant) {
-        match self {
-            SourceState::Greedy | SourceState::Adus { .. } => {}
-            SourceState::Constant { began, next, .. } => (*began, *next) = (now, now),
-            SourceState::Frames { next, .. } | SourceState::Adaptive { next, .. } => *next = now,
-        }
-    }
-
-    fn next(&self) -> Instant {
-        match self {
-            SourceState::Greedy | SourceState::Adus { .. } => Instant::NEVER,
-            SourceState::Constant { next, .. }
-            | SourceState::Frames { next, .. }
-            | SourceState::Adaptive { next, .. } => *next,
-        }
-    }
-}
-
-/// One frame, cut into packets: `full` of `full_size`, then one of `last_size` if that is not zero.
-#[derive(Clone, Copy)]
-struct Pending {
-    frame: u32,
-    full: u32,
-    full_size: u32,
-    last_size: u32,
-    born: Instant,
-}
-
-impl Pending {
-    fn packets(&self) -> u64 {
-        u64::from(self.full) + u64::from(self.last_size > 0)
-    }
-
-    fn bytes(&self) -> u64 {
-        u64::from(self.full) * u64::from(self.full_size) + u64::from(self.last_size)
-    }
-
-    fn add_to(&self, counter: &mut Count) {
-        count(counter, u64::from(self.full), self.full_size);
-        count(counter, u64::from(self.last_size > 0), self.last_size);
-    }
-}
-
-/// A packet that may leave: its frame, its size on the wire, when its source produced it, whether it is the frame's
-/// last.
-struct Ready {
-    frame: u32,
-    size: u32,
-    born: Instant,
-    last: bool,
-}
-
-/// Data that waits for the controller, in order; what does not fit is refused whole.
-struct SendBuffer {
-    frames: VecDeque<Pending>,
-    packets: u64,
-    bytes: u64,
-    limit: Capacity,
-}
-
-impl SendBuffer {
-    fn new(limit: Capacity) -> Self {
-        SendBuffer { frames: VecDeque::new(), packets: 0, bytes: 0, limit }
-    }
-
-    fn push(&mut self, frame: Pending) -> bool {
-        let (packets, bytes) = (self.packets + frame.packets(), self.bytes + frame.bytes());
-        let fits = match self.limit {
-            Capacity::Packets(most) => packets <= most.get(),
-            Capacity::Bytes(most) => bytes <= most.get(),
-            Capacity::Unlimited => true,
-        };
-        if fits {
-            (self.packets, self.bytes) = (packets, bytes);
-            self.frames.push_back(frame);
-        }
-        fits
-    }
-
-    /// The next packet.
-    fn pop(&mut self) -> Option<Ready> {
-        let front = self.frames.front_mut()?;
-        let (frame, born) = (front.frame, front.born);
-        let size = if front.full > 0 {
-            front.full -= 1;
-            front.full_size
-        } else {
-            std::mem::take(&mut front.last_size)
-        };
-        let last = front.full == 0 && front.last_size == 0;
-        if last {
-            self.frames.pop_front();
-        }
-        self.packets -= 1;
-        self.bytes -= u64::from(size);
-        Some(Ready { frame, size, born, last })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.frames.is_empty()
     }
 }

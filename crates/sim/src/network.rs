@@ -15,6 +15,7 @@ mod arrive;
 mod build;
 mod error;
 mod external;
+mod notes;
 mod record;
 mod route;
 mod send;
@@ -26,16 +27,17 @@ use fairpace_units::{Duration, Instant};
 
 use crate::base_station::Station;
 use crate::config::SimConfig;
+use crate::counts::count;
 use crate::engine::EventSet;
 use crate::flow_state::FlowState;
 use crate::packet::{Body, FlowId, Packet, QuickStart, Traffic};
 use crate::pcapng::{Observer, PacketFate, PcapWriter};
 use crate::radio::Radio;
-use crate::report::{EngineStats, FlowCounts, LinkRow, SeriesRow, SimReport, count};
+use crate::report::{EngineStats, FlowCounts, LinkRow, SeriesRow, SimReport};
 use crate::satellite::Satellite;
 pub use error::SimError;
 pub use external::{Delivered, Dropped, Entering};
-use record::{Group, Notes, Sampling};
+use notes::{Group, Notes, Sampling};
 use route::{Hop, Routes, route_of};
 
 /// Index of the shared link towards the receivers in [`SimReport::links`].

@@ -1,7 +1,7 @@
 //! What travels through the simulated links: a small value, copied, never allocated.
 
 use fairpace_path::Datagram;
-use fairpace_units::{Bytes, Class, Ecn, Instant, Kind, QsOption, QsResponse, Rate};
+use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsOption, QsResponse, Rate};
 
 use crate::tcp::{Range, SACK_BLOCKS};
 
@@ -235,3 +235,25 @@ impl Datagram for Packet {
 
 // Packets are copied from ring to ring: one cache line is the limit.
 const _: () = assert!(size_of::<Packet>() <= 64);
+
+/// A packet to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) body: Body,
+    pub(crate) size: u32,
+    pub(crate) class: Class,
+    pub(crate) ecn: Ecn,
+    pub(crate) quick_start: Option<QuickStart>,
+}
+
+impl Outgoing {
+    /// Feedback is not marked: nobody would slow down because of it.
+    pub(crate) fn feedback(body: Body, size: u32, class: Class) -> Self {
+        Outgoing { body, size, class, ecn: Ecn::NotEct, quick_start: None }
+    }
+}
+
+/// As packets carry times; 71 minutes at most.
+pub(crate) fn micros(d: Duration) -> u32 {
+    u32::try_from(d.as_micros()).unwrap_or(u32::MAX)
+}

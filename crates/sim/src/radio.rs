@@ -7,13 +7,13 @@ use fairpace_path::{Arq, ArqSpec, LinkSpec};
 use fairpace_units::{Duration, Instant, Rate};
 
 use crate::base_station::{BaseStationSpec, WindowRow};
+use crate::counts::per_second;
 use crate::packet::Packet;
-use crate::report::per_second;
 
 /// Users whose series are kept: the first so many.
 pub const MOST_USERS_NOTED: u32 = 64;
 
-/// Slots that are kept, the first so many; and as many windows.
+/// Slots that are kept: the first so many.
 pub const MOST_SLOTS_NOTED: usize = 1 << 18;
 
 /// The links of users who are reached by radio.
@@ -42,7 +42,7 @@ pub struct RadioReport {
     /// Slots in which somebody sent that are not among them.
     pub slots_left_out: u64,
     /// The windows that the base station gave: when, to whom, how much; a row whenever one changed, the first
-    /// [`MOST_SLOTS_NOTED`].
+    /// [`MOST_WINDOWS_NOTED`](crate::MOST_WINDOWS_NOTED).
     pub windows: Vec<WindowRow>,
 }
 

@@ -5,8 +5,8 @@ use fairpace_path::dama::{BurstTimePlan, Dama, DamaEvent, TerminalCounters};
 use fairpace_path::quick_start::QsCounters;
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 
+use crate::counts::per_second;
 use crate::packet::Packet;
-use crate::report::per_second;
 
 /// Terminals whose events and series are kept: the first so many of those that carry flows.
 pub const MOST_TERMINALS_NOTED: usize = 64;

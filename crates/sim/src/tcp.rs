@@ -23,14 +23,16 @@ mod receiver;
 mod rto;
 mod sack;
 mod sender;
+mod tally;
 
 pub use ranges::{Range, RangeSet};
 pub use receiver::{DelayedAck, SACK_BLOCKS, TcpAck, TcpReceiver};
-pub use sender::{Segment, TcpAreas, TcpCounters, TcpPhase, TcpSender, TcpTally};
+pub use sender::{Segment, TcpPhase, TcpSender};
+pub use tally::{TcpAreas, TcpCounters, TcpTally};
 
 use fairpace_units::{Bytes, Duration, Packets};
 
-use crate::config::OnOff;
+use crate::bursts::OnOff;
 
 /// Which loss recovery the sender has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -6,12 +6,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use fairpace_control::{Arrival, RateReport};
+use fairpace_control::{Arrival, RateReport, ReceiverReport};
 use fairpace_units::{Duration, Instant, Kind, QsNonce, QsRate, QsResponse, RandomStream};
 
-use super::Outgoing;
-use super::receiver::Told;
 use crate::config::ReceiverBehaviour;
+use crate::packet::Outgoing;
 
 /// Numbers that one packet can make it claim at most.
 const MOST_CLAIMS: u64 = 10_000;
@@ -27,6 +26,14 @@ const INVENTED_AHEAD: u64 = 1 << 20;
 
 /// Copies of each feedback packet in a flood.
 const FLOOD: u32 = 100;
+
+/// An RTCP report, and the sender's report that it answers: when that left, and for how long the answer was held (LSR,
+/// DLSR).
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    pub(super) report: ReceiverReport,
+    pub(super) echo: Option<(Instant, Duration)>,
+}
 
 /// What a liar remembers. Numbers are counted per kind.
 pub(super) struct Liar {

@@ -11,10 +11,9 @@ use fairpace_control::{
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsOption, QsResponse, Via};
 
-use super::liar::Liar;
-use super::{Outgoing, micros};
+use super::liar::{Liar, Told};
 use crate::config::MediaConfig;
-use crate::packet::{Body, QuickStart};
+use crate::packet::{Body, Outgoing, QuickStart, micros};
 
 /// Acknowledgements kept after they were sent, for feedback still on its way.
 const LOG_LEN: usize = 65_536;
@@ -81,14 +80,6 @@ pub(super) struct Header {
     pub(super) sent_at: Instant,
     /// As in [`Body::Media`].
     pub(super) note: u32,
-}
-
-/// An RTCP report, and the sender's report that it answers: when that left, and for how long the answer was held (LSR,
-/// DLSR).
-#[derive(Clone, Copy)]
-pub(super) struct Told {
-    pub(super) report: ReceiverReport,
-    pub(super) echo: Option<(Instant, Duration)>,
 }
 
 /// The receiver half: acknowledgements and reports.

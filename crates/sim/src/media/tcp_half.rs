@@ -22,10 +22,9 @@ use fairpace_control::{TcpOrder, TcpProgress};
 use fairpace_path::Count;
 use fairpace_units::{Bytes, Class, Ecn, Instant, RandomStream};
 
-use super::Outgoing;
 use crate::config;
-use crate::packet::{Body, Packet};
-use crate::report::count;
+use crate::counts::count;
+use crate::packet::{Body, Outgoing, Packet};
 use crate::tcp::{TcpAck, TcpReceiver, TcpSender, TcpVariant};
 
 /// IPv4 and TCP, or IPv4, UDP and RTP.

@@ -6,10 +6,10 @@ use fairpace_path::Count;
 use fairpace_units::{Duration, Ecn, Instant, Kind};
 
 use super::{Delivered, Network, RECEIVER, nanos};
+use crate::counts::count;
 use crate::flow_state::{Endpoint, FlowState};
 use crate::media::{Delivery, MediaEndpoint};
 use crate::packet::{Body, Direction, Packet, QuickStart, Traffic};
-use crate::report::count;
 use crate::tcp::TcpAck;
 use crate::tcp::endpoint::TcpEndpoint;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use fairpace_path::{Arq, Dama, Link, LinkCounters, LinkSpec, Medium};
 use fairpace_units::Instant;
 
-use super::record::{Group, Notes, Sampling};
+use super::notes::{Group, Notes, Sampling};
 use super::route::{Hop, Routes};
 use super::{CHECKPOINT, KIND_BITS, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP};
 use crate::base_station::{Member, Station};

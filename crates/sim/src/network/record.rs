@@ -1,57 +1,18 @@
 //! What is noted of a run, and the report that is made of that: nothing here moves a packet.
 
-use fairpace_path::{Arq, Dama, LinkCounters, Medium};
+use fairpace_path::{Arq, Dama, Medium};
 use fairpace_units::{Duration, Instant};
 
+use super::notes::Group;
 use super::{Network, SAMPLE, Slot};
 use crate::base_station::Station;
+use crate::counts::per_second;
 use crate::flow_state::Endpoint;
 use crate::packet::{Packet, Traffic};
 use crate::pcapng::{PacketEvent, PacketFate};
 use crate::radio::Radio;
-use crate::report::{DelayHistogram, GroupReport, LinkReport, LinkRow, SimReport, per_second};
+use crate::report::{GroupReport, LinkReport, LinkRow, SimReport};
 use crate::satellite::Satellite;
-
-/// What is known of a medium beside its [`Slot`].
-pub(super) struct Notes {
-    /// A link's name; of other media, the word that their ports are numbered with.
-    pub(super) name: Box<str>,
-    /// Of a link.
-    pub(super) at_warmup: LinkCounters,
-}
-
-/// Flows that are reported together.
-pub(super) struct Group {
-    name: String,
-    pub(super) flows: u32,
-    /// Its delays are noted here as well as, coarsely, at each of its many flows; if not, they are added up in
-    /// the end.
-    pub(super) shared: bool,
-    owd: DelayHistogram,
-    e2ed: DelayHistogram,
-    opening: DelayHistogram,
-}
-
-impl Group {
-    pub(super) fn new(name: String) -> Self {
-        let delays = DelayHistogram::default;
-        Group { name, flows: 0, shared: false, owd: delays(), e2ed: delays(), opening: delays() }
-    }
-}
-
-/// Rows of series come at an interval.
-pub(super) struct Sampling {
-    interval: Duration,
-    /// The links that have rows, and their counters at the last one.
-    pub(super) links: Vec<(u32, LinkCounters)>,
-    last: Instant,
-}
-
-impl Sampling {
-    pub(super) fn new(interval: Duration) -> Self {
-        Sampling { interval, links: Vec::new(), last: Instant::ZERO }
-    }
-}
 
 impl Network {
     #[inline]

@@ -6,11 +6,10 @@ use super::route::route_of;
 use super::{
     CHECKPOINT, KIND_BITS, KIND_MASK, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, WARMUP,
 };
+use crate::counts::count;
 use crate::flow_state::Endpoint;
-use crate::media::Outgoing;
-use crate::packet::{Body, Direction, FlowId, Packet, QuickStart, Traffic};
+use crate::packet::{Body, Direction, FlowId, Outgoing, Packet, QuickStart, Traffic};
 use crate::pcapng::PacketFate;
-use crate::report::count;
 use crate::tcp::TcpAck;
 
 impl Network {

@@ -26,8 +26,9 @@
 use fairpace_units::{Duration, Ecn, Instant, RandomStream};
 
 use super::receiver::TcpAck;
-use super::rto::{RtoAreas, RtoEstimator};
+use super::rto::RtoEstimator;
 use super::sack::Scoreboard;
+use super::tally::{TcpCounters, TcpTally};
 use super::{TcpParams, TcpVariant};
 
 /// A segment to be sent.
@@ -65,120 +66,6 @@ impl TcpPhase {
             TcpPhase::Recovery => "recovery",
             TcpPhase::Timeout => "timeout",
         }
-    }
-}
-
-/// What has happened to a sender so far.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct TcpCounters {
-    /// Segments sent, retransmissions included.
-    pub sent: u64,
-    /// Segments sent again.
-    pub retransmitted: u64,
-    /// Times fast recovery was entered.
-    pub fast_retransmits: u64,
-    /// Times the timer ran out.
-    pub timeouts: u64,
-    /// Of these, those with no back-off in force: a timeout and those that follow it before a fresh
-    /// RTT sample are one sequence.
-    pub timeout_sequences: u64,
-    /// Times a congestion mark cut the window (ECN).
-    pub ecn_cuts: u64,
-}
-
-impl TcpCounters {
-    /// Loss indications, as the throughput models count them: fast retransmits and timeout
-    /// sequences [Padhye et al. 1998 §II]. Divided by [`TcpCounters::sent`] they are the models' p.
-    /// Cuts by marks are counted apart.
-    pub const fn loss_indications(&self) -> u64 {
-        self.fast_retransmits + self.timeout_sequences
-    }
-
-    /// Times the congestion window was reduced: fast retransmits, timeouts and cuts by marks.
-    pub const fn reductions(&self) -> u64 {
-        self.fast_retransmits + self.timeouts + self.ecn_cuts
-    }
-
-    /// What was counted after `earlier`.
-    #[must_use]
-    pub const fn since(&self, earlier: &TcpCounters) -> TcpCounters {
-        TcpCounters {
-            sent: self.sent - earlier.sent,
-            retransmitted: self.retransmitted - earlier.retransmitted,
-            fast_retransmits: self.fast_retransmits - earlier.fast_retransmits,
-            timeouts: self.timeouts - earlier.timeouts,
-            timeout_sequences: self.timeout_sequences - earlier.timeout_sequences,
-            ecn_cuts: self.ecn_cuts - earlier.ecn_cuts,
-        }
-    }
-}
-
-/// What a sender has done up to an instant: counts, and integrals over time that give exact averages
-/// between two instants ([`TcpTally::since`]).
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct TcpTally {
-    /// Counts.
-    pub counters: TcpCounters,
-    cwnd_area: f64,
-    time: f64,
-    rto: RtoAreas,
-}
-
-/// Integrals over time of what a sender says of itself: each in its unit times seconds, and the seconds.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct TcpAreas {
-    /// Of the window, in segments.
-    pub cwnd: f64,
-    /// Over so much time.
-    pub time: f64,
-    /// Of the smoothed RTT, in seconds.
-    pub srtt: f64,
-    /// Of the timeout, in seconds.
-    pub rto: f64,
-    /// Over so much time, in which there was an estimate of both.
-    pub estimated: f64,
-}
-
-impl TcpTally {
-    /// Of another TCP than this one: the kernel's.
-    pub const fn of(counters: TcpCounters, areas: &TcpAreas) -> TcpTally {
-        TcpTally {
-            counters,
-            cwnd_area: areas.cwnd,
-            time: areas.time,
-            rto: RtoAreas { srtt: areas.srtt, rto: areas.rto, time: areas.estimated },
-        }
-    }
-
-    /// What was added after `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &TcpTally) -> TcpTally {
-        TcpTally {
-            counters: self.counters.since(&earlier.counters),
-            cwnd_area: self.cwnd_area - earlier.cwnd_area,
-            time: self.time - earlier.time,
-            rto: RtoAreas {
-                srtt: self.rto.srtt - earlier.rto.srtt,
-                rto: self.rto.rto - earlier.rto.rto,
-                time: self.rto.time - earlier.rto.time,
-            },
-        }
-    }
-
-    /// Mean congestion window over the time since the connection began, in segments, without
-    /// inflation; `None` if no time has passed.
-    pub fn mean_cwnd(&self) -> Option<f64> {
-        (self.time > 0.0).then(|| self.cwnd_area / self.time)
-    }
-
-    /// Mean smoothed RTT over the time in which there was an estimate; `None` if there was none.
-    pub fn mean_srtt(&self) -> Option<Duration> {
-        (self.rto.time > 0.0).then(|| Duration::from_secs_f64(self.rto.srtt / self.rto.time))
-    }
-
-    /// Mean timeout without back-off, T0 of the throughput models, over the same time.
-    pub fn mean_rto(&self) -> Option<Duration> {
-        (self.rto.time > 0.0).then(|| Duration::from_secs_f64(self.rto.rto / self.rto.time))
     }
 }
 

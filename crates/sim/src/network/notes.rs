@@ -1,0 +1,47 @@
+//! The notes that a network takes beside what its loop needs.
+
+use fairpace_path::LinkCounters;
+use fairpace_units::{Duration, Instant};
+
+use crate::delay_histogram::DelayHistogram;
+
+/// What is known of a medium beside its `Slot`.
+pub(super) struct Notes {
+    /// A link's name; of other media, the word that their ports are numbered with.
+    pub(super) name: Box<str>,
+    /// Of a link.
+    pub(super) at_warmup: LinkCounters,
+}
+
+/// Flows that are reported together.
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) flows: u32,
+    /// Its delays are noted here as well as, coarsely, at each of its many flows; if not, they are added up in
+    /// the end.
+    pub(super) shared: bool,
+    pub(super) owd: DelayHistogram,
+    pub(super) e2ed: DelayHistogram,
+    pub(super) opening: DelayHistogram,
+}
+
+impl Group {
+    pub(super) fn new(name: String) -> Self {
+        let delays = DelayHistogram::default;
+        Group { name, flows: 0, shared: false, owd: delays(), e2ed: delays(), opening: delays() }
+    }
+}
+
+/// Rows of series come at an interval.
+pub(super) struct Sampling {
+    pub(super) interval: Duration,
+    /// The links that have rows, and their counters at the last one.
+    pub(super) links: Vec<(u32, LinkCounters)>,
+    pub(super) last: Instant,
+}
+
+impl Sampling {
+    pub(super) fn new(interval: Duration) -> Self {
+        Sampling { interval, links: Vec::new(), last: Instant::ZERO }
+    }
+}
