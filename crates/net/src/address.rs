@@ -1,8 +1,31 @@
 //! Addresses: `HOST:PORT` as people write it (names, IPv4, IPv6 in brackets with a zone), and what follows from one.
 
-use crate::{Family, NetError};
+use crate::NetError;
 use fairpace_units::Bytes;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+
+/// Which addresses to listen on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Family {
+    /// Both, on one socket; IPv4 alone where the machine has no IPv6.
+    #[default]
+    Any,
+    /// IPv4 only.
+    V4,
+    /// IPv6 only.
+    V6,
+}
+
+impl Family {
+    /// Whether this family may use the address.
+    pub const fn admits(self, address: &SocketAddr) -> bool {
+        match self {
+            Family::Any => true,
+            Family::V4 => address.is_ipv4(),
+            Family::V6 => address.is_ipv6(),
+        }
+    }
+}
 
 /// The addresses of `HOST:PORT`, of the wanted family, in the resolver's order.
 ///

@@ -40,133 +40,27 @@
 //!
 //! From C: `crates/fsocket`. More, with measured numbers: `docs/net/flow-socket.md`.
 
+mod config;
+mod observer;
 mod queue;
+mod stats;
 
-use crate::receive::{ReceiveConfig, ReceiveEnd, ReceiveObserver, Receiver};
-use crate::send::{self, SendConfig, SendEnd, SendObserver, SendSample};
-use crate::tcp_half::{TcpConfig, TcpHalfStats, TcpReceiver};
-use crate::{Buffers, Clock, NetError, UdpSocket};
-use fairpace_control::BreakerParams;
-use fairpace_rtp::{Codec, ReceiverEvent, ReceiverStats, SenderConfig};
-use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
+use crate::receive::{ReceiveConfig, ReceiveEnd, Receiver};
+use crate::send::{self, SendEnd};
+use crate::tcp_half::TcpReceiver;
+use crate::{Clock, NetError, UdpSocket};
+pub use config::FlowSocketConfig;
+use fairpace_units::{Bytes, Duration};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
+use observer::Observer;
 use queue::{QueueSink, QueueSource, Shared};
-use std::collections::BTreeMap;
+pub use stats::{FlowSocketStats, Received};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-
-/// How a socket is set up.
-#[derive(Clone, Debug)]
-pub struct FlowSocketConfig {
-    /// Parameters of `tpba`, by name, as `fairpace list tpba` shows them.
-    pub settings: BTreeMap<String, String>,
-    /// Lowest rate.
-    pub min_rate: Rate,
-    /// Highest rate; there is no way to send without one.
-    pub max_rate: Rate,
-    /// IP size of a full packet; TCP's segments are as large. 576 to 1,500 B.
-    pub packet_size: Bytes,
-    /// Code point of data.
-    pub dscp: Dscp,
-    /// The TCP half of a sender.
-    pub tcp: TcpConfig,
-    /// The circuit breaker of a sender; `None` switches it off.
-    pub breaker: Option<BreakerParams>,
-    /// [`FlowSocket::send`] waits while so much waits to leave; no ADU may be longer.
-    pub send_queue: Bytes,
-    /// So much may wait for [`FlowSocket::recv`]. Beyond that TCP is not read, and what comes by UDP is dropped.
-    pub receive_queue: Bytes,
-    /// An ADU waits so long for packets before it that are missing.
-    pub reorder_wait: Duration,
-    /// [`FlowSocket::close`] waits at most so long for what waits to leave and to be acknowledged.
-    pub linger: Duration,
-    /// [`FlowSocket::accept`] waits so long; for ever if `None`.
-    pub patience: Option<Duration>,
-    /// Buffers of the UDP socket to ask for.
-    pub buffers: Buffers,
-}
-
-impl Default for FlowSocketConfig {
-    fn default() -> Self {
-        FlowSocketConfig {
-            settings: BTreeMap::new(),
-            min_rate: Rate::kbps(50.0),
-            max_rate: Rate::mbps(10.0),
-            packet_size: Bytes::new(1_200),
-            dscp: Dscp::DEFAULT,
-            tcp: TcpConfig::default(),
-            breaker: Some(BreakerParams::default()),
-            send_queue: Bytes::new(64 << 10),
-            receive_queue: Bytes::new(1 << 20),
-            reorder_wait: Duration::from_millis(200),
-            linger: Duration::from_secs(10),
-            patience: None,
-            buffers: Buffers::default(),
-        }
-    }
-}
-
-impl FlowSocketConfig {
-    /// What is wrong with the parameters is found now and not at the first packet.
-    fn check(&self) -> Result<(), NetError> {
-        if !(576..=1_500).contains(&self.packet_size.get()) {
-            let found = self.packet_size.to_string();
-            return Err(NetError::Config { field: "packet_size", found, allowed: "576 to 1500 B".to_owned() });
-        }
-        let nobody = SocketAddr::from(([0, 0, 0, 0], 0));
-        send_config(nobody, self).controller().map(|_| ())
-    }
-}
-
-/// What [`FlowSocket::recv`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Bytes of the buffer that it filled.
-    pub len: usize,
-    /// The ADU ends with them.
-    pub adu_end: bool,
-    /// The transport that the ADU came by; `None`: by both, which none does.
-    pub via: Option<Via>,
-    /// Packets that never came between this ADU and the one before; 0 = none.
-    pub missing: u64,
-    /// When the ADU was complete, in time since the socket was bound.
-    pub completed: Instant,
-}
-
-/// What a socket has done.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct FlowSocketStats {
-    /// The peer.
-    pub peer: Option<SocketAddr>,
-    /// ADUs that have left the queue, or were handed to the program.
-    pub adus: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Sender: the state of `tpba`, and the rate that it allows.
-    pub state: Option<(&'static str, Rate)>,
-    /// The transport of the next packet, or of the last ADU.
-    pub via: Via,
-    /// Sender: changes of the transport. Receiver: the same, as the ADUs show them.
-    pub switches: u64,
-    /// Sender: when each of the last 1,024 changes was, and to what.
-    pub switched: Vec<(Instant, Via)>,
-    /// Sender, when it has ended: what its TCP half did.
-    pub tcp: Option<TcpHalfStats>,
-    /// Receiver: ADUs of which part came by UDP and part by TCP.
-    pub split: u64,
-    /// Receiver: packets missing between ADUs.
-    pub missing: u64,
-    /// Receiver: ADUs that were complete only after others behind them had been handed out.
-    pub late: u64,
-    /// Receiver: ADUs dropped because the program did not read.
-    pub overflowed: u64,
-    /// Receiver, when it has ended: what it counted of RTP.
-    pub received: Option<ReceiverStats>,
-}
 
 /// The socket. Dropped without [`FlowSocket::close`], it says goodbye at once.
 #[derive(Debug)]
@@ -274,11 +168,11 @@ impl FlowSocket {
         let (mut udp, _) = *halves;
         udp.connect_to(peer)?;
         udp.woken_by(Arc::clone(&self.shared.wake));
-        let config = send_config(peer, &self.config);
+        let config = self.config.send_config(peer);
         let (clock, shared, stop) = (self.clock, Arc::clone(&self.shared), Arc::clone(&self.stop));
         let thread = spawn(Arc::clone(&self.shared), move || {
             let mut source = QueueSource::new(Arc::clone(&shared));
-            let mut observer = Observer { shared: Arc::clone(&shared) };
+            let mut observer = Observer::new(Arc::clone(&shared));
             let result = send::run_on(&mut udp, &config, clock, &mut source, &mut observer, &stop);
             shared.with(|s| match result {
                 Ok(report) => {
@@ -322,7 +216,7 @@ impl FlowSocket {
         let (shared, stop) = (Arc::clone(&self.shared), Arc::clone(&self.stop));
         let thread = spawn(Arc::clone(&self.shared), move || {
             let mut sink = QueueSink::new(Arc::clone(&shared));
-            let mut observer = Observer { shared: Arc::clone(&shared) };
+            let mut observer = Observer::new(Arc::clone(&shared));
             let result = receiver.run(&mut sink, &mut observer, &stop);
             shared.with(|s| match result {
                 Ok(report) => {
@@ -448,74 +342,6 @@ impl Drop for Ending {
 
 fn not_now(what: &'static str) -> NetError {
     NetError::io(what, Errno::ENOTCONN)
-}
-
-fn send_config(peer: SocketAddr, config: &FlowSocketConfig) -> SendConfig {
-    SendConfig {
-        scheme: "tpba".to_owned(),
-        settings: config.settings.clone(),
-        min_rate: config.min_rate.min(config.max_rate),
-        max_rate: config.max_rate,
-        breaker: config.breaker,
-        codec: Codec::Generic,
-        tcp: config.tcp.clone(),
-        // Two packets are enough that the next one is always there.
-        queue_limit: Some(config.packet_size + config.packet_size),
-        leave_within: config.linger,
-        session: SenderConfig {
-            packet_size: config.packet_size,
-            data_dscp: config.dscp,
-            max_queue_delay: Duration::MAX,
-            ..SenderConfig::default()
-        },
-        buffers: config.buffers,
-        ..SendConfig::new(peer)
-    }
-}
-
-/// Passes the driver's news on.
-struct Observer {
-    shared: Arc<Shared>,
-}
-
-/// So many changes of transport are remembered.
-const MOST_SWITCHES: usize = 1_024;
-
-impl SendObserver for Observer {
-    fn on_event(&mut self, _now: Instant, event: &fairpace_rtp::SenderEvent) {
-        if matches!(event, fairpace_rtp::SenderEvent::TcpUp) {
-            self.shared.with(|s| s.peer_is_there());
-        }
-    }
-
-    fn on_switch(&mut self, now: Instant, via: Via) {
-        self.shared.with(|s| {
-            s.stats.switches += 1;
-            s.stats.via = via;
-            if s.stats.switched.len() >= MOST_SWITCHES {
-                s.stats.switched.remove(0);
-            }
-            s.stats.switched.push((now, via));
-        });
-    }
-
-    fn on_sample(&mut self, sample: &SendSample) {
-        self.shared.with(|s| {
-            s.stats.state = Some((sample.state, sample.rate));
-            s.stats.via = sample.via;
-        });
-    }
-}
-
-impl ReceiveObserver for Observer {
-    fn on_event(&mut self, _now: Instant, event: &ReceiverEvent) {
-        if let ReceiverEvent::TcpUp { from } = event {
-            self.shared.with(|s| {
-                s.stats.peer = Some(*from);
-                s.peer_is_there();
-            });
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 
 mod address;
 mod clock;
+mod datagram;
 pub mod doctor;
 mod error;
 pub mod flow_socket;
@@ -18,20 +19,21 @@ pub mod kernel_tcp;
 mod lateness;
 mod outbox;
 pub mod pacing;
+mod random;
 pub mod receive;
 pub mod send;
 mod socket;
 mod tcp_half;
 mod wait;
 
-pub use address::{elsewhere, ip_overhead, resolve};
+pub use address::{Family, elsewhere, ip_overhead, resolve};
 pub use clock::Clock;
+pub use datagram::{
+    Backoff, DatagramIo, MAX_BATCH, MAX_BATCH_BYTES, Mark, Received, RecvOutcome, SendOutcome, SocketCounters,
+};
 pub use error::NetError;
 pub use flow_socket::FlowSocket;
 pub use lateness::{Lateness, LatenessSummary};
-pub use socket::{
-    Backoff, Buffers, DatagramIo, Family, Granted, MAX_BATCH, MAX_BATCH_BYTES, Mark, Received, RecvOutcome,
-    SendOutcome, SocketCounters, UdpSocket,
-};
+pub use socket::{Buffers, Granted, UdpSocket};
 pub use tcp_half::{IdleWindows, TcpConfig, TcpHalfStats, TcpReceiverStats};
 pub use wait::{Waiter, Woken};

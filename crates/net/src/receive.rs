@@ -4,165 +4,28 @@
 //! The loop has the shape of every driver. Arrival times are the kernel's. Frames go to the sink as
 //! they become complete; the sink judges what is late or lost, and says when it needs a key frame.
 
+mod config;
+mod forwarding;
+mod report;
+mod splice;
+
 use crate::address::{canonical, elsewhere};
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
-use crate::send::{random, secret};
-use crate::tcp_half::{MOST_CANDIDATES, MOST_READS, TcpReceiver, TcpReceiverStats};
-use crate::{
-    Buffers, Clock, DatagramIo, Family, Granted, Mark, NetError, RecvOutcome, SendOutcome, SocketCounters, UdpSocket,
-    Waiter,
-};
-use fairpace_media::{FrameSink, ReceivedFrame};
-use fairpace_rtp::forward::Forwarder;
-use fairpace_rtp::frames::{AssembledFrame, FrameAssembler};
+use crate::random::secret;
+use crate::tcp_half::{MOST_CANDIDATES, MOST_READS, TcpReceiver};
+use crate::{Clock, DatagramIo, Family, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
+pub use config::ReceiveConfig;
+use fairpace_media::FrameSink;
+use fairpace_rtp::frames::FrameAssembler;
 use fairpace_rtp::packet;
-use fairpace_rtp::{Codec, MediaPacket, NtpTime, Out, ReceiverConfig, ReceiverEvent, ReceiverSession, ReceiverStats};
-use fairpace_units::{Bytes, Duration, Instant, Via};
+use fairpace_rtp::{MediaPacket, NtpTime, Out, ReceiverConfig, ReceiverEvent, ReceiverSession};
+use fairpace_units::{Bytes, Duration, Instant};
+use forwarding::Forwarding;
+pub use report::{PacketNote, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample};
+use splice::Splice;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Where to listen, and what to do with what comes.
-#[derive(Clone, Debug)]
-pub struct ReceiveConfig {
-    /// Port to listen on; 0 takes a free one ([`Receiver::address`] tells which).
-    pub port: u16,
-    /// On which addresses.
-    pub family: Family,
-    /// The session: feedback interval, advertised window, requests for lost packets, marks. The header sizes and the
-    /// wall clock are filled in.
-    pub session: ReceiverConfig,
-    /// Socket buffers to ask for.
-    pub buffers: Buffers,
-    /// Pass media on to this address, as clean RTP of payload type [`ReceiveConfig::forward_type`].
-    pub forward: Option<SocketAddr>,
-    /// Payload type for the player.
-    pub forward_type: u8,
-    /// Take in the TCP half of senders that have one (`tpba`): listen on the TCP port of the same number too.
-    pub tcp: bool,
-    /// The window that it offers there at most; `None`: the kernel's own.
-    pub tcp_window: Option<Bytes>,
-    /// When a sender's TCP half is there, hear nobody else any more.
-    pub one_sender: bool,
-    /// How long a packet waits for the rest of its frame.
-    pub frame_hold: Duration,
-    /// How long to receive, from the first media packet; until the sender ends if `None`.
-    pub duration: Option<Duration>,
-    /// How long to wait for a sender; for ever if `None`.
-    pub patience: Option<Duration>,
-    /// Go on listening after a sender's BYE or disappearance.
-    pub keep_listening: bool,
-    /// Distance of the samples.
-    pub sample: Duration,
-}
-
-impl ReceiveConfig {
-    /// Listens on `port` with the defaults, until the sender says goodbye.
-    pub fn new(port: u16) -> ReceiveConfig {
-        ReceiveConfig {
-            port,
-            family: Family::Any,
-            session: ReceiverConfig::default(),
-            buffers: Buffers::default(),
-            forward: None,
-            forward_type: Codec::Vp8.payload_type(),
-            tcp: false,
-            tcp_window: None,
-            one_sender: false,
-            frame_hold: Duration::from_secs(2),
-            duration: None,
-            patience: None,
-            keep_listening: false,
-            sample: Duration::from_millis(100),
-        }
-    }
-}
-
-/// The receiver at one time.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ReceiveSample {
-    /// Time since the run began.
-    pub at: Instant,
-    /// What the session counted.
-    pub stats: ReceiverStats,
-    /// Complete frames so far.
-    pub frames: u64,
-    /// Datagrams that this machine's kernel dropped because we were slow: not the path's loss.
-    pub kernel_drops: u64,
-}
-
-/// One media packet, for delay series.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PacketNote {
-    /// Sequence number; never wraps.
-    pub sequence: u64,
-    /// When the kernel got it; what came by TCP, when it was read.
-    pub arrived: Instant,
-    /// Arrival less departure in ns, on two clocks: absolute only if they agree.
-    pub one_way_delay: Option<i64>,
-    /// RTP payload.
-    pub size: Bytes,
-    /// It came as a retransmission.
-    pub retransmitted: bool,
-    /// The transport that it came by.
-    pub via: Via,
-}
-
-/// Looks on while a receiver runs. All methods may be left out.
-pub trait ReceiveObserver {
-    /// Something happened to the session.
-    fn on_event(&mut self, _now: Instant, _event: &ReceiverEvent) {}
-    /// A media packet came.
-    fn on_packet(&mut self, _packet: &PacketNote) {}
-    /// The state, every [`ReceiveConfig::sample`].
-    fn on_sample(&mut self, _sample: &ReceiveSample) {}
-}
-
-impl ReceiveObserver for () {}
-
-/// How a receiver ended.
-#[derive(Debug)]
-pub enum ReceiveEnd {
-    /// The sender said goodbye.
-    Bye(String),
-    /// The duration was over.
-    Finished,
-    /// The stop flag was set.
-    Interrupted,
-    /// No sender came, the sender vanished, or the sink failed.
-    Failed(NetError),
-}
-
-/// What a receiver did; complete however it ended.
-#[derive(Debug)]
-pub struct ReceiveReport {
-    /// From the first media packet to the end; zero if none came.
-    pub elapsed: Duration,
-    /// The last sender.
-    pub peer: Option<SocketAddr>,
-    /// What the session counted.
-    pub stats: ReceiverStats,
-    /// Complete frames.
-    pub frames: u64,
-    /// Packets of frames that were never complete.
-    pub abandoned_packets: u64,
-    /// What the socket counted.
-    pub socket: SocketCounters,
-    /// Socket buffers, asked and granted.
-    pub buffers: Granted,
-    /// The TCP half, if there was one.
-    pub tcp: Option<TcpReceiverStats>,
-    /// Packets passed on to the player.
-    pub forwarded: u64,
-    /// Packets that could not be passed on (nobody listens there yet, say).
-    pub not_forwarded: u64,
-    /// Feedback packets that the kernel did not take.
-    pub not_sent: u64,
-    /// CPU time / time.
-    pub cpu: f64,
-    /// How it ended.
-    pub end: ReceiveEnd,
-}
 
 /// A receiver whose port is open and that is ready to run.
 #[derive(Debug)]
@@ -594,145 +457,5 @@ impl Running<'_> {
             until = until.min(at);
         }
         until
-    }
-}
-
-/// Media on its way to a player.
-#[derive(Debug)]
-struct Forwarding {
-    forwarder: Forwarder,
-    socket: UdpSocket,
-    packet: Vec<u8>,
-    sent: u64,
-    not_sent: u64,
-    /// When its machine last said that nobody listens; `None` once somebody does.
-    refused: Option<Instant>,
-}
-
-/// A player that is not there yet refuses every packet, or one a second where its kernel limits ICMP. After so
-/// long without a refusal it has come.
-const PLAYER_CAME: Duration = Duration::from_millis(1_200);
-
-impl Forwarding {
-    fn new(socket: UdpSocket, payload_type: u8) -> Result<Forwarding, NetError> {
-        // An SSRC of our own: the player sees one stream even if the sender restarts.
-        let ssrc = u32::from_ne_bytes(random()?);
-        let forwarder = Forwarder::new(ssrc, payload_type);
-        Ok(Forwarding { forwarder, socket, packet: Vec::new(), sent: 0, not_sent: 0, refused: None })
-    }
-
-    fn pass(&mut self, media: &MediaPacket<'_>) {
-        if !self.forwarder.forward(media, &mut self.packet) {
-            return;
-        }
-        // A player that is not there yet refuses; the refusal is about the packet before.
-        let mut outcome = self.socket.send(None, &self.packet, Mark::default());
-        if outcome == SendOutcome::Refused {
-            self.refused = Some(media.arrived);
-            outcome = self.socket.send(None, &self.packet, Mark::default());
-        }
-        if outcome == SendOutcome::Sent {
-            self.sent += 1;
-        } else {
-            self.not_sent += 1;
-        }
-    }
-
-    /// True once, when a player has begun to listen in the middle of the stream: it can show nothing before a
-    /// key frame, and the encoder gives one in 10 s if nobody asks.
-    fn player_came(&mut self, now: Instant) -> bool {
-        let came = self.refused.is_some_and(|at| now.since(at) >= PLAYER_CAME);
-        if came {
-            self.refused = None;
-        }
-        came
-    }
-}
-
-/// Makes one stream of a sender that starts again: its new random numbers go on where the old ones
-/// stopped, one packet and the time that passed further on, so that the sink sees a gap and not
-/// another century.
-#[derive(Clone, Copy, Debug, Default)]
-struct Splice {
-    ssrc: Option<u32>,
-    sequence_offset: u64,
-    timestamp_offset: u32,
-    /// Sequence number, timestamp and arrival of the furthest packet, as handed out.
-    furthest: Option<(u64, u32, Instant)>,
-}
-
-impl Splice {
-    /// Takes in a packet before its frame is assembled; true if its source is a new one.
-    fn note(&mut self, packet: &MediaPacket<'_>) -> bool {
-        let new = self.ssrc != Some(packet.ssrc);
-        if new {
-            self.ssrc = Some(packet.ssrc);
-            (self.sequence_offset, self.timestamp_offset) = match self.furthest {
-                None => (0, 0),
-                Some((sequence, timestamp, at)) => {
-                    let passed = fairpace_media::timestamp_90k(Instant::ZERO + packet.arrived.since(at));
-                    let timestamp = timestamp.wrapping_add(passed.max(1));
-                    ((sequence + 2).wrapping_sub(packet.sequence), timestamp.wrapping_sub(packet.timestamp))
-                }
-            };
-        }
-        let (sequence, timestamp) = self.apply(packet.sequence, packet.timestamp);
-        if self.furthest.is_none_or(|(furthest, ..)| sequence > furthest) {
-            self.furthest = Some((sequence, timestamp, packet.arrived));
-        }
-        new
-    }
-
-    fn apply(&self, sequence: u64, timestamp: u32) -> (u64, u32) {
-        (sequence.wrapping_add(self.sequence_offset), timestamp.wrapping_add(self.timestamp_offset))
-    }
-
-    fn frame(&self, frame: AssembledFrame) -> ReceivedFrame {
-        let (first_sequence, timestamp_90k) = self.apply(frame.first_sequence, frame.timestamp);
-        let (last_sequence, _) = self.apply(frame.last_sequence, frame.timestamp);
-        ReceivedFrame {
-            first_sequence,
-            last_sequence,
-            absent_before: frame.absent_before,
-            timestamp_90k,
-            data: frame.data,
-            key: frame.key,
-            via: frame.via,
-            arrival: frame.completed,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn packet(ssrc: u32, sequence: u64, timestamp: u32, ms: u64) -> MediaPacket<'static> {
-        MediaPacket {
-            ssrc,
-            sequence,
-            timestamp,
-            marker: true,
-            payload_type: 96,
-            payload: &[],
-            arrived: Instant::from_nanos(ms * 1_000_000),
-            one_way_delay: None,
-            retransmitted: false,
-            via: Via::Udp,
-            codec: Codec::Vp8,
-        }
-    }
-
-    #[test]
-    fn a_sender_that_starts_again_goes_on_behind_its_old_numbers() {
-        let mut splice = Splice::default();
-        assert!(splice.note(&packet(1, 70_000, u32::MAX - 10, 0)));
-        assert!(!splice.note(&packet(1, 70_001, u32::MAX - 5, 10)));
-        assert_eq!(splice.apply(70_001, u32::MAX - 5), (70_001, u32::MAX - 5), "the first is left as it is");
-        // 500 ms later from another SSRC: one number is left out, 45,000 ticks pass (and wrap)
-        assert!(splice.note(&packet(2, 100, 7, 510)));
-        assert_eq!(splice.apply(100, 7), (70_003, 45_000 - 6));
-        // a packet from before the first one received of the new source still lies behind the old ones
-        assert_eq!(splice.apply(99, 7).0, 70_002);
     }
 }

@@ -8,246 +8,29 @@
 //! BYE, or an error that is the peer's (exit code 5) or the circuit breaker's (6). The report is
 //! complete in each case.
 
-use crate::address::{canonical, ip_overhead};
+mod config;
+mod ended;
+mod report;
+
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
-use crate::tcp_half::{TcpConfig, TcpEnd, TcpHalfStats, TcpSender};
-use crate::{
-    Buffers, Clock, DatagramIo, Lateness, LatenessSummary, MAX_BATCH, Mark, NetError, RecvOutcome, SocketCounters,
-    UdpSocket, Waiter,
-};
-use fairpace_control::feedback::Form;
-use fairpace_control::{
-    BreakerParams, Controller, Env, Flow, FlowCounters, FlowEvent, FlowParams, Safety, StopReason as Tripped,
-};
+use crate::random::secret;
+use crate::tcp_half::{TcpEnd, TcpSender};
+use crate::{Clock, DatagramIo, Lateness, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
+pub use config::{MAX_QUANTUM, SendConfig};
 use fairpace_media::FrameSource;
-use fairpace_rtp::{
-    Codec, Frame, LEAST_PATH_MTU, NtpTime, Out, Secret, SenderConfig, SenderEvent, SenderSession, SenderStats,
-    StopReason, What,
-};
+use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, Rate, Via, format_duration};
-use std::collections::{BTreeMap, VecDeque};
-use std::io::Read;
-use std::net::{IpAddr, SocketAddr};
+pub use report::{SendEnd, SendObserver, SendReport, SendSample};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Whom to send to, and how.
-#[derive(Clone, Debug)]
-pub struct SendConfig {
-    /// The receiver: somebody must have named it. IPv4 as IPv4, as [`SendConfig::new`] makes of an IPv6-mapped address.
-    pub peer: SocketAddr,
-    /// The rate controller, by its name in the registry.
-    pub scheme: String,
-    /// Its parameters, as a scenario gives them.
-    pub settings: BTreeMap<String, String>,
-    /// Lowest rate; default 50 kbit/s.
-    pub min_rate: Rate,
-    /// First rate, where the scheme has no rule of its own.
-    pub start_rate: Option<Rate>,
-    /// Highest rate, data and dummies together; default 10 Mbit/s. There is no way to send without one.
-    pub max_rate: Rate,
-    /// The pacing quantum ([`FlowParams::quantum`]): packets that are due within it leave together, in one wake-up and
-    /// one batch. Default 1 ms, at most [`MAX_QUANTUM`]; flows that send less than a packet per quantum are paced as
-    /// with zero.
-    pub quantum: Duration,
-    /// The circuit breaker; `None` switches it off.
-    pub breaker: Option<BreakerParams>,
-    /// The session: packet size, marks, queue, retransmission. The codec, the header sizes and the wall
-    /// clock are filled in.
-    pub session: SenderConfig,
-    /// Socket buffers to ask for.
-    pub buffers: Buffers,
-    /// What the frames are.
-    pub codec: Codec,
-    /// The TCP half of controllers that have one (`tpba`).
-    pub tcp: TcpConfig,
-    /// Frames are left in the source while so much waits to leave: for sources that wait. `None`: live ones do not.
-    pub queue_limit: Option<Bytes>,
-    /// After the end of source or duration, what waits may take so long to leave.
-    pub leave_within: Duration,
-    /// How long to send, from the peer's first answer; until the source ends if `None`.
-    pub duration: Option<Duration>,
-    /// Distance of the samples.
-    pub sample: Duration,
-    /// When the peer's machine says that nobody listens (three times within 5 s), and nothing came from it
-    /// for this long, it has vanished. Such messages can be forged: never below a few round trips.
-    pub refused_silence: Duration,
-    /// Collect the controller's events.
-    pub trace: bool,
-}
-
-impl SendConfig {
-    /// RCS to this peer with the defaults.
-    pub fn new(peer: SocketAddr) -> SendConfig {
-        SendConfig {
-            peer: canonical(peer),
-            scheme: "rcs".to_owned(),
-            settings: BTreeMap::new(),
-            min_rate: Rate::kbps(50.0),
-            start_rate: None,
-            max_rate: Rate::mbps(10.0),
-            quantum: Duration::from_millis(1),
-            breaker: Some(BreakerParams::default()),
-            session: SenderConfig::default(),
-            buffers: Buffers::default(),
-            codec: Codec::Vp8,
-            tcp: TcpConfig::default(),
-            queue_limit: None,
-            leave_within: Duration::from_secs(3),
-            duration: None,
-            sample: Duration::from_millis(100),
-            refused_silence: Duration::from_secs(5),
-            trace: false,
-        }
-    }
-
-    /// Whether the peer is one machine, and packets are of a size that can be sent there.
-    ///
-    /// # Errors
-    /// [`NetError::Config`] if not.
-    pub fn check(&self) -> Result<(), NetError> {
-        one_machine(self.peer)?;
-        let (size, least) = (self.session.packet_size, self.wire_session().least_packet_size());
-        if (least..=LARGEST_PACKET_SIZE).contains(&size) {
-            return Ok(());
-        }
-        let allowed = format!("{least} to {LARGEST_PACKET_SIZE}");
-        Err(NetError::Config { field: "packet_size", found: size.to_string(), allowed })
-    }
-
-    /// The session, with what follows from the peer and the codec.
-    fn wire_session(&self) -> SenderConfig {
-        SenderConfig { ip_overhead: ip_overhead(&self.peer), codec: self.codec, ..self.session.clone() }
-    }
-
-    fn env(&self) -> Env {
-        Env {
-            packet_size: self.session.packet_size,
-            min_rate: self.min_rate,
-            start_rate: self.start_rate,
-            max_rate: self.max_rate,
-            // A real network always gets the protections.
-            safety: Safety::Default,
-        }
-    }
-
-    /// The controller as it is set up.
-    ///
-    /// # Errors
-    /// [`NetError::Control`] if there is none of that name, or a setting is not allowed.
-    pub fn controller(&self) -> Result<Box<dyn Controller>, NetError> {
-        Ok(fairpace_control::build(&self.scheme, &self.settings, &self.env())?)
-    }
-
-    fn flow(&self) -> Result<Flow, NetError> {
-        let (env, controller) = (self.env(), self.controller()?);
-        let params =
-            FlowParams { breaker: self.breaker, trace: self.trace, quantum: self.quantum, ..FlowParams::new(&env) };
-        Ok(Flow::new(controller, params))
-    }
-}
-
-/// The sender at one time.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct SendSample {
-    /// Time since the run began.
-    pub at: Instant,
-    /// The controller's state.
-    pub state: &'static str,
-    /// Why state or rate last changed.
-    pub reason: &'static str,
-    /// The transport of the next packet.
-    pub via: Via,
-    /// The rate it allows.
-    pub rate: Rate,
-    /// What the encoder was asked for (payload).
-    pub media_rate: Rate,
-    /// Smoothed round-trip time.
-    pub srtt: Option<Duration>,
-    /// The retransmission timeout.
-    pub rto: Duration,
-    /// The TCP half's congestion window, segments; `None` without one.
-    pub tcp_cwnd: Option<u32>,
-    /// Frames and bytes waiting.
-    pub queue: (usize, Bytes),
-    /// Packets sent, acknowledged, lost since the beginning.
-    pub flow: FlowCounters,
-}
-
-/// Looks on while a sender runs. All methods may be left out.
-pub trait SendObserver {
-    /// Something happened to the session.
-    fn on_event(&mut self, _now: Instant, _event: &SenderEvent) {}
-    /// Packets go by another transport from now on.
-    fn on_switch(&mut self, _now: Instant, _via: Via) {}
-    /// The path carries less than full packets: from now on they are no larger than this.
-    fn on_packet_size(&mut self, _now: Instant, _size: Bytes) {}
-    /// The controller did something (only with [`SendConfig::trace`]).
-    fn on_flow_event(&mut self, _event: &FlowEvent) {}
-    /// The state, every [`SendConfig::sample`].
-    fn on_sample(&mut self, _sample: &SendSample) {}
-}
-
-impl SendObserver for () {}
-
-/// How a sender ended.
-#[derive(Debug)]
-pub enum SendEnd {
-    /// The source or the duration ended.
-    Finished,
-    /// The stop flag was set.
-    Interrupted,
-    /// The receiver said goodbye.
-    PeerBye,
-    /// Something went wrong.
-    Failed(NetError),
-}
-
-/// What a sender did; complete however it ended.
-#[derive(Debug)]
-pub struct SendReport {
-    /// The receiver.
-    pub peer: SocketAddr,
-    /// From the peer's first answer to the end; zero if it never answered.
-    pub elapsed: Duration,
-    /// The first round trip, and the code point that arrived with it, if the peer said; `None` if it never answered.
-    pub validated: Option<(Duration, Option<Dscp>)>,
-    /// What the session counted.
-    pub stats: SenderStats,
-    /// What the flow counted. Where the receiver measures it knows of no single packet: none is acknowledged or lost.
-    pub flow: FlowCounters,
-    /// Whether single packets were acknowledged, and how, or the receiver measured.
-    pub feedback_form: Form,
-    /// The window that the receiver advertised last, in packets, if it did.
-    pub rwnd: Option<u32>,
-    /// The last loss event rate that the controller went by, if it has one.
-    pub p: Option<f64>,
-    /// What the socket counted.
-    pub socket: SocketCounters,
-    /// The TCP half, if there was one.
-    pub tcp: Option<TcpHalfStats>,
-    /// How often packets changed from one transport to the other.
-    pub switches: u64,
-    /// IP size of a full packet at the end: as asked for, or what the path carries if that is less.
-    pub packet_size: Bytes,
-    /// How late paced packets left.
-    pub pacing: LatenessSummary,
-    /// Packets that the session gave and the kernel did not take.
-    pub not_sent: u64,
-    /// What the source gave and still waited at the end: to leave, or for TCP's acknowledgement.
-    pub left_behind: Bytes,
-    /// CPU time / time.
-    pub cpu: f64,
-    /// How it ended.
-    pub end: SendEnd,
-}
 
 /// Sends until the end; see the module. If the kernel knows that the path carries less than the packet size, packets
 /// are as large as it carries from the beginning, the controller's too.
 ///
 /// # Errors
 /// What prevents the beginning: no such controller, a packet size out of range, no socket, no route, a path that carries
-/// less than packets are cut to ([`LEAST_PATH_MTU`]). What happens later is in [`SendReport::end`].
+/// less than packets are cut to ([`fairpace_rtp::LEAST_PATH_MTU`]). What happens later is in [`SendReport::end`].
 pub fn run(
     config: &SendConfig,
     clock: Clock,
@@ -258,23 +41,10 @@ pub fn run(
     config.check()?;
     let mut socket = UdpSocket::connect(config.peer, config.buffers, clock)?;
     let mut config = config.clone();
-    if cut(&mut config, socket.path_mtu())? {
+    if config.cut(socket.path_mtu())? {
         observer.on_packet_size(clock.now(), config.session.packet_size);
     }
     run_on(&mut socket, &config, clock, source, observer, stop)
-}
-
-/// Makes packets as large as the path carries, and says whether that is less than was asked for.
-fn cut(config: &mut SendConfig, path_mtu: Option<Bytes>) -> Result<bool, NetError> {
-    let size = config.session.packet_size;
-    let Some(mtu) = path_mtu.filter(|mtu| size > *mtu) else { return Ok(false) };
-    if mtu < LEAST_PATH_MTU {
-        let allowed =
-            format!("at most {mtu}, what the path to {} carries: nothing is cut below {LEAST_PATH_MTU}", config.peer);
-        return Err(NetError::Config { field: "packet_size", found: size.to_string(), allowed });
-    }
-    config.session.packet_size = mtu;
-    Ok(true)
 }
 
 /// As [`run`], on a socket that is already connected to the peer.
@@ -359,10 +129,6 @@ pub fn run_on(
     Ok(run.report(io, reason, cpu))
 }
 
-/// A longer quantum would be a burst: so much is made up for after a stall on the shortest paths, too.
-pub const MAX_QUANTUM: Duration = Duration::from_millis(5);
-/// What an Ethernet carries; larger packets are for paths that are known.
-const LARGEST_PACKET_SIZE: Bytes = Bytes::new(1_500);
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// That the last byte given to TCP is acknowledged is no event of the socket's: it is looked at this often.
@@ -738,113 +504,5 @@ impl Running<'_> {
             until = until.min(self.left_at(&leaving));
         }
         until
-    }
-
-    fn report(self, io: &impl DatagramIo, reason: StopReason, cpu: f64) -> SendReport {
-        let peer = self.config.peer;
-        let now = self.now;
-        let refused = !self.refusals.is_empty();
-        let vanished = |detail: String| SendEnd::Failed(NetError::PeerVanished { peer, detail });
-        let end = self.end.unwrap_or_else(|| match reason {
-            StopReason::Requested => SendEnd::Finished,
-            StopReason::PeerBye => SendEnd::PeerBye,
-            StopReason::Unreachable => {
-                let counters = io.counters();
-                let detail = if refused {
-                    "its machine says that nobody listens on that port"
-                } else if counters.unreachable > 0 {
-                    "there is no route to it"
-                } else if counters.denied > 0 {
-                    "this machine's firewall forbids sending to it"
-                } else {
-                    "nothing came back"
-                };
-                let waited = now.since(self.begun);
-                SendEnd::Failed(NetError::PeerUnreachable { peer, waited, detail: detail.to_owned() })
-            }
-            StopReason::NoTcp => {
-                let detail = self.tcp_end.as_ref().map_or_else(|| "nothing came back".to_owned(), TcpEnd::detail);
-                SendEnd::Failed(NetError::NoTcpHalf { peer, detail })
-            }
-            StopReason::TcpLost => {
-                let how = self.tcp_end.as_ref().map_or_else(String::new, |end| format!(": {}", end.detail()));
-                vanished(format!("its TCP connection has ended{how}"))
-            }
-            StopReason::ConsentExpired => vanished("it has not confirmed for 30 s that it wants this flow".to_owned()),
-            StopReason::Breaker(Tripped::FeedbackTimeout { after }) => {
-                vanished(format!("nothing was heard from it for {} [RFC 8083 §4.1]", format_duration(after)))
-            }
-            StopReason::PeerLied | StopReason::Breaker(Tripped::PeerLied) => {
-                SendEnd::Failed(NetError::PeerLies { peer, detail: reason.to_string() })
-            }
-            StopReason::Breaker(reason) => SendEnd::Failed(NetError::Breaker { peer, reason: reason.to_string() }),
-        });
-        SendReport {
-            peer,
-            elapsed: self.validated_at.map_or(Duration::ZERO, |at| now.since(at)),
-            validated: self.validated,
-            stats: *self.session.stats(),
-            flow: *self.session.flow().counters(),
-            feedback_form: self.session.flow().form(),
-            rwnd: self.session.flow().rwnd(),
-            p: self.session.flow().status().p,
-            socket: io.counters(),
-            tcp: self.tcp.as_ref().map(TcpSender::stats),
-            switches: self.switches,
-            packet_size: self.session.packet_size(),
-            pacing: self.lateness.summary(),
-            not_sent: self.outbox.not_sent,
-            left_behind: self.session.queue_len().1 + self.tcp.as_ref().map_or(Bytes::ZERO, TcpSender::waiting),
-            cpu,
-            end,
-        }
-    }
-}
-
-/// One receiver answers one sender: not a group, not everybody, not an address that names nobody.
-fn one_machine(peer: SocketAddr) -> Result<(), NetError> {
-    let ip = peer.ip();
-    let nobody = ip.is_unspecified() || matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
-    if ip.is_multicast() || nobody {
-        return Err(NetError::Config {
-            field: "HOST:PORT",
-            found: peer.to_string(),
-            allowed: "the address of one machine".to_owned(),
-        });
-    }
-    Ok(())
-}
-
-/// The session's secret: SSRCs, tokens and nonces come from it, so it must not be guessable.
-pub(crate) fn secret() -> Result<Secret, NetError> {
-    Ok(Secret::from_bytes(random()?))
-}
-
-/// Bytes that nobody can guess.
-pub(crate) fn random<const N: usize>() -> Result<[u8; N], NetError> {
-    let mut bytes = [0; N];
-    let mut file = std::fs::File::open("/dev/urandom").map_err(|e| NetError::io("open /dev/urandom", e))?;
-    file.read_exact(&mut bytes).map_err(|e| NetError::io("read /dev/urandom", e))?;
-    Ok(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn packets_are_cut_to_what_the_path_carries_but_not_to_less_than_every_host_takes() {
-        let mut config = SendConfig::new("192.0.2.1:5004".parse().expect("an address"));
-        for (mtu, expected) in [(None, (false, 1_200)), (Some(1_200), (false, 1_200)), (Some(1_199), (true, 1_199))] {
-            let is_cut = cut(&mut config, mtu.map(Bytes::new)).expect("is large enough");
-            assert_eq!((is_cut, config.session.packet_size.get()), expected);
-        }
-        let mut cut_to = |mtu| cut(&mut config, Some(Bytes::new(mtu))).map_err(|e| e.to_string());
-        assert_eq!(cut_to(576), Ok(true));
-        let why = "`packet_size` is 576 B; allowed: at most 575 B, what the path to 192.0.2.1:5004 carries: nothing is cut below 576 B";
-        assert_eq!(cut_to(575), Err(why.to_owned()));
-        // Whoever asks for less may have it.
-        config.session.packet_size = Bytes::new(500);
-        assert!(cut(&mut config, Some(Bytes::new(500))).is_ok_and(|is_cut| !is_cut));
     }
 }

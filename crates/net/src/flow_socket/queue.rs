@@ -2,7 +2,7 @@
 //!
 //! Both are bounded in bytes. The thread never waits here; the program does.
 
-use super::{FlowSocketStats, Received};
+use super::stats::{FlowSocketStats, Received};
 use crate::NetError;
 use fairpace_media::{Codec, EncodedFrame, Format, FrameSink, FrameSource, MediaError, ReceivedFrame, timestamp_90k};
 use fairpace_units::{Bytes, Duration, Instant, Rate, Via};

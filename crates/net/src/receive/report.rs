@@ -1,0 +1,92 @@
+//! What a receiver tells: while it runs, and in the end.
+
+use crate::{Granted, NetError, SocketCounters, TcpReceiverStats};
+use fairpace_rtp::{ReceiverEvent, ReceiverStats};
+use fairpace_units::{Bytes, Duration, Instant, Via};
+use std::net::SocketAddr;
+
+/// The receiver at one time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ReceiveSample {
+    /// Time since the run began.
+    pub at: Instant,
+    /// What the session counted.
+    pub stats: ReceiverStats,
+    /// Complete frames so far.
+    pub frames: u64,
+    /// Datagrams that this machine's kernel dropped because we were slow: not the path's loss.
+    pub kernel_drops: u64,
+}
+
+/// One media packet, for delay series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketNote {
+    /// Sequence number; never wraps.
+    pub sequence: u64,
+    /// When the kernel got it; what came by TCP, when it was read.
+    pub arrived: Instant,
+    /// Arrival less departure in ns, on two clocks: absolute only if they agree.
+    pub one_way_delay: Option<i64>,
+    /// RTP payload.
+    pub size: Bytes,
+    /// It came as a retransmission.
+    pub retransmitted: bool,
+    /// The transport that it came by.
+    pub via: Via,
+}
+
+/// Looks on while a receiver runs. All methods may be left out.
+pub trait ReceiveObserver {
+    /// Something happened to the session.
+    fn on_event(&mut self, _now: Instant, _event: &ReceiverEvent) {}
+    /// A media packet came.
+    fn on_packet(&mut self, _packet: &PacketNote) {}
+    /// The state, every [`super::ReceiveConfig::sample`].
+    fn on_sample(&mut self, _sample: &ReceiveSample) {}
+}
+
+impl ReceiveObserver for () {}
+
+/// How a receiver ended.
+#[derive(Debug)]
+pub enum ReceiveEnd {
+    /// The sender said goodbye.
+    Bye(String),
+    /// The duration was over.
+    Finished,
+    /// The stop flag was set.
+    Interrupted,
+    /// No sender came, the sender vanished, or the sink failed.
+    Failed(NetError),
+}
+
+/// What a receiver did; complete however it ended.
+#[derive(Debug)]
+pub struct ReceiveReport {
+    /// From the first media packet to the end; zero if none came.
+    pub elapsed: Duration,
+    /// The last sender.
+    pub peer: Option<SocketAddr>,
+    /// What the session counted.
+    pub stats: ReceiverStats,
+    /// Complete frames.
+    pub frames: u64,
+    /// Packets of frames that were never complete.
+    pub abandoned_packets: u64,
+    /// What the socket counted.
+    pub socket: SocketCounters,
+    /// Socket buffers, asked and granted.
+    pub buffers: Granted,
+    /// The TCP half, if there was one.
+    pub tcp: Option<TcpReceiverStats>,
+    /// Packets passed on to the player.
+    pub forwarded: u64,
+    /// Packets that could not be passed on (nobody listens there yet, say).
+    pub not_forwarded: u64,
+    /// Feedback packets that the kernel did not take.
+    pub not_sent: u64,
+    /// CPU time / time.
+    pub cpu: f64,
+    /// How it ended.
+    pub end: ReceiveEnd,
+}

@@ -1,0 +1,180 @@
+//! Whom to send to, and how.
+
+use crate::address::{canonical, ip_overhead};
+use crate::tcp_half::TcpConfig;
+use crate::{Buffers, NetError};
+use fairpace_control::{BreakerParams, Controller, Env, Flow, FlowParams, Safety};
+use fairpace_rtp::{Codec, LEAST_PATH_MTU, SenderConfig};
+use fairpace_units::{Bytes, Duration, Rate};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+/// A longer quantum would be a burst: so much is made up for after a stall on the shortest paths, too.
+pub const MAX_QUANTUM: Duration = Duration::from_millis(5);
+/// What an Ethernet carries; larger packets are for paths that are known.
+const LARGEST_PACKET_SIZE: Bytes = Bytes::new(1_500);
+
+/// Whom to send to, and how.
+#[derive(Clone, Debug)]
+pub struct SendConfig {
+    /// The receiver: somebody must have named it. IPv4 as IPv4, as [`SendConfig::new`] makes of an IPv6-mapped address.
+    pub peer: SocketAddr,
+    /// The rate controller, by its name in the registry.
+    pub scheme: String,
+    /// Its parameters, as a scenario gives them.
+    pub settings: BTreeMap<String, String>,
+    /// Lowest rate; default 50 kbit/s.
+    pub min_rate: Rate,
+    /// First rate, where the scheme has no rule of its own.
+    pub start_rate: Option<Rate>,
+    /// Highest rate, data and dummies together; default 10 Mbit/s. There is no way to send without one.
+    pub max_rate: Rate,
+    /// The pacing quantum ([`FlowParams::quantum`]): packets that are due within it leave together, in one wake-up and
+    /// one batch. Default 1 ms, at most [`MAX_QUANTUM`]; flows that send less than a packet per quantum are paced as
+    /// with zero.
+    pub quantum: Duration,
+    /// The circuit breaker; `None` switches it off.
+    pub breaker: Option<BreakerParams>,
+    /// The session: packet size, marks, queue, retransmission. The codec, the header sizes and the wall
+    /// clock are filled in.
+    pub session: SenderConfig,
+    /// Socket buffers to ask for.
+    pub buffers: Buffers,
+    /// What the frames are.
+    pub codec: Codec,
+    /// The TCP half of controllers that have one (`tpba`).
+    pub tcp: TcpConfig,
+    /// Frames are left in the source while so much waits to leave: for sources that wait. `None`: live ones do not.
+    pub queue_limit: Option<Bytes>,
+    /// After the end of source or duration, what waits may take so long to leave.
+    pub leave_within: Duration,
+    /// How long to send, from the peer's first answer; until the source ends if `None`.
+    pub duration: Option<Duration>,
+    /// Distance of the samples.
+    pub sample: Duration,
+    /// When the peer's machine says that nobody listens (three times within 5 s), and nothing came from it
+    /// for this long, it has vanished. Such messages can be forged: never below a few round trips.
+    pub refused_silence: Duration,
+    /// Collect the controller's events.
+    pub trace: bool,
+}
+
+impl SendConfig {
+    /// RCS to this peer with the defaults.
+    pub fn new(peer: SocketAddr) -> SendConfig {
+        SendConfig {
+            peer: canonical(peer),
+            scheme: "rcs".to_owned(),
+            settings: BTreeMap::new(),
+            min_rate: Rate::kbps(50.0),
+            start_rate: None,
+            max_rate: Rate::mbps(10.0),
+            quantum: Duration::from_millis(1),
+            breaker: Some(BreakerParams::default()),
+            session: SenderConfig::default(),
+            buffers: Buffers::default(),
+            codec: Codec::Vp8,
+            tcp: TcpConfig::default(),
+            queue_limit: None,
+            leave_within: Duration::from_secs(3),
+            duration: None,
+            sample: Duration::from_millis(100),
+            refused_silence: Duration::from_secs(5),
+            trace: false,
+        }
+    }
+
+    /// Whether the peer is one machine, and packets are of a size that can be sent there.
+    ///
+    /// # Errors
+    /// [`NetError::Config`] if not.
+    pub fn check(&self) -> Result<(), NetError> {
+        one_machine(self.peer)?;
+        let (size, least) = (self.session.packet_size, self.wire_session().least_packet_size());
+        if (least..=LARGEST_PACKET_SIZE).contains(&size) {
+            return Ok(());
+        }
+        let allowed = format!("{least} to {LARGEST_PACKET_SIZE}");
+        Err(NetError::Config { field: "packet_size", found: size.to_string(), allowed })
+    }
+
+    /// The session, with what follows from the peer and the codec.
+    pub(super) fn wire_session(&self) -> SenderConfig {
+        SenderConfig { ip_overhead: ip_overhead(&self.peer), codec: self.codec, ..self.session.clone() }
+    }
+
+    fn env(&self) -> Env {
+        Env {
+            packet_size: self.session.packet_size,
+            min_rate: self.min_rate,
+            start_rate: self.start_rate,
+            max_rate: self.max_rate,
+            // A real network always gets the protections.
+            safety: Safety::Default,
+        }
+    }
+
+    /// The controller as it is set up.
+    ///
+    /// # Errors
+    /// [`NetError::Control`] if there is none of that name, or a setting is not allowed.
+    pub fn controller(&self) -> Result<Box<dyn Controller>, NetError> {
+        Ok(fairpace_control::build(&self.scheme, &self.settings, &self.env())?)
+    }
+
+    /// The flow with that controller.
+    pub(super) fn flow(&self) -> Result<Flow, NetError> {
+        let (env, controller) = (self.env(), self.controller()?);
+        let params =
+            FlowParams { breaker: self.breaker, trace: self.trace, quantum: self.quantum, ..FlowParams::new(&env) };
+        Ok(Flow::new(controller, params))
+    }
+
+    /// Makes packets as large as the path carries, and says whether that is less than was asked for.
+    pub(super) fn cut(&mut self, path_mtu: Option<Bytes>) -> Result<bool, NetError> {
+        let size = self.session.packet_size;
+        let Some(mtu) = path_mtu.filter(|mtu| size > *mtu) else { return Ok(false) };
+        if mtu < LEAST_PATH_MTU {
+            let allowed =
+                format!("at most {mtu}, what the path to {} carries: nothing is cut below {LEAST_PATH_MTU}", self.peer);
+            return Err(NetError::Config { field: "packet_size", found: size.to_string(), allowed });
+        }
+        self.session.packet_size = mtu;
+        Ok(true)
+    }
+}
+
+/// One receiver answers one sender: not a group, not everybody, not an address that names nobody.
+fn one_machine(peer: SocketAddr) -> Result<(), NetError> {
+    let ip = peer.ip();
+    let nobody = ip.is_unspecified() || matches!(ip, IpAddr::V4(v4) if v4.is_broadcast());
+    if ip.is_multicast() || nobody {
+        return Err(NetError::Config {
+            field: "HOST:PORT",
+            found: peer.to_string(),
+            allowed: "the address of one machine".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_cut_to_what_the_path_carries_but_not_to_less_than_every_host_takes() {
+        let mut config = SendConfig::new("192.0.2.1:5004".parse().expect("an address"));
+        for (mtu, expected) in [(None, (false, 1_200)), (Some(1_200), (false, 1_200)), (Some(1_199), (true, 1_199))] {
+            let is_cut = config.cut(mtu.map(Bytes::new)).expect("is large enough");
+            assert_eq!((is_cut, config.session.packet_size.get()), expected);
+        }
+        let mut cut_to = |mtu| config.cut(Some(Bytes::new(mtu))).map_err(|e| e.to_string());
+        assert_eq!(cut_to(576), Ok(true));
+        let why = "`packet_size` is 576 B; allowed: at most 575 B, what the path to 192.0.2.1:5004 carries: nothing is cut below 576 B";
+        assert_eq!(cut_to(575), Err(why.to_owned()));
+        // Whoever asks for less may have it.
+        config.session.packet_size = Bytes::new(500);
+        assert!(config.cut(Some(Bytes::new(500))).is_ok_and(|is_cut| !is_cut));
+    }
+}

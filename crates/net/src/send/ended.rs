@@ -1,0 +1,71 @@
+//! From the end of a session to the report.
+
+use super::{Running, SendEnd, SendReport};
+use crate::tcp_half::{TcpEnd, TcpSender};
+use crate::{DatagramIo, NetError};
+use fairpace_control::StopReason as Tripped;
+use fairpace_rtp::StopReason;
+use fairpace_units::{Bytes, Duration, format_duration};
+
+impl Running<'_> {
+    /// What the sender did, and why the session stopped.
+    pub(super) fn report(self, io: &impl DatagramIo, reason: StopReason, cpu: f64) -> SendReport {
+        let peer = self.config.peer;
+        let now = self.now;
+        let refused = !self.refusals.is_empty();
+        let vanished = |detail: String| SendEnd::Failed(NetError::PeerVanished { peer, detail });
+        let end = self.end.unwrap_or_else(|| match reason {
+            StopReason::Requested => SendEnd::Finished,
+            StopReason::PeerBye => SendEnd::PeerBye,
+            StopReason::Unreachable => {
+                let counters = io.counters();
+                let detail = if refused {
+                    "its machine says that nobody listens on that port"
+                } else if counters.unreachable > 0 {
+                    "there is no route to it"
+                } else if counters.denied > 0 {
+                    "this machine's firewall forbids sending to it"
+                } else {
+                    "nothing came back"
+                };
+                let waited = now.since(self.begun);
+                SendEnd::Failed(NetError::PeerUnreachable { peer, waited, detail: detail.to_owned() })
+            }
+            StopReason::NoTcp => {
+                let detail = self.tcp_end.as_ref().map_or_else(|| "nothing came back".to_owned(), TcpEnd::detail);
+                SendEnd::Failed(NetError::NoTcpHalf { peer, detail })
+            }
+            StopReason::TcpLost => {
+                let how = self.tcp_end.as_ref().map_or_else(String::new, |end| format!(": {}", end.detail()));
+                vanished(format!("its TCP connection has ended{how}"))
+            }
+            StopReason::ConsentExpired => vanished("it has not confirmed for 30 s that it wants this flow".to_owned()),
+            StopReason::Breaker(Tripped::FeedbackTimeout { after }) => {
+                vanished(format!("nothing was heard from it for {} [RFC 8083 §4.1]", format_duration(after)))
+            }
+            StopReason::PeerLied | StopReason::Breaker(Tripped::PeerLied) => {
+                SendEnd::Failed(NetError::PeerLies { peer, detail: reason.to_string() })
+            }
+            StopReason::Breaker(reason) => SendEnd::Failed(NetError::Breaker { peer, reason: reason.to_string() }),
+        });
+        SendReport {
+            peer,
+            elapsed: self.validated_at.map_or(Duration::ZERO, |at| now.since(at)),
+            validated: self.validated,
+            stats: *self.session.stats(),
+            flow: *self.session.flow().counters(),
+            feedback_form: self.session.flow().form(),
+            rwnd: self.session.flow().rwnd(),
+            p: self.session.flow().status().p,
+            socket: io.counters(),
+            tcp: self.tcp.as_ref().map(TcpSender::stats),
+            switches: self.switches,
+            packet_size: self.session.packet_size(),
+            pacing: self.lateness.summary(),
+            not_sent: self.outbox.not_sent,
+            left_behind: self.session.queue_len().1 + self.tcp.as_ref().map_or(Bytes::ZERO, TcpSender::waiting),
+            cpu,
+            end,
+        }
+    }
+}

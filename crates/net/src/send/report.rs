@@ -1,0 +1,103 @@
+//! What a sender tells: while it runs, and in the end.
+
+use crate::{LatenessSummary, NetError, SocketCounters, TcpHalfStats};
+use fairpace_control::feedback::Form;
+use fairpace_control::{FlowCounters, FlowEvent};
+use fairpace_rtp::{SenderEvent, SenderStats};
+use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
+use std::net::SocketAddr;
+
+/// The sender at one time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SendSample {
+    /// Time since the run began.
+    pub at: Instant,
+    /// The controller's state.
+    pub state: &'static str,
+    /// Why state or rate last changed.
+    pub reason: &'static str,
+    /// The transport of the next packet.
+    pub via: Via,
+    /// The rate it allows.
+    pub rate: Rate,
+    /// What the encoder was asked for (payload).
+    pub media_rate: Rate,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Duration>,
+    /// The retransmission timeout.
+    pub rto: Duration,
+    /// The TCP half's congestion window, segments; `None` without one.
+    pub tcp_cwnd: Option<u32>,
+    /// Frames and bytes waiting.
+    pub queue: (usize, Bytes),
+    /// Packets sent, acknowledged, lost since the beginning.
+    pub flow: FlowCounters,
+}
+
+/// Looks on while a sender runs. All methods may be left out.
+pub trait SendObserver {
+    /// Something happened to the session.
+    fn on_event(&mut self, _now: Instant, _event: &SenderEvent) {}
+    /// Packets go by another transport from now on.
+    fn on_switch(&mut self, _now: Instant, _via: Via) {}
+    /// The path carries less than full packets: from now on they are no larger than this.
+    fn on_packet_size(&mut self, _now: Instant, _size: Bytes) {}
+    /// The controller did something (only with [`super::SendConfig::trace`]).
+    fn on_flow_event(&mut self, _event: &FlowEvent) {}
+    /// The state, every [`super::SendConfig::sample`].
+    fn on_sample(&mut self, _sample: &SendSample) {}
+}
+
+impl SendObserver for () {}
+
+/// How a sender ended.
+#[derive(Debug)]
+pub enum SendEnd {
+    /// The source or the duration ended.
+    Finished,
+    /// The stop flag was set.
+    Interrupted,
+    /// The receiver said goodbye.
+    PeerBye,
+    /// Something went wrong.
+    Failed(NetError),
+}
+
+/// What a sender did; complete however it ended.
+#[derive(Debug)]
+pub struct SendReport {
+    /// The receiver.
+    pub peer: SocketAddr,
+    /// From the peer's first answer to the end; zero if it never answered.
+    pub elapsed: Duration,
+    /// The first round trip, and the code point that arrived with it, if the peer said; `None` if it never answered.
+    pub validated: Option<(Duration, Option<Dscp>)>,
+    /// What the session counted.
+    pub stats: SenderStats,
+    /// What the flow counted. Where the receiver measures it knows of no single packet: none is acknowledged or lost.
+    pub flow: FlowCounters,
+    /// Whether single packets were acknowledged, and how, or the receiver measured.
+    pub feedback_form: Form,
+    /// The window that the receiver advertised last, in packets, if it did.
+    pub rwnd: Option<u32>,
+    /// The last loss event rate that the controller went by, if it has one.
+    pub p: Option<f64>,
+    /// What the socket counted.
+    pub socket: SocketCounters,
+    /// The TCP half, if there was one.
+    pub tcp: Option<TcpHalfStats>,
+    /// How often packets changed from one transport to the other.
+    pub switches: u64,
+    /// IP size of a full packet at the end: as asked for, or what the path carries if that is less.
+    pub packet_size: Bytes,
+    /// How late paced packets left.
+    pub pacing: LatenessSummary,
+    /// Packets that the session gave and the kernel did not take.
+    pub not_sent: u64,
+    /// What the source gave and still waited at the end: to leave, or for TCP's acknowledgement.
+    pub left_behind: Bytes,
+    /// CPU time / time.
+    pub cpu: f64,
+    /// How it ended.
+    pub end: SendEnd,
+}

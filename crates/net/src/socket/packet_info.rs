@@ -1,0 +1,65 @@
+//! Addresses as the kernel gives and takes them: in control messages, and mapped on dual-stack sockets.
+
+use nix::libc;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, SockaddrStorage};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The address of this machine that a datagram was sent to.
+pub(super) fn local_address(message: &ControlMessageOwned) -> Option<IpAddr> {
+    let local: IpAddr = match message {
+        ControlMessageOwned::Ipv4PacketInfo(info) => Ipv4Addr::from(u32::from_be(info.ipi_spec_dst.s_addr)).into(),
+        ControlMessageOwned::Ipv6PacketInfo(info) => Ipv6Addr::from(info.ipi6_addr.s6_addr).into(),
+        _ => return None,
+    };
+    // Nothing leaves from a group's address.
+    Some(local).filter(|a| !a.to_canonical().is_multicast() && !a.is_unspecified())
+}
+
+/// An address that a datagram is to leave from, as the kernel takes it.
+pub(super) enum LocalAddress {
+    V4(libc::in_pktinfo),
+    V6(libc::in6_pktinfo),
+}
+
+impl LocalAddress {
+    /// For a socket of that family.
+    pub(super) fn new(local: IpAddr, v6: bool) -> Self {
+        match local {
+            IpAddr::V4(a) if !v6 => LocalAddress::V4(libc::in_pktinfo {
+                ipi_ifindex: 0,
+                ipi_spec_dst: libc::in_addr { s_addr: u32::from(a).to_be() },
+                ipi_addr: libc::in_addr { s_addr: 0 },
+            }),
+            local => {
+                let a = match local {
+                    IpAddr::V4(a) => a.to_ipv6_mapped(),
+                    IpAddr::V6(a) => a,
+                };
+                let ipi6_addr = libc::in6_addr { s6_addr: a.octets() };
+                LocalAddress::V6(libc::in6_pktinfo { ipi6_addr, ipi6_ifindex: 0 })
+            }
+        }
+    }
+
+    /// The control message that says so.
+    pub(super) fn message(&self) -> ControlMessage<'_> {
+        match self {
+            LocalAddress::V4(info) => ControlMessage::Ipv4PacketInfo(info),
+            LocalAddress::V6(info) => ControlMessage::Ipv6PacketInfo(info),
+        }
+    }
+}
+
+/// A peer's address.
+pub(super) fn socket_address(storage: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = storage.as_sockaddr_in().map(|a| SocketAddr::V4((*a).into()));
+    v4.or_else(|| storage.as_sockaddr_in6().map(|a| SocketAddr::V6((*a).into())))
+}
+
+/// As a dual-stack socket wants it.
+pub(super) fn mapped(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(a) => SocketAddr::from((a.ip().to_ipv6_mapped(), a.port())),
+        v6 => v6,
+    }
+}

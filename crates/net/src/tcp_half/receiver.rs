@@ -1,0 +1,259 @@
+//! A receiver's TCP port, and the connection that is the sender's.
+
+use super::stream::{LONGEST, fill};
+use crate::address::canonical;
+use crate::datagram::Backoff;
+use crate::{NetError, kernel_tcp};
+use fairpace_rtp::ReceiverSession;
+use fairpace_rtp::framing::{self, Deframer};
+use fairpace_units::{Bytes, Duration, Instant};
+use nix::errno::Errno;
+use nix::libc::MSG_NOSIGNAL;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A connection that has not shown yet whose it is.
+#[derive(Debug)]
+struct Candidate {
+    socket: Socket,
+    from: IpAddr,
+    inbox: Deframer,
+    until: Instant,
+}
+
+/// What a receiver's TCP half has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct TcpReceiverStats {
+    /// Connections that became part of a session.
+    pub accepted: u64,
+    /// Connections that were closed: from elsewhere, without a proof, or one too many.
+    pub refused: u64,
+    /// Times the kernel gave no connection although one may have waited: mostly, too many files are open. It is asked
+    /// again a little later.
+    pub failed: u64,
+    /// Media datagrams that were left out, because what TCP had brought before them could not be read yet: nothing read
+    /// the frames. The session counts them as lost.
+    pub overtaken: u64,
+}
+
+/// Connections that may wait for their proof.
+pub(crate) const MOST_CANDIDATES: usize = 4;
+/// The first packet of a connection must have come within that.
+const PROOF_WITHIN: Duration = Duration::from_secs(3);
+/// Connections taken at one go, and reads: a flood must not keep the receiver from its datagrams.
+const MOST_ACCEPTS: usize = 16;
+pub(crate) const MOST_READS: usize = 16;
+
+/// A receiver's port, and the one connection that is part of the session.
+#[derive(Debug)]
+pub(crate) struct TcpReceiver {
+    listener: Socket,
+    /// When to ask the listener again, if it has failed: what waits there makes it readable all the while.
+    backoff: Backoff,
+    candidates: Vec<Candidate>,
+    stream: Option<(Socket, Deframer)>,
+    stats: TcpReceiverStats,
+}
+
+impl TcpReceiver {
+    /// Listens on the TCP port with the number of a UDP port.
+    pub(crate) fn listen(address: SocketAddr, only_v6: bool) -> Result<TcpReceiver, NetError> {
+        let io = |e| NetError::io("make a TCP socket", e);
+        let listener = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP)).map_err(io)?;
+        listener.set_nonblocking(true).map_err(io)?;
+        if address.is_ipv6() {
+            listener.set_only_v6(only_v6).map_err(io)?;
+        }
+        // Connections of an earlier run that are on their way out do not hold the port.
+        listener.set_reuse_address(true).map_err(io)?;
+        let bound = listener.bind(&SockAddr::from(address)).and_then(|()| listener.listen(MOST_CANDIDATES as i32));
+        bound.map_err(|e| match e.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::EADDRINUSE) => NetError::TcpPortInUse { address },
+            Some(Errno::EADDRNOTAVAIL) => NetError::NoSuchLocalAddress { address },
+            Some(Errno::EACCES | Errno::EPERM) => NetError::Denied { what: format!("listen on TCP port {address}") },
+            _ => NetError::io("listen on a TCP port", e),
+        })?;
+        Ok(TcpReceiver::on(listener))
+    }
+
+    fn on(listener: Socket) -> TcpReceiver {
+        TcpReceiver {
+            listener,
+            backoff: Backoff::default(),
+            candidates: Vec::new(),
+            stream: None,
+            stats: TcpReceiverStats::default(),
+        }
+    }
+
+    /// Bounds the window that is offered to connections that come from now on.
+    pub(crate) fn limit_window(&self, window: Bytes) -> Result<(), NetError> {
+        kernel_tcp::set_window(&self.listener, window)
+    }
+
+    /// What to wait on; the stream itself only with `room`.
+    pub(crate) fn descriptors(&self, room: bool) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let stream = self.stream.as_ref().filter(|_| room).map(|(socket, _)| socket.as_fd());
+        let listener = self.listens_again().is_none().then(|| self.listener.as_fd());
+        listener.into_iter().chain(self.candidates.iter().map(|c| c.socket.as_fd())).chain(stream)
+    }
+
+    /// When patience with a candidate ends, or the listener is asked again.
+    pub(crate) fn next(&self) -> Instant {
+        let again = self.listens_again().unwrap_or(Instant::NEVER);
+        self.candidates.iter().fold(again, |t, c| t.min(c.until))
+    }
+
+    /// When the listener, which has failed, is asked again.
+    fn listens_again(&self) -> Option<Instant> {
+        (self.backoff != Backoff::default()).then(|| self.backoff.until())
+    }
+
+    /// Whether something has come that was not handed out.
+    pub(crate) fn has_more(&mut self) -> bool {
+        let Some((socket, inbox)) = &mut self.stream else { return false };
+        inbox.has_packet() == Ok(true) || socket.peek(&mut [MaybeUninit::uninit()]).is_ok_and(|n| n > 0)
+    }
+
+    /// A datagram was left out.
+    pub(crate) const fn overtaken(&mut self) {
+        self.stats.overtaken += 1;
+    }
+
+    pub(crate) const fn stats(&self) -> TcpReceiverStats {
+        self.stats
+    }
+
+    /// Takes in connections, and finds the sender's among them.
+    pub(crate) fn greet(&mut self, now: Instant, session: &mut ReceiverSession) {
+        // Another sender has taken the place.
+        if self.stream.is_some() && !session.has_tcp() {
+            self.stream = None;
+        }
+        self.accept(now, session);
+        self.prove(now, session);
+    }
+
+    /// The next packet of the sender's connection, if one is there. `reads`: so often the kernel may still be asked at this
+    /// go. A connection that has ended is closed; what ends the session is the sender's goodbye, or its silence.
+    pub(crate) fn next_packet(&mut self, reads: &mut usize) -> Option<&[u8]> {
+        loop {
+            let (socket, inbox) = self.stream.as_mut()?;
+            let found = inbox.has_packet();
+            if found == Ok(true) {
+                break;
+            }
+            let over = found.is_err() || {
+                *reads = reads.checked_sub(1)?;
+                let read = fill(socket, inbox);
+                let found = inbox.has_packet();
+                if inbox.take_null() {
+                    // Not answered by every kernel; without, it takes 40 ms.
+                    let _ = socket.set_tcp_quickack(true);
+                }
+                match read {
+                    Ok(false) if found == Ok(false) => return None,
+                    Ok(_) => false,
+                    Err(_) => true,
+                }
+            };
+            if over {
+                self.stream = None;
+            }
+        }
+        self.stream.as_mut()?.1.next_packet().ok()?
+    }
+
+    fn accept(&mut self, now: Instant, session: &ReceiverSession) {
+        if now < self.backoff.until() {
+            return;
+        }
+        for _ in 0..MOST_ACCEPTS {
+            let (socket, from) = match self.listener.accept() {
+                Ok(connection) => connection,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return self.backoff.succeeded(),
+                Err(_) => {
+                    self.stats.failed += 1;
+                    return self.backoff.failed(now);
+                }
+            };
+            self.backoff.succeeded();
+            let from = from.as_socket().map(|a| canonical(a).ip());
+            let wanted = session.wants_tcp() && from.is_some() && session.peer().map(|p| canonical(p).ip()) == from;
+            let (Some(from), true, Ok(())) = (from, wanted, socket.set_nonblocking(true)) else {
+                self.stats.refused += 1;
+                continue;
+            };
+            if self.candidates.len() >= MOST_CANDIDATES {
+                self.candidates.remove(0);
+                self.stats.refused += 1;
+            }
+            let inbox = Deframer::new(LONGEST);
+            self.candidates.push(Candidate { socket, from, inbox, until: now + PROOF_WITHIN });
+        }
+    }
+
+    /// Looks for the one whose first packet proves that it is the sender's.
+    fn prove(&mut self, now: Instant, session: &mut ReceiverSession) {
+        let mut i = 0;
+        while let Some(c) = self.candidates.get_mut(i) {
+            let read = fill(&c.socket, &mut c.inbox);
+            let verdict = match c.inbox.next_packet() {
+                Ok(Some(packet)) => match session.accept_tcp(now, packet, c.from) {
+                    Some(echo) => Verdict::Ours(echo),
+                    None => Verdict::Refused,
+                },
+                Ok(None) if read.is_ok() && now < c.until => Verdict::Open,
+                _ => Verdict::Refused,
+            };
+            match verdict {
+                Verdict::Open => i += 1,
+                Verdict::Refused => {
+                    self.candidates.remove(i);
+                    self.stats.refused += 1;
+                }
+                Verdict::Ours(echo) => {
+                    let Candidate { socket, inbox, .. } = self.candidates.remove(i);
+                    let mut framed = Vec::new();
+                    // A new connection has room for 40 B; one that has not is of no use.
+                    let sent = framing::emit(&echo, &mut framed).is_ok()
+                        && socket.send_with_flags(&framed, MSG_NOSIGNAL).is_ok_and(|n| n == framed.len());
+                    self.stream = sent.then_some((socket, inbox));
+                    self.stats.accepted += 1;
+                }
+            }
+        }
+    }
+}
+
+enum Verdict {
+    Open,
+    Refused,
+    Ours(Vec<u8>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_rtp::{ReceiverConfig, Secret};
+
+    #[test]
+    fn a_listener_that_fails_is_left_alone_for_a_while_and_asked_again() {
+        // Not listening, so `accept` fails as it does without a free file descriptor.
+        let mut tcp = TcpReceiver::on(Socket::new(Domain::IPV4, Type::STREAM, None).unwrap());
+        let mut session = ReceiverSession::new(ReceiverConfig::default(), Secret::from_seed(1));
+        assert_eq!((tcp.descriptors(true).count(), tcp.next()), (1, Instant::NEVER));
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        for (ms, failed, again) in [(10, 1, 11), (10, 1, 11), (11, 2, 13), (13, 3, 17)] {
+            tcp.greet(at(ms), &mut session);
+            assert_eq!((tcp.stats.failed, tcp.next(), tcp.descriptors(true).count()), (failed, at(again), 0));
+        }
+        tcp.listener.listen(1).unwrap();
+        tcp.listener.set_nonblocking(true).unwrap();
+        tcp.greet(at(17), &mut session);
+        assert_eq!((tcp.stats.failed, tcp.next(), tcp.descriptors(true).count()), (3, Instant::NEVER, 1));
+    }
+}
