@@ -9,7 +9,8 @@
 //! That one has no other right; it waits, and starts the threads that are to have the policy. Programs never have it.
 #![allow(unsafe_code)] // sched_setscheduler(2), which nix has not
 
-use crate::{EmuError, drop_privileges};
+use crate::EmuError;
+use crate::privileges::drop_privileges;
 use nix::libc::{SCHED_FIFO, SCHED_OTHER, c_int, sched_getscheduler, sched_param, sched_setscheduler};
 use std::io;
 use std::sync::OnceLock;

@@ -15,123 +15,27 @@
 //! marked them). One client at a time: a new one takes over when the old one has been silent for
 //! [`TAKEOVER_AFTER`].
 
+mod config;
+mod sample;
 mod world;
+
+pub use config::{Begin, RelayConfig};
+pub use sample::{FlowSample, LinkSample, RelaySample};
 
 use crate::store::Store;
 use fairpace_net::pacing::thread_cpu;
 use fairpace_net::{
-    Buffers, Clock, DatagramIo, Family, Granted, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome,
-    SocketCounters, UdpSocket, Waiter, Woken, elsewhere, ip_overhead,
+    Clock, DatagramIo, Granted, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome, SocketCounters,
+    UdpSocket, Waiter, Woken, elsewhere, ip_overhead,
 };
-use fairpace_path::{LinkCounters, LinkSpec};
-use fairpace_sim::{Direction, FlowConfig, FlowCounts, Observer};
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_sim::{Direction, Observer};
+use fairpace_units::{Bytes, Duration, Instant};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use world::World;
 
 /// A silent client keeps its place this long.
 pub const TAKEOVER_AFTER: Duration = Duration::from_secs(2);
-
-/// When the path's time zero is: its schedules, outages and TCP flows count from there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Begin {
-    /// When the first packet of a client comes.
-    #[default]
-    FirstPacket,
-    /// When the relay starts.
-    AtOnce,
-}
-
-/// What to relay, through what.
-#[derive(Clone, Debug)]
-pub struct RelayConfig {
-    /// Port to listen on; 0 takes a free one ([`Relay::address`] tells which).
-    pub listen: u16,
-    /// On which addresses.
-    pub family: Family,
-    /// Where packets go.
-    pub to: SocketAddr,
-    /// The path from client to target.
-    pub forward: LinkSpec,
-    /// The path from target to client.
-    pub back: LinkSpec,
-    /// Flows of the simulator that share both; their times count from the path's time zero. The
-    /// name `relayed` is taken.
-    pub flows: Vec<FlowConfig>,
-    /// Seed of the path's random streams.
-    pub seed: u64,
-    /// When the path's time begins.
-    pub begin: Begin,
-    /// How long to run, in the path's time; until stopped if `None`.
-    pub duration: Option<Duration>,
-    /// Distance of the samples.
-    pub sample: Duration,
-    /// Bytes of packets under way at most: what does not fit is dropped and makes the run invalid.
-    pub memory: Bytes,
-    /// 99 of 100 packets must be released within this of their time, or the run is invalid.
-    pub lateness_limit: Duration,
-    /// Socket buffers to ask for.
-    pub buffers: Buffers,
-}
-
-impl RelayConfig {
-    /// A relay that changes nothing, from `listen` to `to`.
-    pub fn new(listen: u16, to: SocketAddr) -> RelayConfig {
-        RelayConfig {
-            listen,
-            family: Family::Any,
-            to,
-            forward: LinkSpec::default(),
-            back: LinkSpec::default(),
-            flows: Vec::new(),
-            seed: 1,
-            begin: Begin::FirstPacket,
-            duration: None,
-            sample: Duration::from_secs(1),
-            memory: Bytes::new(64 << 20),
-            lateness_limit: Duration::from_millis(10),
-            buffers: Buffers { receive: Bytes::new(4 << 20), send: Bytes::new(1 << 20) },
-        }
-    }
-}
-
-/// One direction of the path at one time.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct LinkSample {
-    /// Everything counted since the path's beginning.
-    pub counters: LinkCounters,
-    /// Packets in the queue, the one in transmission included.
-    pub queue: u64,
-    /// Bytes in it.
-    pub queue_bytes: Bytes,
-    /// How fast packets leave now; `None` if unlimited.
-    pub capacity: Option<Rate>,
-}
-
-/// One simulated flow at one time.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FlowSample {
-    /// Its name.
-    pub name: String,
-    /// Everything counted since the path's beginning; `since` of an earlier sample gives the interval.
-    pub counts: FlowCounts,
-}
-
-/// The path at one time.
-#[derive(Clone, PartialEq, Debug)]
-pub struct RelaySample {
-    /// The path's time.
-    pub at: Instant,
-    /// Client to target.
-    pub forward: LinkSample,
-    /// Target to client.
-    pub back: LinkSample,
-    /// The simulated flows.
-    pub flows: Vec<FlowSample>,
-    /// Bytes of the clients' packets delivered to the target, headers included, since the beginning.
-    pub relayed: Bytes,
-}
 
 /// How a relay ended and what it saw.
 #[derive(Debug)]

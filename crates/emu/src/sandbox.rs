@@ -8,8 +8,8 @@
 //! restricted TCP algorithm. [`drop_privileges`] gives them up for good, per thread; a thread started
 //! afterwards starts without. A [`Door`] leads into a namespace without any.
 
+use crate::privileges::drop_privileges;
 use crate::{EmuError, netlink, priority};
-use caps::{CapSet, Capability};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid};
 use std::fs::{self, File};
@@ -292,43 +292,4 @@ fn on_thread<R: Send>(name: &str, work: impl FnOnce() -> R + Send) -> Result<R, 
             .map_err(|e| EmuError::io("start a thread", e))?;
         Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
-}
-
-/// Takes every privilege from the calling thread, for good: no capability in any set, none to be had from a
-/// program either (`no_new_privs`). Threads that it starts later have none; others keep theirs:
-/// [`privileged_threads`] finds them.
-///
-/// # Errors
-/// [`EmuError::Io`] if the kernel refuses, which it has no reason to.
-pub fn drop_privileges() -> Result<(), EmuError> {
-    let refused = |e: caps::errors::CapsError| EmuError::io("drop privileges", io::Error::other(e.to_string()));
-    nix::sys::prctl::set_no_new_privs().map_err(|e| EmuError::io("drop privileges", e))?;
-    caps::clear(None, CapSet::Ambient).map_err(refused)?;
-    // A process without CAP_SETPCAP has a bounding set that it cannot change; with `no_new_privs` it does not matter.
-    if caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).map_err(refused)? {
-        caps::clear(None, CapSet::Bounding).map_err(refused)?;
-    }
-    caps::clear(None, CapSet::Inheritable).map_err(refused)?;
-    caps::clear(None, CapSet::Permitted).map_err(refused)
-}
-
-/// The threads of this process that have an effective or permitted capability, by name; empty after every
-/// one called [`drop_privileges`].
-///
-/// # Errors
-/// [`EmuError::Io`] without /proc.
-pub fn privileged_threads() -> Result<Vec<String>, EmuError> {
-    let unread = |e| EmuError::io("read /proc/self/task", e);
-    let mut found = Vec::new();
-    for task in fs::read_dir("/proc/self/task").map_err(unread)? {
-        let folder = task.map_err(unread)?.path();
-        // A thread that has ended in the meantime has no privilege.
-        let Ok(status) = fs::read_to_string(folder.join("status")) else { continue };
-        let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("").trim();
-        let none = |set: &str| set.bytes().all(|b| b == b'0');
-        if !(none(field("CapEff:")) && none(field("CapPrm:"))) {
-            found.push(field("Name:").to_owned());
-        }
-    }
-    Ok(found)
 }

@@ -1,7 +1,7 @@
 //! Two namespaces, their devices, and the thread between them.
 
 use crate::address::{AddressPlan, MAX_FLOWS, MAX_NETWORK};
-use crate::bridge::Bridge;
+use crate::bridge::{Bridge, BridgeOptions};
 use crate::capture::Capture;
 use crate::device::{Device, DeviceSpec};
 use crate::report::{EmuReport, Limits};
@@ -147,8 +147,10 @@ impl Testbed {
         if let Some(observer) = options.observer.take() {
             network.observe(observer);
         }
-        let bridge = Bridge::new([senders, receivers], config, network, plan, capture, &options);
-        let TestbedOptions { senders, receivers, limits, memory, device_queue, offload, .. } = options;
+        let TestbedOptions { stray, limits, memory, device_queue, offload, .. } = options;
+        let carried = BridgeOptions { offload, stray, memory };
+        let bridge = Bridge::new([senders, receivers], config, network, plan, capture, &carried);
+        let TestbedOptions { senders, receivers, .. } = options;
         let ends = Ends { namespaces: [senders, receivers], plan };
         Ok(Testbed { ends, bridge, limits, memory, device_queue, offload })
     }

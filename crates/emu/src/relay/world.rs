@@ -1,7 +1,8 @@
 //! The path of a relay: the simulator's network, told the real time. Everything that is not the
 //! relay's own packets (TCP senders, receivers, their timers) lives in there.
 
-use super::{FlowSample, LinkSample, RelayConfig, RelaySample};
+use super::config::RelayConfig;
+use super::sample::{FlowSample, LinkSample, RelaySample};
 use fairpace_net::{Mark, NetError};
 use fairpace_path::LinkError;
 use fairpace_sim::{

@@ -1,0 +1,70 @@
+//! What to relay, through what.
+
+use fairpace_net::{Buffers, Family};
+use fairpace_path::LinkSpec;
+use fairpace_sim::FlowConfig;
+use fairpace_units::{Bytes, Duration};
+use std::net::SocketAddr;
+
+/// When the path's time zero is: its schedules, outages and TCP flows count from there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Begin {
+    /// When the first packet of a client comes.
+    #[default]
+    FirstPacket,
+    /// When the relay starts.
+    AtOnce,
+}
+
+/// What to relay, through what.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// Port to listen on; 0 takes a free one ([`Relay::address`](super::Relay::address) tells which).
+    pub listen: u16,
+    /// On which addresses.
+    pub family: Family,
+    /// Where packets go.
+    pub to: SocketAddr,
+    /// The path from client to target.
+    pub forward: LinkSpec,
+    /// The path from target to client.
+    pub back: LinkSpec,
+    /// Flows of the simulator that share both; their times count from the path's time zero. The
+    /// name `relayed` is taken.
+    pub flows: Vec<FlowConfig>,
+    /// Seed of the path's random streams.
+    pub seed: u64,
+    /// When the path's time begins.
+    pub begin: Begin,
+    /// How long to run, in the path's time; until stopped if `None`.
+    pub duration: Option<Duration>,
+    /// Distance of the samples.
+    pub sample: Duration,
+    /// Bytes of packets under way at most: what does not fit is dropped and makes the run invalid.
+    pub memory: Bytes,
+    /// 99 of 100 packets must be released within this of their time, or the run is invalid.
+    pub lateness_limit: Duration,
+    /// Socket buffers to ask for.
+    pub buffers: Buffers,
+}
+
+impl RelayConfig {
+    /// A relay that changes nothing, from `listen` to `to`.
+    pub fn new(listen: u16, to: SocketAddr) -> RelayConfig {
+        RelayConfig {
+            listen,
+            family: Family::Any,
+            to,
+            forward: LinkSpec::default(),
+            back: LinkSpec::default(),
+            flows: Vec::new(),
+            seed: 1,
+            begin: Begin::FirstPacket,
+            duration: None,
+            sample: Duration::from_secs(1),
+            memory: Bytes::new(64 << 20),
+            lateness_limit: Duration::from_millis(10),
+            buffers: Buffers { receive: Bytes::new(4 << 20), send: Bytes::new(1 << 20) },
+        }
+    }
+}
