@@ -7,7 +7,8 @@
 //! | S | `rate` | bit/s | each round trip, each loss |
 //! | step | `step` | bit/s | parameter |
 
-use crate::controller::{Acked, Controller, Loss, SendPoll, Sent, Status};
+use crate::controller::{Controller, SendPoll};
+use crate::facts::{Acked, Loss, Sent, Status};
 use crate::pacer::Pacer;
 use crate::param::{Allowed, ParamError, ParamInfo};
 use crate::registry::{Env, SchemeInfo, Settings};
@@ -129,7 +130,7 @@ impl Controller for Sawtooth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::LossHow;
+    use crate::facts::LossHow;
     use crate::testing::{at, paper};
     use std::collections::BTreeMap;
 

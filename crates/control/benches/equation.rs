@@ -84,6 +84,7 @@ impl Alone {
             seq,
             size: SIZE,
             sent_at,
+            late: false,
             rtt: Some(RTT),
             ecn: Ecn::NotEct,
             arrived_at: None,

@@ -47,7 +47,7 @@ fn measure(scheme: &str, safety: Safety) {
             if every.is_some() {
                 (arrived, highest) = (arrived + 1, ack.seq);
             } else {
-                let _ = flow.on_feedback(now, Message::Acks(&[ack]));
+                let _ = flow.on_feedback(now, Message::acks(&[ack]));
             }
         }
         if let Some(every) = every.filter(|_| now >= next_report) {

@@ -46,6 +46,7 @@ fn main() {
         c.on_sent(sent_at, &Sent { kind: Kind::Data, class: Class::Normal, seq: n, size: SIZE });
         let now = sent_at + RTT;
         let ack = Acked {
+            late: false,
             kind: Kind::Data,
             seq: n,
             size: SIZE,
@@ -100,7 +101,7 @@ fn through_flow(by: &str) {
         while let Some((left, seq)) = sent.front().copied().filter(|(left, _)| *left + RTT <= now) {
             sent.pop_front();
             if by == "sender" && seq % 1_000 != 0 {
-                let _ = flow.on_feedback(now, Message::Acks(&[Ack::immediate(Kind::Data, seq)]));
+                let _ = flow.on_feedback(now, Message::acks(&[Ack::immediate(Kind::Data, seq)]));
             } else if by == "receiver" && seq % 10 == 0 {
                 let received_rate = Rate::packets_per_second(900.0, SIZE);
                 let _ = flow.on_feedback(

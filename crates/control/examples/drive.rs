@@ -19,7 +19,7 @@ fn main() -> Result<(), ParamError> {
     while now < Instant::from_secs_f64(20.0) {
         // 1. Hand in what has happened.
         while let Some((_, ack)) = acks.pop_front_if(|(at, _)| *at <= now) {
-            flow.on_feedback(now, Message::Acks(&[ack])).expect("RAP goes by acknowledgements");
+            flow.on_feedback(now, Message::acks(&[ack])).expect("RAP goes by acknowledgements");
         }
         // 2. Ask until the answer is to wait.
         let until = loop {

@@ -5,70 +5,14 @@
 //! or reads a clock. Read `fixed.rs` for the smallest instance, and the template for a new one.
 
 use crate::breaker::ReceiverReport;
+use crate::facts::{Acked, Loss, Sent, Status};
 use crate::feedback::{Form, RateReport, ReceiverParams};
+use crate::packet_report::{Fact, PacketReport};
 use crate::quick_start::QuickStartParams;
 use crate::rtt::{RtoParams, RttEstimator, RttParams};
 use core::any::Any;
 use core::fmt::Debug;
-use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsRate, Rate, Via};
-
-/// One packet has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// Media or dummy.
-    pub kind: Kind,
-    /// The priority it was marked with.
-    pub class: Class,
-    /// Its number among the packets of its kind; never wraps.
-    pub seq: u64,
-    /// Its size on the wire, in the same terms as `packet_size`.
-    pub size: Bytes,
-}
-
-/// One packet is acknowledged, for the first time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Acked {
-    /// Media or dummy.
-    pub kind: Kind,
-    /// Its number among the packets of its kind.
-    pub seq: u64,
-    /// Its size on the wire.
-    pub size: Bytes,
-    /// When it left.
-    pub sent_at: Instant,
-    /// The round trip it measured, the receiver's delay taken out; `None` if that was not
-    /// believable (then it is counted and not used).
-    pub rtt: Option<Duration>,
-    /// The ECN field it arrived with.
-    pub ecn: Ecn,
-    /// When it arrived, on the receiver's clock, if the feedback says.
-    pub arrived_at: Option<Duration>,
-    /// Packets of its kind that are still outstanding: neither acknowledged nor declared lost.
-    pub outstanding: usize,
-}
-
-/// How a loss was noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LossHow {
-    /// Enough later packets were acknowledged.
-    LaterAcks,
-    /// The timeout.
-    Timeout,
-}
-
-/// One data packet is declared lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// The number of the lost data packet.
-    pub seq: u64,
-    /// When it left.
-    pub sent_at: Instant,
-    /// The highest data number sent so far.
-    pub highest_sent: u64,
-    /// How it was noticed. [`LossHow::Timeout`] only under [`TimeoutRule::PerPacket`]; the other
-    /// rule's timeout is [`Controller::on_timeout`].
-    pub how: LossHow,
-}
+use fairpace_units::{Bytes, Duration, Instant, Kind, QsRate, Rate, Via};
 
 /// The answer to "may I send now, and what?".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,19 +25,6 @@ pub enum SendPoll {
     WaitForData,
     /// Nothing before feedback (a windowed scheme whose window is full).
     WaitForFeedback,
-}
-
-/// What a scheme is doing, for the eye and for logs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Status {
-    /// The scheme's own word for its state.
-    pub state: &'static str,
-    /// The data rate it allows.
-    pub rate: Rate,
-    /// Why state or rate last changed.
-    pub reason: &'static str,
-    /// The loss (event) rate that the scheme goes by, in `[0, 1]`; `None` if it has no such number.
-    pub p: Option<f64>,
 }
 
 /// How far the TCP half of a flow is, as its kernel (or the simulator) says.
@@ -202,6 +133,14 @@ pub trait Controller: Any + Debug + Send {
     /// Until it is acknowledged after all, that is: then `on_ack` comes too.
     fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator);
 
+    /// A report on packets has come. By default [`Controller::on_ack`] and [`Controller::on_loss`] hear its facts one by
+    /// one; a scheme that judges reports as a whole reads them here instead. Losses that a timeout reveals come through
+    /// [`Controller::on_loss`] and [`Controller::on_timeout`] all the same.
+    #[inline]
+    fn on_packets(&mut self, report: &mut PacketReport<'_>) {
+        read_one_by_one(self, report);
+    }
+
     /// No ACK for the timeout of [`LossPolicy`] although data is outstanding. All of it now counts
     /// as lost; the next timeout is about packets sent later. (Only under
     /// [`TimeoutRule::SinceLastAck`].)
@@ -304,6 +243,19 @@ pub trait Controller: Any + Debug + Send {
     /// The scheme's use of a rate that routers approve; `None` if it has none.
     fn quick_start(&mut self) -> Option<&mut dyn QuickStartHooks> {
         None
+    }
+}
+
+/// Reads what is left of a report fact by fact, through [`Controller::on_ack`] and [`Controller::on_loss`]: the default of
+/// [`Controller::on_packets`].
+#[inline]
+pub fn read_one_by_one<C: Controller + ?Sized>(controller: &mut C, report: &mut PacketReport<'_>) {
+    while let Some(fact) = report.next() {
+        match fact {
+            Fact::Acked(acked) => controller.on_ack(report.now(), &acked, report.rtt()),
+            Fact::Lost(loss) => controller.on_loss(report.now(), &loss, report.rtt()),
+        }
+        report.note(|| controller.status());
     }
 }
 

@@ -117,8 +117,13 @@ impl Ack {
 /// One piece of feedback.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Message<'a> {
-    /// [`Form::Packets`]: acknowledgements, in the order in which they are to be credited.
-    Acks(&'a [Ack]),
+    /// [`Form::Packets`]: a report of acknowledgements.
+    Acks {
+        /// The acknowledgements, in the order in which they are to be credited.
+        acks: &'a [Ack],
+        /// When the receiver made the report, on its own clock, if known.
+        made_at: Option<Duration>,
+    },
     /// [`Form::Packets`]: packets whose fate nobody will tell, as the report on them was lost. They are neither
     /// acknowledged nor lost; to be handed in before the acknowledgements of later packets.
     Untold(&'a [(Kind, u64)]),
@@ -130,11 +135,16 @@ pub enum Message<'a> {
     Report(&'a ReceiverReport),
 }
 
-impl Message<'_> {
+impl<'a> Message<'a> {
+    /// Acknowledgements in a report that does not say when it was made.
+    pub const fn acks(acks: &'a [Ack]) -> Self {
+        Message::Acks { acks, made_at: None }
+    }
+
     /// The form whose message this is; `None`: beside every form.
     pub const fn form(&self) -> Option<Form> {
         match self {
-            Message::Acks(_) | Message::Untold(_) => Some(Form::Packets),
+            Message::Acks { .. } | Message::Untold(_) => Some(Form::Packets),
             Message::SackVector(_) => Some(Form::SackVector),
             Message::Measured(_) => Some(Form::Measured),
             Message::Report(_) => None,

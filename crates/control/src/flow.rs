@@ -4,26 +4,26 @@
 //! Each part of a flow is a file of [`flow/`](self) with state of its own, which tells what came of a call; only [`Flow`]
 //! sees all parts, and the controller.
 
-mod counters;
 mod feedback;
 mod limits;
-mod log;
 mod measured;
 mod params;
 mod quick_start;
 mod receiver_reports;
-mod round_trip;
 mod tcp;
 mod timers;
-mod watch;
 mod window;
 
-pub use counters::{FlowCounters, IgnoredFeedback, KindCounters};
-pub use log::{FlowEvent, FlowEventKind};
 pub use params::{FlowParams, Permit, Transmit};
 
+use crate::account::Account;
+use crate::account::counters::FlowCounters;
+use crate::account::log::{FlowEvent, FlowEventKind, Log};
+use crate::account::round_trip::{LEAST_RTT, RoundTrip};
+use crate::account::watch::Watch;
 use crate::breaker::StopReason;
-use crate::controller::{Controller, LossPolicy, SendPoll, Sent, Status};
+use crate::controller::{Controller, LossPolicy, SendPoll};
+use crate::facts::{Sent, Status};
 use crate::feedback::Form;
 use crate::ledger::Ledger;
 use crate::quick_start::QsCounters;
@@ -31,12 +31,9 @@ use crate::registry::Safety;
 use crate::rtt::{RttEstimator, RttParams};
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsOption, RandomStream, Rate, Via};
 use limits::Limits;
-use log::Log;
 use measured::Measured;
 use quick_start::QuickStart;
 use receiver_reports::ReceiverReports;
-use round_trip::{LEAST_RTT, RoundTrip};
-use watch::Watch;
 use window::Window;
 
 /// A driver that comes back later than this after the instant it was told was not running: no
@@ -51,28 +48,21 @@ pub struct Flow {
     packet_size: Bytes,
     data_class: Class,
     form: Form,
-    data: Ledger,
-    dummy: Ledger,
-    round_trip: RoundTrip,
+    account: Account,
     limits: Limits,
-    watch: Watch,
     measured: Measured,
     receiver_reports: ReceiverReports,
     window: Window,
     quick_start: QuickStart,
     skip: Option<(u32, RandomStream)>,
-    last_ack: Instant,
     tcp_acked: Bytes,
     demand: Option<Rate>,
     /// What the breaker will bear, less a margin; `None` while nothing is lost.
     headroom: Option<Rate>,
-    stopped: Option<StopReason>,
     started: bool,
     now: Instant,
     /// Until when the driver was told it may sleep.
     promised: Instant,
-    counters: FlowCounters,
-    log: Log,
 }
 
 impl Flow {
@@ -84,26 +74,28 @@ impl Flow {
         }
         let ledger = |first| Ledger::new(first, params.history, policy.dup_threshold);
         Flow {
-            round_trip: RoundTrip::new(policy.rtt, policy.rto, params.max_ack_delay),
-            data: ledger(params.first_seq[0]),
-            dummy: ledger(params.first_seq[1]),
+            account: Account {
+                data: ledger(params.first_seq[0]),
+                dummy: ledger(params.first_seq[1]),
+                round_trip: RoundTrip::new(policy.rtt, policy.rto, params.max_ack_delay),
+                watch: Watch::new(params.breaker, controller.report_interval()),
+                counters: FlowCounters::default(),
+                log: Log::new(params.trace, controller.status()),
+                last_ack: Instant::ZERO,
+                stopped: None,
+            },
             limits: Limits::new(&params, controller.may_leave_early()),
-            watch: Watch::new(&params, controller.report_interval()),
             measured: Measured::new(params.bursty_path),
             receiver_reports: ReceiverReports::default(),
             window: Window::default(),
             quick_start: QuickStart::new(params.quick_start),
             skip: params.skip.map(|(every, seed)| (every.max(2), RandomStream::named(seed, "flow.skip"))),
-            last_ack: Instant::ZERO,
             tcp_acked: Bytes::ZERO,
             demand: None,
             headroom: None,
-            stopped: None,
             started: false,
             now: Instant::ZERO,
             promised: Instant::NEVER,
-            counters: FlowCounters::default(),
-            log: Log::new(params.trace, controller.status()),
             packet_size: params.packet_size,
             data_class: params.data_class,
             form: controller.feedback_form(),
@@ -123,11 +115,11 @@ impl Flow {
         }
         self.started = true;
         if let Some(rtt) = srtt {
-            self.round_trip.learn(rtt);
+            self.account.round_trip.learn(rtt);
         }
-        self.watch.start(now);
+        self.account.watch.start(now);
         self.controller.start(now, srtt.map(|rtt| rtt.max(LEAST_RTT)));
-        self.watch.note_via(now, Via::Udp, self.controller.via());
+        self.account.watch.note_via(now, Via::Udp, self.controller.via());
         self.note(now);
     }
 
@@ -135,8 +127,8 @@ impl Flow {
     pub fn on_sent(&mut self, now: Instant, permit: Permit, size: Bytes) {
         let now = self.advance(now);
         let ledger = match permit.kind {
-            Kind::Data => &mut self.data,
-            Kind::Dummy => &mut self.dummy,
+            Kind::Data => &mut self.account.data,
+            Kind::Dummy => &mut self.account.dummy,
         };
         debug_assert_eq!(permit.seq, ledger.next_seq(), "an old permit was used again");
         let (seq, forgotten) = match permit.via {
@@ -148,12 +140,12 @@ impl Flow {
         {
             ledger.skip(now);
         }
-        let c = self.counters.of(permit.kind);
+        let c = self.account.counters.of(permit.kind);
         c.sent += 1;
         c.sent_bytes += size;
         c.lost += u64::from(forgotten && self.form != Form::Reports);
         self.limits.on_sent(now, size);
-        self.watch.on_sent(now, size, permit.kind, permit.via);
+        self.account.watch.on_sent(now, size, permit.kind, permit.via);
         self.controller.on_sent(now, &Sent { kind: permit.kind, class: permit.class, seq, size });
         if let Some(option) = permit.quick_start {
             self.on_option_sent(now, option);
@@ -163,8 +155,8 @@ impl Flow {
 
     fn on_option_sent(&mut self, now: Instant, option: QsOption) {
         let losses = self.losses();
-        if self.quick_start.on_sent(now, option, self.round_trip.srtt(), losses) {
-            self.log.event(now, FlowEventKind::QuickStartAsked { rate: option.rate });
+        if self.quick_start.on_sent(now, option, self.account.round_trip.srtt(), losses) {
+            self.account.log.event(now, FlowEventKind::QuickStartAsked { rate: option.rate });
             if let Some(hooks) = self.controller.quick_start() {
                 hooks.on_asked(now);
             }
@@ -173,7 +165,7 @@ impl Flow {
 
     /// The loss rate that is known, and how much data was lost.
     fn losses(&self) -> quick_start::Losses {
-        (self.controller.status().p.unwrap_or(0.0), self.counters.data.lost)
+        (self.controller.status().p.unwrap_or(0.0), self.account.counters.data.lost)
     }
 
     // --- commands --------------------------------------------------------------------------------
@@ -208,13 +200,13 @@ impl Flow {
     pub fn poll(&mut self, now: Instant, has_data: bool) -> Transmit {
         let now = self.advance(now);
         self.run_timers(now);
-        if let Some(reason) = self.stopped {
+        if let Some(reason) = self.account.stopped {
             return Transmit::Stopped(reason);
         }
         if self.started && self.via() == Via::Tcp && self.controller.poll_send(now, false) == SendPoll::WaitForFeedback
         {
             // TCP is being drained.
-            self.watch.await_tcp(now);
+            self.account.watch.await_tcp(now);
         }
         let timer = self.next_timer();
         let answer = if !self.started {
@@ -232,7 +224,7 @@ impl Flow {
                 },
                 SendPoll::Wait(at) => Transmit::WaitUntil(self.limits.wait(now, at, timer)),
                 SendPoll::WaitForData => {
-                    self.watch.on_idle(now);
+                    self.account.watch.on_idle(now);
                     Transmit::WaitForData(timer)
                 }
                 SendPoll::WaitForFeedback => Transmit::WaitForFeedback(timer),
@@ -253,12 +245,12 @@ impl Flow {
         match kind {
             Kind::Data => {
                 let limit = |params: &_| self.controller.quick_start()?.limit(params);
-                let quick_start = self.quick_start.option(self.now, self.round_trip.srtt(), limit);
+                let quick_start = self.quick_start.option(self.now, self.account.round_trip.srtt(), limit);
                 let via = self.controller.via();
-                Permit { kind, class: self.data_class, seq: self.data.next_seq(), ecn, quick_start, via }
+                Permit { kind, class: self.data_class, seq: self.account.data.next_seq(), ecn, quick_start, via }
             }
             Kind::Dummy => {
-                let seq = self.dummy.next_seq();
+                let seq = self.account.dummy.next_seq();
                 Permit { kind, class: Class::Low, seq, ecn, quick_start: None, via: Via::Udp }
             }
         }
@@ -283,32 +275,32 @@ impl Flow {
 
     /// Smoothed RTT.
     pub fn srtt(&self) -> Option<Duration> {
-        self.round_trip.srtt()
+        self.account.round_trip.srtt()
     }
 
     /// The RTT estimator.
     pub fn rtt(&self) -> &RttEstimator {
-        self.round_trip.estimator()
+        self.account.round_trip.estimator()
     }
 
     /// The timeout in force, back-off included.
     pub fn rto(&self) -> Duration {
-        self.round_trip.rto()
+        self.account.round_trip.rto()
     }
 
     /// Data packets neither acknowledged nor declared lost, and their bytes.
     pub fn flight(&self) -> (usize, Bytes) {
-        (self.data.outstanding(), self.data.in_flight())
+        (self.account.data.outstanding(), self.account.data.in_flight())
     }
 
     /// Why the flow was stopped, if it was.
     pub fn stopped(&self) -> Option<StopReason> {
-        self.stopped
+        self.account.stopped
     }
 
     /// What was sent, acknowledged, lost and ignored so far.
     pub fn counters(&self) -> &FlowCounters {
-        &self.counters
+        &self.account.counters
     }
 
     /// What became of Quick-Start requests; `None` if the flow sends none.
@@ -333,14 +325,14 @@ impl Flow {
 
     /// What happened since the last call; empty unless [`FlowParams::trace`].
     pub fn drain_events(&mut self) -> std::vec::Drain<'_, FlowEvent> {
-        self.log.drain()
+        self.account.log.drain()
     }
 
     // --- inside ----------------------------------------------------------------------------------
 
     #[inline]
     const fn is_running(&self) -> bool {
-        self.started && self.stopped.is_none()
+        self.started && self.account.stopped.is_none()
     }
 
     /// Time never goes back, and a driver that slept too long is noticed.
@@ -350,8 +342,8 @@ impl Flow {
         self.now = now;
         let late = now.since(self.promised);
         if late > STALL {
-            self.counters.stalls += 1;
-            self.watch.on_stall(late);
+            self.account.counters.stalls += 1;
+            self.account.watch.on_stall(late);
         }
         if !late.is_zero() {
             self.promised = now;
@@ -362,7 +354,7 @@ impl Flow {
     /// Notes what the last call to the controller changed.
     #[inline]
     fn note(&mut self, at: Instant) {
-        self.log.note(at, &*self.controller);
+        self.account.log.note(at, || self.controller.status());
     }
 }
 

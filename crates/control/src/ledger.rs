@@ -66,6 +66,17 @@ pub struct LostPacket {
     pub sent_at: Instant,
 }
 
+/// A packet that has not arrived although a later one has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Its number.
+    pub seq: u64,
+    /// When it left.
+    pub sent_at: Instant,
+    /// Its size on the wire.
+    pub size: Bytes,
+}
+
 /// The send history of one kind of packet. Memory is bounded by its capacity; the oldest
 /// outstanding packet beyond it is given up as lost without further notice.
 #[derive(Clone, Debug)]
@@ -285,6 +296,18 @@ impl Ledger {
     /// Whether nothing has said yet that this packet arrived: it is outstanding, or declared lost.
     pub fn is_unheard_of(&self, seq: u64) -> bool {
         self.entry(seq).is_some_and(|e| matches!(e.fate, Fate::Outstanding | Fate::Lost))
+    }
+
+    /// The outstanding packets of which a later one is acknowledged, the oldest first.
+    pub fn missing(&self) -> impl Iterator<Item = Missing> {
+        let from = (self.front - self.base) as usize;
+        // A packet has no more later ones acknowledged than any before it.
+        let passed = (self.front..).zip(self.entries.range(from..)).take_while(|(_, e)| e.later > 0);
+        passed.filter(|(_, e)| e.fate == Fate::Outstanding).map(|(seq, e)| Missing {
+            seq,
+            sent_at: e.sent_at,
+            size: Bytes::new(u64::from(e.size)),
+        })
     }
 
     fn entry(&self, seq: u64) -> Option<&Entry> {

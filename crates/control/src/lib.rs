@@ -42,7 +42,7 @@
 //! while now < end {
 //!     while path.front().is_some_and(|(at, _)| *at <= now) {
 //!         let (_, ack) = path.pop_front().expect("looked at");
-//!         flow.on_feedback(now, Message::Acks(&[ack])).expect("was asked for"); // 3
+//!         flow.on_feedback(now, Message::acks(&[ack])).expect("was asked for"); // 3
 //!     }
 //!     let until = loop {
 //!         match flow.poll(now, true) { // 4
@@ -76,15 +76,18 @@
 //! - [`AckReceiver`]: the receiver half these schemes share; [`SackReceiver`]: AIMD's.
 //! - [`quick_start`]: asking the routers for a rate; [`Flow::on_quick_start_response`].
 
+mod account;
 pub mod breaker;
 mod controller;
 pub mod equation;
+mod facts;
 pub mod feedback;
 mod flow;
 pub mod ledger;
 mod meter;
 mod pacer;
 pub mod packet_pair;
+mod packet_report;
 pub mod param;
 pub mod quick_start;
 mod receiver;
@@ -96,16 +99,18 @@ mod scheme;
 #[cfg(test)]
 mod testing;
 
+pub use account::counters::{FlowCounters, IgnoredFeedback, KindCounters};
+pub use account::log::{FlowEvent, FlowEventKind};
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
 pub use controller::{
-    Acked, Controller, Loss, LossHow, LossPolicy, QuickStartHooks, SendPoll, Sent, Status, TcpHooks, TcpOrder,
-    TcpProgress, TimeoutRule, Windows,
+    Controller, LossPolicy, QuickStartHooks, SendPoll, TcpHooks, TcpOrder, TcpProgress, TimeoutRule, Windows,
+    read_one_by_one,
 };
 pub use equation::{BadPath, Equation, TcpPath, Terms};
+pub use facts::{Acked, Loss, LossHow, Sent, Status};
 pub use feedback::{Ack, RateHeader, RateReport};
-pub use flow::{
-    Flow, FlowCounters, FlowEvent, FlowEventKind, FlowParams, IgnoredFeedback, KindCounters, Permit, Transmit,
-};
+pub use flow::{Flow, FlowParams, Permit, Transmit};
+pub use packet_report::{Fact, PacketReport};
 pub use param::{Allowed, ParamError, ParamInfo};
 pub use quick_start::{QsCounters, QsVerdict, QuickStartParams};
 pub use receiver::{AckReceiver, Arrival, Feedback};

@@ -52,7 +52,7 @@ pub(crate) fn tell(flow: &mut Flow, now: Instant, message: Message<'_>) {
 /// Acknowledges packets in the flow's own form.
 pub(crate) fn acknowledge(flow: &mut Flow, now: Instant, acks: &[Ack]) {
     if flow.form() != Form::SackVector {
-        return tell(flow, now, Message::Acks(acks));
+        return tell(flow, now, Message::acks(acks));
     }
     for &Ack { seq, ecn, arrived_at, ack_delay, .. } in acks {
         let ack = (seq & ((1 << ACK_BITS) - 1)) as u32;

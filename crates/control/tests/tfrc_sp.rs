@@ -26,7 +26,7 @@ fn rates(scheme: &str) -> Vec<f64> {
     while now < end {
         while path.front().is_some_and(|(at, _)| *at <= now) {
             let (_, ack) = path.pop_front().expect("looked at");
-            let _ = flow.on_feedback(now, Message::Acks(&[ack]));
+            let _ = flow.on_feedback(now, Message::acks(&[ack]));
         }
         let until = loop {
             match flow.poll(now, true) {

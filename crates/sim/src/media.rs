@@ -182,8 +182,8 @@ impl MediaEndpoint {
         }
     }
 
-    /// Feedback `start..start + len` of the receiver's log has arrived.
-    pub(crate) fn on_batch(&mut self, now: Instant, start: u64, len: u32, proven: bool) {
+    /// Feedback that left at `made_at` has arrived: `len` entries of the receiver's log from number `start` on.
+    pub(crate) fn on_batch(&mut self, now: Instant, made_at: Instant, (start, len): (u64, u32), proven: bool) {
         if !self.believes(proven) {
             return;
         }
@@ -191,10 +191,9 @@ impl MediaEndpoint {
         if !untold.is_empty() {
             let _ = self.flow.on_feedback(now, Message::Untold(untold));
         }
-        for acks in acks {
-            if !acks.is_empty() {
-                let _ = self.flow.on_feedback(now, Message::Acks(acks));
-            }
+        if !acks.is_empty() {
+            let made_at = Some(made_at.since(Instant::ZERO));
+            let _ = self.flow.on_feedback(now, Message::Acks { acks, made_at });
         }
     }
 

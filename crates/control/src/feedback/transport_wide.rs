@@ -194,6 +194,8 @@ struct Sent {
 pub struct Heard<'a> {
     /// Packets acknowledged for the first time: data, then dummies, each in the order of their numbers.
     pub acks: &'a [Ack],
+    /// When the report was made, on the receiver's clock; from other tools, the newest arrival that the report tells of.
+    pub made_at: Duration,
     /// Packets whose fate nobody will tell, unless a report was overtaken.
     pub untold: &'a [(Kind, u64)],
 }
@@ -314,6 +316,7 @@ impl Sender {
             (now, newest.max(now))
         });
         let newest = newest.1.max(0) as u64;
+        let ticks = |n: u64| Duration::from_micros(n.saturating_mul(TICK.as_micros() as u64));
         for (number, delta) in (base..).zip(&report.deltas) {
             let Some(delta) = delta else { continue };
             at = at.saturating_add_signed(i64::from(*delta));
@@ -322,7 +325,6 @@ impl Sender {
             };
             let (Some((kind, seq)), false) = (sent.packet, sent.acked) else { continue };
             sent.acked = true;
-            let ticks = |n: u64| Duration::from_micros(n.saturating_mul(TICK.as_micros() as u64));
             self.acks.push(Ack {
                 kind,
                 seq,
@@ -333,7 +335,8 @@ impl Sender {
         }
         // As other forms tell: data first.
         self.acks.sort_unstable_by_key(|ack| (ack.kind, ack.seq));
-        Ok(Heard { acks: &self.acks, untold: &self.untold })
+        let made_at = ticks(newest) + report.held;
+        Ok(Heard { acks: &self.acks, made_at, untold: &self.untold })
     }
 
     /// The reference without wraps, nearest to the latest one: 24 bits wrap every 12.4 days.
@@ -451,7 +454,10 @@ mod tests {
         let base = heard.acks[0].arrived_at.expect("told") - ticks(4);
         let told: Vec<_> = heard.acks.iter().map(|a| (a.arrived_at.expect("told") - base, a.ack_delay)).collect();
         assert_eq!(told, [(ticks(4), ticks(8)), (ticks(12), ticks(0)), (ticks(10), ticks(2))]);
-        assert_eq!(seqs(&s.on_report(&first).expect("again")), (vec![], vec![]));
+        assert_eq!(heard.made_at - base, ticks(12), "as late as the newest arrival, where nothing says more");
+        let held = Report { held: ms(3).since(Instant::ZERO), ..first.clone() };
+        let heard = s.on_report(&held).expect("again");
+        assert_eq!((seqs(&heard), heard.made_at - base), ((vec![], vec![]), ticks(12) + held.held));
         assert_eq!(seqs(&s.on_report(&report(65_535, 1, &[HERE])).expect("late")), (vec![1], vec![]));
     }
 

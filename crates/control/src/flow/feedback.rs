@@ -1,14 +1,16 @@
 //! What a flow makes of feedback, form by form.
 
+use super::Flow;
 use super::measured::Known;
-use super::{Flow, FlowEventKind};
+use crate::account::log::FlowEventKind;
+use crate::account::round_trip::LEAST_RTT;
 use crate::breaker::{ReceiverReport, StopReason};
-use crate::controller::{Acked, Loss, LossHow};
 use crate::feedback::{Ack, BadFeedback, Form, Message, Outcome, RateReport};
-use crate::ledger::{Credit, LostPacket};
-use crate::sack_vector::SackVector;
+use crate::ledger::Credit;
+use crate::packet_report::PacketReport;
+use crate::sack_vector::{SackVector, VECTOR_BITS};
 use core::cmp::Ordering;
-use fairpace_units::{Instant, Kind, QsResponse};
+use fairpace_units::{Duration, Instant, Kind, QsResponse};
 
 impl Flow {
     /// Feedback has arrived. A message of a form that was not asked for is refused before anything else. What is repeated,
@@ -25,11 +27,11 @@ impl Flow {
         if let Some(found) = message.form()
             && found != self.form
         {
-            self.counters.bad.report += 1;
+            self.account.counters.bad.report += 1;
             return Err(BadFeedback::Unasked { found, wanted: self.form });
         }
         match message {
-            Message::Acks(acks) => self.on_acks(now, acks),
+            Message::Acks { acks, made_at } => self.on_acks(now, acks, made_at),
             Message::Untold(packets) => self.on_untold(now, packets),
             Message::SackVector(sack) => self.on_sack_vector(now, sack),
             Message::Measured(report) => self.on_measured(now, report),
@@ -39,21 +41,31 @@ impl Flow {
 
     /// Acknowledgements, each credited once.
     #[inline]
-    fn on_acks(&mut self, now: Instant, acks: &[Ack]) -> Result<Outcome, BadFeedback> {
+    fn on_acks(&mut self, now: Instant, acks: &[Ack], made_at: Option<Duration>) -> Result<Outcome, BadFeedback> {
         // What was due before now happened before this feedback, even if the driver came late.
         self.run_controller_timers(now, false);
-        let mut outcome = Outcome::default();
-        for ack in acks {
-            match self.credit(now, ack, true) {
-                Ok(()) => outcome.credited += 1,
-                Err(bad) => {
-                    outcome.ignored += 1;
-                    self.count_bad(now, bad);
-                }
-            }
-        }
+        let (outcome, _) = self.on_packets(now, acks, made_at, None);
         self.on_acks_done(now);
-        if self.stopped == Some(StopReason::PeerLied) { Err(BadFeedback::Lie) } else { Ok(outcome) }
+        if self.account.stopped == Some(StopReason::PeerLied) { Err(BadFeedback::Lie) } else { Ok(outcome) }
+    }
+
+    /// The controller reads a report; what it leaves unread is credited too. `sacked`: of a sack vector, the packet that
+    /// the vector was sent for. Gives what came of the report, and of the last acknowledgement in it that was no news.
+    #[inline]
+    fn on_packets(
+        &mut self,
+        now: Instant,
+        acks: &[Ack],
+        made_at: Option<Duration>,
+        sacked: Option<u64>,
+    ) -> (Outcome, Option<Credit>) {
+        let mut report = PacketReport::new(&mut self.account, now, made_at, acks, sacked);
+        self.controller.on_packets(&mut report);
+        let (outcome, bad) = report.finish();
+        if outcome.credited > 0 {
+            self.note(now);
+        }
+        (outcome, bad)
     }
 
     /// Packets of which nobody will tell. The controller hears nothing of them.
@@ -61,10 +73,10 @@ impl Flow {
         self.run_controller_timers(now, false);
         for &(kind, seq) in packets {
             match kind {
-                Kind::Data if self.data.settle_one(seq) => self.watch.leave_out(seq),
+                Kind::Data if self.account.data.settle_one(seq) => self.account.watch.leave_out(seq),
                 Kind::Data => {}
                 Kind::Dummy => {
-                    self.dummy.settle_one(seq);
+                    self.account.dummy.settle_one(seq);
                 }
             }
         }
@@ -77,35 +89,28 @@ impl Flow {
     /// larger number has come.
     fn on_sack_vector(&mut self, now: Instant, sack: &SackVector) -> Result<Outcome, BadFeedback> {
         self.run_controller_timers(now, false);
-        let next_seq = self.data.next_seq();
+        let next_seq = self.account.data.next_seq();
         let Some(ack) = sack.unwrap_near(next_seq).filter(|ack| *ack < next_seq) else {
-            self.counters.bad.unsent += 1;
+            self.account.counters.bad.unsent += 1;
             return Err(BadFeedback::Unsent);
         };
-        let mut outcome = Outcome::default();
-        let mut bad = Credit::Duplicate;
-        for seq in sack.numbers(ack) {
-            let one = Ack {
-                kind: Kind::Data,
-                seq,
-                ecn: sack.ecn,
-                arrived_at: sack.arrived_at.filter(|_| seq == ack),
-                ack_delay: sack.ack_delay,
-            };
-            match self.credit(now, &one, seq == ack) {
-                Ok(()) => outcome.credited += 1,
-                Err(Credit::Skipped) => {
-                    self.count_bad(now, Credit::Skipped);
-                    return Err(BadFeedback::Lie);
-                }
-                Err(why) => {
-                    outcome.ignored += 1;
-                    bad = why;
-                }
-            }
+        let one = Ack { ecn: sack.ecn, ack_delay: sack.ack_delay, ..Ack::immediate(Kind::Data, ack) };
+        let mut acks = [one; VECTOR_BITS as usize + 1];
+        let mut named = 0;
+        for (slot, seq) in acks.iter_mut().zip(sack.numbers(ack)) {
+            let arrived_at = sack.arrived_at.filter(|_| seq == ack);
+            *slot = Ack { seq, arrived_at, ..one };
+            named += 1;
         }
-        if outcome.credited == 0 {
-            self.count_bad(now, bad);
+        let made_at = sack.arrived_at.map(|at| at + sack.ack_delay);
+        let (outcome, bad) = self.on_packets(now, &acks[..named], made_at, Some(ack));
+        match bad {
+            Some(Credit::Skipped) => {
+                self.account.count_bad(now, Credit::Skipped);
+                return Err(BadFeedback::Lie);
+            }
+            Some(bad) if outcome.credited == 0 => self.account.count_bad(now, bad),
+            _ => {}
         }
         if self.window.is_newest(ack) {
             self.set_window_limit(now, sack.rwnd);
@@ -129,106 +134,35 @@ impl Flow {
         self.window.rwnd()
     }
 
-    fn count_bad(&mut self, now: Instant, credit: Credit) {
-        let bad = &mut self.counters.bad;
-        match credit {
-            Credit::New { .. } => {}
-            Credit::Duplicate => bad.duplicate += 1,
-            Credit::Stale => bad.stale += 1,
-            Credit::Unsent => bad.unsent += 1,
-            Credit::Skipped => {
-                bad.skipped += 1;
-                self.stop(now, StopReason::PeerLied);
-            }
-        }
-    }
-
     /// After the last ACK of some feedback.
     #[inline]
     fn on_acks_done(&mut self, now: Instant) {
         if self.quick_start.is_on()
-            && let Some(departure) = self.watch.newest_departure()
+            && let Some(departure) = self.account.watch.newest_departure()
         {
             self.on_option_feedback(now, departure);
         }
-    }
-
-    /// Credits one packet; what the ledger makes of it if that is not new. `measures`: the ACK was sent because of it,
-    /// so it is a sample of the RTT.
-    #[inline]
-    fn credit(&mut self, now: Instant, ack: &Ack, measures: bool) -> Result<(), Credit> {
-        let ledger = match ack.kind {
-            Kind::Data => &mut self.data,
-            Kind::Dummy => &mut self.dummy,
-        };
-        let (sent_at, size, late) = match ledger.acknowledge(ack.seq) {
-            Credit::New { sent_at, size, late } => (sent_at, size, late),
-            other => return Err(other),
-        };
-        let outstanding = ledger.outstanding();
-        let c = self.counters.of(ack.kind);
-        c.acked += 1;
-        c.acked_bytes += size;
-        if late {
-            c.late += 1;
-            c.lost -= 1;
-        }
-        self.last_ack = now;
-        self.watch.on_news();
-        let sample = self.round_trip.on_ack(ack.kind, now.since(sent_at), ack.ack_delay, measures);
-        self.counters.bad.rtt += sample.bad;
-        if ack.kind == Kind::Data {
-            self.watch.count(ack.seq, sent_at, self.round_trip.srtt());
-        }
-        let Ack { kind, seq, ecn, arrived_at, .. } = *ack;
-        let acked = Acked { kind, seq, size, sent_at, rtt: sample.rtt, ecn, arrived_at, outstanding };
-        self.controller.on_ack(now, &acked, self.round_trip.estimator());
-        self.note(now);
-        self.report_losses(now, ack.kind);
-        Ok(())
-    }
-
-    #[inline]
-    fn report_losses(&mut self, now: Instant, kind: Kind) {
-        if kind == Kind::Dummy {
-            while self.dummy.next_loss().is_some() {
-                self.counters.dummy.lost += 1;
-            }
-            return;
-        }
-        while let Some(lost) = self.data.next_loss() {
-            self.report_loss(now, lost, LossHow::LaterAcks);
-        }
-    }
-
-    pub(super) fn report_loss(&mut self, now: Instant, lost: LostPacket, how: LossHow) {
-        self.counters.data.lost += 1;
-        let highest_sent = self.data.next_seq().saturating_sub(1);
-        self.log.event(now, FlowEventKind::Lost { seq: lost.seq, how });
-        let loss = Loss { seq: lost.seq, sent_at: lost.sent_at, highest_sent, how };
-        self.controller.on_loss(now, &loss, self.round_trip.estimator());
-        self.note(now);
     }
 
     /// A report of a receiver that measures. What cannot be true is counted (`bad.report`) and ignored, and so is what is
     /// older than a report that has come; the rest is cut to what can be true, and told to the controller.
     fn on_measured(&mut self, now: Instant, report: &RateReport) -> Result<Outcome, BadFeedback> {
         self.run_controller_timers(now, false);
-        if !self.measured.is_believable(now, report, &self.data) {
-            self.counters.bad.report += 1;
+        if !self.measured.is_believable(now, report, &self.account.data) {
+            self.account.counters.bad.report += 1;
             return Err(BadFeedback::Impossible);
         }
-        self.last_ack = now;
-        self.watch.on_feedback();
-        self.counters.bad.rtt += self.round_trip.on_echo(now.since(report.echoed), report.delay);
+        self.account.last_ack = now;
+        self.account.watch.on_feedback();
+        self.account.counters.bad.rtt += self.account.round_trip.on_echo(now.since(report.echoed), report.delay);
         let known = Known {
             now,
-            srtt: self.round_trip.srtt(),
+            srtt: self.account.round_trip.srtt(),
             packet_size: self.packet_size,
             allowed: self.controller.status().rate,
         };
-        let report = self.measured.take(report, &mut self.data, known);
-        self.controller.on_report(now, &report, self.round_trip.estimator());
+        let report = self.measured.take(report, &mut self.account.data, known);
+        self.controller.on_report(now, &report, self.account.round_trip.estimator());
         self.note(now);
         if self.quick_start.is_on() {
             self.on_option_feedback(now, report.echoed);
@@ -238,22 +172,22 @@ impl Flow {
 
     /// A receiver report (RTCP SR or RR): the breaker judges it, and the controller is told if it goes by nothing else.
     fn on_receiver_report(&mut self, now: Instant, report: &ReceiverReport) -> Result<Outcome, BadFeedback> {
-        if report.highest_seq >= self.data.next_seq() || !(0.0..=1.0).contains(&report.fraction_lost) {
-            self.counters.bad.report += 1;
+        if report.highest_seq >= self.account.data.next_seq() || !(0.0..=1.0).contains(&report.fraction_lost) {
+            self.account.counters.bad.report += 1;
             return Err(BadFeedback::Impossible);
         }
         let only_reports = self.form == Form::Reports;
         let order = self.receiver_reports.order(report);
         if only_reports && order != Ordering::Greater {
-            let bad = &mut self.counters.bad;
+            let bad = &mut self.account.counters.bad;
             *(if order == Ordering::Less { &mut bad.report } else { &mut bad.duplicate }) += 1;
             return Err(BadFeedback::Old);
         }
         // One that tells of no further packet says that nothing arrives, or is a repetition: it holds nothing off.
-        if order == Ordering::Greater && (only_reports || self.data.is_unheard_of(report.highest_seq)) {
-            self.watch.on_feedback();
+        if order == Ordering::Greater && (only_reports || self.account.data.is_unheard_of(report.highest_seq)) {
+            self.account.watch.on_feedback();
         }
-        self.watch.on_receiver_report();
+        self.account.watch.on_receiver_report();
         let report = self.receiver_reports.take(report);
         if only_reports {
             self.tell_report(now, &report);
@@ -264,19 +198,20 @@ impl Flow {
 
     fn tell_report(&mut self, now: Instant, report: &ReceiverReport) {
         self.run_controller_timers(now, false);
-        self.counters.bad.rtt += self.round_trip.on_report(report.rtt);
-        self.data.settle_up_to(report.highest_seq);
+        self.account.counters.bad.rtt += self.account.round_trip.on_report(report.rtt);
+        self.account.data.settle_up_to(report.highest_seq);
         if let Some(lost) = report.lost {
-            self.counters.data.lost = lost.clamp(0, i64::MAX).unsigned_abs().min(self.counters.data.sent);
+            self.account.counters.data.lost =
+                lost.clamp(0, i64::MAX).unsigned_abs().min(self.account.counters.data.sent);
         }
-        self.controller.on_receiver_report(now, report, self.round_trip.estimator());
+        self.controller.on_receiver_report(now, report, self.account.round_trip.estimator());
         self.note(now);
     }
 
     /// Feedback has come on what left until `departure`.
     fn on_option_feedback(&mut self, now: Instant, departure: Instant) {
         if let Some(verdict) = self.quick_start.on_feedback(now, departure) {
-            self.log.event(now, FlowEventKind::QuickStartAnswered { verdict });
+            self.account.log.event(now, FlowEventKind::QuickStartAnswered { verdict });
         }
     }
 
@@ -290,9 +225,9 @@ impl Flow {
         self.run_controller_timers(now, false);
         let losses = self.losses();
         let Some((verdict, approval)) = self.quick_start.on_response(now, response, losses) else { return };
-        self.log.event(now, FlowEventKind::QuickStartAnswered { verdict });
+        self.account.log.event(now, FlowEventKind::QuickStartAnswered { verdict });
         if let Some(a) = approval {
-            let rtt = self.round_trip.srtt().unwrap_or(a.elapsed).max(super::LEAST_RTT);
+            let rtt = self.account.round_trip.srtt().unwrap_or(a.elapsed).max(LEAST_RTT);
             if let Some(hooks) = self.controller.quick_start() {
                 hooks.on_approved(now, a.rate, a.header, rtt);
             }

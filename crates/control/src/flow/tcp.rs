@@ -14,10 +14,10 @@ impl Flow {
         }
         if progress.acked > self.tcp_acked {
             self.tcp_acked = progress.acked;
-            self.watch.on_tcp_progress();
+            self.account.watch.on_tcp_progress();
             // The first receiver report may be a whole period away.
-            if let (None, Some(srtt)) = (self.round_trip.srtt(), progress.srtt) {
-                self.round_trip.learn(srtt);
+            if let (None, Some(srtt)) = (self.account.round_trip.srtt(), progress.srtt) {
+                self.account.round_trip.learn(srtt);
             }
         }
         if let Some(tcp) = self.controller.tcp() {
@@ -38,7 +38,7 @@ impl Flow {
         if let Some(tcp) = self.controller.tcp() {
             tcp.on_adu_end(now);
         }
-        self.watch.note_via(now, via, self.controller.via());
+        self.account.watch.note_via(now, via, self.controller.via());
         self.note(now);
     }
 
@@ -50,11 +50,11 @@ impl Flow {
         }
         self.run_controller_timers(now, false);
         let via = self.via();
-        self.watch.on_tcp_progress();
+        self.account.watch.on_tcp_progress();
         if let Some(tcp) = self.controller.tcp() {
             tcp.on_drained(now);
         }
-        self.watch.note_via(now, via, self.controller.via());
+        self.account.watch.note_via(now, via, self.controller.via());
         self.note(now);
     }
 

@@ -1,6 +1,7 @@
 //! The flow around the controller: what it lets through, what it believes, when it ends.
 
 use super::*;
+use crate::IgnoredFeedback;
 use crate::aimd::Aimd;
 use crate::feedback::{Ack, Message};
 use crate::sack_vector::SackVector;
@@ -145,7 +146,7 @@ fn in_the_papers_scenarios_there_is_no_cap_and_no_breaker() {
     let mut path = fixed("1000 pkt/s", &env);
     path.flow.limits.cut(Some(Rate::bps(1.0)));
     let path_capped = Flow::new(made("fixed", &[], &env), FlowParams::new(&env));
-    assert!(path_capped.limits.cap().is_none() && !path_capped.watch.is_on());
+    assert!(path_capped.limits.cap().is_none() && !path_capped.account.watch.is_on());
 }
 
 // --- who lies ------------------------------------------------------------------------------------
@@ -330,7 +331,7 @@ fn reports_of_nothing_new_do_not_keep_a_dead_flow_alive() {
     for name in acknowledged() {
         let mut path = Path::new(made(name, &[], &real()), &real(), RTT);
         path.run(at(20.0), |_| true);
-        let report = ReceiverReport::new(path.flow.data.next_seq() - 1, 0.0, interval);
+        let report = ReceiverReport::new(path.flow.account.data.next_seq() - 1, 0.0, interval);
         let mut stopped = None;
         for n in 1..=6 {
             stopped = stopped.or(path.run(at(20.0 + 5.0 * f64::from(n)), |_| false));
@@ -343,7 +344,7 @@ fn reports_of_nothing_new_do_not_keep_a_dead_flow_alive() {
         let mut path = Path::new(made(name, &[], &real()), &real(), RTT);
         for n in 1..=6 {
             assert_eq!(path.run(at(5.0 * f64::from(n)), |_| false), None, "{name}");
-            let report = ReceiverReport::new(path.flow.data.next_seq() - 1, 0.0, interval);
+            let report = ReceiverReport::new(path.flow.account.data.next_seq() - 1, 0.0, interval);
             tell(&mut path.flow, path.now, Message::Report(&report));
         }
     }
@@ -385,7 +386,7 @@ fn a_report_about_packets_never_sent_or_with_nonsense_is_counted_and_ignored() {
         tell(&mut path.flow, path.now, Message::Report(&report));
     }
     assert_eq!(path.flow.counters().bad.report, 4);
-    assert!(!path.flow.watch.is_reported());
+    assert!(!path.flow.account.watch.is_reported());
 }
 
 /// The receiver says that nothing is lost; the ledger knows better.

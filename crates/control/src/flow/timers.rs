@@ -1,27 +1,29 @@
 //! What is due though nothing happens: the controller's timer, the timeout, the breaker.
 
-use super::{Flow, FlowEventKind};
-use crate::breaker::{ReceiverReport, StopReason, Trip};
-use crate::controller::{LossHow, TimeoutRule};
+use super::Flow;
+use crate::account::log::FlowEventKind;
+use crate::breaker::{ReceiverReport, Trip};
+use crate::controller::TimeoutRule;
+use crate::facts::LossHow;
 use fairpace_units::Instant;
 
 impl Flow {
     /// When something is due even if nothing happens.
     #[inline]
     pub(super) fn next_timer(&self) -> Instant {
-        self.controller.poll_timer().min(self.rto_due()).min(self.watch.next())
+        self.controller.poll_timer().min(self.rto_due()).min(self.account.watch.next())
     }
 
     /// When the timeout expires; NEVER while no data is outstanding.
     #[inline]
     fn rto_due(&self) -> Instant {
-        let Some(oldest) = self.data.oldest_outstanding() else { return Instant::NEVER };
+        let Some(oldest) = self.account.data.oldest_outstanding() else { return Instant::NEVER };
         let from = match self.policy.timeout {
-            TimeoutRule::SinceLastAck => oldest.max(self.last_ack),
+            TimeoutRule::SinceLastAck => oldest.max(self.account.last_ack),
             TimeoutRule::PerPacket => oldest,
             TimeoutRule::Never => return Instant::NEVER,
         };
-        from + self.round_trip.rto()
+        from + self.account.round_trip.rto()
     }
 
     #[inline]
@@ -34,35 +36,37 @@ impl Flow {
             self.expire(now);
             self.run_controller_timers(now, true);
         }
-        if self.watch.is_on() {
-            if let Some(report) = self.watch.take_report(now) {
+        if self.account.watch.is_on() {
+            if let Some(report) = self.account.watch.take_report(now) {
                 self.judge(now, report);
             }
-            let trip = self.watch.on_timer(now);
+            let trip = self.account.watch.on_timer(now);
             self.apply(now, trip);
         }
     }
 
     /// The timeout has come.
     fn expire(&mut self, now: Instant) {
-        self.counters.timeouts += 1;
+        self.account.counters.timeouts += 1;
         match self.policy.timeout {
             TimeoutRule::PerPacket => {
-                let limit = now - self.round_trip.rto();
-                while let Some(lost) = self.data.next_expired(limit) {
-                    self.report_loss(now, lost, LossHow::Timeout);
+                let limit = now - self.account.round_trip.rto();
+                while let Some(lost) = self.account.data.next_expired(limit) {
+                    let loss = self.account.lose(now, lost, LossHow::Timeout);
+                    self.controller.on_loss(now, &loss, self.account.round_trip.estimator());
+                    self.note(now);
                 }
             }
             TimeoutRule::SinceLastAck => {
-                self.counters.data.lost += self.data.lose_all() as u64;
-                let seq = self.data.next_seq().saturating_sub(1);
-                self.log.event(now, FlowEventKind::Lost { seq, how: LossHow::Timeout });
-                self.controller.on_timeout(now, self.round_trip.estimator());
+                self.account.counters.data.lost += self.account.data.lose_all() as u64;
+                let seq = self.account.data.next_seq().saturating_sub(1);
+                self.account.log.event(now, FlowEventKind::Lost { seq, how: LossHow::Timeout });
+                self.controller.on_timeout(now, self.account.round_trip.estimator());
                 self.note(now);
             }
             TimeoutRule::Never => {}
         }
-        self.round_trip.back_off();
+        self.account.round_trip.back_off();
     }
 
     /// Runs the controller's timer if it is due: at `now` too if `inclusive`, else only before.
@@ -74,7 +78,7 @@ impl Flow {
             if due > now || (due == now && !inclusive) {
                 return;
             }
-            self.controller.on_timer(now, self.round_trip.estimator());
+            self.controller.on_timer(now, self.account.round_trip.estimator());
             self.note(now);
         }
         debug_assert!(self.controller.poll_timer() > now, "a timer that never stops: {:?}", self.controller);
@@ -82,11 +86,11 @@ impl Flow {
 
     /// The breaker judges a report, and what it bears is told to the controller.
     pub(super) fn judge(&mut self, now: Instant, report: ReceiverReport) {
-        let srtt = self.round_trip.srtt();
-        let trip = self.watch.judge(report, srtt);
+        let srtt = self.account.round_trip.srtt();
+        let trip = self.account.watch.judge(report, srtt);
         self.apply(now, trip);
         if self.controller.is_responsive() {
-            let headroom = self.watch.headroom(srtt);
+            let headroom = self.account.watch.headroom(srtt);
             if headroom != self.headroom {
                 self.headroom = headroom;
                 self.tell_demand(now);
@@ -98,22 +102,15 @@ impl Flow {
     fn apply(&mut self, now: Instant, trip: Option<Trip>) {
         match trip {
             None => {}
-            Some(Trip::Stop(reason)) => self.stop(now, reason),
+            Some(Trip::Stop(reason)) => self.account.stop(now, reason),
             Some(Trip::Cap(rate)) => {
                 self.limits.cut(Some(rate));
-                self.log.event(now, FlowEventKind::Capped { rate });
+                self.account.log.event(now, FlowEventKind::Capped { rate });
             }
             Some(Trip::Uncap) => {
                 self.limits.cut(None);
-                self.log.event(now, FlowEventKind::Uncapped);
+                self.account.log.event(now, FlowEventKind::Uncapped);
             }
-        }
-    }
-
-    pub(super) fn stop(&mut self, now: Instant, reason: StopReason) {
-        if self.stopped.is_none() {
-            self.stopped = Some(reason);
-            self.log.event(now, FlowEventKind::Tripped { reason });
         }
     }
 }

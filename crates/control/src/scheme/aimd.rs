@@ -53,7 +53,8 @@
 //!
 //! Retransmission: there is none in the paper either.
 
-use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status, TimeoutRule, Windows};
+use crate::controller::{Controller, LossPolicy, SendPoll, TimeoutRule, Windows};
+use crate::facts::{Acked, Loss, Sent, Status};
 use crate::feedback::Form;
 use crate::pacer::Pacer;
 use crate::param::{Allowed, FLAG, ParamError, ParamInfo};

@@ -4,7 +4,8 @@
 //! It exists to be compared with: what an encoder without rate control does to a path. On real
 //! networks the circuit breaker above it [RFC 8083] is what ends it.
 
-use crate::controller::{Acked, Controller, Loss, SendPoll, Sent, Status};
+use crate::controller::{Controller, SendPoll};
+use crate::facts::{Acked, Loss, Sent, Status};
 use crate::pacer::Pacer;
 use crate::param::{Allowed, ParamError, ParamInfo};
 use crate::registry::{Env, SchemeInfo, Settings};

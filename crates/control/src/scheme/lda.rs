@@ -48,7 +48,8 @@
 //! Several receivers. (The original is for multicast.)
 
 use crate::breaker::ReceiverReport;
-use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status, TimeoutRule};
+use crate::controller::{Controller, LossPolicy, SendPoll, TimeoutRule};
+use crate::facts::{Acked, Loss, Sent, Status};
 use crate::feedback::Form;
 use crate::pacer::Pacer;
 use crate::packet_pair::PERIOD;

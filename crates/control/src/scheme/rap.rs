@@ -43,7 +43,8 @@
 //!
 //! Quality adaptation (layers), and the paper's ACK redundancy (our feedback names every packet).
 
-use crate::controller::{Acked, Controller, Loss, LossHow, LossPolicy, SendPoll, Sent, Status, TimeoutRule};
+use crate::controller::{Controller, LossPolicy, SendPoll, TimeoutRule};
+use crate::facts::{Acked, Loss, LossHow, Sent, Status};
 use crate::pacer::{Pacer, seconds};
 use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
 use crate::registry::{Env, Safety, SchemeInfo, Settings};

@@ -50,8 +50,9 @@
 //! - With `ecn`, a mark is a loss.
 //! - The gap is for a full packet; a shorter one uses proportionally less.
 
-use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status};
+use crate::controller::{Controller, LossPolicy, SendPoll};
 use crate::equation::{Equation, TcpPath};
+use crate::facts::{Acked, Loss, Sent, Status};
 use crate::pacer::{Pacer, seconds};
 use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
 use crate::registry::{Env, SchemeInfo, Settings};

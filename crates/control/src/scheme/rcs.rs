@@ -79,7 +79,8 @@
 mod formula;
 pub mod params;
 
-use crate::controller::{Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status};
+use crate::controller::{Controller, LossPolicy, SendPoll};
+use crate::facts::{Acked, Loss, Sent, Status};
 use crate::pacer::{Pacer, seconds};
 use crate::param::ParamError;
 use crate::registry::{Env, Safety, SchemeInfo, Settings};

@@ -80,7 +80,8 @@ pub mod params;
 pub mod receiver;
 mod sender;
 
-use crate::controller::{Acked, Controller, Loss, LossPolicy, QuickStartHooks, SendPoll, Sent, Status, TimeoutRule};
+use crate::controller::{Controller, LossPolicy, QuickStartHooks, SendPoll, TimeoutRule};
+use crate::facts::{Acked, Loss, Sent, Status};
 use crate::feedback::{Form, RateReport, ReceiverParams};
 use crate::meter::Meter;
 use crate::pacer::Pacer;

@@ -60,9 +60,8 @@
 //! T_TCP from the statistics of the RTT, which [tpba §4] leaves open.
 
 use crate::breaker::ReceiverReport;
-use crate::controller::{
-    Acked, Controller, Loss, LossPolicy, SendPoll, Sent, Status, TcpHooks, TcpOrder, TcpProgress, TimeoutRule,
-};
+use crate::controller::{Controller, LossPolicy, SendPoll, TcpHooks, TcpOrder, TcpProgress, TimeoutRule};
+use crate::facts::{Acked, Loss, Sent, Status};
 use crate::feedback::Form;
 use crate::lda::tally::Tally;
 use crate::lda::{R_F, R_MIN, Reduction, T_ADAPT, T_RTCP, after};

@@ -135,10 +135,10 @@ impl Model {
                     .step_by(of)
                     .map(|p| Ack { ecn, ack_delay: delay, ..Ack::immediate(p.kind, p.seq) })
                     .collect();
-                tell(&mut self.flow, self.now, Message::Acks(&acks));
+                tell(&mut self.flow, self.now, Message::acks(&acks));
             }
             Operation::Forged { kind, seq, delay } => {
-                tell(&mut self.flow, self.now, Message::Acks(&[Ack { ack_delay: delay, ..Ack::immediate(kind, seq) }]));
+                tell(&mut self.flow, self.now, Message::acks(&[Ack { ack_delay: delay, ..Ack::immediate(kind, seq) }]));
             }
             Operation::Report { highest_seq, fraction_lost } => {
                 let interval = Duration::from_secs(5);

@@ -49,7 +49,7 @@ pub(crate) enum Feedback {
 impl Feedback {
     pub(crate) fn hand_to(self, flow: &mut Flow, now: Instant) {
         match self {
-            Feedback::Ack(ack) => tell(flow, now, Message::Acks(&[ack])),
+            Feedback::Ack(ack) => tell(flow, now, Message::acks(&[ack])),
             Feedback::Report(report) => tell(flow, now, Message::Measured(&report)),
             Feedback::Sack(sack) => tell(flow, now, Message::SackVector(&sack)),
             Feedback::Rtcp(report) => tell(flow, now, Message::Report(&report)),

@@ -81,13 +81,13 @@ proptest! {
                 let (_, ack): (Instant, Ack) = on_the_way.pop_front().expect("looked at");
                 // Data only: a held dummy would displace data by less.
                 if ack.kind == Kind::Dummy {
-                    tell(&mut flow, now, Message::Acks(&[ack]));
+                    tell(&mut flow, now, Message::acks(&[ack]));
                     continue;
                 }
                 held.push(ack);
                 if held.len() == 3 {
                     for i in ORDERS[orders[threes % orders.len()]] {
-                        tell(&mut flow, now, Message::Acks(&[held[i]]));
+                        tell(&mut flow, now, Message::acks(&[held[i]]));
                     }
                     held.clear();
                     threes += 1;

@@ -76,7 +76,8 @@ impl Sender {
             let low = matches!(streams.by_ssrc(block.ssrc), Some((Kind::Dummy, _)));
             *slot = Some((if low { Class::Low } else { Class::Normal }, claim.dscp));
         }
-        let message = Some(Message::Acks(&self.acks));
+        let made_at = Some(ntp::from_65536ths(reported_at));
+        let message = Some(Message::Acks { acks: &self.acks, made_at });
         Ok(Heard { untold: &[], message, proof: Proof::Proven, seen, reporter: report.reporter })
     }
 }

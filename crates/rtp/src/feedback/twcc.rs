@@ -131,7 +131,7 @@ impl Sender {
             Refusal::Unsent
         })?;
         trust.forgive();
-        let message = Some(Message::Acks(heard.acks));
+        let message = Some(Message::Acks { acks: heard.acks, made_at: Some(heard.made_at) });
         Ok(Heard { untold: heard.untold, message, proof: Proof::Proven, seen, reporter })
     }
 }

@@ -70,8 +70,8 @@ impl TransportWide {
 pub(super) struct Batch<'a> {
     /// Packets of which nobody will tell.
     pub(super) untold: &'a [(Kind, u64)],
-    /// Acknowledgements, in the two pieces that a ring has.
-    pub(super) acks: [&'a [Ack]; 2],
+    /// Acknowledgements.
+    pub(super) acks: &'a [Ack],
 }
 
 /// What an arriving packet's header says.
@@ -92,6 +92,8 @@ pub(super) struct Receiver {
     response: Option<QsResponse>,
     /// Acknowledgements sent in batches, the newest [`LOG_LEN`]; the first has number `log_start`.
     log: VecDeque<Ack>,
+    /// A report that lies across the end of the log's ring.
+    across: Vec<Ack>,
     log_start: u64,
     /// Feedback that came when its contents were forgotten.
     pub(super) expired: u64,
@@ -134,6 +136,7 @@ impl Receiver {
             liar: Liar::new(config.receiver, matches!(form, Form::Measured | Form::Reports), seed),
             response: None,
             log: VecDeque::new(),
+            across: Vec::new(),
             log_start: 0,
             expired: 0,
             report_interval: controller.report_interval().or(config.report_interval).filter(|i| !i.is_zero()),
@@ -333,16 +336,24 @@ impl Receiver {
             let report = start.checked_sub(t.first).and_then(|place| t.reports.get(place as usize));
             self.expired += u64::from(report.is_none());
             let heard = report.and_then(|report| t.sender.on_report(report).ok());
-            return heard.map_or(Batch::default(), |h| Batch { untold: h.untold, acks: [h.acks, &[]] });
+            return heard.map_or(Batch::default(), |h| Batch { untold: h.untold, acks: h.acks });
         }
         let Some(first) = start.checked_sub(self.log_start).map(|f| f as usize) else {
             self.expired += 1;
             return Batch::default();
         };
+        let end = (first + len as usize).min(self.log.len());
         let (head, tail) = self.log.as_slices();
-        let end = first + len as usize;
-        let within = |len: usize, from: usize| first.saturating_sub(from).min(len)..end.saturating_sub(from).min(len);
-        let acks = [&head[within(head.len(), 0)], &tail[within(tail.len(), head.len())]];
+        let acks = if end <= head.len() {
+            &head[first.min(end)..end]
+        } else if let Some(first) = first.checked_sub(head.len()) {
+            &tail[first.min(tail.len())..end - head.len()]
+        } else {
+            // The ring's end lies within: one report stays one.
+            self.across.clear();
+            self.across.extend(self.log.range(first..end));
+            &self.across
+        };
         Batch { untold: &[], acks }
     }
 

@@ -222,9 +222,9 @@ impl MediaEndpoint {
             Body::MediaAck { kind, ecn, proven, seq, arrived_at } => {
                 let arrived_at = Some(arrived_at.since(Instant::ZERO));
                 let ack = Ack { kind, seq, ecn, arrived_at, ack_delay: Duration::ZERO };
-                self.on_feedback(at, Message::Acks(&[ack]), proven);
+                self.on_feedback(at, Message::Acks { acks: &[ack], made_at: arrived_at }, proven);
             }
-            Body::Feedback { start, len, proven } => self.on_batch(at, start, len, proven),
+            Body::Feedback { start, len, proven } => self.on_batch(at, packet.sent_at, (start, len), proven),
             Body::SackVector { vector, ecn, proven, ack, rwnd, delay_us, .. } => {
                 let ack_delay = Duration::from_micros(delay_us.into());
                 let arrived_at = Some(packet.sent_at.since(Instant::ZERO).saturating_sub(ack_delay));

@@ -45,6 +45,7 @@ impl Alone {
     fn ack(&mut self, rtt: Duration) {
         self.rtt.update(rtt);
         let ack = Acked {
+            late: false,
             kind: Kind::Data,
             seq: 0,
             size: SIZE,

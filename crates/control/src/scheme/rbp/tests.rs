@@ -46,8 +46,17 @@ impl Alone {
     fn ack_with(&mut self, seq: u64, rtt: Duration, ecn: Ecn) {
         self.rtt.update(rtt);
         let sent_at = at(seq as f64 / 10.0);
-        let ack =
-            Acked { kind: Kind::Data, seq, size: SIZE, sent_at, rtt: Some(rtt), ecn, arrived_at: None, outstanding: 0 };
+        let ack = Acked {
+            kind: Kind::Data,
+            seq,
+            size: SIZE,
+            sent_at,
+            late: false,
+            rtt: Some(rtt),
+            ecn,
+            arrived_at: None,
+            outstanding: 0,
+        };
         self.rbp.on_ack(self.now, &ack, &self.rtt);
     }
 

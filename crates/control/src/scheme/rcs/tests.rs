@@ -1,7 +1,7 @@
 //! RCS by hand: the paper's own numbers, each transition, each reading both ways.
 
 use super::*;
-use crate::controller::LossHow;
+use crate::facts::LossHow;
 use crate::rtt::RttParams;
 use crate::testing::{Packet, Path, SIZE, acknowledge, at, made, made_as, paper, settings};
 use crate::{Flow, FlowParams, StopReason, Transmit, build};
@@ -43,6 +43,7 @@ impl Alone {
 
     fn ack(&mut self, kind: Kind) {
         let ack = Acked {
+            late: false,
             kind,
             seq: 0,
             size: SIZE,
@@ -233,6 +234,7 @@ fn dummies_of_an_earlier_backoff_do_not_count_as_initials() {
     a.timer();
     assert_eq!(a.state(), "Initial");
     let ack = Acked {
+        late: false,
         kind: Kind::Dummy,
         seq: 0,
         size: SIZE,

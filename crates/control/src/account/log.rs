@@ -1,7 +1,8 @@
 //! What a flow did, kept for logs and pictures.
 
 use crate::breaker::StopReason;
-use crate::controller::{Controller, LossHow, Status};
+use crate::facts::LossHow;
+use crate::facts::Status;
 use crate::quick_start::QsVerdict;
 use fairpace_units::{Instant, QsRate, Rate};
 
@@ -66,19 +67,19 @@ pub struct FlowEvent {
 
 /// The events since they were last drained, and the controller's status when it was last looked at.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     on: bool,
     status: Status,
     events: Vec<FlowEvent>,
 }
 
 impl Log {
-    pub(super) const fn new(on: bool, status: Status) -> Log {
+    pub(crate) const fn new(on: bool, status: Status) -> Log {
         Log { on, status, events: Vec::new() }
     }
 
     #[inline]
-    pub(super) fn event(&mut self, at: Instant, what: FlowEventKind) {
+    pub(crate) fn event(&mut self, at: Instant, what: FlowEventKind) {
         if self.on {
             self.events.push(FlowEvent { at, what });
         }
@@ -86,9 +87,9 @@ impl Log {
 
     /// Notes what the last call to the controller has changed.
     #[inline]
-    pub(super) fn note(&mut self, at: Instant, controller: &dyn Controller) {
+    pub(crate) fn note(&mut self, at: Instant, status: impl FnOnce() -> Status) {
         if self.on {
-            self.note_status(at, controller.status());
+            self.note_status(at, status());
         }
     }
 
@@ -102,7 +103,7 @@ impl Log {
         }
     }
 
-    pub(super) fn drain(&mut self) -> std::vec::Drain<'_, FlowEvent> {
+    pub(crate) fn drain(&mut self) -> std::vec::Drain<'_, FlowEvent> {
         self.events.drain(..)
     }
 }

@@ -4,19 +4,19 @@ use crate::rtt::{RtoParams, RttEstimator, RttParams};
 use fairpace_units::{Duration, Kind};
 
 /// No round trip is shorter, whatever the scenario says: rates go with 1/RTT.
-pub(super) const LEAST_RTT: Duration = Duration::from_micros(10);
+pub(crate) const LEAST_RTT: Duration = Duration::from_micros(10);
 
 /// What an acknowledgement says of the round trip.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// The sample, if it is used.
-    pub(super) rtt: Option<Duration>,
+    pub(crate) rtt: Option<Duration>,
     /// Claims that were not believable: of the delay, and of the round trip.
-    pub(super) bad: u64,
+    pub(crate) bad: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct RoundTrip {
+pub(crate) struct RoundTrip {
     estimator: RttEstimator,
     rules: RtoParams,
     /// The timeout in force, back-off included.
@@ -31,7 +31,7 @@ pub(super) struct RoundTrip {
 }
 
 impl RoundTrip {
-    pub(super) fn new(filter: RttParams, rules: RtoParams, max_ack_delay: Duration) -> RoundTrip {
+    pub(crate) fn new(filter: RttParams, rules: RtoParams, max_ack_delay: Duration) -> RoundTrip {
         let estimator = RttEstimator::new(filter);
         RoundTrip {
             rto: estimator.rto(&rules),
@@ -45,22 +45,22 @@ impl RoundTrip {
     }
 
     #[inline]
-    pub(super) const fn estimator(&self) -> &RttEstimator {
+    pub(crate) const fn estimator(&self) -> &RttEstimator {
         &self.estimator
     }
 
     #[inline]
-    pub(super) fn srtt(&self) -> Option<Duration> {
+    pub(crate) fn srtt(&self) -> Option<Duration> {
         self.estimator.srtt()
     }
 
     #[inline]
-    pub(super) const fn rto(&self) -> Duration {
+    pub(crate) const fn rto(&self) -> Duration {
         self.rto
     }
 
     /// A round trip that somebody else has measured: the challenge's echo, or TCP.
-    pub(super) fn learn(&mut self, rtt: Duration) {
+    pub(crate) fn learn(&mut self, rtt: Duration) {
         self.estimator.update(rtt.max(LEAST_RTT));
         self.update_rto();
     }
@@ -68,7 +68,7 @@ impl RoundTrip {
     /// A packet of that kind is acknowledged `elapsed` after it left; the receiver says that it held the
     /// acknowledgement back for `claimed`. `measures`: the acknowledgement was sent because of this packet.
     #[inline]
-    pub(super) fn on_ack(&mut self, kind: Kind, elapsed: Duration, claimed: Duration, measures: bool) -> Sample {
+    pub(crate) fn on_ack(&mut self, kind: Kind, elapsed: Duration, claimed: Duration, measures: bool) -> Sample {
         let mut news = self.expired > 0;
         self.expired = 0;
         let mut sample = Sample { rtt: None, bad: 0 };
@@ -111,7 +111,7 @@ impl RoundTrip {
     /// A receiver that measures echoes a packet that left `elapsed` ago, and says how long the report was held. A report
     /// may be held for as long as no packet comes; but its round trip is no shorter than the shortest with the delay still
     /// in it, and the first was sent at once. Gives the claims that were not believable.
-    pub(super) fn on_echo(&mut self, elapsed: Duration, delay: Duration) -> u64 {
+    pub(crate) fn on_echo(&mut self, elapsed: Duration, delay: Duration) -> u64 {
         self.min_elapsed = self.min_elapsed.min(elapsed);
         let held = delay.min(elapsed - self.min_elapsed);
         let sample = self.estimator.sample(elapsed, held);
@@ -120,14 +120,14 @@ impl RoundTrip {
     }
 
     /// A receiver report measures this round trip by LSR and DLSR, if any. Gives the claims that were not believable.
-    pub(super) fn on_report(&mut self, rtt: Option<Duration>) -> u64 {
+    pub(crate) fn on_report(&mut self, rtt: Option<Duration>) -> u64 {
         let bad = rtt.is_some_and(|rtt| self.estimator.sample(rtt, Duration::ZERO).is_none());
         self.update_rto();
         u64::from(bad)
     }
 
     /// The timeout has expired.
-    pub(super) fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self) {
         self.expired += 1;
         self.update_rto();
     }

@@ -54,7 +54,7 @@ pub struct FlowCounters {
 }
 
 impl FlowCounters {
-    pub(super) const fn of(&mut self, kind: Kind) -> &mut KindCounters {
+    pub(crate) const fn of(&mut self, kind: Kind) -> &mut KindCounters {
         match kind {
             Kind::Data => &mut self.data,
             Kind::Dummy => &mut self.dummy,

@@ -1,6 +1,5 @@
 //! The circuit breaker's watch over a flow: what it hears, and the reports that it judges.
 
-use super::params::FlowParams;
 use crate::breaker::{Breaker, BreakerParams, ReceiverReport, Trip};
 use fairpace_units::{Bytes, Duration, Instant, Kind, Rate, Via};
 
@@ -21,7 +20,7 @@ struct Tally {
 }
 
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     breaker: Option<Breaker>,
     /// The reports come from the receiver; before the first, from the ledger.
     reported: bool,
@@ -35,12 +34,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// `interval`: how often the controller wants reports.
-    pub(super) fn new(params: &FlowParams, interval: Option<Duration>) -> Watch {
+    /// `breaker`: its settings, if it is on; `interval`: how often the controller wants reports.
+    pub(crate) fn new(breaker: Option<BreakerParams>, interval: Option<Duration>) -> Watch {
         let tuned = |b: BreakerParams| BreakerParams { tdr: interval.unwrap_or(b.tdr), ..b };
         Watch {
-            every: params.breaker.map_or(Duration::MAX, |b| tuned(b).tdr),
-            breaker: params.breaker.map(|b| Breaker::new(tuned(b))),
+            every: breaker.map_or(Duration::MAX, |b| tuned(b).tdr),
+            breaker: breaker.map(|b| Breaker::new(tuned(b))),
             reported: false,
             next_report: Instant::NEVER,
             tally: Tally::default(),
@@ -49,27 +48,27 @@ impl Watch {
         }
     }
 
-    pub(super) fn start(&mut self, now: Instant) {
+    pub(crate) fn start(&mut self, now: Instant) {
         self.next_report = now + self.every;
     }
 
-    pub(super) const fn is_on(&self) -> bool {
+    pub(crate) const fn is_on(&self) -> bool {
         self.breaker.is_some()
     }
 
     #[cfg(test)]
-    pub(super) const fn is_reported(&self) -> bool {
+    pub(crate) const fn is_reported(&self) -> bool {
         self.reported
     }
 
     /// When the newest data packet left that is acknowledged.
     #[inline]
-    pub(super) fn newest_departure(&self) -> Option<Instant> {
+    pub(crate) fn newest_departure(&self) -> Option<Instant> {
         self.newest.map(|(_, departure)| departure)
     }
 
     #[inline]
-    pub(super) fn on_sent(&mut self, now: Instant, size: Bytes, kind: Kind, via: Via) {
+    pub(crate) fn on_sent(&mut self, now: Instant, size: Bytes, kind: Kind, via: Via) {
         if let Some(b) = &mut self.breaker {
             match via {
                 Via::Udp => b.on_sent(now, size, kind == Kind::Data),
@@ -80,45 +79,45 @@ impl Watch {
 
     /// A packet is acknowledged for the first time: a replay of old feedback holds nothing off.
     #[inline]
-    pub(super) fn on_news(&mut self) {
+    pub(crate) fn on_news(&mut self) {
         self.tally.heard = true;
         self.on_feedback();
     }
 
     /// Feedback that is worth something has come.
     #[inline]
-    pub(super) fn on_feedback(&mut self) {
+    pub(crate) fn on_feedback(&mut self) {
         if let Some(b) = &mut self.breaker {
             b.on_feedback();
         }
     }
 
-    pub(super) fn on_stall(&mut self, late: Duration) {
+    pub(crate) fn on_stall(&mut self, late: Duration) {
         if let Some(b) = &mut self.breaker {
             b.on_stall(late);
         }
     }
 
-    pub(super) fn on_idle(&mut self, now: Instant) {
+    pub(crate) fn on_idle(&mut self, now: Instant) {
         if let Some(b) = &mut self.breaker {
             b.on_idle(now);
         }
     }
 
-    pub(super) fn on_tcp_progress(&mut self) {
+    pub(crate) fn on_tcp_progress(&mut self) {
         if let Some(b) = &mut self.breaker {
             b.on_tcp_progress();
         }
     }
 
-    pub(super) fn await_tcp(&mut self, now: Instant) {
+    pub(crate) fn await_tcp(&mut self, now: Instant) {
         if let Some(b) = &mut self.breaker {
             b.await_tcp(now);
         }
     }
 
     /// The transport was `before` and is `after`: the breaker times each on its own.
-    pub(super) fn note_via(&mut self, now: Instant, before: Via, after: Via) {
+    pub(crate) fn note_via(&mut self, now: Instant, before: Via, after: Via) {
         if let Some(b) = &mut self.breaker {
             match (before, after) {
                 (Via::Udp, Via::Tcp) => b.pause(now),
@@ -132,7 +131,7 @@ impl Watch {
     /// came. A run of losses that swallowed everything for an SRTT is an outage and not expected: §4.1 of RFC 8083 is there
     /// for those, and §4.3 would end every flow that survives one.
     #[inline]
-    pub(super) fn count(&mut self, seq: u64, sent_at: Instant, srtt: Option<Duration>) {
+    pub(crate) fn count(&mut self, seq: u64, sent_at: Instant, srtt: Option<Duration>) {
         self.tally.received += 1;
         let Some((highest, highest_sent_at)) = self.newest else {
             self.tally.expected += 1;
@@ -150,19 +149,19 @@ impl Watch {
     }
 
     /// Nobody will tell of data packet `seq`.
-    pub(super) fn leave_out(&mut self, seq: u64) {
+    pub(crate) fn leave_out(&mut self, seq: u64) {
         self.untold += u64::from(self.newest.is_none_or(|(highest, _)| seq > highest));
     }
 
     /// The receiver reports: from now on, it is the one who does.
-    pub(super) const fn on_receiver_report(&mut self) {
+    pub(crate) const fn on_receiver_report(&mut self) {
         self.reported = true;
         self.next_report = Instant::NEVER;
     }
 
     /// The breaker judges a report; the ledger's own knowledge of losses, which no receiver can
     /// embellish, replaces the stated one if there is any.
-    pub(super) fn judge(&mut self, mut report: ReceiverReport, srtt: Option<Duration>) -> Option<Trip> {
+    pub(crate) fn judge(&mut self, mut report: ReceiverReport, srtt: Option<Duration>) -> Option<Trip> {
         let t = core::mem::take(&mut self.tally);
         if t.expected > 0 {
             report.fraction_lost = (1.0 - t.received as f64 / t.expected as f64).max(0.0);
@@ -171,19 +170,19 @@ impl Watch {
     }
 
     /// The most that a responsive flow should send, so that the breaker need not stop it; `None` while nothing is lost.
-    pub(super) fn headroom(&self, srtt: Option<Duration>) -> Option<Rate> {
+    pub(crate) fn headroom(&self, srtt: Option<Duration>) -> Option<Rate> {
         self.breaker.as_ref().and_then(|b| b.bearable(srtt, HEADROOM))
     }
 
     /// When something is due even if nothing happens.
     #[inline]
-    pub(super) fn next(&self) -> Instant {
+    pub(crate) fn next(&self) -> Instant {
         self.breaker.as_ref().map_or(Instant::NEVER, |b| b.next().min(self.next_report))
     }
 
     /// The report that is due from the ledger, which knows as much where the receiver sends none.
     #[inline]
-    pub(super) fn take_report(&mut self, now: Instant) -> Option<ReceiverReport> {
+    pub(crate) fn take_report(&mut self, now: Instant) -> Option<ReceiverReport> {
         if self.breaker.is_none() || self.next_report > now {
             return None;
         }
@@ -196,7 +195,7 @@ impl Watch {
     }
 
     #[inline]
-    pub(super) fn on_timer(&mut self, now: Instant) -> Option<Trip> {
+    pub(crate) fn on_timer(&mut self, now: Instant) -> Option<Trip> {
         self.breaker.as_mut().and_then(|b| b.on_timer(now))
     }
 }
