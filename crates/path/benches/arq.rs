@@ -1,5 +1,5 @@
-//! What the wireless link costs: per packet by scheme, channel and number of users, and for slots in which nothing is
-//! sent.
+//! The cost of the wireless link: per packet by scheme, channel and number of users, and for slots in which nothing
+//! is sent.
 //!
 //!     cargo bench -p fairpace-path --bench arq
 //!

@@ -1,4 +1,4 @@
-//! What a satellite's return link costs by its size: 100, 1,000 and 10,000 terminals, all of them sending.
+//! The cost of a satellite's return link by its size: 100, 1,000 and 10,000 terminals, all of them sending.
 //!
 //!     cargo bench -p fairpace-path --bench dama
 //!

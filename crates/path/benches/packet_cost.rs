@@ -1,4 +1,4 @@
-//! What one packet costs on one link, push and pop together, on one core.
+//! The cost of one packet on one link, push and pop together, on one core.
 //!
 //!     cargo bench -p fairpace-path
 //!

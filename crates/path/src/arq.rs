@@ -11,9 +11,9 @@
 //! | B | `buffer` | packets or bytes | per user, the sum of its flows' rwnd |
 //! | local retransmission delay | `slot`, `retry_delay` | slots | 5 ms: the failed slot itself; 0 more |
 //!
-//! **In a slot.** The user whose slot it is sends the packet at the head of its queue, or the next piece of it. It
-//! fails with the error probability of the state that the user's channel is in. Until the slot ends the packet is
-//! in the queue; then it has left, waits for its next try, or is dropped as the scheme says.
+//! **In a slot.** The user whose slot it is sends the packet at the head of its queue, or the next piece of it. The
+//! transmission fails with the error probability of the state that the user's channel is in. Until the slot ends the
+//! packet is in the queue; then it has left, waits for its next try, or is dropped as the scheme says.
 //!
 //! **Readings.** (a) A packet that arrives at the instant at which a slot begins may use it. (b) The paper's
 //! *local retransmission delay* of 5 ms is the slot that failed: persistent ARQ sends again in the next one.
@@ -87,7 +87,7 @@ pub struct Arq<T> {
 struct User<T> {
     fading: Fading,
     weight: i64,
-    /// What it is owed, in parts of a slot.
+    /// The share that the user is owed, in parts of a slot.
     credit: i64,
     /// Its slots in the frame, in order; empty if the link is work-conserving.
     own: Vec<u32>,
@@ -188,10 +188,10 @@ impl<T: Datagram> Arq<T> {
         }
     }
 
-    /// The earliest instant at which something may come out; [`Instant::NEVER`] if nothing will. It is exact for what
-    /// is in flight. While packets wait it is a lower bound, as if nobody else sent and nothing failed any more, but
-    /// that `Limited` may give up who is first: asked again then, it may be a later one. Only a push makes it an
-    /// earlier one.
+    /// The earliest instant at which something may come out; [`Instant::NEVER`] if nothing will. The answer is exact
+    /// for what is in flight. While packets wait it is a lower bound, as if nobody else sent and nothing failed any
+    /// more, but that `Limited` may give up who is first: asked again then, it may be a later one. Only a push makes
+    /// it an earlier one.
     pub fn next(&self) -> Instant {
         let departure = match self.next_departure {
             u64::MAX => Instant::NEVER,
@@ -224,12 +224,12 @@ impl<T: Datagram> Arq<T> {
         self.users.len() as u32
     }
 
-    /// What this was built from, the buffers as they were then.
+    /// The specification from which this link was built, with the buffers as they were then.
     pub fn spec(&self) -> &ArqSpec {
         &self.spec
     }
 
-    /// What a user counted so far; [`Arq::advance`] first.
+    /// The counts of a user so far; call [`Arq::advance`] first.
     pub fn counters(&self, user: u32) -> &ArqCounters {
         &self.users[user as usize].counters
     }

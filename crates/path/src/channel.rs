@@ -58,7 +58,7 @@ pub enum ChannelError {
         field: String,
         /// The value given.
         found: f64,
-        /// What it may be.
+        /// The values that are allowed.
         allowed: &'static str,
     },
     /// Not as many rows, columns and error probabilities as states.
@@ -74,7 +74,7 @@ pub enum ChannelError {
     /// A row that is no distribution.
     #[error("`transition[{row}]` sums to {found}, not to 1 (within 1e-9)")]
     RowSum {
-        /// Which row, from zero.
+        /// The row's index, from zero.
         row: usize,
         /// Its sum.
         found: f64,
@@ -242,7 +242,7 @@ impl Channel {
         if (ratio + modulus).abs() < 1e-6 * modulus { -modulus } else { modulus }
     }
 
-    /// Which states can be reached from that one, itself included.
+    /// The states that can be reached from that one, itself included.
     fn reached_from(&self, from: usize) -> Vec<bool> {
         let mut reached = vec![false; self.states()];
         let mut todo = vec![from];
@@ -288,7 +288,7 @@ fn product(a: &[Vec<f64>], b: &[Vec<f64>]) -> Vec<Vec<f64>> {
 /// of one name, or two with the same memory, the one with the higher p_e fails in all slots in which the other does.
 #[derive(Clone, Debug)]
 pub(crate) struct Fading {
-    /// What may follow each state.
+    /// The states that may follow each state.
     rows: Vec<Vec<Outcome>>,
     transition: Vec<Vec<f64>>,
     random: RandomStream,

@@ -1,20 +1,19 @@
-//! What a link has seen: packets and bytes per class, drops by reason, how long it was busy and
-//! how full the queue was.
+//! Counters of a link: packets and bytes per class, drops by reason, how long it was busy and how full the queue was.
 
 use fairpace_units::{Bytes, Class, Duration, Packets};
 
 /// Why a packet did not come out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DropReason {
-    /// It arrived at a queue without room for it.
+    /// The packet arrived at a queue without room for it.
     QueueFull,
     /// The queue's management dropped it, on arrival or when its turn came, though there was room.
     Early,
-    /// It was waiting, and a normal packet needed its place.
+    /// The packet was waiting, and a normal packet needed its place.
     PushedOut,
-    /// It was transmitted and damaged on the way.
+    /// The packet was transmitted and damaged on the way.
     LinkError,
-    /// It was transmitted while the link was dark.
+    /// The packet was transmitted while the link was dark.
     Outage,
 }
 
@@ -92,7 +91,7 @@ impl ClassCounters {
     }
 }
 
-/// What a link has counted since it was made. Busy time and averages reach up to the last
+/// The counts of a link since it was made. Busy time and averages reach up to the last
 /// [`Link::advance`](crate::Link::advance), the rest up to the last call of any kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkCounters {
@@ -158,9 +157,9 @@ impl LinkCounters {
         ratio(self.byte_ns, self.elapsed_ns)
     }
 
-    /// What was counted after `earlier`, a copy of the same link's counters: the measured window.
-    /// The maxima stay those of the whole run unless [`Link::restart_maximum`](crate::Link::restart_maximum)
-    /// was called at the beginning of the window.
+    /// The counts after `earlier`, a copy of the same link's counters: the measured window. The maxima stay those of
+    /// the whole run unless [`Link::restart_maximum`](crate::Link::restart_maximum) was called at the beginning of
+    /// the window.
     #[must_use]
     pub fn since(&self, earlier: &LinkCounters) -> LinkCounters {
         LinkCounters {

@@ -180,15 +180,15 @@ impl<T: Datagram> Dama<T> {
         if !self.arrived.is_empty() {
             return self.now;
         }
-        // What has no slot yet goes into a slot of the next super-frame at the earliest, or after its hold.
+        // A packet without a slot goes into a slot of the next super-frame at the earliest, or after its hold.
         let queued = if self.unsettled > 0 { self.boundary } else { Instant::NEVER };
         let waiting = queued.min(self.held.next());
         self.calendar.next().min(waiting + self.spec.propagation).max(self.now)
     }
 
     /// The next packet that is out by `now`, and the terminal that it came from. Call it until there is
-    /// none. Those of different carriers that come out at the same instant do so in an order that means
-    /// nothing, but is always the same.
+    /// none. Packets of different carriers that come out at the same instant have no natural order; theirs is
+    /// arbitrary, but always the same.
     pub fn pop(&mut self, now: Instant) -> Option<(u32, T)> {
         self.run_until(now);
         if self.calendar.next() <= self.now {
@@ -224,12 +224,12 @@ impl<T: Datagram> Dama<T> {
         terminal / self.per_carrier as u32
     }
 
-    /// What this was built from.
+    /// The specification from which this link was built.
     pub fn spec(&self) -> &DamaSpec {
         &self.spec
     }
 
-    /// What a terminal counted so far; [`Dama::advance`] first.
+    /// The counts of a terminal so far; call [`Dama::advance`] first.
     pub fn counters(&self, terminal: u32) -> &TerminalCounters {
         &self.counters[terminal as usize]
     }
@@ -249,12 +249,12 @@ impl<T: Datagram> Dama<T> {
         self.store.inside()
     }
 
-    /// What a terminal asked for at the last boundary.
+    /// The capacity that a terminal asked for at the last boundary.
     pub fn requested(&self, terminal: u32) -> Rate {
         self.rules.rate(self.terminals[terminal as usize].requested)
     }
 
-    /// What a terminal has in this super-frame, FCA included.
+    /// The capacity of a terminal in this super-frame, FCA included.
     pub fn granted(&self, terminal: u32) -> Rate {
         self.rules.rate(f64::from(self.terminals[terminal as usize].grant))
     }

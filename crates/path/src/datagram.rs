@@ -1,20 +1,20 @@
-//! What a link must know about a packet; everything else travels through it unread.
+//! The facts about a packet that a link must know; everything else travels through it unread.
 
 use fairpace_units::{Bytes, Class, Ecn, QsOption};
 
 /// A packet as the links see it. The simulator passes metadata, the relay the bytes themselves.
 pub trait Datagram {
-    /// What it occupies on this link, all headers that the link carries included. Must not change
-    /// while the link has it.
+    /// The size of the packet on this link, with all headers that the link carries. Must not change while the link
+    /// has it.
     fn size(&self) -> Bytes;
-    /// Which priority a two-priority queue gives it.
+    /// The priority that a two-priority queue gives to the packet.
     fn class(&self) -> Class;
     /// Its ECN field.
     fn ecn(&self) -> Ecn;
     /// For queues that mark instead of dropping.
     fn set_ecn(&mut self, ecn: Ecn);
-    /// Which packets belong together: an FQ-CoDel queue gives each such flow its turn. Must not change
-    /// while the link has it.
+    /// The number of the flow that the packet belongs to: an FQ-CoDel queue gives each such flow its turn. Must not
+    /// change while the link has it.
     fn flow(&self) -> u64 {
         0
     }

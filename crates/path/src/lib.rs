@@ -1,9 +1,8 @@
 //! Link models: `Link = queue → rate → loss and outage → delay`, without a clock.
 //!
 //! A [`Link`] is told what arrives and when ([`Link::push`]), says when to ask again
-//! ([`Link::next`]) and hands over what has come out ([`Link::pop`]). It does no I/O, reads no
-//! clock and draws random numbers only from streams named after it, so that the simulator and the
-//! relay run the same code.
+//! ([`Link::next`]) and hands over what has come out ([`Link::pop`]). A link does no I/O, reads no clock and draws
+//! random numbers only from streams named after it, so that the simulator and the relay run the same code.
 //!
 //! **The driver's contract.** Time never goes backwards. After anything was pushed or popped, ask
 //! [`Link::next`] and come back then, not later:

@@ -4,9 +4,9 @@
 //! before the arrival that is being pushed. Between calls nothing happens, so a driver needs one
 //! event per packet and link: the packet's exit.
 //!
-//! - **A queue that admits** (drop-tail, RED, PIE). What is admitted will be sent, whatever comes
-//!   later. So start, departure, damage and exit are settled on arrival, and the packet goes straight
-//!   to the delay line; the queue is only a ring of departure times.
+//! - **A queue that admits** (drop-tail, RED, PIE). An admitted packet will be sent, whatever comes later. So start,
+//!   departure, damage and exit are settled on arrival, and the packet goes straight to the delay line; the queue is
+//!   only a ring of departure times.
 //! - **A queue that chooses** (two priorities, CoDel, FQ-CoDel). A waiting packet may still be dropped,
 //!   or be overtaken, so it is settled when its transmission begins. That is found out at the next
 //!   call: the begin lies at the departure of the packet before, whose exit is never earlier, so the
@@ -38,13 +38,13 @@ pub struct Link<T> {
     loss: Loss,
     outages: Outages,
     delay: Delay,
-    /// What is settled but has not departed, in order of departure.
+    /// The packets that are settled but have not departed, in order of departure.
     settled: VecDeque<Settled>,
     /// Packets of `settled` that will be lost, in the same order.
     doomed: VecDeque<T>,
-    /// What is settled and will come out.
+    /// The packets that are settled and will come out.
     wire: Wire<T>,
-    /// What is in the queue and the transmitter: waiting or settled, not yet departed.
+    /// The contents of the queue and the transmitter: packets waiting or settled, not yet departed.
     held: Held,
     /// When the next transmission of a queue that chooses begins; never if nobody waits.
     next_start: Instant,
@@ -171,8 +171,8 @@ impl<T: Datagram> Link<T> {
     }
 
     /// The earliest instant at which something may come out; [`Instant::NEVER`] if nothing will.
-    /// It is exact, but for a queue that chooses behind a lost packet, where it may be early. Only
-    /// a push or a pop changes it.
+    /// The instant is exact, except that a queue that chooses behind a lost packet may make it too early. Only a push
+    /// or a pop changes it.
     #[inline]
     pub fn next(&self) -> Instant {
         let mut next = self.wire.next();
@@ -197,7 +197,7 @@ impl<T: Datagram> Link<T> {
     pub fn advance(&mut self, now: Instant) {
         self.settle_until(now);
         let now = self.now;
-        // What lies in the future is not yet spent, and who still waits has not been added.
+        // Time in the future is not yet spent, and the packets that still wait have not been added.
         let mut usage = self.usage;
         for packet in &self.settled {
             let ahead = u128::from(packet.departure.as_nanos() - now.as_nanos());
@@ -218,12 +218,12 @@ impl<T: Datagram> Link<T> {
         self.counters.busy_ns = usage.busy_ns;
     }
 
-    /// What was counted so far; [`Link::advance`] first.
+    /// The counts so far; call [`Link::advance`] first.
     pub fn counters(&self) -> &LinkCounters {
         &self.counters
     }
 
-    /// What its Quick-Start router did so far, if it has one.
+    /// The counts of the link's Quick-Start router so far, if there is one.
     pub fn quick_start(&self) -> Option<&QsCounters> {
         self.router.as_ref().map(|r| r.counters())
     }
@@ -309,7 +309,7 @@ impl<T: Datagram> Link<T> {
         }
     }
 
-    /// What becomes of a Quick-Start option in front of the queue.
+    /// The fate of a Quick-Start option in front of the queue.
     #[cold]
     fn route(&mut self, now: Instant, source: u64, mut option: QsOption) -> QsOption {
         self.observe_before(now + Duration::from_nanos(1));

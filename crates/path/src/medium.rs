@@ -1,8 +1,8 @@
 //! A medium of a path, whatever is inside: packets enter at a port and come out labelled with that port.
 //!
-//! A [`Link`] has one port. A [`Dama`] has one per terminal, an [`Arq`] one per user. What a driver does with a
-//! medium, the loop of a link, is the same for all of them: push, ask [`Medium::next`], come back then and pop. A medium
-//! of somebody else's implements [`CustomMedium`].
+//! A [`Link`] has one port. A [`Dama`] has one per terminal, an [`Arq`] one per user. A driver treats all media
+//! alike, by the loop of a link: push, ask [`Medium::next`], come back then and pop. A medium of somebody else's
+//! implements [`CustomMedium`].
 
 use fairpace_units::Instant;
 

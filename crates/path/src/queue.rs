@@ -127,8 +127,8 @@ impl<T> Choosing<T> {
 }
 
 impl<T: Datagram> Choosing<T> {
-    /// A packet arrives. It comes back if it is not let in; packets that must go for it go to `gone`,
-    /// with their arrivals.
+    /// A packet arrives. A packet that is not let in comes back; packets that are dropped to make room for the new
+    /// one go to `gone`, with their arrivals.
     pub(crate) fn arrive(
         &mut self,
         now: Instant,

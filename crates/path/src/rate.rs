@@ -20,7 +20,7 @@ const WORK_PER_BYTE: u64 = 8 * 1_024 * 1_000_000_000;
 /// fraction together stay below 2^64.
 const PIECE: u64 = 1 << 20;
 
-/// The transmitter of a link. It serves packets in the order of the calls.
+/// The transmitter of a link. The transmitter serves packets in the order of the calls.
 #[derive(Clone, Debug)]
 pub(crate) enum Transmitter {
     Unlimited,
@@ -271,8 +271,8 @@ impl SteppedRate {
 /// Bytes leave in lumps, at the instants of a recording, as in mahimahi's `mm-link`.
 ///
 /// An opportunity carries up to 1,500 bytes of the packets that were waiting *before* it: several
-/// small ones, or part of a large one, which carries over. What it has left when nobody waits is
-/// lost.
+/// small ones, or part of a large one, which carries over. Any part of an opportunity that is left when no packet
+/// waits is lost.
 #[derive(Clone, Debug)]
 pub(crate) struct OpportunityRate {
     opportunities: Arc<Opportunities>,

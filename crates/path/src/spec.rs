@@ -1,4 +1,4 @@
-//! What a link is made of, as plain data: the only thing a scenario has to fill in.
+//! The parts of a link, as plain data: all that a scenario has to fill in.
 //!
 //! A [`LinkSpec`] holds no state. [`Link::new`](crate::Link::new) checks it and builds the state
 //! machines from it; every refusal is a [`LinkError`] that begins with the field's name.
@@ -22,7 +22,7 @@ pub struct LinkSpec {
     pub delay: DelayModel,
     /// Who waits, and who goes when there is no room.
     pub queue: QueueModel,
-    /// Which transmitted packets are damaged.
+    /// The rule that decides which transmitted packets are damaged.
     pub loss: LossModel,
     /// When the link is dark. Overlapping and unsorted entries are merged.
     pub outage: Vec<Outage>,
@@ -67,7 +67,7 @@ impl DelayModel {
     }
 }
 
-/// Which transmitted packets are damaged and dropped. They have used the link's capacity.
+/// The rule that decides which transmitted packets are damaged and dropped. They have used the link's capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub enum LossModel {
     /// None.
@@ -144,7 +144,7 @@ pub enum LinkError {
         "`rate[{index}]` is at {found}, not after the entry before it at {previous}; a schedule's instants must increase"
     )]
     ScheduleOrder {
-        /// Which entry, from zero.
+        /// The entry's index, from zero.
         index: usize,
         /// Its instant.
         found: Instant,
@@ -164,7 +164,7 @@ pub enum LinkError {
         field: &'static str,
         /// The value given.
         found: f64,
-        /// What it may be.
+        /// The values that are allowed.
         allowed: &'static str,
     },
     /// A delay that no link has.

@@ -21,7 +21,7 @@ pub(crate) struct Steps {
     /// From when, since the beginning of the repetition in nanoseconds; how fast, in rate units.
     /// The first is at zero, the others increase.
     entries: Vec<(u64, u64)>,
-    /// What is carried before each entry, in rate units × nanoseconds.
+    /// The work carried before each entry, in rate units × nanoseconds.
     before: Vec<u128>,
     pub(crate) period: Option<u64>,
     pub(crate) work_per_period: u128,
@@ -64,7 +64,7 @@ impl Steps {
         rate_of_units(self.get(index).0)
     }
 
-    /// What could have been carried from the beginning of the run to `now`, in rate units × ns.
+    /// The work that could have been carried from the beginning of the run to `now`, in rate units × ns.
     pub(crate) fn work_before(&self, now: Instant) -> u128 {
         let (base, index) = self.find(now.as_nanos());
         let repetitions = self.period.map_or(0, |period| base / period);

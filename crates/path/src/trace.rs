@@ -20,8 +20,8 @@ pub(crate) enum Shape {
     Opportunities(Arc<Opportunities>),
 }
 
-/// What to do where a CSV trace has no samples: where two are further apart than one and a half
-/// times the median distance.
+/// The treatment of gaps in a CSV trace. A gap is where two samples are further apart than one and a half times the
+/// median distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Gaps {
     /// The last rate stays until the next sample.
@@ -38,9 +38,9 @@ pub enum Gaps {
 pub struct TraceError {
     /// The line, from one; `None` if it is the file as a whole.
     pub line: Option<usize>,
-    /// What is wrong there, with the text that was found.
+    /// The problem, with the text that was found.
     pub problem: String,
-    /// What would have been accepted.
+    /// The text that would have been accepted.
     pub allowed: String,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for TraceError {
     }
 }
 
-/// What one delivery opportunity of a mahimahi trace carries.
+/// The bytes that one delivery opportunity of a mahimahi trace carries.
 pub(crate) const OPPORTUNITY_BYTES: u64 = 1_500;
 
 const MAHIMAHI: &str = "a mahimahi trace has one delivery opportunity per line, its time in whole milliseconds \
@@ -208,7 +208,7 @@ impl Trace {
         }
     }
 
-    /// What it carries in one repetition, divided by how long that lasts.
+    /// The bytes that one repetition carries, divided by its length.
     pub fn mean_rate(&self) -> Rate {
         match &self.shape {
             Shape::Steps(s) => rate_of_units((s.work_per_period / u128::from(s.period.unwrap_or(u64::MAX))) as u64),

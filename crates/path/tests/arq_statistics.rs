@@ -162,8 +162,8 @@ fn one_users_channel_and_traffic_do_not_change_anothers_failures() {
 #[test]
 fn a_window_of_packets_is_late_as_often_as_equation_3_says() {
     // [aimd eq. (3)]: W packets go round. Each needs a slot and is back at the base station R - 1 slots after its end;
-    // R = 17, D = 10. It is late if that takes more than R + D slots: if fewer than W got through in as many, from the
-    // slot after the success on that let it go. Exact while the queue is never empty: W at least R.
+    // R = 17, D = 10. A packet is late if its return takes more than R + D slots: if fewer than W got through in as
+    // many, from the slot after the success on that let it go. Exact while the queue is never empty: W at least R.
     let (r, d, tau) = (17, 10, Duration::from_millis(5));
     let (runs, slots) = (60, 8_000);
     for (scheme, silence, lambda, w) in [

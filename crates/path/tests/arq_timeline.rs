@@ -107,7 +107,7 @@ fn silence_that_is_not_over_is_not_yet_counted() {
     let spec = ArqSpec { retry_delay: 3, ..link(ArqScheme::Optimal, vec![user(1)]) };
     let mut arq = Arq::new(&spec, seed_for(&spec, &["x....."]), "wlan").unwrap();
     arq.push(Instant::ZERO, 0, Plain::new(Bytes::new(125)));
-    // It fails in slot 0, is silent in slots 1 to 4, and is there at the end of slot 5.
+    // The packet fails in slot 0, is silent in slots 1 to 4, and is there at the end of slot 5.
     for (now, silent) in [(4.0, 0), (5.0, 0), (10.0, 1), (24.0, 3), (25.0, 4)] {
         arq.advance(ms(now));
         assert_eq!(arq.counters(0).silent, silent, "at {now} ms");
@@ -296,7 +296,7 @@ fn the_queue_is_averaged_over_time_with_the_packet_under_way() {
     arq.advance(ms(12.0));
     assert!((arq.counters(0).link.mean_queue() - 20.0 / 12.0).abs() < 1e-12);
     assert!((arq.counters(0).link.mean_queue_bytes() - 2_250.0 / 12.0).abs() < 1e-9);
-    // It is gone at 15 ms; at 30 ms the link was busy for half the time.
+    // The packet is gone at 15 ms; at 30 ms the link was busy for half the time.
     let earlier = *arq.counters(0);
     assert!(arq.pop(ms(15.0)).is_some());
     arq.restart_maximum(0);

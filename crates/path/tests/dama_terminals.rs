@@ -1,5 +1,5 @@
-//! What a terminal gets by each class of capacity, when its packets come out, what its Quick-Start agent
-//! does, and the times that follow from a specification: by hand.
+//! The capacity that a terminal gets by each class, the instants at which its packets come out, the decisions of its
+//! Quick-Start agent, and the times that follow from a specification: all by hand.
 
 mod common;
 
@@ -159,7 +159,7 @@ fn volume_asks_for_the_queue_to_be_empty_in_t_s() {
     let mut dama = Dama::new(&spec, 1, "dama").unwrap();
     (0..30).for_each(|_| dama.push(at(&spec, 0.5), 0, burst()));
     // At boundary 1, 1 of 3 slots of super-frame 0 was after the push: 29 slots; at 2 26; at 3 23, and then
-    // 9.67 units, rounded up to 10, are there: none left at 4. What was asked for stays in force.
+    // 9.67 units, rounded up to 10, are there: none left at 4. The last request stays in force.
     dama.advance(at(&spec, 1.5));
     assert!((units(&spec, dama.requested(0)) - 29.0 / 3.0).abs() < 1e-5);
     let given = grants(&mut dama, 0, 2..8);

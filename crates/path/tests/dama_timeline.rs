@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// What one terminal did at one boundary.
+/// The doings of one terminal at one boundary.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     at: Instant,

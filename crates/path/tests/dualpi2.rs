@@ -17,7 +17,7 @@ struct Stream {
     per_second: f64,
 }
 
-/// What came out after the first 20 s.
+/// The packets that came out after the first 20 s.
 #[derive(Debug)]
 struct Share {
     packets_per_second: f64,

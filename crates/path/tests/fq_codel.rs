@@ -170,7 +170,7 @@ fn flows_that_share_a_queue_are_one_flow() {
 //= 8290-4.1-4
 #[test]
 fn the_hash_differs_from_run_to_run_and_spreads_evenly() {
-    // Which of 64 flows share a queue with flow 0 among 8 queues: those that come after its packets.
+    // The flows of 64 that share a queue with flow 0 among 8 queues: those that come after its packets.
     let shares = |seed: u64| -> Vec<bool> {
         (1..=64)
             .map(|flow| {

@@ -11,7 +11,7 @@ fn p(value: f64) -> Probability {
     Probability::new(value).unwrap()
 }
 
-/// Which of `n` packets, one per microsecond, are lost.
+/// The packets of `n`, one per microsecond, that are lost.
 fn lost(loss: LossModel, seed: u64, n: usize) -> Vec<bool> {
     let mut link: Link<Plain> = Link::new(&LinkSpec { loss, ..LinkSpec::default() }, seed, "link").unwrap();
     (0..n)

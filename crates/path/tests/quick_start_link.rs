@@ -78,7 +78,7 @@ fn load(link: &mut Link<Packet>, from: u64, to: u64, mbps: u64) {
     }
 }
 
-/// What becomes of a request for all there is.
+/// The answer of a link to a request for the whole capacity.
 fn told(link: &mut Link<Packet>, at: Instant) -> QsRate {
     link.push(at, Packet { option: Some(request(15)), flow: 7 });
     let mut last = None;
@@ -181,7 +181,7 @@ fn a_link_without_a_router_lowers_the_ip_ttl_alone() {
     assert_eq!(link.quick_start(), None);
 }
 
-/// What comes out when, and what is dropped when and why.
+/// The packets that come out, with their instants, and the drops with their instants and reasons.
 type Fates = (Vec<(Instant, u64)>, Vec<(Instant, DropReason)>);
 
 /// The fates while 9 Mbit/s come in bursts, each with a request in it.

@@ -1,9 +1,9 @@
-//! What can be seen of a wireless link: its counters and its slots.
+//! The visible facts of a wireless link: its counters and its slots.
 
 use crate::LinkCounters;
 use fairpace_units::Instant;
 
-/// What a user of the link has counted since it was made. Busy time, averages and slots reach up to the last
+/// The counts of one user of the link since the link was made. Busy time, averages and slots reach up to the last
 /// [`Arq::advance`](super::Arq::advance), the rest up to the last call of any kind.
 ///
 /// Every slot that has ended is one of `used`, `silent`, `waiting` and `idle`.
@@ -25,7 +25,7 @@ pub struct ArqCounters {
 }
 
 impl ArqCounters {
-    /// What was counted after `earlier`, a copy of the same user's counters. The maxima stay those of the whole
+    /// The counts after `earlier`, which is a copy of the same user's counters. The maxima stay those of the whole
     /// run unless [`Arq::restart_maximum`](super::Arq::restart_maximum) was called.
     #[must_use]
     pub fn since(&self, earlier: &ArqCounters) -> ArqCounters {
@@ -43,25 +43,25 @@ impl ArqCounters {
 /// A slot in which somebody sent; a slot without one had nobody who could.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArqSlot {
-    /// Which slot, from zero.
+    /// The slot's number, from zero.
     pub slot: u64,
     /// When it began.
     pub start: Instant,
     /// Who sent.
     pub user: u32,
-    /// What became of it.
+    /// The outcome of the slot.
     pub outcome: SlotOutcome,
 }
 
-/// What became of a slot in which somebody sent.
+/// The outcome of a slot in which a user sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotOutcome {
-    /// It arrived.
+    /// The piece arrived.
     Success {
-        /// It was the last piece of its packet.
+        /// This piece was the last of its packet.
         last: bool,
     },
-    /// It failed.
+    /// The transmission failed.
     Failure {
         /// Of how many slots its user is silent now; zero if it may send in the next.
         silence: u32,

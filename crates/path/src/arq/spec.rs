@@ -1,10 +1,10 @@
-//! What a wireless link is made of, as plain data.
+//! The parts of a wireless link, as plain data.
 
 use crate::{Capacity, Channel, ChannelError};
 use fairpace_units::{Bytes, Duration};
 
-/// What the link layer does about a transmission that failed. Its users' packets stay in order: while one waits
-/// for its next try, those behind it wait too.
+/// The link layer's answer to a transmission that failed. Its users' packets stay in order: while one waits for its
+/// next try, those behind it wait too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ArqScheme {
     /// Nothing: the packet is lost. As nobody acknowledges, all pieces of a packet are sent in any case.
@@ -42,10 +42,10 @@ impl ArqScheme {
 pub struct ArqSpec {
     /// τ: how long a slot lasts, from 1 us to 60 s [aimd §IV: 5 ms].
     pub slot: Duration,
-    /// What a slot carries, at least 1 byte [aimd §IV: 125 bytes]; larger packets are cut into pieces of that
+    /// The bytes that a slot carries, at least 1 [aimd §IV: 125 bytes]; larger packets are cut into pieces of that
     /// size, each of which needs a successful slot. A slot carries one piece at most, however small.
     pub slot_size: Bytes,
-    /// What is done about failures.
+    /// The answer to failed transmissions.
     pub scheme: ArqScheme,
     /// Slots that pass between a failure and the next try of the same packet, beside the silence of
     /// `Optimal`; up to 10,000 [aimd §IV-A: the acknowledgment is there when the next slot begins, 0].
@@ -64,7 +64,7 @@ pub struct ArqSpec {
 pub struct ArqUser {
     /// Its part of the slots, against the weights of the others; from 1, and all together at most 10,000.
     pub weight: u32,
-    /// What its queue holds, the packet under way included: one more than B in [aimd §III-B]'s R + B.
+    /// The size of the user's queue, the packet under way included: one more than B in [aimd §III-B]'s R + B.
     pub buffer: Capacity,
     /// How its slots fail.
     pub channel: Channel,
@@ -80,13 +80,13 @@ pub enum ArqError {
         field: &'static str,
         /// The value given.
         found: f64,
-        /// What it may be.
+        /// The values that are allowed.
         allowed: &'static str,
     },
     /// A weight with which a user would never send.
     #[error("`users[{user}].weight` is 0; the least is 1")]
     NoWeight {
-        /// Which user, from zero.
+        /// The user's index, from zero.
         user: usize,
     },
     /// More weight than slots can be dealt out by.
@@ -98,15 +98,15 @@ pub enum ArqError {
     /// A queue without room.
     #[error("`users[{user}].buffer` is 0; the least is 1 packet or 1 byte (the packet under way counts)")]
     NoBuffer {
-        /// Which user, from zero.
+        /// The user's index, from zero.
         user: usize,
     },
     /// A channel that cannot be.
     #[error("`users[{user}].channel`: {error}")]
     Channel {
-        /// Which user, from zero.
+        /// The user's index, from zero.
         user: usize,
-        /// What is wrong with it.
+        /// The fault of the channel.
         error: ChannelError,
     },
 }

@@ -54,11 +54,11 @@ pub struct Rayleigh {
     pub mean_snr_db: f64,
     /// f_D τ: the Doppler frequency (speed / wavelength) times the length of a slot, from 0.00001 to 100.
     pub doppler: f64,
-    /// What fails at which SNR.
+    /// The error probability by SNR.
     pub error: FadingError,
 }
 
-/// What fails at which SNR.
+/// The error probability of a packet by SNR.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FadingError {
     /// Everything below that SNR, nothing from it on.
@@ -165,7 +165,7 @@ fn from_db(db: f64) -> f64 {
 ///
 /// By Simpson's rule over ln x: there a step of f is about as wide at any mean SNR.
 fn average(f: impl Fn(f64) -> f64, low: f64, high: f64) -> f64 {
-    // What is left out weighs e^-40 at the lower end and e^-50 at the upper.
+    // The part left out weighs e^-40 at the lower end and e^-50 at the upper.
     let to = libm::log(high.min(low + 50.0));
     let from = if low > 0.0 { libm::log(low) } else { to - 40.0 };
     let steps = 2.0 * ((to - from) / 0.01).ceil().max(1.0);

@@ -14,7 +14,7 @@ use crate::quick_start::{Agent, Channel, Observation};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
-/// What all carriers go by, in units.
+/// The rules that all carriers share, in units.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     /// Units of a carrier.
@@ -83,12 +83,12 @@ impl Rules {
     }
 }
 
-/// What is remembered of a terminal beside its counters.
+/// The state of a terminal beside its counters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terminal {
-    /// What joined the uplink queue and has bytes without a slot.
+    /// The packets in the uplink queue that have bytes without a slot.
     pub(super) queue: List,
-    /// What joined it and has not departed.
+    /// The number of packets that have joined the uplink queue and not departed.
     pub(super) packets: u32,
     pub(super) bytes: u64,
     /// The slot that the last byte went to, and what is left of it.
@@ -99,13 +99,13 @@ pub(super) struct Terminal {
     pub(super) slots: u32,
     /// The fraction of a slot that it still has, in 1/units.
     carry: u64,
-    /// What it has in this super-frame, in units.
+    /// The terminal's grant in this super-frame, in units.
     pub(super) grant: u32,
     /// Bytes that came in since the last boundary.
     pub(super) arrived: u64,
     /// Approved Quick-Start rates since then.
     pub(super) approved: Rate,
-    /// What it asked for last, in units.
+    /// The terminal's last request, in units.
     pub(super) requested: f64,
     /// N_B: what the NCC gave it last, in units, before rounding.
     n_b: f64,
@@ -120,7 +120,7 @@ pub(super) struct Carrier {
     pub(super) count: usize,
     /// Units asked for and given, by super-frame modulo n, then by terminal.
     given: Vec<u32>,
-    /// What was asked for, to be answered when it takes effect; empty if it is answered before.
+    /// The requests to be answered when they take effect; empty if requests are answered before.
     asked: Vec<f64>,
     /// Units given beyond that (FCA); empty without it.
     free: Vec<u32>,
@@ -134,9 +134,9 @@ pub(super) struct Carrier {
     planned: u64,
     /// Bytes in slots of this super-frame.
     pub(super) sent: u64,
-    /// What its terminals know of it; only if they have agents.
+    /// The terminals' knowledge of the carrier; only if the terminals have agents.
     channel: Option<Channel>,
-    /// What the NCC has broadcast and they have not yet heard.
+    /// The NCC's broadcasts that the terminals have not yet heard.
     broadcast: VecDeque<(Instant, Observation)>,
 }
 
@@ -149,7 +149,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// What is kept for a driver that does not take it: the latest.
+    /// The number of events kept for a driver that does not fetch them: the latest ones.
     const KEPT: usize = 1 << 18;
 
     pub(super) fn add(&mut self, at: Instant, terminal: usize, what: DamaEventKind) {
@@ -309,7 +309,7 @@ impl Carrier {
             let wanted = if let Some(asked) = self.asked.get_mut(now + i) {
                 calm &= *asked == request;
                 *asked = request;
-                // What it will have at least.
+                // The least that the terminal will have.
                 request.max(rules.release.minimum)
             } else {
                 rules.release.wanted(request, terminal.n_b, traffic)
@@ -368,7 +368,7 @@ impl Carrier {
         changed
     }
 
-    /// What a terminal asks for, in units [qsd eq. (1), §3.4].
+    /// The request of a terminal, in units [qsd eq. (1), §3.4].
     fn request(&self, rules: &Rules, terminal: &Terminal, now: usize) -> f64 {
         let r = terminal.arrived as f64 * rules.rbdc_per_byte;
         let q_by_t_s = terminal.bytes as f64 * rules.vbdc_per_byte;
@@ -376,8 +376,8 @@ impl Carrier {
         requested(r, q_by_t_s, f, rules.cra) + terminal.approved.as_bps() / rules.granularity.as_bps()
     }
 
-    /// Where the decisions for a super-frame are kept. Those of k are read before those of k + n, which
-    /// take their place, are written.
+    /// Where the decisions for a super-frame are kept. The entries of super-frame k are read before the entries of k
+    /// + n are written in their place.
     fn entry(&self, super_frame: u64, rules: &Rules) -> usize {
         (super_frame % rules.delay) as usize * self.count
     }
@@ -386,7 +386,7 @@ impl Carrier {
         self.given[index] + self.free.get(index).copied().unwrap_or(0)
     }
 
-    /// What the NCC decided for a super-frame.
+    /// The NCC's decision for a super-frame.
     fn decided(&self, rules: &Rules, super_frame: u64) -> Observation {
         let entry = self.entry(super_frame, rules);
         let sum = |units: &[u32]| {
@@ -401,7 +401,7 @@ impl Carrier {
         }
     }
 
-    /// What the terminals know of the carrier at `now`.
+    /// The terminals' knowledge of the carrier at `now`.
     pub(super) fn listen(&mut self, now: Instant) -> Option<&Channel> {
         let channel = self.channel.as_mut()?;
         while let Some(&(at, observation)) = self.broadcast.front()
@@ -433,8 +433,8 @@ impl Carrier {
     }
 }
 
-/// Turns units into places of the next super-frame. What is no whole slot is carried on; when more whole
-/// slots have come together than there are, those wait who came to theirs last.
+/// Turns units into places of the next super-frame. A fraction of a slot is carried over. When more whole slots are
+/// due than the super-frame has, the terminals that reached theirs last wait.
 fn plan(rules: &Rules, terminals: &mut [Terminal], scratch: &mut Scratch) {
     let (slots, of) = (u64::from(rules.slots), u64::from(rules.units));
     let mut sum = 0;
@@ -463,7 +463,8 @@ fn plan(rules: &Rules, terminals: &mut [Terminal], scratch: &mut Scratch) {
     }
 }
 
-/// What is left over goes to all in equal parts, and what cannot be shared equally to each in `turn`.
+/// The remaining slots go to all terminals in equal parts, and the indivisible rest to one terminal after the other,
+/// in `turn`.
 fn give_freely(free: &mut [u32], turn: &mut usize, left: u32) {
     free.fill(left / free.len() as u32);
     for _ in 0..left as usize % free.len() {

@@ -1,4 +1,4 @@
-//! What can be seen of a satellite's return link: its events, its counters, and whose slot is whose.
+//! The visible facts of a satellite's return link: its events, its counters, and the owner of each slot.
 
 use crate::Count;
 use crate::quick_start::Decision;
@@ -16,7 +16,7 @@ pub struct DamaEvent {
     pub what: DamaEventKind,
 }
 
-/// What happened.
+/// The kind of event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DamaEventKind {
     /// At a super-frame's boundary the terminal asks; the NCC hears it T_p later.
@@ -27,20 +27,20 @@ pub enum DamaEventKind {
         queue: Bytes,
         /// Approved Quick-Start rates of the interval, not yet in `traffic`.
         quick_start: Rate,
-        /// What is asked for, all together: eq. (1) and Quick-Start.
+        /// The whole request: eq. (1) and Quick-Start.
         rate: Rate,
     },
     /// The NCC broadcasts its answer; the terminal hears it T_p later.
     Tbtp {
-        /// What the terminal gets, FCA included; with [`ReleaseOf::InForce`](super::ReleaseOf::InForce) what
-        /// it asked for, as what is kept of more is not yet known.
+        /// The capacity that the terminal gets, FCA included. With [`ReleaseOf::InForce`](super::ReleaseOf::InForce)
+        /// this is the requested capacity, because the part kept of an earlier, larger grant is not yet known.
         rate: Rate,
         /// The boundary from which on.
         from: Instant,
     },
     /// The answer takes effect, for one super-frame.
     Grant {
-        /// What the terminal has, FCA included.
+        /// The terminal's capacity, FCA included.
         rate: Rate,
         /// Its slots in this super-frame.
         slots: u32,
@@ -49,7 +49,7 @@ pub enum DamaEventKind {
     QuickStart(Decision),
 }
 
-/// What a terminal has counted since the link was made.
+/// The counts of a terminal since the link was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TerminalCounters {
     /// Handed to [`Dama::push`](super::Dama::push).
@@ -75,8 +75,7 @@ impl TerminalCounters {
         Duration::from_nanos(u64::try_from(self.wait_ns / packets).unwrap_or(u64::MAX))
     }
 
-    /// What was counted after `earlier`, a copy of the same counters. The maximum stays that of the whole
-    /// run.
+    /// The counts after `earlier`, which is a copy of the same counters. The maximum stays that of the whole run.
     #[must_use]
     pub fn since(&self, earlier: &TerminalCounters) -> TerminalCounters {
         TerminalCounters {
@@ -94,7 +93,7 @@ impl TerminalCounters {
 /// The owners of the slots of one carrier in one super-frame, as the TBTP names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BurstTimePlan {
-    /// Which super-frame, from zero.
+    /// The super-frame's number, from zero.
     pub super_frame: u64,
     /// When it begins.
     pub start: Instant,

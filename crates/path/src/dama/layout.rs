@@ -1,4 +1,4 @@
-//! Which slots of a super-frame belong together: the plan as a line of places.
+//! The order of a super-frame's slots: the plan as a line of places.
 //!
 //! A carrier's plan gives each terminal `count` places in a row, from `first` on; what is left at the end
 //! is nobody's. The places are dealt to the multi-frames in turn, so that each has its share of every
@@ -18,7 +18,8 @@ use super::{DamaSpec, SlotLayout};
 pub(super) struct Layout {
     multi_frames: u32,
     per_multi_frame: u32,
-    /// What a slot's number is multiplied with to undo the steps, modulo the multi-frame; 1 if contiguous.
+    /// The factor that undoes the steps when a slot's number is multiplied by it, modulo the multi-frame; 1 if
+    /// contiguous.
     unstep: u32,
 }
 

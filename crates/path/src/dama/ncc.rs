@@ -3,7 +3,7 @@
 //!
 //! Read first: the head of `crates/path/src/dama.rs`.
 
-/// What binary fractions may be off before a unit is taken for begun.
+/// The tolerance for binary fractions: a unit counts as begun only if more than this of it is used.
 const BEGUN: f64 = 1e-9;
 
 /// R_req(t) = max{ R(t) + q(t)/T_s + F, C } [qsd eq. (1)].
@@ -16,14 +16,14 @@ pub(super) fn requested(r: f64, q_by_t_s: f64, f: f64, c: f64) -> f64 {
 pub(super) struct Release {
     pub(super) a: f64,
     pub(super) b: f64,
-    /// What every terminal keeps.
+    /// The capacity that every terminal keeps.
     pub(super) minimum: f64,
 }
 
 impl Release {
-    /// What the NCC gives who asks for `request`, had `n_b` and sent `n_l`: at once what is more, and
-    /// N_B(t_{n+1}) = a N_B(t_n) + b [N_L(t_n) - N_B(t_n)] if it is less [qsd eq. (2)]; never more than
-    /// before, and never below the request or the minimum.
+    /// The NCC's grant to a terminal that asks for `request`, had `n_b` and sent `n_l`: a rise at once, and
+    /// N_B(t_{n+1}) = a N_B(t_n) + b [N_L(t_n) - N_B(t_n)] if it is less [qsd eq. (2)]; never more than before, and
+    /// never below the request or the minimum.
     pub(super) fn wanted(self, request: f64, n_b: f64, n_l: f64) -> f64 {
         let kept = if request < n_b { (self.a * n_b + self.b * (n_l - n_b)).min(n_b) } else { request };
         // Who keeps next to nothing keeps nothing: halving would never end.

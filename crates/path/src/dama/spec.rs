@@ -1,4 +1,4 @@
-//! What a DVB-RCS return link is made of, as plain data, and the times that follow from it.
+//! The parts of a DVB-RCS return link, as plain data, and the times that follow from it.
 
 use crate::quick_start::{Agent, AgentSpec, QsError};
 use crate::steps::rate_units;
@@ -15,9 +15,9 @@ pub struct DamaSpec {
     /// Over how many carriers they are spread, evenly and in order; `None`: as many as their minimum and
     /// constant rates need.
     pub carriers: Option<u32>,
-    /// What one carrier carries [qsd §2.2: 6.336 Mbit/s].
+    /// The capacity of one carrier [qsd §2.2: 6.336 Mbit/s].
     pub capacity: Rate,
-    /// What one slot carries: a burst of eight MPEG packets [qsd §2.2: 1,504 bytes].
+    /// The size of one slot: a burst of eight MPEG packets [qsd §2.2: 1,504 bytes].
     pub slot_size: Bytes,
     /// Slots in a TDMA frame [qsd §2.2: 6].
     pub slots_per_frame: u32,
@@ -33,9 +33,9 @@ pub struct DamaSpec {
     /// which it is answered [qsd Table I: 6 or 2]. At least twice the super-frames that T_p takes.
     pub allocation_delay: u32,
     /// The unit of allocation; the capacity is a whole number of them, to within 0.05 % [qsd §2.2:
-    /// 44 kbit/s]. It may be less than a slot per super-frame: the fraction is carried on.
+    /// 44 kbit/s]. The granularity may be less than a slot per super-frame: the fraction is carried on.
     pub granularity: Rate,
-    /// What each terminal always has, in units [qsd §3.1: 1].
+    /// The capacity that each terminal always has, in units [qsd §3.1: 1].
     pub minimum: u32,
     /// C of eq. (1), constant rate assignment: what each terminal asks for at least.
     pub cra: Rate,
@@ -50,14 +50,14 @@ pub struct DamaSpec {
     pub release_a: f64,
     /// b of eq. (2), from 0 to `release_a` [qsd §3.1: 0.5].
     pub release_b: f64,
-    /// Which N_B falls by eq. (2), and by which N_L.
+    /// The N_B that eq. (2) lowers, and the N_L that lowers it.
     pub release_of: ReleaseOf,
-    /// What a terminal's uplink queue holds, the packet under way included [qsd §4: 1,000].
+    /// The size of a terminal's uplink queue, the packet under way included [qsd §4: 1,000].
     pub queue: Packets,
     /// Where in a multi-frame the slots of a terminal lie.
     pub layout: SlotLayout,
-    /// What each terminal does with Quick-Start requests. Off at first; [`DamaSpec::with_agent`] has
-    /// the paper's parameters.
+    /// The treatment of Quick-Start requests at each terminal. Off at first; [`DamaSpec::with_agent`] has the paper's
+    /// parameters.
     pub quick_start: AgentSpec,
 }
 
@@ -71,16 +71,16 @@ pub enum SlotLayout {
     Spread,
 }
 
-/// What eq. (2) takes back when a terminal asks for less than it was given.
+/// The capacity that eq. (2) takes back when a terminal asks for less than it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ReleaseOf {
     /// The NCC's last decision, by the traffic that the request tells of: all that an NCC can know when it
-    /// decides. What Quick-Start has added halves before it is in force if no traffic has come by then.
+    /// decides. Capacity added by Quick-Start halves before coming into force if no traffic has come by then.
     #[default]
     Decided,
-    /// What is in force, by the traffic of the interval just ended: N_L(t_n) is of (t_n, t_n+1), where t_n is
-    /// the instant of the n-th TBTP, as [qsd eq. (2)] has it to the letter. A grant that was not yet in force
-    /// cannot fall. No real NCC hears of that traffic in time.
+    /// The capacity in force, by the traffic of the interval just ended: N_L(t_n) is of (t_n, t_n+1), where t_n is
+    /// the instant of the n-th TBTP, as [qsd eq. (2)] has it to the letter. A grant that was not yet in force cannot
+    /// fall. No real NCC hears of that traffic in time.
     InForce,
 }
 
@@ -94,7 +94,7 @@ pub enum DamaError {
         field: &'static str,
         /// The value given.
         found: String,
-        /// What it may be.
+        /// The values that are allowed.
         allowed: &'static str,
     },
     /// A slot that is over at once, or never.
@@ -184,7 +184,7 @@ pub enum DamaError {
         found: Rate,
         /// Terminals on a carrier.
         terminals: u32,
-        /// What the carrier carries.
+        /// The carrier's capacity.
         capacity: Rate,
         /// The largest constant rate that fits.
         allowed: Rate,

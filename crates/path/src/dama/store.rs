@@ -37,7 +37,7 @@ pub(super) struct Stored<T> {
     pub(super) joined: Instant,
     /// Its size in bytes.
     pub(super) size: u64,
-    /// What of it is not yet in a slot.
+    /// The bytes of the packet that are not yet in a slot.
     pub(super) left: u64,
     /// Where it came from.
     pub(super) terminal: u32,

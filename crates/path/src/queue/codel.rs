@@ -72,7 +72,7 @@ pub(super) struct Law {
     ecn: bool,
 }
 
-/// What CoDel remembers of one queue.
+/// CoDel's memory of one queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     first_above: Option<Instant>,

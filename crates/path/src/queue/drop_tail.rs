@@ -2,8 +2,8 @@
 
 use super::parts::{Held, Room};
 
-/// A drop-tail queue. It holds no packets: what it admits has its departure computed at once and
-/// goes straight to the delay line, so all it has to know is how much is still there.
+/// A drop-tail queue. The queue holds no packets: an admitted packet has its departure computed at once and goes
+/// straight to the delay line. So the queue has to know only how much is still there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DropTail {
     room: Room,

@@ -84,7 +84,7 @@ impl<T> Queue<T> {
     }
 }
 
-/// What becomes of a packet that leaves one of the queues.
+/// The fate of a packet that leaves one of the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Send,

@@ -90,7 +90,7 @@ impl<T> FqCoDel<T> {
         }
     }
 
-    /// Which queue a flow has: SplitMix64 of its number and the perturbation.
+    /// The queue of a flow: SplitMix64 of the flow's number and the perturbation.
     fn place_of(&self, flow: u64) -> u32 {
         let z = (flow ^ self.perturbation).wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -64,7 +64,7 @@ pub(crate) struct Occupancy {
     pub(crate) could_have_left: u64,
 }
 
-/// What a queue that admits does with an arrival.
+/// The decision of an admitting queue about an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Admit,
@@ -80,7 +80,7 @@ pub(crate) struct Room {
     bytes: u64,
 }
 
-/// What the queue and the transmitter hold together.
+/// The packets and bytes that the queue and the transmitter hold together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     pub(crate) packets: u64,

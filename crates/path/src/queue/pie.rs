@@ -26,8 +26,8 @@ use crate::{DropReason, LinkError, PieParams};
 use fairpace_units::{Instant, RandomStream};
 use std::collections::VecDeque;
 
-/// The state of a PIE queue. It never takes back what it admitted, so it holds no packets, only
-/// when they begin.
+/// The state of a PIE queue. PIE never takes back an admission, so the state holds no packets, only the instants at
+/// which their transmission begins.
 #[derive(Clone, Debug)]
 pub(crate) struct Pie {
     room: Room,
@@ -223,7 +223,7 @@ mod tests {
         pie.drop_probability
     }
 
-    /// What an arrival meets, out of a hundred.
+    /// The verdicts on a hundred arrivals.
     fn verdicts(params: PieParams, state: impl Fn(&mut Pie), found: Occupancy, ecn: bool) -> [usize; 3] {
         let mut pie = pie(params);
         let mut counts = [0; 3];

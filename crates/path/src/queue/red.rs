@@ -39,7 +39,7 @@ use super::parts::{Occupancy, Room, Verdict};
 use crate::{DropReason, LinkError, RedParams, Thresholds};
 use fairpace_units::RandomStream;
 
-/// The state of a RED queue. It never takes back what it admitted, so it holds no packets.
+/// The state of a RED queue. RED never takes back an admission, so the state holds no packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Red {
     room: Room,

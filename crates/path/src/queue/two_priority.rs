@@ -6,8 +6,8 @@
 //! transmission is never pushed out.
 //!
 //! Readings: the paper says only that low-priority packets "are discarded first" when the queue
-//! overflows, under FIFO with preemption. Which of them goes is not said; the youngest leaves the
-//! older ones their earned places, and wastes the least waiting.
+//! overflows, under FIFO with preemption. The paper does not say which of them goes. Here the youngest goes: the
+//! older ones keep their earned places, and the least waiting is wasted.
 
 use super::parts::{Held, Next, Room};
 use crate::Datagram;

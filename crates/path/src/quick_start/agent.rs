@@ -5,7 +5,7 @@
 use super::{Channel, Ear, Estimator, QsError, QsRouter, QsVerdict, RouterParams, pass_unaware};
 use fairpace_units::{Duration, Instant, QsOption, RandomStream, Rate};
 
-/// What a terminal does with a Quick-Start request.
+/// The behaviour of a terminal towards a Quick-Start request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Agent {
     /// Nothing: it is a router that does not know Quick-Start, and so the request fails.
@@ -23,7 +23,7 @@ pub enum Agent {
 /// The Quick-Start agent of each terminal, as plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct AgentSpec {
-    /// What it does.
+    /// The agent's behaviour.
     pub agent: Agent,
     /// How it decides.
     pub router: RouterParams,
@@ -42,7 +42,7 @@ impl AgentSpec {
     }
 }
 
-/// What an agent makes of a packet with a Quick-Start option.
+/// An agent's decision about a packet with a Quick-Start option.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// The router's answer; `None` from an agent that is off.
@@ -59,7 +59,7 @@ pub struct QsAgent {
     agent: Agent,
     router: QsRouter,
     ear: Ear,
-    /// What asking the NCC costs: RTT_m, or nothing.
+    /// The delay of asking the NCC: RTT_m, or nothing.
     query: Duration,
 }
 
@@ -134,7 +134,7 @@ impl AgentSpec {
         self.estimator.validate()
     }
 
-    /// What to tell a user whose senders wait `timer` for their first feedback, if they would give up.
+    /// The warning for a user if senders that wait `timer` for their first feedback would give up.
     pub fn hold_warning(&self, mean_rtt: Duration, timer: Duration) -> Option<HoldWarning> {
         let Agent::Qsd { hold } = self.agent else { return None };
         let rest = mean_rtt + self.query(mean_rtt);
@@ -142,7 +142,7 @@ impl AgentSpec {
         (first_rtt > timer).then(|| HoldWarning { hold, first_rtt, timer, longest: timer.saturating_sub(rest) })
     }
 
-    /// What asking the NCC costs: RTT_m, or nothing [qsd §A.1.2].
+    /// The delay of asking the NCC: RTT_m, or nothing [qsd §A.1.2].
     fn query(&self, mean_rtt: Duration) -> Duration {
         if self.estimator == Estimator::OnDemand { mean_rtt } else { Duration::ZERO }
     }

@@ -8,6 +8,6 @@ pub struct QsError {
     pub field: &'static str,
     /// The value given.
     pub found: f64,
-    /// What it may be.
+    /// The values that are allowed.
     pub allowed: &'static str,
 }

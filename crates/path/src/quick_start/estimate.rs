@@ -27,19 +27,19 @@ const MOST_OBSERVATIONS: usize = 1_000;
 /// Shorter means would be noise, and slow to follow over a long time.
 const SHORTEST_FADE: Duration = Duration::from_millis(1);
 
-/// What a router believes of its channel when a request arrives.
+/// A router's estimate of its channel when a request arrives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Free {
-    /// What the channel carries.
+    /// The channel's capacity.
     pub capacity: Rate,
-    /// What of it is taken.
+    /// The part of the capacity that is taken.
     pub used: Rate,
 }
 
-/// What happened on a channel since the observation before: with DAMA, one per TBTP [qsd App. A].
+/// The traffic of a channel since the observation before: with DAMA, one per TBTP [qsd App. A].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
-    /// What the channel carries.
+    /// The channel's capacity.
     pub capacity: Rate,
     /// Granted because it was asked for or is a terminal's own: minimum, CRA, RBDC, VBDC.
     pub assigned: Rate,
@@ -49,7 +49,7 @@ pub struct Observation {
     pub sent: Rate,
 }
 
-/// Which number stands for the last N observations.
+/// The number that stands for the last N observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Statistic {
     /// Their mean.
@@ -138,16 +138,16 @@ pub struct Fade {
     pub clear: Duration,
     /// Mean length of a fade, exponential; at least 1 ms.
     pub length: Duration,
-    /// The share of the bursts that it hears in a fade, 0 to 1. It takes the others for silence.
+    /// The share of the bursts that it hears in a fade, 0 to 1. The terminal takes the other bursts for silence.
     pub heard: f64,
 }
 
-/// What is known of one carrier: the observations that every terminal on it shares.
+/// The shared knowledge of one carrier: the observations that every terminal on it shares.
 #[derive(Clone, Debug)]
 pub struct Channel {
     window: LoadWindow,
     seen: VecDeque<Observation>,
-    /// What the NCC has decided and not yet told.
+    /// The NCC's decision that is not yet announced.
     decided: Option<Observation>,
 }
 
@@ -170,7 +170,7 @@ impl Channel {
         self.seen.push_back(observation);
     }
 
-    /// What was sent, over the window.
+    /// The traffic sent, over the window.
     pub(crate) fn sent(&self) -> Free {
         self.over_window(|o| o.sent)
     }
@@ -198,7 +198,7 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// The terminal whose random numbers are `random`. It begins in clear sky.
+    /// The terminal whose random numbers are `random`. The weather begins as clear sky.
     pub fn new(estimator: Estimator, mut random: RandomStream) -> Self {
         let until = match estimator {
             Estimator::Listening { fade: Some(fade), .. } => Instant::ZERO + random.exponential(fade.clear),
@@ -207,7 +207,7 @@ impl Ear {
         Ear { estimator, random, fading: false, until }
     }
 
-    /// What this terminal believes at `now`. Each call is a measurement of its own.
+    /// This terminal's estimate at `now`. Each call is a measurement of its own.
     pub fn estimate(&mut self, now: Instant, channel: &Channel) -> Free {
         match self.estimator {
             Estimator::Broadcast => channel.over_window(|o| o.assigned),

@@ -15,7 +15,7 @@ pub(crate) struct LinkRouter {
     router: QsRouter,
     channel: Channel,
     interval: Duration,
-    /// What had been sent when it last looked.
+    /// The bytes that had been sent at the router's last look.
     sent: Bytes,
 }
 

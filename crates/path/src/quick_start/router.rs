@@ -40,7 +40,7 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// The most approvals that parameters may let a router remember: 16 bytes each.
 const MOST_APPROVALS: f64 = 1e6;
 
-/// What a Quick-Start router goes by.
+/// The parameters of a Quick-Start router.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RouterParams {
     /// qs_thresh: the share of the capacity that load and approvals together may reach, above 0, at most 1.
@@ -49,7 +49,7 @@ pub struct RouterParams {
     pub intervals: u32,
     /// state_delay: the length of one such interval, at least 1 ms.
     pub state_delay: Duration,
-    /// What stands for the load: average or peak, of how many observations. A link is observed once in
+    /// The measure of the load: average or peak, and over how many observations. A link is observed once in
     /// `state_delay`, a satellite's carrier with each TBTP.
     pub load: LoadWindow,
     /// Requests per second that are considered from one source, and how many at once; at least 1.
@@ -146,7 +146,7 @@ impl QsVerdict {
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It asked for nothing, or a router before had refused it.
+    /// The request asked for nothing, or a router before had refused it.
     NoRate,
     /// Several ways lead on from here.
     Multipath,
@@ -160,7 +160,7 @@ pub enum Refusal {
     NothingFree,
 }
 
-/// What a router did so far.
+/// The counts of a router so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct QsCounters {
     /// Approved as asked.
@@ -186,10 +186,10 @@ pub struct QsRouter {
     random: RandomStream,
     /// Keeps an attacker from choosing sources that meet an honest one's.
     key: u64,
-    /// What each bucket of sources may still ask.
+    /// The rate that each bucket of sources may still ask for.
     sources: Box<[Bucket]>,
     in_all: Bucket,
-    /// What was approved and is remembered, in order of time.
+    /// The remembered approvals, in order of time.
     approvals: VecDeque<Approval>,
     counters: QsCounters,
 }
@@ -260,7 +260,7 @@ impl QsRouter {
         Rate::bps(self.approvals.iter().map(|a| a.rate.rate().as_bps()).sum())
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counters(&self) -> &QsCounters {
         &self.counters
     }

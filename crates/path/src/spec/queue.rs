@@ -2,7 +2,7 @@
 
 use fairpace_units::{Bytes, Duration, Packets};
 
-/// Which packets wait, and which one goes when there is no room for an arrival.
+/// The rule of a queue: the packets that wait, and the one that goes when there is no room for an arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QueueModel {
     /// First in, first out; an arrival that finds no room is dropped.

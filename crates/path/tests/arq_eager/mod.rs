@@ -11,7 +11,7 @@ pub(crate) enum What {
     Buffer { user: u32, capacity: Capacity },
 }
 
-/// What can be told apart from outside.
+/// The facts that can be told apart from outside.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) exits: Vec<(Instant, u32, u64)>,

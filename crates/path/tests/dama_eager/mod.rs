@@ -12,7 +12,7 @@ pub(crate) struct Arrival {
     pub(crate) size: u64,
 }
 
-/// What was seen of the link.
+/// The observations of the link.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Instant and number of each arrival that came out.
@@ -78,7 +78,7 @@ pub(crate) fn run(spec: &DamaSpec, arrivals: &[Arrival], super_frames: u64) -> S
     let mut ended: Vec<(usize, usize, usize)> = Vec::new();
     for slot in 0..super_frames * per {
         let now = start(slot);
-        // 1. What arrives while the slot before lasts.
+        // 1. The arrivals while the slot before lasts.
         while let Some((number, arrival)) = pending.next_if(|(_, arrival)| arrival.at < now) {
             arrive(spec, &mut carriers, each, number, arrival, &mut seen);
         }
@@ -95,7 +95,7 @@ pub(crate) fn run(spec: &DamaSpec, arrivals: &[Arrival], super_frames: u64) -> S
             let boundary = |k: i64| start(k as u64 * per);
             seen.plans.push(carriers.iter_mut().map(|c| c.boundary(spec, k, now, &boundary)).collect());
         }
-        // 4. What arrives as it begins, and 5. the slot.
+        // 4. The arrivals as the slot begins, and 5. the slot.
         while let Some((number, arrival)) = pending.next_if(|(_, arrival)| arrival.at == now) {
             arrive(spec, &mut carriers, each, number, arrival, &mut seen);
         }
@@ -160,7 +160,7 @@ fn arrive(spec: &DamaSpec, carriers: &mut [Carrier], each: usize, number: usize,
     seen.at_arrival.push((terminal.queue.len() as u64, bytes, units, terminal.requested));
 }
 
-/// What came in T_r, in units.
+/// The traffic that came in T_r, in units.
 fn traffic(spec: &DamaSpec, bytes: u64) -> f64 {
     let bits = bytes as f64 * 8.0;
     let t_r = f64::from(spec.slots_per_super_frame) * spec.slot_size.as_f64() * 8.0 / spec.capacity.as_bps();

@@ -1,9 +1,9 @@
 //! The oracle: a link that does everything at the instant it happens, written from the
 //! definitions and with no thought of speed.
 //!
-//! It shares nothing with the crate but the specification types, the units and the names of the
-//! random streams. Departures come from the integral of the rate since the busy period began,
-//! delivery opportunities are walked one by one, outages are checked one by one.
+//! The model shares nothing with the crate but the specification types, the units and the names of the random
+//! streams. Departures come from the integral of the rate since the busy period began, delivery opportunities are
+//! walked one by one, outages are checked one by one.
 
 mod codel;
 mod dualpi2;
@@ -39,7 +39,7 @@ struct Sending {
     damaged: bool,
 }
 
-/// What decides beside the room.
+/// The decision beside the room in the buffer.
 enum Management {
     None,
     Red(red::Red),
@@ -77,7 +77,7 @@ pub(crate) struct Eager {
     busy_since: u64,
     work_since: u128,
     next_opportunity: usize,
-    /// What came out, in order of departure: when, and which.
+    /// The packets that came out, in order of departure: instant and number.
     pub(crate) exits: Vec<(u64, u64)>,
     pub(crate) drops: Vec<(u64, DropReason, u64)>,
     /// Who left with a mark that the queue made, in order of departure.
@@ -422,8 +422,8 @@ fn first_instant_with(shape: &Shape, from: u64, mut work: u128) -> u64 {
 }
 
 impl Shape {
-    /// What the link can carry in that time, in 1/1024 bit per nanosecond: the integral of the rate,
-    /// or the opportunities after `from`, up to and with `to`.
+    /// The work that the link can carry in that time, in 1/1024 bit per nanosecond: the integral of the rate, or the
+    /// opportunities after `from`, up to and with `to`.
     fn work_between(&self, from: u64, to: u64) -> u128 {
         match self {
             Shape::Unlimited => 0,

@@ -1,4 +1,4 @@
-//! What each way of estimating believes of the same channel, by hand.
+//! The estimate of each method for the same channel, worked out by hand.
 
 use super::*;
 use crate::quick_start::AgentSpec;
