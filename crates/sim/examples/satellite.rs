@@ -1,4 +1,5 @@
-//! What a satellite of many terminals costs: `cargo run --release -p fairpace-sim --example satellite [N ...]`.
+//! The cost of simulating a satellite of many terminals: `cargo run --release -p fairpace-sim --example satellite [N
+//! ...]`.
 //!
 //! N terminals (100, 1,000 and 10,000), on as many carriers of 6.336 Mbit/s as their minimum slots need. From each
 //! one telephone line of 16 kbit/s (160 B every 80 ms) to the terminal halfway round: calls of 60 s, then 540 s of

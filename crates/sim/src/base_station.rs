@@ -6,7 +6,7 @@
 //! writes `rwnd` into the answer to the challenge, and into the feedback that passes, as soon as that leaves the uplink.
 //! So a new plan reaches a sender one trip from the base station later, as long as feedback comes. (b) Its buffer
 //! is the sum of the windows at every instant. While a plan is on its way, more than that may be: what a
-//! lowered window still has under way and what the new one sends. What does not fit is dropped.
+//! lowered window still has under way and what the new one sends. Packets that do not fit are dropped.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub const MOST_WINDOWS_NOTED: usize = 1 << 18;
 /// A flow over the radio, as the base station sees it when it plans.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Member {
-    /// Which flow.
+    /// The flow.
     pub flow: FlowId,
     /// The user behind whose downlink it ends, from zero.
     pub user: u32,
@@ -155,7 +155,7 @@ impl Station {
         }
     }
 
-    /// What passes the base station on its way to a sender carries that sender's window from here on. (Receivers in
+    /// Writes the sender's window into a packet that passes the base station on its way to that sender. (Receivers in
     /// the simulator have room for more, and say nothing.)
     pub(crate) fn write_window(&self, packet: &mut Packet) {
         let (Body::SackVector { rwnd, .. } | Body::Challenge { rwnd, .. }) = &mut packet.body else { return };

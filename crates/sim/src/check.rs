@@ -1,4 +1,4 @@
-//! What a run may be made of: everything that its parts do not check themselves.
+//! The checks of a run's configuration: everything that its parts do not check themselves.
 
 use fairpace_path::Capacity;
 use fairpace_units::{Bytes, Packets};

@@ -1,4 +1,4 @@
-//! What a run is made of, as plain data: the dumbbell, its flows, what to record.
+//! The parts of a run, as plain data: the dumbbell, its flows, what to record.
 //!
 //! ```text
 //!   sender 0 --forward_in--\                              /--forward_out--> receiver 0
@@ -43,7 +43,7 @@ pub struct SimConfig {
     pub seed: u64,
     /// Simulated time.
     pub duration: Duration,
-    /// What happens before this is left out of [`FlowReport::measured`](crate::FlowReport::measured).
+    /// The time before this is left out of [`FlowReport::measured`](crate::FlowReport::measured).
     pub warmup: Duration,
     /// The shared hops, in the order in which data passes them.
     pub hops: Vec<HopConfig>,
@@ -99,7 +99,7 @@ impl SimConfig {
 pub struct FlowConfig {
     /// Its name, unique; its random streams are `flow.<name>.*`.
     pub name: String,
-    /// What it is averaged with in reports.
+    /// The group with which the flow is averaged in reports.
     pub group: String,
     /// When it begins at the earliest.
     pub start: Instant,
@@ -111,8 +111,8 @@ pub struct FlowConfig {
     pub access: Access,
     /// The hops that its data passes, in that order; its feedback passes them in the opposite one. None twice.
     pub route: Vec<RouteHop>,
-    /// What it is to have of its user's downlink beside other flows, as a part of the sum of theirs; above zero.
-    /// Only a base station reads it, in [`Member::share`](crate::Member::share).
+    /// The flow's wanted share of its user's downlink beside other flows: a weight above zero, relative to the sum of
+    /// theirs. Only a base station reads it, in [`Member::share`](crate::Member::share).
     pub share: f64,
     /// Data whose one-way delay is longer counts in [`FlowCounts::outage`](crate::FlowCounts::outage) too.
     /// `None`: nothing does. [`SimConfig::min_owd`] is what a delay jitter is added to.
@@ -123,7 +123,7 @@ pub struct FlowConfig {
     pub ack_size: Bytes,
     /// Sends everything of this flow in that class, instead of the one its protocol chooses.
     pub class_override: Option<Class>,
-    /// What it does.
+    /// The protocol of the flow.
     pub protocol: Protocol,
 }
 
@@ -163,7 +163,7 @@ pub struct Access {
     pub back_out: Option<LinkSpec>,
 }
 
-/// What a flow does.
+/// The protocol and source of a flow.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // one per flow, set up once
 pub enum Protocol {
@@ -211,8 +211,8 @@ pub struct MediaConfig {
     pub challenge: bool,
     /// How often the receiver sends an RTCP report (for the circuit breaker); `None`: never.
     pub report_interval: Option<Duration>,
-    /// What may wait at the sender: packets of a constant source, or frames, which are dropped whole.
-    /// Who comes when there is no room goes (drop-tail), and is counted in
+    /// The room for data waiting at the sender: packets of a constant source, or frames, which are dropped whole. Who
+    /// comes when there is no room goes (drop-tail), and is counted in
     /// [`FlowCounts::overflowed`](crate::FlowCounts::overflowed).
     pub send_buffer: Capacity,
     /// The receiver's de-jitter buffer: what comes too late for it is counted and discarded. `None`: whatever
@@ -223,11 +223,11 @@ pub struct MediaConfig {
     /// Keep a [`PacketRecord`](crate::PacketRecord) for each data packet that is produced in so much time from
     /// the flow's beginning; `None`: for none.
     pub record_packets: Option<Duration>,
-    /// What the receiver says about what it gets.
+    /// The receiver's behaviour: honest or lying.
     pub receiver: ReceiverBehaviour,
     /// Each packet carries a nonce, and feedback the sum of those it acknowledges, as on the wire:
     /// feedback that claims a packet which has not arrived is dropped whole, three in a row end the
-    /// flow. (Modelled by its outcome. It says nothing about the numbers in a
+    /// flow. (Modelled by its outcome. The model says nothing about the numbers in a
     /// [`RateReport`](fairpace_control::RateReport).)
     pub check_nonces: bool,
     /// The TCP connection beside its datagrams: a controller that sends over both (`tpba`) needs one, others must not
@@ -266,7 +266,7 @@ pub struct DeJitter {
     pub above: DelayBaseline,
 }
 
-/// What a [`DeJitter`] buffer measures lateness from.
+/// The zero from which a [`DeJitter`] buffer measures lateness.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DelayBaseline {
     /// The least end-to-end delay of all packets so far: a receiver that adapts its play-out downwards.
@@ -276,19 +276,19 @@ pub enum DelayBaseline {
     First,
 }
 
-/// What a receiver says about what it gets: the truth, or which lie. T1 to T7 are the dangers of
+/// The behaviour of a receiver in its feedback: the truth, or one kind of lie. T1 to T7 are the dangers of
 /// `docs/rtp/safety.md`; a lie that needs a field which the scheme's feedback does not have is the truth.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum ReceiverBehaviour {
     /// The truth.
     #[default]
     Honest,
-    /// It says it got that share of the packets that it sees are missing (T3).
+    /// The receiver claims that share of the packets that it sees are missing (T3).
     HideLosses {
         /// In `[0, 1]`.
         share: f64,
     },
-    /// It acknowledges packets before they come, so that the path looks `factor` times as short (T1).
+    /// The receiver acknowledges packets before they come, so that the path looks `factor` times as short (T1).
     EarlyAcks {
         /// From 1.
         factor: f64,
@@ -298,7 +298,7 @@ pub enum ReceiverBehaviour {
         /// From 1.
         factor: f64,
     },
-    /// It says that it held each feedback back for that share of an RTT longer than it did (T5).
+    /// The receiver claims to have held each feedback back for that share of an RTT longer than it did (T5).
     LieDelay {
         /// In `[0, 1]`; from 1 on nothing is left of the RTT.
         share: f64,
@@ -307,12 +307,12 @@ pub enum ReceiverBehaviour {
     ZeroLossReports,
     /// After each feedback packet it sends an old one again, from when the flow was young (T6).
     Replay,
-    /// It sends each feedback packet a hundred times (T2).
+    /// The receiver sends each feedback packet a hundred times (T2).
     Flood,
-    /// It acknowledges numbers that were never sent, or echoes a time that has not come.
+    /// The receiver acknowledges numbers that were never sent, or echoes a time that has not come.
     Invented,
-    /// It answers Quick-Start requests with a rate that is higher by so many steps, and guesses the part
-    /// of the nonce that goes with them (T7).
+    /// The receiver answers Quick-Start requests with a rate that is higher by so many steps, and guesses the part of
+    /// the nonce that goes with them (T7).
     RaiseQuickStart {
         /// 1 to 15.
         steps: u8,
@@ -342,7 +342,7 @@ impl MediaConfig {
     }
 }
 
-/// Which controller, and how it is set.
+/// A controller with its settings.
 #[derive(Clone)]
 pub enum ControllerSpec {
     /// From the registry, by name.
@@ -351,7 +351,7 @@ pub enum ControllerSpec {
         scheme: String,
         /// Its parameters as a scenario gives them.
         settings: BTreeMap<String, String>,
-        /// What it may use of the world around it.
+        /// The parts of the world around the controller that it may use.
         env: Env,
     },
     /// One from outside, made anew for each run.
@@ -403,14 +403,14 @@ pub enum Source {
         sizes: Arc<[Bytes]>,
         /// Time between frames.
         interval: Duration,
-        /// What each packet adds to its payload on the wire.
+        /// The bytes that each packet adds to its payload on the wire.
         header: Bytes,
     },
     /// An encoder that is told the rate it should produce; made anew for each run with the run's seed.
     Adaptive {
         /// Makes the encoder.
         build: Arc<dyn Fn(u64) -> Box<dyn FrameSource> + Send + Sync>,
-        /// What each packet adds to its payload on the wire.
+        /// The bytes that each packet adds to its payload on the wire.
         header: Bytes,
     },
 }
@@ -434,7 +434,7 @@ pub trait FrameSource: Send {
     fn next_frame(&mut self, now: Instant, target: Rate) -> EncodedSize;
 }
 
-/// What an encoder made of one picture.
+/// The size of one encoded picture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EncodedSize {
     /// Payload; zero: the picture was skipped.

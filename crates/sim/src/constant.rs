@@ -41,7 +41,7 @@ impl ConstantSender {
         }
     }
 
-    /// It begins.
+    /// The source begins.
     pub fn start(&mut self, now: Instant) {
         if let Some(bursts) = &mut self.bursts {
             bursts.start(now);
@@ -49,7 +49,7 @@ impl ConstantSender {
         self.begin_burst(now);
     }
 
-    /// It ends.
+    /// The source ends.
     pub fn stop(&mut self) {
         self.next_packet = Instant::NEVER;
         if let Some(bursts) = &mut self.bursts {

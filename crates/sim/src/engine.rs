@@ -1,12 +1,12 @@
 //! The pending-event set: a timing wheel for what comes soon, a heap for what comes late.
 //!
-//! It holds one entry per link that has something in flight and one per running timer, not one per
-//! packet: a few hundred for the busiest of our scenarios. Nearly all of them lie a transmission
-//! time or an access delay ahead, and go into the wheel; retransmission timers and long delays go
-//! into the heap. What is known at the beginning (starts and ends of flows, perhaps tens of thousands) lies
-//! in a sorted list, so that it makes nothing else slower. All ends are looked at for each event, so
-//! nothing ever moves from one to the other. The order is total, (time, insertion), and does not depend on
-//! where an entry is, nor on the width of a slot. `examples/event_set.rs` compares it with a plain heap.
+//! The event set holds one entry per link that has something in flight and one per running timer, not one per packet:
+//! a few hundred for the busiest of our scenarios. Nearly all of them lie a transmission time or an access delay
+//! ahead, and go into the wheel; retransmission timers and long delays go into the heap. What is known at the
+//! beginning (starts and ends of flows, perhaps tens of thousands) lies in a sorted list, so that it makes nothing
+//! else slower. All ends are looked at for each event, so nothing ever moves from one to the other. The order is
+//! total, (time, insertion), and does not depend on where an entry is, nor on the width of a slot.
+//! `examples/event_set.rs` compares it with a plain heap.
 
 use fairpace_units::Instant;
 
@@ -46,7 +46,7 @@ impl Entry {
 pub struct EventSet {
     /// First entry of each slot; the lists are in order.
     slots: Box<[u32; SLOTS]>,
-    /// Which slots have one.
+    /// The slots that have an entry, one bit each.
     occupied: [u64; WORDS],
     nodes: Vec<Entry>,
     /// First of the unused nodes.

@@ -77,7 +77,7 @@ impl Endpoint {
     }
 }
 
-/// What a media endpoint will be made of.
+/// The plan of a media endpoint that is not yet built.
 pub(crate) struct Plan {
     config: MediaConfig,
     packet_size: Bytes,
@@ -87,7 +87,7 @@ pub(crate) struct Plan {
     trace: bool,
 }
 
-/// What is left of a media endpoint.
+/// The remains of a media endpoint that has ended.
 pub(crate) struct Over {
     srtt: Option<Duration>,
     stopped: Option<StopReason>,
@@ -267,7 +267,7 @@ impl FlowState {
         self.e2ed.clear();
     }
 
-    /// What happened since the last sample, `interval` ago.
+    /// The events since the last sample, `interval` ago, as a row.
     pub(crate) fn sample(&mut self, at: Instant, flow: FlowId, interval: Duration) -> SeriesRow {
         let marks = self.marks.get_or_insert_default();
         let since = self.counts.since(&marks.at_sample);
@@ -323,7 +323,7 @@ impl FlowState {
         row
     }
 
-    /// What the controller did since the last call.
+    /// The events of the controller since the last call.
     pub(crate) fn drain_events(&mut self) -> Vec<FlowEvent> {
         match &mut self.endpoint {
             Endpoint::Media(media) => media.flow.drain_events().collect(),
@@ -332,7 +332,7 @@ impl FlowState {
         }
     }
 
-    /// What was found until `end`. `last`: it is not asked again, and records may be moved.
+    /// The results until `end`. `last`: it is not asked again, and records may be moved.
     pub(crate) fn report(&mut self, end: Instant, window: Duration, group: &str, last: bool) -> FlowReport {
         let marks = self.marks.as_deref().copied().unwrap_or_default();
         let mut report = FlowReport {

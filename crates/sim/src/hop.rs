@@ -14,32 +14,32 @@ use crate::radio::RadioConfig;
 pub enum HopConfig {
     /// A link each way. Their random streams have their names.
     Links {
-        /// What the link for data is called.
+        /// The name of the link for data.
         name: String,
         /// From senders to receivers.
         forward: LinkSpec,
-        /// What the link for feedback is called.
+        /// The name of the link for feedback.
         back_name: String,
         /// From receivers to senders.
         back: LinkSpec,
     },
     /// A satellite that both ways go through. Its ports are terminals; its random streams are `<name>.*`.
     Satellite {
-        /// What the satellite is called.
+        /// The satellite's name.
         name: String,
         /// Its return link.
         spec: DamaSpec,
     },
     /// The links behind a base station. Ports are users; random streams are `<name>.*`.
     Radio {
-        /// What the radio is called.
+        /// The radio's name.
         name: String,
         /// Downlink, uplinks, and who plans.
         radio: RadioConfig,
     },
     /// A medium from outside, which both ways go through.
     Custom {
-        /// What the medium is called.
+        /// The medium's name.
         name: String,
         /// Makes the medium.
         medium: CustomSpec,
@@ -85,7 +85,7 @@ impl HopConfig {
         }
     }
 
-    /// What the hop is called.
+    /// The hop's name.
     pub fn name(&self) -> &str {
         match self {
             HopConfig::Links { name, .. }

@@ -1,4 +1,4 @@
-//! What a packet needs on an empty path: the deterministic part of its delay, which jitter comes on top of.
+//! The time that a packet needs on an empty path: the deterministic part of its delay, to which jitter adds.
 
 use fairpace_path::{ArqSpec, LinkSpec, RateModel};
 use fairpace_units::{Bytes, Duration};

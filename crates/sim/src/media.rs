@@ -151,7 +151,8 @@ impl MediaEndpoint {
         }
     }
 
-    /// Nothing new is sent from now on. What its TCP has sent is still delivered, unless the flow was ended.
+    /// Nothing new is sent from now on. Data that the flow's TCP has sent is still delivered, unless the flow was
+    /// ended.
     pub(crate) fn stop(&mut self) {
         let ended = self.stopped().is_some();
         if let Some(tcp) = &mut self.tcp {
@@ -254,7 +255,7 @@ impl MediaEndpoint {
         }
         self.produce(now);
         loop {
-            // What TCP has no room for must wait, and its ACKs will say for how long.
+            // A packet for which TCP has no room must wait; TCP's ACKs will say for how long.
             let room = self.tcp.as_ref().is_none_or(|tcp| self.flow.via() == Via::Udp || tcp.has_room());
             let has_data = room && (self.source.is_greedy() || !self.buffer.is_empty());
             let answer = self.flow.poll(now, has_data);
@@ -374,8 +375,8 @@ impl MediaEndpoint {
 
     // The receiver's side.
 
-    /// A data packet has arrived that its source produced at `born`: whether it comes too late. What is late
-    /// is discarded behind the transport, which gives feedback about it all the same.
+    /// A data packet has arrived that its source produced at `born`: whether it comes too late. A late packet is
+    /// discarded behind the transport, which gives feedback about it all the same.
     pub(crate) fn on_data(&mut self, now: Instant, seq: u64, frame: u32, born: Instant) -> bool {
         if let Ok(place) = self.packet_records.binary_search_by_key(&seq, |record| record.seq) {
             self.packet_records[place].received = Some(now);

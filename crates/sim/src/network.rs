@@ -89,7 +89,7 @@ pub struct Network {
     observer: Option<Box<dyn Observer>>,
     pcap: Option<PcapWriter<Vec<u8>>>,
 
-    // What is noted.
+    // The records of the medium.
     /// One per medium.
     notes: Vec<Notes>,
     /// How many of the media are links.
@@ -119,7 +119,7 @@ struct Slot {
     place: u16,
 }
 
-// What an entry of the event set is about: the low four bits; the rest is an index.
+// The kind of an entry in the event set: its low four bits; the rest is an index.
 const MEDIUM: u32 = 0;
 const SENDER: u32 = 1;
 const RECEIVER: u32 = 2;
@@ -209,8 +209,8 @@ impl Network {
         self.dropped.pop_front()
     }
 
-    /// What can drop packets, in the order of [`PacketFate::Dropped`]: the links, then the ports of all other media, as
-    /// a satellite's terminals and a radio's users.
+    /// The names of all that can drop packets, in the order of [`PacketFate::Dropped`]: the links, then the ports of
+    /// all other media, as a satellite's terminals and a radio's users.
     pub fn link_names(&self) -> Vec<String> {
         let all = || self.media.iter().zip(&self.notes);
         let links = all().filter(|(slot, _)| matches!(slot.medium, Medium::Link(_)));
@@ -242,12 +242,12 @@ impl Network {
         self.flows.get(flow as usize).map(|f| &f.counts)
     }
 
-    /// What was found so far; the network goes on.
+    /// The results so far; the network goes on.
     pub fn report(&mut self) -> SimReport {
         self.make_report(false)
     }
 
-    /// What was found.
+    /// The results.
     pub fn into_report(mut self) -> SimReport {
         self.make_report(true)
     }

@@ -1,4 +1,4 @@
-//! What travels through the simulated links: a small value, copied, never allocated.
+//! The packet of the simulated links: a small value, copied, never allocated.
 
 use fairpace_path::Datagram;
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsOption, QsResponse, Rate};
@@ -8,7 +8,7 @@ use crate::tcp::{Range, SACK_BLOCKS};
 /// A flow's place in [`SimConfig::flows`](crate::SimConfig::flows).
 pub type FlowId = u32;
 
-/// Which way a packet travels.
+/// The direction in which a packet travels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Direction {
@@ -23,7 +23,7 @@ pub enum Direction {
 pub struct Packet {
     /// When it entered the network.
     pub sent_at: Instant,
-    /// What it carries.
+    /// The packet's contents.
     pub body: Body,
     /// The flow that it belongs to.
     pub flow: FlowId,
@@ -39,7 +39,7 @@ pub struct Packet {
     pub quick_start: Option<QuickStart>,
 }
 
-/// What a packet says about Quick-Start.
+/// The Quick-Start option of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QuickStart {
     /// The option of its IP header: routers read and change it.
@@ -48,7 +48,7 @@ pub enum QuickStart {
     Response(QsResponse),
 }
 
-/// What a packet means to its endpoints.
+/// The meaning of a packet to its endpoints.
 #[derive(Clone, Copy, Debug)]
 pub enum Body {
     /// A TCP segment.
@@ -65,7 +65,7 @@ pub enum Body {
     TcpAck {
         /// The next segment wanted.
         next: u32,
-        /// What has arrived above.
+        /// The ranges that have arrived above.
         sack: [Range; SACK_BLOCKS],
         /// ECN-Echo.
         ece: bool,
@@ -76,7 +76,7 @@ pub enum Body {
         kind: Kind,
         /// The video frame it belongs to; `u32::MAX` if none.
         frame: u32,
-        /// What its header says for the form of feedback: the sender's RTT in microseconds, 0 if it knows none; or its
+        /// The header field of the form of feedback: the sender's RTT in microseconds, 0 if it knows none; or its
         /// number among all packets of the flow.
         note: u32,
         /// Its number among the packets of its kind.
@@ -124,7 +124,7 @@ pub enum Body {
         /// When packet `ack` left: for what the report says of RTTs; its sender goes by what it remembers.
         sent_at: Instant,
     },
-    /// What a receiver that measures has found: [`RateReport`](fairpace_control::RateReport).
+    /// The report of a receiver that measures: [`RateReport`](fairpace_control::RateReport).
     RateReport {
         /// Its `delay` in microseconds.
         delay_us: u32,
@@ -137,7 +137,7 @@ pub enum Body {
     },
     /// A receiver's report on the data packets [RFC 3550 §6.4], kept in the flow's log.
     Report {
-        /// Which of its reports, from 0.
+        /// The number of the report, from 0.
         number: u64,
     },
     /// A sender's report [RFC 3550 §6.4.1], of which only the time counts: when the packet left.
@@ -156,17 +156,17 @@ pub enum Body {
     },
     /// Somebody else's packet; the bytes stay with whoever injected it.
     External {
-        /// What the injector wants back.
+        /// The injector's token, returned with the packet.
         token: u64,
-        /// What it counts as.
+        /// The kind of traffic that the packet counts as.
         carries: Carries,
     },
 }
 
-/// What a packet of somebody else's carries.
+/// The kind of traffic in an injected packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Carries {
-    /// What the flow is for.
+    /// The data that the flow exists for.
     #[default]
     Data,
     /// Nothing, at low priority: it probes the path [rcs].
@@ -175,10 +175,10 @@ pub enum Carries {
     Control,
 }
 
-/// What a packet is counted as.
+/// The kind of traffic that a packet is counted as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Traffic {
-    /// What the flow is for.
+    /// The data that the flow exists for.
     Data,
     /// A dummy packet, which carries nothing.
     Dummy,

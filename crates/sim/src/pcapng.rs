@@ -14,14 +14,14 @@ use fairpace_units::{Instant, Kind};
 
 use crate::packet::{Body, Direction, Packet, QuickStart};
 
-/// What became of a packet at that instant.
+/// The fate of a packet at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketFate {
-    /// It entered its first link.
+    /// The packet entered its first link.
     Sent,
-    /// It left its last link.
+    /// The packet left its last link.
     Received,
-    /// It was dropped.
+    /// The packet was dropped.
     Dropped {
         /// The part that dropped it, and for what reason.
         reason: DropReason,
@@ -37,7 +37,7 @@ pub struct PacketEvent {
     pub at: Instant,
     /// The packet.
     pub packet: Packet,
-    /// What became of it.
+    /// The packet's fate.
     pub fate: PacketFate,
 }
 

@@ -28,7 +28,7 @@ pub struct RadioConfig {
     pub base_station: Option<BaseStationSpec>,
 }
 
-/// What happened on the radio.
+/// The results of a radio.
 #[derive(Clone, Debug, Default)]
 pub struct RadioReport {
     /// The hop's name.
@@ -70,7 +70,7 @@ pub struct UserRow {
     pub user: u32,
     /// Packets in its queue now, the one under way included.
     pub queue_packets: u64,
-    /// What it transmitted in the interval.
+    /// The rate transmitted in the interval.
     pub throughput: Rate,
     /// Its slots of the interval.
     pub used: u64,
@@ -82,7 +82,7 @@ pub struct UserRow {
     pub drops: u64,
 }
 
-/// What has been noted of a radio.
+/// The records of a radio.
 pub(crate) struct Radio {
     name: Box<str>,
     /// The place of its downlink among the network's media.
@@ -160,7 +160,7 @@ impl Radio {
         (0..).zip(&self.users).map(|(user, _)| arq.counters(user).link.transmitted.packets.get()).sum()
     }
 
-    /// What was found up to the instant that the link has been brought to.
+    /// The results up to the instant that the link has been brought to.
     pub(crate) fn report(&mut self, arq: &mut Arq<Packet>, windows: Vec<WindowRow>) -> RadioReport {
         self.collect_slots(arq);
         let report = |(user, noted): (u32, &Noted)| {

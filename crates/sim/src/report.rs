@@ -1,4 +1,4 @@
-//! What a run found: per flow, per link, over time, and what it cost.
+//! The results of a run: per flow, per link, over time, and what it cost.
 
 use fairpace_control::{FlowCounters, FlowEvent, QsCounters, StopReason};
 use fairpace_path::quick_start::QsCounters as RouterCounters;
@@ -29,15 +29,15 @@ pub struct SimReport {
     pub series: Vec<SeriesRow>,
     /// The same for the links of the hops: of those called `bottleneck` and `reverse`, 0 and 1.
     pub link_series: Vec<LinkRow>,
-    /// What the controllers did, in order of time per flow; empty unless tracing.
+    /// The events of the controllers, in order of time per flow; empty unless tracing.
     pub events: Vec<(FlowId, FlowEvent)>,
     /// Every packet, as a pcapng file; `None` unless asked for.
     pub pcapng: Option<Vec<u8>>,
-    /// What happened on each satellite, in the order of the hops.
+    /// The results of each satellite, in the order of the hops.
     pub satellites: Vec<SatelliteReport>,
-    /// What happened on each radio, in the order of the hops.
+    /// The results of each radio, in the order of the hops.
     pub radios: Vec<RadioReport>,
-    /// What the engine did.
+    /// The counts of the engine.
     pub engine: EngineStats,
 }
 
@@ -57,7 +57,7 @@ pub struct GroupReport {
     pub opening: DelayHistogram,
 }
 
-/// What one flow did and got.
+/// The results of one flow.
 #[derive(Clone, Debug)]
 pub struct FlowReport {
     /// Its name.
@@ -194,7 +194,7 @@ impl FlowCounts {
         sent.get() - arrived.get() - dropped.get()
     }
 
-    /// What was counted after `earlier`.
+    /// The counts after `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &FlowCounts) -> FlowCounts {
         let sub = |a: Count, b: Count| zip(a, b, |x, y| x - y);
@@ -238,7 +238,7 @@ pub struct TcpReport {
 /// A media sender at the end of the run.
 #[derive(Clone, Debug)]
 pub struct MediaReport {
-    /// What its controller's flow counted, from feedback only.
+    /// The counts of the controller's flow, from feedback only.
     pub counters: FlowCounters,
     /// The rate it allows at the end.
     pub rate: Rate,
@@ -256,7 +256,7 @@ pub struct MediaReport {
     /// Feedback that claimed what had not arrived, and was dropped
     /// ([`MediaConfig::check_nonces`](crate::MediaConfig::check_nonces)).
     pub feedback_unproven: u64,
-    /// What became of its Quick-Start requests; `None` if it sends none.
+    /// The fate of the flow's Quick-Start requests; `None` if the flow sends none.
     pub quick_start: Option<QsCounters>,
     /// One per frame, if recording.
     pub frame_records: Vec<FrameRecord>,
@@ -290,7 +290,7 @@ impl PacketRecord {
     }
 }
 
-/// What became of one video frame, or application data unit.
+/// The fate of one video frame, or application data unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameRecord {
     /// When it was captured (and ready: encoding takes no time).
@@ -336,7 +336,7 @@ pub struct LinkReport {
     pub utilization: Option<f64>,
     /// Packets still waiting or in flight at the end.
     pub inside: u64,
-    /// What its Quick-Start router decided; `None` if it has none.
+    /// The decisions of the link's Quick-Start router; `None` if there is none.
     pub quick_start: Option<RouterCounters>,
 }
 
@@ -345,7 +345,7 @@ pub struct LinkReport {
 pub struct SeriesRow {
     /// The instant of the sample.
     pub at: Instant,
-    /// Which flow.
+    /// The flow.
     pub flow: FlowId,
     /// Data sent.
     pub send_rate: Rate,
@@ -353,7 +353,7 @@ pub struct SeriesRow {
     pub throughput: Rate,
     /// Dummies sent.
     pub dummy_rate: Rate,
-    /// What the controller allows now; zero for others.
+    /// The rate that the controller allows now; zero for others.
     pub target_rate: Rate,
     /// The congestion window of TCP, of a media flow's TCP half, or of AIMD, in packets; zero for others.
     pub cwnd: f64,
@@ -373,7 +373,7 @@ pub struct SeriesRow {
     pub e2ed: Option<Duration>,
     /// Data packets dropped in the interval.
     pub drops: u64,
-    /// What it is doing.
+    /// The state of the controller.
     pub state: &'static str,
 }
 
@@ -382,7 +382,7 @@ pub struct SeriesRow {
 pub struct LinkRow {
     /// The instant of the sample.
     pub at: Instant,
-    /// Which link: 0 is `bottleneck`, 1 is `reverse`.
+    /// The link's number: 0 is `bottleneck`, 1 is `reverse`.
     pub link: u32,
     /// Packets waiting or in transmission now.
     pub queue_packets: u64,
@@ -390,13 +390,13 @@ pub struct LinkRow {
     pub queue_bytes: Bytes,
     /// Transmitted.
     pub throughput: Rate,
-    /// What it carries now; [`Rate::MAX`] if unlimited.
+    /// The present capacity; [`Rate::MAX`] if unlimited.
     pub capacity: Rate,
     /// Packets dropped in the interval, for any reason.
     pub drops: u64,
 }
 
-/// What a run cost.
+/// The cost of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EngineStats {
     /// Events taken from the pending-event set.

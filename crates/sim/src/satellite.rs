@@ -14,7 +14,7 @@ pub const MOST_TERMINALS_NOTED: usize = 64;
 /// Events of the satellite that are kept: the first so many.
 pub const MOST_SATELLITE_EVENTS: usize = 1 << 18;
 
-/// What happened on the satellite.
+/// The results of a satellite.
 #[derive(Clone, Debug, Default)]
 pub struct SatelliteReport {
     /// The hop's name.
@@ -50,7 +50,7 @@ pub struct TerminalReport {
     pub measured: TerminalCounters,
     /// Packets still held, waiting or in flight at the end.
     pub inside: u64,
-    /// What its Quick-Start agent decided; `None` if it was never asked.
+    /// The decisions of the terminal's Quick-Start agent; `None` if the agent was never asked.
     pub quick_start: Option<QsCounters>,
 }
 
@@ -65,13 +65,13 @@ pub struct TerminalRow {
     pub queue_packets: u64,
     /// The bytes of these.
     pub queue_bytes: Bytes,
-    /// What came to it, in the interval.
+    /// The rate offered to the terminal in the interval.
     pub offered: Rate,
-    /// What left in its slots, in the interval.
+    /// The rate that left in the terminal's slots in the interval.
     pub throughput: Rate,
-    /// What it asked for at the last boundary.
+    /// The terminal's request at the last boundary.
     pub requested: Rate,
-    /// What it has in this super-frame.
+    /// The terminal's capacity in this super-frame.
     pub granted: Rate,
     /// Slots in which it sent something, in the interval.
     pub slots_used: u64,
@@ -82,7 +82,7 @@ pub struct TerminalRow {
 /// The owners of the slots of one carrier in one super-frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CarrierPlan {
-    /// Which carrier, from zero.
+    /// The carrier's number, from zero.
     pub carrier: u32,
     /// The super-frame and its slots.
     pub plan: BurstTimePlan,
@@ -95,7 +95,7 @@ struct Noted {
     at_sample: TerminalCounters,
 }
 
-/// What has been noted of a satellite.
+/// The records of a satellite.
 pub(crate) struct Satellite {
     name: Box<str>,
     /// Its place among the network's media.
@@ -192,7 +192,7 @@ impl Satellite {
         self.terminals.iter().map(|n| dama.counters(n.terminal).transmitted.packets.get()).sum()
     }
 
-    /// What was found from `warmup` to `end`, which the link has been brought to.
+    /// The results from `warmup` to `end`, which the link has been brought to.
     pub(crate) fn report(&mut self, dama: &mut Dama<Packet>, warmup: Instant, end: Instant) -> SatelliteReport {
         self.collect_events(dama);
         let terminals: Vec<TerminalReport> = self

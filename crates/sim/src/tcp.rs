@@ -34,7 +34,7 @@ use fairpace_units::{Bytes, Duration, Packets};
 
 use crate::bursts::OnOff;
 
-/// Which loss recovery the sender has.
+/// The sender's kind of loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TcpVariant {
     /// Fast retransmit and fast recovery, left at the first new ACK [RFC 5681 §3.2]; one window cut
@@ -83,7 +83,7 @@ pub struct TcpParams {
     pub dup_threshold: u32,
     /// Send a new segment for each of the first two duplicate ACKs [RFC 3042]; default on.
     pub limited_transmit: bool,
-    /// What the window grows by per RTT in congestion avoidance, in segments; default 1. With `decrease`, ns-2's
+    /// The growth of the window per RTT in congestion avoidance, in segments; default 1. With `decrease`, ns-2's
     /// `increase_num_` and `decrease_num_`: TCP(alpha, beta).
     pub increase: f64,
     /// The share of the window that remains after a loss or a mark, in (0, 1); default 0.5. The first cut, any cut
@@ -125,7 +125,7 @@ impl Default for TcpParams {
     }
 }
 
-/// What a TCP connection carries.
+/// The data of a TCP connection.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum TcpSource {
     /// A file without end: always more to send.

@@ -1,5 +1,4 @@
-//! What comes back from a receiver, and how: acknowledgements, reports of a receiver that measures,
-//! congestion marks.
+//! The forms of feedback from a receiver: acknowledgements, reports of a receiver that measures, congestion marks.
 
 use fairpace_control::{Env, FlowParams, Safety};
 use fairpace_path::{Capacity, DelayModel, LinkSpec, LossModel, QueueModel, RateModel, RedParams};
@@ -112,7 +111,7 @@ fn a_sack_vector_every_20_ms_acknowledges_all_and_at_the_latest_every_eighth_pac
         };
         let f = run(config).unwrap().flows.remove(0);
         let per_vector = f.measured.received.packets.as_f64() / f.measured.feedback_sent.packets.as_f64();
-        // (What was received at the end of the window is acknowledged after it.)
+        // (Data received at the end of the window is acknowledged after it.)
         assert!((0.98 * most..=1.001 * most).contains(&per_vector), "{size} B: {per_vector}");
         assert_eq!(f.measured.rtt_samples, f.measured.feedback_received.packets.get());
         let acknowledged = f.measured.acknowledged as f64 / f.measured.received.packets.as_f64();

@@ -155,7 +155,7 @@ fn each_hop_has_its_rows_and_loses_nothing_uncounted() {
         let ended = c.received.packets.get() + c.feedback_received.packets.get() + c.dropped_in_all().packets.get();
         assert_eq!(sent - ended - c.feedback_dropped.packets.get(), c.under_way(), "{}", flow.name);
     }
-    // What the long flow and the first cross flow have sent is what the first link was offered.
+    // The first link was offered exactly the packets that the long flow and the first cross flow have sent.
     let sent = |i: usize| report.flows[i].whole.sent.packets.get();
     assert_eq!(report.links[0].whole.total().offered.packets.get(), sent(0) + sent(1));
 }

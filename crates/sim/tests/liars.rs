@@ -1,5 +1,5 @@
-//! What a receiver gains by lying: the tables of `docs/sim/liars.md`, and the bound that holds.
-//! `FAIRPACE_BLESS=1 cargo test -p fairpace-sim --test liars` writes the tables anew.
+//! The gain of a lying receiver: the tables of `docs/sim/liars.md`, and the bound that holds. `FAIRPACE_BLESS=1 cargo
+//! test -p fairpace-sim --test liars` writes the tables anew.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ const LIES: [(&str, ReceiverBehaviour); 9] = [
     ("sends all feedback 100 times (T2)", ReceiverBehaviour::Flood),
 ];
 
-/// What is lied about in reports.
+/// The lies in reports.
 const REPORTED_LIES: [(&str, ReceiverBehaviour); 11] = [
     ("hides half of the losses (T3)", ReceiverBehaviour::HideLosses { share: 0.5 }),
     ("hides all losses (T3)", ReceiverBehaviour::HideLosses { share: 1.0 }),
@@ -46,7 +46,7 @@ const REPORTED_LIES: [(&str, ReceiverBehaviour); 11] = [
     ("sends all reports 100 times (T2)", ReceiverBehaviour::Flood),
 ];
 
-/// What is lied about in receiver reports, where there is nothing else.
+/// The lies in receiver reports, the only feedback there.
 const RECEIVER_REPORT_LIES: [(&str, ReceiverBehaviour); 11] = [
     ("hides half of the losses (T3)", ReceiverBehaviour::HideLosses { share: 0.5 }),
     ("hides all losses (T3)", ReceiverBehaviour::HideLosses { share: 1.0 }),

@@ -230,8 +230,8 @@ fn a_packet_hop_costs_one_event() {
 #[test]
 fn packets_that_overtake_each_other_leave_no_entries_behind() {
     // 1,000 packets/s with up to 20 ms of jitter and nothing else: the next exit is about 1 ms away, so
-    // one packet in some ten to twenty comes out before it and overtakes the link's entry. What is
-    // overtaken must not be armed again.
+    // one packet in some ten to twenty comes out before it and overtakes the link's entry. The overtaken entry must
+    // not be armed again.
     let delay = DelayModel { propagation: Duration::ZERO, jitter: ms(20), reorder: true };
     let rate = Rate::packets_per_second(1_000.0, Bytes::new(1_000));
     let config = SimConfig {
@@ -352,8 +352,8 @@ fn an_encoder_is_told_the_rate_and_its_frames_arrive() {
     assert_eq!(m.frames as usize, targets.lock().unwrap().len());
     assert_eq!(m.frames, 60 * 25 + 1);
     let complete = m.frame_records.iter().filter(|r| r.complete.is_some()).count();
-    // What is missing: a frame of seven packets dies with one of them, at each overflow of the queue,
-    // and what waits at the end.
+    // The missing frames: a frame of seven packets dies with one of them at each overflow of the queue, and some
+    // still wait at the end.
     assert!(complete as f64 > 0.85 * m.frames as f64, "{complete} of {}", m.frames);
     assert!(m.frame_records.iter().all(|r| r.complete.is_none_or(|c| c >= r.captured + ms(50))));
     // RAP fills 2 Mbit/s less what its halvings leave idle.

@@ -270,7 +270,7 @@ fn the_least_delays_are_those_of_the_first_packet_on_an_empty_path() {
     assert_eq!((outages(ms(40)), outages(ms(40) - Duration::from_nanos(1))), (0, 10));
 }
 
-/// What a base station was asked, and when.
+/// The questions to a base station, with their instants.
 type Asked = Arc<Mutex<Vec<(Instant, Vec<Member>)>>>;
 
 /// Shares 20 packets equally between all.

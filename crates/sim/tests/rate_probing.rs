@@ -140,7 +140,7 @@ fn no_data_unit_is_torn_or_lost_by_hundreds_of_switches_on_a_path_that_loses_pac
                 assert!(before.is_none_or(|b| b <= at), "in order");
                 before = Some(at);
             }
-            // What follows over UDP comes after it: TCP was drained.
+            // Data over UDP follows only when TCP is drained.
             if next.via() == Via::Udp {
                 assert!(record.complete.is_some_and(|at| at < next.captured), "{record:?}");
             }
@@ -194,7 +194,7 @@ fn small_packets_share_segments_over_tcp_and_none_over_udp() {
     let periods = 1 + states(&report).iter().filter(|(_, name)| *name == "probing").count();
     assert!(periods >= 3, "{periods}");
     assert!((periods..=2 * periods).contains(&part), "{part} of {} in {periods}", segments.len());
-    // What the segments have of payload is the packets', each of which arrived once.
+    // The payload of the segments is the packets' payload, and each packet arrived once.
     let payload: u64 = segments.iter().map(|(_, size)| u64::from(size - 40)).sum();
     let records = &report.flows[0].media.as_ref().unwrap().frame_records;
     let over_tcp = records.iter().filter(|record| record.over_tcp > 0);

@@ -1,8 +1,8 @@
 //! Receivers that lie, to see what their senders make of it. `docs/sim/liars.md` has the table.
 //!
 //! A liar sits between what arrives and the honest machinery: it adds arrivals that never were,
-//! changes what feedback says, or sends it again. It knows its own memory and nothing else, except
-//! that it takes the RTT to be twice the one-way delay, which no receiver knows so well.
+//! changes what feedback says, or sends it again. A liar knows its own memory and nothing else, except that it takes
+//! the RTT to be twice the one-way delay, which no receiver knows so well.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -35,10 +35,10 @@ pub(super) struct Told {
     pub(super) echo: Option<(Instant, Duration)>,
 }
 
-/// What a liar remembers. Numbers are counted per kind.
+/// The memory of a liar. Numbers are counted per kind.
 pub(super) struct Liar {
     behaviour: ReceiverBehaviour,
-    /// It reports what it measured, and acknowledges nothing.
+    /// The receiver reports its measurements, and acknowledges nothing.
     reports: bool,
     /// The lowest number neither received nor claimed so far; `None` before the first packet.
     next: [Option<u64>; 2],
@@ -135,7 +135,7 @@ impl Liar {
         acks.into_iter().all(|(kind, seq)| !self.claimed.contains(&(kind as u8, seq)))
     }
 
-    /// What it adds to the time for which it says it has held feedback back.
+    /// The lie about how long feedback was held: the time added to the true one.
     pub(super) fn extra_delay(&self) -> Duration {
         match self.behaviour {
             ReceiverBehaviour::LieDelay { share } => Duration::from_secs_f64(self.rtt.as_secs_f64() * share),
@@ -143,7 +143,7 @@ impl Liar {
         }
     }
 
-    /// What it makes of its answer to a Quick-Start request.
+    /// The answer to a Quick-Start request, falsified if this liar raises rates.
     pub(super) fn raise(&mut self, response: QsResponse) -> QsResponse {
         let ReceiverBehaviour::RaiseQuickStart { steps } = self.behaviour else { return response };
         let code = (response.rate.code() + steps).min(QsRate::MAX.code());
@@ -153,13 +153,13 @@ impl Liar {
         QsResponse { rate, nonce: response.nonce.lowered(rate, response.rate, nonce.get()), ..response }
     }
 
-    /// What it makes of its report.
+    /// Falsifies a report.
     pub(super) fn embellish(&self, now: Instant, report: &mut RateReport) {
         match self.behaviour {
             ReceiverBehaviour::InflateRate { factor } => report.received_rate = report.received_rate * factor,
             ReceiverBehaviour::ZeroLossReports => report.loss_event_rate = 0.0,
             ReceiverBehaviour::LieDelay { .. } => report.delay += self.extra_delay(),
-            // It echoes a packet that has left and not come, as if the path were so much shorter.
+            // The report echoes a packet that has left and not come, as if the path were so much shorter.
             ReceiverBehaviour::EarlyAcks { factor } => {
                 report.echoed += Duration::from_secs_f64(self.rtt.as_secs_f64() * (1.0 - 1.0 / factor));
             }

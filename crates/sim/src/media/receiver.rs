@@ -24,10 +24,10 @@ const TRANSPORT_REPORTS_KEPT: usize = 4_096;
 /// RTCP reports kept likewise: those of a minute, five times a second.
 const REPORTS_KEPT: usize = 300;
 
-/// What each further acknowledgement adds to a feedback packet: one metric block [RFC 8888 §3.1].
+/// The bytes that each further acknowledgement adds to a feedback packet: one metric block [RFC 8888 §3.1].
 const BYTES_PER_ACK: u32 = 2;
 
-/// What makes the feedback, by its [`Form`].
+/// The producer of feedback, by its [`Form`].
 enum Feedback {
     Packets(AckReceiver),
     SackVector(SackReceiver),
@@ -65,7 +65,7 @@ impl TransportWide {
     }
 }
 
-/// What one feedback packet of the log says.
+/// The contents of one feedback packet of the log.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Batch<'a> {
     /// Packets of which nobody will tell.
@@ -74,7 +74,7 @@ pub(super) struct Batch<'a> {
     pub(super) acks: &'a [Ack],
 }
 
-/// What an arriving packet's header says.
+/// The header of an arriving packet.
 #[derive(Clone, Copy)]
 pub(super) struct Header {
     pub(super) sent_at: Instant,
@@ -158,7 +158,7 @@ impl Receiver {
         self.form
     }
 
-    /// What the header of the packet says that leaves now, number `seq` of its kind.
+    /// The header field of the packet that leaves now, number `seq` of its kind.
     pub(super) fn note(&mut self, kind: Kind, seq: u64, srtt: Option<Duration>) -> u32 {
         if let Feedback::TransportWide(t) = &mut self.feedback {
             let number = t.sender.next_number();
@@ -236,7 +236,7 @@ impl Receiver {
         match &mut self.feedback {
             Feedback::Packets(acks) => acks.on_quick_start_request(now),
             Feedback::TransportWide(t) => t.receiver.hurry(now),
-            // It goes with the next acknowledgement, which is due at the latest in its interval.
+            // The answer goes with the next acknowledgement, which is due at the latest in its interval.
             Feedback::SackVector(_) | Feedback::Reports(_) => {}
             Feedback::Measured(tfrc) => tfrc.on_quick_start_request(now),
         }
@@ -330,7 +330,8 @@ impl Receiver {
         self.next_feedback().min(self.next_report)
     }
 
-    /// What the feedback says that begins at `start`, now that it is at the sender; nothing if that is forgotten.
+    /// The contents of the feedback that begins at `start`, now that it has reached the sender; empty if they are
+    /// forgotten.
     pub(super) fn logged(&mut self, start: u64, len: u32) -> Batch<'_> {
         if let Feedback::TransportWide(t) = &mut self.feedback {
             let report = start.checked_sub(t.first).and_then(|place| t.reports.get(place as usize));
@@ -357,7 +358,7 @@ impl Receiver {
         Batch { untold: &[], acks }
     }
 
-    /// What the report of that number says, to the sender to which it comes now. The round trip is what LSR and DLSR
+    /// The contents of the report with that number, which reaches the sender now. The round trip is what LSR and DLSR
     /// tell, without the rounding to 2^-16 s.
     pub(super) fn told(&mut self, now: Instant, number: u64) -> Option<ReceiverReport> {
         let told = number.checked_sub(self.first_told).and_then(|place| self.told.get(place as usize)).copied();
@@ -439,7 +440,7 @@ mod tests {
         assert!((0.8..10.0 / 11.0).contains(&lost(with).1), "{:?}", lost(with));
         let last = reports.last().unwrap();
         assert_eq!((last.lost, last.bottleneck), (Some(10), Some(fairpace_units::Rate::mbps(4.416))));
-        // That of 160 is the eighth: one pair was lost, two came over TCP.
+        // The pair that ends at 160 is the eighth to count: one pair was lost, two came over TCP.
         assert!(reports.iter().filter(|r| r.highest_seq < 161).all(|r| r.bottleneck.is_none()), "{reports:?}");
         // 40 ms there, 30 ms back, however long it was held.
         assert!(reports.iter().all(|r| r.rtt.is_none() || r.rtt == Some(Duration::from_millis(70))));

@@ -4,15 +4,15 @@
 //! fair. Read first: [`crate::tcp`].
 //!
 //! Readings:
-//! - Headers take [`HEADER`] bytes of a segment, and as many of a packet: IP, UDP and RTP there, IP and TCP here. What
-//!   frames a packet in the stream is not counted. So a packet as large as a segment is one segment, and of smaller ones
-//!   several share a segment.
+//! - Headers take [`HEADER`] bytes of a segment, and as many of a packet: IP, UDP and RTP there, IP and TCP here. The
+//!   framing of a packet in the stream is not counted. So a packet as large as a segment is one segment, and of
+//!   smaller ones several share a segment.
 //! - Nagle [RFC 896]: a segment that is not full leaves when nothing is outstanding, or at once after
 //!   [`TcpOrder::NoDelay`].
 //! - The application writes while at most one segment waits that has never been sent: with a deep send buffer it would
 //!   take long to drain.
 //! - TCP delivers in order: a data unit is complete when all segments up to its last byte have arrived.
-//! - What is acknowledged counts in sizes of whole packets, as they would have been on the wire as datagrams.
+//! - Acknowledged data counts in sizes of whole packets, as they would have been on the wire as datagrams.
 //!
 //! Not modelled: connection set-up and close; a connection that was stopped still delivers what it has sent.
 
@@ -30,7 +30,7 @@ use crate::tcp::{TcpAck, TcpReceiver, TcpSender, TcpVariant};
 /// IPv4 and TCP, or IPv4, UDP and RTP.
 pub(crate) const HEADER: u32 = 40;
 
-/// What of `size` bytes on the wire is payload.
+/// The payload in `size` bytes on the wire.
 pub(super) fn payload(size: u32) -> u32 {
     if size > HEADER { size - HEADER } else { size }
 }
@@ -58,7 +58,7 @@ pub(super) struct TcpHalf {
     segments: VecDeque<u64>,
     first: u32,
     acked_to: u64,
-    /// What is not acknowledged, and where it ends in the stream.
+    /// The packets that are not acknowledged, and where each ends in the stream.
     packets: VecDeque<(u64, Written)>,
     /// So many of them have been handed to the receiver's application.
     delivered: usize,
@@ -114,7 +114,7 @@ impl TcpHalf {
         self.form_segments(now);
     }
 
-    /// What may leave becomes segments; they keep their bounds when they are sent again.
+    /// Turns the packets that may leave into segments; a segment keeps its bounds when sent again.
     fn form_segments(&mut self, now: Instant) {
         if self.stopped {
             return;
@@ -235,7 +235,7 @@ impl TcpHalf {
         self.ack = ack.or(self.ack);
         let mut unique = Count::default();
         for seq in before..self.rx.in_order() {
-            // What has not arrived is not acknowledged, so it is here.
+            // A segment that has not arrived is not acknowledged, so the queue still holds it.
             let Some(end) = self.segments.get((seq - self.first) as usize) else { continue };
             count(&mut unique, 1, (end - self.arrived_to) as u32 + self.segment_size - payload(self.segment_size));
             self.arrived_to = *end;
@@ -273,7 +273,7 @@ mod tests {
     }
 
     /// Writes packets of those sizes as there is room, over 50 ms each way; the segments of those places in the order of
-    /// leaving are lost. What was delivered, in order, and the sizes of the segments.
+    /// leaving are lost. Returns the delivered packets, in order, and the sizes of the segments.
     fn carry(sizes: &[u32], segment_size: u32, lost: &BTreeSet<usize>) -> (TcpHalf, Vec<Written>, Vec<u32>) {
         let config = config::TcpHalf { segment_size: Some(Bytes::new(segment_size.into())), ..Default::default() };
         let mut half = TcpHalf::new(&config, 1_000, RandomStream::named(1, "test"));

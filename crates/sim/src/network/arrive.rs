@@ -13,7 +13,7 @@ use crate::packet::{Body, Direction, Packet, QuickStart, Traffic};
 use crate::tcp::TcpAck;
 use crate::tcp::endpoint::TcpEndpoint;
 
-/// What an endpoint made of a packet.
+/// The outcome of a packet at its endpoint.
 struct Outcome {
     /// Data that its receiver has for the first time; over TCP, data that is in order now.
     unique: Count,
@@ -24,7 +24,7 @@ struct Outcome {
     next: Next,
 }
 
-/// What follows from a packet's arrival.
+/// The action that follows a packet's arrival.
 enum Next {
     Nothing,
     /// The sender is asked for packets.

@@ -23,13 +23,13 @@ use crate::satellite::Satellite;
 /// The media of a shared hop.
 struct SharedHop {
     name: String,
-    /// What carries data: an index of the network's media.
+    /// The carrier of data: an index of the network's media.
     medium: u32,
     back: Back,
     is_satellite: bool,
 }
 
-/// What carries feedback over a hop.
+/// The carrier of feedback over a hop.
 enum Back {
     /// The same medium.
     Same,
@@ -39,7 +39,7 @@ enum Back {
     Uplinks { first: u32, station: Option<u32> },
 }
 
-/// What ports are called in reports: `terminal` of the satellite with the usual name, `<name> terminal` of others.
+/// The word for a port in reports: `terminal` of the satellite with the usual name, `<name> terminal` of others.
 fn port_word(name: &str, usual: &str, word: &str) -> String {
     if name == usual { word.to_owned() } else { format!("{name} {word}") }
 }

@@ -19,7 +19,7 @@ pub enum SimError {
     Link {
         /// `bottleneck`, `reverse` or `flow.<name>.<side>`.
         link: String,
-        /// What is wrong with it.
+        /// The fault of the link.
         source: LinkError,
     },
     /// A satellite cannot be built.
@@ -27,7 +27,7 @@ pub enum SimError {
     Satellite {
         /// The hop's name.
         hop: String,
-        /// What is wrong with it.
+        /// The fault of the satellite.
         source: DamaError,
     },
     /// A radio's downlink cannot be built.
@@ -35,7 +35,7 @@ pub enum SimError {
     Radio {
         /// The hop's name.
         hop: String,
-        /// What is wrong with it.
+        /// The fault of the radio.
         source: ArqError,
     },
     /// Two hops of one name would share their random streams.
@@ -101,7 +101,7 @@ pub enum SimError {
     Controller {
         /// The flow's name.
         flow: String,
-        /// What is wrong with its settings.
+        /// The fault of the settings.
         source: fairpace_control::ParamError,
     },
     /// A flow over TCP and UDP in turn has no TCP.
@@ -125,9 +125,9 @@ pub enum SimError {
     BadValue {
         /// The field.
         field: String,
-        /// What it is.
+        /// The value found.
         found: String,
-        /// What it may be.
+        /// The values that are allowed.
         allowed: &'static str,
     },
 }

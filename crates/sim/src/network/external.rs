@@ -10,19 +10,19 @@ use crate::packet::{Carries, Direction, FlowId};
 pub struct Entering {
     /// Its flow.
     pub flow: FlowId,
-    /// Which way it goes.
+    /// The packet's direction.
     pub direction: Direction,
     /// Its IP size.
     pub size: Bytes,
-    /// Which class a two-priority queue puts it in.
+    /// The packet's class in a two-priority queue.
     pub class: Class,
     /// Its ECN field.
     pub ecn: Ecn,
     /// Its Quick-Start option, if it has one.
     pub quick_start: Option<QsOption>,
-    /// What it is counted as.
+    /// The kind of traffic that the packet counts as.
     pub carries: Carries,
-    /// What it comes out with: the caller's.
+    /// The caller's token, returned when the packet comes out.
     pub token: u64,
 }
 
@@ -39,9 +39,9 @@ impl Entering {
 pub struct Delivered {
     /// Its flow.
     pub flow: FlowId,
-    /// Which way it went.
+    /// The packet's direction.
     pub direction: Direction,
-    /// What was given to [`Network::inject`](crate::Network::inject).
+    /// The token given to [`Network::inject`](crate::Network::inject).
     pub token: u64,
     /// Its ECN field.
     pub ecn: Ecn,
@@ -56,9 +56,9 @@ pub struct Delivered {
 pub struct Dropped {
     /// Its flow.
     pub flow: FlowId,
-    /// Which way it went.
+    /// The packet's direction.
     pub direction: Direction,
-    /// What was given to [`Network::inject`](crate::Network::inject).
+    /// The token given to [`Network::inject`](crate::Network::inject).
     pub token: u64,
     /// The part that dropped it, and for what reason.
     pub reason: DropReason,

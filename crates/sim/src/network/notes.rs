@@ -5,7 +5,7 @@ use fairpace_units::{Duration, Instant};
 
 use crate::delay_histogram::DelayHistogram;
 
-/// What is known of a medium beside its `Slot`.
+/// The records of a medium beside its `Slot`.
 pub(super) struct Notes {
     /// A link's name; of other media, the word that their ports are numbered with.
     pub(super) name: Box<str>,

@@ -1,4 +1,4 @@
-//! What is noted of a run, and the report that is made of that: nothing here moves a packet.
+//! The records of a run, and the report made of them: nothing here moves a packet.
 
 use fairpace_path::{Arq, Dama, Medium};
 use fairpace_units::{Duration, Instant};

@@ -23,7 +23,7 @@ impl Hop {
         Hop::link(u32::MAX - 1 - base_station)
     }
 
-    /// Which base station this is, if it is neither a medium nor the endpoint.
+    /// The number of the base station, for a hop that is neither a medium nor the endpoint.
     pub(super) const fn base_station(self) -> u32 {
         u32::MAX - 1 - self.medium
     }

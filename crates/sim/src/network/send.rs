@@ -1,4 +1,4 @@
-//! What endpoints put into the network: their packets, and their timers in the event set.
+//! The input of endpoints to the network: their packets, and their timers in the event set.
 
 use fairpace_units::{Class, Ecn, Instant};
 

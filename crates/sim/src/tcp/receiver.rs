@@ -15,12 +15,12 @@ pub struct DelayedAck {
 /// SACK blocks in one ACK: three fit beside a timestamp option [RFC 2018 §3], and ns-2 has three.
 pub const SACK_BLOCKS: usize = 3;
 
-/// What a TCP acknowledgement says. Numbers count segments.
+/// The contents of a TCP acknowledgement. Numbers count segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpAck {
     /// The next segment wanted: all below have arrived.
     pub next: u32,
-    /// What has arrived above, most recent first; unused blocks are empty.
+    /// The ranges that have arrived above, most recent first; unused blocks are empty.
     pub sack: [Range; SACK_BLOCKS],
     /// ECN-Echo: a segment arrived with a congestion mark, and no answer to that has arrived since.
     pub ece: bool,

@@ -136,8 +136,8 @@ fn nanos(d: Duration) -> u64 {
     u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What a clock of that tick sees of the time from `sent_at` to `now`: the number of its ticks in
-/// between, at least one.
+/// The measurement, by a clock of that tick, of the time from `sent_at` to `now`: the number of its ticks in between,
+/// at least one.
 fn measured(tick: u64, sent_at: Instant, now: Instant) -> u64 {
     let (sent, now) = (sent_at.as_nanos(), now.as_nanos());
     match (now.checked_div(tick), sent.checked_div(tick)) {
@@ -199,7 +199,7 @@ mod tests {
         e.end_backoff();
         e.sample(at(30_000), at(30_100));
         assert_eq!((e.srtt(), e.rto()), (Some(Duration::from_millis(100)), Duration::from_millis(300)));
-        // It was there from 0.5 to 20 s; the average knows no other time.
+        // An estimate existed from 0.5 to 20 s; the average knows no other time.
         assert_eq!(e.areas(at(30_100)).time, 19.5);
     }
 

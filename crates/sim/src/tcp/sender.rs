@@ -44,7 +44,7 @@ pub struct Segment {
     pub cwr: bool,
 }
 
-/// What the sender is doing.
+/// The phase of the sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TcpPhase {
     /// Window below ssthresh.
@@ -163,7 +163,7 @@ impl TcpSender {
         }
     }
 
-    // What happened.
+    // Events.
 
     /// The source now has segments up to, not including, `end` (`u32::MAX`: without end). Less than
     /// has been sent means: nothing new, what is out is still delivered.
@@ -222,7 +222,7 @@ impl TcpSender {
         }
     }
 
-    // What to do.
+    // Actions.
 
     /// The next segment to send now; ask until there is none.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
@@ -284,7 +284,7 @@ impl TcpSender {
         self.rto.rto()
     }
 
-    /// What it is doing.
+    /// The present phase.
     pub fn phase(&self) -> TcpPhase {
         match self.mode {
             Mode::Recovery => TcpPhase::Recovery,
@@ -467,8 +467,8 @@ impl TcpSender {
         self.restart_timer(now);
     }
 
-    /// What is in flight without what limited transmit and inflation added: the smaller of the window
-    /// and what is outstanding.
+    /// The data in flight without the additions of limited transmit and inflation: the smaller of the window and the
+    /// outstanding data.
     fn flight(&self) -> f64 {
         f64::from(self.outstanding()).min(self.cwnd)
     }

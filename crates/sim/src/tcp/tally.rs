@@ -3,7 +3,7 @@
 use super::rto::RtoAreas;
 use fairpace_units::Duration;
 
-/// What has happened to a sender so far.
+/// The counts of a sender so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TcpCounters {
     /// Segments sent, retransmissions included.
@@ -34,7 +34,7 @@ impl TcpCounters {
         self.fast_retransmits + self.timeouts + self.ecn_cuts
     }
 
-    /// What was counted after `earlier`.
+    /// The counts after `earlier`.
     #[must_use]
     pub const fn since(&self, earlier: &TcpCounters) -> TcpCounters {
         TcpCounters {
@@ -48,8 +48,8 @@ impl TcpCounters {
     }
 }
 
-/// What a sender has done up to an instant: counts, and integrals over time that give exact averages
-/// between two instants ([`TcpTally::since`]).
+/// The record of a sender up to an instant: counts, and integrals over time that give exact averages between two
+/// instants ([`TcpTally::since`]).
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct TcpTally {
     /// Counts.
@@ -85,7 +85,7 @@ impl TcpTally {
         }
     }
 
-    /// What was added after `earlier`.
+    /// The additions after `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &TcpTally) -> TcpTally {
         TcpTally {

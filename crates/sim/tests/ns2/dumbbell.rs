@@ -261,7 +261,7 @@ fn variant(row: &Row) -> TcpVariant {
     }
 }
 
-/// What is read off one run.
+/// The measurements of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shares {
     pub(crate) tcp: f64,

@@ -35,7 +35,7 @@ pub(crate) const RENO_BASELINE: &str = include_str!("reno_baseline.csv");
 pub(crate) const MIXED: &str = include_str!("mixed_fairness.csv");
 pub(crate) const MIXED_JITTER: &str = include_str!("mixed_fairness_jitter.csv");
 
-/// What is compared.
+/// The peer in the comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Peer {
     Rap { fine_grain: bool },
@@ -59,7 +59,7 @@ impl Peer {
                 let env = Env { max_rate: Rate::mbps(100.0), safety: Safety::Paper, ..Env::default() };
                 let controller =
                     ControllerSpec::named("rap", env).with("fine_grain", if fine_grain { "on" } else { "off" });
-                // It asks for the RTT first; ns-2's sends a packet and waits 2 s or for its ACK.
+                // This sender asks for the RTT first; ns-2's sends a packet and waits 2 s or for its ACK.
                 Protocol::Media(MediaConfig::new(controller, FlowParams::new(&env)))
             }
             Peer::Tcp { variant, jitter } => {
@@ -169,7 +169,7 @@ fn channel(row: &Row, seed: u64, seconds: u64) -> SimConfig {
     }
 }
 
-/// What `reno_baseline.csv` has, by its columns.
+/// The values of `reno_baseline.csv`, by its columns.
 pub(crate) type Channel = BTreeMap<&'static str, f64>;
 
 pub(crate) fn channel_outcome(row: &Row, seed: u64, seconds: u64) -> Channel {
@@ -200,7 +200,7 @@ pub(crate) fn column(runs: &[Channel], name: &str) -> f64 {
     runs.iter().map(|c| c[name]).sum::<f64>() / runs.len() as f64
 }
 
-/// What is read off one run.
+/// The measurements of one run.
 pub(crate) struct Outcome {
     /// Mean over the flows of a group, packets/s, in the measured window.
     pub(crate) pps: BTreeMap<String, f64>,
