@@ -1,8 +1,8 @@
 //! The buffer with a controlled output rate between encoder and network [rcs §III-F Fig. 6].
 //!
 //! R(t) is what the encoder puts out, S(t) what the network lets through. A frame of n bits
-//! counts as a flow of n / T during its interval T (the paper draws R(t) as a rate). What exceeds S
-//! waits in the buffer:
+//! counts as a flow of n / T during its interval T (the paper draws R(t) as a rate). The excess over S waits in the
+//! buffer:
 //!
 //! | symbol | here | meaning |
 //! | --- | --- | --- |
@@ -17,7 +17,7 @@
 
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 
-/// What stands between encoder and network.
+/// The buffer between encoder and network.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Buffer {
     /// Nothing [rcs Fig. 10].

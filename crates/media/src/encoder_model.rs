@@ -242,7 +242,7 @@ mod tests {
         let mut m = model(EncoderModelParams { start_rate: Rate::kbps(500.0), ..EncoderModelParams::default() });
         let total: usize = sizes(&mut m, 1_000).iter().sum();
         let share = total as f64 * 8.0 / 40.0 / 500e3;
-        // What remains is the debt: a few frames of 2,500 B in 2,500,000.
+        // The difference is the debt: a few frames of 2,500 B in 2,500,000.
         assert!((0.98..=1.02).contains(&share), "{share}");
     }
 

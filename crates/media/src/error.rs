@@ -1,10 +1,10 @@
-//! What can go wrong with media, with the remedy.
+//! The errors of media, each with its remedy.
 
 use std::path::PathBuf;
 
 /// The remedy that belongs to an error; printed after it as `hint:`.
 pub trait Hint {
-    /// What to do about it, if we know.
+    /// The remedy, if there is a known one.
     fn hint(&self) -> Option<String>;
 }
 
@@ -14,11 +14,11 @@ pub enum MediaError {
     /// A file could not be opened, read or written.
     #[error("`{}`: cannot {doing}: {source}", path.display())]
     File {
-        /// Which file; `-` is standard input.
+        /// The file; `-` is standard input.
         path: PathBuf,
         /// `open`, `read`, `write`.
         doing: &'static str,
-        /// What the system said.
+        /// The system's message.
         source: std::io::Error,
     },
     /// A list of frame sizes has a line that is not one.
@@ -30,9 +30,9 @@ pub enum MediaError {
         line: usize,
         /// The field as found.
         found: String,
-        /// What is wrong with it.
+        /// The fault that was found.
         problem: &'static str,
-        /// What would have been accepted.
+        /// The values that would have been accepted.
         allowed: &'static str,
     },
     /// An IVF stream is not one, or ends in the middle.
@@ -42,7 +42,7 @@ pub enum MediaError {
         name: String,
         /// Bytes before the place.
         offset: u64,
-        /// What was found, and what is allowed.
+        /// The value found, and the values allowed.
         problem: String,
     },
     /// A parameter is out of its range.
@@ -52,7 +52,7 @@ pub enum MediaError {
         field: &'static str,
         /// The value given.
         found: String,
-        /// What is allowed.
+        /// The values that are allowed.
         allowed: &'static str,
     },
     /// GStreamer could not decode or encode.
@@ -72,7 +72,7 @@ pub enum MediaError {
     NoVideo {
         /// The file, or `-`.
         input: String,
-        /// What the decoder said; may be empty.
+        /// The decoder's message; may be empty.
         message: String,
     },
     /// This build cannot do it.
@@ -86,7 +86,7 @@ pub enum MediaError {
     Ffmpeg {
         /// The file it was to read.
         path: PathBuf,
-        /// What it said.
+        /// The encoder's message.
         message: String,
         /// Whether the program is not installed at all.
         missing: bool,

@@ -113,7 +113,7 @@ fn factory_name(object: &gst::Object) -> String {
 
 fn explain(input: &str, element: String, message: String, missing: Option<String>) -> MediaError {
     let (message, hint) = match missing {
-        // What follows from it ("internal data stream error") would only hide the cause.
+        // The message that follows ("internal data stream error") would only hide the cause.
         Some(what) => (format!("there is no {what}"), "install `gstreamer1.0-libav`".to_owned()),
         None => (message, "is it a video? `ffprobe FILE` shows what is in it; `test-pattern` needs no file".to_owned()),
     };

@@ -6,8 +6,8 @@
 //! frame:  length u32, time stamp u64 (in time bases), then the frame        all little-endian
 //! ```
 //!
-//! What we write has a time base of 1/90,000 s, so that a frame's time is its RTP timestamp's: a
-//! player holds a picture on the screen for as long as the viewer of the live stream had to.
+//! The files that we write have a time base of 1/90,000 s, so that a frame's time is its RTP timestamp's: a player
+//! holds a picture on the screen for as long as the viewer of the live stream had to.
 
 use crate::{Codec, EncodedFrame, Format, FrameSource, MediaError, timestamp_90k, vp8};
 use fairpace_units::{Duration, Instant, Rate};
@@ -221,7 +221,7 @@ impl<R: Read> IvfReader<R> {
     }
 }
 
-/// Sends what somebody else has encoded: an IVF file or pipe, at its own times. It follows no rate.
+/// Sends what somebody else has encoded: an IVF file or pipe, at its own times. This source follows no rate.
 ///
 /// A pipe is read ahead by a thread, so that waiting for it never stops the caller.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
-/// What to send, as a user names it.
+/// A source of media, as a user names it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum SourceSpec {
     /// `test-pattern`: a moving picture, encoded live. Needs the feature `gst`.

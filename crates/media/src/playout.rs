@@ -37,7 +37,7 @@ const MAX_GAP: u64 = 2_048;
 /// How the receiver plays out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlayoutParams {
-    /// What queues, pacing and retransmissions may take beyond the fastest transit seen.
+    /// The time that queues, pacing and retransmissions may take beyond the fastest transit seen.
     pub delay: Duration,
     /// How long a gap may be reordering before it is a hole; with retransmission, at least a
     /// round trip more.
@@ -63,11 +63,11 @@ impl Default for PlayoutParams {
 pub enum LostFrame {
     /// Packets of it did not come.
     Hole,
-    /// It came, but a frame that it refers to did not.
+    /// The frame came, but a frame that it refers to did not.
     Reference,
 }
 
-/// What became of a frame.
+/// The fate of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// On the screen when due.
@@ -89,7 +89,7 @@ pub struct Judged {
     pub due: Instant,
     /// When a decoder had it; `None` if never.
     pub ready: Option<Instant>,
-    /// What became of it.
+    /// The frame's fate.
     pub verdict: Verdict,
     /// Needs no other frame; unknown, so false, if it did not come.
     pub key: bool,
@@ -108,7 +108,7 @@ pub struct PlayoutSecond {
     pub lost_hole: u32,
     /// Frames that refer to a lost one.
     pub lost_reference: u32,
-    /// What the shown frames weigh.
+    /// The size of all shown frames together.
     pub shown_bytes: Bytes,
 }
 
@@ -157,7 +157,7 @@ struct Held {
     data: Vec<u8>,
 }
 
-/// What happens next, and when.
+/// The next event and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Next {
     /// The first frame held follows the last one judged.
@@ -166,7 +166,7 @@ enum Next {
     Gap(Instant),
 }
 
-/// What the decoder could take next.
+/// The decoder's readiness: the frames that it could take next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Decoder {
     /// Everything up to the last judged frame is decoded, since this instant.
@@ -313,7 +313,7 @@ impl Playout {
         &self.totals
     }
 
-    /// What happens next in the sender's order; `None` while nothing is held.
+    /// The next event in the sender's order; `None` while nothing is held.
     fn decide(&self) -> Option<Next> {
         let (&first, head) = self.held.first_key_value()?;
         if self.expected.is_some_and(|expected| first > expected) {

@@ -25,7 +25,7 @@ use fairpace_units::{Bytes, Duration, Packets, Rate};
 pub struct StreamPreset {
     /// As a scenario names it.
     pub name: &'static str,
-    /// What it stands for.
+    /// The meaning of the preset.
     pub doc: &'static str,
     /// Its rate on the wire, constant, in kbit/s.
     pub kbps: f64,

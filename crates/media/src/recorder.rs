@@ -20,7 +20,7 @@ pub struct FrameRecord {
     pub due: Instant,
     /// When a decoder had it.
     pub ready: Option<Instant>,
-    /// What became of it.
+    /// The frame's fate.
     pub verdict: Verdict,
     /// Needs no other frame.
     pub key: bool,

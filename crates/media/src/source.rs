@@ -3,7 +3,7 @@
 use crate::MediaError;
 use fairpace_units::{Bytes, Duration, Instant, Rate, Via};
 
-/// What the bytes of a frame are.
+/// The encoding of a frame's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Codec {
     /// VP8 [RFC 6386]: a player can show it.
@@ -12,10 +12,10 @@ pub enum Codec {
     Filler,
 }
 
-/// What a source gives.
+/// The format of a source's frames.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Format {
-    /// What the bytes are.
+    /// The encoding of the bytes.
     pub codec: Codec,
     /// Pixels; zero for filler.
     pub width: u32,
@@ -77,7 +77,7 @@ impl EncodedFrame {
 /// # Ok::<(), fairpace_media::MediaError>(())
 /// ```
 pub trait FrameSource: Send {
-    /// What comes out.
+    /// The format of the frames.
     fn format(&self) -> Format;
 
     /// The frames' bytes are to come at this rate from the next capture on; packet headers do not
@@ -180,8 +180,8 @@ pub fn timestamp_90k(at: Instant) -> u32 {
     (u128::from(at.as_nanos()) * 9 / 100_000) as u32
 }
 
-/// What is left for media when packets of `packet` bytes, `headers` of which are not media, may
-/// leave at `wire`: the rate for [`FrameSource::set_rate`].
+/// The rate left for media when packets of `packet` bytes, `headers` of which are not media, may leave at `wire`: the
+/// rate for [`FrameSource::set_rate`].
 ///
 /// Frames rarely fill their last packet: a driver that lets packets be short sends a little more
 /// headers than this says.

@@ -1,8 +1,8 @@
 //! Pictures from a received video, for a page.
 //!
 //! The program `ffmpeg` decodes: it takes a stream with holes as it is, knows IVF, and a damaged file is
-//! its crash, not ours. Which picture was on the screen at a time is found here, in the file's
-//! own frames; so nothing is sought, and all pictures come out of one pass.
+//! its crash, not ours. The frame on the screen at a given time is looked up here, in the file's own frames; so the
+//! decoder never seeks, and all pictures come out of one pass.
 
 use crate::{IvfReader, MediaError, vp8};
 use fairpace_units::Duration;
@@ -22,8 +22,8 @@ pub struct Still {
     pub jpeg: Vec<u8>,
 }
 
-/// What a viewer of this IVF file saw at these times, `width` pixels wide. A time before the first picture has
-/// `None`: nothing was on the screen.
+/// The pictures that a viewer of this IVF file saw at these times, `width` pixels wide. A time before the first
+/// picture has `None`: nothing was on the screen.
 ///
 /// # Errors
 /// The file cannot be read or has no VP8; ffmpeg is missing or fails.

@@ -6,7 +6,7 @@ pub const TAG: usize = 3;
 pub const KEY_HEADER: usize = 10;
 const START_CODE: [u8; 3] = [0x9d, 0x01, 0x2a];
 
-/// What a frame's first bytes say.
+/// The header of a frame, from its first bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// Needs no other frame.

@@ -214,7 +214,7 @@ mod tests {
         let bytes = |b: &gst::Buffer| b.map_readable().map(|m| m.to_vec()).unwrap();
         let first = bytes(&pictures.next().unwrap().unwrap());
         let (mut last, mut changes) = (first.clone(), 0);
-        // It never waits, so a picture may come several times; each call lets the decoder work.
+        // `next` never waits, so a picture may come several times; each call lets the decoder work.
         for _ in 0..20_000 {
             let picture = bytes(&pictures.next().unwrap().expect("a file does not end"));
             if picture != last {

@@ -20,7 +20,7 @@ const AHEAD: u32 = 8;
 /// and then nothing comes at all, error or picture. A pipe's time counts from its end.
 const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(2), Duration::from_secs(15)];
 
-/// What to decode.
+/// The input of a decoder.
 pub(crate) enum Input {
     File(PathBuf),
     /// Anything that can be read once, with its name for messages.
@@ -37,7 +37,7 @@ pub(crate) struct Decoder {
     name: String,
     /// The pipe, if it is one, has been read to its end.
     pipe_read: Option<Arc<AtomicBool>>,
-    /// What to start anew, and how often that was done.
+    /// The file to start anew, and how often that was done.
     file: Option<(PathBuf, ClipFormat)>,
     restarts: usize,
     begun: bool,
@@ -135,7 +135,7 @@ impl Decoder {
                 }
                 Step::Wait => {}
             }
-            // What cannot be started anew gets the longest time at once.
+            // A stream that cannot be started anew gets the longest time at once.
             let last = PATIENCE.len() - 1;
             let turn = if self.file.is_some() && !self.begun { self.restarts.min(last) } else { last };
             if waited < PATIENCE[turn] {
@@ -190,8 +190,8 @@ impl Decoder {
     }
 }
 
-/// `source -> decodebin -> head`, for the first video stream; others are not decoded. What comes
-/// back is true once there is one.
+/// `source -> decodebin -> head`, for the first video stream; others are not decoded. The returned flag is true once
+/// there is such a stream.
 fn decode(
     pipeline: &gst::Pipeline,
     source: &gst::Element,

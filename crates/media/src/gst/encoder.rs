@@ -110,7 +110,7 @@ pub(super) struct Encoder {
     sink: gst_app::AppSink,
     params: EncoderParams,
     rate: Rate,
-    /// What vp8enc has now, in bit/s.
+    /// The present rate of vp8enc, in bit/s.
     set: i32,
     /// Pictures so far: the encoder's own time. Skipped captures leave no gap in it, because libvpx would
     /// take a gap for a lower picture rate and spend the saved pictures' bits on the others: at
