@@ -1,4 +1,4 @@
-//! What a number may be: one value for the check and for the words that a message, a table or a schema has for it.
+//! The bounds of a number: one value for the check and for the words that a message, a table or a schema has for it.
 
 use crate::{Bytes, Duration, exact_duration};
 use core::fmt;

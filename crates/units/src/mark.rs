@@ -1,8 +1,8 @@
-//! What a packet is and how it is marked: words that control, path and the wire share.
+//! The kinds and markings of packets: words that control, path and the wire share.
 
 use core::fmt;
 
-/// What a packet carries.
+/// The contents of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Kind {
     /// Media.
@@ -12,7 +12,7 @@ pub enum Kind {
     Dummy,
 }
 
-/// Which of a flow's transports a packet takes: all but rate probing have only the first.
+/// The transport that a packet of a flow takes: all but rate probing have only the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Via {
     /// Datagrams.

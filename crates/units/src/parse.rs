@@ -8,11 +8,11 @@ use crate::{Bytes, Duration, Instant, Rate};
 pub struct ParseUnitError {
     /// The text as given.
     pub found: String,
-    /// What it should have been, with its article: "a duration".
+    /// The expected kind of value, with its article: "a duration".
     pub what: &'static str,
-    /// What is wrong with it.
+    /// The reason for which the text was refused.
     pub reason: &'static str,
-    /// What would have been accepted.
+    /// The texts that would have been accepted.
     pub allowed: &'static str,
 }
 

@@ -6,15 +6,15 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Probability(f64);
 
-/// What was given instead of a probability.
+/// The value that was given instead of a probability.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{0} is not a probability: it must lie in [0, 1]")]
 pub struct NotAProbability(pub f64);
 
 impl Probability {
-    /// It never happens.
+    /// An event that never happens.
     pub const ZERO: Probability = Probability(0.0);
-    /// It always happens.
+    /// An event that always happens.
     pub const ONE: Probability = Probability(1.0);
 
     /// `p`, if it lies in `[0, 1]`.

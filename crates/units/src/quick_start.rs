@@ -69,7 +69,7 @@ impl QsNonce {
         self.0
     }
 
-    /// What a router makes of it that lowers the rate: the pairs between come from `fresh`.
+    /// The nonce after a router has lowered the rate: the pairs between the two rates come from `fresh`.
     #[must_use]
     pub const fn lowered(self, from: QsRate, to: QsRate, fresh: u32) -> QsNonce {
         let anew = low_pairs(from) & !low_pairs(to);
@@ -88,7 +88,7 @@ const fn low_pairs(rate: QsRate) -> u32 {
     (1 << (2 * rate.0)) - 1
 }
 
-/// Which of the two a Quick-Start option is [RFC 4782 §3.1].
+/// The function of a Quick-Start option, one of two [RFC 4782 §3.1].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum QsFunction {
@@ -121,7 +121,7 @@ impl QsOption {
         self.ip_ttl.wrapping_sub(self.qs_ttl)
     }
 
-    /// What the receiver of this request answers [RFC 4782 §4.3].
+    /// The answer of a receiver to this request [RFC 4782 §4.3].
     pub const fn response(&self) -> QsResponse {
         QsResponse { rate: self.rate, ttl_diff: self.ttl_diff(), nonce: self.nonce }
     }

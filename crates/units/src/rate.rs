@@ -75,7 +75,7 @@ impl Rate {
 
 impl Mul<Duration> for Rate {
     type Output = Bytes;
-    /// What fits into that time, rounded down to whole bytes.
+    /// The bytes that fit into that time, rounded down to whole bytes.
     fn mul(self, d: Duration) -> Bytes {
         // One part in 10^12 forgives the binary fraction: 1.2 Mbit/s for 10 ms is 1,500 bytes.
         Bytes::new((self.0 * d.as_secs_f64() / 8.0 * (1.0 + 1e-12)) as u64)

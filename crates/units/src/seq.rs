@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// A 16-bit sequence number with serial arithmetic [RFC 1982]. It has no `Ord`: which of two is
-/// later depends on the window, so ask [`Seq16::distance_to`].
+/// A 16-bit sequence number with serial arithmetic [RFC 1982]. There is no `Ord`: which of two is later depends on
+/// the window, so ask [`Seq16::distance_to`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Seq16(pub u16);
 

@@ -78,7 +78,7 @@ macro_rules! count {
 }
 
 count!(
-    /// A size in bytes. What it counts (payload, RTP, IP) is said where it is used.
+    /// A size in bytes. The layer that it counts at (payload, RTP, IP) is named where the size is used.
     Bytes,
     "B"
 );
