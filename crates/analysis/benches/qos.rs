@@ -1,5 +1,5 @@
-//! What the analysis of a wireless link costs: T_n for n = 1,000 slots and 8 states, the window of eq. (3), the
-//! windows of four flows of unequal RTT, and the whole plan for them.
+//! The cost of analysing a wireless link: T_n for n = 1,000 slots and 8 states, the window of eq. (3), the windows of
+//! four flows of unequal RTT, and the whole plan for them.
 //!
 //!     cargo bench -p fairpace-lab --bench qos
 //!

@@ -46,8 +46,9 @@
 //! - The hold T_q is part of the RTT; the trickle's fluid itself is not held.
 //! - Grants are rounded up to [`Link::unit`]: without this 256 kbit/s would be granted to the bit, and a
 //!   queue at the uplink never empty. A unit of nothing switches it off.
-//! - **What falls by eq. (2)** is what is in force or what was decided last ([`ReleaseOf`]): both, as it decides
-//!   whether a hold helps (`docs/fluid.md`). It neither falls below what is asked for nor rises.
+//! - **The capacity that falls by eq. (2)** is the one in force or the one decided last ([`ReleaseOf`]). Both
+//!   readings are here, because the choice decides whether a hold helps (`docs/fluid.md`). That capacity neither
+//!   falls below the request nor rises.
 //!
 //! # Not in the model
 //!
@@ -79,7 +80,7 @@ pub struct Link {
     pub t_a: u32,
     /// T_p: from terminal to terminal through the satellite.
     pub t_p: Duration,
-    /// What the terminal has without asking.
+    /// The capacity of the terminal without a request.
     pub minimum: Rate,
     /// Granularity: grants are multiples of it. Zero: any rate.
     pub unit: Rate,
@@ -93,11 +94,11 @@ pub struct Link {
     pub a: f64,
     /// b of eq. (2).
     pub b: f64,
-    /// What eq. (2) goes by.
+    /// The capacity that eq. (2) lowers.
     pub release: ReleaseOf,
 }
 
-/// What the model cannot say anything of.
+/// The inputs that the model cannot treat.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FluidError {
     /// Not a return link at all.
@@ -108,9 +109,9 @@ pub enum FluidError {
     NotModelled {
         /// The field of the specification.
         field: &'static str,
-        /// What it says.
+        /// The setting found.
         found: bool,
-        /// What the model has.
+        /// The settings that the model can treat.
         allowed: &'static str,
     },
     /// A number out of its range.
@@ -120,7 +121,7 @@ pub enum FluidError {
         field: &'static str,
         /// The value given.
         found: String,
-        /// What it may be.
+        /// The values that are allowed.
         allowed: String,
     },
 }

@@ -186,7 +186,7 @@ pub fn smallest_jitter(process: &Process, r: u32, window: u32, bound: f64, start
     }
 }
 
-/// What becomes of the packets of a window, as shares of all: r(W) and its parts. They exclude each other.
+/// The fates of a window's packets, as shares of all: r(W) and its parts. They exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowLoss {
     /// Refused by the buffer.
@@ -226,7 +226,7 @@ pub fn loss_in_window(
     let last = window as usize - 1;
     for seed in process.seeds(start) {
         let mut walk = Walk::new(process, &seed, (r + d) as usize, window as usize);
-        // It is the window's packet that leaves as the W-th.
+        // The packet in question is the window's W-th to leave.
         let mut slot = |walk: &mut Walk| {
             loss.given_up += walk.give_up_at(last);
             walk.step(Rule::DEPARTURES);
@@ -234,7 +234,7 @@ pub fn loss_in_window(
         for _ in 1..r {
             slot(&mut walk);
         }
-        // It arrives with window - x packets in the queue, itself among them, x of them having left.
+        // The packet arrives with window - x packets in the queue, itself among them, x of them having left.
         loss.overflow += walk.drop_below(window.saturating_sub(buffer) as usize);
         for _ in 0..=d {
             slot(&mut walk);
@@ -258,7 +258,7 @@ pub fn check_need(process: &Process, packets_per_slot: f64) -> Result<(), QosErr
             nearest: format!("{:.4}", if packets_per_slot > 0.0 { possible } else { f64::MIN_POSITIVE }),
         });
     }
-    // What is asked for to the last digit is had.
+    // A need that equals the maximum is met despite rounding.
     if packets_per_slot > possible * (1.0 + 1e-9) {
         return Err(QosError::NeedAboveCapacity { needed: packets_per_slot, possible });
     }

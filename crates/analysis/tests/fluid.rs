@@ -82,7 +82,7 @@ fn slow_start_on_a_wide_link_by_hand() {
     // The next is 16 packets per RTT = 216.7 kbit/s, the one after that as well, then 433: above 256.
     packets += 32.0;
     near(run.sent.bits_at(10.0 * rtt), packets * packet, 1e-3);
-    // The longest wait: the last bit before the rate exceeds 256 kbit/s. It leaves at 10 RTT.
+    // The longest wait: the last bit before the rate exceeds 256 kbit/s. That bit leaves at 10 RTT.
     let longest = 10.0 * rtt - packets * packet / 256e3 + rtt / 2.0;
     near(max_delay(&run.delays()), longest, 1e-6);
     assert_eq!(second_hump(&run.delays()), None);
@@ -123,7 +123,7 @@ fn quick_start_with_dama_by_hand() {
     assert_eq!(qs[..4], [44.0, 44.0, 44.0, 352.0]);
 }
 
-/// What the uplink is served with in each super-frame from the second on (phase 0), kbit/s, while it is busy.
+/// The service of the uplink in each super-frame from the second on (phase 0), kbit/s, while it is busy.
 fn super_frame_rates(link: &Link, strategy: Strategy) -> Vec<f64> {
     let (run, t_b) = (run(link, &iptv(), strategy, Duration::ZERO), link.t_b.as_secs_f64());
     let served = |k: f64| run.uplink.bits_at((k + 1.0) * t_b) - run.uplink.bits_at((k + 0.9) * t_b);

@@ -16,7 +16,7 @@ pub(super) struct Dama<'a> {
 #[derive(Clone, Copy)]
 struct Request {
     rate: f64,
-    /// What entered the terminal over the T_r before.
+    /// The bits that entered the terminal over the T_r before.
     traffic: f64,
 }
 

@@ -10,11 +10,11 @@ const LONGEST: f64 = 600.0;
 /// A flow of constant rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Flow {
-    /// What the application makes.
+    /// The rate of the application.
     pub rate: Rate,
     /// s: the packets of which one leaves per RTT when X is lowest.
     pub packet: Bytes,
-    /// What it asks for with Quick-Start; approved, as the link is idle.
+    /// The rate of the Quick-Start request; approved, as the link is idle.
     pub quick_start: QsRate,
 }
 
@@ -59,7 +59,7 @@ impl Delay {
     }
 }
 
-/// What came of it: four cumulative curves, in bits over seconds since the flow's start.
+/// The result: four cumulative curves, in bits over seconds since the flow's start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// G: made by the application.
@@ -184,7 +184,7 @@ impl Tfrc {
             // The first report says X_recv = 0, or is ignored.
             self.x = self.quick_start.unwrap_or(0.0).max(self.least);
             if self.quick_start.is_some() {
-                // What comes after two RTT is of the trickle: the paper has the next after three.
+                // The packet after two RTT belongs to the trickle: the paper has the next after three.
                 steps = 2.0;
             }
         } else {

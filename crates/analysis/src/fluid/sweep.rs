@@ -120,10 +120,10 @@ pub struct Summary {
     pub hump: Option<Hump>,
 }
 
-/// What [`Summary::median`] is the median of: after it nearly all strategies are at rest.
+/// The time over which [`Summary::median`] is taken: at its end nearly all strategies are at rest.
 pub const MEDIAN_OVER: Duration = Duration::from_secs(10);
 
-/// What a strategy does to a flow, over all phases.
+/// The effect of a strategy on a flow, over all phases.
 pub fn summary(link: &Link, flow: &Flow, strategy: Strategy) -> Summary {
     let (mut max, mut median, mut hump) = (Vec::new(), Vec::new(), None::<Hump>);
     for phase in phases(link) {

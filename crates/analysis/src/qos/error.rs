@@ -2,7 +2,7 @@
 
 use fairpace_path::{ArqError, ChannelError};
 
-/// What cannot be analysed, or not be had.
+/// The inputs that cannot be analysed, and the needs that cannot be met.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum QosError {
     /// The channel is none.
@@ -14,11 +14,11 @@ pub enum QosError {
     /// A number out of its range.
     #[error("{field} is {found}; it must be {allowed}; the nearest possible is {nearest}")]
     OutOfRange {
-        /// Which number.
+        /// The name of the number.
         field: &'static str,
         /// The value given.
         found: String,
-        /// What it may be.
+        /// The values that are allowed.
         allowed: String,
         /// The allowed value next to it.
         nearest: String,
@@ -44,7 +44,7 @@ pub enum QosError {
     /// No packet is ever delivered.
     #[error("the channel delivers nothing: each try fails in every state that tries are made in")]
     NothingArrives,
-    /// What happens in the long run depends on how it begins.
+    /// The long run depends on the beginning.
     #[error(
         "the silence after a failure is in step with the channel's period: which states are tried depends on how it \
          begins for ever; choose another `retry_delay`"

@@ -27,8 +27,8 @@
 //!   with S_n successes in n slots of a queue that is never empty and q per slot. From W = R on both are those of eq.
 //!   (3). With memory, and for unequal RTTs, the first is an approximation, and the throughput is W / (R + mean jitter)
 //!   by Little's law (for unequal RTTs the second, with what of S_(R-1) is still on its way).
-//! - **With limited tries** what is given up looks like congestion. What the flow has is then at most sqrt(1.5 / g)
-//!   packets per RTT at a share g of packets given up [12 of the paper], a bound, not a promise.
+//! - **With limited tries** a packet given up looks like congestion. The flow then has at most sqrt(1.5 / g) packets
+//!   per RTT at a share g of packets given up [12 of the paper], a bound, not a promise.
 //!
 //! # Not in the model
 //!
@@ -60,10 +60,10 @@ pub struct Need {
     pub throughput: Option<Rate>,
     /// D: how much longer than `min_rtt` an RTT may take; at least one slot.
     pub max_jitter: Duration,
-    /// Which part of its packets may have a longer one, above 0 and below 1.
+    /// The part of the flow's packets that may take longer, above 0 and below 1.
     pub outage: f64,
-    /// Which part may be lost on the link or be late, above 0 and below 1; none: what `outage` allows, and what is
-    /// given up.
+    /// The part of the packets that may be lost on the link or be late, above 0 and below 1; none: the part that
+    /// `outage` allows and the part given up.
     pub loss: Option<f64>,
 }
 
@@ -81,7 +81,7 @@ impl Need {
     }
 }
 
-/// What one flow is told, and what it can expect.
+/// The settings that one flow is given, and the service that it can expect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowPlan {
     /// R in slots.
@@ -94,11 +94,11 @@ pub struct FlowPlan {
     pub rwnd: u32,
     /// The window that eq. (4) has for it, before rounding.
     pub exact_rwnd: f64,
-    /// What it delivers while the wireless link is the bottleneck.
+    /// The flow's throughput while the wireless link is the bottleneck.
     pub throughput: Rate,
     /// Pr{d_q > D}.
     pub outage: f64,
-    /// Which part of its packets is given up or late.
+    /// The part of the flow's packets that is given up or late.
     pub loss: f64,
 }
 
@@ -107,12 +107,12 @@ pub struct FlowPlan {
 pub struct Plan {
     /// Packets per RTT by which the window grows.
     pub alpha: f64,
-    /// What remains of the window after a decrease.
+    /// The part of the window that remains after a decrease.
     pub beta: f64,
     /// B: the base station's buffer for these flows, packets: the sum of the windows.
     pub buffer: u32,
-    /// What a flow of the largest R would use of a link of fixed capacity with that buffer, if no rwnd bound it: eq. (2),
-    /// and the whole cycle.
+    /// The utilization by a flow of the largest R of a link of fixed capacity with that buffer, if no rwnd bound it:
+    /// eq. (2), and the whole cycle.
     pub utilization: Utilization,
     /// From which buffer on a link of fixed capacity stays busy after a decrease, whatever rwnd is: (1 - beta) R / beta
     /// packets of the largest R.
@@ -167,7 +167,7 @@ impl Planner {
         &self.process
     }
 
-    /// What the link delivers in the long run if the queue is never empty.
+    /// The link's throughput in the long run if the queue is never empty.
     pub fn capacity(&self) -> Rate {
         self.rate(self.process.throughput())
     }
@@ -185,7 +185,7 @@ impl Planner {
         Ok(self.of(alpha, beta, &flows, &windows)?)
     }
 
-    /// What to expect of windows that are given, one per need, whether or not they keep what is needed.
+    /// The service under given windows, one per need, whether or not the needs are met.
     ///
     /// # Errors
     /// A number that cannot be; not as many windows as needs; a sum that leaves a flow without a packet by eq. (4).
@@ -224,7 +224,7 @@ impl Planner {
         })
     }
 
-    /// What windows of `total` packets in all, split by eq. (4), would give the flows of `needs`.
+    /// The service for the flows of `needs` under windows of `total` packets in all, split by eq. (4).
     ///
     /// # Errors
     /// A number that cannot be; a sum that leaves a flow without a packet.
@@ -234,7 +234,8 @@ impl Planner {
         self.planned(&flows, &windows)
     }
 
-    /// The needs in slots and shares of 1. What is given up leaves less of the loss for what is late.
+    /// The needs in slots and shares of 1. Packets given up leave a smaller share of the tolerated loss for late
+    /// ones.
     fn flows(&self, needs: &[Need]) -> Result<Vec<SharedFlow>, QosError> {
         // As they were given: of their parts of the sum nobody can tell which was wrong.
         needs.iter().try_for_each(|n| super::shared::check_share(n.share))?;
@@ -293,7 +294,7 @@ impl Planner {
     }
 
     fn fast_enough(&self, needs: &[Need], throughputs: &[f64]) -> bool {
-        // What is asked for to the last digit is had.
+        // A need that equals the maximum is met despite rounding.
         let enough =
             |(need, has): (&Need, &f64)| need.throughput.is_none_or(|t| self.per_slot(t) <= has * (1.0 + 1e-9));
         needs.iter().zip(throughputs).all(enough)
@@ -316,7 +317,7 @@ impl Planner {
             // So short a way holds no more than two.
             return Ok(vec![1.0; flows.len()]);
         }
-        // What leaves in R - 1 slots is what eq. (3) counts for R - 2 and D = 1.
+        // The packets that leave in R - 1 slots are those that eq. (3) counts for R - 2 and D = 1.
         let way: Vec<SharedFlow> = flows.iter().map(|f| SharedFlow { r: f.r - 2, d: 1, ..*f }).collect();
         shared_outage(&self.process, &way, windows, start)
     }

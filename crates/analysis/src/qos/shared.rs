@@ -1,12 +1,13 @@
 //! Several AIMD flows in one FIFO of the link: windows by eq. (4), and the delay outage of each.
 //!
-//! Flows are numbered as they are given, in any order of their RTTs. What leaves the queue counts, as in eq. (3).
+//! Flows are numbered as they are given, in any order of their RTTs. A packet counts when it leaves the queue, as in
+//! eq. (3).
 
 use super::walk::{Rule, Walk};
 use super::{Process, QosError, Start, check, check_bound, most_below};
 use std::cmp::Reverse;
 
-/// What is as near as this to a whole number is whole.
+/// The distance to a whole number within which a number counts as whole.
 const ROUNDING: f64 = 1e-9;
 
 /// One of the flows that share a queue.
@@ -31,7 +32,7 @@ pub struct Split {
     pub windows: Vec<u32>,
     /// By how many packets the whole windows miss eq. (4): the most over all pairs of flows.
     pub violation: f64,
-    /// What the whole windows give each flow, in deliveries per slot ([`shared_throughput`]).
+    /// Each flow's share under the whole windows, in deliveries per slot ([`shared_throughput`]).
     pub throughput: Vec<f64>,
 }
 

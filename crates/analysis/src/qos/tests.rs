@@ -163,7 +163,7 @@ enum Outcome {
 }
 
 impl Sender {
-    /// What becomes of a slot in which a try fails if `fails`, and the next state but for the channel.
+    /// The outcome of a slot, in which a try fails if `fails`, and the next state but for the channel.
     fn slot(&self, s: State, fails: bool) -> (Outcome, State) {
         let mut next = State { slot: (s.slot + 1) % self.turns.len(), ..s };
         if s.silent > 0 {
@@ -616,7 +616,7 @@ fn equation_4_by_hand() {
     let four = split(&process, &[flow(17, 1.0); 4], 22).unwrap();
     assert_eq!(four.windows, [6, 6, 5, 5]);
     close(four.violation, 1.0, 1e-12);
-    // What fills no link goes round in R.
+    // Windows that do not fill the link go round in R.
     let few = shared_throughput(&process, &[flow(10, 1.0), flow(20, 1.0)], &[2, 2]).unwrap();
     close(few[0], 0.2, 1e-15);
     close(few[1], 0.1, 1e-15);

@@ -3,13 +3,13 @@
 //!
 //! For each count x and each try that is pending there is a vector over the channel's states. A slot of the
 //! user moves what is due in it: the successes, with x + 1, to the user's next slot; the failures, with x,
-//! to the slot after the silence. What is pending is kept per slot ahead, so that silent slots cost nothing.
+//! to the slot after the silence. The pending weight is kept per slot ahead, so that silent slots cost nothing.
 
 use super::matrix::{Group, LANES, Matrix, groups};
 use super::process::{Process, Seed};
 use std::collections::VecDeque;
 
-/// What a slot adds to the count.
+/// The addition of one slot to the count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rule {
     /// Successes count.
@@ -47,7 +47,7 @@ pub(super) struct Walk<'a> {
     most: usize,
     /// By slots ahead, by stage.
     pub(super) pending: VecDeque<Vec<Block>>,
-    /// What is pending beyond the last slot: only its count matters.
+    /// The weight pending beyond the last slot: only its count matters.
     pub(super) beyond: Vec<f64>,
     spare: Vec<Block>,
 }
@@ -196,7 +196,7 @@ impl<'a> Walk<'a> {
         let process = self.process;
         let turn = &process.turns[turn];
         for (stage, block) in due.iter().enumerate().filter(|(_, b)| b.low < b.high) {
-            // Which failures go where the successes go: one product does for both.
+            // The failures that go to the same slot as the successes share one product with them.
             let with_next = match process.after_failure(stage) {
                 _ if rule.forced => None,
                 None => Some(rule.give_ups),

@@ -1,4 +1,4 @@
-//! What to ask for instead of what cannot be had.
+//! Needs that can be met, close to those that cannot.
 
 use super::{FlowPlan, Need, Planner, longest};
 use crate::qos::{QosError, SharedFlow, split};
@@ -10,27 +10,27 @@ use std::fmt;
 pub struct Unmet {
     /// The flow that has the need, from zero.
     pub flow: usize,
-    /// What is missing.
+    /// The shortage.
     pub lack: Lack,
-    /// What could be had: each by itself makes a plan possible, the other needs as they are.
+    /// Changes of the needs: each by itself makes a plan possible, the other needs as they are.
     pub nearest: Vec<Nearest>,
 }
 
-/// What is missing.
+/// The kind of shortage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Lack {
     /// The flow's share of the link is less than it needs.
     Throughput {
-        /// What it needs.
+        /// The need.
         needed: Rate,
         /// Its share of what the link delivers.
         possible: Rate,
     },
     /// The windows that keep the delay promise give it less than it needs.
     Window {
-        /// What it needs.
+        /// The need.
         needed: Rate,
-        /// What it would have.
+        /// The throughput that is possible.
         possible: Rate,
         /// The largest sum of windows with which all are in time.
         total: u32,
@@ -41,19 +41,19 @@ pub enum Lack {
         total: u32,
         /// The flow's delay outage with them.
         outage: f64,
-        /// What it tolerates.
+        /// The part that the flow tolerates.
         bound: f64,
     },
     /// More is given up after the last try than may be lost.
     Loss {
-        /// Which part is given up.
+        /// The part that is given up.
         given_up: f64,
-        /// What may be lost.
+        /// The part that may be lost.
         bound: f64,
     },
 }
 
-/// What to ask for instead, or what would make it possible.
+/// A need that could be met instead, or a change that would make the needs possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Nearest {
     /// Throughputs of at most so much, one per flow.
@@ -66,7 +66,7 @@ pub enum Nearest {
     Outage {
         /// The windows.
         windows: Vec<u32>,
-        /// What they have, rounded up.
+        /// The outages of the flows, rounded up.
         outage: Vec<f64>,
     },
     /// A loss of at least so much, with which an outage of `outage` is left.
@@ -119,7 +119,7 @@ impl Planner {
         Ok(Box::new(Unmet { flow, lack, nearest: self.for_windows(needs, flows, &planned)? }))
     }
 
-    /// What is in time is too slow: `most` is the largest sum of windows that is in time.
+    /// The windows that keep the delays are too slow: `most` is the largest sum of windows that keeps them.
     pub(super) fn too_slow(&self, needs: &[Need], flows: &[SharedFlow], most: u32) -> Result<Box<Unmet>, QosError> {
         let has = self.throughputs(flows, &split(&self.process, flows, most)?.windows)?;
         let missing = |i: usize| needs[i].throughput.map_or(0.0, |t| self.per_slot(t) / has[i]);
@@ -142,7 +142,7 @@ impl Planner {
         Ok(Box::new(Unmet { flow, lack, nearest }))
     }
 
-    /// What would have to be tolerated for windows as in `planned`.
+    /// The losses and outages that would have to be tolerated for windows as in `planned`.
     fn for_windows(
         &self,
         needs: &[Need],
@@ -198,7 +198,7 @@ impl Planner {
             low = high + 1;
             high = (high * 2).min(most);
         }
-        // It falls in D.
+        // The loss falls in D.
         while low < high {
             let middle = low + (high - low) / 2;
             if outage(middle)? > bound { low = middle + 1 } else { high = middle }
@@ -206,7 +206,8 @@ impl Planner {
         Ok(Some(high))
     }
 
-    /// What flows can ask for that have `has`, but not more than they do; whole bits per second, rounded down.
+    /// The rates that flows with throughputs `has` can ask for, but not more than they do; whole bits per second,
+    /// rounded down.
     fn at_most(&self, needs: &[Need], has: &[f64]) -> Vec<Rate> {
         let of = |(need, has): (&Need, &f64)| {
             let most = Rate::bps((self.rate(*has).as_bps() * (1.0 + 1e-12)).floor());
@@ -227,7 +228,7 @@ fn four_digits(rate: Rate, round: impl Fn(f64) -> f64) -> Rate {
         return rate;
     }
     let unit = 10.0_f64.powi(bps.log10().floor() as i32 - 3);
-    // What is a multiple but for rounding stays.
+    // A value that is a multiple but for rounding stays.
     let digits = bps / unit;
     let whole = digits.round();
     Rate::bps(if (digits - whole).abs() < 1e-7 { whole } else { round(digits) } * unit)
@@ -239,7 +240,7 @@ fn up(p: f64) -> f64 {
         return 0.0;
     }
     let unit = 10.0_f64.powi(p.log10().floor() as i32 - 1);
-    // What is a multiple but for rounding stays.
+    // A value that is a multiple but for rounding stays.
     ((p / unit - 1e-9).ceil() * unit).min(1.0)
 }
 

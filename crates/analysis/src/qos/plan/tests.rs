@@ -222,7 +222,7 @@ fn what_is_printed_as_possible_is_possible_when_typed_in() {
         )
     );
     assert_eq!(printed(&close), ["a throughput of at most 115.8 kbit/s", "a link of at least 344.5 kbit/s"]);
-    // What has four digits stays as it is.
+    // A value of four digits stays as it is.
     let whole = unmet(Rate::kbps(200.0), Rate::bps(180_000.000_001));
     assert_eq!(printed(&whole)[0], "a throughput of at most 180 kbit/s");
 }
