@@ -1,11 +1,11 @@
-//! What a page shows, as plain data: sections of text, claims, bars, slot maps, charts, images and tables.
+//! The contents of a page, as plain data: sections of text, claims, bars, slot maps, charts, images and tables.
 
 use serde::{Deserialize, Serialize};
 
 /// The whole page. Serialized, it is what `page.json` of a results folder holds.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Page {
-    /// What the page is about; also the browser's window title.
+    /// The subject of the page; also the browser's window title.
     pub title: String,
     /// One sentence under the title: the result.
     pub subtitle: String,
@@ -130,7 +130,7 @@ pub struct Band {
     pub from: f64,
     /// Where it ends.
     pub to: f64,
-    /// What it is; drawn at its top.
+    /// The name of the mark; drawn at its top.
     pub label: String,
     /// Its look.
     pub kind: BandKind,
@@ -155,7 +155,7 @@ pub struct Lane {
     pub name: String,
     /// Colour key, as in [`Series`].
     pub colour: String,
-    /// What was the case when; need not touch.
+    /// The stretches of time and the state in each; they need not touch.
     pub spans: Vec<Span>,
 }
 
@@ -206,7 +206,7 @@ pub struct SlotMap {
     pub title: String,
     /// Scenario, seeds.
     pub caption: String,
-    /// What a column is, with its unit: `slot of the multi-frame, 1.899 ms each`.
+    /// The meaning of a column, with its unit: `slot of the multi-frame, 1.899 ms each`.
     pub axis: String,
     /// Slots between two thin lines: a frame; 0 = none.
     pub frame: usize,
@@ -221,7 +221,7 @@ pub struct SlotMap {
 pub struct SlotOwner {
     /// Short name, which stands in the slots.
     pub label: String,
-    /// What the legend says.
+    /// The text in the legend.
     pub name: String,
     /// Colour key, as in [`Series`].
     pub colour: String,
@@ -239,7 +239,7 @@ pub struct SlotRow {
 /// A table of text; cells that start like a number are set right.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Table {
-    /// What the table shows.
+    /// The subject of the table.
     pub title: String,
     /// Scenario, seeds, units.
     pub caption: String,
@@ -262,7 +262,7 @@ pub struct Claim {
     pub measured: Option<f64>,
     /// 95 % confidence interval of the number.
     pub ci95: Option<(f64, f64)>,
-    /// What the number must satisfy (`>= 2.5`).
+    /// The bound that the number must keep (`>= 2.5`).
     pub bound: String,
     /// Best explanation known, above all when it fails.
     pub note: String,
@@ -275,7 +275,7 @@ pub struct Image {
     pub media_type: String,
     /// The file's bytes; empty: there was nothing to see, and the page says so in its place.
     pub data: Vec<u8>,
-    /// What is to be seen; also the text alternative.
+    /// The subject of the picture; also the text alternative.
     pub caption: String,
     /// Colour key of the frame's edge, as in [`Series`]; empty = none.
     pub colour: String,

@@ -1,4 +1,4 @@
-//! What can be wrong with a folder.
+//! The faults of a folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub enum FolderError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's message.
         error: io::Error,
     },
     /// A file is not what it should be.
@@ -19,7 +19,7 @@ pub enum FolderError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What went on over time: rates, delays, states, the queue.
+//! The run over time: rates, delays, states, the queue.
 
 use super::rows::thin;
 use super::run::Run;

@@ -1,4 +1,4 @@
-//! What a folder holds of one scenario, and what is said of all of it.
+//! The contents of a folder for one scenario, and the summary of all of it.
 
 use super::error::{FolderError, read};
 use super::rows::Rows;
@@ -13,7 +13,7 @@ use std::path::Path;
 /// Stopped flows that are named above everything else.
 const MAX_NOTICES: usize = 5;
 
-/// What was read.
+/// The contents that were read.
 pub(super) struct Run {
     /// The controller, where several are compared.
     pub(super) variant: Option<String>,

@@ -138,7 +138,7 @@ impl Run {
         carriers.iter().take(MAX_CARRIERS).map(map).collect()
     }
 
-    /// What a terminal asked for, was given, and sent.
+    /// The requests, grants and traffic of a terminal.
     fn requests(&self, terminal: u32, first: Option<FirstRequest>) -> Chart {
         let seed = self.first().seed.to_string();
         let end = self.first().duration_s;
@@ -280,7 +280,7 @@ impl Run {
         points.filter_map(|r| rows.number(r, "t_s").zip(rows.number(r, column).map(|v| v * scale))).unzip()
     }
 
-    /// What happened at a terminal, with the first seed: when in seconds, and what.
+    /// The events at a terminal, with the first seed: the time in seconds, and the event.
     fn events_of(&self, terminal: u32) -> impl Iterator<Item = (f64, &TerminalEventKind)> {
         let seed = self.first().seed;
         self.events.iter().filter(move |e| e.seed == seed && e.terminal == terminal).map(|e| (e.t_s, &e.what))
@@ -294,7 +294,7 @@ fn key(terminal: u32) -> String {
 
 /// The first request of a terminal for more than it has.
 struct FirstRequest {
-    /// What it asks for, bit/s.
+    /// The requested rate, bit/s.
     rate: f64,
     /// When, in seconds.
     at: f64,

@@ -50,7 +50,7 @@ impl Run {
         sections
     }
 
-    /// What became of the slots in a stretch of the measured window.
+    /// The outcomes of the slots in a stretch of the measured window.
     fn slot_map(&self, users: &[UserSummary], slot_ms: f64) -> Option<SlotMap> {
         let rows = &self.radio_slots;
         let number = |row: &[String], column: &str| rows.number(row, column).map(|x| x as u64);
@@ -76,7 +76,7 @@ impl Run {
                 }
             };
             set(slot, if fails { failed } else { user }, false);
-            // What another user sends in it comes later in the file, and takes the place.
+            // Another user's transmission in such a slot comes later in the file, and replaces the silence.
             (1..=silence).for_each(|i| set(slot + i, silent, true));
         }
         let sum = |of: fn(&UserSummary) -> u64| users.iter().map(|u| of(u) as f64).sum::<f64>();

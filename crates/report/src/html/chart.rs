@@ -32,7 +32,7 @@ pub(super) fn write(out: &mut String, id: &str, chart: &Chart) {
     out.push_str("</details>\n</figure>\n");
 }
 
-/// What the chart says, in words: one line per series or lane.
+/// The chart in words: one line per series or lane.
 fn summary(chart: &Chart) -> Vec<String> {
     let unit = match chart.y.unit.as_str() {
         "" => String::new(),
