@@ -195,7 +195,7 @@ Examples:
   fairpace list controllers
   fairpace list experiments --json")]
 pub(crate) struct List {
-    /// What to show; everything if absent
+    /// The list to show; everything if absent
     #[arg(value_enum)]
     pub(crate) what: Option<ListWhat>,
     /// Print JSON
@@ -240,7 +240,7 @@ pub(crate) enum PlanWhat {
     Wireless(Box<Wireless>),
 }
 
-/// What a TCP would send at a loss rate, and at which loss rate it would send so much
+/// The rate of a TCP at a loss rate, or the loss rate at which a TCP would send so much
 ///
 /// By each of four equations: the simple one (triple duplicate ACKs only), the complex one (Padhye's: with timeouts,
 /// for losses in bursts), the modified one (for independent losses), and RFC 5348's, which TFRC uses. With the time
@@ -304,10 +304,10 @@ pub(crate) struct QuickStart {
     /// Terminals, that of the control centre included [default: 5]
     #[arg(long, value_name = "N", value_parser = count::<10_000_000>, allow_hyphen_values = true)]
     pub(crate) terminals: Option<u32>,
-    /// What one carrier carries [default: 6.336 Mbit/s]
+    /// Capacity of one carrier [default: 6.336 Mbit/s]
     #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
     pub(crate) capacity: Option<Rate>,
-    /// What a slot carries [default: 1504 B]
+    /// Size of a slot [default: 1504 B]
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     pub(crate) slot_size: Option<Bytes>,
     /// T_f: slots of a multi-frame, whole frames of six [small: 24, large: 144]
@@ -325,7 +325,8 @@ pub(crate) struct QuickStart {
     /// Units that each terminal always has [default: 1]
     #[arg(long, value_name = "N", value_parser = count::<10_000_000>, allow_hyphen_values = true)]
     pub(crate) minimum: Option<u32>,
-    /// What falls when a terminal asks for less: the last decision, or what is in force (docs/fluid.md)
+    /// The capacity that falls when a terminal asks for less: the one last decided, or the one in force
+    /// (docs/fluid.md)
     #[arg(long, value_enum, default_value_t = Release::Decided)]
     pub(crate) release: Release,
     /// The sender's no-feedback timer before the first round trip: `first_timer` of tfrc
@@ -348,12 +349,12 @@ pub(crate) enum Frame {
     Large,
 }
 
-/// What is taken back from a terminal that asks for less.
+/// The capacity that is taken back from a terminal that asks for less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Release {
     /// The control centre's last decision, by the traffic that the request tells of
     Decided,
-    /// What is in force, by the traffic until now
+    /// The capacity in force, by the traffic until now
     InForce,
 }
 
@@ -461,7 +462,7 @@ pub(crate) struct Send {
     pub(crate) quiet: bool,
 }
 
-/// Which controller, with which settings.
+/// The controller and its settings.
 #[derive(Debug, Args)]
 pub(crate) struct Control {
     /// Controller: `fairpace list controllers` shows all
@@ -579,7 +580,7 @@ pub(crate) struct Receive {
 ///
 /// Each scheme in turn sends the clip as RTP over real sockets through a satellite-like path: 2 Mbit/s falling to
 /// 0.8 Mbit/s from 12 to 20 s, RTT 550 ms, 1 % random loss, a 3-s blackout at 24 s, a queue of 50 packets that honours
-/// the packets' class, and two TCP flows beside it. It ends with a table, received videos and report.html.
+/// the packets' class, and two TCP flows beside it. The demo ends with a table, received videos and report.html.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -632,7 +633,7 @@ Examples:
   fairpace completions bash > ~/.local/share/bash-completion/completions/fairpace
   fairpace completions fish > ~/.config/fish/completions/fairpace.fish")]
 pub(crate) struct Completions {
-    /// Which shell
+    /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -649,11 +650,11 @@ pub(crate) struct Man {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// What the receiver tells the sender.
+/// The form of the receiver's feedback.
 #[derive(Debug, Args)]
 pub(crate) struct Form {
-    /// What comes back: per packet (RFC 8888), or what the receiver measured (RTP-TFRC, for other tools).
-    /// A sender of Fairpace asks for what it needs; for `tfrc` and `tfrc-sp` this chooses
+    /// The form of feedback: per packet (RFC 8888), or the receiver's measurements (RTP-TFRC, for other tools). A
+    /// sender of Fairpace asks for what it needs; for `tfrc` and `tfrc-sp` this chooses
     #[arg(long, value_name = "FORM", value_parser = feedback_form())]
     pub(crate) feedback_form: Option<feedback::Form>,
     /// Session description of the other tool, which says that it knows RTP-TFRC, and its extension's number
@@ -668,7 +669,7 @@ fn feedback_form() -> impl TypedValueParser<Value = feedback::Form> {
         .try_map(|name| name.parse())
 }
 
-/// Which version of IP.
+/// The version of IP.
 #[derive(Debug, Args)]
 pub(crate) struct Ip {
     /// IPv4 only
@@ -689,7 +690,7 @@ impl Ip {
     }
 }
 
-/// Which seeds, on how many threads.
+/// The seeds, and the number of threads.
 #[derive(Debug, Args)]
 pub(crate) struct Seeds {
     /// First seed; the scenario's if absent

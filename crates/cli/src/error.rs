@@ -1,4 +1,4 @@
-//! What the command says when it fails, and the code it ends with.
+//! The messages of the command when it fails, and its exit codes.
 //!
 //! Every crate's errors arrive here; the form is always `error: …`, a blank line, `hint: …`.
 
@@ -20,9 +20,9 @@ pub(crate) mod code;
 /// Why the command ends with something else than 0.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What was found, where; no full stop. Empty: everything has been said already.
+    /// The fault and its place; no full stop. Empty: everything has been said already.
     pub(crate) message: String,
-    /// What to do.
+    /// The remedy.
     pub(crate) hint: Option<String>,
     /// The exit code.
     pub(crate) code: u8,
@@ -71,7 +71,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What is written to stdout may have lost its reader (`| head`): that is no error.
+/// Output to stdout may have lost its reader (`| head`): that is no error.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {

@@ -42,7 +42,8 @@ impl Made {
     }
 }
 
-/// What decides a result beside scenario and seed: this very program, to the byte, with its version for people.
+/// The version that decides a result beside scenario and seed: this very program, to the byte, with its version for
+/// people.
 pub(crate) fn code_version() -> String {
     let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
     let digest: String = Sha256::digest(&program).iter().take(8).map(|byte| format!("{byte:02x}")).collect();

@@ -1,4 +1,4 @@
-//! What is printed for people: tables, colours where a terminal wants them, progress on stderr.
+//! Output for people: tables, colours where a terminal wants them, progress on stderr.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What the command says and with which code it ends: whole texts, so that a change of wording is seen.
+//! The messages of the command and its exit codes: whole texts, so that a change of wording is seen.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -33,7 +33,7 @@ fn file(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// It fails with `code`, says nothing on stdout, and says exactly this on stderr.
+/// Checks that the command fails with `code`, prints nothing on stdout, and exactly this on stderr.
 #[track_caller]
 fn fails(args: &[&str], code: i32, message: &str) {
     let s = fairpace(args);

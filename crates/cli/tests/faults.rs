@@ -2,8 +2,8 @@
 //! something that goes wrong between them or with one of them.
 //!
 //! Each trial has namespaces, a path and two processes of its own, and what arrives is counted where it leaves the
-//! path. What must hold on a busy machine too is asserted; how fast it was is printed. Skips, with the reason, where
-//! the system gives no namespaces or no devices. A word as argument chooses the faults whose names contain it.
+//! path. Facts that must hold on a busy machine too are asserted; speeds are only printed. Skips, with the reason,
+//! where the system gives no namespaces or no devices. A word as argument chooses the faults whose names contain it.
 //!
 //! Without more: the faults that name a controller, side by side, the fault at 3 s. `FAIRPACE_FAULTS=full`: each fault with
 //! every controller, 60 s, the fault at 20 s, some 20 minutes.
@@ -25,7 +25,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What every sender may send at most, dummies too; the link carries four times as much.
+/// The most that every sender may send, dummies too; the link carries four times as much.
 const MAX_RATE: &str = "500kbit/s";
 const MAX_KBPS: f64 = 500.0;
 /// Each way.
@@ -38,7 +38,7 @@ const DARK: f64 = 5.0;
 /// No flow outlives what the receiver has last agreed to by more, in s.
 const CONSENT: f64 = 30.0;
 
-/// What happened, or why it could not be tried.
+/// The finding, or the reason why the fault could not be tried.
 type Said = Result<String, String>;
 
 struct Fault {
@@ -187,7 +187,7 @@ fn options(sandbox: &Sandbox) -> TestbedOptions {
     TestbedOptions::new(senders, receivers)
 }
 
-/// What arrived: when (in s), which way, how many bytes.
+/// The arrivals: time (in s), direction, size in bytes.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<(f64, Direction, u32)>>>);
 
@@ -287,7 +287,7 @@ impl Stage {
         }
     }
 
-    /// What the emulator has to say of itself, if it has.
+    /// The emulator's remark about itself, if there is one.
     fn finish(self, said: String) -> Said {
         let (_, emu) = self.running.finish();
         Ok(if emu.is_valid() { said } else { format!("{said} (not valid: {})", emu.invalid.join("; ")) })
@@ -368,12 +368,12 @@ impl Drop for Process {
 }
 
 impl Ended {
-    /// What it says of itself.
+    /// The process's report about itself.
     fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {} {}", self.out, self.err))
     }
 
-    /// It ended in order, or as one of these codes says.
+    /// Checks that the process ended in order, or with one of these codes.
     fn with_code(self, or: &[i32]) -> Ended {
         assert!(self.code.is_some_and(|c| c == 0 || or.contains(&c)), "{:?}: {}", self.code, self.err);
         self
@@ -438,7 +438,7 @@ fn sender_killed(t: &Trial<'_>) -> Said {
     let mut second = stage.sender(t.control, 4.0);
     let (sent, received) = both(&mut second, &mut receiver, &[]);
     assert!(received.code == Some(0) && received.json()["ended"] == "bye", "{}", received.err);
-    // What the first one had under way is there.
+    // By then the packets that the first one had under way have arrived.
     let media = stage.seen.media_after(killed + 0.2).expect("the second one's media");
     let challenges = stage.seen.list(Direction::Forward, killed + 0.2, killed + 0.2 + media).len();
     assert!(sent["data"]["sent_packets"].as_u64() > Some(0), "{sent}");

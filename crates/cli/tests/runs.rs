@@ -286,7 +286,7 @@ fn reproduce_killed_in_the_middle_goes_on_from_its_points_and_ends_as_if_nothing
     assert!(!cut.join("experiments.jsonl").exists(), "it was killed before its end");
     let kept = points(&cut).matches('\n').count();
     assert!((5..all).contains(&kept), "{kept}");
-    // What a kill in the middle of a write leaves.
+    // The remains of a kill in the middle of a write.
     let mut text = points(&cut);
     text.push_str("{\"version\":\"0.1.0");
     std::fs::write(cut.join("points.jsonl"), text).unwrap();

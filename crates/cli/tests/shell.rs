@@ -185,7 +185,7 @@ fn a_shell_in_a_shell_puts_one_link_behind_the_other() {
     assert!(rtts[..6].iter().all(|us| *us >= 30_000) && rtts[6..].iter().all(|us| *us >= 50_000), "{rtts:?}");
     // Each tells of its own link.
     assert_eq!(err(&output).lines().filter(|l| l.starts_with("up: ")).count(), 2, "{output:?}");
-    // What an outer shell serves is not the inner one's to say.
+    // The inner shell does not know what an outer shell serves.
     let output =
         shell(&["--delay", "1ms", "-q", "--", FAIRPACE, "shell", "--delay", "1ms", "--serve", "true", "--", "true"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -363,7 +363,7 @@ fn privileges_are_gone_while_it_runs_and_a_second_run_is_refused() {
     assert!(err(&output).contains("up: "), "{output:?}");
 }
 
-/// What the network looks like, that of this test and that of the machine.
+/// The state of the network, this test's and the machine's.
 fn host() -> [String; 8] {
     let look = |net: &str| {
         let read = |name| fs::read_to_string(format!("{net}/{name}")).unwrap_or_default();
@@ -498,7 +498,7 @@ fn the_exit_code_is_the_commands_and_errors_before_it_have_their_own() {
         assert_eq!(output.status.code(), Some(code), "{script}: {output:?}");
         assert!(output.status.signal().is_none());
     }
-    // What runs in real time inside a shell is part of its run.
+    // A run in real time inside a shell is part of the shell's run.
     let link = file("inside.toml");
     fs::write(&link, RELAYED).unwrap();
     let relay = format!("timeout 1 {FAIRPACE} relay {} --listen 0 --to 127.0.0.1:9; echo code=$?", path(&link));
@@ -575,7 +575,8 @@ fn given_back(shell: &str) {
     assert_eq!((numbers(&said, "code"), numbers(&said, "word")), (vec![3], vec![7]), "{shell}: {said}");
 }
 
-/// What another user runs, with a /dev/net of its own in which everybody may make devices, or with the system's.
+/// The output of a program run as another user, with a /dev/net of its own in which everybody may make devices, or
+/// with the system's.
 fn as_nobody(device: bool, args: &[&str]) -> Output {
     // Copies that the other user can read.
     let folder = std::env::temp_dir().join(format!("fairpace-shell-test-{}", std::process::id()));

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// namespaces and TUN devices to users (`fairpace doctor` says), and the host's network is not touched.
 ///
 /// Inside, $FAIRPACE_FAR and $FAIRPACE_FAR_IPV6 (and $MAHIMAHI_BASE) are the addresses of the far end. A shell in a
-/// shell puts one link behind the other. What happened on the link is told at the end, on stderr.
+/// shell puts one link behind the other. A summary of the link is printed at the end, on stderr.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -42,14 +42,14 @@ pub(crate) struct Shell {
     /// Propagation delay, one way; the same on the way back
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, help_heading = "Link")]
     pub(crate) delay: Option<Duration>,
-    /// Which part of the packets is lost, either way
+    /// Part of the packets that is lost, either way
     #[arg(long, value_name = "P", value_parser = loss_rate, allow_hyphen_values = true, help_heading = "Link",
         conflicts_with_all = ["up_loss", "down_loss"])]
     pub(crate) loss: Option<Probability>,
-    /// Which part of the packets from CMD is lost
+    /// Part of the packets from CMD that is lost
     #[arg(long, value_name = "P", value_parser = loss_rate, allow_hyphen_values = true, help_heading = "Link")]
     pub(crate) up_loss: Option<Probability>,
-    /// Which part of the packets to CMD is lost
+    /// Part of the packets to CMD that is lost
     #[arg(long, value_name = "P", value_parser = loss_rate, allow_hyphen_values = true, help_heading = "Link")]
     pub(crate) down_loss: Option<Probability>,
     /// Queue before the link, either way: `infinite`, `droptail:packets=100`, `droptail:bytes=150000`,

@@ -35,7 +35,7 @@ pub(crate) struct Wireless {
     #[arg(long, value_name = "P,...", value_parser = part, value_delimiter = ',', allow_hyphen_values = true,
         default_value = "1%", help_heading = "Needs")]
     pub(crate) outage: Vec<f64>,
-    /// Which part of the packets may be lost on the link or be late
+    /// Part of the packets that may be lost on the link or be late
     #[arg(long, value_name = "P,...", value_parser = part, value_delimiter = ',', allow_hyphen_values = true,
         help_heading = "Needs")]
     pub(crate) loss: Vec<f64>,
@@ -47,14 +47,14 @@ pub(crate) struct Wireless {
     #[arg(long, value_name = "N,...", value_parser = number, value_delimiter = ',', allow_hyphen_values = true,
         help_heading = "Needs")]
     pub(crate) share: Vec<f64>,
-    /// What remains of a window after a decrease, above 0 and below 1; alpha follows, so that it is fair to TCP
+    /// Part of a window that remains after a decrease, above 0 and below 1; alpha follows, so that it is fair to TCP
     #[arg(long, value_name = "BETA", value_parser = number, allow_hyphen_values = true, default_value = "0.875",
         help_heading = "Needs")]
     pub(crate) beta: f64,
     /// Windows to judge, instead of the largest that keep the needs, packets
     #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Needs")]
     pub(crate) rwnd: Vec<u32>,
-    /// What the link carries if every slot succeeds
+    /// Rate of the link if every slot succeeds
     #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true, default_value = "200kbit/s",
         help_heading = "Link")]
     pub(crate) rate: Rate,
@@ -90,7 +90,7 @@ pub(crate) struct Wireless {
     #[arg(long, value_name = "N", value_parser = count::<64>, allow_hyphen_values = true, requires = "snr",
         default_value = "8", help_heading = "Link")]
     pub(crate) states: u32,
-    /// What is done about a failed slot
+    /// The answer to a failed slot
     #[arg(long, value_enum, default_value_t = Scheme::Auto, help_heading = "Link")]
     pub(crate) scheme: Scheme,
     /// `--scheme limited`: tries after the first
@@ -116,7 +116,7 @@ pub(crate) struct Wireless {
     pub(crate) json: bool,
 }
 
-/// What is done about a failed slot.
+/// The answer to a failed slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scheme {
     /// `optimal` where the channel has memory and that is fast enough, `persistent` otherwise
@@ -140,7 +140,7 @@ fn rows(text: &str) -> Result<Rows, String> {
     text.split(';').map(row).collect::<Result<_, _>>().map(Rows)
 }
 
-/// A part of a whole: `0.01` or `1%`. What is allowed, says who uses it.
+/// A part of a whole: `0.01` or `1%`. The user of the number says what is allowed.
 fn part(text: &str) -> Result<f64, String> {
     let (number, unit) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |n| (n.trim_end(), 100.0));
     let part = number.parse().ok().map(|p: f64| p / unit).filter(|p| (0.0..=1.0).contains(p));

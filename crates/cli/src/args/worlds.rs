@@ -1,4 +1,4 @@
-//! Which world a scenario is run in.
+//! The world in which a scenario is run.
 
 use super::{Results, Seeds};
 use clap::{Args, ValueEnum, ValueHint};
@@ -15,7 +15,7 @@ pub(crate) enum World {
     Emu,
 }
 
-/// What only runs in real time have.
+/// The options that only runs in real time have.
 #[derive(Debug, Args)]
 pub(crate) struct Real {
     /// Real packets are of IPv6: as long as the scenario says, their headers 20 B longer

@@ -16,7 +16,7 @@ use std::io::Write;
 /// A source of media, and how one writes it.
 struct Part {
     name: &'static str,
-    /// What it does.
+    /// The entry's description.
     doc: &'static str,
     /// As it is given to the command.
     example: &'static str,

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.session.nack_deadline = args.playout;
     let mut playout = PlayoutParams { delay: args.playout, ..PlayoutParams::default() };
     if args.nack {
-        // What is asked for again may come until the frame is to be shown.
+        // A packet asked for again may come until the frame is to be shown.
         playout.reorder_wait = args.playout;
     }
     let forward = args.forward.as_deref().map(|to| resolve(to, args.ip.family())).transpose()?.map(|all| all[0]);

@@ -138,7 +138,7 @@ fn line(now: &RelaySample, before: Option<&RelaySample>) -> String {
     )
 }
 
-/// What became of the packets of one way, simulated flows' included: "912 of 1000 packets passed; dropped: …".
+/// The fate of the packets of one direction, simulated flows' included: "912 of 1000 packets passed; dropped: …".
 pub(crate) fn passed(total: &ClassCounters) -> String {
     let drops: Vec<String> = DropReason::ALL
         .iter()

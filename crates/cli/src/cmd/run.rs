@@ -64,7 +64,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     ended(set.interrupted)
 }
 
-/// What of the command line the world does not do.
+/// Refuses the options that the chosen world does not support.
 fn check_world(args: &Run) -> Outcome {
     match args.world {
         World::Sim if args.real.ip() == fairpace_realtime::Ip::V6 => {
@@ -234,7 +234,7 @@ pub(crate) fn write_page(file: &Path, page: &Page) -> Outcome {
     Ok(write_whole(file, page.to_html().as_bytes())?)
 }
 
-/// Which runs in real time are not to be trusted, on stderr even if nothing else is to be said.
+/// Names the runs in real time that are not to be trusted, on stderr even if nothing else is to be said.
 pub(crate) fn invalid(set: &RunSet) {
     for (seed, why) in set.invalid() {
         note(false, &format!("{}: seed {seed}: {why}", paint("not valid", Ink::Bold)));

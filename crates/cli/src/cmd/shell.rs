@@ -39,7 +39,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Signals are looked at this often.
 const LOOK_UP: Duration = Duration::from_millis(20);
 
-/// What is at the far end.
+/// The far end of the path.
 enum Around {
     /// A namespace of the sandbox.
     Ours,
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if ended == 0 { Ok(()) } else { Err(Failure::silent(ended)) }
 }
 
-/// What to run: it must be there before anything is set up.
+/// The program to run: it must exist before anything is set up.
 fn program(args: &Args) -> Outcome<Program> {
     let command = if args.command.is_empty() {
         vec![std::env::var_os("SHELL").filter(|s| !s.is_empty()).unwrap_or_else(|| "/bin/sh".into())]

@@ -39,7 +39,7 @@ const SCENARIO: &str = include_str!("../../../../scenarios/demo.toml");
 const CLIP: &[u8] = include_bytes!("../../../../media/bigbuckbunny.mp4");
 #[cfg(feature = "gst")]
 pub(crate) const CLIP_NAME: &str = "Big Buck Bunny, (c) 2008 Blender Foundation, CC BY 3.0";
-/// What the fixed scheme sends unless told otherwise: too much for the slow stretch, and for two TCP flows beside.
+/// The rate of the fixed scheme unless told otherwise: too much for the slow stretch, and for two TCP flows beside.
 const FIXED_RATE: &str = "1.5 Mbit/s";
 /// The frames of the clip.
 const FRAMES_PER_SECOND: f64 = 25.0;
@@ -202,7 +202,7 @@ impl Drop for ShippedClip {
     }
 }
 
-/// What is sent, opened anew for each turn.
+/// The clip that is sent, opened anew for each turn.
 struct DemoClip {
     name: String,
     spec: SourceSpec,
@@ -295,7 +295,7 @@ fn facts(sim: &SimConfig, rtt: Duration, playout: PlayoutParams) -> PathFacts {
     }
 }
 
-/// What the flows beside get where there is no video: the same path in simulated time.
+/// The throughput of the flows beside without the video: the same path in simulated time.
 fn alone(sim: &SimConfig, length: Duration) -> Outcome<model::Curve> {
     let flows: Vec<_> = sim.flows.iter().filter(|f| matches!(f.protocol, Protocol::Tcp(..))).cloned().collect();
     if flows.is_empty() {

@@ -1,4 +1,4 @@
-//! What a demo measured, as it is written to `demo.json` and read again by `fairpace report`.
+//! The measurements of a demo, as written to `demo.json` and read again by `fairpace report`.
 //!
 //! Times are seconds since the path's time zero (the first packet of each scheme); units are in the
 //! names. A value that could not be measured is absent, never NaN.
@@ -42,7 +42,7 @@ pub(crate) struct PathFacts {
     pub(crate) outages_s: Vec<(f64, f64)>,
     /// Names of the simulated flows beside.
     pub(crate) beside: Vec<String>,
-    /// What these flows get when there is no video, simulated: all together, second by second.
+    /// The throughput of these flows without the video, simulated: all together, second by second.
     pub(crate) alone_kbps: Curve,
     /// Whether lost packets are sent again.
     pub(crate) retransmission: bool,
@@ -55,7 +55,7 @@ pub(crate) struct PathFacts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Ended {
-    /// It took its time.
+    /// The turn took its full time.
     #[default]
     Completed,
     /// The circuit breaker stopped it.
@@ -79,7 +79,7 @@ pub(crate) struct SchemeRun {
     /// Remarks that make the numbers less trustworthy: the relay was late.
     pub(crate) remarks: Vec<String>,
 
-    /// What the controller asked the encoder for.
+    /// The rate that the controller asked the encoder for.
     pub(crate) target_kbps: Curve,
     /// Data packets sent, averaged over the sampling interval.
     pub(crate) data_kbps: Curve,
@@ -95,11 +95,11 @@ pub(crate) struct SchemeRun {
     pub(crate) loss_percent: Curve,
     /// Packets in the queue before the link.
     pub(crate) queue_packets: Curve,
-    /// What each flow beside got.
+    /// The throughput of each flow beside.
     pub(crate) beside_kbps: Vec<Curve>,
 
     pub(crate) totals: Totals,
-    /// What was on the screen at some moments.
+    /// The pictures on the screen at some moments.
     pub(crate) stills: Vec<StillFile>,
     /// The received video's file in the folder; absent if no frame could be shown.
     pub(crate) video: Option<String>,

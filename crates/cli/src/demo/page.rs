@@ -34,7 +34,7 @@ pub(crate) fn page(demo: &DemoResult, dir: &Path) -> Page {
     page.section(method(demo))
 }
 
-/// What is said of a turn that did not take its full time.
+/// The remark about a turn that did not take its full time.
 pub(crate) fn early_end(run: &SchemeRun) -> Option<String> {
     match &run.ended {
         Ended::Completed => None,
@@ -127,7 +127,7 @@ fn frames(demo: &DemoResult) -> Section {
     Section::new("frames", "What the viewer got").bars(bars).table(table)
 }
 
-/// What the table's columns count, in a line for the terminal.
+/// The meaning of the table's columns, in a line for the terminal.
 pub(super) const LEGEND: &str =
     "in time, late, lost, not sent: frames; loss: of video packets; dummies: of all packets; freeze: the longest";
 

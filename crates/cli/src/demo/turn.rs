@@ -36,7 +36,7 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Headers of IPv4 and UDP.
 const HEADERS: u64 = 28;
 
-/// What the progress line shows of the other two threads.
+/// The data of the other two threads that the progress line shows.
 #[derive(Default)]
 struct Shared {
     received_bytes: AtomicU64,
@@ -158,7 +158,7 @@ struct Sent {
     states: Vec<(Instant, &'static str)>,
     validated: Option<Instant>,
     stopped: Option<(Instant, StopReason)>,
-    /// What the progress line said last: when, and the counters then.
+    /// The time of the last progress line, and the counters then.
     shown: (Instant, u64, u64),
 }
 
@@ -310,7 +310,7 @@ impl Turn<'_> {
             until = Instant::ZERO + self.args.seconds;
         }
         let ends: Vec<Instant> = changes.iter().skip(1).map(|(at, _)| *at).chain([until]).collect();
-        // What lasts less than a millisecond cannot be seen, and would stand in the legend.
+        // A stretch of less than a millisecond cannot be seen, and would stand in the legend.
         let seen = |((from, _), to): &((Instant, String), Instant)| to.since((*from).min(*to)) >= SHORTEST_STATE;
         let spans = changes.into_iter().zip(ends).filter(seen);
         spans.map(|((from, state), to)| (from.as_secs_f64(), to.as_secs_f64(), state)).collect()
@@ -408,10 +408,10 @@ impl Turn<'_> {
         between.max(to_end)
     }
 
-    /// What was on the screen, as files in the folder. Without ffmpeg there are none, and a remark says so.
+    /// The pictures on the screen, as files in the folder. Without ffmpeg there are none, and a remark says so.
     fn stills(&self, video: &str, remarks: &mut Vec<String>) -> Outcome<Vec<StillFile>> {
         let Some(first) = self.recorder.records().first() else { return Ok(Vec::new()) };
-        // What is on the screen at a moment of the turn was captured so much earlier, on the video's own axis.
+        // The picture on the screen at a moment of the turn was captured so much earlier, on the video's own axis.
         let behind = first.due.since(Instant::ZERO).saturating_sub(first.media_time);
         let moments: Vec<Duration> = STILLS.iter().map(|share| self.args.seconds.mul_f64(*share)).collect();
         let times: Vec<Duration> = moments.iter().map(|m| m.saturating_sub(behind)).collect();

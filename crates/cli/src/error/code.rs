@@ -18,7 +18,7 @@ pub(crate) const PEER: u8 = 5;
 pub(crate) const BREAKER: u8 = 6;
 /// With `--strict`: a claim fails.
 pub(crate) const CLAIM: u8 = 7;
-/// What is asked for cannot be had; the nearest that can has been said.
+/// The needs cannot be met; the nearest that can be met have been printed.
 pub(crate) const UNMET: u8 = 8;
 /// Another run in real time has the machine.
 pub(crate) const BUSY: u8 = 9;

@@ -1,4 +1,4 @@
-//! What the tests of `fairpace plan` share.
+//! The parts that the tests of `fairpace plan` share.
 
 use std::process::{Command, Stdio};
 

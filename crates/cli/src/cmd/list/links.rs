@@ -98,7 +98,7 @@ fn table(schema: &Value, at: &str, name: &str) -> Entry {
     Entry { name: format!("[{at}]"), doc, parameters: parameters.collect(), example: None }
 }
 
-/// What a schema allows, in a few words.
+/// The values that a schema allows, in a few words.
 fn allowed(schema: &Value, field: &Value) -> String {
     let field = match field["$ref"].as_str() {
         Some(reference) => schema.pointer(reference.trim_start_matches('#')).unwrap_or(field),

@@ -11,7 +11,7 @@ use fairpace_units::{Bytes, Duration, Instant, Rate};
 
 /// Phases, evenly over the super-frame.
 pub(super) const PHASES: u32 = 24;
-/// What is made so long after the start is followed, for as long again.
+/// Data made so long after the start is followed, for as long again.
 const FOLLOWED: Duration = Duration::from_secs(30);
 
 /// The longest end-to-end delay of a packet in each phase, seconds, rising.

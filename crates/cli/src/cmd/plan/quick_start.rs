@@ -91,7 +91,7 @@ fn request(rate: Rate) -> Outcome<QsRate> {
     })
 }
 
-/// What the terminal's router makes of the request while all terminals have their minimum.
+/// The answer of the terminal's router to the request while all terminals have their minimum.
 fn approved(spec: &DamaSpec, flow: &Flow) -> QsRate {
     let used = spec.granularity * f64::from(spec.minimum) * f64::from(spec.terminals_per_carrier());
     let free = || Free { capacity: spec.capacity, used };
@@ -246,7 +246,7 @@ impl Plan<'_> {
         self.link.rtt_m() + strategy.t_q() > self.args.first_timer
     }
 
-    /// What will not go as the formulas have it.
+    /// The points in which reality will not follow the formulas.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         // If it is past with one hold, it is with all longer ones.

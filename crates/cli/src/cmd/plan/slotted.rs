@@ -10,11 +10,11 @@ use fairpace_sim::{
 use fairpace_sim::{SimError, run};
 use fairpace_units::{Duration, Packets, Rate};
 
-/// What is measured, after [`WARM_UP`] slots: 75 s and 5 s of the paper's.
+/// The slots that are measured, after [`WARM_UP`] slots: 75 s and 5 s of the paper's.
 const MEASURED: u32 = 15_000;
 const WARM_UP: u32 = 1_000;
 
-/// What came of one flow's promises.
+/// The outcome of one flow's promises.
 pub(super) struct Outcome {
     /// Bit/s.
     pub(super) throughput: Estimate,

@@ -86,7 +86,7 @@ fn bad_path(e: BadPath) -> Failure {
     Failure::usage(format!("`--{}` is {}", e.field, e.found)).hint(format!("allowed is {}", e.allowed))
 }
 
-/// What one equation says.
+/// The result of one equation.
 struct Row {
     name: &'static str,
     /// With `--p`.

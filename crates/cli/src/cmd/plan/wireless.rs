@@ -49,7 +49,7 @@ pub(super) fn run(args: &Wireless) -> Outcome {
     Ok(())
 }
 
-/// What is given and would be ignored.
+/// Refuses options that would be ignored.
 fn no_effect(args: &Wireless) -> Outcome<()> {
     if args.transition.is_none() && args.error.len() > 1 {
         let text = format!("`--error` has {} values; only `--transition` has states of their own", args.error.len());
@@ -253,7 +253,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    /// What was asked for.
+    /// The needs in words.
     fn asked(&self) -> String {
         let mut text = format!(
             "delay jitter above {} in at most {} of the packets",
@@ -378,7 +378,7 @@ impl Shown<'_> {
         fast && seen.outage.low() <= need.outage && seen.loss.low() <= need.loss.unwrap_or(1.0)
     }
 
-    /// What is promised with a reservation.
+    /// The promises that hold only with a reservation.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         // Only windows that were given can fall short.
@@ -488,7 +488,7 @@ impl Shown<'_> {
     }
 }
 
-/// What is asked for and cannot be had, for machines.
+/// The needs that cannot be met, for machines.
 fn unmet_json(unmet: &Unmet) -> Value {
     let lack = match unmet.lack {
         Lack::Throughput { .. } => "throughput",

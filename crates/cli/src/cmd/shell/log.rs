@@ -1,5 +1,5 @@
-//! What happened on the link, in the format of mahimahi's `mm-link --uplink-log`, which its `mm-throughput-graph`
-//! and `mm-delay-graph` read.
+//! The log of the link, in the format of mahimahi's `mm-link --uplink-log`, which its `mm-throughput-graph` and
+//! `mm-delay-graph` read.
 //!
 //! ```text
 //!   # base timestamp: 0
