@@ -2,7 +2,8 @@
 //! Source: [tpba §4]: j_A, the time between the arrivals of data units, shows what a change of the transport does to them.
 //!
 //! Readings: an arrival is when the last byte of the data unit is there, whatever way it took; one of which a packet is
-//! lost never arrives. j_A is the time since the arrival before it. It belongs to a switch if the two took different ways.
+//! lost never arrives. j_A is the time since the arrival before it. The gap belongs to a switch if the two took
+//! different ways.
 
 use crate::delays::{Delays, ms};
 use fairpace_scenario::{Scenario, SourceKind};

@@ -1,4 +1,4 @@
-//! What happens at a satellite's terminals, as a line of `events.jsonl` has it.
+//! The events at a satellite's terminals, each as a line of `events.jsonl`.
 
 use fairpace_path::dama::{DamaEvent, DamaEventKind};
 use fairpace_path::quick_start::{QsVerdict, Refusal};
@@ -25,25 +25,25 @@ pub struct TerminalEvent {
 pub enum TerminalEventKind {
     /// The terminal asks for capacity, for its traffic, its queue, and approved Quick-Start requests.
     Request {
-        /// What came in the last super-frame.
+        /// The traffic that came in the last super-frame.
         traffic_bps: f64,
-        /// What waits.
+        /// The bytes that wait.
         queue_bytes: u64,
-        /// What was approved and has not been asked for yet.
+        /// The rate that was approved and has not been asked for yet.
         quick_start_bps: f64,
         /// The request: all of these together.
         rate_bps: f64,
     },
     /// A burst time plan reaches the terminal.
     Tbtp {
-        /// What it gives.
+        /// The granted rate.
         rate_bps: f64,
         /// From when on.
         from_s: f64,
     },
     /// A super-frame in which the terminal has slots begins.
     Grant {
-        /// What they carry.
+        /// The rate of the slots.
         rate_bps: f64,
         /// How many there are.
         slots: u64,
@@ -56,7 +56,7 @@ pub enum TerminalEventKind {
         approved_bps: Option<f64>,
         /// Until when the packet is held.
         hold_until_s: f64,
-        /// What the terminal's next request has more because of it.
+        /// The addition to the terminal's next request.
         added_to_request_bps: f64,
     },
 }

@@ -1,5 +1,4 @@
-//! What one run found, in the words and units of `run --json`. Never a NaN; what could not be
-//! measured is `null`.
+//! The results of one run, in the words and units of `run --json`. Never a NaN; what could not be measured is `null`.
 
 use crate::adus::AduSummary;
 use crate::delays::{Delays, ms};
@@ -38,7 +37,7 @@ pub struct RunSummary {
     /// The wireless link and its users, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wireless: Option<WirelessSummary>,
-    /// What the scenario was warned of.
+    /// The warnings about the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The machine and its verdict, of a run in real time.
@@ -100,7 +99,7 @@ pub struct FlowSummary {
     /// Of what arrived, what had more delay jitter than the flow tolerates (`tolerable_jitter`): the delay outage; null
     /// if it tolerates all.
     pub outage: Option<f64>,
-    /// What became of its Quick-Start requests; null if it sends none.
+    /// The fate of the flow's Quick-Start requests; null if the flow sends none.
     pub quick_start: Option<QuickStartSummary>,
     /// Last smoothed RTT.
     pub srtt_ms: Option<f64>,
@@ -116,7 +115,7 @@ pub struct FlowSummary {
     pub adus: Option<AduSummary>,
 }
 
-/// What became of a flow's Quick-Start requests, in the whole run.
+/// The fate of a flow's Quick-Start requests, in the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuickStartSummary {
     /// Requests sent.
@@ -157,7 +156,7 @@ pub struct TerminalSummary {
     pub terminal: u32,
     /// The carrier it is on.
     pub carrier: u32,
-    /// What left in its slots.
+    /// The rate that left in the terminal's slots.
     pub throughput_bps: f64,
     /// Packets that came to its uplink queue.
     pub offered_packets: u64,
@@ -171,7 +170,7 @@ pub struct TerminalSummary {
     pub wait_mean_ms: Option<f64>,
     /// The longest its queue ever was.
     pub queue_max_packets: u64,
-    /// What its Quick-Start agent said; null if it was never asked.
+    /// The decisions of the terminal's Quick-Start agent; null if the agent was never asked.
     pub quick_start: Option<AgentSummary>,
 }
 
@@ -191,7 +190,7 @@ pub struct WirelessSummary {
 pub struct UserSummary {
     /// Its number, from 0.
     pub user: u32,
-    /// What reached it.
+    /// The rate that reached the user.
     pub throughput_bps: f64,
     /// The same in packets per slot of the link: normalized throughput.
     pub packets_per_slot: f64,
@@ -217,7 +216,7 @@ pub struct UserSummary {
     pub queue_max_packets: u64,
 }
 
-/// What a terminal's Quick-Start agent said, in the whole run.
+/// The decisions of a terminal's Quick-Start agent, in the whole run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentSummary {
     /// Requests approved as they were.
@@ -228,7 +227,7 @@ pub struct AgentSummary {
     pub refused: u64,
 }
 
-/// What a TCP measured of its path.
+/// The path as a TCP measured it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TcpSummary {
     /// Fast retransmits and sequences of timeouts. Per packet sent it is the equations' p.
@@ -312,12 +311,12 @@ pub struct Drops {
     pub outage: u64,
 }
 
-/// What an emulated run was made on, and whether its numbers are the path's or the machine's.
+/// The machine of an emulated run, and whether its numbers are the path's or the machine's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Emulated {
     /// Why the numbers are not to be trusted; empty if they are.
     pub invalid: Vec<String>,
-    /// What this run is not like in the scenario, or in the simulator.
+    /// The differences between this run and the scenario, or the simulator.
     pub notes: Vec<String>,
     /// Each TCP flow's congestion control.
     pub algorithms: BTreeMap<String, String>,
@@ -431,7 +430,7 @@ fn is_wire(scenario: &Scenario, report: &SimReport, link: &LinkReport) -> bool {
     scenario.wireless.as_ref().is_some_and(|w| w.uplink.is_none()) && report.radios.iter().any(|r| is_uplink(&r.name))
 }
 
-/// What the scenario says of a flow.
+/// The facts that the scenario gives about a flow.
 struct Known<'a> {
     spec: &'a FlowSpec,
     /// How much of the measured window a flow that comes and goes is there; `None`: it is one of the scenario's own,
@@ -601,7 +600,7 @@ impl FlowSummary {
 impl GroupSummary {
     fn new(name: &str, report: &SimReport, known: &BTreeMap<String, Known<'_>>) -> GroupSummary {
         let all = || report.flows.iter().filter(|f| f.group == name);
-        // What came and went before the measured window says nothing about it.
+        // A flow that came and went before the measured window says nothing about it.
         let own = || all().filter(|f| known.get(&f.name).is_none_or(|k| k.goes_on != Some(Duration::ZERO)));
         let scale = |f: &FlowReport| known.get(&f.name).map_or(1.0, |k| k.scale(f));
         let delays = report.groups.iter().find(|g| g.name == name);

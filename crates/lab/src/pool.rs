@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What long work reports and listens to: a progress callback and a stop flag.
+/// The contacts of long work with its caller: a progress callback and a stop flag.
 #[derive(Clone, Copy)]
 pub struct Hooks<'a> {
     /// Called as work gets done, from any thread: done, total, what was just finished.

@@ -27,7 +27,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// What cannot be known in here: who called, when, on what. The caller says it.
+/// The facts that the library cannot know: the caller, the time, the machine. The caller says it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Manifest {
     /// `fairpace` and its version, with the commit if it is known.

@@ -36,7 +36,7 @@ pub enum Seeds {
 pub struct RunOptions {
     /// How many seeds, counted up from the scenario's.
     pub seeds: Seeds,
-    /// What to record beside the counters.
+    /// The records to keep beside the counters.
     pub record: Record,
 }
 
@@ -52,7 +52,7 @@ impl Default for RunOptions {
 pub struct SeedRun {
     /// The seed.
     pub seed: u64,
-    /// What it found, summed up.
+    /// The results, summed up.
     pub summary: RunSummary,
     /// Everything the simulator reported: time series, events, capture.
     pub report: SimReport,
@@ -80,7 +80,7 @@ pub enum RunError {
     Sim {
         /// The scenario's name.
         scenario: String,
-        /// What it says.
+        /// The simulator's message.
         error: Box<SimError>,
     },
     /// Another world than the simulator refuses, or failed.
@@ -95,7 +95,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// What another world than the simulator says.
+    /// The error of another world than the simulator.
     pub fn world(error: impl Error + Send + Sync + 'static) -> RunError {
         RunError::World(Box::new(error))
     }
@@ -240,8 +240,8 @@ impl RunSet {
         emulated.flat_map(|(seed, e)| e.invalid.iter().map(move |why| (seed, why.as_str())))
     }
 
-    /// What `run --json` prints: the run itself if there was one seed, else all of them and the means. Of each at most
-    /// [`MOST_FLOWS`] flows: all of them are in `flows.csv`.
+    /// The output of `run --json`: the run itself if there was one seed, else all of them and the means. Of each at
+    /// most [`MOST_FLOWS`] flows: all of them are in `flows.csv`.
     pub fn summary(&self) -> Summary {
         let mut runs: Vec<RunSummary> = self.runs.iter().map(|r| r.summary.clone()).collect();
         for run in &mut runs {

@@ -1,4 +1,4 @@
-//! What `run --json` prints and `summary.json` holds, as one type to write and to read.
+//! The output of `run --json` and the contents of `summary.json`, as one type to write and to read.
 
 use crate::metrics::{GroupSummary, RunSummary};
 use crate::stats::Estimate;

@@ -5,7 +5,7 @@ use crate::stats::Estimate;
 use crate::summary::{GroupMetric, Metric};
 use serde::Serialize;
 
-/// What is compared, and what its name is for people.
+/// The numbers that are compared, each with its name for people.
 const METRICS: [(Metric, &str, f64); 6] = [
     (Metric::ThroughputBps, "throughput, kbit/s", 1e-3),
     (Metric::GoodputBps, "goodput, kbit/s", 1e-3),
@@ -62,7 +62,7 @@ impl Difference {
     }
 }
 
-/// Group by group, number by number. What one of the worlds has no number for is left out.
+/// Group by group, number by number. A quantity without a number in one of the worlds is left out.
 pub fn differences(sim: &RunSet, emu: &RunSet) -> Vec<Difference> {
     let (sims, emus) = (sim.metrics(), emu.metrics());
     let groups = sim.runs.first().map_or(&[][..], |r| &r.summary.groups);

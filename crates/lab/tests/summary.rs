@@ -1,4 +1,4 @@
-//! What is written of a run is read back as it was.
+//! The written summary of a run is read back unchanged.
 
 use fairpace_lab::run::simulate;
 use fairpace_lab::summary::Summary;
