@@ -74,7 +74,7 @@ fn wireless(s: &mut RawScenario) -> &mut WirelessSpec {
     s.wireless.get_or_insert_with(WirelessSpec::default)
 }
 
-/// What the channel does, and what is done about it [aimd §IV].
+/// The channel's errors, and the link layer's answer to them [aimd §IV].
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Link {
     scheme: ArqKind,
@@ -113,7 +113,7 @@ fn set_windows(s: &mut RawScenario, windows: &[u32]) {
     wireless(s).buffer = packets(windows.iter().sum());
 }
 
-/// What one flow got after the warm-up.
+/// The throughput and losses of one flow after the warm-up.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 struct Got {
     group: String,

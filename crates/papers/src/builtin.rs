@@ -9,7 +9,7 @@ pub(super) fn base(experiment: &Experiment) -> Scenario {
     Scenario::parse(experiment.scenario, experiment.file).unwrap_or_else(|e| ours(&e))
 }
 
-/// What reading something built in cannot say.
+/// Ends the program: reading a built-in scenario cannot fail.
 pub(super) fn ours(error: &dyn Display) -> ! {
     unreachable!("this is built in: {error}")
 }

@@ -8,7 +8,7 @@ use fairpace_lab::stats::{Estimate, short};
 use fairpace_lab::study::{Found, Number, largest, smallest};
 use serde::Serialize;
 
-/// What a number must satisfy.
+/// The bound that a number must keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
     /// At least so much.
@@ -69,9 +69,9 @@ pub struct Claim {
     pub ci95: Option<[f64; 2]>,
     /// Whether all of the interval says the same.
     pub decided: bool,
-    /// What the number must satisfy.
+    /// The bound that the number must keep.
     pub bound: String,
-    /// What the number is, and the best explanation known if the claim fails.
+    /// The meaning of the number, and the best explanation known if the claim fails.
     pub note: String,
 }
 

@@ -1,8 +1,7 @@
 //! The papers' experiments: set-ups, grids, and claims that the runs themselves decide.
 //!
 //! One module per paper, and one of ours (`worlds`). Each experiment has a scenario in `scenarios/papers/`, built into the
-//! program, so that `fairpace reproduce` needs no file. What is varied, and over what, is code
-//! here, beside the claims.
+//! program, so that `fairpace reproduce` needs no file. The variations are code here, beside the claims.
 
 /// `PAPER.ID`, with the scenario `scenarios/papers/PAPER-ID.toml` built in.
 macro_rules! experiment {
@@ -44,7 +43,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct Experiment {
     /// `rcs.fig17a`.
     pub id: &'static str,
-    /// What it is about.
+    /// The experiment's subject.
     pub title: &'static str,
     /// Its scenario, in `scenarios/papers/`.
     pub file: &'static str,
@@ -60,14 +59,14 @@ pub struct Point {
     pub scheme: String,
     /// Where: `{"p_loss": 0.001}`.
     pub x: BTreeMap<String, f64>,
-    /// What: `throughput_pps`.
+    /// The quantity: `throughput_pps`.
     pub metric: String,
     /// Mean, interval, number of seeds.
     #[serde(flatten)]
     pub estimate: Estimate,
 }
 
-/// What an experiment found.
+/// The results of an experiment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Outcome {
     /// Its id.
@@ -88,12 +87,12 @@ pub struct Outcome {
 /// each picture it made. The command supplies it when it was built with one.
 pub type EncodeFollowing<'a> = dyn FnMut(&[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + 'a;
 
-/// What experiments may need from outside.
+/// The tools from outside that experiments may need.
 #[derive(Default)]
 pub struct Tools<'a> {
     /// A real encoder; without it `rcs.fig7-9` is reported as not run.
     pub encoder: Option<Box<EncodeFollowing<'a>>>,
-    /// What the encoder and its clip are called in captions.
+    /// The name of the encoder and its clip in captions.
     pub encoder_name: String,
     /// Time between two pictures.
     pub frame_interval: Duration,
@@ -118,7 +117,7 @@ pub struct UnknownExperiment {
 }
 
 impl UnknownExperiment {
-    /// What to do about it.
+    /// The remedy.
     pub fn hint(&self) -> String {
         let near = fairpace_scenario::nearest(&self.found, experiments().map(|e| e.id));
         let near = near.map_or_else(String::new, |n| format!("did you mean `{n}`? "));
@@ -158,8 +157,8 @@ pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, UnknownExperim
 }
 
 impl Experiment {
-    /// Whether it can be run in real time. What the others ask for is the simulator's: thousands of runs, or what only it
-    /// can look at.
+    /// Whether it can be run in real time. The others need the simulator: thousands of runs, or facts that only the
+    /// simulator can see.
     pub fn in_real_time(&self) -> bool {
         self.id.starts_with("tpba.") || self.id.starts_with("worlds.")
     }
@@ -179,13 +178,13 @@ pub fn real_time_runs(experiments: &[&Experiment], effort: Effort) -> Vec<(Scena
     };
     let mut bench = Bench::planning(effort, &note);
     for experiment in experiments.iter().filter(|e| e.in_real_time()) {
-        // It stops with the first lot of runs, which is all of them.
+        // The experiment stops with the first lot of runs, which is all of them.
         let _ = (experiment.run)(experiment, &mut bench, &mut Tools::default());
     }
     asked.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What came out of several experiments.
+/// The results of several experiments.
 #[derive(Debug, Default)]
 pub struct Reproduction {
     /// One per experiment that was finished, in order.
@@ -194,7 +193,7 @@ pub struct Reproduction {
     pub interrupted: bool,
     /// How many simulations were run.
     pub simulations: usize,
-    /// Which points an earlier run had kept, in words.
+    /// The points that an earlier run had kept, in words.
     pub kept: Option<String>,
 }
 

@@ -57,7 +57,7 @@ fn set_buffer(s: &mut RawScenario, bytes: f64) {
     s.path.queue.set_capacity(Room::packets(waiting as u64 + 1));
 }
 
-/// What the flows of a run got together, by group, and how many flows there were.
+/// The throughput of a run's flows together, by group, and the number of flows.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Got {
     /// Mean over the rate-based flows, bit/s.

@@ -6,9 +6,9 @@
 //! # A single flow
 //!
 //! Five terminals, the first of them the NCC; 256 kbit/s in packets of 1,316 bytes from terminal 1 to terminal 2 under
-//! TFRC as in RFC 3448, which the receiver measures; a request for 320 kbit/s with Quick-Start. Nothing is random. What
-//! varies is the *phase*: how long after the beginning of a super-frame the flow starts, in steps of 1.8 ms
-//! [qsd §3.2]. That makes 456 phases in the large frame, 76 in the small one; every one is run.
+//! TFRC as in RFC 3448, which the receiver measures; a request for 320 kbit/s with Quick-Start. Nothing is random.
+//! The varied quantity is the *phase*: how long after the beginning of a super-frame the flow starts, in steps of 1.8
+//! ms [qsd §3.2]. That makes 456 phases in the large frame, 76 in the small one; every one is run.
 //!
 //! Packet n is produced at the same time after the start in each phase, so medians, least and greatest over the phases
 //! are of each packet. The interval of a claim is the middle 95 % of the phases, not a confidence interval: the phases
@@ -111,7 +111,7 @@ impl Strategy {
     }
 }
 
-/// What a flow of so many kbit/s asks for: the lowest rate of the option from 1.25 times on, as 320 is for 256.
+/// The request of a flow of so many kbit/s: the lowest rate of the option from 1.25 times on, as 320 is for 256.
 fn request(flow_kbps: f64) -> QuickStartSpec {
     let rate = QsRate::at_least(Rate::kbps(1.25 * flow_kbps)).unwrap_or(QsRate::MAX).rate();
     QuickStartSpec { rate: kbps(rate.as_bps() / 1e3) }
@@ -122,7 +122,7 @@ fn request(flow_kbps: f64) -> QuickStartSpec {
 /// The step from one phase to the next [qsd §3.2].
 const STEP: Duration = Duration::from_micros(1_800);
 
-/// What is produced so long after the start is followed until it arrives.
+/// Data produced so long after the start is followed until arrival.
 const FOLLOWED: Duration = Duration::from_secs(30);
 
 /// One packet. Times in seconds since the flow's start.
@@ -171,7 +171,7 @@ struct Phases {
     quantum: f64,
 }
 
-/// What the satellite of a scenario is made of.
+/// The parts of a scenario's satellite.
 fn dama(scenario: &Scenario) -> DamaSpec {
     scenario.satellite.clone().unwrap_or_default().dama(scenario.packet_size.get())
 }
@@ -305,7 +305,7 @@ fn over_phases(e: &Experiment, scenarios: &[Scenario], bench: &mut Bench<'_>) ->
     Ok(scenarios.iter().zip(all.cells).map(|(s, c)| Phases { flows: c.runs, quantum: quantum(s) }).collect())
 }
 
-/// What a sweep keeps of a run.
+/// The part of a run that a sweep keeps.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 struct Summit {
     /// The greatest end-to-end delay, s.

@@ -87,7 +87,7 @@ fn set_background(s: &mut RawScenario, pps: f64) {
     }
 }
 
-/// What one run gave, after the warm-up.
+/// The measurements of one run, after the warm-up.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Got {
     /// Packets/s of a flow under study, mean over the group.
@@ -100,7 +100,7 @@ struct Got {
     flows: Vec<OfFlow>,
 }
 
-/// What one flow got.
+/// The measurements of one flow.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct OfFlow {
     name: String,

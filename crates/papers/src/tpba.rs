@@ -9,8 +9,8 @@
 //! - TCP is that of FreeBSD 2.2: Reno, a window of 16 KiB (32 segments), delayed ACKs of 200 ms, a timer of 500 ms, and no
 //!   retransmission timeout below 1 s. The paper names the system and gives no window.
 //! - The router's queue is not given: 96 KiB, of which the driver of the ATM card it names (`en`) keeps 64 KiB in the
-//!   router and 32 KiB on the card. Two windows of 16 KiB do not overflow it, which "RTCP RR reports no loss" needs. What comes
-//!   of the 50 packets of an ordinary interface is shown beside it.
+//!   router and 32 KiB on the card. Two windows of 16 KiB do not overflow it, which "RTCP RR reports no loss" needs.
+//!   The result with the 50 packets of an ordinary interface is shown beside it.
 //! - Rates and f are of payload: 512 bytes of a packet of 552 on the wire, 64 of one of 104.
 //! - f is of the flows that are there, over sampling periods of S_average = 1 s.
 //! - The paper's Topology 2 has neither capacity nor loss: 10 Mbit/s, so that nine windows of 16 KiB per RTT fit, jitter of
@@ -126,14 +126,14 @@ struct Line {
     kbps: Vec<f64>,
 }
 
-/// What one run gave, row by row.
+/// The course of one run, row by row.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Trace {
     /// In order of the scenario.
     flows: Vec<Line>,
-    /// What flow 3's controller was doing at the end of each row.
+    /// The state of flow 3's controller at the end of each row.
     states: Vec<String>,
-    /// What it allowed, kbit/s of payload.
+    /// The rate that the controller allowed, kbit/s of payload.
     allowed: Vec<f64>,
     /// Flow 3's data units: for what is computed of a run, not to be kept.
     #[serde(skip)]
@@ -283,7 +283,7 @@ fn caption(e: &Experiment, world: World<'_>, rest: &str) -> String {
     format!("{}{place}; {rest}", e.file)
 }
 
-/// What runs in real time could not keep up with, for the report.
+/// The reasons why runs in real time are not valid, for the report.
 fn doubts(runs: &[Vec<String>]) -> Option<String> {
     let bad: Vec<&Vec<String>> = runs.iter().filter(|r| !r.is_empty()).collect();
     let first = bad.first()?.join("; ");
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(flow.packet_size.as_ref().unwrap().get().get(), 104);
         assert_eq!(flow.source.as_ref().unwrap().packets.unwrap().get(), 1);
         assert_eq!(flow.tcp.as_ref().unwrap().segment_size.as_ref().unwrap().get().get(), 552);
-        // It is a scenario that can be read again.
+        // The changed scenario can be written and read again.
         Scenario::parse(&s.to_toml(), "again.toml").unwrap_or_else(|e| panic!("{e}"));
     }
 

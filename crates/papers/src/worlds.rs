@@ -67,7 +67,7 @@ const KERNEL: [Rival; 3] = [
     Rival { key: "kernel-bbr", name: "kernel BBR", controller: "tcp-bbr" },
 ];
 
-/// What one run gave, after the warm-up.
+/// The measurements of one run, after the warm-up.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Got {
     /// Rates on the wire, kbit/s.
@@ -311,7 +311,7 @@ fn shares(e: &Experiment, pairs: &[Pair], schemes: &[&str]) -> Chart {
         format!("The least fair is {} beside {}: f = {}", p.scheme.to_uppercase(), p.rival.name, short(f))
     });
     let numbered: Vec<String> = (1..).zip(schemes).map(|(i, s)| format!("{i} {s}")).collect();
-    // What intervals of few runs go beyond is not there to be had.
+    // The axis ends at the capacity, even where the intervals of few runs reach beyond.
     let capacity = pairs.iter().flat_map(|p| &p.runs).map(|g| g.media + g.tcp).fold(0.0, f64::max);
     let axes = (Axis::new(numbered.join(", "), ""), Axis::new("media flow's rate", "kbit/s").range(0.0, capacity));
     let mut chart = Chart::new(title, axes.0, axes.1)

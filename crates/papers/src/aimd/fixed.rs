@@ -27,7 +27,7 @@ const EQ1: Figure<Option<f64>> = Figure {
     vary: set_beta,
     quantities: &[SHARE],
 };
-/// What an AIMD flow gets over what a TCP flow gets.
+/// The throughput of an AIMD flow over that of a TCP flow.
 const SHARE: Quantity<Option<f64>> =
     Quantity { key: "aimd_to_tcp", label: "AIMD / TCP, mean throughput of a flow", unit: "", get: share };
 const SHARES: Measure<Option<f64>> = Measure { name: "aimd / tcp", of: shares };
@@ -165,7 +165,7 @@ fn trace(job: &Job<'_>) -> Result<Trace, RunError> {
     Ok(Trace { slots, lost })
 }
 
-/// What a link was used, as parts of what it carries.
+/// The use of a link, in parts of its capacity.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 struct Used {
     /// In stage I, from the first slot without a packet until the window reaches R, in whole rounds of R slots; 1 if there

@@ -15,7 +15,7 @@ use fairpace_units::Rate;
 
 // --- plans ---------------------------------------------------------------------------------------------------------
 
-/// What one flow asks for.
+/// The needs of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Asks {
     /// R, slots.
@@ -257,7 +257,7 @@ const IMPOSSIBLE: [Case; 2] = [
     },
 ];
 
-/// What is offered instead of an impossible need can be had.
+/// The needs that are offered instead of impossible ones can be met.
 fn nearest(e: &Experiment, base: &Scenario) -> Claim {
     use fairpace_analysis::qos::plan::Nearest;
     let (mut offered, mut possible) = (0, 0);

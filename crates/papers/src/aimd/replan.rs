@@ -80,7 +80,7 @@ impl Policy {
     }
 }
 
-/// What one flow got in one phase.
+/// The measurements of one flow in one phase.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 struct Part {
     /// Packets per slot.
@@ -90,7 +90,7 @@ struct Part {
     dropped: f64,
 }
 
-/// What a run came to: by phase and flow; and the windows that were given, by flow: (when, how much).
+/// The results of a run by phase and flow; and the given windows by flow, as (time, window).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 struct Course {
     phases: Vec<Vec<Part>>,

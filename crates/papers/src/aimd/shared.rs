@@ -20,7 +20,7 @@ const SEEDS: usize = 20;
 /// Colours of the flows.
 const COLOURS: [&str; 4] = ["terminal 1", "terminal 2", "terminal 3", "terminal 4"];
 
-/// Which RTTs.
+/// The RTTs of the panel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Panel {
     key: &'static str,

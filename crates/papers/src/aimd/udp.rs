@@ -12,7 +12,7 @@ use fairpace_scenario::{ArqKind, FlowSpec, Scenario, SourceKind, SourceSpec, Spe
 const RATES: [f64; 11] = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1];
 /// p_e, percent.
 const PERCENT: f64 = 10.0;
-/// What waits at the base station for UDP, the packet under way included [aimd §IV-D].
+/// The base station's queue for UDP, the packet under way included [aimd §IV-D].
 const BUFFER: u32 = 10;
 /// Seeds per point.
 const SEEDS: usize = 10;

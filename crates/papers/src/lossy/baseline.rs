@@ -28,7 +28,7 @@ const DELAYS: [f64; 4] = [10.0, 20.0, 30.0, 40.0];
 /// Errors in percent.
 const ERRORS: [f64; 16] = [2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 17.5, 20.0, 22.5, 25.0, 27.5, 30.0, 32.5, 35.0, 37.5, 40.0];
 
-/// Which TCP, and where the error is: one set of runs.
+/// One set of runs: the variant of TCP, and the place of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runs {
     /// Every packet is acknowledged; errors after the transmitter.
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// What a run measured of its TCP.
+/// The measurements of a run's TCP.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 struct Observed {
     /// Everything sent, retransmissions included: what the equations are about.
@@ -203,7 +203,7 @@ impl Reading {
         format!("TCP b = {tcp}, equations b = {}{injected}{before}", self.b)
     }
 
-    /// What the equation says, in bit/s.
+    /// The equation's rate, in bit/s.
     fn estimate(&self, equation: Equation, o: &Observed, x: &[f64]) -> Option<f64> {
         let (error, size) = Place::of(x);
         let p = if self.injected { error / 100.0 } else { o.p };

@@ -45,7 +45,8 @@ pub(super) const READINGS: [Reading; 2] = [
 /// The schemes of both.
 pub(super) const BOTH_READINGS: [Scheme; 4] = [SRP, CRP, SRP_ROUND, CRP_ROUND];
 
-/// What the two kinds of flows got, in shares of the bottleneck: the rate-based flows, and the TCP flows beside them.
+/// The throughput of the two kinds of flows, in shares of the bottleneck: the rate-based flows, and the TCP flows
+/// beside them.
 pub(super) type Shares = [Quantity<Got>; 2];
 
 const fn shares(main: Number<Got>, tcp: Number<Got>) -> Shares {
@@ -75,7 +76,7 @@ fn last_hop(r: &Got, bps: Option<f64>) -> Option<f64> {
     Some(bps? * r.flows as f64 / 150e3)
 }
 
-/// What is shown of a set-up.
+/// The shown part of a set-up.
 #[derive(Clone, Copy)]
 pub(super) struct Set {
     pub(super) quantities: &'static Shares,

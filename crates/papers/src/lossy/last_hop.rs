@@ -180,7 +180,7 @@ pub(super) fn fig20_23(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
     Ok(e.outcome(FIG20_23.points(&found), fig20_23_claims(e, &found), section.folded()))
 }
 
-/// What TCP gets from farthest away, over what it gets from next door, one number per seed.
+/// TCP's throughput from farthest away over its throughput from next door, one number per seed.
 fn kept(found: &Found<Got>, scheme: &Scheme) -> Vec<f64> {
     let places = found.xs(scheme.key);
     let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return Vec::new() };

@@ -39,7 +39,7 @@ struct Run {
     /// Medians of the terms over all CRP flows, and their peaks; none if there was no sample.
     median: Option<Sample>,
     peak: Option<Sample>,
-    /// What the first flow saw.
+    /// The samples of the first flow.
     first: Vec<Sample>,
 }
 
@@ -83,7 +83,7 @@ type Term = fn(&Sample) -> f64;
 const TIMEOUT: Term = |s| s.timeout;
 const TRIPLE_DUP: Term = |s| s.triple_dup;
 
-/// What counts as a peak: one second in twenty is above it.
+/// The quantile that counts as a peak: one second in twenty is above.
 const PEAK: f64 = 0.95;
 
 pub(super) fn fig13_14(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {

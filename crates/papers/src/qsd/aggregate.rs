@@ -31,10 +31,10 @@ const SEEDS: usize = 9;
 const FULL_SEEDS: usize = 21;
 /// Phases of the super-frame at which one flow alone begins.
 const PHASES: u64 = 41;
-/// What Fig. 8's strategies are compared by: the mean delay of what a flow produces until this age.
+/// The age until which Fig. 8's strategies are compared: by the mean delay of a flow's data produced until then.
 const EARLY_S: f64 = 10.0;
 
-/// What is done about a flow's start.
+/// A strategy for a flow's start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Strategy {
     /// Key in points and colours.

@@ -19,8 +19,8 @@ const STEPS: usize = 9;
 const SHOWN: f64 = 8.0;
 /// How near the model must come.
 const NEAR: f64 = 0.1;
-/// What is compared: a frame and its granularity, kbit/s. In the large frame 44 kbit/s is a slot in each multi-frame, as
-/// RTT_m = T_f + 2 T_p supposes; in the small frame 264 kbit/s is.
+/// The compared settings: a frame and its granularity, kbit/s. In the large frame 44 kbit/s is a slot in each
+/// multi-frame, as RTT_m = T_f + 2 T_p supposes; in the small frame 264 kbit/s is.
 const COMPARED: [(Frame, f64); 3] = [(Frame::Large, 44.0), (Frame::Small, 264.0), (Frame::Small, 44.0)];
 
 /// The link and the flow of a scenario, for the model; none if it cannot say anything of them.

@@ -78,7 +78,7 @@ fn phases_caption(e: &Experiment, phases: &Phases) -> String {
     )
 }
 
-/// What was run, and what came of it.
+/// The runs, and their results.
 struct Course<'a> {
     key: String,
     name: String,
@@ -273,7 +273,7 @@ fn fig3_claims(e: &Experiment, frame: Frame, [cra, cra_qs, dama, dama_qs]: [&Pha
 
 // --- Fig. 4 --------------------------------------------------------------------------------------------------------
 
-/// What the sender did in one phase. Times in s since the flow's start, rates in bit/s.
+/// The sender's course in one phase. Times in s since the flow's start, rates in bit/s.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 struct Start {
     /// When the rate that the routers approved came into use, and which that is.
@@ -458,7 +458,7 @@ const FIRST_HUMP: &str = "In most phases the first maximum is the greatest: it i
 
 // --- readings ------------------------------------------------------------------------------------------------------
 
-/// What else the paper can be read to say, or leaves open.
+/// Another reading of the paper, or a point that it leaves open.
 struct Reading {
     words: &'static str,
     set: fn(&mut RawScenario),

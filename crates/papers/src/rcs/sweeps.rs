@@ -36,7 +36,7 @@ const READINGS: [Reading; 2] = [
     Reading { rcs: RCS_ACKS, raps: &[RAP_ACKS], suffix: "-acks-lost", words: ", ACKs lost with P" },
 ];
 
-/// What the claims call it; the reading of the ACKs is said once, at the end.
+/// The name in the claims; the reading of the ACKs is said once, at the end.
 fn rap_name(rap: &Scheme) -> &'static str {
     if rap.controller == RAP.controller { RAP.name } else { "RAP with fine grain" }
 }
@@ -262,7 +262,7 @@ const RESPONSIVE: Figure<Got> = Figure { schemes: &[RCS2], vary: responsive_back
 
 pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let base = base(e);
-    // What is left at 600 is within two percent of the bound.
+    // The remaining ratio at 600 is within two percent of the bound.
     let most_seeds = |scheme: &str, s_l: f64| scheme == RCS1.key && (s_l == 0.0 || s_l == 600.0);
     let precision = Precision { numbers: &[throughput], most_seeds };
     let cases = [CONSTANT.cases(&base), RESPONSIVE.cases(&base)].concat();

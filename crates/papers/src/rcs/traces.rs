@@ -1,5 +1,5 @@
-//! What RCS does around one loss: by a link error, by congestion, by a signal loss [rcs §IV, Figs. 12,
-//! 14, 16]. One source, one seed: nothing is random, so numbers have no interval.
+//! RCS around one loss: by a link error, by congestion, by a signal loss [rcs §IV, Figs. 12, 14, 16]. One source, one
+//! seed: nothing is random, so numbers have no interval.
 
 use super::{RCS, base};
 use crate::claim::exact;
@@ -14,7 +14,7 @@ use fairpace_scenario::Record;
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
-/// What the first flow of a run did.
+/// The course of a run's first flow.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Trace {
     /// S(t) in packets/s: (from when, how much).

@@ -26,7 +26,7 @@ const WATCHED: usize = 3;
 /// And before it.
 const BEFORE: usize = 5;
 
-/// What one run found.
+/// The results of one run.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Found {
     trace: Trace,
@@ -141,7 +141,7 @@ struct SetUp {
     other: Option<Other>,
 }
 
-/// What is not as in the scenario.
+/// The difference from the scenario.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Other {
     /// The queue of an ordinary interface.
@@ -233,7 +233,7 @@ pub(super) fn topology_2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_
     Ok(e.outcome(points(&set_ups, &all), claims, finish(section, &set_ups, &all, seeds)))
 }
 
-/// What Topology 2 is.
+/// A description of Topology 2.
 pub(super) fn path(s: &Scenario) -> String {
     let rate = match &s.path.rate {
         Some(fairpace_scenario::Capacity::Fixed(rate)) => rate.to_string(),
@@ -254,7 +254,7 @@ fn runs_of(all: &[Cell<Found>]) -> impl Iterator<Item = &[Rc<Found>]> {
     all.iter().map(|c| c.runs.as_slice())
 }
 
-/// What flow 2 does to f.
+/// The effect of flow 2 on f.
 fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Rc<Found>]) -> Vec<Claim> {
     let note = match (u.adu, world) {
         (Adu::Two, _) => "",
@@ -292,7 +292,7 @@ fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Rc<Found>]) -> V
     ]
 }
 
-/// What switching does to data units.
+/// The effect of switching on data units.
 fn switching(e: &Experiment, u: &SetUp, runs: &[Rc<Found>]) -> Vec<Claim> {
     let key = |what: &str| format!("{}-{what}", u.key);
     let ratio = |f: &Found, of: fn(&Gap) -> bool, q: f64| {

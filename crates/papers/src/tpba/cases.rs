@@ -53,12 +53,12 @@ const CASES: [Case; 16] = [
 ];
 
 impl Case {
-    /// It does not come to a cycle by the time of the change [tpba §6.2].
+    /// Such a case does not come to a cycle by the time of the change [tpba §6.2].
     fn is_slow(&self) -> bool {
         ["LDAF-3-1-10-3", "LDAF-3-1-10-6"].contains(&self.name)
     }
 
-    /// It has no n_cross [tpba §6.2].
+    /// This case has no n_cross [tpba §6.2].
     fn never_crosses(&self) -> bool {
         self.scheme == "lda" && self.third < 50.0
     }

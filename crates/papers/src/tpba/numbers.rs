@@ -1,5 +1,5 @@
-//! What the paper computes from rates over sampling periods, and from arrivals of data units [tpba §4, §6], on plain
-//! numbers.
+//! The paper's measures, computed from rates over sampling periods and from arrivals of data units [tpba §4, §6], on
+//! plain numbers.
 //!
 //! A rate over `[S j, S (j + 1)]` has number j: `R_i(j)` [tpba §6.2].
 
@@ -104,7 +104,7 @@ pub(super) fn gaps(adus: &[FrameRecord]) -> Vec<Gap> {
     all
 }
 
-/// What switching did to data units.
+/// The harm of switching to data units.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct Harm {
     /// Sent in part over TCP and in part over UDP.
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!((all[0].switch, all[1].switch, all[2].switch), (false, true, false));
         assert!((all[1].ms - 240.0).abs() < 1e-9 && all[1].udp && (all[1].at - 0.4).abs() < 1e-9);
         assert_eq!((all[2].missing, all[1].missing), (1, 0));
-        // What UDP loses is not lost by switching.
+        // A loss of UDP is no loss by switching.
         assert_eq!(harm(&adus, &all), Harm::default());
     }
 

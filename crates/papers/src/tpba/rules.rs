@@ -18,7 +18,7 @@ const RATES: [u32; 5] = [100, 300, 1_000, 3_000, 10_000];
 /// The queue: so many ms of the bottleneck's rate, and at least so many packets.
 const QUEUE_MS: u32 = 250;
 const LEAST_QUEUE: u32 = 12;
-/// What does not count: flows start, s.
+/// The time that does not count, while flows start, s.
 const WARM: usize = 10;
 
 /// A rule.
@@ -43,7 +43,7 @@ const RULES: [Rule; 4] = [
     },
 ];
 
-/// What one run found.
+/// The results of one run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Found {
     /// Share of the time in probing periods.

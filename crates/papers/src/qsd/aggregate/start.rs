@@ -1,5 +1,5 @@
-//! What one run says of the start of its flows: end-to-end delays by the flow's age, and what was lost before it
-//! left. Gathered while the run goes on: so many flows have too many packets to keep.
+//! The start of a run's flows: end-to-end delays by the flow's age, and the losses at the sender. Gathered while the
+//! run goes on: so many flows have too many packets to keep.
 
 use fairpace_lab::run::{RunError, simulate_observed};
 use fairpace_lab::study::{Job, Measure};
@@ -67,7 +67,7 @@ impl Delays {
         (self.count > 0).then(|| self.sum_us as f64 * 1e-6 / self.count as f64)
     }
 
-    /// What the fraction `q` of them do not exceed, in seconds.
+    /// The delay that the fraction `q` of the data does not exceed, in seconds.
     pub(super) fn quantile_s(&self, q: f64) -> Option<f64> {
         let wanted = q * self.count as f64;
         let mut below = 0.0;
@@ -135,7 +135,7 @@ impl ClassStart {
     }
 }
 
-/// What one run found.
+/// The results of one run.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(super) struct Start {
     /// In the order of the scenario.
@@ -150,7 +150,7 @@ pub(super) struct Start {
 #[derive(Clone, Copy)]
 struct Young {
     class: u16,
-    /// It counts.
+    /// The flow counts in the statistics.
     counts: bool,
     outlives: bool,
     began: Instant,

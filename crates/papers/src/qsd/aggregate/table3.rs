@@ -1,4 +1,4 @@
-//! What the transmit buffers lose [qsd §4, Table III].
+//! The losses of the transmit buffers [qsd §4, Table III].
 
 use super::start::{ClassStart, STEP_S, STEPS, Start, YOUTH_S};
 use super::{CLASSES, IPTV, NONE, QS, QSD_OPT, Runs, STRATEGIES, Strategy, VIDEO, VOIP, class_of};
