@@ -4,9 +4,10 @@
 //!     cargo bench -p fairpace-emu [-- --quick]
 //!
 //! The plain loop is what there is at least: one thread, `poll` and a timerfd, `read` and `write` of whole
-//! packets, a first-in-first-out delay line, 64 packets per look. It reads no header and counts nothing. Both loops have
-//! namespaces, devices and endpoints of the same make, and real-time priority where the system allows it. CPU is that of the
-//! loop's thread, in which the kernel also does TCP's reception. The endpoints share the machine's processors with it.
+//! packets, a first-in-first-out delay line, 64 packets per look. The baseline reads no header and counts nothing.
+//! Both loops have namespaces, devices and endpoints of the same make, and real-time priority where the system allows
+//! it. CPU is that of the loop's thread, in which the kernel also does TCP's reception. The endpoints share the
+//! machine's processors with it.
 //!
 //! Only numbers of one run are comparable. The goals are ratios, of each round for itself; medians of the rounds.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs, reason = "a benchmark reads the clock")]

@@ -24,7 +24,7 @@ use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, QsOption};
 use nix::errno::Errno;
 use std::io::IoSlice;
 
-/// What is remembered of a packet under way.
+/// The memory of a packet under way.
 #[derive(Clone, Copy, Debug)]
 struct Meta {
     framing: Framing,
@@ -77,7 +77,7 @@ pub(crate) struct BridgeOptions {
     pub(crate) memory: Bytes,
 }
 
-/// What a look at a device found.
+/// The result of a look at a device.
 enum Read {
     /// A packet, of so many segments.
     Packet(usize),
@@ -134,7 +134,8 @@ impl<P: Port> Bridge<P> {
         }
     }
 
-    /// What has come to a device goes into the path, but no more than about `budget` segments: how many that were.
+    /// Moves packets from a device into the path, but no more than about `budget` segments; returns the number of
+    /// segments.
     pub(crate) fn read(&mut self, side: Side, budget: usize, mut now: impl FnMut() -> Instant) -> usize {
         let (mut segments, mut first, mut last) = (0, None, None);
         let empty = loop {
@@ -198,7 +199,7 @@ impl<P: Port> Bridge<P> {
             counts.unknown += 1;
             return Read::Packet(1);
         };
-        // What does not parse has no option that a router would find.
+        // A packet that does not parse has no option that a router would find.
         let quick_start = if header.options { quick_start::parse(packet).ok().flatten() } else { None };
         let mut inject = Inject {
             network: &mut self.network,
@@ -226,7 +227,8 @@ impl<P: Port> Bridge<P> {
         Read::Packet((self.sides[side as usize].read.packets.get() - before) as usize)
     }
 
-    /// What has come out of the path is written, but no more than about `budget` segments: true if that was all.
+    /// Writes the packets that have come out of the path, but no more than about `budget` segments; true if none is
+    /// left.
     pub(crate) fn release(&mut self, budget: usize, mut now: impl FnMut() -> Instant) -> bool {
         let mut at = now();
         self.network.advance(at);
@@ -263,7 +265,7 @@ impl<P: Port> Bridge<P> {
             meta.ecn = out.ecn;
         }
         if let (Some(option), Some(_)) = (out.quick_start, meta.quick_start) {
-            // It was read when the packet came; so it can be written.
+            // The option was read when the packet came; so it can be written.
             let _ = quick_start::forward(bytes, |_, its| *its = option);
         }
         self.capture.write(out.at, PacketFate::Received, &[bytes]);
@@ -350,7 +352,7 @@ impl<P: Port> Bridge<P> {
         }
     }
 
-    /// What there is to tell in the end.
+    /// The record of the bridge at its end.
     pub(crate) fn finish(mut self) -> Ended {
         self.look_at_kernel_drops();
         Ended {
@@ -365,7 +367,7 @@ impl<P: Port> Bridge<P> {
     }
 }
 
-/// What is left of a bridge.
+/// The remains of a bridge.
 pub(crate) struct Ended {
     pub(crate) network: Network,
     pub(crate) lateness: LatenessSummary,

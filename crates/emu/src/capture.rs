@@ -45,7 +45,7 @@ impl Capture {
         }
     }
 
-    /// What is in memory.
+    /// The capture, if it is kept in memory.
     pub(crate) fn finish(self) -> io::Result<Option<Vec<u8>>> {
         if let Some(writer) = self.stream {
             writer.finish()?.flush()?;

@@ -15,7 +15,7 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 const LOOK: Duration = Duration::from_millis(1);
 const READY: u32 = 10_000;
 
-/// What the loop reads packets from and writes them to.
+/// The device that the loop reads packets from and writes packets to.
 pub(crate) trait Port {
     /// The next packet, with its header before it where there is one; `EAGAIN` if there is none.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Errno>;
@@ -36,7 +36,7 @@ pub(crate) struct DeviceSpec<'a> {
     pub(crate) addresses: &'a [FlowAddresses],
 }
 
-/// A TUN device. It ends with its descriptor.
+/// A TUN device. The device disappears when its descriptor is closed.
 pub(crate) struct Device {
     device: SyncDevice,
     name: String,
@@ -103,8 +103,8 @@ impl Device {
     }
 }
 
-/// Waits until the kernel takes packets for an address, and those that were added before it. It makes IPv6 addresses
-/// ready later and in their order, by a worker that also waits for whoever makes or removes namespaces.
+/// Waits until the kernel takes packets for an address, and those that were added before it. The kernel makes IPv6
+/// addresses ready later and in their order, by a worker that also waits for whoever makes or removes namespaces.
 fn await_ready(address: IpAddr) -> io::Result<()> {
     for _ in 0..READY {
         match UdpSocket::bind((address, 0)) {

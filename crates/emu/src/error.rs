@@ -1,4 +1,4 @@
-//! What can go wrong with the emulator, each with what was found and what to do.
+//! The errors of the emulator, each with the fault that was found and its remedy.
 
 use fairpace_net::NetError;
 use fairpace_sim::SimError;
@@ -10,9 +10,9 @@ pub enum EmuError {
     /// The system gives this process no user or network namespace of its own.
     #[error("this system gives no namespaces of one's own: {what}: {source}")]
     NoNamespaces {
-        /// What was tried.
+        /// The action that was tried.
         what: &'static str,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
     /// There is no TUN driver, or its device may not be opened.
@@ -27,7 +27,7 @@ pub enum EmuError {
     /// The kernel forbids it.
     #[error("no permission to {what}")]
     Denied {
-        /// What was tried.
+        /// The action that was tried.
         what: String,
     },
     /// Another run in real time has the machine.
@@ -41,9 +41,9 @@ pub enum EmuError {
     MtuTooSmall {
         /// The MTU as given, in bytes.
         found: u32,
-        /// What would do, in bytes.
+        /// The least size that would do, in bytes.
         least: u32,
-        /// What needs so much.
+        /// The use that needs so much.
         why: &'static str,
     },
     /// A parameter is out of range, or a scenario has what the emulator has not.
@@ -53,7 +53,7 @@ pub enum EmuError {
         field: &'static str,
         /// The value as given.
         found: String,
-        /// What is allowed.
+        /// The values that are allowed.
         allowed: String,
     },
     /// The path cannot be built.
@@ -65,9 +65,9 @@ pub enum EmuError {
     /// The operating system refused something that should work.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that was tried.
         what: String,
-        /// What the system said.
+        /// The system's message.
         source: io::Error,
     },
 }
@@ -82,7 +82,7 @@ impl EmuError {
         }
     }
 
-    /// What the user can do about it.
+    /// The remedy, as far as the user has one.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             EmuError::NoNamespaces { .. } => {

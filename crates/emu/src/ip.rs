@@ -12,7 +12,7 @@ use fairpace_sim::Carries;
 use fairpace_units::{Class, Dscp, Ecn};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What the path wants to know of a packet.
+/// The facts about a packet that the path needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     pub(crate) source: IpAddr,
@@ -66,8 +66,8 @@ impl Header {
         }
     }
 
-    /// What the packet is counted as: a TCP segment without data, RTCP [RFC 5761 §4] and whatever is neither TCP nor
-    /// UDP is control, RTP of the low class and the dummies' payload type a dummy, and the rest data.
+    /// The kind of traffic that the packet counts as: a TCP segment without data, RTCP [RFC 5761 §4] and whatever is
+    /// neither TCP nor UDP is control, RTP of the low class and the dummies' payload type a dummy, and the rest data.
     pub(crate) fn carries(&self, packet: &[u8]) -> Carries {
         let above = packet.get(self.length..).unwrap_or_default();
         match (self.protocol, above) {

@@ -4,9 +4,10 @@
 //! milliseconds, as soon as anybody else on the machine computes. With Linux's first-in-first-out policy [sched(7)] it runs when
 //! its timer says so. The kernel leaves other programs a twentieth of each second (`kernel.sched_rt_runtime_us`).
 //!
-//! The policy may be taken with `CAP_SYS_NICE` over the host, or a limit `RLIMIT_RTPRIO` above zero; after the sandbox is entered
-//! nobody has the former. So the thread that enters takes it before, starts one thread more, which has it by that, and gives it up again.
-//! That one has no other right; it waits, and starts the threads that are to have the policy. Programs never have it.
+//! A thread may take the policy with `CAP_SYS_NICE` over the host, or under a limit `RLIMIT_RTPRIO` above zero. Inside the
+//! sandbox no thread has `CAP_SYS_NICE`. So the entering thread first takes `SCHED_FIFO`, spawns a helper that inherits
+//! it, then drops it. The helper has no other privilege, and later spawns the real-time threads. Programs never have the
+//! policy.
 #![allow(unsafe_code)] // sched_setscheduler(2), which nix has not
 
 use crate::EmuError;

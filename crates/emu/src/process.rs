@@ -41,15 +41,16 @@ pub const NOT_FOUND: u8 = 127;
 /// The exit code of one that may not be run.
 pub const NOT_RUNNABLE: u8 = 126;
 
-/// What the program keeps: its own network namespace is its to change and to listen to. Root also keeps what the kernel
-/// asks of it (since Linux 5.12) to map itself into one more namespace, for a shell within; over files it has no more
-/// by that than as their owner.
+/// The capabilities that the program keeps: it may change its own network namespace and listen to it. Root also keeps
+/// what the kernel asks of it (since Linux 5.12) to map itself into one more namespace, for a shell within; over
+/// files it has no more by that than as their owner.
 fn kept() -> CapsHashSet {
     let root = geteuid().is_root().then_some(Capability::CAP_SETFCAP);
     [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW].into_iter().chain(root).collect()
 }
 
-/// What the init needs until the program runs: to mount /proc, and to give up what is not [`kept`].
+/// The capabilities that the init needs until the program runs: to mount /proc, and to give up those that are not
+/// [`kept`].
 const FOR_INIT: [Capability; 2] = [Capability::CAP_SYS_ADMIN, Capability::CAP_SETPCAP];
 
 /// A program to run.
@@ -59,9 +60,9 @@ pub struct Program {
     pub command: Vec<OsString>,
     /// Variables that it gets beside our own.
     pub environment: Vec<(&'static str, OsString)>,
-    /// It is an interactive shell: the terminal is its, if it is ours.
+    /// The program is an interactive shell: it gets the terminal, if we have it.
     pub terminal: bool,
-    /// It reads nothing, and what it writes to its output goes to our error stream: our output is another's.
+    /// The program reads nothing, and its output goes to our error stream, because another program has our output.
     pub background: bool,
 }
 
@@ -143,7 +144,7 @@ impl Inside {
 
     /// Sends `signal` to the program; SIGKILL ends it and all that it has started.
     pub fn signal(&self, signal: Signal) {
-        // It may have ended in the meantime.
+        // The program may have ended in the meantime.
         let _ = kill(self.init, signal);
     }
 }
@@ -232,7 +233,7 @@ pub fn init(arguments: &[OsString]) -> u8 {
 
 fn prepare(parent: &OsStr) -> Result<(), String> {
     set_pdeathsig(Signal::SIGKILL).map_err(|e| format!("cannot be tied to the emulator: {e}"))?;
-    // It may have died before; then another has become our parent.
+    // The parent may have died before; then another has become our parent.
     let status = fs::read_to_string("/proc/self/status").map_err(|e| format!("cannot read /proc: {e}"))?;
     let now = status.lines().find_map(|l| l.strip_prefix("PPid:")).unwrap_or("").trim();
     if now != parent {

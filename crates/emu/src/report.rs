@@ -1,11 +1,11 @@
-//! What the emulator says about itself: whether the numbers of a run are those of its path, or of this machine.
+//! The emulator's report about itself: whether the numbers of a run are those of its path, or of this machine.
 
 use crate::Side;
 use fairpace_net::LatenessSummary;
 use fairpace_path::Count;
 use fairpace_units::{Bytes, Duration};
 
-/// What went in and out at one side.
+/// The packets that went in and out at one side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SideReport {
     /// Packets of the flows that came from this side, each segment for itself.
@@ -20,7 +20,7 @@ pub struct SideReport {
     pub unknown: u64,
     /// Packets to all or to a group (neighbours, routers): dropped.
     pub multicast: u64,
-    /// What is no IP packet, or no super-packet that adds up: dropped.
+    /// Packets that are not IP, and super-packets whose lengths do not add up: dropped.
     pub malformed: u64,
     /// Packets for which the emulator had no room.
     pub no_room: u64,
@@ -74,7 +74,7 @@ pub struct EmuReport {
     pub under_way: u64,
     /// Most bytes of packets ever under way.
     pub peak_memory: Bytes,
-    /// What each device holds until the loop reads it, in packets; more are [`SideReport::kernel_drops`].
+    /// The packets that each device holds until the loop reads them; more are [`SideReport::kernel_drops`].
     pub device_queue: u32,
     /// Segmentation offload was on.
     pub offload: bool,
@@ -88,7 +88,7 @@ impl EmuReport {
         self.invalid.is_empty()
     }
 
-    /// What went in and out at that side.
+    /// The packets that went in and out at that side.
     pub fn side(&self, side: Side) -> &SideReport {
         &self.sides[side as usize]
     }

@@ -20,10 +20,10 @@ use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
-/// What differs from the kernel's defaults in each of our namespaces, so that a run measures the path and
-/// not its machine: no IPv6 chatter (an address is usable at once, nothing is sent unasked), socket buffers
-/// that a long fat path can fill, no memory of earlier connections, and Reno where no socket asks for another,
-/// whatever the host's default is.
+/// The settings that differ from the kernel's defaults in each of our namespaces, so that a run measures the path and
+/// not its machine: no IPv6 chatter (an address is usable at once, nothing is sent unasked), socket buffers that a
+/// long fat path can fill, no memory of earlier connections, and Reno where no socket asks for another, whatever the
+/// host's default is.
 pub const SYSCTLS: [(&str, &str); 14] = [
     ("net.ipv6.conf.all.disable_ipv6", "0"),
     ("net.ipv6.conf.default.disable_ipv6", "0"),
@@ -161,7 +161,7 @@ impl NetNs {
         Ok(NetNs { name, file: file.into(), inode })
     }
 
-    /// What messages call it.
+    /// The name in messages.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -171,8 +171,8 @@ impl NetNs {
         self.inode
     }
 
-    /// Runs `work` on a fresh thread inside this namespace, and waits for it. What it opens stays in this
-    /// namespace, wherever it is used later. The thread has the rights of the calling one.
+    /// Runs `work` on a fresh thread inside this namespace, and waits for it. A socket or file that `work` opens
+    /// stays in this namespace, wherever it is used later. The thread has the rights of the calling one.
     ///
     /// # Errors
     /// [`EmuError::Denied`] after [`drop_privileges`].
@@ -247,18 +247,18 @@ impl NetNs {
     }
 }
 
-/// What a [`Door`]'s thread is asked to do.
+/// The work that a [`Door`]'s thread is asked to do.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread without rights inside a namespace, that does there what it is asked to. It ends with this.
+/// A thread without rights inside a namespace, that does there what it is asked to. The thread ends with the door.
 #[derive(Debug)]
 pub struct Door {
     work: Sender<Job>,
 }
 
 impl Door {
-    /// Runs `work` on that thread, and waits for it. What it opens stays in the namespace, and the threads that it
-    /// starts do.
+    /// Runs `work` on that thread, and waits for it. Sockets that `work` opens stay in the namespace, and so do
+    /// threads that it starts.
     ///
     /// # Errors
     /// [`EmuError::Io`] if `work` or one before it has panicked.
@@ -277,9 +277,9 @@ impl Door {
 /// Whether a thread begins with the sandbox's rights.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rights {
-    /// It has none.
+    /// The thread has none.
     Dropped,
-    /// It has them, and is to call [`drop_privileges`] when its sockets are open.
+    /// The thread has them, and is to call [`drop_privileges`] when its sockets are open.
     Kept,
 }
 

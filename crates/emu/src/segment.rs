@@ -31,7 +31,7 @@ const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
 
-/// What the header before a packet says; the default is a packet as it is on the wire.
+/// The header before a packet; the default means a packet as it is on the wire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Vnet {
     flags: u8,
@@ -72,7 +72,7 @@ impl Vnet {
 /// A segment's part in its super-packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Piece {
-    /// Which super-packet.
+    /// The number of the super-packet.
     of: u64,
     index: u16,
     /// Length of the headers.
@@ -115,7 +115,7 @@ pub(crate) struct Cutter {
     header: Vec<u8>,
 }
 
-/// What is wrong with a super-packet.
+/// The fault of a super-packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Malformed;
 
@@ -177,7 +177,7 @@ pub(crate) fn join(header: &mut [u8], framing: &Framing, last: &[u8], payload: u
     Ok(Vnet { gso, gso_size: piece.gso_size, header: piece.header, ..framing.vnet })
 }
 
-/// What differs between headers of one super-packet.
+/// The fields that differ between headers of one super-packet.
 struct Fields {
     l4: usize,
     is_tcp: bool,
@@ -328,7 +328,7 @@ pub(crate) mod tests {
             prop_assert_eq!(&head, &packet[..52]);
         }
 
-        /// What a program or the kernel hands out may be anything.
+        /// A program or the kernel may hand out anything.
         #[test]
         fn any_super_packet_is_cut_or_refused(
             vnet in any::<[u8; VNET]>(), mut packet in prop::collection::vec(any::<u8>(), 0..300), start in 0_u8..90,

@@ -15,8 +15,8 @@ struct Slot<M> {
 /// slots keep would add up otherwise.
 const KEEP: usize = 4_096;
 
-/// What a packet counts as at least, in bytes: so much is remembered of each here and in the path, however short it
-/// is (180 B measured with empty datagrams).
+/// The least size that a packet counts as, in bytes: so much is remembered of each here and in the path, however
+/// short it is (180 B measured with empty datagrams).
 const LEAST: usize = 256;
 
 fn cost(bytes: usize) -> usize {

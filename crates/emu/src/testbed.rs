@@ -18,12 +18,12 @@ use std::thread::JoinHandle;
 
 /// How a testbed is set up.
 pub struct TestbedOptions {
-    /// Where the flows begin. What is done there: a device `fairpace<network>` with the flows' addresses.
+    /// Where the flows begin. The namespace has a device `fairpace<network>` with the flows' addresses.
     pub senders: NetNs,
     /// Where they end.
     pub receivers: NetNs,
-    /// Which addresses: 10.77 and fd77:0, or for n (at most 122) 10.(77 + n) and fd77:n. For an emulator in a namespace that has
-    /// another's device.
+    /// The number in the addresses: 10.77 and fd77:0, or for n (at most 122) 10.(77 + n) and fd77:n. For an emulator
+    /// in a namespace that has another's device.
     pub network: u8,
     /// The devices' MTU in bytes, from 1,280.
     pub mtu: u16,
@@ -81,7 +81,7 @@ impl FarEnd {
     }
 }
 
-/// What [`TestbedOptions::new`] gives.
+/// The value that [`TestbedOptions::new`] gives.
 const OFFLOAD: bool = true;
 /// As above.
 const DEVICE_QUEUE: u32 = 4_096;

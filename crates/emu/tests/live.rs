@@ -120,7 +120,7 @@ fn into(
     })
 }
 
-/// What holds for every scheme and family.
+/// The facts that hold for every scheme and family.
 fn check(run: &Run) {
     let Run { sent, received, relayed, sink, notes } = run;
     assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
@@ -601,7 +601,7 @@ fn a_player_that_comes_late_gets_a_key_frame_and_one_that_was_there_costs_none()
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             let receiving = scope.spawn(|| receiver.run(&mut Counting::default(), &mut (), &stop).unwrap());
-            // It comes with the third sample: 300 ms after the beginning.
+            // The player comes with the third sample: 300 ms after the beginning.
             let mut coming = Coming { at_sample: 3, address, player };
             send::run(&config, clock, &mut source(), &mut coming, &stop).unwrap();
             let report = receiving.join().unwrap();

@@ -114,7 +114,7 @@ fn lda_goes_by_receiver_reports_through_the_relay() {
     assert_eq!(stats.sent.of(What::Feedback).packets, 0, "reports and nothing else");
     assert!((12..=32).contains(&stats.sent.of(What::Report).packets), "{:?}", stats.sent);
     assert!(sent.stats.report_rtt.unwrap() >= Duration::from_millis(99), "LSR and DLSR: {:?}", sent.stats.report_rtt);
-    // What the relay dropped is what reports told, but for the last moments; nothing was called unproven.
+    // Reports told of all that the relay dropped, but for the last moments; nothing was called unproven.
     let dropped = relayed.unwrap().series.last().unwrap().forward.counters.total().dropped_in_all().packets.get();
     assert!(sent.flow.data.lost <= dropped, "{} told, {dropped} dropped", sent.flow.data.lost);
     assert_eq!(sent.stats.rejected, Default::default());

@@ -256,8 +256,8 @@ fn simulated_tcp_shares_the_bottleneck_with_real_packets_in_real_time() {
     let tcp = &last.flows[0];
     let seconds = last.at.as_secs_f64();
     let tcp_bps = tcp.counts.received.bytes.as_f64() * 8.0 / seconds;
-    // 100 packets of 125 B in about 2 s are 50 kbit/s; TCP takes most of the rest. It needs half a
-    // second to get going, and loses something to the queue.
+    // 100 packets of 125 B in about 2 s are 50 kbit/s; TCP takes most of the rest. TCP needs half a second to get
+    // going, and loses something to the queue.
     assert!((500e3..=1_000e3).contains(&tcp_bps), "{tcp_bps:.0} bit/s in {seconds} s");
     assert!(last.forward.counters.max_queue > Packets::new(5), "TCP keeps a queue: {last:?}");
     let dropped = last.forward.counters.class(Class::Normal).dropped(DropReason::QueueFull).packets.get();

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     let allowed = may_have_real_time_priority();
     let outside = NetNs::current("host").expect("/proc is there");
     the_lock_is_taken_once_and_its_holder_is_named();
-    // What a joined thread leaves for a moment does not count as one.
+    // The traces that a joined thread leaves for a moment do not count as a thread.
     let last = std::thread::spawn(|| std::thread::park_timeout(Duration::from_millis(50)));
     let Some(sandbox) = common::sandbox() else { return ExitCode::SUCCESS };
     last.join().expect("no panic");
@@ -195,7 +195,7 @@ fn real_time_priority_is_had_where_it_is_allowed(sandbox: &Sandbox, allowed: boo
     // SCHED_OTHER, but for one who has started this as a batch or idle process.
     let usual = policy();
     let first = spawn_first("first", policy).expect("started").join().expect("no panic");
-    // What is allowed a container may forbid.
+    // A container may forbid even settings that are allowed elsewhere.
     assert!(first == usual || allowed && first == "1", "{first:?}, {allowed}");
     println!("real-time priority: allowed {allowed}, policy {}", first);
     assert_eq!(policy(), usual);

@@ -363,7 +363,7 @@ fn tshark_reads_both_sides(sandbox: &Sandbox) {
     assert_eq!(lost.len() as u64, sim.flows[0].whole.dropped_in_all().packets.get());
     println!("  {} sent, {} came, {} lost", sent.len(), came.len(), lost.len());
     assert!(!lost.is_empty());
-    // What came first came 20 ms and its transmission after it was sent.
+    // The first packet came 20 ms and its transmission after it was sent.
     let time = |line: &String| line.split('\t').nth(1).expect("a time").parse::<f64>().expect("seconds");
     assert!(time(&came[0]) - time(&sent[0]) >= 0.02);
     std::fs::remove_dir_all(folder).expect("ours");

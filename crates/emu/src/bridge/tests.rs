@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 struct Fake {
     to_read: VecDeque<Vec<u8>>,
     written: Vec<Vec<u8>>,
-    /// What the next writes are answered with.
+    /// The errors that answer the next writes.
     refuse: VecDeque<Errno>,
     gone: bool,
 }

@@ -1,4 +1,4 @@
-//! What to relay, through what.
+//! The path of a relay, and the addresses between which it relays.
 
 use fairpace_net::{Buffers, Family};
 use fairpace_path::LinkSpec;
@@ -16,7 +16,7 @@ pub enum Begin {
     AtOnce,
 }
 
-/// What to relay, through what.
+/// The path of a relay, and the addresses between which it relays.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
     /// Port to listen on; 0 takes a free one ([`Relay::address`](super::Relay::address) tells which).

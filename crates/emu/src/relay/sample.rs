@@ -1,4 +1,4 @@
-//! What a relay's path looks like at one time.
+//! The state of a relay's path at one time.
 
 use fairpace_path::LinkCounters;
 use fairpace_sim::FlowCounts;

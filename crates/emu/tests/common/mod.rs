@@ -1,4 +1,4 @@
-//! What both tests in namespaces begin with.
+//! The beginning that both tests in namespaces share.
 
 use fairpace_emu::{EmuError, Sandbox};
 
