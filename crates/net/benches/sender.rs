@@ -1,4 +1,4 @@
-//! What our paced sender costs beside the barest loop there is, in turn in the same run: 100 Mbit/s over loopback.
+//! The cost of our paced sender beside the barest loop there is, in turn in the same run: 100 Mbit/s over loopback.
 //!
 //!     cargo bench -p fairpace-net --bench sender [-- --quick]
 //!

@@ -4,7 +4,7 @@ use crate::NetError;
 use fairpace_units::Bytes;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
-/// Which addresses to listen on.
+/// The addresses to listen on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Family {
     /// Both, on one socket; IPv4 alone where the machine has no IPv6.

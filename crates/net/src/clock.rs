@@ -43,8 +43,8 @@ impl Clock {
         timespec(at.as_nanos().saturating_add(self.origin_ns))
     }
 
-    /// What the wall clock shows at the run's zero, as time since 1970, judged by what it shows
-    /// now. Read once per session, for sender reports.
+    /// The wall clock's time at the run's zero, as time since 1970, judged by its time now. Read once per session,
+    /// for sender reports.
     pub fn unix_at_zero(&self) -> Duration {
         let (wall, now) = (read_ns(ClockId::CLOCK_REALTIME), self.now());
         Duration::from_nanos(wall.saturating_sub(now.as_nanos()))

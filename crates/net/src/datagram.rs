@@ -1,4 +1,4 @@
-//! What a driver asks of a socket: datagrams with their marks and times, and every failure as a value.
+//! The interface of a socket that drivers need: datagrams with their marks and times, and every failure as a value.
 
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant};
 use nix::errno::Errno;
@@ -26,8 +26,8 @@ impl Mark {
     }
 }
 
-/// What became of one packet. Whatever is not [`SendOutcome::Sent`] has not left: nobody may count
-/// it, and no controller gets credit for it.
+/// The fate of one packet. Whatever is not [`SendOutcome::Sent`] has not left: nobody may count it, and no controller
+/// gets credit for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendOutcome {
     /// The kernel took it.
@@ -51,7 +51,7 @@ pub enum SendOutcome {
     Failed(Errno),
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecvOutcome {
     /// A datagram.
@@ -75,7 +75,7 @@ pub struct Received {
     pub mark: Mark,
     /// When the kernel got it.
     pub at: Instant,
-    /// It was longer than the buffer: the rest is gone.
+    /// The datagram was longer than the buffer: the rest is gone.
     pub truncated: bool,
 }
 
@@ -113,7 +113,7 @@ pub struct SocketCounters {
     pub kernel_drops: u64,
 }
 
-/// What the drivers need of a socket. A trait so that a test can put one that fails in its place.
+/// The interface of a socket that the drivers need. A trait so that a test can put one that fails in its place.
 pub trait DatagramIo {
     /// Sends one datagram to the connected peer, or to `to`.
     fn send(&mut self, to: Option<SocketAddr>, bytes: &[u8], mark: Mark) -> SendOutcome;
@@ -122,7 +122,7 @@ pub trait DatagramIo {
     fn send_batch(&mut self, to: Option<SocketAddr>, bytes: &[u8], segment: usize, mark: Mark) -> (usize, SendOutcome);
     /// Reads one datagram, without waiting.
     fn recv(&mut self, buffer: &mut [u8]) -> RecvOutcome;
-    /// What to wait on.
+    /// The descriptor to wait on.
     fn descriptor(&self) -> BorrowedFd<'_>;
     /// Becomes readable when another thread has news for the socket's driver: frames to send, or room for some. The frames'
     /// source or sink clears the descriptor. `None`: there is no other thread.
@@ -133,7 +133,7 @@ pub trait DatagramIo {
     fn local_ip(&self) -> Option<IpAddr> {
         None
     }
-    /// What happened so far.
+    /// The counts so far.
     fn counters(&self) -> SocketCounters;
 }
 

@@ -1,5 +1,5 @@
-//! What this machine allows, as data: each fact with what was found and, where it falls short, the
-//! remedy. Nothing is changed, nothing leaves the machine.
+//! The abilities of this machine, as data: each fact with the finding and, where it falls short, the remedy. Nothing
+//! is changed, nothing leaves the machine.
 
 use crate::pacing::{self, PacingComparison};
 use crate::{
@@ -31,15 +31,15 @@ pub struct Fact {
     pub title: &'static str,
     /// How good it is.
     pub health: Health,
-    /// What was found, in one line.
+    /// The finding, in one line.
     pub found: String,
-    /// What to do about it; `None` if nothing needs doing.
+    /// The remedy; `None` if nothing needs doing.
     pub remedy: Option<String>,
     /// Its numbers, each with its unit in the name.
     pub numbers: Vec<(&'static str, f64)>,
 }
 
-/// What to examine.
+/// The subjects of the examination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DoctorConfig {
     /// How long to measure each pacing method at each rate; zero leaves the timers out.

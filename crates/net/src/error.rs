@@ -1,4 +1,4 @@
-//! What can go wrong on the wire, each with what was found and what to do.
+//! The errors of the network, each with the fault that was found and its remedy.
 
 use fairpace_units::{Duration, format_duration};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ pub enum NetError {
     BadAddress {
         /// The text as given.
         found: String,
-        /// What is wrong with it.
+        /// The fault that was found.
         reason: String,
     },
     /// The name has no address (of the wanted family).
@@ -19,7 +19,7 @@ pub enum NetError {
     Resolve {
         /// The host as given.
         host: String,
-        /// What the resolver said.
+        /// The resolver's message.
         reason: String,
     },
     /// Another program holds the port.
@@ -37,7 +37,7 @@ pub enum NetError {
     /// The kernel forbids it.
     #[error("no permission to {what}")]
     Denied {
-        /// What was tried.
+        /// The action that was tried.
         what: String,
     },
     /// Nothing ever came back from the peer.
@@ -47,7 +47,7 @@ pub enum NetError {
         peer: SocketAddr,
         /// How long we waited.
         waited: Duration,
-        /// What the network said, if anything.
+        /// The network's message, if there was one.
         detail: String,
     },
     /// A receiver waited for a sender.
@@ -71,7 +71,7 @@ pub enum NetError {
     NoTcpHalf {
         /// The peer's address.
         peer: SocketAddr,
-        /// What the network said.
+        /// The network's message.
         detail: String,
     },
     /// The TCP port of a flow that has two halves is taken.
@@ -85,7 +85,7 @@ pub enum NetError {
     PeerLies {
         /// The peer's address.
         peer: SocketAddr,
-        /// What it claimed.
+        /// The peer's false claim.
         detail: String,
     },
     /// The circuit breaker stopped the flow [RFC 8083].
@@ -93,7 +93,7 @@ pub enum NetError {
     Breaker {
         /// To whom.
         peer: SocketAddr,
-        /// Which condition, with its numbers.
+        /// The broken condition, with its numbers.
         reason: String,
     },
     /// The controller does not exist or has a wrong setting.
@@ -109,15 +109,15 @@ pub enum NetError {
         field: &'static str,
         /// The value as given.
         found: String,
-        /// What is allowed.
+        /// The values that are allowed.
         allowed: String,
     },
     /// The operating system refused something that should work.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that was tried.
         what: &'static str,
-        /// What the system said.
+        /// The system's message.
         source: std::io::Error,
     },
 }
@@ -128,7 +128,7 @@ impl NetError {
         NetError::Io { what, source: source.into() }
     }
 
-    /// What the user can do about it.
+    /// The remedy, as far as the user has one.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             NetError::BadAddress { .. } => {

@@ -266,7 +266,7 @@ impl FlowSocket {
         Bytes::new(self.shared.with(|s| s.readable_bytes()) as u64)
     }
 
-    /// What it has done so far.
+    /// The counts so far.
     pub fn stats(&self) -> FlowSocketStats {
         self.shared.with(|s| s.stats.clone())
     }
@@ -325,7 +325,7 @@ fn spawn(shared: Arc<Shared>, run: impl FnOnce() + Send + 'static) -> Result<Joi
         run();
     });
     if let Ok(before) = before {
-        // It was in force a moment ago.
+        // That mask was in force a moment ago.
         let _ = before.thread_set_mask();
     }
     thread.map_err(|e| NetError::io("start a thread", e))

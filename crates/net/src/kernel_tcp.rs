@@ -1,4 +1,4 @@
-//! What the kernel's TCP says of a connection, and what it can be told.
+//! The kernel's account of a TCP connection, and the orders that the kernel takes.
 //!
 //! `TCP_INFO` (progress, window, round trip, retransmissions), `SIOCOUTQ` (what is still in the send
 //! buffer), the congestion control algorithm, the segment size and the window of one socket. Nothing

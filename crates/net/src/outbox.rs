@@ -37,7 +37,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// One more packet to send. It leaves with [`Outbox::flush`] at the latest.
+    /// One more packet to send. The packet leaves with [`Outbox::flush`] at the latest.
     pub(crate) fn push(
         &mut self,
         io: &mut impl DatagramIo,
@@ -92,7 +92,7 @@ impl Outbox {
                 self.backoff.failed(now);
             }
             SendOutcome::Refused => {
-                // News about an earlier packet; this one was not tried. It goes on at once.
+                // News about an earlier packet; this one was not tried. The loop goes on at once.
                 self.refused += 1;
                 self.bytes.drain(..(sent * self.segment).min(self.bytes.len()));
                 self.count -= sent.min(self.count);

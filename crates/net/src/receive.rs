@@ -308,7 +308,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// What has come by TCP, as far as the sink has room for it; `false` if there is more.
+    /// Takes the data that has come by TCP, as far as the sink has room; `false` if there is more.
     fn take_tcp(
         &mut self,
         tcp: &mut TcpReceiver,

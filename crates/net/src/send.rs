@@ -4,9 +4,9 @@
 //! session, sleep. The source is not asked for a frame before the peer has answered the challenge:
 //! nothing is captured that must not be sent yet.
 //!
-//! What ends it: the source or the duration (after what waits has left), the stop flag, the peer's
-//! BYE, or an error that is the peer's (exit code 5) or the circuit breaker's (6). The report is
-//! complete in each case.
+//! The session is ended by the source or the duration (after all waiting data has left), the stop flag, the peer's
+//! BYE, or an error that is the peer's (exit code 5) or the circuit breaker's (6). The report is complete in each
+//! case.
 
 mod config;
 mod ended;
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// # Errors
 /// What prevents the beginning: no such controller, a packet size out of range, no socket, no route, a path that carries
-/// less than packets are cut to ([`fairpace_rtp::LEAST_PATH_MTU`]). What happens later is in [`SendReport::end`].
+/// less than packets are cut to ([`fairpace_rtp::LEAST_PATH_MTU`]). Any later fault is in [`SendReport::end`].
 pub fn run(
     config: &SendConfig,
     clock: Clock,
@@ -310,7 +310,7 @@ impl Running<'_> {
         self.session.is_connected() && self.validated.is_some() && !is_over && has_room
     }
 
-    /// What the TCP half needs.
+    /// The TCP half's share of a turn.
     fn tcp(&mut self, io: &impl DatagramIo) {
         if self.tcp_end.is_some() || (self.tcp.is_none() && !self.session.wants_tcp()) {
             return;
@@ -350,7 +350,8 @@ impl Running<'_> {
             sockets[n] = wake;
             n += 1;
         }
-        // What comes within a quantum or two is read, with the time it came, when they are over: packets are due then.
+        // A datagram that comes within a quantum or two is read, with its time of arrival, when they are over:
+        // packets are due then.
         if n == 1 && until.since(self.clock.now()) <= self.config.quantum * 2 {
             waiter.sleep(until)?;
             return Ok(true);

@@ -1,9 +1,9 @@
 //! A UDP socket that knows about marks, times and failures.
 //!
-//! What it adds to the operating system's: DSCP and ECN of each packet on the way out and in
-//! (so that two classes share one socket), the kernel's receive stamp on the run's clock, packets
-//! the kernel dropped because we were slow apart from those the path lost, buffer sizes asked and
-//! granted, no fragmentation by us, batches of one class (GSO), and every failure as a value.
+//! The additions to the operating system's sockets: DSCP and ECN of each packet on the way out and in (so that two
+//! classes share one socket), the kernel's receive stamp on the run's clock, packets the kernel dropped because we
+//! were slow apart from those the path lost, buffer sizes asked and granted, no fragmentation by us, batches of one
+//! class (GSO), and every failure as a value.
 //!
 //! IPv4-mapped peers of a dual-stack socket need the IPv4 TOS message, real IPv6 peers the traffic
 //! class; addresses are mapped and unmapped here, so that callers only ever see `192.0.2.1`.
@@ -50,7 +50,7 @@ pub struct UdpSocket {
     last_arrival: Instant,
     /// The mark of the last packets, and how many in a row had it.
     run: (Mark, u32),
-    /// What the socket marks packets with that do not say.
+    /// The socket's mark for packets that name none.
     own: Option<Mark>,
     /// Where the newest packet came from, and the address of this machine that it was sent to: if the socket is bound to
     /// all of them, an answer must leave from that one, whatever the route [RFC 1122 §4.1.3.5].
@@ -283,7 +283,7 @@ impl UdpSocket {
         outcome
     }
 
-    /// What the control messages of a datagram say: its mark, and when the kernel got it.
+    /// The facts in the control messages of a datagram: its mark, and the time at which the kernel got it.
     fn note_control(&mut self, messages: &[ControlMessageOwned]) -> (Mark, Option<TimeSpec>) {
         let (mut mark, mut stamp) = (Mark::default(), None);
         for message in messages {

@@ -21,7 +21,7 @@ use nix::time::{ClockId as SleepClock, ClockNanosleepFlags, clock_nanosleep};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// What ended a wait.
+/// The event that ended a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Woken {
     /// The instant has come.
@@ -32,13 +32,13 @@ pub struct Woken {
     pub interrupted: bool,
 }
 
-/// One thread's alarm clock. It sets the timer slack of the thread that makes it, so make it on
-/// the thread that waits (it cannot be sent to another).
+/// One thread's alarm clock. Making a `Waiter` sets the timer slack of the calling thread, so make it on the thread
+/// that waits (it cannot be sent to another).
 #[derive(Debug)]
 pub struct Waiter {
     clock: Clock,
     timer: TimerFd,
-    /// What the timer is set to; set again only when it changes.
+    /// The time that the timer is set to; set again only when it changes.
     armed: Option<Instant>,
     /// How much earlier than asked the timer is set: the tenth percentile of the time that waking up
     /// takes, in nanoseconds.

@@ -138,7 +138,7 @@ fn two_ports() -> [UdpSocket; 2] {
     }
 }
 
-/// What the peer sent.
+/// The datagrams that the peer sent.
 type Passed = Mutex<Vec<Vec<u8>>>;
 
 /// The way between the two: its peer's timers do not work at the round trips of one machine.
@@ -236,7 +236,7 @@ fn it_sends(shim: &str, late: &AtomicU64) {
     assert!(rtt < Duration::from_secs(1), "{rtt:?}");
     assert!(stamps.windows(2).all(|w| w[1].sent >= w[0].sent), "microseconds of one clock");
     let rates: Vec<u64> = said.iter().filter_map(|l| l.strip_prefix("bitrate ")?.parse().ok()).collect();
-    // It begins with one packet of 1,460 B a second, 11,680 bit/s, and without reports only ever halves that.
+    // The sender begins with one packet of 1,460 B a second, 11,680 bit/s, and without reports only ever halves that.
     let reports = report.stats.sent.of(What::Feedback).packets;
     assert!(rates.iter().any(|r| *r > 11_680), "{rates:?} after {reports} reports");
 }
@@ -264,7 +264,7 @@ fn it_receives(shim: &str, late: &AtomicU64) {
         report.unwrap()
     });
     assert!(matches!(report.end, SendEnd::Finished), "{:?}", report.end);
-    // It echoes no challenge: its first report was the answer.
+    // The peer echoes no challenge: its first report was the answer.
     let (rtt, None) = report.validated.unwrap() else { panic!("{:?}", report.validated) };
     assert!(rtt < Duration::from_secs(1), "{rtt:?}");
     assert!(report.stats.feedback.packets > 5, "{:?}", report.stats);

@@ -107,7 +107,7 @@ fn an_interface_that_is_down_for_a_while_is_survived_and_counted() {
     let (sent, received, _, failures) = with_faults(|t, _| dark(t).then_some(SendOutcome::Unreachable));
     assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
     assert!(failures > 3 && failures <= 200, "{failures}");
-    // What the kernel did not take is counted, and the path is not blamed for more than that.
+    // Packets that the kernel did not take are counted, and the path is not blamed for more than those.
     assert!(sent.not_sent >= failures, "{} {failures}", sent.not_sent);
     assert_eq!(sent.socket.sent + sent.not_sent, sent.stats.sent.total().packets);
     assert!(received.stats.media.received > 10);

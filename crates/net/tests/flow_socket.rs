@@ -25,7 +25,7 @@ fn nervous() -> FlowSocketConfig {
     }
 }
 
-/// What a receiver got: each ADU with what was told of its last bytes.
+/// The receiver's ADUs, each with the facts about its last bytes.
 type Got = (Vec<(Vec<u8>, Received)>, FlowSocketStats);
 
 fn receive_all(mut socket: FlowSocket) -> JoinHandle<Result<Got, NetError>> {
@@ -114,7 +114,7 @@ fn a_flow_over_ipv6_carries_units_as_long_as_the_queue_and_refuses_longer_ones()
     sender.send(&whole[1..], false).unwrap();
     let error = sender.send(b"xx", true).unwrap_err();
     assert!(matches!(error, NetError::Config { field: "ADU", .. }), "{error}");
-    // What was begun is gone with it; an end without bytes is none.
+    // The ADU that was begun is gone with the error; an end without bytes is none.
     sender.send(b"", true).unwrap();
     sender.send(b"after", true).unwrap();
     assert_eq!(sender.close().unwrap().adus, 2);
@@ -194,8 +194,8 @@ fn a_close_that_leaves_something_behind_says_so() {
     }
 }
 
-/// What TCP has delivered to the receiver's kernel is unread when datagrams come that left after it, more packets than RTP
-/// takes for reordering.
+/// Data that TCP has delivered to the receiver's kernel is still unread when datagrams come that left after it, more
+/// packets than RTP takes for reordering.
 #[test]
 fn what_came_by_tcp_is_in_order_before_what_came_by_udp_although_nobody_reads() {
     let settings = [("t_running", "1h"), ("t_tcp", "100ms"), ("epsilon", "1Gbps")];
@@ -277,7 +277,7 @@ fn nobody_there_no_tcp_half_and_a_port_in_use_are_told_apart() {
     assert!(matches!(error, NetError::Config { field: "TCP algorithm", .. }), "{error}");
 }
 
-/// What a sender hears that cannot begin, and the receiver it could not reach.
+/// The error of a sender that cannot begin, and the receiver that it could not reach.
 fn failed_connect(config: FlowSocketConfig) -> (NetError, Result<SocketAddr, NetError>) {
     let patience = Some(Duration::from_secs(2));
     let mut receiver =

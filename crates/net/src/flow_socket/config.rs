@@ -60,7 +60,7 @@ impl Default for FlowSocketConfig {
 }
 
 impl FlowSocketConfig {
-    /// What is wrong with the parameters is found now and not at the first packet.
+    /// Refuses wrong parameters now and not at the first packet.
     pub(super) fn check(&self) -> Result<(), NetError> {
         if !(576..=1_500).contains(&self.packet_size.get()) {
             let found = self.packet_size.to_string();

@@ -11,7 +11,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What program and thread share.
+/// The state that program and thread share.
 #[derive(Debug)]
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -91,7 +91,7 @@ impl State {
             .or_else(|| left_behind.then(|| NetError::io("let all leave before `linger` is over", Errno::ETIMEDOUT)))
     }
 
-    /// What a program hears of a flow that is over.
+    /// The error that a program gets once its flow is over.
     fn why(&mut self) -> NetError {
         self.error.take().unwrap_or_else(|| NetError::io("use a flow that has ended", Errno::EPIPE))
     }
@@ -177,7 +177,7 @@ impl Shared {
     }
 
     pub(super) fn wake(&self) {
-        // It fails only at 2^64 - 1 unread events.
+        // The write fails only at 2^64 - 1 unread events.
         let _ = self.wake.write(1);
     }
 
@@ -336,7 +336,7 @@ impl FrameSink for QueueSink {
     fn on_frame(&mut self, now: Instant, frame: ReceivedFrame) -> Result<(), MediaError> {
         let (limit, wait) = (self.shared.receive_limit, self.shared.reorder_wait);
         self.shared.with(|s| {
-            // What came by TCP was read because there was room, and must not be lost.
+            // Data that came by TCP was read because there was room, and must not be lost.
             if frame.via != Some(Via::Tcp) && s.readable_bytes() + frame.data.len() > limit {
                 s.stats.overflowed += 1;
                 return;

@@ -1,11 +1,11 @@
-//! What a flow socket hands out and counts.
+//! The results and counts of a flow socket.
 
 use crate::TcpHalfStats;
 use fairpace_rtp::ReceiverStats;
 use fairpace_units::{Instant, Rate, Via};
 use std::net::SocketAddr;
 
-/// What [`super::FlowSocket::recv`] found.
+/// The result of [`super::FlowSocket::recv`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Bytes of the buffer that it filled.
@@ -20,7 +20,7 @@ pub struct Received {
     pub completed: Instant,
 }
 
-/// What a socket has done.
+/// The counts of a socket.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FlowSocketStats {
     /// The peer.

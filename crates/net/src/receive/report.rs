@@ -1,4 +1,4 @@
-//! What a receiver tells: while it runs, and in the end.
+//! The reports of a receiver: while it runs, and in the end.
 
 use crate::{Granted, NetError, SocketCounters, TcpReceiverStats};
 use fairpace_rtp::{ReceiverEvent, ReceiverStats};
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 pub struct ReceiveSample {
     /// Time since the run began.
     pub at: Instant,
-    /// What the session counted.
+    /// The session's counts.
     pub stats: ReceiverStats,
     /// Complete frames so far.
     pub frames: u64,
@@ -29,7 +29,7 @@ pub struct PacketNote {
     pub one_way_delay: Option<i64>,
     /// RTP payload.
     pub size: Bytes,
-    /// It came as a retransmission.
+    /// The data came as a retransmission.
     pub retransmitted: bool,
     /// The transport that it came by.
     pub via: Via,
@@ -60,20 +60,20 @@ pub enum ReceiveEnd {
     Failed(NetError),
 }
 
-/// What a receiver did; complete however it ended.
+/// The record of a receiver; complete however it ended.
 #[derive(Debug)]
 pub struct ReceiveReport {
     /// From the first media packet to the end; zero if none came.
     pub elapsed: Duration,
     /// The last sender.
     pub peer: Option<SocketAddr>,
-    /// What the session counted.
+    /// The session's counts.
     pub stats: ReceiverStats,
     /// Complete frames.
     pub frames: u64,
     /// Packets of frames that were never complete.
     pub abandoned_packets: u64,
-    /// What the socket counted.
+    /// The socket's counts.
     pub socket: SocketCounters,
     /// Socket buffers, asked and granted.
     pub buffers: Granted,

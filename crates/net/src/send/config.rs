@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// A longer quantum would be a burst: so much is made up for after a stall on the shortest paths, too.
 pub const MAX_QUANTUM: Duration = Duration::from_millis(5);
-/// What an Ethernet carries; larger packets are for paths that are known.
+/// The largest packet of an Ethernet; larger packets are for paths that are known.
 const LARGEST_PACKET_SIZE: Bytes = Bytes::new(1_500);
 
 /// Whom to send to, and how.
@@ -40,7 +40,7 @@ pub struct SendConfig {
     pub session: SenderConfig,
     /// Socket buffers to ask for.
     pub buffers: Buffers,
-    /// What the frames are.
+    /// The encoding of the frames.
     pub codec: Codec,
     /// The TCP half of controllers that have one (`tpba`).
     pub tcp: TcpConfig,

@@ -8,7 +8,7 @@ use fairpace_rtp::StopReason;
 use fairpace_units::{Bytes, Duration, format_duration};
 
 impl Running<'_> {
-    /// What the sender did, and why the session stopped.
+    /// The record of the sender, with the reason why the session stopped.
     pub(super) fn report(self, io: &impl DatagramIo, reason: StopReason, cpu: f64) -> SendReport {
         let peer = self.config.peer;
         let now = self.now;

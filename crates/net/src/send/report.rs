@@ -1,4 +1,4 @@
-//! What a sender tells: while it runs, and in the end.
+//! The reports of a sender: while it runs, and in the end.
 
 use crate::{LatenessSummary, NetError, SocketCounters, TcpHalfStats};
 use fairpace_control::feedback::Form;
@@ -20,7 +20,7 @@ pub struct SendSample {
     pub via: Via,
     /// The rate it allows.
     pub rate: Rate,
-    /// What the encoder was asked for (payload).
+    /// The rate that the encoder was asked for (payload).
     pub media_rate: Rate,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
@@ -63,7 +63,7 @@ pub enum SendEnd {
     Failed(NetError),
 }
 
-/// What a sender did; complete however it ended.
+/// The record of a sender; complete however it ended.
 #[derive(Debug)]
 pub struct SendReport {
     /// The receiver.
@@ -72,9 +72,9 @@ pub struct SendReport {
     pub elapsed: Duration,
     /// The first round trip, and the code point that arrived with it, if the peer said; `None` if it never answered.
     pub validated: Option<(Duration, Option<Dscp>)>,
-    /// What the session counted.
+    /// The session's counts.
     pub stats: SenderStats,
-    /// What the flow counted. Where the receiver measures it knows of no single packet: none is acknowledged or lost.
+    /// The flow's counts. Where the receiver measures it knows of no single packet: none is acknowledged or lost.
     pub flow: FlowCounters,
     /// Whether single packets were acknowledged, and how, or the receiver measured.
     pub feedback_form: Form,
@@ -82,7 +82,7 @@ pub struct SendReport {
     pub rwnd: Option<u32>,
     /// The last loss event rate that the controller went by, if it has one.
     pub p: Option<f64>,
-    /// What the socket counted.
+    /// The socket's counts.
     pub socket: SocketCounters,
     /// The TCP half, if there was one.
     pub tcp: Option<TcpHalfStats>,
@@ -94,7 +94,7 @@ pub struct SendReport {
     pub pacing: LatenessSummary,
     /// Packets that the session gave and the kernel did not take.
     pub not_sent: u64,
-    /// What the source gave and still waited at the end: to leave, or for TCP's acknowledgement.
+    /// The source's data that still waited at the end: to leave, or for TCP's acknowledgement.
     pub left_behind: Bytes,
     /// CPU time / time.
     pub cpu: f64,

@@ -26,12 +26,12 @@ impl Default for Buffers {
     }
 }
 
-/// What the kernel granted, beside what was asked.
+/// The kernel's grant, beside the request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Granted {
-    /// What was asked.
+    /// The sizes that were asked for.
     pub asked: Buffers,
-    /// What there is. (The kernel keeps twice that, for its own bookkeeping; this is the half
+    /// The sizes that the kernel granted. (The kernel keeps twice that, for its own bookkeeping; this is the half
     /// that was asked for.)
     pub granted: Buffers,
 }

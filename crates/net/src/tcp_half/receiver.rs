@@ -24,15 +24,15 @@ struct Candidate {
     until: Instant,
 }
 
-/// What a receiver's TCP half has done.
+/// The record of a receiver's TCP half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct TcpReceiverStats {
     /// Connections that became part of a session.
     pub accepted: u64,
     /// Connections that were closed: from elsewhere, without a proof, or one too many.
     pub refused: u64,
-    /// Times the kernel gave no connection although one may have waited: mostly, too many files are open. It is asked
-    /// again a little later.
+    /// Times the kernel gave no connection although one may have waited: mostly, too many files are open. The kernel
+    /// is asked again a little later.
     pub failed: u64,
     /// Media datagrams that were left out, because what TCP had brought before them could not be read yet: nothing read
     /// the frames. The session counts them as lost.
@@ -94,7 +94,7 @@ impl TcpReceiver {
         kernel_tcp::set_window(&self.listener, window)
     }
 
-    /// What to wait on; the stream itself only with `room`.
+    /// The descriptors to wait on; the stream itself only with `room`.
     pub(crate) fn descriptors(&self, room: bool) -> impl Iterator<Item = BorrowedFd<'_>> {
         let stream = self.stream.as_ref().filter(|_| room).map(|(socket, _)| socket.as_fd());
         let listener = self.listens_again().is_none().then(|| self.listener.as_fd());

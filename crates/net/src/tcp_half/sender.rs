@@ -33,7 +33,7 @@ impl Default for TcpConfig {
     }
 }
 
-/// What a sender's TCP half has done.
+/// The record of a sender's TCP half.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct TcpHalfStats {
     /// Congestion control in force.
@@ -64,7 +64,7 @@ pub struct IdleWindows {
     pub before: u32,
     /// Segments after it.
     pub after: u32,
-    /// What cwnd_new was then, segments.
+    /// The value of cwnd_new then, segments.
     pub wanted: u32,
 }
 
@@ -264,7 +264,7 @@ impl TcpSender {
         }
     }
 
-    /// What the controller orders, as far as Linux lets a program do it.
+    /// Carries out the controller's orders, as far as Linux lets a program do so.
     fn obey(&mut self, session: &mut SenderSession) {
         while let Some(order) = session.take_tcp_order() {
             match order {

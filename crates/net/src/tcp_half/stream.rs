@@ -4,7 +4,7 @@ use fairpace_rtp::framing::Deframer;
 use socket2::Socket;
 use std::io;
 
-/// What the kernel gave when it was asked to read or write.
+/// The kernel's answer when it was asked to read or write.
 #[derive(Debug)]
 pub(crate) enum TcpEnd {
     /// The peer has closed its side.
