@@ -1,4 +1,4 @@
-//! What an endpoint in real time tells of itself, in the simulator's terms.
+//! The record of an endpoint in real time, in the simulator's terms.
 
 use fairpace_control::{FlowCounters, FlowEvent, StopReason};
 use fairpace_sim::tcp::{TcpAreas, TcpCounters};
@@ -9,7 +9,7 @@ use fairpace_units::{Bytes, Duration, Instant, Rate};
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Moment {
     pub(crate) at: Instant,
-    /// What the controller allows; zero for others.
+    /// The rate that the controller allows; zero for others.
     pub(crate) target_rate: Rate,
     /// Congestion window in packets, of TCP or of a media flow's TCP half; zero for others.
     pub(crate) cwnd: f64,

@@ -2,7 +2,7 @@
 
 use fairpace_net::Family;
 
-/// Which version of IP the packets of a run are of.
+/// The version of IP that a run's packets use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ip {
     /// Version 4.

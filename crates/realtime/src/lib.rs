@@ -6,7 +6,8 @@
 //!                        └─▶ one plan per flow ─▶ threads with sockets ─▶ what the ends know ───────┴▶ SimReport
 //! ```
 //!
-//! What is equal in both worlds, what differs, and by how much: `docs/emu/worlds.md`. The clock is [`fairpace_net`]'s.
+//! The page `docs/emu/worlds.md` says where both worlds agree, where they differ, and by how much. The clock is
+//! [`fairpace_net`]'s.
 
 mod endpoint;
 mod ip;
@@ -283,7 +284,7 @@ fn open(early: Early, running: &Running, ip: Ip, doors: &[Door; 2]) -> Result<En
     })
 }
 
-/// Runs all flows to the end. What their ends know, in order of the flows.
+/// Runs all flows to the end. Returns the records of their ends, in order of the flows.
 fn work(
     running: &Running,
     ip: Ip,
@@ -352,7 +353,7 @@ fn flow(
             let (plan, socket, receiver) = *ends;
             let (id, scheme, start, units) = (plan.flow, plan.config.scheme.clone(), plan.start, plan.units());
             std::thread::scope(|scope| {
-                // It outlives its sender, as somebody who waits for the last packets does.
+                // The receiver outlives its sender, to get the last packets.
                 let reader = scope.spawn(|| media::receive(receiver, units, over));
                 let stop = Arc::clone(stop);
                 let send = move || media::send(plan, socket, clock, warmup, &stop);

@@ -1,8 +1,8 @@
 //! A media flow: the sender and the receiver of the wire, each on a thread, where their frames come from, and when
 //! data units are complete.
 //!
-//! What is known of data units is what the receiver sees: a data unit none of whose packets came is there between others,
-//! but when it left is taken from the one before it.
+//! Data units are known only as the receiver sees them. A data unit of which no packet came is listed between the
+//! others, with the departure of the one before.
 
 use super::endpoint::{Endpoint, Moment};
 use super::ip::Ip;
@@ -19,7 +19,7 @@ use fairpace_sim::{FlowId, FrameRecord};
 use fairpace_units::{Bytes, Duration, Instant, Rate, Via};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What one flow is to do.
+/// The plan of one flow.
 #[derive(Debug)]
 pub(crate) struct MediaPlan {
     pub(crate) flow: FlowId,
@@ -43,14 +43,14 @@ pub(crate) enum MediaSource {
     Encoder(Box<EncoderModel>),
 }
 
-/// What a full packet has in front of its payload.
+/// The bytes in front of a full packet's payload.
 pub(crate) fn headers(ip: Ip) -> u64 {
     ip.udp_headers() + (packet::HEADER_LEN + Extensions::FULL_LEN + vp8::DESCRIPTOR_LEN) as u64
 }
 
 /// The least payload: a data unit's number is in it, behind the byte that a video frame's kind is in.
 pub(crate) const LEAST_PAYLOAD: u64 = 5;
-/// What a simulated packet has in front of its payload: IP, UDP and RTP.
+/// The bytes in front of a simulated packet's payload: IP, UDP and RTP.
 const SIMULATED_HEADERS: u64 = 40;
 
 /// Payload of a full packet of that size on the wire.
@@ -83,7 +83,7 @@ pub(crate) fn receive(
     (records, ran.err().map(|e| e.to_string()))
 }
 
-/// What data units are like.
+/// The data units of a source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Units {
     /// Packets of each.
@@ -92,7 +92,7 @@ pub(crate) struct Units {
 }
 
 impl MediaPlan {
-    /// What its data units are like, if its source gives any.
+    /// The flow's data units, if its source gives any.
     pub(crate) fn units(&self) -> Option<Units> {
         match self.source {
             MediaSource::Adus(packets) => Some(Units { packets, packet_size: self.config.session.packet_size }),

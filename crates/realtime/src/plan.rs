@@ -30,7 +30,7 @@ pub(super) struct Plans {
     pub(super) about: About,
 }
 
-/// What a run's record says of its set-up.
+/// The description of the set-up in a run's record.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     pub(super) algorithms: BTreeMap<String, String>,
@@ -186,7 +186,7 @@ fn different(a: &TcpParams, b: &TcpParams) -> bool {
     settings(a) != settings(b)
 }
 
-/// What the scenario says of TCP, in the kernel's words. What simulated TCP has not is switched off.
+/// The scenario's TCP settings, in the kernel's words. Features that simulated TCP does not have are switched off.
 fn tcp_settings(p: &TcpParams, sack: bool, restart: bool, about: &mut About) {
     let on = |yes: bool| u8::from(yes).to_string();
     let mut set = |key: &str, value: String| {

@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// The receivers' device.
 const DEVICE: &str = "fairpace0";
 
-/// What one flow is to do.
+/// The plan of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpPlan {
     pub(crate) flow: FlowId,
@@ -217,7 +217,7 @@ impl<'a> Sending<'a> {
                 Err(source) => return Err(NetError::Io { what: "write to a TCP connection", source }),
             }
         }
-        // What is still under way is nobody's business any more: reset, and nothing waits for it.
+        // Nobody needs the data that is still under way: the connection is reset, and nothing waits.
         let _ = socket.set_linger(Some(std::time::Duration::ZERO));
         Ok(())
     }

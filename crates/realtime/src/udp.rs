@@ -1,5 +1,5 @@
-//! A constant flow: the simulator's own sender, on a UDP socket. What arrives is counted by the path and
-//! thrown away by the kernel.
+//! A constant flow: the simulator's own sender, on a UDP socket. Arriving packets are counted by the path and thrown
+//! away by the kernel.
 
 use super::endpoint::{Endpoint, Moment};
 use super::ip::Ip;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The stop flag is looked at this often, and the state noted.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What one flow is to do.
+/// The plan of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct UdpPlan {
     pub(crate) flow: FlowId,
@@ -67,7 +67,7 @@ fn run(
         if began {
             sender.on_timer(now);
             while sender.poll_transmit(now).is_some() {
-                // What the kernel does not take is lost, as on a device without room: nobody waits for it.
+                // A packet that the kernel does not take is lost, as on a device without room: nobody waits.
                 socket.send(None, &payload, mark);
             }
             out.note(Moment { at: now, state: sender.state(), ..Moment::default() }, warmup);
