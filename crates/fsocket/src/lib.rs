@@ -1,5 +1,5 @@
 //! [`fairpace_net::FlowSocket`] for programs in C: the paper's calls [tpba §5, Fig. 6], as `include/fairpace_fsocket.h`
-//! declares them. What they do is written there and in `docs/net/flow-socket.md`.
+//! declares them. That header and `docs/net/flow-socket.md` describe the calls.
 //!
 //! Readings: the descriptor of an fsocket is one that `poll` and `select` take. The figure shows no call to accept a sender, so
 //! the first `f_recv` does; none to set parameters, so there is `f_option`; and a receiver must see where a unit ends
@@ -67,7 +67,7 @@ thread_local! {
 fn note(failure: &Failure) {
     let text: Vec<u8> = failure.text.bytes().filter(|b| *b != 0).collect();
     let text = CString::new(text).unwrap_or_default();
-    // It is gone while the thread ends, and nobody asks for it then.
+    // The variable is gone while the thread ends, and nobody asks for it then.
     let _ = LAST_ERROR.try_with(|last| {
         // Borrowed elsewhere only while this thread reads it, which it does not now.
         if let Ok(mut last) = last.try_borrow_mut() {
