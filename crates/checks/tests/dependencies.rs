@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// The crates that drive real I/O. Whatever is not here computes.
 const WITH_SOCKETS: [&str; 5] = ["net", "emu", "fsocket", "realtime", "cli"];
-/// What must not be beneath a crate that computes, other than the crates above.
+/// The packages that must not be beneath a crate that computes, other than the crates above.
 const SYSTEM: [&str; 4] = ["nix", "socket2", "tun-rs", "caps"];
 /// Built without an operating system, with all that is beneath them.
 const EVERYWHERE: [&str; 2] = ["fairpace-papers", "fairpace-rtp"];

@@ -1,5 +1,5 @@
-//! Which requirement of which RFC is tested where: `docs/rfc/*.toml` lists requirements, a test that
-//! covers one carries the line `//= ID`, and `docs/rfc/*.md` shows both side by side.
+//! The tests of each requirement of an RFC: `docs/rfc/*.toml` lists requirements, a test that covers one carries the
+//! line `//= ID`, and `docs/rfc/*.md` shows both side by side.
 //!
 //! Fails if a requirement has neither a test nor an exception with its reason, if a test names what
 //! is not listed, or if the pages are out of date. `FAIRPACE_BLESS=1` writes the pages.
@@ -99,7 +99,7 @@ fn citations(file: &Path, text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(found)
 }
 
-/// What is wrong with a list itself.
+/// The faults of a list itself.
 fn check(rfc: &Rfc, stem: &str, faults: &mut Vec<String>) {
     if stem != rfc.rfc.to_string() {
         faults.push(format!("docs/rfc/{stem}.toml: `rfc` is {}", rfc.rfc));

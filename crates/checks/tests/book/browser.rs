@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What the browser made of `page`: the document as its scripts left it, and what it wrote on the console.
+/// The browser's view of `page`: the document as its scripts left it, and the lines on the console.
 fn open(page: &Path, work: &Path) -> (String, Vec<String>) {
     let (out, err) = (work.join("out"), work.join("err"));
     let mut child = Command::new("chromium")
