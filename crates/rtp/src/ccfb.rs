@@ -22,13 +22,13 @@ pub const ATO_TOO_OLD: u16 = 0x1ffe;
 /// "No arrival time": 0x1FFF.
 pub const ATO_UNKNOWN: u16 = 0x1fff;
 
-/// What is said about one packet.
+/// The news about one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Metric {
-    /// It has not arrived.
+    /// The packet has not arrived.
     #[default]
     NotReceived,
-    /// It has.
+    /// The packet has arrived.
     Received {
         /// The mark that it carried; CE if any copy did.
         ecn: Ecn,
@@ -81,10 +81,10 @@ pub struct Report<'a> {
     blocks: &'a [u8],
 }
 
-/// What is said about one stream.
+/// The news about one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block<'a> {
-    /// Which stream.
+    /// The stream.
     pub ssrc: u32,
     /// Sequence number of the first metric.
     pub begin: u16,

@@ -29,9 +29,9 @@
 //! vectors, EXT 0 with FMT 2 receiver reports, with FMT 3 the same and a TCP connection is to follow; another EXT reports
 //! of the TFRC profile, whose two numbers they are. rwnd is in packets, up to 255; 0: nothing is said.
 //!
-//! The TCP connection goes from the sender to the port, and the address, of the receiver, and begins with the challenge
-//! that the receiver has echoed, framed ([`crate::framing`]): who sends it over TCP is who sent it over UDP. The receiver
-//! answers with its echo, framed, in which its SSRC says the same of it.
+//! The sender opens the TCP connection to the receiver's address and port. The connection begins with the challenge that
+//! the receiver has echoed, framed ([`crate::framing`]): so the sender over TCP is the sender over UDP. The receiver
+//! answers with its echo, framed; the SSRC in the echo shows that the same receiver has the datagrams.
 
 use crate::feedback::Request;
 use crate::rtcp::App;
@@ -56,14 +56,14 @@ const TAKEN: u8 = 0x80;
 const CHALLENGE: u8 = 0;
 const ECHO: u8 = 1;
 
-/// What the sender asks, and how its streams can be told apart.
+/// The sender's question, and the description of its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge {
     /// Unguessable; another one for each datagram, so that an echo says which was answered.
     pub token: u64,
     /// The class it was sent in.
     pub class: Class,
-    /// What the media stream carries.
+    /// The encoding of the media stream.
     pub codec: Codec,
     /// Media stream: payload type and SSRC.
     pub media: (u8, u32),
@@ -71,7 +71,7 @@ pub struct Challenge {
     pub dummy: (u8, u32),
     /// Retransmission stream, if there is one.
     pub retransmission: Option<(u8, u32)>,
-    /// What it wants to be told.
+    /// The feedback that the sender wants.
     pub form: Request,
     /// The number that an echo with `taken` told; `None` if there was none.
     pub proof: Option<u32>,

@@ -1,4 +1,4 @@
-//! What makes a report believable: the receiver proves that it holds the packets it acknowledges.
+//! The proof that makes a report believable: the receiver shows that it holds the packets it acknowledges.
 //!
 //! Each packet carries a nonce ([`crate::header_ext`]). In front of every CCFB packet our receiver
 //! puts an APP packet (`FPCE`, subtype 2) with, for each block and in the same order, the sum of the
@@ -39,7 +39,7 @@ pub struct Claims<'a> {
     blocks: &'a [u8],
 }
 
-/// What belongs to one CCFB block.
+/// The claim of one CCFB block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Claim {
     /// Sum of the nonces of all packets that the block reports as received.

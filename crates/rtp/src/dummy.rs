@@ -1,8 +1,8 @@
 //! The dummy packet [rcs §III-A]: as large as a data packet, carrying nothing, in a stream of its own.
 //!
-//! It has its own SSRC, payload type and sequence numbers, so that the media stream stays continuous for
-//! any player, and goes out with DSCP LE, so that a two-priority router drops it first. The payload is
-//! zeros. Its header carries the same extensions as media.
+//! The dummy stream has its own SSRC, payload type and sequence numbers, so that the media stream stays continuous
+//! for any player, and goes out with DSCP LE, so that a two-priority router drops it first. The payload is zeros. Its
+//! header carries the same extensions as media.
 
 use crate::packet::Packet;
 

@@ -29,7 +29,7 @@ use fairpace_control::feedback::{Form, Message};
 use fairpace_control::{Controller, ReceiverReport};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, Via};
 
-/// What the sender asks to be told, as its challenge says.
+/// The feedback that the sender asks for in its challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Request {
     /// Of every packet: [`crate::ccfb`].
@@ -39,7 +39,7 @@ pub enum Request {
     SackVector,
     /// Of every packet, by transport-wide numbers.
     TransportWide,
-    /// What the receiver measured: [`crate::tfrc`].
+    /// The receiver's own measurements: [`crate::tfrc`].
     Measured(Profile),
     /// Receiver reports, with packet pairs: [`crate::pair_report`].
     Reports {
@@ -88,7 +88,8 @@ impl Request {
         }
     }
 
-    /// What another tool is told, which cannot ask: as a person has said, by the profile agreed on, or of every packet.
+    /// The feedback for another tool, which cannot ask: the form that the user named, that of the profile agreed on,
+    /// or one about every packet.
     pub(crate) fn agreed(form: Option<Form>, profile: Option<Profile>) -> Self {
         match (form, profile) {
             (Some(Form::TransportWide), _) => Request::TransportWide,
@@ -153,16 +154,16 @@ impl From<WireError> for Refusal {
     }
 }
 
-/// What of a datagram belongs to a later or an earlier packet in it.
+/// The parts of a datagram that belong to a later or an earlier packet in it.
 #[derive(Debug, Default)]
 pub(crate) struct Attached<'d> {
     /// The claims before a report.
     claims: Option<Claims<'d>>,
-    /// What packet pairs measured, behind a receiver report.
+    /// The measurements of packet pairs, behind a receiver report.
     pairs: Option<PairReport>,
 }
 
-/// What the session lends to judge feedback by.
+/// The session's state that is lent for judging feedback.
 #[derive(Debug)]
 pub(crate) struct Lent<'a> {
     pub(crate) now: Instant,
@@ -189,7 +190,7 @@ pub(crate) type Seen = [Option<(Class, Dscp)>; 4];
 pub(crate) struct Heard<'a> {
     /// Packets of which nobody will tell, to be told first.
     pub(crate) untold: &'a [(Kind, u64)],
-    /// What the flow is told; `None` if it was told before, or has forgotten those packets.
+    /// The message for the flow; `None` if the flow has had it before, or has forgotten those packets.
     pub(crate) message: Option<Message<'a>>,
     pub(crate) proof: Proof,
     pub(crate) seen: Seen,
@@ -222,7 +223,7 @@ impl SenderHalf {
         }
     }
 
-    /// What the challenge asks for. `tcp`: a TCP connection follows.
+    /// The request in the challenge. `tcp`: a TCP connection follows.
     pub(crate) fn request(&self, tcp: bool) -> Request {
         match self {
             SenderHalf::Packets(_) => Request::Packets,
@@ -301,7 +302,7 @@ impl SenderHalf {
         }
     }
 
-    /// What of the datagram belongs to other packets in it.
+    /// The parts of the datagram that belong to other packets in it.
     pub(crate) fn attached<'d>(&self, compound: Compound<'d>) -> Attached<'d> {
         let pairs = || {
             compound.into_iter().find_map(|packet| match packet {
@@ -386,13 +387,13 @@ pub(crate) struct Arrived<'a> {
     pub(crate) ecn: Ecn,
     pub(crate) via: Via,
     pub(crate) role: Role,
-    /// It is of the stream that is played.
+    /// The packet is of the stream that is played.
     pub(crate) is_media: bool,
     /// The sender is a Fairpace: a challenge has announced its streams.
     pub(crate) announced: bool,
 }
 
-/// What every datagram of a receiver says.
+/// The parts that every datagram of a receiver has.
 #[derive(Debug)]
 pub(crate) struct Envelope<'a> {
     pub(crate) ssrc: u32,
@@ -463,7 +464,7 @@ impl ReceiverHalf {
         }
     }
 
-    /// What is asked for from now on.
+    /// Sets the feedback that is asked for from now on.
     pub(crate) fn ask(&mut self, request: Request) {
         if self.request == request {
             return;

@@ -2,7 +2,7 @@
 //!
 //! A frame is handed out when its last missing packet has come. Two frames are neighbours if the second's
 //! `first_sequence` is the first's `last_sequence` + 1; a gap means that something between them is missing
-//! (so far). What to do then is the play-out buffer's decision.
+//! (so far). The play-out buffer decides what to do then.
 
 use crate::receiver::MediaPacket;
 use crate::sender::Codec;

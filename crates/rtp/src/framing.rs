@@ -5,8 +5,9 @@
 //! ```
 //!
 //! A length of zero is a packet without content and is passed over. Our sender writes one where it will write nothing more
-//! before all is acknowledged ([`emit_null`]): our receiver acknowledges then at once and not after TCP's 40 ms. What is longer than the reader allows ends the
-//! connection: behind a false length nothing can be found again. The reader's memory is given once and never grows.
+//! before all is acknowledged ([`emit_null`]): our receiver acknowledges then at once and not after TCP's 40 ms. A
+//! frame longer than the reader allows ends the connection: behind a false length nothing can be found again. The
+//! reader's memory is given once and never grows.
 
 use crate::WireError;
 use crate::wire::Put;
@@ -56,7 +57,7 @@ pub fn emit_null(out: &mut Vec<u8>) {
 #[derive(Clone, Debug)]
 pub struct Deframer {
     buffer: Vec<u8>,
-    /// What has come and was not handed out.
+    /// The beginning of the data that has come and was not handed out.
     start: usize,
     end: usize,
     longest: usize,

@@ -39,7 +39,7 @@ pub struct Extensions {
     pub number_high: Option<u8>,
     /// The packet's number among those of all streams.
     pub transport_number: Option<u16>,
-    /// What a receiver that measures needs to know, and the extension's number, 3 to 14.
+    /// The stamp for a receiver that measures, and the extension's number, 3 to 14.
     pub stamp: Option<(u8, Stamp)>,
 }
 

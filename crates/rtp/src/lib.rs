@@ -1,5 +1,5 @@
 //! Media, dummy packets and feedback as RTP and RTCP, without I/O: bytes and times in, bytes and
-//! times out. What goes over the wire, with every number, is in `docs/rtp/README.md`.
+//! times out. Everything that goes over the wire is described, with every number, in `docs/rtp/README.md`.
 //!
 //! # The driver's contract: *hand in, then drain*
 //!

@@ -1,16 +1,16 @@
-//! What a session wants done: the answers of `poll`.
+//! The actions that a session wants: the answers of `poll`.
 
 use core::net::SocketAddr;
 use fairpace_units::{Dscp, Ecn, Instant, Via};
 
-/// What to do now, and when to ask again.
+/// The next action, and the time of the next question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Out<'a> {
     /// Send this, then ask again.
     Datagram(Datagram<'a>),
     /// Nothing until then, unless something is handed in before.
     Wait(Instant),
-    /// It is over; every further `poll` says the same.
+    /// The session is over; every further `poll` says the same.
     Stopped(StopReason),
 }
 
@@ -23,7 +23,7 @@ pub struct Datagram<'a> {
     pub dscp: Dscp,
     /// The ECN field to send it with.
     pub ecn: Ecn,
-    /// What it is, for counters and captures.
+    /// The kind of the datagram, for counters and captures.
     pub what: What,
     /// Where to: `None` from a sender (it has one peer), an address from a receiver.
     pub to: Option<SocketAddr>,
@@ -77,7 +77,7 @@ impl Counts {
     }
 }
 
-/// What a datagram is.
+/// The kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum What {
     /// "Are you there?", sent in both classes before anything else.

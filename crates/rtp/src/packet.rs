@@ -25,7 +25,7 @@ pub struct Packet<'a> {
     pub ssrc: u32,
     /// The header extensions that we know.
     pub extensions: Extensions,
-    /// What it carries, without padding.
+    /// The payload, without padding.
     pub payload: &'a [u8],
 }
 

@@ -1,5 +1,5 @@
-//! What a receiver adds to a receiver report for schemes that live on those: the bottleneck's rate as packet pairs
-//! measure it, and the proof that nothing was lost.
+//! The addition to a receiver report for schemes that live on those: the bottleneck's rate as packet pairs measure
+//! it, and the proof that nothing was lost.
 //!
 //! ```text
 //!  V=2|P| subtype 4 | PT=204 | length = 4
@@ -9,10 +9,10 @@
 //!  sum of the nonces of all media packets that have arrived so far, modulo 2^32 (32)
 //! ```
 //!
-//! It follows the RR in one datagram. Between two reports that tell of no new loss the sum must have grown by the nonces of
-//! all packets between them (and by that of one that was counted as lost before, and came late): a receiver that hides a loss
-//! does not know what it lost. So no rate grows on a receiver's word alone. A loss that is told needs no proof: it only lowers
-//! the rate.
+//! The pair report follows the RR in one datagram. Between two reports that tell of no new loss the sum must have
+//! grown by the nonces of all packets between them (and by that of one that was counted as lost before, and came
+//! late): a receiver that hides a loss does not know what it lost. So no rate grows on a receiver's word alone. A
+//! loss that is told needs no proof: it only lowers the rate.
 
 use crate::challenge::NAME;
 use crate::rtcp::App;

@@ -18,13 +18,13 @@
 //!
 //! If the sender announces a TCP connection, the driver takes one in from the sender's address while
 //! [`ReceiverSession::wants_tcp`]; its first packet must be a challenge that the sender sent over UDP too
-//! ([`ReceiverSession::accept_tcp`]). What comes over it later is part of the same streams
+//! ([`ReceiverSession::accept_tcp`]). Data that comes over the connection later is part of the same streams
 //! ([`ReceiverSession::handle_tcp_packet`]).
 //!
 //! # Parts
 //!
 //! Each file of `receiver/` is one part with state of its own, which tells what came of a call; only the session sees all
-//! of them. What goes back is made in [`crate::feedback`].
+//! of them. Feedback is made in [`crate::feedback`].
 
 mod config;
 mod media_in;
@@ -217,7 +217,7 @@ impl ReceiverSession {
 
     // --- questions -------------------------------------------------------------------------------
 
-    /// What to do now. Call until it says [`Out::Wait`] or [`Out::Stopped`].
+    /// The next action. Call until it says [`Out::Wait`] or [`Out::Stopped`].
     pub fn poll(&mut self, now: Instant) -> Out<'_> {
         let now = self.advance(now);
         loop {
@@ -287,7 +287,7 @@ impl ReceiverSession {
 
     /// Frees what is known of the sender.
     fn forget(&mut self) {
-        // What was received stays known until the next sender comes.
+        // The counts of the last sender stay until the next one comes.
         self.stats = self.stats();
         self.place.peer = None;
         self.sources.clear();
@@ -366,7 +366,7 @@ impl ReceiverSession {
         self.place.push_echo(echo);
     }
 
-    /// What the sender asks to be told; another tool asks for nothing, and agrees on a profile.
+    /// The feedback that the sender asks for; another tool asks for nothing, and agrees on a profile.
     fn request(&self) -> Request {
         let agreed = || Request::agreed(self.config.form, self.config.rate_profile);
         self.place.peer.and_then(|p| p.announced).map_or_else(agreed, |c| c.form)

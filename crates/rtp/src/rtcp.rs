@@ -226,7 +226,7 @@ impl SenderInfo {
     }
 }
 
-/// What a receiver says about one stream [RFC 3550 §6.4.1].
+/// A receiver's report about one stream [RFC 3550 §6.4.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ReportBlock {
     /// The SSRC of the stream that the block reports on.

@@ -26,7 +26,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(5);
 /// Above this many members a BYE waits like any report.
 const BYE_BACKOFF_MEMBERS: u32 = 50;
 
-/// What the timing depends on, beside time.
+/// The inputs of the timing, beside time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// The session's bandwidth, all senders together, IP and UDP headers included.
@@ -40,7 +40,7 @@ pub struct Parameters {
     pub first_size: Bytes,
 }
 
-/// What to do when the timer fires.
+/// The action when the timer fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Send a report (then call [`RtcpTiming::on_sent`]).

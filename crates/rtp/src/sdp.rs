@@ -56,8 +56,8 @@ fn text(to: SocketAddr, protocol: &str, payload_type: u8, codec: Codec) -> Strin
     )
 }
 
-/// What a peer's description says of the TFRC profile: `a=rtcp-fb:… tfrc` [RFC 4585 §4.2] and the number of the
-/// extension [RFC 8285 §5]; `None` unless it says both. Other lines, and lines that are damaged, are skipped.
+/// The TFRC profile in a peer's description: `a=rtcp-fb:… tfrc` [RFC 4585 §4.2] and the number of the extension [RFC
+/// 8285 §5]; `None` unless it says both. Other lines, and lines that are damaged, are skipped.
 ///
 /// # Errors
 /// [`WireError::Field`] if the number is one that we cannot use.

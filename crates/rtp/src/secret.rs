@@ -1,4 +1,4 @@
-//! What an attacker must not guess: challenge tokens, packet nonces, first sequence numbers.
+//! The secrets that an attacker must not guess: challenge tokens, packet nonces, first sequence numbers.
 //!
 //! All come from one 128-bit key through SipHash-2-4 (Aumasson and Bernstein, 2012), so that a
 //! receiver that has seen any number of nonces cannot compute the next; a simulation's generator
@@ -11,7 +11,7 @@ use fairpace_units::RandomStream;
 #[derive(Clone, Copy)]
 pub struct Secret(u64, u64);
 
-/// What a value is for: one keyed function, disjoint inputs.
+/// The purpose of a value: one keyed function, disjoint inputs.
 #[derive(Clone, Copy)]
 #[repr(u64)]
 pub(crate) enum Purpose {

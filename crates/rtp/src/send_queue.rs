@@ -35,7 +35,7 @@ pub(crate) struct Chunk {
 /// No payload is made smaller, descriptor included.
 pub(crate) const LEAST_PAYLOAD: usize = 16;
 
-/// What `expire` did.
+/// The result of `expire`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Dropped {
     pub(crate) frames: u64,
@@ -144,7 +144,7 @@ impl SendQueue {
         self.frames.get(begun).map_or(Instant::NEVER, |f| f.since + self.max_delay + Duration::from_nanos(1))
     }
 
-    /// What was dropped since the last call, and whether the encoder must give a key frame.
+    /// The drops since the last call, and whether the encoder must give a key frame.
     pub(crate) fn take_dropped(&mut self) -> (Dropped, bool) {
         (core::mem::take(&mut self.dropped), self.wants_key)
     }
@@ -158,7 +158,7 @@ impl SendQueue {
         (self.frames.len(), self.bytes - self.frames.front().map_or(0, |f| f.bytes_sent))
     }
 
-    /// What the next packet will be, before its payload is written.
+    /// The next packet, before its payload is written.
     pub(crate) fn peek(&self) -> Option<Chunk> {
         let f = self.frames.front()?;
         Some(Chunk { timestamp: f.timestamp, marker: f.packets_sent + 1 >= f.packets })

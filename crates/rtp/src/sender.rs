@@ -8,9 +8,9 @@
 //!  Stopped(Unreachable)                                               Leaving (one BYE) --> Stopped
 //! ```
 //!
-//! Before Running nothing leaves but challenges. What a peer says is believed if it comes from the SSRC
-//! that echoed the challenge, carries a fresh report number and the right sum of nonces
-//! ([`crate::claim`]); the rest is counted in [`RejectedFeedback`].
+//! Before Running nothing leaves but challenges. A peer's feedback is believed if it comes from the SSRC that echoed
+//! the challenge, carries a fresh report number and the right sum of nonces ([`crate::claim`]); the rest is counted
+//! in [`RejectedFeedback`].
 //!
 //! A controller that wants a receiver which measures ([`fairpace_control::feedback::Form::Measured`]) gets the
 //! TFRC profile ([`crate::tfrc`]): stamps go out in place of nonces, reports come back in place of
@@ -38,7 +38,7 @@
 //! # Parts
 //!
 //! Each file of `sender/` is one part with state of its own, which tells what came of a call; only the session sees all of
-//! them. What comes back is judged in [`crate::feedback`].
+//! them. Feedback is judged in [`crate::feedback`].
 
 mod admission;
 mod config;
@@ -110,7 +110,7 @@ enum Step {
 }
 
 impl SenderSession {
-    /// A session that sends `flow`'s packets. It begins with the first `poll`.
+    /// A session that sends `flow`'s packets. The session begins with the first `poll`.
     ///
     /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better. There are
     /// no retransmissions to a receiver that measures, nor under sack vectors, nor where receiver reports are all there is:
@@ -183,7 +183,7 @@ impl SenderSession {
         self.config.packet_size
     }
 
-    /// What to do now. Call until it says [`Out::Wait`] or [`Out::Stopped`].
+    /// The next action. Call until it says [`Out::Wait`] or [`Out::Stopped`].
     pub fn poll(&mut self, now: Instant) -> Out<'_> {
         let now = self.advance(now);
         let late = self.media.drop_late(now, self.config.retransmission_limit);
@@ -211,15 +211,15 @@ impl SenderSession {
         self.events.pop()
     }
 
-    /// What the encoder's packets may use on the wire.
+    /// The rate on the wire that the encoder's packets may use.
     pub fn target_rate(&self) -> Rate {
         self.flow.target_rate()
     }
 
-    /// What the encoder's *bitstream* may use: the target rate less the headers of full packets, and less what
-    /// empties the queue of more than 100 ms within 500 ms; never below half of it. An encoder
-    /// that gives a little too much, or a driver that is often late, would else fill the queue until frames are
-    /// dropped, on a path that loses nothing.
+    /// The rate that the encoder's *bitstream* may use: the target rate less the headers of full packets, and less
+    /// what empties the queue of more than 100 ms within 500 ms; never below half of it. An encoder that gives a
+    /// little too much, or a driver that is often late, would else fill the queue until frames are dropped, on a path
+    /// that loses nothing.
     pub fn media_rate(&self) -> Rate {
         self.media.media_rate(self.flow.target_rate(), &self.config)
     }
@@ -315,7 +315,7 @@ impl SenderSession {
     }
 
     /// The first challenge has not been answered in time: a receiver that measures may be another tool, whose
-    /// report says as much as an echo. It needs packets to report on; they are empty.
+    /// report says as much as an echo. Such a receiver needs packets to report on; the ones sent here are empty.
     fn step_unanswered(&mut self, now: Instant, tries: u32, next: Instant) -> Step {
         let probing = tries > 1 && self.admitting.is_initiator();
         let Some(measured) = self.feedback.measured().filter(|_| probing) else { return Step::Wait(next) };

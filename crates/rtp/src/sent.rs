@@ -1,4 +1,4 @@
-//! What a sender remembers of one stream's packets until they are acknowledged.
+//! A sender's memory of one stream's packets until they are acknowledged.
 
 use fairpace_units::Kind;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ pub(crate) struct Sent {
     pub(crate) acked: bool,
 }
 
-/// What a sequence number from feedback refers to.
+/// The packet that a sequence number from feedback refers to.
 #[derive(Debug)]
 pub(crate) enum Lookup<'a> {
     /// This packet.

@@ -1,5 +1,5 @@
-//! What a receiver knows about one stream: is it real [RFC 3550 A.1], what is lost [A.3], how uneven
-//! are arrivals [A.8], and what arrived when, for feedback.
+//! A receiver's knowledge of one stream: is it real [RFC 3550 A.1], what is lost [A.3], how uneven are arrivals
+//! [A.8], and what arrived when, for feedback.
 
 use crate::ccfb::Metric;
 use crate::rtcp::ReportBlock;
@@ -34,7 +34,7 @@ pub struct Validator {
     pub restarts: u32,
 }
 
-/// What became of a packet's number.
+/// The fate of a packet's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Part of the stream; its extended number.
@@ -138,7 +138,7 @@ impl Jitter {
     }
 }
 
-/// What is remembered of one arrival.
+/// The memory of one arrival.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     at: Instant,
@@ -189,7 +189,7 @@ pub struct Source {
     told: VecDeque<u64>,
 }
 
-/// What an arrival was.
+/// The novelty of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Novelty {
     /// The first copy.
@@ -326,7 +326,7 @@ impl Source {
         Some((start, self.validator.highest()))
     }
 
-    /// What to say of packet `sequence` in a report of this moment, with its nonce if it arrived.
+    /// The report on packet `sequence` at this moment, with its nonce if it arrived.
     pub(crate) fn metric(&self, sequence: u64, now: Instant) -> (Metric, u32) {
         let arrival = sequence
             .checked_sub(self.history_first)
@@ -350,7 +350,7 @@ impl Source {
         self.expected() as i64 - self.received as i64
     }
 
-    /// What an RR says about this source; opens the next interval.
+    /// The block of an RR about this source; opens the next interval.
     pub(crate) fn report_block(&mut self, now: Instant) -> ReportBlock {
         let expected = self.expected();
         let expected_interval = expected - self.expected_prior.min(expected);

@@ -65,7 +65,7 @@ impl Profile {
     }
 }
 
-/// What each media packet says.
+/// The stamp of each media packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The sender's RTT, 24 bits of µs; 0: none is known yet.
@@ -122,7 +122,7 @@ pub struct Report {
 pub const REPORT_LEN: usize = 28;
 
 impl Report {
-    /// What a receiver measured; `echoed` is the last stamp's time as it came.
+    /// The report of a receiver's measurements; `echoed` is the last stamp's time as it came.
     pub fn new(reporter: u32, media: u32, echoed: u32, r: &RateReport) -> Self {
         // `as` saturates, and takes NaN for zero.
         Report {
@@ -348,7 +348,7 @@ mod tests {
             report.emit(fmt, &mut out);
             prop_assert_eq!(out.len(), REPORT_LEN);
             prop_assert_eq!(parse(&out), Some((fmt, report)));
-            // What the controller hears and what is told agree: nothing is lost on the way through its terms.
+            // The measurements and the controller's view of them agree: the conversion loses nothing.
             prop_assert_eq!(Report::new(reporter, media, echoed, &report.measured(Instant::ZERO)), report);
         }
 

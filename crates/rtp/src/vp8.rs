@@ -14,7 +14,7 @@ pub const DESCRIPTOR_LEN: usize = 4;
 /// Bytes of the descriptor in front of a generic payload.
 pub const GENERIC_LEN: usize = 1;
 
-/// What a packet's descriptor says.
+/// The descriptor of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Descriptor {
     /// A frame begins with this packet.

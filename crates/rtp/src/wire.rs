@@ -3,10 +3,10 @@
 /// Why bytes from the network are not what they should be. Counted by the session, then dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// It ends before the field that must come.
+    /// The bytes end before the field that must come.
     #[error("{what} needs {needed} bytes, there are {found}")]
     Truncated {
-        /// What was being read.
+        /// The structure that was being read.
         what: &'static str,
         /// Bytes needed.
         needed: usize,
@@ -20,7 +20,7 @@ pub enum WireError {
         what: &'static str,
         /// Its value.
         found: u32,
-        /// What would have been right.
+        /// The contents that would have been right.
         allowed: &'static str,
     },
 }

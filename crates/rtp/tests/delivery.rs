@@ -1,4 +1,4 @@
-//! What goes in comes out; what the path does is noticed.
+//! All data that goes in comes out; faults of the path are noticed.
 
 mod pair;
 
@@ -80,7 +80,7 @@ fn every_loss_is_detected_and_nothing_else() {
     assert!(counters.data.lost <= lost && counters.data.lost + 1 >= lost, "{} of {lost}", counters.data.lost);
     let stats = p.receiver.stats();
     assert!((stats.media.lost - lost as i64).abs() <= 1, "{stats:?}");
-    // What the receiver reports in its RR, the sender sees: 1/37 = 2.7 %, in 1/256.
+    // The sender sees the loss that the receiver reports in its RR: 1/37 = 2.7 %, in 1/256.
     let fraction = p.sender.stats().fraction_lost.unwrap();
     assert!((0.01..0.05).contains(&fraction), "{fraction}");
     let rtt = p.sender.stats().report_rtt.unwrap().as_secs_f64();

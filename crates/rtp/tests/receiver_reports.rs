@@ -137,7 +137,7 @@ fn a_packet_that_comes_after_the_report_on_it_is_proven_to_have_come() {
     assert!(p.sender.flow().counters().data.lost <= 1);
 }
 
-/// What leaves: kind, transport, bytes.
+/// The departures: kind, transport, bytes.
 type Left = Vec<(What, Via, Vec<u8>)>;
 
 fn poll_all(s: &mut fairpace_rtp::SenderSession, now: Instant) -> (Left, Result<Instant, StopReason>) {

@@ -65,7 +65,7 @@ impl Controller for Listening {
     }
 }
 
-/// The way back takes 50 ms. What a report says of its making is therefore the same time before its arrival in every report,
+/// The way back takes 50 ms. The stated time of making is therefore equally long before the arrival in every report,
 /// on another clock, to the resolution of the form: 1/65,536 s, or a tick of 250 us.
 #[test]
 fn a_report_says_when_it_was_made() {

@@ -1,4 +1,5 @@
-//! What a session believes, and whom it sends to. The letters T1 to T21 name threats; see docs/rtp/safety.md.
+//! The trust of a session, and the peers to which it sends. The letters T1 to T21 name threats; see
+//! docs/rtp/safety.md.
 
 mod pair;
 
@@ -566,7 +567,7 @@ fn forged_challenges_do_not_throw_out_a_sender_that_is_there() {
 }
 
 /// Half a minute in which the sender has nothing to send but reports, while challenges come with its address, and then media
-/// that nobody announced. It goes on afterwards, and keeps its consent.
+/// that nobody announced. The session goes on afterwards, and keeps its consent.
 #[test]
 fn forgeries_do_not_throw_out_a_sender_that_has_nothing_to_send() {
     let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);

@@ -11,7 +11,7 @@ use fairpace_rtp::{StopReason, What, sack_vector, tfrc};
 use fairpace_units::{Dscp, Duration, Ecn};
 use pair::{Pair, Wire, at, ms, tap};
 
-/// What a receiver knows that has all packets, and means to tell of them in another format.
+/// The knowledge of a receiver that has all packets, and means to report them in another format.
 struct Knowledge {
     receiver: u32,
     media: u32,

@@ -1,5 +1,5 @@
-//! What a receiver measures itself: the TFRC profile ([`crate::tfrc`]). A report proves only that somebody saw the stamp
-//! that is echoed; the flow judges whether the rest can be true.
+//! Feedback of a receiver that measures itself: the TFRC profile ([`crate::tfrc`]). A report proves only that
+//! somebody saw the stamp that is echoed; the flow judges whether the rest can be true.
 
 use super::{Arrived, Envelope, Heard, Lent, Proof, Refusal};
 use crate::rtcp;
@@ -86,14 +86,14 @@ impl Sender {
         if !proven || self.stamped.is_none_or(|newest| echoed > newest) {
             return Err(Refusal::Measured);
         }
-        // What left within that microsecond had arrived.
+        // All packets that left within that microsecond had arrived.
         self.told = Some(report.measured(Instant::from_nanos(echoed * 1_000 + 999).min(now)));
         let message = self.told.as_ref().map(Message::Measured);
         Ok(Heard { untold: &[], message, proof: Proof::ByFlow, seen: [None; 4], reporter: report.reporter })
     }
 }
 
-/// What is measured of a stream that carries stamps.
+/// The measuring of a stream that carries stamps.
 #[derive(Debug)]
 struct Measuring {
     ssrc: u32,

@@ -12,7 +12,7 @@ use fairpace_units::{Duration, Instant, Via};
 /// So far before a report a packet may belong that came late: as far back as RTP takes for reordering [RFC 3550 A.1].
 const LATEST: u64 = 100;
 
-/// What a receiver report is worth.
+/// The worth of a receiver report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// The receiver holds all that the report says.
@@ -48,8 +48,8 @@ impl Sender {
     }
 
     /// A report about all packets up to `index`. That none is newly lost must be proven: the sum of nonces has grown by
-    /// those of all packets since the last report, and by that of one that came late and was counted as lost before. What
-    /// is not proven is one loss more.
+    /// those of all packets since the last report, and by that of one that came late and was counted as lost before.
+    /// A packet without proof counts as one loss more.
     pub(crate) fn on_report(
         &mut self,
         index: u64,
@@ -89,7 +89,7 @@ impl Sender {
     }
 }
 
-/// What reports tell of one stream beside RTCP's own numbers.
+/// The facts about one stream that reports give beside RTCP's own numbers.
 #[derive(Debug)]
 struct Pairs {
     ssrc: u32,

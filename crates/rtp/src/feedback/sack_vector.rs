@@ -63,7 +63,7 @@ impl Sender {
     }
 }
 
-/// What is acknowledged.
+/// The state of acknowledging.
 #[derive(Debug)]
 struct Acknowledging {
     ssrc: u32,
@@ -111,7 +111,7 @@ impl Receiver {
             self.state = Some(Acknowledging { ssrc: packet.ssrc, offset, receiver, too_late: None, due });
         }
         let Some(a) = &mut self.state else { return };
-        // What is due leaves for itself, though the driver has not asked for it.
+        // An acknowledgement that is due leaves by itself, though the driver has not asked for it.
         while let Some(sack) = a.receiver.poll(now) {
             if a.due.len() >= MOST_ACKS {
                 a.due.pop_front();

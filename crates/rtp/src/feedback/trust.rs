@@ -1,4 +1,4 @@
-//! What a sender believes of its receiver: who that is, which reports are new, and which claims are proven.
+//! A sender's trust in its receiver: who that is, which reports are new, and which claims are proven.
 
 use super::Refusal;
 use crate::Secret;
@@ -7,7 +7,7 @@ use crate::sent::Streams;
 /// False claims in a row, about different packets, before the flow stops.
 const LIES: u32 = 3;
 
-/// Which report numbers have been seen: 64 back, and as far ahead as 10 minutes of lost reports.
+/// The report numbers that have been seen: 64 back, and as far ahead as 10 minutes of lost reports.
 #[derive(Clone, Copy, Debug)]
 struct ReplayWindow {
     highest: u32,
@@ -40,11 +40,11 @@ impl ReplayWindow {
     }
 }
 
-/// What some feedback claims of one stream.
+/// The claims of some feedback about one stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claimed {
     ssrc: u32,
-    /// What the sum must be.
+    /// The sum that the claim must have.
     nonce_sum: u32,
     /// Packets among the claimed ones that were never sent.
     pub(crate) unsent: bool,
@@ -118,7 +118,7 @@ impl Trust {
         self.lies >= LIES
     }
 
-    /// What is claimed of stream `ssrc`: the packets with these indices, in order; `None`: never sent.
+    /// The claim about stream `ssrc`: the packets with these indices, in order; `None`: never sent.
     pub(crate) fn claimed(&self, ssrc: u32, first: Option<u64>, told: impl Iterator<Item = Option<u64>>) -> Claimed {
         let mut claimed = Claimed { ssrc, nonce_sum: 0, unsent: false, last: 0, first };
         for index in told {

@@ -1,5 +1,5 @@
-//! Transport-wide feedback on the wire [draft-holmer-rmcat-transport-wide-cc-extensions-01]: PT 205, FMT 15. What the bytes
-//! say is [`transport_wide`]; how they say it is `rtcp-types`, which reads and writes the chunks.
+//! Transport-wide feedback on the wire [draft-holmer-rmcat-transport-wide-cc-extensions-01]: PT 205, FMT 15.
+//! [`transport_wide`] holds the meaning of the bytes; `rtcp-types` reads and writes the chunks.
 //!
 //! Between two Fairpaces the same claims go before a report as before an RFC 8888 report ([`crate::claim`]): one, for the
 //! packets of all streams together. Their nonces go by the transport-wide number. A receiver that proves nothing is not sent

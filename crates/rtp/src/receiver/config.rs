@@ -20,7 +20,7 @@ pub struct ReceiverConfig {
     /// The window to advertise with sack vectors, in packets, 0 to 65,534; `None`: none.
     pub rwnd: Option<u32>,
     /// The numbers of the TFRC profile agreed on with a sender that cannot announce them, that is another tool.
-    /// What a challenge announces goes before.
+    /// A challenge's announcement takes precedence.
     pub rate_profile: Option<Profile>,
     /// The form in which to tell another tool, which cannot ask for one; `None`: by [`Self::rate_profile`], or of every
     /// packet.
@@ -31,7 +31,7 @@ pub struct ReceiverConfig {
     pub nack_deadline: Duration,
     /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
     pub cname: String,
-    /// What RTCP's 5 % is taken of.
+    /// The bandwidth of which RTCP takes 5 %.
     pub session_bandwidth: Rate,
     /// RTCP as often as 360 s / (kbit/s) allows, in place of 5 s.
     pub reduced_minimum: bool,
@@ -41,7 +41,7 @@ pub struct ReceiverConfig {
     pub ip_overhead: Bytes,
     /// Code point of normal-class feedback and RTCP. Feedback on dummies is LE whatever this is.
     pub data_dscp: Dscp,
-    /// What the wall clock showed at [`Instant::ZERO`].
+    /// The wall clock's time at [`Instant::ZERO`].
     pub ntp_at_zero: NtpTime,
 }
 
@@ -87,15 +87,15 @@ pub struct MediaPacket<'d> {
     /// Our clock at arrival less the sender's at departure, in ns; absolute only if both clocks agree.
     /// Modulo 64 s, from -32 s to 32 s.
     pub one_way_delay: Option<i64>,
-    /// It came as a retransmission.
+    /// The data came as a retransmission.
     pub retransmitted: bool,
     /// The transport that it came by.
     pub via: Via,
-    /// What it carries, if the sender announced it; else VP8 is assumed.
+    /// The encoding, if the sender announced it; else VP8 is assumed.
     pub codec: Codec,
 }
 
-/// What the application should know.
+/// The events that the application should know of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReceiverEvent {
     /// Media from a new source begins.
@@ -106,7 +106,7 @@ pub enum ReceiverEvent {
         from: SocketAddr,
         /// Its payload type.
         payload_type: u8,
-        /// What it carries.
+        /// The encoding.
         codec: Codec,
     },
     /// The sender's TCP half is there.
@@ -116,14 +116,14 @@ pub enum ReceiverEvent {
     },
     /// The sender has said goodbye, and has been silent since.
     Bye {
-        /// What it said.
+        /// The reason that the peer gave.
         reason: String,
     },
     /// The sender has been silent for too long; its state is freed.
     Vanished,
 }
 
-/// What was received of one stream.
+/// The counts of one received stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct StreamStats {
     /// The stream.
@@ -150,7 +150,7 @@ pub struct StreamStats {
     pub restarts: u32,
 }
 
-/// What a receiving session has done.
+/// The counts of a receiving session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ReceiverStats {
     /// Sent, by kind. Feedback, of either form, is counted apart from RTCP's own reports.

@@ -1,4 +1,4 @@
-//! What an RTP packet does to the session.
+//! The handling of an RTP packet in the session.
 
 use super::place::TAKEOVER;
 use super::sources::{Role, Standing};
@@ -87,8 +87,8 @@ impl ReceiverSession {
         })
     }
 
-    /// What a packet's stream is, and whether a challenge announced it. `None`: while a sender that announces
-    /// its streams is there, no others are taken from its address.
+    /// The role of a packet's stream, and whether a challenge announced it. `None`: while a sender that announces its
+    /// streams is there, no others are taken from its address.
     fn role(&mut self, now: Instant, packet: &Packet<'_>, from: SocketAddr) -> Option<(Role, bool)> {
         if let Some((peer, c)) = self.place.peer.filter(|p| p.address == from).and_then(|p| Some((p, p.announced?))) {
             let announced = match packet.ssrc {

@@ -1,4 +1,4 @@
-//! What the receiver asks for: lost packets again, and key frames.
+//! The receiver's requests: lost packets again, and key frames.
 
 use crate::What;
 use crate::rtcp;

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 const MOST_SOURCES: usize = 1_024;
 const MOST_VALID: usize = 8;
 
-/// What a stream carries.
+/// The contents of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Media,
@@ -28,14 +28,14 @@ impl Role {
     }
 }
 
-/// What is known of a stream.
+/// The state of a stream.
 #[derive(Debug)]
 enum Entry {
     Probation(Validator),
     Valid(Role, u8, Box<Source>),
 }
 
-/// What a packet's number says of its stream.
+/// The standing of a stream, judged by a packet's number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Standing {
     /// Not (yet) believed.
@@ -172,7 +172,7 @@ impl Sources {
         }
     }
 
-    /// What a receiver report says.
+    /// The blocks of a receiver report.
     pub(super) fn report_blocks(&mut self, now: Instant) -> Vec<ReportBlock> {
         self.valid_mut().map(|(_, s)| s.report_block(now)).collect()
     }

@@ -21,7 +21,7 @@ struct Token {
     sent: Instant,
 }
 
-/// What an echo says.
+/// The answer in an echo.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     /// Nobody was asked with that token, or the answer has come before.
@@ -130,7 +130,8 @@ impl Admitting {
         let Some(i) = self.tokens.iter().position(|t| t.value == echo.token) else { return Answer::Unknown };
         let Some(token) = self.tokens.remove(i) else { return Answer::Unknown };
         if echo.taken {
-            // Somebody else's stream came from here, before or by forgery: this one shows that it is here.
+            // The receiver has another sender with our address: an earlier one, or a forged one. The next challenges
+            // carry the proof that this sender is there.
             if self.proof.replace(echo.next_report) != Some(echo.next_report) {
                 self.ask_both();
             }

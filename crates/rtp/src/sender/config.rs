@@ -7,7 +7,7 @@ use crate::{NtpTime, packet, rtx};
 use fairpace_control::feedback::Form;
 use fairpace_units::{Bytes, Dscp, Duration, Rate};
 
-/// What the media stream carries.
+/// The encoding of the media stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Codec {
@@ -55,13 +55,13 @@ pub struct SenderConfig {
     pub packet_size: Bytes,
     /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6. Counted in every size that the flow sees.
     pub ip_overhead: Bytes,
-    /// What the frames are.
+    /// The encoding of the frames.
     pub codec: Codec,
     /// Code point of media and of normal-class RTCP. Dummies are LE whatever this is.
     pub data_dscp: Dscp,
     /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
     pub cname: String,
-    /// What RTCP's 5 % is taken of.
+    /// The bandwidth of which RTCP takes 5 %.
     pub session_bandwidth: Rate,
     /// RTCP as often as 360 s / (kbit/s) allows, in place of 5 s.
     pub reduced_minimum: bool,
@@ -83,7 +83,7 @@ pub struct SenderConfig {
     /// Where the numbers of all streams begin, 24 bits, of which the lowest 16 are RTP's; `None`: where nobody can
     /// guess.
     pub first_sequence: Option<u32>,
-    /// What the wall clock showed at [`Instant::ZERO`].
+    /// The wall clock's time at [`Instant::ZERO`].
     pub ntp_at_zero: NtpTime,
 }
 
@@ -129,10 +129,10 @@ pub struct Frame {
     pub key: bool,
 }
 
-/// What every IPv4 host must take [RFC 791 §3.1]: a claim that a path carries less is not believed.
+/// The packet size that every IPv4 host must take [RFC 791 §3.1]: a claim that a path carries less is not believed.
 pub const LEAST_PATH_MTU: Bytes = Bytes::new(576);
 
-/// What is in front of a packet's payload, and in front of it when it is sent again.
+/// The bytes in front of a packet's payload, those of a retransmission included.
 pub(super) fn overhead(config: &SenderConfig) -> usize {
     let osn = if config.retransmission { rtx::OSN_LEN } else { 0 };
     config.ip_overhead.get() as usize + packet::HEADER_LEN + Extensions::FULL_LEN + osn

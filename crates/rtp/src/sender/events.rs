@@ -1,4 +1,4 @@
-//! What a sending session tells its application, and counts.
+//! The events that a sending session tells its application, and its counts.
 
 use crate::feedback::Refusal;
 use crate::out::Counts;
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 const KEY_FRAME_SPACING: Duration = Duration::from_millis(200);
 const MOST_EVENTS: usize = 256;
 
-/// What the application should know.
+/// The events that the application should know of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SenderEvent {
     /// The peer is there, and wants this.
@@ -24,9 +24,9 @@ pub enum SenderEvent {
     DscpSeen {
         /// The class.
         class: Class,
-        /// What we sent.
+        /// The DSCP that we sent.
         sent: Dscp,
-        /// What arrived.
+        /// The DSCP that arrived.
         arrived: Dscp,
     },
     /// The TCP half is there too.
@@ -37,7 +37,7 @@ pub enum SenderEvent {
     KeyFrameRequest,
     /// That many frames were dropped because the queue was too old.
     FramesDropped(u64),
-    /// It is over.
+    /// The session is over.
     Stopped(StopReason),
 }
 
@@ -65,7 +65,7 @@ pub struct RejectedFeedback {
     pub measured: u64,
 }
 
-/// What a sending session has done.
+/// The counts of a sending session.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct SenderStats {
     /// Sent, by kind.
@@ -74,7 +74,7 @@ pub struct SenderStats {
     pub received: u64,
     /// Feedback accepted, per packet or measured: datagrams and UDP payload bytes.
     pub feedback: Count,
-    /// What was not believed.
+    /// The feedback that was not believed.
     pub rejected: RejectedFeedback,
     /// Frames handed in.
     pub frames: u64,
@@ -110,7 +110,7 @@ impl RejectedFeedback {
     }
 }
 
-/// What waits to be told.
+/// The events that wait for the application.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     waiting: VecDeque<SenderEvent>,

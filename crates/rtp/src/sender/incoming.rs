@@ -1,4 +1,4 @@
-//! What a datagram of the peer's does to the session.
+//! The handling of a datagram from the peer.
 
 use super::admission::Answer;
 use super::{Phase, SenderEvent, SenderSession};
@@ -80,7 +80,7 @@ impl SenderSession {
         };
         self.saw_dscp(class, echo.dscp);
         // If LE came first, or alone, the address is real, but the first RTT of the normal class is wanted for what the
-        // flow sends there. It is on its way if the path works at all.
+        // flow sends there. That RTT is on its way if the path works at all.
         if self.trust.peer().is_some() || class == Class::Low {
             return;
         }
@@ -124,7 +124,7 @@ impl SenderSession {
             }
         };
         if !heard.untold.is_empty() {
-            // What the flow makes of them stands in its counters.
+            // The flow's counters hold the outcome.
             let _ = self.flow.on_feedback(now, feedback::Message::Untold(heard.untold));
         }
         let taken = heard.message.map(|message| self.flow.on_feedback(now, message));
@@ -187,7 +187,7 @@ impl SenderSession {
             Some(Word::Unproven) => self.stats.rejected.unproven += 1,
             Some(Word::Loss) | None => {}
         }
-        // What the flow makes of the report stands in its counters.
+        // The flow's counters hold the outcome.
         let _ = self.flow.on_feedback(now, feedback::Message::Report(&told.report));
     }
 }

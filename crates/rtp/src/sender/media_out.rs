@@ -23,7 +23,7 @@ const MOST_PENDING: usize = 256;
 /// Of one NACK, no more is looked at: work per datagram stays bounded.
 const MOST_NACKED: usize = 1_024;
 
-/// What a packet that leaves now carries in front of its payload.
+/// The stamps in front of the payload of a packet that leaves now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stamping<'a> {
     now: Instant,
@@ -60,7 +60,7 @@ impl<'a> Stamping<'a> {
     }
 }
 
-/// What was dropped because the queue was too old.
+/// The data that was dropped because the queue was too old.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drops {
     pub(super) frames: u64,
@@ -68,7 +68,7 @@ pub(super) struct Drops {
     pub(super) ask_for_key: bool,
 }
 
-/// What a NACK asks for.
+/// The packets that a NACK asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
     pub(super) packets: u64,
@@ -168,7 +168,7 @@ impl MediaOut {
         self.queue.len()
     }
 
-    /// What the encoder's bitstream may use of `target`: see [`super::SenderSession::media_rate`].
+    /// The part of `target` for the encoder's bitstream: see [`super::SenderSession::media_rate`].
     pub(super) fn media_rate(&self, target: Rate, config: &SenderConfig) -> Rate {
         let full = config.packet_size.as_f64();
         let headers = config.ip_overhead.as_f64()
@@ -254,7 +254,7 @@ impl MediaOut {
 
     // --- what was lost ---------------------------------------------------------------------------
 
-    /// What was first sent longer than `limit` ago is not sent again, nor what was sent again within `spacing`.
+    /// A packet first sent longer than `limit` ago is not sent again, nor one sent again within `spacing`.
     pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack<'_>, limit: Duration, spacing: Duration) -> Asked {
         let mut asked = Asked::default();
         for sequence in nack.lost().take(MOST_NACKED) {

@@ -98,7 +98,7 @@ impl Reports {
         self.bye.is_some_and(|at| now.since(at) >= BYE_GRACE)
     }
 
-    /// What a block about our media says; `None` if that cannot be, or is older than what has come.
+    /// The report in a block about our media; `None` if that report is impossible, or older than one that has come.
     pub(super) fn on_block(
         &mut self,
         now: Instant,

@@ -88,7 +88,7 @@ impl SenderSession {
         self.note_rate();
     }
 
-    /// What the TCP connection is to do; ask until `None` after each call.
+    /// The next order for the TCP connection; ask until `None` after each call.
     pub fn take_tcp_order(&mut self) -> Option<TcpOrder> {
         self.flow.take_tcp_order()
     }

@@ -13,7 +13,7 @@ enum State {
     Up,
 }
 
-/// What the TCP half does before anything is sent.
+/// The next step of the TCP half before anything is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The connection is there.

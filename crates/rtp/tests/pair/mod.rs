@@ -42,7 +42,7 @@ pub struct Wire {
     pub what: What,
 }
 
-/// What a test may do to a datagram: give back what arrives, each after an extra delay.
+/// The disturbance of a datagram: returns the datagrams that arrive, each with an extra delay.
 pub type Disturb = Box<dyn FnMut(Instant, Wire) -> Vec<(Duration, Wire)>>;
 
 pub fn undisturbed() -> Disturb {
@@ -83,7 +83,7 @@ impl Pipe {
     }
 }
 
-/// What came out at the receiver.
+/// The data that came out at the receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Got {
     pub sequence: u64,
