@@ -18,7 +18,7 @@ pub type ChannelSpec = Part<Fading>;
 pub struct Slot {
     /// Its length (τ).
     pub length: Duration,
-    /// What it carries.
+    /// The size of the packet in a slot.
     pub size: Bytes,
 }
 
@@ -197,12 +197,12 @@ impl ChannelSpec {
         ChannelSpec::of("two-state").with("error_probability", p_e).with("memory", Real::new(lambda))
     }
 
-    /// What is wrong with it, for slots like that.
+    /// The fault of the channel, for slots like that.
     pub(crate) fn refusal(&self, slot: Slot) -> Option<PartProblem> {
         self.problem(&slot).or_else(|| self.model(&slot).err().map(|error| self.blame(&error, slot)))
     }
 
-    /// What a channel is refused for, in the scenario's words.
+    /// The reason for which a channel is refused, in the scenario's words.
     fn blame(&self, error: &ChannelError, slot: Slot) -> PartProblem {
         let bad = |key: &str, found: String, wrong: String, allowed: String| {
             PartProblem::Bad(key.to_owned(), found, wrong, allowed)

@@ -1,4 +1,4 @@
-//! What a scenario must satisfy beyond the form of its fields, each refusal with its field.
+//! The checks of a scenario beyond the form of its fields, each refusal with its field.
 //!
 //! The rule behind many of them: a field that would have no effect is an error, not a silence.
 
@@ -312,7 +312,7 @@ impl Checker<'_> {
         self.part(field, loss.problem(&()))
     }
 
-    /// What is wrong with a part of a link, in the field where it stands.
+    /// The fault of a part of a link, with the field where it stands.
     fn part(&self, field: &str, problem: Option<PartProblem>) -> Checked {
         match problem.map(|p| p.below(field)) {
             None => Ok(()),

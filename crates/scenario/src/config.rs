@@ -18,14 +18,14 @@ use fairpace_sim::{
 use fairpace_units::{Bytes, Class, Duration, Instant, Packets, QsRate, RandomStream, Rate};
 use std::fmt::Display;
 
-/// What the receiver's RTCP reports are spaced by where the circuit breaker is on: the longest that
-/// it may count in [RFC 8083 §4.1].
+/// The interval of the receiver's RTCP reports where the circuit breaker is on: the longest that it may count in [RFC
+/// 8083 §4.1].
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A flow that comes and goes lasts at least so long, so that it stops after it has started.
 const SHORTEST_FLOW: Duration = Duration::from_millis(1);
 
-/// What to record beside the counters.
+/// The records to keep beside the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Time series, at the scenario's `sample` interval.
@@ -349,7 +349,7 @@ fn ask(
     ask.sender(name, size, seed).map_err(|e| refused(scenario, "quick_start", &ask.rate, &e))
 }
 
-/// What a constant flow asks for with each of its packets.
+/// The Quick-Start rate that a constant flow requests with each of its packets.
 fn flood(scenario: &Scenario, ask: &QuickStartSpec, size: Bytes) -> Result<QsRate, ScenarioError> {
     let rate = QsRate::at_least(ask.rate.get().with_packets_of(size));
     rate.ok_or_else(|| refused(scenario, "quick_start", &ask.rate, &"the option cannot say it"))

@@ -14,7 +14,7 @@ pub const KERNEL_TCP: [&str; 2] = ["tcp-cubic", "tcp-bbr"];
 /// Packets at a fixed rate, no feedback: background traffic.
 pub const CONSTANT: &str = "constant";
 
-/// What kind of flow a controller makes.
+/// The kind of flow that a controller makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// A media controller of the registry.
@@ -30,7 +30,7 @@ pub fn names() -> Vec<&'static str> {
     fairpace_control::schemes().iter().map(|s| s.name).chain(TCP).chain(KERNEL_TCP).chain([CONSTANT]).collect()
 }
 
-/// What kind of flow that name makes, if it is a controller at all.
+/// The kind of flow that the name makes, if it names a controller at all.
 pub fn family(name: &str) -> Option<Family> {
     if TCP.contains(&name) || KERNEL_TCP.contains(&name) {
         Some(Family::Tcp)
@@ -76,7 +76,7 @@ pub struct BadParameter {
     pub found: String,
     /// "is not a duration: ...".
     pub wrong: String,
-    /// What is allowed.
+    /// The names or values that are allowed.
     pub allowed: String,
     /// The names there are, if it is the name that is unknown.
     pub allowed_names: Option<Vec<String>>,
@@ -100,7 +100,7 @@ pub fn env(scenario: &RawScenario, flow: &FlowSpec) -> Env {
     }
 }
 
-/// Which protections the scenario has on.
+/// The protections that the scenario has on.
 pub fn safety(scenario: &RawScenario) -> Safety {
     match scenario.safety {
         SafetyMode::Paper => Safety::Paper,

@@ -5,7 +5,7 @@ use fairpace_sim::{EncodedSize, FrameSource, Source};
 use fairpace_units::{Bytes, Duration, Instant, RandomStream, Rate};
 use std::sync::Arc;
 
-/// What each packet adds to its payload on the wire: IPv4 20, UDP 8, RTP 12, VP8 descriptor 4.
+/// The bytes that each packet adds to its payload on the wire: IPv4 20, UDP 8, RTP 12, VP8 descriptor 4.
 const HEADER: Bytes = Bytes::new(44);
 
 /// A source whose frames follow the controller's rate, at most `highest`; packets of `packet` bytes.

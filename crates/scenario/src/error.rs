@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, where, and what to do: always file, line, field, value, allowed.
+//! The errors of scenarios: each names file, line, field, value, and the values allowed, with the remedy.
 
 use super::locate::Locator;
 use super::quantity::PART;
@@ -11,7 +11,7 @@ pub struct ScenarioError {
     pub file: String,
     /// Line of the field, from 1; 0 if the file as a whole is meant.
     pub line: usize,
-    /// What is wrong.
+    /// The fault.
     pub problem: Box<Problem>,
 }
 
@@ -26,7 +26,7 @@ pub struct ScenarioWarning {
     pub file: String,
     /// Line of the field, from 1.
     pub line: usize,
-    /// What it is, and what comes of it.
+    /// The oddity, and its consequence.
     pub text: String,
 }
 
@@ -56,7 +56,7 @@ pub enum Problem {
     UnknownField {
         /// Its path.
         field: String,
-        /// What may stand there.
+        /// The names that may stand there.
         allowed: Vec<String>,
     },
     /// A field that must be there is not.
@@ -64,7 +64,7 @@ pub enum Problem {
     Missing {
         /// Its path.
         field: String,
-        /// What to write.
+        /// The form to write.
         allowed: String,
     },
     /// A value of the wrong kind: a number where text with a unit should be.
@@ -72,9 +72,9 @@ pub enum Problem {
     WrongType {
         /// Its path.
         field: String,
-        /// What it is.
+        /// The value found.
         found: String,
-        /// What it must be.
+        /// The values that are allowed.
         allowed: String,
     },
     /// A value that is not allowed.
@@ -86,7 +86,7 @@ pub enum Problem {
         found: String,
         /// "is not a duration: the unit is not a time".
         wrong: String,
-        /// What is allowed.
+        /// The values that are allowed.
         allowed: String,
     },
     /// A name that is none of those known.
@@ -108,7 +108,7 @@ pub enum Problem {
     Empty {
         /// Its path.
         field: String,
-        /// What should be in it.
+        /// The contents that should be there.
         allowed: String,
     },
     /// Fields that contradict each other, or one that would have no effect.
@@ -116,9 +116,9 @@ pub enum Problem {
     Conflict {
         /// Its path.
         field: String,
-        /// What is wrong.
+        /// The fault.
         wrong: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
     /// A file that the scenario names cannot be used.
@@ -134,7 +134,7 @@ pub enum Problem {
 }
 
 impl ScenarioError {
-    /// What to do about it.
+    /// The remedy, if there is a known one.
     pub fn hint(&self) -> Option<String> {
         match &*self.problem {
             Problem::Unreadable { .. } => Some("name a scenario file, such as `scenarios/geo.toml`".to_owned()),
@@ -209,7 +209,7 @@ impl ScenarioError {
     }
 }
 
-/// What belongs into a field that must be there, by its name.
+/// The value that belongs into a required field of that name.
 fn what_to_write(name: &str) -> &'static str {
     match name {
         "file" => "name the recording, relative to the scenario file",

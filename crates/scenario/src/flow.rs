@@ -18,7 +18,7 @@ pub struct FlowSpec {
     pub count: Count<1, 10_000>,
     /// Flows of one group are averaged together. The name if absent.
     pub group: String,
-    /// What decides the rate: a media controller (`fairpace list controllers`), `tcp-reno`, `tcp-newreno`,
+    /// The part that decides the rate: a media controller (`fairpace list controllers`), `tcp-reno`, `tcp-newreno`,
     /// `tcp-sack`, or `constant` (no feedback at all).
     pub controller: String,
     /// The controller's own parameters, by name.
@@ -57,8 +57,8 @@ pub struct FlowSpec {
     /// With `satellite`: the terminals at which it enters and leaves, `[1, 2]`, or `random` ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminals: Option<Terminals>,
-    /// With `wireless`: the user whose downlink is its last hop, and whose uplink its feedback's first. It ends on a
-    /// wire if absent.
+    /// With `wireless`: the user whose downlink is its last hop, and whose uplink its feedback's first. The path ends
+    /// on a wire if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Count<0, 999>>,
     /// With `wireless.plan`: what it is to have of its user's downlink, as a part of the sum of all shares there; 1 if
@@ -172,7 +172,7 @@ pub enum Priority {
     Low,
 }
 
-/// TCP's parameters. What is absent has the simulator's default.
+/// TCP's parameters. An absent field has the simulator's default.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpSpec {
@@ -261,7 +261,7 @@ pub enum Lengths {
     Exponential,
 }
 
-/// What a media flow's application has to send.
+/// The data that a media flow's application has to send.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
@@ -323,10 +323,10 @@ pub enum Terminals {
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArrivalsSpec {
-    /// Mean time between two starts, of all `count` sources together. That of the kind of stream if absent.
+    /// Mean time between two starts, of all `count` sources together. The default is that of the kind of stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
-    /// Mean length of a flow. That of the kind of stream if absent.
+    /// Mean length of a flow. The default is that of the kind of stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<Time>,
 }

@@ -23,7 +23,7 @@ pub struct HopSpec {
     pub link: Option<PathSpec>,
 }
 
-/// What a hop is made of.
+/// The kinds of a hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HopKind {
@@ -97,7 +97,7 @@ impl RawScenario {
 }
 
 impl Hop<'_> {
-    /// What the hop is made of.
+    /// The kind of the hop.
     pub fn kind(&self) -> HopKind {
         match self {
             Hop::Link(_) => HopKind::Link,

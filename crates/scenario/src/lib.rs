@@ -102,7 +102,7 @@ impl Files {
 pub struct RawScenario {
     /// Short name; the file's name without ending if absent.
     pub name: String,
-    /// What the scenario shows, in a sentence.
+    /// The scenario's message in a sentence.
     pub title: String,
     /// Seed of the first run; further runs count up from it.
     pub seed: Count<0, 9_007_199_254_740_991>,
@@ -137,7 +137,7 @@ pub struct RawScenario {
     pub flows: Vec<FlowSpec>,
 }
 
-/// Which of the defences against doing harm are on.
+/// The set of defences against doing harm that are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SafetyMode {
@@ -245,7 +245,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What the scenario may be run with all the same, and what comes of it.
+    /// The oddities with which the scenario may still be run, and their consequences.
     pub fn warnings(&self) -> &[ScenarioWarning] {
         &self.warnings
     }

@@ -14,7 +14,7 @@ use serde_json::json;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What is said of a parameter.
+/// The description of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// As in a scenario file.
@@ -23,11 +23,11 @@ pub struct Row {
     pub symbol: &'static str,
     /// Its type and its bounds.
     pub form: Form,
-    /// What holds where the scenario says nothing.
+    /// The value that holds where the scenario gives none.
     pub usual: Usual,
-    /// What is wrong with a value out of bounds: "never drops anything".
+    /// The consequence of a value out of bounds: "never drops anything".
     pub wrong: &'static str,
-    /// What it does: a sentence without its first capital and its full stop.
+    /// The parameter's effect: a sentence without its first capital and its full stop.
     pub doc: &'static str,
 }
 
@@ -38,7 +38,7 @@ pub enum Form {
     Time(Bounds<Duration>),
     /// A number of bytes.
     Size(Bounds<Bytes>),
-    /// What a queue holds, in packets or bytes.
+    /// The room of a queue, in packets or bytes.
     Room,
     /// A number from 0 to 1; narrower bounds.
     Chance(Bounds<f64>),
@@ -56,12 +56,12 @@ pub enum Form {
     Word(&'static [&'static str]),
 }
 
-/// What holds where the scenario says nothing.
+/// The value that holds where the scenario gives none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Usual {
-    /// What the model's constructor says, whatever else the scenario holds.
+    /// The value of the model's constructor, whatever else the scenario holds.
     Model,
-    /// What the model's constructor makes of the rest of the scenario, in words.
+    /// The value that the model's constructor derives from the rest of the scenario, in words.
     Words(&'static str),
     /// Nothing: it must be given.
     Needed,
@@ -104,7 +104,7 @@ impl Row {
 }
 
 impl Form {
-    /// What may be written, for tables: "a duration, from 1 us to 1 h".
+    /// The values that may be written, for tables: "a duration, from 1 us to 1 h".
     pub fn allowed(&self) -> String {
         let within = |what: &str, bounds: &dyn fmt::Display| match bounds.to_string() {
             any if any == "any" => what.to_owned(),
@@ -124,7 +124,7 @@ impl Form {
         }
     }
 
-    /// What to write where it is missing: "a number from 0 to 1".
+    /// The value to write where it is missing: "a number from 0 to 1".
     pub(crate) fn needed(&self) -> String {
         match self {
             Form::Chance(bounds) => format!("a number {bounds}"),
@@ -134,7 +134,7 @@ impl Form {
         }
     }
 
-    /// What is allowed, if the value is not.
+    /// The values that are allowed, if this one is not.
     pub(crate) fn refusal(&self, value: &Value) -> Option<String> {
         fn unless<T: Copy + PartialOrd>(bounds: &Bounds<T>, x: T) -> Option<String>
         where
@@ -326,7 +326,7 @@ impl Visitor<'_> for OneOf<'_> {
 
 /// A row, and the field of `M` that it sets.
 pub struct Param<M: 'static> {
-    /// What is said of it.
+    /// The description of the parameter.
     pub row: Row,
     /// Its field.
     pub at: fn(&mut M) -> Field<'_>,
@@ -399,7 +399,7 @@ impl Field<'_> {
         }
     }
 
-    /// What it holds, as a scenario writes a value of that form.
+    /// The parameter's value, as a scenario writes a value of that form.
     pub(crate) fn get(self, form: &Form) -> Value {
         let reals = |row: &Vec<f64>| row.iter().copied().map(Real::new).collect();
         let chance = |p: f64| Value::Chance(Chance::new(p).unwrap_or(Chance::ZERO));

@@ -16,13 +16,13 @@ use std::marker::PhantomData;
 
 /// The parts of one place: all queues, all kinds of loss.
 pub trait Family: Sized + 'static {
-    /// What the simulator takes.
+    /// The simulator's type.
     type Model;
-    /// What defaults and units depend on beside the part itself.
+    /// The facts beside the part itself on which defaults and units depend.
     type Context: Default;
     /// Its name in the schema.
     const NAME: &'static str;
-    /// What it is, in a sentence.
+    /// The family, in a sentence.
     const DOC: &'static str;
     /// Its kinds. A part without `kind` is of the first one.
     const KINDS: &'static [&'static dyn AnyKind<Self>];
@@ -32,7 +32,7 @@ pub trait Family: Sized + 'static {
 pub struct Kind<F: Family, M: 'static> {
     /// As in a scenario file.
     pub name: &'static str,
-    /// What it is: a sentence without its first capital and its full stop.
+    /// The kind: a sentence without its first capital and its full stop.
     pub doc: &'static str,
     /// Parameters with which it is often written, as in `p = 0.01`.
     pub example: &'static str,
@@ -40,9 +40,9 @@ pub struct Kind<F: Family, M: 'static> {
     pub params: &'static [Param<M>],
     /// The parameters that hold where the scenario says nothing.
     pub usual: fn(&Given, &F::Context) -> M,
-    /// What is wrong between parameters that are right each by itself.
+    /// The check of parameters that are right each by itself against each other.
     pub check: fn(&Given, &F::Context) -> Option<PartProblem>,
-    /// What the simulator takes.
+    /// The conversion into the simulator's type.
     pub model: fn(M, &Given, &F::Context) -> F::Model,
 }
 
@@ -52,7 +52,7 @@ pub trait AnyKind<F: Family>: Sync {
     fn name(&self) -> &'static str;
     fn doc(&self) -> &'static str;
     fn example(&self) -> &'static str;
-    /// What is said of its parameters, in order.
+    /// The rows of its parameters, in order.
     fn rows(&self) -> Vec<&'static Row>;
     /// The field of one of its parameters, as set by what is given.
     fn field(&self, given: &Given, context: &F::Context, name: &str) -> Option<Value>;
@@ -134,7 +134,7 @@ impl Given {
     }
 }
 
-/// What is wrong with a part. Keys are those of its parameters.
+/// The fault of a part. Keys are those of its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartProblem {
     /// A parameter has no effect: its key, with what, what to do.
@@ -194,7 +194,7 @@ impl<F: Family> Part<F> {
         F::KINDS.iter().find(|k| k.name() == self.kind).copied()
     }
 
-    /// What is wrong with it, if anything is.
+    /// The fault of the part, if there is one.
     pub(crate) fn problem(&self, context: &F::Context) -> Option<PartProblem> {
         let Some(kind) = self.known() else {
             let wrong = "is not one of the choices".to_owned();
@@ -230,7 +230,8 @@ impl<F: Family> Part<F> {
         kind.check(&self.given, context)
     }
 
-    /// What the simulator takes. A kind that there is not, which no checked scenario has, is taken for the first one.
+    /// The part in the simulator's type. A kind that there is not, which no checked scenario has, is taken for the
+    /// first one.
     pub fn model(&self, context: &F::Context) -> F::Model {
         self.known().unwrap_or(F::KINDS[0]).model(&self.given, context)
     }
@@ -301,7 +302,7 @@ impl<'de, F: Family> Deserialize<'de> for Part<F> {
 }
 
 /// Reads the table of a part: each parameter by the row of that name, so that an error has the place of the value.
-/// Which of them the kind has is checked afterwards.
+/// A later check decides which of them the kind has.
 struct Table<F>(PhantomData<F>);
 
 impl<'de, F: Family> Visitor<'de> for Table<F> {
@@ -388,7 +389,7 @@ impl<F: Family> JsonSchema for Part<F> {
     }
 }
 
-/// What the kinds say of a parameter: "`red`: the chance at `max_threshold`; 0.1 if absent".
+/// The descriptions of a parameter by kind: "`red`: the chance at `max_threshold`; 0.1 if absent".
 fn said_of<F: Family>(name: &str) -> String {
     let mut said: Vec<(Vec<&str>, String)> = Vec::new();
     for kind in F::KINDS {
@@ -408,7 +409,7 @@ fn said_of<F: Family>(name: &str) -> String {
     each.collect::<Vec<_>>().join(". ")
 }
 
-/// What holds where a scenario says nothing of a parameter, in words.
+/// The value that holds where a scenario does not give a parameter, in words.
 fn usual<F: Family>(kind: &dyn AnyKind<F>, row: &Row) -> Option<String> {
     match row.usual {
         Usual::Words(words) => Some(words.to_owned()),
@@ -425,7 +426,7 @@ fn usual<F: Family>(kind: &dyn AnyKind<F>, row: &Row) -> Option<String> {
 pub struct About {
     /// The kind's name.
     pub name: &'static str,
-    /// What it is.
+    /// The kind in a sentence.
     pub doc: &'static str,
     /// Parameters with which it is often written.
     pub example: &'static str,

@@ -84,12 +84,13 @@ pub struct TraceSpec {
     /// Column of a CSV recording, such as `down_mbps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// What holds where a CSV recording has no samples: `hold` the last rate, `zero`, or `cut` the gap out. `hold` if absent.
+    /// The rate where a CSV recording has no samples: `hold` the last rate, `zero`, or `cut` the gap out. `hold` if
+    /// absent.
     #[serde(default, deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub gaps: Option<TraceGaps>,
 }
 
-/// What holds in a gap of a CSV recording.
+/// The rate in a gap of a CSV recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TraceGaps {
@@ -124,7 +125,7 @@ pub struct OutageSpec {
     pub direction: OutageDirection,
 }
 
-/// Which way is dark.
+/// The direction that is dark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutageDirection {

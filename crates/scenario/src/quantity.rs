@@ -127,7 +127,7 @@ quantity!(
     "^[0-9.+eE-]+ *(B|bytes|kB|MB|KiB|MiB)$", "1000 B"
 );
 quantity!(
-    /// What a queue holds: `50 pkt`, `64 kB`, or `unlimited`.
+    /// The room of a queue: `50 pkt`, `64 kB`, or `unlimited`.
     Room, Capacity, parse_room, write_room, "a capacity as text, such as \"50 pkt\"", "fairpace-capacity",
     "^unlimited$|^[0-9.+eE-]+ *(pkt|packets|B|bytes|kB|MB|KiB|MiB)$", "50 pkt"
 );
@@ -228,7 +228,7 @@ pub(super) fn choice<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Re
     impl<'de, T: Deserialize<'de>> Visitor<'de> for Text<T> {
         type Value = T;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            // What serde says to a name that none is: "unknown variant ``, expected `a` or `b`".
+            // Serde's message about an unknown name: "unknown variant ``, expected `a` or `b`".
             let nobody: StrDeserializer<'_, serde::de::value::Error> = "".into_deserializer();
             let said = T::deserialize(nobody).err().map_or_else(String::new, |e| e.to_string());
             f.write_str(said.split_once("expected ").map_or("text", |(_, names)| names))

@@ -342,7 +342,7 @@ const fn ecn<M>(at: fn(&mut M) -> Field<'_>) -> Param<M> {
 }
 
 impl QueueSpec {
-    /// What it holds.
+    /// The room of the queue.
     pub fn capacity(&self) -> Room {
         match self.get("capacity") {
             Some(Value::Room(room)) => room.clone(),

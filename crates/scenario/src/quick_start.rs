@@ -7,14 +7,14 @@ use fairpace_units::{Bytes, Duration, RandomStream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a flow asks the routers for.
+/// The Quick-Start request of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuickStartSpec {
     /// The rate, rounded up to one that the option can say: 80 kbit/s, and double that, up to 1,310.72 Mbit/s.
     pub rate: Speed,
 }
 
-/// A router that knows Quick-Start [RFC 4782 §3.3]. What is absent has the default that is said there.
+/// A router that knows Quick-Start [RFC 4782 §3.3]. An absent field has the default that is said there.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RouterSpec {
@@ -27,7 +27,7 @@ pub struct RouterSpec {
     /// Length of such an interval, and of one measurement of the load; 150 ms if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_delay: Option<Time>,
-    /// What stands for the load: the `average` or the `peak` of the last `observations`; `average` if absent.
+    /// The measure of the load: the `average` or the `peak` of the last `observations`; `average` if absent.
     #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub statistic: Option<LoadStatistic>,
     /// How many measurements that is taken over (N); 1 if absent.
@@ -44,7 +44,7 @@ pub struct RouterSpec {
     pub source_share: Option<Chance>,
 }
 
-/// What stands for the load of several observations.
+/// The measure of the load of several observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadStatistic {
@@ -90,7 +90,8 @@ impl RouterSpec {
 }
 
 impl QuickStartSpec {
-    /// What a flow asks the routers for. Packet sizes count headers here, so that none are added (H = 0).
+    /// The request of a flow, as the sender's parameters. Packet sizes count headers here, so that none are added (H
+    /// = 0).
     ///
     /// # Errors
     /// A rate that the option cannot say.

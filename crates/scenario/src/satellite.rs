@@ -1,7 +1,8 @@
 //! A satellite network as a scenario writes it, in place of `[path]`: the frame, the terminals, how capacity is
 //! asked for and given, and the terminals' Quick-Start agents. Symbols and defaults are those of [qsd Table I].
 //!
-//! What can be scheduled is [`DamaSpec::validate`]'s to say; [`SatelliteSpec::blame`] says it in a scenario's words.
+//! [`DamaSpec::validate`] decides what can be scheduled; [`SatelliteSpec::blame`] puts its refusals into a scenario's
+//! words.
 
 mod agents;
 
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub struct SatelliteSpec {
     /// `small` (24 slots in a multi-frame), `large` (144), or a frame of its own: `{ slot, multi_frame, super_frame }`.
     pub frame: FrameSpec,
-    /// What one carrier carries, shared by its terminals.
+    /// Capacity of one carrier, shared by its terminals.
     pub capacity: Speed,
     /// How many terminals; numbered from 0.
     pub terminals: Count<1, 1_000_000>,
@@ -37,7 +38,7 @@ pub struct SatelliteSpec {
     pub allocation_delay: Option<Count<1, 1_000>>,
     /// The unit in which capacity is given.
     pub granularity: Speed,
-    /// What every terminal always has, in units of `granularity`.
+    /// Capacity that every terminal always has, in units of `granularity`.
     pub minimum: Count<0, 10_000_000>,
     /// Constant rate assignment: at least this is given to each terminal, whatever it asks.
     pub cra: Speed,
@@ -50,7 +51,7 @@ pub struct SatelliteSpec {
     pub fca: bool,
     /// How capacity is taken back from a terminal that asks for less [qsd eq. (2)].
     pub release: ReleaseSpec,
-    /// What a terminal's uplink queue holds.
+    /// Size of a terminal's uplink queue.
     pub queue: Room,
     /// Where a terminal's slots lie in the multi-frame: `contiguous`, or `spread` evenly.
     #[serde(deserialize_with = "quantity::choice")]
@@ -74,7 +75,7 @@ pub enum FrameSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OwnFrame {
-    /// What a slot carries; 1,504 B (eight MPEG packets) if absent.
+    /// Size of a slot; 1,504 B (eight MPEG packets) if absent.
     #[serde(default = "eight_mpeg_packets")]
     pub slot: Size,
     /// Slots of a multi-frame, in which every terminal has its turn (T_f).
@@ -103,20 +104,20 @@ pub struct ReleaseSpec {
     pub a: Chance,
     /// Weight of what its traffic lacks of that.
     pub b: Chance,
-    /// What falls: `decided`, the NCC's last decision, by the traffic that the request tells of; or `in-force`, what
-    /// the terminal has, by its traffic until now, which no real NCC hears of in time.
+    /// The capacity that falls: `decided`, the NCC's last decision, by the traffic that the request tells of; or
+    /// `in-force`, the terminal's present capacity, by its traffic until now, which no real NCC hears of in time.
     #[serde(deserialize_with = "quantity::choice")]
     pub of: ReleaseKind,
 }
 
-/// What eq. (2) takes back.
+/// The capacity that eq. (2) takes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReleaseKind {
     /// The NCC's last decision.
     #[default]
     Decided,
-    /// What the terminal has.
+    /// The terminal's present capacity.
     InForce,
 }
 
@@ -211,7 +212,7 @@ impl SatelliteSpec {
             let (key, found) = (key.to_owned(), found.to_owned());
             Some(PartProblem::Bad(key, found, wrong.to_owned(), allowed.to_owned()))
         };
-        // What the DAMA link would refuse as well, but cannot name as it is written.
+        // The DAMA link would refuse this too, but cannot name the field as the scenario writes it.
         if self.capacity.get().with_packets_of(size) < Rate::bps(1.0) {
             return bad("capacity", self.capacity.text(), "passes nothing", "at least 1 bit/s");
         }
@@ -231,7 +232,7 @@ impl SatelliteSpec {
         self.dama(size).validate().err().map(|error| self.blame(&error))
     }
 
-    /// What the DAMA link refuses, in the scenario's words.
+    /// The DAMA link's refusal, in the scenario's words.
     fn blame(&self, error: &DamaError) -> PartProblem {
         let (key, wrong, allowed) = match error {
             DamaError::OutOfRange { field, allowed, .. } => {

@@ -1,8 +1,8 @@
 //! The wireless last hop as a scenario writes it, beside `[path]`, the backbone: slots, channel, what is done about
 //! failures, users, their uplinks, and the base station's plan. Symbols and defaults are those of [aimd §IV].
 //!
-//! What can be sent over is [`ArqSpec::validate`]'s and the channel's to say; [`WirelessSpec::problem`] says
-//! it in a scenario's words.
+//! [`ArqSpec::validate`] and the channel decide what can be sent over; [`WirelessSpec::problem`] puts their refusals
+//! into a scenario's words.
 
 use crate::channel::Slot;
 use crate::part::PartProblem;
@@ -18,15 +18,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WirelessSpec {
-    /// What the downlink carries if every slot succeeds.
+    /// Rate of the downlink if every slot succeeds.
     pub rate: Speed,
     /// How long a slot lasts (τ); as long as `slot_size` takes at `rate` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<Time>,
-    /// What a slot carries; `packet_size`, or with `slot` what fits into it at `rate`, if absent. Larger packets are cut.
+    /// Size of a slot; `packet_size` if absent, or with `slot` the bytes that fit into it at `rate`. Larger packets
+    /// are cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot_size: Option<Size>,
-    /// What is done about a failure: `none` (the packet is lost), `persistent` (again in the next slot), `limited` (so
+    /// The answer to a failure: `none` (the packet is lost), `persistent` (again in the next slot), `limited` (so
     /// too, with `retries`), or `optimal` (a slot of silence, then again).
     #[serde(deserialize_with = "quantity::choice")]
     pub scheme: ArqKind,
@@ -41,7 +42,7 @@ pub struct WirelessSpec {
     pub work_conserving: bool,
     /// How slots fail.
     pub channel: ChannelSpec,
-    /// What a user's queue at the base station holds, the packet under way included. With `plan` the base station sets
+    /// Size of a user's queue at the base station, the packet under way included. With `plan` the base station sets
     /// that of users whose flows it tells their windows.
     pub buffer: Room,
     /// The users, numbered from 0 in this order; one if absent.
@@ -55,18 +56,18 @@ pub struct WirelessSpec {
     pub plan: Option<PlanSpec>,
 }
 
-/// What the link layer does about a failed slot.
+/// The link layer's answer to a failed slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ArqKind {
     /// Nothing: the packet is lost.
     None,
-    /// It is sent again in the next slot, until it succeeds.
+    /// The packet is sent again in the next slot, until it succeeds.
     #[default]
     Persistent,
     /// The same, at most `retries` times.
     Limited,
-    /// It is sent again after a slot of silence, until it succeeds.
+    /// The packet is sent again after a slot of silence, until it succeeds.
     Optimal,
 }
 
@@ -90,7 +91,7 @@ pub struct WirelessUser {
     pub count: Count<1, 1_000>,
     /// Its part of the slots, against the weights of the others.
     pub weight: Count<1, 10_000>,
-    /// What its queue holds, instead of `wireless.buffer`.
+    /// Size of the user's queue, instead of `wireless.buffer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Room>,
     /// How its slots fail, instead of `wireless.channel`.
@@ -112,7 +113,7 @@ pub struct UplinkSpec {
     pub loss: LossSpec,
 }
 
-/// What the base station plans windows for: the delay jitter of at most so many packets is longer than so much.
+/// The aim of the base station's windows: the delay jitter of at most so many packets is longer than so much.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanSpec {
@@ -189,7 +190,7 @@ impl WirelessSpec {
         if self.users.is_empty() { 1 } else { self.users.iter().map(|u| u.count.get()).sum() }
     }
 
-    /// What a slot carries, with rates in packets of `size`.
+    /// The size of a slot, with rates in packets of `size`.
     pub fn slot_size(&self, size: Bytes) -> Bytes {
         match (&self.slot_size, &self.slot) {
             (Some(slot_size), _) => slot_size.get(),
@@ -206,7 +207,7 @@ impl WirelessSpec {
         }
     }
 
-    /// What is done about failures.
+    /// The answer to failures.
     pub fn arq_scheme(&self) -> ArqScheme {
         match self.scheme {
             ArqKind::None => ArqScheme::None,
@@ -318,7 +319,7 @@ impl WirelessSpec {
         bad("plan.max_jitter", plan.max_jitter.text().to_owned(), &wrong, "another channel or `retry_delay`".to_owned())
     }
 
-    /// What the ARQ link refuses, in the scenario's words.
+    /// The ARQ link's refusal, in the scenario's words.
     fn blame(&self, error: &ArqError, size: Bytes) -> PartProblem {
         let bad = |key: String, found: String, wrong: &str, allowed: &str| {
             PartProblem::Bad(key, found, wrong.to_owned(), allowed.to_owned())

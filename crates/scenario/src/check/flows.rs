@@ -1,4 +1,4 @@
-//! What a flow must satisfy, each refusal with its field.
+//! The checks of a flow, each refusal with its field.
 
 use super::{Checked, Checker};
 use crate::controllers::{self, Family};
@@ -33,7 +33,7 @@ pub(super) fn fill_names(scenario: &mut RawScenario, index: usize) {
     }
 }
 
-/// What a kind of stream says and the flow does not.
+/// Fills in the fields that a kind of stream defines and the flow does not.
 pub(super) fn fill_preset(flow: &mut FlowSpec) {
     let Some(source) = &mut flow.source else { return };
     let Some(preset) = source.kind.preset() else { return };

@@ -1,4 +1,4 @@
-//! What a path must satisfy: the links of `[path]`, or several hops; and where a flow enters and leaves.
+//! The checks of a path: the links of `[path]`, or several hops; and where a flow enters and leaves.
 
 use super::{Checked, Checker};
 use crate::hop::{HopKind, NoWay};

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Quick-Start at a terminal: it is a router to the requests of its flows [RFC 4782], and may ask the NCC for the
-/// capacity with them [qsd §3.4]. What is absent has the default that is said there, where it has an effect.
+/// capacity with them [qsd §3.4]. An absent field has the default that is said there, where it has an effect.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SatelliteQuickStart {
@@ -33,7 +33,7 @@ pub struct SatelliteQuickStart {
     /// `broadcast` if absent.
     #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub estimator: Option<EstimatorKind>,
-    /// What stands for the load: the `average` or the `peak` of the last `observations`; `average` if absent.
+    /// The measure of the load: the `average` or the `peak` of the last `observations`; `average` if absent.
     #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub statistic: Option<LoadStatistic>,
     /// How many plans that is taken over (N); 1 if absent.
@@ -59,16 +59,16 @@ pub struct SatelliteQuickStart {
     pub source_share: Option<Chance>,
 }
 
-/// What a terminal does with a Quick-Start request.
+/// The terminal's answer to a Quick-Start request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentKind {
-    /// It does not know it: the request passes, and its TTL tells the sender that it failed.
+    /// The terminal does not know Quick-Start: the request passes, and its TTL tells the sender that it failed.
     #[default]
     None,
-    /// It answers as a router does.
+    /// The terminal answers as a router does.
     Qs,
-    /// It answers, asks the NCC for the approved rate at the next boundary, and holds the packet back.
+    /// The terminal answers, asks the NCC for the approved rate at the next boundary, and holds the packet back.
     Qsd,
 }
 

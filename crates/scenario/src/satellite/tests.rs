@@ -8,7 +8,7 @@ fn text(satellite: &str, flow: &str) -> String {
     )
 }
 
-/// What is said to them: `geo.toml:3: ...` and the hint.
+/// The message of a refusal: `geo.toml:3: ...` and the hint.
 fn refusal(satellite: &str, flow: &str) -> String {
     let text = text(satellite, flow);
     match Scenario::parse(&text, "geo.toml") {
