@@ -1,4 +1,4 @@
-//! What a flow knows of its packets: the ledgers, the round trip, the breaker's watch, the counters and the log.
+//! A flow's account of its packets: the ledgers, the round trip, the breaker's watch, the counters and the log.
 //!
 //! An account knows no controller. So a [`PacketReport`](crate::PacketReport) can enter acknowledgements one by one while the
 //! controller reads them.

@@ -2,8 +2,8 @@
 //!
 //! Source: [RFC 8083 §4], the sender's side. Three conditions end a flow: nothing is heard from
 //! the receiver (§4.1), reports come but the media does not arrive (§4.2), or the flow sends more
-//! than ten times what TCP would at the same loss and RTT (§4.3). It is a last resort and much
-//! slower than any controller. It never starts a flow again by itself (§4.5).
+//! than ten times what TCP would at the same loss and RTT (§4.3). The breaker is a last resort and much slower than
+//! any controller. The breaker never starts a flow again by itself (§4.5).
 //!
 //! Readings: per-packet feedback is not a report, so it holds off §4.1 but does not feed §4.3
 //! (§5); where no receiver reports exist at all, [`crate::Flow`] makes them from its own ledger, and
@@ -13,9 +13,9 @@
 //! for longer than Td was not unheard, and what went unanswered before its pause counts no more. A report that tells of no
 //! further packet holds §4.1 off no more than silence would ([`crate::Flow`]). A flow with a TCP half is timed per transport: what TCP acknowledges says nothing
 //! of datagrams, whose clock stands still while TCP carries the data; and TCP is dead after the same time without
-//! progress. What TCP carries is none of §4.2 and §4.3. Deviation: [`crate::Flow`] leaves outages (everything lost for
-//! an RTT) out of the loss that §4.3 judges; they are §4.1's. Not implemented: §4.4 (only a person can say that media is
-//! unusable).
+//! progress. Data over TCP is no matter of §4.2 and §4.3. Deviation: [`crate::Flow`] leaves outages (everything lost
+//! for an RTT) out of the loss that §4.3 judges; they are §4.1's. Not implemented: §4.4 (only a person can say that
+//! media is unusable).
 
 use core::fmt;
 use fairpace_units::{Bytes, Duration, Instant, Rate};
@@ -36,7 +36,7 @@ pub enum StopReason {
     },
     /// The flow sent more than ten times TCP's rate [RFC 8083 §4.3].
     Congestion {
-        /// What it sent.
+        /// The rate that the flow sent.
         sent: Rate,
         /// Ten times the TCP rate.
         allowed: Rate,
@@ -78,7 +78,7 @@ impl fmt::Display for StopReason {
     }
 }
 
-/// What a receiver says once per reporting interval (an RTCP SR or RR, or the ledger instead).
+/// A receiver's report, once per reporting interval (an RTCP SR or RR, or the ledger instead).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReceiverReport {
     /// The highest data number received.
@@ -134,7 +134,7 @@ impl Default for BreakerParams {
     }
 }
 
-/// What the breaker does to the flow.
+/// The breaker's action on the flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trip {
     /// Send at most that from now on.
@@ -247,7 +247,7 @@ impl Breaker {
         }
     }
 
-    /// TCP has acknowledged something. What it has left is waited for from the next packet on, or by
+    /// TCP has acknowledged something. The clock for the rest starts with the next packet, or by
     /// [`Breaker::await_tcp`].
     pub fn on_tcp_progress(&mut self) {
         self.tcp_since = Instant::NEVER;
@@ -386,12 +386,12 @@ impl Breaker {
         }
     }
 
-    /// What was sent, what is allowed, and the mean loss, if that is too much.
+    /// The sent rate, the allowed rate, and the mean loss, if the sent rate is too much.
     fn over_tcp(&self, tr: Duration) -> Option<(Rate, Rate, f64)> {
         self.ten_times_tcp(tr).filter(|(sent, allowed, _)| sent > allowed)
     }
 
-    /// What was sent, what is allowed, and the mean loss.
+    /// The sent rate, the allowed rate, and the mean loss.
     fn ten_times_tcp(&self, tr: Duration) -> Option<(Rate, Rate, f64)> {
         let (mut time, mut lost, mut sent, mut packets) = (0.0, 0.0, 0.0, 0);
         for i in &self.intervals {
@@ -614,7 +614,8 @@ mod tests {
         assert_eq!(b.on_timer(at(15.0)), Some(stop));
     }
 
-    /// Ten seconds by UDP and five by TCP. What TCP acknowledges starts its own clock anew, and leaves that of the datagrams.
+    /// Ten seconds by UDP and five by TCP. An acknowledgement of TCP starts TCP's clock anew, and leaves that of the
+    /// datagrams.
     #[test]
     fn fifteen_seconds_of_silence_by_one_transport_and_then_the_other_stop_the_flow() {
         let at = Instant::from_secs_f64;

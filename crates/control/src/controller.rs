@@ -1,4 +1,4 @@
-//! What a rate controller is: the sender half of a scheme, told only facts.
+//! The interface of a rate controller: the sender half of a scheme, told only facts.
 //!
 //! Per-packet bookkeeping (who was acknowledged, what is lost, the RTT) is done once, in
 //! [`crate::Flow`]; a controller hears derived facts and answers questions. Nothing here does I/O
@@ -43,7 +43,7 @@ pub struct TcpProgress {
     pub srtt: Option<Duration>,
 }
 
-/// What the TCP half is to do. A driver obeys as far as its TCP allows.
+/// The next step of the TCP half. A driver obeys as far as its TCP allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpOrder {
     /// Set the congestion window: cwnd_new [tpba §4].
@@ -58,7 +58,7 @@ pub struct LossPolicy {
     /// A data packet is lost when this many data packets sent after it are acknowledged
     /// [RFC 5681 §3.2: three duplicate ACKs].
     pub dup_threshold: u8,
-    /// What the timeout is measured from.
+    /// The beginning of the timeout.
     pub timeout: TimeoutRule,
     /// The RTT filter.
     pub rtt: RttParams,
@@ -66,7 +66,7 @@ pub struct LossPolicy {
     pub rto: RtoParams,
 }
 
-/// What the retransmission timeout (nothing is retransmitted here; the name is TCP's) runs from.
+/// The beginning of the retransmission timeout (nothing is retransmitted here; the name is TCP's).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeoutRule {
     /// From the last ACK, or the departure of the oldest outstanding packet if that is later:
@@ -91,7 +91,7 @@ impl Default for LossPolicy {
     }
 }
 
-/// What bounds the packets outstanding in a windowed scheme.
+/// The bounds of the packets outstanding in a windowed scheme.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Windows {
     /// cwnd, packets; at least 1.
@@ -112,8 +112,9 @@ pub struct Windows {
 ///
 /// The methods come in groups. *Each scheme* has those without a body: they are the core. *Facts* never change once
 /// the controller is made. *Feedback* of a form that the scheme did not ask for never comes, nor do *limits* that
-/// the scheme has no use for mean anything; those bodies do nothing. What few schemes have stands in traits
-/// of its own, [`TcpHooks`] and [`QuickStartHooks`]; a scheme that has it overrides the one method that gives it out.
+/// the scheme has no use for mean anything; those bodies do nothing. Features that few schemes have stand in traits
+/// of their own, [`TcpHooks`] and [`QuickStartHooks`]; a scheme with such a feature overrides the one method that
+/// returns the trait.
 ///
 /// A controller is [`Any`]: who knows the scheme can get at its type, and at the getters that only it has.
 pub trait Controller: Any + Debug + Send {
@@ -158,7 +159,7 @@ pub trait Controller: Any + Debug + Send {
     /// When [`Controller::on_timer`] is wanted; [`Instant::NEVER`] if it is not.
     fn poll_timer(&self) -> Instant;
 
-    /// What the encoder should produce: the wire rate of data packets.
+    /// The rate that the encoder should produce: the wire rate of data packets.
     fn target_rate(&self) -> Rate;
 
     /// State, rate and the reason for the last change.
@@ -177,7 +178,7 @@ pub trait Controller: Any + Debug + Send {
         true
     }
 
-    /// Which feedback the receiver must send.
+    /// The form of feedback that the receiver must send.
     fn feedback_form(&self) -> Form {
         Form::Packets
     }
@@ -229,7 +230,7 @@ pub trait Controller: Any + Debug + Send {
 
     // --- what few schemes have -------------------------------------------------------------------
 
-    /// Which way the next packet goes; by UDP unless the scheme has a TCP half. It changes in
+    /// The transport of the next packet; UDP unless the scheme has a TCP half. The answer changes in
     /// [`TcpHooks::on_adu_end`] and [`TcpHooks::on_drained`] only, so that no data unit is split.
     fn via(&self) -> Via {
         Via::Udp
@@ -259,7 +260,7 @@ pub fn read_one_by_one<C: Controller + ?Sized>(controller: &mut C, report: &mut 
     }
 }
 
-/// What a scheme does that sends part of its packets over a TCP connection beside the flow [tpba §4].
+/// The hooks of a scheme that sends part of its packets over a TCP connection beside the flow [tpba §4].
 pub trait TcpHooks {
     /// How far TCP is; before any other input of the same instant.
     fn on_progress(&mut self, now: Instant, progress: &TcpProgress);
@@ -270,11 +271,11 @@ pub trait TcpHooks {
     /// All that was given to TCP is acknowledged.
     fn on_drained(&mut self, now: Instant);
 
-    /// What TCP is to do next; `None` when there is nothing more.
+    /// The next order for TCP; `None` when there is nothing more.
     fn take_order(&mut self) -> Option<TcpOrder>;
 }
 
-/// What a scheme does that can begin at a rate which all routers on the path approve [RFC 5634 §3].
+/// The hooks of a scheme that can begin at a rate which all routers on the path approve [RFC 5634 §3].
 pub trait QuickStartHooks {
     /// The highest rate, headers included, that a request may name now; `None` if the scheme has no use
     /// for one: it is not at its start nor back from an idle time, or allows as much already.

@@ -1,7 +1,7 @@
 //! TCP's throughput as an equation: what a TCP would send on a path that loses `p`.
 //!
-//! Sources: `lossy` (Ng, Chan), §2 and §5; [RFC 5348 §3.1]. Which one when, with tables:
-//! `docs/equations.md`. Users: `rbp.rs` (SRP, CRP, MRP), TFRC, `fairpace plan tcp-rate`.
+//! Sources: `lossy` (Ng, Chan), §2 and §5; [RFC 5348 §3.1]. The page `docs/equations.md` says which one to use when,
+//! with tables. Users: `rbp.rs` (SRP, CRP, MRP), TFRC, `fairpace plan tcp-rate`.
 //!
 //! ```text
 //!                            s
@@ -40,7 +40,7 @@
 //! - P(Q) is the probability that fewer than three of a window's w packets arrive, given that one was
 //!   lost. As printed the sum runs to k = w-2 with p^(w-k-1), which is no probability (7.4 at p = 0.01);
 //!   read as k = 0 ... 2 with p^(w-k) it is that one: [`timeout_probability_sum`].
-//! - The closed form is what the modified equation uses. It is not that sum, only near it (0.75 to 1.3
+//! - The closed form is what the modified equation uses. The closed form is not that sum, only near it (0.75 to 1.3
 //!   of it below p = 0.3), and exceeds 1 for 0.251 <= p <= 0.718 (1.605 at p = 0.415): min(1, .).
 //! - w stays real, and as printed: without b. With b = 2 in it (w = sqrt(8/(6p))) the timeouts' term
 //!   would fall again from p = 0.83 on, by 5 %, and the rate rise.
@@ -58,7 +58,7 @@ use core::fmt;
 use core::str::FromStr;
 use fairpace_units::{Bytes, Duration, Probability, Rate};
 
-/// Which equation.
+/// The name of an equation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equation {
     /// Triple duplicate ACKs alone [lossy §2.1].
@@ -95,9 +95,9 @@ pub struct Terms {
 pub struct BadPath {
     /// `size`, `rtt`, `rto` or `b`.
     pub field: &'static str,
-    /// What was given.
+    /// The value that was given.
     pub found: String,
-    /// What is allowed.
+    /// The values that are allowed.
     pub allowed: String,
 }
 
@@ -289,7 +289,7 @@ fn one_is_lost(p: f64, w: f64) -> f64 {
     -libm::expm1(w * libm::log1p(-p))
 }
 
-/// What was computed from probabilities is one but for its last digits.
+/// A value computed from probabilities is a probability but for its last digits.
 fn probability(p: f64) -> Probability {
     Probability::new(p.clamp(0.0, 1.0)).unwrap_or(Probability::ONE)
 }

@@ -1,4 +1,4 @@
-//! What a controller is told of single packets, and what it says of itself: plain values.
+//! The facts about single packets that a controller gets, and its account of itself: plain values.
 
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Rate};
 
@@ -62,7 +62,7 @@ pub struct Loss {
     pub how: LossHow,
 }
 
-/// What a scheme is doing, for the eye and for logs.
+/// The present activity of a scheme, for the eye and for logs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Status {
     /// The scheme's own word for its state.

@@ -1,4 +1,4 @@
-//! What a receiver tells a sender: the forms of feedback, one message of each, and what became of a message.
+//! The feedback of a receiver: its forms, one message of each, and the outcome of a message.
 //!
 //! A [`Form`] is agreed on once, before anything is sent; [`crate::Flow::on_feedback`] takes the messages of that form, and
 //! refuses those of another one before they change anything. RTCP's receiver reports are beside every form: the circuit
@@ -23,7 +23,7 @@ pub enum Form {
     Packets,
     /// The largest number received and which of the eight before it: [`SackVector`].
     SackVector,
-    /// What the receiver measured itself, about once per RTT: [`RateReport`]; RTP-TFRC on the wire.
+    /// The receiver's own measurements, about once per RTT: [`RateReport`]; RTP-TFRC on the wire.
     Measured,
     /// RTCP receiver reports and nothing else: [`ReceiverReport`], each [`crate::Controller::report_interval`].
     Reports,
@@ -56,7 +56,7 @@ impl Form {
         self == needed || (self, needed) == (Form::TransportWide, Form::Packets)
     }
 
-    /// What the sender is told, for help and lists.
+    /// A description of the form, for help and lists.
     pub const fn about(self) -> &'static str {
         match self {
             Form::Packets => "feedback on every packet, its arrival and its ECN mark (RFC 8888)",
@@ -152,7 +152,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What a message was worth that was taken.
+/// The worth of a message that was accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Packets that were acknowledged for the first time.

@@ -57,7 +57,7 @@ pub struct Flow {
     skip: Option<(u32, RandomStream)>,
     tcp_acked: Bytes,
     demand: Option<Rate>,
-    /// What the breaker will bear, less a margin; `None` while nothing is lost.
+    /// The rate that the breaker will bear, less a margin; `None` while nothing is lost.
     headroom: Option<Rate>,
     started: bool,
     now: Instant,
@@ -195,8 +195,8 @@ impl Flow {
 
     // --- questions -------------------------------------------------------------------------------
 
-    /// What to do now. Runs the timers that are due first. Asking twice at the same instant gives
-    /// the same answer.
+    /// The action to take now. Runs the timers that are due first. Asking twice at the same instant gives the same
+    /// answer.
     pub fn poll(&mut self, now: Instant, has_data: bool) -> Transmit {
         let now = self.advance(now);
         self.run_timers(now);
@@ -256,7 +256,7 @@ impl Flow {
         }
     }
 
-    /// What the encoder should produce, in wire bytes of data packets.
+    /// The rate that the encoder should produce, in wire bytes of data packets.
     pub fn target_rate(&self) -> Rate {
         let mut rate = self.controller.target_rate();
         if let Some(demand) = self.demand {
@@ -298,12 +298,12 @@ impl Flow {
         self.account.stopped
     }
 
-    /// What was sent, acknowledged, lost and ignored so far.
+    /// The counts of packets sent, acknowledged, lost and ignored so far.
     pub fn counters(&self) -> &FlowCounters {
         &self.account.counters
     }
 
-    /// What became of Quick-Start requests; `None` if the flow sends none.
+    /// The fate of Quick-Start requests; `None` if the flow sends none.
     pub fn quick_start(&self) -> Option<&QsCounters> {
         self.quick_start.counters()
     }
@@ -323,7 +323,7 @@ impl Flow {
         self.packet_size
     }
 
-    /// What happened since the last call; empty unless [`FlowParams::trace`].
+    /// The events since the last call; empty unless [`FlowParams::trace`].
     pub fn drain_events(&mut self) -> std::vec::Drain<'_, FlowEvent> {
         self.account.log.drain()
     }

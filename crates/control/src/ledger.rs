@@ -35,7 +35,7 @@ struct Entry {
     later: u8,
 }
 
-/// What an ACK says about a packet.
+/// The news that an ACK brings about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credit {
     /// Acknowledged for the first time.
@@ -44,7 +44,7 @@ pub enum Credit {
         sent_at: Instant,
         /// Its size on the wire.
         size: Bytes,
-        /// It had been declared lost.
+        /// The packet had been declared lost.
         late: bool,
     },
     /// Acknowledged before.

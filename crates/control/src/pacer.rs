@@ -30,11 +30,11 @@ pub(crate) fn seconds(s: f64) -> Duration {
 pub(crate) struct Pacer {
     /// When the next packet may leave.
     next: Instant,
-    /// What rounding `next` down left over, in nanoseconds.
+    /// The remainder of rounding `next` down, in nanoseconds.
     rest_ns: f64,
     /// When the last packet was due, and the rest then.
     last: (Instant, f64),
-    /// It was due and there was nothing to send: being late is not the driver's fault.
+    /// A packet was due and there was nothing to send: being late is not the driver's fault.
     starved: bool,
     /// When the next packet would have left if the rate had not risen: only what is later than that is late.
     before: Instant,
@@ -68,7 +68,7 @@ impl Pacer {
         }
     }
 
-    /// It was due, and there was nothing to send.
+    /// Notes that a packet was due, and that there was nothing to send.
     pub(crate) fn starve(&mut self) {
         self.starved = true;
     }

@@ -23,7 +23,7 @@ pub enum Fact {
 /// Reading a fact enters that fact into the flow's ledger: what [`PacketReport::rtt`], [`PacketReport::in_flight`] and
 /// [`PacketReport::missing`] say includes the facts read so far and no later one. A controller that reads each packet on
 /// its own therefore sees what it would see if each came in a report of its own, and one that judges reports as a whole
-/// reads all facts first. What a controller leaves unread is entered after its call.
+/// reads all facts first. Facts that a controller leaves unread are entered after its call.
 #[derive(Debug)]
 pub struct PacketReport<'a> {
     account: &'a mut Account,

@@ -16,13 +16,13 @@ pub struct ParamInfo {
     pub symbol: &'static str,
     /// The default, as one would write it.
     pub default: &'static str,
-    /// What it may be: one of these.
+    /// The values that are allowed: one of these.
     pub allowed: &'static [Allowed],
-    /// What it does.
+    /// The parameter's effect.
     pub doc: &'static str,
 }
 
-/// What a parameter may be.
+/// A form of allowed values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Allowed {
     /// Words whose meaning the parameter's sentence tells.
@@ -72,7 +72,7 @@ impl Allowed {
 }
 
 impl ParamInfo {
-    /// What it may be, in words: "from 1 ms to 60 s".
+    /// The allowed values, in words: "from 1 ms to 60 s".
     pub fn range(&self) -> String {
         let all: Vec<String> = self.allowed.iter().map(|a| a.text(self.allowed.len() == 1)).collect();
         match all.split_last() {
@@ -81,7 +81,7 @@ impl ParamInfo {
         }
     }
 
-    /// What it is: `rate`, `duration`, `number`, `choice`, `flag`.
+    /// The kind of value: `rate`, `duration`, `number`, `choice`, `flag`.
     pub fn unit(&self) -> &'static str {
         if self.allowed.iter().any(|a| matches!(a, Allowed::Duration(_))) {
             return "duration";
@@ -129,7 +129,7 @@ pub enum ParamError {
         name: &'static str,
         /// The value as given.
         found: String,
-        /// What is allowed.
+        /// The values that are allowed.
         allowed: String,
     },
     /// The flow's own limits contradict each other.
@@ -139,7 +139,7 @@ pub enum ParamError {
         name: &'static str,
         /// The value as given.
         found: String,
-        /// What is allowed.
+        /// The values that are allowed.
         allowed: String,
     },
 }
@@ -154,7 +154,7 @@ impl ParamError {
         }
     }
 
-    /// What to do about it.
+    /// The remedy, if there is a known one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ParamError::UnknownScheme { nearest: Some(n), .. } | ParamError::UnknownParam { nearest: Some(n), .. } => {

@@ -30,12 +30,12 @@
 //!   which the application had little to send, which RFC 5634 §2.1 allows and RFC 4782 §4.1 advises against.
 //! - The interval runs from the request, also after an approval: that only undoes the doubling, and the end of all
 //!   requests if it answers the last one.
-//! - What is asked for is the lowest of the option's rates that is enough, as RFC 4782 §4.1 allows, unless
-//!   the scheme's limit is below; then the highest that the limit allows.
+//! - The request is the lowest of the option's rates that is enough, as RFC 4782 §4.1 allows, unless the scheme's
+//!   limit is below; then the highest that the limit allows.
 //! - A request is unanswered when feedback on what left 3 s later has no answer: a report of a receiver that
 //!   measures names the newest packet only, and what is newer may have overtaken a request that a terminal holds.
-//! - "All Quick-Start packets are acknowledged": the newest of them is, and no loss is known. What a report
-//!   of a receiver that measures says of older ones is in its p.
+//! - "All Quick-Start packets are acknowledged": the newest of them is, and no loss is known. A report of a receiver
+//!   that measures tells of older ones by its p.
 //! - Feedback that covers no Quick-Start packet does not change X, but its losses do.
 //! - An approval of which nothing was used within an RTT, or within 3 s [RFC 4782 §4.4], is void.
 //! - Limited Slow-Start [RFC 4782 §4.4] bounds the growth of a window; here twice what was received does.
@@ -61,7 +61,7 @@ const OVERTAKEN: Duration = Duration::from_secs(3);
 /// The Quick-Start Validation Time, in RTTs [RFC 5634 §2.3.2].
 const VALIDATION_RTTS: u32 = 2;
 
-/// What a flow asks the routers for.
+/// The Quick-Start request of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuickStartParams {
     /// The rate to ask for, headers included.
@@ -98,7 +98,7 @@ impl QuickStartParams {
     }
 }
 
-/// What became of a flow's requests.
+/// The counts of a flow's requests by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QsCounters {
     /// Requests sent.
@@ -121,7 +121,7 @@ pub struct QsCounters {
     pub reports: u64,
 }
 
-/// What an answer is worth.
+/// The verdict on an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QsVerdict {
     /// That rate may be used.
@@ -184,7 +184,7 @@ pub struct Requester {
     /// The next request's QS TTL and nonce, drawn already so that asking what to send changes nothing.
     drawn: (u8, QsNonce),
     asked: Option<Asked>,
-    /// What the routers are still to be told.
+    /// The report that the routers are still to get.
     report: Option<QsOption>,
     counters: QsCounters,
 }
@@ -205,12 +205,12 @@ impl Requester {
         }
     }
 
-    /// What the flow asks for.
+    /// The parameters of the request.
     pub fn params(&self) -> &QuickStartParams {
         &self.params
     }
 
-    /// What became of requests.
+    /// The counts of requests by their fate.
     pub fn counters(&self) -> &QsCounters {
         &self.counters
     }
@@ -323,8 +323,8 @@ fn draw(stream: &mut RandomStream) -> (u8, QsNonce) {
     ((bits >> 32) as u8, QsNonce::new(bits as u32))
 }
 
-/// What the receiver answers to the option of a packet that has arrived: nothing to a report, nor to a request
-/// for nothing [RFC 4782 §4.3]. It goes into the next feedback, once: lost, it is not sent again.
+/// The receiver's answer to the option of a packet that has arrived: nothing to a report, nor to a request for
+/// nothing [RFC 4782 §4.3]. The answer goes into the next feedback, once: lost, it is not sent again.
 pub fn answer(option: &QsOption) -> Option<QsResponse> {
     (option.function == QsFunction::Request && option.rate != QsRate::ZERO).then(|| option.response())
 }

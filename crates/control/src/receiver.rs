@@ -28,7 +28,7 @@ pub struct Arrival {
 pub struct Feedback<'a> {
     /// The priority to send it with.
     pub class: Class,
-    /// What to acknowledge, in order of arrival; never empty.
+    /// The arrivals to acknowledge, in order; never empty.
     pub acks: &'a [Ack],
 }
 

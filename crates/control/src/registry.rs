@@ -1,5 +1,5 @@
 //! A scheme for the registry: its entry, the settings that are given for its parameters, and the surroundings that its
-//! controller is made for. Which schemes there are is listed in `scheme.rs`.
+//! controller is made for. The list of schemes is in `scheme.rs`.
 
 use crate::controller::Controller;
 use crate::param::{Allowed, ParamError, ParamInfo, nearest};
@@ -36,7 +36,7 @@ pub enum Safety {
     Default,
 }
 
-/// What a scheme must know about its surroundings.
+/// The facts about its surroundings that a scheme must know.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Env {
     /// The size of a full data packet on the wire, and of every dummy: what a paper's "packet" is.

@@ -77,8 +77,8 @@ pub struct RttEstimator {
     low_in_a_row: u8,
 }
 
-/// What a receiver's stated delay can add to the timeout at most, so that overstating it gains
-/// little. The wire's feedback interval is 20 ms.
+/// The most that a receiver's stated delay can add to the timeout, so that overstating the delay gains little. The
+/// wire's feedback interval is 20 ms.
 const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 
 impl RttEstimator {

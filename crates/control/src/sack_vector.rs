@@ -44,7 +44,7 @@ impl SackVector {
         next_seq.checked_add_signed(step)
     }
 
-    /// What it acknowledges, from the oldest to ack_a, where ack_a is `ack` in 64 bits.
+    /// The acknowledged numbers, from the oldest to ack_a, where ack_a is `ack` in 64 bits.
     pub fn numbers(&self, ack: u64) -> impl Iterator<Item = u64> + use<> {
         let vector = self.vector;
         let older = (1..=u64::from(VECTOR_BITS)).rev().filter(move |i| vector >> (i - 1) & 1 == 1);
@@ -69,7 +69,7 @@ mod tests {
             (0xFF_FFFF, (1 << 24) + 7, Some((1 << 24) - 1)),
             (3, (1 << 24) + 7, Some((1 << 24) + 3)),
             (0xFF_FFF0, 3, None),
-            // What is above 24 bits is not part of the number.
+            // Bits above 24 are not part of the number.
             (0xAB00_0005, 6, Some(5)),
             (6, (5 << 24) + 6 + (1 << 23), Some((5 << 24) + 6)),
             (6, (5 << 24) + 5 + (1 << 23), Some((5 << 24) + 6)),

@@ -60,7 +60,7 @@ pub(crate) fn acknowledge(flow: &mut Flow, now: Instant, acks: &[Ack]) {
     }
 }
 
-/// What the test decides about a packet.
+/// The test's decision about a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Packet {
     pub(crate) at: Instant,

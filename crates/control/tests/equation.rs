@@ -10,7 +10,7 @@ fn probability(p: f64) -> Probability {
     Probability::new(p).expect("within [0, 1]")
 }
 
-/// Equal to 1e-9 of it. What is too small for a double (the timeouts of independent losses at small p) is 0.
+/// Equal to 1e-9 of it. A value too small for a double (the timeouts of independent losses at small p) is 0.
 fn near(found: f64, expected: f64, what: &str) {
     let ok = if expected < 1e-290 { found < 1e-290 } else { (found / expected - 1.0).abs() < 1e-9 };
     assert!(ok, "{what}: {found:e} is not {expected:e}");

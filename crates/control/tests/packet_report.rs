@@ -9,7 +9,7 @@ use fairpace_units::{Bytes, Duration, Instant, Kind, Rate};
 use proptest::prelude::*;
 use std::any::Any;
 
-/// What a [`Reader`] saw in one call.
+/// The record of a [`Reader`] in one call.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Seen {
     at: Instant,
@@ -121,7 +121,7 @@ fn ack(seq: u64) -> Ack {
     Ack { arrived_at: Some(Duration::from_millis(seq + 20)), ..Ack::immediate(Kind::Data, seq) }
 }
 
-/// What the facts are about, in brief: `+` acknowledged, `~` acknowledged late, `-` lost.
+/// The facts in brief: `+` acknowledged, `~` acknowledged late, `-` lost.
 fn brief(facts: &[Fact]) -> String {
     let one = |fact: &Fact| match fact {
         Fact::Acked(a) => format!("{}{}", if a.late { '~' } else { '+' }, a.seq),

@@ -248,7 +248,7 @@ fn counts(process: &Process, flows: &[SharedFlow], shares: &[f64], i: usize, sta
         for pair in rtts.windows(2).rev() {
             let (near, far) = (pair[0], pair[1]);
             let share = flows.iter().zip(shares).filter(|(f, _)| f.r >= far).map(|(_, p)| p).sum::<f64>().min(1.0);
-            // Beside the count so far, that of these slots alone.
+            // The count of these slots alone is kept beside the count so far.
             let slots = (far - near) as usize + 1;
             walk.recount((most + 1) * slots, |x| [(x * slots, 1.0), (0, 0.0)]);
             for lag in (near..far).rev() {

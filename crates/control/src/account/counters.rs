@@ -1,8 +1,8 @@
-//! What a flow counts.
+//! The counts of a flow.
 
 use fairpace_units::{Bytes, Kind};
 
-/// What became of the packets of one kind.
+/// The counts of the packets of one kind by their fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindCounters {
     /// Packets sent.

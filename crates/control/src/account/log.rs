@@ -1,4 +1,4 @@
-//! What a flow did, kept for logs and pictures.
+//! The events of a flow, kept for logs and pictures.
 
 use crate::breaker::StopReason;
 use crate::facts::LossHow;
@@ -6,7 +6,7 @@ use crate::facts::Status;
 use crate::quick_start::QsVerdict;
 use fairpace_units::{Instant, QsRate, Rate};
 
-/// What a flow did, for logs and pictures.
+/// An event of a flow, for logs and pictures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FlowEventKind {
     /// The controller's state changed.
@@ -49,9 +49,9 @@ pub enum FlowEventKind {
         /// The rate.
         rate: QsRate,
     },
-    /// What became of that.
+    /// The outcome of that request.
     QuickStartAnswered {
-        /// What the answer is worth.
+        /// The verdict on the answer.
         verdict: QsVerdict,
     },
 }

@@ -6,7 +6,7 @@ use fairpace_units::{Duration, Kind};
 /// No round trip is shorter, whatever the scenario says: rates go with 1/RTT.
 pub(crate) const LEAST_RTT: Duration = Duration::from_micros(10);
 
-/// What an acknowledgement says of the round trip.
+/// The round trip as an acknowledgement shows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     /// The sample, if it is used.

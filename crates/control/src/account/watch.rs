@@ -11,7 +11,7 @@ const HEADROOM: f64 = 0.7;
 /// lost at random one run in eight is as long.
 const OUTAGE_PACKETS: u64 = 20;
 
-/// What became of data since the last report.
+/// The fate of data since the last report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     heard: bool,

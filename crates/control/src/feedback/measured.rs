@@ -1,4 +1,4 @@
-//! What a receiver that measures is told, by the scheme and by each packet, and what it reports: the words of
+//! The inputs of a receiver that measures, from the scheme and from each packet, and its reports: the messages of
 //! [`Form::Measured`](super::Form::Measured). Who measures is `scheme/tfrc/receiver.rs`.
 
 use crate::equation::Equation;
@@ -8,7 +8,7 @@ use fairpace_units::{Duration, Instant, Rate};
 /// that is. On a real path nothing tells the receiver, and it takes the defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReceiverParams {
-    /// What the first loss interval is computed with.
+    /// The equation with which the first loss interval is computed.
     pub equation: Equation,
     /// Discount older loss intervals while the open one is long [RFC 5348 §5.5].
     pub discounting: bool,
@@ -24,7 +24,7 @@ impl Default for ReceiverParams {
     }
 }
 
-/// What every packet says in its header when the receiver measures [RFC 5348 §3.2.1].
+/// The header of every packet when the receiver measures [RFC 5348 §3.2.1].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateHeader {
     /// When it left, on the sender's clock.
@@ -33,7 +33,7 @@ pub struct RateHeader {
     pub rtt: Option<Duration>,
 }
 
-/// What a receiver that measures reports [RFC 5348 §3.2.2]. All of it is the receiver's word.
+/// The report of a receiver that measures [RFC 5348 §3.2.2]. All of it is the receiver's word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateReport {
     /// t_recvdata: `sent_at` of the last packet received, echoed.

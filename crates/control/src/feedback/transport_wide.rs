@@ -5,16 +5,17 @@
 //! - A report begins where the last one ended, or at the lowest number that has come late since; it ends with the highest
 //!   number that has arrived.
 //! - A gap between two reports is of unknown fate if a report between them has not come, as their count says; else its
-//!   packets have not arrived. What is unknown is neither lost nor acknowledged. A report that is overtaken tells of it
-//!   after all.
+//!   packets have not arrived. An unknown packet is neither lost nor acknowledged. A report that is overtaken tells
+//!   of it after all.
 //! - The report does not say for how long the newest packet was held back. Between two Fairpaces the claims do
-//!   ([`Report::held`]); else the round trip is as much too long. What the others waited for the newest is taken off.
+//!   ([`Report::held`]); else the round trip is as much too long. The time that the others waited for the newest is
+//!   subtracted.
 
 use super::{Ack, BadFeedback};
 use fairpace_units::{Duration, Ecn, Instant, Kind, RandomStream};
 use std::collections::VecDeque;
 
-/// What a time between arrivals counts in.
+/// The unit of the time between arrivals.
 pub const TICK: Duration = Duration::from_micros(250);
 
 /// Ticks in one unit of the reference time, 64 ms.
@@ -39,12 +40,12 @@ fn unwrap(near: u64, number: u16) -> Option<u64> {
 pub struct Report {
     /// The lowest number told of.
     pub base: u16,
-    /// What the first time counts from: 64 ms, on the receiver's clock; 24 bits.
+    /// The reference of the first time: in 64 ms, on the receiver's clock; 24 bits.
     pub reference: u32,
     /// +1 for each report.
     pub count: u8,
-    /// What became of the packets from `base` on: the ticks since the arrival of the one before that has arrived (the
-    /// first: since the reference), or `None` if it has not.
+    /// The packets from `base` on: the ticks since the arrival of the one before that has arrived (the first: since
+    /// the reference), or `None` if it has not.
     pub deltas: Vec<Option<i16>>,
     /// From the arrival of the newest packet told of to this report. Not part of the draft: zero from other tools.
     pub held: Duration,
@@ -96,7 +97,8 @@ impl Receiver {
         }
         let highest = self.first + (self.arrivals.len() as u64).saturating_sub(1);
         let number = unwrap(highest, number).unwrap_or(highest);
-        // What comes before the first, or too late, is not told of; what jumps far ahead leaves the rest behind.
+        // A packet before the first, or one too late, is not reported; a packet that jumps far ahead leaves the rest
+        // behind.
         let Some(mut place) = number.checked_sub(self.first) else { return number };
         let excess = (place + 1).saturating_sub(MEMORY as u64).min(self.arrivals.len() as u64);
         self.arrivals.drain(..excess as usize);
@@ -169,7 +171,7 @@ impl Receiver {
         self.told_to = self.told_to.max(next);
         self.last = Some(now);
         if next < end {
-            // What this report has no room for follows at once.
+            // Packets for which this report has no room follow at once.
             (self.lowest_new, self.due) = (Some(next), now);
             self.told_to = next;
         }
@@ -189,7 +191,7 @@ struct Sent {
     acked: bool,
 }
 
-/// What a report says, in a flow's terms.
+/// The contents of a report, in a flow's terms.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
     /// Packets acknowledged for the first time: data, then dummies, each in the order of their numbers.
@@ -271,12 +273,12 @@ impl Sender {
         match number.checked_sub(self.first).map(|i| self.sent.get(i as usize)) {
             Some(None) => Err(BadFeedback::Unsent),
             Some(Some(Sent { packet: None, .. })) => Err(BadFeedback::Lie),
-            // What is forgotten was sent.
+            // A forgotten packet was sent.
             Some(Some(_)) | None => Ok(()),
         }
     }
 
-    /// Which packet had number `number`, without wraps, if that is remembered.
+    /// The packet that had number `number`, without wraps, if remembered.
     pub fn packet(&self, number: u64) -> Option<(Kind, u64)> {
         self.sent.get(usize::try_from(number.checked_sub(self.first)?).ok()?)?.packet
     }

@@ -1,4 +1,4 @@
-//! What a flow makes of feedback, form by form.
+//! A flow's handling of feedback, form by form.
 
 use super::Flow;
 use super::measured::Known;
@@ -13,8 +13,9 @@ use core::cmp::Ordering;
 use fairpace_units::{Duration, Instant, Kind, QsResponse};
 
 impl Flow {
-    /// Feedback has arrived. A message of a form that was not asked for is refused before anything else. What is repeated,
-    /// too old or invented is counted and changes nothing; what is left is credited once, and told to the controller.
+    /// Feedback has arrived. A message of a form that was not asked for is refused before anything else. A repeated,
+    /// too old or invented acknowledgement is counted and changes nothing; the others are credited once, and passed
+    /// to the controller.
     ///
     /// # Errors
     /// [`BadFeedback`] says why nothing of the message was used.
@@ -42,7 +43,7 @@ impl Flow {
     /// Acknowledgements, each credited once.
     #[inline]
     fn on_acks(&mut self, now: Instant, acks: &[Ack], made_at: Option<Duration>) -> Result<Outcome, BadFeedback> {
-        // What was due before now happened before this feedback, even if the driver came late.
+        // Timers due before now fired before this feedback, even if the driver came late.
         self.run_controller_timers(now, false);
         let (outcome, _) = self.on_packets(now, acks, made_at, None);
         self.on_acks_done(now);
@@ -144,8 +145,8 @@ impl Flow {
         }
     }
 
-    /// A report of a receiver that measures. What cannot be true is counted (`bad.report`) and ignored, and so is what is
-    /// older than a report that has come; the rest is cut to what can be true, and told to the controller.
+    /// A report of a receiver that measures. A report that cannot be true, or is older than one that has come, is
+    /// counted (`bad.report`) and ignored; the others are cut to possible values, and passed to the controller.
     fn on_measured(&mut self, now: Instant, report: &RateReport) -> Result<Outcome, BadFeedback> {
         self.run_controller_timers(now, false);
         if !self.measured.is_believable(now, report, &self.account.data) {
@@ -216,7 +217,7 @@ impl Flow {
     }
 
     /// The receiver's answer to a Quick-Start request has arrived. If it came in the same packet as ACKs or
-    /// a report, hand those in first. What is not valid is counted ([`Flow::quick_start`]) and is a refusal.
+    /// a report, hand those in first. An invalid answer is counted ([`Flow::quick_start`]) and taken for a refusal.
     pub fn on_quick_start_response(&mut self, now: Instant, response: &QsResponse) {
         if !self.quick_start.is_on() || !self.is_running() {
             return;

@@ -12,13 +12,13 @@ const CAP_TOLERANCE: Duration = Duration::from_micros(1);
 pub(super) struct Limits {
     /// The configured cap; `None` if there is none.
     max_rate: Option<Rate>,
-    /// What the breaker has cut the flow to.
+    /// The rate that the breaker has cut the flow to.
     cut: Option<Rate>,
     /// When the next packet may leave under the cap.
     free: Instant,
     /// How early a packet may leave; zero for schemes that space packets by a rule of their own.
     quantum: Duration,
-    /// What is due until then leaves with the last packet that left in its time.
+    /// Packets due until then leave with the last packet that left in its time.
     quantum_end: Instant,
 }
 

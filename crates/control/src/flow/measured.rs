@@ -1,4 +1,4 @@
-//! What is remembered to judge the reports of a receiver that measures.
+//! The memory by which reports of a receiver that measures are judged.
 
 use crate::feedback::RateReport;
 use crate::ledger::Ledger;
@@ -12,15 +12,15 @@ const ECHO_TOLERANCE: Duration = Duration::from_millis(1);
 /// delivers a little faster than was sent.
 const ARRIVAL_MARGIN: f64 = 1.05;
 
-/// What was sent bounds what can have been received over an RTT divided by this, or longer: reports
-/// come once per RTT, a little more or less.
+/// The data sent bounds the data received over an RTT divided by this, or longer: reports come once per RTT, a little
+/// more or less.
 const SENT_SPANS: u32 = 2;
 
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
-    /// What the last report echoed, and its p.
+    /// The time echoed by the last report, and its p.
     last: Option<(Instant, f64)>,
-    /// What was sent, by departure, as far as reports echo.
+    /// The data sent, by departure, as far as reports echo.
     sent: Meter,
     /// The same by when the report came, with [`super::FlowParams::bursty_path`].
     reported: Option<Meter>,
@@ -28,7 +28,7 @@ pub(super) struct Measured {
     most: Rate,
 }
 
-/// What the flow knows when a report comes.
+/// The flow's knowledge when a report comes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) now: Instant,

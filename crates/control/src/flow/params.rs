@@ -32,7 +32,7 @@ pub struct FlowParams {
     /// the RTT, and only the timeout waits for it. The feedback interval and some room, 25 ms [RFC 9002 §5.3].
     pub max_ack_delay: Duration,
     /// Somewhere on the path capacity is granted in bursts, so that for round trips on end more may arrive than
-    /// was sent. What a receiver that measures says it received is then held against what left between the
+    /// was sent. The rate that a measuring receiver claims is then compared with the data that left between the
     /// departures that two reports echo, over the time between the reports, if that is shorter.
     pub bursty_path: bool,
     /// Ask the routers for a rate at the start and after idle times; `None`: never. Only for networks
@@ -46,7 +46,7 @@ pub struct FlowParams {
 }
 
 impl FlowParams {
-    /// What fits a controller built in `env`: cap and breaker on unless `env.safety` is
+    /// The parameters that fit a controller built in `env`: cap and breaker on unless `env.safety` is
     /// [`Safety::Paper`].
     pub fn new(env: &Env) -> Self {
         FlowParams {
@@ -67,8 +67,7 @@ impl FlowParams {
     }
 }
 
-/// Leave to send one packet. It is used up by [`Flow::on_sent`]; unused, it expires at the next
-/// call.
+/// Leave to send one packet. A permit is used up by [`Flow::on_sent`]; an unused one expires at the next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit {
     /// Media or dummy.

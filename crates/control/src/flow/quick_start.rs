@@ -6,7 +6,7 @@ use fairpace_units::{Bytes, Duration, Instant, QsFunction, QsOption, QsRate, QsR
 /// The loss rate that is known, and how much data was lost.
 pub(super) type Losses = (f64, u64);
 
-/// What the routers have approved of.
+/// The rate that the routers have approved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Approval {
     pub(super) rate: QsRate,
@@ -20,7 +20,7 @@ pub(super) struct Approval {
 pub(super) struct QuickStart {
     /// `None`: the flow asks for nothing.
     requester: Option<Box<Requester>>,
-    /// What was lost when the last request left.
+    /// The losses when the last request left.
     lost_when_asked: Losses,
 }
 

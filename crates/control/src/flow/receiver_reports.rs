@@ -1,4 +1,4 @@
-//! What RTCP receiver reports have told of one flow's data.
+//! The state of one flow's data by RTCP receiver reports.
 
 use crate::breaker::ReceiverReport;
 use core::cmp::Ordering;

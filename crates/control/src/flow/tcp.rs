@@ -58,7 +58,7 @@ impl Flow {
         self.note(now);
     }
 
-    /// What the TCP half is to do; ask until `None` after each call.
+    /// The next order for the TCP half; ask until `None` after each call.
     pub fn take_tcp_order(&mut self) -> Option<TcpOrder> {
         self.controller.tcp()?.take_order()
     }

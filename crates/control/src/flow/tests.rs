@@ -585,7 +585,7 @@ fn the_newest_ack_says_what_rwnd_is() {
     assert!((6.0..=7.0).contains(&window(&flow)));
 }
 
-/// What is outstanding when a packet is lost is what the path bore, whatever the window has become since: half of 10 in
+/// The outstanding data at a loss is the load that the path bore, whatever the window has become since: half of 10 in
 /// slow start. rwnd bounds the window beside it.
 #[test]
 fn a_loss_after_a_lowered_rwnd_leaves_the_share_of_what_is_outstanding_not_of_rwnd() {
@@ -600,7 +600,7 @@ fn a_loss_after_a_lowered_rwnd_leaves_the_share_of_what_is_outstanding_not_of_rw
     }
 }
 
-/// What leaves when, in milliseconds, until `end`: one list entry per wake-up.
+/// The departures until `end`, in milliseconds: one list entry per wake-up.
 fn wakes(scheme: (&str, &[(&str, &str)]), quantum: Duration, end: f64) -> Vec<(f64, usize)> {
     let env = paper();
     let mut flow = Flow::new(made(scheme.0, scheme.1, &env), FlowParams { quantum, ..FlowParams::new(&env) });

@@ -1,4 +1,4 @@
-//! What is due though nothing happens: the controller's timer, the timeout, the breaker.
+//! The timers of a flow: the controller's timer, the timeout, the breaker.
 
 use super::Flow;
 use crate::account::log::FlowEventKind;

@@ -159,7 +159,7 @@ fn the_receiver_repeats_what_arrived() {
 
 // --- judging answers -----------------------------------------------------------------------------
 
-/// What each of four kinds of lie is worth, and what the routers are told.
+/// Each of four kinds of lie, its worth, and the report to the routers.
 //= 5634-2.3-1
 //= 5634-2.3-2
 //= 4782-3.1-8

@@ -187,7 +187,7 @@ enum State {
     Backoff,
     /// rwnd = 0: single probes only.
     Closed {
-        /// What would be Backoff if the window were open.
+        /// The flow would be in Backoff if the window were open.
         backing_off: bool,
     },
 }
@@ -218,12 +218,12 @@ pub struct Aimd {
     max_rate: Rate,
     /// `max_rate`, or what the application wants if that is less.
     limit: Rate,
-    /// What is said to the encoder before an RTT is known.
+    /// The rate told to the encoder before an RTT is known.
     start_rate: Option<Rate>,
     cwnd: f64,
     /// Infinite until the first loss.
     ssthresh: f64,
-    /// What the receiver advertises; `None`: nothing.
+    /// The window that the receiver advertises; `None`: none.
     advertised: Option<u32>,
     /// Data packets neither acknowledged nor lost.
     outstanding: usize,

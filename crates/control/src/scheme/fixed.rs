@@ -1,8 +1,8 @@
 //! Fixed: a constant rate that answers nothing. The smallest controller, and the template for a
 //! new one: copy the file, and add its entry to `scheme.rs`.
 //!
-//! It exists to be compared with: what an encoder without rate control does to a path. On real
-//! networks the circuit breaker above it [RFC 8083] is what ends it.
+//! The scheme exists for comparison: an encoder without rate control on a path. On real networks the circuit breaker
+//! above it [RFC 8083] is what ends it.
 
 use crate::controller::{Controller, SendPoll};
 use crate::facts::{Acked, Loss, Sent, Status};
@@ -30,9 +30,9 @@ pub const INFO: SchemeInfo = SchemeInfo {
 /// A constant rate.
 #[derive(Clone, Debug)]
 pub struct Fixed {
-    /// What the scenario asked for.
+    /// The rate that the scenario asked for.
     rate: Rate,
-    /// What is sent: `rate`, or less if the application wants less.
+    /// The rate sent: `rate`, or less if the application wants less.
     sending: Rate,
     min_rate: Rate,
     pacer: Pacer,

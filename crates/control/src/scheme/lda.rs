@@ -134,7 +134,7 @@ const PARAMS: &[ParamInfo] = &[
     T_RTCP,
 ];
 
-/// What LDA and TPBA's running period share: how the rate falls.
+/// The common part of LDA and TPBA's running period: how the rate falls.
 #[derive(Clone, Debug)]
 pub(crate) struct Reduction {
     pub(crate) r_min: Rate,
@@ -180,7 +180,7 @@ pub struct Lda {
     max_rate: Rate,
     safety: Safety,
     r: Rate,
-    /// What the application wants at most.
+    /// The most that the application wants.
     limit: Rate,
     air: Rate,
     bottleneck: Option<Rate>,
@@ -224,7 +224,7 @@ impl Lda {
         })
     }
 
-    /// What is sent.
+    /// The sent rate.
     fn sending(&self) -> Rate {
         self.r.min(self.limit).max(self.min_rate)
     }

@@ -308,7 +308,7 @@ impl Controller for Rap {
 
     fn on_timer(&mut self, now: Instant, _rtt: &RttEstimator) {
         let Some(srtt_s) = self.srtt_s else { return };
-        // What could have been sent since the clock started; a driver that slept is not held to it.
+        // The packets that could have been sent since the clock started; a driver that slept is excused.
         if self.sent >= self.params.min_sent * self.pps * srtt_s {
             self.set_rate(self.pps + 1.0 / srtt_s, "timed increase");
         } else {

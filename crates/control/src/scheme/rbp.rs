@@ -253,7 +253,7 @@ impl State {
     }
 }
 
-/// What happened since the round began.
+/// The events since the round began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
     /// Packets that S permitted, and packets sent; partial ones count as such.
@@ -411,7 +411,7 @@ impl Controller for Rbp {
     }
 
     fn on_timeout(&mut self, now: Instant, rtt: &RttEstimator) {
-        // What is outstanding is lost; the timeouts after the first belong to it.
+        // All outstanding data is lost; the timeouts after the first belong to the same indication.
         let indication = !self.state.is_timed_out();
         self.review(true);
         self.losses.on_timeout(indication, self.last_sent, rtt.srtt().unwrap_or_default());

@@ -177,7 +177,7 @@ pub struct Rcs {
     /// The flow's limits, packets/s.
     min_pps: f64,
     max_pps: f64,
-    /// What the application wants at most, packets/s.
+    /// The most that the application wants, packets/s.
     demand_pps: f64,
     state: State,
     /// S, packets/s.

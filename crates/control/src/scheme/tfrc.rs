@@ -4,7 +4,7 @@
 //! Source: RFC 5348 (RFC 3448 where `rfc = 3448`), RFC 4828 for TFRC-SP (its coarse timers: RFC 5622 §5). Read first: RFC 5348 §4.3,
 //! §4.4. X and what changes it: `tfrc/sender.rs`. p: `tfrc/history.rs`. The receiver that measures:
 //! `tfrc/receiver.rs`. A start at a rate that the routers approve of [RFC 5634 §3.2]: `quick_start.rs`. Here:
-//! pacing, what is data-limited, and the measuring by the sender. Which line of the RFCs is tested where:
+//! pacing, what is data-limited, and the measuring by the sender. The tests of each line of the RFCs are listed in
 //! `docs/rfc/5348.md`, `docs/rfc/4828.md`, `docs/rfc/5634.md`.
 //!
 //! ```text
@@ -38,9 +38,9 @@
 //!
 //! - **Who measures.** By default the sender [RFC 5348 §7]: losses, and which of them are one event, by
 //!   its own numbers and *departure* times; X_recv by its own clock as what is newly acknowledged per
-//!   time. It reports to itself with the first ACKs that come R after the last report, and at once on a
-//!   new loss event, after all ACKs of the same instant: feedback that comes in bundles would else look
-//!   like a trickle and a flood by turns. R_sample is the last ACK's.
+//!   time. The sender reports to itself with the first ACKs that come R after the last report, and at once on a new
+//!   loss event, after all ACKs of the same instant: feedback that comes in bundles would else look like a trickle
+//!   and a flood by turns. R_sample is the last ACK's.
 //! - **Data-limited** is only who had nothing to send when a packet was due. A demand, the flow's limits
 //!   or what the circuit breaker bears (`Breaker::bearable`) hold the rate below X too, but then it is
 //!   they that are full: a loss must not cost such a flow another 15 %.
@@ -52,8 +52,8 @@
 //! - The RTT from the challenge starts slow start as a first report would (§4.2).
 //! - In slow start a report that comes a little before `tld + R`, because R just grew, is followed by
 //!   one from `tld + R` on: X doubles once per R, not once per two.
-//! - Quick-Start: while an approved rate is in use reports change R, p and X_recv_set, and not X. What then
-//!   happens to X is the next report's business, as if X had never been doubled.
+//! - Quick-Start: while an approved rate is in use reports change R, p and X_recv_set, and not X. X is then set by
+//!   the next report, as if never doubled.
 //! - TFRC-SP: N/(N+H) multiplies what the equation and W_init give, not X_recv, which counts data only.
 //!
 //! # Deviations
@@ -138,7 +138,7 @@ pub struct Tfrc {
     coarse: Option<CoarseTimer>,
     sizes: Sizes,
     pacer: Pacer,
-    /// What packets are paced at, bytes per second.
+    /// The rate at which packets are paced, bytes per second.
     pace: f64,
     last_size: f64,
     /// When the last three packets left, newest first; for TFRC-SP.
@@ -196,11 +196,11 @@ enum QuickStartUse {
     Spoilt,
 }
 
-/// What the sender measures in place of a receiver.
+/// The measurements that the sender makes in place of a receiver.
 #[derive(Clone, Debug)]
 struct Measured {
     events: LossEvents,
-    /// What was acknowledged, for X_recv.
+    /// The data acknowledged, for X_recv.
     acked: Meter,
     /// X_target of [RFC 5348 §6.3.1]: the highest X_recv so far, bytes per second.
     most: f64,
@@ -229,7 +229,7 @@ enum Outage {
     None,
     /// Nothing that left after `from` was acknowledged so far.
     Since { from: Instant },
-    /// What left between these two was lost.
+    /// All data that left between these two was lost.
     Over { from: Instant, until: Instant },
 }
 
@@ -664,8 +664,8 @@ impl Controller for Tfrc {
 }
 
 impl QuickStartHooks for Tfrc {
-    /// What TFRC would send if nothing but losses limited it [RFC 5634 §3.2.1], or 100 packets per second
-    /// for TFRC-SP [RFC 5634 §3.3.1].
+    /// The rate of TFRC if nothing but losses limited it [RFC 5634 §3.2.1], or 100 packets per second for TFRC-SP
+    /// [RFC 5634 §3.3.1].
     fn limit(&self, params: &QuickStartParams) -> Option<Rate> {
         if self.quick_start_use != QuickStartUse::Wanted || matches!(self.state, State::QuickStart(_)) {
             return None;

@@ -165,7 +165,7 @@ pub struct Tpba {
     reprobe_below: f64,
     min_rate: Rate,
     max_rate: Rate,
-    /// What the application wants at most.
+    /// The most that the application wants.
     limit: Rate,
     period: Period,
     /// No data has left since the last end of a data unit.
@@ -300,7 +300,7 @@ impl Tpba {
         [before_last, last].iter().all(|r| (r.as_bps() - now.as_bps()).abs() < allowed)
     }
 
-    /// What TCP allows an encoder.
+    /// The rate that TCP allows an encoder.
     fn probing_target(&self) -> Rate {
         let window = self.tcp.srtt.map(|srtt| Rate::bps(self.tcp.cwnd.as_f64() * 8.0 / srtt.as_secs_f64()));
         match (self.last, window.filter(|w| *w > Rate::ZERO)) {
@@ -310,7 +310,7 @@ impl Tpba {
         }
     }
 
-    /// What is acknowledged and what is under way, over the time of the cycle so far: while there is no r[i], start-up is
+    /// The data acknowledged and under way, over the time of the cycle so far: while there is no r[i], start-up is
     /// not taken for the rate.
     fn so_far(&self) -> Rate {
         let (from, acked) = self.cycle.unwrap_or((Instant::ZERO, Bytes::ZERO));
@@ -349,7 +349,7 @@ impl Tpba {
         self.pacer.regap(self.owed_bits / self.sending().as_bps());
     }
 
-    /// What is sent over UDP.
+    /// The rate sent over UDP.
     fn sending(&self) -> Rate {
         self.r.min(self.limit).max(self.min_rate)
     }
@@ -359,7 +359,7 @@ impl Tpba {
         let mss = self.tcp.mss.as_f64();
         if self.keep_cwnd && mss > 0.0 {
             let share = (self.sending().as_bps() / self.r_s.as_bps()).min(1.0);
-            // What binary fractions add is forgiven: 10 segments stay 10.
+            // Rounding errors of binary fractions are forgiven: 10 segments stay 10.
             let segments = libm::ceil(self.cwnd_old.as_f64() * share / mss * (1.0 - 1e-12)).max(1.0);
             self.order_cwnd = Some(Bytes::new((segments * mss) as u64));
         }

@@ -1,4 +1,4 @@
-//! What holds after every operation, whatever came before.
+//! The invariants after every operation, whatever came before.
 
 use crate::operation::Operation;
 use crate::setup::{SIZE, Setup};
@@ -201,7 +201,7 @@ impl Model {
         self.check();
     }
 
-    /// What holds for a flow that asks the routers.
+    /// The invariants of a flow that asks the routers.
     pub(crate) fn check_quick_start(&self, header: f64) {
         let c = self.flow.quick_start().expect("this flow asks");
         let settled = c.approved + c.denied + c.unanswered + c.bad_ttl + c.bad_rate + c.bad_nonce;

@@ -12,11 +12,10 @@ use fairpace_control::{
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, Via};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What the path does to each packet, repeated for ever: lost, or how much later than the RTT its
-/// ACK comes.
+/// The fate of each packet on the path, repeated for ever: lost, or how much later than the RTT its ACK comes.
 pub(crate) type Fates = Vec<Option<Duration>>;
 
-/// What a run shows to the outside.
+/// The visible course of a run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Trace {
     pub(crate) sent: Vec<Left>,
@@ -129,7 +128,7 @@ impl Receiver {
 /// The round trip of [`run`]'s path.
 pub(crate) const RTT: Duration = Duration::from_millis(200);
 
-/// What its TCP half may have outstanding, packets.
+/// The packets that its TCP half may have outstanding.
 pub(crate) const WINDOW: usize = 40;
 
 pub(crate) fn run(setup: &Setup, fates: &Fates, length: Duration, d: &Delivery) -> (Trace, Flow) {

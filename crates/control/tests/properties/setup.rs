@@ -1,4 +1,4 @@
-//! Which scheme, with which settings, in which environment.
+//! The schemes under test, with their settings and environments.
 
 use fairpace_control::{Controller, Env, Flow, FlowParams, Safety, build, schemes};
 use fairpace_units::{Bytes, Duration, Rate};

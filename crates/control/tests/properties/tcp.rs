@@ -43,7 +43,7 @@ impl Tcp {
         self.given + SIZE <= self.progress.acked + Self::ROOM
     }
 
-    /// What a driver does for the TCP half, whatever it has woken for.
+    /// The driver's work for the TCP half, at every wake-up.
     pub(crate) fn drive(&mut self, flow: &mut Flow, now: Instant) {
         self.advance(now);
         flow.on_tcp(now, &self.progress);

@@ -249,7 +249,7 @@ impl Plan<'_> {
     /// The points in which reality will not follow the formulas.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        // If it is past with one hold, it is with all longer ones.
+        // A sender that gives up at one hold gives up at all longer ones too: the shortest is enough.
         if let Some(row) = self.rows.iter().find(|row| self.past_first_timer(row.strategy)) {
             let (t_q, timer) = (row.strategy.t_q(), format_duration(self.args.first_timer));
             let hold = if t_q.is_zero() { String::new() } else { format!("T_q = {} ms + ", t_q.as_millis()) };

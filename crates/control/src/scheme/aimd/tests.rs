@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 const RTT: Duration = Duration::from_millis(100);
 
-/// What the test does to an ACK.
+/// The fate of an ACK in the test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Arrives,
@@ -285,7 +285,7 @@ fn a_loss_leaves_beta_of_what_is_outstanding_once_per_window_of_data() {
     for (beta, left) in [("0.875", 14.0), ("0.5", 8.0)] {
         let mut wire = steady(16, &[("beta", beta)]);
         let next = wire.sent.len() as u64;
-        // Three of one window, the last of them its last.
+        // Three packets of one window are lost, the window's last packet among them.
         let lost = [next, next + 7, next + 15];
         wire.run(wire.now + RTT + Duration::from_millis(50), |seq| (!lost.contains(&seq)).then_some(Ecn::NotEct), all);
         assert_eq!((wire.window(), wire.state()), (left, "Backoff"));
@@ -366,7 +366,7 @@ fn a_timeout_leaves_one_packet_and_half_of_the_flight_as_threshold_and_a_second_
     wire.run(wire.now + Duration::from_millis(800), gone, all);
     assert!(wire.flow.counters().timeouts >= 2);
     assert_eq!((wire.window(), wire.aimd().ssthresh()), (1.0, 10.0));
-    // It gets through again: 1, 2, 4, 8 by doubling, then by alpha.
+    // The flow gets through again: 1, 2, 4, 8 by doubling, then by alpha.
     let from = wire.now;
     wire.lossless(from + Duration::from_secs(3));
     let cwnds: Vec<f64> = wire.trace.iter().filter(|(t, ..)| *t > from).map(|(_, cwnd, _)| *cwnd).collect();

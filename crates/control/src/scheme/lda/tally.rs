@@ -1,14 +1,15 @@
-//! What receiver reports say of a flow between two adaptation points. LDA's, and that of TPBA's running period.
+//! The contents of receiver reports on a flow between two adaptation points. LDA's, and that of TPBA's running
+//! period.
 
 use crate::breaker::ReceiverReport;
 use fairpace_units::{Bytes, Instant, Rate};
 
-/// What was heard since the last adaptation point.
+/// The sum of the reports since the last adaptation point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Heard {
     /// p_loss: lost / expected, in `[0, 1]`.
     pub(crate) p: f64,
-    /// What arrived per time, and one packet more; `None` where two reports have not come yet.
+    /// The rate of arrivals, and one packet more; `None` until two reports have come.
     pub(crate) delivered: Option<Rate>,
 }
 

@@ -112,7 +112,8 @@ fn a_bottleneck_below_the_rate_is_the_rate() {
     assert!(lda.interval(100, 0) <= 500.1 && lda.lda.air >= Rate::ZERO);
 }
 
-/// (C): RTT 2 s and T_adapt 3 s, M = 8,000 bits: 8,000/4 · 2.5 = 5 kbit/s. It stays in AIR, as in the pseudo-code.
+/// (C): RTT 2 s and T_adapt 3 s, M = 8,000 bits: 8,000/4 · 2.5 = 5 kbit/s. The bound stays in AIR, as in the
+/// pseudo-code.
 #[test]
 fn the_increase_is_no_more_than_tcps() {
     let mut lda = Bench::new(&LDA, &[], &paper(), Some(2.0));

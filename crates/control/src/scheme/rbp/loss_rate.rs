@@ -34,7 +34,7 @@ pub(super) struct LossRate {
     packets: f64,
     round_packets: f64,
     round_indications: f64,
-    /// What the round before had.
+    /// The loss rate p of the round before.
     last_round: f64,
     /// Indications per packet, the mean over the last packets.
     mean: f64,
@@ -137,7 +137,7 @@ impl LossRate {
         self.mean += self.gain();
     }
 
-    /// What one packet weighs in the mean: 1/n until there are n, so that the mean of few is theirs.
+    /// The weight of one packet in the mean: 1/n until there are n packets, so that the mean of few is their own.
     fn gain(&self) -> f64 {
         match self.over {
             POver::Packets(n) => 1.0 / self.packets.min(n),
@@ -225,7 +225,7 @@ mod tests {
         l.on_sent(120);
         l.on_timeout(false, at(200), R);
         assert!((l.p() - 1.0 / 121.0).abs() < 1e-15, "{}", l.p());
-        // What was given up may come after all: nothing is counted twice, then or later.
+        // A packet given up may come after all: nothing is counted twice, then or later.
         l.on_acked(105, at(105));
         assert!((l.p() - 1.0 / 121.0).abs() < 1e-15, "{}", l.p());
         l.on_sent(121);

@@ -127,7 +127,7 @@ pub enum WdsnRounding {
     Exact,
 }
 
-/// Which value of wdsn lets a dummy ACK raise S.
+/// The value of wdsn that lets a dummy ACK raise S.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WdsnTest {
     /// Zero only [rcs Fig. 3].
@@ -136,7 +136,7 @@ pub enum WdsnTest {
     Text,
 }
 
-/// What raises S in Steady.
+/// The event that raises S in Steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Increase {
     /// The timer and dummy ACKs.

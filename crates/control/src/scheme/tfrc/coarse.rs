@@ -1,9 +1,9 @@
 //! TCP's timeout by a coarse clock in whole numbers: what ns-2's TFRC takes for t_RTO.
 //!
 //! Source: Jacobson and Karels, Congestion Avoidance and Control, 1988, appendix A; ns-2 2.35,
-//! `tcp/tfrc.cc`, with its tick of 100 ms. SRTT is kept in eighths of a tick, RTTVAR in quarters. What
-//! the shifts cut off is never taken away: over a steady path t_RTO stays two or three ticks above the
-//! RTT. So at RTTs of 100 to 500 ms t_RTO is 2 to 3.5 R, not the 4R of RFC 5348 (docs/sim/README.md).
+//! `tcp/tfrc.cc`, with its tick of 100 ms. SRTT is kept in eighths of a tick, RTTVAR in quarters. The fraction that
+//! the shifts cut off is never subtracted: over a steady path t_RTO stays two or three ticks above the RTT. So at
+//! RTTs of 100 to 500 ms t_RTO is 2 to 3.5 R, not the 4R of RFC 5348 (docs/sim/README.md).
 
 use fairpace_units::Duration;
 

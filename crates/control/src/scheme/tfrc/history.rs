@@ -74,7 +74,7 @@ pub const MOST_HOLES: usize = 256;
 /// Events told apart in one hole: four histories' worth.
 pub const MOST_EVENTS_IN_A_HOLE: u32 = 32;
 
-/// What may be chosen.
+/// The settings that may be chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryParams {
     /// Discount older intervals while the open one is long [RFC 5348 §5.5]. Off by default: the
@@ -112,7 +112,7 @@ pub struct LossEvents {
     newest: Instant,
     /// The interval before the first event, packets.
     first_interval: Option<f64>,
-    /// What is still remembered one by one, by number; no two overlap.
+    /// The holes that are still remembered one by one, by number; no two overlap.
     holes: VecDeque<Hole>,
     /// The events of what is no longer remembered, and up to which number that reaches.
     settled: Events,
@@ -461,16 +461,16 @@ fn nanos(d: Duration) -> u64 {
 
 // --- arrivals in -----------------------------------------------------------------------------------------
 
-/// What one arrival meant.
+/// The meaning of one arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// A duplicate, or so late that it cannot be told from one: nothing changed.
     Known,
     /// A new packet; no more and no fewer loss events.
     New,
-    /// It revealed a new loss event.
+    /// The arrival revealed a new loss event.
     LossEvent,
-    /// It filled a hole, and a loss event is gone.
+    /// The arrival filled a hole, and a loss event is gone.
     Repaired,
 }
 
@@ -520,7 +520,7 @@ impl Arrivals {
         Arrivals { as_ns2, ..self }
     }
 
-    /// What they amount to.
+    /// The loss events so far.
     pub fn events(&self) -> &LossEvents {
         &self.events
     }
@@ -579,7 +579,7 @@ impl Arrivals {
         }
     }
 
-    /// What is missing below `seq`, one of the highest, is lost.
+    /// Declares packets missing below `seq`, one of the highest, lost.
     fn declare_below(&mut self, seq: u64) {
         for top in self.top[..self.len].iter().rev().filter(|t| t.seq <= seq) {
             if self.declared < top.seq {

@@ -1,6 +1,6 @@
 //! TFRC's receiver that measures: from packets with a rate header to reports once per RTT.
 //!
-//! Source: RFC 5348 §6. Read first: §6.1, §6.2. What p is: `history.rs`. Used where the sender has
+//! Source: RFC 5348 §6. Read first: §6.1, §6.2. The meaning of p is in `history.rs`. Used where the sender has
 //! `measured_by = receiver`; otherwise the sender measures, and the receiver acknowledges packets.
 //!
 //! # Symbols
@@ -62,7 +62,7 @@ pub struct RatedArrival {
     pub seq: u64,
     /// Its size, in the terms in which rates are meant.
     pub size: Bytes,
-    /// What it says of its departure and of the sender's RTT.
+    /// The packet's departure and the sender's RTT, as its header says.
     pub header: RateHeader,
     /// The ECN field it arrived with.
     pub ecn: Ecn,
@@ -93,7 +93,7 @@ pub struct TfrcReceiver {
     /// All that came: bytes and packets.
     bytes: u64,
     packets: u64,
-    /// What came after the first packet.
+    /// The data that came after the first packet.
     meter: Meter,
     r: Option<Duration>,
     period: Duration,

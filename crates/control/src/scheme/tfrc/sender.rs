@@ -11,10 +11,10 @@ use fairpace_units::{Bytes, Duration, Instant, Probability, Rate};
 pub(crate) const T_MBI_S: f64 = 64.0;
 /// q, what the old estimate weighs in R; and q2, the same in R_sqmean [RFC 5348 §4.3, §4.5].
 const Q: f64 = 0.9;
-/// What remains of X_recv when a data-limited sender loses a packet [RFC 5348 §4.3].
+/// The part of X_recv that remains when a data-limited sender loses a packet [RFC 5348 §4.3].
 const AFTER_LIMITED_LOSS: f64 = 0.85;
 
-/// Which of the two specifications.
+/// The specification, one of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rfc {
     /// RFC 3448, of 2003.
@@ -75,7 +75,7 @@ impl RecvSet {
     }
 }
 
-/// What one report says, wherever it was made.
+/// The contents of one report, wherever it was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feedback {
     /// R_sample.
@@ -86,13 +86,13 @@ pub(crate) struct Feedback {
     pub(crate) x_recv: f64,
     /// p, in `[0, 1]`.
     pub(crate) p: f64,
-    /// It reports a new loss event, or p has risen.
+    /// A new loss event is reported, or p has risen.
     pub(crate) new_loss: bool,
     /// In all of the time that it covers the application had less than X allowed.
     pub(crate) data_limited: bool,
 }
 
-/// What does not change.
+/// The constants of a sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderParams {
     pub(crate) rfc: Rfc,
@@ -117,7 +117,7 @@ pub(crate) struct Sender {
     unit: TcpPath,
     /// s, bytes.
     s: f64,
-    /// What headers leave of the equation's rate: N/(N+H) in TFRC-SP, else 1.
+    /// The part of the equation's rate that headers leave: N/(N+H) in TFRC-SP, else 1.
     share: f64,
     /// X.
     x: f64,

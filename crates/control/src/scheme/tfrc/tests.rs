@@ -21,7 +21,7 @@ fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// What the application has to send.
+/// The data that the application has to send.
 #[derive(Clone, Copy)]
 enum App {
     /// Always something.
@@ -60,14 +60,14 @@ struct Run {
     app: App,
     taken: u64,
     receiver: Option<TfrcReceiver>,
-    /// What is on its way, by when it arrives: packets to the receiver that measures, and feedback.
+    /// The packets to the measuring receiver and the feedback on the way, by time of arrival.
     there: BTreeMap<(Instant, u64), RatedArrival>,
     back: BTreeMap<(Instant, u64), Back>,
     n: u64,
     sent: Vec<Packet>,
     /// Reports that were handed in.
     heard: Vec<RateReport>,
-    /// What the routers make of a Quick-Start request, and the answers of the receiver by packet.
+    /// The routers' change of a Quick-Start request, and the answers of the receiver by packet.
     routers: fn(&mut QsOption),
     answers: BTreeMap<u64, QsResponse>,
     /// Quick-Start options that left.
@@ -226,7 +226,7 @@ impl Run {
         }
     }
 
-    /// What has arrived by now, at either end.
+    /// Delivers the packets that have arrived by now, at either end.
     fn feed(&mut self) {
         if let Some(mut receiver) = self.receiver.take() {
             while let Some(entry) = self.there.first_entry().filter(|e| e.key().0 <= self.now) {
@@ -516,7 +516,7 @@ fn a_dead_path_takes_x_to_the_floor() {
         assert!((run.x() - 1.0 / 64.0).abs() < 1e-6, "{by}: {}", run.x());
         let last: Vec<f64> = run.sent.iter().rev().take(3).map(|p| p.at.as_secs_f64()).collect();
         assert!((last[0] - last[1] - 64.0).abs() < 1e-6, "{by}: {last:?}");
-        // It comes back: with the first packet's ACK, in up to 64 s, and then at once; a receiver that follows
+        // The rate comes back: with the first packet's ACK, in up to 64 s, and then at once; a receiver that follows
         // §5.2 takes its time, for each packet at the floor was a loss event.
         run.run(at(1_270.0), |_| true);
         assert!(run.x() > if by == "sender" { 150.0 } else { 0.1 }, "{by}: {}", run.x());
@@ -629,7 +629,7 @@ fn a_mark_counts_as_a_loss_only_if_marks_are_heeded() {
     }
 }
 
-/// What a report covers ends with the last departure that was acknowledged, in whatever order ACKs come.
+/// The span of a report ends with the last departure that was acknowledged, in whatever order ACKs come.
 #[test]
 fn an_acknowledgement_that_was_overtaken_does_not_bring_t_recvdata_back() {
     let mut run = Run::started(&[], RTT);

@@ -216,7 +216,7 @@ fn a_hole_just_before_a_mark_begins_its_event() {
         let heard: Vec<Heard> = then.iter().map(|&(seq, ce)| a.on_packet(seq, ms(seq * PACE), R, ce)).collect();
         assert_eq!(heard.last(), Some(&Heard::LossEvent));
         assert_eq!(starts(&a).iter().map(|s| s.0).collect::<Vec<_>>(), [10]);
-        // It was only late: the event begins with the mark.
+        // The packet was only late: the event begins with the mark.
         a.on_packet(10, ms(200), R, false);
         assert_eq!(starts(&a).iter().map(|s| s.0).collect::<Vec<_>>(), [then.len() as u64 + 10]);
     }

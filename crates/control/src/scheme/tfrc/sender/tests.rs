@@ -521,7 +521,7 @@ fn headers_take_their_share_of_the_equations_rate() {
         assert_near!(t.x() / 43_800.0, share);
         t.on_feedback(at(100), &report(1e9, 0.01));
         assert_near!(t.x() / 164_005.062, share);
-        // What was received counts data only.
+        // The received rate counts data only.
         t.on_feedback(at(400), &report(1_000.0, 0.01));
         assert_near!(t.x(), 2_000.0);
     }

@@ -3,7 +3,7 @@
 use super::*;
 use std::path::PathBuf;
 
-/// What is noted at each step.
+/// Notes the state at each step.
 fn line(out: &mut String, run: &mut Run, losses: &mut u64) {
     let status = run.flow.status();
     let lost = run.flow.counters().data.lost;

@@ -239,7 +239,7 @@ fn a_loss_ends_it_at_once_and_for_good() {
 }
 
 /// The last Quick-Start packet but one is lost, or all of them: the validation is over, by the ACK
-/// of the last one or because nothing was heard, when that is known. What is sent later and lost does not count.
+/// of the last one or because nothing was heard, when that is known. A packet sent later and lost does not count.
 //= 4782-4.6-3
 #[test]
 fn a_quick_start_packet_that_is_known_lost_only_later_was_the_last_to_be_asked_for() {

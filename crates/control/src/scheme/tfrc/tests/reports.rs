@@ -77,7 +77,7 @@ fn the_rtt_that_packets_carry_is_r() {
     assert!(carried.abs_diff(r) < Duration::from_micros(1), "{carried:?}, {r:?}");
 }
 
-/// What a receiver must know to go with its sender.
+/// The settings that a receiver must have to fit its sender.
 #[test]
 fn the_receivers_settings_are_the_senders() {
     let of = |scheme, settings: &[(&str, &str)]| Run::of(scheme, settings, &paper(), RTT).tfrc().receiver_params();
@@ -179,6 +179,6 @@ fn a_flood_of_true_reports_costs_one_step_each() {
     }
     assert_eq!(run.flow.counters().bad.report, 15 * 999);
     assert_eq!(run.p(), 0.019);
-    // Acknowledging none of it, they settle what they cover.
+    // The reports acknowledge no packet, but they settle the packets that they cover: none is in flight.
     assert_eq!(run.flow.flight().0, 0);
 }
