@@ -124,7 +124,7 @@ fn check(rfc: &Rfc, stem: &str, faults: &mut Vec<String>) {
 fn page(rfc: &Rfc, tests: &BTreeMap<String, Vec<String>>) -> String {
     let mut out = format!(
         "# RFC {}: {}\n\n\
-         What it asks, in our words, and the tests that cover it (`crate::path::test`) or why none does.\n\
+         The requirements, in our words, with the tests that cover them (`crate::path::test`) or the reason why none does.\n\
          Written by `crates/checks/tests/rfc_coverage.rs` from [{}.toml]({}.toml) and the lines `//= ID` in the tests.\n\n\
          | id | section | level | what | tests |\n| --- | --- | --- | --- | --- |\n",
         rfc.rfc, rfc.title, rfc.rfc, rfc.rfc
@@ -145,7 +145,7 @@ fn page(rfc: &Rfc, tests: &BTreeMap<String, Vec<String>>) -> String {
 fn index(rfcs: &[Rfc], tests: &BTreeMap<String, Vec<String>>) -> String {
     let mut out = "# RFCs, requirement by requirement\n\n\
          A requirement is in `NUMBER.toml` with an id, the RFC's key word and our words for it. A test that covers it\n\
-         carries the line `//= ID` above its `fn`, or in it. What no test can cover has an `exception` with the reason.\n\
+         carries the line `//= ID` above its `fn`, or in it. A requirement that no test can cover has an `exception` with the reason.\n\
          `cargo test -p fairpace-checks --test rfc_coverage` compares both; with `FAIRPACE_BLESS=1` it writes these pages.\n\n\
          | RFC | title | requirements | tested | exceptions |\n| --- | --- | --- | --- | --- |\n"
         .to_owned();

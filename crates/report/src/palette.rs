@@ -174,7 +174,7 @@ mod tests {
         let equations = ["tcp-reno", "srp", "crp", "mrp", "tfrc"];
         let demo = ["rcs", "rap", "fixed", "tfrc", "mrp", "srp"];
         let quick_start = ["no-qs", "qs", "qsd-0", "qsd-opt", "qsd-max"];
-        // Pairs and the TCP beside each [lossy-equation].
+        // Pairs and the TCP beside each [lossy].
         let pairs = [["srp", "crp"], ["crp", "mrp"], ["tfrc", "tfrc-modified"]];
         let pairs =
             pairs.map(|[a, b]| [a.to_owned(), b.to_owned(), format!("tcp-beside-{a}"), format!("tcp-beside-{b}")]);

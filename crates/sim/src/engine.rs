@@ -2,7 +2,7 @@
 //!
 //! The event set holds one entry per link that has something in flight and one per running timer, not one per packet:
 //! a few hundred for the busiest of our scenarios. Nearly all of them lie a transmission time or an access delay
-//! ahead, and go into the wheel; retransmission timers and long delays go into the heap. What is known at the
+//! ahead, and go into the wheel; retransmission timers and long delays go into the heap. Events known at the
 //! beginning (starts and ends of flows, perhaps tens of thousands) lies in a sorted list, so that it makes nothing
 //! else slower. All ends are looked at for each event, so nothing ever moves from one to the other. The order is
 //! total, (time, insertion), and does not depend on where an entry is, nor on the width of a slot.

@@ -10,7 +10,7 @@ fn cited(folder: &Path, keys: &mut BTreeSet<String>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             cited(&path, keys);
-        } else if path.extension().is_some_and(|e| ["rs", "md", "toml"].iter().any(|known| e == *known)) {
+        } else if path.extension().is_some_and(|e| ["rs", "md", "py", "toml"].iter().any(|known| e == *known)) {
             let text = std::fs::read_to_string(&path).unwrap();
             for (at, _) in text.match_indices("RFC ") {
                 let number: String = text[at + 4..].chars().take_while(char::is_ascii_digit).collect();
@@ -29,7 +29,7 @@ fn cited(folder: &Path, keys: &mut BTreeSet<String>) {
             for part in text.split('[').skip(1) {
                 let Some((key, place)) = part.split_once(' ') else { continue };
                 let is_place = ["§", "eq.", "Fig", "Table", "App."].iter().any(|p| place.starts_with(p));
-                if is_place && key.chars().all(|c| c.is_ascii_lowercase()) {
+                if is_place && key.chars().all(|c| c.is_ascii_lowercase() || c == '-') {
                     keys.insert(format!("`{key}`"));
                 }
             }

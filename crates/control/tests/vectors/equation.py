@@ -17,7 +17,7 @@ def window(p):
 
 
 def closed(p):
-    """P(Q), closed form, unclamped [lossy-equation §5]."""
+    """P(Q), closed form, unclamped [lossy §5]."""
     w = window(p)
     # (1 - p)^w needs more digits than p has zeros
     with mp.workdps(mp.dps + 20):

@@ -1,7 +1,7 @@
 //! p: loss indications per packet sent, over whatever span it is measured.
 //!
 //! A packet counts once its fate, or that of a later one, is known; so does what a timeout gives up.
-//! What is one indication, and the weighted intervals, are TFRC's history, with our own numbers and
+//! The rule for one indication, and the weighted intervals, are TFRC's history, with our own numbers and
 //! departure times.
 
 use crate::tfrc::history::{HistoryParams, LossEvents};
