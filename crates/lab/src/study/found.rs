@@ -89,6 +89,31 @@ impl<R> Found<R> {
         self.cell(scheme, x)?.estimate(number)
     }
 
+    /// The means of a scheme along its places, in rising order.
+    pub fn along(&self, scheme: &str, number: impl Fn(&R) -> Option<f64>) -> Vec<(f64, Option<Estimate>)> {
+        self.xs(scheme).into_iter().map(|x| (x, self.estimate(scheme, x, &number))).collect()
+    }
+
+    /// Where a scheme's number falls through a level on its way from the first of these places to the last: linear
+    /// between two places, seed by seed. None if in one seed it does not.
+    pub fn crossing(
+        &self,
+        scheme: &str,
+        places: &[f64],
+        level: f64,
+        number: impl Fn(&R) -> Option<f64>,
+    ) -> Option<Estimate> {
+        let lines: Vec<(f64, Vec<f64>)> = places.iter().map(|&x| (x, self.values(scheme, x, &number))).collect();
+        let of_seed = |i: usize| {
+            let line: Vec<(f64, f64)> = lines.iter().map(|(x, y)| Some((*x, *y.get(i)?))).collect::<Option<_>>()?;
+            let falls = |pair: &&[(f64, f64)]| pair[0].1 > level && pair[1].1 <= level;
+            let [(x, a), (next, b)] = *line.windows(2).find(falls)? else { return None };
+            Some(x + (next - x) * (a - level) / (a - b))
+        };
+        let seeds = lines.iter().map(|(_, y)| y.len()).min()?;
+        Estimate::of(&(0..seeds).map(of_seed).collect::<Option<Vec<f64>>>()?)
+    }
+
     /// `combine(a, b)` of two cases (scheme, place), seed by seed, over the seeds for which there is such a number.
     pub fn paired(&self, a: (&str, f64), b: (&str, f64), combine: impl Fn(&R, &R) -> Option<f64>) -> Option<Estimate> {
         let pairs = self.runs(a.0, a.1).iter().zip(self.runs(b.0, b.1));

@@ -218,3 +218,31 @@ fn pairs_are_taken_seed_by_seed_and_one_place_without_a_number_leaves_all_unknow
     assert_eq!(largest(of([Some(2.0), Some(1.0), Some(2.0)])), (0, Some(Estimate::exact(2.0))));
     assert_eq!(smallest(of([Some(2.0), None, Some(1.0)])), (1, None));
 }
+
+/// One scheme with these numbers at three places, one per seed.
+fn line(cells: [(f64, &[f64]); 3]) -> Found<f64> {
+    let cell = |(x, of): (f64, &[f64])| {
+        let runs = of.iter().map(|y| Rc::new(*y)).collect();
+        Cell { scheme: "a".to_owned(), reading: "", x: vec![x], runs }
+    };
+    Found { cells: cells.map(cell).to_vec() }
+}
+
+#[test]
+fn a_line_goes_along_the_places_in_rising_order_and_keeps_one_without_a_number() {
+    let found = line([(3.0, &[6.0, 8.0]), (1.0, &[1.0, 3.0]), (2.0, &[])]);
+    let along: Vec<(f64, Option<f64>)> =
+        found.along("a", |y| Some(*y)).into_iter().map(|(x, e)| (x, e.map(|e| e.mean))).collect();
+    assert_eq!(along, [(1.0, Some(2.0)), (2.0, None), (3.0, Some(7.0))]);
+}
+
+#[test]
+fn a_level_is_crossed_between_two_places_in_every_seed_or_not_at_all() {
+    // From 10 to 4 over 20 to 40: 7 is crossed at 30. From 8 to 6 over 40 to 80: at 60.
+    let found = line([(20.0, &[10.0, 9.0]), (40.0, &[4.0, 8.0]), (80.0, &[3.0, 6.0])]);
+    let crossing = |places: &[f64], level: f64| found.crossing("a", places, level, |y| Some(*y));
+    assert_eq!(crossing(&[20.0, 40.0, 80.0], 7.0).map(|e| (e.mean, e.n)), Some((45.0, 2)));
+    // The second seed never falls so low; the first is below from its first place on.
+    assert_eq!(crossing(&[20.0, 40.0, 80.0], 5.0), None);
+    assert_eq!(crossing(&[40.0, 80.0], 7.0), None);
+}
