@@ -24,12 +24,12 @@ mod udp;
 mod window;
 
 use crate::builtin::{base, with};
-use crate::figure::counted;
+use crate::figure::{Quantity, counted};
 use crate::{Bench, Experiment};
 use fairpace_analysis::qos::{Process, QosError, Start};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, MAX_SEEDS};
-use fairpace_lab::study::{Case, Cell, Found, Job, Measure};
+use fairpace_lab::study::{Case, Cell, Found, Job, Measure, Number};
 use fairpace_path::{ArqScheme, Channel};
 use fairpace_scenario::{ArqKind, ChannelSpec, Parameter, RawScenario, Record, Room, Time, WirelessSpec};
 use fairpace_units::Duration;
@@ -137,6 +137,20 @@ impl Got {
     }
 }
 
+/// A number of the first flow.
+const fn of_first(
+    key: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    get: Number<Vec<Got>>,
+) -> Quantity<Vec<Got>> {
+    Quantity { key, label, unit, get }
+}
+
+const PACKETS: &str = "part of the packets";
+const DROPPED: Quantity<Vec<Got>> = of_first("dropped", "dropped", PACKETS, |run| run.first().map(|g| g.lost));
+const LATE: Quantity<Vec<Got>> = of_first("outage", "delay outage", PACKETS, |run| run.first().map(|g| g.outage));
+
 const MEASURE: Measure<Vec<Got>> = Measure { name: "aimd", of: got };
 
 fn got(job: &Job<'_>) -> Result<Vec<Got>, RunError> {
@@ -179,7 +193,7 @@ const START: Start = Start::AfterSuccess;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Effort, Tools};
+    use crate::Effort;
     use fairpace_lab::Hooks;
     use fairpace_scenario::SafetyMode;
 
@@ -252,21 +266,7 @@ mod tests {
                 .replace("duration = \"220 s\"", "duration = \"30 s\"")
                 .replace("duration = \"800 s\"", "duration = \"200 s\"")
                 .replace("100 Mbit/s\"\nrtt", "10 Mbit/s\"\nrtt");
-            let small = Experiment { scenario: text.leak(), ..*e };
-            let mut bench = Bench::new(Hooks::default(), Effort::Seeds(1));
-            let outcome = (small.run)(&small, &mut bench, &mut Tools::default()).unwrap();
-            assert!(bench.simulated() > 0 && !outcome.points.is_empty() && !outcome.claims.is_empty(), "{}", e.id);
-            assert!(!outcome.section.charts.is_empty() || !outcome.section.tables.is_empty(), "{}", e.id);
-            for chart in &outcome.section.charts {
-                assert!(!chart.title.is_empty() && !chart.title.contains("NaN"), "{}: {}", e.id, chart.title);
-                assert!(chart.series.iter().any(|s| !s.x.is_empty()), "{}: {} is empty", e.id, chart.title);
-            }
-            let mut ids: Vec<&str> = outcome.claims.iter().map(|c| c.id.as_str()).collect();
-            assert!(ids.iter().all(|id| id.starts_with(&format!("{}/", e.id))), "{ids:?}");
-            ids.sort_unstable();
-            ids.dedup();
-            assert_eq!(ids.len(), outcome.claims.len(), "{}: two claims have one id", e.id);
-            assert!(!serde_json::to_string(&outcome).unwrap().contains("NaN"), "{}", e.id);
+            crate::small::runs(e, text, Effort::Seeds(1));
         }
     }
 }

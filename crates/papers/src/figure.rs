@@ -44,6 +44,11 @@ impl Scheme {
         Scheme { set, ..self }
     }
 
+    /// The same in the colour of something else.
+    pub(crate) const fn coloured(self, colour: &'static str) -> Scheme {
+        Scheme { colour, ..self }
+    }
+
     /// The same under another key; its colour stays.
     pub(crate) const fn at(self, key: &'static str) -> Scheme {
         Scheme { key, ..self }
@@ -71,6 +76,13 @@ pub(crate) struct Quantity<R: 'static> {
     pub(crate) unit: &'static str,
     /// From a measurement.
     pub(crate) get: Number<R>,
+}
+
+impl<R> Quantity<R> {
+    /// The number of a measurement; none if it has no such number.
+    pub(crate) fn of(&self, run: &R) -> Option<f64> {
+        (self.get)(run)
+    }
 }
 
 /// The abscissa of a figure.
@@ -167,6 +179,28 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Figure<R> {
         lines.fold(Chart::new(title, self.x.axis(), Axis::new(y.label, y.unit)).caption(caption), Chart::series)
     }
 
+    /// Every quantity of one scheme: a row per place, a column per quantity.
+    pub(crate) fn table_of(&self, found: &Found<R>, scheme: &str, title: impl Into<String>) -> Table {
+        let head = |y: &Quantity<R>| Abscissa::new(y.key, y.label, y.unit).head();
+        let head = std::iter::once(self.x.head()).chain(self.quantities.iter().map(head));
+        let cell = |at: f64| move |y: &Quantity<R>| text(found.estimate(scheme, at, y.get));
+        let row = |at: f64| std::iter::once(short(at)).chain(self.quantities.iter().map(cell(at))).collect();
+        table(title, "mean ± half-width of the 95 % interval", head, found.xs(scheme).into_iter().map(row))
+    }
+
+    /// The section with a chart of a quantity and, below it, its numbers.
+    pub(crate) fn shown_in(
+        &self,
+        section: Section,
+        found: &Found<R>,
+        y: &Quantity<R>,
+        title: impl Into<String>,
+        caption: &str,
+    ) -> Section {
+        let numbers = format!("Numbers: {} against {}", y.label, self.x.label);
+        section.chart(self.chart(found, y, title, caption)).table(self.table(found, y, numbers))
+    }
+
     /// The chart's numbers: a row per place, a column per scheme.
     pub(crate) fn table(&self, found: &Found<R>, y: &Quantity<R>, title: impl Into<String>) -> Table {
         let mut places: Vec<f64> = found.cells.iter().map(|c| c.at()).collect();
@@ -178,6 +212,43 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Figure<R> {
         let head = std::iter::once(self.x.head()).chain(self.schemes.iter().map(|s| s.name.to_owned()));
         let caption = format!("{}{unit}, mean ± half-width of the 95 % interval", y.label);
         table(title, caption, head, places.into_iter().map(row))
+    }
+}
+
+/// A table in the making, in which each row's numbers become points as well.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    rows: Vec<Vec<String>>,
+    /// The points of all rows so far.
+    pub(crate) points: Vec<Point>,
+}
+
+impl Numbers {
+    /// Adds a row: words, then numbers by metric. One without a metric is shown only.
+    pub(crate) fn row(
+        &mut self,
+        words: impl IntoIterator<Item = impl Into<String>>,
+        (scheme, x): (&str, &[(&str, f64)]),
+        numbers: &[(&str, Option<Estimate>)],
+    ) {
+        let cell = |(_, e): &(&str, Option<Estimate>)| match e {
+            Some(Estimate { mean, ci95: None, .. }) if mean.fract() == 0.0 => mean.to_string(),
+            Some(Estimate { ci95: None, .. }) => brief(*e),
+            _ => text(*e),
+        };
+        self.rows.push(words.into_iter().map(Into::into).chain(numbers.iter().map(cell)).collect());
+        let with_metric = numbers.iter().filter(|(metric, _)| !metric.is_empty());
+        self.points.extend(with_metric.filter_map(|(metric, e)| point(scheme, x, *metric, *e)));
+    }
+
+    /// The table of all rows.
+    pub(crate) fn table<H: Into<String>>(
+        &mut self,
+        title: impl Into<String>,
+        caption: impl Into<String>,
+        head: impl IntoIterator<Item = H>,
+    ) -> Table {
+        table(title, caption, head, std::mem::take(&mut self.rows))
     }
 }
 
@@ -221,6 +292,15 @@ pub(crate) fn curve(
     let of = |number: fn(&Estimate) -> f64| known.iter().map(|(_, e)| number(e)).collect::<Vec<f64>>();
     let x = known.iter().map(|(x, _)| *x).collect();
     Series::sweep(name, colour, x, of(|e| e.mean)).interval(of(Estimate::low), of(Estimate::high))
+}
+
+/// The section with the reasons why runs in real time are not valid, if there are any.
+pub(crate) fn with_doubts<'r>(section: Section, invalid: impl IntoIterator<Item = &'r Vec<String>>) -> Section {
+    let all: Vec<&Vec<String>> = invalid.into_iter().collect();
+    let bad: Vec<&&Vec<String>> = all.iter().filter(|run| !run.is_empty()).collect();
+    let words =
+        |first: &&&Vec<String>| format!("{} of {} runs are not valid: {}", bad.len(), all.len(), first.join("; "));
+    bad.first().map(words).into_iter().fold(section, Section::text)
 }
 
 /// A table of text.
@@ -290,5 +370,70 @@ impl Experiment {
     pub(crate) fn outcome(&self, points: Vec<Point>, claims: Vec<Claim>, mut section: Section) -> Outcome {
         section.claims = claims.iter().map(Claim::report).collect();
         Outcome { experiment: self.id.to_owned(), points, claims, not_run: None, section }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_lab::study::Cell;
+    use std::rc::Rc;
+
+    const TWICE: Quantity<f64> = Quantity { key: "twice", label: "double", unit: "kbit/s", get: |y| Some(2.0 * y) };
+    const FIGURE: Figure<f64> = Figure {
+        x: Abscissa::new("x", "place", "m"),
+        places: &[1.0, 2.0],
+        schemes: &[Scheme::new("a", "A", "")],
+        vary: |_, _| (),
+        quantities: &[TWICE],
+    };
+
+    fn found() -> Found<f64> {
+        let cell = |(x, y): (f64, f64)| Cell {
+            scheme: "a".to_owned(),
+            reading: "",
+            x: vec![x],
+            runs: vec![Rc::new(y), Rc::new(y)],
+        };
+        Found { cells: [(2.0, 5.0), (1.0, 3.0)].map(cell).to_vec() }
+    }
+
+    #[test]
+    fn a_figure_is_shown_as_a_chart_and_below_it_its_numbers() {
+        let section = FIGURE.shown_in(Section::new("id", "heading"), &found(), &TWICE, "title", "caption");
+        let ([chart], [table]) = (&section.charts[..], &section.tables[..]) else { panic!("one of each") };
+        assert_eq!((chart.title.as_str(), chart.series[0].y.as_slice()), ("title", [6.0, 10.0].as_slice()));
+        assert_eq!(
+            (table.title.as_str(), table.head.join("|")),
+            ("Numbers: double against place", "place (m)|A".into())
+        );
+        assert_eq!(table.rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["1.000", "2.000"]);
+        let of_one = FIGURE.table_of(&found(), "a", "all");
+        assert_eq!(
+            (of_one.head.join("|"), &of_one.rows[1][1]),
+            ("place (m)|double (kbit/s)".into(), &table.rows[1][1])
+        );
+    }
+
+    #[test]
+    fn the_numbers_of_a_row_are_cells_and_those_with_a_metric_points() {
+        let mut numbers = Numbers::default();
+        let spread = Estimate { mean: 2.0, ci95: Some([1.5, 2.5]), n: 5 };
+        let all = [("rate", Some(spread)), ("", Some(Estimate::exact(7.0))), ("lost", None)];
+        numbers.row(["words"], ("a", &[("x", 3.0)]), &all);
+        let table = numbers.table("title", "caption", ["", "rate", "other", "lost"]);
+        assert_eq!(table.rows, [["words", &spread.text(), "7", "–"]]);
+        let [point] = &numbers.points[..] else { panic!("{:?}", numbers.points) };
+        assert_eq!((point.scheme.as_str(), point.metric.as_str(), point.x["x"]), ("a", "rate", 3.0));
+        // The next table begins empty.
+        assert!(numbers.table("title", "caption", [""]).rows.is_empty());
+    }
+
+    #[test]
+    fn doubts_are_said_of_runs_that_are_not_valid_and_of_no_others() {
+        let of = |invalid: &[Vec<String>]| with_doubts(Section::new("id", "heading"), invalid).text;
+        assert!(of(&[vec![], vec![]]).is_empty());
+        let bad = vec!["late".to_owned(), "slow".to_owned()];
+        assert_eq!(of(&[vec![], bad, vec!["other".to_owned()]]), ["2 of 3 runs are not valid: late; slow"]);
     }
 }

@@ -23,6 +23,8 @@ mod figure;
 pub mod lossy;
 pub mod qsd;
 pub mod rcs;
+#[cfg(test)]
+mod small;
 pub mod tpba;
 mod worlds;
 

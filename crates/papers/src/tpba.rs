@@ -283,18 +283,9 @@ fn caption(e: &Experiment, world: World<'_>, rest: &str) -> String {
     format!("{}{place}; {rest}", e.file)
 }
 
-/// The reasons why runs in real time are not valid, for the report.
-fn doubts(runs: &[Vec<String>]) -> Option<String> {
-    let bad: Vec<&Vec<String>> = runs.iter().filter(|r| !r.is_empty()).collect();
-    let first = bad.first()?.join("; ");
-    Some(format!("{} of {} runs are not valid: {first}", bad.len(), runs.len()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Tools;
-    use fairpace_lab::Hooks;
     use fairpace_scenario::SafetyMode;
 
     #[test]
@@ -334,21 +325,7 @@ mod tests {
         for e in EXPERIMENTS {
             // The instants of changes are code: fig20-28 and what follows it take those of a quick run.
             let text = e.scenario.replace("rate = \"1.2 Mbit/s\"", "rate = \"600 kbit/s\"").replace("150 s", "30 s");
-            let small = Experiment { scenario: text.leak(), ..*e };
-            let mut bench = Bench::new(Hooks::default(), Effort::Quick);
-            let outcome = (small.run)(&small, &mut bench, &mut Tools::default()).unwrap();
-            assert!(bench.simulated() > 0 && !outcome.points.is_empty() && !outcome.claims.is_empty(), "{}", e.id);
-            assert!(!outcome.section.charts.is_empty() || !outcome.section.tables.is_empty(), "{}", e.id);
-            for chart in &outcome.section.charts {
-                assert!(!chart.title.is_empty() && !chart.title.contains("NaN"), "{}: {}", e.id, chart.title);
-                assert!(chart.series.iter().any(|s| !s.x.is_empty()), "{}: {} is empty", e.id, chart.title);
-            }
-            let mut ids: Vec<&str> = outcome.claims.iter().map(|c| c.id.as_str()).collect();
-            assert!(ids.iter().all(|id| id.starts_with(&format!("{}/", e.id))), "{ids:?}");
-            ids.sort_unstable();
-            ids.dedup();
-            assert_eq!(ids.len(), outcome.claims.len(), "{}: two claims have one id", e.id);
-            assert!(!serde_json::to_string(&outcome).unwrap().contains("NaN"), "{}", e.id);
+            crate::small::runs(e, text, Effort::Quick);
         }
     }
 

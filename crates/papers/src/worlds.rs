@@ -5,7 +5,7 @@
 //! long as it lasts, over three.
 
 use crate::builtin::{base, with};
-use crate::figure::{curve, point, table, text};
+use crate::figure::{curve, point, table, text, with_doubts};
 use crate::{Bench, Bound, Effort, Experiment, Outcome, Point, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::run::SeedRun;
@@ -297,11 +297,7 @@ fn shown(e: &Experiment, pairs: &[Pair]) -> Section {
         pairs.iter().map(row),
     );
     let emulated = pairs.iter().filter(|p| p.rival != SIMULATED);
-    let invalid: Vec<&Vec<String>> = emulated.flat_map(|p| &p.runs).map(|g| &g.invalid).collect();
-    let bad: Vec<&&Vec<String>> = invalid.iter().filter(|i| !i.is_empty()).collect();
-    let doubts =
-        bad.first().map(|first| format!("{} of {} runs are not valid: {}", bad.len(), invalid.len(), first.join("; ")));
-    doubts.into_iter().fold(e.section(), Section::text).table(table)
+    with_doubts(e.section(), emulated.flat_map(|p| &p.runs).map(|g| &g.invalid)).table(table)
 }
 
 /// The media flow's rate beside each rival, with its interval.

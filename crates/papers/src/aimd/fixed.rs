@@ -2,13 +2,13 @@
 
 use super::{SLOT, base, packets, with};
 use crate::claim::exact;
-use crate::figure::{Abscissa, Figure, Quantity, Scheme, brief, caption, counted, point, table};
-use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
+use crate::figure::{Abscissa, Figure, Numbers, Quantity, Scheme, brief, caption, counted, point};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_analysis::qos;
 use fairpace_control::aimd::friendly_alpha;
 use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
-use fairpace_lab::study::{Case, Job, Measure, Precision};
+use fairpace_lab::study::{Case, Cell, Job, Measure, Precision};
 use fairpace_report::{Axis, BandKind, Chart, Series};
 use fairpace_scenario::{Parameter, RawScenario, Record, Scenario};
 use serde::{Deserialize, Serialize};
@@ -241,91 +241,78 @@ fn set_ups(rtts: &[u32]) -> Vec<Alone> {
     all
 }
 
+/// A set-up, how much of the link was used, and how much by formula.
+type Row = (Alone, Used, qos::Utilization);
+
+/// Stage I by simulation, less by eq. (2).
+fn off((_, used, formula): &Row) -> f64 {
+    used.stage_one - formula.stage_one
+}
+
 pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let all = [set_ups(&RTTS), set_ups(&[PAPERS_RTT])].concat();
     let cases = all.iter().map(|a| Case::new("aimd", f64::from(a.rtt), a.scenario(e))).collect();
     let found = counted(e, bench, USED, cases, 1)?;
-    let rows: Vec<(Alone, Used, qos::Utilization)> = all
-        .iter()
-        .zip(&found.cells)
-        .filter_map(|(a, cell)| {
-            Some((*a, (**cell.runs.first()?)?, qos::utilization(a.beta, a.rtt, a.buffer, a.rwnd).ok()?))
-        })
-        .collect();
-    let off = |(_, used, formula): &(Alone, Used, qos::Utilization)| used.stage_one - formula.stage_one;
-    let off_cycle = |(_, used, formula): &(Alone, Used, qos::Utilization)| used.cycle - formula.cycle;
-    let large = |row: &&(Alone, Used, qos::Utilization)| row.0.rtt != PAPERS_RTT;
-    let full = |row: &&(Alone, Used, qos::Utilization)| {
-        let a = row.0;
-        f64::from(a.buffer) >= (1.0 - a.beta) * f64::from(a.rtt) / a.beta
+    let row = |(a, cell): (&Alone, &Cell<Option<Used>>)| {
+        Some((*a, (**cell.runs.first()?)?, qos::utilization(a.beta, a.rtt, a.buffer, a.rwnd).ok()?))
     };
-    let worst = |numbers: Vec<f64>| numbers.into_iter().fold(0.0, |w: f64, x| if x.abs() > w.abs() { x } else { w });
-    let mut claims = vec![
-        e.claim(
-            "set-ups",
-            "every set-up goes through whole cycles (the set-up)",
-            Bound::AtLeast(1.0),
-            "set-ups with at least one whole cycle / set-ups",
-        )
-        .exact(rows.len() as f64 / all.len() as f64),
-        e.claim(
-            "cycle",
-            "the whole cycle uses what follows for it, within 2 % (ours)",
-            Bound::Within(-NEAR, NEAR),
-            "simulated - formula, the set-up where it is farthest from 0",
-        )
-        .exact(worst(rows.iter().filter(large).map(off_cycle).collect())),
-        e.claim(
-            "full",
-            "from B = (1 - beta) R / beta on the link is always full",
-            Bound::AtLeast(0.995),
-            "least utilization of a whole cycle there",
-        )
-        .because(WHOLE_PACKETS)
-        .exact(rows.iter().filter(large).filter(full).map(|r| r.1.cycle).fold(1.0, f64::min)),
-    ];
-    for rtt in RTTS.iter().rev().chain([&PAPERS_RTT]) {
-        let of = rows.iter().filter(|row| row.0.rtt == *rtt);
-        claims.push(
-            e.claim(
-                format!("stage-one-{rtt}"),
-                format!("R = {rtt} slots: stage I uses what equation (2) says, within 2 %, at every beta and B"),
-                Bound::Within(-NEAR, NEAR),
-                "simulated - eq. (2), the set-up where it is farthest from 0",
-            )
-            .because(WHOLE_PACKETS)
-            .exact(worst(of.map(off).collect())),
-        );
-    }
+    let rows: Vec<Row> = all.iter().zip(&found.cells).filter_map(row).collect();
     let mut section = e.section().text(
         "Stage I is what lies between the first slot in which the link has nothing to send, after a decrease, and the slot in \
          which the window reaches R. B counts packets that wait; R + B are outstanding without a loss."
             .to_owned(),
     );
     for beta in EQ2_BETAS {
-        section = section.chart(eq2_chart(e, beta, &rows, off));
+        section = section.chart(eq2_chart(e, beta, &rows));
     }
-    let table = table(
-        "Utilization, simulated and by formula",
-        format!("{}; one run each, nothing is random", e.file),
-        ["R (slots)", "beta", "B (packets)", "stage I", "eq. (2)", "whole cycle", "formula", "cycles"],
-        rows.iter().map(|(a, used, formula)| {
-            let numbers = [used.stage_one, formula.stage_one, used.cycle, formula.cycle];
-            let mut row = vec![a.rtt.to_string(), a.beta.to_string(), a.buffer.to_string()];
-            row.extend(numbers.map(|x| format!("{x:.4}")));
-            row.push(used.cycles.to_string());
-            row
-        }),
-    );
-    let mut points: Vec<Point> = Vec::new();
+    let mut numbers = Numbers::default();
     for (a, used, formula) in &rows {
         let x = [("rtt_slots", f64::from(a.rtt)), ("beta", a.beta), ("buffer_packets", f64::from(a.buffer))];
-        points.extend(point("aimd", &x, "utilization_stage_one", exact(used.stage_one)));
-        points.extend(point("formula", &x, "utilization_stage_one", exact(formula.stage_one)));
-        points.extend(point("aimd", &x, "utilization_cycle", exact(used.cycle)));
-        points.extend(point("formula", &x, "utilization_cycle", exact(formula.cycle)));
+        let by = [("aimd", used.stage_one, used.cycle), ("formula", formula.stage_one, formula.cycle)];
+        for (who, stage_one, cycle) in by {
+            let words = [a.rtt.to_string(), a.beta.to_string(), a.buffer.to_string(), who.to_owned()];
+            let both = [("utilization_stage_one", exact(stage_one)), ("utilization_cycle", exact(cycle))];
+            numbers.row(words, (who, &x), &both);
+        }
     }
-    Ok(e.outcome(points, claims, section.table(table).folded()))
+    let caption = format!("{}; one run each, nothing is random", e.file);
+    let head = ["R (slots)", "beta", "B (packets)", "by", "stage I", "whole cycle"];
+    let table = numbers.table("Utilization, simulated and by formula", caption, head);
+    let set_ups = rows.len() as f64 / all.len() as f64;
+    Ok(e.outcome(numbers.points, eq2_claims(e, &rows, set_ups), section.table(table).folded()))
+}
+
+fn eq2_claims(e: &Experiment, rows: &[Row], set_ups: f64) -> Vec<Claim> {
+    let large = || rows.iter().filter(|row| row.0.rtt != PAPERS_RTT);
+    let is_full = |a: &Alone| f64::from(a.buffer) >= (1.0 - a.beta) * f64::from(a.rtt) / a.beta;
+    let full = large().filter(|row| is_full(&row.0)).map(|row| row.1.cycle).fold(1.0, f64::min);
+    let worst = |numbers: &mut dyn Iterator<Item = f64>| {
+        numbers.fold(0.0, |worst: f64, x| if x.abs() > worst.abs() { x } else { worst })
+    };
+    let whole = "every set-up goes through whole cycles (the set-up)";
+    let cycle = "the whole cycle uses what follows for it, within 2 % (ours)";
+    let farthest = "simulated - formula, the set-up where it is farthest from 0";
+    let always = "from B = (1 - beta) R / beta on the link is always full";
+    let near = Bound::Within(-NEAR, NEAR);
+    let mut claims = vec![
+        e.claim("set-ups", whole, Bound::AtLeast(1.0), "set-ups with at least one whole cycle / set-ups")
+            .exact(set_ups),
+        e.claim("cycle", cycle, near, farthest).exact(worst(&mut large().map(|row| row.1.cycle - row.2.cycle))),
+        e.claim("full", always, Bound::AtLeast(0.995), "least utilization of a whole cycle there")
+            .because(WHOLE_PACKETS)
+            .exact(full),
+    ];
+    for rtt in RTTS.iter().rev().chain([&PAPERS_RTT]) {
+        let of = rows.iter().filter(|row| row.0.rtt == *rtt);
+        let statement =
+            format!("R = {rtt} slots: stage I uses what equation (2) says, within 2 %, at every beta and B");
+        claims.push(
+            e.claim(format!("stage-one-{rtt}"), statement, near, farthest)
+                .because(WHOLE_PACKETS)
+                .exact(worst(&mut of.map(off))),
+        );
+    }
+    claims
 }
 
 const WHOLE_PACKETS: &str = "Eq. (2) is of windows that are not whole and grow from the first round on. Outstanding is the largest whole \
@@ -333,12 +320,7 @@ const WHOLE_PACKETS: &str = "Eq. (2) is of windows that are not whole and grow f
                              link; and in the round after a decrease cwnd does not grow, as its ACKs speak of the path before";
 
 /// Stage I against B, simulated and by formula, one line per R.
-fn eq2_chart(
-    e: &Experiment,
-    beta: f64,
-    rows: &[(Alone, Used, qos::Utilization)],
-    off: impl Fn(&(Alone, Used, qos::Utilization)) -> f64,
-) -> Chart {
+fn eq2_chart(e: &Experiment, beta: f64, rows: &[Row]) -> Chart {
     let of = |rtt: u32| rows.iter().filter(move |r| r.0.rtt == rtt && (r.0.beta - beta).abs() < 1e-9);
     let worst = RTTS.iter().chain([&PAPERS_RTT]).flat_map(|r| of(*r)).map(|r| off(r).abs()).fold(0.0, f64::max);
     let title = format!("beta = {beta}: the simulation is at most {:.1} % off equation (2)", worst * 100.0);
@@ -377,35 +359,18 @@ pub(super) fn fig1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     let within: Vec<(u32, &Trace)> =
         windows.iter().copied().zip(bounded.iter().copied()).filter(|(w, _)| *w <= full).collect();
     let off = |(w, t): &(u32, &Trace)| (used(t) - f64::from((*w).min(FIG1.rtt)) / r).abs();
+    let rises = "the window rises to R + B, and falls (within two packets: ours)";
+    let falls = "it falls to beta (R + B) (within two packets: ours)";
+    let bottom = Bound::Within(0.875 * top - 1.0, 0.875 * top + 2.0);
+    let carries = "the link's utilization is min(rwnd, R) / R when rwnd <= R + B";
+    let lossless = "nothing is lost when rwnd <= R + B";
     let claims = vec![
-        e.claim(
-            "top",
-            "the window rises to R + B, and falls (within two packets: ours)",
-            Bound::Within(top, top + 2.0),
-            "highest window, packets",
-        )
-        .exact(highest),
-        e.claim(
-            "bottom",
-            "it falls to beta (R + B) (within two packets: ours)",
-            Bound::Within(0.875 * top - 1.0, 0.875 * top + 2.0),
-            "lowest window, packets",
-        )
-        .exact(lowest),
-        e.claim(
-            "no-loss",
-            "nothing is lost when rwnd <= R + B",
-            Bound::AtMost(0.0),
-            "packets lost, rwnd from 12 to R + B = 27",
-        )
-        .exact(within.iter().map(|(_, t)| t.lost as f64).sum::<f64>()),
-        e.claim(
-            "utilization",
-            "the link's utilization is min(rwnd, R) / R when rwnd <= R + B",
-            Bound::AtMost(0.005),
-            "largest |simulated - min(rwnd, R) / R|",
-        )
-        .exact(within.iter().map(off).fold(0.0, f64::max)),
+        e.claim("top", rises, Bound::Within(top, top + 2.0), "highest window, packets").exact(highest),
+        e.claim("bottom", falls, bottom, "lowest window, packets").exact(lowest),
+        e.claim("no-loss", lossless, Bound::AtMost(0.0), "packets lost, rwnd from 12 to R + B = 27")
+            .exact(within.iter().map(|(_, t)| t.lost as f64).sum::<f64>()),
+        e.claim("utilization", carries, Bound::AtMost(0.005), "largest |simulated - min(rwnd, R) / R|")
+            .exact(within.iter().map(off).fold(0.0, f64::max)),
         e.claim(
             "loss",
             "packets are lost when rwnd is larger",

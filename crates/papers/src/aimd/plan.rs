@@ -3,13 +3,12 @@
 use super::shared::set_flows;
 use super::{D, Got, Link, OPTIMAL, OUTAGE, PERSISTENT, R, SLOT, base, measure, of_flow, seeds, with};
 use crate::claim::exact;
-use crate::figure::{point, table, text};
+use crate::figure::Numbers;
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_analysis::qos::SharedFlow;
 use fairpace_analysis::qos::plan::{Need, Plan, PlanError, Planner};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::short;
-use fairpace_lab::study::{Case as Run, largest, smallest};
+use fairpace_lab::study::{Case as Run, Cell};
 use fairpace_scenario::{FlowSpec, Scenario};
 use fairpace_units::Rate;
 
@@ -31,6 +30,11 @@ pub(super) struct Asks {
 pub(super) const VOICE: Asks = Asks { r: R, d: D, outage: OUTAGE, share: 1.0, throughput: None };
 
 impl Asks {
+    /// The same over a path of so many slots.
+    pub(super) const fn away(self, r: u32) -> Asks {
+        Asks { r, ..self }
+    }
+
     pub(super) fn need(&self) -> Need {
         Need {
             min_rtt: SLOT * self.r,
@@ -54,51 +58,33 @@ struct Case {
     flows: &'static [Asks],
 }
 
+/// Over a link that sends failed packets again at once, with so many percent of errors.
+const fn case(key: &'static str, words: &'static str, percent: f64, flows: &'static [Asks]) -> Case {
+    Case { key, words, link: PERSISTENT, percent, flows }
+}
+
+const FAST: Asks = Asks { throughput: Some(170.0), ..VOICE };
+const LAX: Asks = Asks { d: 20, ..VOICE };
+
 const CASES: [Case; 8] = [
-    Case { key: "voice-1", words: "the paper's flow, 1 % errors", link: PERSISTENT, percent: 1.0, flows: &[VOICE] },
-    Case { key: "voice-10", words: "the paper's flow, 10 % errors", link: PERSISTENT, percent: 10.0, flows: &[VOICE] },
-    Case {
-        key: "memory",
-        words: "the paper's flow, `optimal`, memory 0.35, 5 % errors",
-        link: OPTIMAL,
-        percent: 5.0,
-        flows: &[VOICE],
-    },
-    Case {
-        key: "rate",
-        words: "170 kbit/s, 5 % errors",
-        link: PERSISTENT,
-        percent: 5.0,
-        flows: &[Asks { throughput: Some(170.0), ..VOICE }],
-    },
-    Case {
-        key: "jitter",
-        words: "a jitter of 100 ms for all but 0.1 %, 20 % errors",
-        link: PERSISTENT,
-        percent: 20.0,
-        flows: &[Asks { d: 20, outage: 0.001, ..VOICE }],
-    },
-    Case {
-        key: "two-to-one",
-        words: "two flows, 2 : 1, RTT of 17 and 25 slots, 5 % errors",
-        link: PERSISTENT,
-        percent: 5.0,
-        flows: &[Asks { share: 2.0, ..VOICE }, Asks { r: 25, ..VOICE }],
-    },
-    Case {
-        key: "strict-and-lax",
-        words: "two flows, jitter of 50 and 100 ms, 5 % errors",
-        link: PERSISTENT,
-        percent: 5.0,
-        flows: &[VOICE, Asks { d: 20, ..VOICE }],
-    },
-    Case {
-        key: "four",
-        words: "four flows, RTT of 17, 21, 25, 33 slots, 5 % errors",
-        link: PERSISTENT,
-        percent: 5.0,
-        flows: &[VOICE, Asks { r: 21, ..VOICE }, Asks { r: 25, ..VOICE }, Asks { r: 33, ..VOICE }],
-    },
+    case("voice-1", "the paper's flow, 1 % errors", 1.0, &[VOICE]),
+    case("voice-10", "the paper's flow, 10 % errors", 10.0, &[VOICE]),
+    Case { link: OPTIMAL, ..case("memory", "the paper's flow, `optimal`, memory 0.35, 5 % errors", 5.0, &[VOICE]) },
+    case("rate", "170 kbit/s, 5 % errors", 5.0, &[FAST]),
+    case("jitter", "a jitter of 100 ms for all but 0.1 %, 20 % errors", 20.0, &[Asks { outage: 0.001, ..LAX }]),
+    case(
+        "two-to-one",
+        "two flows, 2 : 1, RTT of 17 and 25 slots, 5 % errors",
+        5.0,
+        &[Asks { share: 2.0, ..VOICE }, VOICE.away(25)],
+    ),
+    case("strict-and-lax", "two flows, jitter of 50 and 100 ms, 5 % errors", 5.0, &[VOICE, LAX]),
+    case(
+        "four",
+        "four flows, RTT of 17, 21, 25, 33 slots, 5 % errors",
+        5.0,
+        &[VOICE, VOICE.away(21), VOICE.away(25), VOICE.away(33)],
+    ),
 ];
 
 /// Seeds of each plan.
@@ -153,87 +139,65 @@ pub(super) fn plan(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         e.claim("plans", "there is a plan for every need (the set-up)", Bound::AtLeast(CASES.len() as f64), "plans")
             .exact(plans.len() as f64),
     ];
-    let (mut points, mut rows) = (Vec::new(), Vec::new());
+    let mut numbers = Numbers::default();
     for ((case, plan), runs) in plans.iter().zip(&found.cells) {
         let promised = |i: usize| per_slot(&base, plan.flows[i].throughput);
-        let flows = 0..plan.flows.len();
-        let throughputs = flows.clone().map(|i| {
-            let ratio = |run: &Vec<Got>| run.get(i).map_or(f64::NAN, |g| g.throughput / promised(i));
-            ((i + 1) as f64, runs.mean(ratio))
-        });
-        let (slow_at, slow) = smallest(throughputs);
-        let late = flows.clone().map(|i| {
-            ((i + 1) as f64, runs.mean(|run| run.get(i).map_or(f64::NAN, |g| g.outage / case.flows[i].outage)))
-        });
-        let (late_at, late) = largest(late);
-        let whose = |at: f64| if plan.flows.len() == 1 { String::new() } else { format!(" of flow {at}") };
-        claims.push(
-            e.claim(
-                format!("{}-throughput", case.key),
-                format!("{}: each flow gets the throughput that is promised (ours: within 0.5 %)", case.words),
-                Bound::AtLeast(SHORT),
-                format!("simulated / promised{}, where it is least", whose(slow_at)),
-            )
-            .because(if plan.flows.len() > 1 { SPLIT_NOTE } else { "" })
-            .number(slow),
-        );
-        claims.push(
-            e.claim(
-                format!("{}-outage", case.key),
-                format!("{}: no flow's delay outage is above what it tolerates", case.words),
-                Bound::AtMost(1.0),
-                format!("simulated / tolerated outage{}, where it is most", whose(late_at)),
-            )
-            .because(if plan.flows.len() > 1 { SPLIT_NOTE } else { "" })
-            .number(late),
-        );
-        for i in flows {
-            let (f, x) = (&plan.flows[i], [("flow", (i + 1) as f64)]);
-            let throughput = of_flow(runs, i, |g| g.throughput);
-            let (outage, lost) = (of_flow(runs, i, |g| g.outage), of_flow(runs, i, |g| g.lost));
-            points.extend(point(case.key, &x, "throughput_packets_per_slot", throughput));
-            points.extend(point(case.key, &x, "throughput_promised_packets_per_slot", exact(promised(i))));
-            points.extend(point(case.key, &x, "outage", outage));
-            points.extend(point(case.key, &x, "outage_promised", exact(f.outage)));
-            points.extend(point(case.key, &x, "rwnd_packets", exact(f64::from(f.rwnd))));
-            points.extend(point(case.key, &x, "dropped", lost));
-            rows.push(vec![
-                case.words.to_owned(),
-                (i + 1).to_string(),
-                f.rwnd.to_string(),
-                plan.buffer.to_string(),
-                format!("{:.4}", promised(i)),
-                text(throughput),
-                short(case.flows[i].outage),
-                short(f.outage),
-                text(outage),
-                text(lost),
-            ]);
+        claims.extend(plan_claims(e, case, plan, runs, promised));
+        for (i, (flow, asks)) in plan.flows.iter().zip(case.flows).enumerate() {
+            let words = [case.words.to_owned(), (i + 1).to_string(), plan.buffer.to_string()];
+            numbers.row(
+                words,
+                (case.key, &[("flow", (i + 1) as f64)]),
+                &[
+                    ("rwnd_packets", exact(f64::from(flow.rwnd))),
+                    ("throughput_promised_packets_per_slot", exact(promised(i))),
+                    ("throughput_packets_per_slot", of_flow(runs, i, |g| g.throughput)),
+                    ("", exact(asks.outage)),
+                    ("outage_promised", exact(flow.outage)),
+                    ("outage", of_flow(runs, i, |g| g.outage)),
+                    ("dropped", of_flow(runs, i, |g| g.lost)),
+                ],
+            );
         }
     }
     claims.push(nearest(e, &base));
     let (held, total) = (claims.iter().filter(|c| c.holds).count(), claims.len());
-    let table = table(
-        format!("Promise and measurement: {held} of {total} claims hold"),
-        format!(
-            "{}; {seeds} seeds, mean ± half-width of the 95 % interval; packets per slot, parts of the packets",
-            e.file
-        ),
-        [
-            "need and link",
-            "flow",
-            "rwnd",
-            "B",
-            "throughput promised",
-            "simulated",
-            "outage tolerated",
-            "promised",
-            "simulated",
-            "dropped",
-        ],
-        rows,
+    let title = format!("Promise and measurement: {held} of {total} claims hold");
+    let caption = format!(
+        "{}; {seeds} seeds, mean ± half-width of the 95 % interval; packets per slot, parts of the packets",
+        e.file
     );
-    Ok(e.outcome(points, claims, e.section().table(table)))
+    let head = ["need and link", "flow", "B", "rwnd", "throughput promised", "simulated"];
+    let outage = ["outage tolerated", "promised", "simulated", "dropped"];
+    let table = numbers.table(title, caption, head.into_iter().chain(outage));
+    Ok(e.outcome(numbers.points, claims, e.section().table(table)))
+}
+
+/// Each flow gets its promise.
+fn plan_claims(
+    e: &Experiment,
+    case: &Case,
+    plan: &Plan,
+    runs: &Cell<Vec<Got>>,
+    promised: impl Fn(usize) -> f64,
+) -> [Claim; 2] {
+    let each = |number: &dyn Fn(&Got, usize) -> f64| {
+        let of = |i: usize| runs.mean(|run| run.get(i).map_or(f64::NAN, |g| number(g, i)));
+        (0..plan.flows.len()).map(|i| (i + 1, of(i))).collect::<Vec<_>>()
+    };
+    let reason = if plan.flows.len() > 1 { SPLIT_NOTE } else { "" };
+    let gets = format!("{}: each flow gets the throughput that is promised (ours: within 0.5 %)", case.words);
+    let what = "simulated / promised, of flow {at}, where it is least";
+    let in_time = format!("{}: no flow's delay outage is above what it tolerates", case.words);
+    let late = "simulated / tolerated outage, of flow {at}, where it is most";
+    [
+        e.claim(format!("{}-throughput", case.key), gets, Bound::AtLeast(SHORT), what)
+            .because(reason)
+            .everywhere(each(&|g, i| g.throughput / promised(i))),
+        e.claim(format!("{}-outage", case.key), in_time, Bound::AtMost(1.0), late)
+            .because(reason)
+            .everywhere(each(&|g, i| g.outage / case.flows[i].outage)),
+    ]
 }
 
 const SPLIT_NOTE: &str =
@@ -241,20 +205,8 @@ const SPLIT_NOTE: &str =
 
 /// Needs that cannot be met, each with what is wrong.
 const IMPOSSIBLE: [Case; 2] = [
-    Case {
-        key: "too-fast",
-        words: "190 kbit/s, 10 % errors",
-        link: PERSISTENT,
-        percent: 10.0,
-        flows: &[Asks { throughput: Some(190.0), ..VOICE }],
-    },
-    Case {
-        key: "too-strict",
-        words: "170 kbit/s with a jitter of 10 ms, 10 % errors",
-        link: PERSISTENT,
-        percent: 10.0,
-        flows: &[Asks { throughput: Some(170.0), d: 2, ..VOICE }],
-    },
+    case("too-fast", "190 kbit/s, 10 % errors", 10.0, &[Asks { throughput: Some(190.0), ..VOICE }]),
+    case("too-strict", "170 kbit/s with a jitter of 10 ms, 10 % errors", 10.0, &[Asks { d: 2, ..FAST }]),
 ];
 
 /// The needs that are offered instead of impossible ones can be met.
@@ -276,14 +228,8 @@ fn nearest(e: &Experiment, base: &Scenario) -> Claim {
             possible += usize::from(planner.plan(0.875, &needs).is_ok());
         }
     }
-    e.claim(
-        "nearest",
-        format!(
-            "instead of what cannot be had ({}; {}) something is offered that can",
-            IMPOSSIBLE[0].words, IMPOSSIBLE[1].words
-        ),
-        Bound::AtLeast(1.0),
-        "offers that can be planned / offers",
-    )
-    .exact(f64::from(u8::from(offered > 0)) * possible as f64 / f64::from(offered.max(1)))
+    let [fast, strict] = IMPOSSIBLE.map(|case| case.words);
+    let statement = format!("instead of what cannot be had ({fast}; {strict}) something is offered that can");
+    e.claim("nearest", statement, Bound::AtLeast(1.0), "offers that can be planned / offers")
+        .exact(f64::from(u8::from(offered > 0)) * possible as f64 / f64::from(offered.max(1)))
 }

@@ -1,132 +1,88 @@
 //! UDP without and with ARQ, and AIMD, over one wireless link [aimd §IV-D, Fig. 8].
 
-use super::{D, Got, Link, OUTAGE, PERSISTENT, R, START, base, caption, measure, packets, seeds, set_windows, with};
-use crate::figure::{Abscissa, Figure, Quantity, Scheme};
-use crate::{Bench, Bound, Experiment, Outcome, Tools};
-use fairpace_analysis::qos;
+use super::{DROPPED, Got, LATE, PACKETS, base, caption, measure, of_first, packets, seeds, wireless};
+use crate::figure::{Abscissa, Figure, Quantity, Scheme, brief, scaled};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::study::{Case, Number};
-use fairpace_scenario::{ArqKind, FlowSpec, Scenario, SourceKind, SourceSpec, Speed};
+use fairpace_lab::study::{Found, Number, largest};
+use fairpace_scenario::{ArqKind, FlowSpec, RawScenario, SourceKind, SourceSpec, Speed};
 
-/// Source rates, packets per slot.
-const RATES: [f64; 11] = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1];
-/// p_e, percent.
-const PERCENT: f64 = 10.0;
 /// The base station's queue for UDP, the packet under way included [aimd §IV-D].
 const BUFFER: u32 = 10;
 /// Seeds per point.
 const SEEDS: usize = 10;
 const SLOTS_PER_SECOND: f64 = 200.0;
+/// 1 - p_e of the scenario: what the link delivers, packets per slot.
+const FULL: f64 = 0.9;
 
 const FIG8: Figure<Vec<Got>> = Figure {
     x: Abscissa::new("source_packets_per_slot", "source rate", "packets per slot"),
-    places: &RATES,
+    places: &[0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1],
     schemes: &[
-        Scheme::new("udp", "UDP without ARQ", ""),
-        Scheme::new("udp-arq", "UDP with ARQ", ""),
-        Scheme::new("aimd", "AIMD, always something to send", ""),
-        Scheme::new("aimd-source", "AIMD, a source of that rate", ""),
+        Scheme::new("udp", "UDP without ARQ", "").setting(|s| udp(s, ArqKind::None)),
+        Scheme::new("udp-arq", "UDP with ARQ", "").setting(|s| udp(s, ArqKind::Persistent)),
+        Scheme::new("aimd", "AIMD, always something to send", "").setting(always_full),
+        Scheme::new("aimd-source", "AIMD, a source of that rate", "").setting(short_buffer),
     ],
-    vary: |_, _| (),
-    quantities: &[GOODPUT, LOSS, DROPPED, OUTAGES],
+    vary: set_rate,
+    quantities: &[GOODPUT, LOSS, DROPPED, LATE],
 };
 const GOODPUT: Quantity<Vec<Got>> =
-    Quantity { key: "goodput_packets_per_slot", label: "goodput", unit: "packets per slot", get: OF_GOODPUT };
-const LOSS: Quantity<Vec<Got>> = Quantity { key: "loss", label: "loss", unit: "part of the packets", get: OF_LOSS };
-const DROPPED: Quantity<Vec<Got>> =
-    Quantity { key: "dropped", label: "dropped", unit: "part of the packets", get: OF_DROPPED };
-const OUTAGES: Quantity<Vec<Got>> = Quantity {
-    key: "outage",
-    label: "delay outage",
-    unit: "part of the packets",
-    get: |run| Some(run.first()?.outage),
-};
+    of_first("goodput_packets_per_slot", "goodput", "packets per slot", |run| run.first().map(Got::goodput));
+const LOSS: Quantity<Vec<Got>> = of_first("loss", "loss", PACKETS, |run| run.first().map(Got::failed));
 
-const OF_GOODPUT: Number<Vec<Got>> = |run| run.first().map(Got::goodput);
-
-const OF_LOSS: Number<Vec<Got>> = |run| run.first().map(Got::failed);
-
-const OF_DROPPED: Number<Vec<Got>> = |run| run.first().map(|g| g.lost);
-
-/// Who sends.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Sender {
-    /// UDP, failed packets are lost.
-    Udp,
-    /// UDP, failed packets are sent again.
-    UdpArq,
-    /// AIMD with as much to send as it may: the paper's.
-    Aimd,
-    /// AIMD with a source of that rate, of which up to ten packets wait at the sender.
-    AimdSource,
-}
-
-const SENDERS: [Sender; 4] = [Sender::Udp, Sender::UdpArq, Sender::Aimd, Sender::AimdSource];
-
-impl Sender {
-    fn key(self) -> &'static str {
-        match self {
-            Sender::Udp => "udp",
-            Sender::UdpArq => "udp-arq",
-            Sender::Aimd => "aimd",
-            Sender::AimdSource => "aimd-source",
-        }
-    }
-
-    fn scenario(self, base: &Scenario, rate: f64) -> Scenario {
-        let rate = Speed::packets_per_second(rate * SLOTS_PER_SECOND);
-        with(base, |s| {
-            let link = if self == Sender::Udp { Link { scheme: ArqKind::None, memory: 0.0 } } else { PERSISTENT };
-            link.set(s, PERCENT);
-            match self {
-                Sender::Udp | Sender::UdpArq => {
-                    super::wireless(s).buffer = packets(BUFFER);
-                    for flow in &mut s.flows {
-                        *flow = udp(flow, rate.clone());
-                    }
-                }
-                Sender::Aimd => set_windows(s, &[window()]),
-                Sender::AimdSource => {
-                    set_windows(s, &[window()]);
-                    for flow in &mut s.flows {
-                        let source = SourceSpec { kind: SourceKind::Constant, rate: Some(rate.clone()), packets: None };
-                        flow.source = Some(source);
-                        flow.send_buffer = Some(packets(BUFFER));
-                    }
-                }
-            }
-        })
+fn set_rate(s: &mut RawScenario, packets_per_slot: f64) {
+    let rate = Some(Speed::packets_per_second(packets_per_slot * SLOTS_PER_SECOND));
+    for flow in &mut s.flows {
+        flow.source = Some(SourceSpec { kind: SourceKind::Constant, rate: rate.clone(), packets: None });
     }
 }
 
-/// The largest window by eq. (3).
-fn window() -> u32 {
-    let process = PERSISTENT.process(PERCENT);
-    process.and_then(|p| qos::largest_window(&p, R, D, OUTAGE, START)).unwrap_or(R)
+/// AIMD with as much to send as it may: the paper's.
+fn always_full(s: &mut RawScenario) {
+    s.flows.iter_mut().for_each(|f| f.source = None);
 }
 
-/// UDP in a flow's place.
-fn udp(flow: &FlowSpec, rate: Speed) -> FlowSpec {
-    FlowSpec {
-        controller: "constant".to_owned(),
-        rate: Some(rate),
-        name: flow.name.clone(),
-        group: flow.group.clone(),
-        user: flow.user,
-        tolerable_jitter: flow.tolerable_jitter.clone(),
-        access: flow.access.clone(),
-        ..FlowSpec::default()
+/// Up to ten packets of the source wait at the sender.
+fn short_buffer(s: &mut RawScenario) {
+    s.flows.iter_mut().for_each(|f| f.send_buffer = Some(packets(BUFFER)));
+}
+
+/// UDP at the source's rate in place of AIMD.
+fn udp(s: &mut RawScenario, arq: ArqKind) {
+    (wireless(s).scheme, wireless(s).buffer) = (arq, packets(BUFFER));
+    for flow in &mut s.flows {
+        flow.parameters.clear();
+        let rate = flow.source.take().and_then(|source| source.rate);
+        *flow = FlowSpec { controller: "constant".to_owned(), rate, ..flow.clone() };
     }
 }
 
 pub(super) fn fig8(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let base = base(e);
     let seeds = seeds(bench, SEEDS);
-    let case = |sender: Sender, rate: f64| Case::new(sender.key(), rate, sender.scenario(&base, rate));
-    let cases = SENDERS.iter().flat_map(|sender| RATES.map(|rate| case(*sender, rate))).collect();
-    let found = measure(e, cases, seeds, bench)?;
-    let lead =
-        |udp: &str, number: Number<Vec<Got>>| RATES.map(|rate| (rate, found.difference("aimd", udp, rate, number)));
+    let found = measure(e, FIG8.cases(&base(e)), seeds, bench)?;
+    let got = brief(found.estimate("aimd", 1.0, GOODPUT.get));
+    let best = brief(largest(found.along("udp-arq", GOODPUT.get)).1);
+    let late = brief(found.estimate("aimd", 1.0, LOSS.get).map(|e| scaled(e, 100.0)));
+    let goodput = format!("AIMD gets {got} packets per slot in time, UDP with ARQ {best} at its best source rate");
+    let loss = format!(
+        "Of AIMD's packets {late} % are late or lost; UDP with ARQ loses less at low rates, and far more at high ones"
+    );
+    let caption = caption(e, seeds);
+    let section = e.section().text(
+        "Goodput is what comes with a delay jitter of at most D = 10 slots. Loss is what is dropped on the way, or comes \
+         later than that; of AIMD with a source, also what its send buffer has no room for.",
+    );
+    let section = FIG8.shown_in(section, &found, &GOODPUT, goodput, &caption);
+    let section = FIG8.shown_in(section, &found, &LOSS, loss, &caption);
+    let section = section.table(FIG8.table(&found, &DROPPED, "Dropped, as a part of the packets sent"));
+    Ok(e.outcome(FIG8.points(&found), claims(e, &found), section))
+}
+
+fn claims(e: &Experiment, found: &Found<Vec<Got>>) -> Vec<Claim> {
+    let lead = |udp: &str, number: Number<Vec<Got>>| {
+        FIG8.places.iter().map(|&rate| (rate, found.difference("aimd", udp, rate, number))).collect::<Vec<_>>()
+    };
     let mut claims = Vec::new();
     for (key, name, why_goodput, why_loss) in
         [("udp", "UDP without ARQ", FULL_RATE, ""), ("udp-arq", "UDP with ARQ", "", LOW_RATES)]
@@ -136,44 +92,23 @@ pub(super) fn fig8(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         claims.push(
             e.claim(format!("goodput-{key}"), statement, Bound::Above(0.0), what)
                 .because(why_goodput)
-                .everywhere(lead(key, OF_GOODPUT)),
+                .everywhere(lead(key, GOODPUT.get)),
         );
         let statement = format!("AIMD's loss is below that of {name}, at every source rate");
         claims.push(
             e.claim(format!("loss-{key}"), statement, Bound::Below(0.0), MOST)
                 .because(why_loss)
-                .everywhere(lead(key, OF_LOSS)),
+                .everywhere(lead(key, LOSS.get)),
         );
     }
-    let busy = lead("udp-arq", OF_LOSS).into_iter().filter(|(rate, _)| *rate >= 1.0 - PERCENT / 100.0);
+    let busy = lead("udp-arq", LOSS.get).into_iter().filter(|(rate, _)| *rate >= FULL);
     let statement = "AIMD's loss is below that of UDP with ARQ, at source rates from 1 - p_e on";
     claims.push(e.claim("loss-udp-arq-busy", statement, Bound::Below(0.0), MOST).everywhere(busy));
-    let (statement, what) =
-        ("with B = rwnd none of AIMD's packets is dropped", "dropped / sent, at {at} packets per slot");
-    claims.push(
-        e.claim("no-overflow", statement, Bound::AtMost(0.0), what)
-            .everywhere(RATES.map(|rate| (rate, found.estimate("aimd", rate, OF_DROPPED)))),
-    );
-    let got = found.estimate("aimd", 1.0, OF_GOODPUT).map_or(f64::NAN, |e| e.mean);
-    let best = RATES.iter().filter_map(|r| Some(found.estimate("udp-arq", *r, OF_GOODPUT)?.mean)).fold(0.0, f64::max);
-    let late = found.estimate("aimd", 1.0, OF_LOSS).map_or(f64::NAN, |e| e.mean * 100.0);
-    let title = format!("AIMD gets {got:.3} packets per slot in time, UDP with ARQ {best:.3} at its best source rate");
-    let lossy = format!(
-        "Of AIMD's packets {late:.2} % are late or lost; UDP with ARQ loses less at low rates, and far more at high ones"
-    );
-    let caption = caption(e, seeds);
-    let section = e
-        .section()
-        .text(
-            "Goodput is what comes with a delay jitter of at most D = 10 slots. Loss is what is dropped on the way, or comes \
-             later than that; of AIMD with a source, also what its send buffer has no room for.",
-        )
-        .chart(FIG8.chart(&found, &GOODPUT, title, &caption))
-        .chart(FIG8.chart(&found, &LOSS, lossy, &caption))
-        .table(FIG8.table(&found, &GOODPUT, "Goodput in packets per slot"))
-        .table(FIG8.table(&found, &LOSS, "Loss: dropped or late, as a part of the packets sent"))
-        .table(FIG8.table(&found, &DROPPED, "Dropped, as a part of the packets sent"));
-    Ok(e.outcome(FIG8.points(&found), claims, section))
+    let statement = "with B = rwnd none of AIMD's packets is dropped";
+    let what = "dropped / sent, at {at} packets per slot";
+    claims
+        .push(e.claim("no-overflow", statement, Bound::AtMost(0.0), what).everywhere(found.along("aimd", DROPPED.get)));
+    claims
 }
 
 const MOST: &str = "largest AIMD - UDP of packets dropped or late, at a source rate of {at} packets per slot";

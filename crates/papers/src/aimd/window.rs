@@ -2,17 +2,18 @@
 //! throughput beside TCP [aimd §IV-B, Fig. 5].
 
 use super::{
-    D, ERRORS, Got, Link, OPTIMAL, OUTAGE, PERSISTENT, R, base, caption, measure, of_flow, seeds, set_windows, with,
+    D, DROPPED, ERRORS, Got, LATE, Link, OPTIMAL, OUTAGE, PERSISTENT, R, base, caption, measure, of_first, of_flow,
+    seeds, set_windows, with,
 };
 use crate::claim::exact;
-use crate::figure::{curve, point, table, text};
+use crate::figure::{Abscissa, Figure, Quantity, Scheme, curve, point, table, text};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_analysis::qos::{self, Start};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_lab::study::{Case, Cell, largest, smallest};
+use fairpace_lab::study::{Case, Found};
 use fairpace_report::{Axis, Chart, Series};
-use fairpace_scenario::{Count, Scenario};
+use fairpace_scenario::{Count, RawScenario, Scenario};
 use std::collections::BTreeMap;
 
 // --- Figs. 3 and 4 -------------------------------------------------------------------------------------------------
@@ -282,136 +283,87 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
 
 // --- Fig. 5 --------------------------------------------------------------------------------------------------------
 
-/// TCP flows.
-const FLOWS: [u64; 15] = [0, 1, 5, 10, 20, 30, 40, 45, 50, 55, 60, 70, 80, 90, 100];
-/// p_e of Fig. 5.
-const FIG5_PERCENT: f64 = 10.0;
-/// Below 50 the bottleneck is the wireless link [aimd §IV-B]; up to so many for certain.
-const BELOW: [(u64, &str); 2] = [(30, "few"), (45, "below-50")];
+const FIG5: Figure<Vec<Got>> = Figure {
+    x: Abscissa::new("tcp_flows", "TCP flows in the backbone", ""),
+    places: &[0.0, 1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 45.0, 50.0, 55.0, 60.0, 70.0, 80.0, 90.0, 100.0],
+    schemes: &[Scheme::new("aimd", "AIMD", "")],
+    vary: set_tcp_flows,
+    quantities: &[OF_AIMD, OF_ALL, LATE, DROPPED],
+};
+const THROUGHPUT: &str = "throughput_packets_per_slot";
+const OF_AIMD: Quantity<Vec<Got>> =
+    of_first(THROUGHPUT, "AIMD", "packets per slot", |run| run.first().map(|g| g.throughput));
+const OF_ALL: Quantity<Vec<Got>> = of_first(THROUGHPUT, "mean of all flows", "packets per slot", |run| {
+    Some(run.iter().map(|g| g.throughput).sum::<f64>() / run.len().max(1) as f64)
+});
+/// 1 - p_e of Fig. 5.
+const FULL: f64 = 0.9;
 /// From so many on the bottleneck is the backbone.
-const MANY: u64 = 60;
+const MANY: f64 = 60.0;
+
+fn set_tcp_flows(s: &mut RawScenario, n: f64) {
+    s.flows.retain(|f| f.name != "tcp" || n > 0.0);
+    s.flows.iter_mut().filter(|f| f.name == "tcp").for_each(|f| f.count = Count::new(n as u64));
+}
 
 pub(super) fn fig5(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let base = with(&base(e), |s| {
-        PERSISTENT.set(s, FIG5_PERCENT);
-        if let Some(place) = Place::new(PERSISTENT, FIG5_PERCENT, false) {
-            set_windows(s, &[place.formula[1]]);
-        }
-    });
-    let scenario = |n: &u64| {
-        with(&base, |s| match n {
-            0 => s.flows.retain(|f| f.name != "tcp"),
-            n => s.flows.iter_mut().filter(|f| f.name == "tcp").for_each(|f| f.count = Count::new(*n)),
-        })
-    };
     let seeds = seeds(bench, SEEDS);
-    let cases = FLOWS.iter().map(|n| Case::new("aimd", *n as f64, scenario(n))).collect();
-    let cells = measure(e, cases, seeds, bench)?.cells;
-    let aimd: fn(&[Got]) -> f64 = |run| run.first().map_or(f64::NAN, |g| g.throughput);
-    let all: fn(&[Got]) -> f64 = |run| run.iter().map(|g| g.throughput).sum::<f64>() / run.len().max(1) as f64;
-    let full = 1.0 - FIG5_PERCENT / 100.0;
-    let at = || FLOWS.iter().zip(&cells);
-    let up_to =
-        |most: u64| at().filter(move |(n, _)| **n <= most).map(|(n, r)| (*n as f64, r.mean(|run| aimd(run) / full)));
-    let many = || at().filter(|(n, _)| **n >= MANY).map(|(n, r)| (*n as f64, r.mean(|run| aimd(run) / all(run))));
-    let crossing = crossing(&cells, all, full);
-    let (high_at, high) = largest(up_to(100));
-    let ((under_at, under), (over_at, over)) = (smallest(many()), largest(many()));
+    let found = measure(e, FIG5.cases(&base(e)), seeds, bench)?;
+    // With no TCP flow the mean is AIMD's.
+    let crossing = found.crossing("aimd", &FIG5.places[1..], FULL, OF_ALL.get);
+    let filled = crossing.map_or("–".to_owned(), |c| format!("{:.0}", c.mean));
+    let title = format!("Up to {filled} TCP flows AIMD fills the wireless link; beyond, it gets about what all get");
+    let y = Axis::new("throughput", "packets per slot").log();
+    let lines = [("aimd", "aimd", OF_AIMD), ("all", "tcp-sack", OF_ALL)];
+    let mut chart = Chart::new(title, FIG5.x.axis(), y).caption(caption(e, seeds));
+    chart = chart.series(Series::line("1 - p_e", "reference", vec![0.0, 100.0], vec![FULL; 2]).reference());
+    let mut points = Vec::new();
+    for (key, colour, y) in lines {
+        let line = found.along("aimd", y.get);
+        points.extend(line.iter().filter_map(|(n, throughput)| point(key, &[(FIG5.x.key, *n)], y.key, *throughput)));
+        chart = chart.series(curve(y.label, colour, line));
+    }
+    let table = FIG5.table_of(&found, "aimd", "Throughput against the number of TCP flows");
+    Ok(e.outcome(points, fig5_claims(e, &found, crossing), e.section().chart(chart).table(table)))
+}
+
+fn fig5_claims(e: &Experiment, found: &Found<Vec<Got>>, crossing: Option<Estimate>) -> Vec<Claim> {
+    let full = |run: &Vec<Got>| Some(OF_AIMD.of(run)? / FULL);
+    let up_to = |most: f64| found.along("aimd", full).into_iter().filter(move |(n, _)| *n <= most);
+    let to_mean = |run: &Vec<Got>| Some(OF_AIMD.of(run)? / OF_ALL.of(run)?);
+    let many = || found.along("aimd", to_mean).into_iter().filter(|(n, _)| *n >= MANY);
+    let near = "the backbone becomes the bottleneck near 50 flows (ours: 40 to 60)";
+    let what = "TCP flows at which the mean throughput of all is 0.9 packets per slot, linear between the points";
+    let most = "AIMD gets no more than the 1 - p_e packets per slot that the wireless link carries (ours: 0.5 %)";
+    let no_less = "from 60 flows on AIMD gets what the flows get on the average: no less (ours: 20 %)";
     let mut claims = vec![
-        e.claim(
-            "crossing",
-            "the backbone becomes the bottleneck near 50 flows (ours: 40 to 60)",
-            Bound::Within(40.0, 60.0),
-            "TCP flows at which the mean throughput of all is 0.9 packets per slot, linear between the points",
-        )
-        .number(crossing),
-        e.claim(
-            "wireless-most",
-            "AIMD gets no more than the 1 - p_e packets per slot that the wireless link carries (ours: 0.5 %)",
-            Bound::AtMost(1.005),
-            format!("throughput / 0.9 with {high_at} flows, where it is most"),
-        )
-        .number(high),
-        e.claim(
-            "backbone-least",
-            "from 60 flows on AIMD gets what the flows get on the average: no less (ours: 20 %)",
-            Bound::AtLeast(0.8),
-            format!("AIMD / mean of all with {under_at} flows, where it is least"),
-        )
-        .because(MANY_NOTE)
-        .number(under),
-        e.claim(
-            "backbone-most",
-            "and no more (ours: 20 %)",
-            Bound::AtMost(1.2),
-            format!("AIMD / mean of all with {over_at} flows, where it is most"),
-        )
-        .because(MANY_NOTE)
-        .number(over),
+        e.claim("crossing", near, Bound::Within(40.0, 60.0), what).number(crossing),
+        e.claim("wireless-most", most, Bound::AtMost(1.005), "throughput / 0.9 with {at} flows, where it is most")
+            .everywhere(up_to(100.0)),
+        e.claim("backbone-least", no_less, Bound::AtLeast(0.8), "AIMD / mean of all with {at} flows, the least")
+            .because(MANY_NOTE)
+            .everywhere(many()),
+        e.claim("backbone-most", "and no more (ours: 20 %)", Bound::AtMost(1.2), "the same with {at} flows, the most")
+            .because(MANY_NOTE)
+            .everywhere(many()),
     ];
-    for (most, key) in BELOW {
+    // Below 50 the bottleneck is the wireless link [aimd §IV-B]; up to so many for certain.
+    for (most, key) in [(30.0, "few"), (45.0, "below-50")] {
+        let statement = format!("up to {most} TCP flows AIMD gets 1 - p_e packets per slot (ours: within 2 %)");
+        let what = "throughput / 0.9 with {at} flows, where it is least";
         claims.push(
-            e.claim(
-                format!("wireless-{key}"),
-                format!("up to {most} TCP flows AIMD gets 1 - p_e packets per slot (ours: within 2 %)"),
-                Bound::AtLeast(0.98),
-                "throughput / 0.9 with {at} flows, where it is least",
-            )
-            .because(NEAR_NOTE)
-            .everywhere(up_to(most)),
+            e.claim(format!("wireless-{key}"), statement, Bound::AtLeast(0.98), what)
+                .because(NEAR_NOTE)
+                .everywhere(up_to(most)),
         );
     }
-    let numbers = [("aimd", "AIMD", aimd), ("all", "mean of all flows", all)];
-    let title = match crossing {
-        Some(c) => {
-            format!("Up to {:.0} TCP flows AIMD fills the wireless link; beyond, it gets about what all get", c.mean)
-        }
-        None => "AIMD and TCP in the backbone".to_owned(),
-    };
-    let x = Axis::new("TCP flows in the backbone", "");
-    let mut chart = Chart::new(title, x, Axis::new("throughput", "packets per slot").log()).caption(caption(e, seeds));
-    chart = chart.series(Series::line("1 - p_e", "reference", vec![0.0, 100.0], vec![full; 2]).reference());
-    let mut points = Vec::new();
-    let mut columns: Vec<Vec<String>> = FLOWS.iter().map(|n| vec![n.to_string()]).collect();
-    for (key, name, number) in numbers {
-        for ((n, cell), row) in at().zip(&mut columns) {
-            let throughput = cell.mean(|run| number(run));
-            points.extend(point(key, &[("tcp_flows", *n as f64)], "throughput_packets_per_slot", throughput));
-            row.push(text(throughput));
-        }
-        let colour = if key == "aimd" { "aimd" } else { "tcp-sack" };
-        chart = chart.series(curve(name, colour, at().map(|(n, cell)| (*n as f64, cell.mean(|run| number(run))))));
-    }
-    for (row, cell) in columns.iter_mut().zip(&cells) {
-        row.push(text(of_flow(cell, 0, |g| g.outage)));
-        row.push(text(of_flow(cell, 0, |g| g.lost)));
-    }
-    let table = table(
-        "Throughput against the number of TCP flows",
-        "packets per slot, mean ± half-width of the 95 % interval; outage and loss as parts of AIMD's packets",
-        ["TCP flows", "AIMD", "mean of all flows", "AIMD's outage", "AIMD's loss"],
-        columns,
-    );
-    Ok(e.outcome(points, claims, e.section().chart(chart).table(table)))
+    claims
 }
 
 const NEAR_NOTE: &str = "The two bottlenecks do not take turns at a certain number of flows: RED drops AIMD's packets too, and after a \
                          drop the window is 0.875 rwnd, below what the wireless link needs to be full, until it has grown \
                          again by 0.2 per RTT";
 const MANY_NOTE: &str = "After a timeout AIMD begins at half its window and grows by 0.2 per RTT, TCP by 1";
-
-/// Where a number falls through a level, over the seeds.
-fn crossing(cells: &[Cell<Vec<Got>>], number: impl Fn(&[Got]) -> f64, level: f64) -> Option<Estimate> {
-    let seeds = cells.iter().map(|c| c.runs.len()).min()?;
-    let of_seed = |i: usize| {
-        let values: Vec<(f64, f64)> = cells.iter().map(|c| (c.at(), number(&c.runs[i]))).collect();
-        // With no TCP flow the mean is AIMD's.
-        let fall = values.windows(2).skip(1).find(|pair| pair[0].1 > level && pair[1].1 <= level)?;
-        let [(n, a), (m, b)] = [fall[0], fall[1]];
-        Some(n + (m - n) * (a - level) / (a - b))
-    };
-    Estimate::of(&(0..seeds).map(|i| of_seed(i).unwrap_or(f64::NAN)).collect::<Vec<f64>>())
-}
 
 #[cfg(test)]
 mod tests {
@@ -442,20 +394,5 @@ mod tests {
         assert_eq!(Place::new(PERSISTENT, 10.0, false).unwrap().formula, [20, 20]);
         let optimal = Place::new(OPTIMAL, 10.0, false).unwrap().formula;
         assert!(optimal.iter().all(|w| *w < 20), "{optimal:?}");
-    }
-
-    #[test]
-    fn a_level_is_crossed_between_two_points() {
-        let got = |throughput| Got { group: String::new(), throughput, outage: 0.0, lost: 0.0 };
-        let cell = |n: &u64| Cell {
-            scheme: "aimd".to_owned(),
-            reading: "",
-            x: vec![*n as f64],
-            runs: vec![std::rc::Rc::new(vec![got(50.0 / (*n as f64).max(1.0))])],
-        };
-        let cells: Vec<_> = FLOWS.iter().map(cell).collect();
-        // 50 flows: 1; 55: 0.909; 60: 0.833.
-        let c = crossing(&cells, |run| run[0].throughput, 0.9).unwrap();
-        assert!((c.mean - 55.6).abs() < 0.1, "{}", c.mean);
     }
 }

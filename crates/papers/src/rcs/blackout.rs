@@ -99,12 +99,9 @@ pub(super) fn fig22(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
             .everywhere(D.iter().map(|&d| (d, found.ratio(RAP.key, TEN_SRTT.key, d, throughput)))),
     );
     let caption = caption(e, &found);
-    let section = e
-        .section()
-        .chart(FIG22.chart(&found, &THROUGHPUT, "(a) Throughput against the length of the signal loss", &caption))
-        .chart(FIG22B.chart(&found, &OVERHEAD, "(b) What the dummies of Backoff cost", &caption))
-        .table(FIG22.table(&found, &THROUGHPUT, "Throughput against the length of the signal loss"))
-        .table(FIG22B.table(&found, &OVERHEAD, "Overhead against the length of the signal loss"));
+    let title = "(a) Throughput against the length of the signal loss";
+    let section = FIG22.shown_in(e.section(), &found, &THROUGHPUT, title, &caption);
+    let section = FIG22B.shown_in(section, &found, &OVERHEAD, "(b) What the dummies of Backoff cost", &caption);
     Ok(e.outcome(FIG22.points(&found), claims, section))
 }
 

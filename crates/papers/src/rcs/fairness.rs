@@ -4,11 +4,11 @@ use super::{
     BACKGROUND, BUFFER, Got, MAIN, MEASURE, P_LOSS, RAP, RAP_FINE, RCS, acknowledged_jain, jain_of_all, jain_of_groups,
     packets_per_second, set_buffer, set_loss, tcp_throughput, throughput,
 };
-use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, table};
+use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, curve, table};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
-use fairpace_lab::study::{Found, Precision, largest};
+use fairpace_lab::study::{Found, Precision};
 use fairpace_scenario::{Count, FlowSpec, LossSpec, Priority, RawScenario};
 
 const P: [f64; 5] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
@@ -74,30 +74,25 @@ const FIG20: Figure<Got> = Figure {
     vary: set_loss,
     quantities: &[TCP_THROUGHPUT, MAIN_THROUGHPUT],
 };
-const DRAWN: Figure<Got> = Figure { schemes: &[RENO, RENO_ALONE, SACK, SACK_ALONE], ..FIG20 };
 const MIXED: Figure<Got> = Figure { schemes: &[RENO, SACK], ..FIG20 };
 
 fn leave_tcp_alone(s: &mut RawScenario) {
     s.flows.retain(|f| f.group == "tcp");
-    for flow in &mut s.flows {
-        flow.count = Count::new(10);
-    }
+    s.flows.iter_mut().for_each(|f| f.count = Count::new(10));
 }
 
 pub(super) fn fig20(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let found = FIG20.measured(e, bench, MEASURE, Precision::of(&[tcp_throughput, throughput]))?;
-    let caption = caption(e, &found);
-    let mut chart = DRAWN.chart(&found, &TCP_THROUGHPUT, "TCP alone and beside RCS, and RCS beside TCP", &caption);
-    let mut rcs = MIXED.chart(&found, &MAIN_THROUGHPUT, "", "").series;
-    for (line, (.., name, colour)) in rcs.iter_mut().zip(&BESIDE) {
-        (line.name, line.colour) = (format!("RCS beside {name}"), (*colour).to_owned());
-    }
-    chart.series.extend(rcs);
+    let title = "TCP alone and beside RCS, and RCS beside TCP";
+    let mut chart = FIG20.chart(&found, &TCP_THROUGHPUT, title, &caption(e, &found));
     chart.y.label = "throughput per flow".to_owned();
+    for (tcp, _, name, colour) in &BESIDE {
+        chart = chart.series(curve(format!("RCS beside {name}"), *colour, found.along(tcp.key, throughput)));
+    }
     let section = e
         .section()
         .chart(chart)
-        .table(DRAWN.table(&found, &TCP_THROUGHPUT, "TCP's throughput, beside RCS and alone"))
+        .table(FIG20.table(&found, &TCP_THROUGHPUT, "TCP's throughput, alone and beside RCS"))
         .table(MIXED.table(&found, &MAIN_THROUGHPUT, "RCS's throughput beside it"));
     Ok(e.outcome(FIG20.points(&found), fig20_claims(e, &found), section))
 }
@@ -105,33 +100,25 @@ pub(super) fn fig20(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
 fn fig20_claims(e: &Experiment, found: &Found<Got>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (mixed, alone, name, _) in &BESIDE {
-        let (at, worst) = largest(P.iter().map(|&p| (p, within_noise(found, mixed.key, alone.key, p))));
-        // Different scenarios, so the seeds pair only what is common: the ratio's spread is honest anyhow.
-        let ratio = found.ratio(mixed.key, alone.key, at, tcp_throughput).map_or("unknown".to_owned(), |r| r.text());
         let statement = format!("{name}'s mean beside RCS is within noise of its mean alone, at every P");
-        let what = format!(
-            "largest |difference| / (half-width of its 95 % interval, at least 5 % of the mean), at P = {at}; the ratio \
-             there is {ratio}"
-        );
+        let what = "largest |difference| / (half-width of its 95 % interval, at least 5 % of the mean), at P = {at}";
         claims.push(
             e.claim(format!("{}-keeps-its-share", mixed.tcp), statement, Bound::AtMost(1.0), what)
-                .because(
-                    "Where link errors are rare TCP alone already fills four fifths of the link and more, so that RCS \
-                     takes from TCP: it halves as often, but its dummies regain what the queue has room for",
-                )
-                .number(worst),
+                .because(FULL_LINK)
+                .everywhere(P.map(|p| (p, within_noise(found, mixed.key, alone.key, p)))),
         );
-        let over_tcp =
-            |p| found.paired((mixed.key, p), (mixed.key, p), |a, b| Some(throughput(a)? / tcp_throughput(b)?));
         let statement = format!("RCS gets more than {name} beside it, at every P");
         let what = "smallest ratio RCS / TCP, at P = {at}";
         claims.push(
             e.claim(format!("rcs-above-{}", mixed.tcp), statement, Bound::Above(1.0), what)
-                .everywhere(P.iter().map(|&p| (p, over_tcp(p)))),
+                .everywhere(found.along(mixed.key, |r| Some(throughput(r)? / tcp_throughput(r)?))),
         );
     }
     claims
 }
+
+const FULL_LINK: &str = "Where link errors are rare TCP alone already fills four fifths of the link and more, so that RCS \
+                         takes from TCP: it halves as often, but its dummies regain what the queue has room for";
 
 /// |difference of the means| / half-width of the 95 % interval of that difference. The half-width counts
 /// at least 5 % of the mean: what the rule for the number of seeds promises, no more.
@@ -200,11 +187,7 @@ pub(super) fn fig21(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     ] {
         let precision = Precision::of(&[jain_of_all, throughput, tcp_throughput]);
         let found = figure.measured(e, bench, MEASURE, precision)?;
-        section = section.chart(figure.chart(&found, &JAIN, title, &caption(e, &found))).table(figure.table(
-            &found,
-            &JAIN,
-            format!("{title}: numbers"),
-        ));
+        section = figure.shown_in(section, &found, &JAIN, title, &caption(e, &found));
         points.extend(figure.points(&found));
         all.push(found);
     }

@@ -2,14 +2,14 @@
 
 use super::{
     BACKGROUND, BUFFER, Got, MEASURE, NEWRENO, OVERHEAD, P_LOSS, RAP, RAP_ACKS, RAP_FINE, RCS, RCS_ACKS, RENO, RTT,
-    SACK, THROUGHPUT, base, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt, throughput,
+    SACK, THROUGHPUT, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt, throughput,
 };
-use crate::figure::{Figure, Scheme, caption, curve, enough};
+use crate::figure::{Figure, Scheme, caption, curve};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::study::{Found, Precision, largest, smallest};
 use fairpace_report::{Axis, Chart};
-use fairpace_scenario::{Count, FlowSpec, Priority, RawScenario, Time};
+use fairpace_scenario::{Count, RawScenario, Time};
 
 /// P, a log grid.
 const P: [f64; 7] = [1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2];
@@ -55,10 +55,7 @@ const BY_LOSS_PRECISION: Precision<Got> = Precision {
 
 pub(super) fn fig17a(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let found = BY_LOSS.measured(e, bench, MEASURE, BY_LOSS_PRECISION)?;
-    let section = e
-        .section()
-        .chart(BY_LOSS.chart(&found, &THROUGHPUT, fig17a_title(&found), &caption(e, &found)))
-        .table(BY_LOSS.table(&found, &THROUGHPUT, "Throughput against P"));
+    let section = BY_LOSS.shown_in(e.section(), &found, &THROUGHPUT, fig17a_title(&found), &caption(e, &found));
     Ok(e.outcome(BY_LOSS.points(&found), fig17a_claims(e, &found), section))
 }
 
@@ -136,11 +133,8 @@ pub(super) fn fig18(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
         }
     }
     let caption = caption(e, &found);
-    let section = e
-        .section()
-        .chart(FIG18.chart(&found, &OVERHEAD, "The overhead grows with P", &caption))
-        .chart(gain_chart(&found, &caption))
-        .table(FIG18.table(&found, &OVERHEAD, "Overhead against P"));
+    let section = e.section().chart(gain_chart(&found, &caption));
+    let section = FIG18.shown_in(section, &found, &OVERHEAD, "The overhead grows with P", &caption);
     Ok(e.outcome(FIG18.points(&found), claims, section))
 }
 
@@ -194,11 +188,7 @@ pub(super) fn fig17b(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         );
     }
     let title = "RAP falls with RTT, RCS far less";
-    let section = e.section().chart(BY_RTT.chart(&found, &THROUGHPUT, title, &caption(e, &found))).table(BY_RTT.table(
-        &found,
-        &THROUGHPUT,
-        "Throughput against RTT",
-    ));
+    let section = BY_RTT.shown_in(e.section(), &found, &THROUGHPUT, title, &caption(e, &found));
     Ok(e.outcome(BY_RTT.points(&found), claims, section))
 }
 
@@ -236,10 +226,7 @@ pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
             );
         }
     }
-    let section = e
-        .section()
-        .chart(FIG19.chart(&found, &OVERHEAD, "The overhead against RTT", &caption(e, &found)))
-        .table(FIG19.table(&found, &OVERHEAD, "Overhead against RTT"));
+    let section = FIG19.shown_in(e.section(), &found, &OVERHEAD, "The overhead against RTT", &caption(e, &found));
     Ok(e.outcome(FIG19.points(&found), claims, section))
 }
 
@@ -249,7 +236,7 @@ const FULL: &str = "Once RCS and the background together fill the link, the queu
                     background, so fewer dummy ACKs return and RCS gives way";
 
 const RCS1: Scheme = Scheme::new("rcs", "RCS1: constant-rate background", "rcs");
-const RCS2: Scheme = Scheme::new("rcs-2", "RCS2: RAP background", "rcs");
+const RCS2: Scheme = Scheme::new("rcs-2", "RCS2: RAP background", "rcs").setting(responsive_background);
 const FIG17C: Figure<Got> = Figure {
     x: BACKGROUND,
     places: &S_L,
@@ -257,37 +244,23 @@ const FIG17C: Figure<Got> = Figure {
     vary: set_background,
     quantities: &[THROUGHPUT, OVERHEAD],
 };
-const CONSTANT: Figure<Got> = Figure { schemes: &[RCS1, RAP, RAP_FINE, RENO, NEWRENO, SACK], ..FIG17C };
-const RESPONSIVE: Figure<Got> = Figure { schemes: &[RCS2], vary: responsive_background, ..FIG17C };
-
 pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let base = base(e);
     // The remaining ratio at 600 is within two percent of the bound.
     let most_seeds = |scheme: &str, s_l: f64| scheme == RCS1.key && (s_l == 0.0 || s_l == 600.0);
-    let precision = Precision { numbers: &[throughput], most_seeds };
-    let cases = [CONSTANT.cases(&base), RESPONSIVE.cases(&base)].concat();
-    let found = enough(e, bench, MEASURE, cases, precision)?;
+    let found = FIG17C.measured(e, bench, MEASURE, Precision { numbers: &[throughput], most_seeds })?;
     let to_400: Vec<f64> = S_L.iter().copied().filter(|x| *x <= 400.0).collect();
     let change = "largest change, at S_L = {at}";
+    let to_400_flat = "RCS1 is flat up to 400 packets/s (ours: within 5 % of S_L = 0)";
+    let lower = "RCS1 is slightly lower at 600 packets/s (ours: 0.75 to 1 of S_L = 0)";
     let mut claims = vec![
         e.claim("rcs2-flat", "RCS2 is flat (ours: within 5 % of S_L = 0)", Bound::AtMost(0.05), change)
             .spread(&found, RCS2.key, &S_L, 0.0, throughput),
-        e.claim(
-            "rcs1-flat-to-400",
-            "RCS1 is flat up to 400 packets/s (ours: within 5 % of S_L = 0)",
-            Bound::AtMost(0.05),
-            change,
-        )
-        .because(FULL)
-        .spread(&found, RCS1.key, &to_400, 0.0, throughput),
-        e.claim(
-            "rcs1-lower-at-600",
-            "RCS1 is slightly lower at 600 packets/s (ours: 0.75 to 1 of S_L = 0)",
-            Bound::Within(0.75, 1.0),
-            "throughput at 600 / at 0",
-        )
-        .because(FULL)
-        .relative(&found, RCS1.key, 600.0, 0.0, throughput),
+        e.claim("rcs1-flat-to-400", to_400_flat, Bound::AtMost(0.05), change)
+            .because(FULL)
+            .spread(&found, RCS1.key, &to_400, 0.0, throughput),
+        e.claim("rcs1-lower-at-600", lower, Bound::Within(0.75, 1.0), "throughput at 600 / at 0")
+            .because(FULL)
+            .relative(&found, RCS1.key, 600.0, 0.0, throughput),
     ];
     for (rcs, key) in [(&RCS1, "rcs1"), (&RCS2, "rcs2")] {
         let raps = |x: f64| [RAP, RAP_FINE].map(|rap| (x, found.ratio(rcs.key, rap.key, x, throughput)));
@@ -299,31 +272,22 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         );
     }
     let title = "Throughput beside low-priority background";
-    let section = e
-        .section()
-        .text("RAP and TCP are drawn with the constant-rate background.")
-        .chart(FIG17C.chart(&found, &THROUGHPUT, title, &caption(e, &found)))
-        .table(FIG17C.table(&found, &THROUGHPUT, "Throughput against S_L"));
+    let section = e.section().text("RAP and TCP are drawn with the constant-rate background.");
+    let section = FIG17C.shown_in(section, &found, &THROUGHPUT, title, &caption(e, &found));
     Ok(e.outcome(FIG17C.points(&found), claims, section))
 }
 
-/// Ten RAP flows in the low class, each at most a tenth of S_L.
-fn responsive_background(s: &mut RawScenario, pps: f64) {
-    s.flows.retain(|f| f.name != "background");
-    if pps == 0.0 {
-        return;
+/// Ten RAP flows in place of the background, each at most a tenth of S_L.
+fn responsive_background(s: &mut RawScenario) {
+    let size = s.packet_size.get();
+    for flow in s.flows.iter_mut().filter(|f| f.name == "background") {
+        let pps = flow.rate.take().map(|rate| rate.get().with_packets_of(size).as_packets_per_second(size));
+        flow.controller = "rap".to_owned();
+        flow.count = Count::new(10);
+        flow.max_rate = pps.map(|pps| packets_per_second(pps / 10.0));
+        flow.initial_rtt = Some(s.path.rtt.clone());
+        flow.start_spread = Time::seconds(1.0);
     }
-    s.flows.push(FlowSpec {
-        name: "background".to_owned(),
-        group: "background".to_owned(),
-        count: Count::new(10),
-        controller: "rap".to_owned(),
-        class: Priority::Low,
-        max_rate: Some(packets_per_second(pps / 10.0)),
-        initial_rtt: Some(s.path.rtt.clone()),
-        start_spread: Time::seconds(1.0),
-        ..FlowSpec::default()
-    });
 }
 
 // --- against the buffer --------------------------------------------------------------------------------------------
@@ -355,18 +319,15 @@ pub(super) fn fig17d(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         );
     }
     let title = "Throughput against the room in the buffer";
-    let section = e.section().chart(FIG17D.chart(&found, &THROUGHPUT, title, &caption(e, &found))).table(FIG17D.table(
-        &found,
-        &THROUGHPUT,
-        "Throughput against K",
-    ));
+    let section = FIG17D.shown_in(e.section(), &found, &THROUGHPUT, title, &caption(e, &found));
     Ok(e.outcome(FIG17D.points(&found), claims, section))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::with;
+    use crate::builtin::{base, with};
+    use crate::figure::enough;
     use crate::{Effort, experiments};
     use fairpace_lab::Hooks;
 

@@ -2,10 +2,8 @@
 
 use super::lda::set_up;
 use super::numbers::{self, Gap, Harm};
-use super::{
-    Adu, PER_SECOND, SAMPLE, Trace, base, caption, doubts, each, estimate, rates_chart, seeds, shade, trace, with,
-};
-use crate::figure::{brief, point, table, text};
+use super::{Adu, PER_SECOND, SAMPLE, Trace, base, caption, each, estimate, rates_chart, seeds, shade, trace, with};
+use crate::figure::{brief, point, table, text, with_doubts};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools, World};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{mean, short};
@@ -388,8 +386,7 @@ fn finish(section: Section, set_ups: &[SetUp], all: &[Cell<Found>], seeds: usize
         head(&["data units", "where", "number", "median (ms)", "95th percentile (ms)", "longest (ms)"]),
         gaps,
     );
-    let invalid: Vec<Vec<String>> = runs_of(all).flatten().map(|f| f.trace.invalid.clone()).collect();
-    doubts(&invalid).into_iter().fold(section, Section::text).table(f).table(j)
+    with_doubts(section, runs_of(all).flatten().map(|f| &f.trace.invalid)).table(f).table(j)
 }
 
 /// Seed 1: rates, f and j_A over time.

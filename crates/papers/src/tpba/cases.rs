@@ -2,15 +2,14 @@
 
 use super::numbers;
 use super::{
-    PER_SECOND, SAMPLE, Trace, base, caption, doubts, each, estimate, name, number, parse, seconds, seeds, trace, with,
-    words,
+    PER_SECOND, SAMPLE, Trace, base, caption, each, estimate, name, number, parse, seconds, seeds, trace, with, words,
 };
-use crate::figure::{brief, point, table, text};
+use crate::figure::{brief, point, table, text, with_doubts};
 use crate::{Bench, Bound, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean};
 use fairpace_lab::study::{Cell, Measure};
-use fairpace_report::{Axis, Chart, Section, Series};
+use fairpace_report::{Axis, Chart, Series};
 use fairpace_scenario::{FlowSpec, RawScenario, Scenario};
 use serde::{Deserialize, Serialize};
 
@@ -310,12 +309,12 @@ pub(super) fn snapshots(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>
         ],
         rows,
     );
-    Ok(e.outcome(points, claims, with_doubts(section, &all).table(table)))
+    Ok(e.outcome(points, claims, with_doubts(section, invalid(&all)).table(table)))
 }
 
-fn with_doubts(section: Section, all: &[Cell<Run>]) -> Section {
-    let invalid: Vec<Vec<String>> = all.iter().flat_map(|c| &c.runs).map(|r| r.invalid.clone()).collect();
-    doubts(&invalid).into_iter().fold(section, Section::text)
+/// The reasons for which runs in real time are not to be trusted.
+fn invalid(all: &[Cell<Run>]) -> impl Iterator<Item = &Vec<String>> {
+    all.iter().flat_map(|c| &c.runs).map(|r| &r.invalid)
 }
 
 fn snapshot(title: String, caption: String, run: &Run) -> Chart {
@@ -356,7 +355,7 @@ pub(super) fn fig32(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
         let title = format!("RAP gets {part} times the fair share before flow 4 starts");
         section = section.chart(snapshot(title, caption(e, bench.world(), "seed 1, means over 1 s"), first));
     }
-    Ok(e.outcome(points, claims, with_doubts(section, &all)))
+    Ok(e.outcome(points, claims, with_doubts(section, invalid(&all))))
 }
 
 #[cfg(test)]

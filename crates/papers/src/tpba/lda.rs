@@ -1,11 +1,12 @@
 //! LDA beside TCP [tpba §3, Fig. 3].
 
-use super::{Trace, base, caption, doubts, each, estimate, rates_chart, seeds, trace, with};
-use crate::figure::{brief, point, table, text};
+use super::{Trace, base, caption, each, estimate, rates_chart, seeds, trace, with};
+use crate::figure::{Numbers, brief, with_doubts};
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::{Estimate, mean};
+use fairpace_lab::stats::mean;
 use fairpace_lab::study::Measure;
+use fairpace_report::Section;
 use fairpace_scenario::{RawScenario, Room};
 use serde::{Deserialize, Serialize};
 
@@ -66,56 +67,42 @@ pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     let scenarios = SET_UPS.map(|u| with(&base(e), |s| set_up(s, u.queue, u.unlimited)));
     let all = each(e, bench, scenarios, seeds, MEASURE)?;
     let Some(paper) = all.first().map(|c| &c.runs) else { return Err(RunError::Interrupted) };
-    let grows = |f: &Found| Some(f.last - f.first);
-    let claims = vec![
-        e.claim("no-loss", "no loss is reported to LDA", Bound::AtMost(0.0), "share of flow 3's packets that is lost")
-            .number(estimate(paper, |f| Some(f.lost))),
-        e.claim(
-            "above",
-            "LDA keeps more than the TCP flows",
-            Bound::Above(0.0),
-            "flow 3 less the mean of flows 1 and 2, kbit/s, 45 s to 60 s",
-        )
-        .number(estimate(paper, |f| Some(f.last))),
-        e.claim(
-            "gap",
-            "the gap does not close, but grows slightly",
-            Bound::AtLeast(0.0),
-            "by how much it is larger at 45 s to 60 s than at 5 s to 15 s, kbit/s",
-        )
-        .number(estimate(paper, grows)),
+    let [none, above, gap] = [
+        "no loss is reported to LDA",
+        "LDA keeps more than the TCP flows",
+        "the gap does not close, but grows slightly",
     ];
-    let mut points = Vec::new();
-    let mut rows = Vec::new();
+    let later = "by how much it is larger at 45 s to 60 s than at 5 s to 15 s, kbit/s";
+    let claims = vec![
+        e.claim("no-loss", none, Bound::AtMost(0.0), "share of flow 3's packets that is lost")
+            .number(estimate(paper, |f| Some(f.lost))),
+        e.claim("above", above, Bound::Above(0.0), "flow 3 less the mean of flows 1 and 2, kbit/s, 45 s to 60 s")
+            .number(estimate(paper, |f| Some(f.last))),
+        e.claim("gap", gap, Bound::AtLeast(0.0), later).number(estimate(paper, |f| Some(f.last - f.first))),
+    ];
+    let mut numbers = Numbers::default();
     for (u, runs) in SET_UPS.iter().zip(all.iter().map(|c| &c.runs)) {
-        let columns: [(&str, Option<Estimate>); 3] = [
-            ("lost", estimate(runs, |f| Some(f.lost * 100.0))),
-            ("gap_first_kbps", estimate(runs, |f| Some(f.first))),
-            ("gap_last_kbps", estimate(runs, |f| Some(f.last))),
-        ];
-        rows.push(std::iter::once(u.name.to_owned()).chain(columns.map(|c| text(c.1))).collect());
-        points.extend(columns.into_iter().filter_map(|(key, e)| point(u.key, &[], key, e)));
+        let of = |number: fn(&Found) -> f64| estimate(runs, |f| Some(number(f)));
+        let all =
+            [("lost", of(|f| f.lost * 100.0)), ("gap_first_kbps", of(|f| f.first)), ("gap_last_kbps", of(|f| f.last))];
+        numbers.row([u.name], (u.key, &[]), &all);
     }
-    let table = table(
+    let table = numbers.table(
         "The gap, by the router's queue and TCP's window",
         format!("{seeds} seeds each, mean ± half-width of the 95 % interval"),
         ["queue; window", "lost (%)", "gap, 5 s to 15 s (kbit/s)", "gap, 45 s to 60 s (kbit/s)"],
-        rows,
     );
     let last = brief(estimate(paper, |f| Some(f.last)));
-    let mut section = e.section().text(
-        "Where TCP's windows are bounded and the queue takes them all, TCP loses nothing, and a sender beside it that waits for \
-         a loss never hears of one.",
-    );
-    if let Some(first) = paper.first() {
-        let title = format!("After a minute LDA still gets {last} kbit/s more than the TCP flows beside it");
-        let caption = caption(e, bench.world(), "seed 1, means over 500 ms");
-        section = section.chart(rates_chart(title, caption, &first.trace, 5));
-    }
-    let invalid: Vec<Vec<String>> = all.iter().flat_map(|c| &c.runs).map(|f| f.trace.invalid.clone()).collect();
-    section = doubts(&invalid).into_iter().fold(section, fairpace_report::Section::text);
-    Ok(e.outcome(points, claims, section.table(table)))
+    let title = format!("After a minute LDA still gets {last} kbit/s more than the TCP flows beside it");
+    let caption = caption(e, bench.world(), "seed 1, means over 500 ms");
+    let first = paper.first().map(|first| rates_chart(title, caption, &first.trace, 5));
+    let section = first.into_iter().fold(e.section().text(UNBOUNDED), Section::chart);
+    let section = with_doubts(section, all.iter().flat_map(|c| &c.runs).map(|f| &f.trace.invalid));
+    Ok(e.outcome(numbers.points, claims, section.table(table)))
 }
+
+const UNBOUNDED: &str = "Where TCP's windows are bounded and the queue takes them all, TCP loses nothing, and a sender beside it \
+                         that waits for a loss never hears of one.";
 
 #[cfg(test)]
 mod tests {

@@ -2,46 +2,58 @@
 //! [tpba §4, §7], and 20 % in place of 5, at bottlenecks of 100 kbit/s to 10 Mbit/s. The paper runs the first, at one.
 
 use super::numbers;
-use super::{PER_SECOND, Trace, base, caption, doubts, each, estimate, seeds, trace, with, words};
-use crate::claim::exact;
-use crate::figure::{brief, curve, point, table, text};
-use crate::{Bench, Bound, Effort, Experiment, Outcome, Tools};
+use super::{PER_SECOND, Trace, base, caption, seeds, trace, with, words};
+use crate::figure::{Abscissa, Figure, Quantity, Scheme, brief, counted, with_doubts};
+use crate::{Bench, Bound, Claim, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::{Estimate, mean};
-use fairpace_lab::study::Measure;
-use fairpace_report::{Axis, Chart, Section};
-use fairpace_scenario::{Capacity, Room, Scenario, Speed};
+use fairpace_lab::stats::mean;
+use fairpace_lab::study::{self, Measure, largest, smallest};
+use fairpace_scenario::{Capacity, RawScenario, Room, Speed};
 use serde::{Deserialize, Serialize};
 
-/// The bottleneck, kbit/s.
-const RATES: [u32; 5] = [100, 300, 1_000, 3_000, 10_000];
 /// The queue: so many ms of the bottleneck's rate, and at least so many packets.
 const QUEUE_MS: u32 = 250;
 const LEAST_QUEUE: u32 = 12;
 /// The time that does not count, while flows start, s.
 const WARM: usize = 10;
 
-/// A rule.
-struct Rule {
-    key: &'static str,
-    name: &'static str,
-    colour: &'static str,
-    stop: &'static str,
-    z: Option<f64>,
+const RULES: [Scheme; 4] = [
+    Scheme::new("epsilon", "epsilon = 30 kbit/s", "").coloured("tpba").setting(|s| stop_by(s, "epsilon", None)),
+    Scheme::new("percent", "z = 5 %", "").coloured("rap").setting(|s| stop_by(s, "percent", Some(5.0))),
+    Scheme::new("percent-20", "z = 20 %", "").coloured("rap-fine").setting(|s| stop_by(s, "percent", Some(20.0))),
+    Scheme::new("cwnd-cycle", "z = 5 %, between reductions of cwnd", "")
+        .coloured("tcp")
+        .setting(|s| stop_by(s, "cwnd-cycle", Some(5.0))),
+];
+const BY_RATE: Figure<Found> = Figure {
+    x: Abscissa::log("bottleneck_kbps", "bottleneck", "kbit/s"),
+    places: &[100.0, 300.0, 1_000.0, 3_000.0, 10_000.0],
+    schemes: &RULES,
+    vary: set_bottleneck,
+    quantities: &[PROBING, OFF, FAIRNESS, RUNNING],
+};
+const PROBING: Quantity<Found> =
+    Quantity { key: "probing", label: "time over TCP / time", unit: "", get: |f| Some(f.probing) };
+const OFF: Quantity<Found> =
+    Quantity { key: "off", label: "mean |r_s - fair rate| / fair rate", unit: "", get: |f| f.off };
+const FAIRNESS: Quantity<Found> = Quantity { key: "f_of_means", label: "f of the mean rates", unit: "", get: |f| f.f };
+const RUNNING: Quantity<Found> =
+    Quantity { key: "running_periods", label: "running periods that begin", unit: "", get: |f| Some(f.running) };
+
+/// A bottleneck of so many kbit/s, and its queue.
+fn set_bottleneck(s: &mut RawScenario, kbps: f64) {
+    s.path.rate = Some(Capacity::Fixed(Speed::kbps(kbps)));
+    let queue = (kbps as u32 * QUEUE_MS / 8).max(LEAST_QUEUE * s.packet_size.get().get() as u32);
+    s.path.queue.set_capacity(Room::bytes(u64::from(queue)));
 }
 
-const RULES: [Rule; 4] = [
-    Rule { key: "epsilon", name: "epsilon = 30 kbit/s", colour: "tpba", stop: "epsilon", z: None },
-    Rule { key: "percent", name: "z = 5 %", colour: "rap", stop: "percent", z: Some(5.0) },
-    Rule { key: "percent-20", name: "z = 20 %", colour: "rap-fine", stop: "percent", z: Some(20.0) },
-    Rule {
-        key: "cwnd-cycle",
-        name: "z = 5 %, between reductions of cwnd",
-        colour: "tcp",
-        stop: "cwnd-cycle",
-        z: Some(5.0),
-    },
-];
+/// Has a rule end flow 3's probing periods.
+fn stop_by(s: &mut RawScenario, rule: &str, z: Option<f64>) {
+    for flow in s.flows.iter_mut().filter(|f| super::is_media(&f.group)) {
+        flow.parameters.insert("stop".to_owned(), words(rule));
+        flow.parameters.extend(z.map(|z| ("z".to_owned(), super::number(z))));
+    }
+}
 
 /// The results of one run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -85,152 +97,70 @@ fn found(trace: &Trace) -> Found {
     }
 }
 
-fn scenario(e: &Experiment, kbps: u32, rule: &Rule) -> Scenario {
-    with(&base(e), |s| {
-        s.path.rate = Some(Capacity::Fixed(Speed::kbps(f64::from(kbps))));
-        let queue = (kbps * QUEUE_MS / 8).max(LEAST_QUEUE * s.packet_size.get().get() as u32);
-        s.path.queue.set_capacity(Room::bytes(u64::from(queue)));
-        for flow in s.flows.iter_mut().filter(|f| super::is_media(&f.group)) {
-            flow.parameters.insert("stop".to_owned(), words(rule.stop));
-            if let Some(z) = rule.z {
-                flow.parameters.insert("z".to_owned(), super::number(z));
-            }
-        }
-    })
-}
-
 pub(super) fn rules(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let seeds = seeds(bench, 10, 1);
-    let quick = bench.effort() == Effort::Quick;
-    let rates: Vec<u32> = RATES.into_iter().filter(|k| !quick || [100, 1_000, 10_000].contains(k)).collect();
-    let places: Vec<(&Rule, u32)> = RULES.iter().flat_map(|r| rates.iter().map(move |k| (r, *k))).collect();
-    let of_place = |(rule, kbps): &(&Rule, u32)| {
-        with(&scenario(e, *kbps, rule), |s| {
-            if quick {
-                s.duration = super::seconds(60);
-            }
-        })
+    let (figure, base) = if bench.effort() == Effort::Quick {
+        let minute = with(&base(e), |s| s.duration = super::seconds(60));
+        (Figure { places: &[100.0, 1_000.0, 10_000.0], ..BY_RATE }, minute)
+    } else {
+        (BY_RATE, base(e))
     };
-    let all = each(e, bench, places.iter().map(of_place), seeds, MEASURE)?;
-    let of = |rule: &str, kbps: u32, get: Get| {
-        let runs = places.iter().zip(&all).find(|(p, _)| p.0.key == rule && p.1 == kbps).map(|(_, runs)| runs);
-        runs.and_then(|cell| estimate(&cell.runs, get))
-    };
-    let looser = of("epsilon", 100, |f| f.off).zip(of("percent", 100, |f| f.off));
-    let mut claims = vec![
-        e.claim("epsilon-fast", "at 10 Mbit/s epsilon = 30 kbit/s hardly ever ends a probing period (ours: four fifths of the time over TCP)", Bound::Above(0.8), "share of the time in probing periods").number(of("epsilon", 10_000, |f| Some(f.probing))),
-        e.claim("epsilon-slow", "at 100 kbit/s it is too loose: r_s is farther off than by z = 5 %", Bound::Above(0.0), "mean |r_s - fair rate| / fair rate, epsilon less z = 5 %").number(looser.and_then(|(a, b)| exact(a.mean - b.mean))),
-    ];
-    for rule in &RULES[1..] {
-        let shares = rates.iter().map(|k| of(rule.key, *k, |f| Some(f.probing))).collect::<Option<Vec<Estimate>>>();
-        let larger = |a: Estimate, b: Estimate| if b.mean > a.mean { b } else { a };
-        let most = shares.as_ref().and_then(|all| all.iter().copied().reduce(larger));
-        let least = shares.and_then(|all| all.into_iter().map(|e| e.mean).reduce(f64::min));
-        claims.push(
-            e.claim(
-                format!("{}-alike", rule.key),
-                format!("{}: it takes about as long at every bottleneck (ours: within a factor of 2)", rule.name),
-                Bound::AtMost(2.0),
-                "share of the time in probing periods, largest / smallest of the bottlenecks",
-            )
-            .number(most.zip(least).and_then(|(most, least)| exact(most.mean / least))),
-        );
-        claims.push(
-            e.claim(
-                format!("{}-ends", rule.key),
-                format!("{}: at most half of the time over TCP at every bottleneck (ours)", rule.name),
-                Bound::AtMost(0.5),
-                "share of the time in probing periods, at the bottleneck where it is largest",
-            )
-            .because(SAWTOOTH)
-            .number(most),
-        );
-    }
-    let mut points = Vec::new();
-    let mut tables = Vec::new();
+    let found = counted(e, bench, MEASURE, figure.cases(&base), seeds)?;
     let mut section = e.section().text(
         "The fair rate is what the two TCP flows get on the average of a run; r_s is what flow 3 begins a running period with. \
          Queues hold 250 ms, and at least 12 packets; the window of TCP is not bounded.",
     );
-    for figure in &FIGURES {
-        let (mut chart, mut rows) = (figure.chart(), Vec::new());
-        for Rule { key: rule, name, colour, .. } in &RULES {
-            let at = |&kbps: &u32| (f64::from(kbps), of(rule, kbps, figure.get));
-            for (kbps, estimate) in rates.iter().map(at) {
-                points.extend(point(rule, &[("bottleneck_kbps", kbps)], figure.key, estimate));
-            }
-            chart = chart.series(curve(*name, *colour, rates.iter().map(at)));
-        }
-        for &kbps in &rates {
-            let cells = RULES.iter().map(|rule| text(of(rule.key, kbps, figure.get)));
-            rows.push(std::iter::once(kbps.to_string()).chain(cells).collect());
-        }
-        let ends = |kbps: u32| {
-            let at = |rule: &Rule| brief(of(rule.key, kbps, figure.get));
-            RULES.iter().map(at).collect::<Vec<String>>().join(", ")
-        };
-        chart.title = format!("{}: {} at 100 kbit/s; {} at 10 Mbit/s", figure.title, ends(100), ends(10_000));
-        let seeds = format!("{seeds} seeds per point; bars are 95 % intervals (Student's t)");
-        if figure.drawn {
-            section = section.chart(chart.caption(caption(e, bench.world(), &seeds)));
-        }
-        let mut head = vec!["bottleneck (kbit/s)".to_owned()];
-        head.extend(RULES.iter().map(|r| r.name.to_owned()));
-        tables.push(table(figure.title.to_owned(), seeds, head, rows));
+    let caption = caption(e, bench.world(), &format!("{seeds} seeds per point; bars are 95 % intervals (Student's t)"));
+    for (y, title) in [
+        (PROBING, "Share of the time that flow 3 probes"),
+        (OFF, "How far r_s is off the fair rate"),
+        (FAIRNESS, "f of the mean rates"),
+    ] {
+        let each = |kbps| RULES.map(|rule| brief(found.estimate(rule.key, kbps, y.get))).join(", ");
+        let title = format!("{title}: {} at 100 kbit/s; {} at 10 Mbit/s", each(100.0), each(10_000.0));
+        section = figure.shown_in(section, &found, &y, title, &caption);
     }
-    let invalid: Vec<Vec<String>> = all.iter().flat_map(|c| &c.runs).map(|f| f.invalid.clone()).collect();
-    section = doubts(&invalid).into_iter().fold(section, Section::text);
-    Ok(e.outcome(points, claims, tables.into_iter().fold(section, Section::table).folded()))
+    section = section.table(figure.table(&found, &RUNNING, "Running periods that begin"));
+    let section = with_doubts(section, found.cells.iter().flat_map(|c| &c.runs).map(|f| &f.invalid)).folded();
+    Ok(e.outcome(figure.points(&found), rules_claims(e, &found, figure.places), section))
+}
+
+fn rules_claims(e: &Experiment, found: &study::Found<Found>, places: &[f64]) -> Vec<Claim> {
+    let off = |rule| found.estimate(rule, 100.0, OFF.get).map(|e| e.mean);
+    let looser = off("epsilon").zip(off("percent")).map(|(epsilon, percent)| epsilon - percent);
+    let hardly =
+        "at 10 Mbit/s epsilon = 30 kbit/s hardly ever ends a probing period (ours: four fifths of the time over TCP)";
+    let loose = "at 100 kbit/s it is too loose: r_s is farther off than by z = 5 %";
+    let mut claims = vec![
+        e.claim("epsilon-fast", hardly, Bound::Above(0.8), "share of the time in probing periods")
+            .number(found.estimate("epsilon", 10_000.0, PROBING.get)),
+        e.claim("epsilon-slow", loose, Bound::Above(0.0), "mean |r_s - fair rate| / fair rate, epsilon less z = 5 %")
+            .exact(looser),
+    ];
+    for Scheme { key, name, .. } in &RULES[1..] {
+        let shares = || places.iter().map(|&kbps| (kbps, found.estimate(key, kbps, PROBING.get)));
+        let (most, least) = (largest(shares()).1, smallest(shares()).1);
+        let statement = format!("{name}: it takes about as long at every bottleneck (ours: within a factor of 2)");
+        let what = "share of the time in probing periods, largest / smallest of the bottlenecks";
+        claims.push(
+            e.claim(format!("{key}-alike"), statement, Bound::AtMost(2.0), what)
+                .exact(most.zip(least).map(|(most, least)| most.mean / least.mean)),
+        );
+        let statement = format!("{name}: at most half of the time over TCP at every bottleneck (ours)");
+        let what = "share of the time in probing periods, at the bottleneck where it is largest";
+        claims.push(e.claim(format!("{key}-ends"), statement, Bound::AtMost(0.5), what).because(SAWTOOTH).number(most));
+    }
+    claims
 }
 
 const SAWTOOTH: &str = "Beside TCP whose window is not bounded rates over 1 s follow its sawtooth, and are seldom that near each \
                         other; between two reductions of cwnd lie up to 10 s, and three such periods differ as well";
 
-type Get = fn(&Found) -> Option<f64>;
-
-struct Figure {
-    key: &'static str,
-    title: &'static str,
-    axis: &'static str,
-    get: Get,
-    drawn: bool,
-}
-
-impl Figure {
-    fn chart(&self) -> Chart {
-        Chart::new("", Axis::new("bottleneck", "kbit/s").log(), Axis::new(self.axis, ""))
-    }
-}
-
-const FIGURES: [Figure; 4] = [
-    Figure {
-        key: "probing",
-        title: "Share of the time that flow 3 probes",
-        axis: "time over TCP / time",
-        get: |f| Some(f.probing),
-        drawn: true,
-    },
-    Figure {
-        key: "off",
-        title: "How far r_s is off the fair rate",
-        axis: "mean |r_s - fair rate| / fair rate",
-        get: |f| f.off,
-        drawn: true,
-    },
-    Figure { key: "f_of_means", title: "f of the mean rates", axis: "fairness f", get: |f| f.f, drawn: true },
-    Figure {
-        key: "running_periods",
-        title: "Running periods that begin",
-        axis: "running periods",
-        get: |f| Some(f.running),
-        drawn: false,
-    },
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tpba::{EXPERIMENTS, Line};
+    use fairpace_scenario::Scenario;
 
     #[test]
     fn a_share_of_time_and_how_far_r_s_is_off() {
@@ -254,7 +184,7 @@ mod tests {
     fn queues_hold_a_quarter_of_a_second_and_at_least_12_packets() {
         let e = EXPERIMENTS.iter().find(|e| e.id == "tpba.rules").unwrap();
         for (kbps, queue) in [(100, "6624 B"), (1_000, "31250 B"), (10_000, "312500 B")] {
-            let s = scenario(e, kbps, &RULES[1]);
+            let s = RULES[1].put_into(&with(&base(e), |s| set_bottleneck(s, f64::from(kbps))));
             let again = Scenario::parse(&s.to_toml(), "again.toml").unwrap_or_else(|e| panic!("{kbps}: {e}"));
             assert_eq!((again.path.queue.capacity().text(), again.path.rate.clone()), (queue, s.path.rate.clone()));
         }

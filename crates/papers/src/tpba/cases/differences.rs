@@ -1,9 +1,9 @@
 //! The 16 cases of Table 4 in three numbers [tpba §6.2, Figs. 29 to 31].
 
 use super::super::{base, caption, seeds};
-use super::{CASES, TRIALS, Times, runs, with_doubts};
+use super::{CASES, TRIALS, Times, invalid, runs};
 use crate::claim::exact;
-use crate::figure::{curve, point, table, text};
+use crate::figure::{curve, point, table, text, with_doubts};
 use crate::{Bench, Bound, Experiment, Outcome, Point, Tools, World};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
@@ -116,7 +116,7 @@ pub(in crate::tpba) fn differences(
         ["case", "delta R_intra", "delta R_ave1", "delta R_ave2"],
         rows,
     );
-    Ok(e.outcome(points, claims, with_doubts(section, &all).table(table)))
+    Ok(e.outcome(points, claims, with_doubts(section, invalid(&all)).table(table)))
 }
 
 /// A number of every case, a colour per scheme.
