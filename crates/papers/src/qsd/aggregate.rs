@@ -16,7 +16,7 @@ pub(super) mod table3;
 
 use self::start::{ClassStart, Delays, STEP_S, STEPS, Start, WATCH, YOUTH_S};
 use super::{time_ms, with};
-use crate::figure::{brief, counted, curve, point, scaled, table, text};
+use crate::figure::{Numbers, brief, counted, curve, point, scaled};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
@@ -204,36 +204,23 @@ pub(super) fn fig8(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         }
         section = section.chart(chart.caption(&caption));
     }
-    let numbers: [(&str, Number<'_>); 4] = [
-        ("mean of the first 10 s", &early),
-        ("peak of the median", &|run| peak(run, 0.5)),
-        ("peak of the 95th percentile", &|run| peak(run, 0.95)),
-        ("mean from 20 to 30 s", &settled),
-    ];
-    let mut head = vec!["strategy".to_owned()];
-    head.extend(numbers.iter().map(|(name, _)| format!("{name} (s)")));
-    head.push("one flow alone: mean of the first 10 s (s)".to_owned());
-    let row = |s: &Strategy| {
-        let cells = numbers.iter().map(|(_, number)| text(runs.estimate(s, *number)));
-        let alone = brief(alone.mean_s(s).map(Estimate::exact));
-        std::iter::once(s.name.to_owned()).chain(cells).chain([alone]).collect()
-    };
-    section = section.table(table(
-        "Delay of television",
-        format!("{caption}; alone: all of {PHASES} phases of the super-frame, without spread"),
-        head,
-        STRATEGIES.iter().map(row),
-    ));
-    for strategy in &STRATEGIES {
-        points.extend(point(strategy.key, &[], "e2ed_first_10s_s".to_owned(), runs.estimate(strategy, &early)));
-        points.extend(point(
-            strategy.key,
-            &[],
-            "e2ed_first_10s_alone_s".to_owned(),
-            alone.mean_s(strategy).map(Estimate::exact),
-        ));
+    let mut numbers = Numbers::default();
+    for s in &STRATEGIES {
+        let all = [
+            ("e2ed_first_10s_s", runs.estimate(s, &early)),
+            ("", runs.estimate(s, &|run| peak(run, 0.5))),
+            ("", runs.estimate(s, &|run| peak(run, 0.95))),
+            ("", runs.estimate(s, &settled)),
+            ("e2ed_first_10s_alone_s", alone.mean_s(s).map(Estimate::exact)),
+        ];
+        numbers.row([s.name], (s.key, &[]), &all);
     }
-    Ok(e.outcome(points, claims, section))
+    let head = ["strategy", "mean of the first 10 s (s)", "peak of the median (s)", "peak of the 95th percentile (s)"];
+    let more = ["mean from 20 to 30 s (s)", "one flow alone: mean of the first 10 s (s)"];
+    let caption = format!("{caption}; alone: all of {PHASES} phases of the super-frame, without spread");
+    let table = numbers.table("Delay of television", caption, head.into_iter().chain(more));
+    points.extend(numbers.points);
+    Ok(e.outcome(points, claims, section.table(table)))
 }
 
 /// The largest quantile of television's delay over its age.
@@ -291,70 +278,45 @@ impl Alone {
 /// The claims of Fig. 8, from whatever was measured.
 fn fig8_claims(e: &Experiment, runs: &Runs, alone: &Alone) -> Vec<Claim> {
     let carried = |run: &Start| Some(run.carried_bps * 1e-6);
-    let difference = |a, b| runs.paired(a, b, &early, |a, b| a - b);
+    let later = |a, b| runs.paired(a, b, &early, |a, b| a - b);
+    let over = |a, b| runs.paired(a, b, &early, |a, b| a / b);
     let gain_alone = alone.mean_s(&QS).zip(alone.mean_s(&QSD_OPT)).map(|(qs, qsd)| qs - qsd);
-    let less = |gain: Estimate| Some(scaled(gain, 1.0 / gain_alone.filter(|g| *g > 0.0)?));
-    let midway = {
-        let values = runs.of(&QSD_0).iter().zip(runs.of(&QSD_OPT)).zip(runs.of(&QSD_MAX));
-        let place = |low: f64, mid: f64, high: f64| (mid - low) / (high - low);
-        let values: Option<Vec<f64>> = values.map(|((a, b), c)| Some(place(early(a)?, early(b)?, early(c)?))).collect();
-        values.and_then(|v| Estimate::of(&v))
-    };
+    let gain = later(&QS, &QSD_OPT).and_then(|gain| Some(scaled(gain, 1.0 / gain_alone.filter(|g| *g > 0.0)?)));
+    let three = runs.of(&QSD_0).iter().zip(runs.of(&QSD_OPT)).zip(runs.of(&QSD_MAX));
+    let place = |low: f64, mid: f64, high: f64| (mid - low) / (high - low);
+    let places = three.map(|((a, b), c)| Some(place(early(a)?, early(b)?, early(c)?)));
+    let midway = places.collect::<Option<Vec<f64>>>().and_then(|v| Estimate::of(&v));
+    let third = "the flows carry about 2 Mbit/s, a third of the capacity (the set-up; ours: 1.7 to 2.1)";
+    let far_below = "the delay of television with QS is far below that without (ours: at most half)";
+    let less = "QSD (T_q = 0.52 s) improves on QS by less than with one flow";
+    let alone_s = gain_alone.map_or("–".to_owned(), short);
+    let gains = format!("(QS - QSD) among others / (QS - QSD) alone, {MEAN}; alone it is {alone_s} s");
+    let no_hold = "among others not to delay the request (T_q = 0) is better than T_q,opt";
+    let between = "T_q,opt is midway between T_q = 0 and T_q,max (ours: from a quarter to three quarters of the way)";
+    let way = format!("(T_q = 0.52 s - T_q = 0) / (T_q = 1.23 s - T_q = 0), {MEAN}");
     vec![
-        e.claim(
-            "load",
-            "the flows carry about 2 Mbit/s, a third of the capacity (the set-up; ours: 1.7 to 2.1)",
-            Bound::Within(1.7, 2.1),
-            "data received, Mbit/s, with QS",
-        )
-        .number(runs.estimate(&QS, &carried)),
-        e.claim(
-            "qs-far-below-none",
-            "the delay of television with QS is far below that without (ours: at most half)",
-            Bound::AtMost(0.5),
-            "mean delay of the first 10 s, QS / no Quick-Start",
-        )
-        .number(runs.paired(&QS, &NONE, &early, |qs, none| qs / none)),
-        e.claim(
-            "qsd-below-qs",
-            "QSD (T_q = 0) is below QS",
-            Bound::Below(1.0),
-            "mean delay of the first 10 s, QSD / QS",
-        )
-        .number(runs.paired(&QSD_0, &QS, &early, |qsd, qs| qsd / qs)),
-        e.claim(
-            "gain-smaller-than-alone",
-            "QSD (T_q = 0.52 s) improves on QS by less than with one flow",
-            Bound::Below(1.0),
-            format!(
-                "(QS - QSD) among others / (QS - QSD) alone, mean delay of the first 10 s; alone it is {} s",
-                gain_alone.map_or("–".to_owned(), short)
-            ),
-        )
-        .number(difference(&QS, &QSD_OPT).and_then(less)),
-        e.claim(
-            "hold-0-below-opt",
-            "among others not to delay the request (T_q = 0) is better than T_q,opt",
-            Bound::Above(0.0),
-            "mean delay of the first 10 s, T_q = 0.52 s - T_q = 0, in s",
-        )
-        .number(difference(&QSD_OPT, &QSD_0)),
+        e.claim("load", third, Bound::Within(1.7, 2.1), "data received, Mbit/s, with QS")
+            .number(runs.estimate(&QS, &carried)),
+        e.claim("qs-far-below-none", far_below, Bound::AtMost(0.5), format!("{MEAN}, QS / no Quick-Start"))
+            .number(over(&QS, &NONE)),
+        e.claim("qsd-below-qs", "QSD (T_q = 0) is below QS", Bound::Below(1.0), format!("{MEAN}, QSD / QS"))
+            .number(over(&QSD_0, &QS)),
+        e.claim("gain-smaller-than-alone", less, Bound::Below(1.0), gains).number(gain),
+        e.claim("hold-0-below-opt", no_hold, Bound::Above(0.0), format!("{MEAN}, T_q = 0.52 s - T_q = 0, in s"))
+            .number(later(&QSD_OPT, &QSD_0)),
         e.claim(
             "hold-0-below-max",
             "and better than T_q,max",
             Bound::Above(0.0),
-            "mean delay of the first 10 s, T_q = 1.23 s - T_q = 0, in s",
+            format!("{MEAN}, T_q = 1.23 s - T_q = 0, in s"),
         )
-        .number(difference(&QSD_MAX, &QSD_0)),
-        e.claim(
-            "opt-midway",
-            "T_q,opt is midway between T_q = 0 and T_q,max (ours: from a quarter to three quarters of the way)",
-            Bound::Within(0.25, 0.75),
-            "(T_q = 0.52 s - T_q = 0) / (T_q = 1.23 s - T_q = 0), mean delay of the first 10 s",
-        )
-        .number(midway),
+        .number(later(&QSD_MAX, &QSD_0)),
+        e.claim("opt-midway", between, Bound::Within(0.25, 0.75), way).number(midway),
     ]
 }
+
+/// The number of Fig. 8's claims.
+const MEAN: &str = "mean delay of the first 10 s";
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,8 @@
 //! How a terminal knows what is free on its carrier [qsd Appendix A].
 
-use super::{ALL, InPhase, Spread, base, dama, each_phase, of_phases, peak, satellite, with};
+use super::phases::{ALL, InPhase, each_phase, peak};
+use super::spread::{Spread, of_phases};
+use super::{base, dama, satellite, with};
 use crate::figure::table;
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
@@ -36,11 +38,8 @@ fn asked(job: &Job<'_>) -> Result<Asked, RunError> {
 pub(super) fn appendix(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let scenarios: Vec<Scenario> =
         WAYS.iter().map(|(way, ..)| with(&base(e), |s| satellite(s).quick_start.estimator = Some(*way))).collect();
-    let all: Vec<Vec<Asked>> = each_phase(e, &scenarios, ALL, bench, ASKED)?
-        .cells
-        .iter()
-        .map(|c| c.runs.iter().map(|r| **r).collect())
-        .collect();
+    let cells = each_phase(e, &scenarios, ALL, bench, ASKED)?.cells;
+    let all: Vec<Vec<Asked>> = cells.iter().map(|c| c.runs.iter().map(|r| **r).collect()).collect();
     let rtt_m = dama(&base(e)).mean_rtt().as_secs_f64();
     let (mut claims, mut points) = (Vec::new(), Vec::new());
     let mut table = table(
@@ -51,67 +50,40 @@ pub(super) fn appendix(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
     );
     for ((_, key, words), asked) in WAYS.iter().zip(&all) {
         let approved: Vec<f64> = asked.iter().filter_map(|a| a.approved_at).collect();
+        let statement = format!("on an idle satellite the request is approved in every phase: {words}");
         claims.push(
-            e.claim(
-                *key,
-                format!("on an idle satellite the request is approved in every phase: {words}"),
-                Bound::AtLeast(1.0),
-                "approved / phases",
-            )
-            .exact(approved.len() as f64 / asked.len().max(1) as f64),
+            e.claim(*key, statement, Bound::AtLeast(1.0), "approved / phases")
+                .exact(approved.len() as f64 / asked.len().max(1) as f64),
         );
-        let text = |s: Option<Spread>| {
-            s.map_or("–".to_owned(), |s| format!("{} ({} to {})", short(s.median), short(s.least), short(s.greatest)))
-        };
+        let text = |s: Option<Spread>| s.map_or("–".to_owned(), |s| s.text());
         let peaks = Spread::of(asked.iter().map(|a| a.peak).collect());
         points.extend(peaks.and_then(|s| of_phases(key, &[], "e2ed_peak_median_s", s.median, s.n)));
         let count = format!("{} of {}", approved.len(), asked.len());
         table.rows.push(vec![(*words).to_owned(), count, text(Spread::of(approved)), text(peaks)]);
     }
     if let [broadcast, on_demand, tbtp_sum, _] = &all[..] {
-        let later = |way: &[Asked]| {
-            way.iter()
-                .zip(broadcast)
-                .map(|(w, b)| w.approved_at.unwrap_or(f64::NAN) - b.approved_at.unwrap_or(f64::NAN))
-                .collect::<Vec<f64>>()
-        };
-        claims.push(
-            e.claim(
-                "on-demand-costs-rtt-m",
-                "asking the NCC costs one RTT_m (ours: within 20 %)",
-                Bound::Within(0.8, 1.2),
-                "response on demand - by broadcast, in RTT_m",
-            )
-            .over_phases(later(on_demand).into_iter().map(|s| s / rtt_m).collect()),
-        );
-        claims.push(
-            e.claim(
-                "tbtp-sum-costs-nothing",
-                "summing the TBTP costs nothing",
-                Bound::Within(-1e-6, 1e-6),
-                "response by sum - by broadcast, s",
-            )
-            .over_phases(later(tbtp_sum)),
-        );
+        let at = |a: &Asked| a.approved_at.unwrap_or(f64::NAN);
+        let later = |way: &[Asked], unit: f64| way.iter().zip(broadcast).map(|(w, b)| (at(w) - at(b)) / unit).collect();
+        let costs = "asking the NCC costs one RTT_m (ours: within 20 %)";
+        let free = "summing the TBTP costs nothing";
+        let unit = "response on demand - by broadcast, in RTT_m";
+        claims.extend([
+            e.claim("on-demand-costs-rtt-m", costs, Bound::Within(0.8, 1.2), unit).over_phases(later(on_demand, rtt_m)),
+            e.claim("tbtp-sum-costs-nothing", free, Bound::Within(-1e-6, 1e-6), "response by sum - by broadcast, s")
+                .over_phases(later(tbtp_sum, 1.0)),
+        ]);
     }
+    let bar = |((_, _, words), asked): (&(EstimatorKind, &str, &str), &Vec<Asked>)| {
+        let response = Spread::of(asked.iter().filter_map(|a| a.approved_at).collect());
+        let values = vec![response.map_or(0.0, |s| (s.median * 1e3).round())];
+        BarRow { label: (*words).to_owned(), colour: "qsd-opt".to_owned(), values, note: String::new() }
+    };
     let bars = Bars {
         title: "Asking the NCC costs a round trip; the other ways cost nothing".to_owned(),
         caption: format!("{}; median over the phases", e.file),
         parts: vec!["response".to_owned()],
         unit: "ms".to_owned(),
-        rows: WAYS
-            .iter()
-            .zip(&all)
-            .map(|((_, _, words), asked)| {
-                let response = Spread::of(asked.iter().filter_map(|a| a.approved_at).collect());
-                BarRow {
-                    label: (*words).to_owned(),
-                    colour: "qsd-opt".to_owned(),
-                    values: vec![response.map_or(0.0, |s| (s.median * 1e3).round())],
-                    note: String::new(),
-                }
-            })
-            .collect(),
+        rows: WAYS.iter().zip(&all).map(bar).collect(),
     };
     let section = e.section().bars(bars).table(table);
     Ok(e.outcome(points, claims, section))

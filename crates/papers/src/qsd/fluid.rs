@@ -1,14 +1,15 @@
 //! The fluid model beside the simulation of packets [qsd §3.5, Fig. 7].
 
-use super::single::Frame;
-use super::{SWEEP, Spread, Strategy, base, dama, of_phases, over_phases, summits, with};
-use crate::figure::table;
+use super::frame::Frame;
+use super::phases::{SWEEP, over_phases, peaks, summits};
+use super::spread::{Curve, MEDIAN, Spread, T_Q, curves_chart, curves_table, steps};
+use super::{Strategy, base, dama, satellite, with};
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_analysis::fluid::{self, Flow, Link};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
 use fairpace_report::{Axis, Chart, Series};
-use fairpace_scenario::{RawScenario, Scenario};
+use fairpace_scenario::Scenario;
 use fairpace_units::{Duration, QsRate, Rate};
 
 /// T_q of Fig. 7.
@@ -48,96 +49,59 @@ pub(super) fn fig7(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         let set = |t_q: f64| {
             with(&base(e), |s| {
                 frame.set(s);
-                set_unit(s, unit);
+                satellite(s).granularity = super::kbps(unit);
                 Strategy::Qsd(t_q).set(s);
             })
         };
         let max = frame.t_q().1;
-        let grid: Vec<f64> = (0..STEPS).map(|i| (max * i as f64 / (STEPS - 1) as f64).round()).collect();
-        let scenarios: Vec<Scenario> = grid.iter().map(|t_q| set(*t_q)).collect();
-        let packets = summits(e, &scenarios, SWEEP, bench)?;
-        let mut rows = Vec::new();
-        for ((t_q, scenario), summits) in grid.iter().zip(&scenarios).zip(&packets) {
-            let (Some((link, flow)), Some(measured)) =
-                (model(scenario), Spread::of(summits.iter().map(|s| s.peak).collect()))
-            else {
-                continue;
-            };
-            let hold = Duration::from_secs_f64(t_q / 1e3);
-            let modelled = fluid::summary(&link, &flow, fluid::Strategy::Qsd(hold)).max;
-            rows.push((*t_q, modelled, measured));
-        }
-        let off = |(_, modelled, measured): &(f64, fluid::Spread, Spread)| modelled.median / measured.median - 1.0;
-        let worst = rows.iter().map(off).fold(f64::NAN, |worst: f64, x| if worst.abs() >= x.abs() { worst } else { x });
-        claims.push(
-            e.claim(
-                format!("fluid-{}-{unit}", frame.key()),
-                format!(
-                    "the model's greatest delay is within 10 % of the packets' at every T_q from 0 to {} ms, {} frame, \
-                     units of {unit} kbit/s",
-                    short(max),
-                    frame.key()
-                ),
-                Bound::Within(-NEAR, NEAR),
-                "model / packets - 1 of the medians over the phases, the T_q at which it is farthest from 0",
-            )
-            .because(if (frame, unit) == (Frame::Small, 44.0) { SMALL } else { "" })
-            .exact(worst),
+        let holds = steps(max, STEPS);
+        let scenarios: Vec<Scenario> = holds.iter().map(|t_q| set(*t_q)).collect();
+        let all = summits(e, &scenarios, SWEEP, bench)?;
+        let modelled = holds.iter().zip(&scenarios).map(|(t_q, s)| (*t_q, modelled(s, *t_q))).collect();
+        let measured = holds.into_iter().zip(all.iter().map(|s| peaks(s))).collect();
+        let fluid = Curve { name: "fluid model".to_owned(), colour: "reference", at: modelled };
+        let packets = Curve { name: "packets".to_owned(), colour: "qsd-opt", at: measured };
+        let offs: Vec<f64> = fluid.medians().iter().zip(packets.medians()).map(|(m, p)| m / p - 1.0).collect();
+        let worst = offs.iter().copied().fold(f64::NAN, |w: f64, x| if w.abs() >= x.abs() { w } else { x });
+        let words = format!("{} frame, units of {unit} kbit/s", frame.key());
+        let statement = format!(
+            "the model's greatest delay is within 10 % of the packets' at every T_q from 0 to {} ms, {words}",
+            short(max)
         );
-        for row in &rows {
-            let x = [("t_q_ms", row.0), ("slots_per_multi_frame", frame.slots()), ("unit_kbps", unit)];
-            points.extend(of_phases("fluid", &x, "e2ed_peak_median_s", row.1.median, fluid_phases(&set(0.0))));
-            points.extend(of_phases("packets", &x, "e2ed_peak_median_s", row.2.median, row.2.n));
+        let what = "model / packets - 1 of the medians over the phases, the T_q at which it is farthest from 0";
+        claims.push(
+            e.claim(format!("fluid-{}-{unit}", frame.key()), statement, Bound::Within(-NEAR, NEAR), what)
+                .because(if (frame, unit) == (Frame::Small, 44.0) { SMALL } else { "" })
+                .exact(worst),
+        );
+        let shared = [("slots_per_multi_frame", frame.slots()), ("unit_kbps", unit)];
+        for (scheme, curve) in [("fluid", &fluid), ("packets", &packets)] {
+            points.extend(curve.points(scheme, &T_Q, &shared, &[("e2ed_peak_median_s", MEDIAN)]));
         }
-        section = section.chart(comparison(e, (frame, unit), &rows, worst)).table(table(
-            format!("Greatest delay against T_q, {} frame, units of {unit} kbit/s", frame.key()),
-            format!("{}; s, median over the phases (least to greatest)", e.file),
-            ["T_q (ms)", "fluid model", "packets", "model / packets - 1"],
-            rows.iter().map(|row| {
-                let (t_q, m, p) = row;
-                vec![
-                    short(*t_q),
-                    format!("{} ({} to {})", short(m.median), short(m.best), short(m.worst)),
-                    format!("{} ({} to {})", short(p.median), short(p.least), short(p.greatest)),
-                    short(off(row)),
-                ]
-            }),
-        ));
+        let title = format!("The model is at most {} % off: {words}", short(worst.abs() * 100.0));
+        let caption = format!("{}; medians over the phases, bars from the least to the greatest", e.file);
+        let both = [fluid, packets];
+        let numbers = format!("{}; s, median over the phases (least to greatest)", e.file);
+        let mut table = curves_table(format!("Greatest delay against T_q, {words}"), numbers, &T_Q, &both);
+        table.head.push("model / packets - 1".to_owned());
+        table.rows.iter_mut().zip(offs).for_each(|(row, off)| row.push(short(off)));
+        section = section.chart(curves_chart(title, caption, &T_Q, "greatest end-to-end delay", &both)).table(table);
     }
     Ok(e.outcome(points, claims, section))
+}
+
+/// The greatest delay of the model over the phases.
+fn modelled(scenario: &Scenario, t_q_ms: f64) -> Option<Spread> {
+    let (link, flow) = model(scenario)?;
+    let hold = Duration::from_secs_f64(t_q_ms / 1e3);
+    let of = fluid::summary(&link, &flow, fluid::Strategy::Qsd(hold)).max;
+    let n = fluid::phases(&link).count();
+    Some(Spread { median: of.median, least: of.best, greatest: of.worst, middle: [of.best, of.worst], n })
 }
 
 const SMALL: &str = "With 44 kbit/s a terminal of the small frame has one slot in six multi-frames: the response comes 0.74 to \
                      0.98 s after the hold, not RTT_m = 0.55 s. From T_q = 0.2 s on it comes when the grant has begun to \
                      fall; the model, whose RTT is RTT_m + T_q, has it in time";
-
-fn set_unit(s: &mut RawScenario, kbps: f64) {
-    if let Some(satellite) = &mut s.satellite {
-        satellite.granularity = super::kbps(kbps);
-    }
-}
-
-fn fluid_phases(scenario: &Scenario) -> usize {
-    model(scenario).map_or(0, |(link, _)| fluid::phases(&link).count())
-}
-
-/// The greatest delay of model and packets against T_q.
-fn comparison(e: &Experiment, (frame, unit): (Frame, f64), rows: &[(f64, fluid::Spread, Spread)], worst: f64) -> Chart {
-    let off = short(worst.abs() * 100.0);
-    let title = format!("The model is at most {off} % off: {} frame, units of {unit} kbit/s", frame.key());
-    let x = || rows.iter().map(|r| r.0).collect::<Vec<f64>>();
-    let of = |number: fn(&(f64, fluid::Spread, Spread)) -> f64| rows.iter().map(number).collect::<Vec<f64>>();
-    Chart::new(title, Axis::new("T_q", "ms"), Axis::new("greatest end-to-end delay", "s"))
-        .caption(format!("{}; medians over the phases, bars from the least to the greatest", e.file))
-        .series(
-            Series::sweep("fluid model", "reference", x(), of(|r| r.1.median))
-                .interval(of(|r| r.1.best), of(|r| r.1.worst)),
-        )
-        .series(
-            Series::sweep("packets", "qsd-opt", x(), of(|r| r.2.median))
-                .interval(of(|r| r.2.least), of(|r| r.2.greatest)),
-        )
-}
 
 /// Fig. 7: the four curves of the model, and where the packets were, in the middle phase.
 fn curves(e: &Experiment, bench: &mut Bench<'_>) -> Result<Option<Chart>, RunError> {

@@ -1,14 +1,14 @@
 //! For how long to hold a request: equations (3) and (6), and the least T_q without a second hump [qsd §3.5, Table I].
 
-use super::rates::peaks;
-use super::single::{FRAMES, Frame};
-use super::{ALL, Spread, Strategy, Summit, base, dama, of_phases, quantum, satellite, summits, time_ms, with};
+use super::frame::{FRAMES, Frame};
+use super::phases::{ALL, Summit, peaks, quantum, summits};
+use super::spread::{Curve, Spread, T_Q, curves_chart, of_phases, steps};
+use super::{Strategy, base, dama, satellite, time_ms, with};
 use crate::figure::table;
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
-use fairpace_report::{Axis, BandKind, Chart, Series, Table};
-use fairpace_scenario::Scenario;
+use fairpace_report::{BandKind, Chart, Series, Table};
 
 /// How near a formula must come to the paper's number.
 const FORMULA: f64 = 0.02;
@@ -86,117 +86,97 @@ pub(super) fn eq6(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
                 Strategy::Qsd(t_q).set(s);
             })
         };
-        let spec = dama(&set(0.0));
-        let (opt, max) = (spec.t_q_opt().as_secs_f64() * 1e3, spec.t_q_max().as_secs_f64() * 1e3);
-        let key = format!("t-q-opt-{}", frame.key());
-        let words = format!("(2 (T_r + T_a) - 3 RTT_m) / 5, {} frame, T_p = 250 ms", frame.key());
-        claims.push(formula_claim(e, key, "T_q,opt", &words, opt / 1e3, frame.t_q().0));
-        points.extend(of_phases(frame.key(), &[("t_p_ms", 250.0)], "t_q_opt_ms", opt, 1));
-        // To whole milliseconds, T_q,max included.
-        let grid: Vec<f64> = (0..STEPS).map(|i| (max * i as f64 / (STEPS - 1) as f64).round()).collect();
-        let scenarios: Vec<Scenario> = grid.iter().map(|t_q| set(*t_q)).collect();
+        let (spec, key) = (dama(&set(0.0)), frame.key());
+        let [opt, max, t_f] = [spec.t_q_opt(), spec.t_q_max(), spec.multi_frame()].map(|t| t.as_secs_f64() * 1e3);
+        let words = format!("(2 (T_r + T_a) - 3 RTT_m) / 5, {key} frame, T_p = 250 ms");
+        claims.push(formula_claim(e, format!("t-q-opt-{key}"), "T_q,opt", &words, opt / 1e3, frame.t_q().0));
+        let holds = steps(max, STEPS);
+        let scenarios: Vec<_> = holds.iter().map(|t_q| set(*t_q)).collect();
         let all = summits(e, &scenarios, ALL, bench)?;
-        let (quantum, t_f) = (quantum(&set(0.0)), spec.multi_frame().as_secs_f64() * 1e3);
-        let worst: Vec<f64> = all.iter().map(|s| s.iter().map(|s| s.hump).fold(0.0, f64::max)).collect();
-        let found = least_without(&grid, &worst, quantum);
-        claims.push(
-            e.claim(format!("simulated-{}", frame.key()), format!(
-                    "the least T_q without a second hump in any phase is near T_q,opt (ours: within T_f = {} ms of {} ms), {} frame",
-                    short(t_f),
-                    short(opt),
-                    frame.key()
-                ), Bound::Within(-t_f, t_f), "that T_q - T_q,opt, ms").because(if found == Some(0.0) { "Without any hold there is none already" } else { "There is one at every T_q" }).exact(found.map_or(f64::NAN, |t_q| t_q - opt)),
+        let sweep = Sweep { frame, opt, t_f, quantum: quantum(&set(0.0)), at: holds.into_iter().zip(all).collect() };
+        let least = sweep.least_without_hump();
+        let statement = format!(
+            "the least T_q without a second hump in any phase is near T_q,opt (ours: within T_f = {} ms of {} ms), {key} frame",
+            short(t_f),
+            short(opt)
         );
-        points.extend(of_phases(
-            frame.key(),
-            &[("t_p_ms", 250.0)],
-            "t_q_without_hump_ms",
-            found.unwrap_or(f64::NAN),
-            all[0].len(),
-        ));
-        section = section
-            .chart(eq6_chart(e, frame, [opt, t_f], found, &grid, &all, quantum))
-            .table(eq6_table(e, frame, &grid, &all, quantum));
+        let none =
+            if least == Some(0.0) { "Without any hold there is none already" } else { "There is one at every T_q" };
+        claims.push(
+            e.claim(format!("simulated-{key}"), statement, Bound::Within(-t_f, t_f), "that T_q - T_q,opt, ms")
+                .because(none)
+                .exact(least.map(|t_q| t_q - opt)),
+        );
+        let (x, phases) = ([("t_p_ms", 250.0)], sweep.at[0].1.len());
+        points.extend(of_phases(key, &x, "t_q_opt_ms", opt, 1));
+        points.extend(of_phases(key, &x, "t_q_without_hump_ms", least.unwrap_or(f64::NAN), phases));
+        section = section.chart(sweep.chart(e)).table(sweep.table(e));
     }
     let section = section.table(formulas(e));
     Ok(e.outcome(points, claims, section))
 }
 
-/// The least place of the grid with nothing above the quantum.
-fn least_without(grid: &[f64], worst: &[f64], quantum: f64) -> Option<f64> {
-    grid.iter().zip(worst).find(|(_, w)| **w <= quantum).map(|(t_q, _)| *t_q)
-}
-
-fn eq6_chart(
-    e: &Experiment,
+/// The delays of a frame with every T_q, in every phase.
+struct Sweep {
     frame: Frame,
-    [opt, t_f]: [f64; 2],
-    found: Option<f64>,
-    grid: &[f64],
-    all: &[Vec<Summit>],
+    /// T_q,opt and T_f, ms.
+    opt: f64,
+    t_f: f64,
+    /// A rise of no more than this is no hump, s.
     quantum: f64,
-) -> Chart {
-    let least = found.map_or("none".to_owned(), |t_q| format!("{} ms", short(t_q)));
-    let title = format!(
-        "{} frame: the least T_q without a second hump in any phase: {least}; T_q,opt is {} ms, T_f {} ms",
-        frame.key(),
-        short(opt),
-        short(t_f)
-    );
-    let spreads = |number: fn(&Summit) -> f64| -> Vec<Spread> {
-        all.iter().filter_map(|s| Spread::of(s.iter().map(number).collect())).collect()
-    };
-    let mut chart = Chart::new(title, Axis::new("T_q", "ms"), Axis::new("delay", "s"))
-        .caption(format!(
-            "{}; {} phases; medians, bars from the least to the greatest",
-            e.file,
-            all.first().map_or(0, Vec::len)
-        ))
-        .band((opt - t_f).max(0.0), opt + t_f, "T_q,opt ± T_f", BandKind::Note);
-    for (name, colour, number) in [
-        ("greatest end-to-end delay", "qsd-opt", (|s| s.peak) as fn(&Summit) -> f64),
-        ("second hump", "qsd-0", |s| s.hump),
-    ] {
-        let s = spreads(number);
-        let of = |number: fn(&Spread) -> f64| s.iter().map(number).collect::<Vec<f64>>();
-        chart = chart.series(
-            Series::sweep(name, colour, grid.to_vec(), of(|s| s.median)).interval(of(|s| s.least), of(|s| s.greatest)),
-        );
-    }
-    chart.series(
-        Series::line("T_f and a packet: up to it is no hump", "reference", grid.to_vec(), vec![quantum; grid.len()])
-            .reference(),
-    )
+    at: Vec<(f64, Vec<Summit>)>,
 }
 
-fn eq6_table(e: &Experiment, frame: Frame, grid: &[f64], all: &[Vec<Summit>], quantum: f64) -> Table {
-    let row = |(t_q, summits): (&f64, &Vec<Summit>)| {
-        let with = summits.iter().filter(|s| s.hump > quantum).count();
-        let worst = summits.iter().map(|s| s.hump).fold(0.0, f64::max);
-        let s = peaks(summits);
-        let of = |number: fn(&Spread) -> f64| s.as_ref().map_or("–".to_owned(), |s| short(number(s)));
-        vec![
-            short(*t_q),
-            of(|s| s.median),
-            of(|s| s.least),
-            of(|s| s.greatest),
-            format!("{with} of {}", summits.len()),
-            short(worst),
-        ]
-    };
-    table(
-        format!("Against T_q, {} frame", frame.key()),
-        format!("{}; delays in s; a rise of more than T_f and a packet after the first fall is a second hump", e.file),
-        [
-            "T_q (ms)",
-            "greatest delay: median (s)",
-            "least (s)",
-            "greatest (s)",
-            "phases with a second hump",
-            "highest second hump (s)",
-        ],
-        grid.iter().zip(all).map(row),
-    )
+impl Sweep {
+    /// The highest second hump of all phases, s.
+    fn worst(summits: &[Summit]) -> f64 {
+        summits.iter().map(|s| s.hump).fold(0.0, f64::max)
+    }
+
+    fn least_without_hump(&self) -> Option<f64> {
+        self.at.iter().find(|(_, summits)| Sweep::worst(summits) <= self.quantum).map(|(t_q, _)| *t_q)
+    }
+
+    fn chart(&self, e: &Experiment) -> Chart {
+        let least = self.least_without_hump().map_or("none".to_owned(), |t_q| format!("{} ms", short(t_q)));
+        let title = format!(
+            "{} frame: the least T_q without a second hump in any phase: {least}; T_q,opt is {} ms, T_f {} ms",
+            self.frame.key(),
+            short(self.opt),
+            short(self.t_f)
+        );
+        let phases = self.at.first().map_or(0, |(_, summits)| summits.len());
+        let caption = format!("{}; {phases} phases; medians, bars from the least to the greatest", e.file);
+        let curve = |name: &str, colour, number: fn(&Summit) -> f64| {
+            let of = |summits: &[Summit]| Spread::of(summits.iter().map(number).collect());
+            Curve { name: name.to_owned(), colour, at: self.at.iter().map(|(t_q, s)| (*t_q, of(s))).collect() }
+        };
+        let curves =
+            [curve("greatest end-to-end delay", "qsd-opt", |s| s.peak), curve("second hump", "qsd-0", |s| s.hump)];
+        let x: Vec<f64> = self.at.iter().map(|(t_q, _)| *t_q).collect();
+        let quanta = vec![self.quantum; x.len()];
+        curves_chart(title, caption, &T_Q, "delay", &curves)
+            .band((self.opt - self.t_f).max(0.0), self.opt + self.t_f, "T_q,opt ± T_f", BandKind::Note)
+            .series(Series::line("T_f and a packet: up to it is no hump", "reference", x, quanta).reference())
+    }
+
+    fn table(&self, e: &Experiment) -> Table {
+        let row = |(t_q, summits): &(f64, Vec<Summit>)| {
+            let with = summits.iter().filter(|s| s.hump > self.quantum).count();
+            let greatest = peaks(summits).map_or("–".to_owned(), |s| s.text());
+            vec![short(*t_q), greatest, format!("{with} of {}", summits.len()), short(Sweep::worst(summits))]
+        };
+        table(
+            format!("Against T_q, {} frame", self.frame.key()),
+            format!(
+                "{}; s, median over the phases (least to greatest); a rise of more than T_f and a packet after the first \
+                 fall is a second hump",
+                e.file
+            ),
+            ["T_q (ms)", "greatest delay (s)", "phases with a second hump", "highest second hump (s)"],
+            self.at.iter().map(row),
+        )
+    }
 }
 
 #[cfg(test)]
@@ -204,10 +184,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_t_q_is_the_first_without_a_hump() {
-        let grid = [0.0, 100.0, 200.0, 300.0];
-        assert_eq!(least_without(&grid, &[2.0, 0.1, 2.0, 0.1], 1.0), Some(100.0));
-        assert_eq!(least_without(&grid, &[0.1; 4], 1.0), Some(0.0));
-        assert_eq!(least_without(&grid, &[1.1; 4], 1.0), None);
+    fn the_least_t_q_is_the_first_without_a_hump_in_any_phase() {
+        let least = |humps: [[f64; 2]; 4]| {
+            let summits = humps.map(|of| of.map(|hump| Summit { peak: 3.0, hump }).to_vec());
+            let at = [0.0, 100.0, 200.0, 300.0].into_iter().zip(summits).collect();
+            Sweep { frame: Frame::Large, opt: 520.0, t_f: 273.0, quantum: 1.0, at }.least_without_hump()
+        };
+        assert_eq!(least([[2.0, 0.1], [0.1, 0.1], [0.1, 2.0], [0.1, 0.1]]), Some(100.0));
+        assert_eq!(least([[0.1; 2]; 4]), Some(0.0));
+        assert_eq!(least([[0.1, 1.1]; 4]), None);
     }
 }

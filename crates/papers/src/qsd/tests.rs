@@ -1,6 +1,9 @@
+use super::phases::{ALL, InPhase, Phases, each_phase, hump, over_phases, phases};
+use super::spread::Spread;
 use super::*;
-use crate::Tools;
+use crate::{Bench, Effort, Tools};
 use fairpace_lab::Hooks;
+use fairpace_lab::study::Measure;
 
 fn experiment(id: &str) -> &'static Experiment {
     EXPERIMENTS.iter().find(|e| e.id == id).unwrap()
