@@ -2,6 +2,7 @@
 //!
 //! - `tests/book`: the book's links, drawings and defaults.
 //! - `tests/dependencies.rs`: which crate may know which, and which of them run without an operating system.
+//! - `tests/figures`: how many lines of Rust a figure takes.
 //! - `tests/rfc_coverage.rs`: which requirement of an RFC is tested where.
 //! - `tests/words.rs`: what a documentation comment must not be.
 
