@@ -98,31 +98,7 @@ mod tests {
     use super::*;
 
     /// Two controllers over a lossy link, and background.
-    const SMALL: &str = r#"
-duration = "12 s"
-warmup = "2 s"
-safety = "paper"
-feedback = "every packet"
-[path]
-rate = "1300 pkt/s"
-rtt = "100 ms"
-queue = { kind = "two-priority", capacity = "20 pkt" }
-loss = { kind = "random", p = 0.01 }
-[[flows]]
-name = "video"
-count = 2
-controller = "rcs"
-parameters = { s_target = "200 pkt/s" }
-initial_rtt = "100 ms"
-start_spread = "500 ms"
-[[flows]]
-controller = "tcp-sack"
-[[flows]]
-name = "background"
-controller = "constant"
-class = "low"
-rate = "100 pkt/s"
-"#;
+    const SMALL: &str = include_str!("../tests/small.toml");
 
     fn small() -> Scenario {
         Scenario::parse(SMALL, "small.toml").unwrap()
