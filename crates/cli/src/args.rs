@@ -187,7 +187,7 @@ pub(crate) struct Reproduce {
     pub(crate) results: Results,
 }
 
-/// Show controllers, links, media and experiments with their parameters
+/// Show controllers, links, flows, media and experiments with their parameters
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -210,6 +210,8 @@ pub(crate) enum ListWhat {
     Controllers,
     /// Parts of a link
     Links,
+    /// Fields of a scenario's flows, and of the run
+    Flows,
     /// Media sources
     Media,
     /// Experiments of `fairpace reproduce`

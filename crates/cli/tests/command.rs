@@ -80,7 +80,7 @@ fn a_wrong_command_line_is_said_in_two_lines_with_the_nearest_right_one() {
         ),
         (
             &["list", "contrlers"],
-            "error: `[WHAT]` is `contrlers`, which is not one of its values\n\nhint: did you mean `controllers`? there are `controllers`, `links`, `media`, `experiments`",
+            "error: `[WHAT]` is `contrlers`, which is not one of its values\n\nhint: did you mean `controllers`? there are `controllers`, `links`, `flows`, `media`, `experiments`",
         ),
         (
             &["demo", "--seconds", "3 parsecs"],
@@ -181,7 +181,9 @@ fn controllers_are_listed_with_parameters_for_people_and_machines() {
         assert!(text.lines().any(|l| l.trim_start().starts_with(&format!("{name}  "))), "{name}:\n{text}");
     }
     let json: serde_json::Value = serde_json::from_str(&fairpace(&["list", "--json"]).out).unwrap();
-    for key in ["controllers", "links", "satellite", "media", "streams", "experiments"] {
+    for key in
+        ["controllers", "links", "satellite", "wireless", "hops", "run", "flows", "media", "streams", "experiments"]
+    {
         assert!(json[key].as_array().is_some_and(|a| !a.is_empty()), "{key}");
     }
     let fixed = json["controllers"].as_array().unwrap().iter().find(|c| c["name"] == "fixed").unwrap();

@@ -1,6 +1,7 @@
 //! How the slots of a wireless link fail, as a scenario writes it.
 
-use crate::param::{Field, Form, Named, Param, Row, Value};
+use crate::field::{Field, Named, Param};
+use crate::param::{Form, Row, Value};
 use crate::part::{AnyKind, Family, Kind, Part, PartProblem};
 use crate::quantity::{Chance, Real};
 use fairpace_path::{Channel, ChannelError, FadingError, Modulation, Rayleigh};

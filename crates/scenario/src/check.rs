@@ -9,15 +9,16 @@ use super::channel::Slot;
 use super::locate::Locator;
 use super::part::PartProblem;
 use super::satellite::SatelliteSpec;
+use super::table::written;
 use super::wireless::WirelessSpec;
 use super::{
-    AccessSpec, Capacity, Files, FlowSpec, LossSpec, Parameter, Problem, QueueSpec, RawScenario, Scenario,
+    AccessSpec, Capacity, Files, FlowSpec, LossSpec, Parameter, Problem, QueueSpec, RawScenario, SCENARIO, Scenario,
     ScenarioError, ScenarioWarning, TraceFormat, TraceGaps, TraceSpec,
 };
 use crate::controllers::{self, Family};
 use fairpace_control::feedback::Form;
 use fairpace_path::{Gaps, Trace};
-use fairpace_units::{Bytes, Duration, Rate};
+use fairpace_units::{Bytes, Rate};
 use std::sync::Arc;
 
 /// The most flows of one scenario, all counts together.
@@ -50,10 +51,10 @@ pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> C
 
 impl Checker<'_> {
     fn whole(&self, scenario: &mut RawScenario, files: &mut Files) -> Checked {
-        self.times(scenario)?;
-        for (field, size) in [("packet_size", &scenario.packet_size), ("ack_size", &scenario.ack_size)] {
-            self.packet_size(field, size)?;
+        if let Some(problem) = SCENARIO.problem(&written(&*scenario)) {
+            return self.refuse(problem);
         }
+        self.times(scenario)?;
         if !scenario.hop.is_empty() {
             self.hops(scenario)?;
         } else if scenario.satellite.is_none() {
@@ -155,25 +156,15 @@ impl Checker<'_> {
 
     fn times(&self, s: &RawScenario) -> Checked {
         let (duration, warmup, sample) = (s.duration.get(), s.warmup.get(), s.sample.get());
-        if duration.is_zero() || duration > Duration::from_secs(7 * 86_400) {
-            return self.bad("duration", s.duration.text(), "is out of range", "above 0 s, at most a week (168 h)");
-        }
         if warmup >= duration {
             let wrong = format!("leaves nothing of the duration of `{}` to measure", s.duration);
             return self.bad("warmup", s.warmup.text(), wrong, "shorter than `duration`");
         }
-        if sample < Duration::from_millis(1) || sample > duration {
+        if sample > duration {
             return self.bad("sample", s.sample.text(), "is out of range", "from 1 ms to the `duration`");
         }
         if duration.as_nanos() / sample.as_nanos() > 1_000_000 {
             return self.bad("sample", s.sample.text(), "makes more than a million rows per flow", "a longer interval");
-        }
-        Ok(())
-    }
-
-    fn packet_size(&self, field: &str, size: &super::Size) -> Checked {
-        if size.get() == Bytes::ZERO || size.get() > Bytes::new(65_507) {
-            return self.bad(field, size.text(), "is out of range", "from 1 B to 65507 B, what fits into a datagram");
         }
         Ok(())
     }
@@ -203,9 +194,6 @@ impl Checker<'_> {
         }
         self.part("wireless", w.problem(self.packet_size))?;
         if let Some(uplink) = &w.uplink {
-            if uplink.delay.get() > Duration::from_secs(3_600) {
-                return self.bad("wireless.uplink.delay", uplink.delay.text(), "is out of range", "at most 1 h");
-            }
             self.capacity("wireless.uplink.rate", &uplink.rate)?;
             self.queue("wireless.uplink", &uplink.queue, Some(&uplink.rate))?;
             self.loss("wireless.uplink.loss", &uplink.loss)?;
@@ -314,13 +302,16 @@ impl Checker<'_> {
 
     /// The fault of a part of a link, with the field where it stands.
     fn part(&self, field: &str, problem: Option<PartProblem>) -> Checked {
-        match problem.map(|p| p.below(field)) {
-            None => Ok(()),
-            Some(PartProblem::NoEffect(field, with, remedy)) => {
+        problem.map_or(Ok(()), |problem| self.refuse(problem.below(field)))
+    }
+
+    fn refuse(&self, problem: PartProblem) -> Checked {
+        match problem {
+            PartProblem::NoEffect(field, with, remedy) => {
                 self.conflict(field, format!("has no effect with {with}"), remedy)
             }
-            Some(PartProblem::Missing(field, allowed)) => self.missing(field, allowed),
-            Some(PartProblem::Bad(field, found, wrong, allowed)) => self.bad(field, found, wrong, allowed),
+            PartProblem::Missing(field, allowed) => self.missing(field, allowed),
+            PartProblem::Bad(field, found, wrong, allowed) => self.bad(field, found, wrong, allowed),
         }
     }
 
@@ -356,10 +347,10 @@ impl Checker<'_> {
         }
         let bytes = std::fs::read(&path).map_err(|e| bad_file(format!("cannot be read: {}", super::reason(&e))))?;
         let text = String::from_utf8(bytes).map_err(|_| bad_file("is not UTF-8 text".to_owned()))?;
-        let gaps = match spec.gaps {
-            None | Some(TraceGaps::Hold) => Gaps::Hold,
-            Some(TraceGaps::Zero) => Gaps::Zero,
-            Some(TraceGaps::Cut) => Gaps::Cut,
+        let gaps = match spec.gaps.unwrap_or_default() {
+            TraceGaps::Hold => Gaps::Hold,
+            TraceGaps::Zero => Gaps::Zero,
+            TraceGaps::Cut => Gaps::Cut,
         };
         let parsed = match &spec.column {
             Some(column) if csv => Trace::parse_csv(&text, column, gaps),
@@ -435,20 +426,4 @@ pub(super) fn resolve(scenario: &RawScenario) -> RawScenario {
         }
     }
     resolved
-}
-
-/// Lists the controllers' names and parameters in the schema, from the registry.
-pub(super) fn describe_parameters(schema: &mut schemars::Schema) {
-    let names = controllers::names();
-    let text = controllers::parameters_text();
-    let flow = schema.pointer_mut("/$defs/FlowSpec/properties");
-    if let Some(properties) = flow.and_then(|p| p.as_object_mut()) {
-        if let Some(controller) = properties.get_mut("controller").and_then(|c| c.as_object_mut()) {
-            controller.insert("enum".to_owned(), names.into());
-            controller.remove("default");
-        }
-        if let Some(parameters) = properties.get_mut("parameters").and_then(|c| c.as_object_mut()) {
-            parameters.insert("description".to_owned(), text.into());
-        }
-    }
 }

@@ -2,20 +2,21 @@
 
 use crate::controllers::{self, Family};
 use crate::hop::Hop;
+use crate::tcp;
 use crate::{
     AccessSpec, Capacity, FlowSpec, Lengths, LossSpec, OnOffSpec, OutageDirection, PathSpec, PlanSpec, Priority,
-    Problem, QuickStartSpec, Real, Room, Scenario, ScenarioError, SourceKind, Speed, TcpKind, TcpSpec, Terminals, Time,
-    TraceSpec, WindowPlanner, WirelessSpec,
+    Problem, QuickStartSpec, Real, Room, Scenario, ScenarioError, SourceKind, Speed, Terminals, Time, TraceSpec,
+    WindowPlanner, WirelessSpec,
 };
 use fairpace_control::{FlowParams, QuickStartParams, Safety};
 use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{Capacity as PathCapacity, DelayModel, LinkSpec, Outage, RateModel};
-use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
+use fairpace_sim::tcp::TcpSource;
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, HopConfig, MediaConfig, OnOff,
-    Protocol, RadioConfig, RouteHop, SimConfig, Source, TcpHalf,
+    Protocol, RadioConfig, RouteHop, SimConfig, Source,
 };
-use fairpace_units::{Bytes, Class, Duration, Instant, Packets, QsRate, RandomStream, Rate};
+use fairpace_units::{Bytes, Class, Duration, Instant, QsRate, RandomStream, Rate};
 use std::fmt::Display;
 
 /// The interval of the receiver's RTCP reports where the circuit breaker is on: the longest that it may count in [RFC
@@ -303,7 +304,7 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Resu
                 (None, Some(size)) => TcpSource::Transfer(size.get()),
                 (None, None) => TcpSource::Ftp,
             };
-            Protocol::Tcp(tcp_params(&flow.controller, flow.tcp.as_ref()), source)
+            Protocol::Tcp(tcp::params(&flow.controller, flow.tcp.as_ref()), source)
         }
         Family::Media => {
             let env = controllers::env(scenario, flow);
@@ -323,7 +324,7 @@ fn protocol(scenario: &Scenario, flow: &FlowSpec, name: &str, seed: u64) -> Resu
                 flow.tolerable_delay.as_ref().map(|t| DeJitter { tolerable: t.get(), above: DelayBaseline::default() });
             media.report_interval = (env.safety == Safety::Default).then_some(REPORT_INTERVAL);
             media.record_frames = matches!(media.source, Source::Adus { .. });
-            media.tcp = controllers::has_tcp(&flow.controller).then(|| tcp_half(flow.tcp.as_ref()));
+            media.tcp = controllers::has_tcp(&flow.controller).then(|| tcp::half(flow.tcp.as_ref()));
             Protocol::Media(media)
         }
         Family::Constant => Protocol::Constant(ConstantConfig {
@@ -372,67 +373,6 @@ fn source(flow: &FlowSpec, name: &str, size: Bytes) -> Source {
             SourceKind::Encoder => crate::encoder::source(name, rate(&s.rate), size),
         },
     }
-}
-
-/// TCP's parameters: the simulator's defaults, and what the scenario says.
-fn tcp_params(controller: &str, spec: Option<&TcpSpec>) -> TcpParams {
-    let variant = match controller {
-        "tcp-reno" => TcpVariant::Reno,
-        // The kernel's own have selective acknowledgements; nobody simulates them.
-        "tcp-sack" | "tcp-cubic" | "tcp-bbr" => TcpVariant::Sack,
-        _ => TcpVariant::NewReno,
-    };
-    set_tcp(TcpParams { variant, ..TcpParams::default() }, spec)
-}
-
-/// The same for a flow that sends over UDP too.
-fn tcp_half(spec: Option<&TcpSpec>) -> TcpHalf {
-    let TcpHalf { mut params, mut segment_size } = TcpHalf::default();
-    if let Some(spec) = spec {
-        segment_size = spec.segment_size.as_ref().map(crate::Size::get);
-        params.variant = match spec.variant {
-            None => params.variant,
-            Some(TcpKind::Reno) => TcpVariant::Reno,
-            Some(TcpKind::Newreno) => TcpVariant::NewReno,
-            Some(TcpKind::Sack) => TcpVariant::Sack,
-        };
-    }
-    TcpHalf { params: set_tcp(params, spec), segment_size }
-}
-
-fn set_tcp(mut p: TcpParams, spec: Option<&TcpSpec>) -> TcpParams {
-    let Some(spec) = spec else { return p };
-    let duration = |to: &mut Duration, from: &Option<Time>| {
-        if let Some(time) = from {
-            *to = time.get();
-        }
-    };
-    duration(&mut p.min_rto, &spec.min_rto);
-    duration(&mut p.max_rto, &spec.max_rto);
-    duration(&mut p.initial_rto, &spec.initial_rto);
-    duration(&mut p.tick, &spec.tick);
-    duration(&mut p.send_jitter, &spec.send_jitter);
-    if let Some(n) = spec.initial_window {
-        p.initial_window = Packets::new(n.get());
-    }
-    if let Some(n) = spec.max_window {
-        p.max_window = Packets::new(n.get());
-    }
-    p.initial_ssthresh = spec.initial_ssthresh.map(|n| Packets::new(n.get()));
-    if let Some(n) = spec.dup_threshold {
-        p.dup_threshold = n.get() as u32;
-    }
-    if let Some(on) = spec.limited_transmit {
-        p.limited_transmit = on;
-    }
-    if let Some(on) = spec.ecn {
-        p.ecn = on;
-    }
-    if let Some(on) = spec.restart_after_idle {
-        p.restart_after_idle = on;
-    }
-    p.delayed_ack = spec.delayed_ack.as_ref().map(|t| DelayedAck { timeout: t.get() });
-    p
 }
 
 fn access(scenario: &Scenario, flow: &FlowSpec, spec: &AccessSpec, name: &str, seed: u64) -> Access {

@@ -1,7 +1,9 @@
 //! The errors of scenarios: each names file, line, field, value, and the values allowed, with the remedy.
 
+use super::SCENARIO;
 use super::locate::Locator;
-use super::quantity::PART;
+use super::param::Row;
+use super::quantity::{PART, WHOLE};
 
 /// Why a scenario was refused. Shown as `file:line: problem`; [`ScenarioError::hint`] is the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -175,7 +177,10 @@ impl ScenarioError {
         } else if let Some(rest) = message.strip_prefix("missing field `") {
             let name = rest.trim_end_matches('`');
             let field = if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
-            Problem::Missing { allowed: what_to_write(name).to_owned(), field }
+            Problem::Missing {
+                allowed: row(&field).map_or_else(String::new, |row| format!("{}: {}", row.form.needed(), row.doc)),
+                field,
+            }
         } else if let Some(rest) = message.strip_prefix("unknown variant `") {
             let (found, expected) = rest.split_once('`').unwrap_or((rest, ""));
             Problem::UnknownName {
@@ -190,9 +195,13 @@ impl ScenarioError {
             .or_else(|| message.strip_prefix("invalid value: "))
             .and_then(|rest| rest.split_once(", expected "))
         {
-            // The name of a type of ours says nothing to a reader.
-            let allowed = if allowed.starts_with("struct ") { "a table, as in `{ field = value }`" } else { allowed };
-            Problem::WrongType { field, found: one_line(found), allowed: allowed.to_owned() }
+            let allowed = match allowed {
+                // The name of a type of ours says nothing to a reader.
+                name if name.starts_with("struct ") => "a table, as in `{ field = value }`".to_owned(),
+                WHOLE => row(&field).map_or_else(|| WHOLE.to_owned(), |row| row.form.allowed()),
+                other => other.to_owned(),
+            };
+            Problem::WrongType { field, found: one_line(found), allowed }
         } else {
             let mut parts = message.split(PART);
             match (parts.next(), parts.next(), parts.next()) {
@@ -209,17 +218,9 @@ impl ScenarioError {
     }
 }
 
-/// The value that belongs into a required field of that name.
-fn what_to_write(name: &str) -> &'static str {
-    match name {
-        "file" => "name the recording, relative to the scenario file",
-        "rate" => "a rate, such as `rate = \"2 Mbit/s\"`",
-        "multi_frame" => "a whole number of slots, as in `multi_frame = 24`",
-        "super_frame" => "a whole number of slots, as in `super_frame = 72`",
-        "heard" => "a number from 0 to 1",
-        "kind" => "say which kind, as in `kind = \"saturated\"`",
-        _ => "a duration, such as `\"10 s\"`",
-    }
+/// The row of the field at that path.
+fn row(field: &str) -> Option<&'static Row> {
+    SCENARIO.find(field)
 }
 
 /// The line of a syntax error, from the parser's own rendering (`line 3, column 5`).

@@ -1,112 +1,246 @@
 //! Flows as a scenario writes them: what each sends, when, under which controller, and over which link of its own.
 
+use crate::param::{Form, Row};
+use crate::path::{CAPACITY, LOSS, QUEUE};
 use crate::quantity::{self, Count, Feedback, Real, Room, Size, Speed, Time};
-use crate::{Capacity, LossSpec, QueueSpec, QuickStartSpec};
-use fairpace_media::StreamPreset;
-use fairpace_units::Duration;
-use schemars::JsonSchema;
+use crate::table::written;
+use crate::{
+    ARRIVALS, ArrivalsSpec, Capacity, DATAGRAM, FEEDBACK, LossSpec, ON_OFF, OnOffSpec, PACKET_SIZE, QueueSpec,
+    QuickStartSpec, SOME_TIME, SOURCE, SourceSpec, TCP, Table, TcpSpec, controllers,
+};
+use fairpace_control::Env;
+use fairpace_units::{Bounds, Bytes, Duration};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A flow, or several alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`FLOW`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct FlowSpec {
-    /// Name; several alike get numbers (`rcs-1`, `rcs-2`). The controller's name if absent.
     pub name: String,
-    /// How many alike.
-    pub count: Count<1, 10_000>,
-    /// Flows of one group are averaged together. The name if absent.
+    pub count: Count,
     pub group: String,
-    /// The part that decides the rate: a media controller (`fairpace list controllers`), `tcp-reno`, `tcp-newreno`,
-    /// `tcp-sack`, or `constant` (no feedback at all).
     pub controller: String,
-    /// The controller's own parameters, by name.
     pub parameters: BTreeMap<String, Parameter>,
-    /// TCP's parameters; with a `tcp-` controller, or `tpba`, which sends over TCP and UDP in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpSpec>,
-    /// Rate of a `constant` flow, while it is on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Speed>,
-    /// Priority of the flow's data: `normal` or `low`.
     #[serde(deserialize_with = "quantity::choice")]
     pub class: Priority,
-    /// When it starts.
     pub start: Time,
-    /// Each flow starts at a random time within so much after `start`.
     pub start_spread: Time,
-    /// When it stops; at the end if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Time>,
-    /// Sends for a time, is silent for a time, and so on; only with `constant` or TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_off: Option<OnOffSpec>,
-    /// TCP only: ends after so much.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transfer: Option<Size>,
-    /// Media controllers only: what the application has to send. Always something if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceSpec>,
-    /// With `[[hop]]`: the name of the first hop that its data passes; the first of all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enter: Option<String>,
-    /// With `[[hop]]`: the name of the last hop that its data passes; the last of all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leave: Option<String>,
-    /// With `satellite`: the terminals at which it enters and leaves, `[1, 2]`, or `random` ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminals: Option<Terminals>,
-    /// With `wireless`: the user whose downlink is its last hop, and whose uplink its feedback's first. The path ends
-    /// on a wire if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<Count<0, 999>>,
-    /// With `wireless.plan`: what it is to have of its user's downlink, as a part of the sum of all shares there; 1 if
-    /// absent.
+    pub user: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Real>,
-    /// Packets whose one-way delay is more than this above the least that there can be are counted as outage (D).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerable_jitter: Option<Time>,
-    /// Asks the routers for this rate at the start [RFC 4782], from 80 kbit/s to 1,310.72 Mbit/s; a `constant` flow with
-    /// each packet, whatever is answered (a flood).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quick_start: Option<QuickStartSpec>,
-    /// Media controllers with a source that has a rate: what may wait at the sender; more is lost there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_buffer: Option<Room>,
-    /// Media controllers with a source that has a rate: what comes later than the flow's fastest packet by more than
-    /// this counts as late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tolerable_delay: Option<Time>,
-    /// Flows that come and go: their starts are a Poisson process, their lengths exponential. `count` sources make them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<ArrivalsSpec>,
-    /// Size of this flow's data packets; the scenario's if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_size: Option<Size>,
-    /// When this flow's receiver sends feedback; as the scenario says if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<Feedback>,
-    /// Media controllers only: the RTT known at the start. Measured by a challenge if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rtt: Option<Time>,
-    /// Media controllers only: cap on data and dummies together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<Speed>,
-    /// Media controllers only: never below this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rate: Option<Speed>,
-    /// Media controllers only: the rate to start at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_rate: Option<Speed>,
-    /// The flow's own link to the bottleneck; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access: Option<AccessSpec>,
 }
 
+/// One of `[[flows]]`.
+pub const FLOW: Table = Table::of::<FlowSpec>(
+    "FlowSpec",
+    "a flow, or several alike",
+    &[
+        Row::new("name", "", Form::Text, "several alike get numbers: `video-1`, `video-2`").usually("the controller"),
+        Row::new(
+            "count",
+            "",
+            Form::Whole(1, 10_000),
+            "how many alike, at most 10,000 flows in all; with `arrivals`: how many sources",
+        ),
+        Row::new("group", "", Form::Text, "flows of one group are averaged together").usually("the name"),
+        Row::new(
+            "controller",
+            "",
+            CONTROLLER,
+            "the part that decides the rate: a media controller, one of the simulator's TCPs, with `--world emu` also one of the \
+             kernel's, or `constant`: packets at a fixed rate, no feedback",
+        )
+        .needed(),
+        Row::new("parameters", "", PARAMETERS, "media controllers: the controller's own, by name").optional(),
+        Row::new("tcp", "", Form::Table(&TCP), "`tcp-` controllers, and `tpba`, which sends over TCP and UDP in turn")
+            .optional(),
+        Row::new("rate", "", Form::Rate, "`constant`: the rate while it is on").optional(),
+        Row::new(
+            "class",
+            "",
+            Form::Word(&["normal", "low"]),
+            "media controllers, `constant`: `low` data goes first in a full two-priority queue",
+        ),
+        Row::new("start", "", Form::Time(Bounds::ANY), "when it starts"),
+        Row::new("start_spread", "", Form::Time(Bounds::ANY), "each flow starts at a random time within so much after `start`"),
+        Row::new("stop", "", Form::Time(Bounds::ANY), "when it stops sending").usually("the end"),
+        Row::new(
+            "on_off",
+            "",
+            Form::Table(&ON_OFF),
+            "`constant`, TCP: sends for a time, is silent for a time, and so on",
+        )
+        .usually("always on"),
+        Row::new("transfer", "", Form::Size(Bounds::at_least(Bytes::new(1))), "TCP: ends after so much")
+            .usually("endless")
+            .wrong("sends nothing"),
+        Row::new("source", "", Form::Table(&SOURCE), "media controllers: the data that the application has to send")
+            .usually("saturated"),
+        Row::new("enter", "", Form::Text, "with `[[hop]]`: name of the first hop that its data passes")
+            .usually("the first of all"),
+        Row::new("leave", "", Form::Text, "with `[[hop]]`: name of the last hop that its data passes")
+            .usually("the last of all"),
+        Row::new(
+            "terminals",
+            "",
+            TERMINALS,
+            "over a satellite: data enters at the first and leaves at the second, feedback the other way; `random`: two \
+             for each flow, from the seed",
+        )
+        .optional(),
+        Row::new(
+            "user",
+            "",
+            Form::Whole(0, 999),
+            "with `wireless`: the user whose downlink is the flow's last hop, and whose uplink its feedback's first",
+        )
+        .usually("none, the flow ends on a wire"),
+        Row::new(
+            "share",
+            "",
+            Form::Real(Bounds::above(0.0).up_to(1e6)),
+            "with `wireless.plan`: the flow's part of its user's downlink, against the sum of all shares there",
+        ),
+        Row::new(
+            "tolerable_jitter",
+            "D",
+            TOLERABLE,
+            "a packet whose one-way delay is more than this above the least that there can be counts as delay outage",
+        )
+        .usually("any"),
+        Row::new(
+            "quick_start",
+            "",
+            Form::Rate,
+            "`tfrc`, `tfrc-sp`: the rate asked of the routers at the start and after idle times [RFC 4782], from 80 kbit/s \
+             to 1,310.72 Mbit/s, rounded up to one that the option can say; `constant` asks with each packet, whatever is \
+             answered (a flood). The flow's `access` links know Quick-Start",
+        )
+        .optional(),
+        Row::new(
+            "send_buffer",
+            "",
+            Form::Room,
+            "media controllers with a source that has a rate: the room for packets that wait at the sender; a packet that finds no room is lost",
+        ),
+        Row::new(
+            "tolerable_delay",
+            "",
+            TOLERABLE,
+            "media controllers with a source that has a rate: a packet whose end-to-end delay is more than this above the \
+             flow's shortest so far is late",
+        )
+        .usually("any"),
+        Row::new(
+            "arrivals",
+            "",
+            Form::Table(&ARRIVALS),
+            "flows that come and go: their starts are a Poisson process from `start` on, their lengths exponential; named \
+             `NAME-1`, `NAME-2` … in order of their starts, at most 200,000 on average",
+        )
+        .optional(),
+        Row::new("packet_size", "", PACKET_SIZE, "a data packet of this flow on the wire").note(DATAGRAM).usually("the scenario's"),
+        Row::new(
+            "feedback",
+            "",
+            FEEDBACK,
+            "media controllers: when this flow's receiver sends feedback; not where the receiver measures (`tfrc` with \
+             `measured_by = \"receiver\"`) or RTCP reports do (`lda`, `ldaf`, `tpba`: their parameter `t_rtcp`)",
+        )
+        .usually("the scenario's"),
+        Row::new(
+            "initial_rtt",
+            "",
+            Form::Time(Bounds::of(Duration::from_micros(100), Duration::from_secs(60))),
+            "media controllers: the RTT known at the start",
+        )
+        .usually("measured by a challenge"),
+        Row::new("max_rate", "", Form::Rate, "media controllers: cap on data and dummies together")
+            .usually("10 Mbit/s; none with `safety = \"paper\"`"),
+        Row::new("min_rate", "", Form::Rate, "media controllers: floor of the controller's rate"),
+        Row::new("start_rate", "", Form::Rate, "media controllers: rate before anything is known")
+            .usually("the controller's"),
+        Row::new("access", "", Form::Table(&ACCESS), "the flow's own link to the bottleneck").usually("none"),
+    ],
+)
+.usually(|| {
+    written(&FlowSpec {
+        share: Some(Real::new(1.0)),
+        send_buffer: Some(Room::unlimited()),
+        min_rate: Some(Speed::bps(Env::default().min_rate.as_bps())),
+        ..FlowSpec::default()
+    })
+});
+
+const CONTROLLER: Form = Form::Other(
+    "a controller of `fairpace list controllers`",
+    |_| schemars::json_schema!({ "type": "string", "enum": controllers::names() }),
+);
+const PARAMETERS: Form = Form::Other("a table of text, numbers, `true`, `false`", |_| {
+    schemars::json_schema!({
+        "description": controllers::parameters_text(), "type": "object",
+        "additionalProperties": { "type": ["boolean", "number", "string"] },
+    })
+});
+const TERMINALS: Form = Form::Either(&[
+    Form::Word(&["random"]),
+    Form::Other("two terminals, as in `[1, 2]`", |_| {
+        schemars::json_schema!({
+            "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 2, "maxItems": 2,
+        })
+    }),
+]);
+const TOLERABLE: Form = Form::Time(Bounds::above(Duration::ZERO).up_to(Duration::from_secs(3_600)));
+
 /// A controller's parameter as written.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Parameter {
     /// `true` or `false`.
@@ -162,7 +296,7 @@ impl<'de> Deserialize<'de> for Parameter {
 }
 
 /// Priority of a flow's data packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
     /// Ordinary.
@@ -170,144 +304,6 @@ pub enum Priority {
     Normal,
     /// Goes first in a full two-priority queue.
     Low,
-}
-
-/// TCP's parameters. An absent field has the simulator's default.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TcpSpec {
-    /// `tpba` only: `reno`, `newreno` or `sack`; `reno` if absent. (A `tcp-` controller's name says it.)
-    #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
-    pub variant: Option<TcpKind>,
-    /// `tpba` only: size of a full segment on the wire, headers of 40 B included; that of the flow's packets if absent.
-    /// Smaller packets share segments.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub segment_size: Option<Size>,
-    /// The window falls to the initial one after a timeout's time without sending [RFC 5681 §4.1]; on if absent, off with
-    /// `tpba`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub restart_after_idle: Option<bool>,
-    /// Initial window in packets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_window: Option<Count<1, 10>>,
-    /// Where slow start ends the first time, in packets; the largest window if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_ssthresh: Option<Count<2, 10_000_000>>,
-    /// Duplicate ACKs that mean a loss.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dup_threshold: Option<Count<1, 1_000>>,
-    /// Largest window in packets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_window: Option<Count<1, 10_000_000>>,
-    /// Shortest retransmission timeout.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_rto: Option<Time>,
-    /// Longest retransmission timeout.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rto: Option<Time>,
-    /// Retransmission timeout before the first RTT sample.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub initial_rto: Option<Time>,
-    /// Granularity of the RTT clock; `0 s` is an exact one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tick: Option<Time>,
-    /// The receiver delays ACKs at most so long (every second segment at once); at once if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delayed_ack: Option<Time>,
-    /// Limited transmit [RFC 3042].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limited_transmit: Option<bool>,
-    /// New data goes out as ECT(0), and a queue's mark is answered as a loss [RFC 3168]; off if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<bool>,
-    /// Each packet leaves up to so much later, at random: breaks the phase effects of drop-tail queues.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub send_jitter: Option<Time>,
-}
-
-/// TCP's loss recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TcpKind {
-    /// [RFC 5681]
-    Reno,
-    /// [RFC 6582]
-    Newreno,
-    /// [RFC 6675]
-    Sack,
-}
-
-/// On and off periods.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OnOffSpec {
-    /// Mean length of an on period.
-    pub on: Time,
-    /// Mean length of an off period.
-    pub off: Time,
-    /// `fixed` lengths, or `exponential` around the means.
-    #[serde(default, deserialize_with = "quantity::choice")]
-    pub lengths: Lengths,
-}
-
-/// How long on and off periods are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Lengths {
-    /// Always the same.
-    #[default]
-    Fixed,
-    /// Exponentially distributed around the mean.
-    Exponential,
-}
-
-/// The data that a media flow's application has to send.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SourceSpec {
-    /// `saturated`, `adus` (the same in data units of so many `packets`), `constant` (at most `rate`), `encoder` (a model of
-    /// an adaptive video encoder), or a kind of stream at a constant rate: `voip`, `video-call`, `iptv`
-    /// (docs/media/presets.md).
-    #[serde(deserialize_with = "quantity::choice")]
-    pub kind: SourceKind,
-    /// `constant`: the application's rate. `encoder`: its highest rate. A kind of stream: instead of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Speed>,
-    /// `adus`: packets of each data unit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub packets: Option<Count<1, 10_000>>,
-}
-
-/// The kinds of source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SourceKind {
-    /// Always has data.
-    Saturated,
-    /// Always has data, in application data units: what may not be split, and is of use when it is complete.
-    Adus,
-    /// A constant bit rate, at most what the controller allows.
-    Constant,
-    /// Frames at 25 per second whose size follows the controller's rate.
-    Encoder,
-    /// A telephone call: 16 kbit/s in packets of 160 B.
-    Voip,
-    /// A video call: 64 kbit/s in packets of 512 B.
-    VideoCall,
-    /// Television over IP: 256 kbit/s in packets of 1,316 B.
-    Iptv,
-}
-
-impl SourceKind {
-    /// The stream that it names, if it names one.
-    pub fn preset(self) -> Option<&'static StreamPreset> {
-        match self {
-            SourceKind::Voip => StreamPreset::named("voip"),
-            SourceKind::VideoCall => StreamPreset::named("video-call"),
-            SourceKind::Iptv => StreamPreset::named("iptv"),
-            SourceKind::Saturated | SourceKind::Adus | SourceKind::Constant | SourceKind::Encoder => None,
-        }
-    }
 }
 
 /// The terminals of a flow.
@@ -319,35 +315,34 @@ pub enum Terminals {
     Random,
 }
 
-/// Flows that come and go.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ArrivalsSpec {
-    /// Mean time between two starts, of all `count` sources together. The default is that of the kind of stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interval: Option<Time>,
-    /// Mean length of a flow. The default is that of the kind of stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub length: Option<Time>,
-}
-
 /// A flow's own link, before the bottleneck.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`ACCESS`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct AccessSpec {
-    /// Propagation there and back that this link adds.
     pub rtt: Time,
-    /// Each flow's `rtt` is longer by a random part up to this.
     pub rtt_spread: Time,
-    /// Capacity, each way.
     pub rate: Capacity,
-    /// The queue before it.
     pub queue: QueueSpec,
-    /// Loss by link errors, forward, before the bottleneck.
     pub loss: LossSpec,
-    /// Loss by link errors on the way back.
     pub reverse_loss: LossSpec,
 }
+
+/// `access` of a flow.
+pub const ACCESS: Table = Table::of::<AccessSpec>(
+    "AccessSpec",
+    "a flow's own link, before the bottleneck",
+    &[
+        Row::new("rtt", "", SOME_TIME, "propagation there and back that this link adds"),
+        Row::new("rtt_spread", "", SOME_TIME, "each flow's `rtt` is longer by a random part up to this"),
+        Row::new("rate", "", CAPACITY, "capacity, each way"),
+        Row::new("queue", "", QUEUE, "the queue before it"),
+        Row::new("loss", "", LOSS, "loss by link errors, forward, before the bottleneck"),
+        Row::new("reverse_loss", "", LOSS, "loss by link errors on the way back"),
+    ],
+);
 
 impl Default for FlowSpec {
     fn default() -> Self {
@@ -426,7 +421,7 @@ impl<'de> Deserialize<'de> for Terminals {
                 }
             }
             fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Terminals, A::Error> {
-                let mut numbers: Vec<Count<0, 999_999>> = Vec::new();
+                let mut numbers: Vec<Count> = Vec::new();
                 while let Some(number) = items.next_element()? {
                     numbers.push(number);
                 }
@@ -440,14 +435,15 @@ impl<'de> Deserialize<'de> for Terminals {
     }
 }
 
-impl JsonSchema for Terminals {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Terminals".into()
-    }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "anyOf": [
-            { "type": "string", "enum": ["random"] },
-            { "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 2, "maxItems": 2 },
-        ] })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::param::Usual;
+
+    #[test]
+    fn the_cap_in_words_is_the_controllers() {
+        let Usual::Words(words) = FLOW.find("max_rate").unwrap().usual else { panic!("no words") };
+        let cap = Speed::parse(words.split(';').next().unwrap()).unwrap();
+        assert_eq!(cap, Speed::bps(Env::default().max_rate.as_bps()));
     }
 }

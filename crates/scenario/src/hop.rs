@@ -3,28 +3,50 @@
 //! A scenario without `[[hop]]` has the hops that its tables `[path]`, `[satellite]` and `[wireless]` say; both ways of
 //! writing are one list here ([`RawScenario::hops`]), and everything that follows from it is written once.
 
+use super::param::{Form, Row};
 use super::quantity;
-use super::{FlowSpec, PathSpec, RawScenario, SatelliteSpec, WirelessSpec};
-use schemars::JsonSchema;
+use super::{FlowSpec, PATH, PathSpec, RawScenario, SatelliteSpec, Table, WirelessSpec};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// One hop of a path of several.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`HOP`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct HopSpec {
-    /// Name, for the flows' `enter` and `leave` and for results; letters, digits, `-` and `_`.
     pub name: String,
-    /// `link` (its `link` says how), or `satellite` or `wireless` (the scenario's table of that name says how).
     #[serde(deserialize_with = "quantity::choice")]
     pub kind: HopKind,
-    /// `link`: the link, with the fields of `path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<PathSpec>,
 }
 
+/// One of `[[hop]]`.
+pub const HOP: Table = Table::of::<HopSpec>(
+    "HopSpec",
+    "one hop of a path of several",
+    &[
+        Row::new(
+            "name",
+            "",
+            Form::Text,
+            "for the flows' `enter` and `leave` and for results; letters, digits, `-` and `_`",
+        )
+        .needed(),
+        Row::new(
+            "kind",
+            "",
+            Form::Word(&["link", "satellite", "wireless"]),
+            "`link`: its `link` says how; `satellite` and `wireless`, once each at the most: the scenario's table of that name",
+        ),
+        Row::new("link", "", Form::Table(&PATH), "of a `link`: the fields of `path`, without `trace`").optional(),
+    ],
+);
+
 /// The kinds of a hop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HopKind {
     /// A link each way.

@@ -5,7 +5,7 @@
 //! everything that is wrong. A [`Scenario`] that exists has passed every check that needs no other
 //! file; [`Scenario::load`] also reads the traces that it names.
 //!
-//! Read first: [`Scenario`] (the fields), `check.rs` (what is refused), [`sim_config`], `docs/scenarios.md`.
+//! Read first: [`SCENARIO`] (the fields), `check.rs` (what is refused beside bounds), [`sim_config`], `docs/scenarios.md`.
 
 pub mod channel;
 mod check;
@@ -13,6 +13,7 @@ mod config;
 pub mod controllers;
 pub mod encoder;
 mod error;
+mod field;
 mod flow;
 mod hop;
 mod locate;
@@ -24,6 +25,10 @@ mod quantity;
 pub mod queue;
 mod quick_start;
 mod satellite;
+mod schema;
+mod source;
+mod table;
+mod tcp;
 #[cfg(test)]
 mod tests;
 mod variant;
@@ -33,30 +38,34 @@ mod wireless;
 pub use channel::ChannelSpec;
 pub use config::{Instance, Record, instances, sim_config};
 pub use error::{Problem, ScenarioError, ScenarioWarning, nearest};
-pub use flow::{
-    AccessSpec, ArrivalsSpec, FlowSpec, Lengths, OnOffSpec, Parameter, Priority, SourceKind, SourceSpec, TcpKind,
-    TcpSpec, Terminals,
-};
-pub use hop::{Hop, HopKind, HopSpec};
+pub use field::{Field, Named, Param};
+pub use flow::{ACCESS, AccessSpec, FLOW, FlowSpec, Parameter, Priority, Terminals};
+pub use hop::{HOP, Hop, HopKind, HopSpec};
 pub use loss::LossSpec;
+pub use param::Table;
 pub use part::Part;
 pub use path::{
-    Capacity, OutageDirection, OutageSpec, PathSpec, RateStep, ReverseSpec, TraceFormat, TraceGaps, TraceSpec,
+    Capacity, OUTAGE, OutageDirection, OutageSpec, PATH, PathSpec, REVERSE, RateStep, ReverseSpec, STEP, TRACE,
+    TraceFormat, TraceGaps, TraceSpec,
 };
 pub use quantity::{Chance, Count, Feedback, FeedbackRule, Real, Room, Size, Speed, Time};
 pub use queue::QueueSpec;
-pub use quick_start::{LoadStatistic, QuickStartSpec, RouterSpec};
+pub use quick_start::{LoadStatistic, QuickStartSpec, ROUTER, RouterSpec};
 pub use satellite::{
-    AgentKind, EstimatorKind, FadeSpec, FrameSpec, Hold, OwnFrame, ReleaseKind, ReleaseSpec, SatelliteQuickStart,
-    SatelliteSpec, SlotPlacement,
+    AGENTS, AgentKind, EstimatorKind, FADE, FadeSpec, FrameSpec, Hold, OWN_FRAME, OwnFrame, RELEASE, ReleaseKind,
+    ReleaseSpec, SATELLITE, SatelliteQuickStart, SatelliteSpec, SlotPlacement,
 };
+pub use source::{ARRIVALS, ArrivalsSpec, Lengths, ON_OFF, OnOffSpec, SOURCE, SourceKind, SourceSpec};
+pub use table::AboutTable;
+pub use tcp::{TCP, TcpKind, TcpSpec};
 pub use variant::{replace_controller, with_controller};
 pub use window_planner::WindowPlanner;
-pub use wireless::{ArqKind, PlanSpec, UplinkSpec, WirelessSpec, WirelessUser};
+pub use wireless::{ArqKind, PLAN, PlanSpec, UPLINK, USER, UplinkSpec, WIRELESS, WirelessSpec, WirelessUser};
 
 use fairpace_path::Trace;
-use fairpace_units::Duration;
-use schemars::JsonSchema;
+use fairpace_units::{Bounds, Bytes, Duration};
+use param::{Form, Row};
+use schemars::{JsonSchema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,48 +106,125 @@ impl Files {
 }
 
 /// A scenario as it is written: each field by itself can be, but nobody has checked that they go together.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`SCENARIO`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct RawScenario {
-    /// Short name; the file's name without ending if absent.
     pub name: String,
-    /// The scenario's message in a sentence.
     pub title: String,
-    /// Seed of the first run; further runs count up from it.
-    pub seed: Count<0, 9_007_199_254_740_991>,
-    /// How long the run lasts; at most a week.
+    pub seed: Count,
     pub duration: Time,
-    /// How much of the beginning is left out of the measurements.
     pub warmup: Time,
-    /// `default`, or `paper`: no circuit breaker, challenge, dummy cap or Backoff halving, as the papers ran.
     #[serde(deserialize_with = "quantity::choice")]
     pub safety: SafetyMode,
-    /// Size of a data packet on the wire, headers included.
     pub packet_size: Size,
-    /// Size of an acknowledgement on the wire.
     pub ack_size: Size,
-    /// When receivers of rate-controlled flows send feedback: `every packet`, or an interval.
     pub feedback: Feedback,
-    /// Spacing of the time series.
     pub sample: Time,
-    /// The shared bottleneck. Either this or `satellite`.
     #[serde(skip_serializing_if = "PathSpec::is_absent")]
     pub path: PathSpec,
-    /// Terminals that share a satellite's slots. Either this or `path`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub satellite: Option<SatelliteSpec>,
-    /// The wireless last hop behind `path`, for flows with a `user`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wireless: Option<WirelessSpec>,
-    /// Several hops in sequence, in the order in which data passes them, in place of `path`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hop: Vec<HopSpec>,
-    /// The flows; at least one.
     pub flows: Vec<FlowSpec>,
 }
 
+/// A scenario file.
+pub static SCENARIO: Table = Table::of::<RawScenario>(
+    "RawScenario",
+    "flows over one path, for so long",
+    &[
+        Row::new("name", "", Form::Text, "short name, in results and reports").usually("the file's name"),
+        Row::new("title", "", Form::Text, "the scenario's message in a sentence, in reports").optional(),
+        Row::new(
+            "seed",
+            "",
+            Form::Whole(0, 9_007_199_254_740_991),
+            "seed of the first run; further runs count up from it",
+        ),
+        Row::new(
+            "duration",
+            "",
+            Form::Time(Bounds::above(Duration::ZERO).up_to(Duration::from_secs(7 * 86_400))),
+            "how long the run lasts",
+        )
+        .note("a week"),
+        Row::new(
+            "warmup",
+            "",
+            Form::Time(Bounds::ANY),
+            "how much of the beginning is left out of all measurements; shorter than `duration`",
+        ),
+        Row::new(
+            "safety",
+            "",
+            Form::Word(&["default", "paper"]),
+            "`paper` switches the circuit breaker, the challenge, the dummy cap, the rate cap and Backoff's halving off, \
+             as the papers' own simulations had none",
+        ),
+        Row::new("packet_size", "", PACKET_SIZE, "a data packet on the wire, headers included").note(DATAGRAM),
+        Row::new("ack_size", "", PACKET_SIZE, "an acknowledgement on the wire").note(DATAGRAM),
+        Row::new(
+            "feedback",
+            "",
+            FEEDBACK,
+            "when receivers of media flows send feedback; a form before that, or alone, as in `twcc 50 ms`",
+        ),
+        Row::new("sample", "", Form::Time(Bounds::at_least(Duration::from_millis(1))), "spacing of the time series")
+            .note("at most the `duration`"),
+        Row::new("path", "", Form::Table(&PATH), "the shared bottleneck").optional(),
+        Row::new(
+            "satellite",
+            "",
+            Form::Table(&SATELLITE),
+            "terminals that share a satellite's slots; in place of `path`, or a hop of its own",
+        )
+        .optional(),
+        Row::new(
+            "wireless",
+            "",
+            Form::Table(&WIRELESS),
+            "the wireless last hop behind `path`, for flows with a `user`; or a hop of its own",
+        )
+        .optional(),
+        Row::new(
+            "hop",
+            "",
+            Form::Tables(&HOP),
+            "several hops in sequence, in the order in which data passes them; in place of `path`",
+        )
+        .optional(),
+        Row::new("flows", "", Form::Tables(&FLOW), "the flows").needed(),
+    ],
+);
+
+/// A size that fits into a datagram.
+pub(crate) const PACKET_SIZE: Form = Form::Size(Bounds::of(Bytes::new(1), Bytes::new(65_507)));
+pub(crate) const DATAGRAM: &str = "what fits into a datagram";
+pub(crate) const FEEDBACK: Form = Form::Other(
+    "`every packet`, or an interval from 1 ms to 10 s; the form `ccfb` or `twcc` before that",
+    |generator| generator.subschema_for::<Feedback>(),
+);
+/// Up to an hour.
+pub(crate) const SOME_TIME: Form = Form::Time(Bounds::ANY.up_to(Duration::from_secs(3_600)));
+
+impl JsonSchema for RawScenario {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        SCENARIO.name.into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> schemars::Schema {
+        SCENARIO.schema(generator)
+    }
+}
+
 /// The set of defences against doing harm that are on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SafetyMode {
     /// All of them.
@@ -265,7 +351,6 @@ impl Scenario {
         let mut schema =
             schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<RawScenario>();
         schema.insert("title".to_owned(), "Fairpace scenario".into());
-        check::describe_parameters(&mut schema);
         serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
     }
 }

@@ -1,6 +1,7 @@
 //! Loss by link errors as a scenario writes it.
 
-use crate::param::{CHANCE, Field, Param, Row};
+use crate::field::{Field, Param};
+use crate::param::{CHANCE, Row};
 use crate::part::{AnyKind, Family, Kind, Part};
 use crate::quantity::Chance;
 use fairpace_path::{GilbertElliott, LossModel};

@@ -1,21 +1,23 @@
 //! One declaration per parameter: a [`Row`] says its name, symbol, type, bounds, default and effect. The reader, the
 //! check, the JSON Schema, `fairpace list` and the tables in `docs/` come from it.
 //!
-//! A [`Param`] is a row and the field of the simulator's parameter struct that it sets. No second struct and no
-//! conversion stands between the two, and the default is what that struct's own constructor says.
+//! Rows stand in two places. Parts of a link (`part.rs`): a [`Param`](crate::Param) is a row and the field of the
+//! simulator's parameter struct that it sets; no second struct and no conversion stands between the two, and the default
+//! is what that struct's own constructor says. Tables of a scenario (`table.rs`): a struct here holds what is written.
 
-use crate::quantity::{Chance, Real, Room, Size, Time, refuse};
-use fairpace_path::{Capacity, Thresholds};
-use fairpace_units::{Bounds, Bytes, Duration, End, Packets, Probability};
+use crate::quantity::{Chance, PART, Real, Room, Size, Speed, Time, refuse};
+use fairpace_path::Capacity;
+use fairpace_units::{Bounds, Bytes, Duration, Packets};
 use schemars::SchemaGenerator;
-use serde::de::{DeserializeSeed, Deserializer, Error, Unexpected, Visitor};
+use serde::de::value::{Error as Unread, StrDeserializer};
+use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::Value as Json;
 use std::borrow::Cow;
 use std::fmt;
 
 /// The description of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// As in a scenario file.
     pub name: &'static str,
@@ -27,12 +29,14 @@ pub struct Row {
     pub usual: Usual,
     /// The consequence of a value out of bounds: "never drops anything".
     pub wrong: &'static str,
+    /// Behind the bounds: "what fits into a datagram".
+    pub note: &'static str,
     /// The parameter's effect: a sentence without its first capital and its full stop.
     pub doc: &'static str,
 }
 
 /// The type of a parameter, and its bounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Form {
     /// A span of time.
     Time(Bounds<Duration>),
@@ -54,10 +58,38 @@ pub enum Form {
     Flag,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// A rate in bits or packets per second.
+    Rate,
+    /// Any text.
+    Text,
+    /// A table.
+    Table(&'static Table),
+    /// A list of tables.
+    Tables(&'static Table),
+    /// A value of one of these forms.
+    Either(&'static [Form]),
+    /// A type of its own: what may be written, in words, and its schema.
+    Other(&'static str, fn(&mut SchemaGenerator) -> schemars::Schema),
+}
+
+/// A table of a scenario file.
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    /// Its name in the JSON Schema.
+    pub name: &'static str,
+    /// The table: a sentence without its first capital and its full stop.
+    pub doc: &'static str,
+    /// Its fields, in order.
+    pub rows: &'static [Row],
+    /// The defaults, as a file would write them.
+    pub(crate) usual: fn() -> Json,
+    /// The reader's refusal of a table, if it refuses.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(crate) reader: fn(Json) -> Option<String>,
 }
 
 /// The value that holds where the scenario gives none.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usual {
     /// The value of the model's constructor, whatever else the scenario holds.
     Model,
@@ -70,12 +102,13 @@ pub enum Usual {
 }
 
 /// Any probability.
-pub const CHANCE: Form = Form::Chance(Bounds { low: End::At(0.0), high: End::At(1.0) });
+pub const CHANCE: Form = Form::Chance(Bounds::of(0.0, 1.0));
 
 impl Row {
     /// A parameter with the model's default.
     pub const fn new(name: &'static str, symbol: &'static str, form: Form, doc: &'static str) -> Row {
-        Row { name, symbol, form, usual: Usual::Model, wrong: "is out of range", doc }
+        let wrong = if matches!(form, Form::Room) { "is nothing" } else { "is out of range" };
+        Row { name, symbol, form, usual: Usual::Model, wrong, note: "", doc }
     }
 
     /// With a default that depends on the rest of the scenario.
@@ -101,6 +134,27 @@ impl Row {
     pub const fn wrong(self, wrong: &'static str) -> Row {
         Row { wrong, ..self }
     }
+
+    /// With a note behind the bounds.
+    #[must_use]
+    pub const fn note(self, note: &'static str) -> Row {
+        Row { note, ..self }
+    }
+
+    /// The values that may be written, for tables: "a size, from 1 B to 65507 B, what fits into a datagram".
+    pub fn allowed(&self) -> String {
+        self.noted(self.form.allowed())
+    }
+
+    /// The fault of a value and the values that are allowed, if this one is not.
+    pub(crate) fn refusal(&self, value: &Value) -> Option<(String, String)> {
+        let out = || self.form.refusal(value).map(|allowed| (self.wrong.to_owned(), self.noted(allowed)));
+        self.form.unread(value).or_else(out)
+    }
+
+    fn noted(&self, allowed: String) -> String {
+        if self.note.is_empty() { allowed } else { format!("{allowed}, {}", self.note) }
+    }
 }
 
 impl Form {
@@ -121,6 +175,12 @@ impl Form {
             Form::Whole(min, max) => format!("a whole number from {min} to {max}"),
             Form::Flag => "`true` or `false`".to_owned(),
             Form::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
+            Form::Rate => "a rate".to_owned(),
+            Form::Text => "text".to_owned(),
+            Form::Table(_) => "a table".to_owned(),
+            Form::Tables(_) => "a list of tables".to_owned(),
+            Form::Either(forms) => forms.iter().map(Form::allowed).collect::<Vec<_>>().join(", or "),
+            Form::Other(words, _) => (*words).to_owned(),
         }
     }
 
@@ -130,6 +190,9 @@ impl Form {
             Form::Chance(bounds) => format!("a number {bounds}"),
             Form::Reals => "a probability for each state".to_owned(),
             Form::Matrix => "a row of probabilities for each state".to_owned(),
+            Form::Time(_) => format!("{}, such as `\"10 s\"`", self.allowed()),
+            Form::Rate => "a rate, such as `\"2 Mbit/s\"`".to_owned(),
+            Form::Word(words) => OneOf(words).to_string(),
             other => other.allowed(),
         }
     }
@@ -156,42 +219,25 @@ impl Form {
                 zero.then(|| "at least one packet or byte".to_owned())
             }
             (Form::Reals, Value::Reals(_)) | (Form::Matrix, Value::Matrix(_)) | (Form::Flag, Value::Flag(_)) => None,
+            (Form::Rate, Value::Rate(_)) | (Form::Text, Value::Word(_)) => None,
             _ => Some(self.allowed()),
         }
     }
 
-    /// Its schema: the type with its bounds.
-    pub(crate) fn schema(&self, generator: &mut SchemaGenerator) -> schemars::Schema {
-        let number = |bounds: &Bounds<f64>| {
-            let mut schema = schemars::json_schema!({ "type": "number" });
-            let ends = [("minimum", "exclusiveMinimum", bounds.low), ("maximum", "exclusiveMaximum", bounds.high)];
-            for (at, beyond, end) in ends {
-                match end {
-                    End::At(x) => schema.insert(at.to_owned(), json!(x)),
-                    End::Beyond(x) => schema.insert(beyond.to_owned(), json!(x)),
-                    End::Open => None,
-                };
-            }
-            schema
-        };
-        match self {
-            Form::Time(_) => generator.subschema_for::<Time>(),
-            Form::Size(_) => generator.subschema_for::<Size>(),
-            Form::Room => generator.subschema_for::<Room>(),
-            Form::Chance(bounds) => {
-                let mut schema = number(bounds);
-                schema.insert("format".to_owned(), json!("fairpace-probability"));
-                schema
-            }
-            Form::Real(bounds) => number(bounds),
-            Form::Reals => generator.subschema_for::<Vec<Real>>(),
-            Form::Matrix => generator.subschema_for::<Vec<Vec<Real>>>(),
-            Form::Whole(min, max) => {
-                schemars::json_schema!({ "type": "integer", "minimum": min, "maximum": max })
-            }
-            Form::Flag => schemars::json_schema!({ "type": "boolean" }),
-            Form::Word(words) => schemars::json_schema!({ "type": "string", "enum": words }),
-        }
+    /// A value of this form that stands there as text, if it is one.
+    pub(crate) fn read(&self, value: &Value) -> Option<Value> {
+        let Value::Word(text) = value else { return None };
+        self.deserialize(text.as_ref().into_deserializer() as StrDeserializer<'_, Unread>).ok()
+    }
+
+    /// The fault of a text that is no value of this form, and the values that are allowed.
+    pub(crate) fn unread(&self, value: &Value) -> Option<(String, String)> {
+        let (Value::Word(text), false) = (value, matches!(self, Form::Word(_) | Form::Text)) else { return None };
+        let said =
+            self.deserialize(text.as_ref().into_deserializer() as StrDeserializer<'_, Unread>).err()?.to_string();
+        let mut parts = said.split(PART).skip(1);
+        let wrong = parts.next().unwrap_or("is not of the right kind").to_owned();
+        Some((wrong, parts.next().map_or_else(|| self.allowed(), str::to_owned)))
     }
 }
 
@@ -202,6 +248,7 @@ impl Form {
 pub enum Value {
     Time(Time),
     Size(Size),
+    Rate(Speed),
     Room(Room),
     Chance(Chance),
     Real(Real),
@@ -235,6 +282,7 @@ impl fmt::Display for Value {
         match self {
             Value::Time(x) => x.fmt(f),
             Value::Size(x) => x.fmt(f),
+            Value::Rate(x) => x.fmt(f),
             Value::Room(x) => x.fmt(f),
             Value::Chance(x) => x.get().get().fmt(f),
             Value::Real(x) => x.get().fmt(f),
@@ -263,6 +311,11 @@ impl<'de> DeserializeSeed<'de> for &Form {
             Form::Whole(min, max) => d.deserialize_any(Whole { min: *min, max: *max }).map(Value::Whole),
             Form::Flag => bool::deserialize(d).map(Value::Flag),
             Form::Word(words) => d.deserialize_any(OneOf(words)).map(|word| Value::Word(word.into())),
+            Form::Rate => Speed::deserialize(d).map(Value::Rate),
+            Form::Text => String::deserialize(d).map(|text| Value::Word(text.into())),
+            Form::Table(_) | Form::Tables(_) | Form::Either(_) | Form::Other(..) => {
+                Err(D::Error::custom("has no value of its own"))
+            }
         }
     }
 }
@@ -321,107 +374,5 @@ impl Visitor<'_> for OneOf<'_> {
     fn visit_str<E: Error>(self, text: &str) -> Result<&'static str, E> {
         let known = self.0.iter().find(|w| **w == text);
         known.copied().ok_or_else(|| E::custom(format!("unknown variant `{text}`, expected {self}")))
-    }
-}
-
-/// A row, and the field of `M` that it sets.
-pub struct Param<M: 'static> {
-    /// The description of the parameter.
-    pub row: Row,
-    /// Its field.
-    pub at: fn(&mut M) -> Field<'_>,
-}
-
-/// A field of a parameter struct of `path` or `sim`.
-#[allow(missing_docs)]
-pub enum Field<'a> {
-    Duration(&'a mut Duration),
-    Bytes(&'a mut Bytes),
-    Capacity(&'a mut Capacity),
-    /// The lower of two thresholds.
-    Low(&'a mut Thresholds),
-    /// The upper one.
-    High(&'a mut Thresholds),
-    Number(&'a mut f64),
-    Probability(&'a mut Probability),
-    U32(&'a mut u32),
-    Usize(&'a mut usize),
-    Flag(&'a mut bool),
-    Word(&'a mut dyn Named),
-    Reals(&'a mut Vec<f64>),
-    Matrix(&'a mut Vec<Vec<f64>>),
-}
-
-/// An enum of the simulator whose variants have names in a scenario.
-pub trait Named {
-    /// The variant's name.
-    fn name(&self) -> &'static str;
-    /// Becomes the variant of that name; stays if there is none.
-    fn choose(&mut self, name: &str);
-}
-
-impl Field<'_> {
-    /// Sets it.
-    ///
-    /// # Panics
-    /// In a debug build, if the row's form is not that of the field: a mistake in the table, which a test over all of
-    /// them shows.
-    pub(crate) fn set(self, value: &Value) {
-        let numbers = |row: &Vec<Real>| row.iter().map(|x| x.get()).collect();
-        match (self, value) {
-            (Field::Duration(at), Value::Time(time)) => *at = time.get(),
-            (Field::Bytes(at), Value::Size(size)) => *at = size.get(),
-            (Field::Capacity(at), Value::Room(room)) => *at = room.get(),
-            (Field::Low(at), Value::Room(room)) => match (room.get(), &at) {
-                (Capacity::Packets(min), Thresholds::Packets { max, .. }) => {
-                    *at = Thresholds::Packets { min, max: *max }
-                }
-                (Capacity::Bytes(min), Thresholds::Bytes { max, .. }) => *at = Thresholds::Bytes { min, max: *max },
-                (Capacity::Packets(min), _) => *at = Thresholds::Packets { min, max: min },
-                (Capacity::Bytes(min), _) => *at = Thresholds::Bytes { min, max: min },
-                (Capacity::Unlimited, _) => {}
-            },
-            (Field::High(at), Value::Room(room)) => match (room.get(), at) {
-                (Capacity::Packets(n), Thresholds::Packets { max, .. }) => *max = n,
-                (Capacity::Bytes(n), Thresholds::Bytes { max, .. }) => *max = n,
-                _ => {}
-            },
-            (Field::Number(at), Value::Chance(p)) => *at = p.get().get(),
-            (Field::Number(at), Value::Real(x)) => *at = x.get(),
-            (Field::Probability(at), Value::Chance(p)) => *at = p.get(),
-            (Field::U32(at), Value::Whole(n)) => *at = u32::try_from(*n).unwrap_or(u32::MAX),
-            (Field::Usize(at), Value::Whole(n)) => *at = usize::try_from(*n).unwrap_or(usize::MAX),
-            (Field::Flag(at), Value::Flag(on)) => *at = *on,
-            (Field::Word(at), Value::Word(word)) => at.choose(word),
-            (Field::Reals(at), Value::Reals(row)) => *at = numbers(row),
-            (Field::Matrix(at), Value::Matrix(rows)) => *at = rows.iter().map(numbers).collect(),
-            (_, value) => debug_assert!(false, "the table has no field for `{value}`"),
-        }
-    }
-
-    /// The parameter's value, as a scenario writes a value of that form.
-    pub(crate) fn get(self, form: &Form) -> Value {
-        let reals = |row: &Vec<f64>| row.iter().copied().map(Real::new).collect();
-        let chance = |p: f64| Value::Chance(Chance::new(p).unwrap_or(Chance::ZERO));
-        match self {
-            Field::Duration(at) => Value::Time((*at).into()),
-            Field::Bytes(at) => Value::Size((*at).into()),
-            Field::Capacity(at) => Value::Room((*at).into()),
-            Field::Low(Thresholds::Packets { min: n, .. }) | Field::High(Thresholds::Packets { max: n, .. }) => {
-                Value::Room(Capacity::Packets(*n).into())
-            }
-            Field::Low(Thresholds::Bytes { min: n, .. }) | Field::High(Thresholds::Bytes { max: n, .. }) => {
-                Value::Room(Capacity::Bytes(*n).into())
-            }
-            Field::Number(at) if matches!(form, Form::Real(_)) => Value::Real(Real::new(*at)),
-            Field::Number(at) => chance(*at),
-            Field::Probability(at) => chance(at.get()),
-            Field::U32(at) => Value::Whole(u64::from(*at)),
-            Field::Usize(at) => Value::Whole(*at as u64),
-            Field::Flag(at) => Value::Flag(*at),
-            Field::Word(at) => Value::Word(at.name().into()),
-            Field::Reals(at) => Value::Reals(reals(at)),
-            Field::Matrix(at) => Value::Matrix(at.iter().map(reals).collect()),
-        }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Adding a kind is one constant with its rows, and its name in the family's list.
 
-use crate::param::{OneOf, Param, Row, Usual, Value};
+use crate::field::Param;
+use crate::param::{Form, OneOf, Row, Usual, Value};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -13,6 +14,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::discriminant;
 
 /// The parts of one place: all queues, all kinds of loss.
 pub trait Family: Sized + 'static {
@@ -190,6 +192,18 @@ impl<F: Family> Part<F> {
         self.given.get(name)
     }
 
+    /// Reads the texts of parameters that kinds have in different forms. A text that the kind cannot read stays one, and
+    /// is refused by the check.
+    fn decide(&mut self) {
+        for row in self.known().map_or_else(Vec::new, |kind| kind.rows()) {
+            if let Some(value @ Value::Word(_)) = self.given.0.get_mut(row.name)
+                && let Some(read) = row.form.read(value)
+            {
+                *value = read;
+            }
+        }
+    }
+
     fn known(&self) -> Option<&'static dyn AnyKind<F>> {
         F::KINDS.iter().find(|k| k.name() == self.kind).copied()
     }
@@ -215,12 +229,13 @@ impl<F: Family> Part<F> {
         for row in rows {
             match self.given.get(row.name) {
                 Some(value) => {
-                    if let Some(allowed) = row.form.refusal(value) {
-                        let (name, wrong) = (row.name.to_owned(), row.wrong.to_owned());
-                        return Some(PartProblem::Bad(name, value.to_string(), wrong, allowed));
+                    let bad =
+                        |(wrong, allowed)| PartProblem::Bad(row.name.to_owned(), value.to_string(), wrong, allowed);
+                    if let Some(problem) = row.refusal(value).map(bad) {
+                        return Some(problem);
                     }
                 }
-                None if row.usual == Usual::Needed => {
+                None if matches!(row.usual, Usual::Needed) => {
                     let allowed = format!("kind `{}` needs it: {}", kind.name(), row.form.needed());
                     return Some(PartProblem::Missing(row.name.to_owned(), allowed));
                 }
@@ -249,7 +264,18 @@ fn names<F: Family>() -> Vec<&'static str> {
     F::KINDS.iter().map(|k| k.name()).collect()
 }
 
-/// The rows of all kinds, each name once, in order of appearance. Kinds agree on the form of what they share.
+/// The forms that the kinds have for a parameter of that name; bounds aside, each once.
+fn forms<F: Family>(name: &str) -> Vec<&'static Form> {
+    let mut all: Vec<&'static Form> = Vec::new();
+    for row in F::KINDS.iter().flat_map(|k| k.rows()).filter(|row| row.name == name) {
+        if all.iter().all(|known| discriminant(*known) != discriminant(&row.form)) {
+            all.push(&row.form);
+        }
+    }
+    all
+}
+
+/// The rows of all kinds, each name once, in order of appearance.
 fn rows<F: Family>() -> Vec<&'static Row> {
     let mut all: Vec<&'static Row> = Vec::new();
     for row in F::KINDS.iter().flat_map(|k| k.rows()) {
@@ -319,11 +345,16 @@ impl<'de, F: Family> Visitor<'de> for Table<F> {
             match key {
                 None => part.kind = map.next_value_seed(Name(&names::<F>()))?.into(),
                 Some(row) => {
-                    let value = map.next_value_seed(&row.form)?;
+                    let value = match forms::<F>(row.name)[..] {
+                        [form] => map.next_value_seed(form)?,
+                        // The kind decides, and may come later.
+                        _ => map.next_value_seed(&Form::Text)?,
+                    };
                     part.given.0.insert(row.name.into(), value);
                 }
             }
         }
+        part.decide();
         Ok(part)
     }
 }
@@ -379,7 +410,13 @@ impl<F: Family> JsonSchema for Part<F> {
         let kind = json!({ "enum": names::<F>(), "default": F::KINDS[0].name(), "description": kinds.join("; ") });
         properties.insert("kind".to_owned(), kind);
         for row in rows::<F>() {
-            let mut schema = row.form.schema(generator);
+            let mut schema = match forms::<F>(row.name)[..] {
+                [form] => form.schema(generator),
+                ref forms => {
+                    let any: Vec<schemars::Schema> = forms.iter().map(|form| form.schema(generator)).collect();
+                    schemars::json_schema!({ "anyOf": any })
+                }
+            };
             schema.insert("description".to_owned(), json!(said_of::<F>(row.name)));
             properties.insert(row.name.to_owned(), schema.to_value());
         }
@@ -396,7 +433,7 @@ fn said_of<F: Family>(name: &str) -> String {
         let Some(row) = kind.rows().into_iter().find(|r| r.name == name) else { continue };
         let default = match usual(*kind, row) {
             Some(default) => format!("; {default} if absent"),
-            None if row.usual == Usual::Needed => "; must be given".to_owned(),
+            None if matches!(row.usual, Usual::Needed) => "; must be given".to_owned(),
             None => String::new(),
         };
         let text = format!("{}{default}", row.doc);
@@ -422,7 +459,7 @@ fn usual<F: Family>(kind: &dyn AnyKind<F>, row: &Row) -> Option<String> {
 }
 
 /// A kind and its parameters, for lists and documents.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct About {
     /// The kind's name.
     pub name: &'static str,
@@ -444,3 +481,6 @@ pub fn about<F: Family>() -> Vec<About> {
     };
     F::KINDS.iter().map(one).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,55 +1,103 @@
 //! The shared path as a scenario writes it: `[path]`, its capacity, its recordings, its outages, and its way back.
 
+use crate::param::{Form, Row};
 use crate::quantity::{self, Speed, Time};
-use crate::{LossSpec, QueueSpec, RouterSpec};
-use fairpace_units::Duration;
-use schemars::JsonSchema;
+use crate::table::written;
+use crate::{LossSpec, QueueSpec, ROUTER, RouterSpec, SOME_TIME, Table};
+use fairpace_units::{Bounds, Duration};
 use serde::{Deserialize, Serialize};
 
 /// The shared bottleneck, forward, and its way back.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`PATH`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct PathSpec {
-    /// Capacity: a rate, `unlimited`, or steps `[{ at = "0 s", rate = "2 Mbit/s" }, …]`. Either this or `trace`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Capacity>,
-    /// Capacity from a recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSpec>,
-    /// Propagation there and back, without queues; half of it each way.
     pub rtt: Time,
-    /// Random extra delay forward, uniform from 0 to this.
     pub jitter: Time,
-    /// Whether the random delay may reorder packets.
     pub reorder: bool,
-    /// The queue before the bottleneck.
     pub queue: QueueSpec,
-    /// Loss by link errors, forward, after the transmitter.
     pub loss: LossSpec,
-    /// Times without signal.
     pub outages: Vec<OutageSpec>,
-    /// The router before the bottleneck knows Quick-Start; it does not if absent, and requests fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quick_start: Option<RouterSpec>,
-    /// The way back.
     pub reverse: ReverseSpec,
 }
 
+/// `[path]`.
+pub const PATH: Table = Table::of::<PathSpec>(
+    "PathSpec",
+    "the shared bottleneck, forward, and its way back",
+    &[
+        Row::new("rate", "", CAPACITY, "capacity; this or `trace`").optional(),
+        Row::new("trace", "", Form::Table(&TRACE), "capacity from a recording, which repeats when it ends").optional(),
+        Row::new("rtt", "", SOME_TIME, "propagation there and back, half each way, without queues"),
+        Row::new("jitter", "", SOME_TIME, "random extra delay forward, uniform from 0 to this"),
+        Row::new(
+            "reorder",
+            "",
+            Form::Flag,
+            "whether that may reorder packets; if not, a packet waits for the one before it",
+        ),
+        Row::new("queue", "", QUEUE, "the queue before the bottleneck"),
+        Row::new(
+            "loss",
+            "",
+            LOSS,
+            "loss by link errors, forward, after the transmitter: a lost packet has used capacity",
+        ),
+        Row::new("outages", "", Form::Tables(&OUTAGE), "times without signal"),
+        Row::new(
+            "quick_start",
+            "",
+            Form::Table(&ROUTER),
+            "the router before the bottleneck knows Quick-Start; without it every request fails here",
+        )
+        .optional(),
+        Row::new("reverse", "", Form::Table(&REVERSE), "the way back").usually("a wire"),
+    ],
+);
+
+/// A link's capacity.
+pub(crate) const CAPACITY: Form = Form::Either(&[Form::Rate, Form::Word(&["unlimited"]), Form::Tables(&STEP)]);
+/// A link's queue.
+pub(crate) const QUEUE: Form =
+    Form::Other("a queue, as in `{ kind, capacity, … }`", |generator| generator.subschema_for::<QueueSpec>());
+/// A link's loss.
+pub(crate) const LOSS: Form =
+    Form::Other("a loss, as in `{ kind, … }`", |generator| generator.subschema_for::<LossSpec>());
+
 /// The way back, which carries feedback and TCP's ACKs. Its delay is half the path's `rtt`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`REVERSE`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct ReverseSpec {
-    /// Capacity, as in the path's `rate`.
     pub rate: Capacity,
-    /// The queue before it.
     pub queue: QueueSpec,
-    /// Loss of feedback and ACKs.
     pub loss: LossSpec,
-    /// Random extra delay, uniform from 0 to this.
     pub jitter: Time,
-    /// Whether the random delay may reorder packets.
     pub reorder: bool,
 }
+
+/// `[path.reverse]`.
+pub const REVERSE: Table = Table::of::<ReverseSpec>(
+    "ReverseSpec",
+    "the way back, which carries feedback and TCP's ACKs; its delay is half the path's `rtt`",
+    &[
+        Row::new("rate", "", CAPACITY, "capacity"),
+        Row::new("queue", "", QUEUE, "the queue before it"),
+        Row::new("loss", "", LOSS, "loss of feedback and ACKs"),
+        Row::new("jitter", "", SOME_TIME, "random extra delay, uniform from 0 to this"),
+        Row::new("reorder", "", Form::Flag, "whether the random delay may reorder packets"),
+    ],
+);
 
 /// How fast a link is.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,38 +111,78 @@ pub enum Capacity {
 }
 
 /// One step of a rate that changes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`STEP`] say what its fields are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
 pub struct RateStep {
-    /// From when on; the first is `0 s`.
     pub at: Time,
-    /// The rate from then on.
     pub rate: Speed,
 }
 
+/// A step of `rate`.
+pub const STEP: Table = Table::of::<RateStep>(
+    "RateStep",
+    "one step of a rate that changes",
+    &[
+        Row::new("at", "", Form::Time(Bounds::ANY), "from when on; the first step is at `0 s`").needed(),
+        Row::new("rate", "", Form::Rate, "the rate from then on").needed(),
+    ],
+);
+
 /// A recorded link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`TRACE`] say what its fields are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
 pub struct TraceSpec {
-    /// The recording, relative to the scenario file.
     pub file: String,
-    /// `mahimahi` (delivery times in ms) or `csv` (time_s and a column in Mbit/s). By the file's ending if absent.
     #[serde(default, deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub format: Option<TraceFormat>,
-    /// Column of a CSV recording, such as `down_mbps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// The rate where a CSV recording has no samples: `hold` the last rate, `zero`, or `cut` the gap out. `hold` if
-    /// absent.
     #[serde(default, deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub gaps: Option<TraceGaps>,
 }
 
+/// `trace`.
+pub const TRACE: Table = Table::of::<TraceSpec>(
+    "TraceSpec",
+    "a recorded link",
+    &[
+        Row::new("file", "", Form::Text, "the recording, relative to the scenario file").needed(),
+        Row::new(
+            "format",
+            "",
+            Form::Word(&["mahimahi", "csv"]),
+            "`mahimahi`: a line for each packet of 1,500 B, its time in ms; `csv`: a table with the time in its first column",
+        )
+        .usually("by the file's ending"),
+        Row::new(
+            "column",
+            "",
+            Form::Text,
+            "`csv`: the column with the rate in Mbit/s, or in kbit/s or bit/s where its name ends in `_kbps` or `_bps`",
+        )
+        .optional(),
+        Row::new(
+            "gaps",
+            "",
+            Form::Word(&["hold", "zero", "cut"]),
+            "`csv`: the rate where samples are missing: the last one, or zero; or the gap is left out",
+        )
+    ],
+)
+.usually(|| written(&TraceSpec { gaps: Some(TraceGaps::default()), ..TraceSpec::default() }));
+
 /// The rate in a gap of a CSV recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TraceGaps {
     /// The last rate stays.
+    #[default]
     Hold,
     /// Nothing passes.
     Zero,
@@ -103,7 +191,7 @@ pub enum TraceGaps {
 }
 
 /// How a recording is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TraceFormat {
     /// One line per delivery opportunity of 1,500 bytes: the time in ms.
@@ -113,20 +201,33 @@ pub enum TraceFormat {
 }
 
 /// A time without signal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`OUTAGE`] say what its fields are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
 pub struct OutageSpec {
-    /// When it begins.
     pub start: Time,
-    /// How long it lasts.
     pub length: Time,
-    /// `both` ways, `forward` only or `reverse` only.
     #[serde(default, deserialize_with = "quantity::choice")]
     pub direction: OutageDirection,
 }
 
+/// One of `outages`.
+pub const OUTAGE: Table = Table::of::<OutageSpec>(
+    "OutageSpec",
+    "a time without signal",
+    &[
+        Row::new("start", "", Form::Time(Bounds::ANY), "when it begins, within the run").needed(),
+        Row::new("length", "", Form::Time(Bounds::above(Duration::ZERO)), "how long it lasts")
+            .needed()
+            .wrong("has no effect"),
+        Row::new("direction", "", Form::Word(&["both", "forward", "reverse"]), "which way is dark"),
+    ],
+);
+
 /// The direction that is dark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutageDirection {
     /// Both.
@@ -207,16 +308,5 @@ impl<'de> Deserialize<'de> for Capacity {
             }
         }
         d.deserialize_any(Any)
-    }
-}
-
-impl JsonSchema for Capacity {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Capacity".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let speed = generator.subschema_for::<Speed>();
-        let steps = generator.subschema_for::<Vec<RateStep>>();
-        schemars::json_schema!({ "anyOf": [{ "const": "unlimited" }, speed, steps] })
     }
 }

@@ -169,6 +169,18 @@ fn write_feedback(rule: FeedbackRule) -> String {
     rule.form.map_or(interval.clone(), |form| format!("{form} {interval}"))
 }
 
+impl Default for Time {
+    fn default() -> Time {
+        Duration::ZERO.into()
+    }
+}
+
+impl Default for Speed {
+    fn default() -> Speed {
+        Speed::bps(0.0)
+    }
+}
+
 impl Time {
     /// So many seconds, to the nanosecond; 0 s for a negative number.
     pub fn seconds(s: f64) -> Time {
@@ -221,6 +233,9 @@ impl Room {
         Capacity::Unlimited.into()
     }
 }
+
+/// The words for a [`Count`]; `error.rs` adds the bounds of the field.
+pub(super) const WHOLE: &str = "a whole number";
 
 /// Reads one of the choices that an enum names; anything but text is refused with the choices.
 pub(super) fn choice<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<T, D::Error> {
@@ -305,7 +320,7 @@ fn parse_interval(whole: &str, text: &str) -> Result<Option<Duration>, ParseUnit
 }
 
 /// A probability as a number.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chance(Probability);
 
 impl Chance {
@@ -422,20 +437,14 @@ impl JsonSchema for Real {
     }
 }
 
-/// A whole number within bounds that the message can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Count<const MIN: u64, const MAX: u64>(u64);
+/// A whole number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count(u64);
 
-impl<const MIN: u64, const MAX: u64> Count<MIN, MAX> {
-    /// The number, held within the bounds.
+impl Count {
+    /// From a number. Whether the number is within the bounds of its field is checked with the scenario.
     pub const fn new(n: u64) -> Self {
-        Count(if n < MIN {
-            MIN
-        } else if n > MAX {
-            MAX
-        } else {
-            n
-        })
+        Count(n)
     }
 
     /// The number.
@@ -444,46 +453,27 @@ impl<const MIN: u64, const MAX: u64> Count<MIN, MAX> {
     }
 }
 
-impl<const MIN: u64, const MAX: u64> Serialize for Count<MIN, MAX> {
+impl Serialize for Count {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         s.serialize_u64(self.0)
     }
 }
 
-impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Count<MIN, MAX> {
+impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Number<const MIN: u64, const MAX: u64>;
-        impl<const MIN: u64, const MAX: u64> Visitor<'_> for Number<MIN, MAX> {
-            type Value = Count<MIN, MAX>;
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Count;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "a whole number from {MIN} to {MAX}")
+                f.write_str(WHOLE)
             }
-            fn visit_u64<E: Error>(self, n: u64) -> Result<Count<MIN, MAX>, E> {
-                if (MIN..=MAX).contains(&n) {
-                    Ok(Count(n))
-                } else {
-                    Err(refuse(&n.to_string(), "is out of range", &format!("write a whole number from {MIN} to {MAX}")))
-                }
+            fn visit_u64<E: Error>(self, n: u64) -> Result<Count, E> {
+                Ok(Count(n))
             }
-            fn visit_i64<E: Error>(self, n: i64) -> Result<Count<MIN, MAX>, E> {
-                match u64::try_from(n) {
-                    Ok(n) => self.visit_u64(n),
-                    Err(_) => Err(E::invalid_value(Unexpected::Signed(n), &self)),
-                }
+            fn visit_i64<E: Error>(self, n: i64) -> Result<Count, E> {
+                u64::try_from(n).map(Count).map_err(|_| E::invalid_value(Unexpected::Signed(n), &self))
             }
         }
-        d.deserialize_any(Number::<MIN, MAX>)
-    }
-}
-
-impl<const MIN: u64, const MAX: u64> JsonSchema for Count<MIN, MAX> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("Count{MIN}to{MAX}").into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "integer", "minimum": MIN, "maximum": MAX })
+        d.deserialize_any(Number)
     }
 }

@@ -1,6 +1,7 @@
 //! Queues as a scenario writes them: one constant for each kind, a row for each parameter.
 
-use crate::param::{CHANCE, Field, Form, Param, Row, Value};
+use crate::field::{Field, Param};
+use crate::param::{CHANCE, Form, Row, Value};
 use crate::part::{AnyKind, Family, Given, Kind, Part, PartProblem};
 use crate::quantity::Room;
 use fairpace_path::{Capacity, CoDelParams, DualPi2Params, FqCoDelParams, PieParams, QueueModel, RedParams};
@@ -266,7 +267,7 @@ const DUALPI2: Kind<Queue, DualPi2Params> = Kind {
         },
         Param {
             row: Row::new(
-                "threshold",
+                "min_threshold",
                 "minTh [RFC 9332 App. A.1]",
                 Form::Time(Bounds::ANY),
                 "the wait from which on the ECT(1) queue marks by itself",
@@ -397,136 +398,6 @@ fn thresholds(given: &Given) -> Option<PartProblem> {
         _ => bad(1, max, "is not in the unit of `min_threshold`", "both in packets, or both in bytes"),
     }
 }
+
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use fairpace_path::Thresholds;
-    use fairpace_units::Packets;
-
-    fn spec(text: &str) -> QueueSpec {
-        toml::from_str(text).unwrap()
-    }
-
-    #[test]
-    fn red_thresholds_come_from_the_capacity_as_in_the_reference_runs() {
-        for (capacity, min, max) in [
-            ("54 pkt", "5 pkt", "27 pkt"),
-            ("1250 pkt", "125 pkt", "625 pkt"),
-            ("8 pkt", "5 pkt", "10 pkt"),
-            ("unlimited", "5 pkt", "15 pkt"),
-            ("200 kB", "20000 B", "100000 B"),
-            ("20 kB", "5000 B", "10000 B"), // five packets of 1,000 bytes
-        ] {
-            let resolved = spec(&format!("kind = \"red\"\ncapacity = \"{capacity}\"")).resolved(&Bytes::new(1_000));
-            let thresholds = ["min_threshold", "max_threshold"].map(|key| resolved.get(key).unwrap().to_string());
-            assert_eq!(thresholds, [min, max], "{capacity}");
-        }
-    }
-
-    #[test]
-    fn a_resolved_queue_means_the_same_and_resolves_to_itself() {
-        for text in [
-            "kind = \"drop-tail\"\ncapacity = \"50 pkt\"",
-            "kind = \"two-priority\"\ncapacity = \"9 kB\"",
-            "kind = \"red\"\ncapacity = \"54 pkt\"",
-            "kind = \"red\"\nmin_threshold = \"3 kB\"\nmax_threshold = \"7 kB\"\ngentle = false\necn = true",
-            "kind = \"codel\"\ncapacity = \"200 pkt\"\ntarget = \"1500 us\"",
-            "kind = \"pie\"\nmax_burst = \"0\"\nmean_packet_size = \"100 B\"",
-            "kind = \"fq-codel\"\nflows = 7\necn = false",
-            "kind = \"dualpi2\"\ncoupling = 4\nthreshold = \"2 ms\"",
-        ] {
-            let (spec, size) = (spec(text), Bytes::new(256));
-            let resolved = spec.resolved(&size);
-            assert_eq!(resolved.model(&size), spec.model(&size));
-            assert_eq!(resolved.resolved(&size), resolved);
-            assert_eq!(toml::from_str::<QueueSpec>(&toml::to_string(&resolved).unwrap()).unwrap(), resolved);
-        }
-    }
-
-    #[test]
-    fn what_the_scenario_says_reaches_the_link() {
-        let text = "kind = \"red\"\ncapacity = \"54 pkt\"\nmin_threshold = \"6 pkt\"\nmax_threshold = \"20 pkt\"\n\
-                    max_p = 0.02\nweight = 0.01\ngentle = false\nwait = false\nby_size = true\n\
-                    mean_packet_size = \"500 B\"\necn = true";
-        let expected = RedParams {
-            capacity: Capacity::Packets(Packets::new(54)),
-            thresholds: Thresholds::Packets { min: Packets::new(6), max: Packets::new(20) },
-            max_probability: 0.02,
-            weight: 0.01,
-            gentle: false,
-            wait: false,
-            by_size: true,
-            mean_packet_size: Bytes::new(500),
-            ecn: true,
-        };
-        assert_eq!(spec(text).model(&Bytes::new(1_000)), QueueModel::Red(expected));
-
-        let ms = Duration::from_millis;
-        let text = "kind = \"fq-codel\"\ncapacity = \"99 pkt\"\ntarget = \"7 ms\"\ninterval = \"70 ms\"\n\
-                    mtu = \"300 B\"\nquantum = \"400 B\"\nflows = 8\necn = false";
-        let capacity = Capacity::Packets(Packets::new(99));
-        let codel = CoDelParams { capacity, target: ms(7), interval: ms(70), mtu: Bytes::new(300), ecn: false };
-        let expected = FqCoDelParams { codel, quantum: Bytes::new(400), flows: 8 };
-        assert_eq!(spec(text).model(&Bytes::new(1_000)), QueueModel::FqCoDel(expected));
-        let text = text.replace("fq-codel", "codel").replace("quantum = \"400 B\"\nflows = 8\n", "");
-        assert_eq!(spec(&text).model(&Bytes::new(1_000)), QueueModel::CoDel(codel));
-
-        let text = "kind = \"pie\"\ntarget = \"7 ms\"\nupdate_interval = \"3 ms\"\nmax_burst = \"20 ms\"\n\
-                    mark_threshold = 0.2\nmean_packet_size = \"500 B\"\necn = true";
-        let expected = PieParams {
-            target: ms(7),
-            update_interval: ms(3),
-            max_burst: ms(20),
-            mark_threshold: 0.2,
-            ecn: true,
-            ..PieParams::new(Capacity::Unlimited, Bytes::new(500))
-        };
-        assert_eq!(spec(text).model(&Bytes::new(1_000)), QueueModel::Pie(expected));
-    }
-
-    /// A row whose field has another type would set nothing.
-    #[test]
-    fn every_row_of_every_part_sets_the_field_that_it_reads() {
-        fn all<F: Family>(name: &str, context: &F::Context) {
-            for kind in F::KINDS {
-                let values = kind.values(&Given::default(), context);
-                for row in kind.rows() {
-                    let usual = values.iter().find(|(r, _)| r.name == row.name).map(|(_, value)| value);
-                    let other = another(row, usual);
-                    let given = Given::of(row.name, other.clone());
-                    let found = kind.values(&given, context).into_iter().find(|(r, _)| r.name == row.name);
-                    assert_eq!(found.map(|(_, v)| v), Some(other.clone()), "{name} {} {}", kind.name(), row.name);
-                    assert_eq!(
-                        kind.field(&given, context, row.name),
-                        Some(other),
-                        "{name} {} {}",
-                        kind.name(),
-                        row.name
-                    );
-                }
-            }
-        }
-        all::<Queue>("queue", &Bytes::new(1_000));
-        all::<crate::loss::Loss>("loss", &());
-        all::<crate::channel::Fading>("channel", &crate::channel::Slot::default());
-    }
-
-    /// A value of the row's form that is not the usual one.
-    fn another(row: &Row, usual: Option<&Value>) -> Value {
-        use crate::{Chance, Real, Size, Time};
-        let chance = |p: f64| Value::Chance(Chance::new(p).unwrap());
-        let two = match row.form {
-            Form::Time(_) => [Value::Time(Time::ms(7.0)), Value::Time(Time::ms(8.0))],
-            Form::Size(_) => [Value::Size(Size::bytes(7)), Value::Size(Size::bytes(8))],
-            Form::Room => [Value::Room(Room::packets(7)), Value::Room(Room::packets(8))],
-            Form::Chance(_) => [chance(0.25), chance(0.5)],
-            Form::Real(_) => [Value::Real(Real::new(7.5)), Value::Real(Real::new(8.5))],
-            Form::Reals => [Value::Reals(vec![Real::new(0.5)]), Value::Reals(vec![])],
-            Form::Matrix => [Value::Matrix(vec![vec![Real::new(1.0)]]), Value::Matrix(vec![])],
-            Form::Whole(min, _) => [Value::Whole(min + 1), Value::Whole(min + 2)],
-            Form::Flag => [Value::Flag(true), Value::Flag(false)],
-            Form::Word(words) => [Value::Word(words[1].into()), Value::Word(words[0].into())],
-        };
-        two.into_iter().find(|v| Some(v) != usual).unwrap()
-    }
-}
+mod tests;

@@ -1,10 +1,11 @@
 //! Quick-Start as a scenario writes it: what a flow asks for, and the router before the bottleneck that answers.
 
-use super::{Chance, Count, Speed, Time, quantity};
+use super::param::{Form, Row};
+use super::table::written;
+use super::{Chance, Count, Speed, Table, Time, quantity};
 use fairpace_control::{ParamError, QuickStartParams};
 use fairpace_path::quick_start::{LoadWindow, RouterParams, Statistic};
-use fairpace_units::{Bytes, Duration, RandomStream};
-use schemars::JsonSchema;
+use fairpace_units::{Bounds, Bytes, Duration, RandomStream};
 use serde::{Deserialize, Serialize};
 
 /// The Quick-Start request of a flow.
@@ -15,37 +16,72 @@ pub struct QuickStartSpec {
 }
 
 /// A router that knows Quick-Start [RFC 4782 §3.3]. An absent field has the default that is said there.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`ROUTER`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct RouterSpec {
-    /// Share of the capacity up to which requests are approved (qs_thresh); 0.8 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Chance>,
-    /// For how many intervals of `state_delay` an approval is remembered (M); 2 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub intervals: Option<Count<1, 1_000>>,
-    /// Length of such an interval, and of one measurement of the load; 150 ms if absent.
+    pub intervals: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_delay: Option<Time>,
-    /// The measure of the load: the `average` or the `peak` of the last `observations`; `average` if absent.
     #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub statistic: Option<LoadStatistic>,
-    /// How many measurements that is taken over (N); 1 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub observations: Option<Count<1, 1_000>>,
-    /// Requests per second that are considered from one source; 10 if absent.
+    pub observations: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_source: Option<Count<1, 1_000_000>>,
-    /// Requests per second that are considered in all; 100 if absent.
+    pub per_source: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub in_all: Option<Count<1, 1_000_000>>,
-    /// Share of what the others leave that one source may hold in approvals; 0.25 if absent.
+    pub in_all: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_share: Option<Chance>,
 }
 
+/// `quick_start` of a path.
+pub const ROUTER: Table = Table::of::<RouterSpec>(
+    "RouterSpec",
+    "a router that knows Quick-Start [RFC 4782 §3.3]",
+    &[THRESHOLD, INTERVALS, STATE_DELAY, STATISTIC, OBSERVATIONS, PER_SOURCE, IN_ALL, SOURCE_SHARE],
+)
+.usually(|| written(&RouterSpec::of(&RouterParams::default())));
+
+const SHARE: Form = Form::Chance(Bounds::above(0.0).up_to(1.0));
+pub(super) const THRESHOLD: Row =
+    Row::new("threshold", "qs_thresh", SHARE, "share of the capacity up to which requests are approved")
+        .wrong("approves nothing");
+pub(super) const INTERVALS: Row = Row::new(
+    "intervals",
+    "M",
+    Form::Whole(1, 1_000),
+    "for how many intervals of `state_delay` an approval is remembered",
+);
+pub(super) const STATE_DELAY: Row = Row::new(
+    "state_delay",
+    "",
+    Form::Time(Bounds::at_least(Duration::from_millis(1))),
+    "length of such an interval, and of one measurement of the load",
+);
+pub(super) const STATISTIC: Row = Row::new(
+    "statistic",
+    "",
+    Form::Word(&["average", "peak"]),
+    "the measure of the load: the average or the peak of the last `observations`",
+);
+pub(super) const OBSERVATIONS: Row =
+    Row::new("observations", "N", Form::Whole(1, 1_000), "how many measurements that is taken over");
+pub(super) const PER_SOURCE: Row =
+    Row::new("per_source", "", Form::Whole(1, 1_000_000), "requests per second that are considered from one source");
+pub(super) const IN_ALL: Row =
+    Row::new("in_all", "", Form::Whole(1, 1_000_000), "requests per second that are considered in all");
+pub(super) const SOURCE_SHARE: Row =
+    Row::new("source_share", "", SHARE, "share of what the others leave that one source may hold in approvals")
+        .wrong("approves nothing");
+
 /// The measure of the load of several observations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadStatistic {
     /// Their mean.
@@ -77,15 +113,22 @@ impl RouterSpec {
         }
     }
 
-    /// The first field that is wrong: its name, its value, why, what is allowed.
-    pub(super) fn problem(&self) -> Option<(&'static str, String, &'static str, &'static str)> {
-        for (key, share) in [("threshold", self.threshold), ("source_share", self.source_share)] {
-            if share == Some(Chance::ZERO) {
-                return Some((key, "0".to_owned(), "approves nothing", "above 0, at most 1"));
-            }
+    /// These parameters as a scenario writes them.
+    pub(super) fn of(params: &RouterParams) -> RouterSpec {
+        let whole = |n: u64| Some(Count::new(n));
+        RouterSpec {
+            threshold: Chance::new(params.threshold),
+            intervals: whole(u64::from(params.intervals)),
+            state_delay: Some(params.state_delay.into()),
+            statistic: Some(match params.load.statistic {
+                Statistic::Average => LoadStatistic::Average,
+                Statistic::Peak => LoadStatistic::Peak,
+            }),
+            observations: whole(params.load.observations as u64),
+            per_source: whole(u64::from(params.per_source)),
+            in_all: whole(u64::from(params.in_all)),
+            source_share: Chance::new(params.source_share),
         }
-        let delay = self.state_delay.as_ref().filter(|d| d.get() < Duration::from_millis(1))?;
-        Some(("state_delay", delay.text().to_owned(), "is out of range", "at least 1 ms"))
     }
 }
 
@@ -111,15 +154,6 @@ impl Serialize for QuickStartSpec {
 impl<'de> Deserialize<'de> for QuickStartSpec {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         Speed::deserialize(d).map(|rate| QuickStartSpec { rate })
-    }
-}
-
-impl JsonSchema for QuickStartSpec {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "QuickStartSpec".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        Speed::json_schema(generator)
     }
 }
 

@@ -5,60 +5,178 @@
 //! words.
 
 mod agents;
+mod blame;
 
-pub use agents::{AgentKind, EstimatorKind, FadeSpec, Hold, SatelliteQuickStart};
+pub use agents::{AGENTS, AgentKind, EstimatorKind, FADE, FadeSpec, Hold, SatelliteQuickStart};
 
+use super::param::{CHANCE, Form, Row};
 use super::part::PartProblem;
 use super::quantity::{self, refuse};
-use super::{Chance, Count, Room, Size, Speed, Time};
-use fairpace_path::quick_start::QsError;
-use fairpace_path::{Capacity, DamaError, DamaSpec, ReleaseOf, SlotLayout};
-use fairpace_units::{Bytes, Duration, Packets, Rate};
-use schemars::JsonSchema;
+use super::{Chance, Count, Room, Size, Speed, Table, Time};
+use fairpace_path::{Capacity, DamaSpec, ReleaseOf, SlotLayout};
+use fairpace_units::{Bounds, Bytes, Duration, Packets, Rate};
 use serde::{Deserialize, Serialize};
 
 /// A satellite with demand-assigned capacity (DAMA): terminals that share the slots of a frame. In place of `path`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`SATELLITE`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct SatelliteSpec {
-    /// `small` (24 slots in a multi-frame), `large` (144), or a frame of its own: `{ slot, multi_frame, super_frame }`.
     pub frame: FrameSpec,
-    /// Capacity of one carrier, shared by its terminals.
     pub capacity: Speed,
-    /// How many terminals; numbered from 0.
-    pub terminals: Count<1, 1_000_000>,
-    /// How many carriers the terminals are spread over; as many as their minimum needs if absent.
+    pub terminals: Count,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub carriers: Option<Count<1, 1_000_000>>,
-    /// T_p: from a terminal over the satellite to a terminal, or to the NCC.
+    pub carriers: Option<Count>,
     pub propagation: Time,
-    /// T_a: super-frames from the boundary at which a request is made to that from which its answer holds. 2 in the
-    /// large frame, 6 in the small one, as few as the propagation lets in one of its own if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub allocation_delay: Option<Count<1, 1_000>>,
-    /// The unit in which capacity is given.
+    pub allocation_delay: Option<Count>,
     pub granularity: Speed,
-    /// Capacity that every terminal always has, in units of `granularity`.
-    pub minimum: Count<0, 10_000_000>,
-    /// Constant rate assignment: at least this is given to each terminal, whatever it asks.
+    pub minimum: Count,
     pub cra: Speed,
-    /// Rate-based capacity: a terminal asks for the rate at which packets came in the super-frame before.
     pub rbdc: bool,
-    /// Volume-based capacity: it also asks for what empties its queue in this time (T_s); off if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vbdc: Option<Time>,
-    /// Free capacity assignment: what is left over is given away in equal shares.
     pub fca: bool,
-    /// How capacity is taken back from a terminal that asks for less [qsd eq. (2)].
     pub release: ReleaseSpec,
-    /// Size of a terminal's uplink queue.
     pub queue: Room,
-    /// Where a terminal's slots lie in the multi-frame: `contiguous`, or `spread` evenly.
     #[serde(deserialize_with = "quantity::choice")]
     pub slots: SlotPlacement,
-    /// Quick-Start at the terminals: how requests of flows are answered, and whether capacity is asked for with them.
     pub quick_start: SatelliteQuickStart,
 }
+
+/// `[satellite]`.
+pub const SATELLITE: Table = Table::of::<SatelliteSpec>(
+    "SatelliteSpec",
+    "a satellite with demand-assigned capacity (DAMA): terminals that share the slots of a frame; in place of `path`",
+    &[
+        Row::new(
+            "frame",
+            "",
+            Form::Either(&[Form::Word(&["small", "large"]), Form::Table(&OWN_FRAME)]),
+            "`small`: multi-frames of 24 slots, T_f = 45.6 ms; `large`: 144 slots, 273 ms; super-frames are three of them \
+             (T_b = T_r); or numbers of slots",
+        ),
+        Row::new("capacity", "", Form::Rate, "the rate of a carrier, shared by its terminals"),
+        Row::new("terminals", "", Form::Whole(1, 1_000_000), "how many terminals; numbered from 0"),
+        Row::new(
+            "carriers",
+            "",
+            Form::Whole(1, 1_000_000),
+            "how many carriers the terminals are spread over, evenly and in order",
+        )
+        .usually("as many as `minimum` and `cra` need"),
+        Row::new(
+            "propagation",
+            "T_p",
+            Form::Time(Bounds::ANY.up_to(Duration::from_secs(10))),
+            "from a terminal over the satellite to a terminal, or to the NCC",
+        ),
+        Row::new(
+            "allocation_delay",
+            "T_a",
+            Form::Whole(1, 1_000),
+            "super-frames from the boundary at which a request is made to that from which its answer holds",
+        )
+        .usually("2 (large), 6 (small); of a frame of its own as few as T_p lets"),
+        Row::new("granularity", "", Form::Rate, "the unit in which capacity is given; divides the capacity"),
+        Row::new(
+            "minimum",
+            "",
+            Form::Whole(0, 10_000_000),
+            "the capacity that every terminal always has, in units of `granularity`",
+        ),
+        Row::new(
+            "cra",
+            "C",
+            Form::Rate,
+            "constant rate assignment [qsd eq. (1)]: at least this is given to each terminal, whatever it asks",
+        ),
+        Row::new(
+            "rbdc",
+            "",
+            Form::Flag,
+            "rate-based capacity: a terminal asks for the rate at which packets came in the super-frame before",
+        ),
+        Row::new(
+            "vbdc",
+            "T_s",
+            Form::Time(Bounds::at_least(Duration::from_millis(1))),
+            "volume-based capacity: a terminal also asks for what empties its queue in this time",
+        )
+        .note("or left out")
+        .usually("off"),
+        Row::new("fca", "", Form::Flag, "free capacity assignment: the rest is given away in equal shares"),
+        Row::new(
+            "release",
+            "",
+            Form::Table(&RELEASE),
+            "how capacity is taken back from a terminal that asks for less [qsd eq. (2)]",
+        )
+        .usually("as below"),
+        Row::new("queue", "", Form::Room, "the room of a terminal's uplink queue").note("here in packets only"),
+        Row::new(
+            "slots",
+            "",
+            Form::Word(&["contiguous", "spread"]),
+            "where a terminal's slots lie in the multi-frame: one after the other, or spread evenly",
+        ),
+        Row::new(
+            "quick_start",
+            "",
+            Form::Table(&AGENTS),
+            "how the terminals answer Quick-Start requests of flows, and whether capacity is asked for with them",
+        )
+        .usually("no agents"),
+    ],
+);
+
+/// A `frame` of its own.
+pub const OWN_FRAME: Table = Table::of::<OwnFrame>(
+    "OwnFrame",
+    "a frame in numbers",
+    &[
+        Row::new(
+            "slot",
+            "",
+            Form::Size(Bounds::of(Bytes::new(1), Bytes::new(1_000_000))),
+            "the size of a slot; the default is eight MPEG packets",
+        ),
+        Row::new(
+            "multi_frame",
+            "T_f",
+            Form::Whole(1, 1_000_000),
+            "slots of a multi-frame, in which every terminal has its turn",
+        )
+        .needed(),
+        Row::new(
+            "super_frame",
+            "T_b, T_r",
+            Form::Whole(1, 1_000_000),
+            "slots of a super-frame, for which they are given out: a multiple of `multi_frame`",
+        )
+        .needed(),
+    ],
+);
+
+/// `release`.
+pub const RELEASE: Table = Table::of::<ReleaseSpec>(
+    "ReleaseSpec",
+    "N(t+1) = a N(t) + b (N_L(t) - N(t)): the next plan's grant to a terminal that asks for less, from the \
+     terminal's present one and from its traffic, N_L [qsd eq. (2)]",
+    &[
+        Row::new("a", "a", CHANCE, "weight of the present grant"),
+        Row::new("b", "b", CHANCE, "weight of the difference between the traffic and that grant, at most `a`"),
+        Row::new(
+            "of",
+            "",
+            Form::Word(&["decided", "in-force"]),
+            "`decided`: the NCC's last decision falls, by the traffic that the request tells of; `in-force`: the \
+             terminal's present capacity falls, by its traffic until now, which no real NCC hears of in time",
+        ),
+    ],
+);
 
 /// The frame.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,20 +190,20 @@ pub enum FrameSpec {
 }
 
 /// A frame in numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`OWN_FRAME`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
 pub struct OwnFrame {
-    /// Size of a slot; 1,504 B (eight MPEG packets) if absent.
     #[serde(default = "eight_mpeg_packets")]
     pub slot: Size,
-    /// Slots of a multi-frame, in which every terminal has its turn (T_f).
-    pub multi_frame: Count<1, 1_000_000>,
-    /// Slots of a super-frame, for which they are given out (T_b, T_r): a multiple of `multi_frame`.
-    pub super_frame: Count<1, 1_000_000>,
+    pub multi_frame: Count,
+    pub super_frame: Count,
 }
 
 /// Where a terminal's slots lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlotPlacement {
     /// One after the other: a packet waits half a multi-frame on average.
@@ -97,21 +215,20 @@ pub enum SlotPlacement {
 
 /// N(t+1) = a N(t) + b (N_L(t) - N(t)): what the next plan gives to a terminal that asks for less, from what it has
 /// and from its traffic, N_L [qsd eq. (2)].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`RELEASE`] say what its fields are.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct ReleaseSpec {
-    /// Weight of what it has.
     pub a: Chance,
-    /// Weight of what its traffic lacks of that.
     pub b: Chance,
-    /// The capacity that falls: `decided`, the NCC's last decision, by the traffic that the request tells of; or
-    /// `in-force`, the terminal's present capacity, by its traffic until now, which no real NCC hears of in time.
     #[serde(deserialize_with = "quantity::choice")]
     pub of: ReleaseKind,
 }
 
 /// The capacity that eq. (2) takes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReleaseKind {
     /// The NCC's last decision.
@@ -149,6 +266,12 @@ impl Default for SatelliteSpec {
             slots: SlotPlacement::Contiguous,
             quick_start: SatelliteQuickStart::default(),
         }
+    }
+}
+
+impl Default for OwnFrame {
+    fn default() -> Self {
+        OwnFrame { slot: eight_mpeg_packets(), multi_frame: Count::new(1), super_frame: Count::new(1) }
     }
 }
 
@@ -223,113 +346,11 @@ impl SatelliteSpec {
             let allowed = "a number of packets, as in `1000 pkt`";
             return bad("queue", self.queue.text(), "is not in packets, which a terminal counts", allowed);
         }
-        if let Some(vbdc) = self.vbdc.as_ref().filter(|t| t.get() < Duration::from_millis(1)) {
-            return bad("vbdc", vbdc.text(), "is out of range", "at least 1 ms; leave it out to switch it off");
-        }
         if let Some(problem) = self.quick_start.problem(self.fca) {
             return Some(problem);
         }
         self.dama(size).validate().err().map(|error| self.blame(&error))
     }
-
-    /// The DAMA link's refusal, in the scenario's words.
-    fn blame(&self, error: &DamaError) -> PartProblem {
-        let (key, wrong, allowed) = match error {
-            DamaError::OutOfRange { field, allowed, .. } => {
-                let key = match *field {
-                    "slot_size" => "frame.slot",
-                    "slots_per_multi_frame" => "frame.multi_frame",
-                    "slots_per_super_frame" => "frame.super_frame",
-                    "release_a" => "release.a",
-                    "release_b" => "release.b",
-                    "capacity / granularity" => "granularity",
-                    other => other,
-                };
-                let allowed = allowed.split(" (found in").next().unwrap_or(allowed);
-                (key, "is out of range".to_owned(), allowed.replace("`release_a`", "`a`"))
-            }
-            DamaError::SlotLength { found_us, .. } => (
-                if matches!(self.frame, FrameSpec::Own(_)) { "frame.slot" } else { "capacity" },
-                format!("makes a slot of {found_us} us"),
-                "what makes a slot of 1 us to 60 s".to_owned(),
-            ),
-            DamaError::NotWhole { length, below, above, .. } => (
-                "frame.super_frame",
-                format!("is not a multiple of the {length} slots of a multi-frame"),
-                format!("a multiple of `multi_frame`, such as {below} or {above}"),
-            ),
-            DamaError::GranularityAboveCapacity { .. } => (
-                "granularity",
-                format!("is above the capacity of `{}`", self.capacity),
-                "at most `capacity`".to_owned(),
-            ),
-            DamaError::GranularityNotWhole { units, below, above, .. } => (
-                "granularity",
-                format!("does not divide the capacity of `{}`, which holds {units:.2} of it", self.capacity),
-                format!("such as {} or {}", exact(*below), exact(*above)),
-            ),
-            DamaError::TooManyCarriers { terminals, allowed, .. } => (
-                "carriers",
-                format!("is too many to spread {terminals} terminals over evenly"),
-                format!("at most {allowed}"),
-            ),
-            DamaError::MinimumAboveFrame { terminals, units, .. } => (
-                "minimum",
-                format!("is more than a carrier has for {terminals} terminals: {units} units"),
-                "fewer units, fewer terminals, or more carriers".to_owned(),
-            ),
-            DamaError::ConstantAboveCapacity { terminals, allowed, .. } => (
-                "cra",
-                format!("is more than the capacity of `{}` has for {terminals} terminals", self.capacity),
-                format!("at most {}, fewer terminals, or more carriers", exact(*allowed)),
-            ),
-            DamaError::AllocationDelayTooShort { one_way, least, .. } => (
-                "allocation_delay",
-                format!("is too short: a request takes {one_way} super-frames to the NCC, and its answer as many back"),
-                format!("at least {least}"),
-            ),
-            DamaError::NothingToGrant => (
-                "minimum",
-                "is all there is: `cra`, `rbdc`, `vbdc` and `fca` are off, and nobody would ever get a slot".to_owned(),
-                "at least 1, or switch one of them on".to_owned(),
-            ),
-            DamaError::QuickStart(QsError { field, found, allowed }) => {
-                let (key, found) = (format!("quick_start.{field}"), found.to_string());
-                return PartProblem::Bad(key, found, "is out of range".to_owned(), (*allowed).to_owned());
-            }
-        };
-        PartProblem::Bad(key.to_owned(), self.written(key), wrong, allowed)
-    }
-
-    /// A field as it stands in the file, or its default.
-    fn written(&self, key: &str) -> String {
-        let own = |pick: fn(&OwnFrame) -> String| match &self.frame {
-            FrameSpec::Own(frame) => pick(frame),
-            FrameSpec::Small | FrameSpec::Large => String::new(),
-        };
-        match key {
-            "capacity" => self.capacity.text().to_owned(),
-            "terminals" => self.terminals.get().to_string(),
-            "carriers" => self.carriers.map_or_else(String::new, |n| n.get().to_string()),
-            "propagation" => self.propagation.text().to_owned(),
-            "granularity" => self.granularity.text().to_owned(),
-            "minimum" => self.minimum.get().to_string(),
-            "cra" => self.cra.text().to_owned(),
-            "queue" => self.queue.text().to_owned(),
-            "release.a" => self.release.a.get().get().to_string(),
-            "release.b" => self.release.b.get().get().to_string(),
-            "frame.slot" => own(|f| f.slot.text().to_owned()),
-            "frame.multi_frame" => own(|f| f.multi_frame.get().to_string()),
-            "frame.super_frame" => own(|f| f.super_frame.get().to_string()),
-            _ => self.dama(Bytes::ZERO).allocation_delay.to_string(),
-        }
-    }
-}
-
-/// A rate with so many digits that it can be written back into the file.
-fn exact(rate: Rate) -> String {
-    let text = format!("{:.6}", rate.as_bps() / 1e3);
-    format!("{} kbit/s", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 const FRAMES: &str = "write `small`, `large`, or `{ multi_frame = 24, super_frame = 72 }` with their numbers of slots";
@@ -364,16 +385,6 @@ impl<'de> Deserialize<'de> for FrameSpec {
             }
         }
         d.deserialize_any(Any)
-    }
-}
-
-impl JsonSchema for FrameSpec {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "FrameSpec".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let own = generator.subschema_for::<OwnFrame>();
-        schemars::json_schema!({ "anyOf": [{ "type": "string", "enum": ["small", "large"] }, own] })
     }
 }
 

@@ -5,59 +5,132 @@
 //! into a scenario's words.
 
 use crate::channel::Slot;
+use crate::param::{Form, Row};
 use crate::part::PartProblem;
+use crate::path::{CAPACITY, LOSS, QUEUE};
 use crate::quantity;
-use crate::{Capacity, Chance, ChannelSpec, Count, LossSpec, QueueSpec, Room, Size, Speed, Time, WindowPlanner};
+use crate::{
+    Capacity, Chance, ChannelSpec, Count, LossSpec, QueueSpec, Room, SOME_TIME, Size, Speed, Table, Time, WindowPlanner,
+};
 use fairpace_analysis::qos::QosError;
 use fairpace_path::{ArqError, ArqScheme, ArqSpec, ArqUser, ChannelError};
-use fairpace_units::{Bytes, Duration, Rate};
-use schemars::JsonSchema;
+use fairpace_units::{Bounds, Bytes, Duration, Rate};
 use serde::{Deserialize, Serialize};
 
 /// A wireless link behind the backbone, in slots: one packet or piece of one in each, which fails or not.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`WIRELESS`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct WirelessSpec {
-    /// Rate of the downlink if every slot succeeds.
     pub rate: Speed,
-    /// How long a slot lasts (τ); as long as `slot_size` takes at `rate` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<Time>,
-    /// Size of a slot; `packet_size` if absent, or with `slot` the bytes that fit into it at `rate`. Larger packets
-    /// are cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot_size: Option<Size>,
-    /// The answer to a failure: `none` (the packet is lost), `persistent` (again in the next slot), `limited` (so
-    /// too, with `retries`), or `optimal` (a slot of silence, then again).
     #[serde(deserialize_with = "quantity::choice")]
     pub scheme: ArqKind,
-    /// `limited`: how often a piece is sent again before its packet is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub retries: Option<Count<0, 1_000_000>>,
-    /// Slots between a failure and the next try, beside the silence of `optimal`.
-    pub retry_delay: Count<0, 10_000>,
-    /// From the end of a packet's last slot to its arrival.
+    pub retries: Option<Count>,
+    pub retry_delay: Count,
     pub delay: Time,
-    /// Whether the slots of users who have nothing to send go to others; if not, they are lost.
     pub work_conserving: bool,
-    /// How slots fail.
     pub channel: ChannelSpec,
-    /// Size of a user's queue at the base station, the packet under way included. With `plan` the base station sets
-    /// that of users whose flows it tells their windows.
     pub buffer: Room,
-    /// The users, numbered from 0 in this order; one if absent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<WirelessUser>,
-    /// The way of each user's feedback to the backbone, which all of its flows share; a wire if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uplink: Option<UplinkSpec>,
-    /// The base station tells each flow its window (`rwnd`), anew when flows join or leave; it does not if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<PlanSpec>,
 }
 
+/// `[wireless]`.
+pub const WIRELESS: Table = Table::of::<WirelessSpec>(
+    "WirelessSpec",
+    "a wireless link behind the backbone, in slots: one packet or piece of one in each, which fails or not",
+    &[
+        Row::new("rate", "", Form::Rate, "the downlink's rate if every slot succeeds"),
+        Row::new(
+            "slot",
+            "τ",
+            Form::Time(Bounds::of(Duration::from_micros(1), Duration::from_secs(60))),
+            "how long a slot lasts; this or `slot_size`, the other follows from `rate`",
+        )
+        .usually("as long as `slot_size` takes at `rate`"),
+        Row::new(
+            "slot_size",
+            "",
+            Form::Size(Bounds::of(Bytes::new(1), Bytes::new(1_000_000))),
+            "the size of a slot; larger packets are cut, and each piece needs a slot",
+        )
+        .usually("`packet_size`"),
+        Row::new(
+            "scheme",
+            "",
+            Form::Word(&["none", "persistent", "limited", "optimal"]),
+            "after a failure: `none`, the packet is lost; `persistent`, again in the next slot; `limited`, so too, at most \
+             `retries` times; `optimal`, again after a slot of silence",
+        ),
+        Row::new(
+            "retries",
+            "",
+            Form::Whole(0, 1_000_000),
+            "`limited`: how often a piece is sent again before its packet is given up",
+        )
+        .optional(),
+        Row::new(
+            "retry_delay",
+            "",
+            Form::Whole(0, 10_000),
+            "slots between a failure and the next try, beside the silence of `optimal`",
+        ),
+        Row::new("delay", "", Form::Time(Bounds::ANY), "from the end of a packet's last slot to its arrival"),
+        Row::new(
+            "work_conserving",
+            "",
+            Form::Flag,
+            "whether the slots of users who have nothing to send go to others; if not, they are dedicated, and lost",
+        ),
+        Row::new("channel", "", CHANNEL, "how slots fail"),
+        Row::new(
+            "buffer",
+            "",
+            Form::Room,
+            "the room of a user's queue at the base station, the packet under way included; with `plan` the base station \
+             sets that of users whose flows it tells their windows",
+        ),
+        Row::new(
+            "users",
+            "",
+            Form::Tables(&USER),
+            "the users, numbered from 0 in this order; at most 1,000, and slots go by weight",
+        )
+        .usually("one"),
+        Row::new(
+            "uplink",
+            "",
+            Form::Table(&UPLINK),
+            "the way of each user's feedback to the backbone, which all of its flows share",
+        )
+        .usually("a wire"),
+        Row::new(
+            "plan",
+            "",
+            Form::Table(&PLAN),
+            "the base station tells each `aimd` flow the largest window (`rwnd`) that keeps a promise on delay jitter, anew \
+             when flows join or leave, and sets the buffer to their sum",
+        )
+        .usually("none"),
+    ],
+);
+
+const CHANNEL: Form =
+    Form::Other("a channel, as in `{ kind, … }`", |generator| generator.subschema_for::<ChannelSpec>());
+
 /// The link layer's answer to a failed slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ArqKind {
     /// Nothing: the packet is lost.
@@ -84,45 +157,83 @@ impl ArqKind {
 }
 
 /// A user of the downlink, or several alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`USER`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct WirelessUser {
-    /// How many alike.
-    pub count: Count<1, 1_000>,
-    /// Its part of the slots, against the weights of the others.
-    pub weight: Count<1, 10_000>,
-    /// Size of the user's queue, instead of `wireless.buffer`.
+    pub count: Count,
+    pub weight: Count,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Room>,
-    /// How its slots fail, instead of `wireless.channel`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<ChannelSpec>,
 }
 
+/// One of `users`.
+pub const USER: Table = Table::of::<WirelessUser>(
+    "WirelessUser",
+    "a user of the downlink, or several alike",
+    &[
+        Row::new("count", "", Form::Whole(1, 1_000), "how many alike"),
+        Row::new("weight", "", Form::Whole(1, 10_000), "a user's part of the slots, against the weights of the others"),
+        Row::new("buffer", "", Form::Room, "the room of a user's queue").usually("`wireless.buffer`"),
+        Row::new("channel", "", CHANNEL, "how the slots of a user fail").usually("`wireless.channel`"),
+    ],
+);
+
 /// A user's way back to the backbone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`UPLINK`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct UplinkSpec {
-    /// Capacity, as in the path's `rate`.
     pub rate: Capacity,
-    /// Propagation.
     pub delay: Time,
-    /// The queue before it.
     pub queue: QueueSpec,
-    /// Loss of feedback.
     pub loss: LossSpec,
 }
 
+/// `uplink`.
+pub const UPLINK: Table = Table::of::<UplinkSpec>(
+    "UplinkSpec",
+    "a user's way back to the backbone",
+    &[
+        Row::new("rate", "", CAPACITY, "capacity"),
+        Row::new("delay", "", SOME_TIME, "propagation"),
+        Row::new("queue", "", QUEUE, "the queue before it"),
+        Row::new("loss", "", LOSS, "loss of feedback"),
+    ],
+);
+
 /// The aim of the base station's windows: the delay jitter of at most so many packets is longer than so much.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`PLAN`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
 pub struct PlanSpec {
-    /// D: the tolerable delay jitter.
     pub max_jitter: Time,
-    /// How many packets may have more, at most; 0.01 if absent.
     #[serde(default = "one_percent")]
     pub outage: Chance,
 }
+
+/// `plan`.
+pub const PLAN: Table = Table::of::<PlanSpec>(
+    "PlanSpec",
+    "the promise for which the base station plans windows",
+    &[
+        Row::new("max_jitter", "D", SOME_TIME, "the tolerable delay jitter").note("at least one slot").needed(),
+        Row::new(
+            "outage",
+            "",
+            Form::Chance(Bounds::above(0.0).below(1.0)),
+            "which part of the packets may have more, at most",
+        ),
+    ],
+);
 
 impl PlanSpec {
     /// The base station that plans for that downlink.
@@ -161,6 +272,12 @@ impl Default for WirelessSpec {
 impl Default for WirelessUser {
     fn default() -> Self {
         WirelessUser { count: Count::new(1), weight: Count::new(1), buffer: None, channel: None }
+    }
+}
+
+impl Default for PlanSpec {
+    fn default() -> Self {
+        PlanSpec { max_jitter: Time::default(), outage: one_percent() }
     }
 }
 
@@ -303,11 +420,6 @@ impl WirelessSpec {
         if plan.max_jitter.get() < slot || plan.max_jitter.get() > Duration::from_secs(3_600) {
             let allowed = format!("from one slot of {} to 1 h", fairpace_units::format_duration(slot));
             return bad("plan.max_jitter", plan.max_jitter.text().to_owned(), "is out of range", allowed);
-        }
-        let outage = plan.outage.get().get();
-        if outage <= 0.0 || outage >= 1.0 {
-            let allowed = "above 0, below 1, as in `outage = 0.01`".to_owned();
-            return bad("plan.outage", outage.to_string(), "is out of range", allowed);
         }
         if matches!(self.scheme, ArqKind::None | ArqKind::Limited) {
             let with = format!("scheme `{}`, where packets are lost instead of waiting", self.scheme.as_str());

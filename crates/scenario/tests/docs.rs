@@ -1,8 +1,10 @@
 //! The tables of parameters in `docs/` are made of the rows that the reader, the check and the schema go by: between
 //! `<!-- parameters: NAME -->` and `<!-- end -->`. With `FAIRPACE_BLESS=1` this test writes them.
 
+use fairpace_scenario::SCENARIO;
 use fairpace_scenario::channel::Fading;
 use fairpace_scenario::loss::Loss;
+use fairpace_scenario::param::{Row, Usual};
 use fairpace_scenario::part::{About, about};
 use fairpace_scenario::queue::Queue;
 use std::collections::BTreeMap;
@@ -19,6 +21,10 @@ fn tables() -> BTreeMap<String, String> {
             tables.insert(format!("{family} {}", kind.name), of_kind(&kind));
         }
     }
+    for table in SCENARIO.about() {
+        let at = if table.at.is_empty() { "top" } else { &table.at };
+        tables.insert(format!("table {at}"), of_fields(&table.fields));
+    }
     for scheme in fairpace_control::schemes() {
         let mut text = "| name | symbol | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n".to_owned();
         for p in scheme.params {
@@ -32,11 +38,28 @@ fn tables() -> BTreeMap<String, String> {
 
 /// One kind's parameters.
 fn of_kind(kind: &About) -> String {
-    let mut text = "| field | symbol | default | allowed | meaning |\n| --- | --- | --- | --- | --- |\n".to_owned();
-    for (row, usual) in &kind.parameters {
+    of_fields(&kind.parameters)
+}
+
+/// The fields of a table, or the parameters of a kind.
+fn of_fields(fields: &[(&Row, Option<String>)]) -> String {
+    let symbols = fields.iter().any(|(row, _)| !row.symbol.is_empty());
+    let heads = ["field", "symbol", "default", "allowed", "meaning"];
+    let cells = |cells: [&str; 5]| {
+        let shown = cells.iter().enumerate().filter(|(column, _)| symbols || *column != 1).map(|(_, cell)| *cell);
+        line(&shown.collect::<Vec<_>>())
+    };
+    let mut text = cells(heads) + &cells(["---"; 5]);
+    for (row, usual) in fields {
         let symbol = if row.symbol.is_empty() { "–" } else { row.symbol };
-        let default = usual.as_deref().unwrap_or("–");
-        text.push_str(&line(&[&format!("`{}`", row.name), symbol, default, &row.form.allowed(), row.doc]));
+        let needed = if matches!(row.usual, Usual::Needed) { "must be given" } else { "–" };
+        text.push_str(&cells([
+            &format!("`{}`", row.name),
+            symbol,
+            usual.as_deref().unwrap_or(needed),
+            &row.allowed(),
+            row.doc,
+        ]));
     }
     text
 }

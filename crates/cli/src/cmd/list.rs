@@ -1,6 +1,6 @@
-//! `fairpace list`: controllers, links, media and experiments with their parameters.
+//! `fairpace list`: controllers, links, flows, media and experiments with their parameters.
 //!
-//! Controllers and experiments come from their registries, links from the scenario's schema (`list/links.rs`).
+//! Controllers and experiments come from their registries, links and flows from the scenario's rows (`list/links.rs`).
 
 mod links;
 
@@ -76,8 +76,10 @@ pub(crate) fn run(args: &List) -> Outcome {
             }
         };
         add(ListWhat::Controllers, "controllers", &controllers_json);
-        for (_, key, entries) in links::chapters() {
-            add(ListWhat::Links, key, &|| entries.iter().map(links::Entry::json).collect());
+        for (what, chapters) in [(ListWhat::Links, links::links()), (ListWhat::Flows, links::flows())] {
+            for (_, key, entries) in chapters {
+                add(what, key, &|| entries.iter().map(links::Entry::json).collect());
+            }
         }
         add(ListWhat::Media, "media", &media_json);
         add(ListWhat::Media, "streams", &streams_json);
@@ -88,8 +90,8 @@ pub(crate) fn run(args: &List) -> Outcome {
     if shows(ListWhat::Controllers) {
         controllers(&mut out)?;
     }
-    if shows(ListWhat::Links) {
-        for (title, _, entries) in links::chapters() {
+    for (what, chapters) in [(ListWhat::Links, links::links()), (ListWhat::Flows, links::flows())] {
+        for (title, _, entries) in chapters.into_iter().filter(|_| shows(what)) {
             heading(&mut out, title)?;
             links(&mut out, &entries)?;
         }

@@ -3,12 +3,13 @@
 use super::{Checked, Checker};
 use crate::controllers::{self, Family};
 use crate::hop::{Hop, HopKind};
+use crate::tcp::LEAST_SEGMENT;
 use crate::{
     AccessSpec, Capacity, FlowSpec, Problem, QuickStartSpec, RawScenario, Room, ScenarioError, Size, SourceKind, Speed,
     Terminals, Time,
 };
 use fairpace_control::feedback::Form;
-use fairpace_units::{Bytes, Duration, QsRate, Rate};
+use fairpace_units::{Bytes, QsRate, Rate};
 
 /// The fastest that a flow may be set to send: a run of a minute then takes minutes, not for ever.
 const MAX_PACKETS_PER_SECOND: f64 = 1e7;
@@ -50,11 +51,6 @@ pub(super) fn fill_preset(flow: &mut FlowSpec) {
 impl Checker<'_> {
     /// The user of a flow, and what it means only with one.
     fn user(&self, s: &RawScenario, flow: &FlowSpec, field: &dyn Fn(&str) -> String) -> Checked {
-        if let Some(jitter) = &flow.tolerable_jitter
-            && (jitter.get().is_zero() || jitter.get() > Duration::from_secs(3_600))
-        {
-            return self.bad(field("tolerable_jitter"), jitter.text(), "is out of range", "above 0 s, at most 1 h");
-        }
         let on_way = s.hop.is_empty() || s.passes(flow, HopKind::Wireless);
         if s.wireless.is_some() && !on_way && flow.user.is_some() {
             let remedy = "let the flow `leave` behind the wireless hop, or leave it out";
@@ -78,19 +74,9 @@ impl Checker<'_> {
             _ => {}
         }
         let planned = s.wireless.as_ref().is_some_and(|w| w.plan.is_some()) && flow.user.is_some();
-        if let Some(share) = flow.share {
-            if !planned {
-                let remedy = "give the flow a `user` and `[wireless]` a `plan`, or leave it out";
-                return self.conflict(field("share"), "has no effect where no base station plans", remedy);
-            }
-            if share.get() <= 0.0 || share.get() > 1e6 {
-                return self.bad(
-                    field("share"),
-                    share.get().to_string(),
-                    "is out of range",
-                    "above 0, at most 1000000",
-                );
-            }
+        if flow.share.is_some() && !planned {
+            let remedy = "give the flow a `user` and `[wireless]` a `plan`, or leave it out";
+            return self.conflict(field("share"), "has no effect where no base station plans", remedy);
         }
         Ok(())
     }
@@ -125,9 +111,6 @@ impl Checker<'_> {
         self.terminals(s, flow, &field)?;
         self.user(s, flow, &field)?;
         self.arrivals(flow, &field)?;
-        if let Some(size) = &flow.packet_size {
-            self.packet_size(&field("packet_size"), size)?;
-        }
         self.flow_times(s, flow, &field)?;
         let size = flow.packet_size.as_ref().map_or(self.packet_size, Size::get);
         for (name, rate) in [
@@ -251,11 +234,6 @@ impl Checker<'_> {
         if flow.on_off.is_some() && flow.transfer.is_some() {
             return self.conflict(field("transfer"), "stands beside `on_off`", "keep one of them");
         }
-        if let Some(size) = &flow.transfer
-            && size.get() == Bytes::ZERO
-        {
-            return self.bad(field("transfer"), size.text(), "sends nothing", "at least 1 B");
-        }
         if let Some(source) = &flow.source {
             match (source.kind, &source.rate) {
                 (SourceKind::Saturated | SourceKind::Adus, Some(_)) => {
@@ -295,11 +273,6 @@ impl Checker<'_> {
         if let Some(ask) = &flow.quick_start {
             self.quick_start(ask, flow.packet_size.as_ref().map_or(self.packet_size, Size::get), field)?;
         }
-        if let Some(delay) = &flow.tolerable_delay
-            && (delay.get().is_zero() || delay.get() > Duration::from_secs(3_600))
-        {
-            return self.bad(field("tolerable_delay"), delay.text(), "is out of range", "above 0 s, at most 1 h");
-        }
         Ok(())
     }
 
@@ -321,12 +294,8 @@ impl Checker<'_> {
             }
         }
         if let Some(size) = &tcp.segment_size {
-            let least = Bytes::new(41);
+            let least = LEAST_SEGMENT;
             let packet = flow.packet_size.as_ref().map_or(self.packet_size, Size::get);
-            if size.get() < least || size.get() > Bytes::new(65_507) {
-                let allowed = "from 41 B to 65507 B, headers of 40 B included";
-                return self.bad(field("tcp.segment_size"), size.text(), "is out of range", allowed);
-            }
             if packet < least {
                 let wrong =
                     format!("shares segments among packets of {packet}, which have no room for headers of 40 B");
@@ -400,15 +369,8 @@ impl Checker<'_> {
         }
         for (name, time) in [("interval", &arrivals.interval), ("length", &arrivals.length)] {
             let field = field(&format!("arrivals.{name}"));
-            match time {
-                None => {
-                    let allowed = "a mean time, such as `\"60 s\"`; only a kind of stream has its own";
-                    return self.missing(field, allowed);
-                }
-                Some(time) if time.get() < Duration::from_millis(1) => {
-                    return self.bad(field, time.text(), "is out of range", "at least 1 ms");
-                }
-                Some(_) => {}
+            if time.is_none() {
+                return self.missing(field, "a mean time, such as `\"60 s\"`; only a kind of stream has its own");
             }
         }
         Ok(())
@@ -436,49 +398,16 @@ impl Checker<'_> {
                 "later than `start` and `start_spread`",
             );
         }
-        if let Some(on_off) = &flow.on_off {
-            for (name, time) in [("on_off.on", &on_off.on), ("on_off.off", &on_off.off)] {
-                if time.get() < Duration::from_millis(1) {
-                    return self.bad(field(name), time.text(), "is out of range", "at least 1 ms");
-                }
-            }
-        }
-        if let Some(rtt) = &flow.initial_rtt
-            && (rtt.get() < Duration::from_micros(100) || rtt.get() > Duration::from_secs(60))
+        if let Some(tcp) = &flow.tcp
+            && let (Some(min), Some(max)) = (&tcp.min_rto, &tcp.max_rto)
+            && min.get() > max.get()
         {
-            return self.bad(field("initial_rtt"), rtt.text(), "is out of range", "from 100 us to 60 s");
-        }
-        if let Some(tcp) = &flow.tcp {
-            for (name, time, least) in [
-                ("min_rto", &tcp.min_rto, Duration::from_millis(1)),
-                ("max_rto", &tcp.max_rto, Duration::from_millis(1)),
-                ("initial_rto", &tcp.initial_rto, Duration::from_millis(1)),
-                ("tick", &tcp.tick, Duration::ZERO),
-                ("delayed_ack", &tcp.delayed_ack, Duration::from_millis(1)),
-                ("send_jitter", &tcp.send_jitter, Duration::ZERO),
-            ] {
-                if let Some(time) = time
-                    && (time.get() < least || time.get() > Duration::from_secs(3_600))
-                {
-                    let allowed = format!("from {} to 1 h", fairpace_units::format_duration(least));
-                    return self.bad(field(&format!("tcp.{name}")), time.text(), "is out of range", allowed);
-                }
-            }
-            if let (Some(min), Some(max)) = (&tcp.min_rto, &tcp.max_rto)
-                && min.get() > max.get()
-            {
-                return self.bad(field("tcp.min_rto"), min.text(), "is above `max_rto`", "at most `max_rto`");
-            }
+            return self.bad(field("tcp.min_rto"), min.text(), "is above `max_rto`", "at most `max_rto`");
         }
         Ok(())
     }
 
     fn access(&self, access: &AccessSpec, field: &str) -> Checked {
-        for (name, time) in [("rtt", &access.rtt), ("rtt_spread", &access.rtt_spread)] {
-            if time.get() > Duration::from_secs(3_600) {
-                return self.bad(format!("{field}.{name}"), time.text(), "is out of range", "at most 1 h");
-            }
-        }
         self.capacity(&format!("{field}.rate"), &access.rate)?;
         self.queue(field, &access.queue, Some(&access.rate))?;
         self.loss(&format!("{field}.loss"), &access.loss)?;

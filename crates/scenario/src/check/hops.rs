@@ -2,8 +2,7 @@
 
 use super::{Checked, Checker};
 use crate::hop::{HopKind, NoWay};
-use crate::{FlowSpec, PathSpec, RawScenario, RouterSpec};
-use fairpace_units::Duration;
+use crate::{FlowSpec, PathSpec, RawScenario};
 
 impl Checker<'_> {
     /// The links of `[path]`, or of a hop: the table `at`.
@@ -26,9 +25,6 @@ impl Checker<'_> {
         self.capacity(&field("reverse.rate"), &p.reverse.rate)?;
         self.queue(at, &p.queue, p.rate.as_ref())?;
         self.queue(&field("reverse"), &p.reverse.queue, Some(&p.reverse.rate))?;
-        if let Some((key, found, wrong, allowed)) = p.quick_start.as_ref().and_then(RouterSpec::problem) {
-            return self.bad(format!("{at}.quick_start.{key}"), found, wrong, allowed);
-        }
         self.loss(&field("loss"), &p.loss)?;
         self.loss(&field("reverse.loss"), &p.reverse.loss)?;
         for (key, jitter, reorder) in
@@ -42,20 +38,7 @@ impl Checker<'_> {
                 );
             }
         }
-        for (key, time) in [("rtt", &p.rtt), ("jitter", &p.jitter), ("reverse.jitter", &p.reverse.jitter)] {
-            if time.get() > Duration::from_secs(3_600) {
-                return self.bad(field(key), time.text(), "is out of range", "at most 1 h");
-            }
-        }
         for (i, outage) in p.outages.iter().enumerate() {
-            if outage.length.get().is_zero() {
-                return self.bad(
-                    field(&format!("outages[{i}].length")),
-                    outage.length.text(),
-                    "has no effect",
-                    "above 0 s",
-                );
-            }
             if outage.start.get() >= s.duration.get() {
                 let wrong = format!("is not before the end at `{}`", s.duration);
                 return self.bad(

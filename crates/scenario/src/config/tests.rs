@@ -1,5 +1,7 @@
 use super::*;
 use crate::RawScenario;
+use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpVariant};
+use fairpace_units::Packets;
 
 /// All fields are written out: one that is new and cannot be chosen does not compile here.
 #[test]

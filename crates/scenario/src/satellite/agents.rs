@@ -1,66 +1,121 @@
 //! Quick-Start at a satellite's terminals, as a scenario writes it.
 
+use crate::param::{CHANCE, Form, Row};
 use crate::part::PartProblem;
 use crate::quantity;
-use crate::{Chance, Count, LoadStatistic, RouterSpec, Time};
+use crate::quick_start::{
+    IN_ALL, INTERVALS, OBSERVATIONS, PER_SOURCE, SOURCE_SHARE, STATE_DELAY, STATISTIC, THRESHOLD,
+};
+use crate::table::written;
+use crate::{Chance, Count, LoadStatistic, RouterSpec, Table, Time};
 use fairpace_path::DamaSpec;
-use fairpace_path::quick_start::{Agent, Estimator, Fade};
-use fairpace_units::Duration;
-use schemars::JsonSchema;
+use fairpace_path::quick_start::{Agent, Estimator, Fade, RouterParams};
+use fairpace_units::{Bounds, Duration};
 use serde::{Deserialize, Serialize};
 
 /// Quick-Start at a terminal: it is a router to the requests of its flows [RFC 4782], and may ask the NCC for the
 /// capacity with them [qsd §3.4]. An absent field has the default that is said there, where it has an effect.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`AGENTS`] say what its fields are.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
 pub struct SatelliteQuickStart {
-    /// `none` (requests pass and fail), `qs` (they are answered), or `qsd` (and the capacity is asked for at once).
     #[serde(deserialize_with = "quantity::choice")]
     pub agent: AgentKind,
-    /// `qsd`: T_q, how long a request is held back: a time, `max` [qsd eq. (3)], or `opt` [qsd eq. (6)]. 0 s if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
-    /// Share of the capacity up to which requests are approved (qs_thresh); 0.8 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Chance>,
-    /// For how many intervals of `state_delay` an approval is remembered (M); 2 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub intervals: Option<Count<1, 1_000>>,
-    /// Length of such an interval; (T_r + T_a) / M if absent.
+    pub intervals: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state_delay: Option<Time>,
-    /// How a terminal knows what is free: `broadcast`, `on-demand`, `tbtp-sum` or `listening` [qsd Appendix A];
-    /// `broadcast` if absent.
     #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub estimator: Option<EstimatorKind>,
-    /// The measure of the load: the `average` or the `peak` of the last `observations`; `average` if absent.
     #[serde(deserialize_with = "quantity::choice_if_any", skip_serializing_if = "Option::is_none")]
     pub statistic: Option<LoadStatistic>,
-    /// How many plans that is taken over (N); 1 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub observations: Option<Count<1, 1_000>>,
-    /// `listening`: half-width of the relative error of what a terminal hears; 0 if absent.
+    pub observations: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inaccuracy: Option<Chance>,
-    /// `listening`: spots over which the traffic is spread, of which a terminal hears its own; 1 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spots: Option<Count<1, 1_000>>,
-    /// `listening`: times of deep fading, in which a terminal hears less; none if absent.
+    pub spots: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fade: Option<FadeSpec>,
-    /// Requests per second that are considered from one source; 10 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_source: Option<Count<1, 1_000_000>>,
-    /// Requests per second that are considered in all; 100 if absent.
+    pub per_source: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub in_all: Option<Count<1, 1_000_000>>,
-    /// Share of what the others leave that one source may hold in approvals; 0.25 if absent.
+    pub in_all: Option<Count>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_share: Option<Chance>,
 }
 
+/// `[satellite.quick_start]`.
+pub const AGENTS: Table = Table::of::<SatelliteQuickStart>(
+    "SatelliteQuickStart",
+    "Quick-Start at every terminal: a router to the requests of its flows [RFC 4782] that may ask the NCC for the capacity \
+     with them [qsd §3.4]",
+    &[
+        Row::new(
+            "agent",
+            "",
+            Form::Word(&["none", "qs", "qsd"]),
+            "`none`: requests pass, and fail; `qs`: they are answered; `qsd`: and the approved rate is added to the \
+             terminal's next request",
+        ),
+        Row::new(
+            "hold",
+            "T_q",
+            Form::Either(&[Form::Time(Bounds::ANY.up_to(Duration::from_secs(60))), Form::Word(&["max", "opt"])]),
+            "`qsd`: how long the request is held back: a time, `max` [qsd eq. (3)], or `opt` [qsd eq. (6)]",
+        ),
+        THRESHOLD,
+        INTERVALS,
+        STATE_DELAY.usually("(T_r + T_a) / `intervals`"),
+        Row::new(
+            "estimator",
+            "",
+            Form::Word(&["broadcast", "on-demand", "tbtp-sum", "listening"]),
+            "how a terminal knows what is free [qsd Appendix A]: `broadcast` by the NCC; `on-demand`, an RTT_m later; \
+             `tbtp-sum`, the slots that are nobody's, not with `fca`; `listening` to others",
+        ),
+        STATISTIC,
+        OBSERVATIONS,
+        Row::new("inaccuracy", "", CHANCE, "`listening`: half-width of the relative error of what a terminal hears"),
+        Row::new(
+            "spots",
+            "",
+            Form::Whole(1, 1_000),
+            "`listening`: spots over which the traffic is spread, of which a terminal hears its own",
+        ),
+        Row::new("fade", "", Form::Table(&FADE), "`listening`: times of deep fading, in which a terminal hears less")
+            .usually("none"),
+        PER_SOURCE,
+        IN_ALL,
+        SOURCE_SHARE,
+    ],
+)
+.usually(|| {
+    let router = RouterSpec::of(&RouterParams::default());
+    written(&SatelliteQuickStart {
+        threshold: router.threshold,
+        intervals: router.intervals,
+        statistic: router.statistic,
+        observations: router.observations,
+        per_source: router.per_source,
+        in_all: router.in_all,
+        source_share: router.source_share,
+        hold: Some(Hold::Time(Time::default())),
+        estimator: Some(EstimatorKind::default()),
+        inaccuracy: Some(Chance::ZERO),
+        spots: Some(Count::new(1)),
+        ..SatelliteQuickStart::default()
+    })
+});
+
 /// The terminal's answer to a Quick-Start request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentKind {
     /// The terminal does not know Quick-Start: the request passes, and its TTL tells the sender that it failed.
@@ -73,7 +128,7 @@ pub enum AgentKind {
 }
 
 /// How a terminal estimates the free capacity [qsd Appendix A].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EstimatorKind {
     /// The NCC broadcasts it with each plan (A.1.1).
@@ -99,16 +154,35 @@ pub enum Hold {
 }
 
 /// When a terminal fades, and what it still hears then.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+///
+/// The rows of [`FADE`] say what its fields are.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
 pub struct FadeSpec {
-    /// Mean time of clear sky, exponential.
     pub clear: Time,
-    /// Mean length of a fade, exponential.
     pub length: Time,
-    /// Share of the bursts that it hears in a fade; the others it takes for silence.
     pub heard: Chance,
 }
+
+/// `fade` of listening agents.
+pub const FADE: Table = Table::of::<FadeSpec>(
+    "FadeSpec",
+    "when a terminal fades, and what it still hears then",
+    &[
+        Row::new("clear", "", AT_LEAST_MS, "mean time of clear sky, exponential").needed(),
+        Row::new("length", "", AT_LEAST_MS, "mean length of a fade, exponential").needed(),
+        Row::new(
+            "heard",
+            "",
+            CHANCE,
+            "share of the bursts that a terminal hears in a fade; the others are taken for silence",
+        )
+        .needed(),
+    ],
+);
+
+const AT_LEAST_MS: Form = Form::Time(Bounds::at_least(Duration::from_millis(1)));
 
 impl SatelliteQuickStart {
     /// The agents of a satellite whose other numbers stand.
@@ -168,14 +242,6 @@ impl SatelliteQuickStart {
             let (key, found) = (key.to_owned(), found.to_owned());
             Some(PartProblem::Bad(key, found, wrong.to_owned(), allowed.to_owned()))
         };
-        if let Some(Hold::Time(hold)) = &self.hold
-            && hold.get() > Duration::from_secs(60)
-        {
-            return problem("quick_start.hold", hold.text(), "is out of range", "at most 60 s");
-        }
-        if let Some((key, found, wrong, allowed)) = self.router().problem() {
-            return problem(&format!("quick_start.{key}"), &found, wrong, allowed);
-        }
         if self.estimator == Some(EstimatorKind::TbtpSum) && fca {
             let wrong = "sums the slots that are nobody's, and `fca` leaves none";
             return problem(
@@ -184,13 +250,6 @@ impl SatelliteQuickStart {
                 wrong,
                 "`broadcast`, `on-demand`, `listening`, or no `fca`",
             );
-        }
-        if let Some(fade) = &self.fade {
-            for (key, time) in [("quick_start.fade.clear", &fade.clear), ("quick_start.fade.length", &fade.length)] {
-                if time.get() < Duration::from_millis(1) {
-                    return problem(key, time.text(), "is out of range", "at least 1 ms");
-                }
-            }
         }
         None
     }
@@ -259,15 +318,5 @@ impl<'de> Deserialize<'de> for Hold {
             }
         }
         d.deserialize_any(Text)
-    }
-}
-
-impl JsonSchema for Hold {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Hold".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let time = generator.subschema_for::<Time>();
-        schemars::json_schema!({ "anyOf": [time, { "type": "string", "enum": ["max", "opt"] }] })
     }
 }

@@ -98,20 +98,21 @@ fn every_refusal_of_a_satellite_names_file_line_field_value_and_remedy() {
         (
             "frame = { multi_frame = 24 }",
             "geo.toml:3: `satellite.frame.super_frame` is missing\n\
-             hint: a whole number of slots, as in `super_frame = 72`",
+             hint: a whole number from 1 to 1000000: slots of a super-frame, for which they are given out: a multiple of \
+             `multi_frame`",
         ),
         (
             "frame = { slot = \"0 B\", multi_frame = 24, super_frame = 72 }",
-            "geo.toml:3: `satellite.frame.slot` is `0 B`, which is out of range\nhint: from 1 to 1000000 bytes",
+            "geo.toml:3: `satellite.frame.slot` is `0 B`, which is out of range\nhint: from 1 B to 1000000 B",
         ),
         (
             "propagation = \"11 s\"",
-            "geo.toml:3: `satellite.propagation` is `11 s`, which is out of range\nhint: from 0 to 10 s",
+            "geo.toml:3: `satellite.propagation` is `11 s`, which is out of range\nhint: at most 10 s",
         ),
         (
             "vbdc = \"0 s\"",
             "geo.toml:3: `satellite.vbdc` is `0 s`, which is out of range\n\
-             hint: at least 1 ms; leave it out to switch it off",
+             hint: at least 1 ms, or left out",
         ),
         (
             "slots = \"random\"",
@@ -335,4 +336,17 @@ fn a_satellite_prints_back_to_itself_with_what_its_kinds_of_stream_imply() {
     assert!(!printed.contains("[path]"), "{printed}");
     let again = Scenario::parse(&printed, "tv.toml").unwrap_or_else(|e| panic!("{e}\n{printed}"));
     assert_eq!(again.to_toml(), printed);
+}
+
+#[test]
+fn the_allocation_delays_in_words_are_those_of_the_frames() {
+    let words = format!(
+        "{} (large), {} (small)",
+        fairpace_path::DamaSpec::large().allocation_delay,
+        fairpace_path::DamaSpec::small().allocation_delay
+    );
+    let crate::param::Usual::Words(said) = crate::SATELLITE.find("allocation_delay").unwrap().usual else {
+        panic!("no words")
+    };
+    assert!(said.starts_with(&words), "{said}");
 }
