@@ -238,10 +238,13 @@ fn a_line_goes_along_the_places_in_rising_order_and_keeps_one_without_a_number()
 
 #[test]
 fn a_level_is_crossed_between_two_places_in_every_seed_or_not_at_all() {
-    // From 10 to 4 over 20 to 40: 7 is crossed at 30. From 8 to 6 over 40 to 80: at 60.
     let found = line([(20.0, &[10.0, 9.0]), (40.0, &[4.0, 8.0]), (80.0, &[3.0, 6.0])]);
     let crossing = |places: &[f64], level: f64| found.crossing("a", places, level, |y| Some(*y));
+    // From 10 to 4 over 20 to 40: 7 is crossed at 30, 8.5 at 25. From 8 to 6 over 40 to 80: 7 at 60; from 9 to 8: 8.5 at 30.
     assert_eq!(crossing(&[20.0, 40.0, 80.0], 7.0).map(|e| (e.mean, e.n)), Some((45.0, 2)));
+    assert_eq!(crossing(&[20.0, 40.0, 80.0], 8.5).map(|e| e.mean), Some(27.5));
+    // A level that is reached is crossed: 10 falls through 8 after a third of the way, 9 at its end.
+    assert!((crossing(&[20.0, 40.0, 80.0], 8.0).unwrap().mean - 100.0 / 3.0).abs() < 1e-12);
     // The second seed never falls so low; the first is below from its first place on.
     assert_eq!(crossing(&[20.0, 40.0, 80.0], 5.0), None);
     assert_eq!(crossing(&[40.0, 80.0], 7.0), None);
