@@ -101,22 +101,8 @@ mod tests {
     use super::*;
     use fairpace_scenario::{Record, sim_config};
 
-    /// A window of four segments over 100 ms: 40 packets/s, four data units per second over TCP and over UDP.
-    const STEADY: &str = r#"
-        duration = "30 s"
-        warmup = "1 s"
-        safety = "paper"
-        packet_size = "552 B"
-        [path]
-        rate = "unlimited"
-        rtt = "100 ms"
-        [[flows]]
-        name = "media"
-        controller = "tpba"
-        initial_rtt = "100 ms"
-        source = { kind = "adus", packets = 10 }
-        tcp = { variant = "newreno", initial_window = 4, max_window = 4 }
-    "#;
+    /// Four data units per second over TCP and over UDP.
+    const STEADY: &str = include_str!("../tests/data-units.toml");
 
     #[test]
     fn gaps_are_those_of_the_rate_and_longer_by_the_draining_where_the_transport_changes() {

@@ -5,22 +5,8 @@ use fairpace_lab::{Hooks, RunOptions, Seeds, results, run};
 use fairpace_report::folder::run_page;
 use fairpace_scenario::{Record, Scenario};
 
-/// A window of four segments over 100 ms: 40 packets/s, four data units per second over TCP and over UDP.
-const STEADY: &str = r#"
-    duration = "30 s"
-    warmup = "1 s"
-    safety = "paper"
-    packet_size = "552 B"
-    [path]
-    rate = "unlimited"
-    rtt = "100 ms"
-    [[flows]]
-    name = "media"
-    controller = "tpba"
-    initial_rtt = "100 ms"
-    source = { kind = "adus", packets = 10 }
-    tcp = { variant = "newreno", initial_window = 4, max_window = 4 }
-"#;
+/// Four data units per second over TCP and over UDP.
+const STEADY: &str = include_str!("../../lab/tests/data-units.toml");
 
 #[test]
 fn the_report_has_a_chart_of_each_flows_data_units_with_the_stretches_over_tcp_shaded() {
