@@ -33,16 +33,15 @@
 //! the receiver has echoed, framed ([`crate::framing`]): so the sender over TCP is the sender over UDP. The receiver
 //! answers with its echo, framed; the SSRC in the echo shows that the same receiver has the datagrams.
 
+use crate::codec::Codec;
 use crate::feedback::Request;
 use crate::rtcp::App;
-use crate::sender::Codec;
+pub use crate::rtcp::NAME;
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
 use core::num::NonZeroU8;
 use fairpace_units::{Class, Dscp, Duration, Ecn};
 
-/// The name of our APP packets.
-pub const NAME: [u8; 4] = *b"FPCE";
 /// Version of the formats in this file and in [`crate::claim`].
 pub const VERSION: u8 = 1;
 /// Bytes of an echo, and of a challenge that asks for no report interval.

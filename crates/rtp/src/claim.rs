@@ -21,8 +21,7 @@
 //! APP comes first because Wireshark takes a datagram for RTCP by its first packet, and does not
 //! expect feedback there.
 
-use crate::challenge::NAME;
-use crate::rtcp::App;
+use crate::rtcp::{App, NAME};
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
 use fairpace_units::{Dscp, Duration};

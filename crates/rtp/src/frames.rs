@@ -4,8 +4,8 @@
 //! `first_sequence` is the first's `last_sequence` + 1; a gap means that something between them is missing
 //! (so far). The play-out buffer decides what to do then.
 
+use crate::codec::Codec;
 use crate::receiver::MediaPacket;
-use crate::sender::Codec;
 use crate::vp8;
 use fairpace_units::{Duration, Instant, Via};
 use std::collections::btree_map::Entry;

@@ -11,7 +11,7 @@
 //! The send time has the form that browsers use (`abs-send-time`), so Wireshark and others know
 //! it. The nonce is what makes lying about ACKs detectable: see [`crate::claim`].
 
-use crate::tfrc::{STAMP_LEN, Stamp};
+use crate::stamp::{STAMP_LEN, Stamp};
 use crate::wire::{Put, Reader};
 
 /// Marks the one-byte form.

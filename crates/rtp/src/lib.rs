@@ -35,6 +35,7 @@
 pub mod ccfb;
 pub mod challenge;
 pub mod claim;
+mod codec;
 pub mod dummy;
 pub mod feedback;
 pub mod forward;
@@ -57,15 +58,17 @@ mod send_queue;
 mod sender;
 mod sent;
 pub mod source;
+mod stamp;
 pub mod tfrc;
 pub mod vp8;
 mod wire;
 
+pub use codec::Codec;
 pub use ntp::NtpTime;
 pub use out::{Count, Counts, Datagram, Out, StopReason, What};
 pub use receiver::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverSession, ReceiverStats, StreamStats};
 pub use secret::Secret;
 pub use sender::{
-    Admission, Codec, Frame, LEAST_PATH_MTU, RejectedFeedback, SenderConfig, SenderEvent, SenderSession, SenderStats,
+    Admission, Frame, LEAST_PATH_MTU, RejectedFeedback, SenderConfig, SenderEvent, SenderSession, SenderStats,
 };
 pub use wire::WireError;

@@ -14,8 +14,7 @@
 //! late): a receiver that hides a loss does not know what it lost. So no rate grows on a receiver's word alone. A
 //! loss that is told needs no proof: it only lowers the rate.
 
-use crate::challenge::NAME;
-use crate::rtcp::App;
+use crate::rtcp::{App, NAME};
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
 use fairpace_units::Rate;

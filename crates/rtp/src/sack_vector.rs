@@ -19,8 +19,7 @@
 //! ([`crate::header_ext`]), where padding would stand otherwise: both ends count the same 24 bits, from a random
 //! beginning, however many packets were lost before the first that arrived.
 
-use crate::challenge::NAME;
-use crate::rtcp::App;
+use crate::rtcp::{App, NAME};
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
 use fairpace_units::{Dscp, Duration, Ecn};

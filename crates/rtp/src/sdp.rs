@@ -2,7 +2,7 @@
 //! line that plays it, and what a peer of the TFRC profile ([`crate::tfrc`]) needs to know or says.
 
 use crate::WireError;
-use crate::sender::Codec;
+use crate::codec::Codec;
 use crate::tfrc::{Profile, URI};
 use core::net::SocketAddr;
 

@@ -5,7 +5,7 @@
 //! encoder is asked for one. A frame that has begun to leave is finished. So what is sent is always
 //! decodable in the order in which it is sent.
 
-use crate::sender::Codec;
+use crate::codec::Codec;
 use crate::vp8;
 use fairpace_units::{Duration, Instant};
 use std::collections::VecDeque;

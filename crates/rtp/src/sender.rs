@@ -50,7 +50,7 @@ mod tcp;
 mod tcp_half;
 
 pub(crate) use admission::AMPLIFICATION;
-pub use config::{Admission, Codec, Frame, LEAST_PATH_MTU, SenderConfig};
+pub use config::{Admission, Frame, LEAST_PATH_MTU, SenderConfig};
 pub use events::{RejectedFeedback, SenderEvent, SenderStats};
 
 use crate::challenge::Challenge;

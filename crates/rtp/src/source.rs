@@ -1,142 +1,17 @@
 //! A receiver's knowledge of one stream: is it real [RFC 3550 A.1], what is lost [A.3], how uneven are arrivals
 //! [A.8], and what arrived when, for feedback.
 
+mod jitter;
+mod validator;
+
+pub use jitter::Jitter;
+pub use validator::{MAX_DROPOUT, MAX_MISORDER, MIN_SEQUENTIAL, Validator, Verdict};
+
 use crate::ccfb::Metric;
 use crate::rtcp::ReportBlock;
 use crate::{NtpTime, ntp};
 use fairpace_units::{Dscp, Duration, Ecn, Instant};
 use std::collections::VecDeque;
-
-/// Packets in sequence before a source is believed.
-pub const MIN_SEQUENTIAL: u8 = 2;
-/// A gap up to this is loss.
-pub const MAX_DROPOUT: u16 = 3_000;
-/// A step back up to this is reordering.
-pub const MAX_MISORDER: u16 = 100;
-
-/// Sequence number validation, with numbers that never wrap.
-///
-/// ```text
-///            second in sequence            jump > MAX_DROPOUT, then one in sequence
-///  Probation -----------------> Valid ----------------------------------------------> Valid (restarted)
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Validator {
-    /// Packets in sequence still to come.
-    probation: u8,
-    /// Where counting began, extended.
-    base: u64,
-    /// Highest so far, extended. Cycles in the bits above 16, as in the RFC.
-    highest: u64,
-    /// After a large jump: the number that would confirm it.
-    jump_to: Option<u16>,
-    /// How many times the source has started anew.
-    pub restarts: u32,
-}
-
-/// The fate of a packet's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Part of the stream; its extended number.
-    Accepted(u64),
-    /// Part of the stream, which has begun anew with it.
-    Restarted(u64),
-    /// Not (yet) believed.
-    Rejected,
-}
-
-impl Validator {
-    /// Before its first packet. `announced`: a challenge named this SSRC, so that no probation is needed.
-    pub fn new(first: u16, announced: bool) -> Self {
-        let start = (1 << 16) + u64::from(first);
-        Validator {
-            probation: if announced { 0 } else { MIN_SEQUENTIAL },
-            // One cycle up, so that reordering before the first packet cannot go below zero.
-            base: start,
-            highest: start - 1,
-            jump_to: None,
-            restarts: 0,
-        }
-    }
-
-    /// Whether the source is believed.
-    pub const fn is_valid(&self) -> bool {
-        self.probation == 0
-    }
-
-    /// Extended number of the first packet counted.
-    pub const fn base(&self) -> u64 {
-        self.base
-    }
-
-    /// Extended highest number.
-    pub const fn highest(&self) -> u64 {
-        self.highest
-    }
-
-    /// Takes in a packet's number: `update_seq` of [RFC 3550 A.1].
-    pub fn update(&mut self, sequence: u16) -> Verdict {
-        let ahead = sequence.wrapping_sub(self.highest as u16);
-        if self.probation > 0 {
-            if ahead == 1 {
-                self.highest += 1;
-                self.probation -= 1;
-                if self.probation == 0 {
-                    self.base = self.highest;
-                    return Verdict::Accepted(self.highest);
-                }
-            } else {
-                self.probation = MIN_SEQUENTIAL - 1;
-                self.highest = (1 << 16) + u64::from(sequence);
-            }
-            return Verdict::Rejected;
-        }
-        if ahead < MAX_DROPOUT {
-            self.highest += u64::from(ahead);
-            self.jump_to = None;
-            Verdict::Accepted(self.highest)
-        } else if ahead <= 0_u16.wrapping_sub(MAX_MISORDER) {
-            // A large jump. Two in sequence: the other side has restarted without telling us.
-            if self.jump_to == Some(sequence) {
-                self.highest = ((self.highest >> 16) + 1) << 16 | u64::from(sequence);
-                self.base = self.highest;
-                self.jump_to = None;
-                self.restarts += 1;
-                return Verdict::Restarted(self.highest);
-            }
-            self.jump_to = Some(sequence.wrapping_add(1));
-            Verdict::Rejected
-        } else {
-            // Duplicate or reordered: behind by 2^16 - ahead.
-            let behind = u64::from(0_u16.wrapping_sub(ahead));
-            Verdict::Accepted(self.highest - behind)
-        }
-    }
-}
-
-/// Interarrival jitter [RFC 3550 A.8], in media time units, with the RFC's integer arithmetic (scaled
-/// by 16, rounded).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Jitter {
-    transit: Option<u32>,
-    scaled: u64,
-}
-
-impl Jitter {
-    /// A packet with this timestamp arrived when the media clock showed `arrival`.
-    pub fn update(&mut self, timestamp: u32, arrival: u32) {
-        let transit = arrival.wrapping_sub(timestamp);
-        if let Some(last) = self.transit.replace(transit) {
-            let d = u64::from((transit.wrapping_sub(last) as i32).unsigned_abs());
-            self.scaled = self.scaled + d - ((self.scaled + 8) >> 4);
-        }
-    }
-
-    /// The estimate, in media time units.
-    pub fn get(&self) -> u32 {
-        (self.scaled >> 4).try_into().unwrap_or(u32::MAX)
-    }
-}
 
 /// The memory of one arrival.
 #[derive(Clone, Copy, Debug)]
@@ -386,74 +261,6 @@ pub(crate) fn silent(now: Instant, last: Instant, limit: Duration) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn a_source_is_believed_at_its_second_packet_in_sequence() {
-        let mut v = Validator::new(10, false);
-        assert_eq!(v.update(10), Verdict::Rejected);
-        assert_eq!(v.update(12), Verdict::Rejected, "not in sequence: begins again");
-        assert_eq!(v.update(13), Verdict::Accepted((1 << 16) + 13));
-        assert!(v.is_valid());
-        let mut announced = Validator::new(10, true);
-        assert_eq!(announced.update(10), Verdict::Accepted((1 << 16) + 10));
-    }
-
-    fn valid(first: u16) -> Validator {
-        let mut v = Validator::new(first, true);
-        v.update(first);
-        v
-    }
-
-    #[test]
-    fn a_gap_below_3000_is_loss_and_one_above_is_a_jump() {
-        let mut v = valid(0);
-        assert_eq!(v.update(2_999), Verdict::Accepted((1 << 16) + 2_999));
-        let mut v = valid(0);
-        assert_eq!(v.update(3_000), Verdict::Rejected);
-        assert_eq!(v.highest(), 1 << 16);
-    }
-
-    #[test]
-    fn two_in_sequence_after_a_jump_are_a_restart() {
-        let mut v = valid(0);
-        assert_eq!(v.update(40_000), Verdict::Rejected);
-        assert_eq!(v.update(40_002), Verdict::Rejected);
-        assert_eq!(v.update(40_003), Verdict::Restarted((2 << 16) + 40_003));
-        assert_eq!((v.base(), v.restarts), ((2 << 16) + 40_003, 1));
-    }
-
-    #[test]
-    fn a_hundred_back_is_reordering_and_more_is_a_jump() {
-        // A.1: udelta <= RTP_SEQ_MOD - MAX_MISORDER is a jump, so 99 back is reordering and 100 is not.
-        let mut v = valid(1_000);
-        assert_eq!(v.update(901), Verdict::Accepted((1 << 16) + 901));
-        assert_eq!(v.update(900), Verdict::Rejected);
-    }
-
-    #[test]
-    fn the_wrap_counts_a_cycle_and_reordering_across_it_does_not() {
-        let mut v = valid(65_534);
-        assert_eq!(v.update(1), Verdict::Accepted((2 << 16) + 1));
-        assert_eq!(v.update(65_535), Verdict::Accepted((1 << 16) + 65_535));
-        assert_eq!(v.update(2), Verdict::Accepted((2 << 16) + 2));
-    }
-
-    #[test]
-    fn jitter_moves_a_sixteenth_of_the_way_with_rounding() {
-        // Transit 0, then 160 later: J = 0 + 160 - ((0 + 8) >> 4) = 160 scaled = 10 units; then equal
-        // transit: 160 - ((160 + 8) >> 4 = 10) = 150 scaled = 9 units.
-        let mut j = Jitter::default();
-        j.update(0, 0);
-        j.update(3_000, 3_160);
-        assert_eq!(j.get(), 10);
-        j.update(6_000, 6_160);
-        assert_eq!(j.get(), 9);
-        // A timestamp that wraps changes nothing.
-        let mut w = Jitter::default();
-        w.update(u32::MAX - 1_000, 0);
-        w.update(1_999, 3_000);
-        assert_eq!(w.get(), 0);
-    }
 
     fn source(first: u16) -> Source {
         Source::new(1, Validator::new(first, true), Instant::ZERO)

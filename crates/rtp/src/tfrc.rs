@@ -18,6 +18,7 @@
 //! known. FMT 2 was never registered, and the extension's number is the session description's to say: see
 //! [`Profile`].
 
+pub use crate::stamp::{STAMP_LEN, Stamp};
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
 use fairpace_control::RateReport;
@@ -25,9 +26,6 @@ use fairpace_units::{Duration, Instant, Rate};
 
 /// The header extension's name in a session description.
 pub const URI: &str = "urn:ietf:params:rtp-hdrext:rtt-sendts";
-
-/// Bytes of the extension's value.
-pub const STAMP_LEN: usize = 7;
 
 /// The numbers that two ends must agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,42 +60,6 @@ impl Profile {
             return Err(WireError::Field { what: "FMT", found: self.fmt.into(), allowed: "2 to 31, but not 11" });
         }
         Ok(self)
-    }
-}
-
-/// The stamp of each media packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// The sender's RTT, 24 bits of µs; 0: none is known yet.
-    pub rtt: u32,
-    /// When the packet was sent, µs of the sender's clock modulo 2^32.
-    pub sent: u32,
-}
-
-/// The largest RTT that the extension can say: 16.7 s.
-const MOST_RTT: u32 = 0x00ff_ffff;
-
-impl Stamp {
-    /// `sent`: µs of the sender's clock, modulo 2^32.
-    pub fn new(rtt: Option<Duration>, sent: u32) -> Self {
-        // A known RTT is never told as zero: a peer takes that for "none", and cannot bear to lose one it had.
-        Stamp { rtt: rtt.map_or(0, |r| micros(r).clamp(1, MOST_RTT)), sent }
-    }
-
-    /// The RTT, if one is known.
-    pub fn rtt(self) -> Option<Duration> {
-        (self.rtt > 0).then(|| Duration::from_micros(self.rtt.into()))
-    }
-
-    pub(crate) const fn from_wire(v: [u8; STAMP_LEN]) -> Self {
-        let [a, b, c, d, e, f, g] = v;
-        Stamp { rtt: u32::from_be_bytes([0, a, b, c]), sent: u32::from_be_bytes([d, e, f, g]) }
-    }
-
-    pub(crate) const fn to_wire(self) -> [u8; STAMP_LEN] {
-        let [_, a, b, c] = self.rtt.to_be_bytes();
-        let [d, e, f, g] = self.sent.to_be_bytes();
-        [a, b, c, d, e, f, g]
     }
 }
 

@@ -1,8 +1,8 @@
 //! How a receiving session is set up, and what comes out of it.
 
 use crate::NtpTime;
+use crate::codec::Codec;
 use crate::out::Counts;
-use crate::sender::Codec;
 use crate::tfrc::Profile;
 use core::net::SocketAddr;
 use fairpace_control::feedback::Form;

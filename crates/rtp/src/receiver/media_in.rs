@@ -3,9 +3,9 @@
 use super::place::TAKEOVER;
 use super::sources::{Role, Standing};
 use super::{Incoming, MediaPacket, ReceiverEvent, ReceiverSession};
+use crate::codec::Codec;
 use crate::feedback::Arrived;
 use crate::packet::Packet;
-use crate::sender::Codec;
 use crate::source::{Novelty, media_clock, silent};
 use crate::{dummy, rtx};
 use core::net::SocketAddr;

@@ -174,8 +174,8 @@ impl MediaOut {
         let headers = config.ip_overhead.as_f64()
             + (packet::HEADER_LEN + Extensions::FULL_LEN) as f64
             + match config.codec {
-                super::Codec::Vp8 => vp8::DESCRIPTOR_LEN as f64,
-                super::Codec::Generic => vp8::GENERIC_LEN as f64,
+                crate::codec::Codec::Vp8 => vp8::DESCRIPTOR_LEN as f64,
+                crate::codec::Codec::Generic => vp8::GENERIC_LEN as f64,
             };
         let rate = target * ((full - headers) / full).max(0.0);
         let (_, waiting) = self.queue.len();
