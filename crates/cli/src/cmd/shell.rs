@@ -5,6 +5,7 @@
 //!                                                           the surrounding shell's, or the host's
 //! ```
 
+mod files;
 mod link;
 mod log;
 
@@ -19,6 +20,7 @@ use fairpace_emu::{
 use fairpace_net::Clock;
 use fairpace_sim::{BOTTLENECK, FlowConfig, HopConfig, LinkReport, Protocol, REVERSE, SimConfig, SimReport};
 use fairpace_units::{Duration, Instant, format_duration};
+use files::Files;
 use link::Link;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, killpg};
@@ -28,7 +30,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -192,31 +194,6 @@ fn everywhere(device: &str) -> Result<(), fairpace_emu::EmuError> {
         netlink::route(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0, device, None)?;
     }
     Ok(())
-}
-
-/// Files that were not there before: taken away again if nothing has run.
-#[derive(Default)]
-struct Files(Vec<PathBuf>);
-
-impl Files {
-    fn create(&mut self, file: &Path) -> Outcome<File> {
-        let new = !file.exists();
-        let created = File::create(file).map_err(|e| Failure::unwritable(file, &e))?;
-        self.0.extend(new.then(|| file.to_owned()));
-        Ok(created)
-    }
-
-    fn keep(&mut self) {
-        self.0.clear();
-    }
-}
-
-impl Drop for Files {
-    fn drop(&mut self) {
-        for file in &self.0 {
-            let _ = std::fs::remove_file(file);
-        }
-    }
 }
 
 /// Signals that come to us. The command's end ends us, so that none of them does.

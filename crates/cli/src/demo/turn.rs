@@ -4,8 +4,10 @@
 //! All three share one clock, whose zero is the beginning of the turn. The path's own zero is the first
 //! packet, a few milliseconds later; curves are drawn on the turn's axis.
 
+use super::clip::{DemoClip, FRAMES_PER_SECOND};
+use super::curves::{averaged, lost_of_each_second, slopes};
 use super::model::{Curve, Ended, SchemeRun, StillFile, Totals};
-use super::{DemoClip, FRAMES_PER_SECOND, STILLS, Scheme};
+use super::scheme::Scheme;
 use crate::args::Demo as Args;
 use crate::cmd::relay;
 use crate::error::{Failure, Outcome};
@@ -13,14 +15,13 @@ use crate::stop::Stop;
 use fairpace_control::{FlowEvent, FlowEventKind};
 use fairpace_emu::relay::{Relay, RelayReport};
 use fairpace_lab::results::write_whole;
-use fairpace_media::{FrameRecord, MediaError, Recorder, Verdict, stills};
+use fairpace_media::{FrameRecord, MediaError, PlayoutParams, Recorder, Verdict, stills};
 use fairpace_net::receive::{PacketNote, ReceiveConfig, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, Family, NetError};
 use fairpace_rtp::{ReceiverStats, SenderEvent, StopReason, What};
 use fairpace_sim::SimConfig;
 use fairpace_units::{Bytes, Duration, Instant, Rate};
-use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -36,12 +37,27 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Headers of IPv4 and UDP.
 const HEADERS: u64 = 28;
 
+/// Moments of the stills, as shares of the turn: in good times, in the slow stretch, and the last picture,
+/// which is due a second after it was sent.
+const STILLS: [f64; 3] = [0.3, 0.6, 1.03];
+
 /// The data of the other two threads that the progress line shows.
 #[derive(Default)]
 struct Shared {
     received_bytes: AtomicU64,
     frames: AtomicU64,
     beside_bytes: AtomicU64,
+}
+
+/// How the receivers play out. With retransmission a lost packet comes a round trip late: 550 ms, and the
+/// queue before it.
+pub(super) fn playout(args: &Args) -> PlayoutParams {
+    let usual = PlayoutParams::default();
+    if args.no_retransmission {
+        return usual;
+    }
+    let delay = Duration::from_secs(1);
+    PlayoutParams { delay, reorder_wait: delay, ..usual }
 }
 
 pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args, stop: &Stop) -> Outcome<SchemeRun> {
@@ -55,9 +71,9 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     receive.family = Family::V4;
     receive.sample = SAMPLE;
     receive.session.nack = !args.no_retransmission;
-    receive.session.nack_deadline = super::playout(args).delay;
+    receive.session.nack_deadline = playout(args).delay;
     let receiver = Receiver::open(receive, clock)?;
-    let recorder = Recorder::new(super::playout(args)).to_file(args.out.join(&video))?.with_records();
+    let recorder = Recorder::new(playout(args)).to_file(args.out.join(&video))?.with_records();
     let mut config = relay::config(sim.clone(), 0, local(receiver.address()?))?;
     config.family = Family::V4;
     config.sample = SAMPLE;
@@ -91,10 +107,10 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     config.sample = SAMPLE;
     config.trace = true;
     config.session.retransmission = !args.no_retransmission;
-    config.session.retransmission_limit = super::playout(args).delay;
+    config.session.retransmission_limit = playout(args).delay;
     // A key frame takes a while at a low rate. But what has waited longer than this comes too late for the
     // play-out, once the link's own queue is added: 50 packets take 0.2 to 0.5 s.
-    config.session.max_queue_delay = super::playout(args).delay.mul_f64(0.6);
+    config.session.max_queue_delay = playout(args).delay.mul_f64(0.6);
     // The turn counts from its beginning; media flows from the peer's first answer, a round trip later.
     let trip = sim.only_links().map_or(Duration::ZERO, |both| both.map(|l| l.delay.propagation).iter().sum());
     let first_answer = trip + Duration::from_millis(100);
@@ -435,78 +451,5 @@ impl Turn<'_> {
             files.push(StillFile { at_s, file, stood_still_s });
         }
         Ok(files)
-    }
-}
-
-/// Bytes counted at instants, as kbit/s in the interval that begins at each.
-fn slopes(counted: impl Iterator<Item = (Instant, u64)>) -> Curve {
-    let points: Vec<(Instant, u64)> = counted.collect();
-    let each = points.windows(2).filter(|w| w[1].0 > w[0].0);
-    each.map(|w| {
-        let span = w[1].0.since(w[0].0).as_secs_f64();
-        (w[0].0.as_secs_f64(), w[1].1.saturating_sub(w[0].1) as f64 * 8e-3 / span)
-    })
-    .collect()
-}
-
-/// Of the packets sent in each second, the share that is missing, in percent. `arrived` has number and time
-/// of departure of those that came; `sent` is how many there were. One that is missing left between its
-/// neighbours; those after the last left just after it.
-fn lost_of_each_second(arrived: BTreeMap<u64, f64>, sent: u64) -> Curve {
-    let Some((&first, _)) = arrived.first_key_value() else { return Curve::new() };
-    // (sent, lost) of each second.
-    let mut seconds: Vec<(u32, u32)> = Vec::new();
-    let mut count = |left: f64, lost: u32| {
-        let second = left.max(0.0) as usize;
-        if seconds.len() <= second {
-            seconds.resize(second + 1, (0, 0));
-        }
-        seconds[second] = (seconds[second].0 + 1, seconds[second].1 + lost);
-    };
-    let mut before: Option<(u64, f64)> = None;
-    for (&number, &left) in &arrived {
-        if let Some((n, then)) = before {
-            let gap = (number - n) as f64;
-            (n + 1..number).for_each(|m| count(then + (left - then) * (m - n) as f64 / gap, 1));
-        }
-        count(left, 0);
-        before = Some((number, left));
-    }
-    if let Some((last, left)) = before {
-        (last + 1..first.saturating_add(sent)).for_each(|_| count(left, 1));
-    }
-    // Seconds in which nothing was sent have no share.
-    let with_share = seconds.iter().enumerate().filter(|(_, (sent, _))| *sent > 0);
-    with_share.map(|(i, (sent, lost))| (i as f64, 100.0 * f64::from(*lost) / f64::from(*sent))).collect()
-}
-
-/// Means of `n` neighbours at a time.
-fn averaged(curve: Curve, n: usize) -> Curve {
-    curve.chunks(n).map(|c| (c[0].0, c.iter().map(|(_, v)| v).sum::<f64>() / c.len() as f64)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn losses_count_in_the_second_in_which_the_packet_left() {
-        // 10 and 13 arrived, 11 and 12 left between them: at 0.8 + 0.4/3 = 0.93 and 1.07 s. Of five sent,
-        // the last is missing too. Second 0: 10, 11; second 1: 12, 13, 14.
-        let arrived = BTreeMap::from([(10, 0.8), (13, 1.2)]);
-        let curve = lost_of_each_second(arrived, 5);
-        assert_eq!(curve.len(), 2);
-        assert_eq!(curve[0], (0.0, 50.0));
-        assert!((curve[1].1 - 200.0 / 3.0).abs() < 1e-9, "{curve:?}");
-        assert!(lost_of_each_second(BTreeMap::new(), 5).is_empty());
-    }
-
-    #[test]
-    fn counters_become_rates() {
-        // 2,500 bytes in 0.2 s are 100 kbit/s; a counter that stands still is 0.
-        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-        let curve = slopes([(at(0), 0), (at(200), 2_500), (at(400), 2_500)].into_iter());
-        assert_eq!(curve, [(0.0, 100.0), (0.2, 0.0)]);
-        assert_eq!(averaged(vec![(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)], 2), [(0.0, 2.0), (2.0, 5.0)]);
     }
 }

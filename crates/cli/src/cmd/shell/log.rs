@@ -12,7 +12,7 @@
 //! Differences: bytes are those of IP (mahimahi's include 4 of its device); every drop is told, not only the queue's;
 //! a link of variable rate that is no mahimahi trace has no `#` lines, nor has one without limit.
 
-use super::Files;
+use super::files::Files;
 use crate::args::Shell as Args;
 use crate::error::{Failure, Outcome};
 use fairpace_path::{LinkSpec, RateModel};
