@@ -4,199 +4,35 @@
 //! [`SenderHalf`] and [`ReceiverHalf`] choose by the form that was asked for in the challenge ([`Request`]). Feedback of
 //! another form is refused there, before it can renew consent or count.
 
+mod exchange;
 mod measured;
 mod packets;
 mod reports;
+mod request;
 mod sack_vector;
 mod trust;
 mod twcc;
 
+pub(crate) use exchange::{Arrived, Attached, Envelope, Heard, Lent, Proof, Seen};
 pub(crate) use reports::Word;
-pub(crate) use trust::Trust;
+pub use request::Request;
+pub(crate) use trust::{Refusal, Trust};
 
+use crate::Secret;
 use crate::ccfb;
 use crate::claim::Claims;
 use crate::header_ext::Extensions;
-use crate::packet::Packet;
 use crate::pair_report::PairReport;
-use crate::receiver::sources::{Role, Sources};
+use crate::receiver::sources::Sources;
 use crate::rtcp::{Compound, ReportBlock, Rtcp};
-use crate::sent::{Stream, Streams};
+use crate::sent::Stream;
 use crate::tfrc::{self, Profile};
-use crate::wire::Reader;
-use crate::{NtpTime, Secret, WireError};
-use fairpace_control::feedback::{Form, Message};
+use fairpace_control::feedback::Form;
 use fairpace_control::{Controller, ReceiverReport};
-use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, Via};
-
-/// The feedback that the sender asks for in its challenge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Request {
-    /// Of every packet: [`crate::ccfb`].
-    #[default]
-    Packets,
-    /// `ack_a` and a sack vector: [`crate::sack_vector`].
-    SackVector,
-    /// Of every packet, by transport-wide numbers.
-    TransportWide,
-    /// The receiver's own measurements: [`crate::tfrc`].
-    Measured(Profile),
-    /// Receiver reports, with packet pairs: [`crate::pair_report`].
-    Reports {
-        /// T_rtcp: one report in so long, 10 ms to 5 s.
-        interval: Duration,
-        /// A TCP connection follows, and some packets come over it.
-        tcp: bool,
-    },
-}
-
-/// The report intervals that may be asked for.
-const REPORT_INTERVALS: core::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(5);
-
-impl Request {
-    /// FMT that asks for sack vectors, with EXT 0.
-    const SACK_VECTOR: u8 = 1;
-    /// FMT that asks for receiver reports, without and with TCP.
-    const RECEIVER_REPORTS: u8 = 2;
-    const RECEIVER_REPORTS_AND_TCP: u8 = 3;
-    /// FMT that asks for transport-wide feedback.
-    const TRANSPORT_WIDE: u8 = 4;
-
-    /// Receiver reports each `interval`, which is brought within what may be asked for.
-    pub fn reports(interval: Duration, tcp: bool) -> Self {
-        let interval = interval.clamp(*REPORT_INTERVALS.start(), *REPORT_INTERVALS.end());
-        Request::Reports { interval, tcp }
-    }
-
-    /// `rest`: what follows the challenge's fixed part.
-    pub(crate) fn from_wire(extension: u8, fmt: u8, rest: &mut Reader<'_>) -> Result<Self, WireError> {
-        match (extension, fmt) {
-            (0, 0) => Ok(Request::Packets),
-            (0, Request::SACK_VECTOR) => Ok(Request::SackVector),
-            (0, Request::TRANSPORT_WIDE) => Ok(Request::TransportWide),
-            (0, Request::RECEIVER_REPORTS | Request::RECEIVER_REPORTS_AND_TCP) => {
-                let found = rest.u32()?;
-                let interval = Duration::from_micros(found.into());
-                if !REPORT_INTERVALS.contains(&interval) {
-                    let what = "report interval, us";
-                    return Err(WireError::Field { what, found, allowed: "10,000 to 5,000,000" });
-                }
-                Ok(Request::Reports { interval, tcp: fmt == Request::RECEIVER_REPORTS_AND_TCP })
-            }
-            (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 to 4" }),
-            _ => Ok(Request::Measured(Profile { extension, fmt }.check()?)),
-        }
-    }
-
-    /// The feedback for another tool, which cannot ask: the form that the user named, that of the profile agreed on,
-    /// or one about every packet.
-    pub(crate) fn agreed(form: Option<Form>, profile: Option<Profile>) -> Self {
-        match (form, profile) {
-            (Some(Form::TransportWide), _) => Request::TransportWide,
-            (_, Some(profile)) => Request::Measured(profile),
-            (_, None) => Request::Packets,
-        }
-    }
-
-    /// The numbers of the TFRC profile, if the receiver is to measure.
-    pub(crate) const fn profile(self) -> Option<Profile> {
-        match self {
-            Request::Measured(profile) => Some(profile),
-            _ => None,
-        }
-    }
-
-    /// How often receiver reports are to come, if they are asked for.
-    pub(crate) const fn report_interval(self) -> Option<Duration> {
-        match self {
-            Request::Reports { interval, .. } => Some(interval),
-            _ => None,
-        }
-    }
-
-    pub(crate) const fn to_wire(self) -> [u8; 2] {
-        match self {
-            Request::Packets => [0, 0],
-            Request::SackVector => [0, Request::SACK_VECTOR],
-            Request::TransportWide => [0, Request::TRANSPORT_WIDE],
-            Request::Measured(p) => [p.extension, p.fmt],
-            Request::Reports { tcp: false, .. } => [0, Request::RECEIVER_REPORTS],
-            Request::Reports { tcp: true, .. } => [0, Request::RECEIVER_REPORTS_AND_TCP],
-        }
-    }
-}
+use fairpace_units::{Dscp, Duration, Instant, Kind};
 
 /// Reports where a controller that goes by them does not say how often.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Why feedback is not believed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The bytes break a rule of form.
-    Malformed,
-    /// The reporter has not echoed our challenge, or tells of a stream that is not ours.
-    WrongSsrc,
-    /// The report number was seen before, is too old, or too far ahead.
-    Replayed,
-    /// There are no claims, or too few, or nobody asked for this form.
-    Unproven,
-    /// The sum of nonces is wrong.
-    Nonce,
-    /// A packet is claimed that was never sent.
-    Unsent,
-    /// A report of what was measured cannot be true.
-    Measured,
-}
-
-impl From<WireError> for Refusal {
-    fn from(_: WireError) -> Self {
-        Refusal::Malformed
-    }
-}
-
-/// The parts of a datagram that belong to a later or an earlier packet in it.
-#[derive(Debug, Default)]
-pub(crate) struct Attached<'d> {
-    /// The claims before a report.
-    claims: Option<Claims<'d>>,
-    /// The measurements of packet pairs, behind a receiver report.
-    pairs: Option<PairReport>,
-}
-
-/// The session's state that is lent for judging feedback.
-#[derive(Debug)]
-pub(crate) struct Lent<'a> {
-    pub(crate) now: Instant,
-    /// No challenge has been answered yet.
-    pub(crate) challenging: bool,
-    pub(crate) trust: &'a mut Trust,
-    pub(crate) streams: &'a mut Streams,
-}
-
-/// Whether feedback renews consent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Proof {
-    /// The receiver holds what is claimed.
-    Proven,
-    /// If the flow finds the message believable.
-    ByFlow,
-}
-
-/// The code points with which the network has delivered packets of a class.
-pub(crate) type Seen = [Option<(Class, Dscp)>; 4];
-
-/// Feedback that is verified.
-#[derive(Debug)]
-pub(crate) struct Heard<'a> {
-    /// Packets of which nobody will tell, to be told first.
-    pub(crate) untold: &'a [(Kind, u64)],
-    /// The message for the flow; `None` if the flow has had it before, or has forgotten those packets.
-    pub(crate) message: Option<Message<'a>>,
-    pub(crate) proof: Proof,
-    pub(crate) seen: Seen,
-    /// The receiver's SSRC.
-    pub(crate) reporter: u32,
-}
 
 /// The sender's end of the form that was asked for.
 #[derive(Debug)]
@@ -373,43 +209,6 @@ impl SenderHalf {
             SenderHalf::Reports(r) => Some(r.on_report(index, block, report, secret, attached, lent)),
             _ => None,
         }
-    }
-}
-
-/// A packet that has arrived for the first time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrived<'a> {
-    pub(crate) packet: &'a Packet<'a>,
-    /// Its extended number.
-    pub(crate) sequence: u64,
-    /// Its size in the flow's terms, headers included.
-    pub(crate) size: Bytes,
-    pub(crate) ecn: Ecn,
-    pub(crate) via: Via,
-    pub(crate) role: Role,
-    /// The packet is of the stream that is played.
-    pub(crate) is_media: bool,
-    /// The sender is a Fairpace: a challenge has announced its streams.
-    pub(crate) announced: bool,
-}
-
-/// The parts that every datagram of a receiver has.
-#[derive(Debug)]
-pub(crate) struct Envelope<'a> {
-    pub(crate) ssrc: u32,
-    pub(crate) cname: &'a str,
-    /// The number of the next feedback.
-    pub(crate) number: &'a mut u32,
-    /// Code point of normal-class feedback.
-    pub(crate) dscp: Dscp,
-    pub(crate) ntp_at_zero: NtpTime,
-}
-
-impl Envelope<'_> {
-    const fn take_number(&mut self) -> u32 {
-        let number = *self.number;
-        *self.number = number.wrapping_add(1);
-        number
     }
 }
 

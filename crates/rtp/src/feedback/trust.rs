@@ -1,8 +1,32 @@
 //! A sender's trust in its receiver: who that is, which reports are new, and which claims are proven.
 
-use super::Refusal;
-use crate::Secret;
 use crate::sent::Streams;
+use crate::{Secret, WireError};
+
+/// Why feedback is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The bytes break a rule of form.
+    Malformed,
+    /// The reporter has not echoed our challenge, or tells of a stream that is not ours.
+    WrongSsrc,
+    /// The report number was seen before, is too old, or too far ahead.
+    Replayed,
+    /// There are no claims, or too few, or nobody asked for this form.
+    Unproven,
+    /// The sum of nonces is wrong.
+    Nonce,
+    /// A packet is claimed that was never sent.
+    Unsent,
+    /// A report of what was measured cannot be true.
+    Measured,
+}
+
+impl From<WireError> for Refusal {
+    fn from(_: WireError) -> Self {
+        Refusal::Malformed
+    }
+}
 
 /// False claims in a row, about different packets, before the flow stops.
 const LIES: u32 = 3;
