@@ -1,0 +1,88 @@
+//! An experiment, the tools from outside that it may need, and its results.
+
+use crate::claim::Claim;
+use fairpace_lab::RunError;
+use fairpace_lab::stats::Estimate;
+use fairpace_lab::study::{Bench, Store, World};
+use fairpace_report::Section;
+use fairpace_units::{Bytes, Duration, Instant, Rate};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One experiment: a figure, or several that share their runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// `rcs.fig17a`.
+    pub id: &'static str,
+    /// The experiment's subject.
+    pub title: &'static str,
+    /// Its scenario, in `scenarios/papers/`.
+    pub file: &'static str,
+    /// The scenario's text.
+    pub scenario: &'static str,
+    pub(crate) run: fn(&Experiment, &mut Bench<'_>, &mut Tools<'_>) -> Result<Outcome, RunError>,
+}
+
+/// One number of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The scheme.
+    pub scheme: String,
+    /// Where: `{"p_loss": 0.001}`.
+    pub x: BTreeMap<String, f64>,
+    /// The quantity: `throughput_pps`.
+    pub metric: String,
+    /// Mean, interval, number of seeds.
+    #[serde(flatten)]
+    pub estimate: Estimate,
+}
+
+/// The results of an experiment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Outcome {
+    /// Its id.
+    pub experiment: String,
+    /// Every number.
+    pub points: Vec<Point>,
+    /// Every claim.
+    pub claims: Vec<Claim>,
+    /// Why it was not run, if it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_run: Option<String>,
+    /// For the report: charts, tables, text.
+    #[serde(skip)]
+    pub section: Section,
+}
+
+/// A real encoder that follows a rate: given the steps of S(t) and a length, the capture time and size of
+/// each picture it made. The command supplies it when it was built with one.
+pub type EncodeFollowing<'a> = dyn FnMut(&[(Instant, Rate)], Duration) -> Result<Vec<(Instant, Bytes)>, String> + 'a;
+
+/// The tools from outside that experiments may need.
+#[derive(Default)]
+pub struct Tools<'a> {
+    /// A real encoder; without it `rcs.fig7-9` is reported as not run.
+    pub encoder: Option<Box<EncodeFollowing<'a>>>,
+    /// The name of the encoder and its clip in captions.
+    pub encoder_name: String,
+    /// Time between two pictures.
+    pub frame_interval: Duration,
+    /// Where scenarios are run; see [`Experiment::in_real_time`].
+    pub world: World<'a>,
+    /// Where points are kept, and taken from.
+    pub store: Option<Store>,
+}
+
+impl core::fmt::Debug for Tools<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Tools").field("encoder", &self.encoder.is_some()).finish()
+    }
+}
+
+impl Experiment {
+    /// Whether it can be run in real time. The others need the simulator: thousands of runs, or facts that only the
+    /// simulator can see.
+    pub fn in_real_time(&self) -> bool {
+        self.id.starts_with("tpba.") || self.id.starts_with("worlds.")
+    }
+}
