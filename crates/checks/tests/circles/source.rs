@@ -1,4 +1,4 @@
-//! Which file of a crate names what of which other: Rust read as far as modules, `use` lines and paths go.
+//! The arrows between the files of a crate: Rust read as far as modules, `use` lines and paths go.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ struct Crate<'a> {
     modules: Vec<Module>,
 }
 
-/// Which file names what of which other.
+/// The names that each file takes from each other one.
 pub(crate) fn arrows(files: &BTreeMap<String, String>) -> Arrows {
     let root = ["lib.rs", "main.rs"].into_iter().find(|name| files.contains_key(*name)).expect("a crate has a root");
     let mut read = Crate { files, modules: Vec::new() };

@@ -1,4 +1,4 @@
-//! What the demo shows: a file, or the clip that comes with the program.
+//! The clip of the demo: a file, or the one that comes with the program.
 
 use crate::error::{Failure, Outcome};
 use fairpace_media::{MediaError, SourceSpec};

@@ -1,4 +1,4 @@
-//! Which controllers are shown, and how they are set up.
+//! The controllers that are shown, and their set-up.
 
 use crate::cmd::run::{join_settings, split_settings};
 use crate::error::{Failure, Outcome};

@@ -1,4 +1,4 @@
-//! What a receiver asks for: packets again (NACK), or a key frame (PLI) [RFC 4585 §6].
+//! Requests of a receiver: packets again (NACK), or a key frame (PLI) [RFC 4585 §6].
 
 use super::packet::{emit_packet, fmt, packet_type as pt, words};
 use crate::wire::Put;
