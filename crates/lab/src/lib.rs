@@ -1,7 +1,34 @@
 //! The laboratory: runs of scenarios on all cores, statistics, results on disk.
 //!
-//! Read first: [`run`] (how), [`metrics`] (what comes out), [`results`] (the folder). Nothing here reads a clock or
-//! opens a socket: who calls says when, and in which world.
+//! Begin with [`run::run`], which runs a scenario with several seeds, and with [`study::Study`], which runs many scenarios
+//! and measures them. A study is written out in `examples/study.rs`.
+//!
+//! ```
+//! use fairpace_lab::{Hooks, RunOptions, Seeds, run};
+//! use fairpace_scenario::Scenario;
+//!
+//! let scenario = Scenario::parse(
+//!     r#"
+//!     duration = "5 s"
+//!     [path]
+//!     rate = "2 Mbit/s"
+//!     rtt = "50 ms"
+//!     [[flows]]
+//!     name = "video"
+//!     controller = "rap"
+//!     "#,
+//!     "first.toml",
+//! )?;
+//! let options = RunOptions { seeds: Seeds::Count(2), ..RunOptions::default() };
+//! let set = run::run(&scenario, &options, &Hooks::default())?;
+//! assert_eq!(set.runs.len(), 2);
+//! assert!(set.runs[0].summary.flows[0].throughput_bps > 0.0);
+//! # Ok::<(), run::RunError>(())
+//! ```
+//!
+//! Then: [`metrics`] (the numbers of a run), [`results`] (the folder on disk), [`worlds`] (simulator beside kernel). Nothing
+//! here reads a clock or opens a socket: the caller says when, and in which world. Pages: `docs/tutorial/first-scenario.md`,
+//! `docs/worlds.md`.
 
 pub mod adus;
 mod csv;

@@ -1,7 +1,8 @@
 //! The papers' experiments: set-ups, grids, and claims that the runs themselves decide.
 //!
 //! One module per paper, and one of ours (`worlds`). Each experiment has a scenario in `scenarios/papers/`, built into the
-//! program, so that `fairpace reproduce` needs no file. The variations are code here, beside the claims.
+//! program, so that `fairpace reproduce` needs no file. The variations are code here, beside the claims. Begin with `figure.rs` (a figure as data) and one
+//! small experiment, `rcs/fairness.rs`; step by step: `CONTRIBUTING.md`, "An experiment".
 
 /// `PAPER.ID`, with the scenario `scenarios/papers/PAPER-ID.toml` built in.
 macro_rules! experiment {

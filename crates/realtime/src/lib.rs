@@ -6,7 +6,7 @@
 //!                        └─▶ one plan per flow ─▶ threads with sockets ─▶ what the ends know ───────┴▶ SimReport
 //! ```
 //!
-//! The page `docs/emu/worlds.md` says where both worlds agree, where they differ, and by how much. The clock is
+//! Begin with [`run`]. The page `docs/emu/worlds.md` says where both worlds agree, where they differ, and by how much. The clock is
 //! [`fairpace_net`]'s.
 
 mod endpoint;

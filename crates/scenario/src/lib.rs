@@ -5,6 +5,18 @@
 //! everything that is wrong. A [`Scenario`] that exists has passed every check that needs no other
 //! file; [`Scenario::load`] also reads the traces that it names.
 //!
+//! ```
+//! use fairpace_scenario::Scenario;
+//!
+//! let text = "duration = \"10 s\"\n[path]\nrate = \"2 Mbit/s\"\nrtt = \"50 ms\"\n[[flows]]\nname = \"video\"\ncontroller = \"rcs\"\n";
+//! let scenario = Scenario::parse(text, "first.toml")?;
+//! // A change gives a new scenario, or says what is wrong with the whole.
+//! let wrong = scenario.modify(|raw| raw.flows[0].controller = "rsc".to_owned()).unwrap_err();
+//! assert!(wrong.to_string().contains("`rsc`"));
+//! assert_eq!(scenario.flows.len(), 1);
+//! # Ok::<(), fairpace_scenario::ScenarioError>(())
+//! ```
+//!
 //! Read first: [`SCENARIO`] (the fields), `check.rs` (what is refused beside bounds), [`sim_config`], `docs/scenarios.md`.
 
 pub mod channel;

@@ -5,6 +5,16 @@
 //! that somebody passed in; a [`RandomStream`] is seeded by its name. That is what lets the same
 //! controller run in the simulator, the emulator and on real sockets.
 //!
+//! ```
+//! use fairpace_units::{Bytes, Duration, Instant, Rate};
+//!
+//! let size = Bytes::new(1_250);
+//! // Physics as operators: a size over a rate is a time, a rate for a time is a size.
+//! assert_eq!(size / Rate::mbps(1.0), Duration::from_millis(10));
+//! assert_eq!(Rate::mbps(1.0) * Duration::from_millis(10), size);
+//! assert_eq!((Instant::ZERO + Duration::from_secs(2)).since(Instant::ZERO), Duration::from_secs(2));
+//! ```
+//!
 //! Conventions: a [`Rate`] is bits per second, kilo is 1,000; [`Bytes`] and [`Packets`] do not
 //! add; a paper's packet/s becomes a [`Rate`] only together with a packet size.
 
