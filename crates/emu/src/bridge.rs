@@ -17,7 +17,7 @@ use crate::ip::{Header, set_ecn};
 use crate::report::SideReport;
 use crate::segment::{Cutter, Framing, VNET, Vnet, join};
 use crate::store::Store;
-use fairpace_net::{Lateness, LatenessSummary};
+use fairpace_net::{LatenessHistogram, LatenessSummary};
 use fairpace_rtp::quick_start;
 use fairpace_sim::{Carries, Delivered, Direction, Entering, FlowId, Network, PacketFate, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, QsOption};
@@ -59,10 +59,10 @@ pub(crate) struct Bridge<P> {
     joined: Vec<u64>,
     /// The last of them.
     last: Option<Delivered>,
-    lateness: Lateness,
+    lateness: LatenessHistogram,
     /// Since when a device may have had something to read, not counting sleep.
     busy_since: [Instant; 2],
-    unread: Lateness,
+    unread: LatenessHistogram,
     sides: [SideReport; 2],
     drops_before: [u64; 2],
 }
@@ -109,9 +109,9 @@ impl<P: Port> Bridge<P> {
             header: Vec::new(),
             joined: Vec::new(),
             last: None,
-            lateness: Lateness::new(),
+            lateness: LatenessHistogram::new(),
             busy_since: [Instant::ZERO; 2],
-            unread: Lateness::new(),
+            unread: LatenessHistogram::new(),
             sides: [SideReport::default(); 2],
             drops_before,
         }

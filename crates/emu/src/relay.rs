@@ -25,8 +25,8 @@ pub use sample::{FlowSample, LinkSample, RelaySample};
 use crate::store::Store;
 use fairpace_net::pacing::thread_cpu;
 use fairpace_net::{
-    Clock, DatagramIo, Granted, Lateness, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome, SocketCounters,
-    UdpSocket, Waiter, Woken, elsewhere, ip_overhead,
+    Clock, DatagramIo, Granted, LatenessHistogram, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome,
+    SocketCounters, UdpSocket, Waiter, Woken, elsewhere, ip_overhead,
 };
 use fairpace_sim::{Direction, Observer};
 use fairpace_units::{Bytes, Duration, Instant};
@@ -175,7 +175,7 @@ struct Running {
     /// Packets read in this round: they enter the path in the order of their arrival.
     arrivals: Vec<(Instant, Direction, Bytes, Mark, u64)>,
     buffer: Vec<u8>,
-    lateness: Lateness,
+    lateness: LatenessHistogram,
     next_sample: Instant,
     series: Vec<RelaySample>,
     relayed: Bytes,
@@ -201,7 +201,7 @@ impl Running {
             client_seen: Instant::ZERO,
             arrivals: Vec::new(),
             buffer: vec![0; 65_536],
-            lateness: Lateness::new(),
+            lateness: LatenessHistogram::new(),
             next_sample: Instant::ZERO + config.sample,
             series: Vec::new(),
             relayed: Bytes::ZERO,

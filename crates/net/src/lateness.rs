@@ -8,23 +8,23 @@ const HIGHEST_NS: u64 = 10_000_000_000;
 
 /// Collects lateness (time of the act minus time it was due). Bounded memory: a histogram.
 #[derive(Clone, Debug)]
-pub struct Lateness {
+pub struct LatenessHistogram {
     nanos: Histogram<u64>,
 }
 
-impl Default for Lateness {
+impl Default for LatenessHistogram {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Lateness {
+impl LatenessHistogram {
     /// Nothing measured.
-    pub fn new() -> Lateness {
+    pub fn new() -> LatenessHistogram {
         // The bounds are constants for which the constructor cannot fail (1 <= low, 2 low <= high,
         // digits <= 5); `test_bounds` below would show it.
         let nanos = Histogram::new_with_bounds(1, HIGHEST_NS, 2).unwrap_or_else(|_| unreachable!());
-        Lateness { nanos }
+        LatenessHistogram { nanos }
     }
 
     /// One more act, this much after it was due.
@@ -33,7 +33,7 @@ impl Lateness {
     }
 
     /// Adds what another has collected.
-    pub fn merge(&mut self, other: &Lateness) {
+    pub fn merge(&mut self, other: &LatenessHistogram) {
         for v in other.nanos.iter_recorded() {
             self.nanos.saturating_record_n(v.value_iterated_to(), v.count_at_value());
         }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_what_was_recorded() {
-        let mut l = Lateness::new();
+        let mut l = LatenessHistogram::new();
         for us in 1..=1_000 {
             l.record(Duration::from_micros(us));
         }
@@ -87,15 +87,15 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_zero_and_an_hour_is_the_ceiling() {
-        assert_eq!(Lateness::new().summary(), LatenessSummary::default());
-        let mut l = Lateness::new();
+        assert_eq!(LatenessHistogram::new().summary(), LatenessSummary::default());
+        let mut l = LatenessHistogram::new();
         l.record(Duration::from_secs(3_600));
         assert!(l.summary().max <= Duration::from_millis(10_100), "{:?}", l.summary());
     }
 
     #[test]
     fn merging_keeps_counts_and_percentiles() {
-        let (mut a, mut b) = (Lateness::new(), Lateness::new());
+        let (mut a, mut b) = (LatenessHistogram::new(), LatenessHistogram::new());
         a.record(Duration::from_micros(10));
         b.record(Duration::from_micros(1_000));
         a.merge(&b);

@@ -33,7 +33,7 @@ pub use datagram::{
 };
 pub use error::NetError;
 pub use flow_socket::FlowSocket;
-pub use lateness::{Lateness, LatenessSummary};
+pub use lateness::{LatenessHistogram, LatenessSummary};
 pub use socket::{Buffers, Granted, UdpSocket};
 pub use tcp_half::{IdleWindows, TcpConfig, TcpHalfStats, TcpReceiverStats};
 pub use wait::{Waiter, Woken};

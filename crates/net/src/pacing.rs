@@ -4,7 +4,9 @@
 //! One packet leaves at each tick. Lateness is the clock just before the packet is given to the
 //! kernel, minus the tick. Neither method skips ticks: a late one is followed at once by the next.
 
-use crate::{Buffers, Clock, DatagramIo, Family, Lateness, LatenessSummary, Mark, NetError, UdpSocket, Waiter};
+use crate::{
+    Buffers, Clock, DatagramIo, Family, LatenessHistogram, LatenessSummary, Mark, NetError, UdpSocket, Waiter,
+};
 use fairpace_units::{Bytes, Duration, Instant};
 use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -67,7 +69,7 @@ pub fn compare(packets_per_second: u32, each: Duration, turn: Duration) -> Resul
 
     let payload = [0_u8; PAYLOAD];
     let tick = Duration::from_nanos(1_000_000_000 / u64::from(packets_per_second));
-    let (mut late_ours, mut late_bare) = (Lateness::new(), Lateness::new());
+    let (mut late_ours, mut late_bare) = (LatenessHistogram::new(), LatenessHistogram::new());
     let (mut cpu_ours, mut cpu_bare) = (Duration::ZERO, Duration::ZERO);
     let mut measured = Duration::ZERO;
     while measured < each {
@@ -103,7 +105,7 @@ fn run(
     clock: Clock,
     tick: Duration,
     turn: Duration,
-    late: &mut Lateness,
+    late: &mut LatenessHistogram,
     mut send_at: impl FnMut(Instant) -> Result<Instant, NetError>,
 ) -> Result<Duration, NetError> {
     let cpu = thread_cpu();

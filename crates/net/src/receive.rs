@@ -296,7 +296,7 @@ impl Running<'_> {
             self.session.request_key_frame(now);
         }
         self.events(socket, observer)?;
-        self.heed(now, stop);
+        self.check_end(now, stop);
         if now >= self.next_sample {
             while self.next_sample <= now {
                 self.next_sample += self.config.sample;
@@ -392,7 +392,7 @@ impl Running<'_> {
     }
 
     /// Reasons to stop that are not the sender's.
-    fn heed(&mut self, now: Instant, stop: &AtomicBool) {
+    fn check_end(&mut self, now: Instant, stop: &AtomicBool) {
         if self.end.is_none() {
             self.end = if stop.load(Ordering::Relaxed) {
                 Some(ReceiveEnd::Interrupted)

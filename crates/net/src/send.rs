@@ -16,7 +16,7 @@ use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
 use crate::random::secret;
 use crate::tcp_half::{TcpEnd, TcpSender};
-use crate::{Clock, DatagramIo, Lateness, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
+use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
 pub use config::{MAX_QUANTUM, SendConfig};
 use fairpace_media::FrameSource;
 use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};
@@ -96,7 +96,7 @@ pub fn run_on(
         refusals: VecDeque::new(),
         told_rate: None,
         planned: None,
-        lateness: Lateness::new(),
+        lateness: LatenessHistogram::new(),
         next_sample: now,
         leaving: None,
         end: None,
@@ -111,18 +111,18 @@ pub fn run_on(
             run.receive(io, &mut buffer);
         }
         run.tcp(io);
-        run.heed(stop);
+        run.check_end(stop);
         run.frames(source);
         match run.drain(io) {
             Drained::Wait(until) => {
-                run.tell(source, observer);
+                run.notify(source, observer);
                 let until = run.until(until, source);
                 readable = run.sleep(&mut waiter, until, io)?;
             }
             Drained::Stopped(reason) => break reason,
         }
     };
-    run.tell(source, observer);
+    run.notify(source, observer);
     run.outbox.flush(io, clock.now());
     let elapsed = clock.now().since(run.begun).as_secs_f64().max(1e-9);
     let cpu = thread_cpu().saturating_sub(cpu).as_secs_f64() / elapsed;
@@ -170,7 +170,7 @@ struct Running<'a> {
     told_rate: Option<Rate>,
     /// When the session wanted to be asked next.
     planned: Option<Instant>,
-    lateness: Lateness,
+    lateness: LatenessHistogram,
     next_sample: Instant,
     /// The source has ended: stop when the queue is empty, and at the second instant anyway.
     leaving: Option<Leaving>,
@@ -229,7 +229,7 @@ impl Running<'_> {
     }
 
     /// Reasons to stop that are not the session's.
-    fn heed(&mut self, stop: &AtomicBool) {
+    fn check_end(&mut self, stop: &AtomicBool) {
         let now = self.time();
         if self.end.is_some() {
             return;
@@ -440,8 +440,8 @@ impl Running<'_> {
         }
     }
 
-    /// Hands on the news.
-    fn tell(&mut self, source: &mut dyn FrameSource, observer: &mut dyn SendObserver) {
+    /// Passes news on to the source and the observer.
+    fn notify(&mut self, source: &mut dyn FrameSource, observer: &mut dyn SendObserver) {
         let now = self.now;
         if let Some(via) = self.switched.take() {
             observer.on_switch(now, via);

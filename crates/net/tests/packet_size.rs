@@ -44,9 +44,9 @@ impl DatagramIo for Narrow {
 }
 
 #[derive(Default)]
-struct Told(Vec<Bytes>);
+struct PacketSizes(Vec<Bytes>);
 
-impl SendObserver for Told {
+impl SendObserver for PacketSizes {
     fn on_packet_size(&mut self, _: Instant, size: Bytes) {
         self.0.push(size);
     }
@@ -62,7 +62,7 @@ fn run(scheme: &str, size: u64, mtu: u64) -> (SendReport, u64, Vec<Bytes>) {
     config.max_rate = Rate::mbps(1.0);
     config.duration = Some(Duration::from_secs(1));
     let socket = UdpSocket::connect(config.peer, config.buffers, clock).unwrap();
-    let (mut io, mut told) = (Narrow { socket, mtu, largest: 0 }, Told::default());
+    let (mut io, mut told) = (Narrow { socket, mtu, largest: 0 }, PacketSizes::default());
     let stop = AtomicBool::new(false);
     let sent = std::thread::scope(|scope| {
         let receiving = scope.spawn(|| receiver.run(&mut (), &mut (), &stop));

@@ -275,7 +275,7 @@ impl ReceiverSession {
         free
     }
 
-    fn take_place(&mut self, now: Instant, from: SocketAddr, bytes: usize) {
+    fn accept_sender(&mut self, now: Instant, from: SocketAddr, bytes: usize) {
         if !self.place.is_held_by(from) {
             self.forget();
             self.place.take(now, from, bytes);
@@ -356,7 +356,7 @@ impl ReceiverSession {
             }
         }
         if echo.taken.is_none() {
-            self.take_place(now, echo.to, len);
+            self.accept_sender(now, echo.to, len);
             self.place.announce(now, c);
             self.feedback.ask(c.form);
             if let Some(interval) = c.form.report_interval() {

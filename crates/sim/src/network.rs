@@ -386,7 +386,7 @@ impl Network {
             let Packet { flow, direction, .. } = packet;
             self.dropped.push_back(Dropped { flow, direction, token, reason, link, at });
         }
-        self.tell(at, &packet, PacketFate::Dropped { reason, link });
+        self.note_fate(at, &packet, PacketFate::Dropped { reason, link });
         self.retire(packet.flow as usize);
     }
 }

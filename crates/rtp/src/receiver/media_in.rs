@@ -148,7 +148,7 @@ impl ReceiverSession {
                 Some(n)
             }
             Standing::New(n, validator) => {
-                self.take_place(now, incoming.from, incoming.len);
+                self.accept_sender(now, incoming.from, incoming.len);
                 self.sources.admit(now, packet, role, validator, n);
                 self.reports.set_senders(now, self.sources.count());
                 Some(n)

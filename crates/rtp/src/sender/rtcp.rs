@@ -17,7 +17,7 @@ const BYE_CONTRADICTED: Duration = Duration::from_millis(100);
 
 /// A receiver report about our media.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct MediaReport {
     /// Index of the highest packet received.
     pub(super) index: u64,
     pub(super) report: ReceiverReport,
@@ -106,7 +106,7 @@ impl Reports {
         media: &mut MediaOut,
         config: &SenderConfig,
         stats: &mut SenderStats,
-    ) -> Option<Told> {
+    ) -> Option<MediaReport> {
         let sequence = block.highest as u16;
         let media = &mut media.streams.media;
         let (index, number) = (media.index(sequence)?, media.number_of(sequence)?);
@@ -122,7 +122,7 @@ impl Reports {
         if rtt.is_some() {
             stats.report_rtt = rtt;
         }
-        Some(Told { index, report: ReceiverReport::new(number, fraction, now.since(since)), rtt })
+        Some(MediaReport { index, report: ReceiverReport::new(number, fraction, now.since(since)), rtt })
     }
 }
 

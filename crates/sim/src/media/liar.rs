@@ -30,7 +30,7 @@ const FLOOD: u32 = 100;
 /// An RTCP report, and the sender's report that it answers: when that left, and for how long the answer was held (LSR,
 /// DLSR).
 #[derive(Clone, Copy)]
-pub(super) struct Told {
+pub(super) struct SentReport {
     pub(super) report: ReceiverReport,
     pub(super) echo: Option<(Instant, Duration)>,
 }
@@ -169,7 +169,7 @@ impl Liar {
     }
 
     /// The same of an RTCP report that is all the feedback there is.
-    pub(super) fn embellish_receiver_report(&self, told: &mut Told) {
+    pub(super) fn embellish_receiver_report(&self, told: &mut SentReport) {
         let report = &mut told.report;
         match self.behaviour {
             ReceiverBehaviour::InflateRate { factor } => report.bottleneck = report.bottleneck.map(|b| b * factor),

@@ -11,7 +11,7 @@ use fairpace_control::{
 };
 use fairpace_units::{Bytes, Class, Duration, Instant, Kind, QsOption, QsResponse, Via};
 
-use super::liar::{Liar, Told};
+use super::liar::{Liar, SentReport};
 use crate::config::MediaConfig;
 use crate::packet::{Body, Outgoing, QuickStart, micros};
 
@@ -111,7 +111,7 @@ pub(super) struct Receiver {
     /// When the sender's last report left, and when it arrived.
     sender_report: Option<(Instant, Instant)>,
     /// The newest [`REPORTS_KEPT`] reports; the first has number `first_told`.
-    told: VecDeque<Told>,
+    told: VecDeque<SentReport>,
     first_told: u64,
 }
 
@@ -363,7 +363,7 @@ impl Receiver {
     pub(super) fn told(&mut self, now: Instant, number: u64) -> Option<ReceiverReport> {
         let told = number.checked_sub(self.first_told).and_then(|place| self.told.get(place as usize)).copied();
         self.expired += u64::from(told.is_none());
-        let Told { report, echo } = told?;
+        let SentReport { report, echo } = told?;
         let rtt = echo.and_then(|(left, held)| now.since(left).checked_sub(held));
         Some(ReceiverReport { rtt, ..report })
     }
@@ -379,7 +379,7 @@ impl Receiver {
         self.reported = (expected_in_all, self.received);
         self.last_report = now;
         self.next_report = now + self.report_interval.unwrap_or(Duration::MAX);
-        let mut told = Told {
+        let mut told = SentReport {
             report: ReceiverReport::new(highest, f64::from(fraction_lost.clamp(0.0, 1.0)), interval),
             echo: self.sender_report.map(|(left, arrived)| (left, now.since(arrived))),
         };

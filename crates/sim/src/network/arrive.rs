@@ -53,7 +53,7 @@ impl Network {
     /// A packet has passed its last hop.
     #[inline]
     pub(super) fn arrive(&mut self, at: Instant, packet: Packet) {
-        self.tell(at, &packet, crate::PacketFate::Received);
+        self.note_fate(at, &packet, crate::PacketFate::Received);
         let i = packet.flow as usize;
         let flow = &mut self.flows[i];
         flow.count_arrival(at, &packet);

@@ -28,7 +28,7 @@ impl Network {
             Traffic::Feedback => &mut counts.feedback_sent,
         };
         count(counter, 1, packet.size);
-        self.tell(at, &packet, PacketFate::Sent);
+        self.note_fate(at, &packet, PacketFate::Sent);
         let first = self.routes.first(route_of(packet.flow, packet.direction));
         self.forward(at, packet, first);
     }
