@@ -384,19 +384,29 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
         let first = |index: usize| from(&self.cases[index].scenario);
         loop {
             // Another study may have run some of these seeds: this one goes on from there.
-            let have: Vec<Vec<Rc<R>>> = keys
+            let mut have: Vec<Vec<Rc<R>>> = keys
                 .iter()
                 .enumerate()
                 .map(|(index, key)| first(index).map_while(|seed| bench.known(&(key.clone(), seed))).collect())
                 .collect();
             let mut wanted: Vec<(Key, usize)> = Vec::new();
-            for (index, (key, runs)) in keys.iter().zip(&have).enumerate() {
-                let seeds = match bench.effort {
+            for (index, (key, runs)) in keys.iter().zip(&mut have).enumerate() {
+                let seeds = |runs: &[Rc<R>]| match bench.effort {
                     Effort::Seeds(n) => n,
                     Effort::Quick => QUICK_SEEDS,
                     Effort::Usual | Effort::Full => precision.seeds(&self.cases[index], runs),
                 };
-                wanted.extend(first(index).take(seeds).skip(runs.len()).map(|seed| ((key.clone(), seed), index)));
+                // The rule stops where it would have stopped had no other study run these seeds.
+                let mut judged = 0;
+                let needed = loop {
+                    let needed = seeds(&runs[..judged]);
+                    if needed <= judged || needed > runs.len() {
+                        break needed.max(judged);
+                    }
+                    judged = needed;
+                };
+                runs.truncate(needed);
+                wanted.extend(first(index).take(needed).skip(runs.len()).map(|seed| ((key.clone(), seed), index)));
             }
             if wanted.is_empty() {
                 return Ok(have);
@@ -417,13 +427,13 @@ fn from(scenario: &Scenario) -> impl Iterator<Item = u64> {
     scenario.seed.get()..
 }
 
-/// The digest of measure, world and scenario; the scenario's name and title do not count.
+/// The digest of measure and its type, world and scenario; the scenario's name and title do not count.
 fn digest<R>(measure: &Measure<R>, world: World<'_>, scenario: &Scenario) -> String {
     let mut bare = RawScenario::clone(scenario);
     bare.name.clear();
     bare.title.clear();
     let mut hash = Sha256::new();
-    for part in [measure.name, world.name(), &bare.to_toml()] {
+    for part in [measure.name, core::any::type_name::<R>(), world.name(), &bare.to_toml()] {
         hash.update(part.as_bytes());
         hash.update([0]);
     }

@@ -95,7 +95,7 @@ impl<R> Found<R> {
     }
 
     /// Where a scheme's number falls through a level on its way from the first of these places to the last: linear
-    /// between two places, seed by seed. None if in one seed it does not.
+    /// between two places, seed by seed. None if in one seed it does not, or a place has no number.
     pub fn crossing(
         &self,
         scheme: &str,
@@ -103,14 +103,14 @@ impl<R> Found<R> {
         level: f64,
         number: impl Fn(&R) -> Option<f64>,
     ) -> Option<Estimate> {
-        let lines: Vec<(f64, Vec<f64>)> = places.iter().map(|&x| (x, self.values(scheme, x, &number))).collect();
         let of_seed = |i: usize| {
-            let line: Vec<(f64, f64)> = lines.iter().map(|(x, y)| Some((*x, *y.get(i)?))).collect::<Option<_>>()?;
+            let point = |&x: &f64| Some((x, number(self.runs(scheme, x).get(i)?)?));
+            let line: Vec<(f64, f64)> = places.iter().map(point).collect::<Option<_>>()?;
             let falls = |pair: &&[(f64, f64)]| pair[0].1 > level && pair[1].1 <= level;
             let [(x, a), (next, b)] = *line.windows(2).find(falls)? else { return None };
             Some(x + (next - x) * (a - level) / (a - b))
         };
-        let seeds = lines.iter().map(|(_, y)| y.len()).min()?;
+        let seeds = places.iter().map(|&x| self.runs(scheme, x).len()).min()?;
         Estimate::of(&(0..seeds).map(of_seed).collect::<Option<Vec<f64>>>()?)
     }
 

@@ -104,7 +104,10 @@ impl Store {
     pub(super) fn take<R: DeserializeOwned>(&mut self, digest: &str, seed: u64) -> Option<R> {
         let text = self.kept.remove(&(digest.to_owned(), seed))?;
         let point = serde_json::from_str(text.get()).ok();
-        self.taken += usize::from(point.is_some());
+        match &point {
+            Some(_) => self.taken += 1,
+            None => self.torn += 1,
+        }
         point
     }
 

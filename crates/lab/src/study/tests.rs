@@ -163,6 +163,28 @@ fn results_do_not_depend_on_what_the_store_had() {
     assert_eq!(found.cells[0].runs.len(), MIN_SEEDS);
 }
 
+#[test]
+fn results_do_not_depend_on_what_other_studies_have_run() {
+    for effort in [Effort::Usual, Effort::Seeds(3)] {
+        let precision = || Precision { numbers: &[|_: &f64| Some(1.0)], most_seeds: |_, _| false };
+        let alone = study(&[(1, "a")], Sampling::Enough(precision())).run(&mut Bench::new(Hooks::default(), effort));
+        let mut bench = Bench::new(Hooks::default(), effort);
+        study(&[(1, "a")], Sampling::Count(MAX_SEEDS)).run(&mut bench).unwrap();
+        let after = study(&[(1, "a")], Sampling::Enough(precision())).run(&mut bench);
+        assert_eq!(values(&after.unwrap()), values(&alone.unwrap()));
+    }
+}
+
+#[test]
+fn two_measures_of_one_name_and_two_types_are_two() {
+    let mut bench = Bench::new(Hooks::default(), Effort::Quick);
+    study(&[(1, "a")], Sampling::Count(1)).run(&mut bench).unwrap();
+    let measure: Measure<u64> = Measure { name: TENFOLD.name, of: |job| Ok(job.seed) };
+    let cases = study(&[(1, "a")], Sampling::Count(1)).cases;
+    let whole = Study { name: "test".to_owned(), measure, cases, sampling: Sampling::Count(1) };
+    assert_eq!(*whole.run(&mut bench).unwrap().cells[0].runs[0], 1);
+}
+
 /// Cuts the file at every byte, as a kill in the middle of a write would.
 #[test]
 fn a_file_cut_anywhere_loses_no_whole_point_and_goes_on() {
@@ -248,4 +270,7 @@ fn a_level_is_crossed_between_two_places_in_every_seed_or_not_at_all() {
     // The second seed never falls so low; the first is below from its first place on.
     assert_eq!(crossing(&[20.0, 40.0, 80.0], 5.0), None);
     assert_eq!(crossing(&[40.0, 80.0], 7.0), None);
+    // A seed without a number at one place is not taken for the next seed.
+    let holed = |y: &f64| (*y != 8.0).then_some(*y);
+    assert_eq!(found.crossing("a", &[20.0, 40.0, 80.0], 7.0, holed), None);
 }
