@@ -7,6 +7,8 @@
 //! - A gap between two reports is of unknown fate if a report between them has not come, as their count says; else its
 //!   packets have not arrived. An unknown packet is neither lost nor acknowledged. A report that is overtaken tells
 //!   of it after all.
+//! - Nothing proves that a report was lost. So a receiver may leave open a burst of 400 packets, and one for three that the
+//!   receiver tells of; what lies beyond that has not arrived.
 //! - The report does not say for how long the newest packet was held back. Between two Fairpaces the claims do
 //!   ([`Report::held`]); else the round trip is as much too long. The time that the others waited for the newest is
 //!   subtracted.
@@ -26,6 +28,15 @@ const REFERENCE_BITS: u32 = 24;
 
 /// Packets that one report tells of at most: a report of two bytes each fits any path of 1,280 B.
 const MOST_TOLD: u64 = 400;
+
+/// A number further ahead than this is believed only when its successor arrives: one damaged number must not make every
+/// report run on to it, nor leave all real packets behind.
+const MOST_AHEAD: u64 = 1_000;
+
+/// Packets in a row of which reports may leave open what became of them; and of so many that are told of, one more. Who
+/// leaves out more is hiding losses, and the rest counts as lost.
+const MOST_UNTOLD: u64 = 400;
+const TOLD_FOR_ONE: u64 = 3;
 
 /// Arrivals remembered for reports to come, and packets for reports that have not come.
 const MEMORY: usize = 16_384;
@@ -65,6 +76,8 @@ pub struct Receiver {
     /// When each packet arrived, from number `first` on; numbers that cannot be below zero begin a cycle up.
     arrivals: VecDeque<Option<Instant>>,
     first: u64,
+    /// A number that was too far ahead to be believed on its own.
+    candidate: Option<u64>,
     /// The lowest number that arrived since the last report.
     lowest_new: Option<u64>,
     /// Behind the last number told of.
@@ -81,6 +94,7 @@ impl Receiver {
             interval: interval.filter(|i| !i.is_zero()),
             arrivals: VecDeque::new(),
             first: 0,
+            candidate: None,
             lowest_new: None,
             told_to: 0,
             due: Instant::NEVER,
@@ -89,17 +103,21 @@ impl Receiver {
         }
     }
 
-    /// A packet has arrived with that number; gives the number without wraps.
-    pub fn on_packet(&mut self, now: Instant, number: u16) -> u64 {
+    /// A packet has arrived with that number; gives the number without wraps, or `None` if the number is not believed and
+    /// the packet as good as lost.
+    pub fn on_packet(&mut self, now: Instant, number: u16) -> Option<u64> {
         if self.arrivals.is_empty() {
             self.first = (1 << 16) + u64::from(number);
             self.told_to = self.first;
         }
         let highest = self.first + (self.arrivals.len() as u64).saturating_sub(1);
-        let number = unwrap(highest, number).unwrap_or(highest);
-        // A packet before the first, or one too late, is not reported; a packet that jumps far ahead leaves the rest
-        // behind.
-        let Some(mut place) = number.checked_sub(self.first) else { return number };
+        let number = unwrap(highest, number)?;
+        if number > highest + MOST_AHEAD && self.candidate.replace(number) != number.checked_sub(1) {
+            return None;
+        }
+        self.candidate = None;
+        // A packet that comes before the first, or too late, is not told of; a jump far ahead leaves the rest behind.
+        let mut place = number.checked_sub(self.first)?;
         let excess = (place + 1).saturating_sub(MEMORY as u64).min(self.arrivals.len() as u64);
         self.arrivals.drain(..excess as usize);
         self.first += excess;
@@ -121,7 +139,7 @@ impl Receiver {
                 };
             }
         }
-        number
+        Some(number)
     }
 
     /// The packet that arrived last is to be told of at once.
@@ -213,6 +231,8 @@ pub struct Sender {
     /// Behind the highest number told of.
     told_to: u64,
     count: Option<u8>,
+    /// How many packets reports may leave open, times [`TOLD_FOR_ONE`].
+    allowance: u64,
     /// The latest reference, without wraps.
     reference: Option<u64>,
     acks: Vec<Ack>,
@@ -231,6 +251,7 @@ impl Sender {
             skip: skip.map(|(every, seed)| (every.max(2), RandomStream::named(seed, "transport_wide.skip"))),
             told_to: first,
             count: None,
+            allowance: MOST_UNTOLD * TOLD_FOR_ONE,
             reference: None,
             acks: Vec::new(),
             untold: Vec::new(),
@@ -286,11 +307,11 @@ impl Sender {
     /// A report has arrived.
     ///
     /// # Errors
-    /// [`BadFeedback::Unsent`] or [`BadFeedback::Lie`] if it tells of the arrival of a packet that was not sent; nothing of
-    /// it is used.
+    /// [`BadFeedback::Unsent`] or [`BadFeedback::Lie`] if the report tells of the arrival of a packet that was not sent, or
+    /// begins behind all that was; nothing of it is used.
     pub fn on_report(&mut self, report: &Report) -> Result<Heard<'_>, BadFeedback> {
         let next = self.next_number();
-        let base = unwrap(next, report.base).ok_or(BadFeedback::Unsent)?;
+        let base = unwrap(next, report.base).filter(|base| *base < next).ok_or(BadFeedback::Unsent)?;
         for (number, _) in (base..).zip(&report.deltas).filter(|(_, delta)| delta.is_some()) {
             self.check(number)?;
         }
@@ -303,6 +324,8 @@ impl Sender {
                     if let Some(Sent { packet: Some(packet), acked: false }) =
                         self.sent.get((number - self.first) as usize)
                     {
+                        let Some(left) = self.allowance.checked_sub(TOLD_FOR_ONE) else { break };
+                        self.allowance = left;
                         self.untold.push(*packet);
                     }
                 }
@@ -327,6 +350,7 @@ impl Sender {
             };
             let (Some((kind, seq)), false) = (sent.packet, sent.acked) else { continue };
             sent.acked = true;
+            self.allowance = (self.allowance + 1).min(MOST_UNTOLD * TOLD_FOR_ONE);
             self.acks.push(Ack {
                 kind,
                 seq,
@@ -429,6 +453,39 @@ mod tests {
         r.on_packet(ms(9_000), 1_001);
         let told: Vec<_> = std::iter::from_fn(|| r.poll(ms(9_000)).map(|(_, report)| report.reference)).collect();
         assert_eq!(told, [0, 140]);
+    }
+
+    #[test]
+    fn one_damaged_number_neither_silences_nor_lengthens_reports_and_a_true_jump_is_followed() {
+        for damaged in [1_050_u16, 9_000, 20_000, 32_000] {
+            let mut r = Receiver::new(None);
+            let mut told = Vec::new();
+            for number in (0..40).chain([damaged]).chain(40..80) {
+                r.on_packet(ms(u64::from(number)), number);
+                while let Some((_, report)) = r.poll(ms(u64::from(number))) {
+                    assert_eq!(report.deltas.len(), 1, "{damaged}");
+                    told.push(report.base);
+                }
+            }
+            assert_eq!(told, (0..80).collect::<Vec<_>>(), "{damaged}");
+            // So many were lost in a row: the first packet after that is too, the second is believed.
+            assert_eq!([20_000, 20_001, 20_002].map(|n| r.on_packet(ms(500), n).is_some()), [false, true, true]);
+        }
+    }
+
+    #[test]
+    fn who_leaves_out_what_was_lost_hides_a_burst_and_a_fourth_and_no_more() {
+        let mut s = sender(0, 8_000);
+        let (mut told, mut untold) = (0, 0);
+        // Two packets are told of, two left open, and the count says each time that a report was lost.
+        for i in 0..2_000_u16 {
+            let heard = s.on_report(&report(4 * i, (2 * i) as u8, &[HERE, HERE])).expect("nothing in it is false");
+            (told, untold) = (told + heard.acks.len() as u64, untold + heard.untold.len() as u64);
+            assert!(untold <= MOST_UNTOLD + told / TOLD_FOR_ONE, "{untold} after {told}");
+        }
+        assert_eq!((told, untold), (4_000, 1_732), "400 and one for three of the 3,998 told before");
+        let beyond = s.on_report(&report(8_000, 17, &[None; 5])).map(|_| ());
+        assert_eq!(beyond, Err(BadFeedback::Unsent), "a report from behind all that was sent would settle the flight");
     }
 
     #[test]
