@@ -111,8 +111,8 @@ pub struct Windows {
 /// was told before. A timer may come late, once: a controller makes up for at most one period.
 ///
 /// The methods come in groups. *Each scheme* has those without a body: they are the core. *Facts* never change once
-/// the controller is made. *Feedback* of a form that the scheme did not ask for never comes, nor do *limits* that
-/// the scheme has no use for mean anything; those bodies do nothing. Features that few schemes have stand in traits
+/// the controller is made. *Feedback* of a form that the scheme did not ask for never comes, and a scheme may ignore
+/// *limits* that it has no use for: those bodies do nothing. Features that few schemes have stand in traits
 /// of their own, [`TcpHooks`] and [`QuickStartHooks`]; a scheme with such a feature overrides the one method that
 /// returns the trait.
 ///
@@ -131,7 +131,7 @@ pub trait Controller: Any + Debug + Send {
     fn on_ack(&mut self, now: Instant, ack: &Acked, rtt: &RttEstimator);
 
     /// A data packet is lost; once per packet, after the `on_ack` that revealed it.
-    /// Until it is acknowledged after all, that is: then `on_ack` comes too.
+    /// A lost packet may still be acknowledged: `on_ack` then comes with [`Acked::late`].
     fn on_loss(&mut self, now: Instant, loss: &Loss, rtt: &RttEstimator);
 
     /// A report on packets has come. By default [`Controller::on_ack`] and [`Controller::on_loss`] hear its facts one by

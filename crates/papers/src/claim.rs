@@ -47,7 +47,7 @@ impl Bound {
         }
     }
 
-    /// Whether one end of the interval keeps the bound and the other does not.
+    /// Whether an end of the interval says other than the mean.
     fn undecided(self, e: &Estimate) -> bool {
         e.ci95
             .is_some_and(|[low, high]| self.holds(low) != self.holds(e.mean) || self.holds(high) != self.holds(e.mean))

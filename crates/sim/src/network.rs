@@ -1,9 +1,9 @@
 //! A network in virtual time: media, flows, and the loop that moves packets between them.
 //!
 //! One event per packet-hop: the exit of a packet from a medium is the event, and what happens then
-//! (next hop, endpoint, answer) happens at once. Each medium has at most one entry in the
-//! pending-event set, for its next exit; each half of an endpoint at most one, for its next timer,
-//! re-armed lazily: an entry that comes too early finds nothing due and is armed again.
+//! (next hop, endpoint, answer) happens at once. Each medium has at most one valid
+//! entry in the pending-event set, for its next exit; each timer of an endpoint at most one, re-armed lazily: an entry that
+//! comes too early, or was overtaken, finds nothing due.
 //!
 //! The same network runs in real time inside the relay: [`Network::advance`] to now,
 //! [`Network::inject`] what arrived, [`Network::take_delivered`] what comes out.

@@ -1,4 +1,4 @@
-//! The exit codes, all of them: what a script goes by. The help and `docs/net` list the same.
+//! The exit codes, all of them: what a script goes by. The help lists the same.
 
 use fairpace_emu::EmuError;
 use fairpace_media::MediaError;
