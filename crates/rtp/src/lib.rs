@@ -32,6 +32,7 @@
 //! Nothing from the network can make a parser panic or grow memory without a bound: a bad packet
 //! is counted and dropped.
 
+mod budget;
 pub mod ccfb;
 pub mod challenge;
 pub mod claim;
@@ -48,6 +49,7 @@ pub mod packet;
 pub mod pair_report;
 pub mod quick_start;
 mod receiver;
+mod reporting;
 pub mod rtcp;
 pub mod rtcp_timing;
 pub mod rtx;

@@ -38,6 +38,7 @@ pub use config::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverStats, Stre
 use crate::challenge::{Challenge, Echo, Message};
 use crate::feedback::{Envelope, Pace, ReceiverHalf, Request};
 use crate::packet::{self, Packet};
+use crate::reporting::Reporting;
 use crate::rtcp::{Compound, Rtcp};
 use crate::secret::Purpose;
 use crate::source::silent;
@@ -47,7 +48,6 @@ use core::num::NonZeroU8;
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, RandomStream, Via};
 use place::{PendingEcho, Place, Waiting};
 use requests::Requests;
-use rtcp::Reports;
 use sources::Sources;
 use std::collections::VecDeque;
 
@@ -75,7 +75,7 @@ pub struct ReceiverSession {
     feedback: ReceiverHalf,
     /// The number of the next feedback.
     next_number: u32,
-    reports: Reports,
+    reports: Reporting,
     requests: Requests,
     stopping: Option<bool>,
     events: VecDeque<ReceiverEvent>,
@@ -113,7 +113,7 @@ impl ReceiverSession {
             place: Place::default(),
             sources: Sources::default(),
             feedback: ReceiverHalf::new(pace),
-            reports: Reports::default(),
+            reports: Reporting::new(rtcp::REORDERING),
             stopping: None,
             events: VecDeque::new(),
             stats: ReceiverStats::default(),
@@ -187,7 +187,7 @@ impl ReceiverSession {
             return None;
         }
         (peer.tcp, peer.heard) = (true, now);
-        peer.bytes_in += bytes.len() as u64;
+        peer.budget.on_received(bytes.len());
         let from = peer.address;
         self.event(ReceiverEvent::TcpUp { from });
         let mut out = Vec::new();
@@ -281,7 +281,7 @@ impl ReceiverSession {
             self.place.take(now, from, bytes);
             let n = u64::from(self.next_number);
             let random = RandomStream::named(self.secret.value(Purpose::RtcpTiming, self.ssrc, n), "rtcp.receiver");
-            self.reports.start(now, &self.config, random);
+            self.reports.start(rtcp::timing(now, &self.config, random));
         }
     }
 

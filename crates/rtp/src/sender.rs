@@ -49,12 +49,12 @@ mod rtcp;
 mod tcp;
 mod tcp_half;
 
-pub(crate) use admission::AMPLIFICATION;
 pub use config::{Admission, Frame, LEAST_PATH_MTU, SenderConfig};
 pub use events::{RejectedFeedback, SenderEvent, SenderStats};
 
 use crate::challenge::Challenge;
 use crate::feedback::{SenderHalf, Trust};
+use crate::reporting::Reporting;
 use crate::secret::Purpose;
 use crate::{Datagram, Out, Secret, StopReason, What};
 use admission::Admitting;
@@ -63,7 +63,7 @@ use events::Events;
 use fairpace_control::{Flow, Permit, Transmit};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, Rate, Via};
 use media_out::{MediaOut, Stamping, on_the_wire};
-use rtcp::Reports;
+use rtcp::Blocks;
 use tcp_half::{Next, TcpHalf};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,7 +94,8 @@ pub struct SenderSession {
     trust: Trust,
     feedback: SenderHalf,
     media: MediaOut,
-    reports: Reports,
+    reporting: Reporting,
+    blocks: Blocks,
     tcp: Option<TcpHalf>,
     first_rtt: Duration,
     events: Events,
@@ -128,7 +129,8 @@ impl SenderSession {
             admitting: Admitting::new(config.admission),
             trust: Trust::new(secret, config.check_nonces),
             feedback,
-            reports: Reports::default(),
+            reporting: Reporting::new(rtcp::REORDERING),
+            blocks: Blocks::default(),
             tcp: (flow.via() == Via::Tcp).then_some(TcpHalf::new()),
             first_rtt: Duration::ZERO,
             events: Events::default(),
@@ -299,7 +301,7 @@ impl SenderSession {
 
     fn step_challenging(&mut self, now: Instant, tries: u32, next: Instant) -> Step {
         let len = Challenge::len(self.feedback.request(self.tcp.is_some()), self.admitting.proof());
-        if let Some(class) = self.admitting.next_unproven(len as u64) {
+        if let Some(class) = self.admitting.next_unproven(len) {
             return self.challenge(now, class);
         }
         if now < next {
@@ -370,11 +372,12 @@ impl SenderSession {
     fn begin(&mut self, now: Instant) {
         self.phase = Phase::Running;
         self.flow.start(now, Some(self.first_rtt));
-        self.reports.start(now, &self.config, &self.secret, self.feedback.report_interval());
+        self.reporting.start(rtcp::timing(now, &self.config, &self.secret, self.feedback.report_interval()));
+        self.blocks.start(now);
     }
 
     fn step_running(&mut self, now: Instant) -> Step {
-        if self.reports.is_over(now) {
+        if self.reporting.take_end(now).is_some() {
             self.phase = Phase::Stopped(StopReason::PeerBye);
             self.events.push(SenderEvent::Stopped(StopReason::PeerBye));
             return Step::Again;
@@ -386,10 +389,10 @@ impl SenderSession {
         if let Some(class) = self.admitting.next_question(now) {
             return self.challenge(now, class);
         }
-        if self.reports.is_due(now) {
+        if self.reporting.is_due(now) {
             self.buf.clear();
             rtcp::write_report(now, &self.media, &self.config, &mut self.buf);
-            self.reports.on_sent(now, on_the_wire(self.buf.len(), &self.config));
+            self.reporting.on_sent(now, on_the_wire(self.buf.len(), &self.config));
             return Step::Send(self.config.data_dscp, Ecn::NotEct, What::Report, Via::Udp);
         }
         self.media.expire(now);
@@ -411,7 +414,7 @@ impl SenderSession {
                 return Step::Again;
             }
         };
-        Step::Wait(until.min(self.reports.next()).min(self.admitting.next()).min(self.media.next_expiry()))
+        Step::Wait(until.min(self.reporting.next()).min(self.admitting.next()).min(self.media.next_expiry()))
     }
 
     fn end(&mut self, reason: StopReason) {

@@ -1,7 +1,7 @@
 //! One receiver serves one sender at a time: who has the place, who asks for it, and what may be sent there.
 
+use crate::budget::Budget;
 use crate::challenge::Challenge;
-use crate::sender::AMPLIFICATION;
 use crate::source::silent;
 use core::net::SocketAddr;
 use fairpace_units::{Class, Dscp, Duration, Ecn, Instant};
@@ -23,8 +23,7 @@ pub(super) struct Peer {
     tokens: [Option<u64>; MOST_RECENT_TOKENS],
     /// Its TCP connection has been taken in.
     pub(super) tcp: bool,
-    pub(super) bytes_in: u64,
-    bytes_out: u64,
+    pub(super) budget: Budget,
 }
 
 impl Peer {
@@ -92,22 +91,23 @@ impl Place {
     }
 
     /// `from` has the place from now on; nothing is known of it but `bytes` received.
-    pub(super) const fn take(&mut self, now: Instant, from: SocketAddr, bytes: usize) {
+    pub(super) fn take(&mut self, now: Instant, from: SocketAddr, bytes: usize) {
         self.taken += 1;
+        let mut budget = Budget::default();
+        budget.on_received(bytes);
         self.peer = Some(Peer {
             address: from,
             heard: now,
             announced: None,
             tokens: [None; MOST_RECENT_TOKENS],
             tcp: false,
-            bytes_in: bytes as u64,
-            bytes_out: 0,
+            budget,
         });
     }
 
     pub(super) fn on_bytes(&mut self, from: SocketAddr, len: usize) {
         if let Some(peer) = self.peer.as_mut().filter(|p| p.address == from) {
-            peer.bytes_in += len as u64;
+            peer.budget.on_received(len);
         }
     }
 
@@ -136,7 +136,7 @@ impl Place {
     /// An echo of `len` bytes leaves to that address.
     pub(super) fn on_echoed(&mut self, to: SocketAddr, len: usize) {
         if let Some(p) = self.peer.as_mut().filter(|p| p.address == to) {
-            p.bytes_out += len as u64;
+            p.budget.on_sent(len);
         }
     }
 
@@ -160,14 +160,8 @@ impl Place {
         waiting
     }
 
-    /// Whether `len` bytes more may go to the sender: at most three times what came from it. Counts them if so.
+    /// Whether `len` bytes more may go to the sender, which is not proven to want them. Counts them if so.
     pub(super) fn afford(&mut self, len: usize) -> bool {
-        let Some(p) = &mut self.peer else { return false };
-        let out = p.bytes_out + len as u64;
-        if out > AMPLIFICATION.saturating_mul(p.bytes_in) {
-            return false;
-        }
-        p.bytes_out = out;
-        true
+        self.peer.as_mut().is_some_and(|p| p.budget.afford(len))
     }
 }

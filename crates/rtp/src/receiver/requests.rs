@@ -5,7 +5,8 @@ use crate::rtcp;
 use fairpace_units::{Duration, Instant};
 use std::collections::BTreeMap;
 
-const KEY_FRAME_SPACING: Duration = Duration::from_millis(300);
+/// A key frame is asked for at most this often: an answer takes a round trip and the time to encode it.
+const KEY_FRAME_REQUEST_SPACING: Duration = Duration::from_millis(300);
 /// A gap this young may be reordering.
 const REORDERING: Duration = Duration::from_millis(10);
 const FIRST_NACK_RTT: Duration = Duration::from_millis(300);
@@ -86,7 +87,7 @@ impl Requests {
 
     /// Writes the request that is due about stream `media`.
     pub(super) fn poll(&mut self, now: Instant, ssrc: u32, media: u32, out: &mut Vec<u8>) -> Option<What> {
-        if self.key_frame_wanted && self.last_key_request.is_none_or(|at| now.since(at) >= KEY_FRAME_SPACING) {
+        if self.key_frame_wanted && self.last_key_request.is_none_or(|at| now.since(at) >= KEY_FRAME_REQUEST_SPACING) {
             self.key_frame_wanted = false;
             self.last_key_request = Some(now);
             out.clear();
@@ -116,7 +117,7 @@ impl Requests {
     /// When a request is due.
     pub(super) fn next(&self) -> Instant {
         let key_frame = match (self.key_frame_wanted, self.last_key_request) {
-            (true, Some(last)) => last + KEY_FRAME_SPACING,
+            (true, Some(last)) => last + KEY_FRAME_REQUEST_SPACING,
             _ => Instant::NEVER,
         };
         self.missing.values().fold(key_frame, |t, m| t.min(m.next))

@@ -2,6 +2,7 @@
 
 use super::config::Admission;
 use crate::Secret;
+use crate::budget::Budget;
 use crate::challenge::Echo;
 use crate::secret::Purpose;
 use fairpace_units::{Class, Dscp, Duration, Instant};
@@ -10,8 +11,6 @@ use std::collections::VecDeque;
 /// Consent ends after 30 s without a sign of the peer [RFC 7675 §5.1]; asked for anew from half of it.
 const CONSENT: Duration = Duration::from_secs(30);
 const CONSENT_RETRY: Duration = Duration::from_secs(5);
-/// To an address that is not proven: at most three times what came from it [RFC 9000 §8.1].
-pub(crate) const AMPLIFICATION: u64 = 3;
 const MOST_TOKENS: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
@@ -48,23 +47,22 @@ pub(super) struct Admitting {
     tokens_made: u64,
     /// The number that an echo wanted to see again.
     proof: Option<u32>,
-    unproven_in: u64,
-    unproven_out: u64,
+    /// Bytes that may go to an address that is not proven.
+    budget: Budget,
     consent: Instant,
     next_try: Instant,
     seen: [Option<Dscp>; 2],
 }
 
 impl Admitting {
-    pub(super) const fn new(who: Admission) -> Self {
+    pub(super) fn new(who: Admission) -> Self {
         Admitting {
             who,
             questions: VecDeque::new(),
             tokens: VecDeque::new(),
             tokens_made: 0,
             proof: None,
-            unproven_in: 0,
-            unproven_out: 0,
+            budget: Budget::default(),
             consent: Instant::ZERO,
             next_try: Instant::NEVER,
             seen: [None; 2],
@@ -82,7 +80,7 @@ impl Admitting {
 
     /// A datagram has come from an address that is not proven.
     pub(super) fn on_unproven(&mut self, len: usize) {
-        self.unproven_in = self.unproven_in.saturating_add(len as u64);
+        self.budget.on_received(len);
     }
 
     /// A challenge is to leave in each class.
@@ -91,14 +89,13 @@ impl Admitting {
     }
 
     /// The class of the next challenge of `len` bytes that may leave to an address that is not proven.
-    pub(super) fn next_unproven(&mut self, len: u64) -> Option<Class> {
+    pub(super) fn next_unproven(&mut self, len: usize) -> Option<Class> {
         while let Some(class) = self.questions.pop_front() {
             let allowed = match self.who {
                 Admission::Initiator => true,
-                Admission::Responder => self.unproven_out + len <= AMPLIFICATION.saturating_mul(self.unproven_in),
+                Admission::Responder => self.budget.afford(len),
             };
             if allowed {
-                self.unproven_out += len;
                 return Some(class);
             }
         }

@@ -7,7 +7,7 @@ use fairpace_units::{Class, Dscp, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
 /// Requests for a key frame reach the encoder at most this often.
-const KEY_FRAME_SPACING: Duration = Duration::from_millis(200);
+const ENCODER_KEY_FRAME_SPACING: Duration = Duration::from_millis(200);
 const MOST_EVENTS: usize = 256;
 
 /// The events that the application should know of.
@@ -131,7 +131,7 @@ impl Events {
     }
 
     pub(super) fn request_key_frame(&mut self, now: Instant) {
-        if self.last_key_request.is_none_or(|at| now.since(at) >= KEY_FRAME_SPACING) {
+        if self.last_key_request.is_none_or(|at| now.since(at) >= ENCODER_KEY_FRAME_SPACING) {
             self.last_key_request = Some(now);
             self.push(SenderEvent::KeyFrameRequest);
         }

@@ -30,7 +30,7 @@ impl SenderSession {
             return;
         };
         if compound.is_full() {
-            self.reports.on_received(Bytes::new(bytes.len() as u64) + self.config.ip_overhead);
+            self.reporting.on_received(Bytes::new(bytes.len() as u64) + self.config.ip_overhead);
         }
         let mut attached = self.feedback.attached(compound);
         let media = self.media.streams.media.ssrc;
@@ -53,7 +53,7 @@ impl SenderSession {
                         self.note_too_late(now, asked.too_late);
                     }
                 }
-                Rtcp::Bye(bye) if bye.ssrcs().any(|s| self.trust.is_peer(s)) => self.reports.on_bye(now),
+                Rtcp::Bye(bye) if bye.ssrcs().any(|s| self.trust.is_peer(s)) => self.reporting.on_bye(now, bye.reason),
                 Rtcp::PictureLoss(..) | Rtcp::Nack(_) | Rtcp::Bye(_) => self.stats.rejected.wrong_ssrc += 1,
                 Rtcp::App(app) if app.name == crate::challenge::NAME => match Message::parse(&app) {
                     Ok(Some(Message::Echo(echo))) => self.on_echo(now, &echo),
@@ -150,7 +150,7 @@ impl SenderSession {
     /// Feedback is worth something: the peer is there, and wants this.
     fn believed(&mut self, now: Instant, len: usize) {
         self.admitting.renew(now);
-        if self.reports.contradict_bye(now) {
+        if self.reporting.contradict_bye(now) {
             self.stats.byes_ignored += 1;
         }
         self.stats.feedback.packets += 1;
@@ -172,7 +172,7 @@ impl SenderSession {
         if block.ssrc != self.media.streams.media.ssrc || self.phase != Phase::Running {
             return;
         }
-        let Some(mut told) = self.reports.on_block(now, block, &mut self.media, &self.config, &mut self.stats) else {
+        let Some(mut told) = self.blocks.on_block(now, block, &mut self.media, &self.config, &mut self.stats) else {
             self.stats.rejected.report += 1;
             return;
         };
