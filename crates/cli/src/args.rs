@@ -655,8 +655,9 @@ pub(crate) struct Man {
 /// The form of the receiver's feedback.
 #[derive(Debug, Args)]
 pub(crate) struct Form {
-    /// The form of feedback: per packet (RFC 8888), or the receiver's measurements (RTP-TFRC, for other tools). A
-    /// sender of Fairpace asks for what it needs; for `tfrc` and `tfrc-sp` this chooses
+    /// The form of feedback: per packet (RFC 8888), per packet as browsers tell (`twcc`), or the receiver's measurements
+    /// (RTP-TFRC, for other tools). `send` asks for the form that its controller needs, or for this one; `receive` tells as
+    /// it is asked, and uses this form for a tool that cannot ask
     #[arg(long, value_name = "FORM", value_parser = feedback_form())]
     pub(crate) feedback_form: Option<feedback::Form>,
     /// Session description of the other tool, which says that it knows RTP-TFRC, and its extension's number

@@ -17,8 +17,9 @@ pub(crate) fn wanted(form: &args::Form) -> Outcome<Option<Profile>> {
     let Some(path) = &form.peer else {
         return Ok((form.feedback_form == Some(Form::Measured)).then(Profile::default));
     };
-    if form.feedback_form == Some(Form::Packets) {
-        return Err(Failure::usage("`--peer` is for RTP-TFRC, and `--feedback-form` is `ccfb`").hint("leave out one"));
+    if let Some(other) = form.feedback_form.filter(|form| *form != Form::Measured) {
+        let wrong = format!("`--peer` is for RTP-TFRC, and `--feedback-form` is `{other}`");
+        return Err(Failure::usage(wrong).hint("leave out one"));
     }
     let text = std::fs::read_to_string(path).map_err(|e| Failure::file("read", path, &e))?;
     match sdp::profile(&text) {

@@ -4,54 +4,21 @@
 #![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
 
 mod common {
+    pub(crate) mod program;
     pub(crate) mod turn;
+    pub(crate) mod wire;
 }
 
+use common::program::{command, folder, text};
 use common::turn::wait_for;
-use std::io::{BufRead, BufReader};
+use common::wire::{json, listening};
 use std::net::UdpSocket;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fairpace"));
-    command.args(args).env("NO_COLOR", "1").stdin(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("what it says is UTF-8")
-}
-
-/// Starts a listener and waits for the line that names its port; a relay waits until nobody else runs in real time.
-fn listening(args: &[&str]) -> (Child, u16) {
-    let until = Instant::now() + Duration::from_secs(300);
-    let (child, lines, line) = loop {
-        let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let line = lines.next().unwrap().unwrap();
-        if !line.contains("another run in real time is under way") || Instant::now() > until {
-            break (child, lines, line);
-        }
-        child.wait().unwrap();
-        std::thread::sleep(Duration::from_millis(200));
-    };
-    // "listening on [::]:40123; …" or "relaying 0.0.0.0:40123 to …"
-    let word = line
-        .split([' ', ';'])
-        .find(|w| w.contains(':') && w.ends_with(|c: char| c.is_ascii_digit()))
-        .unwrap_or_else(|| panic!("{line}"));
-    let port = word.rsplit(':').next().unwrap().parse().unwrap();
-    // Somebody must go on reading, or the child would stop at a full pipe.
-    std::thread::spawn(move || lines.for_each(drop));
-    (child, port)
-}
-
 fn file(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wire");
-    std::fs::create_dir_all(&dir).unwrap();
-    dir.join(name)
+    folder("wire").join(name)
 }
 
 #[test]
@@ -108,10 +75,7 @@ fn media_goes_through_a_relay_over_both_versions_of_ip_and_is_recorded_and_passe
         let received = receiver.wait_with_output().unwrap();
         let relayed = relay.wait_with_output().unwrap();
         assert_eq!((received.status.code(), relayed.status.code()), (Some(0), Some(0)));
-        let json = |bytes: &[u8]| {
-            serde_json::from_slice::<serde_json::Value>(bytes).unwrap_or_else(|e| panic!("{e}: {}", text(bytes)))
-        };
-        let (sent, received, relayed) = (json(&sent.stdout), json(&received.stdout), json(&relayed.stdout));
+        let (sent, received, relayed) = (json(&sent), json(&received), json(&relayed));
         // The TCP flow fills the queue now and then; nothing else is lost.
         let packets = sent["datagrams"]["media"].as_u64().unwrap();
         assert!(packets > 50, "{sent}");
@@ -133,69 +97,6 @@ fn media_goes_through_a_relay_over_both_versions_of_ip_and_is_recorded_and_passe
             assert!(sdp.contains(&format!("m=video {} RTP/AVP 96", player.local_addr().unwrap().port())), "{sdp}");
         }
     }
-}
-
-#[test]
-fn a_receiver_that_measures_offers_itself_and_a_sender_takes_the_offer() {
-    let offer = file("offer.sdp");
-    let (receiver, port) =
-        listening(&["receive", "0", "-4", "--json", "--feedback-form", "rtp-tfrc", "--offer", offer.to_str().unwrap()]);
-    let sdp = std::fs::read_to_string(&offer).unwrap();
-    for line in [
-        &format!("m=video {port} RTP/AVPF 96"),
-        "c=IN IP4 127.0.0.1",
-        "a=rtcp-mux",
-        "a=rtcp-fb:96 tfrc",
-        "a=extmap:3 urn:ietf:params:rtp-hdrext:rtt-sendts",
-    ] {
-        assert!(sdp.lines().any(|l| l == line), "{line} is missing in {sdp}");
-    }
-    // Another number, as another tool may have: the challenge tells the receiver, which had offered 3.
-    let peer = file("peer.sdp");
-    std::fs::write(&peer, sdp.replace("extmap:3", "extmap:5/sendrecv")).unwrap();
-    let to = format!("127.0.0.1:{port}");
-    let args =
-        ["send", "model", &to, "--control", "tfrc", "--peer", peer.to_str().unwrap(), "--seconds", "2s", "--json"];
-    let sent = command(&args).output().unwrap();
-    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
-    let received = receiver.wait_with_output().unwrap();
-    assert_eq!(received.status.code(), Some(0));
-    let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
-    let (sent, received) = (json(&sent.stdout), json(&received.stdout));
-    assert_eq!(sent["ended"], "finished");
-    assert!(received["media"]["received_packets"].as_u64().unwrap() > 20, "{received}");
-    // A report takes 66 to 90 bytes; the claims and the metrics of per-packet feedback are never alone so long.
-    let feedback = &received["feedback"];
-    let (packets, bytes) = (feedback["packets"].as_u64().unwrap(), feedback["bytes"].as_u64().unwrap());
-    assert!(packets > 5 && (60..=90).contains(&(bytes / packets)), "{feedback}");
-    assert!(sent["feedback"]["packets"].as_u64().unwrap() > 5, "{sent}");
-    // Nobody knows of single packets here: that is not "none was lost".
-    assert!(sent["data"]["sent_packets"].as_u64().unwrap() > 20, "{sent}");
-    assert_eq!(
-        (&sent["data"]["acknowledged_packets"], &sent["data"]["lost_packets"]),
-        (&json(b"null"), &json(b"null"))
-    );
-    assert!(sent["loss_event_rate"].is_f64(), "{sent}");
-}
-
-#[test]
-fn aimd_keeps_within_the_window_that_its_receiver_advertises() {
-    let (receiver, port) = listening(&["receive", "0", "-4", "--json", "--rwnd", "20"]);
-    let to = format!("127.0.0.1:{port}");
-    let args = ["send", "model", &to, "--control", "aimd", "--beta", "0.875", "--rwnd", "25", "--seconds", "2s"];
-    let sent = command(&args).arg("--json").output().unwrap();
-    assert_eq!(sent.status.code(), Some(0), "{}", text(&sent.stderr));
-    let received = receiver.wait_with_output().unwrap();
-    assert_eq!(received.status.code(), Some(0));
-    let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
-    let (sent, received) = (json(&sent.stdout), json(&received.stdout));
-    assert_eq!((&sent["ended"], &sent["rwnd_packets"]), (&json(b"\"finished\""), &json(b"20")));
-    // An ACK of 36 bytes for each packet.
-    let packets = received["media"]["received_packets"].as_u64().unwrap();
-    assert!(packets > 20, "{received}");
-    assert_eq!(received["feedback"]["packets"].as_u64(), Some(packets), "{received}");
-    assert_eq!(received["feedback"]["bytes"].as_u64(), Some(36 * packets), "{received}");
-    assert!(sent["data"]["acknowledged_packets"].as_u64().unwrap() + 20 >= packets, "{sent}");
 }
 
 #[test]
@@ -294,6 +195,16 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
             &["receive", "0", "--feedback-form", "ccfb", "--offer", plain_sdp],
             2,
             &["`--offer` describes a receiver of RTP-TFRC", "hint: add `--feedback-form rtp-tfrc`"],
+        ),
+        (
+            &["send", "model", &to, "--control", "tfrc", "--peer", plain_sdp, "--feedback-form", "twcc"],
+            2,
+            &["`--peer` is for RTP-TFRC, and `--feedback-form` is `twcc`", "hint: leave out one"],
+        ),
+        (
+            &["send", "model", &to, "--control", "lda", "--feedback-form", "twcc"],
+            2,
+            &["`lda` is told of packets by RTCP receiver reports", "hint: leave out `--feedback-form`"],
         ),
         (
             &["send", "model", &to, "--control", "tfrc", "--peer", plain_sdp],

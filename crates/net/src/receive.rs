@@ -384,7 +384,10 @@ impl Running<'_> {
                     self.peer = Some(canonical(*from));
                     socket.connect_to(*from)?;
                 }
-                ReceiverEvent::Bye { .. } | ReceiverEvent::Vanished | ReceiverEvent::TcpUp { .. } => {}
+                ReceiverEvent::Bye { .. }
+                | ReceiverEvent::Vanished
+                | ReceiverEvent::TcpUp { .. }
+                | ReceiverEvent::NotTold { .. } => {}
             }
             observer.on_event(now, &event);
         }

@@ -1,16 +1,17 @@
 //! A sender on a socket that fails: what is not sent is counted, the socket is left alone for at
 //! least a millisecond, and nothing spins or gives up.
 
+mod common;
+
+use common::{connect, loopback, run_beside};
 use fairpace_media::ConstantSource;
-use fairpace_net::receive::{ReceiveConfig, ReceiveReport, Receiver};
-use fairpace_net::send::{self, SendConfig, SendEnd, SendReport};
-use fairpace_net::{Buffers, Clock, DatagramIo, Mark, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
+use fairpace_net::receive::ReceiveReport;
+use fairpace_net::send::{self, SendEnd, SendReport};
+use fairpace_net::{Clock, DatagramIo, Mark, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
 use fairpace_rtp::What;
 use fairpace_units::{Bytes, Duration, Instant, Rate};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::AtomicBool;
-use std::thread;
 
 /// A socket that fails as its rule says; the rule is given the run's time and the number of the call.
 struct Faulty<F> {
@@ -60,22 +61,15 @@ fn with_faults(mut rule: impl FnMut(Instant, u64) -> Option<SendOutcome>) -> (Se
 fn with_faults_by_size(
     rule: impl FnMut(Instant, u64, usize) -> Option<SendOutcome>,
 ) -> (SendReport, ReceiveReport, u64, u64) {
-    let clock = Clock::start();
-    let receiver = Receiver::open(ReceiveConfig::new(0), clock).unwrap();
-    let to = SocketAddr::from((Ipv4Addr::LOCALHOST, receiver.address().unwrap().port()));
-    let mut config = SendConfig::new(to);
+    let (receiver, mut config, clock) = loopback();
     config.scheme = "fixed".to_owned();
     config.settings.insert("rate".to_owned(), "800 kbit/s".to_owned());
     config.duration = Some(Duration::from_millis(1_500));
-    let inner = UdpSocket::connect(to, Buffers::default(), clock).unwrap();
-    let mut io = Faulty { inner, clock, rule, calls: 0, failures: 0 };
-    thread::scope(|scope| {
-        let stop = AtomicBool::new(false);
-        let receiving = scope.spawn(move || receiver.run(&mut (), &mut (), &AtomicBool::new(false)).unwrap());
-        let mut source = ConstantSource::new(Rate::kbps(500.0), Duration::from_millis(20));
-        let sent = send::run_on(&mut io, &config, clock, &mut source, &mut (), &stop).unwrap();
-        (sent, receiving.join().unwrap(), io.calls, io.failures)
-    })
+    let mut io = Faulty { inner: connect(&config, clock), clock, rule, calls: 0, failures: 0 };
+    let mut source = ConstantSource::new(Rate::kbps(500.0), Duration::from_millis(20));
+    let (sent, received) =
+        run_beside(receiver, |stop| send::run_on(&mut io, &config, clock, &mut source, &mut (), stop)).unwrap();
+    (sent, received, io.calls, io.failures)
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! The size of packets: as asked for, what the path carries, and what is refused.
 
+mod common;
+
+use common::{connect, loopback, run_beside};
 use fairpace_media::ConstantSource;
-use fairpace_net::receive::{ReceiveConfig, Receiver};
-use fairpace_net::send::{self, SendConfig, SendEnd, SendObserver, SendReport};
-use fairpace_net::{Clock, DatagramIo, Mark, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
+use fairpace_net::send::{self, SendEnd, SendObserver, SendReport};
+use fairpace_net::{DatagramIo, Mark, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
 use fairpace_rtp::What;
 use fairpace_units::{Bytes, Duration, Instant, Rate};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// IP and UDP.
 const HEADERS: u64 = 28;
@@ -54,24 +55,15 @@ impl SendObserver for PacketSizes {
 
 /// A second of that size over a path of that MTU: the report, the largest packet, what was told.
 fn run(scheme: &str, size: u64, mtu: u64) -> (SendReport, u64, Vec<Bytes>) {
-    let clock = Clock::start();
-    let receiver = Receiver::open(ReceiveConfig::new(0), clock).unwrap();
-    let mut config = SendConfig::new((Ipv4Addr::LOCALHOST, receiver.address().unwrap().port()).into());
+    let (receiver, mut config, clock) = loopback();
     config.scheme = scheme.to_owned();
     config.session.packet_size = Bytes::new(size);
     config.max_rate = Rate::mbps(1.0);
     config.duration = Some(Duration::from_secs(1));
-    let socket = UdpSocket::connect(config.peer, config.buffers, clock).unwrap();
-    let (mut io, mut told) = (Narrow { socket, mtu, largest: 0 }, PacketSizes::default());
-    let stop = AtomicBool::new(false);
-    let sent = std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| receiver.run(&mut (), &mut (), &stop));
-        let mut source = ConstantSource::new(Rate::kbps(400.0), Duration::from_millis(40));
-        let sent = send::run_on(&mut io, &config, clock, &mut source, &mut told, &stop);
-        stop.store(true, Ordering::Relaxed);
-        receiving.join().unwrap().unwrap();
-        sent.unwrap()
-    });
+    let (mut io, mut told) = (Narrow { socket: connect(&config, clock), mtu, largest: 0 }, PacketSizes::default());
+    let mut source = ConstantSource::new(Rate::kbps(400.0), Duration::from_millis(40));
+    let send = |stop: &_| send::run_on(&mut io, &config, clock, &mut source, &mut told, stop);
+    let (sent, _) = run_beside(receiver, send).unwrap();
     assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
     (sent, io.largest, told.0)
 }

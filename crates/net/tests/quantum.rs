@@ -1,7 +1,9 @@
 //! The pacing quantum of the send driver: whole batches, no more bytes than the rate allows.
 
+mod common;
+
+use common::{loopback, run_beside};
 use fairpace_media::ConstantSource;
-use fairpace_net::receive::{ReceiveConfig, Receiver};
 use fairpace_net::send::{self, SendConfig, SendEnd, SendReport};
 use fairpace_net::{Clock, NetError};
 use fairpace_units::{Bytes, Duration, Rate};
@@ -16,27 +18,17 @@ fn rate() -> Rate {
 
 /// A second over loopback, more media than the flow allows.
 fn run(quantum: Duration) -> Result<SendReport, NetError> {
-    let clock = Clock::start();
-    let receiver = Receiver::open(ReceiveConfig::new(0), clock)?;
-    let mut config = SendConfig::new((Ipv4Addr::LOCALHOST, receiver.address()?.port()).into());
+    let (receiver, mut config, clock) = loopback();
     config.session.packet_size = SIZE;
     config.scheme = "fixed".to_owned();
     config.settings.insert("rate".to_owned(), "5000 pkt/s".to_owned());
     config.max_rate = rate() * 2.0;
     config.duration = Some(Duration::from_secs(1));
     config.quantum = quantum;
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| receiver.run(&mut (), &mut (), &stop));
-        let mut source = ConstantSource::new(rate() * 1.2, Duration::from_millis(10));
-        let sent = send::run(&config, clock, &mut source, &mut (), &stop);
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        let received = receiving.join().unwrap()?;
-        if let Ok(sent) = &sent {
-            assert!(received.stats.media.received <= sent.flow.data.sent);
-        }
-        sent
-    })
+    let mut source = ConstantSource::new(rate() * 1.2, Duration::from_millis(10));
+    let (sent, received) = run_beside(receiver, |stop| send::run(&config, clock, &mut source, &mut (), stop))?;
+    assert!(received.stats.media.received <= sent.flow.data.sent);
+    Ok(sent)
 }
 
 #[test]

@@ -59,6 +59,17 @@ impl SenderHalf {
         }
     }
 
+    /// The form that this end belongs to.
+    pub(crate) const fn form(&self) -> Form {
+        match self {
+            SenderHalf::Packets(_) => Form::Packets,
+            SenderHalf::SackVector(_) => Form::SackVector,
+            SenderHalf::Measured(_) => Form::Measured,
+            SenderHalf::Reports(_) => Form::Reports,
+            SenderHalf::TransportWide(_) => Form::TransportWide,
+        }
+    }
+
     /// The request in the challenge. `tcp`: a TCP connection follows.
     pub(crate) fn request(&self, tcp: bool) -> Request {
         match self {
@@ -241,19 +252,21 @@ pub(crate) struct ReceiverHalf {
     request: Request,
     packets: packets::Receiver,
     special: Option<Special>,
+    /// A packet lacked what the form tells by, and this has been said.
+    lacking: bool,
 }
 
 impl ReceiverHalf {
     pub(crate) fn new(pace: Pace) -> Self {
         let packets = packets::Receiver::new(pace.feedback_interval, pace.feedback_repeats);
-        ReceiverHalf { pace, request: Request::Packets, packets, special: None }
+        ReceiverHalf { pace, request: Request::Packets, packets, special: None, lacking: false }
     }
 
     /// The sender has gone.
     pub(crate) fn forget(&mut self) {
         self.packets.forget();
         self.ask(Request::Packets);
-        self.special = None;
+        (self.special, self.lacking) = (None, false);
     }
 
     /// The source of the media has begun anew.
@@ -288,8 +301,9 @@ impl ReceiverHalf {
         }
     }
 
-    /// A packet has arrived for the first time.
-    pub(crate) fn on_packet(&mut self, now: Instant, arrived: &Arrived<'_>) {
+    /// A packet has arrived for the first time. Media of another tool that lacks what the agreed form tells by is told of
+    /// packet by packet instead; gives that form, once.
+    pub(crate) fn on_packet(&mut self, now: Instant, arrived: &Arrived<'_>) -> Option<Form> {
         let told = match &mut self.special {
             Some(Special::Reports(r)) => {
                 if arrived.is_media {
@@ -302,14 +316,19 @@ impl ReceiverHalf {
                 true
             }
             Some(Special::Measured(m)) => arrived.is_media && m.on_packet(now, arrived),
-            Some(Special::TransportWide(t)) => {
-                t.on_packet(now, arrived);
-                true
-            }
+            // A Fairpace's packet without a number was damaged on its way, and is as good as lost.
+            Some(Special::TransportWide(t)) => t.on_packet(now, arrived) || arrived.announced,
             Some(Special::SackVector(_)) | None => false,
         };
-        if !told {
-            self.packets.on_packet(now, arrived.role.class());
+        if told {
+            return None;
+        }
+        self.packets.on_packet(now, arrived.role.class());
+        let lacking = !arrived.announced && arrived.is_media && !core::mem::replace(&mut self.lacking, true);
+        match &self.special {
+            Some(Special::Measured(_)) if lacking => Some(Form::Measured),
+            Some(Special::TransportWide(_)) if lacking => Some(Form::TransportWide),
+            _ => None,
         }
     }
 

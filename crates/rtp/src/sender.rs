@@ -60,6 +60,7 @@ use crate::{Datagram, Out, Secret, StopReason, What};
 use admission::Admitting;
 use config::max_payload;
 use events::Events;
+use fairpace_control::feedback::Form;
 use fairpace_control::{Flow, Permit, Transmit};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, Rate, Via};
 use media_out::{MediaOut, Stamping, on_the_wire};
@@ -235,6 +236,11 @@ impl SenderSession {
     /// Whether the peer has echoed a challenge.
     pub fn is_validated(&self) -> bool {
         self.trust.peer().is_some()
+    }
+
+    /// The form of feedback that was asked for, or the controller's own.
+    pub const fn feedback_form(&self) -> Form {
+        self.feedback.form()
     }
 
     /// The flow, for its status and counters.

@@ -4,10 +4,11 @@ mod pair;
 
 use fairpace_control::Controller;
 use fairpace_control::feedback::Form;
+use fairpace_rtp::header_ext::Extensions;
 use fairpace_rtp::packet::Packet;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
-use fairpace_rtp::{ReceiverConfig, SenderConfig, StopReason, What};
-use fairpace_units::{Duration, Ecn, Rate};
+use fairpace_rtp::{Out, ReceiverConfig, ReceiverEvent, ReceiverSession, Secret, SenderConfig, StopReason, What};
+use fairpace_units::{Dscp, Duration, Ecn, Rate};
 use pair::{Pair, Wire, at, flow, lossy, ms, sender_config, tap};
 
 fn config() -> SenderConfig {
@@ -150,4 +151,45 @@ fn a_receiver_that_proves_nothing_and_tells_of_a_number_left_out_ends_the_flow()
     assert_eq!(reason, StopReason::PeerLied);
     // Within 8,000 packets with probability 0.9996: 40 s.
     assert!(when < at(45.0), "{when}");
+}
+
+/// Two seconds of another tool's media, 50 packets/s without a challenge: the packets of all feedback, and the events.
+fn of_another_tool(form: Option<Form>, numbered: bool) -> (Vec<&'static str>, Vec<ReceiverEvent>) {
+    let mut receiver = ReceiverSession::new(ReceiverConfig { form, ..ReceiverConfig::default() }, Secret::from_seed(1));
+    let (mut kinds, mut events) = (Vec::new(), Vec::new());
+    for n in 0..100_u16 {
+        let now = at(f64::from(n) * 0.02);
+        let transport_number = numbered.then_some(n.wrapping_add(65_500));
+        let (sequence, timestamp) = (n, u32::from(n) * 1_800);
+        let extensions = Extensions { transport_number, ..Extensions::default() };
+        let (marker, payload_type, ssrc, payload) = (true, 96, 7, &[0; 500][..]);
+        let mut bytes = Vec::new();
+        Packet { marker, payload_type, sequence, timestamp, ssrc, extensions, payload }.emit(&mut bytes);
+        receiver.handle_datagram(now, &bytes, Dscp::DEFAULT, Ecn::NotEct, pair::SENDER.parse().unwrap());
+        while let Out::Datagram(d) = receiver.poll(now) {
+            if d.what == What::Feedback {
+                kinds.extend(Compound::parse(d.bytes).unwrap().filter_map(|p| match p {
+                    Rtcp::TransportFeedback { fmt: 15, .. } => Some("twcc"),
+                    Rtcp::CongestionFeedback(..) => Some("ccfb"),
+                    _ => None,
+                }));
+            }
+        }
+        events.extend(std::iter::from_fn(|| receiver.next_event()));
+    }
+    (kinds, events)
+}
+
+#[test]
+fn another_tool_is_told_as_was_agreed_and_one_that_does_not_number_packet_by_packet_with_a_word_of_it() {
+    let lacking = ReceiverEvent::NotTold { form: Form::TransportWide };
+    let (kinds, events) = of_another_tool(Some(Form::TransportWide), true);
+    assert!(kinds.len() > 50 && kinds.iter().all(|k| *k == "twcc"), "{kinds:?}");
+    assert!(!events.contains(&lacking), "{events:?}");
+    let (kinds, events) = of_another_tool(Some(Form::TransportWide), false);
+    assert!(kinds.len() > 50 && kinds.iter().all(|k| *k == "ccfb"), "{kinds:?}");
+    assert_eq!(events.iter().filter(|e| **e == lacking).count(), 1, "{events:?}");
+    let (kinds, events) = of_another_tool(None, true);
+    assert!(kinds.len() > 50 && kinds.iter().all(|k| *k == "ccfb"), "{kinds:?}");
+    assert!(!events.contains(&lacking), "{events:?}");
 }

@@ -5,6 +5,7 @@ use crate::error::{Failure, Outcome, code};
 use crate::profile;
 use crate::stop::Stop;
 use crate::term::note;
+use fairpace_control::feedback::Form;
 use fairpace_lab::results::write_whole;
 use fairpace_media::{PlayoutParams, PlayoutTotals, Recorder};
 use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
@@ -113,6 +114,15 @@ impl ReceiveObserver for Live {
         let text = match event {
             ReceiverEvent::NewSource { from, .. } => format!("media from {from}"),
             ReceiverEvent::TcpUp { from } => format!("TCP connection of {from}"),
+            ReceiverEvent::NotTold { form } => {
+                let what = match form {
+                    Form::TransportWide => "transport-wide number (header extension 5)",
+                    _ => "send time of RTP-TFRC (header extension of `--peer` or `--offer`)",
+                };
+                format!(
+                    "its packets have no {what}: told of one by one (RFC 8888); let the sender add it, or leave out `--feedback-form {form}`"
+                )
+            }
             ReceiverEvent::Bye { reason } if reason.is_empty() => "the sender said goodbye".to_owned(),
             // Its time or its file was over, or somebody ended it: it does not say which.
             ReceiverEvent::Bye { reason } if *reason == StopReason::Requested.to_string() => {

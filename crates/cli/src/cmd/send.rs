@@ -217,7 +217,7 @@ fn json(config: &SendConfig, r: &SendReport) -> Value {
             "idle_periods": tcp.idle.periods,
             "idle_periods_that_shrank_the_window": tcp.idle.shrunk,
         })),
-        "feedback": { "packets": r.stats.feedback.packets, "bytes": r.stats.feedback.bytes },
+        "feedback": { "form": r.feedback_form.name(), "packets": r.stats.feedback.packets, "bytes": r.stats.feedback.bytes },
         "frames": r.stats.frames,
         "frames_dropped": r.stats.frames_dropped,
         "datagrams": sent,

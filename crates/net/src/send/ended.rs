@@ -54,7 +54,7 @@ impl Running<'_> {
             validated: self.validated,
             stats: *self.session.stats(),
             flow: *self.session.flow().counters(),
-            feedback_form: self.session.flow().form(),
+            feedback_form: self.session.feedback_form(),
             rwnd: self.session.flow().rwnd(),
             p: self.session.flow().status().p,
             socket: io.counters(),

@@ -155,17 +155,17 @@ impl Receiver {
         Receiver { packets, nonces: VecDeque::new(), first: 0, newest: 0, statuses: Vec::new() }
     }
 
-    /// A packet of any stream has arrived. One without a number, which was damaged on its way, is as good as lost.
-    pub(crate) fn on_packet(&mut self, now: Instant, arrived: &Arrived<'_>) {
+    /// A packet of any stream has arrived: whether it can be told of, that is, has a number.
+    pub(crate) fn on_packet(&mut self, now: Instant, arrived: &Arrived<'_>) -> bool {
         let extensions = &arrived.packet.extensions;
-        let Some(number) = extensions.transport_number else { return };
+        let Some(number) = extensions.transport_number else { return false };
         self.newest = arrived.packet.ssrc;
         let Some(number) = self.packets.on_packet(now, number) else { return };
         if self.nonces.is_empty() || number.saturating_sub(self.first) >= 2 * MEMORY as u64 {
             self.nonces.clear();
             self.first = number;
         }
-        let Some(place) = number.checked_sub(self.first) else { return };
+        let Some(place) = number.checked_sub(self.first) else { return true };
         while self.nonces.len() <= place as usize {
             self.nonces.push_back(0);
         }
@@ -175,6 +175,7 @@ impl Receiver {
         let excess = self.nonces.len().saturating_sub(MEMORY);
         self.nonces.drain(..excess);
         self.first += excess as u64;
+        true
     }
 
     pub(crate) const fn next(&self) -> Instant {

@@ -109,6 +109,12 @@ pub enum ReceiverEvent {
         /// The encoding.
         codec: Codec,
     },
+    /// Another tool's packets lack what the form tells by that was agreed on: they are told of packet by packet
+    /// (RFC 8888) instead.
+    NotTold {
+        /// That form: [`Form::TransportWide`] goes by the transport-wide number, [`Form::Measured`] by the send time.
+        form: Form,
+    },
     /// The sender's TCP half is there.
     TcpUp {
         /// The sender's UDP address.

@@ -41,7 +41,9 @@ impl ReceiverSession {
             let announced = announced.is_some();
             let arrived = Arrived { packet, sequence, size, ecn, via, role, is_media, announced };
             self.feedback.ask(self.request());
-            self.feedback.on_packet(now, &arrived);
+            if let Some(form) = self.feedback.on_packet(now, &arrived) {
+                self.event(ReceiverEvent::NotTold { form });
+            }
         }
         if self.reports.contradict_bye(now) {
             self.stats.byes_ignored += 1;
