@@ -90,6 +90,64 @@ controller = \"tcp-cubic\"
     assert!(dir.join("report.html").exists());
 }
 
+/// Two hops one behind the other: the kernel's CUBIC crosses both, its Reno the first, and a call by transport-wide
+/// feedback the second.
+#[test]
+fn a_path_of_two_hops_carries_the_kernels_tcp_and_media_each_where_it_enters_and_leaves() {
+    let link = |rate: &str, rtt: &str| {
+        format!(
+            "link = {{ rate = \"{rate}\", rtt = \"{rtt}\", queue = {{ kind = \"drop-tail\", capacity = \"20 pkt\" }} }}"
+        )
+    };
+    let (first, second) = (link("2 Mbit/s", "40 ms"), link("1 Mbit/s", "20 ms"));
+    let body = format!(
+        "\
+duration = \"6 s\"
+warmup = \"2 s\"
+[[hop]]
+name = \"first\"
+{first}
+[[hop]]
+name = \"second\"
+{second}
+[[flows]]
+name = \"long\"
+controller = \"tcp-cubic\"
+[[flows]]
+name = \"short\"
+controller = \"tcp-reno\"
+leave = \"first\"
+[[flows]]
+name = \"call\"
+controller = \"rap\"
+enter = \"second\"
+feedback = \"twcc 20 ms\"
+source = {{ kind = \"constant\", rate = \"200 kbit/s\" }}
+"
+    );
+    let Some((dir, _)) = real("run", "hops", &body, &["--world", "emu"]) else { return };
+    let summary = read(dir.join("summary.json"));
+    let algorithms = &summary["emulated"]["algorithms"];
+    assert_eq!((&algorithms["long"], &algorithms["short"]), (&"cubic".into(), &"reno".into()));
+    assert_eq!(number(&summary["emulated"]["unknown_packets"]), 0.0);
+    let flow = |name: &str| {
+        let flows = summary["flows"].as_array().unwrap();
+        flows.iter().find(|f| f["name"] == name).cloned().unwrap()
+    };
+    // 20 ms of the first hop's propagation, 10 ms of the second's: nobody is earlier than the hops on the way.
+    let (long, short, call) = (flow("long"), flow("short"), flow("call"));
+    for (flow, least) in [(&long, 30.0), (&short, 20.0), (&call, 10.0)] {
+        assert!(number(&flow["received_packets"]) > 0.0 && number(&flow["owd_ms"]["p50"]) >= least, "{flow}");
+    }
+    // The second hop is the narrower one, and has the call as well; the first gives the short flow the rest.
+    let rate = |flow: &Value| number(&flow["throughput_bps"]);
+    assert!(rate(&long) + rate(&call) <= 1.05e6, "{long} {call}");
+    assert!(rate(&short) + rate(&long) <= 2.1e6 && rate(&short) > 0.3e6, "{short} {long}");
+    assert!(number(&call["acknowledged_packets"]) > 20.0, "{call}");
+    let links = std::fs::read_to_string(dir.join("links.csv")).unwrap();
+    assert!(links.contains("first") && links.contains("second"), "each hop is counted: {links}");
+}
+
 #[test]
 fn media_flows_are_the_drivers_of_the_wire_with_real_priorities() {
     let body = "\

@@ -3,26 +3,21 @@
 
 #![allow(clippy::disallowed_methods, reason = "the test itself waits, as a user does before Ctrl-C")]
 
+mod common {
+    pub(crate) mod program;
+}
+
+use common::program::{command, text};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fairpace"));
-    command.args(args).env("NO_COLOR", "1").stdin(Stdio::null()).current_dir(env!("CARGO_TARGET_TMPDIR"));
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("what it says is UTF-8")
-}
 
 fn run(args: &[&str]) -> Output {
     command(args).output().unwrap()
 }
 
 fn folder(name: &str) -> PathBuf {
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("runs").join(name);
+    let dir = common::program::folder("runs").join(name);
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).unwrap();
     dir
@@ -144,7 +139,7 @@ fn a_satellite_that_the_relay_cannot_apply_is_refused_with_what_to_do() {
     let said = text(&out.stderr);
     let expected = format!(
         "error: `{file}` has a `[satellite]`, and the relay applies a `[path]`\n\n\
-         hint: `fairpace run` simulates it; for real packets give the relay a `[path]` with its rate and delay\n"
+         hint: `fairpace run` simulates it, and with `--world emu` real packets take it; the relay needs one `[path]`\n"
     );
     assert_eq!(said, expected);
 }

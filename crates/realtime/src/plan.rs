@@ -265,6 +265,7 @@ fn media_plan(
         session: SenderConfig {
             packet_size: f.packet_size,
             data_dscp: media.flow.data_class.dscp(),
+            form: media.form,
             // As the simulator's sources, which wait as long as it takes.
             max_queue_delay: Duration::MAX,
             ..SenderConfig::default()
@@ -299,4 +300,28 @@ fn media_plan(
         },
     };
     Ok(MediaPlan { flow, ip, config, receiver, source, start })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_control::feedback::Form;
+    use fairpace_scenario::{Record, sim_config};
+
+    #[test]
+    fn a_flow_asks_for_the_form_of_feedback_that_the_scenario_names() {
+        let form = |feedback: &str| {
+            let text = format!(
+                "[path]\nrate = \"1 Mbit/s\"\nrtt = \"20 ms\"\n[[flows]]\ncontroller = \"rap\"\nfeedback = \"{feedback}\"\n"
+            );
+            let scenario = Scenario::parse(&text, "forms.toml").unwrap();
+            let config = sim_config(&scenario, 1, Record::default()).unwrap();
+            let plans = Plans::new(&scenario, &config, 1, Ip::V4).unwrap();
+            let End::Media(plan) = &plans.flows[0].end else { panic!("{:?}", plans.flows) };
+            (plan.config.session.form, plan.receiver.session.feedback_interval)
+        };
+        let ms = Duration::from_millis(20);
+        assert_eq!(form("twcc 20 ms"), (Some(Form::TransportWide), ms));
+        assert_ne!(form("20 ms").0, Some(Form::TransportWide));
+    }
 }

@@ -27,8 +27,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     ];
     if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
         let what = format!("`{}` has a `[{table}]`, and the relay applies a `[path]`", args.link.display());
-        return Err(Failure::new(code::SCENARIO, what)
-            .hint("`fairpace run` simulates it; for real packets give the relay a `[path]` with its rate and delay"));
+        return Err(Failure::new(code::SCENARIO, what).hint(
+            "`fairpace run` simulates it, and with `--world emu` real packets take it; the relay needs one `[path]`",
+        ));
     }
     let seed = args.seed.unwrap_or_else(|| scenario.seed.get());
     let to = resolve(&args.to, args.ip.family())?[0];
@@ -115,8 +116,9 @@ pub(crate) fn config(sim: SimConfig, listen: u16, to: std::net::SocketAddr) -> O
     let mut config = RelayConfig::new(listen, to);
     let Some([forward, back]) = sim.only_links() else {
         let what = format!("the scenario's path has {} hops, and the relay applies a pair of links", sim.hops.len());
-        return Err(Failure::new(code::SCENARIO, what)
-            .hint("`fairpace run` simulates it; for real packets give the relay a `[path]` with its rate and delay"));
+        return Err(Failure::new(code::SCENARIO, what).hint(
+            "`fairpace run` simulates it, and with `--world emu` real packets take it; the relay needs one `[path]`",
+        ));
     };
     (config.forward, config.back) = (forward.clone(), back.clone());
     config.seed = sim.seed;
