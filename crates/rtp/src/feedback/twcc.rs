@@ -160,7 +160,7 @@ impl Receiver {
         let extensions = &arrived.packet.extensions;
         let Some(number) = extensions.transport_number else { return false };
         self.newest = arrived.packet.ssrc;
-        let Some(number) = self.packets.on_packet(now, number) else { return };
+        let Some(number) = self.packets.on_packet(now, number) else { return true };
         if self.nonces.is_empty() || number.saturating_sub(self.first) >= 2 * MEMORY as u64 {
             self.nonces.clear();
             self.first = number;
