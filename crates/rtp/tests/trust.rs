@@ -3,6 +3,7 @@
 
 mod pair;
 
+use fairpace_control::{Env, Flow, FlowParams, build};
 use fairpace_rtp::ccfb::{self, Metric};
 use fairpace_rtp::challenge::{self, Echo, Message};
 use fairpace_rtp::claim::{self, Claim, Claims};
@@ -175,6 +176,34 @@ fn the_receiver_answers_no_address_with_more_than_three_times_what_came_from_it(
         assert!(bytes_out <= 3 * bytes_in, "{bytes_out} out, {bytes_in} in");
     }
     assert!(r.stats().held_back > 0 && bytes_out > bytes_in, "the limit was reached, and used");
+}
+
+/// T6 where nothing proves a report (`check_nonces` off): one report of the first seconds, in place of all that come later.
+#[test]
+fn a_report_without_proof_that_is_replayed_renews_no_consent() {
+    let env = Env { max_rate: Rate::mbps(2.0), ..Env::default() };
+    let controller = build("fixed", &Default::default(), &env).unwrap();
+    // Without the circuit breaker, which misses news sooner.
+    let flow = Flow::new(controller, FlowParams { breaker: None, ..FlowParams::new(&env) });
+    let mut p =
+        Pair::new(SenderConfig { check_nonces: false, ..sender_config() }, ReceiverConfig::default(), flow, ms(50));
+    let mut kept: Option<Wire> = None;
+    p.back.disturb = Box::new(move |now, w| {
+        let found = |p| matches!(p, Rtcp::CongestionFeedback(..));
+        if w.what == What::Feedback && Compound::parse(&w.bytes).unwrap().any(found) && kept.is_none() {
+            // The claims go before the report, 24 bytes for one stream.
+            let mut plain = w.clone();
+            plain.bytes.drain(..24);
+            assert!(Compound::parse(&plain.bytes).unwrap().any(found));
+            kept = Some(plain);
+        }
+        let shown = if now < at(5.0) { Some(w) } else { kept.clone() };
+        shown.into_iter().map(|w| (Duration::ZERO, w)).collect()
+    });
+    p.run_until(at(60.0));
+    let (when, reason) = p.stopped.expect("nobody is there");
+    assert_eq!(reason, StopReason::ConsentExpired);
+    assert!((at(34.0)..at(37.0)).contains(&when), "{when}");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use crate::packet::Packet;
 use crate::pair_report::PairReport;
 use crate::receiver::sources::Role;
 use crate::sent::Streams;
-use fairpace_control::feedback::Message;
-use fairpace_units::{Bytes, Class, Dscp, Ecn, Instant, Kind, Via};
+use fairpace_control::feedback::{Ack, Message};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, Via};
 
 /// The parts of a datagram that belong to a later or an earlier packet in it.
 #[derive(Debug, Default)]
@@ -36,6 +36,15 @@ pub(crate) enum Proof {
     Proven,
     /// If the flow finds the message believable.
     ByFlow,
+}
+
+impl Proof {
+    /// Acknowledgements as a message, and their worth. A report without claims is worth something only with news: a replay,
+    /// which nothing else tells apart there, has none.
+    pub(crate) fn of_acks(proven: bool, acks: &[Ack], made_at: Option<Duration>) -> (Option<Message<'_>>, Proof) {
+        let message = Message::Acks { acks, made_at };
+        if proven { (Some(message), Proof::Proven) } else { ((!acks.is_empty()).then_some(message), Proof::ByFlow) }
+    }
 }
 
 /// The code points with which the network has delivered packets of a class.

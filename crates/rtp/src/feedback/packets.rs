@@ -8,7 +8,6 @@ use crate::ntp;
 use crate::receiver::sources::Sources;
 use crate::sent::Lookup;
 use fairpace_control::Ack;
-use fairpace_control::feedback::Message;
 use fairpace_units::{Class, Dscp, Duration, Instant, Kind};
 use std::collections::VecDeque;
 
@@ -33,6 +32,7 @@ impl Sender {
         let Lent { trust, streams, .. } = lent;
         trust.check_peer(report.reporter)?;
         let claims = attached.claims.take();
+        let proven = claims.is_some();
         if trust.check_nonces || claims.is_some() {
             let claims = claims.filter(|c| trust.is_peer(c.receiver)).ok_or(Refusal::Unproven)?;
             trust.check_number(claims.number)?;
@@ -77,8 +77,8 @@ impl Sender {
             *slot = Some((if low { Class::Low } else { Class::Normal }, claim.dscp));
         }
         let made_at = Some(ntp::from_65536ths(reported_at));
-        let message = Some(Message::Acks { acks: &self.acks, made_at });
-        Ok(Heard { untold: &[], message, proof: Proof::Proven, seen, reporter: report.reporter })
+        let (message, proof) = Proof::of_acks(proven, &self.acks, made_at);
+        Ok(Heard { untold: &[], message, proof, seen, reporter: report.reporter })
     }
 }
 

@@ -70,6 +70,7 @@ impl Request {
     pub(crate) fn agreed(form: Option<Form>, profile: Option<Profile>) -> Self {
         match (form, profile) {
             (Some(Form::TransportWide), _) => Request::TransportWide,
+            (Some(Form::Packets), _) => Request::Packets,
             (_, Some(profile)) => Request::Measured(profile),
             (_, None) => Request::Packets,
         }
@@ -100,5 +101,20 @@ impl Request {
             Request::Reports { tcp: false, .. } => [0, Request::RECEIVER_REPORTS],
             Request::Reports { tcp: true, .. } => [0, Request::RECEIVER_REPORTS_AND_TCP],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_that_a_person_names_goes_before_the_profile_of_the_other_end() {
+        let profile = Some(Profile::default());
+        let form = |form, profile| Request::agreed(form, profile);
+        assert_eq!(form(Some(Form::Packets), profile), Request::Packets);
+        assert_eq!(form(Some(Form::TransportWide), profile), Request::TransportWide);
+        assert!(matches!(form(None, profile), Request::Measured(_)));
+        assert_eq!(form(None, None), Request::Packets);
     }
 }

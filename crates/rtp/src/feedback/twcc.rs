@@ -10,7 +10,7 @@ use crate::claim::{self, Claim};
 use crate::receiver::sources::Sources;
 use crate::{Secret, rtcp};
 use fairpace_control::feedback::transport_wide::{self, Report};
-use fairpace_control::feedback::{BadFeedback, Message};
+use fairpace_control::feedback::BadFeedback;
 use fairpace_units::{Class, Dscp, Duration, Instant, Kind};
 use rtcp_types::RtcpPacketWriter as _;
 use rtcp_types::{FciParser as _, Twcc, TwccBuilder, TwccPacketStatus};
@@ -109,6 +109,7 @@ impl Sender {
         }
         parse(fci, &mut self.report)?;
         let claims = attached.claims.take();
+        let proven = claims.is_some();
         let mut seen = [None; 4];
         if trust.check_nonces || claims.is_some() {
             let claims = claims.filter(|c| trust.is_peer(c.receiver)).ok_or(Refusal::Unproven)?;
@@ -131,8 +132,8 @@ impl Sender {
             Refusal::Unsent
         })?;
         trust.forgive();
-        let message = Some(Message::Acks { acks: heard.acks, made_at: Some(heard.made_at) });
-        Ok(Heard { untold: heard.untold, message, proof: Proof::Proven, seen, reporter })
+        let (message, proof) = Proof::of_acks(proven, heard.acks, Some(heard.made_at));
+        Ok(Heard { untold: heard.untold, message, proof, seen, reporter })
     }
 }
 

@@ -129,9 +129,16 @@ impl SenderSession {
         }
         let taken = heard.message.map(|message| self.flow.on_feedback(now, message));
         let (proof, seen, reporter) = (heard.proof, heard.seen, heard.reporter);
-        if proof == Proof::ByFlow && !matches!(taken, Some(Ok(_))) {
-            self.stats.rejected.measured += 1;
-            return;
+        if proof == Proof::ByFlow {
+            match taken {
+                Some(Ok(_)) => {}
+                Some(Err(_)) => {
+                    self.stats.rejected.measured += 1;
+                    return;
+                }
+                // Without news and without proof nothing is renewed.
+                None => return,
+            }
         }
         if self.trust.peer().is_none() {
             // The report stands in for the echo of a challenge.
