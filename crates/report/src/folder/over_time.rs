@@ -195,24 +195,7 @@ impl Run {
         let mut states =
             Chart::new("What the controllers were doing", time(), Axis::default()).caption(format!("seed {seed}"));
         states.lanes = runs.iter().flat_map(Run::states).collect();
-        let mut queue = Chart::new("Packets waiting before the bottleneck", time(), Axis::new("queue", "packets"))
-            .caption(format!("seed {seed}"));
-        for run in runs.iter().filter(|r| r.first().satellite.is_none()) {
-            let rows = &run.links;
-            let wanted = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "link") == "bottleneck";
-            let points = rows
-                .rows
-                .iter()
-                .filter(wanted)
-                .filter_map(|r| rows.number(r, "t_s").zip(rows.number(r, "queue_packets")));
-            let (x, y) = points.unzip();
-            let (x, y) = thin(x, y);
-            let (name, key) = match &run.variant {
-                Some(v) => (v.clone(), variant_key(v)),
-                None => ("bottleneck".to_owned(), "link".to_owned()),
-            };
-            queue = queue.series(Series::stepped(name, key, x, y));
-        }
+        let queue = queues(runs, &seed, time());
         let mut section = Section::new("time", "Over time")
             .text("Drag to zoom, double-click to go back, click a name to hide its line.")
             .synced();
@@ -223,6 +206,43 @@ impl Run {
         }
         section
     }
+}
+
+/// The link whose queue is shown where a path has one.
+const BOTTLENECK: &str = "bottleneck";
+
+/// The queue of the bottleneck; on a path of several hops, the queue of each on its way forward.
+fn queues(runs: &[Run], seed: &str, time: Axis) -> Chart {
+    let mut lines = Vec::new();
+    for run in runs.iter().filter(|r| r.first().satellite.is_none()) {
+        let rows = &run.links;
+        let mut links: Vec<&str> = Vec::new();
+        for name in rows.rows.iter().map(|r| rows.text(r, "link")) {
+            if !links.contains(&name) && !name.ends_with(".reverse") {
+                links.push(name);
+            }
+        }
+        if links.contains(&BOTTLENECK) {
+            links = vec![BOTTLENECK];
+        }
+        for link in links {
+            let wanted = |r: &&Vec<String>| rows.text(r, "seed") == seed && rows.text(r, "link") == link;
+            let points = rows.rows.iter().filter(wanted);
+            let (x, y) = points.filter_map(|r| rows.number(r, "t_s").zip(rows.number(r, "queue_packets"))).unzip();
+            let (x, y) = thin(x, y);
+            let (name, key) = match &run.variant {
+                Some(v) if link == BOTTLENECK => (v.clone(), variant_key(v)),
+                Some(v) => (format!("{v}: {link}"), variant_key(v)),
+                None if link == BOTTLENECK => (link.to_owned(), "link".to_owned()),
+                None => (link.to_owned(), link.to_owned()),
+            };
+            lines.push((link == BOTTLENECK, Series::stepped(name, key, x, y)));
+        }
+    }
+    let several = lines.iter().any(|(is_bottleneck, _)| !is_bottleneck);
+    let title = if several { "Packets waiting before each hop" } else { "Packets waiting before the bottleneck" };
+    let chart = Chart::new(title, time, Axis::new("queue", "packets")).caption(format!("seed {seed}"));
+    lines.into_iter().fold(chart, |chart, (_, line)| chart.series(line))
 }
 
 /// The colour key of `rap:fine_grain=on`: the palette knows some variants by name.
