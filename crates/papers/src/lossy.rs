@@ -19,14 +19,10 @@ mod baseline;
 mod beside;
 mod dumbbell;
 mod last_hop;
+mod setup;
 mod terms;
 
-use super::Experiment;
-use super::builtin::{base, kbps, time_ms};
-use fairpace_lab::RunError;
-use fairpace_lab::study::{Job, Measure};
-use fairpace_scenario::{RawScenario, Record, Room, Size};
-use serde::{Deserialize, Serialize};
+use crate::Experiment;
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -47,38 +43,11 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("lossy", "fig30-33", "the modified schemes and their originals on the last hop", last_hop::fig30_33),
 ];
 
-fn set_packet_size(s: &mut RawScenario, bytes: u64) {
-    s.packet_size = Size::bytes(bytes);
-}
-
-/// Room for so many bytes of waiting packets, and the packet in transmission.
-fn set_buffer(s: &mut RawScenario, bytes: f64) {
-    let waiting = (bytes / s.packet_size.get().as_f64()).round().max(1.0);
-    s.path.queue.set_capacity(Room::packets(waiting as u64 + 1));
-}
-
-/// The throughput of a run's flows together, by group, and the number of flows.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-struct Got {
-    /// Mean over the rate-based flows, bit/s.
-    main_bps: Option<f64>,
-    /// Mean over the TCP flows beside them, bit/s.
-    tcp_bps: Option<f64>,
-    flows: usize,
-}
-
-const MEASURE: Measure<Got> = Measure { name: "lossy", of: got };
-
-fn got(job: &Job<'_>) -> Result<Got, RunError> {
-    let run = job.run(Record::default())?.summary;
-    let bps = |group: &str| run.group(group).map(|g| g.throughput_bps);
-    Ok(Got { main_bps: bps("main"), tcp_bps: bps("tcp"), flows: run.groups.iter().map(|g| g.flows).sum() })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Effort;
+    use crate::builtin::base;
     use fairpace_scenario::Feedback;
 
     #[test]

@@ -38,14 +38,11 @@ mod hold;
 mod phases;
 mod rates;
 mod readings;
+mod setup;
 mod single;
 mod spread;
 
 use crate::Experiment;
-use crate::builtin::{base, kbps, time_ms, with};
-use fairpace_path::DamaSpec;
-use fairpace_scenario::{AgentKind, Hold, QuickStartSpec, RawScenario, SatelliteSpec, Scenario};
-use fairpace_units::{QsRate, Rate};
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -61,61 +58,6 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("qsd", "fig9", "delays in the first 30 s of calls, video calls and television", aggregate::fig9::fig9),
     experiment!("qsd", "table3", "packets that the transmit buffers have no room for", aggregate::table3::table3),
 ];
-
-/// The satellite of a scenario; all of this paper have one.
-fn satellite(s: &mut RawScenario) -> &mut SatelliteSpec {
-    s.satellite.get_or_insert_with(SatelliteSpec::default)
-}
-
-// --- strategies ----------------------------------------------------------------------------------------------------
-
-/// How a flow starts.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Strategy {
-    /// Slow start.
-    None,
-    /// Quick-Start; the terminals answer as routers do.
-    Qs,
-    /// Quick-Start; the terminal asks for the capacity too, and holds the request back for T_q, in ms.
-    Qsd(f64),
-}
-
-impl Strategy {
-    /// Makes all flows of a scenario start so. A flow asks for the rate that its scenario says.
-    fn set(self, s: &mut RawScenario) {
-        let agent = &mut satellite(s).quick_start;
-        (agent.agent, agent.hold) = match self {
-            Strategy::None => (AgentKind::None, None),
-            Strategy::Qs => (AgentKind::Qs, None),
-            Strategy::Qsd(t_q) => (AgentKind::Qsd, Some(Hold::Time(time_ms(t_q)))),
-        };
-        if self == Strategy::None {
-            for flow in &mut s.flows {
-                flow.quick_start = None;
-            }
-        }
-    }
-
-    /// In words.
-    fn name(self) -> String {
-        match self {
-            Strategy::None => "no Quick-Start".to_owned(),
-            Strategy::Qs => "QS".to_owned(),
-            Strategy::Qsd(t_q) => format!("QSD, T_q = {t_q} ms"),
-        }
-    }
-}
-
-/// The request of a flow of so many kbit/s: the lowest rate of the option from 1.25 times on, as 320 is for 256.
-fn request(flow_kbps: f64) -> QuickStartSpec {
-    let rate = QsRate::at_least(Rate::kbps(1.25 * flow_kbps)).unwrap_or(QsRate::MAX).rate();
-    QuickStartSpec { rate: kbps(rate.as_bps() / 1e3) }
-}
-
-/// The parts of a scenario's satellite.
-fn dama(scenario: &Scenario) -> DamaSpec {
-    scenario.satellite.clone().unwrap_or_default().dama(scenario.packet_size.get())
-}
 
 #[cfg(test)]
 mod tests;

@@ -15,16 +15,11 @@
 mod blackout;
 mod encoder;
 mod fairness;
+mod setup;
 mod sweeps;
 mod traces;
 
 use crate::Experiment;
-use crate::builtin::{base, time_ms};
-use crate::figure::{Abscissa, Quantity, Scheme};
-use fairpace_lab::study::{Job, Measure};
-use fairpace_lab::{RunError, stats::jain_index};
-use fairpace_scenario::{LossSpec, RawScenario, Record, Room, Speed};
-use serde::{Deserialize, Serialize};
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
@@ -44,130 +39,11 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("rcs", "fig22a-b", "a signal loss of up to a minute", blackout::fig22),
 ];
 
-const RCS: Scheme = Scheme::new("rcs", "RCS", "rcs");
-const RCS_ACKS: Scheme = Scheme::new("rcs-acks-lost", "RCS, ACKs lost with P", "rcs").setting(lose_acks);
-const RAP: Scheme = Scheme::new("rap", "RAP", "rap");
-const RAP_ACKS: Scheme = Scheme::new("rap-acks-lost", "RAP, ACKs lost with P", "rap").setting(lose_acks);
-const RAP_FINE: Scheme = Scheme::new("rap-fine", "RAP, fine grain", "rap:fine_grain=on");
-const RENO: Scheme = Scheme::new("tcp-reno", "TCP Reno", "tcp-reno");
-const NEWRENO: Scheme = Scheme::new("tcp-newreno", "TCP NewReno", "tcp-newreno");
-const SACK: Scheme = Scheme::new("tcp-sack", "TCP SACK", "tcp-sack");
-
-/// ACKs are lost with P too.
-fn lose_acks(s: &mut RawScenario) {
-    s.path.reverse.loss = s.path.loss.clone();
-}
-
-fn set_loss(s: &mut RawScenario, p: f64) {
-    s.path.loss = LossSpec::random(p);
-}
-
-fn set_rtt(s: &mut RawScenario, ms: f64) {
-    s.path.rtt = time_ms(ms);
-    for flow in &mut s.flows {
-        if flow.initial_rtt.is_some() {
-            flow.initial_rtt = Some(time_ms(ms));
-        }
-    }
-}
-
-fn packets_per_second(pps: f64) -> Speed {
-    Speed::packets_per_second(pps)
-}
-
-fn set_buffer(s: &mut RawScenario, packets: f64) {
-    s.path.queue.set_capacity(Room::packets(packets as u64));
-}
-
-/// Low-priority background at `pps` packets/s in all: the scenario's constant flow; none at 0.
-fn set_background(s: &mut RawScenario, pps: f64) {
-    s.flows.retain(|f| f.name != "background" || pps > 0.0);
-    for flow in s.flows.iter_mut().filter(|f| f.name == "background") {
-        flow.rate = Some(packets_per_second(pps));
-    }
-}
-
-/// The measurements of one run, after the warm-up.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-struct Got {
-    /// Packets/s of a flow under study, mean over the group.
-    main: Option<f64>,
-    /// Packets/s of a TCP flow beside it, mean over the group.
-    tcp: Option<f64>,
-    /// Dummies / (data + dummies) sent by the flows under study.
-    overhead: Option<f64>,
-    /// One per flow.
-    flows: Vec<OfFlow>,
-}
-
-/// The measurements of one flow.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-struct OfFlow {
-    name: String,
-    background: bool,
-    pps: f64,
-    acknowledged: u64,
-    overhead: Option<f64>,
-}
-
-const MEASURE: Measure<Got> = Measure { name: "rcs", of: got };
-const MAIN: &str = "main";
-
-fn got(job: &Job<'_>) -> Result<Got, RunError> {
-    let run = job.run(Record::default())?.summary;
-    let of = |f: &fairpace_lab::metrics::FlowSummary| OfFlow {
-        name: f.name.clone(),
-        background: f.group == "background",
-        pps: f.throughput_pps,
-        acknowledged: f.acknowledged_packets,
-        overhead: f.overhead,
-    };
-    Ok(Got {
-        main: run.group(MAIN).map(|g| g.throughput_pps),
-        tcp: run.group("tcp").map(|g| g.throughput_pps),
-        overhead: run.group(MAIN).and_then(|g| g.overhead),
-        flows: run.flows.iter().map(of).collect(),
-    })
-}
-
-fn throughput(r: &Got) -> Option<f64> {
-    r.main
-}
-
-fn tcp_throughput(r: &Got) -> Option<f64> {
-    r.tcp
-}
-
-fn overhead(r: &Got) -> Option<f64> {
-    r.overhead
-}
-
-/// Jain's index over every flow but the background [rcs eq. (8)].
-fn jain_of_all(r: &Got) -> Option<f64> {
-    jain_index(&r.flows.iter().filter(|f| !f.background).map(|f| f.pps).collect::<Vec<f64>>())
-}
-
-/// The same with each flow replaced by the mean of its group: without unfairness inside a group.
-fn jain_of_groups(r: &Got) -> Option<f64> {
-    jain_index(&[r.main?, r.tcp?])
-}
-
-fn acknowledged_jain(r: &Got) -> Option<f64> {
-    jain_index(&r.flows.iter().map(|f| f.acknowledged as f64).collect::<Vec<f64>>())
-}
-
-const THROUGHPUT: Quantity<Got> =
-    Quantity { key: "throughput_pps", label: "throughput per flow", unit: "packets/s", get: throughput };
-const OVERHEAD: Quantity<Got> =
-    Quantity { key: "overhead", label: "overhead: dummies / (data + dummies)", unit: "", get: overhead };
-const P_LOSS: Abscissa = Abscissa::log("p_loss", "packet loss probability P", "");
-const RTT: Abscissa = Abscissa::new("rtt_ms", "round-trip time", "ms");
-const BUFFER: Abscissa = Abscissa::new("k_packets", "buffer K", "packets");
-const BACKGROUND: Abscissa = Abscissa::new("s_l_pps", "low-priority background S_L", "packets/s");
-
 #[cfg(test)]
 mod tests {
+    use super::setup::MAIN;
     use super::*;
+    use crate::builtin::base;
     use fairpace_scenario::{Feedback, SafetyMode};
 
     #[test]

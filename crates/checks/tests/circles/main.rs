@@ -18,13 +18,10 @@ use std::path::Path;
 /// Circles that are still there: a crate, and the modules whose files, with those of their children, are on one. The list
 /// only becomes shorter.
 ///
-/// - `papers`: a paper's file lists the experiments of its children, and holds the set-up that these share.
 /// - `scenario`: the root of the crate holds the scenario and the rows of its fields, which its parts and the checks need,
 ///   and calls the checks.
-const STILL: &[(&str, &[&str])] = &[
-    ("papers", &["aimd", "lossy", "qsd", "rcs", "tpba"]),
-    ("scenario", &["check", "controllers", "error", "flow", "hop", "lib", "path", "wireless"]),
-];
+const STILL: &[(&str, &[&str])] =
+    &[("scenario", &["check", "controllers", "error", "flow", "hop", "lib", "path", "wireless"])];
 
 /// The Rust files below a crate's `src`, by their paths in it.
 fn files(folder: &Path, within: &str, found: &mut BTreeMap<String, String>) {

@@ -1,6 +1,7 @@
 //! AIMD without a radio: eq. (1) beside TCP, and one flow on a link of fixed capacity [aimd §III-A, §III-B.1, Fig. 1].
 
-use super::{SLOT, base, packets, with};
+use super::setup::{self, SLOT, packets};
+use crate::builtin::{base, with};
 use crate::claim::exact;
 use crate::figure::{Abscissa, Figure, Numbers, Quantity, Scheme, brief, caption, counted, point};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
@@ -104,10 +105,10 @@ impl Alone {
             if let Some(rwnd) = self.rwnd {
                 set_rwnd(s, rwnd);
             }
-            s.path.rtt = super::slots(f64::from(self.rtt) - 1.0);
+            s.path.rtt = setup::slots(f64::from(self.rtt) - 1.0);
             s.path.queue.set_capacity(packets(self.buffer + 1));
             for flow in &mut s.flows {
-                flow.initial_rtt = Some(super::slots(f64::from(self.rtt)));
+                flow.initial_rtt = Some(setup::slots(f64::from(self.rtt)));
             }
         })
     }

@@ -1,7 +1,8 @@
 //! Plans [aimd §III-D], and a base station that makes them anew while flows come and go: ours, beyond the paper.
 
+use super::setup::{self, D, Got, Link, OPTIMAL, OUTAGE, PERSISTENT, R, SLOT, measure, of_flow, seeds};
 use super::shared::set_flows;
-use super::{D, Got, Link, OPTIMAL, OUTAGE, PERSISTENT, R, SLOT, base, measure, of_flow, seeds, with};
+use crate::builtin::{base, with};
 use crate::claim::exact;
 use crate::figure::Numbers;
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
@@ -100,7 +101,7 @@ impl Case {
             let Some(first) = s.flows.first().cloned() else { return };
             s.flows = (1..=self.flows.len()).map(|i| FlowSpec { name: format!("aimd-{i}"), ..first.clone() }).collect();
             for (flow, asks) in s.flows.iter_mut().zip(self.flows) {
-                flow.tolerable_jitter = Some(super::slots(f64::from(asks.d)));
+                flow.tolerable_jitter = Some(setup::slots(f64::from(asks.d)));
             }
         })
     }

@@ -1,7 +1,8 @@
 //! A base station that plans anew while flows come and go: ours, beyond the paper.
 
 use super::plan::{VOICE, planner};
-use super::{OUTAGE, R, SLOT, base, caption, seeds, set_windows, with};
+use super::setup::{self, OUTAGE, R, SLOT, caption, seeds, set_windows};
+use crate::builtin::{base, with};
 use crate::figure::{Numbers, Scheme, brief, counted, curve, scaled};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_analysis::qos::plan::{Need, PlanError};
@@ -67,7 +68,7 @@ impl Policy {
             }
         };
         Ok(with(base, |s| {
-            super::wireless(s).plan = None;
+            setup::wireless(s).plan = None;
             set_windows(s, &windows);
         }))
     }

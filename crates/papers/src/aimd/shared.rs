@@ -1,8 +1,9 @@
 //! Several flows on one wireless link, their windows by eq. (4) [aimd §IV-C, Figs. 6, 7].
 
-use super::{
-    D, ERRORS, Got, OUTAGE, PERSISTENT, R, START, base, caption, measure, of_flow, seeds, set_windows, slots, with,
+use super::setup::{
+    self, D, ERRORS, Got, OUTAGE, PERSISTENT, R, START, caption, measure, of_flow, seeds, set_windows, slots,
 };
+use crate::builtin::{base, with};
 use crate::claim::exact;
 use crate::figure::{curve, point, table, text};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
@@ -187,7 +188,7 @@ fn name(panel: &Panel, i: usize, n: usize) -> String {
     format!("flow {}, R = {}", i + 1, panel.flows(n)[i].r)
 }
 
-fn lines(chart: Chart, panel: &Panel, places: &[Spot], n: usize, number: fn(&super::Got) -> f64) -> Chart {
+fn lines(chart: Chart, panel: &Panel, places: &[Spot], n: usize, number: fn(&setup::Got) -> f64) -> Chart {
     (0..n).fold(chart, |chart, i| {
         let of = places.iter().map(|p| (p.percent, of_flow(&p.runs, i, number)));
         chart.series(curve(name(panel, i, n), COLOURS[i % COLOURS.len()], of))

@@ -1,6 +1,7 @@
 //! UDP without and with ARQ, and AIMD, over one wireless link [aimd §IV-D, Fig. 8].
 
-use super::{DROPPED, Got, LATE, PACKETS, base, caption, measure, of_first, packets, seeds, wireless};
+use super::setup::{DROPPED, Got, LATE, PACKETS, caption, measure, of_first, packets, seeds, wireless};
+use crate::builtin::base;
 use crate::figure::{Abscissa, Figure, Quantity, Scheme, brief, scaled};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;

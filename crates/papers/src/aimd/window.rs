@@ -1,10 +1,11 @@
 //! One flow behind a shared backbone: the largest window that keeps the delay bound [aimd §IV-A, Figs. 3, 4], and its
 //! throughput beside TCP [aimd §IV-B, Fig. 5].
 
-use super::{
-    D, DROPPED, ERRORS, Got, LATE, Link, OPTIMAL, OUTAGE, PERSISTENT, R, base, caption, measure, of_first, of_flow,
-    seeds, set_windows, with,
+use super::setup::{
+    self, D, DROPPED, ERRORS, Got, LATE, Link, OPTIMAL, OUTAGE, PERSISTENT, R, caption, measure, of_first, of_flow,
+    seeds, set_windows,
 };
+use crate::builtin::{base, with};
 use crate::claim::exact;
 use crate::figure::{Abscissa, Figure, Quantity, Scheme, curve, point, table, text};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
@@ -252,7 +253,7 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
                 })
             };
             let analytic =
-                || qos::outage(&light.link.process(light.percent).ok()?, R, D, light.formula[1], super::START).ok();
+                || qos::outage(&light.link.process(light.percent).ok()?, R, D, light.formula[1], setup::START).ok();
             vec![
                 light.percent.to_string(),
                 light.formula[0].to_string(),

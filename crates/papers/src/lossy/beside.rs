@@ -1,6 +1,6 @@
 //! Rate-based flows beside TCP: normalized throughput, charts and tables that every such figure shares.
 
-use super::Got;
+use super::setup::Got;
 use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, curve, table, text};
 use crate::{Bound, Claim, Experiment};
 use fairpace_lab::stats::{Estimate, mean};

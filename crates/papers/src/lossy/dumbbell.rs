@@ -5,7 +5,8 @@ use super::beside::{
     self, BOTH_READINGS, CRP, CRP_ROUND, DUMBBELL, ERROR, PAIRED, READINGS, Reading, SRP, SRP_ROUND, difference,
     mean_over, nearer_claims, scheme, set_error,
 };
-use super::{Got, MEASURE, base, set_buffer, set_packet_size, time_ms};
+use super::setup::{Got, MEASURE, set_buffer, set_packet_size};
+use crate::builtin::{base, kbps, time_ms};
 use crate::figure::{Abscissa, Figure, Scheme, brief, caption, enough, table};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
@@ -38,7 +39,7 @@ fn set_flows(s: &mut RawScenario, flows: f64) {
     for flow in &mut s.flows {
         flow.count = Count::new((flows / 2.0) as u64);
     }
-    s.path.rate = Some(Capacity::Fixed(super::kbps(5.0 * flows)));
+    s.path.rate = Some(Capacity::Fixed(kbps(5.0 * flows)));
     set_buffer(s, BUFFER_BYTES * flows);
 }
 

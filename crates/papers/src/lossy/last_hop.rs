@@ -5,7 +5,8 @@ use super::beside::{
     self, BOTH_READINGS, CRP, CRP_ROUND, ERROR, LAST_HOP, PAIRED, READINGS, Reading, SRP, SRP_ROUND, difference,
     nearer_claims, set_error,
 };
-use super::{Got, MEASURE, set_buffer, set_packet_size, time_ms};
+use super::setup::{Got, MEASURE, set_buffer, set_packet_size};
+use crate::builtin::time_ms;
 use crate::figure::{Abscissa, Figure, Scheme, caption};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;

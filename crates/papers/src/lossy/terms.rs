@@ -1,8 +1,8 @@
 //! The two terms of the complex equation's denominator over time, as a CRP flow sees its path
 //! [lossy §3.5, Figs. 13 and 14].
 
-use super::base;
 use super::beside::{ERROR, READINGS, Reading, set_error};
+use crate::builtin::base;
 use crate::figure::{Figure, counted, point, table, text};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_control::{Equation, TcpPath};

@@ -15,7 +15,7 @@ mod start;
 pub(super) mod table3;
 
 use self::start::{ClassStart, Delays, STEP_S, STEPS, Start, WATCH, YOUTH_S};
-use super::{time_ms, with};
+use crate::builtin::{base, time_ms, with};
 use crate::figure::{Numbers, brief, counted, curve, point, scaled};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
@@ -113,7 +113,7 @@ struct Runs(Found<Start>);
 
 impl Runs {
     fn measure(e: &Experiment, bench: &mut Bench<'_>) -> Result<Runs, RunError> {
-        let base = super::base(e);
+        let base = base(e);
         let seeds = bench.seeds(SEEDS, FULL_SEEDS).max(1);
         let cases = STRATEGIES.iter().map(|s| Case::new(s.key, 0.0, s.apply(&base))).collect();
         Ok(Runs(counted(e, bench, WATCH, cases, seeds)?))
@@ -243,7 +243,7 @@ struct Alone(Found<Start>);
 
 impl Alone {
     fn measure(e: &Experiment, bench: &mut Bench<'_>) -> Result<Alone, RunError> {
-        let base = with(&super::base(e), |s| {
+        let base = with(&base(e), |s| {
             s.flows.retain(|f| f.group == IPTV);
             (s.warmup, s.duration) = (time_ms(0.0), time_ms(1e3 * (YOUTH_S + 20.0)));
             for flow in &mut s.flows {

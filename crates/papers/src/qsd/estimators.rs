@@ -1,8 +1,9 @@
 //! How a terminal knows what is free on its carrier [qsd Appendix A].
 
 use super::phases::{ALL, InPhase, each_phase, peak};
+use super::setup::{dama, satellite};
 use super::spread::{Spread, of_phases};
-use super::{base, dama, satellite, with};
+use crate::builtin::{base, with};
 use crate::figure::table;
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;

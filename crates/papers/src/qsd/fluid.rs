@@ -2,8 +2,9 @@
 
 use super::frame::Frame;
 use super::phases::{SWEEP, over_phases, peaks, summits};
+use super::setup::{Strategy, dama, satellite};
 use super::spread::{Curve, MEDIAN, Spread, T_Q, curves_chart, curves_table, steps};
-use super::{Strategy, base, dama, satellite, with};
+use crate::builtin::{base, kbps, with};
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_analysis::fluid::{self, Flow, Link};
 use fairpace_lab::RunError;
@@ -49,7 +50,7 @@ pub(super) fn fig7(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
         let set = |t_q: f64| {
             with(&base(e), |s| {
                 frame.set(s);
-                satellite(s).granularity = super::kbps(unit);
+                satellite(s).granularity = kbps(unit);
                 Strategy::Qsd(t_q).set(s);
             })
         };

@@ -1,6 +1,6 @@
 //! The two frames of the satellite [qsd §3.2], and the starts that figures compare over them.
 
-use super::Strategy;
+use super::setup::Strategy;
 use fairpace_scenario::{FrameSpec, RawScenario};
 
 /// The frames, as scenarios, claims and readers name them.

@@ -2,8 +2,9 @@
 
 use super::frame::{FRAMES, Frame};
 use super::phases::{ALL, Summit, peaks, quantum, summits};
+use super::setup::{Strategy, dama, satellite};
 use super::spread::{Curve, Spread, T_Q, curves_chart, of_phases, steps};
-use super::{Strategy, base, dama, satellite, time_ms, with};
+use crate::builtin::{base, time_ms, with};
 use crate::figure::table;
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;

@@ -1,6 +1,6 @@
 //! The runs of one flow in every phase of the super-frame: its packets, its delays, its second hump [qsd §3.2].
 
-use super::dama;
+use super::setup::dama;
 use super::spread::Spread;
 use crate::{Bench, Effort, Experiment};
 use fairpace_control::{FlowEventKind, QsVerdict};

@@ -2,8 +2,9 @@
 
 use super::frame::Frame;
 use super::phases::{SWEEP, peaks, summits};
+use super::setup::{Strategy, request, satellite};
 use super::spread::{Curve, GREATEST, MEDIAN, curves_chart, curves_table};
-use super::{Strategy, base, kbps, request, satellite, with};
+use crate::builtin::{base, kbps, with};
 use crate::figure::Abscissa;
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;

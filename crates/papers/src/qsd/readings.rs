@@ -2,7 +2,8 @@
 
 use super::frame::Frame;
 use super::phases::{SWEEP, Summit, peaks, quantum, summits};
-use super::{base, satellite, time_ms, with};
+use super::setup::satellite;
+use crate::builtin::{base, time_ms, with};
 use crate::figure::table;
 use crate::{Bench, Experiment};
 use fairpace_lab::RunError;

@@ -1,9 +1,12 @@
 use super::phases::{ALL, InPhase, Phases, each_phase, hump, over_phases, phases};
+use super::setup::Strategy;
 use super::spread::Spread;
 use super::*;
+use crate::builtin::{base, with};
 use crate::{Bench, Effort, Tools};
 use fairpace_lab::Hooks;
 use fairpace_lab::study::Measure;
+use fairpace_path::DamaSpec;
 
 fn experiment(id: &str) -> &'static Experiment {
     EXPERIMENTS.iter().find(|e| e.id == id).unwrap()

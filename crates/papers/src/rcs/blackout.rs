@@ -1,6 +1,7 @@
 //! A signal loss of up to a minute [rcs §V-E, Fig. 22].
 
-use super::{Got, MEASURE, NEWRENO, OVERHEAD, RAP, RAP_FINE, RENO, SACK, THROUGHPUT, base, overhead, throughput};
+use super::setup::{Got, MEASURE, NEWRENO, OVERHEAD, RAP, RAP_FINE, RENO, SACK, THROUGHPUT, overhead, throughput};
+use crate::builtin::base;
 use crate::figure::{Abscissa, Figure, Scheme, caption, scaled};
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;

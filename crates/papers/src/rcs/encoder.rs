@@ -1,7 +1,7 @@
 //! A real encoder behind RCS: R(t), S(t), the buffer between them [rcs §III-F, Figs. 7 to 10].
 
-use super::base;
 use super::traces::{Trace, trace};
+use crate::builtin::base;
 use crate::claim::exact;
 use crate::figure::{point, table};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};

@@ -1,8 +1,8 @@
 //! Who gets how much: RCS among itself, and beside TCP [rcs §V-D, Figs. 20 and 21].
 
-use super::{
-    BACKGROUND, BUFFER, Got, MAIN, MEASURE, P_LOSS, RAP, RAP_FINE, RCS, acknowledged_jain, jain_of_all, jain_of_groups,
-    packets_per_second, set_buffer, set_loss, tcp_throughput, throughput,
+use super::setup::{
+    self, BACKGROUND, BUFFER, Got, MAIN, MEASURE, P_LOSS, RAP, RAP_FINE, RCS, acknowledged_jain, jain_of_all,
+    jain_of_groups, packets_per_second, set_buffer, set_loss, tcp_throughput, throughput,
 };
 use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, curve, table};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
@@ -46,7 +46,7 @@ pub(super) fn homogeneous(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'
     let jain = found.estimate(RCS.key, 10.0, acknowledged_jain);
     let claims = vec![e.claim("jain", statement, Bound::AtLeast(0.98), what).number(jain)];
     let first = found.runs(RCS.key, 10.0).first().map_or(&[][..], |r| &r.flows);
-    let row = |f: &super::OfFlow| {
+    let row = |f: &setup::OfFlow| {
         let overhead = f.overhead.map_or("–".to_owned(), short);
         vec![f.name.clone(), f.acknowledged.to_string(), overhead]
     };

@@ -1,6 +1,6 @@
 //! Throughput and overhead against P, RTT, background and buffer [rcs §V-B, §V-C, Figs. 17 to 19].
 
-use super::{
+use super::setup::{
     BACKGROUND, BUFFER, Got, MEASURE, NEWRENO, OVERHEAD, P_LOSS, RAP, RAP_ACKS, RAP_FINE, RCS, RCS_ACKS, RENO, RTT,
     SACK, THROUGHPUT, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt, throughput,
 };

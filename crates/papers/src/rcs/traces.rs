@@ -1,7 +1,8 @@
 //! RCS around one loss: by a link error, by congestion, by a signal loss [rcs §IV, Figs. 12, 14, 16]. One source, one
 //! seed: nothing is random, so numbers have no interval.
 
-use super::{RCS, base};
+use super::setup::RCS;
+use crate::builtin::base;
 use crate::claim::exact;
 use crate::figure::{counted, point, table};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};

@@ -2,7 +2,9 @@
 
 use super::lda::set_up;
 use super::numbers::{self, Gap, Harm};
-use super::{Adu, PER_SECOND, SAMPLE, Trace, base, caption, each, estimate, rates_chart, seeds, shade, trace, with};
+use super::setup::{Adu, PER_SECOND, SAMPLE, caption, each, estimate, seeds};
+use super::trace::{Trace, rates_chart, shade, slices, trace};
+use crate::builtin::{base, with};
 use crate::figure::{brief, point, table, text, with_doubts};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools, World};
 use fairpace_lab::RunError;
@@ -64,7 +66,7 @@ fn fairness(trace: &Trace) -> Vec<Option<f64>> {
     let of = |groups: &[&str], seconds: Range<usize>| {
         let rates = trace.over(PER_SECOND, groups);
         let end = rates.iter().map(Vec::len).min().unwrap_or(0);
-        numbers::fairness(&super::slices(&rates), seconds.start.min(end)..seconds.end.min(end))
+        numbers::fairness(&slices(&rates), seconds.start.min(end)..seconds.end.min(end))
     };
     let all = ["flow 1", "flow 2", "flow 3"];
     let two = ["flow 1", "flow 3"];

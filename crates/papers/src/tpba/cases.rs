@@ -1,9 +1,9 @@
 //! TPBA, LDA and LDAF with the parameters of Table 4, and RAP [tpba §6.2, Figs. 20 to 32].
 
 use super::numbers;
-use super::{
-    PER_SECOND, SAMPLE, Trace, base, caption, each, estimate, name, number, parse, seconds, seeds, trace, with, words,
-};
+use super::setup::{PER_SECOND, SAMPLE, caption, each, estimate, is_media, number, parse, seconds, seeds, words};
+use super::trace::{Trace, name, trace};
+use crate::builtin::{base, with};
 use crate::figure::{brief, point, table, text, with_doubts};
 use crate::{Bench, Bound, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
@@ -63,7 +63,7 @@ impl Case {
     }
 
     fn set(&self, s: &mut RawScenario) {
-        for flow in s.flows.iter_mut().filter(|f| super::is_media(&f.group)) {
+        for flow in s.flows.iter_mut().filter(|f| is_media(&f.group)) {
             let time = |t: f64| words(&format!("{} ms", t * 1e3));
             let mut parameters =
                 vec![("t_adapt", time(self.t_adapt)), ("t_rtcp", time(self.t_rtcp)), ("r_f", number(self.r_f))];
@@ -408,7 +408,7 @@ mod tests {
         for c in &CASES {
             let s = with(&base(e), |s| c.set(s));
             let again = Scenario::parse(&s.to_toml(), "again.toml").unwrap_or_else(|e| panic!("{}: {e}", c.name));
-            let flow = again.flows.iter().find(|f| super::super::is_media(&f.group)).unwrap();
+            let flow = again.flows.iter().find(|f| is_media(&f.group)).unwrap();
             assert_eq!((flow.controller.as_str(), flow.tcp.is_some()), (c.scheme, c.scheme == "tpba"), "{}", c.name);
             // T_adapt-T_rtcp-third-R_f is its name.
             let upper = c.scheme.to_uppercase();

@@ -1,6 +1,8 @@
 //! LDA beside TCP [tpba §3, Fig. 3].
 
-use super::{Trace, base, caption, each, estimate, rates_chart, seeds, trace, with};
+use super::setup::{caption, each, estimate, seeds};
+use super::trace::{Trace, rates_chart, trace};
+use crate::builtin::{base, with};
 use crate::figure::{Numbers, brief, with_doubts};
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
@@ -107,7 +109,7 @@ const UNBOUNDED: &str = "Where TCP's windows are bounded and the queue takes the
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tpba::Line;
+    use crate::tpba::trace::Line;
 
     #[test]
     fn the_gap_is_flow_3_less_the_mean_of_the_others() {

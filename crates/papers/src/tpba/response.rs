@@ -1,7 +1,9 @@
 //! Fairness against the number of TCP flows [tpba Fig. 19], and how long a change takes [tpba Table 3].
 
 use super::numbers;
-use super::{Adu, PER_SECOND, SAMPLE, Trace, base, caption, each, estimate, parse, seconds, seeds, trace, with};
+use super::setup::{Adu, PER_SECOND, SAMPLE, caption, each, estimate, is_media, parse, seconds, seeds};
+use super::trace::{Trace, rates_chart, slices, trace};
+use crate::builtin::{base, with};
 use crate::figure::{Abscissa, Figure, Quantity, Scheme, counted, point, table, text, with_doubts};
 use crate::{Bench, Bound, Claim, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
@@ -61,7 +63,7 @@ fn topology_2(s: &mut RawScenario) {
 /// One more TCP flow in TPBA's place.
 fn tcp_in_place(s: &mut RawScenario) {
     let Some(tcp) = s.flows.iter().find(|f| f.group == "flow 1").cloned() else { return };
-    for flow in s.flows.iter_mut().filter(|f| super::is_media(&f.group)) {
+    for flow in s.flows.iter_mut().filter(|f| is_media(&f.group)) {
         let (name, group) = (flow.name.clone(), flow.group.clone());
         *flow = FlowSpec { name, group, count: Count::new(1), ..tcp.clone() };
     }
@@ -86,7 +88,7 @@ fn after(trace: &Trace) -> After {
     };
     let rates = trace.each_second();
     let end = rates.iter().map(Vec::len).min().unwrap_or(0);
-    let flows = super::slices(&rates);
+    let flows = slices(&rates);
     let each: Vec<f64> = numbers::fairness(&flows, from.min(end)..end).into_iter().flatten().collect();
     let f_of_means = numbers::fairness_of_means(&flows, from.min(end)..end);
     After { f: (!each.is_empty()).then(|| mean(&each)), f_of_means, invalid: trace.invalid.clone() }
@@ -213,7 +215,7 @@ pub(super) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
             };
             let title = format!("{name} at 10 s: flow 3's rate is {stable}");
             let caption = caption(e, bench.world(), "seed 1, means over 400 ms; flow 3 stays in the probing period");
-            section = section.chart(super::rates_chart(title, caption, &first.1, PER_RATE));
+            section = section.chart(rates_chart(title, caption, &first.1, PER_RATE));
         }
     }
     let table = table(
@@ -228,7 +230,8 @@ pub(super) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tpba::{EXPERIMENTS, Line};
+    use crate::tpba::EXPERIMENTS;
+    use crate::tpba::trace::Line;
     use fairpace_scenario::Scenario;
 
     #[test]

@@ -2,7 +2,9 @@
 //! [tpba §4, §7], and 20 % in place of 5, at bottlenecks of 100 kbit/s to 10 Mbit/s. The paper runs the first, at one.
 
 use super::numbers;
-use super::{PER_SECOND, Trace, base, caption, seeds, trace, with, words};
+use super::setup::{self, PER_SECOND, caption, is_media, seeds, words};
+use super::trace::{Trace, slices, trace};
+use crate::builtin::{base, with};
 use crate::figure::{Abscissa, Figure, Quantity, Scheme, brief, counted, with_doubts};
 use crate::{Bench, Bound, Claim, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
@@ -49,9 +51,9 @@ fn set_bottleneck(s: &mut RawScenario, kbps: f64) {
 
 /// Has a rule end flow 3's probing periods.
 fn stop_by(s: &mut RawScenario, rule: &str, z: Option<f64>) {
-    for flow in s.flows.iter_mut().filter(|f| super::is_media(&f.group)) {
+    for flow in s.flows.iter_mut().filter(|f| is_media(&f.group)) {
         flow.parameters.insert("stop".to_owned(), words(rule));
-        flow.parameters.extend(z.map(|z| ("z".to_owned(), super::number(z))));
+        flow.parameters.extend(z.map(|z| ("z".to_owned(), setup::number(z))));
     }
 }
 
@@ -92,7 +94,7 @@ fn found(trace: &Trace) -> Found {
         probing,
         running: begun.len() as f64,
         off: (!off.is_empty() && fair > 0.0).then(|| mean(&off)),
-        f: numbers::fairness_of_means(&super::slices(&rates), WARM.min(end)..end),
+        f: numbers::fairness_of_means(&slices(&rates), WARM.min(end)..end),
         invalid: trace.invalid.clone(),
     }
 }
@@ -100,7 +102,7 @@ fn found(trace: &Trace) -> Found {
 pub(super) fn rules(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let seeds = seeds(bench, 10, 1);
     let (figure, base) = if bench.effort() == Effort::Quick {
-        let minute = with(&base(e), |s| s.duration = super::seconds(60));
+        let minute = with(&base(e), |s| s.duration = setup::seconds(60));
         (Figure { places: &[100.0, 1_000.0, 10_000.0], ..BY_RATE }, minute)
     } else {
         (BY_RATE, base(e))
@@ -159,7 +161,8 @@ const SAWTOOTH: &str = "Beside TCP whose window is not bounded rates over 1 s fo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tpba::{EXPERIMENTS, Line};
+    use crate::tpba::EXPERIMENTS;
+    use crate::tpba::trace::Line;
     use fairpace_scenario::Scenario;
 
     #[test]

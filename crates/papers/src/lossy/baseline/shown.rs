@@ -1,9 +1,7 @@
 //! Figs. 1 to 3 and 25 to 27 as charts, tables and points.
 
-use super::{
-    ALL_READINGS, CHECKED, DELAYS, Data, ERRORS, Observed, RATES, Reading, SIZES, best, fig1_3_claims, fig25_27_claims,
-    least_gain,
-};
+use super::claims::{fig1_3_claims, fig25_27_claims, least_gain};
+use super::runs::{ALL_READINGS, CHECKED, DELAYS, Data, ERRORS, Observed, RATES, Reading, SIZES, best};
 use crate::figure::{brief, curve, point, table, text};
 use crate::{Claim, Experiment, Outcome, Point};
 use fairpace_control::Equation;

@@ -1,6 +1,8 @@
+use super::runs::{B1, Observed, Runs};
 use super::*;
-use crate::Effort;
+use crate::builtin::with;
 use crate::lossy::EXPERIMENTS;
+use crate::{Claim, Effort};
 use fairpace_lab::Hooks;
 use fairpace_scenario::Time;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tpba::Line;
+use crate::tpba::trace::Line;
 
 /// 40 s. Flow 3 probes in 0 to 3 s, 13 to 16 s and 26 to 29 s, and runs at 550, 360 and 540 between.
 fn trace() -> Trace {

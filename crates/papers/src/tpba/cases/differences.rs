@@ -1,9 +1,10 @@
 //! The 16 cases of Table 4 in three numbers [tpba §6.2, Figs. 29 to 31].
 
-use super::super::{base, caption, seeds};
 use super::{CASES, TRIALS, Times, invalid, runs};
+use crate::builtin::base;
 use crate::claim::exact;
 use crate::figure::{curve, point, table, text, with_doubts};
+use crate::tpba::setup::{caption, seeds};
 use crate::{Bench, Bound, Experiment, Outcome, Point, Tools, World};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
