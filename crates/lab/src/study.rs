@@ -1,17 +1,19 @@
 //! A study: scenarios x readings x seeds, and a measurement `R` of each run, in any world.
 //!
-//! - [`Study`] says what is run and measured, [`Bench`] where, how much, and where points are kept; [`Found`] has the
-//!   measurements and the statistics over them.
+//! - [`Study`] says what is run and measured, [`Bench`] where, how much, and where points are kept; [`Measurements`] has
+//!   all measurements and the statistics over them.
+//! - A [`Case`] is a scheme in a place. A scheme under another reading of its source is a scheme with a key of its own
+//!   (`srp`, `srp-round`): readings stand beside each other as schemes do, in charts, points and ratios.
 //! - Seeds are the same for every case (common random numbers), so that ratios and differences of schemes are taken seed
 //!   by seed.
 //! - Every measurement is made once. Studies that share a scenario and a [`Measure`] share the runs; with a [`Store`]
 //!   each point is on disk as soon as it is known, and a later session goes on from there.
 //! - Results do not depend on threads, on the order of the runs, or on what the store had.
 
-mod found;
+mod measurements;
 pub(crate) mod store;
 
-pub use found::{Cell, Found, largest, smallest};
+pub use measurements::{Cell, Measurements, largest, smallest};
 pub use store::{Store, StoreError};
 
 use crate::pool::{self, Hooks};
@@ -84,13 +86,11 @@ impl core::fmt::Debug for World<'_> {
     }
 }
 
-/// One case of a study: a scheme, under a reading of its source, in a place.
+/// One case of a study: a scheme in a place.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The scheme's key: `rcs`, `rap-fine`, `tcp-newreno`, …
+    /// The scheme's key, its reading included: `rcs`, `rap-fine`, `tcp-newreno`, …
     pub scheme: String,
-    /// The reading of the source, if not the default.
-    pub reading: &'static str,
     /// The place: a coordinate per axis.
     pub x: Vec<f64>,
     /// The scenario to run.
@@ -98,9 +98,9 @@ pub struct Case {
 }
 
 impl Case {
-    /// A case under the default reading, on one axis.
+    /// A case on one axis.
     pub fn new(scheme: impl Into<String>, x: f64, scenario: Scenario) -> Case {
-        Case { scheme: scheme.into(), reading: "", x: vec![x], scenario }
+        Case { scheme: scheme.into(), x: vec![x], scenario }
     }
 }
 
@@ -330,7 +330,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
     ///
     /// # Errors
     /// A scenario is refused, a point cannot be kept, or the stop flag was set.
-    pub fn run(&self, bench: &mut Bench<'_>) -> Result<Found<R>, RunError> {
+    pub fn run(&self, bench: &mut Bench<'_>) -> Result<Measurements<R>, RunError> {
         self.run_in(bench.world(), bench)
     }
 
@@ -338,24 +338,19 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
     ///
     /// # Errors
     /// The errors of [`Study::run`].
-    pub fn simulate(&self, bench: &mut Bench<'_>) -> Result<Found<R>, RunError> {
+    pub fn simulate(&self, bench: &mut Bench<'_>) -> Result<Measurements<R>, RunError> {
         self.run_in(World::Sim, bench)
     }
 
-    fn run_in<'a>(&self, world: World<'a>, bench: &mut Bench<'a>) -> Result<Found<R>, RunError> {
+    fn run_in<'a>(&self, world: World<'a>, bench: &mut Bench<'a>) -> Result<Measurements<R>, RunError> {
         let keys: Vec<String> = self.cases.iter().map(|c| digest(&self.measure, world, &c.scenario)).collect();
         let runs = match &self.sampling {
             Sampling::Count(n) => self.listed(world, bench, &keys, |case| from(&case.scenario).take(*n).collect())?,
             Sampling::Exactly(seeds) => self.listed(world, bench, &keys, |_| seeds.clone())?,
             Sampling::Enough(precision) => self.enough(world, bench, &keys, precision)?,
         };
-        let cell = |(case, runs): (&Case, Vec<Rc<R>>)| Cell {
-            scheme: case.scheme.clone(),
-            reading: case.reading,
-            x: case.x.clone(),
-            runs,
-        };
-        Ok(Found { cells: self.cases.iter().zip(runs).map(cell).collect() })
+        let cell = |(case, runs): (&Case, Vec<Rc<R>>)| Cell { scheme: case.scheme.clone(), x: case.x.clone(), runs };
+        Ok(Measurements { cells: self.cases.iter().zip(runs).map(cell).collect() })
     }
 
     fn listed<'a>(
@@ -417,8 +412,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
 
     fn label(&self, case: &Case, seed: u64) -> String {
         let x: Vec<String> = case.x.iter().map(f64::to_string).collect();
-        let reading = if case.reading.is_empty() { String::new() } else { format!(", {},", case.reading) };
-        format!("{} {}{reading} at {} seed {seed}", self.name, case.scheme, x.join(", "))
+        format!("{} {} at {} seed {seed}", self.name, case.scheme, x.join(", "))
     }
 }
 

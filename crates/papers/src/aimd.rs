@@ -43,7 +43,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::setup::{D, Got, PERSISTENT, R, SLOT, START, measure, of_flow, set_windows};
+    use super::setup::{D, FlowStats, PERSISTENT, R, SLOT, START, measure, of_flow, set_windows};
     use super::*;
     use crate::Bench;
     use crate::Effort;
@@ -79,9 +79,9 @@ mod tests {
 
     #[test]
     fn loss_is_what_is_dropped_and_what_is_late_of_the_rest() {
-        let got = Got { group: String::new(), throughput: 0.8, outage: 0.1, lost: 0.2 };
-        assert!((got.goodput() - 0.72).abs() < 1e-12);
-        assert!((got.failed() - 0.28).abs() < 1e-12);
+        let stats = FlowStats { group: String::new(), throughput: 0.8, outage: 0.1, lost: 0.2 };
+        assert!((stats.goodput() - 0.72).abs() < 1e-12);
+        assert!((stats.failed() - 0.28).abs() < 1e-12);
     }
 
     /// Fig. 3 at p_e = 5 %, rwnd = 22, without cross traffic, 200 s: eq. (3) to the letter. P(Bin(27, 0.95) < 22) = 0.0022.

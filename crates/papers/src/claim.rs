@@ -5,7 +5,7 @@
 
 use core::fmt::Display;
 use fairpace_lab::stats::{Estimate, short};
-use fairpace_lab::study::{Found, Number, largest, smallest};
+use fairpace_lab::study::{Measurements, Number, largest, smallest};
 use serde::Serialize;
 
 /// The bound that a number must keep.
@@ -180,12 +180,12 @@ impl Statement {
     }
 
     /// Decided by `a / b` at a place, seed by seed.
-    pub(crate) fn ratio_at<R>(self, of: &Found<R>, a: &str, b: &str, x: f64, number: Number<R>) -> Claim {
+    pub(crate) fn ratio_at<R>(self, of: &Measurements<R>, a: &str, b: &str, x: f64, number: Number<R>) -> Claim {
         self.number(of.ratio(a, b, x, number))
     }
 
     /// Decided by a scheme's number at one place over that at another, seed by seed.
-    pub(crate) fn relative<R>(self, of: &Found<R>, scheme: &str, x: f64, to: f64, number: Number<R>) -> Claim {
+    pub(crate) fn relative<R>(self, of: &Measurements<R>, scheme: &str, x: f64, to: f64, number: Number<R>) -> Claim {
         self.number(of.relative(scheme, x, to, number))
     }
 
@@ -213,7 +213,7 @@ impl Statement {
     /// Decided by the largest change of a scheme's number, up or down, against that at a place of reference.
     pub(crate) fn spread<R>(
         self,
-        of: &Found<R>,
+        of: &Measurements<R>,
         scheme: &str,
         places: &[f64],
         reference: f64,
@@ -306,20 +306,19 @@ mod tests {
     const PLACES: [f64; 3] = [1.0, 2.0, 3.0];
 
     /// `a` has 4, 3, 1 at the three places and `b` 1, 2, 4, in each of two seeds.
-    fn found() -> Found<f64> {
+    fn found() -> Measurements<f64> {
         let cell = |(scheme, x, value): (&str, f64, f64)| Cell {
             scheme: scheme.to_owned(),
-            reading: "",
             x: vec![x],
             runs: [value; 2].map(Rc::new).to_vec(),
         };
         let all =
             [("a", 1.0, 4.0), ("a", 2.0, 3.0), ("a", 3.0, 1.0), ("b", 1.0, 1.0), ("b", 2.0, 2.0), ("b", 3.0, 4.0)];
-        Found { cells: all.into_iter().map(cell).collect() }
+        Measurements { cells: all.into_iter().map(cell).collect() }
     }
 
     /// Each form on these schemes, with the numbers that decide it under a lower and under an upper bound.
-    type Form = fn(Statement, &Found<f64>, &str, &str) -> Claim;
+    type Form = fn(Statement, &Measurements<f64>, &str, &str) -> Claim;
     const VALUE: Number<f64> = |r| Some(*r);
     const FORMS: [(Form, f64, f64); 6] = [
         (|s, f, a, _| s.number(f.estimate(a, 2.0, VALUE)), 3.0, 3.0),

@@ -5,7 +5,7 @@ use crate::builtin::{base, ours, with};
 use crate::{Bench, Claim, Experiment, Outcome, Point};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
-use fairpace_lab::study::{Case, Found, Measure, Number, Precision, Sampling, Study};
+use fairpace_lab::study::{Case, Measure, Measurements, Number, Precision, Sampling, Study};
 use fairpace_report::{Axis, Chart, Section, Series, Table};
 use fairpace_scenario::{RawScenario, Scenario, replace_controller};
 use serde::Serialize;
@@ -153,12 +153,12 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Figure<R> {
         bench: &mut Bench<'_>,
         measure: Measure<R>,
         precision: Precision<R>,
-    ) -> Result<Found<R>, RunError> {
+    ) -> Result<Measurements<R>, RunError> {
         enough(e, bench, measure, self.cases(&base(e)), precision)
     }
 
     /// Every number of every case.
-    pub(crate) fn points(&self, found: &Found<R>) -> Vec<Point> {
+    pub(crate) fn points(&self, found: &Measurements<R>) -> Vec<Point> {
         let mut points = Vec::new();
         for scheme in found.schemes() {
             for at in found.xs(scheme) {
@@ -170,7 +170,13 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Figure<R> {
     }
 
     /// One chart: a line per scheme.
-    pub(crate) fn chart(&self, found: &Found<R>, y: &Quantity<R>, title: impl Into<String>, caption: &str) -> Chart {
+    pub(crate) fn chart(
+        &self,
+        found: &Measurements<R>,
+        y: &Quantity<R>,
+        title: impl Into<String>,
+        caption: &str,
+    ) -> Chart {
         let line = |scheme: &Scheme| {
             let places = found.xs(scheme.key).into_iter();
             curve(scheme.name, scheme.colour, places.map(|at| (at, found.estimate(scheme.key, at, y.get))))
@@ -180,7 +186,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Figure<R> {
     }
 
     /// Every quantity of one scheme: a row per place, a column per quantity.
-    pub(crate) fn table_of(&self, found: &Found<R>, scheme: &str, title: impl Into<String>) -> Table {
+    pub(crate) fn table_of(&self, found: &Measurements<R>, scheme: &str, title: impl Into<String>) -> Table {
         let head = |y: &Quantity<R>| Abscissa::new(y.key, y.label, y.unit).head();
         let head = std::iter::once(self.x.head()).chain(self.quantities.iter().map(head));
         let cell = |at: f64| move |y: &Quantity<R>| text(found.estimate(scheme, at, y.get));
@@ -192,7 +198,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Figure<R> {
     pub(crate) fn shown_in(
         &self,
         section: Section,
-        found: &Found<R>,
+        found: &Measurements<R>,
         y: &Quantity<R>,
         title: impl Into<String>,
         caption: &str,
@@ -202,7 +208,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Figure<R> {
     }
 
     /// The chart's numbers: a row per place, a column per scheme.
-    pub(crate) fn table(&self, found: &Found<R>, y: &Quantity<R>, title: impl Into<String>) -> Table {
+    pub(crate) fn table(&self, found: &Measurements<R>, y: &Quantity<R>, title: impl Into<String>) -> Table {
         let mut places: Vec<f64> = found.cells.iter().map(|c| c.at()).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
@@ -259,7 +265,7 @@ pub(crate) fn enough<R: Serialize + DeserializeOwned + Send + 'static>(
     measure: Measure<R>,
     cases: Vec<Case>,
     precision: Precision<R>,
-) -> Result<Found<R>, RunError> {
+) -> Result<Measurements<R>, RunError> {
     Study { name: e.id.to_owned(), measure, cases, sampling: Sampling::Enough(precision) }.run(bench)
 }
 
@@ -270,12 +276,12 @@ pub(crate) fn counted<R: Serialize + DeserializeOwned + Send + 'static>(
     measure: Measure<R>,
     cases: Vec<Case>,
     seeds: usize,
-) -> Result<Found<R>, RunError> {
+) -> Result<Measurements<R>, RunError> {
     Study { name: e.id.to_owned(), measure, cases, sampling: Sampling::Count(seeds) }.run(bench)
 }
 
 /// The caption of a figure with as many seeds as it needs: scenario, seeds, intervals.
-pub(crate) fn caption<R>(e: &Experiment, found: &Found<R>) -> String {
+pub(crate) fn caption<R>(e: &Experiment, found: &Measurements<R>) -> String {
     let counts = found.cells.iter().map(|c| c.runs.len());
     let (least, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
     let seeds = if least == most { format!("{least} seeds") } else { format!("{least} to {most} seeds") };
@@ -388,14 +394,9 @@ mod tests {
         quantities: &[TWICE],
     };
 
-    fn found() -> Found<f64> {
-        let cell = |(x, y): (f64, f64)| Cell {
-            scheme: "a".to_owned(),
-            reading: "",
-            x: vec![x],
-            runs: vec![Rc::new(y), Rc::new(y)],
-        };
-        Found { cells: [(2.0, 5.0), (1.0, 3.0)].map(cell).to_vec() }
+    fn found() -> Measurements<f64> {
+        let cell = |(x, y): (f64, f64)| Cell { scheme: "a".to_owned(), x: vec![x], runs: vec![Rc::new(y), Rc::new(y)] };
+        Measurements { cells: [(2.0, 5.0), (1.0, 3.0)].map(cell).to_vec() }
     }
 
     #[test]

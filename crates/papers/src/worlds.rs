@@ -69,7 +69,7 @@ const KERNEL: [Rival; 3] = [
 
 /// The measurements of one run, after the warm-up.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-struct Got {
+struct RunStats {
     /// Rates on the wire, kbit/s.
     media: f64,
     tcp: f64,
@@ -83,9 +83,9 @@ struct Got {
     invalid: Vec<String>,
 }
 
-impl Got {
-    fn of(run: SeedRun) -> Got {
-        let mut got = Got::default();
+impl RunStats {
+    fn of(run: SeedRun) -> RunStats {
+        let mut stats = RunStats::default();
         for (index, flow) in (0_u32..).zip(&run.report.flows) {
             let rows = || run.report.series.iter().filter(move |r| r.flow == index);
             let sent = flow.measured.sent.packets.as_f64();
@@ -94,14 +94,14 @@ impl Got {
             let summary = run.summary.flows.iter().find(|f| f.name == flow.name);
             let kbps = summary.map_or(0.0, |f| f.throughput_bps / 1e3);
             if flow.group == MEDIA {
-                (got.media, got.media_loss, got.media_rows) = (kbps, loss, rates);
+                (stats.media, stats.media_loss, stats.media_rows) = (kbps, loss, rates);
             } else {
-                (got.tcp, got.tcp_loss) = (kbps, loss);
-                got.cwnd_rows = rows().map(|r| r.cwnd).collect();
+                (stats.tcp, stats.tcp_loss) = (kbps, loss);
+                stats.cwnd_rows = rows().map(|r| r.cwnd).collect();
             }
         }
-        got.invalid = run.summary.emulated.map_or(Vec::new(), |e| e.invalid);
-        got
+        stats.invalid = run.summary.emulated.map_or(Vec::new(), |e| e.invalid);
+        stats
     }
 
     fn fairness(&self) -> Option<f64> {
@@ -109,10 +109,10 @@ impl Got {
     }
 }
 
-const MEASURE: Measure<Got> = Measure { name: "worlds", of: got };
+const MEASURE: Measure<RunStats> = Measure { name: "worlds", of: run_stats };
 
-fn got(job: &Job<'_>) -> Result<Got, RunError> {
-    Ok(Got::of(job.run(Record { series: true, ..Record::default() })?))
+fn run_stats(job: &Job<'_>) -> Result<RunStats, RunError> {
+    Ok(RunStats::of(job.run(Record { series: true, ..Record::default() })?))
 }
 
 /// A controller beside a rival: a run per seed.
@@ -120,11 +120,11 @@ fn got(job: &Job<'_>) -> Result<Got, RunError> {
 struct Pair {
     scheme: &'static str,
     rival: Rival,
-    runs: Vec<Rc<Got>>,
+    runs: Vec<Rc<RunStats>>,
 }
 
 impl Pair {
-    fn estimate(&self, number: impl Fn(&Got) -> f64) -> Option<Estimate> {
+    fn estimate(&self, number: impl Fn(&RunStats) -> f64) -> Option<Estimate> {
         Estimate::of(&self.runs.iter().map(|r| number(r)).collect::<Vec<f64>>())
     }
 
@@ -160,7 +160,7 @@ fn put(flow: &mut FlowSpec, scheme: &str) {
 }
 
 /// A controller and whom it is beside.
-type Place = (&'static str, Rival);
+type Pairing = (&'static str, Rival);
 
 /// Runs every scheme beside every rival of this world; in the order of the schemes.
 fn measure(e: &Experiment, bench: &mut Bench<'_>, schemes: &[&'static str]) -> Result<Vec<Pair>, RunError> {
@@ -175,11 +175,11 @@ fn measure(e: &Experiment, bench: &mut Bench<'_>, schemes: &[&'static str]) -> R
         (Effort::Quick, false) => (MAX_SEEDS, 1),
         (Effort::Usual | Effort::Full, false) => (MAX_SEEDS, TRIALS),
     };
-    let here: Vec<Place> = schemes.iter().map(|s| (*s, SIMULATED)).collect();
-    let there: Vec<Place> = schemes.iter().flat_map(|s| rivals.iter().map(|r| (*s, *r))).collect();
+    let here: Vec<Pairing> = schemes.iter().map(|s| (*s, SIMULATED)).collect();
+    let there: Vec<Pairing> = schemes.iter().flat_map(|s| rivals.iter().map(|r| (*s, *r))).collect();
     let effort = bench.effort();
-    let study = |places: &[Place], seeds: usize| {
-        let case = |(scheme, rival): &Place| {
+    let study = |places: &[Pairing], seeds: usize| {
+        let case = |(scheme, rival): &Pairing| {
             Case::new(format!("{scheme} beside {}", rival.key), 0.0, scenario(e, effort, scheme, *rival))
         };
         let (cases, sampling) = (places.iter().map(case).collect(), Sampling::Count(seeds));
@@ -189,7 +189,7 @@ fn measure(e: &Experiment, bench: &mut Bench<'_>, schemes: &[&'static str]) -> R
     let slow = study(&there, emulated).run(bench)?;
     let fast = study(&here, simulated).simulate(bench)?;
     let runs = fast.cells.into_iter().chain(slow.cells).map(|cell| cell.runs);
-    let pair = |((scheme, rival), runs): (Place, Vec<Rc<Got>>)| Pair { scheme, rival, runs };
+    let pair = |((scheme, rival), runs): (Pairing, Vec<Rc<RunStats>>)| Pair { scheme, rival, runs };
     let mut all: Vec<Pair> = here.into_iter().chain(there).zip(runs).map(pair).collect();
     // Stable: a scheme's rivals stay in their order.
     all.sort_by_key(|p| schemes.iter().position(|s| *s == p.scheme));
@@ -273,7 +273,7 @@ fn points(pairs: &[Pair]) -> Vec<Point> {
 /// The numbers as a table, and what is to be doubted of them.
 fn shown(e: &Experiment, pairs: &[Pair]) -> Section {
     let row = |p: &Pair| {
-        let percent = |number: fn(&Got) -> f64| text(p.estimate(|g| 100.0 * number(g)));
+        let percent = |number: fn(&RunStats) -> f64| text(p.estimate(|g| 100.0 * number(g)));
         let runs = match p.doubtful() {
             0 => p.runs.len().to_string(),
             bad => format!("{}, {bad} not valid", p.runs.len()),
@@ -336,7 +336,7 @@ fn over(rows: &[f64]) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// The first seed of each pair.
-fn first(pairs: &[Pair]) -> impl Iterator<Item = (&Pair, &Got)> {
+fn first(pairs: &[Pair]) -> impl Iterator<Item = (&Pair, &RunStats)> {
     pairs.iter().filter_map(|p| Some((p, &**p.runs.first()?)))
 }
 
@@ -347,8 +347,8 @@ fn rates(e: &Experiment, pairs: &[Pair]) -> Chart {
     let axes = (Axis::new("time", "s"), Axis::new("media flow's rate", "kbit/s"));
     let mut chart = Chart::new(format!("{scheme} gets, in kbit/s, {}", each.join(", ")), axes.0, axes.1)
         .caption(format!("{}; seed 1, means over 1 s; in the title means of all seeds", e.file));
-    for (p, got) in first(pairs) {
-        let (x, y) = over(&got.media_rows);
+    for (p, stats) in first(pairs) {
+        let (x, y) = over(&stats.media_rows);
         chart = chart.series(Series::line(format!("beside {}", p.rival.name), p.rival.key, x, y));
     }
     chart
@@ -360,9 +360,9 @@ fn windows(e: &Experiment, pairs: &[Pair]) -> Chart {
     let axes = (Axis::new("time", "s"), Axis::new("TCP's window", "packets"));
     let mut chart = Chart::new(format!("Beside it are lost {}", each.join(", ")), axes.0, axes.1)
         .caption(format!("{}; seed 1, every 100 ms; in the title means of all seeds", e.file));
-    for (p, got) in first(pairs) {
-        let x = (1..=got.cwnd_rows.len()).map(|j| j as f64 / PER_SECOND as f64).collect();
-        chart = chart.series(Series::line(p.rival.name, p.rival.key, x, got.cwnd_rows.clone()));
+    for (p, stats) in first(pairs) {
+        let x = (1..=stats.cwnd_rows.len()).map(|j| j as f64 / PER_SECOND as f64).collect();
+        chart = chart.series(Series::line(p.rival.name, p.rival.key, x, stats.cwnd_rows.clone()));
     }
     chart
 }
@@ -415,9 +415,9 @@ mod tests {
 
     #[test]
     fn fairness_and_loss_are_of_the_two_flows() {
-        let got = Got { media: 1.0, tcp: 3.0, ..Got::default() };
+        let stats = RunStats { media: 1.0, tcp: 3.0, ..RunStats::default() };
         // 4^2 / (2 * 10).
-        assert_eq!(got.fairness(), Some(0.8));
-        assert_eq!(Got::default().fairness(), None);
+        assert_eq!(stats.fairness(), Some(0.8));
+        assert_eq!(RunStats::default().fairness(), None);
     }
 }

@@ -62,7 +62,7 @@ fn circles(arrows: &Arrows) -> BTreeSet<BTreeSet<&str>> {
 }
 
 /// A circle for people: each arrow, with the names that it stands for.
-fn told(name: &str, circle: &BTreeSet<&str>, arrows: &Arrows) -> String {
+fn described(name: &str, circle: &BTreeSet<&str>, arrows: &Arrows) -> String {
     let mut text = format!("{} files of `{name}` are on a circle:\n", circle.len());
     for from in circle {
         for (to, names) in arrows[*from].iter().filter(|(to, _)| circle.contains(to.as_str())) {
@@ -90,7 +90,7 @@ fn no_file_is_on_a_circle() {
             |file: &str, module: &str| file.strip_prefix(module).is_some_and(|rest| rest.starts_with(['.', '/']));
         let is_known =
             |circle: &BTreeSet<&str>| circle.iter().all(|file| still.iter().any(|module| is_of(file, module)));
-        faults.extend(found.iter().filter(|circle| !is_known(circle)).map(|circle| told(&name, circle, &arrows)));
+        faults.extend(found.iter().filter(|circle| !is_known(circle)).map(|circle| described(&name, circle, &arrows)));
         let is_over = |module: &&&str| !found.iter().flatten().any(|file| is_of(file, module));
         let over = still.iter().filter(is_over);
         faults.extend(over.map(|module| format!("{name}/src/{module} is on no circle: take it off the list")));

@@ -27,7 +27,7 @@ pub struct StoreError {
 
 /// A line.
 #[derive(Serialize)]
-struct Line<'a, R> {
+struct PointLine<'a, R> {
     version: &'a str,
     digest: &'a str,
     /// For people: the digest has it.
@@ -38,7 +38,7 @@ struct Line<'a, R> {
 
 /// A line as read, its point still text.
 #[derive(Deserialize)]
-struct Kept {
+struct StoredPoint {
     version: String,
     digest: String,
     seed: u64,
@@ -89,7 +89,7 @@ impl Store {
             torn: 0,
         };
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            match serde_json::from_slice::<Kept>(line) {
+            match serde_json::from_slice::<StoredPoint>(line) {
                 Ok(kept) if kept.version == version => {
                     store.kept.insert((kept.digest, kept.seed), kept.point);
                 }
@@ -120,7 +120,7 @@ impl Store {
         point: &R,
     ) -> Result<(), StoreError> {
         let failed = |error| StoreError { path: self.path.clone(), action: "written", error };
-        let line = Line { version: &self.version, digest, measure, seed, point };
+        let line = PointLine { version: &self.version, digest, measure, seed, point };
         let line = serde_json::to_string(&line).map_err(|e| failed(e.into()))?;
         let mut tail = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = if tail.torn { "\n" } else { "" };

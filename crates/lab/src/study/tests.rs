@@ -20,18 +20,18 @@ fn study(cases: &[(u64, &str)], sampling: Sampling<f64>) -> Study<f64> {
     Study { name: "test".to_owned(), measure: TENFOLD, cases: cases.iter().map(case).collect(), sampling }
 }
 
-fn values(found: &Found<f64>) -> Vec<Vec<f64>> {
+fn values(found: &Measurements<f64>) -> Vec<Vec<f64>> {
     found.cells.iter().map(|c| c.runs.iter().map(|r| **r).collect()).collect()
 }
 
 /// A file of its own for each test, which goes away with it.
-struct Place(PathBuf);
+struct PointsFile(PathBuf);
 
-impl Place {
-    fn new(name: &str) -> Place {
+impl PointsFile {
+    fn new(name: &str) -> PointsFile {
         let path = std::env::temp_dir().join(format!("fairpace-study-{name}-{}.jsonl", std::process::id()));
         let _ = std::fs::remove_file(&path);
-        Place(path)
+        PointsFile(path)
     }
 
     fn bench(&self, version: &str) -> Bench<'static> {
@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PointsFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
@@ -119,7 +119,7 @@ fn a_later_session_takes_every_point_from_disk_to_the_bit() {
             Ok(vec![0.1 * x + 0.2, 1.0 / (3.0 * x), 1e-308 * x, 123_456_789.123_456_79 * x, -0.0])
         },
     };
-    let place = Place::new("bits");
+    let place = PointsFile::new("bits");
     let cases = vec![Case::new("rap", 1.0, scenario(1, "a"))];
     let study = Study { name: "test".to_owned(), measure: AWKWARD, cases, sampling: Sampling::Count(500) };
     let bits = |bench: &mut Bench<'_>| -> Vec<u64> {
@@ -134,7 +134,7 @@ fn a_later_session_takes_every_point_from_disk_to_the_bit() {
 
 #[test]
 fn what_another_version_or_scenario_measured_is_noticed_kept_and_not_used() {
-    let place = Place::new("stale");
+    let place = PointsFile::new("stale");
     let cases = [(1, "a"), (2, "a")];
     study(&cases, Sampling::Count(1)).run(&mut place.bench("1")).unwrap();
     let old = place.text();
@@ -155,7 +155,7 @@ fn what_another_version_or_scenario_measured_is_noticed_kept_and_not_used() {
 
 #[test]
 fn results_do_not_depend_on_what_the_store_had() {
-    let place = Place::new("more");
+    let place = PointsFile::new("more");
     study(&[(1, "a")], Sampling::Count(MAX_SEEDS)).run(&mut place.bench("1")).unwrap();
     // Twenty seeds are there; five are asked for.
     let precision = Precision { numbers: &[|_: &f64| Some(1.0)], most_seeds: |_, _| false };
@@ -188,7 +188,7 @@ fn two_measures_of_one_name_and_two_types_are_two() {
 /// Cuts the file at every byte, as a kill in the middle of a write would.
 #[test]
 fn a_file_cut_anywhere_loses_no_whole_point_and_goes_on() {
-    let place = Place::new("torn");
+    let place = PointsFile::new("torn");
     let all = study(&[(1, "a")], Sampling::Count(3));
     let whole = values(&all.run(&mut place.bench("1")).unwrap());
     let bytes = place.text().into_bytes();
@@ -208,7 +208,7 @@ fn a_file_cut_anywhere_loses_no_whole_point_and_goes_on() {
 #[test]
 fn a_point_that_cannot_be_read_back_is_measured_again() {
     // JSON has no NaN.
-    let place = Place::new("nan");
+    let place = PointsFile::new("nan");
     let nan =
         Study { measure: Measure { name: "nan", of: |_| Ok(f64::NAN) }, ..study(&[(1, "a")], Sampling::Count(1)) };
     for _ in 0..2 {
@@ -242,12 +242,12 @@ fn pairs_are_taken_seed_by_seed_and_one_place_without_a_number_leaves_all_unknow
 }
 
 /// One scheme with these numbers at three places, one per seed.
-fn line(cells: [(f64, &[f64]); 3]) -> Found<f64> {
+fn line(cells: [(f64, &[f64]); 3]) -> Measurements<f64> {
     let cell = |(x, of): (f64, &[f64])| {
         let runs = of.iter().map(|y| Rc::new(*y)).collect();
-        Cell { scheme: "a".to_owned(), reading: "", x: vec![x], runs }
+        Cell { scheme: "a".to_owned(), x: vec![x], runs }
     };
-    Found { cells: cells.map(cell).to_vec() }
+    Measurements { cells: cells.map(cell).to_vec() }
 }
 
 #[test]

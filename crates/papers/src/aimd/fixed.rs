@@ -168,7 +168,7 @@ fn trace(job: &Job<'_>) -> Result<Trace, RunError> {
 
 /// The use of a link, in parts of its capacity.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-struct Used {
+struct Utilization {
     /// In stage I, from the first slot without a packet until the window reaches R, in whole rounds of R slots; 1 if there
     /// is none.
     stage_one: f64,
@@ -186,7 +186,7 @@ impl Trace {
     }
 
     /// None without a whole cycle.
-    fn used(&self, r: u32) -> Option<Used> {
+    fn utilization(&self, r: u32) -> Option<Utilization> {
         let decreases = self.decreases();
         let (&first, &last) = (decreases.first()?, decreases.last()?);
         let share = |of: &[Slot]| (of.iter().map(|s| s.sent).sum::<f64>(), of.len() as f64);
@@ -204,15 +204,15 @@ impl Trace {
         }
         let (all, length) = share(self.slots.get(first..last).filter(|s| !s.is_empty())?);
         let stage_one = if slots > 0.0 { sent / slots } else { 1.0 };
-        Some(Used { stage_one, cycle: all / length, cycles: decreases.len() - 1 })
+        Some(Utilization { stage_one, cycle: all / length, cycles: decreases.len() - 1 })
     }
 }
 
-const USED: Measure<Option<Used>> = Measure { name: "aimd utilization", of: used };
+const UTILIZATION: Measure<Option<Utilization>> = Measure { name: "aimd utilization", of: utilization };
 
-fn used(job: &Job<'_>) -> Result<Option<Used>, RunError> {
+fn utilization(job: &Job<'_>) -> Result<Option<Utilization>, RunError> {
     let r = (job.scenario.path.rtt.get() + SLOT).as_nanos() / SLOT.as_nanos();
-    Ok(trace(job)?.used(r as u32))
+    Ok(trace(job)?.utilization(r as u32))
 }
 
 /// R of eq. (2)'s runs, slots. The paper's 17 is beside them.
@@ -243,7 +243,7 @@ fn set_ups(rtts: &[u32]) -> Vec<Alone> {
 }
 
 /// A set-up, how much of the link was used, and how much by formula.
-type Row = (Alone, Used, qos::Utilization);
+type Row = (Alone, Utilization, qos::Utilization);
 
 /// Stage I by simulation, less by eq. (2).
 fn off((_, used, formula): &Row) -> f64 {
@@ -253,8 +253,8 @@ fn off((_, used, formula): &Row) -> f64 {
 pub(super) fn eq2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let all = [set_ups(&RTTS), set_ups(&[PAPERS_RTT])].concat();
     let cases = all.iter().map(|a| Case::new("aimd", f64::from(a.rtt), a.scenario(e))).collect();
-    let found = counted(e, bench, USED, cases, 1)?;
-    let row = |(a, cell): (&Alone, &Cell<Option<Used>>)| {
+    let found = counted(e, bench, UTILIZATION, cases, 1)?;
+    let row = |(a, cell): (&Alone, &Cell<Option<Utilization>>)| {
         Some((*a, (**cell.runs.first()?)?, qos::utilization(a.beta, a.rtt, a.buffer, a.rwnd).ok()?))
     };
     let rows: Vec<Row> = all.iter().zip(&found.cells).filter_map(row).collect();
@@ -438,14 +438,14 @@ mod tests {
             slot(8.0, 6.0, 2, 1.0),
             slot(9.0, 4.0, 2, 1.0),
         ];
-        let used = Trace { slots, lost: 2 }.used(5).unwrap();
-        assert_eq!(used, Used { stage_one: 0.8, cycle: 7.0 / 8.0, cycles: 1 });
+        let used = Trace { slots, lost: 2 }.utilization(5).unwrap();
+        assert_eq!(used, Utilization { stage_one: 0.8, cycle: 7.0 / 8.0, cycles: 1 });
     }
 
     #[test]
     fn without_a_whole_cycle_nothing_is_known() {
         let rising = (0..5).map(|i| slot(f64::from(i), 5.0 + f64::from(i), 0, 1.0)).collect();
-        assert_eq!(Trace { slots: rising, lost: 0 }.used(10), None);
+        assert_eq!(Trace { slots: rising, lost: 0 }.utilization(10), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Plans [aimd §III-D], and a base station that makes them anew while flows come and go: ours, beyond the paper.
 
-use super::setup::{self, D, Got, Link, OPTIMAL, OUTAGE, PERSISTENT, R, SLOT, measure, of_flow, seeds};
+use super::setup::{self, D, FlowStats, Link, OPTIMAL, OUTAGE, PERSISTENT, R, SLOT, measure, of_flow, seeds};
 use super::shared::set_flows;
 use crate::builtin::{base, with};
 use crate::claim::exact;
@@ -17,7 +17,7 @@ use fairpace_units::Rate;
 
 /// The needs of one flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Asks {
+pub(super) struct Requirements {
     /// R, slots.
     pub(super) r: u32,
     /// D, slots.
@@ -28,12 +28,12 @@ pub(super) struct Asks {
     pub(super) throughput: Option<f64>,
 }
 
-pub(super) const VOICE: Asks = Asks { r: R, d: D, outage: OUTAGE, share: 1.0, throughput: None };
+pub(super) const VOICE: Requirements = Requirements { r: R, d: D, outage: OUTAGE, share: 1.0, throughput: None };
 
-impl Asks {
+impl Requirements {
     /// The same over a path of so many slots.
-    pub(super) const fn away(self, r: u32) -> Asks {
-        Asks { r, ..self }
+    pub(super) const fn away(self, r: u32) -> Requirements {
+        Requirements { r, ..self }
     }
 
     pub(super) fn need(&self) -> Need {
@@ -56,28 +56,28 @@ struct Case {
     link: Link,
     /// p_e, percent.
     percent: f64,
-    flows: &'static [Asks],
+    flows: &'static [Requirements],
 }
 
 /// Over a link that sends failed packets again at once, with so many percent of errors.
-const fn case(key: &'static str, words: &'static str, percent: f64, flows: &'static [Asks]) -> Case {
+const fn case(key: &'static str, words: &'static str, percent: f64, flows: &'static [Requirements]) -> Case {
     Case { key, words, link: PERSISTENT, percent, flows }
 }
 
-const FAST: Asks = Asks { throughput: Some(170.0), ..VOICE };
-const LAX: Asks = Asks { d: 20, ..VOICE };
+const FAST: Requirements = Requirements { throughput: Some(170.0), ..VOICE };
+const LAX: Requirements = Requirements { d: 20, ..VOICE };
 
 const CASES: [Case; 8] = [
     case("voice-1", "the paper's flow, 1 % errors", 1.0, &[VOICE]),
     case("voice-10", "the paper's flow, 10 % errors", 10.0, &[VOICE]),
     Case { link: OPTIMAL, ..case("memory", "the paper's flow, `optimal`, memory 0.35, 5 % errors", 5.0, &[VOICE]) },
     case("rate", "170 kbit/s, 5 % errors", 5.0, &[FAST]),
-    case("jitter", "a jitter of 100 ms for all but 0.1 %, 20 % errors", 20.0, &[Asks { outage: 0.001, ..LAX }]),
+    case("jitter", "a jitter of 100 ms for all but 0.1 %, 20 % errors", 20.0, &[Requirements { outage: 0.001, ..LAX }]),
     case(
         "two-to-one",
         "two flows, 2 : 1, RTT of 17 and 25 slots, 5 % errors",
         5.0,
-        &[Asks { share: 2.0, ..VOICE }, VOICE.away(25)],
+        &[Requirements { share: 2.0, ..VOICE }, VOICE.away(25)],
     ),
     case("strict-and-lax", "two flows, jitter of 50 and 100 ms, 5 % errors", 5.0, &[VOICE, LAX]),
     case(
@@ -107,12 +107,12 @@ impl Case {
     }
 
     fn plan(&self, base: &Scenario) -> Result<Plan, PlanError> {
-        planner(&self.scenario(base))?.plan(0.875, &self.flows.iter().map(Asks::need).collect::<Vec<_>>())
+        planner(&self.scenario(base))?.plan(0.875, &self.flows.iter().map(Requirements::need).collect::<Vec<_>>())
     }
 
     /// With the windows and the buffer of a plan.
     fn planned(&self, base: &Scenario, plan: &Plan) -> Scenario {
-        let flow = |asks: &Asks| SharedFlow { r: asks.r, d: asks.d, bound: asks.outage, share: asks.share };
+        let flow = |asks: &Requirements| SharedFlow { r: asks.r, d: asks.d, bound: asks.outage, share: asks.share };
         let windows: Vec<u32> = plan.flows.iter().map(|f| f.rwnd).collect();
         with(&self.scenario(base), |s| set_flows(s, &self.flows.iter().map(flow).collect::<Vec<_>>(), &windows))
     }
@@ -179,10 +179,10 @@ fn plan_claims(
     e: &Experiment,
     case: &Case,
     plan: &Plan,
-    runs: &Cell<Vec<Got>>,
+    runs: &Cell<Vec<FlowStats>>,
     promised: impl Fn(usize) -> f64,
 ) -> [Claim; 2] {
-    let each = |number: &dyn Fn(&Got, usize) -> f64| {
+    let each = |number: &dyn Fn(&FlowStats, usize) -> f64| {
         let of = |i: usize| runs.mean(|run| run.get(i).map_or(f64::NAN, |g| number(g, i)));
         (0..plan.flows.len()).map(|i| (i + 1, of(i))).collect::<Vec<_>>()
     };
@@ -206,8 +206,8 @@ const SPLIT_NOTE: &str =
 
 /// Needs that cannot be met, each with what is wrong.
 const IMPOSSIBLE: [Case; 2] = [
-    case("too-fast", "190 kbit/s, 10 % errors", 10.0, &[Asks { throughput: Some(190.0), ..VOICE }]),
-    case("too-strict", "170 kbit/s with a jitter of 10 ms, 10 % errors", 10.0, &[Asks { d: 2, ..FAST }]),
+    case("too-fast", "190 kbit/s, 10 % errors", 10.0, &[Requirements { throughput: Some(190.0), ..VOICE }]),
+    case("too-strict", "170 kbit/s with a jitter of 10 ms, 10 % errors", 10.0, &[Requirements { d: 2, ..FAST }]),
 ];
 
 /// The needs that are offered instead of impossible ones can be met.
@@ -218,7 +218,7 @@ fn nearest(e: &Experiment, base: &Scenario) -> Claim {
         let Err(PlanError::Unmet(unmet)) = case.plan(base) else { continue };
         let Ok(planner) = planner(&case.scenario(base)) else { continue };
         for nearest in &unmet.nearest {
-            let mut needs: Vec<Need> = case.flows.iter().map(Asks::need).collect();
+            let mut needs: Vec<Need> = case.flows.iter().map(Requirements::need).collect();
             match nearest {
                 Nearest::Throughput(rates) => needs.iter_mut().zip(rates).for_each(|(n, r)| n.throughput = Some(*r)),
                 Nearest::Jitter(jitters) => needs.iter_mut().zip(jitters).for_each(|(n, j)| n.max_jitter = *j),

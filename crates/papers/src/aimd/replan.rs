@@ -9,7 +9,7 @@ use fairpace_analysis::qos::plan::{Need, PlanError};
 use fairpace_lab::RunError;
 use fairpace_lab::run::simulate_observed;
 use fairpace_lab::stats::Estimate;
-use fairpace_lab::study::{Case, Cell, Found, Job, Measure, largest, smallest};
+use fairpace_lab::study::{Case, Cell, Job, Measure, Measurements, largest, smallest};
 use fairpace_report::{Axis, BandKind, Chart, Series};
 use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_sim::{FlowCounts, FlowReport, SimReport};
@@ -272,7 +272,13 @@ fn windows_chart(e: &Experiment, courses: &Cell<Course>) -> Chart {
     chart
 }
 
-fn phases_chart(found: &Found<Course>, title: String, axis: Axis, number: Of, (level, bound): (&str, f64)) -> Chart {
+fn phases_chart(
+    found: &Measurements<Course>,
+    title: String,
+    axis: Axis,
+    number: Of,
+    (level, bound): (&str, f64),
+) -> Chart {
     let mut chart = Chart::new(title, Axis::new("time", "s"), axis);
     chart = chart.series(Series::line(level, "reference", vec![5.0, 360.0], vec![bound; 2]).reference());
     for (policy, runs) in POLICIES.iter().zip(&found.cells) {

@@ -5,7 +5,7 @@ use crate::{Bench, Experiment};
 use fairpace_analysis::qos::{Process, QosError, Start};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, MAX_SEEDS};
-use fairpace_lab::study::{Case, Cell, Found, Job, Measure, Number};
+use fairpace_lab::study::{Case, Cell, Job, Measure, Measurements, Number};
 use fairpace_path::{ArqScheme, Channel};
 use fairpace_scenario::{ArqKind, ChannelSpec, Parameter, RawScenario, Record, Room, Time, WirelessSpec};
 use fairpace_units::Duration;
@@ -76,7 +76,7 @@ pub(super) fn set_windows(s: &mut RawScenario, windows: &[u32]) {
 
 /// The throughput and losses of one flow after the warm-up.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-pub(super) struct Got {
+pub(super) struct FlowStats {
     pub(super) group: String,
     /// Packets received per slot.
     pub(super) throughput: f64,
@@ -86,7 +86,7 @@ pub(super) struct Got {
     pub(super) lost: f64,
 }
 
-impl Got {
+impl FlowStats {
     /// Packets received in time, per slot [aimd §IV-D].
     pub(super) fn goodput(&self) -> f64 {
         self.throughput * (1.0 - self.outage)
@@ -103,25 +103,25 @@ pub(super) const fn of_first(
     key: &'static str,
     label: &'static str,
     unit: &'static str,
-    get: Number<Vec<Got>>,
-) -> Quantity<Vec<Got>> {
+    get: Number<Vec<FlowStats>>,
+) -> Quantity<Vec<FlowStats>> {
     Quantity { key, label, unit, get }
 }
 
 pub(super) const PACKETS: &str = "part of the packets";
-pub(super) const DROPPED: Quantity<Vec<Got>> =
+pub(super) const DROPPED: Quantity<Vec<FlowStats>> =
     of_first("dropped", "dropped", PACKETS, |run| run.first().map(|g| g.lost));
-pub(super) const LATE: Quantity<Vec<Got>> =
+pub(super) const LATE: Quantity<Vec<FlowStats>> =
     of_first("outage", "delay outage", PACKETS, |run| run.first().map(|g| g.outage));
 
-pub(super) const MEASURE: Measure<Vec<Got>> = Measure { name: "aimd", of: got };
+pub(super) const MEASURE: Measure<Vec<FlowStats>> = Measure { name: "aimd", of: flow_stats };
 
-pub(super) fn got(job: &Job<'_>) -> Result<Vec<Got>, RunError> {
+pub(super) fn flow_stats(job: &Job<'_>) -> Result<Vec<FlowStats>, RunError> {
     let run = job.run(Record::default())?;
     let one = |f: &fairpace_sim::FlowReport| {
         let received = f.measured.received.packets.as_f64();
         let sent = f.measured.sent.packets.as_f64();
-        Got {
+        FlowStats {
             group: f.group.clone(),
             throughput: f.throughput_pps() * SLOT.as_secs_f64(),
             outage: if received > 0.0 { f.measured.outage.packets.as_f64() / received } else { 0.0 },
@@ -137,12 +137,12 @@ pub(super) fn measure(
     cases: Vec<Case>,
     seeds: usize,
     bench: &mut Bench<'_>,
-) -> Result<Found<Vec<Got>>, RunError> {
+) -> Result<Measurements<Vec<FlowStats>>, RunError> {
     counted(e, bench, MEASURE, cases, seeds)
 }
 
 /// A number of the flow of that place, over the seeds.
-pub(super) fn of_flow(cell: &Cell<Vec<Got>>, place: usize, number: fn(&Got) -> f64) -> Option<Estimate> {
+pub(super) fn of_flow(cell: &Cell<Vec<FlowStats>>, place: usize, number: fn(&FlowStats) -> f64) -> Option<Estimate> {
     cell.mean(|run| run.get(place).map_or(f64::NAN, number))
 }
 

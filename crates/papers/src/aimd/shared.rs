@@ -1,7 +1,7 @@
 //! Several flows on one wireless link, their windows by eq. (4) [aimd §IV-C, Figs. 6, 7].
 
 use super::setup::{
-    self, D, ERRORS, Got, OUTAGE, PERSISTENT, R, START, caption, measure, of_flow, seeds, set_windows, slots,
+    self, D, ERRORS, FlowStats, OUTAGE, PERSISTENT, R, START, caption, measure, of_flow, seeds, set_windows, slots,
 };
 use crate::builtin::{base, with};
 use crate::claim::exact;
@@ -47,12 +47,12 @@ impl Panel {
 }
 
 /// One point: the plan for it, and what came of it.
-struct Spot {
+struct PlannedPoint {
     percent: f64,
     split: Split,
     /// By formula.
     outages: Vec<f64>,
-    runs: Cell<Vec<Got>>,
+    runs: Cell<Vec<FlowStats>>,
 }
 
 /// The windows of a figure, and the outages that they have by formula. The largest sum that keeps all bounds may not be
@@ -111,9 +111,13 @@ fn figure(e: &Experiment, bench: &mut Bench<'_>, n: usize) -> Result<Outcome, Ru
         };
         let cases = plans.iter().map(|plan| Case::new(panel.key, plan.0, scenario(plan))).collect();
         let runs = measure(e, cases, seeds, bench)?.cells;
-        let places =
-            plans.into_iter().zip(runs).map(|((percent, split, outages), runs)| Spot { percent, split, outages, runs });
-        let places: Vec<Spot> = places.collect();
+        let places = plans.into_iter().zip(runs).map(|((percent, split, outages), runs)| PlannedPoint {
+            percent,
+            split,
+            outages,
+            runs,
+        });
+        let places: Vec<PlannedPoint> = places.collect();
         claims.extend(panel_claims(e, panel, &places, n));
         points.extend(panel_points(panel, &places, n));
         let caption = caption(e, seeds);
@@ -126,14 +130,14 @@ fn figure(e: &Experiment, bench: &mut Bench<'_>, n: usize) -> Result<Outcome, Ru
 }
 
 /// Throughput of the flow that gets least, as a part of that which gets most.
-fn evenness(runs: &Cell<Vec<Got>>) -> Option<Estimate> {
+fn evenness(runs: &Cell<Vec<FlowStats>>) -> Option<Estimate> {
     runs.mean(|run| {
         let of = || run.iter().map(|g| g.throughput);
         of().fold(f64::INFINITY, f64::min) / of().fold(0.0, f64::max)
     })
 }
 
-fn panel_claims(e: &Experiment, panel: &Panel, places: &[Spot], n: usize) -> Vec<Claim> {
+fn panel_claims(e: &Experiment, panel: &Panel, places: &[PlannedPoint], n: usize) -> Vec<Claim> {
     let per_flow = places.iter().flat_map(|p| (0..n).map(|i| (p.percent, of_flow(&p.runs, i, |g| g.outage))));
     let used = places.iter().map(|p| {
         (p.percent, p.runs.mean(|run| run.iter().map(|g| g.throughput).sum::<f64>() / (1.0 - p.percent / 100.0)))
@@ -169,7 +173,7 @@ fn panel_claims(e: &Experiment, panel: &Panel, places: &[Spot], n: usize) -> Vec
 const FULL_NOTE: &str = "The sum that whole windows can split best by eq. (4) is too small there to fill the link, as half of the flows \
                          are 25 slots away";
 
-fn panel_points(panel: &Panel, places: &[Spot], n: usize) -> Vec<Point> {
+fn panel_points(panel: &Panel, places: &[PlannedPoint], n: usize) -> Vec<Point> {
     let mut points = Vec::new();
     for p in places {
         for i in 0..n {
@@ -188,14 +192,20 @@ fn name(panel: &Panel, i: usize, n: usize) -> String {
     format!("flow {}, R = {}", i + 1, panel.flows(n)[i].r)
 }
 
-fn lines(chart: Chart, panel: &Panel, places: &[Spot], n: usize, number: fn(&setup::Got) -> f64) -> Chart {
+fn lines(
+    chart: Chart,
+    panel: &Panel,
+    places: &[PlannedPoint],
+    n: usize,
+    number: fn(&setup::FlowStats) -> f64,
+) -> Chart {
     (0..n).fold(chart, |chart, i| {
         let of = places.iter().map(|p| (p.percent, of_flow(&p.runs, i, number)));
         chart.series(curve(name(panel, i, n), COLOURS[i % COLOURS.len()], of))
     })
 }
 
-fn throughputs(panel: &Panel, places: &[Spot], n: usize, caption: &str) -> Chart {
+fn throughputs(panel: &Panel, places: &[PlannedPoint], n: usize, caption: &str) -> Chart {
     let (_, even) = smallest(places.iter().map(|p| (p.percent, evenness(&p.runs))));
     let off = even.map_or("–".to_owned(), |e| short((1.0 - e.mean) * 100.0));
     let title = format!("{} flows, {}: throughputs differ by at most {off} %", n, panel.words);
@@ -208,7 +218,7 @@ fn throughputs(panel: &Panel, places: &[Spot], n: usize, caption: &str) -> Chart
     })
 }
 
-fn outages(panel: &Panel, places: &[Spot], n: usize, caption: &str) -> Chart {
+fn outages(panel: &Panel, places: &[PlannedPoint], n: usize, caption: &str) -> Chart {
     let (_, late) = largest(places.iter().flat_map(|p| (0..n).map(|i| (p.percent, of_flow(&p.runs, i, |g| g.outage)))));
     let most = late.map_or("–".to_owned(), |e| short(e.mean * 100.0));
     let title = format!("{} flows, {}: the delay outage is at most {most} %", n, panel.words);
@@ -227,13 +237,13 @@ fn outages(panel: &Panel, places: &[Spot], n: usize, caption: &str) -> Chart {
     lines(chart, panel, places, n, |g| g.outage)
 }
 
-fn numbers(e: &Experiment, panel: &Panel, places: &[Spot], n: usize) -> Table {
+fn numbers(e: &Experiment, panel: &Panel, places: &[PlannedPoint], n: usize) -> Table {
     let mut head = vec!["error (%)".to_owned(), "rwnd by eq. (4), exact".to_owned(), "rwnd".to_owned()];
     for i in 0..n {
         let flow = i + 1;
         head.extend([format!("throughput {flow}"), format!("outage {flow}"), format!("by formula {flow}")]);
     }
-    let row = |p: &Spot| {
+    let row = |p: &PlannedPoint| {
         let joined = |texts: Vec<String>| texts.join(", ");
         let mut row = vec![
             p.percent.to_string(),

@@ -1,11 +1,11 @@
 //! UDP without and with ARQ, and AIMD, over one wireless link [aimd §IV-D, Fig. 8].
 
-use super::setup::{DROPPED, Got, LATE, PACKETS, caption, measure, of_first, packets, seeds, wireless};
+use super::setup::{DROPPED, FlowStats, LATE, PACKETS, caption, measure, of_first, packets, seeds, wireless};
 use crate::builtin::base;
 use crate::figure::{Abscissa, Figure, Quantity, Scheme, brief, scaled};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::study::{Found, Number, largest};
+use fairpace_lab::study::{Measurements, Number, largest};
 use fairpace_scenario::{ArqKind, FlowSpec, RawScenario, SourceKind, SourceSpec, Speed};
 
 /// The base station's queue for UDP, the packet under way included [aimd §IV-D].
@@ -16,7 +16,7 @@ const SLOTS_PER_SECOND: f64 = 200.0;
 /// 1 - p_e of the scenario: what the link delivers, packets per slot.
 const FULL: f64 = 0.9;
 
-const FIG8: Figure<Vec<Got>> = Figure {
+const FIG8: Figure<Vec<FlowStats>> = Figure {
     x: Abscissa::new("source_packets_per_slot", "source rate", "packets per slot"),
     places: &[0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05, 1.1],
     schemes: &[
@@ -28,9 +28,9 @@ const FIG8: Figure<Vec<Got>> = Figure {
     vary: set_rate,
     quantities: &[GOODPUT, LOSS, DROPPED, LATE],
 };
-const GOODPUT: Quantity<Vec<Got>> =
-    of_first("goodput_packets_per_slot", "goodput", "packets per slot", |run| run.first().map(Got::goodput));
-const LOSS: Quantity<Vec<Got>> = of_first("loss", "loss", PACKETS, |run| run.first().map(Got::failed));
+const GOODPUT: Quantity<Vec<FlowStats>> =
+    of_first("goodput_packets_per_slot", "goodput", "packets per slot", |run| run.first().map(FlowStats::goodput));
+const LOSS: Quantity<Vec<FlowStats>> = of_first("loss", "loss", PACKETS, |run| run.first().map(FlowStats::failed));
 
 fn set_rate(s: &mut RawScenario, packets_per_slot: f64) {
     let rate = Some(Speed::packets_per_second(packets_per_slot * SLOTS_PER_SECOND));
@@ -80,8 +80,8 @@ pub(super) fn fig8(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     Ok(e.outcome(FIG8.points(&found), claims(e, &found), section))
 }
 
-fn claims(e: &Experiment, found: &Found<Vec<Got>>) -> Vec<Claim> {
-    let lead = |udp: &str, number: Number<Vec<Got>>| {
+fn claims(e: &Experiment, found: &Measurements<Vec<FlowStats>>) -> Vec<Claim> {
+    let lead = |udp: &str, number: Number<Vec<FlowStats>>| {
         FIG8.places.iter().map(|&rate| (rate, found.difference("aimd", udp, rate, number))).collect::<Vec<_>>()
     };
     let mut claims = Vec::new();

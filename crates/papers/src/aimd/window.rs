@@ -2,8 +2,8 @@
 //! throughput beside TCP [aimd §IV-B, Fig. 5].
 
 use super::setup::{
-    self, D, DROPPED, ERRORS, Got, LATE, Link, OPTIMAL, OUTAGE, PERSISTENT, R, caption, measure, of_first, of_flow,
-    seeds, set_windows,
+    self, D, DROPPED, ERRORS, FlowStats, LATE, Link, OPTIMAL, OUTAGE, PERSISTENT, R, caption, measure, of_first,
+    of_flow, seeds, set_windows,
 };
 use crate::builtin::{base, with};
 use crate::claim::exact;
@@ -12,7 +12,7 @@ use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_analysis::qos::{self, Start};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_lab::study::{Case, Found};
+use fairpace_lab::study::{Case, Measurements};
 use fairpace_report::{Axis, Chart, Series};
 use fairpace_scenario::{Count, RawScenario, Scenario};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 /// One point of Figs. 3 and 4: the windows that were tried there.
 #[derive(Clone, Debug)]
-struct Place {
+struct WindowSearch {
     link: Link,
     /// p_e, percent.
     percent: f64,
@@ -35,12 +35,12 @@ struct Place {
 /// No window above this keeps any jitter of D.
 const MOST: u32 = R + D + 1;
 
-impl Place {
-    fn new(link: Link, percent: f64, heavy: bool) -> Option<Place> {
+impl WindowSearch {
+    fn new(link: Link, percent: f64, heavy: bool) -> Option<WindowSearch> {
         let process = link.process(percent).ok()?;
         let window = |start| qos::largest_window(&process, R, D, OUTAGE, start).ok();
         let formula = [window(Start::Stationary)?, window(Start::AfterSuccess)?];
-        Some(Place { link, percent, heavy, formula, outages: BTreeMap::new() })
+        Some(WindowSearch { link, percent, heavy, formula, outages: BTreeMap::new() })
     }
 
     fn scenario(&self, base: &Scenario, window: u32) -> Scenario {
@@ -95,11 +95,13 @@ const SEEDS: usize = 5;
 const SEEDS_OPTIMAL: usize = 10;
 
 /// Tries windows at each place of a link until the largest is known; light traffic first.
-fn places(e: &Experiment, link: Link, bench: &mut Bench<'_>) -> Result<Vec<Place>, RunError> {
+fn places(e: &Experiment, link: Link, bench: &mut Bench<'_>) -> Result<Vec<WindowSearch>, RunError> {
     let base = base(e);
     let seeds = seeds(bench, if link == OPTIMAL { SEEDS_OPTIMAL } else { SEEDS });
-    let mut places: Vec<Place> =
-        [false, true].iter().flat_map(|heavy| ERRORS.iter().filter_map(|p| Place::new(link, *p, *heavy))).collect();
+    let mut places: Vec<WindowSearch> = [false, true]
+        .iter()
+        .flat_map(|heavy| ERRORS.iter().filter_map(|p| WindowSearch::new(link, *p, *heavy)))
+        .collect();
     loop {
         let wanted: Vec<(usize, u32)> = places.iter().enumerate().filter_map(|(i, p)| Some((i, p.next()?))).collect();
         if wanted.is_empty() {
@@ -126,8 +128,8 @@ pub(super) fn fig4(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     // The same scenario with the other scheme: Fig. 3's runs, where they have been made.
     let persistent = places(e, PERSISTENT, bench)?;
     for (heavy, words) in TRAFFIC {
-        let of = |places: &'_ [Place]| {
-            let of = places.iter().filter(|p| p.heavy == heavy).map(Place::window);
+        let of = |places: &'_ [WindowSearch]| {
+            let of = places.iter().filter(|p| p.heavy == heavy).map(WindowSearch::window);
             of.map(|w| w.map_or(f64::NAN, |w| w.mean)).collect::<Vec<f64>>()
         };
         let less: Vec<f64> = of(&found).iter().zip(of(&persistent)).map(|(o, p)| o - p).collect();
@@ -156,7 +158,7 @@ pub(super) fn fig4(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
 
 const TRAFFIC: [(bool, &str); 2] = [(false, "light"), (true, "heavy")];
 
-fn window_claims(e: &Experiment, places: &[Place]) -> Vec<Claim> {
+fn window_claims(e: &Experiment, places: &[WindowSearch]) -> Vec<Claim> {
     let light = places.iter().filter(|p| !p.heavy).map(|p| (p.percent, p.difference()));
     let farthest = light.fold((0.0, None), |best: (f64, Option<Estimate>), (at, d)| {
         let far = |e: Option<Estimate>| e.map_or(-1.0, |e| e.mean.abs());
@@ -194,7 +196,7 @@ fn window_claims(e: &Experiment, places: &[Place]) -> Vec<Claim> {
 const NEAR_R: &str = "The queue of the backbone makes R a slot longer than it is on an empty path, so that windows of about 17 packets let \
                       the queue of the wireless link run empty at times; there eq. (3) is not conservative";
 
-fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome {
+fn show_windows(e: &Experiment, places: &[WindowSearch], claims: Vec<Claim>) -> Outcome {
     let n = places.first().and_then(|p| p.outages.values().next()).map_or(0, |e| e.n);
     let caption = format!(
         "{}; {n} seeds per window; bars: windows whose outage is neither below nor above 1 % for certain (95 %, Student's t)",
@@ -206,7 +208,7 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
          succeed. Below W = R = 17 it is not conservative: the queue is empty at times."
     ));
     for (heavy, words) in TRAFFIC {
-        let own: Vec<&Place> = places.iter().filter(|p| p.heavy == heavy).collect();
+        let own: Vec<&WindowSearch> = places.iter().filter(|p| p.heavy == heavy).collect();
         let far = own.iter().filter_map(|p| p.difference()).map(|d| d.mean);
         let [low, high] = far.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], d| [l.min(d), h.max(d)]);
         let title = match (low, high) {
@@ -246,8 +248,8 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
         ],
         places.iter().filter(|p| !p.heavy).map(|light| {
             let heavy = places.iter().find(|p| p.heavy && p.percent == light.percent);
-            let window = |p: Option<&Place>| {
-                p.and_then(Place::window).map_or("–".to_owned(), |e| match e.ci95 {
+            let window = |p: Option<&WindowSearch>| {
+                p.and_then(WindowSearch::window).map_or("–".to_owned(), |e| match e.ci95 {
                     Some([low, high]) if low < high => format!("{} ({low} to {high})", e.mean),
                     _ => e.mean.to_string(),
                 })
@@ -262,7 +264,7 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
                 window(Some(light)),
                 text(light.at_formula()),
                 window(heavy),
-                text(heavy.and_then(Place::at_formula)),
+                text(heavy.and_then(WindowSearch::at_formula)),
             ]
         }),
     );
@@ -284,7 +286,7 @@ fn show_windows(e: &Experiment, places: &[Place], claims: Vec<Claim>) -> Outcome
 
 // --- Fig. 5 --------------------------------------------------------------------------------------------------------
 
-const FIG5: Figure<Vec<Got>> = Figure {
+const FIG5: Figure<Vec<FlowStats>> = Figure {
     x: Abscissa::new("tcp_flows", "TCP flows in the backbone", ""),
     places: &[0.0, 1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 45.0, 50.0, 55.0, 60.0, 70.0, 80.0, 90.0, 100.0],
     schemes: &[Scheme::new("aimd", "AIMD", "")],
@@ -292,9 +294,9 @@ const FIG5: Figure<Vec<Got>> = Figure {
     quantities: &[OF_AIMD, OF_ALL, LATE, DROPPED],
 };
 const THROUGHPUT: &str = "throughput_packets_per_slot";
-const OF_AIMD: Quantity<Vec<Got>> =
+const OF_AIMD: Quantity<Vec<FlowStats>> =
     of_first(THROUGHPUT, "AIMD", "packets per slot", |run| run.first().map(|g| g.throughput));
-const OF_ALL: Quantity<Vec<Got>> = of_first(THROUGHPUT, "mean of all flows", "packets per slot", |run| {
+const OF_ALL: Quantity<Vec<FlowStats>> = of_first(THROUGHPUT, "mean of all flows", "packets per slot", |run| {
     Some(run.iter().map(|g| g.throughput).sum::<f64>() / run.len().max(1) as f64)
 });
 /// 1 - p_e of Fig. 5.
@@ -328,10 +330,10 @@ pub(super) fn fig5(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     Ok(e.outcome(points, fig5_claims(e, &found, crossing), e.section().chart(chart).table(table)))
 }
 
-fn fig5_claims(e: &Experiment, found: &Found<Vec<Got>>, crossing: Option<Estimate>) -> Vec<Claim> {
-    let full = |run: &Vec<Got>| Some(OF_AIMD.of(run)? / FULL);
+fn fig5_claims(e: &Experiment, found: &Measurements<Vec<FlowStats>>, crossing: Option<Estimate>) -> Vec<Claim> {
+    let full = |run: &Vec<FlowStats>| Some(OF_AIMD.of(run)? / FULL);
     let up_to = |most: f64| found.along("aimd", full).into_iter().filter(move |(n, _)| *n <= most);
-    let to_mean = |run: &Vec<Got>| Some(OF_AIMD.of(run)? / OF_ALL.of(run)?);
+    let to_mean = |run: &Vec<FlowStats>| Some(OF_AIMD.of(run)? / OF_ALL.of(run)?);
     let many = || found.along("aimd", to_mean).into_iter().filter(|(n, _)| *n >= MANY);
     let near = "the backbone becomes the bottleneck near 50 flows (ours: 40 to 60)";
     let what = "TCP flows at which the mean throughput of all is 0.9 packets per slot, linear between the points";
@@ -376,7 +378,7 @@ mod tests {
 
     #[test]
     fn windows_are_tried_until_one_is_certainly_right_and_the_next_certainly_wrong() {
-        let mut place = Place::new(PERSISTENT, 5.0, false).unwrap();
+        let mut place = WindowSearch::new(PERSISTENT, 5.0, false).unwrap();
         let first = place.formula[1];
         assert_eq!(place.next(), Some(first));
         place.outages.insert(first, estimate(0.009, 0.002));
@@ -392,8 +394,8 @@ mod tests {
     #[test]
     fn without_memory_it_does_not_matter_where_the_slots_begin() {
         // P(Bin(27, 0.9) < 20) = 0.0036, < 21: 0.0121.
-        assert_eq!(Place::new(PERSISTENT, 10.0, false).unwrap().formula, [20, 20]);
-        let optimal = Place::new(OPTIMAL, 10.0, false).unwrap().formula;
+        assert_eq!(WindowSearch::new(PERSISTENT, 10.0, false).unwrap().formula, [20, 20]);
+        let optimal = WindowSearch::new(OPTIMAL, 10.0, false).unwrap().formula;
         assert!(optimal.iter().all(|w| *w < 20), "{optimal:?}");
     }
 }

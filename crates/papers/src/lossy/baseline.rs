@@ -5,9 +5,9 @@
 //! the mean over the combinations, one per seed. Each combination has seeds of its own, so that their
 //! noise does not add up.
 
+mod charts;
 mod claims;
 mod runs;
-mod shown;
 
 use self::claims::{fig1_3_claims, fig25_27_claims};
 use self::runs::{ALL_RUNS, CHECKED, Data, ERRORS};
@@ -19,13 +19,19 @@ use fairpace_lab::RunError;
 pub(super) fn fig1_3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let data = Data::measure(e, &base(e), bench, &ALL_RUNS, &ERRORS)?;
     let claims = CHECKED.iter().flat_map(|reading| fig1_3_claims(e, &data, reading)).collect();
-    Ok(shown::outcome(e, &data, claims, [Equation::Simple, Equation::Complex], shown::readings_of_fig1_3(e, &data)))
+    Ok(charts::outcome(e, &data, claims, [Equation::Simple, Equation::Complex], charts::readings_of_fig1_3(e, &data)))
 }
 
 pub(super) fn fig25_27(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let data = Data::measure(e, &base(e), bench, &ALL_RUNS, &ERRORS)?;
     let claims = CHECKED.iter().flat_map(|reading| fig25_27_claims(e, &data, reading)).collect();
-    Ok(shown::outcome(e, &data, claims, [Equation::Complex, Equation::Modified], shown::readings_of_fig25_27(e, &data)))
+    Ok(charts::outcome(
+        e,
+        &data,
+        claims,
+        [Equation::Complex, Equation::Modified],
+        charts::readings_of_fig25_27(e, &data),
+    ))
 }
 
 #[cfg(test)]

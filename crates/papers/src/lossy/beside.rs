@@ -1,10 +1,10 @@
 //! Rate-based flows beside TCP: normalized throughput, charts and tables that every such figure shares.
 
-use super::setup::Got;
+use super::setup::RunStats;
 use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, curve, table, text};
 use crate::{Bound, Claim, Experiment};
 use fairpace_lab::stats::{Estimate, mean};
-use fairpace_lab::study::{Found, Number};
+use fairpace_lab::study::{Measurements, Number};
 use fairpace_report::{Chart, Section, Series, Table};
 use fairpace_scenario::{LossSpec, RawScenario};
 
@@ -47,9 +47,9 @@ pub(super) const BOTH_READINGS: [Scheme; 4] = [SRP, CRP, SRP_ROUND, CRP_ROUND];
 
 /// The throughput of the two kinds of flows, in shares of the bottleneck: the rate-based flows, and the TCP flows
 /// beside them.
-pub(super) type Shares = [Quantity<Got>; 2];
+pub(super) type Shares = [Quantity<RunStats>; 2];
 
-const fn shares(main: Number<Got>, tcp: Number<Got>) -> Shares {
+const fn shares(main: Number<RunStats>, tcp: Number<RunStats>) -> Shares {
     [
         Quantity { key: "normalized_throughput", label: "normalized throughput", unit: "", get: main },
         Quantity {
@@ -72,7 +72,7 @@ pub(super) const LAST_HOP: Set = Set {
     numbers: &[|r| last_hop(r, r.main_bps), |r| last_hop(r, r.tcp_bps)],
 };
 
-fn last_hop(r: &Got, bps: Option<f64>) -> Option<f64> {
+fn last_hop(r: &RunStats, bps: Option<f64>) -> Option<f64> {
     Some(bps? * r.flows as f64 / 150e3)
 }
 
@@ -81,43 +81,43 @@ fn last_hop(r: &Got, bps: Option<f64>) -> Option<f64> {
 pub(super) struct Set {
     pub(super) quantities: &'static Shares,
     /// The same numbers: they decide how many seeds there are.
-    pub(super) numbers: &'static [Number<Got>],
+    pub(super) numbers: &'static [Number<RunStats>],
 }
 
 impl Set {
     /// The scheme's share.
-    pub(super) fn main(&self) -> Number<Got> {
+    pub(super) fn main(&self) -> Number<RunStats> {
         self.quantities[0].get
     }
 
     /// The share of TCP beside it.
-    pub(super) fn tcp(&self) -> Number<Got> {
+    pub(super) fn tcp(&self) -> Number<RunStats> {
         self.quantities[1].get
     }
 
     /// The scheme's share over TCP's.
-    pub(super) fn ratio(&self, found: &Found<Got>, key: &str, x: f64) -> Option<Estimate> {
+    pub(super) fn ratio(&self, found: &Measurements<RunStats>, key: &str, x: f64) -> Option<Estimate> {
         Estimate::of(&self.ratios(found, key, x))
     }
 
     /// The scheme's share less TCP's.
-    pub(super) fn gap(&self, found: &Found<Got>, key: &str, x: f64) -> Option<Estimate> {
+    pub(super) fn gap(&self, found: &Measurements<RunStats>, key: &str, x: f64) -> Option<Estimate> {
         Estimate::of(&self.gaps(found, key, x))
     }
 
     /// The same, one number per seed.
-    pub(super) fn gaps(&self, found: &Found<Got>, key: &str, x: f64) -> Vec<f64> {
+    pub(super) fn gaps(&self, found: &Measurements<RunStats>, key: &str, x: f64) -> Vec<f64> {
         found.values(key, x, |r| Some((self.main())(r)? - (self.tcp())(r)?))
     }
 
     /// The scheme's share over TCP's, one number per seed.
-    pub(super) fn ratios(&self, found: &Found<Got>, key: &str, x: f64) -> Vec<f64> {
+    pub(super) fn ratios(&self, found: &Measurements<RunStats>, key: &str, x: f64) -> Vec<f64> {
         found.values(key, x, |r| Some((self.main())(r)? / (self.tcp())(r)?))
     }
 
     /// |gap|, in the direction in which the gap's mean points: the mean of these is the gap's size, and
     /// noise about zero adds nothing to it.
-    pub(super) fn distances(&self, found: &Found<Got>, key: &str, x: f64) -> Vec<f64> {
+    pub(super) fn distances(&self, found: &Measurements<RunStats>, key: &str, x: f64) -> Vec<f64> {
         let gaps = self.gaps(found, key, x);
         let sign = if mean(&gaps) < 0.0 { -1.0 } else { 1.0 };
         gaps.into_iter().map(|gap| sign * gap).collect()
@@ -145,14 +145,14 @@ pub(super) const ERROR: Abscissa = Abscissa::new("error_percent", "injected erro
 /// One chart: each scheme and the TCP beside it.
 pub(super) fn chart(
     x: &Abscissa,
-    found: &Found<Got>,
+    found: &Measurements<RunStats>,
     schemes: &[Scheme],
     set: &Set,
     title: impl Into<String>,
     caption: &str,
 ) -> Chart {
     let [main, tcp] = set.quantities;
-    let of = |scheme: &Scheme, name: String, colour: String, y: &Quantity<Got>| {
+    let of = |scheme: &Scheme, name: String, colour: String, y: &Quantity<RunStats>| {
         let places = found.xs(scheme.key).into_iter();
         curve(name, colour, places.map(|at| (at, found.estimate(scheme.key, at, y.get))))
     };
@@ -169,7 +169,7 @@ pub(super) fn chart(
 /// The chart's numbers: a row per place; per scheme what it got, what TCP got, and the ratio.
 pub(super) fn numbers(
     x: &Abscissa,
-    found: &Found<Got>,
+    found: &Measurements<RunStats>,
     schemes: &[Scheme],
     set: &Set,
     title: impl Into<String>,
@@ -196,8 +196,8 @@ pub(super) fn numbers(
 /// that has their ratios to TCP at a place, and one table.
 pub(super) fn readings_section(
     e: &Experiment,
-    figure: &Figure<Got>,
-    found: &Found<Got>,
+    figure: &Figure<RunStats>,
+    found: &Measurements<RunStats>,
     set: &Set,
     at: f64,
     title: fn(srp: String, crp: String, words: &str) -> String,
@@ -270,7 +270,7 @@ pub(super) const PAIRED: &[Scheme] = &[
 
 /// Each modified scheme nearer TCP than its original; each original below TCP: where the error is
 /// below 20 %.
-pub(super) fn nearer_claims(e: &Experiment, found: &Found<Got>, shares: &Set) -> Vec<Claim> {
+pub(super) fn nearer_claims(e: &Experiment, found: &Measurements<RunStats>, shares: &Set) -> Vec<Claim> {
     let mut claims = Vec::new();
     for Pair { original, modified, words } in &PAIRS {
         let low: Vec<f64> = found.xs(original.key).into_iter().filter(|x| *x < 20.0).collect();
@@ -326,7 +326,7 @@ pub(super) fn times(ratio: Option<Estimate>) -> String {
 }
 
 /// One chart and one table for each pair.
-pub(super) fn pairs_section(e: &Experiment, found: &Found<Got>, set: &Set) -> Section {
+pub(super) fn pairs_section(e: &Experiment, found: &Measurements<RunStats>, set: &Set) -> Section {
     let caption = caption(e, found);
     let mut section = e.section().text(
         "Captions and text of the paper disagree on which protocol Figs. 28 to 33 show: all four run on the dumbbell and \

@@ -5,13 +5,13 @@ use super::beside::{
     self, BOTH_READINGS, CRP, CRP_ROUND, DUMBBELL, ERROR, PAIRED, READINGS, Reading, SRP, SRP_ROUND, difference,
     mean_over, nearer_claims, scheme, set_error,
 };
-use super::setup::{Got, MEASURE, set_buffer, set_packet_size};
+use super::setup::{MEASURE, RunStats, set_buffer, set_packet_size};
 use crate::builtin::{base, kbps, time_ms};
 use crate::figure::{Abscissa, Figure, Scheme, brief, caption, enough, table};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean};
-use fairpace_lab::study::{Case, Found, Precision, largest, smallest};
+use fairpace_lab::study::{Case, Measurements, Precision, largest, smallest};
 use fairpace_report::Table;
 use fairpace_scenario::{AccessSpec, Capacity, Count, RawScenario, Scenario};
 
@@ -24,15 +24,15 @@ const FEW_ERRORS: [f64; 6] = [2.5, 5.0, 10.0, 20.0, 30.0, 35.0];
 /// "Low" in the claims: in percent.
 const LOW: f64 = 10.0;
 
-const FIG5_6: Figure<Got> = Figure {
+const FIG5_6: Figure<RunStats> = Figure {
     x: Abscissa::new("flows", "flows, half of them TCP", ""),
     places: &FLOWS,
     schemes: &BOTH_READINGS,
     vary: set_flows,
     quantities: DUMBBELL.quantities,
 };
-const BY_ERROR: Figure<Got> = Figure { x: ERROR, places: &ERRORS, vary: set_error, ..FIG5_6 };
-const FIG28_29: Figure<Got> = Figure { schemes: PAIRED, ..BY_ERROR };
+const BY_ERROR: Figure<RunStats> = Figure { x: ERROR, places: &ERRORS, vary: set_error, ..FIG5_6 };
+const FIG28_29: Figure<RunStats> = Figure { schemes: PAIRED, ..BY_ERROR };
 
 /// Capacity, buffer and the flows' numbers follow the number of flows.
 fn set_flows(s: &mut RawScenario, flows: f64) {
@@ -62,7 +62,7 @@ pub(super) fn fig5_6(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
 }
 
 /// The claims of Figs. 5 and 6 under a reading, from whatever was measured.
-fn fig5_6_claims(e: &Experiment, found: &Found<Got>, reading: &Reading) -> Vec<Claim> {
+fn fig5_6_claims(e: &Experiment, found: &Measurements<RunStats>, reading: &Reading) -> Vec<Claim> {
     let Reading { suffix, words, srp, crp } = reading;
     let places = found.xs(srp.key);
     let mut claims = vec![
@@ -232,7 +232,7 @@ pub(super) fn fig7_12(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) 
     Ok(e.outcome(BY_ERROR.points(&found), fig7_12_claims(e, &found), section))
 }
 
-fn fig7_12_title(found: &Found<Got>, set_up: &SetUp) -> String {
+fn fig7_12_title(found: &Measurements<RunStats>, set_up: &SetUp) -> String {
     let [srp, crp] = &set_up.schemes;
     let at = |key: &str, x| DUMBBELL.ratio(found, key, x).map(|r| r.mean);
     match (at(srp.key, 5.0), at(crp.key, 5.0), at(srp.key, 30.0), at(crp.key, 30.0)) {
@@ -245,7 +245,7 @@ fn fig7_12_title(found: &Found<Got>, set_up: &SetUp) -> String {
 }
 
 /// The claims of Figs. 7 to 12, from whatever was measured.
-fn fig7_12_claims(e: &Experiment, found: &Found<Got>) -> Vec<Claim> {
+fn fig7_12_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for set_up in &SET_UPS {
         let ([srp, crp], words) = (&set_up.schemes, set_up.words);
@@ -313,7 +313,7 @@ fn fig7_12_claims(e: &Experiment, found: &Found<Got>) -> Vec<Claim> {
     claims
 }
 
-fn crp_below(e: &Experiment, found: &Found<Got>, crp: &Scheme, key: &str, words: &str) -> Claim {
+fn crp_below(e: &Experiment, found: &Measurements<RunStats>, crp: &Scheme, key: &str, words: &str) -> Claim {
     let low = found.xs(crp.key).into_iter().filter(|x| *x <= LOW);
     e.claim(
         key,
@@ -342,7 +342,7 @@ const QUEUES: &str = "SRP hardly yields, so that the queue is always long: RED t
                       and TCP pays for it";
 
 /// Each reading of p: SRP / TCP and CRP / TCP at some errors, and which claims of the row it keeps.
-fn readings_table(e: &Experiment, found: &Found<Got>) -> Table {
+fn readings_table(e: &Experiment, found: &Measurements<RunStats>) -> Table {
     let mut table = table(
         "Over what p is measured: 256 B, RED",
         "ratio of the scheme's throughput to TCP's; the paper leaves it open, the default is ours",
@@ -390,7 +390,7 @@ mod tests {
     }
 
     /// Figs. 7 and 8 in small: 60 s, four flows of each kind, two seeds, two errors, both readings of p.
-    fn miniature() -> Found<Got> {
+    fn miniature() -> Measurements<RunStats> {
         let base = with(&base(&mini()), |s| {
             s.duration = Time::seconds(60.0);
             set_flows(s, 8.0);

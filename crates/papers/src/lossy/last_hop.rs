@@ -5,13 +5,13 @@ use super::beside::{
     self, BOTH_READINGS, CRP, CRP_ROUND, ERROR, LAST_HOP, PAIRED, READINGS, Reading, SRP, SRP_ROUND, difference,
     nearer_claims, set_error,
 };
-use super::setup::{Got, MEASURE, set_buffer, set_packet_size};
+use super::setup::{MEASURE, RunStats, set_buffer, set_packet_size};
 use crate::builtin::time_ms;
 use crate::figure::{Abscissa, Figure, Scheme, caption};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::Estimate;
-use fairpace_lab::study::{Found, Precision, largest, smallest};
+use fairpace_lab::study::{Measurements, Precision, largest, smallest};
 use fairpace_scenario::{Count, RawScenario};
 
 /// TCP flows beside the one.
@@ -23,22 +23,22 @@ const WITH_ERROR: &[f64] = ERRORS.split_first().unwrap().1;
 /// One-way delay of TCP's side links in ms; the paper gives no range.
 const DELAYS: [f64; 7] = [0.0, 50.0, 100.0, 200.0, 300.0, 400.0, 500.0];
 
-const FIG16_17: Figure<Got> = Figure {
+const FIG16_17: Figure<RunStats> = Figure {
     x: Abscissa::new("tcp_flows", "TCP flows beside it", ""),
     places: &TCP_FLOWS,
     schemes: &BOTH_READINGS,
     vary: set_tcp_flows,
     quantities: LAST_HOP.quantities,
 };
-const FIG18_19: Figure<Got> = Figure { x: ERROR, places: &ERRORS, vary: set_error, ..FIG16_17 };
-const FIG20_23: Figure<Got> = Figure {
+const FIG18_19: Figure<RunStats> = Figure { x: ERROR, places: &ERRORS, vary: set_error, ..FIG16_17 };
+const FIG20_23: Figure<RunStats> = Figure {
     x: Abscissa::new("side_delay_ms", "one-way delay of TCP's side links", "ms"),
     places: &DELAYS,
     schemes: &BOTH_SIZES,
     vary: set_side_delay,
     ..FIG16_17
 };
-const FIG30_33: Figure<Got> = Figure { places: WITH_ERROR, schemes: PAIRED, ..FIG18_19 };
+const FIG30_33: Figure<RunStats> = Figure { places: WITH_ERROR, schemes: PAIRED, ..FIG18_19 };
 
 fn set_tcp_flows(s: &mut RawScenario, flows: f64) {
     for flow in s.flows.iter_mut().filter(|f| f.group == "tcp") {
@@ -60,7 +60,7 @@ pub(super) fn fig16_17(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
 }
 
 /// The claims of Figs. 16 and 17 under a reading, from whatever was measured.
-fn fig16_17_claims(e: &Experiment, found: &Found<Got>, reading: &Reading) -> Vec<Claim> {
+fn fig16_17_claims(e: &Experiment, found: &Measurements<RunStats>, reading: &Reading) -> Vec<Claim> {
     let Reading { suffix, words, srp, crp } = reading;
     let places = found.xs(srp.key);
     let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return Vec::new() };
@@ -109,7 +109,7 @@ pub(super) fn fig18_19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
 }
 
 /// The claims of Figs. 18 and 19 under a reading, from whatever was measured.
-fn fig18_19_claims(e: &Experiment, found: &Found<Got>, reading: &Reading) -> Vec<Claim> {
+fn fig18_19_claims(e: &Experiment, found: &Measurements<RunStats>, reading: &Reading) -> Vec<Claim> {
     let Reading { suffix, words, srp, crp } = reading;
     let places = found.xs(srp.key);
     vec![
@@ -182,7 +182,7 @@ pub(super) fn fig20_23(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
 }
 
 /// TCP's throughput from farthest away over its throughput from next door, one number per seed.
-fn kept(found: &Found<Got>, scheme: &Scheme) -> Vec<f64> {
+fn kept(found: &Measurements<RunStats>, scheme: &Scheme) -> Vec<f64> {
     let places = found.xs(scheme.key);
     let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return Vec::new() };
     let at = |x| found.values(scheme.key, x, LAST_HOP.tcp());
@@ -190,7 +190,7 @@ fn kept(found: &Found<Got>, scheme: &Scheme) -> Vec<f64> {
 }
 
 /// The claims of Figs. 20 to 23, from whatever was measured.
-fn fig20_23_claims(e: &Experiment, found: &Found<Got>) -> Vec<Claim> {
+fn fig20_23_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (i, (small, big)) in BOTH_READINGS.iter().zip(&BIG).enumerate() {
         let Some(reading) = READINGS.get(i / 2) else { continue };
@@ -248,7 +248,7 @@ mod tests {
         Experiment { id: "mini", ..*EXPERIMENTS.iter().find(|e| e.id == "lossy.fig20-23").unwrap() }
     }
 
-    fn miniature(figure: Figure<Got>) -> Found<Got> {
+    fn miniature(figure: Figure<RunStats>) -> Measurements<RunStats> {
         let base = with(&base(&mini()), |s| s.duration = Time::seconds(100.0));
         let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2));
         enough(&mini(), &mut bench, MEASURE, figure.cases(&base), Precision::of(LAST_HOP.numbers)).unwrap()
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn tcp_loses_share_with_distance_and_the_claim_fails_where_near_and_far_change_places() {
         let mut found = miniature(Figure { places: &[0.0, 500.0], ..FIG20_23 });
-        let holds = |found: &Found<Got>| {
+        let holds = |found: &Measurements<RunStats>| {
             let claims = fig20_23_claims(&mini(), found);
             assert_eq!(claims.len(), 12);
             claims.iter().filter(|c| c.id.contains("tcp-loses-srp-256") && c.holds).count()

@@ -17,7 +17,7 @@ pub(super) fn set_buffer(s: &mut RawScenario, bytes: f64) {
 
 /// The throughput of a run's flows together, by group, and the number of flows.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Got {
+pub(super) struct RunStats {
     /// Mean over the rate-based flows, bit/s.
     pub(super) main_bps: Option<f64>,
     /// Mean over the TCP flows beside them, bit/s.
@@ -25,10 +25,10 @@ pub(super) struct Got {
     pub(super) flows: usize,
 }
 
-pub(super) const MEASURE: Measure<Got> = Measure { name: "lossy", of: got };
+pub(super) const MEASURE: Measure<RunStats> = Measure { name: "lossy", of: run_stats };
 
-pub(super) fn got(job: &Job<'_>) -> Result<Got, RunError> {
+pub(super) fn run_stats(job: &Job<'_>) -> Result<RunStats, RunError> {
     let run = job.run(Record::default())?.summary;
     let bps = |group: &str| run.group(group).map(|g| g.throughput_bps);
-    Ok(Got { main_bps: bps("main"), tcp_bps: bps("tcp"), flows: run.groups.iter().map(|g| g.flows).sum() })
+    Ok(RunStats { main_bps: bps("main"), tcp_bps: bps("tcp"), flows: run.groups.iter().map(|g| g.flows).sum() })
 }

@@ -8,7 +8,7 @@ use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_control::{Equation, TcpPath};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, MAX_SEEDS, short};
-use fairpace_lab::study::{Case, Found, Job, Measure};
+use fairpace_lab::study::{Case, Job, Measure, Measurements};
 use fairpace_report::{Axis, Chart, Series, Table};
 use fairpace_scenario::Record;
 use fairpace_units::Probability;
@@ -106,7 +106,7 @@ pub(super) fn fig13_14(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
 }
 
 /// The claims of Figs. 13 and 14 under a reading, from whatever was measured.
-fn claims(e: &Experiment, Reading { suffix, words, crp, .. }: &Reading, found: &Found<Run>) -> Vec<Claim> {
+fn claims(e: &Experiment, Reading { suffix, words, crp, .. }: &Reading, found: &Measurements<Run>) -> Vec<Claim> {
     let [clean, lossy] = ERRORS;
     let peak = |run: &Run, term: Term| PEAKS(run).map(term);
     let both = |term| found.paired((crp.key, lossy), (crp.key, clean), |l, c| Some(peak(l, term)? / peak(c, term)?));
@@ -153,7 +153,7 @@ const TERMS: [(&str, &str, Term); 2] =
     [("timeouts", "timeout_term", TIMEOUT), ("triple duplicate ACKs", "triple_dup_term", TRIPLE_DUP)];
 
 /// The terms over all flows and seeds.
-fn numbers(e: &Experiment, found: &Found<Run>) -> Table {
+fn numbers(e: &Experiment, found: &Measurements<Run>) -> Table {
     let mut rows = Vec::new();
     for reading in &READINGS {
         for error in ERRORS {
@@ -169,11 +169,11 @@ fn numbers(e: &Experiment, found: &Found<Run>) -> Table {
     table("The terms over all flows", caption, head, rows)
 }
 
-fn estimate(found: &Found<Run>, reading: &Reading, error: f64, of: Of, term: Term) -> Option<Estimate> {
+fn estimate(found: &Measurements<Run>, reading: &Reading, error: f64, of: Of, term: Term) -> Option<Estimate> {
     found.estimate(reading.crp.key, error, |run| of(run).map(term))
 }
 
-fn points(found: &Found<Run>) -> Vec<Point> {
+fn points(found: &Measurements<Run>) -> Vec<Point> {
     let mut points = Vec::new();
     for reading in &READINGS {
         for error in ERRORS {
@@ -193,13 +193,13 @@ mod tests {
     use std::rc::Rc;
 
     /// A run without errors and one with, in which the terms (timeout, triple duplicate ACKs) are always the same.
-    fn flat(of: [Option<(f64, f64)>; 2]) -> Found<Run> {
+    fn flat(of: [Option<(f64, f64)>; 2]) -> Measurements<Run> {
         let cell = |(x, of): (f64, Option<(f64, f64)>)| {
             let peak = of.map(|(timeout, triple_dup)| Sample { at: 0.0, triple_dup, timeout });
             let run = Rc::new(Run { median: peak, peak, first: Vec::new() });
-            Cell { scheme: READINGS[0].crp.key.to_owned(), reading: "", x: vec![x], runs: vec![run; 3] }
+            Cell { scheme: READINGS[0].crp.key.to_owned(), x: vec![x], runs: vec![run; 3] }
         };
-        Found { cells: ERRORS.into_iter().zip(of).map(cell).collect() }
+        Measurements { cells: ERRORS.into_iter().zip(of).map(cell).collect() }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::figure::{Numbers, brief, counted, curve, point, scaled};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
-use fairpace_lab::study::{Case, Found, Sampling, Study};
+use fairpace_lab::study::{Case, Measurements, Sampling, Study};
 use fairpace_report::{Axis, Chart, Series, Style};
 use fairpace_scenario::{AgentKind, Count, Hold, SatelliteQuickStart, Scenario, Terminals};
 use std::rc::Rc;
@@ -109,7 +109,7 @@ impl Strategy {
 type Number<'f> = &'f dyn Fn(&Start) -> Option<f64>;
 
 /// Every strategy's runs, one per seed.
-struct Runs(Found<Start>);
+struct Runs(Measurements<Start>);
 
 impl Runs {
     fn measure(e: &Experiment, bench: &mut Bench<'_>) -> Result<Runs, RunError> {
@@ -239,7 +239,7 @@ fn settled(run: &Start) -> Option<f64> {
 }
 
 /// One television flow on an idle satellite, in every phase.
-struct Alone(Found<Start>);
+struct Alone(Measurements<Start>);
 
 impl Alone {
     fn measure(e: &Experiment, bench: &mut Bench<'_>) -> Result<Alone, RunError> {

@@ -1,6 +1,6 @@
 //! How a terminal knows what is free on its carrier [qsd Appendix A].
 
-use super::phases::{ALL, InPhase, each_phase, peak};
+use super::phases::{ALL, PhaseRun, each_phase, peak};
 use super::setup::{dama, satellite};
 use super::spread::{Spread, of_phases};
 use crate::builtin::{base, with};
@@ -22,25 +22,25 @@ const WAYS: [(EstimatorKind, &str, &str); 4] = [
 
 /// One flow in one phase.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-struct Asked {
+struct Response {
     /// When the approved rate came into use, s since the flow's start; none if never.
     approved_at: Option<f64>,
     /// The greatest end-to-end delay, s.
     peak: f64,
 }
 
-const ASKED: Measure<Asked> = Measure { name: "qsd asked", of: asked };
+const RESPONSE: Measure<Response> = Measure { name: "qsd response", of: response };
 
-fn asked(job: &Job<'_>) -> Result<Asked, RunError> {
-    let run = InPhase::run(job)?;
-    Ok(Asked { approved_at: run.approved().map(|(at, _)| at), peak: peak(&run.packets()) })
+fn response(job: &Job<'_>) -> Result<Response, RunError> {
+    let run = PhaseRun::run(job)?;
+    Ok(Response { approved_at: run.approved().map(|(at, _)| at), peak: peak(&run.packets()) })
 }
 
 pub(super) fn appendix(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let scenarios: Vec<Scenario> =
         WAYS.iter().map(|(way, ..)| with(&base(e), |s| satellite(s).quick_start.estimator = Some(*way))).collect();
-    let cells = each_phase(e, &scenarios, ALL, bench, ASKED)?.cells;
-    let all: Vec<Vec<Asked>> = cells.iter().map(|c| c.runs.iter().map(|r| **r).collect()).collect();
+    let cells = each_phase(e, &scenarios, ALL, bench, RESPONSE)?.cells;
+    let all: Vec<Vec<Response>> = cells.iter().map(|c| c.runs.iter().map(|r| **r).collect()).collect();
     let rtt_m = dama(&base(e)).mean_rtt().as_secs_f64();
     let (mut claims, mut points) = (Vec::new(), Vec::new());
     let mut table = table(
@@ -49,22 +49,23 @@ pub(super) fn appendix(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
         ["way", "phases approved", "response after (s)", "greatest end-to-end delay (s)"],
         [],
     );
-    for ((_, key, words), asked) in WAYS.iter().zip(&all) {
-        let approved: Vec<f64> = asked.iter().filter_map(|a| a.approved_at).collect();
+    for ((_, key, words), responses) in WAYS.iter().zip(&all) {
+        let approved: Vec<f64> = responses.iter().filter_map(|a| a.approved_at).collect();
         let statement = format!("on an idle satellite the request is approved in every phase: {words}");
         claims.push(
             e.claim(*key, statement, Bound::AtLeast(1.0), "approved / phases")
-                .exact(approved.len() as f64 / asked.len().max(1) as f64),
+                .exact(approved.len() as f64 / responses.len().max(1) as f64),
         );
         let text = |s: Option<Spread>| s.map_or("–".to_owned(), |s| s.text());
-        let peaks = Spread::of(asked.iter().map(|a| a.peak).collect());
+        let peaks = Spread::of(responses.iter().map(|a| a.peak).collect());
         points.extend(peaks.and_then(|s| of_phases(key, &[], "e2ed_peak_median_s", s.median, s.n)));
-        let count = format!("{} of {}", approved.len(), asked.len());
+        let count = format!("{} of {}", approved.len(), responses.len());
         table.rows.push(vec![(*words).to_owned(), count, text(Spread::of(approved)), text(peaks)]);
     }
     if let [broadcast, on_demand, tbtp_sum, _] = &all[..] {
-        let at = |a: &Asked| a.approved_at.unwrap_or(f64::NAN);
-        let later = |way: &[Asked], unit: f64| way.iter().zip(broadcast).map(|(w, b)| (at(w) - at(b)) / unit).collect();
+        let at = |a: &Response| a.approved_at.unwrap_or(f64::NAN);
+        let later =
+            |way: &[Response], unit: f64| way.iter().zip(broadcast).map(|(w, b)| (at(w) - at(b)) / unit).collect();
         let costs = "asking the NCC costs one RTT_m (ours: within 20 %)";
         let free = "summing the TBTP costs nothing";
         let unit = "response on demand - by broadcast, in RTT_m";
@@ -74,8 +75,8 @@ pub(super) fn appendix(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
                 .over_phases(later(tbtp_sum, 1.0)),
         ]);
     }
-    let bar = |((_, _, words), asked): (&(EstimatorKind, &str, &str), &Vec<Asked>)| {
-        let response = Spread::of(asked.iter().filter_map(|a| a.approved_at).collect());
+    let bar = |((_, _, words), responses): (&(EstimatorKind, &str, &str), &Vec<Response>)| {
+        let response = Spread::of(responses.iter().filter_map(|a| a.approved_at).collect());
         let values = vec![response.map_or(0.0, |s| (s.median * 1e3).round())];
         BarRow { label: (*words).to_owned(), colour: "qsd-opt".to_owned(), values, note: String::new() }
     };

@@ -5,7 +5,7 @@ use super::spread::Spread;
 use crate::{Bench, Effort, Experiment};
 use fairpace_control::{FlowEventKind, QsVerdict};
 use fairpace_lab::RunError;
-use fairpace_lab::study::{Case, Found, Job, Measure, Sampling, Study};
+use fairpace_lab::study::{Case, Job, Measure, Measurements, Sampling, Study};
 use fairpace_path::DamaSpec;
 use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_sim::{PacketRecord, Protocol, SimConfig, SimReport};
@@ -96,7 +96,7 @@ pub(super) fn phases(spec: &DamaSpec, effort: Effort, most: u64) -> Vec<u64> {
 }
 
 /// The run of a scenario in one phase.
-pub(super) struct InPhase {
+pub(super) struct PhaseRun {
     report: SimReport,
     /// When the flow started.
     start: Instant,
@@ -104,9 +104,9 @@ pub(super) struct InPhase {
     pub(super) quantum: f64,
 }
 
-impl InPhase {
+impl PhaseRun {
     /// Runs it; the job's seed is the phase, in [`STEP`]s.
-    pub(super) fn run(job: &Job<'_>) -> Result<InPhase, RunError> {
+    pub(super) fn run(job: &Job<'_>) -> Result<PhaseRun, RunError> {
         if job.hooks.stopped() {
             return Err(RunError::Interrupted);
         }
@@ -117,7 +117,7 @@ impl InPhase {
         let start = Instant::ZERO + start + Duration::from_micros(1);
         let report = fairpace_sim::run(starting_at(&config, start))
             .map_err(|error| RunError::Sim { scenario: scenario.name.clone(), error: Box::new(error) })?;
-        Ok(InPhase { report, start, quantum: quantum(scenario) })
+        Ok(PhaseRun { report, start, quantum: quantum(scenario) })
     }
 
     /// The packets of the first flow, in order, until the first that did not arrive.
@@ -168,7 +168,7 @@ pub(super) fn each_phase<R: Serialize + DeserializeOwned + Send + 'static>(
     most: u64,
     bench: &mut Bench<'_>,
     measure: Measure<R>,
-) -> Result<Found<R>, RunError> {
+) -> Result<Measurements<R>, RunError> {
     let seeds = scenarios.first().map_or(Vec::new(), |s| phases(&dama(s), bench.effort(), most));
     let case = |(i, s): (usize, &Scenario)| Case::new("phase", i as f64, s.clone());
     let cases = scenarios.iter().enumerate().map(case).collect();
@@ -194,7 +194,7 @@ pub(super) fn over_phases(
     scenarios: &[Scenario],
     bench: &mut Bench<'_>,
 ) -> Result<Vec<Phases>, RunError> {
-    const PACKETS: Measure<Vec<Packet>> = Measure { name: "qsd packets", of: |job| Ok(InPhase::run(job)?.packets()) };
+    const PACKETS: Measure<Vec<Packet>> = Measure { name: "qsd packets", of: |job| Ok(PhaseRun::run(job)?.packets()) };
     let all = each_phase(e, scenarios, ALL, bench, PACKETS)?;
     Ok(scenarios.iter().zip(all.cells).map(|(s, c)| Phases { flows: c.runs, quantum: quantum(s) }).collect())
 }
@@ -221,7 +221,7 @@ pub(super) fn summits(
 }
 
 fn summit(job: &Job<'_>) -> Result<Summit, RunError> {
-    let run = InPhase::run(job)?;
+    let run = PhaseRun::run(job)?;
     let packets = run.packets();
     Ok(Summit { peak: peak(&packets), hump: second_hump(&packets, run.quantum) })
 }

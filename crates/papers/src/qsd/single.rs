@@ -2,7 +2,7 @@
 
 use super::course::{self, Course};
 use super::frame::{FRAMES, Frame};
-use super::phases::{ALL, InPhase, Packet, Phases, each_phase, over_phases};
+use super::phases::{ALL, Packet, PhaseRun, Phases, each_phase, over_phases};
 use super::readings::readings;
 use super::setup::{Strategy, satellite};
 use crate::builtin::{base, kbps, with};
@@ -98,7 +98,7 @@ impl Start {
     const MEASURE: Measure<Start> = Measure { name: "qsd start", of: Start::watch };
 
     fn watch(job: &Job<'_>) -> Result<Start, RunError> {
-        let run = InPhase::run(job)?;
+        let run = PhaseRun::run(job)?;
         let rates = run.rates();
         let response = run.approved();
         let throttled = response.and_then(|(at, approved)| {

@@ -1,4 +1,4 @@
-use super::phases::{ALL, InPhase, Phases, each_phase, hump, over_phases, phases};
+use super::phases::{ALL, PhaseRun, Phases, each_phase, hump, over_phases, phases};
 use super::setup::Strategy;
 use super::spread::Spread;
 use super::*;
@@ -45,7 +45,7 @@ fn the_response_comes_after_a_round_trip_and_the_hold() {
     let mut bench = Bench::new(Hooks::default(), Effort::Seeds(1));
     let scenarios = [scenario(Strategy::Qs), scenario(Strategy::Qsd(520.0)), scenario(Strategy::None)];
     const APPROVED: Measure<Option<(f64, f64)>> =
-        Measure { name: "approved", of: |job| Ok(InPhase::run(job)?.approved()) };
+        Measure { name: "approved", of: |job| Ok(PhaseRun::run(job)?.approved()) };
     let all = each_phase(experiment("qsd.fig5"), &scenarios, ALL, &mut bench, APPROVED).unwrap().cells;
     let (qs, x) = all[0].runs[0].unwrap();
     // 2 T_p + a wait of less than T_f each way; packet sizes count headers here, so that H = 0.

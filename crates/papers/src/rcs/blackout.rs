@@ -1,6 +1,6 @@
 //! A signal loss of up to a minute [rcs §V-E, Fig. 22].
 
-use super::setup::{Got, MEASURE, NEWRENO, OVERHEAD, RAP, RAP_FINE, RENO, SACK, THROUGHPUT, overhead, throughput};
+use super::setup::{MEASURE, NEWRENO, OVERHEAD, RAP, RAP_FINE, RENO, RunStats, SACK, THROUGHPUT, overhead, throughput};
 use crate::builtin::base;
 use crate::figure::{Abscissa, Figure, Scheme, caption, scaled};
 use crate::{Bench, Bound, Experiment, Outcome, Tools};
@@ -14,7 +14,7 @@ const D: [f64; 7] = [0.0, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0];
 const TEN_SRTT: Scheme = Scheme::new("rcs", "RCS, T_B = 10 SRTT", "rcs:t_b=10 SRTT");
 const NO_LIMIT: Scheme = Scheme::new("rcs-no-limit", "RCS, T_B without limit", "rcs:t_b=none");
 const NO_BACKOFF: Scheme = Scheme::new("rcs-no-backoff", "RCS without Backoff", "rcs:backoff=off");
-const FIG22: Figure<Got> = Figure {
+const FIG22: Figure<RunStats> = Figure {
     x: Abscissa::new("signal_loss_s", "length of the signal loss", "s"),
     places: &D,
     schemes: &[TEN_SRTT, NO_LIMIT, NO_BACKOFF, RAP, RAP_FINE, RENO, NEWRENO, SACK],
@@ -22,9 +22,9 @@ const FIG22: Figure<Got> = Figure {
     quantities: &[THROUGHPUT, OVERHEAD],
 };
 /// The schemes that have dummies.
-const FIG22B: Figure<Got> = Figure { schemes: &[TEN_SRTT, NO_LIMIT, NO_BACKOFF], ..FIG22 };
+const FIG22B: Figure<RunStats> = Figure { schemes: &[TEN_SRTT, NO_LIMIT, NO_BACKOFF], ..FIG22 };
 /// With T_B, RCS is within a percent of RCS without Backoff at some lengths, and of nine tenths at 60 s.
-const PRECISION: Precision<Got> =
+const PRECISION: Precision<RunStats> =
     Precision { numbers: &[throughput, overhead], most_seeds: |scheme, _| ["rcs", "rcs-no-backoff"].contains(&scheme) };
 
 fn set_signal_loss(s: &mut RawScenario, seconds: f64) {

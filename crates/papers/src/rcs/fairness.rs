@@ -1,32 +1,32 @@
 //! Who gets how much: RCS among itself, and beside TCP [rcs §V-D, Figs. 20 and 21].
 
 use super::setup::{
-    self, BACKGROUND, BUFFER, Got, MAIN, MEASURE, P_LOSS, RAP, RAP_FINE, RCS, acknowledged_jain, jain_of_all,
+    self, BACKGROUND, BUFFER, MAIN, MEASURE, P_LOSS, RAP, RAP_FINE, RCS, RunStats, acknowledged_jain, jain_of_all,
     jain_of_groups, packets_per_second, set_buffer, set_loss, tcp_throughput, throughput,
 };
 use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, curve, table};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
-use fairpace_lab::study::{Found, Precision};
+use fairpace_lab::study::{Measurements, Precision};
 use fairpace_scenario::{Count, FlowSpec, LossSpec, Priority, RawScenario};
 
 const P: [f64; 5] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
 const K: [f64; 5] = [20.0, 50.0, 100.0, 300.0, 600.0];
 const S_L: [f64; 4] = [0.0, 200.0, 400.0, 600.0];
 
-const TCP_THROUGHPUT: Quantity<Got> =
+const TCP_THROUGHPUT: Quantity<RunStats> =
     Quantity { key: "tcp_throughput_pps", label: "throughput per TCP flow", unit: "packets/s", get: tcp_throughput };
-const MAIN_THROUGHPUT: Quantity<Got> =
+const MAIN_THROUGHPUT: Quantity<RunStats> =
     Quantity { key: "throughput_pps", label: "throughput per media flow", unit: "packets/s", get: throughput };
-const JAIN: Quantity<Got> =
+const JAIN: Quantity<RunStats> =
     Quantity { key: "jain_index", label: "Jain's index over all flows", unit: "", get: jain_of_all };
-const JAIN_GROUPS: Quantity<Got> =
+const JAIN_GROUPS: Quantity<RunStats> =
     Quantity { key: "jain_index_of_groups", label: "Jain's index of the groups' means", unit: "", get: jain_of_groups };
 
 // --- RCS among itself ----------------------------------------------------------------------------------------------
 
-const HOMOGENEOUS: Figure<Got> = Figure {
+const HOMOGENEOUS: Figure<RunStats> = Figure {
     x: Abscissa::new("flows", "RCS flows", ""),
     places: &[10.0],
     schemes: &[Scheme::new("rcs", "RCS", "")],
@@ -46,7 +46,7 @@ pub(super) fn homogeneous(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'
     let jain = found.estimate(RCS.key, 10.0, acknowledged_jain);
     let claims = vec![e.claim("jain", statement, Bound::AtLeast(0.98), what).number(jain)];
     let first = found.runs(RCS.key, 10.0).first().map_or(&[][..], |r| &r.flows);
-    let row = |f: &setup::OfFlow| {
+    let row = |f: &setup::FlowStats| {
         let overhead = f.overhead.map_or("–".to_owned(), short);
         vec![f.name.clone(), f.acknowledged.to_string(), overhead]
     };
@@ -67,14 +67,14 @@ const SACK_ALONE: Scheme =
 const BESIDE: [(Scheme, Scheme, &str, &str); 2] =
     [(RENO, RENO_ALONE, "TCP Reno", "rcs"), (SACK, SACK_ALONE, "TCP SACK", "rcs-beside-sack")];
 
-const FIG20: Figure<Got> = Figure {
+const FIG20: Figure<RunStats> = Figure {
     x: P_LOSS,
     places: &P,
     schemes: &[RENO_ALONE, RENO, SACK_ALONE, SACK],
     vary: set_loss,
     quantities: &[TCP_THROUGHPUT, MAIN_THROUGHPUT],
 };
-const MIXED: Figure<Got> = Figure { schemes: &[RENO, SACK], ..FIG20 };
+const MIXED: Figure<RunStats> = Figure { schemes: &[RENO, SACK], ..FIG20 };
 
 fn leave_tcp_alone(s: &mut RawScenario) {
     s.flows.retain(|f| f.group == "tcp");
@@ -97,7 +97,7 @@ pub(super) fn fig20(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     Ok(e.outcome(FIG20.points(&found), fig20_claims(e, &found), section))
 }
 
-fn fig20_claims(e: &Experiment, found: &Found<Got>) -> Vec<Claim> {
+fn fig20_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (mixed, alone, name, _) in &BESIDE {
         let statement = format!("{name}'s mean beside RCS is within noise of its mean alone, at every P");
@@ -122,7 +122,7 @@ const FULL_LINK: &str = "Where link errors are rare TCP alone already fills four
 
 /// |difference of the means| / half-width of the 95 % interval of that difference. The half-width counts
 /// at least 5 % of the mean: what the rule for the number of seeds promises, no more.
-fn within_noise(found: &Found<Got>, mixed: &str, alone: &str, p: f64) -> Option<Estimate> {
+fn within_noise(found: &Measurements<RunStats>, mixed: &str, alone: &str, p: f64) -> Option<Estimate> {
     let difference = found.difference(mixed, alone, p, tcp_throughput)?;
     let alone = found.estimate(alone, p, tcp_throughput)?;
     let half_width = difference.half_width().max(0.05 * alone.mean);
@@ -144,7 +144,7 @@ const PAIRS: &[Scheme] = &[
     pair(RAP, "rap-beside-sack", "RAP beside SACK", "tcp-sack"),
     pair(RAP_FINE, "rap-fine-beside-sack", "RAP, fine grain, beside SACK", "tcp-sack"),
 ];
-const FIG21A: Figure<Got> = Figure {
+const FIG21A: Figure<RunStats> = Figure {
     x: P_LOSS,
     places: &P,
     schemes: PAIRS,
@@ -152,8 +152,8 @@ const FIG21A: Figure<Got> = Figure {
     quantities: &[JAIN, JAIN_GROUPS, MAIN_THROUGHPUT, TCP_THROUGHPUT],
 };
 /// At P_X = 1e-3, as (c).
-const FIG21B: Figure<Got> = Figure { x: BUFFER, places: &K, vary: set_buffer, ..FIG21A };
-const FIG21C: Figure<Got> = Figure { x: BACKGROUND, places: &S_L, vary: add_background, ..FIG21A };
+const FIG21B: Figure<RunStats> = Figure { x: BUFFER, places: &K, vary: set_buffer, ..FIG21A };
+const FIG21C: Figure<RunStats> = Figure { x: BACKGROUND, places: &S_L, vary: add_background, ..FIG21A };
 
 fn set_access_loss(s: &mut RawScenario, p: f64) {
     for access in s.flows.iter_mut().filter(|f| f.group == MAIN).filter_map(|f| f.access.as_mut()) {
@@ -197,12 +197,17 @@ pub(super) fn fig21(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     Ok(e.outcome(points, [reno, sack].concat(), section))
 }
 
-fn fig21_claims(e: &Experiment, [a, b, c]: [&Found<Got>; 3], [rcs, rap, fine]: [&Scheme; 3], tcp: &str) -> Vec<Claim> {
+fn fig21_claims(
+    e: &Experiment,
+    [a, b, c]: [&Measurements<RunStats>; 3],
+    [rcs, rap, fine]: [&Scheme; 3],
+    tcp: &str,
+) -> Vec<Claim> {
     let (rcs, suffix) = (rcs.key, tcp.to_lowercase());
-    let index = |found: &Found<Got>, places: &[f64]| {
+    let index = |found: &Measurements<RunStats>, places: &[f64]| {
         places.iter().map(|&x| (x, found.estimate(rcs, x, jain_of_all))).collect::<Vec<_>>()
     };
-    let over_raps = |found: &Found<Got>, places: &[f64]| {
+    let over_raps = |found: &Measurements<RunStats>, places: &[f64]| {
         let both = |&x: &f64| [rap, fine].map(|rap| (x, found.difference(rcs, rap.key, x, jain_of_all)));
         places.iter().flat_map(both).collect::<Vec<_>>()
     };

@@ -52,7 +52,7 @@ pub(super) fn set_background(s: &mut RawScenario, pps: f64) {
 
 /// The measurements of one run, after the warm-up.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct Got {
+pub(super) struct RunStats {
     /// Packets/s of a flow under study, mean over the group.
     pub(super) main: Option<f64>,
     /// Packets/s of a TCP flow beside it, mean over the group.
@@ -60,12 +60,12 @@ pub(super) struct Got {
     /// Dummies / (data + dummies) sent by the flows under study.
     pub(super) overhead: Option<f64>,
     /// One per flow.
-    pub(super) flows: Vec<OfFlow>,
+    pub(super) flows: Vec<FlowStats>,
 }
 
 /// The measurements of one flow.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(super) struct OfFlow {
+pub(super) struct FlowStats {
     pub(super) name: String,
     pub(super) background: bool,
     pub(super) pps: f64,
@@ -73,19 +73,19 @@ pub(super) struct OfFlow {
     pub(super) overhead: Option<f64>,
 }
 
-pub(super) const MEASURE: Measure<Got> = Measure { name: "rcs", of: got };
+pub(super) const MEASURE: Measure<RunStats> = Measure { name: "rcs", of: run_stats };
 pub(super) const MAIN: &str = "main";
 
-pub(super) fn got(job: &Job<'_>) -> Result<Got, RunError> {
+pub(super) fn run_stats(job: &Job<'_>) -> Result<RunStats, RunError> {
     let run = job.run(Record::default())?.summary;
-    let of = |f: &fairpace_lab::metrics::FlowSummary| OfFlow {
+    let of = |f: &fairpace_lab::metrics::FlowSummary| FlowStats {
         name: f.name.clone(),
         background: f.group == "background",
         pps: f.throughput_pps,
         acknowledged: f.acknowledged_packets,
         overhead: f.overhead,
     };
-    Ok(Got {
+    Ok(RunStats {
         main: run.group(MAIN).map(|g| g.throughput_pps),
         tcp: run.group("tcp").map(|g| g.throughput_pps),
         overhead: run.group(MAIN).and_then(|g| g.overhead),
@@ -93,35 +93,35 @@ pub(super) fn got(job: &Job<'_>) -> Result<Got, RunError> {
     })
 }
 
-pub(super) fn throughput(r: &Got) -> Option<f64> {
+pub(super) fn throughput(r: &RunStats) -> Option<f64> {
     r.main
 }
 
-pub(super) fn tcp_throughput(r: &Got) -> Option<f64> {
+pub(super) fn tcp_throughput(r: &RunStats) -> Option<f64> {
     r.tcp
 }
 
-pub(super) fn overhead(r: &Got) -> Option<f64> {
+pub(super) fn overhead(r: &RunStats) -> Option<f64> {
     r.overhead
 }
 
 /// Jain's index over every flow but the background [rcs eq. (8)].
-pub(super) fn jain_of_all(r: &Got) -> Option<f64> {
+pub(super) fn jain_of_all(r: &RunStats) -> Option<f64> {
     jain_index(&r.flows.iter().filter(|f| !f.background).map(|f| f.pps).collect::<Vec<f64>>())
 }
 
 /// The same with each flow replaced by the mean of its group: without unfairness inside a group.
-pub(super) fn jain_of_groups(r: &Got) -> Option<f64> {
+pub(super) fn jain_of_groups(r: &RunStats) -> Option<f64> {
     jain_index(&[r.main?, r.tcp?])
 }
 
-pub(super) fn acknowledged_jain(r: &Got) -> Option<f64> {
+pub(super) fn acknowledged_jain(r: &RunStats) -> Option<f64> {
     jain_index(&r.flows.iter().map(|f| f.acknowledged as f64).collect::<Vec<f64>>())
 }
 
-pub(super) const THROUGHPUT: Quantity<Got> =
+pub(super) const THROUGHPUT: Quantity<RunStats> =
     Quantity { key: "throughput_pps", label: "throughput per flow", unit: "packets/s", get: throughput };
-pub(super) const OVERHEAD: Quantity<Got> =
+pub(super) const OVERHEAD: Quantity<RunStats> =
     Quantity { key: "overhead", label: "overhead: dummies / (data + dummies)", unit: "", get: overhead };
 pub(super) const P_LOSS: Abscissa = Abscissa::log("p_loss", "packet loss probability P", "");
 pub(super) const RTT: Abscissa = Abscissa::new("rtt_ms", "round-trip time", "ms");

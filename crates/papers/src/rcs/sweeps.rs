@@ -1,13 +1,14 @@
 //! Throughput and overhead against P, RTT, background and buffer [rcs §V-B, §V-C, Figs. 17 to 19].
 
 use super::setup::{
-    BACKGROUND, BUFFER, Got, MEASURE, NEWRENO, OVERHEAD, P_LOSS, RAP, RAP_ACKS, RAP_FINE, RCS, RCS_ACKS, RENO, RTT,
-    SACK, THROUGHPUT, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt, throughput,
+    BACKGROUND, BUFFER, MEASURE, NEWRENO, OVERHEAD, P_LOSS, RAP, RAP_ACKS, RAP_FINE, RCS, RCS_ACKS, RENO, RTT,
+    RunStats, SACK, THROUGHPUT, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt,
+    throughput,
 };
 use crate::figure::{Figure, Scheme, caption, curve};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::study::{Found, Precision, largest, smallest};
+use fairpace_lab::study::{Measurements, Precision, largest, smallest};
 use fairpace_report::{Axis, Chart};
 use fairpace_scenario::{Count, RawScenario, Time};
 
@@ -43,12 +44,12 @@ fn rap_name(rap: &Scheme) -> &'static str {
 
 // --- against P -----------------------------------------------------------------------------------------------------
 
-const BY_LOSS: Figure<Got> =
+const BY_LOSS: Figure<RunStats> =
     Figure { x: P_LOSS, places: &P, schemes: ALL, vary: set_loss, quantities: &[THROUGHPUT, OVERHEAD] };
-const FIG18: Figure<Got> = Figure { schemes: WITH_DUMMIES, quantities: &[OVERHEAD, THROUGHPUT], ..BY_LOSS };
+const FIG18: Figure<RunStats> = Figure { schemes: WITH_DUMMIES, quantities: &[OVERHEAD, THROUGHPUT], ..BY_LOSS };
 /// RCS and RAP are within a percent of each other where link errors are rare, and their ratio is within a percent of the
 /// claimed 2.5 at 5e-3.
-const BY_LOSS_PRECISION: Precision<Got> = Precision {
+const BY_LOSS_PRECISION: Precision<RunStats> = Precision {
     numbers: &[throughput, overhead],
     most_seeds: |scheme, p| !scheme.starts_with("tcp") && (p < 5e-4 || p == 5e-3),
 };
@@ -60,7 +61,7 @@ pub(super) fn fig17a(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
 }
 
 /// Says what was measured where link errors are frequent.
-fn fig17a_title(found: &Found<Got>) -> String {
+fn fig17a_title(found: &Measurements<RunStats>) -> String {
     let over = |other: &Scheme| found.ratio(RCS.key, other.key, 5e-3, throughput).map(|e| e.mean);
     let least = |schemes: &[Scheme]| schemes.iter().filter_map(over).reduce(f64::min);
     match (least(&[RAP, RAP_FINE]), least(&[RENO, NEWRENO, SACK])) {
@@ -72,7 +73,7 @@ fn fig17a_title(found: &Found<Got>) -> String {
 }
 
 /// The claims of Fig. 17(a), from whatever was measured.
-fn fig17a_claims(e: &Experiment, found: &Found<Got>) -> Vec<Claim> {
+fn fig17a_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
     let mut claims = Vec::new();
     for Reading { rcs, raps, suffix, words } in &READINGS {
         let places = found.xs(rcs.key);
@@ -138,7 +139,7 @@ pub(super) fn fig18(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     Ok(e.outcome(FIG18.points(&found), claims, section))
 }
 
-fn gain_chart(found: &Found<Got>, caption: &str) -> Chart {
+fn gain_chart(found: &Measurements<RunStats>, caption: &str) -> Chart {
     let title = "What RCS gets for each packet of RAP";
     let mut chart = Chart::new(title, P_LOSS.axis(), Axis::new("throughput / RAP's", "")).caption(caption);
     for Reading { rcs, raps, .. } in &READINGS {
@@ -152,11 +153,11 @@ fn gain_chart(found: &Found<Got>, caption: &str) -> Chart {
 
 // --- against the RTT -----------------------------------------------------------------------------------------------
 
-const BY_RTT: Figure<Got> =
+const BY_RTT: Figure<RunStats> =
     Figure { x: RTT, places: &RTTS, schemes: ALL, vary: set_rtt, quantities: &[THROUGHPUT, OVERHEAD] };
-const FIG19: Figure<Got> = Figure { schemes: WITH_DUMMIES, quantities: &[OVERHEAD], ..BY_RTT };
+const FIG19: Figure<RunStats> = Figure { schemes: WITH_DUMMIES, quantities: &[OVERHEAD], ..BY_RTT };
 /// The overhead is within a percent of what "about 10 %" was taken to mean.
-const BY_RTT_PRECISION: Precision<Got> =
+const BY_RTT_PRECISION: Precision<RunStats> =
     Precision { numbers: &[throughput, overhead], most_seeds: |scheme, rtt| scheme.starts_with("rcs") && rtt >= 400.0 };
 
 pub(super) fn fig17b(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
@@ -237,7 +238,7 @@ const FULL: &str = "Once RCS and the background together fill the link, the queu
 
 const RCS1: Scheme = Scheme::new("rcs", "RCS1: constant-rate background", "rcs");
 const RCS2: Scheme = Scheme::new("rcs-2", "RCS2: RAP background", "rcs").setting(responsive_background);
-const FIG17C: Figure<Got> = Figure {
+const FIG17C: Figure<RunStats> = Figure {
     x: BACKGROUND,
     places: &S_L,
     schemes: &[RCS1, RCS2, RAP, RAP_FINE, RENO, NEWRENO, SACK],
@@ -292,7 +293,7 @@ fn responsive_background(s: &mut RawScenario) {
 
 // --- against the buffer --------------------------------------------------------------------------------------------
 
-const FIG17D: Figure<Got> =
+const FIG17D: Figure<RunStats> =
     Figure { x: BUFFER, places: &K, schemes: ALL, vary: set_buffer, quantities: &[THROUGHPUT, OVERHEAD] };
 
 pub(super) fn fig17d(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
@@ -331,14 +332,14 @@ mod tests {
     use crate::{Effort, experiments};
     use fairpace_lab::Hooks;
 
-    const MINI: Figure<Got> = Figure { schemes: &[RCS, RAP, RAP_FINE], places: &[1e-3, 5e-3, 1e-2], ..BY_LOSS };
+    const MINI: Figure<RunStats> = Figure { schemes: &[RCS, RAP, RAP_FINE], places: &[1e-3, 5e-3, 1e-2], ..BY_LOSS };
 
     fn mini() -> Experiment {
         Experiment { id: "mini", ..*experiments().find(|e| e.id == "rcs.fig17a").unwrap() }
     }
 
     /// Fig. 17(a) in small: 60 s, two flows, two seeds, three values of P.
-    fn miniature() -> Found<Got> {
+    fn miniature() -> Measurements<RunStats> {
         let base = with(&base(&mini()), |s| {
             s.duration = Time::seconds(60.0);
             s.warmup = Time::seconds(30.0);

@@ -28,7 +28,7 @@ const BEFORE: usize = 5;
 
 /// The results of one run.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-struct Found {
+struct RunStats {
     trace: Trace,
     /// f per second, of the flows that are there.
     f: Vec<Option<f64>>,
@@ -73,9 +73,9 @@ fn fairness(trace: &Trace) -> Vec<Option<f64>> {
     [of(&two, 0..COMES), of(&all, COMES..GOES), of(&two, GOES..usize::MAX)].concat()
 }
 
-const MEASURE: Measure<Found> = Measure { name: "tpba behaviour", of: |job| Ok(found(&trace(job)?)) };
+const MEASURE: Measure<RunStats> = Measure { name: "tpba behaviour", of: |job| Ok(run_stats(&trace(job)?)) };
 
-fn found(trace: &Trace) -> Found {
+fn run_stats(trace: &Trace) -> RunStats {
     let f = fairness(trace);
     let periods = trace.periods();
     // Three cycles of T_TCP must have seen the change.
@@ -96,7 +96,7 @@ fn found(trace: &Trace) -> Found {
         }
     }
     let gaps = numbers::gaps(&trace.adus);
-    Found {
+    RunStats {
         harm: numbers::harm(&trace.adus, &gaps),
         first: periods.iter().find(|p| p.state == "running").map_or(trace.states.len(), |p| p.from) as f64
             * SAMPLE.as_secs_f64(),
@@ -113,7 +113,7 @@ fn found(trace: &Trace) -> Found {
 }
 
 /// The j_A of a run that are of one kind, without those over data units that never came.
-fn of_kind(found: &Found, kind: impl Fn(&Gap) -> bool) -> Vec<f64> {
+fn of_kind(found: &RunStats, kind: impl Fn(&Gap) -> bool) -> Vec<f64> {
     found.gaps.iter().filter(|g| g.missing == 0 && kind(g)).map(|g| g.ms).collect()
 }
 
@@ -199,7 +199,7 @@ pub(super) fn topology_2(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_
     let mut claims = Vec::new();
     let mut section = e.section().text(path(&base(e)));
     for (u, runs) in set_ups.iter().zip(runs_of(&all)) {
-        let first = |f: &Found| f.cut.first().copied();
+        let first = |f: &RunStats| f.cut.first().copied();
         claims.push(
             e.claim(
                 format!("{}-cut", u.key),
@@ -250,12 +250,12 @@ pub(super) fn path(s: &Scenario) -> String {
 }
 
 /// The runs of each set-up.
-fn runs_of(all: &[Cell<Found>]) -> impl Iterator<Item = &[Rc<Found>]> {
+fn runs_of(all: &[Cell<RunStats>]) -> impl Iterator<Item = &[Rc<RunStats>]> {
     all.iter().map(|c| c.runs.as_slice())
 }
 
 /// The effect of flow 2 on f.
-fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Rc<Found>]) -> Vec<Claim> {
+fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Rc<RunStats>]) -> Vec<Claim> {
     let note = match (u.adu, world) {
         (Adu::Two, _) => "",
         (Adu::One, World::Sim) => SMALL_PACKETS,
@@ -293,9 +293,9 @@ fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Rc<Found>]) -> V
 }
 
 /// The effect of switching on data units.
-fn switching(e: &Experiment, u: &SetUp, runs: &[Rc<Found>]) -> Vec<Claim> {
+fn switching(e: &Experiment, u: &SetUp, runs: &[Rc<RunStats>]) -> Vec<Claim> {
     let key = |what: &str| format!("{}-{what}", u.key);
-    let ratio = |f: &Found, of: fn(&Gap) -> bool, q: f64| {
+    let ratio = |f: &RunStats, of: fn(&Gap) -> bool, q: f64| {
         let most = numbers::quantile(&of_kind(f, of), 1.0)?;
         Some(most / numbers::quantile(&of_kind(f, probing), q)?)
     };
@@ -312,7 +312,7 @@ fn switching(e: &Experiment, u: &SetUp, runs: &[Rc<Found>]) -> Vec<Claim> {
         .because(DRAINING)
         .number(estimate(runs, |f| ratio(f, kind, 1.0)))
     };
-    let harm = |f: &Found| (f.harm.split + f.harm.lost + f.harm.reordered) as f64;
+    let harm = |f: &RunStats| (f.harm.split + f.harm.lost + f.harm.reordered) as f64;
     vec![
         jump(to_udp, "jump-to-udp", "TCP gives way to UDP"),
         jump(to_tcp, "jump-to-tcp", "UDP gives way to TCP"),
@@ -336,14 +336,14 @@ const SMALL_REAL_PACKETS: &str = "A packet of 104 bytes, 64 of which count as pa
                                   UDP flow 3 keeps what it had on the wire, and has four fifths of the payload";
 
 /// A number of a run.
-type Get = fn(&Found) -> Option<f64>;
+type Get = fn(&RunStats) -> Option<f64>;
 /// Whether a j_A is of that kind.
 type Which = fn(&Gap) -> bool;
 
 const KINDS: [(&str, Which); 4] =
     [("probing (TCP)", probing), ("TCP to UDP", to_udp), ("running (UDP)", running), ("UDP to TCP", to_tcp)];
 
-fn finish(section: Section, set_ups: &[SetUp], all: &[Cell<Found>], seeds: usize) -> Section {
+fn finish(section: Section, set_ups: &[SetUp], all: &[Cell<RunStats>], seeds: usize) -> Section {
     let mut gaps = Vec::new();
     let mut rest = Vec::new();
     for (u, runs) in set_ups.iter().zip(runs_of(all)) {
@@ -352,7 +352,7 @@ fn finish(section: Section, set_ups: &[SetUp], all: &[Cell<Found>], seeds: usize
             let number: usize = runs.iter().map(|f| of_kind(f, kind).len()).sum();
             gaps.push(vec![u.name.to_owned(), name.to_owned(), number.to_string(), of(0.5), of(0.95), of(1.0)]);
         }
-        let of = |number: fn(&Found) -> Option<f64>| text(estimate(runs, number));
+        let of = |number: fn(&RunStats) -> Option<f64>| text(estimate(runs, number));
         let lost: usize = runs.iter().map(|f| f.gaps.iter().map(|g| g.missing).sum::<usize>()).sum();
         rest.push(vec![
             u.name.to_owned(),
@@ -392,11 +392,11 @@ fn finish(section: Section, set_ups: &[SetUp], all: &[Cell<Found>], seeds: usize
 }
 
 /// Seed 1: rates, f and j_A over time.
-fn charts(e: &Experiment, world: World<'_>, section: Section, u: &SetUp, runs: &[Rc<Found>]) -> Section {
+fn charts(e: &Experiment, world: World<'_>, section: Section, u: &SetUp, runs: &[Rc<RunStats>]) -> Section {
     let Some(first) = runs.first() else { return section };
     let caption =
         |rest: &str| caption(e, world, &format!("{}; seed 1, {rest}; shaded: flow 3 probes over TCP", u.name));
-    let number = |of: fn(&Found) -> Option<f64>| of(first).map_or("–".to_owned(), short);
+    let number = |of: fn(&RunStats) -> Option<f64>| of(first).map_or("–".to_owned(), short);
     let share = estimate(runs, |f| {
         let rates = f.trace.each_second();
         Some(mean(rates.get(2)?) / mean(rates.first()?))
@@ -442,7 +442,7 @@ fn thin(of: &[f64]) -> Vec<f64> {
     of.iter().step_by(of.len().div_ceil(2_000).max(1)).copied().collect()
 }
 
-fn points(set_ups: &[SetUp], all: &[Cell<Found>]) -> Vec<Point> {
+fn points(set_ups: &[SetUp], all: &[Cell<RunStats>]) -> Vec<Point> {
     let mut points = Vec::new();
     for (u, runs) in set_ups.iter().zip(runs_of(all)) {
         let numbers: [(&str, Get); 4] = [

@@ -45,23 +45,23 @@ const FIRST: std::ops::Range<usize> = 5..15;
 const LAST: std::ops::Range<usize> = 45..60;
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Found {
+struct RunStats {
     trace: Trace,
     lost: f64,
     first: f64,
     last: f64,
 }
 
-const MEASURE: Measure<Found> = Measure { name: "tpba lda", of: |job| Ok(found(&trace(job)?)) };
+const MEASURE: Measure<RunStats> = Measure { name: "tpba lda", of: |job| Ok(run_stats(&trace(job)?)) };
 
-fn found(trace: &Trace) -> Found {
+fn run_stats(trace: &Trace) -> RunStats {
     let rates = trace.each_second();
     let gap = |of: std::ops::Range<usize>| {
         let means: Vec<f64> = rates.iter().map(|r| mean(r.get(of.clone()).unwrap_or(&[]))).collect();
         means.get(2).copied().unwrap_or(f64::NAN) - mean(means.get(..2).unwrap_or(&[]))
     };
     let lost = if trace.sent > 0.0 { trace.dropped / trace.sent } else { 0.0 };
-    Found { lost, first: gap(FIRST), last: gap(LAST), trace: Trace { adus: Vec::new(), ..trace.clone() } }
+    RunStats { lost, first: gap(FIRST), last: gap(LAST), trace: Trace { adus: Vec::new(), ..trace.clone() } }
 }
 
 pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
@@ -84,7 +84,7 @@ pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     ];
     let mut numbers = Numbers::default();
     for (u, runs) in SET_UPS.iter().zip(all.iter().map(|c| &c.runs)) {
-        let of = |number: fn(&Found) -> f64| estimate(runs, |f| Some(number(f)));
+        let of = |number: fn(&RunStats) -> f64| estimate(runs, |f| Some(number(f)));
         let all =
             [("lost", of(|f| f.lost * 100.0)), ("gap_first_kbps", of(|f| f.first)), ("gap_last_kbps", of(|f| f.last))];
         numbers.row([u.name], (u.key, &[]), &all);
@@ -109,16 +109,16 @@ const UNBOUNDED: &str = "Where TCP's windows are bounded and the queue takes the
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tpba::trace::Line;
+    use crate::tpba::trace::FlowRates;
 
     #[test]
     fn the_gap_is_flow_3_less_the_mean_of_the_others() {
         let line = |group: &str, first: f64, last: f64| {
             let kbps = (0..600).map(|row| if row < 300 { first } else { last }).collect();
-            Line { group: group.to_owned(), kbps }
+            FlowRates { group: group.to_owned(), kbps }
         };
         let flows = vec![line("flow 1", 300.0, 310.0), line("flow 2", 340.0, 250.0), line("flow 3", 560.0, 640.0)];
-        let f = found(&Trace { flows, dropped: 5.0, sent: 100.0, ..Trace::default() });
+        let f = run_stats(&Trace { flows, dropped: 5.0, sent: 100.0, ..Trace::default() });
         assert_eq!((f.lost, f.first, f.last), (0.05, 240.0, 360.0));
     }
 }

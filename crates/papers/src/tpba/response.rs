@@ -8,7 +8,7 @@ use crate::figure::{Abscissa, Figure, Quantity, Scheme, counted, point, table, t
 use crate::{Bench, Bound, Claim, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_lab::study::{Found, Job, Measure};
+use fairpace_lab::study::{Job, Measure, Measurements};
 use fairpace_scenario::{Count, FlowSpec, RawScenario};
 use serde::{Deserialize, Serialize};
 
@@ -118,13 +118,13 @@ pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
 }
 
 /// The slope of f against the number of TCP flows. Each seed has a line of its own, so that the slope has an interval.
-fn slopes(found: &Found<After>, scheme: &str) -> Vec<f64> {
+fn slopes(found: &Measurements<After>, scheme: &str) -> Vec<f64> {
     let seeds = found.of(scheme).map(|c| c.runs.len()).max().unwrap_or(0);
     let line = |seed: usize| found.of(scheme).filter_map(|c| Some((c.at(), c.runs.get(seed)?.f?))).collect::<Vec<_>>();
     (0..seeds).filter_map(|seed| numbers::slope(&line(seed))).collect()
 }
 
-fn fig19_claims(e: &Experiment, found: &Found<After>, kinds: &[Scheme]) -> Vec<Claim> {
+fn fig19_claims(e: &Experiment, found: &Measurements<After>, kinds: &[Scheme]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for Scheme { key, name, .. } in kinds.iter().filter(|kind| !kind.key.ends_with("tcp")) {
         let of_tcp = slopes(found, &format!("{}-tcp", &key[.."topology-1".len()]));
@@ -231,7 +231,7 @@ pub(super) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
 mod tests {
     use super::*;
     use crate::tpba::EXPERIMENTS;
-    use crate::tpba::trace::Line;
+    use crate::tpba::trace::FlowRates;
     use fairpace_scenario::Scenario;
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
         // Unequal for 3 s of probing, equal from then on.
         let line = |early: f64| {
             let kbps = (0..100).map(|row| if row < 30 { early } else { 500.0 }).collect();
-            Line { group: "flow".to_owned(), kbps }
+            FlowRates { group: "flow".to_owned(), kbps }
         };
         let states = (0..100).map(|row| if row < 25 { "probing" } else { "running" }).map(str::to_owned).collect();
         let trace = Trace { flows: vec![line(100.0), line(900.0)], states, ..Trace::default() };

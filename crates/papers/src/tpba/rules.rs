@@ -27,19 +27,20 @@ const RULES: [Scheme; 4] = [
         .coloured("tcp")
         .setting(|s| stop_by(s, "cwnd-cycle", Some(5.0))),
 ];
-const BY_RATE: Figure<Found> = Figure {
+const BY_RATE: Figure<RunStats> = Figure {
     x: Abscissa::log("bottleneck_kbps", "bottleneck", "kbit/s"),
     places: &[100.0, 300.0, 1_000.0, 3_000.0, 10_000.0],
     schemes: &RULES,
     vary: set_bottleneck,
     quantities: &[PROBING, OFF, FAIRNESS, RUNNING],
 };
-const PROBING: Quantity<Found> =
+const PROBING: Quantity<RunStats> =
     Quantity { key: "probing", label: "time over TCP / time", unit: "", get: |f| Some(f.probing) };
-const OFF: Quantity<Found> =
+const OFF: Quantity<RunStats> =
     Quantity { key: "off", label: "mean |r_s - fair rate| / fair rate", unit: "", get: |f| f.off };
-const FAIRNESS: Quantity<Found> = Quantity { key: "f_of_means", label: "f of the mean rates", unit: "", get: |f| f.f };
-const RUNNING: Quantity<Found> =
+const FAIRNESS: Quantity<RunStats> =
+    Quantity { key: "f_of_means", label: "f of the mean rates", unit: "", get: |f| f.f };
+const RUNNING: Quantity<RunStats> =
     Quantity { key: "running_periods", label: "running periods that begin", unit: "", get: |f| Some(f.running) };
 
 /// A bottleneck of so many kbit/s, and its queue.
@@ -59,7 +60,7 @@ fn stop_by(s: &mut RawScenario, rule: &str, z: Option<f64>) {
 
 /// The results of one run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Found {
+struct RunStats {
     /// Share of the time in probing periods.
     probing: f64,
     /// Running periods that began.
@@ -72,9 +73,9 @@ struct Found {
     invalid: Vec<String>,
 }
 
-const MEASURE: Measure<Found> = Measure { name: "tpba rules", of: |job| Ok(found(&trace(job)?)) };
+const MEASURE: Measure<RunStats> = Measure { name: "tpba rules", of: |job| Ok(run_stats(&trace(job)?)) };
 
-fn found(trace: &Trace) -> Found {
+fn run_stats(trace: &Trace) -> RunStats {
     let from = WARM * PER_SECOND;
     let states = trace.states.get(from..).unwrap_or(&[]);
     let probing = states.iter().filter(|s| *s != "running").count() as f64 / states.len().max(1) as f64;
@@ -90,7 +91,7 @@ fn found(trace: &Trace) -> Found {
         .filter_map(|p| trace.allowed.get(p.from).copied())
         .collect();
     let off: Vec<f64> = begun.iter().map(|r_s| (r_s - fair).abs() / fair).collect();
-    Found {
+    RunStats {
         probing,
         running: begun.len() as f64,
         off: (!off.is_empty() && fair > 0.0).then(|| mean(&off)),
@@ -127,7 +128,7 @@ pub(super) fn rules(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     Ok(e.outcome(figure.points(&found), rules_claims(e, &found, figure.places), section))
 }
 
-fn rules_claims(e: &Experiment, found: &study::Found<Found>, places: &[f64]) -> Vec<Claim> {
+fn rules_claims(e: &Experiment, found: &study::Measurements<RunStats>, places: &[f64]) -> Vec<Claim> {
     let off = |rule| found.estimate(rule, 100.0, OFF.get).map(|e| e.mean);
     let looser = off("epsilon").zip(off("percent")).map(|(epsilon, percent)| epsilon - percent);
     let hardly =
@@ -162,13 +163,13 @@ const SAWTOOTH: &str = "Beside TCP whose window is not bounded rates over 1 s fo
 mod tests {
     use super::*;
     use crate::tpba::EXPERIMENTS;
-    use crate::tpba::trace::Line;
+    use crate::tpba::trace::FlowRates;
     use fairpace_scenario::Scenario;
 
     #[test]
     fn a_share_of_time_and_how_far_r_s_is_off() {
         // 10 s do not count; then 5 s of probing, 10 s of running at 440, 5 s of probing. TCP has 400.
-        let line = |group: &str, kbps: f64| Line { group: group.to_owned(), kbps: vec![kbps; 300] };
+        let line = |group: &str, kbps: f64| FlowRates { group: group.to_owned(), kbps: vec![kbps; 300] };
         let state = |row: usize| if (150..250).contains(&row) { "running" } else { "probing" };
         let trace = Trace {
             flows: vec![line("flow 1", 400.0), line("flow 2", 400.0), line("flow 3", 400.0)],
@@ -176,10 +177,10 @@ mod tests {
             allowed: vec![440.0; 300],
             ..Trace::default()
         };
-        let f = found(&trace);
+        let f = run_stats(&trace);
         assert_eq!((f.probing, f.running, f.f), (0.5, 1.0, Some(1.0)));
         assert!((f.off.unwrap() - 0.1).abs() < 1e-12);
-        let never = found(&Trace { states: vec!["probing".to_owned(); 300], ..trace });
+        let never = run_stats(&Trace { states: vec!["probing".to_owned(); 300], ..trace });
         assert_eq!((never.probing, never.running, never.off), (1.0, 0.0, None));
     }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// A flow of a run.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub(super) struct Line {
+pub(super) struct FlowRates {
     /// `flow 1`, …
     pub(super) group: String,
     /// Payload received, kbit/s, per row.
@@ -22,7 +22,7 @@ pub(super) struct Line {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Trace {
     /// In order of the scenario.
-    pub(super) flows: Vec<Line>,
+    pub(super) flows: Vec<FlowRates>,
     /// The state of flow 3's controller at the end of each row.
     pub(super) states: Vec<String>,
     /// The rate that the controller allowed, kbit/s of payload.
@@ -59,7 +59,7 @@ pub(super) fn trace(job: &Job<'_>) -> Result<Trace, RunError> {
                 kbps = arrived(&trace.adus, kbps.len());
             }
         }
-        trace.flows.push(Line { group: report.group.clone(), kbps });
+        trace.flows.push(FlowRates { group: report.group.clone(), kbps });
     }
     trace.invalid = run.summary.emulated.map_or(Vec::new(), |e| e.invalid);
     Ok(trace)

@@ -7,7 +7,7 @@ use crate::{Bench, Experiment};
 use fairpace_control::{Equation, TcpPath};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean};
-use fairpace_lab::study::{Case, Found, Job, Measure, Precision};
+use fairpace_lab::study::{Case, Job, Measure, Measurements, Precision};
 use fairpace_scenario::{AccessSpec, Capacity, Count, LossSpec, RawScenario, Record, Scenario};
 use fairpace_units::{Bytes, Duration, Probability};
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ impl Runs {
 
     /// An ACK that waits for a second packet waits five quarters of a packet time of the channel: at
     /// these rates the usual 200 ms would hardly ever see one.
-    pub(super) fn put_into(self, s: &mut RawScenario, place: &Place) {
+    pub(super) fn put_into(self, s: &mut RawScenario, place: &Combination) {
         let p = LossSpec::random(place.error / 100.0);
         for flow in &mut s.flows {
             if self == Runs::Delayed
@@ -64,7 +64,7 @@ impl Runs {
 
 /// A combination, and an error.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Combination {
     /// Percent.
     pub(super) error: f64,
     pub(super) size: Bytes,
@@ -73,7 +73,7 @@ pub(super) struct Place {
     pub(super) delay_ms: f64,
 }
 
-impl Place {
+impl Combination {
     pub(super) fn packet_time_ms(&self) -> f64 {
         self.size.as_f64() * 8.0 / self.kbps
     }
@@ -199,7 +199,7 @@ impl Reading {
 
     /// The equation's rate, in bit/s.
     pub(super) fn estimate(&self, equation: Equation, o: &Observed, x: &[f64]) -> Option<f64> {
-        let (error, size) = Place::of(x);
+        let (error, size) = Combination::of(x);
         let p = if self.injected { error / 100.0 } else { o.p };
         let [rtt, rto] = [o.rtt_ms, o.rto_ms].map(|ms| Duration::from_secs_f64(ms / 1e3));
         let path = TcpPath::new(size, rtt, rto.max(rtt), self.b).ok()?;
@@ -214,7 +214,7 @@ impl Reading {
 }
 
 /// Every run.
-pub(super) struct Data(pub(super) Found<Option<Observed>>);
+pub(super) struct Data(pub(super) Measurements<Option<Observed>>);
 
 impl Data {
     pub(super) fn measure(
@@ -231,7 +231,7 @@ impl Data {
                 for size in SIZES.map(Bytes::new) {
                     for kbps_ in RATES {
                         for delay_ms in DELAYS {
-                            let place = Place { error, size, kbps: kbps_, delay_ms };
+                            let place = Combination { error, size, kbps: kbps_, delay_ms };
                             let scenario = with(base, |s| {
                                 s.seed = Count::new(1 + 100 * combination);
                                 set_packet_size(s, size.get());

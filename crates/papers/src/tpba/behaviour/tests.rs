@@ -1,9 +1,9 @@
 use super::*;
-use crate::tpba::trace::Line;
+use crate::tpba::trace::FlowRates;
 
 /// 40 s. Flow 3 probes in 0 to 3 s, 13 to 16 s and 26 to 29 s, and runs at 550, 360 and 540 between.
 fn trace() -> Trace {
-    let line = |group: &str, at: &dyn Fn(usize) -> f64| Line {
+    let line = |group: &str, at: &dyn Fn(usize) -> f64| FlowRates {
         group: group.to_owned(),
         kbps: (0..400).map(|row| at(row / PER_SECOND)).collect(),
     };
@@ -33,7 +33,7 @@ fn trace() -> Trace {
 
 #[test]
 fn f_is_of_the_flows_that_are_there_before_between_and_after() {
-    let f = found(&trace());
+    let f = run_stats(&trace());
     assert_eq!((f.f.len(), f.before, f.first), (40, Some(1.0), 3.0));
     // 550, 275, 275: 1,100^2 / (3 * 453,750)
     assert!((f.dip.unwrap() - 1_210_000.0 / 1_361_250.0).abs() < 1e-12, "{:?}", f.dip);
@@ -45,7 +45,7 @@ fn f_is_of_the_flows_that_are_there_before_between_and_after() {
 
 #[test]
 fn a_running_period_that_ends_lower_is_one_with_loss_and_the_next_starts_anew() {
-    let f = found(&trace());
+    let f = run_stats(&trace());
     assert_eq!(f.cut.len(), 1);
     assert!((f.cut[0].0 - 539.0 / 550.0).abs() < 1e-12 && (f.cut[0].1 - 360.0 / 550.0).abs() < 1e-12);
     assert_eq!(f.after_cut.len(), 1);

@@ -8,8 +8,6 @@ use std::rc::Rc;
 pub struct Cell<R> {
     /// The scheme's key.
     pub scheme: String,
-    /// The reading, if not the default.
-    pub reading: &'static str,
     /// The place: a coordinate per axis.
     pub x: Vec<f64>,
     /// One per seed, in their order.
@@ -40,12 +38,12 @@ impl<R> Cell<R> {
 
 /// Everything measured by one study.
 #[derive(Clone, Debug)]
-pub struct Found<R> {
+pub struct Measurements<R> {
     /// The cases, in the order in which they were asked for.
     pub cells: Vec<Cell<R>>,
 }
 
-impl<R> Found<R> {
+impl<R> Measurements<R> {
     /// The schemes, in order of appearance.
     pub fn schemes(&self) -> Vec<&str> {
         let mut schemes = Vec::new();

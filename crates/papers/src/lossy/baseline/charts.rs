@@ -184,7 +184,7 @@ pub(super) fn readings_of_fig1_3(e: &Experiment, data: &Data) -> Table {
             row.push(signed(data.deviation(reading, equation, error)));
         }
         row.push(best(data, reading, Equation::Complex).map_or("–".to_owned(), |error| format!("{error} %")));
-        row.push(kept(&fig1_3_claims(e, data, reading)));
+        row.push(held(&fig1_3_claims(e, data, reading)));
         table.rows.push(row);
     }
     table
@@ -207,7 +207,7 @@ pub(super) fn readings_of_fig25_27(e: &Experiment, data: &Data) -> Table {
             }
         }
         row.push(brief(least_gain(data, reading).1));
-        row.push(kept(&fig25_27_claims(e, data, reading)));
+        row.push(held(&fig25_27_claims(e, data, reading)));
         table.rows.push(row);
     }
     table
@@ -219,6 +219,6 @@ fn signed(deviation: Option<Estimate>) -> String {
 }
 
 /// `4 of 6`.
-fn kept(claims: &[Claim]) -> String {
+fn held(claims: &[Claim]) -> String {
     format!("{} of {}", claims.iter().filter(|c| c.holds).count(), claims.len())
 }
