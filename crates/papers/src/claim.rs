@@ -67,7 +67,7 @@ pub struct Claim {
     pub measured: Option<f64>,
     /// Its 95 % interval; none for a number without spread.
     pub ci95: Option<[f64; 2]>,
-    /// Whether all of the interval says the same.
+    /// Whether there is a number and all of its interval says the same.
     pub decided: bool,
     /// The bound that the number must keep.
     pub bound: String,
@@ -84,20 +84,22 @@ impl Claim {
         bound: Bound,
         what: impl Into<String>,
     ) -> Claim {
-        let mut note = what.into();
-        let decided = !measured.is_some_and(|e| bound.undecided(&e));
-        if !decided {
-            note.push_str("; the interval includes the bound, so this run does not decide it at 95 %");
-        }
+        let doubt = match measured {
+            None => "; could not be measured",
+            Some(e) if bound.undecided(&e) => {
+                "; the interval includes the bound, so this run does not decide it at 95 %"
+            }
+            Some(_) => "",
+        };
         Claim {
             id: id.into(),
             statement: statement.into(),
             holds: measured.is_some_and(|e| bound.holds(e.mean)),
             measured: measured.map(|e| e.mean),
             ci95: measured.and_then(|e| e.ci95),
-            decided,
+            decided: doubt.is_empty(),
             bound: bound.text(),
-            note: if measured.is_some() { note } else { format!("{note}; could not be measured") },
+            note: what.into() + doubt,
         }
     }
 
@@ -119,7 +121,7 @@ impl Claim {
             Some([low, high]) => format!(" [{}, {}]", short(low), short(high)),
             None => String::new(),
         };
-        let doubt = if self.decided { "" } else { " (not decided at 95 %)" };
+        let doubt = if self.decided || self.measured.is_none() { "" } else { " (not decided at 95 %)" };
         format!("{verdict}  {}  {}: {number}{interval}, bound {}{doubt}", self.id, self.statement, self.bound)
     }
 
@@ -166,12 +168,12 @@ impl Statement {
         Claim::check(self.id, self.text, measured, self.bound, self.what).if_it_fails(&self.reason)
     }
 
-    /// Decided by a number over all that there is: its interval is no confidence interval, and leaves nothing undecided.
+    /// Decided by a number over all that there is, if there is one: its interval is no confidence interval, and leaves no doubt.
     /// `of` adds to what the number is.
     pub(crate) fn census(self, measured: Option<Estimate>, of: &str) -> Claim {
-        let note = format!("{}{of}", self.what);
-        let claim = Claim::check(self.id, self.text, measured, self.bound, "");
-        Claim { decided: true, note, ..claim }.if_it_fails(&self.reason)
+        let certain = measured.map(|e| Estimate { ci95: None, ..e });
+        let claim = Claim::check(self.id, self.text, certain, self.bound, self.what + of);
+        Claim { ci95: measured.and_then(|e| e.ci95), ..claim }.if_it_fails(&self.reason)
     }
 
     /// Decided by a number without spread; one that is not finite could not be measured.
@@ -298,7 +300,12 @@ mod tests {
     #[test]
     fn what_could_not_be_measured_fails_and_says_so() {
         let claim = Claim::check("x/y", "s", None, Bound::Above(0.0), "mean");
-        assert!(!claim.holds);
+        assert!(!claim.holds && !claim.decided);
+        let census = Statement::new("x/y".to_owned(), "s", Bound::Above(0.0), "median").census(None, ", of 0");
+        assert_eq!(
+            (census.holds, census.decided, census.note.as_str()),
+            (false, false, "median, of 0; could not be measured")
+        );
         assert_eq!(claim.note, "mean; could not be measured");
         assert_eq!(claim.line(), "FAILS  x/y  s: not measured, bound > 0");
     }
