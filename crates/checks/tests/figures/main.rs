@@ -35,9 +35,6 @@ const MORE: &[(&str, usize, &str)] = &[
     ("tpba.rules", 3, "time over TCP; how far r_s is off; fairness"),
 ];
 
-/// Experiments with more lines, how many, and the reason.
-const LONGER: &[(&str, usize, &str)] = &[("aimd.fig5", 68, "six claims about one chart")];
-
 /// An experiment in the source: its id, and the function that runs it.
 struct Experiment {
     id: String,
@@ -140,8 +137,7 @@ fn an_experiment_takes_at_most_60_lines_for_a_figure() {
         let n = figures(id);
         let more = MORE.iter().find(|(of, ..)| of == id).map_or(String::new(), |(.., what)| format!(": {what}"));
         println!("| {id} | {n}{more} | {own} | {} | {measurement} | {shared} |", own.div_ceil(n));
-        let longer = LONGER.iter().find(|(of, ..)| of == id).map_or(0, |(_, lines, _)| *lines);
-        if *own > longer.max(MOST * n) {
+        if *own > MOST * n {
             over.push(format!("{id}: {own} lines for {n}"));
         }
     }
@@ -149,7 +145,7 @@ fn an_experiment_takes_at_most_60_lines_for_a_figure() {
     // A name that was not found would make an experiment look short.
     assert!(idle.is_empty(), "no experiment seems to need {idle:#?}");
     assert!(over.is_empty(), "more than {MOST} lines for a figure: {over:#?}");
-    for (id, ..) in MORE.iter().chain(LONGER) {
+    for (id, ..) in MORE {
         assert!(sizes.iter().any(|size| size.id == *id), "{id} is no experiment");
     }
 }

@@ -317,11 +317,10 @@ pub(super) fn fig5(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     let filled = crossing.map_or("–".to_owned(), |c| format!("{:.0}", c.mean));
     let title = format!("Up to {filled} TCP flows AIMD fills the wireless link; beyond, it gets about what all get");
     let y = Axis::new("throughput", "packets per slot").log();
-    let lines = [("aimd", "aimd", OF_AIMD), ("all", "tcp-sack", OF_ALL)];
     let mut chart = Chart::new(title, FIG5.x.axis(), y).caption(caption(e, seeds));
     chart = chart.series(Series::line("1 - p_e", "reference", vec![0.0, 100.0], vec![FULL; 2]).reference());
     let mut points = Vec::new();
-    for (key, colour, y) in lines {
+    for (key, colour, y) in [("aimd", "aimd", OF_AIMD), ("all", "tcp-sack", OF_ALL)] {
         let line = found.along("aimd", y.get);
         points.extend(line.iter().filter_map(|(n, throughput)| point(key, &[(FIG5.x.key, *n)], y.key, *throughput)));
         chart = chart.series(curve(y.label, colour, line));
@@ -336,31 +335,24 @@ fn fig5_claims(e: &Experiment, found: &Measurements<Vec<FlowStats>>, crossing: O
     let to_mean = |run: &Vec<FlowStats>| Some(OF_AIMD.of(run)? / OF_ALL.of(run)?);
     let many = || found.along("aimd", to_mean).into_iter().filter(|(n, _)| *n >= MANY);
     let near = "the backbone becomes the bottleneck near 50 flows (ours: 40 to 60)";
-    let what = "TCP flows at which the mean throughput of all is 0.9 packets per slot, linear between the points";
+    let flows = "TCP flows at which the mean throughput of all is 0.9 packets per slot, linear between the points";
     let most = "AIMD gets no more than the 1 - p_e packets per slot that the wireless link carries (ours: 0.5 %)";
+    let fills = |n: f64| format!("up to {n} TCP flows AIMD gets 1 - p_e packets per slot (ours: within 2 %)");
+    let lowest = "throughput / 0.9 with {at} flows, where it is least";
+    let nearly = Bound::AtLeast(0.98);
     let no_less = "from 60 flows on AIMD gets what the flows get on the average: no less (ours: 20 %)";
-    let mut claims = vec![
-        e.claim("crossing", near, Bound::Within(40.0, 60.0), what).number(crossing),
+    let [smallest, largest] = ["AIMD / mean of all with {at} flows, the least", "the same with {at} flows, the most"];
+    let no_more = "and no more (ours: 20 %)";
+    vec![
+        e.claim("crossing", near, Bound::Within(40.0, 60.0), flows).number(crossing),
         e.claim("wireless-most", most, Bound::AtMost(1.005), "throughput / 0.9 with {at} flows, where it is most")
             .everywhere(up_to(100.0)),
-        e.claim("backbone-least", no_less, Bound::AtLeast(0.8), "AIMD / mean of all with {at} flows, the least")
-            .because(MANY_NOTE)
-            .everywhere(many()),
-        e.claim("backbone-most", "and no more (ours: 20 %)", Bound::AtMost(1.2), "the same with {at} flows, the most")
-            .because(MANY_NOTE)
-            .everywhere(many()),
-    ];
-    // Below 50 the bottleneck is the wireless link [aimd §IV-B]; up to so many for certain.
-    for (most, key) in [(30.0, "few"), (45.0, "below-50")] {
-        let statement = format!("up to {most} TCP flows AIMD gets 1 - p_e packets per slot (ours: within 2 %)");
-        let what = "throughput / 0.9 with {at} flows, where it is least";
-        claims.push(
-            e.claim(format!("wireless-{key}"), statement, Bound::AtLeast(0.98), what)
-                .because(NEAR_NOTE)
-                .everywhere(up_to(most)),
-        );
-    }
-    claims
+        e.claim("backbone-least", no_less, Bound::AtLeast(0.8), smallest).because(MANY_NOTE).everywhere(many()),
+        e.claim("backbone-most", no_more, Bound::AtMost(1.2), largest).because(MANY_NOTE).everywhere(many()),
+        // Below 50 the bottleneck is the wireless link [aimd §IV-B]; up to so many for certain.
+        e.claim("wireless-few", fills(30.0), nearly, lowest).because(NEAR_NOTE).everywhere(up_to(30.0)),
+        e.claim("wireless-below-50", fills(45.0), nearly, lowest).because(NEAR_NOTE).everywhere(up_to(45.0)),
+    ]
 }
 
 const NEAR_NOTE: &str = "The two bottlenecks do not take turns at a certain number of flows: RED drops AIMD's packets too, and after a \
