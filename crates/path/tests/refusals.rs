@@ -4,7 +4,8 @@ mod common;
 
 use common::*;
 use fairpace_path::{
-    Capacity, CoDelParams, DelayModel, FqCoDelParams, Link, LinkSpec, PieParams, Plain, QueueModel, RateModel,
+    Capacity, CoDelParams, DelayModel, DualPi2Params, FqCoDelParams, Link, LinkSpec, PieParams, Plain, QueueModel,
+    RateModel,
 };
 use fairpace_units::{Bytes, Duration, Packets, Rate};
 
@@ -22,6 +23,7 @@ fn every_refusal_names_the_field_what_was_found_and_what_is_allowed() {
     let (zero, usual) = (Duration::ZERO, CoDelParams::new(Capacity::Unlimited));
     let (codel, fq) = (QueueModel::CoDel, FqCoDelParams::new(Capacity::Unlimited));
     let pie = PieParams::new(Capacity::Unlimited, Bytes::new(1_000));
+    let dual = DualPi2Params::new(Capacity::Unlimited);
     let long = Duration::from_secs(1_000_000_001);
     for (spec, message) in [
         (
@@ -66,6 +68,14 @@ fn every_refusal_names_the_field_what_was_found_and_what_is_allowed() {
         ),
         (queue(QueueModel::Pie(PieParams { alpha: -1.0, ..pie })), "`queue.alpha` is -1; it must be 0 or above"),
         (queue(QueueModel::Pie(PieParams { beta: f64::NAN, ..pie })), "`queue.beta` is NaN; it must be 0 or above"),
+        (
+            queue(QueueModel::DualPi2(DualPi2Params { target: zero, ..dual })),
+            "`queue.target` is 0; it must be above 0 s",
+        ),
+        (
+            queue(QueueModel::DualPi2(DualPi2Params { alpha: -1.0, ..dual })),
+            "`queue.alpha` is -1; it must be 0 or above",
+        ),
         (
             queue(QueueModel::Pie(PieParams { mark_threshold: 1.1, ..pie })),
             "`queue.mark_threshold` is 1.1; it must be from 0 to 1",

@@ -18,7 +18,7 @@
 //!
 //! **Deviation.** Times are whole nanoseconds, so INTERVAL/√count is rounded down to one.
 
-use super::parts::{Fifo, Held, Next, Room};
+use super::parts::{Fifo, Held, Next, Room, check_times};
 use crate::{CoDelParams, Datagram, LinkError};
 use fairpace_units::{Ecn, Instant};
 
@@ -92,11 +92,7 @@ impl State {
 
 impl Law {
     pub(super) fn new(params: &CoDelParams) -> Result<Self, LinkError> {
-        for (field, duration) in [("target", params.target), ("interval", params.interval)] {
-            if duration.is_zero() {
-                return Err(LinkError::BadQueue { field, found: 0.0, allowed: "above 0 s" });
-            }
-        }
+        check_times([("target", params.target), ("interval", params.interval)])?;
         if params.mtu.get() == 0 {
             return Err(LinkError::BadQueue { field: "mtu", found: 0.0, allowed: "at least 1 byte" });
         }

@@ -26,7 +26,7 @@
 //!
 //! **Not implemented.** Curvy RED [App. B]; classifiers other than the ECN field; the time-shifted FIFO scheduler.
 
-use super::parts::{Fifo, Held, Next, Room};
+use super::parts::{Fifo, Held, Next, Room, check_gains, check_times};
 use crate::{Datagram, DualPi2Params, LinkError};
 use fairpace_units::{Ecn, Instant};
 
@@ -95,16 +95,8 @@ enum Fate {
 impl<T> DualPi2<T> {
     pub(crate) fn new(params: &DualPi2Params) -> Result<Self, LinkError> {
         let bad = |field, found, allowed| Err(LinkError::BadQueue { field, found, allowed });
-        for (field, duration) in [("target", params.target), ("update_interval", params.update_interval)] {
-            if duration.is_zero() {
-                return bad(field, 0.0, "above 0 s");
-            }
-        }
-        for (field, found) in [("alpha", params.alpha), ("beta", params.beta)] {
-            if !(found >= 0.0 && found.is_finite()) {
-                return bad(field, found, "0 or above");
-            }
-        }
+        check_times([("target", params.target), ("update_interval", params.update_interval)])?;
+        check_gains(params.alpha, params.beta)?;
         if !(params.coupling > 0.0 && params.coupling.is_finite()) {
             return bad("coupling", params.coupling, "above 0");
         }

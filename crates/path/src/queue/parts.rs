@@ -1,7 +1,7 @@
 //! The parts that queues are made of: room, packets in order of arrival, and what a queue is asked and answers.
 
 use crate::{Capacity, Datagram, DropReason, LinkError};
-use fairpace_units::Instant;
+use fairpace_units::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// A packet that leaves the queue for the transmitter.
@@ -107,4 +107,17 @@ impl Room {
     pub(crate) fn fits(self, held: Held, size: u64) -> bool {
         held.packets < self.packets && held.bytes.saturating_add(size) <= self.bytes
     }
+}
+
+/// Refuses parameters that are no time: those of zero.
+pub(crate) fn check_times(times: [(&'static str, Duration); 2]) -> Result<(), LinkError> {
+    let zero = times.into_iter().find(|(_, time)| time.is_zero());
+    zero.map_or(Ok(()), |(field, _)| Err(LinkError::BadQueue { field, found: 0.0, allowed: "above 0 s" }))
+}
+
+/// Refuses gains of a controller of the wait (PIE, DualPI2) that are negative or not finite.
+pub(crate) fn check_gains(alpha: f64, beta: f64) -> Result<(), LinkError> {
+    let gains = [("alpha", alpha), ("beta", beta)];
+    let bad = gains.into_iter().find(|(_, gain)| !(*gain >= 0.0 && gain.is_finite()));
+    bad.map_or(Ok(()), |(field, found)| Err(LinkError::BadQueue { field, found, allowed: "0 or above" }))
 }

@@ -21,7 +21,7 @@
 //! **Not implemented.** The estimate from the departure rate [§5.2], which a time stamp makes
 //! needless here, switching PIE off while the queue is short [§5.3], de-randomization [§5.4].
 
-use super::parts::{Occupancy, Room, Verdict};
+use super::parts::{Occupancy, Room, Verdict, check_gains, check_times};
 use crate::{DropReason, LinkError, PieParams};
 use fairpace_units::{Instant, RandomStream};
 use std::collections::VecDeque;
@@ -52,16 +52,8 @@ pub(crate) struct Pie {
 impl Pie {
     pub(crate) fn new(params: &PieParams, random: RandomStream) -> Result<Self, LinkError> {
         let bad = |field, found, allowed| Err(LinkError::BadQueue { field, found, allowed });
-        for (field, duration) in [("target", params.target), ("update_interval", params.update_interval)] {
-            if duration.is_zero() {
-                return bad(field, 0.0, "above 0 s");
-            }
-        }
-        for (field, found) in [("alpha", params.alpha), ("beta", params.beta)] {
-            if !(found >= 0.0 && found.is_finite()) {
-                return bad(field, found, "0 or above");
-            }
-        }
+        check_times([("target", params.target), ("update_interval", params.update_interval)])?;
+        check_gains(params.alpha, params.beta)?;
         if !(0.0..=1.0).contains(&params.mark_threshold) {
             return bad("mark_threshold", params.mark_threshold, "from 0 to 1");
         }
