@@ -11,7 +11,7 @@ pub use shared::{AgentSummary, SatelliteSummary, TerminalSummary, UserSummary, W
 use fairpace_scenario::Scenario;
 use fairpace_sim::{LinkReport, SimReport};
 use fairpace_units::{Duration, Instant};
-use flows::Known;
+use flows::FlowFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ impl RunSummary {
         for flow in &scenario.flows {
             for instance in fairpace_scenario::instances(scenario, flow, seed) {
                 let goes_on = flow.arrivals.is_some().then(|| instance.within(from, to));
-                known.insert(instance.name, Known { spec: flow, goes_on });
+                known.insert(instance.name, FlowFacts { spec: flow, goes_on });
             }
             if !groups.contains(&flow.group.as_str()) {
                 groups.push(&flow.group);

@@ -134,14 +134,14 @@ pub struct GroupSummary {
 }
 
 /// The facts that the scenario gives about a flow.
-pub(super) struct Known<'a> {
+pub(super) struct FlowFacts<'a> {
     pub(super) spec: &'a FlowSpec,
     /// How much of the measured window a flow that comes and goes is there; `None`: it is one of the scenario's own,
     /// and its rates are over the window.
     pub(super) goes_on: Option<Duration>,
 }
 
-impl Known<'_> {
+impl FlowFacts<'_> {
     /// From rates over the measured window to rates over the time that the flow goes on in it.
     fn scale(&self, f: &FlowReport) -> f64 {
         match self.goes_on {
@@ -188,7 +188,7 @@ impl QuickStartSummary {
 }
 
 impl FlowSummary {
-    pub(super) fn new(f: &FlowReport, known: Option<&Known<'_>>, from: Instant) -> FlowSummary {
+    pub(super) fn new(f: &FlowReport, known: Option<&FlowFacts<'_>>, from: Instant) -> FlowSummary {
         let spec = known.map(|k| k.spec);
         let scale = known.map_or(1.0, |k| k.scale(f));
         let sent = f.measured.sent.packets.as_f64();
@@ -231,7 +231,7 @@ impl FlowSummary {
 }
 
 impl GroupSummary {
-    pub(super) fn new(name: &str, report: &SimReport, known: &BTreeMap<String, Known<'_>>) -> GroupSummary {
+    pub(super) fn new(name: &str, report: &SimReport, known: &BTreeMap<String, FlowFacts<'_>>) -> GroupSummary {
         let all = || report.flows.iter().filter(|f| f.group == name);
         // A flow that came and went before the measured window says nothing about it.
         let own = || all().filter(|f| known.get(&f.name).is_none_or(|k| k.goes_on != Some(Duration::ZERO)));

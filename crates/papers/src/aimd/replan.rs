@@ -76,7 +76,7 @@ impl Policy {
 
 /// The measurements of one flow in one phase.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
-struct Part {
+struct FlowInPhase {
     /// Packets per slot.
     throughput: f64,
     received: f64,
@@ -87,7 +87,7 @@ struct Part {
 /// The results of a run by phase and flow; and the given windows by flow, as (time, window).
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 struct Course {
-    phases: Vec<Vec<Part>>,
+    phases: Vec<Vec<FlowInPhase>>,
     windows: Vec<Vec<(f64, f64)>>,
 }
 
@@ -112,14 +112,14 @@ fn at(seconds: f64) -> Instant {
     Instant::ZERO + Duration::from_secs_f64(seconds)
 }
 
-fn phase(report: &SimReport, from: f64, to: f64) -> Vec<Part> {
+fn phase(report: &SimReport, from: f64, to: f64) -> Vec<FlowInPhase> {
     let until = |f: &FlowReport, t: f64| -> FlowCounts {
         f.checkpoints.iter().find(|(instant, _)| *instant == at(t)).map_or(f.whole, |(_, counts)| *counts)
     };
     let part = |f: &FlowReport| {
         let counts = until(f, to).since(&until(f, from));
         let received = counts.received.packets.as_f64();
-        Part {
+        FlowInPhase {
             throughput: received * SLOT.as_secs_f64() / (to - from),
             received,
             late: counts.outage.packets.as_f64(),
@@ -139,39 +139,40 @@ fn windows(report: &SimReport) -> Vec<Vec<(f64, f64)>> {
 }
 
 /// A number of the flows that are there in a phase, over the seeds.
-fn in_phase(runs: &Cell<Course>, i: usize, number: Of) -> Option<Estimate> {
+fn in_phase(runs: &Cell<Course>, i: usize, number: PhaseNumber) -> Option<Estimate> {
     let there = PHASES[i].2;
-    runs.mean(|c| number(&there.iter().map(|f| c.phases[i][*f]).collect::<Vec<Part>>()))
+    runs.mean(|c| number(&there.iter().map(|f| c.phases[i][*f]).collect::<Vec<FlowInPhase>>()))
 }
 
 /// Packets per slot of all.
-fn used(parts: &[Part]) -> f64 {
+fn used(parts: &[FlowInPhase]) -> f64 {
     parts.iter().map(|p| p.throughput).sum()
 }
 
 /// Late / received of all.
-fn late(parts: &[Part]) -> f64 {
+fn late(parts: &[FlowInPhase]) -> f64 {
     parts.iter().map(|p| p.late).sum::<f64>() / parts.iter().map(|p| p.received).sum::<f64>().max(1.0)
 }
 
 /// Least throughput / most.
-fn evenness(parts: &[Part]) -> f64 {
+fn evenness(parts: &[FlowInPhase]) -> f64 {
     let of = || parts.iter().map(|p| p.throughput);
     of().fold(f64::INFINITY, f64::min) / of().fold(0.0, f64::max)
 }
 
-fn whole(c: &Course) -> Vec<Part> {
+fn whole(c: &Course) -> Vec<FlowInPhase> {
     c.phases.iter().flatten().copied().collect()
 }
 
 /// A number of the flows of a phase.
-type Of = fn(&[Part]) -> f64;
+type PhaseNumber = fn(&[FlowInPhase]) -> f64;
 
 /// The numbers of a phase, with their metrics.
-const NUMBERS: [(&str, Of); 3] = [("throughput_packets_per_slot", used), ("outage", late), ("least_to_most", evenness)];
+const NUMBERS: [(&str, PhaseNumber); 3] =
+    [("throughput_packets_per_slot", used), ("outage", late), ("least_to_most", evenness)];
 
 /// A number in every phase, counted from 1.
-fn phases(runs: &Cell<Course>, number: Of) -> Vec<(f64, Option<Estimate>)> {
+fn phases(runs: &Cell<Course>, number: PhaseNumber) -> Vec<(f64, Option<Estimate>)> {
     (0..PHASES.len()).map(|i| (i as f64 + 1.0, in_phase(runs, i, number))).collect()
 }
 
@@ -184,7 +185,7 @@ pub(super) fn replan(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         return Err(RunError::Interrupted);
     };
     let percent = |(_, e): (f64, Option<Estimate>)| brief(e.map(|e| scaled(e, 100.0)));
-    let part = |p: &[Part]| used(p) / FULL;
+    let part = |p: &[FlowInPhase]| used(p) / FULL;
     let (least, most) = (percent(smallest(phases(replan, part))), percent(largest(phases(replan, late))));
     let (idle, too_late) = (percent(smallest(phases(four, part))), percent(largest(phases(alone, late))));
     let full_title = format!(
@@ -221,7 +222,7 @@ const COURSE: &str = "One flow from the beginning, a second one from 60 s to 300
                       180 s; every second one has an RTT of 25 slots. p_e = 5 %, D = 10 slots, 1 %.";
 
 fn replan_claims(e: &Experiment, replan: &Cell<Course>, alone: &Cell<Course>, four: &Cell<Course>) -> Vec<Claim> {
-    let part = |p: &[Part]| used(p) / FULL;
+    let part = |p: &[FlowInPhase]| used(p) / FULL;
     let outage = "planned anew, the delay outage stays within 1 %, joins and leaves included";
     let each = "in each phase too (ours: 1.25 %, as rounded windows of unequal RTTs exceed it slightly)";
     let full = "planned anew, the link is full in each phase (ours: within 1 %)";
@@ -276,7 +277,7 @@ fn phases_chart(
     found: &Measurements<Course>,
     title: String,
     axis: Axis,
-    number: Of,
+    number: PhaseNumber,
     (level, bound): (&str, f64),
 ) -> Chart {
     let mut chart = Chart::new(title, Axis::new("time", "s"), axis);

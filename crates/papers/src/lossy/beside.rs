@@ -62,12 +62,12 @@ const fn shares(main: Number<RunStats>, tcp: Number<RunStats>) -> Shares {
 }
 
 /// 5 kbit/s for each flow [lossy Table 1].
-pub(super) const DUMBBELL: Set = Set {
+pub(super) const DUMBBELL: SharesOf = SharesOf {
     quantities: &shares(|r| Some(r.main_bps? / 5e3), |r| Some(r.tcp_bps? / 5e3)),
     numbers: &[|r| Some(r.main_bps? / 5e3), |r| Some(r.tcp_bps? / 5e3)],
 };
 /// 150 kbit/s for all of them [lossy Table 2].
-pub(super) const LAST_HOP: Set = Set {
+pub(super) const LAST_HOP: SharesOf = SharesOf {
     quantities: &shares(|r| last_hop(r, r.main_bps), |r| last_hop(r, r.tcp_bps)),
     numbers: &[|r| last_hop(r, r.main_bps), |r| last_hop(r, r.tcp_bps)],
 };
@@ -78,13 +78,13 @@ fn last_hop(r: &RunStats, bps: Option<f64>) -> Option<f64> {
 
 /// The shown part of a set-up.
 #[derive(Clone, Copy)]
-pub(super) struct Set {
+pub(super) struct SharesOf {
     pub(super) quantities: &'static Shares,
     /// The same numbers: they decide how many seeds there are.
     pub(super) numbers: &'static [Number<RunStats>],
 }
 
-impl Set {
+impl SharesOf {
     /// The scheme's share.
     pub(super) fn main(&self) -> Number<RunStats> {
         self.quantities[0].get
@@ -147,7 +147,7 @@ pub(super) fn chart(
     x: &Abscissa,
     found: &Measurements<RunStats>,
     schemes: &[Scheme],
-    set: &Set,
+    set: &SharesOf,
     title: impl Into<String>,
     caption: &str,
 ) -> Chart {
@@ -171,7 +171,7 @@ pub(super) fn numbers(
     x: &Abscissa,
     found: &Measurements<RunStats>,
     schemes: &[Scheme],
-    set: &Set,
+    set: &SharesOf,
     title: impl Into<String>,
 ) -> Table {
     let mut head = vec![x.head()];
@@ -198,7 +198,7 @@ pub(super) fn readings_section(
     e: &Experiment,
     figure: &Figure<RunStats>,
     found: &Measurements<RunStats>,
-    set: &Set,
+    set: &SharesOf,
     at: f64,
     title: fn(srp: String, crp: String, words: &str) -> String,
     against: &str,
@@ -270,7 +270,7 @@ pub(super) const PAIRED: &[Scheme] = &[
 
 /// Each modified scheme nearer TCP than its original; each original below TCP: where the error is
 /// below 20 %.
-pub(super) fn nearer_claims(e: &Experiment, found: &Measurements<RunStats>, shares: &Set) -> Vec<Claim> {
+pub(super) fn nearer_claims(e: &Experiment, found: &Measurements<RunStats>, shares: &SharesOf) -> Vec<Claim> {
     let mut claims = Vec::new();
     for Pair { original, modified, words } in &PAIRS {
         let low: Vec<f64> = found.xs(original.key).into_iter().filter(|x| *x < 20.0).collect();
@@ -326,7 +326,7 @@ pub(super) fn times(ratio: Option<Estimate>) -> String {
 }
 
 /// One chart and one table for each pair.
-pub(super) fn pairs_section(e: &Experiment, found: &Measurements<RunStats>, set: &Set) -> Section {
+pub(super) fn pairs_section(e: &Experiment, found: &Measurements<RunStats>, set: &SharesOf) -> Section {
     let caption = caption(e, found);
     let mut section = e.section().text(
         "Captions and text of the paper disagree on which protocol Figs. 28 to 33 show: all four run on the dumbbell and \

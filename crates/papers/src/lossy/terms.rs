@@ -44,9 +44,9 @@ struct Run {
 }
 
 /// The median, or the peak, of a run.
-type Of = fn(&Run) -> Option<&Sample>;
-const MEDIAN: Of = |run| run.median.as_ref();
-const PEAKS: Of = |run| run.peak.as_ref();
+type Statistic = fn(&Run) -> Option<&Sample>;
+const MEDIAN: Statistic = |run| run.median.as_ref();
+const PEAKS: Statistic = |run| run.peak.as_ref();
 
 const MEASURE: Measure<Run> = Measure { name: "lossy terms", of: watch };
 
@@ -169,7 +169,7 @@ fn numbers(e: &Experiment, found: &Measurements<Run>) -> Table {
     table("The terms over all flows", caption, head, rows)
 }
 
-fn estimate(found: &Measurements<Run>, reading: &Reading, error: f64, of: Of, term: Term) -> Option<Estimate> {
+fn estimate(found: &Measurements<Run>, reading: &Reading, error: f64, of: Statistic, term: Term) -> Option<Estimate> {
     found.estimate(reading.crp.key, error, |run| of(run).map(term))
 }
 

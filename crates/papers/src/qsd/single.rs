@@ -26,9 +26,9 @@ fn assign_constant_rate(s: &mut RawScenario) {
 }
 
 /// Key, colour and name; the assignment of capacity; the start of the flow.
-type Set = (&'static str, &'static str, &'static str, fn(&mut RawScenario), Strategy);
+type Line = (&'static str, &'static str, &'static str, fn(&mut RawScenario), Strategy);
 
-const FIG3: [Set; 4] = [
+const FIG3: [Line; 4] = [
     ("cra-none", "qsd-opt", "CRA, no Quick-Start", assign_constant_rate, Strategy::None),
     ("cra-qs", "qsd-max", "CRA, QS", assign_constant_rate, Strategy::Qs),
     ("no-qs", "no-qs", "DAMA, no Quick-Start", |_| (), Strategy::None),
@@ -46,7 +46,7 @@ pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
             })
         });
         let four = over_phases(e, &scenarios, bench)?;
-        let course = |((key, colour, name, ..), phases): (Set, _)| Course::new(key, name, colour, phases);
+        let course = |((key, colour, name, ..), phases): (Line, _)| Course::new(key, name, colour, phases);
         let courses: Vec<Course<'_>> = FIG3.into_iter().zip(&four).map(course).collect();
         let [cra, cra_qs, dama, dama_qs] = &courses[..] else { continue };
         let [a, b, c, d] = [cra, dama, cra_qs, dama_qs].map(Course::peak);

@@ -60,9 +60,9 @@ pub(super) fn steps(longest_ms: f64, n: usize) -> Vec<f64> {
 }
 
 /// A number of a spread.
-pub(super) type Of = fn(&Spread) -> f64;
-pub(super) const MEDIAN: Of = |s| s.median;
-pub(super) const GREATEST: Of = |s| s.greatest;
+pub(super) type Statistic = fn(&Spread) -> f64;
+pub(super) const MEDIAN: Statistic = |s| s.median;
+pub(super) const GREATEST: Statistic = |s| s.greatest;
 
 /// A number along an abscissa, in each place over the phases.
 pub(super) struct Curve {
@@ -94,7 +94,7 @@ impl Curve {
         scheme: &str,
         x: &Abscissa,
         shared: &[(&str, f64)],
-        metrics: &[(&str, Of)],
+        metrics: &[(&str, Statistic)],
     ) -> Vec<Point> {
         let mut points = Vec::new();
         for (at, spread) in self.at.iter().filter_map(|(at, s)| Some((*at, (*s)?))) {

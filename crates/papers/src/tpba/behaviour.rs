@@ -138,12 +138,12 @@ struct SetUp {
     key: &'static str,
     name: &'static str,
     adu: Adu,
-    other: Option<Other>,
+    other: Option<Deviation>,
 }
 
 /// The difference from the scenario.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Other {
+enum Deviation {
     /// The queue of an ordinary interface.
     SmallQueue,
     /// Hosts that send within 1 ms.
@@ -156,8 +156,8 @@ impl SetUp {
             self.adu.set(s);
             match self.other {
                 None => {}
-                Some(Other::SmallQueue) => set_up(s, Some(50), false),
-                Some(Other::PromptHosts) => {
+                Some(Deviation::SmallQueue) => set_up(s, Some(50), false),
+                Some(Deviation::PromptHosts) => {
                     let soon = Time::ms(1.0);
                     s.flows.iter_mut().filter_map(|f| f.tcp.as_mut()).for_each(|t| t.send_jitter = Some(soon.clone()));
                 }
@@ -169,9 +169,9 @@ impl SetUp {
 const ADU2: SetUp = SetUp { key: "adu2", name: "ADU2", adu: Adu::Two, other: None };
 const ADU1: SetUp = SetUp { key: "adu1", name: "ADU1", adu: Adu::One, other: None };
 const SMALL: SetUp =
-    SetUp { key: "adu2-50p", name: "ADU2, queue of 50 packets", adu: Adu::Two, other: Some(Other::SmallQueue) };
+    SetUp { key: "adu2-50p", name: "ADU2, queue of 50 packets", adu: Adu::Two, other: Some(Deviation::SmallQueue) };
 const PROMPT: SetUp =
-    SetUp { key: "adu2-1ms", name: "ADU2, hosts send within 1 ms", adu: Adu::Two, other: Some(Other::PromptHosts) };
+    SetUp { key: "adu2-1ms", name: "ADU2, hosts send within 1 ms", adu: Adu::Two, other: Some(Deviation::PromptHosts) };
 
 pub(super) fn topology_1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let set_ups = [ADU2, ADU1, SMALL, PROMPT];
@@ -336,11 +336,11 @@ const SMALL_REAL_PACKETS: &str = "A packet of 104 bytes, 64 of which count as pa
                                   UDP flow 3 keeps what it had on the wire, and has four fifths of the payload";
 
 /// A number of a run.
-type Get = fn(&RunStats) -> Option<f64>;
+type Statistic = fn(&RunStats) -> Option<f64>;
 /// Whether a j_A is of that kind.
-type Which = fn(&Gap) -> bool;
+type GapFilter = fn(&Gap) -> bool;
 
-const KINDS: [(&str, Which); 4] =
+const KINDS: [(&str, GapFilter); 4] =
     [("probing (TCP)", probing), ("TCP to UDP", to_udp), ("running (UDP)", running), ("UDP to TCP", to_tcp)];
 
 fn finish(section: Section, set_ups: &[SetUp], all: &[Cell<RunStats>], seeds: usize) -> Section {
@@ -424,7 +424,7 @@ fn charts(e: &Experiment, world: World<'_>, section: Section, u: &SetUp, runs: &
     );
     let mut j = Chart::new(title, Axis::new("time", "s"), Axis::new("time between data units, j_A", "ms"))
         .caption(caption("medians over all seeds in the title"));
-    let groups: [(&str, &str, Which); 3] =
+    let groups: [(&str, &str, GapFilter); 3] =
         [("over TCP", "flow 1", probing), ("over UDP", "flow 3", running), ("at a switch", "failed", |g| g.switch)];
     for (name, colour, kind) in groups {
         let (x, y): (Vec<f64>, Vec<f64>) = first.gaps.iter().filter(|g| kind(g)).map(|g| (g.at, g.ms)).unzip();
@@ -445,7 +445,7 @@ fn thin(of: &[f64]) -> Vec<f64> {
 fn points(set_ups: &[SetUp], all: &[Cell<RunStats>]) -> Vec<Point> {
     let mut points = Vec::new();
     for (u, runs) in set_ups.iter().zip(runs_of(all)) {
-        let numbers: [(&str, Get); 4] = [
+        let numbers: [(&str, Statistic); 4] = [
             ("f_before", |f| f.before),
             ("f_least", |f| f.dip),
             ("f_with_flow_2", |f| f.with_two),

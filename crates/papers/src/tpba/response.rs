@@ -20,16 +20,16 @@ const TOPOLOGY_2: (&str, &str) =
 /// Where TCP is in TPBA's place, f counts from here on, s: as long as a first probing period usually takes.
 const SETTLED: usize = 4;
 
-const FIG19: Figure<After> = Figure {
+const FIG19: Figure<RunFairness> = Figure {
     x: Abscissa::new("tcp_flows", "TCP flows beside flow 3", ""),
     places: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
     schemes: &KINDS,
     vary: set_tcp_flows,
     quantities: &[FAIRNESS, OF_MEANS],
 };
-const FAIRNESS: Quantity<After> =
+const FAIRNESS: Quantity<RunFairness> =
     Quantity { key: "f", label: "fairness f, mean over periods of 1 s", unit: "", get: |a| a.f };
-const OF_MEANS: Quantity<After> =
+const OF_MEANS: Quantity<RunFairness> =
     Quantity { key: "f_of_means", label: "f of the mean rates", unit: "", get: |a| a.f_of_means };
 /// Of a topology: TPBA with both kinds of data units, and TCP in its place.
 const KINDS: [Scheme; 6] = [
@@ -71,34 +71,35 @@ fn tcp_in_place(s: &mut RawScenario) {
 
 /// f after the first probing period: its mean over sampling periods, and that of the mean rates.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-struct After {
+struct RunFairness {
     f: Option<f64>,
     f_of_means: Option<f64>,
     /// Why a run in real time is not to be trusted.
     invalid: Vec<String>,
 }
 
-const AFTER: Measure<After> = Measure { name: "tpba fairness", of: |job| Ok(after(&trace(job)?)) };
+const FAIRNESS_OF_RUN: Measure<RunFairness> =
+    Measure { name: "tpba fairness", of: |job| Ok(run_fairness(&trace(job)?)) };
 
-fn after(trace: &Trace) -> After {
+fn run_fairness(trace: &Trace) -> RunFairness {
     let first = trace.periods().iter().find(|p| p.state == "running").map(|p| p.from.div_ceil(PER_SECOND));
     let probed = trace.states.iter().any(|s| s == "probing");
     let Some(from) = first.or((!probed).then_some(SETTLED)) else {
-        return After { invalid: trace.invalid.clone(), ..After::default() };
+        return RunFairness { invalid: trace.invalid.clone(), ..RunFairness::default() };
     };
     let rates = trace.each_second();
     let end = rates.iter().map(Vec::len).min().unwrap_or(0);
     let flows = slices(&rates);
     let each: Vec<f64> = numbers::fairness(&flows, from.min(end)..end).into_iter().flatten().collect();
     let f_of_means = numbers::fairness_of_means(&flows, from.min(end)..end);
-    After { f: (!each.is_empty()).then(|| mean(&each)), f_of_means, invalid: trace.invalid.clone() }
+    RunFairness { f: (!each.is_empty()).then(|| mean(&each)), f_of_means, invalid: trace.invalid.clone() }
 }
 
 pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let seeds = seeds(bench, 10, 1);
     let quick = Figure { places: &[1.0, 4.0, 8.0], schemes: &FEW_KINDS, ..FIG19 };
     let figure = if bench.effort() == Effort::Quick { quick } else { FIG19 };
-    let found = counted(e, bench, AFTER, figure.cases(&base(e)), seeds)?;
+    let found = counted(e, bench, FAIRNESS_OF_RUN, figure.cases(&base(e)), seeds)?;
     let least = |topology: &str| {
         let cells = found.cells.iter().filter(|c| c.scheme.starts_with(topology) && !c.scheme.ends_with("tcp"));
         let f = cells.filter_map(|c| Some(c.estimate(FAIRNESS.get)?.mean));
@@ -118,13 +119,13 @@ pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
 }
 
 /// The slope of f against the number of TCP flows. Each seed has a line of its own, so that the slope has an interval.
-fn slopes(found: &Measurements<After>, scheme: &str) -> Vec<f64> {
+fn slopes(found: &Measurements<RunFairness>, scheme: &str) -> Vec<f64> {
     let seeds = found.of(scheme).map(|c| c.runs.len()).max().unwrap_or(0);
     let line = |seed: usize| found.of(scheme).filter_map(|c| Some((c.at(), c.runs.get(seed)?.f?))).collect::<Vec<_>>();
     (0..seeds).filter_map(|seed| numbers::slope(&line(seed))).collect()
 }
 
-fn fig19_claims(e: &Experiment, found: &Measurements<After>, kinds: &[Scheme]) -> Vec<Claim> {
+fn fig19_claims(e: &Experiment, found: &Measurements<RunFairness>, kinds: &[Scheme]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for Scheme { key, name, .. } in kinds.iter().filter(|kind| !kind.key.ends_with("tcp")) {
         let of_tcp = slopes(found, &format!("{}-tcp", &key[.."topology-1".len()]));
@@ -243,10 +244,10 @@ mod tests {
         };
         let states = (0..100).map(|row| if row < 25 { "probing" } else { "running" }).map(str::to_owned).collect();
         let trace = Trace { flows: vec![line(100.0), line(900.0)], states, ..Trace::default() };
-        assert_eq!(after(&trace), After { f: Some(1.0), f_of_means: Some(1.0), invalid: Vec::new() });
+        assert_eq!(run_fairness(&trace), RunFairness { f: Some(1.0), f_of_means: Some(1.0), invalid: Vec::new() });
         // One that never runs has no f.
         let never = Trace { states: vec!["probing".to_owned(); 100], ..trace };
-        assert_eq!(after(&never), After::default());
+        assert_eq!(run_fairness(&never), RunFairness::default());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use fairpace_lab::stats::{Estimate, mean, short};
 use fairpace_report::{Axis, Chart, Series, Style};
 
 /// One of them.
-type Get = fn(&Differences) -> Option<Estimate>;
+type Statistic = fn(&Differences) -> Option<Estimate>;
 
 /// The three numbers of a case.
 struct Differences {
@@ -103,7 +103,7 @@ pub(in crate::tpba) fn differences(
         }
     }
     let mut section = e.section();
-    let figures: [(&str, Get); 3] = [
+    let figures: [(&str, Statistic); 3] = [
         ("delta R_intra, the widest range of a flow's rate in the steady state", |d| d.intra),
         ("delta R_ave1, the difference of mean rates in the steady state", |d| d.ave1),
         ("delta R_ave2, the difference of mean rates after flow 4 has joined", |d| d.ave2),
@@ -121,7 +121,14 @@ pub(in crate::tpba) fn differences(
 }
 
 /// A number of every case, a colour per scheme.
-fn comparison(e: &Experiment, world: World<'_>, name: &str, seeds: usize, found: &[Differences], of: Get) -> Chart {
+fn comparison(
+    e: &Experiment,
+    world: World<'_>,
+    name: &str,
+    seeds: usize,
+    found: &[Differences],
+    of: Statistic,
+) -> Chart {
     let mut means = Vec::new();
     let axis = Axis::new("case of Table 4: TPBA 1 to 5, LDAF 6 to 10, LDA 11 to 16", "");
     let what = name.split(',').next().unwrap_or(name);
