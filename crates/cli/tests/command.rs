@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-struct Said {
+struct CommandOutput {
     out: String,
     err: String,
     code: Option<i32>,
@@ -15,13 +15,13 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-fn said(output: Output) -> Said {
+fn texts(output: Output) -> CommandOutput {
     let text = |bytes| String::from_utf8(bytes).expect("what it says is UTF-8");
-    Said { out: text(output.stdout), err: text(output.stderr), code: output.status.code() }
+    CommandOutput { out: text(output.stdout), err: text(output.stderr), code: output.status.code() }
 }
 
-fn fairpace(args: &[&str]) -> Said {
-    said(command(args).output().unwrap())
+fn fairpace(args: &[&str]) -> CommandOutput {
+    texts(command(args).output().unwrap())
 }
 
 /// A file in a folder of this test's own.
@@ -194,13 +194,13 @@ fn controllers_are_listed_with_parameters_for_people_and_machines() {
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = command(&["list"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    let s = said(child.wait_with_output().unwrap());
+    let s = texts(child.wait_with_output().unwrap());
     assert_eq!((s.code, s.err.as_str()), (Some(0), ""));
 }
 
 #[test]
 fn colours_never_reach_a_pipe() {
-    let s = said(command(&["list"]).env_remove("NO_COLOR").output().unwrap());
+    let s = texts(command(&["list"]).env_remove("NO_COLOR").output().unwrap());
     assert!(!s.out.contains('\x1b'));
 }
 

@@ -39,13 +39,13 @@ const DARK: f64 = 5.0;
 const CONSENT: f64 = 30.0;
 
 /// The finding, or the reason why the fault could not be tried.
-type Said = Result<String, String>;
+type Verdict = Result<String, String>;
 
 struct Fault {
     name: &'static str,
     /// The controller of the short run; `None`: in the full list only.
     quick: Option<&'static str>,
-    run: fn(&Trial<'_>) -> Said,
+    run: fn(&Trial<'_>) -> Verdict,
 }
 
 const FAULTS: &[Fault] = &[
@@ -189,9 +189,9 @@ fn options(sandbox: &Sandbox) -> TestbedOptions {
 
 /// The arrivals: time (in s), direction, size in bytes.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<(f64, Direction, u32)>>>);
+struct ArrivalLog(Arc<Mutex<Vec<(f64, Direction, u32)>>>);
 
-impl Observer for Seen {
+impl Observer for ArrivalLog {
     fn on_packet(&mut self, event: &PacketEvent) {
         if event.fate == PacketFate::Received {
             let row = (event.at.as_secs_f64(), event.packet.direction, event.packet.size);
@@ -200,7 +200,7 @@ impl Observer for Seen {
     }
 }
 
-impl Seen {
+impl ArrivalLog {
     fn list(&self, way: Direction, from: f64, to: f64) -> Vec<(f64, u32)> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let here = all.iter().filter(|(at, w, _)| *w == way && *at >= from && *at < to);
@@ -235,12 +235,12 @@ impl Seen {
 /// A path with its two ends.
 struct Stage {
     running: Running,
-    seen: Seen,
+    seen: ArrivalLog,
 }
 
 impl Stage {
     fn open(t: &Trial<'_>, forward: LinkSpec, back: LinkSpec) -> Stage {
-        let seen = Seen::default();
+        let seen = ArrivalLog::default();
         let options = TestbedOptions { observer: Some(Box::new(seen.clone())), ..options(t.sandbox) };
         let running = Testbed::open(&config(forward, back), options).expect("opens").start().expect("starts");
         Stage { running, seen }
@@ -288,7 +288,7 @@ impl Stage {
     }
 
     /// The emulator's remark about itself, if there is one.
-    fn finish(self, said: String) -> Said {
+    fn finish(self, said: String) -> Verdict {
         let (_, emu) = self.running.finish();
         Ok(if emu.is_valid() { said } else { format!("{said} (not valid: {})", emu.invalid.join("; ")) })
     }
@@ -302,7 +302,7 @@ struct Process {
     _parent: Sender<()>,
 }
 
-struct Ended {
+struct Exit {
     code: Option<i32>,
     out: String,
     err: String,
@@ -336,7 +336,7 @@ impl Process {
     }
 
     /// Its end, which must come within so many seconds.
-    fn end(&mut self, within: u64) -> Ended {
+    fn end(&mut self, within: u64) -> Exit {
         for _ in 0..within * 50 {
             if self.has_ended() {
                 break;
@@ -348,7 +348,7 @@ impl Process {
         let (mut out, mut err) = (String::new(), String::new());
         self.child.stdout.take().expect("piped").read_to_string(&mut out).expect("UTF-8");
         self.stderr.read_to_string(&mut err).expect("UTF-8");
-        Ended { code, out, err }
+        Exit { code, out, err }
     }
 
     /// Processor time so far, in s.
@@ -367,14 +367,14 @@ impl Drop for Process {
     }
 }
 
-impl Ended {
+impl Exit {
     /// The process's report about itself.
     fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {} {}", self.out, self.err))
     }
 
     /// Checks that the process ended in order, or with one of these codes.
-    fn with_code(self, or: &[i32]) -> Ended {
+    fn with_code(self, or: &[i32]) -> Exit {
         assert!(self.code.is_some_and(|c| c == 0 || or.contains(&c)), "{:?}: {}", self.code, self.err);
         self
     }
@@ -391,7 +391,7 @@ impl Ended {
 const PATIENCE: u64 = 60;
 
 /// Waits for both in order.
-fn both(sender: &mut Process, receiver: &mut Process, or: &[i32]) -> (Value, Ended) {
+fn both(sender: &mut Process, receiver: &mut Process, or: &[i32]) -> (Value, Exit) {
     let sent = sender.end(PATIENCE + 60).with_code(or);
     (sent.json(), receiver.end(PATIENCE))
 }
@@ -406,7 +406,7 @@ fn gives_up(stage: &Stage, sender: &mut Process, since: f64) -> String {
     format!("the sender ended {after:.1} s later: {}", ended.one_error())
 }
 
-fn receiver_killed(t: &Trial<'_>) -> Said {
+fn receiver_killed(t: &Trial<'_>) -> Verdict {
     let stage = Stage::open(t, wire(), wire());
     let (mut receiver, mut sender) = stage.ends(t);
     stage.until(t.at);
@@ -419,7 +419,7 @@ fn receiver_killed(t: &Trial<'_>) -> Said {
 }
 
 /// No refusals come back either.
-fn receivers_machine_gone(t: &Trial<'_>) -> Said {
+fn receivers_machine_gone(t: &Trial<'_>) -> Verdict {
     let stage = Stage::open(t, wire(), wire());
     let (_receiver, mut sender) = stage.ends(t);
     stage.until(t.at);
@@ -428,7 +428,7 @@ fn receivers_machine_gone(t: &Trial<'_>) -> Said {
     stage.finish(said)
 }
 
-fn sender_killed(t: &Trial<'_>) -> Said {
+fn sender_killed(t: &Trial<'_>) -> Verdict {
     let stage = Stage::open(t, wire(), wire());
     let (mut receiver, first) = stage.ends(t);
     stage.until(t.at);
@@ -446,7 +446,7 @@ fn sender_killed(t: &Trial<'_>) -> Said {
     stage.finish(format!("media of another sender {media:.1} s later, after {challenges} packets without any"))
 }
 
-fn sender_stopped(t: &Trial<'_>) -> Said {
+fn sender_stopped(t: &Trial<'_>) -> Verdict {
     let stage = Stage::open(t, wire(), wire());
     let (mut receiver, mut sender) = stage.ends(t);
     stage.until(t.at);
@@ -469,7 +469,7 @@ fn sender_stopped(t: &Trial<'_>) -> Said {
     ))
 }
 
-fn receiver_stopped(t: &Trial<'_>) -> Said {
+fn receiver_stopped(t: &Trial<'_>) -> Verdict {
     let stage = Stage::open(t, wire(), wire());
     let (mut receiver, mut sender) = stage.ends(t);
     stage.until(t.at);
@@ -490,7 +490,7 @@ fn receiver_stopped(t: &Trial<'_>) -> Said {
     ))
 }
 
-fn interface_down(t: &Trial<'_>, side: Side) -> Said {
+fn interface_down(t: &Trial<'_>, side: Side) -> Verdict {
     let stage = Stage::open(t, wire(), wire());
     let (mut receiver, mut sender) = stage.ends(t);
     stage.until(t.at);
@@ -518,7 +518,7 @@ fn interface_down(t: &Trial<'_>, side: Side) -> Said {
     ))
 }
 
-fn loss(t: &Trial<'_>, loss: LossModel) -> Said {
+fn loss(t: &Trial<'_>, loss: LossModel) -> Verdict {
     let link = LinkSpec { loss, ..wire() };
     let stage = Stage::open(t, link.clone(), link);
     let (mut receiver, mut sender) = stage.ends(t);
@@ -544,7 +544,7 @@ fn loss(t: &Trial<'_>, loss: LossModel) -> Said {
 
 /// A random part of the delay: up to 50 ms and each packet its own, which puts every fourth out of order, or up to 30 ms in
 /// order.
-fn late(t: &Trial<'_>, reorder: bool) -> Said {
+fn late(t: &Trial<'_>, reorder: bool) -> Verdict {
     let jitter = Duration::from_millis(if reorder { 50 } else { 30 });
     let link = LinkSpec { delay: DelayModel { propagation: DELAY, jitter, reorder }, ..wire() };
     let stage = Stage::open(t, link.clone(), link);
@@ -567,10 +567,10 @@ fn late(t: &Trial<'_>, reorder: bool) -> Said {
 }
 
 /// Another path between the same two ends, whose round trip takes 600 ms, for a while.
-fn another_route(t: &Trial<'_>) -> Said {
+fn another_route(t: &Trial<'_>) -> Verdict {
     let stage = Stage::open(t, wire(), wire());
     let again = |side| stage.running.enter(side, || NetNs::current("again")).expect("entered").expect("/proc");
-    let seen = Seen::default();
+    let seen = ArrivalLog::default();
     let options = TestbedOptions {
         network: 1,
         stray: Some(0),
@@ -607,7 +607,7 @@ fn another_route(t: &Trial<'_>) -> Said {
     ))
 }
 
-fn smaller_mtu(t: &Trial<'_>) -> Said {
+fn smaller_mtu(t: &Trial<'_>) -> Verdict {
     const MTU: u32 = 700;
     let stage = Stage::open(t, wire(), wire());
     let (mut receiver, mut sender) = stage.ends(t);
@@ -637,7 +637,7 @@ fn smaller_mtu(t: &Trial<'_>) -> Said {
 }
 
 /// The direction given loses everything for a while.
-fn dark(t: &Trial<'_>, way: Direction) -> Said {
+fn dark(t: &Trial<'_>, way: Direction) -> Verdict {
     let outage = Outage { start: Instant::from_secs_f64(t.at), length: Duration::from_secs_f64(DARK) };
     let link = LinkSpec { outage: vec![outage], ..wire() };
     let stage = match way {
@@ -660,7 +660,7 @@ fn dark(t: &Trial<'_>, way: Direction) -> Said {
     ))
 }
 
-fn dark_for_good(t: &Trial<'_>, way: Direction) -> Said {
+fn dark_for_good(t: &Trial<'_>, way: Direction) -> Verdict {
     let outage = Outage { start: Instant::from_secs_f64(t.at), length: Duration::from_secs(3_600) };
     let link = LinkSpec { outage: vec![outage], ..wire() };
     let stage = match way {
@@ -674,7 +674,7 @@ fn dark_for_good(t: &Trial<'_>, way: Direction) -> Said {
     stage.finish(format!("{said}; {last:.0} kbit/s arrived in its last 2 s"))
 }
 
-fn port_taken(t: &Trial<'_>) -> Said {
+fn port_taken(t: &Trial<'_>) -> Verdict {
     let stage = Stage::open(t, wire(), wire());
     let (mut receiver, mut sender) = (stage.receiver(), stage.sender(t.control, 3.0));
     let mut second = Process::start(stage.running.namespace(Side::Receivers), &["receive", PORT, "-4"]);

@@ -9,7 +9,7 @@ mod common {
 }
 
 use common::program::{command, folder, text};
-use common::wire::{heard, json, listening};
+use common::wire::{json, listening, listening_with_messages};
 use serde_json::Value;
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ fn a_sender_that_asks_for_transport_wide_feedback_gets_and_believes_it() {
 fn a_receiver_tells_a_tool_that_cannot_ask_by_the_form_it_was_given_or_says_what_to_do() {
     for numbered in [true, false] {
         let (receiver, port, said) =
-            heard(&["receive", "0", "-4", "--json", "--feedback-form", "twcc", "--seconds", "4s"]);
+            listening_with_messages(&["receive", "0", "-4", "--json", "--feedback-form", "twcc", "--seconds", "4s"]);
         let tool = UdpSocket::bind("127.0.0.1:0").unwrap();
         tool.connect(("127.0.0.1", port)).unwrap();
         tool.set_read_timeout(Some(Duration::from_millis(20))).unwrap();

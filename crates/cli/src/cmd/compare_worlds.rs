@@ -3,7 +3,7 @@
 use crate::args::CompareWorlds;
 use crate::cmd::run::{COMPARE_FILE, ended, folder_of, invalid, prepare, takes_results, with_hooks, write_page};
 use crate::error::Outcome;
-use crate::made::Made;
+use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Columns, note};
 use fairpace_emu::{RealTimeLock, Sandbox};
@@ -15,7 +15,7 @@ use serde_json::json;
 use std::io::Write as _;
 
 pub(crate) fn run(args: &CompareWorlds) -> Outcome {
-    let made = Made::begin();
+    let provenance = Provenance::begin();
     let (scenario, options) = prepare(&args.scenario, &args.seeds, false, args.results.quiet)?;
     let _alone = RealTimeLock::acquire()?;
     let sandbox = Sandbox::enter()?;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
     let found = differences(&sim, &real);
     let names = ["sim".to_owned(), "emu".to_owned()];
     for (name, set) in names.iter().zip([&sim, &real]) {
-        results::write(&dir.join(name), set, &made.manifest())?;
+        results::write(&dir.join(name), set, &provenance.manifest())?;
     }
     let about = json!({ "format": "fairpace-compare/1", "runs": names });
     write_whole(&dir.join(COMPARE_FILE), format!("{about}\n").as_bytes())?;

@@ -3,7 +3,7 @@
 use super::run::write_page;
 use crate::args::{Reproduce as Args, World};
 use crate::error::{Failure, Outcome, code};
-use crate::made::{Made, code_version};
+use crate::provenance::{Provenance, code_version};
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
@@ -21,7 +21,7 @@ pub(crate) const PAGE_FILE: &str = "page.json";
 const POINTS_FILE: &str = "points.jsonl";
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let made = Made::begin();
+    let provenance = Provenance::begin();
     let chosen = fairpace_papers::select(&args.ids).map_err(|e| Failure::usage(e.to_string()).hint(e.hint()))?;
     if args.world == World::Emu {
         refuse_what_is_simulated(&chosen)?;
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     page = page.meta("made by", format!("Fairpace {}", crate::args::VERSION));
     write_whole(&dir.join(PAGE_FILE), serde_json::to_string(&page)?.as_bytes())?;
     write_page(&dir.join("report.html"), &page)?;
-    write_whole(&dir.join("manifest.json"), serde_json::to_string_pretty(&made.manifest())?.as_bytes())?;
+    write_whole(&dir.join("manifest.json"), serde_json::to_string_pretty(&provenance.manifest())?.as_bytes())?;
     if let Some(error) = broken {
         return Err(error.into());
     }
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if !args.results.json {
         writeln!(std::io::stdout(), "{}", all.verdict())?;
     }
-    let seconds = made.elapsed_s();
+    let seconds = provenance.elapsed_s();
     note(
         args.results.quiet,
         &format!("{} in {seconds:.0} s; report: {}", all.counted(), dir.join("report.html").display()),

@@ -2,7 +2,7 @@
 
 use crate::args::{Compare, Results, Run, Seeds as SeedArgs, World};
 use crate::error::{Failure, Outcome, code};
-use crate::made::Made;
+use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const COMPARE_FILE: &str = "compare.json";
 
 pub(crate) fn run_one(args: &Run) -> Outcome {
-    let made = Made::begin();
+    let provenance = Provenance::begin();
     if args.pcap.is_some() && args.seeds.seeds > 1 {
         return Err(
             Failure::usage("`--pcap` writes one run, and `--seeds` asks for several").hint("leave one of them out")
@@ -51,7 +51,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
         write_whole(file, &packets)?;
     }
     let dir = folder_of(&args.results, &scenario.name);
-    results::write(&dir, &set, &made.manifest())?;
+    results::write(&dir, &set, &provenance.manifest())?;
     write_page(&dir.join("report.html"), &folder::run_page(&dir)?)?;
     let mut out = std::io::stdout().lock();
     if args.results.json {
@@ -82,7 +82,7 @@ fn one_after_the_other() -> Failure {
 }
 
 pub(crate) fn run_several(args: &Compare) -> Outcome {
-    let made = Made::begin();
+    let provenance = Provenance::begin();
     let (scenario, options) = prepare(&args.scenario, &args.seeds, false, args.results.quiet)?;
     let controllers = join_settings(&args.control);
     for spec in &controllers {
@@ -96,7 +96,7 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
     let dir = folder_of(&args.results, &format!("{}-compare", scenario.name));
     let names: Vec<String> = sets.iter().map(|(name, _)| name.clone()).collect();
     for (name, set) in &sets {
-        results::write(&dir.join(folder::folder_name(name)), set, &made.manifest())?;
+        results::write(&dir.join(folder::folder_name(name)), set, &provenance.manifest())?;
     }
     let about = json!({ "format": "fairpace-compare/1", "runs": names });
     write_whole(&dir.join(COMPARE_FILE), format!("{about}\n").as_bytes())?;

@@ -31,7 +31,7 @@ use fairpace_path::{Capacity, LinkSpec, LossModel, QueueModel, RateModel};
 use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_sim::{Protocol, SimConfig};
 use fairpace_units::{Duration, Instant};
-use model::{DemoResult, Ended, PathFacts};
+use model::{DemoResult, PathFacts, TurnEnd};
 use scheme::schemes;
 use std::io::Write as _;
 use std::path::Path;
@@ -119,7 +119,7 @@ fn finish(args: &Args, demo: &DemoResult) -> Outcome {
         return Err(Failure::new(code::INTERRUPTED, "interrupted: the report shows what was done until then"));
     }
     let failed = demo.schemes.iter().find_map(|s| match &s.ended {
-        Ended::Failed { reason, .. } => Some(format!("{} failed: {reason}", s.label)),
+        TurnEnd::Failed { reason, .. } => Some(format!("{} failed: {reason}", s.label)),
         _ => None,
     });
     failed.map_or(Ok(()), |message| Err(Failure::new(code::FAILED, message)))

@@ -54,7 +54,7 @@ pub(crate) struct PathFacts {
 /// How a scheme's turn ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub(crate) enum Ended {
+pub(crate) enum TurnEnd {
     /// The turn took its full time.
     #[default]
     Completed,
@@ -73,7 +73,7 @@ pub(crate) struct SchemeRun {
     pub(crate) scheme: String,
     /// The same for people: `RCS`, `Fixed 1.5 Mbit/s`.
     pub(crate) label: String,
-    pub(crate) ended: Ended,
+    pub(crate) ended: TurnEnd,
     /// How long it sent.
     pub(crate) elapsed_s: f64,
     /// Remarks that make the numbers less trustworthy: the relay was late.

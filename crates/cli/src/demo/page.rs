@@ -2,7 +2,7 @@
 //!
 //! Titles are computed from the numbers: whoever wins, the page says what happened.
 
-use super::model::{Curve, DemoResult, Ended, SchemeRun};
+use super::model::{Curve, DemoResult, SchemeRun, TurnEnd};
 use fairpace_report::{Axis, BandKind, BarRow, Bars, Chart, Image, Lane, Page, Section, Series, Span, Table};
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(crate) fn page(demo: &DemoResult, dir: &Path) -> Page {
         .meta("seed of the path", demo.seed.to_string())
         .meta("made by", format!("Fairpace {}", demo.fairpace));
     if demo.interrupted {
-        let n = demo.schemes.iter().filter(|s| matches!(s.ended, Ended::Completed | Ended::Breaker { .. })).count();
+        let n = demo.schemes.iter().filter(|s| matches!(s.ended, TurnEnd::Completed | TurnEnd::Breaker { .. })).count();
         let turns = if n == 1 { "turn" } else { "turns" };
         page = page.notice(format!("Interrupted after {n} complete {turns}: what follows is valid as far as it goes"));
     }
@@ -37,18 +37,18 @@ pub(crate) fn page(demo: &DemoResult, dir: &Path) -> Page {
 /// The remark about a turn that did not take its full time.
 pub(crate) fn early_end(run: &SchemeRun) -> Option<String> {
     match &run.ended {
-        Ended::Completed => None,
-        Ended::Breaker { at_s, reason } => {
+        TurnEnd::Completed => None,
+        TurnEnd::Breaker { at_s, reason } => {
             Some(format!("stopped by the circuit breaker at {} s ({reason})", short(*at_s)))
         }
-        Ended::Interrupted { at_s } => Some(format!("interrupted at {} s", short(*at_s))),
-        Ended::Failed { at_s, reason } => Some(format!("failed at {} s: {reason}", short(*at_s))),
+        TurnEnd::Interrupted { at_s } => Some(format!("interrupted at {} s", short(*at_s))),
+        TurnEnd::Failed { at_s, reason } => Some(format!("failed at {} s: {reason}", short(*at_s))),
     }
 }
 
 fn subtitle(demo: &DemoResult) -> String {
     let each = demo.schemes.iter().map(|s| {
-        let stopped = if let Ended::Breaker { at_s, .. } = s.ended {
+        let stopped = if let TurnEnd::Breaker { at_s, .. } = s.ended {
             format!(", stopped by the circuit breaker at {} s", short(at_s))
         } else {
             String::new()

@@ -6,7 +6,7 @@
 
 use super::clip::{DemoClip, FRAMES_PER_SECOND};
 use super::curves::{averaged, lost_of_each_second, slopes};
-use super::model::{Curve, Ended, SchemeRun, StillFile, Totals};
+use super::model::{Curve, SchemeRun, StillFile, Totals, TurnEnd};
 use super::scheme::Scheme;
 use crate::args::Demo as Args;
 use crate::cmd::relay;
@@ -43,7 +43,7 @@ const STILLS: [f64; 3] = [0.3, 0.6, 1.03];
 
 /// The data of the other two threads that the progress line shows.
 #[derive(Default)]
-struct Shared {
+struct LiveCounters {
     received_bytes: AtomicU64,
     frames: AtomicU64,
     beside_bytes: AtomicU64,
@@ -64,7 +64,7 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     let mut source = clip.open()?;
     let clock = Clock::start();
     let video = format!("{}.ivf", fairpace_report::folder::folder_name(&scheme.label.to_lowercase()));
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(LiveCounters::default());
 
     // Receiver first, then the relay that knows its port, then the sender.
     let mut receive = ReceiveConfig::new(0);
@@ -86,10 +86,10 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
         let (stop, shared) = (Arc::clone(&receiver_stop), Arc::clone(&shared));
         std::thread::spawn(move || {
             let mut recorder = recorder;
-            let mut seen = Seen { shared, ..Seen::default() };
-            let report = receiver.run(&mut recorder, &mut seen, &stop);
+            let mut receive_log = ReceiveLog { shared, ..ReceiveLog::default() };
+            let report = receiver.run(&mut recorder, &mut receive_log, &stop);
             // Nobody listens any more if the turn has failed otherwise.
-            let _ = done.send((report, recorder, seen));
+            let _ = done.send((report, recorder, receive_log));
         })
     };
     let relaying = {
@@ -117,8 +117,8 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     let media_time = args.seconds.saturating_sub(first_answer);
     config.duration = Some(media_time);
     let live = !args.quiet && std::io::stderr().is_terminal();
-    let mut sent = Sent { live, seconds: args.seconds, shared: Arc::clone(&shared), ..Sent::default() };
-    let report = send(&config, clock, source.as_mut(), &mut sent, stop.flag());
+    let mut send_log = SendLog { live, seconds: args.seconds, shared: Arc::clone(&shared), ..SendLog::default() };
+    let report = send(&config, clock, source.as_mut(), &mut send_log, stop.flag());
     drop(source);
     if live {
         eprintln!();
@@ -138,14 +138,14 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     relay_stop.store(true, Ordering::Relaxed);
     let relayed = relaying.join().map_err(|_| lost("relay"))?;
     receiving.join().map_err(|_| lost("receiver"))?;
-    let (received, recorder, seen) = result.ok_or_else(|| lost("receiver"))?;
+    let (received, recorder, receive_log) = result.ok_or_else(|| lost("receiver"))?;
     let turn = Turn {
         scheme,
         args,
         media_time,
-        sent,
+        send_log,
         report: report?,
-        seen,
+        receive_log,
         received: received?,
         recorder,
         relayed: relayed?,
@@ -166,10 +166,10 @@ fn local(address: SocketAddr) -> SocketAddr {
 
 /// The sender's side, noted as it happens.
 #[derive(Default)]
-struct Sent {
+struct SendLog {
     live: bool,
     seconds: Duration,
-    shared: Arc<Shared>,
+    shared: Arc<LiveCounters>,
     samples: Vec<SendSample>,
     states: Vec<(Instant, &'static str)>,
     validated: Option<Instant>,
@@ -178,7 +178,7 @@ struct Sent {
     shown: (Instant, u64, u64),
 }
 
-impl SendObserver for Sent {
+impl SendObserver for SendLog {
     fn on_event(&mut self, now: Instant, event: &SenderEvent) {
         match event {
             SenderEvent::PeerValidated { .. } => self.validated = Some(now),
@@ -222,14 +222,14 @@ impl SendObserver for Sent {
 
 /// The receiver's side.
 #[derive(Default)]
-struct Seen {
-    shared: Arc<Shared>,
+struct ReceiveLog {
+    shared: Arc<LiveCounters>,
     packets: Vec<PacketNote>,
     /// When, and bytes of media with all headers until then.
     bytes: Vec<(Instant, u64)>,
 }
 
-impl ReceiveObserver for Seen {
+impl ReceiveObserver for ReceiveLog {
     fn on_packet(&mut self, packet: &PacketNote) {
         self.packets.push(*packet);
     }
@@ -253,9 +253,9 @@ struct Turn<'a> {
     args: &'a Args,
     /// How long the scheme was to send.
     media_time: Duration,
-    sent: Sent,
+    send_log: SendLog,
     report: SendReport,
-    seen: Seen,
+    receive_log: ReceiveLog,
     received: ReceiveReport,
     recorder: Recorder,
     relayed: RelayReport,
@@ -271,10 +271,10 @@ impl Turn<'_> {
         let shown = self.recorder.playout().totals().frames.in_time > 0;
         let pictures = if shown { self.stills(&video, &mut remarks) } else { Ok(Vec::new()) };
         let rate = |rate: Rate| rate.as_bps() / 1e3;
-        let samples = &self.sent.samples;
+        let samples = &self.send_log.samples;
         let counted = |get: fn(&SendSample) -> Bytes| slopes(samples.iter().map(|s| (s.at, get(s).get())));
         let sending = |s: &&SendSample| {
-            self.sent.validated.is_some_and(|v| s.at >= v) && self.sent.stopped.is_none_or(|(at, _)| s.at < at)
+            self.send_log.validated.is_some_and(|v| s.at >= v) && self.send_log.stopped.is_none_or(|(at, _)| s.at < at)
         };
         Ok(SchemeRun {
             scheme: self.scheme.name.clone(),
@@ -283,7 +283,7 @@ impl Turn<'_> {
             target_kbps: samples.iter().filter(sending).map(|s| (s.at.as_secs_f64(), rate(s.rate))).collect(),
             data_kbps: counted(|s| s.flow.data.sent_bytes),
             dummy_kbps: counted(|s| s.flow.dummy.sent_bytes),
-            received_kbps: slopes(self.seen.bytes.iter().copied()),
+            received_kbps: slopes(self.receive_log.bytes.iter().copied()),
             states: self.states(),
             delay_ms: self.delays(),
             loss_percent: self.losses(),
@@ -297,31 +297,31 @@ impl Turn<'_> {
         })
     }
 
-    fn ended(&self) -> Ended {
-        let at_s = self.sent.stopped.map_or(self.report.elapsed.as_secs_f64(), |(at, _)| at.as_secs_f64());
+    fn ended(&self) -> TurnEnd {
+        let at_s = self.send_log.stopped.map_or(self.report.elapsed.as_secs_f64(), |(at, _)| at.as_secs_f64());
         match &self.report.end {
-            SendEnd::Finished => Ended::Completed,
-            SendEnd::Interrupted => Ended::Interrupted { at_s },
-            SendEnd::PeerBye => Ended::Failed { at_s, reason: "the receiver said goodbye".into() },
-            SendEnd::Failed(NetError::Breaker { reason, .. }) => Ended::Breaker { at_s, reason: reason.clone() },
-            SendEnd::Failed(error) => Ended::Failed { at_s, reason: error.to_string() },
+            SendEnd::Finished => TurnEnd::Completed,
+            SendEnd::Interrupted => TurnEnd::Interrupted { at_s },
+            SendEnd::PeerBye => TurnEnd::Failed { at_s, reason: "the receiver said goodbye".into() },
+            SendEnd::Failed(NetError::Breaker { reason, .. }) => TurnEnd::Breaker { at_s, reason: reason.clone() },
+            SendEnd::Failed(error) => TurnEnd::Failed { at_s, reason: error.to_string() },
         }
     }
 
     /// From, to, state; what came before the peer answered is waiting.
     fn states(&self) -> Vec<(f64, f64, String)> {
-        let end = self.sent.samples.last().map_or(Instant::ZERO, |s| s.at);
+        let end = self.send_log.samples.last().map_or(Instant::ZERO, |s| s.at);
         let mut changes: Vec<(Instant, String)> = Vec::new();
-        if let Some(validated) = self.sent.validated {
+        if let Some(validated) = self.send_log.validated {
             changes.push((Instant::ZERO, "Waiting".into()));
-            let first = self.sent.samples.iter().find(|s| s.at >= validated).map_or("", |s| s.state);
-            if self.sent.states.first().is_none_or(|(at, _)| *at > validated) {
+            let first = self.send_log.samples.iter().find(|s| s.at >= validated).map_or("", |s| s.state);
+            if self.send_log.states.first().is_none_or(|(at, _)| *at > validated) {
                 changes.push((validated, first.to_owned()));
             }
         }
-        changes.extend(self.sent.states.iter().map(|(at, state)| (*at, (*state).to_owned())));
+        changes.extend(self.send_log.states.iter().map(|(at, state)| (*at, (*state).to_owned())));
         let mut until = end;
-        if let Some((at, StopReason::Breaker(_))) = &self.sent.stopped {
+        if let Some((at, StopReason::Breaker(_))) = &self.send_log.stopped {
             changes.push((*at, "Stopped".into()));
             until = Instant::ZERO + self.args.seconds;
         }
@@ -336,7 +336,7 @@ impl Turn<'_> {
     fn delays(&self) -> Curve {
         let step = SAMPLE.as_secs_f64();
         let mut bins: Vec<(f64, u32)> = Vec::new();
-        for p in &self.seen.packets {
+        for p in &self.receive_log.packets {
             let Some(delay) = p.one_way_delay else { continue };
             let bin = (p.arrived.as_secs_f64() / step) as usize;
             if bins.len() <= bin {
@@ -350,7 +350,7 @@ impl Turn<'_> {
 
     /// Of the video packets sent in each second, the share that did not arrive by themselves.
     fn losses(&self) -> Curve {
-        let arrived = self.seen.packets.iter().filter(|p| !p.retransmitted).filter_map(|p| {
+        let arrived = self.receive_log.packets.iter().filter(|p| !p.retransmitted).filter_map(|p| {
             let left = p.arrived.as_nanos().checked_add_signed(-p.one_way_delay?)?;
             Some((p.sequence, left as f64 * 1e-9))
         });
@@ -378,7 +378,7 @@ impl Turn<'_> {
         let media_seconds = if interrupted { self.report.elapsed } else { self.media_time }.as_secs_f64();
         let path_seconds = if interrupted { self.report.elapsed.as_secs_f64() } else { seconds }.max(1e-9);
         let mut delays: Vec<f64> =
-            self.seen.packets.iter().filter_map(|p| p.one_way_delay).map(|ns| ns as f64 * 1e-6).collect();
+            self.receive_log.packets.iter().filter_map(|p| p.one_way_delay).map(|ns| ns as f64 * 1e-6).collect();
         delays.sort_by(f64::total_cmp);
         let quantile =
             |q: f64| delays.get(((delays.len() as f64 * q) as usize).min(delays.len().saturating_sub(1))).copied();

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 /// Starts a listener and waits for the line that names its port; a relay waits until nobody else runs in real time.
 pub(crate) fn listening(args: &[&str]) -> (Child, u16) {
-    let (child, port, _) = heard(args);
+    let (child, port, _) = listening_with_messages(args);
     (child, port)
 }
 
 /// As [`listening`], with all that the listener says after that line, once it has ended.
-pub(crate) fn heard(args: &[&str]) -> (Child, u16, JoinHandle<String>) {
+pub(crate) fn listening_with_messages(args: &[&str]) -> (Child, u16, JoinHandle<String>) {
     let until = Instant::now() + Duration::from_secs(300);
     let (child, lines, line) = loop {
         let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

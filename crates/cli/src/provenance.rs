@@ -5,16 +5,16 @@ use fairpace_net::Clock;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
-/// Begins with the command; [`Made::manifest`] says how long it took.
-pub(crate) struct Made {
+/// Begins with the command; [`Provenance::manifest`] says how long it took.
+pub(crate) struct Provenance {
     clock: Clock,
     started_at: String,
 }
 
-impl Made {
-    pub(crate) fn begin() -> Made {
+impl Provenance {
+    pub(crate) fn begin() -> Provenance {
         let clock = Clock::start();
-        Made { clock, started_at: rfc3339(clock.unix_at_zero().as_secs()) }
+        Provenance { clock, started_at: rfc3339(clock.unix_at_zero().as_secs()) }
     }
 
     pub(crate) fn elapsed_s(&self) -> f64 {
