@@ -2,18 +2,19 @@
 //!
 //! The rule behind many of them: a field that would have no effect is an error, not a silence.
 
+mod fill;
 mod flows;
 mod hops;
 
-use super::channel::Slot;
+use super::files::{Files, reason};
 use super::locate::Locator;
 use super::part::PartProblem;
 use super::satellite::SatelliteSpec;
 use super::table::written;
 use super::wireless::WirelessSpec;
 use super::{
-    AccessSpec, Capacity, Files, FlowSpec, LossSpec, Parameter, Problem, QueueSpec, RawScenario, SCENARIO, Scenario,
-    ScenarioError, ScenarioWarning, TraceFormat, TraceGaps, TraceSpec,
+    Capacity, FlowSpec, LossSpec, Parameter, Problem, QueueSpec, RawScenario, SCENARIO, ScenarioError, ScenarioWarning,
+    TraceFormat, TraceGaps, TraceSpec,
 };
 use crate::controllers::{self, Family};
 use fairpace_control::feedback::Form;
@@ -41,12 +42,17 @@ struct Checker<'a> {
 
 type Checked = Result<(), ScenarioError>;
 
-/// Checks everything, fills in what is implied, and reads the recordings that were not read before.
-pub(super) fn check(scenario: &mut Scenario, file: &str, locator: &Locator) -> Checked {
-    let c = Checker { file, locator, packet_size: scenario.raw.packet_size.get() };
-    c.whole(&mut scenario.raw, &mut scenario.files)?;
-    scenario.warnings = c.warnings(&scenario.raw);
-    Ok(())
+/// Checks everything, fills in what is implied, and reads the recordings that were not read before. The result is the
+/// oddities with which the scenario may be run.
+pub(super) fn check(
+    scenario: &mut RawScenario,
+    files: &mut Files,
+    file: &str,
+    locator: &Locator,
+) -> Result<Vec<ScenarioWarning>, ScenarioError> {
+    let c = Checker { file, locator, packet_size: scenario.packet_size.get() };
+    c.whole(scenario, files)?;
+    Ok(c.warnings(scenario))
 }
 
 impl Checker<'_> {
@@ -79,8 +85,8 @@ impl Checker<'_> {
         let mut total = 0;
         let mut arrivals = 0.0;
         for index in 0..scenario.flows.len() {
-            flows::fill_names(scenario, index);
-            flows::fill_preset(&mut scenario.flows[index]);
+            fill::names(scenario, index);
+            fill::preset(&mut scenario.flows[index]);
             self.flow(scenario, index)?;
             let flow = &scenario.flows[index];
             if let Some((interval, length)) =
@@ -205,7 +211,7 @@ impl Checker<'_> {
     fn buffers(&self, s: &RawScenario) -> Checked {
         let Some(w) = s.wireless.as_ref().filter(|w| w.plan.is_some()) else { return Ok(()) };
         let mut first = 0;
-        let default = [super::WirelessUser::default()];
+        let default = [crate::WirelessUser::default()];
         let users = if w.users.is_empty() { &default[..] } else { &w.users[..] };
         for (i, user) in users.iter().enumerate() {
             let own = first..first + user.count.get();
@@ -341,11 +347,11 @@ impl Checker<'_> {
                 self.conflict(format!("path.trace.{name}"), wrong, "leave it out, or write `format = \"csv\"`")?;
             }
         }
-        let about = std::fs::metadata(&path).map_err(|e| bad_file(format!("cannot be read: {}", super::reason(&e))))?;
+        let about = std::fs::metadata(&path).map_err(|e| bad_file(format!("cannot be read: {}", reason(&e))))?;
         if !about.is_file() || about.len() > MAX_TRACE {
             return Err(bad_file("is not a regular file of at most 64 MiB".to_owned()));
         }
-        let bytes = std::fs::read(&path).map_err(|e| bad_file(format!("cannot be read: {}", super::reason(&e))))?;
+        let bytes = std::fs::read(&path).map_err(|e| bad_file(format!("cannot be read: {}", reason(&e))))?;
         let text = String::from_utf8(bytes).map_err(|_| bad_file("is not UTF-8 text".to_owned()))?;
         let gaps = match spec.gaps.unwrap_or_default() {
             TraceGaps::Hold => Gaps::Hold,
@@ -386,44 +392,4 @@ impl Checker<'_> {
         });
         late.collect()
     }
-}
-
-impl TraceSpec {
-    /// As written, or by the file's ending.
-    pub fn format(&self) -> TraceFormat {
-        let by_ending = if self.file.ends_with(".csv") { TraceFormat::Csv } else { TraceFormat::Mahimahi };
-        self.format.unwrap_or(by_ending)
-    }
-}
-
-/// The scenario with everything that is implied written out.
-pub(super) fn resolve(scenario: &RawScenario) -> RawScenario {
-    let mut resolved = scenario.clone();
-    let size = scenario.packet_size.get();
-    let path = Some(&mut resolved.path).filter(|path| !path.is_absent());
-    for path in path.into_iter().chain(resolved.hop.iter_mut().filter_map(|hop| hop.link.as_mut())) {
-        (path.queue, path.loss) = (path.queue.resolved(&size), path.loss.resolved(&()));
-        let back = &mut path.reverse;
-        (back.queue, back.loss) = (back.queue.resolved(&size), back.loss.resolved(&()));
-    }
-    if let Some(wireless) = &mut resolved.wireless {
-        wireless.channel = wireless.channel.resolved(&Slot::default());
-        for channel in wireless.users.iter_mut().filter_map(|u| u.channel.as_mut()) {
-            *channel = channel.resolved(&Slot::default());
-        }
-        if let Some(up) = &mut wireless.uplink {
-            (up.queue, up.loss) = (up.queue.resolved(&size), up.loss.resolved(&()));
-        }
-    }
-    for flow in &mut resolved.flows {
-        for (name, default) in controllers::defaults(flow) {
-            flow.parameters.entry(name).or_insert(Parameter::Text(default));
-        }
-        flow.access = flow.access.take().filter(|access| *access != AccessSpec::default());
-        if let Some(access) = &mut flow.access {
-            access.queue = access.queue.resolved(&size);
-            (access.loss, access.reverse_loss) = (access.loss.resolved(&()), access.reverse_loss.resolved(&()));
-        }
-    }
-    resolved
 }

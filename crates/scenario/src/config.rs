@@ -1,10 +1,9 @@
 //! From a scenario to the simulator's configuration: units resolved, flows counted out.
 
 use crate::controllers::{self, Family};
-use crate::hop::Hop;
 use crate::tcp;
 use crate::{
-    AccessSpec, Capacity, FlowSpec, Lengths, LossSpec, OnOffSpec, OutageDirection, PathSpec, PlanSpec, Priority,
+    AccessSpec, Capacity, FlowSpec, Hop, Lengths, LossSpec, OnOffSpec, OutageDirection, PathSpec, PlanSpec, Priority,
     Problem, QuickStartSpec, Real, Room, Scenario, ScenarioError, SourceKind, Speed, Terminals, Time, TraceSpec,
     WindowPlanner, WirelessSpec,
 };

@@ -1,12 +1,13 @@
 //! Flows as a scenario writes them: what each sends, when, under which controller, and over which link of its own.
 
+use crate::forms::{DATAGRAM, FEEDBACK, PACKET_SIZE, SOME_TIME};
 use crate::param::{Form, Row};
 use crate::path::{CAPACITY, LOSS, QUEUE};
 use crate::quantity::{self, Count, Feedback, Real, Room, Size, Speed, Time};
 use crate::table::written;
 use crate::{
-    ARRIVALS, ArrivalsSpec, Capacity, DATAGRAM, FEEDBACK, LossSpec, ON_OFF, OnOffSpec, PACKET_SIZE, QueueSpec,
-    QuickStartSpec, SOME_TIME, SOURCE, SourceSpec, TCP, Table, TcpSpec, controllers,
+    ARRIVALS, ArrivalsSpec, Capacity, LossSpec, ON_OFF, OnOffSpec, QueueSpec, QuickStartSpec, SOURCE, SourceSpec, TCP,
+    Table, TcpSpec, controllers,
 };
 use fairpace_control::Env;
 use fairpace_units::{Bounds, Bytes, Duration};

@@ -1,9 +1,10 @@
 //! The shared path as a scenario writes it: `[path]`, its capacity, its recordings, its outages, and its way back.
 
+use crate::forms::SOME_TIME;
 use crate::param::{Form, Row};
 use crate::quantity::{self, Speed, Time};
 use crate::table::written;
-use crate::{LossSpec, QueueSpec, ROUTER, RouterSpec, SOME_TIME, Table};
+use crate::{LossSpec, QueueSpec, ROUTER, RouterSpec, Table};
 use fairpace_units::{Bounds, Duration};
 use serde::{Deserialize, Serialize};
 
@@ -176,6 +177,14 @@ pub const TRACE: Table = Table::of::<TraceSpec>(
     ],
 )
 .usually(|| written(&TraceSpec { gaps: Some(TraceGaps::default()), ..TraceSpec::default() }));
+
+impl TraceSpec {
+    /// As written, or by the file's ending.
+    pub fn format(&self) -> TraceFormat {
+        let by_ending = if self.file.ends_with(".csv") { TraceFormat::Csv } else { TraceFormat::Mahimahi };
+        self.format.unwrap_or(by_ending)
+    }
+}
 
 /// The rate in a gap of a CSV recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

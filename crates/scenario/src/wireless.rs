@@ -5,13 +5,12 @@
 //! into a scenario's words.
 
 use crate::channel::Slot;
+use crate::forms::SOME_TIME;
 use crate::param::{Form, Row};
 use crate::part::PartProblem;
 use crate::path::{CAPACITY, LOSS, QUEUE};
 use crate::quantity;
-use crate::{
-    Capacity, Chance, ChannelSpec, Count, LossSpec, QueueSpec, Room, SOME_TIME, Size, Speed, Table, Time, WindowPlanner,
-};
+use crate::{Capacity, Chance, ChannelSpec, Count, LossSpec, QueueSpec, Room, Size, Speed, Table, Time, WindowPlanner};
 use fairpace_analysis::qos::QosError;
 use fairpace_path::{ArqError, ArqScheme, ArqSpec, ArqUser, ChannelError};
 use fairpace_units::{Bounds, Bytes, Duration, Rate};

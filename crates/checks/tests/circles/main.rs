@@ -15,14 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Circles that are still there: a crate, and the modules whose files, with those of their children, are on one. The list
-/// only becomes shorter.
-///
-/// - `scenario`: the root of the crate holds the scenario and the rows of its fields, which its parts and the checks need,
-///   and calls the checks.
-const STILL: &[(&str, &[&str])] =
-    &[("scenario", &["check", "controllers", "error", "flow", "hop", "lib", "path", "wireless"])];
-
 /// The Rust files below a crate's `src`, by their paths in it.
 fn files(folder: &Path, within: &str, found: &mut BTreeMap<String, String>) {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
@@ -83,17 +75,7 @@ fn no_file_is_on_a_circle() {
         files(&entry.path().join("src"), "", &mut sources);
         read += sources.len();
         let arrows = arrows(&sources);
-        let found = circles(&arrows);
-        let still: Vec<&str> =
-            STILL.iter().filter(|(of, _)| *of == name).flat_map(|(_, modules)| modules.iter().copied()).collect();
-        let is_of =
-            |file: &str, module: &str| file.strip_prefix(module).is_some_and(|rest| rest.starts_with(['.', '/']));
-        let is_known =
-            |circle: &BTreeSet<&str>| circle.iter().all(|file| still.iter().any(|module| is_of(file, module)));
-        faults.extend(found.iter().filter(|circle| !is_known(circle)).map(|circle| described(&name, circle, &arrows)));
-        let is_over = |module: &&&str| !found.iter().flatten().any(|file| is_of(file, module));
-        let over = still.iter().filter(is_over);
-        faults.extend(over.map(|module| format!("{name}/src/{module} is on no circle: take it off the list")));
+        faults.extend(circles(&arrows).iter().map(|circle| described(&name, circle, &arrows)));
     }
     assert!(read > 300, "only {read} files found");
     assert!(faults.is_empty(), "move what both need into a file below them:\n{}", faults.join("\n"));

@@ -2,51 +2,16 @@
 
 use super::{Checked, Checker};
 use crate::controllers::{self, Family};
-use crate::hop::{Hop, HopKind};
 use crate::tcp::LEAST_SEGMENT;
 use crate::{
-    AccessSpec, Capacity, FlowSpec, Problem, QuickStartSpec, RawScenario, Room, ScenarioError, Size, SourceKind, Speed,
-    Terminals, Time,
+    AccessSpec, Capacity, FlowSpec, Hop, HopKind, Problem, QuickStartSpec, RawScenario, ScenarioError, Size,
+    SourceKind, Speed, Terminals, Time,
 };
 use fairpace_control::feedback::Form;
 use fairpace_units::{Bytes, QsRate, Rate};
 
 /// The fastest that a flow may be set to send: a run of a minute then takes minutes, not for ever.
 const MAX_PACKETS_PER_SECOND: f64 = 1e7;
-
-/// Names and groups that the file leaves out.
-pub(super) fn fill_names(scenario: &mut RawScenario, index: usize) {
-    let (before, rest) = scenario.flows.split_at_mut(index);
-    let Some(flow) = rest.first_mut() else { return };
-    if flow.name.is_empty() {
-        // The second nameless `rap` entry is `rap.2`, so that names stay distinct.
-        let base = flow.controller.clone();
-        let mut name = base.clone();
-        let mut n = 1;
-        while before.iter().any(|f| f.name == name) {
-            n += 1;
-            name = format!("{base}.{n}");
-        }
-        flow.name = name;
-    }
-    if flow.group.is_empty() {
-        flow.group.clone_from(&flow.name);
-    }
-}
-
-/// Fills in the fields that a kind of stream defines and the flow does not.
-pub(super) fn fill_preset(flow: &mut FlowSpec) {
-    let Some(source) = &mut flow.source else { return };
-    let Some(preset) = source.kind.preset() else { return };
-    source.rate.get_or_insert_with(|| Speed::bps(preset.rate().as_bps()));
-    flow.packet_size.get_or_insert_with(|| preset.packet_size.into());
-    flow.send_buffer.get_or_insert_with(|| Room::packets(preset.send_buffer.get()));
-    flow.tolerable_delay.get_or_insert_with(|| preset.tolerable_delay.into());
-    if let Some(arrivals) = &mut flow.arrivals {
-        arrivals.interval.get_or_insert_with(|| preset.mean_interval.into());
-        arrivals.length.get_or_insert_with(|| preset.mean_length.into());
-    }
-}
 
 impl Checker<'_> {
     /// The user of a flow, and what it means only with one.

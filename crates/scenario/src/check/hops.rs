@@ -1,8 +1,8 @@
 //! The checks of a path: the links of `[path]`, or several hops; and where a flow enters and leaves.
 
 use super::{Checked, Checker};
-use crate::hop::{HopKind, NoWay};
-use crate::{FlowSpec, PathSpec, RawScenario};
+use crate::way::NoWay;
+use crate::{FlowSpec, HopKind, PathSpec, RawScenario};
 
 impl Checker<'_> {
     /// The links of `[path]`, or of a hop: the table `at`.

@@ -277,7 +277,7 @@ fn a_hold_past_the_no_feedback_timer_runs_with_a_warning_that_names_the_conseque
     let warnings = |hold: &str, flow: &str| {
         let quick_start = format!("quick_start = {{ agent = \"qsd\", hold = \"{hold}\" }}");
         let s = Scenario::parse(&text(&quick_start, flow), "geo.toml").unwrap_or_else(|e| panic!("{e}"));
-        s.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+        s.warnings().iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let asks = "terminals = [1, 2]\nquick_start = \"320 kbit/s\"";
     assert_eq!(
