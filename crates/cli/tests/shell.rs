@@ -461,6 +461,8 @@ fn the_exit_code_is_the_commands_and_errors_before_it_have_their_own() {
     let satellite = file("satellite.toml");
     fs::write(&satellite, "duration = \"10 s\"\n[path]\n").unwrap();
     let path = |p: &PathBuf| p.to_str().unwrap().to_owned();
+    let shipped = |name: &str| format!("{}/../../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let (hops, dama, radio) = (shipped("parking-lot"), shipped("dvb-rcs-idle"), shipped("wlan-cell"));
     for (args, code, says) in [
         (vec!["--delay", "1ms", "--", "no-such-command"], 127, "there is no command `no-such-command`"),
         (vec!["--delay", "1ms", "--", &path(&plain)], 126, "may not be run"),
@@ -472,6 +474,9 @@ fn the_exit_code_is_the_commands_and_errors_before_it_have_their_own() {
         (vec!["--up", "0Mbit/s", "--", "true"], 2, "no link carries `0Mbit/s`"),
         (vec!["no-such.toml", "--", "true"], 3, "no-such.toml"),
         (vec![&path(&satellite), "--delay", "5ms", "--", "true"], 2, "says what the link is"),
+        (vec![&hops, "--", "true"], 3, "parking-lot.toml` has a `[[hop]]`, and a shell is behind a `[path]`"),
+        (vec![&dama, "--", "true"], 3, "has a `[satellite]`, and a shell is behind a `[path]`"),
+        (vec![&radio, "--", "true"], 3, "has a `[wireless]`, and a shell is behind a `[path]`"),
         (vec![&path(&falling), "--up", "1Mbit/s", "--", "true"], 2, "is for both ways"),
         (vec!["--delay", "1ms", "--loss", "2", "--", "true"], 2, "is not a loss rate"),
         (vec!["--queue", "droptail", "--", "true"], 2, "needs its room"),

@@ -230,7 +230,8 @@ impl<'a> Bench<'a> {
         Bench { store, ..self }
     }
 
-    /// One that runs nothing: `asked` is told of each run that the first study would make in real time, and fails.
+    /// One that runs nothing: `asked` is told of each run that the first study would make in real time, and fails. A point
+    /// that is kept on disk ([`Bench::kept_in`]) needs no run.
     pub fn planning(effort: Effort, asked: &'a Runner<'a>) -> Bench<'a> {
         let world = World::RealTime(asked);
         Bench { planned: Some(BTreeSet::new()), world, ..Bench::new(Hooks::default(), effort) }
@@ -305,7 +306,8 @@ impl<'a> Bench<'a> {
             for place in missing.into_iter().filter(|place| planned.insert(place.0.clone())) {
                 let _ = job(place);
             }
-            return if wanted.is_empty() { Ok(()) } else { Err(RunError::Interrupted) };
+            let is_known = wanted.iter().all(|(key, _)| self.known.contains_key(key));
+            return if is_known { Ok(()) } else { Err(RunError::Interrupted) };
         }
         let label = |(key, case): &&(Key, usize)| study.label(&study.cases[*case], key.1);
         let store = self.store.as_ref();

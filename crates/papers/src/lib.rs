@@ -88,19 +88,24 @@ pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, UnknownExperim
     Ok(experiments().filter(|e| ids.is_empty() || ids.iter().any(|id| means(id, e))).collect())
 }
 
-/// How long experiments that can be run in real time would take, one run after the other.
-pub fn real_time(experiments: &[&Experiment], effort: Effort) -> Duration {
-    real_time_runs(experiments, effort).iter().map(|(scenario, ..)| scenario.duration.get()).sum()
+/// How long these runs take in real time, one after the other.
+pub fn real_time(runs: &[(Scenario, u64, Record)]) -> Duration {
+    runs.iter().map(|(scenario, ..)| scenario.duration.get()).sum()
 }
 
-/// The runs that they would ask for, each once: scenario, seed, and what to record.
-pub fn real_time_runs(experiments: &[&Experiment], effort: Effort) -> Vec<(Scenario, u64, Record)> {
+/// The runs that experiments ask for in real time, each once: scenario, seed, and what to record. A run whose point is in
+/// `kept` is not among them.
+pub fn real_time_runs(
+    experiments: &[&Experiment],
+    effort: Effort,
+    kept: Option<Store>,
+) -> Vec<(Scenario, u64, Record)> {
     let asked = Mutex::new(Vec::new());
     let note = |s: &Scenario, seed: u64, record: Record, _: &Hooks<'_>| {
         asked.lock().unwrap_or_else(PoisonError::into_inner).push((s.clone(), seed, record));
         Err(RunError::Interrupted)
     };
-    let mut bench = Bench::planning(effort, &note);
+    let mut bench = Bench::planning(effort, &note).kept_in(kept);
     for experiment in experiments.iter().filter(|e| e.in_real_time()) {
         // The experiment stops with the first lot of runs, which is all of them.
         let _ = (experiment.run)(experiment, &mut bench, &mut Tools::default());

@@ -94,6 +94,6 @@ mod tests {
     fn real_time_is_the_sum_of_all_runs() {
         let chosen: Vec<&Experiment> = EXPERIMENTS.iter().filter(|e| e.id == "tpba.table3").collect();
         // Two seeds of two cases of 30 s.
-        assert_eq!(crate::real_time(&chosen, Effort::Seeds(2)), Duration::from_secs(120));
+        assert_eq!(crate::real_time(&crate::real_time_runs(&chosen, Effort::Seeds(2), None)), Duration::from_secs(120));
     }
 }

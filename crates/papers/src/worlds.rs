@@ -410,7 +410,7 @@ mod tests {
     fn runs_in_real_time_are_counted_once_although_the_last_experiment_shows_all_again() {
         let chosen: Vec<&Experiment> = EXPERIMENTS.iter().collect();
         // 8 controllers, 3 rivals, 1 seed of 20 s.
-        assert_eq!(crate::real_time(&chosen, Effort::Quick).as_secs(), 8 * 3 * 20);
+        assert_eq!(crate::real_time(&crate::real_time_runs(&chosen, Effort::Quick, None)).as_secs(), 8 * 3 * 20);
     }
 
     #[test]

@@ -43,10 +43,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let stop = Stop::install()?;
     let prepared = match &real {
         Some((_, sandbox)) => {
-            let (runs, hooks) =
-                (fairpace_papers::real_time_runs(&chosen, effort), Hooks { stop: stop.flag(), ..Hooks::default() });
+            // The runs that are left: the planner takes the points that are kept out of a store of its own.
+            let kept = Store::open(&dir.join(POINTS_FILE), &code_version())?;
+            let runs = fairpace_papers::real_time_runs(&chosen, effort, Some(kept));
+            let hooks = Hooks { stop: stop.flag(), ..Hooks::default() };
             let beside = args.jobs.unwrap_or(1);
-            let minutes = fairpace_papers::real_time(&chosen, effort).as_secs_f64() / 60.0 / f64::from(beside);
+            let minutes = fairpace_papers::real_time(&runs).as_secs_f64() / 60.0 / f64::from(beside);
             let how = if beside == 1 { "one after the other".to_owned() } else { format!("{beside} at a time") };
             note(args.results.quiet, &format!("in real time, {} runs, {how}: about {minutes:.0} minutes", runs.len()));
             Some(Prepared::new(runs, Ip::V4, sandbox, &hooks)?)

@@ -110,6 +110,30 @@ fn a_study_that_is_stopped_gives_nothing_and_one_that_is_planned_asks_for_each_r
 }
 
 #[test]
+fn a_plan_leaves_out_the_runs_whose_points_are_kept() {
+    let place = PointsFile::new("planned");
+    let runs: Measure<f64> = Measure { name: "run", of: |job| Ok(job.run(Record::default())?.seed as f64) };
+    let of = |cases: &[(u64, &str)], seeds| Study { measure: runs, ..study(cases, Sampling::Count(seeds)) };
+    let real = |s: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>| World::Sim.run(s, seed, record, hooks);
+    of(&[(1, "a")], 2).run(&mut place.bench("1").in_world(World::RealTime(&real))).unwrap();
+
+    let asked = std::sync::Mutex::new(Vec::new());
+    let note = |s: &Scenario, seed: u64, _: Record, _: &Hooks<'_>| {
+        asked.lock().unwrap().push((s.name.clone(), seed));
+        Err(RunError::Interrupted)
+    };
+    let planned = |cases: &[(u64, &str)], seeds| {
+        let store = Store::open(&place.0, "1").unwrap();
+        let plan = of(cases, seeds).run(&mut Bench::planning(Effort::Usual, &note).kept_in(Some(store)));
+        (plan.is_ok(), asked.lock().unwrap().drain(..).map(|(_, seed)| seed).collect::<Vec<_>>())
+    };
+    // A third seed is new, and so is another scenario; a plan of nothing new goes through.
+    assert_eq!(planned(&[(1, "a")], 3), (false, vec![3]));
+    assert_eq!(planned(&[(1, "a"), (2, "a")], 2), (false, vec![1, 2]));
+    assert_eq!(planned(&[(1, "a")], 2), (true, vec![]));
+}
+
+#[test]
 fn a_later_session_takes_every_point_from_disk_to_the_bit() {
     // Numbers that a careless reader rounds.
     const AWKWARD: Measure<Vec<f64>> = Measure {
