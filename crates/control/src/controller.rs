@@ -104,8 +104,8 @@ pub struct Windows {
 ///
 /// Four kinds of methods: `on_*` say what happened and when; `set_*` are commands; `poll_*` are
 /// questions; the rest are getters. `now` is monotonic: equal is fine, earlier never happens
-/// ([`crate::Flow`] sees to it). Asking a question twice gives the same answer; what may change an
-/// answer is time, an `on_*` and a `set_*`.
+/// ([`crate::Flow`] sees to it); only [`Controller::poll_send`] may also be asked about an instant ahead. Asking a question
+/// twice gives the same answer; only time, an `on_*` and a `set_*` may change an answer.
 ///
 /// Every rate a controller gives lies in `[min_rate, max_rate]` of its [`crate::Env`], whatever it
 /// was told before. A timer may come late, once: a controller makes up for at most one period.
@@ -153,8 +153,12 @@ pub trait Controller: Any + Debug + Send {
     /// The application wants at most this much (`None`: no limit of its own).
     fn set_demand(&mut self, now: Instant, max: Option<Rate>);
 
-    /// May a packet leave now, and which? `has_data`: the application has a packet ready.
-    fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll;
+    /// May a packet leave at `at`, and which? `has_data`: the application has a packet ready.
+    ///
+    /// `at` is the present, or lies at most a quantum ahead ([`crate::FlowParams::quantum`]) where the scheme
+    /// lets packets leave early ([`Controller::may_leave_early`]). After a question ahead everything else still comes with
+    /// the present time: [`Controller::on_sent`] of a packet that was allowed ahead, and the next question.
+    fn poll_send(&mut self, at: Instant, has_data: bool) -> SendPoll;
 
     /// When [`Controller::on_timer`] is wanted; [`Instant::NEVER`] if it is not.
     fn poll_timer(&self) -> Instant;
@@ -215,9 +219,10 @@ pub trait Controller: Any + Debug + Send {
 
     // --- limits, and what is limited -------------------------------------------------------------
 
-    /// The receiver, or a base station on the way, allows at most so many packets outstanding (rwnd); `None`: no
-    /// limit. Schemes without a window have nothing to do.
-    fn set_window_limit(&mut self, _now: Instant, _rwnd: Option<u32>) {}
+    /// The receiver, or a base station on the way, allows at most `rwnd` packets outstanding from now on; 0: none.
+    /// Before the first call there is no such limit, and a limit is replaced, never lifted. Schemes without a window have
+    /// nothing to do.
+    fn set_window_limit(&mut self, _now: Instant, _rwnd: u32) {}
 
     /// cwnd and rwnd of a windowed scheme; `None` if the scheme has no window.
     fn windows(&self) -> Option<Windows> {

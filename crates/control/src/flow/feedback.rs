@@ -124,7 +124,7 @@ impl Flow {
     /// flow is set up; later [`Message::SackVector`] brings it. `None` says nothing: what was said last stands.
     pub fn set_window_limit(&mut self, now: Instant, rwnd: Option<u32>) {
         let now = self.advance(now);
-        if self.window.set(rwnd) {
+        if let Some(rwnd) = self.window.set(rwnd) {
             self.controller.set_window_limit(now, rwnd);
             self.note(now);
         }

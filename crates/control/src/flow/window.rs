@@ -22,12 +22,10 @@ impl Window {
         newest
     }
 
-    /// `None` says nothing: what was said last stands. Gives whether the window has changed.
-    pub(super) fn set(&mut self, rwnd: Option<u32>) -> bool {
-        let changed = rwnd.is_some() && rwnd != self.rwnd;
-        if changed {
-            self.rwnd = rwnd;
-        }
-        changed
+    /// `None` says nothing: the last window stands. Gives the window if it has changed.
+    pub(super) fn set(&mut self, rwnd: Option<u32>) -> Option<u32> {
+        let changed = rwnd.filter(|_| rwnd != self.rwnd)?;
+        self.rwnd = Some(changed);
+        self.rwnd
     }
 }

@@ -481,8 +481,8 @@ impl Controller for Aimd {
         self.limit = max.unwrap_or(Rate::MAX).min(self.max_rate).max(self.min_rate);
     }
 
-    fn set_window_limit(&mut self, _now: Instant, rwnd: Option<u32>) {
-        self.advertised = rwnd;
+    fn set_window_limit(&mut self, _now: Instant, rwnd: u32) {
+        self.advertised = Some(rwnd);
         self.bound();
         self.review(self.state.is_backing_off());
     }
