@@ -143,11 +143,8 @@ pub(super) const PARAMS_SP: &[ParamInfo] = &[
     SMOOTHING,
     ECN,
     ParamInfo {
-        name: "t_gran",
-        symbol: "t_gran",
-        default: "0 ms",
-        allowed: &[Allowed::Duration(Bounds::of(Duration::ZERO, Duration::from_millis(100)))],
         doc: "as for `tfrc`; from 10 ms on, three packets may leave within 30 ms instead of one every 10 ms",
+        ..T_GRAN
     },
     ParamInfo {
         name: "header",
