@@ -752,6 +752,35 @@ fn the_largest_datagram_is_judged_in_milliseconds() {
     assert!(best < Duration::from_millis(2), "{best:?}");
 }
 
+#[test]
+fn of_the_nacks_in_one_datagram_no_more_than_1024_packets_are_looked_at_however_many_they_are() {
+    let config = SenderConfig { retransmission: true, ..sender_config() };
+    let mut p = Pair::new(config, ReceiverConfig::default(), rcs(), ms(50));
+    let tapped = Rc::new(RefCell::new(VecDeque::new()));
+    p.back.disturb = tap(tapped.clone());
+    p.run_until(at(1.0));
+    let [media, ..] = p.sender.ssrcs();
+    let echo = tapped.borrow().iter().find(|(_, w)| w.what == What::Echo).map(|(_, w)| w.bytes.clone()).unwrap();
+    let receiver = u32::from_be_bytes(echo[4..8].try_into().unwrap());
+    let asked = |p: &mut Pair, nacks: u16, each: u16| {
+        let mut bytes = Vec::new();
+        for n in 0..nacks {
+            let lost: Vec<u16> = (n * each..(n + 1) * each).collect();
+            rtcp::emit_nack(&mut bytes, receiver, media, &lost);
+        }
+        assert!(bytes.len() <= 65_507, "{}", bytes.len());
+        let before = p.sender.stats().nacked;
+        p.sender.handle_datagram(p.now, &bytes, Default::default(), Ecn::NotEct);
+        p.sender.stats().nacked - before
+    };
+    assert_eq!(asked(&mut p, 3, 17), 51);
+    assert_eq!(asked(&mut p, 1, 17 * 100), 1_024);
+    assert_eq!(asked(&mut p, 100, 17), 1_024);
+    // As many as the largest datagram holds; and the next datagram is looked at again.
+    assert_eq!(asked(&mut p, 4_094, 15), 1_024);
+    assert_eq!(asked(&mut p, 1, 17), 17);
+}
+
 // --- the same over the equation family -----------------------------------------------------------
 
 /// Whatever steers the rate, acknowledgements are proven below it.

@@ -1,6 +1,7 @@
 //! The handling of a datagram from the peer.
 
 use super::admission::Answer;
+use super::media_out::MOST_NACKED;
 use super::{Phase, SenderEvent, SenderSession};
 use crate::StopReason;
 use crate::challenge::{Echo, Message};
@@ -34,6 +35,7 @@ impl SenderSession {
         }
         let mut attached = self.feedback.attached(compound);
         let media = self.media.streams.media.ssrc;
+        let mut nacks_left = MOST_NACKED;
         for packet in compound {
             match packet {
                 Rtcp::ReceiverReport(reporter, blocks) | Rtcp::SenderReport(reporter, _, blocks) => {
@@ -48,8 +50,10 @@ impl SenderSession {
                 Rtcp::Nack(nack) if self.trust.is_peer(nack.sender) && nack.media == media => {
                     if self.config.retransmission {
                         let spacing = self.flow.srtt().unwrap_or_default() / 2;
-                        let asked = self.media.on_nack(now, &nack, self.config.retransmission_limit, spacing);
-                        self.stats.nacked += asked.packets;
+                        let limit = self.config.retransmission_limit;
+                        let asked = self.media.on_nack(now, &nack, limit, spacing, nacks_left);
+                        nacks_left -= asked.packets;
+                        self.stats.nacked += asked.packets as u64;
                         self.note_too_late(now, asked.too_late);
                     }
                 }

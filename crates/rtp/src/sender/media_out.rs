@@ -20,8 +20,8 @@ const QUEUE_DRAIN: Duration = Duration::from_millis(500);
 /// A packet is sent again at most so many times; so many requests may wait.
 const MOST_RETRANSMISSIONS: u8 = 3;
 const MOST_PENDING: usize = 256;
-/// Of one NACK, no more is looked at: work per datagram stays bounded.
-const MOST_NACKED: usize = 1_024;
+/// Of the NACKs of one datagram, no more is looked at: the work stays bounded, however many packets a compound has.
+pub(super) const MOST_NACKED: usize = 1_024;
 
 /// The stamps in front of the payload of a packet that leaves now.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ pub(super) struct Drops {
 /// The packets that a NACK asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
-    pub(super) packets: u64,
+    pub(super) packets: usize,
     /// Packets first sent too long ago.
     pub(super) too_late: u64,
 }
@@ -254,10 +254,18 @@ impl MediaOut {
 
     // --- what was lost ---------------------------------------------------------------------------
 
-    /// A packet first sent longer than `limit` ago is not sent again, nor one sent again within `spacing`.
-    pub(super) fn on_nack(&mut self, now: Instant, nack: &Nack<'_>, limit: Duration, spacing: Duration) -> Asked {
+    /// A packet first sent longer than `limit` ago is not sent again, nor one sent again within `spacing`. `most`: so many
+    /// of the packets are looked at.
+    pub(super) fn on_nack(
+        &mut self,
+        now: Instant,
+        nack: &Nack<'_>,
+        limit: Duration,
+        spacing: Duration,
+        most: usize,
+    ) -> Asked {
         let mut asked = Asked::default();
-        for sequence in nack.lost().take(MOST_NACKED) {
+        for sequence in nack.lost().take(most) {
             asked.packets += 1;
             let Some(index) = self.streams.media.index(sequence) else { continue };
             let Some(kept) = self.history.get_mut(index) else { continue };
