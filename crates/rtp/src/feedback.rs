@@ -1,7 +1,7 @@
 //! The forms of feedback on the wire. Each form is one file: its sender's end verifies what arrives and turns it into a
 //! [`fairpace_control::feedback::Message`], its receiver's end notes what arrives and writes what is due.
 //!
-//! [`SenderHalf`] and [`ReceiverHalf`] choose by the form that was asked for in the challenge ([`Request`]). Feedback of
+//! `SenderHalf` and `ReceiverHalf` choose by the form that was asked for in the challenge ([`Request`]). Feedback of
 //! another form is refused there, before it can renew consent or count.
 
 mod exchange;
@@ -236,22 +236,26 @@ pub(crate) struct Pace {
     pub(crate) rwnd: Option<u32>,
 }
 
-/// The receiver's end of a form other than per-packet feedback.
+/// The receiver's end of the form that was asked for.
 #[derive(Debug)]
-enum Special {
+enum Asked {
+    /// Packet by packet: [`ReceiverHalf::packets`] does all.
+    Packets,
     SackVector(sack_vector::Receiver),
     Measured(Box<measured::Receiver>),
     Reports(reports::Receiver),
     TransportWide(twcc::Receiver),
 }
 
-/// The receiver's end: what was asked for, and per-packet feedback on what that does not tell of.
+/// The receiver's end.
 #[derive(Debug)]
 pub(crate) struct ReceiverHalf {
     pace: Pace,
     request: Request,
+    /// As `request` says.
+    asked: Asked,
+    /// Per-packet feedback on the packets that the form asked for does not tell of.
     packets: packets::Receiver,
-    special: Option<Special>,
     /// A packet lacked what the form tells by, and this has been said.
     lacking: bool,
 }
@@ -259,19 +263,19 @@ pub(crate) struct ReceiverHalf {
 impl ReceiverHalf {
     pub(crate) fn new(pace: Pace) -> Self {
         let packets = packets::Receiver::new(pace.feedback_interval, pace.feedback_repeats);
-        ReceiverHalf { pace, request: Request::Packets, packets, special: None, lacking: false }
+        ReceiverHalf { pace, request: Request::Packets, asked: Asked::Packets, packets, lacking: false }
     }
 
     /// The sender has gone.
     pub(crate) fn forget(&mut self) {
         self.packets.forget();
         self.ask(Request::Packets);
-        (self.special, self.lacking) = (None, false);
+        self.lacking = false;
     }
 
     /// The source of the media has begun anew.
     pub(crate) fn restart(&mut self) {
-        if let Some(Special::Measured(m)) = &mut self.special {
+        if let Asked::Measured(m) = &mut self.asked {
             m.restart();
         }
     }
@@ -282,14 +286,14 @@ impl ReceiverHalf {
             return;
         }
         self.request = request;
-        self.special = match request {
-            Request::Packets => None,
+        self.asked = match request {
+            Request::Packets => Asked::Packets,
             Request::SackVector => {
-                Some(Special::SackVector(sack_vector::Receiver::new(self.pace.ack_interval, self.pace.rwnd)))
+                Asked::SackVector(sack_vector::Receiver::new(self.pace.ack_interval, self.pace.rwnd))
             }
-            Request::Measured(profile) => Some(Special::Measured(Box::new(measured::Receiver::new(profile)))),
-            Request::Reports { .. } => Some(Special::Reports(reports::Receiver::default())),
-            Request::TransportWide => Some(Special::TransportWide(twcc::Receiver::new(self.pace.feedback_interval))),
+            Request::Measured(profile) => Asked::Measured(Box::new(measured::Receiver::new(profile))),
+            Request::Reports { .. } => Asked::Reports(reports::Receiver::default()),
+            Request::TransportWide => Asked::TransportWide(twcc::Receiver::new(self.pace.feedback_interval)),
         };
     }
 
@@ -304,30 +308,30 @@ impl ReceiverHalf {
     /// A packet has arrived for the first time. Media of another tool that lacks what the agreed form tells by is told of
     /// packet by packet instead; gives that form, once.
     pub(crate) fn on_packet(&mut self, now: Instant, arrived: &Arrived<'_>) -> Option<Form> {
-        let told = match &mut self.special {
-            Some(Special::Reports(r)) => {
+        let told = match &mut self.asked {
+            Asked::Reports(r) => {
                 if arrived.is_media {
                     r.on_packet(now, arrived);
                 }
                 true
             }
-            Some(Special::SackVector(s)) if arrived.is_media => {
+            Asked::SackVector(s) if arrived.is_media => {
                 s.on_packet(now, arrived);
                 true
             }
-            Some(Special::Measured(m)) => arrived.is_media && m.on_packet(now, arrived),
+            Asked::Measured(m) => arrived.is_media && m.on_packet(now, arrived),
             // A Fairpace's packet without a number was damaged on its way, and is as good as lost.
-            Some(Special::TransportWide(t)) => t.on_packet(now, arrived) || arrived.announced,
-            Some(Special::SackVector(_)) | None => false,
+            Asked::TransportWide(t) => t.on_packet(now, arrived) || arrived.announced,
+            Asked::SackVector(_) | Asked::Packets => false,
         };
         if told {
             return None;
         }
         self.packets.on_packet(now, arrived.role.class());
         let lacking = !arrived.announced && arrived.is_media && !core::mem::replace(&mut self.lacking, true);
-        match &self.special {
-            Some(Special::Measured(_)) if lacking => Some(Form::Measured),
-            Some(Special::TransportWide(_)) if lacking => Some(Form::TransportWide),
+        match &self.asked {
+            Asked::Measured(_) if lacking => Some(Form::Measured),
+            Asked::TransportWide(_) if lacking => Some(Form::TransportWide),
             _ => None,
         }
     }
@@ -340,30 +344,30 @@ impl ReceiverHalf {
         envelope: &mut Envelope<'_>,
         out: &mut Vec<u8>,
     ) -> Option<Dscp> {
-        let special = match &mut self.special {
-            Some(Special::Measured(m)) => m.poll(now, envelope, out),
-            Some(Special::SackVector(s)) => s.poll(now, sources, envelope, out),
-            Some(Special::TransportWide(t)) => t.poll(now, sources, envelope, out),
-            Some(Special::Reports(_)) | None => None,
+        let written = match &mut self.asked {
+            Asked::Measured(m) => m.poll(now, envelope, out),
+            Asked::SackVector(s) => s.poll(now, sources, envelope, out),
+            Asked::TransportWide(t) => t.poll(now, sources, envelope, out),
+            Asked::Reports(_) | Asked::Packets => None,
         };
-        special.map(|()| envelope.dscp).or_else(|| self.packets.poll(now, sources, envelope, out))
+        written.map(|()| envelope.dscp).or_else(|| self.packets.poll(now, sources, envelope, out))
     }
 
     /// Appends to a receiver report what the form adds.
     pub(crate) fn append_to_report(&self, ssrc: u32, out: &mut Vec<u8>) {
-        if let Some(Special::Reports(r)) = &self.special {
+        if let Asked::Reports(r) = &self.asked {
             r.append(ssrc, out);
         }
     }
 
     /// When feedback is due.
     pub(crate) fn next(&self) -> Instant {
-        let special = match &self.special {
-            Some(Special::Measured(m)) => m.next(),
-            Some(Special::SackVector(s)) => s.next(),
-            Some(Special::TransportWide(t)) => t.next(),
-            Some(Special::Reports(_)) | None => Instant::NEVER,
+        let asked = match &self.asked {
+            Asked::Measured(m) => m.next(),
+            Asked::SackVector(s) => s.next(),
+            Asked::TransportWide(t) => t.next(),
+            Asked::Reports(_) | Asked::Packets => Instant::NEVER,
         };
-        self.packets.next().min(special)
+        self.packets.next().min(asked)
     }
 }
