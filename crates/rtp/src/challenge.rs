@@ -37,7 +37,7 @@ use crate::codec::Codec;
 use crate::feedback::Request;
 use crate::rtcp::App;
 pub use crate::rtcp::NAME;
-use crate::wire::{Put, Reader};
+use crate::wire::{Put, Reader, micros};
 use crate::{WireError, rtcp};
 use core::num::NonZeroU8;
 use fairpace_units::{Class, Dscp, Duration, Ecn};
@@ -98,10 +98,6 @@ pub struct Echo {
     pub next_report: u32,
     /// Another sender has the place: challenge again, with the proof.
     pub taken: bool,
-}
-
-pub(crate) fn micros(d: Duration) -> u32 {
-    d.as_micros().try_into().unwrap_or(u32::MAX)
 }
 
 impl Challenge {

@@ -22,7 +22,7 @@
 //! expect feedback there.
 
 use crate::rtcp::{App, NAME};
-use crate::wire::{Put, Reader};
+use crate::wire::{Put, Reader, micros};
 use crate::{WireError, rtcp};
 use fairpace_units::{Dscp, Duration};
 
@@ -90,7 +90,7 @@ pub fn emit(out: &mut Vec<u8>, receiver: u32, number: u32, claims: impl IntoIter
         out.put_u32(number);
         for c in claims {
             out.put_u32(c.nonce_sum);
-            let held = u32::try_from(c.held.as_micros()).unwrap_or(u32::MAX).min((1 << 24) - 1);
+            let held = micros(c.held).min((1 << 24) - 1);
             out.put_u32(u32::from(c.dscp.get()) << 24 | held);
         }
     });

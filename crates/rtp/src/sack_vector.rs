@@ -22,7 +22,7 @@
 use crate::rtcp::{App, NAME};
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
-use fairpace_units::{Dscp, Duration, Ecn};
+use fairpace_units::{Dscp, Ecn};
 
 const SUBTYPE: u8 = 3;
 
@@ -115,11 +115,6 @@ pub(crate) fn rwnd_to_wire(rwnd: u32) -> u16 {
     u16::try_from(rwnd).unwrap_or(NOT_SAID).min(NOT_SAID - 1)
 }
 
-/// A delay as the wire can say it.
-pub(crate) fn micros(d: Duration) -> u32 {
-    d.as_micros().try_into().unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,7 +168,6 @@ mod tests {
 
     #[test]
     fn what_cannot_be_said_saturates() {
-        assert_eq!(micros(Duration::MAX), u32::MAX);
         assert_eq!([0, 25, 65_534, 65_535, u32::MAX].map(rwnd_to_wire), [0, 25, 65_534, 65_534, 65_534]);
     }
 

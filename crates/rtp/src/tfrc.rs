@@ -19,7 +19,7 @@
 //! [`Profile`].
 
 pub use crate::stamp::{STAMP_LEN, Stamp};
-use crate::wire::{Put, Reader};
+use crate::wire::{Put, Reader, micros};
 use crate::{WireError, rtcp};
 use fairpace_control::RateReport;
 use fairpace_units::{Duration, Instant, Rate};
@@ -134,10 +134,6 @@ impl Report {
             loss_event_rate: f64::from(self.loss_event_rate) / f64::from(u32::MAX),
         }
     }
-}
-
-fn micros(d: Duration) -> u32 {
-    d.as_micros().try_into().unwrap_or(u32::MAX)
 }
 
 /// The 64-bit time nearest to `near` whose low 32 bits are `time`: undoes the wrap every 71.6 min, as long as

@@ -1,5 +1,7 @@
 //! Reading and writing big-endian fields without panics.
 
+use fairpace_units::Duration;
+
 /// Why bytes from the network are not what they should be. Counted by the session, then dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
@@ -86,6 +88,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A span in whole microseconds, at most what 32 bits hold.
+pub(crate) fn micros(d: Duration) -> u32 {
+    d.as_micros().try_into().unwrap_or(u32::MAX)
+}
+
 /// Appends big-endian fields to a buffer.
 pub(crate) trait Put {
     fn put_u8(&mut self, v: u8);
@@ -117,5 +124,16 @@ impl Put for Vec<u8> {
         while !(self.len() - start).is_multiple_of(4) {
             self.push(0);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_that_32_bits_cannot_hold_saturates() {
+        assert_eq!(micros(Duration::from_nanos(5_000_999)), 5_000);
+        assert_eq!(micros(Duration::MAX), u32::MAX);
     }
 }

@@ -5,6 +5,7 @@ use super::{Arrived, Envelope, Heard, Lent, Proof, Refusal};
 use crate::ntp;
 use crate::receiver::sources::Sources;
 use crate::sack_vector::{self, Ack};
+use crate::wire::micros;
 use fairpace_control::feedback::Message;
 use fairpace_control::{Arrival, SackReceiver, SackVector};
 use fairpace_units::{Class, Duration, Instant, Kind};
@@ -157,7 +158,7 @@ impl Receiver {
             rwnd: sack.rwnd.map(sack_vector::rwnd_to_wire),
             dscp: source.dscp,
             ecn: sack.ecn,
-            delay: sack_vector::micros(sack.ack_delay + now.since(made)),
+            delay: micros(sack.ack_delay + now.since(made)),
             arrival: envelope.ntp_at_zero.at(arrived).middle(),
             nonce_sum,
         }
