@@ -87,11 +87,14 @@ const MARKOV: Kind<Fading, Channel> = Kind {
                 Form::Matrix,
                 "from each state, the probability of each state in the next slot; every row sums to 1",
             )
+            .note("a row of probabilities for each state")
             .needed(),
             at: |chain| Field::Matrix(&mut chain.transition),
         },
         Param {
-            row: Row::new("error", "", Form::Reals, "the probability that a slot fails in each state").needed(),
+            row: Row::new("error", "", Form::Reals, "the probability that a slot fails in each state")
+                .note("a probability for each state")
+                .needed(),
             at: |chain| Field::Reals(&mut chain.error),
         },
     ],

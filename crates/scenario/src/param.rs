@@ -84,7 +84,7 @@ pub struct Table {
     /// The defaults, as a file would write them.
     pub(crate) usual: fn() -> Json,
     /// The reader's refusal of a table, if it refuses.
-    #[cfg_attr(not(test), allow(dead_code))]
+    #[cfg(test)]
     pub(crate) reader: fn(Json) -> Option<String>,
 }
 
@@ -146,6 +146,11 @@ impl Row {
         self.noted(self.form.allowed())
     }
 
+    /// The value to write where it is missing: "a list of numbers, a probability for each state".
+    pub(crate) fn wanted(&self) -> String {
+        self.noted(self.form.wanted())
+    }
+
     /// The fault of a value and the values that are allowed, if this one is not.
     pub(crate) fn refusal(&self, value: &Value) -> Option<(String, String)> {
         let out = || self.form.refusal(value).map(|allowed| (self.wrong.to_owned(), self.noted(allowed)));
@@ -185,11 +190,9 @@ impl Form {
     }
 
     /// The value to write where it is missing: "a number from 0 to 1".
-    pub(crate) fn needed(&self) -> String {
+    fn wanted(&self) -> String {
         match self {
             Form::Chance(bounds) => format!("a number {bounds}"),
-            Form::Reals => "a probability for each state".to_owned(),
-            Form::Matrix => "a row of probabilities for each state".to_owned(),
             Form::Time(_) => format!("{}, such as `\"10 s\"`", self.allowed()),
             Form::Rate => "a rate, such as `\"2 Mbit/s\"`".to_owned(),
             Form::Word(words) => OneOf(words).to_string(),

@@ -236,7 +236,7 @@ impl<F: Family> Part<F> {
                     }
                 }
                 None if matches!(row.usual, Usual::Needed) => {
-                    let allowed = format!("kind `{}` needs it: {}", kind.name(), row.form.needed());
+                    let allowed = format!("kind `{}` needs it: {}", kind.name(), row.wanted());
                     return Some(PartProblem::Missing(row.name.to_owned(), allowed));
                 }
                 None => {}

@@ -27,7 +27,7 @@ pub(crate) fn from_toml(error: &toml::de::Error, file: &str, locator: Option<&Lo
         let name = rest.trim_end_matches('`');
         let field = if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") };
         Problem::Missing {
-            allowed: row(&field).map_or_else(String::new, |row| format!("{}: {}", row.form.needed(), row.doc)),
+            allowed: row(&field).map_or_else(String::new, |row| format!("{}: {}", row.wanted(), row.doc)),
             field,
         }
     } else if let Some(rest) = message.strip_prefix("unknown variant `") {

@@ -26,7 +26,14 @@ impl Table {
     where
         T: serde::Serialize + DeserializeOwned + Default,
     {
-        Table { name, doc, rows, usual: || written(&T::default()), reader: |t| T::deserialize(t).err().map(text) }
+        Table {
+            name,
+            doc,
+            rows,
+            usual: || written(&T::default()),
+            #[cfg(test)]
+            reader: |t| T::deserialize(t).err().map(text),
+        }
     }
 
     /// The same with the defaults that a model has.
@@ -160,6 +167,7 @@ pub(crate) fn written<T: serde::Serialize>(table: &T) -> Json {
     serde_json::to_value(table).unwrap_or_default()
 }
 
+#[cfg(test)]
 fn text(error: serde_json::Error) -> String {
     error.to_string()
 }

@@ -159,6 +159,12 @@ fn every_refusal_of_a_wireless_link_names_file_line_field_value_and_remedy() {
              hint: kind `two-state` needs it: a number from 0 to below 1",
         ),
         (
+            "channel = { kind = \"markov\", transition = [[0.9, 0.1], [0.5, 0.5]] }",
+            "",
+            "wlan.toml:4: `wireless.channel.error` is missing\n\
+             hint: kind `markov` needs it: a list of numbers, a probability for each state",
+        ),
+        (
             "channel = { kind = \"two-state\", error_probability = 1 }",
             "",
             "wlan.toml:4: `wireless.channel.error_probability` is `1`, which is out of range\n\
