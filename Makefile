@@ -34,6 +34,7 @@ demo: build
 test: packages-test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --features gst --locked -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --no-deps --features gst --locked
 	$(CARGO) test --workspace --exclude fairpace-fsocket --features gst --locked
 # Apart: programs in C link the library as it is without GStreamer.
 	$(CARGO) test -p fairpace-fsocket --locked

@@ -34,7 +34,7 @@
 //! | W, rwnd | `window` | packets | parameter |
 //! | B | `buffer` | packets | parameter, the packet in the slot included |
 //! | T_n(x) | [`Process::successes`] | – | exact |
-//! | E[T_n] | [`Process::mean_successes`] | packets | exact |
+//! | E\[T_n\] | [`Process::mean_successes`] | packets | exact |
 //! | Pr{d_q > D \| W} | [`outage`] | – | eq. (3) |
 //! | W_max | [`largest_window`] | packets | eq. (3) |
 //! | r(W) | [`loss_in_window`] | – | §III-C |

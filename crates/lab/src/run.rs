@@ -241,7 +241,7 @@ impl RunSet {
     }
 
     /// The output of `run --json`: the run itself if there was one seed, else all of them and the means. Of each at
-    /// most [`MOST_FLOWS`] flows: all of them are in `flows.csv`.
+    /// most `MOST_FLOWS` flows: all of them are in `flows.csv`.
     pub fn summary(&self) -> Summary {
         let mut runs: Vec<RunSummary> = self.runs.iter().map(|r| r.summary.clone()).collect();
         for run in &mut runs {

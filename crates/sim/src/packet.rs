@@ -169,7 +169,7 @@ pub enum Carries {
     /// The data that the flow exists for.
     #[default]
     Data,
-    /// Nothing, at low priority: it probes the path [rcs].
+    /// Nothing, at low priority: it probes the path \[rcs\].
     Dummy,
     /// Neither: a connection being set up, an ACK without data, a report. Counted with the feedback.
     Control,

@@ -16,7 +16,7 @@ impl Process {
         self.counts(n, start, Rule::DEPARTURES)
     }
 
-    /// E[T_n]: the mean number of successful transmissions in n slots. Stationary it is n times the throughput.
+    /// E\[T_n\]: the mean number of successful transmissions in n slots. Stationary it is n times the throughput.
     pub fn mean_successes(&self, n: u32, start: Start) -> f64 {
         let mut mean = 0.0;
         for seed in self.seeds(start) {

@@ -16,7 +16,7 @@ pub struct FlowParams {
     pub safety: Safety,
     /// The circuit breaker; `None` switches it off.
     pub breaker: Option<BreakerParams>,
-    /// Keep events for [`Flow::drain_events`].
+    /// Keep events for [`Flow::drain_events`](super::Flow::drain_events).
     pub trace: bool,
     /// The class of data packets; dummies are always low.
     pub data_class: Class,
@@ -40,8 +40,9 @@ pub struct FlowParams {
     pub quick_start: Option<QuickStartParams>,
     /// The pacing quantum: when a packet leaves, those that are due within this leave with it, so that a driver wakes
     /// up once for all of them. Rates are unchanged; what may leave within any time w is what may within w and a
-    /// quantum without it. A timer less than two quanta before a packet may run with it. Zero: each packet at its own time. Schemes whose spacing is a rule of its own
-    /// ([`Controller::may_leave_early`]) are paced without one.
+    /// quantum without it. A timer less than two quanta before a packet may run with it. Zero: each packet at its own
+    /// time. Schemes whose spacing is a rule of its own
+    /// ([`Controller::may_leave_early`](crate::Controller::may_leave_early)) are paced without one.
     pub quantum: Duration,
 }
 
@@ -67,7 +68,8 @@ impl FlowParams {
     }
 }
 
-/// Leave to send one packet. A permit is used up by [`Flow::on_sent`]; an unused one expires at the next call.
+/// Leave to send one packet. A permit is used up by [`Flow::on_sent`](super::Flow::on_sent); an unused one expires at the
+/// next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit {
     /// Media or dummy.
@@ -84,11 +86,11 @@ pub struct Permit {
     pub via: Via,
 }
 
-/// The answer to [`Flow::poll`]. The instant in a waiting answer is when to ask again even if
+/// The answer to [`Flow::poll`](super::Flow::poll). The instant in a waiting answer is when to ask again even if
 /// nothing else happens; [`Instant::NEVER`] if that is not needed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Transmit {
-    /// Send this packet now, call [`Flow::on_sent`], and ask again.
+    /// Send this packet now, call [`Flow::on_sent`](super::Flow::on_sent), and ask again.
     Send(Permit),
     /// Nothing before that instant.
     WaitUntil(Instant),

@@ -20,7 +20,7 @@
 //! | AIR, AIR_0 | `air`, `air_0` | bits/s | adaptation point; 10 kbit/s |
 //! | R_f | `r_f` | – | 3 |
 //! | b | `bottleneck` | bits/s | each report, by packet pairs |
-//! | p_loss | [`tally`]: lost / expected | – | since the last adaptation point |
+//! | p_loss | `tally`: lost / expected | – | since the last adaptation point |
 //! | T_adapt, T_rtcp | `t_adapt`, `t_rtcp` | s | 3, 1 |
 //! | M, tau | the packet size; SRTT by LSR and DLSR | bits, s | –; each report |
 //!

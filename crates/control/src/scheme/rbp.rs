@@ -18,7 +18,7 @@
 //! | --- | --- | --- | --- |
 //! | Packet_Interval, I = 1/S | `pps` is S | packets/s | end of a round, timeout |
 //! | transmission rate of the model, X | `equation_pps` | packets/s | end of a round, timeout |
-//! | p | [`LossRate`]: loss indications per packet sent | – | each ACK, loss, mark, timeout |
+//! | p | `LossRate`: loss indications per packet sent | – | each ACK, loss, mark, timeout |
 //! | RTT, R_to | [`RttEstimator`]: SRTT; SRTT + 4 RTTVAR | s | each ACK |
 //! | b | `b` | – | 1 |
 //!

@@ -24,14 +24,14 @@
 //! | X, X_Bps, X_inst | `Sender::x`, `x_bps`, `x_inst` | byte/s | each report, each expiry |
 //! | R, R_sample, R_sqmean | `Sender::r`, `Feedback::r_sample`, `Sender::r_sqmean` | s | each report |
 //! | p | `Sender::p` | – | each report |
-//! | X_recv, X_recv_set | `Feedback::x_recv`, [`sender::RecvSet`] | byte/s | each report |
+//! | X_recv, X_recv_set | `Feedback::x_recv`, `sender::RecvSet` | byte/s | each report |
 //! | recv_limit, timer_limit | locals of `Sender` | byte/s | |
-//! | s | `Sender::s`: mean of [`Sizes`]; 1,460 bytes in TFRC-SP | bytes | each report |
-//! | N, H | mean of [`Sizes`], `header` | bytes | each report; parameter |
+//! | s | `Sender::s`: mean of `Sizes`; 1,460 bytes in TFRC-SP | bytes | each report |
+//! | N, H | mean of `Sizes`, `header` | bytes | each report; parameter |
 //! | t_RTO | 4R, in the equation; `t_rto()` with `t_rto = tcp` | s | each report |
 //! | RTO, no-feedback timer | `Sender::timer`, `no_feedback` | s | each report, each expiry |
 //! | tld | `Sender::tld` | – | X doubled |
-//! | NotLimited1, NotLimited2 | [`Held`] | – | each packet |
+//! | NotLimited1, NotLimited2 | `Held` | – | each packet |
 //! | t_ipi, t_gran, t_delta | the gap given to `Pacer::sent`, parameter, `t_delta()` | s | each packet |
 //!
 //! # Readings

@@ -21,9 +21,9 @@
 //! | T_running, T_TCP, T_adapt, T_rtcp | `t_running`, `t_tcp`, `t_adapt`, `t_rtcp` | s | 10, 1, 3, 1 |
 //! | epsilon, z | `epsilon`, `z` | bits/s, % | 30 kbit/s, 5 |
 //! | R_f, r_min | `r_f`, `r_min` | –, bits/s | 3, the flow's min_rate |
-//! | r[i-2], r[i-1], r[i] | `rates` | bits/s | each cycle of the probing period |
+//! | `r[i-2]`, `r[i-1]`, `r[i]` | `rates` | bits/s | each cycle of the probing period |
 //! | r_s | `r_s` | bits/s | the last cycle of the probing period |
-//! | r[i] of the running period; its last, r_f | `r` | bits/s | adaptation point |
+//! | `r[i]` of the running period; its last, r_f | `r` | bits/s | adaptation point |
 //! | cwnd_old, cwnd_new | `cwnd_old`, [`TcpOrder::SetCwnd`] | bytes | running begins; probing begins |
 //! | t_maxseg | [`TcpProgress::mss`] | bytes | – |
 //!
@@ -33,10 +33,10 @@
 //! - cwnd_old is the window when the running period began (the text), not when it ended (Table 2): TCP is idle between.
 //! - A cycle in which nothing was acknowledged is no rate: three of them are an idle application or a dead TCP, and no
 //!   reason to leave for UDP. The count of three begins again after it.
-//! - `stop = percent`: both differences are below z % of r[i]. `stop = cwnd-cycle`: r[i] is the mean over the time between
+//! - `stop = percent`: both differences are below z % of `r[i]`. `stop = cwnd-cycle`: `r[i]` is the mean over the time between
 //!   two reductions of cwnd, the first of which begins the first cycle, compared the same way. A cycle that no
 //!   reduction ends within T_running (the receiver's window or the application holds TCP back) ends there.
-//! - If the end of a data unit is long in coming, r_s is the last r[i] before it. If the last packet that left was the
+//! - If the end of a data unit is long in coming, r_s is the last `r[i]` before it. If the last packet that left was the
 //!   end of one, draining begins at once.
 //! - "Transit immediately to the rate-probing period after successive large reductions" is `reprobe_below`, off: the running
 //!   period is over when r is below that share of r_s.
@@ -44,13 +44,13 @@
 //! # Deviations
 //!
 //! - r_min holds everywhere, r_s included.
-//! - Off the wire of a simulation ([`Safety::Default`]) r is halved where reports stay away, as LDA's. The clock of the
-//!   breaker's feedback timeout stands still while TCP carries the data, so that a path which lets nothing but TCP through
-//!   ends the flow after 15 s of UDP without a word; and 15 s without progress end it while TCP has what it was given
+//! - Off the wire of a simulation ([`Safety::Default`](crate::Safety::Default)) r is halved where reports stay away, as
+//!   LDA's. The clock of the breaker's feedback timeout stands still while TCP carries the data, so that a path which lets
+//!   nothing but TCP through ends the flow after 15 s of UDP without a word; and 15 s without progress end it while TCP has what it was given
 //!   since, or is being drained. (TCP's own timeouts, which are longer, end the rest.)
-//! - [`Controller::target_rate`] while probing: what TCP's window allows, cwnd/SRTT, at most twice the last r[i] (in
+//! - [`Controller::target_rate`] while probing: what TCP's window allows, cwnd/SRTT, at most twice the last `r[i]` (in
 //!   the first cycle: no more than what was acknowledged and is under way, over the time so far). The
-//!   last r[i] alone would tell an encoder to make what it makes: TCP would measure the encoder, and the
+//!   last `r[i]` alone would tell an encoder to make what it makes: TCP would measure the encoder, and the
 //!   rate never rise.
 //! - An application that wants less gets less; r stays, and is never raised in a running period.
 //! - `keep_cwnd = off` orders no window: TCP restarts as [RFC 5681 §4.1] has it.

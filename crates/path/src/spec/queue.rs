@@ -264,7 +264,7 @@ pub struct DualPi2Params {
     pub range: Duration,
     /// Its chance is 0 while fewer packets wait behind the one that leaves (Th_len); 1.
     pub threshold_packets: u32,
-    /// The classic queue's share of the link while both have packets, above 0 and below 1; 0.1 [Linux].
+    /// The classic queue's share of the link while both have packets, above 0 and below 1; 0.1 \[Linux\].
     pub classic_weight: f64,
     /// The size of a largest packet, at least one byte: the low-latency queue's lead after a quiet time is counted in
     /// these; 1,500 bytes.

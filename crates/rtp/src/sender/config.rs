@@ -55,7 +55,7 @@ pub struct SenderConfig {
     /// Where the numbers of all streams begin, 24 bits, of which the lowest 16 are RTP's; `None`: where nobody can
     /// guess.
     pub first_sequence: Option<u32>,
-    /// The wall clock's time at [`Instant::ZERO`].
+    /// The wall clock's time at [`Instant::ZERO`](fairpace_units::Instant::ZERO).
     pub ntp_at_zero: NtpTime,
 }
 

@@ -19,13 +19,13 @@
 //!
 //! | RFC | here | unit | set |
 //! | --- | --- | --- | --- |
-//! | S_A, T_old, R | [`Event`]: `first`, `at`, `rtt` | –, s, s | the first lost packet of an event; the RTT in force then |
+//! | S_A, T_old, R | `Event`: `first`, `at`, `rtt` | –, s, s | the first lost packet of an event; the RTT in force then |
 //! | S_C | `highest` | – | each packet received |
 //! | I_1 … I_n | `Events::closed`, newest first | packets | a new event |
 //! | DF_i | `df` beside each interval | – | a new event |
 //! | DF | `Events::discount` | – | asked for |
 //! | w_i | [`WEIGHTS`] | – | constant |
-//! | S_before, S_after, T_before, T_after | [`Line`] | –, s | the packet that opens a hole |
+//! | S_before, S_after, T_before, T_after | `Line` | –, s | the packet that opens a hole |
 //! | N, K (RFC 4828) | `Event::first` to the next, `Event::lost` | packets | each loss |
 //!
 //! # Readings
