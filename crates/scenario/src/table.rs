@@ -85,8 +85,11 @@ impl Table {
         found
     }
 
-    /// The first value that is out of its bounds.
+    /// The first value that is out of its bounds, or that no file could hold.
     pub(crate) fn problem(&self, table: &Json) -> Option<PartProblem> {
+        if !table.is_object() {
+            return Some(unreadable(self.name, table, "a table".to_owned()));
+        }
         self.rows.iter().find_map(|row| row.form.problem(row, table.get(row.name)?))
     }
 
@@ -119,11 +122,17 @@ impl Form {
                 let each = |(i, one)| table.problem(one).map(|p| p.below(&format!("{}[{i}]", row.name)));
                 all.iter().enumerate().find_map(each)
             }
-            (Form::Either(forms), _) => forms.iter().find(|form| form.takes(written))?.problem(row, written),
+            (Form::Either(forms), _) => match forms.iter().find(|form| form.takes(written)) {
+                Some(form) => form.problem(row, written),
+                None => Some(unreadable(row.name, written, row.allowed())),
+            },
             (Form::Other(..), _) => None,
             _ => {
                 // A program may set a value that no file could hold.
-                let value = self.value(written).or_else(|| Some(Value::Word(written.as_str()?.to_owned().into())))?;
+                let text = || written.as_str().map(|text| Value::Word(text.to_owned().into()));
+                let Some(value) = self.value(written).or_else(text) else {
+                    return Some(unreadable(row.name, written, row.allowed()));
+                };
                 let (wrong, allowed) = Row { form: *self, ..*row }.refusal(&value)?;
                 Some(PartProblem::Bad(row.name.to_owned(), value.to_string(), wrong, allowed))
             }
@@ -135,6 +144,8 @@ impl Form {
         match self {
             Form::Table(_) => written.is_object(),
             Form::Tables(_) => written.is_array(),
+            // Its type has read it, or a program made it of that type.
+            Form::Other(..) => true,
             _ => self.value(written).is_some(),
         }
     }
@@ -160,6 +171,12 @@ impl Form {
             _ => self.value(written).map(|value| value.to_string()),
         }
     }
+}
+
+/// The fault of a value that is of none of its field's forms.
+fn unreadable(field: &str, written: &Json, allowed: String) -> PartProblem {
+    let found = written.as_str().map_or_else(|| written.to_string(), str::to_owned);
+    PartProblem::Bad(field.to_owned(), found, "is not of the right kind".to_owned(), allowed)
 }
 
 /// A table as a file would write it.

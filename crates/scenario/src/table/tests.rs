@@ -112,3 +112,23 @@ fn a_value_out_of_the_bounds_of_its_row_is_refused_wherever_it_is_set() {
         assert_eq!(refused(change), expected);
     }
 }
+
+/// None of these could stand in a file; each once passed, as no form was found to check them by.
+#[test]
+fn a_value_of_none_of_its_forms_is_refused_wherever_it_is_set() {
+    let text = "[path]\nrate = \"10 Mbit/s\"\n[[flows]]\ncontroller = \"rcs\"\n";
+    let scenario = Scenario::parse(text, "s.toml").unwrap();
+    let no_rate = |rate: crate::Speed| {
+        let error = scenario.modify(|s| s.path.rate = Some(crate::Capacity::Fixed(rate))).unwrap_err();
+        (error.to_string(), error.hint().unwrap_or_default())
+    };
+    let allowed = "a rate, or `unlimited`, or a list of tables".to_owned();
+    for n in [f64::INFINITY, f64::NAN] {
+        let (message, hint) = no_rate(crate::Speed::packets_per_second(n));
+        assert_eq!(message, format!("s: `path.rate` is `{n} pkt/s`, which is not of the right kind"));
+        assert_eq!(hint, allowed);
+    }
+    assert!(SCENARIO.problem(&Json::Null).is_some());
+    assert!(SCENARIO.problem(&json!({ "seed": null })).is_some());
+    assert!(SCENARIO.problem(&json!({ "path": { "rate": 5 } })).is_some());
+}
