@@ -458,6 +458,13 @@ fn blind_forgeries_are_not_believed() {
     assert_eq!(p.stopped, None);
 }
 
+/// The receiver's first echo, and its SSRC from there.
+fn first_echo(tapped: &VecDeque<(Instant, Wire)>) -> (Vec<u8>, u32) {
+    let echo = tapped.iter().find(|(_, wire)| wire.what == What::Echo).map(|(_, wire)| wire.bytes.clone()).unwrap();
+    let receiver = u32::from_be_bytes(echo[4..8].try_into().unwrap());
+    (echo, receiver)
+}
+
 #[test]
 fn a_forged_bye_ends_nothing_while_packets_flow() {
     let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
@@ -466,8 +473,7 @@ fn a_forged_bye_ends_nothing_while_packets_flow() {
     p.run_until(at(2.0));
     let [media, ..] = p.sender.ssrcs();
     // Worst case: the forger knows every SSRC and both addresses.
-    let echo = tapped.borrow().iter().find(|(_, w)| w.what == What::Echo).map(|(_, w)| w.bytes.clone()).unwrap();
-    let receiver = u32::from_be_bytes(echo[4..8].try_into().unwrap());
+    let (_, receiver) = first_echo(&tapped.borrow());
     let mut bye = Vec::new();
     rtcp::emit_bye(&mut bye, &[receiver], "");
     p.sender.handle_datagram(p.now, &bye, Default::default(), Ecn::NotEct);
@@ -732,8 +738,7 @@ fn the_largest_datagram_is_judged_in_milliseconds() {
     p.back.disturb = tap(tapped.clone());
     p.run_until(at(1.0));
     let [media, ..] = p.sender.ssrcs();
-    let echo = tapped.borrow().iter().find(|(_, w)| w.what == What::Echo).map(|(_, w)| w.bytes.clone()).unwrap();
-    let receiver = u32::from_be_bytes(echo[4..8].try_into().unwrap());
+    let (echo, receiver) = first_echo(&tapped.borrow());
     let next = u32::from_be_bytes(echo[32..36].try_into().unwrap()).wrapping_add(500);
     // As many metrics as 65,507 bytes hold, from the right SSRC, with a fresh number and two claims.
     let mut bytes = Vec::new();
@@ -760,8 +765,7 @@ fn of_the_nacks_in_one_datagram_no_more_than_1024_packets_are_looked_at_however_
     p.back.disturb = tap(tapped.clone());
     p.run_until(at(1.0));
     let [media, ..] = p.sender.ssrcs();
-    let echo = tapped.borrow().iter().find(|(_, w)| w.what == What::Echo).map(|(_, w)| w.bytes.clone()).unwrap();
-    let receiver = u32::from_be_bytes(echo[4..8].try_into().unwrap());
+    let (_, receiver) = first_echo(&tapped.borrow());
     let asked = |p: &mut Pair, nacks: u16, each: u16| {
         let mut bytes = Vec::new();
         for n in 0..nacks {

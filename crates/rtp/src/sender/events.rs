@@ -31,7 +31,8 @@ pub enum SenderEvent {
     },
     /// The TCP half is there too.
     TcpUp,
-    /// The encoder should produce this much: wire rate of data packets. See [`SenderSession::media_rate`](super::SenderSession::media_rate).
+    /// The encoder should produce this much: wire rate of data packets. See
+    /// [`SenderSession::media_rate`](super::SenderSession::media_rate).
     TargetRate(Rate),
     /// The encoder must give a key frame: the peer lost something, or frames were dropped here.
     KeyFrameRequest,
