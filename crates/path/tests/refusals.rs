@@ -66,15 +66,21 @@ fn every_refusal_names_the_field_what_was_found_and_what_is_allowed() {
             queue(QueueModel::Pie(PieParams { update_interval: zero, ..pie })),
             "`queue.update_interval` is 0; it must be above 0 s",
         ),
-        (queue(QueueModel::Pie(PieParams { alpha: -1.0, ..pie })), "`queue.alpha` is -1; it must be 0 or above"),
-        (queue(QueueModel::Pie(PieParams { beta: f64::NAN, ..pie })), "`queue.beta` is NaN; it must be 0 or above"),
+        (
+            queue(QueueModel::Pie(PieParams { alpha: -1.0, ..pie })),
+            "`queue.alpha` is -1; it must be from 0 to 1000000000",
+        ),
+        (
+            queue(QueueModel::Pie(PieParams { beta: f64::NAN, ..pie })),
+            "`queue.beta` is NaN; it must be from 0 to 1000000000",
+        ),
         (
             queue(QueueModel::DualPi2(DualPi2Params { target: zero, ..dual })),
             "`queue.target` is 0; it must be above 0 s",
         ),
         (
             queue(QueueModel::DualPi2(DualPi2Params { alpha: -1.0, ..dual })),
-            "`queue.alpha` is -1; it must be 0 or above",
+            "`queue.alpha` is -1; it must be from 0 to 1000000000",
         ),
         (
             queue(QueueModel::Pie(PieParams { mark_threshold: 1.1, ..pie })),

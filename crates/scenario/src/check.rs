@@ -7,19 +7,20 @@ mod flows;
 mod hops;
 
 use super::files::{Files, reason};
+use super::forms::SENDING_RATES;
 use super::locate::Locator;
 use super::part::PartProblem;
 use super::satellite::SatelliteSpec;
 use super::table::written;
 use super::wireless::WirelessSpec;
 use super::{
-    Capacity, FlowSpec, LossSpec, Parameter, Problem, QueueSpec, RawScenario, SCENARIO, ScenarioError, ScenarioWarning,
-    TraceFormat, TraceGaps, TraceSpec,
+    Capacity, FlowSpec, LossSpec, Parameter, Problem, QueueSpec, RateStep, RawScenario, SCENARIO, ScenarioError,
+    ScenarioWarning, TraceFormat, TraceGaps, TraceSpec,
 };
 use crate::controllers::{self, Family};
 use fairpace_control::feedback::Form;
 use fairpace_path::{Gaps, Trace};
-use fairpace_units::{Bytes, Rate};
+use fairpace_units::Bytes;
 use std::sync::Arc;
 
 /// The most flows of one scenario, all counts together.
@@ -242,15 +243,8 @@ impl Checker<'_> {
     }
 
     fn capacity(&self, field: &str, rate: &Capacity) -> Checked {
-        // Below one bit per second nothing of any size would leave within a week.
-        let least = Rate::bps(1.0);
-        let allowed = "at least 1 bit/s (for a dead time use `outages` or a step)";
         match rate {
-            Capacity::Unlimited => Ok(()),
-            Capacity::Fixed(speed) if speed.get().with_packets_of(self.packet_size) < least => {
-                self.bad(field, speed.text(), "passes nothing", allowed)
-            }
-            Capacity::Fixed(_) => Ok(()),
+            Capacity::Unlimited | Capacity::Fixed(_) => Ok(()),
             Capacity::Steps(steps) => {
                 let Some(first) = steps.first() else {
                     let allowed = "write at least `[{ at = \"0 s\", rate = \"2 Mbit/s\" }]`".to_owned();
@@ -277,12 +271,13 @@ impl Checker<'_> {
                         );
                     }
                 }
-                if steps.iter().all(|s| s.rate.get().with_packets_of(self.packet_size) < least) {
+                let passes = |step: &RateStep| SENDING_RATES.contain(step.rate.get().with_packets_of(self.packet_size));
+                if !steps.iter().any(passes) {
                     return self.bad(
                         format!("{field}[0].rate"),
                         first.rate.text(),
                         "passes nothing, like every step",
-                        allowed,
+                        format!("{SENDING_RATES} in one of them"),
                     );
                 }
                 Ok(())

@@ -1,8 +1,8 @@
 //! Flows as a scenario writes them: what each sends, when, under which controller, and over which link of its own.
 
-use crate::forms::{DATAGRAM, FEEDBACK, PACKET_SIZE, SOME_TIME};
+use crate::forms::{DATAGRAM, FEEDBACK, PACKET_SIZE, SOME_RATE, SOME_TIME};
 use crate::param::{Form, Row};
-use crate::path::{CAPACITY, LOSS, QUEUE};
+use crate::path::{LOSS, QUEUE, capacity};
 use crate::quantity::{self, Count, Feedback, Real, Room, Size, Speed, Time};
 use crate::table::written;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     Table, TcpSpec, controllers,
 };
 use fairpace_control::Env;
-use fairpace_units::{Bounds, Bytes, Duration};
+use fairpace_units::{Bounds, Bytes, Duration, QsRate};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ pub const FLOW: Table = Table::of::<FlowSpec>(
         Row::new("parameters", "", PARAMETERS, "media controllers: the controller's own, by name").optional(),
         Row::new("tcp", "", Form::Table(&TCP), "`tcp-` controllers, and `tpba`, which sends over TCP and UDP in turn")
             .optional(),
-        Row::new("rate", "", Form::Rate, "`constant`: the rate while it is on").optional(),
+        Row::new("rate", "", SOME_RATE, "`constant`: the rate while it is on").wrong("sends nothing").optional(),
         Row::new(
             "class",
             "",
@@ -159,11 +159,11 @@ pub const FLOW: Table = Table::of::<FlowSpec>(
         Row::new(
             "quick_start",
             "",
-            Form::Rate,
-            "`tfrc`, `tfrc-sp`: the rate asked of the routers at the start and after idle times [RFC 4782], from 80 kbit/s \
-             to 1,310.72 Mbit/s, rounded up to one that the option can say; `constant` asks with each packet, whatever is \
+            Form::Rate(QsRate::RANGE),
+            "`tfrc`, `tfrc-sp`: the rate asked of the routers at the start and after idle times [RFC 4782], rounded up to one that the option can say; `constant` asks with each packet, whatever is \
              answered (a flood). The flow's `access` links know Quick-Start",
         )
+        .wrong("is out of the range of the Quick-Start option")
         .optional(),
         Row::new(
             "send_buffer",
@@ -203,10 +203,12 @@ pub const FLOW: Table = Table::of::<FlowSpec>(
             "media controllers: the RTT known at the start",
         )
         .usually("measured by a challenge"),
-        Row::new("max_rate", "", Form::Rate, "media controllers: cap on data and dummies together")
+        Row::new("max_rate", "", SOME_RATE, "media controllers: cap on data and dummies together")
+            .wrong("sends nothing")
             .usually("10 Mbit/s; none with `safety = \"paper\"`"),
-        Row::new("min_rate", "", Form::Rate, "media controllers: floor of the controller's rate"),
-        Row::new("start_rate", "", Form::Rate, "media controllers: rate before anything is known")
+        Row::new("min_rate", "", SOME_RATE, "media controllers: floor of the controller's rate").wrong("sends nothing"),
+        Row::new("start_rate", "", SOME_RATE, "media controllers: rate before anything is known")
+            .wrong("sends nothing")
             .usually("the controller's"),
         Row::new("access", "", Form::Table(&ACCESS), "the flow's own link to the bottleneck").usually("none"),
     ],
@@ -338,7 +340,7 @@ pub const ACCESS: Table = Table::of::<AccessSpec>(
     &[
         Row::new("rtt", "", SOME_TIME, "propagation there and back that this link adds"),
         Row::new("rtt_spread", "", SOME_TIME, "each flow's `rtt` is longer by a random part up to this"),
-        Row::new("rate", "", CAPACITY, "capacity, each way"),
+        capacity("capacity, each way"),
         Row::new("queue", "", QUEUE, "the queue before it"),
         Row::new("loss", "", LOSS, "loss by link errors, forward, before the bottleneck"),
         Row::new("reverse_loss", "", LOSS, "loss by link errors on the way back"),

@@ -7,7 +7,7 @@
 
 use crate::quantity::{Chance, PART, Real, Room, Size, Speed, Time, refuse};
 use fairpace_path::Capacity;
-use fairpace_units::{Bounds, Bytes, Duration, Packets};
+use fairpace_units::{Bounds, Bytes, Duration, Packets, Rate, RateSpec};
 use schemars::SchemaGenerator;
 use serde::de::value::{Error as Unread, StrDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error, IntoDeserializer, Unexpected, Visitor};
@@ -59,7 +59,7 @@ pub enum Form {
     /// One of these words.
     Word(&'static [&'static str]),
     /// A rate in bits or packets per second.
-    Rate,
+    Rate(Bounds<Rate>),
     /// Any text.
     Text,
     /// A table.
@@ -180,7 +180,7 @@ impl Form {
             Form::Whole(min, max) => format!("a whole number from {min} to {max}"),
             Form::Flag => "`true` or `false`".to_owned(),
             Form::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
-            Form::Rate => "a rate".to_owned(),
+            Form::Rate(bounds) => within("a rate", bounds),
             Form::Text => "text".to_owned(),
             Form::Table(_) => "a table".to_owned(),
             Form::Tables(_) => "a list of tables".to_owned(),
@@ -194,7 +194,7 @@ impl Form {
         match self {
             Form::Chance(bounds) => format!("a number {bounds}"),
             Form::Time(_) => format!("{}, such as `\"10 s\"`", self.allowed()),
-            Form::Rate => "a rate, such as `\"2 Mbit/s\"`".to_owned(),
+            Form::Rate(_) => format!("{}, such as `\"2 Mbit/s\"`", self.allowed()),
             Form::Word(words) => OneOf(words).to_string(),
             other => other.allowed(),
         }
@@ -222,7 +222,11 @@ impl Form {
                 zero.then(|| "at least one packet or byte".to_owned())
             }
             (Form::Reals, Value::Reals(_)) | (Form::Matrix, Value::Matrix(_)) | (Form::Flag, Value::Flag(_)) => None,
-            (Form::Rate, Value::Rate(_)) | (Form::Text, Value::Word(_)) => None,
+            (Form::Rate(bounds), Value::Rate(rate)) => match rate.get() {
+                RateSpec::Bits(rate) => unless(bounds, rate),
+                RateSpec::PacketsPerSecond(_) => None, // judged as `with_packets_of` some size
+            },
+            (Form::Text, Value::Word(_)) => None,
             _ => Some(self.allowed()),
         }
     }
@@ -260,6 +264,16 @@ pub enum Value {
     Whole(u64),
     Flag(bool),
     Word(Cow<'static, str>),
+}
+
+impl Value {
+    /// A rate in packets per second as that in bits, for packets of `size`; any other value as it is.
+    pub(crate) fn with_packets_of(self, size: Bytes) -> Value {
+        match self {
+            Value::Rate(rate) => Value::Rate(RateSpec::Bits(rate.get().with_packets_of(size)).into()),
+            other => other,
+        }
+    }
 }
 
 impl From<Room> for Value {
@@ -314,7 +328,7 @@ impl<'de> DeserializeSeed<'de> for &Form {
             Form::Whole(min, max) => d.deserialize_any(Whole { min: *min, max: *max }).map(Value::Whole),
             Form::Flag => bool::deserialize(d).map(Value::Flag),
             Form::Word(words) => d.deserialize_any(OneOf(words)).map(|word| Value::Word(word.into())),
-            Form::Rate => Speed::deserialize(d).map(Value::Rate),
+            Form::Rate(_) => Speed::deserialize(d).map(Value::Rate),
             Form::Text => String::deserialize(d).map(|text| Value::Word(text.into())),
             Form::Table(_) | Form::Tables(_) | Form::Either(_) | Form::Other(..) => {
                 Err(D::Error::custom("has no value of its own"))

@@ -1,6 +1,6 @@
 //! The shared path as a scenario writes it: `[path]`, its capacity, its recordings, its outages, and its way back.
 
-use crate::forms::SOME_TIME;
+use crate::forms::{SOME_RATE, SOME_TIME};
 use crate::param::{Form, Row};
 use crate::quantity::{self, Speed, Time};
 use crate::table::written;
@@ -35,7 +35,7 @@ pub const PATH: Table = Table::of::<PathSpec>(
     "PathSpec",
     "the shared bottleneck, forward, and its way back",
     &[
-        Row::new("rate", "", CAPACITY, "capacity; this or `trace`").optional(),
+        capacity("capacity; this or `trace`").optional(),
         Row::new("trace", "", Form::Table(&TRACE), "capacity from a recording, which repeats when it ends").optional(),
         Row::new("rtt", "", SOME_TIME, "propagation there and back, half each way, without queues"),
         Row::new("jitter", "", SOME_TIME, "random extra delay forward, uniform from 0 to this"),
@@ -65,7 +65,11 @@ pub const PATH: Table = Table::of::<PathSpec>(
 );
 
 /// A link's capacity.
-pub(crate) const CAPACITY: Form = Form::Either(&[Form::Rate, Form::Word(&["unlimited"]), Form::Tables(&STEP)]);
+const CAPACITY: Form = Form::Either(&[SOME_RATE, Form::Word(&["unlimited"]), Form::Tables(&STEP)]);
+/// The row of a link's capacity.
+pub(crate) const fn capacity(doc: &'static str) -> Row {
+    Row::new("rate", "", CAPACITY, doc).wrong("passes nothing").note("0 only as a step or by `outages`")
+}
 /// A link's queue.
 pub(crate) const QUEUE: Form =
     Form::Other("a queue, as in `{ kind, capacity, … }`", |generator| generator.subschema_for::<QueueSpec>());
@@ -92,7 +96,7 @@ pub const REVERSE: Table = Table::of::<ReverseSpec>(
     "ReverseSpec",
     "the way back, which carries feedback and TCP's ACKs; its delay is half the path's `rtt`",
     &[
-        Row::new("rate", "", CAPACITY, "capacity"),
+        capacity("capacity"),
         Row::new("queue", "", QUEUE, "the queue before it"),
         Row::new("loss", "", LOSS, "loss of feedback and ACKs"),
         Row::new("jitter", "", SOME_TIME, "random extra delay, uniform from 0 to this"),
@@ -128,7 +132,7 @@ pub const STEP: Table = Table::of::<RateStep>(
     "one step of a rate that changes",
     &[
         Row::new("at", "", Form::Time(Bounds::ANY), "from when on; the first step is at `0 s`").needed(),
-        Row::new("rate", "", Form::Rate, "the rate from then on").needed(),
+        Row::new("rate", "", Form::Rate(Bounds::ANY), "the rate from then on").needed(),
     ],
 );
 

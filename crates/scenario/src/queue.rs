@@ -312,7 +312,7 @@ const DUALPI2: Kind<Queue, DualPi2Params> = Kind {
     model: |dual, _, _| QueueModel::DualPi2(dual),
 };
 
-const GAIN: Form = Form::Real(Bounds::of(0.0, 1_000.0));
+const GAIN: Form = Form::Real(QueueModel::GAINS);
 const SOME_CHANCE: Form = Form::Chance(Bounds::above(0.0).up_to(1.0));
 const SOME_SIZE: Form = Form::Size(Bounds::at_least(Bytes::new(1)));
 const SOME_TIME: Form = Form::Time(Bounds::of(Duration::from_micros(1), Duration::from_secs(3_600)));

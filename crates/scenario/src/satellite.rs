@@ -14,7 +14,7 @@ use super::part::PartProblem;
 use super::quantity::{self, refuse};
 use super::{Chance, Count, Room, Size, Speed, Table, Time};
 use fairpace_path::{Capacity, DamaSpec, ReleaseOf, SlotLayout};
-use fairpace_units::{Bounds, Bytes, Duration, Packets, Rate};
+use fairpace_units::{Bounds, Bytes, Packets};
 use serde::{Deserialize, Serialize};
 
 /// A satellite with demand-assigned capacity (DAMA): terminals that share the slots of a frame. In place of `path`.
@@ -58,29 +58,31 @@ pub const SATELLITE: Table = Table::of::<SatelliteSpec>(
             "`small`: multi-frames of 24 slots, T_f = 45.6 ms; `large`: 144 slots, 273 ms; super-frames are three of them \
              (T_b = T_r); or numbers of slots",
         ),
-        Row::new("capacity", "", Form::Rate, "the rate of a carrier, shared by its terminals"),
-        Row::new("terminals", "", Form::Whole(1, 1_000_000), "how many terminals; numbered from 0"),
-        Row::new(
-            "carriers",
-            "",
-            Form::Whole(1, 1_000_000),
-            "how many carriers the terminals are spread over, evenly and in order",
-        )
-        .usually("as many as `minimum` and `cra` need"),
+        Row::new("capacity", "", Form::Rate(DamaSpec::CAPACITY), "the rate of a carrier, shared by its terminals")
+            .wrong("passes nothing"),
+        Row::new("terminals", "", COUNT, "how many terminals; numbered from 0"),
+        Row::new("carriers", "", COUNT, "how many carriers the terminals are spread over, evenly and in order")
+            .usually("as many as `minimum` and `cra` need"),
         Row::new(
             "propagation",
             "T_p",
-            Form::Time(Bounds::ANY.up_to(Duration::from_secs(10))),
+            Form::Time(DamaSpec::PROPAGATION),
             "from a terminal over the satellite to a terminal, or to the NCC",
         ),
         Row::new(
             "allocation_delay",
             "T_a",
-            Form::Whole(1, 1_000),
+            Form::Whole(1, DamaSpec::LONGEST_DELAY as u64),
             "super-frames from the boundary at which a request is made to that from which its answer holds",
         )
         .usually("2 (large), 6 (small); of a frame of its own as few as T_p lets"),
-        Row::new("granularity", "", Form::Rate, "the unit in which capacity is given; divides the capacity"),
+        Row::new(
+            "granularity",
+            "",
+            Form::Rate(DamaSpec::GRANULARITY),
+            "the unit in which capacity is given; divides the capacity",
+        )
+        .wrong("is nothing"),
         Row::new(
             "minimum",
             "",
@@ -90,7 +92,7 @@ pub const SATELLITE: Table = Table::of::<SatelliteSpec>(
         Row::new(
             "cra",
             "C",
-            Form::Rate,
+            Form::Rate(Bounds::ANY),
             "constant rate assignment [qsd eq. (1)]: at least this is given to each terminal, whatever it asks",
         ),
         Row::new(
@@ -102,7 +104,7 @@ pub const SATELLITE: Table = Table::of::<SatelliteSpec>(
         Row::new(
             "vbdc",
             "T_s",
-            Form::Time(Bounds::at_least(Duration::from_millis(1))),
+            Form::Time(DamaSpec::VBDC),
             "volume-based capacity: a terminal also asks for what empties its queue in this time",
         )
         .note("or left out")
@@ -132,28 +134,20 @@ pub const SATELLITE: Table = Table::of::<SatelliteSpec>(
     ],
 );
 
+/// A number of terminals, carriers or slots.
+const COUNT: Form = Form::Whole(1, DamaSpec::LARGEST as u64);
+
 /// A `frame` of its own.
 pub const OWN_FRAME: Table = Table::of::<OwnFrame>(
     "OwnFrame",
     "a frame in numbers",
     &[
-        Row::new(
-            "slot",
-            "",
-            Form::Size(Bounds::of(Bytes::new(1), Bytes::new(1_000_000))),
-            "the size of a slot; the default is eight MPEG packets",
-        ),
-        Row::new(
-            "multi_frame",
-            "T_f",
-            Form::Whole(1, 1_000_000),
-            "slots of a multi-frame, in which every terminal has its turn",
-        )
-        .needed(),
+        Row::new("slot", "", Form::Size(DamaSpec::SLOT_SIZE), "the size of a slot; the default is eight MPEG packets"),
+        Row::new("multi_frame", "T_f", COUNT, "slots of a multi-frame, in which every terminal has its turn").needed(),
         Row::new(
             "super_frame",
             "T_b, T_r",
-            Form::Whole(1, 1_000_000),
+            COUNT,
             "slots of a super-frame, for which they are given out: a multiple of `multi_frame`",
         )
         .needed(),
@@ -335,13 +329,6 @@ impl SatelliteSpec {
             let (key, found) = (key.to_owned(), found.to_owned());
             Some(PartProblem::Bad(key, found, wrong.to_owned(), allowed.to_owned()))
         };
-        // The DAMA link would refuse this too, but cannot name the field as the scenario writes it.
-        if self.capacity.get().with_packets_of(size) < Rate::bps(1.0) {
-            return bad("capacity", self.capacity.text(), "passes nothing", "at least 1 bit/s");
-        }
-        if self.granularity.get().with_packets_of(size) < Rate::bps(1.0) {
-            return bad("granularity", self.granularity.text(), "is nothing", "at least 1 bit/s, as in `44 kbit/s`");
-        }
         if !matches!(self.queue.get(), Capacity::Packets(_)) {
             let allowed = "a number of packets, as in `1000 pkt`";
             return bad("queue", self.queue.text(), "is not in packets, which a terminal counts", allowed);

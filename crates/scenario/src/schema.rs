@@ -78,7 +78,7 @@ impl Form {
             }
             Form::Flag => schemars::json_schema!({ "type": "boolean" }),
             Form::Word(words) => schemars::json_schema!({ "type": "string", "enum": words }),
-            Form::Rate => generator.subschema_for::<Speed>(),
+            Form::Rate(_) => generator.subschema_for::<Speed>(),
             Form::Text => schemars::json_schema!({ "type": "string" }),
             Form::Table(table) => table.reference(generator),
             Form::Tables(table) => {

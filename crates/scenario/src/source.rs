@@ -1,6 +1,7 @@
 //! Sources, on and off periods and arrivals as a scenario writes them.
 
 use crate::Table;
+use crate::forms::SOME_RATE;
 use crate::param::{Form, Row};
 use crate::quantity::{self, Count, Speed, Time};
 use fairpace_media::StreamPreset;
@@ -74,9 +75,10 @@ pub const SOURCE: Table = Table::of::<SourceSpec>(
         Row::new(
             "rate",
             "",
-            Form::Rate,
+            SOME_RATE,
             "`constant`: the application's rate; `encoder`: its highest rate; a kind of stream: instead of its own",
         )
+        .wrong("sends nothing")
         .optional(),
         Row::new("packets", "", Form::Whole(1, 10_000), "`adus`: packets of each data unit").optional(),
     ],

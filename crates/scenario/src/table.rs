@@ -6,7 +6,9 @@
 
 use crate::param::{Form, Row, Table, Usual, Value};
 use crate::part::PartProblem;
-use serde::de::{DeserializeOwned, DeserializeSeed};
+use crate::quantity::Size;
+use fairpace_units::Bytes;
+use serde::de::{Deserialize as _, DeserializeOwned, DeserializeSeed};
 use serde_json::Value as Json;
 
 /// A table, where it stands in a scenario, and its fields.
@@ -85,12 +87,19 @@ impl Table {
         found
     }
 
-    /// The first value that is out of its bounds, or that no file could hold.
+    /// The first value that is out of its bounds, or that no file could hold. Rates in packets per second are judged by
+    /// the nearest `packet_size` above them.
     pub(crate) fn problem(&self, table: &Json) -> Option<PartProblem> {
+        self.problem_with(table, Bytes::ZERO)
+    }
+
+    fn problem_with(&self, table: &Json, packet: Bytes) -> Option<PartProblem> {
         if !table.is_object() {
             return Some(unreadable(self.name, table, "a table".to_owned()));
         }
-        self.rows.iter().find_map(|row| row.form.problem(row, table.get(row.name)?))
+        let own = table.get("packet_size").and_then(|size| Size::deserialize(size).ok());
+        let packet = own.map_or(packet, |size| size.get());
+        self.rows.iter().find_map(|row| row.form.problem(row, table.get(row.name)?, packet))
     }
 
     /// The value that holds where a scenario does not give a field, in words; none if the field must be given.
@@ -115,15 +124,15 @@ impl Form {
     }
 
     /// The first value that is out of its bounds, in what is written for `row`.
-    fn problem(&self, row: &Row, written: &Json) -> Option<PartProblem> {
+    fn problem(&self, row: &Row, written: &Json, packet: Bytes) -> Option<PartProblem> {
         match (self, written) {
-            (Form::Table(table), Json::Object(_)) => table.problem(written).map(|p| p.below(row.name)),
+            (Form::Table(table), Json::Object(_)) => table.problem_with(written, packet).map(|p| p.below(row.name)),
             (Form::Tables(table), Json::Array(all)) => {
-                let each = |(i, one)| table.problem(one).map(|p| p.below(&format!("{}[{i}]", row.name)));
+                let each = |(i, one)| table.problem_with(one, packet).map(|p| p.below(&format!("{}[{i}]", row.name)));
                 all.iter().enumerate().find_map(each)
             }
             (Form::Either(forms), _) => match forms.iter().find(|form| form.takes(written)) {
-                Some(form) => form.problem(row, written),
+                Some(form) => form.problem(row, written, packet),
                 None => Some(unreadable(row.name, written, row.allowed())),
             },
             (Form::Other(..), _) => None,
@@ -133,8 +142,9 @@ impl Form {
                 let Some(value) = self.value(written).or_else(text) else {
                     return Some(unreadable(row.name, written, row.allowed()));
                 };
-                let (wrong, allowed) = Row { form: *self, ..*row }.refusal(&value)?;
-                Some(PartProblem::Bad(row.name.to_owned(), value.to_string(), wrong, allowed))
+                let found = value.to_string();
+                let (wrong, allowed) = Row { form: *self, ..*row }.refusal(&value.with_packets_of(packet))?;
+                Some(PartProblem::Bad(row.name.to_owned(), found, wrong, allowed))
             }
         }
     }

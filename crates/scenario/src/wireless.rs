@@ -5,15 +5,15 @@
 //! into a scenario's words.
 
 use crate::channel::Slot;
-use crate::forms::SOME_TIME;
+use crate::forms::{SOME_RATE, SOME_TIME};
 use crate::param::{Form, Row};
 use crate::part::PartProblem;
-use crate::path::{CAPACITY, LOSS, QUEUE};
+use crate::path::{LOSS, QUEUE, capacity};
 use crate::quantity;
 use crate::{Capacity, Chance, ChannelSpec, Count, LossSpec, QueueSpec, Room, Size, Speed, Table, Time, WindowPlanner};
 use fairpace_analysis::qos::QosError;
 use fairpace_path::{ArqError, ArqScheme, ArqSpec, ArqUser, ChannelError};
-use fairpace_units::{Bounds, Bytes, Duration, Rate};
+use fairpace_units::{Bounds, Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
 /// A wireless link behind the backbone, in slots: one packet or piece of one in each, which fails or not.
@@ -50,18 +50,18 @@ pub const WIRELESS: Table = Table::of::<WirelessSpec>(
     "WirelessSpec",
     "a wireless link behind the backbone, in slots: one packet or piece of one in each, which fails or not",
     &[
-        Row::new("rate", "", Form::Rate, "the downlink's rate if every slot succeeds"),
+        Row::new("rate", "", SOME_RATE, "the downlink's rate if every slot succeeds").wrong("passes nothing"),
         Row::new(
             "slot",
             "τ",
-            Form::Time(Bounds::of(Duration::from_micros(1), Duration::from_secs(60))),
+            Form::Time(ArqSpec::SLOT),
             "how long a slot lasts; this or `slot_size`, the other follows from `rate`",
         )
         .usually("as long as `slot_size` takes at `rate`"),
         Row::new(
             "slot_size",
             "",
-            Form::Size(Bounds::of(Bytes::new(1), Bytes::new(1_000_000))),
+            Form::Size(ArqSpec::SLOT_SIZE),
             "the size of a slot; larger packets are cut, and each piece needs a slot",
         )
         .usually("`packet_size`"),
@@ -82,10 +82,10 @@ pub const WIRELESS: Table = Table::of::<WirelessSpec>(
         Row::new(
             "retry_delay",
             "",
-            Form::Whole(0, 10_000),
+            Form::Whole(0, ArqSpec::LONGEST_RETRY_DELAY as u64),
             "slots between a failure and the next try, beside the silence of `optimal`",
         ),
-        Row::new("delay", "", Form::Time(Bounds::ANY), "from the end of a packet's last slot to its arrival"),
+        Row::new("delay", "", Form::Time(ArqSpec::DELAY), "from the end of a packet's last slot to its arrival"),
         Row::new(
             "work_conserving",
             "",
@@ -200,7 +200,7 @@ pub const UPLINK: Table = Table::of::<UplinkSpec>(
     "UplinkSpec",
     "a user's way back to the backbone",
     &[
-        Row::new("rate", "", CAPACITY, "capacity"),
+        capacity("capacity"),
         Row::new("delay", "", SOME_TIME, "propagation"),
         Row::new("queue", "", QUEUE, "the queue before it"),
         Row::new("loss", "", LOSS, "loss of feedback"),
@@ -366,9 +366,6 @@ impl WirelessSpec {
         let bad = |key: &str, found: &str, wrong: &str, allowed: &str| {
             Some(PartProblem::Bad(key.to_owned(), found.to_owned(), wrong.to_owned(), allowed.to_owned()))
         };
-        if self.rate.get().with_packets_of(size) < Rate::bps(1.0) {
-            return bad("rate", self.rate.text(), "passes nothing", "at least 1 bit/s");
-        }
         if let (Some(slot), Some(slot_size)) = (&self.slot, &self.slot_size) {
             let wrong = format!("stands beside `slot_size` of `{slot_size}`, and `rate` makes one from the other");
             return bad("slot", slot.text(), &wrong, "keep one of them");
@@ -449,9 +446,6 @@ impl WirelessSpec {
                 let found = format!("{} B", self.slot_size(size).get());
                 let key = if self.slot.is_some() { "slot" } else { "slot_size" };
                 bad(key.to_owned(), found, "is out of range", "from 1 to 1000000 bytes in a slot")
-            }
-            ArqError::OutOfRange { field: "delay", .. } => {
-                bad("delay".to_owned(), self.delay.text().to_owned(), "is out of range", "at most 31 years")
             }
             ArqError::OutOfRange { field, found, allowed } => {
                 bad((*field).to_owned(), found.to_string(), "is out of range", allowed)

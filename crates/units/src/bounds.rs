@@ -1,6 +1,6 @@
 //! The bounds of a number: one value for the check and for the words that a message, a table or a schema has for it.
 
-use crate::{Bytes, Duration, exact_duration};
+use crate::{Bytes, Duration, Rate, exact_duration};
 use core::fmt;
 
 /// From one end to the other; each end counts, does not count, or is not there.
@@ -98,6 +98,15 @@ impl InWords for Bytes {
     }
 }
 
+impl InWords for Rate {
+    fn in_words(&self) -> String {
+        let bps = self.as_bps();
+        let units = [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")];
+        let (each, unit) = units.into_iter().find(|(each, _)| bps >= *each).unwrap_or((1.0, "bit/s"));
+        format!("{} {unit}", bps / each)
+    }
+}
+
 impl InWords for f64 {
     fn in_words(&self) -> String {
         self.to_string()
@@ -146,5 +155,8 @@ mod tests {
         assert!(!Bounds::ANY.contain(f64::NAN) && Bounds::ANY.contain(-1e300));
         let hour = Bounds::of(Duration::from_micros(1), Duration::from_secs(3_600));
         assert_eq!(hour.to_string(), "from 1 us to 1 h");
+        let option = Bounds::of(Rate::kbps(80.0), Rate::mbps(1_310.72));
+        assert_eq!(option.to_string(), "from 80 kbit/s to 1.31072 Gbit/s");
+        assert_eq!(Bounds::at_least(Rate::bps(1.0)).to_string(), "at least 1 bit/s");
     }
 }

@@ -3,7 +3,7 @@
 //! How they are written into an IP header is `fairpace-rtp`'s business; who decides, that of
 //! `fairpace-path` and `fairpace-control`.
 
-use crate::Rate;
+use crate::{Bounds, Rate};
 use core::fmt;
 
 /// A rate as the Quick-Start option can say it: nothing, or 40 kbit/s times a power of two
@@ -17,6 +17,9 @@ impl QsRate {
     /// Code 15: 1,310.72 Mbit/s.
     pub const MAX: QsRate = QsRate(15);
 
+    /// The rates that can be asked for, from that of code 1 to that of code 15.
+    pub const RANGE: Bounds<Rate> = Bounds::of(QsRate(1).rate(), QsRate::MAX.rate());
+
     /// The rate of that code; `None` above 15.
     pub const fn from_code(code: u8) -> Option<QsRate> {
         if code <= 15 { Some(QsRate(code)) } else { None }
@@ -28,10 +31,10 @@ impl QsRate {
     }
 
     /// The rate in bits per second: 80 kbit/s for code 1, doubling with each.
-    pub fn rate(self) -> Rate {
+    pub const fn rate(self) -> Rate {
         match self.0 {
             0 => Rate::ZERO,
-            code => Rate::bps(40_000.0 * f64::from(1_u32 << code)),
+            code => Rate::bps(40_000.0 * (1_u32 << code) as f64),
         }
     }
 

@@ -26,19 +26,19 @@ impl Rate {
     /// `bps` bits per second. Negative and not-a-number become zero, above [`Rate::MAX`] becomes
     /// that: a controller's slip must never reach a pacer as infinity. Input from users is
     /// checked by [`crate::parse_rate`], which refuses it instead.
-    pub fn bps(bps: f64) -> Self {
+    pub const fn bps(bps: f64) -> Self {
         // Not `clamp`, which keeps NaN: `max` turns it into 0.
         #[allow(clippy::manual_clamp)]
         Rate(bps.max(0.0).min(Self::MAX.0))
     }
 
     /// `kbps` thousand bits per second.
-    pub fn kbps(kbps: f64) -> Self {
+    pub const fn kbps(kbps: f64) -> Self {
         Self::bps(kbps * 1e3)
     }
 
     /// `mbps` million bits per second.
-    pub fn mbps(mbps: f64) -> Self {
+    pub const fn mbps(mbps: f64) -> Self {
         Self::bps(mbps * 1e6)
     }
 

@@ -1,7 +1,7 @@
 //! The parts of a wireless link, as plain data.
 
 use crate::{Capacity, Channel, ChannelError};
-use fairpace_units::{Bytes, Duration};
+use fairpace_units::{Bounds, Bytes, Duration, InWords};
 
 /// The link layer's answer to a transmission that failed. Its users' packets stay in order: while one waits for its
 /// next try, those behind it wait too.
@@ -79,9 +79,9 @@ pub enum ArqError {
         /// The field.
         field: &'static str,
         /// The value given.
-        found: f64,
+        found: String,
         /// The values that are allowed.
-        allowed: &'static str,
+        allowed: String,
     },
     /// A weight with which a user would never send.
     #[error("`users[{user}].weight` is 0; the least is 1")]
@@ -115,6 +115,15 @@ const MOST_USERS: usize = 1_000;
 const MOST_WEIGHT: u64 = 10_000;
 
 impl ArqSpec {
+    /// How long a slot may last.
+    pub const SLOT: Bounds<Duration> = Bounds::of(Duration::from_micros(1), Duration::from_secs(60));
+    /// The sizes that a slot may have.
+    pub const SLOT_SIZE: Bounds<Bytes> = Bounds::of(Bytes::new(1), Bytes::new(1_000_000));
+    /// The most of slots between a failure and the next try.
+    pub const LONGEST_RETRY_DELAY: u32 = 10_000;
+    /// The delay behind the slot as it may be: 31 years.
+    pub const DELAY: Bounds<Duration> = Bounds::ANY.up_to(Duration::from_secs(1_000_000_000));
+
     /// The downlink of [aimd §IV] for one user: 200 kbit/s in slots of 5 ms, 125 bytes each, persistent ARQ, no
     /// delay behind the slot.
     pub fn downlink(channel: Channel, buffer: Capacity) -> ArqSpec {
@@ -134,14 +143,11 @@ impl ArqSpec {
     /// # Errors
     /// The first field that cannot be.
     pub fn validate(&self) -> Result<(), ArqError> {
-        let seconds = |field, found: Duration, least: f64, most: f64, allowed| {
-            in_range(field, found.as_secs_f64(), least, most, allowed)
-        };
-        seconds("slot", self.slot, 1e-6, 60.0, "from 1 us to 60 s (found in seconds)")?;
-        in_range("slot_size", self.slot_size.as_f64(), 1.0, 1e6, "from 1 to 1000000 bytes")?;
-        in_range("retry_delay", f64::from(self.retry_delay), 0.0, 10_000.0, "from 0 to 10000 slots")?;
-        seconds("delay", self.delay, 0.0, 1e9, "from 0 to 1000000000 s (found in seconds)")?;
-        in_range("users", self.users.len() as f64, 1.0, MOST_USERS as f64, "from 1 to 1000 users")?;
+        in_range("slot", self.slot, &Self::SLOT)?;
+        in_range("slot_size", self.slot_size, &Self::SLOT_SIZE)?;
+        in_range("retry_delay", u64::from(self.retry_delay), &Bounds::of(0, u64::from(Self::LONGEST_RETRY_DELAY)))?;
+        in_range("delay", self.delay, &Self::DELAY)?;
+        in_range("users", self.users.len() as u64, &Bounds::of(1, MOST_USERS as u64))?;
         for (user, ArqUser { weight, buffer, channel }) in self.users.iter().enumerate() {
             if *weight == 0 {
                 return Err(ArqError::NoWeight { user });
@@ -184,8 +190,14 @@ pub(super) fn check_buffer(user: usize, buffer: Capacity) -> Result<(), ArqError
     }
 }
 
-fn in_range(field: &'static str, found: f64, least: f64, most: f64, allowed: &'static str) -> Result<(), ArqError> {
-    if (least..=most).contains(&found) { Ok(()) } else { Err(ArqError::OutOfRange { field, found, allowed }) }
+fn in_range<T>(field: &'static str, found: T, bounds: &Bounds<T>) -> Result<(), ArqError>
+where
+    T: Copy + PartialOrd + InWords,
+{
+    if bounds.contain(found) {
+        return Ok(());
+    }
+    Err(ArqError::OutOfRange { field, found: found.in_words(), allowed: bounds.to_string() })
 }
 
 fn gcd(a: u32, b: u32) -> u32 {

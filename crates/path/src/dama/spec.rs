@@ -2,7 +2,7 @@
 
 use crate::quick_start::{Agent, AgentSpec, QsError};
 use crate::steps::rate_units;
-use fairpace_units::{Bytes, Duration, Packets, Rate};
+use fairpace_units::{Bounds, Bytes, Duration, InWords, Packets, Rate};
 
 /// A return link: terminals, carriers, the structure of the time on a carrier, and how capacity is asked
 /// for and given. The two configurations of the paper are [`DamaSpec::small`] and [`DamaSpec::large`].
@@ -95,7 +95,7 @@ pub enum DamaError {
         /// The value given.
         found: String,
         /// The values that are allowed.
-        allowed: &'static str,
+        allowed: String,
     },
     /// A slot that is over at once, or never.
     #[error(
@@ -216,10 +216,22 @@ pub enum DamaError {
     QuickStart(#[from] QsError),
 }
 
-/// The most of slots per super-frame, units per carrier and terminals: what the arithmetic is made for.
-const LARGEST: u32 = 1_000_000;
-
 impl DamaSpec {
+    /// The most of slots per super-frame, units per carrier, carriers and terminals: what the arithmetic is made for.
+    pub const LARGEST: u32 = 1_000_000;
+    /// The rates that a carrier may have.
+    pub const CAPACITY: Bounds<Rate> = Bounds::of(Rate::bps(1.0), Rate::bps(1e12));
+    /// The units in which capacity may be given.
+    pub const GRANULARITY: Bounds<Rate> = Bounds::at_least(Rate::bps(1.0));
+    /// The sizes that a slot may have.
+    pub const SLOT_SIZE: Bounds<Bytes> = Bounds::of(Bytes::new(1), Bytes::new(1_000_000));
+    /// T_p as it may be.
+    pub const PROPAGATION: Bounds<Duration> = Bounds::ANY.up_to(Duration::from_secs(10));
+    /// The most of T_a, in super-frames.
+    pub const LONGEST_DELAY: u32 = 1_000;
+    /// T_s as it may be.
+    pub const VBDC: Bounds<Duration> = Bounds::above(Duration::ZERO);
+
     /// The small-frame configuration: multi-frames of 24 slots, T_f = 45.6 ms, T_b = 137 ms, T_a = 6 T_b
     /// [qsd Table I].
     pub fn small() -> Self {
@@ -269,31 +281,31 @@ impl DamaSpec {
     /// # Errors
     /// The first field that cannot be.
     pub fn validate(&self) -> Result<(), DamaError> {
-        let count = "from 1 to 1000000";
-        in_range("terminals", f64::from(self.terminals), 1.0, f64::from(LARGEST), count)?;
-        in_range("capacity", self.capacity.as_bps(), 1.0, 1e12, "from 1 bit/s to 1 Tbit/s (found in bit/s)")?;
-        in_range("slot_size", self.slot_size.as_f64(), 1.0, 1e6, "from 1 to 1000000 bytes")?;
+        let count = |field, found: u32| in_range(field, u64::from(found), &Bounds::of(1, u64::from(Self::LARGEST)));
+        count("terminals", self.terminals)?;
+        in_range("capacity", self.capacity, &Self::CAPACITY)?;
+        in_range("slot_size", self.slot_size, &Self::SLOT_SIZE)?;
         let slot = self.slot_size.as_f64() * 8.0 / self.capacity.as_bps();
         if !(1e-6..=60.0).contains(&slot) {
             let (slot_size, capacity) = (self.slot_size, self.capacity);
             return Err(DamaError::SlotLength { slot_size, capacity, found_us: slot * 1e6 });
         }
-        in_range("slots_per_frame", f64::from(self.slots_per_frame), 1.0, f64::from(LARGEST), count)?;
+        count("slots_per_frame", self.slots_per_frame)?;
         let (frame, multi_frame) = (self.slots_per_frame, self.slots_per_multi_frame);
-        in_range("slots_per_multi_frame", f64::from(multi_frame), 1.0, f64::from(LARGEST), count)?;
+        count("slots_per_multi_frame", multi_frame)?;
         whole("slots_per_multi_frame", multi_frame, "slots_per_frame", frame)?;
-        in_range("slots_per_super_frame", f64::from(self.slots_per_super_frame), 1.0, f64::from(LARGEST), count)?;
+        count("slots_per_super_frame", self.slots_per_super_frame)?;
         whole("slots_per_super_frame", self.slots_per_super_frame, "slots_per_multi_frame", multi_frame)?;
-        in_range("propagation", self.propagation.as_secs_f64(), 0.0, 10.0, "from 0 to 10 s (found in seconds)")?;
+        in_range("propagation", self.propagation, &Self::PROPAGATION)?;
         self.validate_units()?;
         self.validate_carriers()?;
-        if self.vbdc.is_some_and(|t_s| t_s.is_zero()) {
-            return Err(out_of_range("vbdc", 0.0, "a time above 0 s, or left out"));
+        if let Some(t_s) = self.vbdc {
+            in_range("vbdc", t_s, &Self::VBDC)?;
         }
-        in_range("release_a", self.release_a, 0.0, 1.0, "from 0 to 1: above 1 a grant that nobody uses would grow")?;
-        let b = "from 0 to `release_a`: above, a grant would fall below nothing";
-        in_range("release_b", self.release_b, 0.0, self.release_a, b)?;
-        in_range("queue", self.queue.as_f64(), 1.0, 1e9, "from 1 to 1000000000 packets")?;
+        // Above 1 a grant that nobody uses would grow; with b above a it would fall below nothing.
+        in_range("release_a", self.release_a, &Bounds::of(0.0, 1.0))?;
+        in_range("release_b", self.release_b, &Bounds::of(0.0, self.release_a))?;
+        in_range("queue", self.queue.get(), &Bounds::of(1, 1_000_000_000))?;
         let nothing = self.minimum == 0 && self.cra == Rate::ZERO && !self.rbdc && self.vbdc.is_none() && !self.fca;
         if nothing {
             return Err(DamaError::NothingToGrant);
@@ -309,20 +321,20 @@ impl DamaSpec {
                 least,
             });
         }
-        let delay = f64::from(self.allocation_delay);
-        in_range("allocation_delay", delay, 1.0, 10_000.0, "at most 10000 super-frames")?;
+        let delay = u64::from(self.allocation_delay);
+        in_range("allocation_delay", delay, &Bounds::of(1, u64::from(Self::LONGEST_DELAY)))?;
         self.quick_start.validate()?;
         Ok(())
     }
 
     fn validate_units(&self) -> Result<(), DamaError> {
         let (found, capacity) = (self.granularity, self.capacity);
-        in_range("granularity", found.as_bps(), 1e-3, f64::INFINITY, "from 0.001 bit/s (found in bit/s)")?;
+        in_range("granularity", found, &Self::GRANULARITY)?;
         if found > capacity {
             return Err(DamaError::GranularityAboveCapacity { found, capacity });
         }
         let units = capacity.as_bps() / found.as_bps();
-        in_range("capacity / granularity", units, 1.0, f64::from(LARGEST), "at most 1000000 units")?;
+        in_range("capacity / granularity", units, &Bounds::of(1.0, f64::from(Self::LARGEST)))?;
         // As exact as rates are printed, so that what is proposed can be typed.
         if (units - units.round()).abs() > 5e-4 * units {
             let (below, above) = (capacity / units.ceil(), capacity / units.floor());
@@ -334,7 +346,7 @@ impl DamaSpec {
     fn validate_carriers(&self) -> Result<(), DamaError> {
         let (terminals, units) = (self.terminals, self.units());
         if let Some(found) = self.carriers {
-            in_range("carriers", f64::from(found), 1.0, f64::from(LARGEST), "from 1 to 1000000")?;
+            in_range("carriers", u64::from(found), &Bounds::of(1, u64::from(Self::LARGEST)))?;
             let allowed = terminals.div_ceil(terminals.div_ceil(found));
             if found > allowed {
                 return Err(DamaError::TooManyCarriers { found, terminals, allowed });
@@ -448,12 +460,14 @@ impl DamaSpec {
     }
 }
 
-fn out_of_range(field: &'static str, found: f64, allowed: &'static str) -> DamaError {
-    DamaError::OutOfRange { field, found: format!("{found}"), allowed }
-}
-
-fn in_range(field: &'static str, found: f64, low: f64, high: f64, allowed: &'static str) -> Result<(), DamaError> {
-    if (low..=high).contains(&found) { Ok(()) } else { Err(out_of_range(field, found, allowed)) }
+fn in_range<T>(field: &'static str, found: T, bounds: &Bounds<T>) -> Result<(), DamaError>
+where
+    T: Copy + PartialOrd + InWords,
+{
+    if bounds.contain(found) {
+        return Ok(());
+    }
+    Err(DamaError::OutOfRange { field, found: found.in_words(), allowed: bounds.to_string() })
 }
 
 fn whole(field: &'static str, found: u32, part: &'static str, length: u32) -> Result<(), DamaError> {

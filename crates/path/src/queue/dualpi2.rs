@@ -466,6 +466,6 @@ mod tests {
         let weight = DualPi2Params { classic_weight: 1.0, ..usual() };
         assert_eq!(refusal(weight), "`queue.classic_weight` is 1; it must be above 0 and below 1");
         let alpha = DualPi2Params { alpha: f64::NAN, ..usual() };
-        assert_eq!(refusal(alpha), "`queue.alpha` is NaN; it must be 0 or above");
+        assert_eq!(refusal(alpha), "`queue.alpha` is NaN; it must be from 0 to 1000000000");
     }
 }

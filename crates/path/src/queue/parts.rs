@@ -1,6 +1,6 @@
 //! The parts that queues are made of: room, packets in order of arrival, and what a queue is asked and answers.
 
-use crate::{Capacity, Datagram, DropReason, LinkError};
+use crate::{Capacity, Datagram, DropReason, LinkError, QueueModel};
 use fairpace_units::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -115,9 +115,9 @@ pub(crate) fn check_times(times: [(&'static str, Duration); 2]) -> Result<(), Li
     zero.map_or(Ok(()), |(field, _)| Err(LinkError::BadQueue { field, found: 0.0, allowed: "above 0 s" }))
 }
 
-/// Refuses gains of a controller of the wait (PIE, DualPI2) that are negative or not finite.
+/// Refuses gains of a controller of the wait (PIE, DualPI2) out of their range.
 pub(crate) fn check_gains(alpha: f64, beta: f64) -> Result<(), LinkError> {
     let gains = [("alpha", alpha), ("beta", beta)];
-    let bad = gains.into_iter().find(|(_, gain)| !(*gain >= 0.0 && gain.is_finite()));
-    bad.map_or(Ok(()), |(field, found)| Err(LinkError::BadQueue { field, found, allowed: "0 or above" }))
+    let bad = gains.into_iter().find(|(_, gain)| !QueueModel::GAINS.contain(*gain));
+    bad.map_or(Ok(()), |(field, found)| Err(LinkError::BadQueue { field, found, allowed: "from 0 to 1000000000" }))
 }

@@ -378,7 +378,7 @@ mod tests {
         let target = PieParams { target: std::time::Duration::ZERO, ..usual() };
         assert_eq!(refusal(target), "`queue.target` is 0; it must be above 0 s");
         let beta = PieParams { beta: -1.0, ..usual() };
-        assert_eq!(refusal(beta), "`queue.beta` is -1; it must be 0 or above");
+        assert_eq!(refusal(beta), "`queue.beta` is -1; it must be from 0 to 1000000000");
         let mark = PieParams { mark_threshold: 1.5, ..usual() };
         assert_eq!(refusal(mark), "`queue.mark_threshold` is 1.5; it must be from 0 to 1");
     }

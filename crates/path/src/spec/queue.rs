@@ -1,6 +1,6 @@
 //! Queues as plain data: who waits, and who goes when.
 
-use fairpace_units::{Bytes, Duration, Packets};
+use fairpace_units::{Bounds, Bytes, Duration, Packets};
 
 /// The rule of a queue: the packets that wait, and the one that goes when there is no room for an arrival.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +33,9 @@ pub enum QueueModel {
 }
 
 impl QueueModel {
+    /// The gains that a controller of the wait may have (PIE, DualPI2).
+    pub const GAINS: Bounds<f64> = Bounds::of(0.0, 1e9);
+
     /// How much it holds.
     pub const fn capacity(&self) -> Capacity {
         match self {

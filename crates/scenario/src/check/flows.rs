@@ -4,11 +4,11 @@ use super::{Checked, Checker};
 use crate::controllers::{self, Family};
 use crate::tcp::LEAST_SEGMENT;
 use crate::{
-    AccessSpec, Capacity, FlowSpec, Hop, HopKind, Problem, QuickStartSpec, RawScenario, ScenarioError, Size,
-    SourceKind, Speed, Terminals, Time,
+    AccessSpec, Capacity, FlowSpec, Hop, HopKind, Problem, RawScenario, ScenarioError, Size, SourceKind, Speed,
+    Terminals, Time,
 };
 use fairpace_control::feedback::Form;
-use fairpace_units::{Bytes, QsRate, Rate};
+use fairpace_units::Bytes;
 
 /// The fastest that a flow may be set to send: a run of a minute then takes minutes, not for ever.
 const MAX_PACKETS_PER_SECOND: f64 = 1e7;
@@ -131,11 +131,7 @@ impl Checker<'_> {
 
     /// A rate at which something is sent, in packets of `size`.
     fn sending_rate(&self, field: &str, rate: &Speed, size: Bytes) -> Checked {
-        let bps = rate.get().with_packets_of(size);
-        if bps < Rate::bps(1.0) {
-            return self.bad(field, rate.text(), "sends nothing", "at least 1 bit/s");
-        }
-        if bps.as_packets_per_second(size) > MAX_PACKETS_PER_SECOND {
+        if rate.get().with_packets_of(size).as_packets_per_second(size) > MAX_PACKETS_PER_SECOND {
             let wrong = format!("is more than can be simulated with packets of {} B", size.get());
             return self.bad(field, rate.text(), wrong, "at most ten million packets/s (10000000 pkt/s)");
         }
@@ -235,9 +231,6 @@ impl Checker<'_> {
                 }
             }
         }
-        if let Some(ask) = &flow.quick_start {
-            self.quick_start(ask, flow.packet_size.as_ref().map_or(self.packet_size, Size::get), field)?;
-        }
         Ok(())
     }
 
@@ -266,18 +259,6 @@ impl Checker<'_> {
                     format!("shares segments among packets of {packet}, which have no room for headers of 40 B");
                 return self.bad(field("tcp.segment_size"), size.text(), wrong, "a `packet_size` of at least 41 B");
             }
-        }
-        Ok(())
-    }
-
-    /// A rate that the Quick-Start option can say [RFC 4782 §3.1].
-    fn quick_start(&self, ask: &QuickStartSpec, size: Bytes, field: &dyn Fn(&str) -> String) -> Checked {
-        let rate = ask.rate.get().with_packets_of(size);
-        let range = [1, 15].map(|code| QsRate::from_code(code).map_or(Rate::ZERO, QsRate::rate));
-        if rate < range[0] || rate > range[1] {
-            let wrong = "is out of the range of the Quick-Start option";
-            let allowed = "from 80 kbit/s to 1,310.72 Mbit/s [RFC 4782 §3.1]";
-            return self.bad(field("quick_start"), ask.rate.text(), wrong, allowed);
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ fn another(row: &Row, usual: Option<&Value>) -> Value {
         Form::Matrix => [Value::Matrix(vec![vec![Real::new(1.0)]]), Value::Matrix(vec![])],
         Form::Whole(min, _) => [Value::Whole(min + 1), Value::Whole(min + 2)],
         Form::Flag => [Value::Flag(true), Value::Flag(false)],
-        Form::Rate => [Value::Rate(crate::Speed::bps(7.0)), Value::Rate(crate::Speed::bps(8.0))],
+        Form::Rate(_) => [Value::Rate(crate::Speed::bps(7.0)), Value::Rate(crate::Speed::bps(8.0))],
         Form::Text | Form::Table(_) | Form::Tables(_) | Form::Either(_) | Form::Other(..) => {
             panic!("`{}` is in a part", row.name)
         }

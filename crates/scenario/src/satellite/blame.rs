@@ -20,8 +20,7 @@ impl SatelliteSpec {
                     "capacity / granularity" => "granularity",
                     other => other,
                 };
-                let allowed = allowed.split(" (found in").next().unwrap_or(allowed);
-                (key, "is out of range".to_owned(), allowed.replace("`release_a`", "`a`"))
+                (key, "is out of range".to_owned(), allowed.clone())
             }
             DamaError::SlotLength { found_us, .. } => (
                 if matches!(self.frame, FrameSpec::Own(_)) { "frame.slot" } else { "capacity" },

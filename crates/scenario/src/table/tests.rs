@@ -122,7 +122,8 @@ fn a_value_of_none_of_its_forms_is_refused_wherever_it_is_set() {
         let error = scenario.modify(|s| s.path.rate = Some(crate::Capacity::Fixed(rate))).unwrap_err();
         (error.to_string(), error.hint().unwrap_or_default())
     };
-    let allowed = "a rate, or `unlimited`, or a list of tables".to_owned();
+    let allowed =
+        "a rate, at least 1 bit/s, or `unlimited`, or a list of tables, 0 only as a step or by `outages`".to_owned();
     for n in [f64::INFINITY, f64::NAN] {
         let (message, hint) = no_rate(crate::Speed::packets_per_second(n));
         assert_eq!(message, format!("s: `path.rate` is `{n} pkt/s`, which is not of the right kind"));
@@ -131,4 +132,21 @@ fn a_value_of_none_of_its_forms_is_refused_wherever_it_is_set() {
     assert!(SCENARIO.problem(&Json::Null).is_some());
     assert!(SCENARIO.problem(&json!({ "seed": null })).is_some());
     assert!(SCENARIO.problem(&json!({ "path": { "rate": 5 } })).is_some());
+}
+
+/// 0.01 packets of 1,000 B per second are 80 bit/s, of 10 B 0.8.
+#[test]
+fn a_rate_in_packets_is_judged_by_the_size_of_those_packets() {
+    let with = |rate: &str, of_flow: &str| {
+        let text = format!(
+            "packet_size = \"1000 B\"\n[path]\nrate = \"{rate}\"\n[[flows]]\ncontroller = \"rcs\"\n{of_flow}\nmax_rate = \
+             \"0.01 pkt/s\"\n"
+        );
+        Scenario::parse(&text, "s.toml").err().map(|e| e.to_string())
+    };
+    assert_eq!(with("0.01 pkt/s", ""), None);
+    let small = with("0.01 pkt/s", "packet_size = \"10 B\"").unwrap();
+    assert!(small.ends_with("`flows[0].max_rate` is `0.01 pkt/s`, which sends nothing"), "{small}");
+    let slow = with("0.0001 pkt/s", "").unwrap();
+    assert!(slow.ends_with("`path.rate` is `0.0001 pkt/s`, which passes nothing"), "{slow}");
 }

@@ -81,7 +81,7 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("rate", "rate = \"0 bit/s\""),
             "geo.toml:5: `path.rate` is `0 bit/s`, which passes nothing\n\
-             hint: at least 1 bit/s (for a dead time use `outages` or a step)",
+             hint: at least 1 bit/s, 0 only as a step or by `outages`",
         ),
         (
             with("rate", "rate = []"),
@@ -99,7 +99,7 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("rate", "rate = [{ at = \"0 s\", rate = \"0 M\" }]"),
             "geo.toml:5: `path.rate[0].rate` is `0 M`, which passes nothing, like every step\n\
-             hint: at least 1 bit/s (for a dead time use `outages` or a step)",
+             hint: at least 1 bit/s in one of them",
         ),
         (
             with("rate", ""),

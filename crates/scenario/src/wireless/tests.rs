@@ -144,7 +144,7 @@ fn every_refusal_of_a_wireless_link_names_file_line_field_value_and_remedy() {
         (
             "users = [{ count = 900 }, { count = 101 }]",
             "",
-            "wlan.toml:4: `wireless.users` is `1001`, which is out of range\nhint: from 1 to 1000 users",
+            "wlan.toml:4: `wireless.users` is `1001`, which is out of range\nhint: from 1 to 1000",
         ),
         (
             "channel = { error_probability = 0.1 }",
