@@ -213,7 +213,7 @@ fn a_citation_belongs_to_the_test_below_or_around_it() {
     let all = [named("first", "1-2-3"), named("first", "1-2-4"), named("second", "1-2-5"), named("second", "1-2-6")];
     assert_eq!(of(above), Ok(all.to_vec()));
     assert!(of("//= 1-2-3\nfn helper() {}\n").is_err_and(|e| e.ends_with("tests.rs:1: `1-2-3` belongs to no test")));
-    let foot = root().join("crates/rtp/src/ccfb.rs");
+    let foot = root().join("crates/rtp/src/rtx.rs");
     let found = citations(&foot, "mod tests {\n    #[test]\n    //= 1-2-3\n    fn it() {}\n}\n");
-    assert_eq!(found, Ok(vec![("1-2-3".to_owned(), "rtp::ccfb::tests::it".to_owned())]));
+    assert_eq!(found, Ok(vec![("1-2-3".to_owned(), "rtp::rtx::tests::it".to_owned())]));
 }

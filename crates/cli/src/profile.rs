@@ -4,8 +4,8 @@ use crate::args;
 use crate::error::{Failure, Outcome};
 use fairpace_control::Controller;
 use fairpace_control::feedback::Form;
+use fairpace_rtp::feedback::rtp_tfrc::wire::Profile;
 use fairpace_rtp::sdp;
-use fairpace_rtp::tfrc::Profile;
 use std::collections::BTreeMap;
 
 /// The TFRC parameter that says who measures.
@@ -15,17 +15,19 @@ const RECEIVER: &str = "receiver";
 /// The profile to use, if the command line asks for one.
 pub(crate) fn wanted(form: &args::Form) -> Outcome<Option<Profile>> {
     let Some(path) = &form.peer else {
-        return Ok((form.feedback_form == Some(Form::Measured)).then(Profile::default));
+        return Ok((form.feedback_form == Some(Form::RtpTfrc)).then(Profile::default));
     };
-    if let Some(other) = form.feedback_form.filter(|form| *form != Form::Measured) {
+    if let Some(other) = form.feedback_form.filter(|form| *form != Form::RtpTfrc) {
         let wrong = format!("`--peer` is for RTP-TFRC, and `--feedback-form` is `{other}`");
         return Err(Failure::usage(wrong).hint("leave out one"));
     }
     let text = std::fs::read_to_string(path).map_err(|e| Failure::file("read", path, &e))?;
     match sdp::profile(&text) {
         Ok(Some(profile)) => Ok(Some(profile)),
-        Ok(None) => Err(Failure::usage(format!("`{}` does not offer RTP-TFRC", path.display()))
-            .hint(format!("it needs `a=rtcp-fb:… tfrc` and `a=extmap:… {}`", fairpace_rtp::tfrc::URI))),
+        Ok(None) => Err(Failure::usage(format!("`{}` does not offer RTP-TFRC", path.display())).hint(format!(
+            "it needs `a=rtcp-fb:… tfrc` and `a=extmap:… {}`",
+            fairpace_rtp::feedback::rtp_tfrc::wire::URI
+        ))),
         Err(e) => Err(Failure::usage(format!("`{}`: {e}", path.display()))),
     }
 }
@@ -46,7 +48,7 @@ pub(crate) fn apply(
     }
     let asked = match form.feedback_form {
         _ if profile.is_some() && measures => Some(RECEIVER),
-        Some(Form::Packets) if measures => Some("sender"),
+        Some(Form::Ccfb) if measures => Some("sender"),
         _ => None,
     };
     if let Some(asked) = asked {
@@ -76,7 +78,7 @@ pub(crate) fn check_form(form: &args::Form, scheme: &str, controller: &dyn Contr
 /// than leave them out without a word, says so. `without`: what to write instead.
 pub(crate) fn check_retransmission(controller: &dyn Controller, wanted: bool, without: &str) -> Outcome {
     let who = match controller.feedback_form() {
-        Form::Measured => "a receiver that measures (`measured_by = receiver`)",
+        Form::RtpTfrc => "a receiver that measures (`measured_by = receiver`)",
         Form::SackVector => "a sack vector (`aimd`)",
         Form::Reports => "a scheme that goes by receiver reports",
         _ => return Ok(()),

@@ -184,7 +184,7 @@ pub trait Controller: Any + Debug + Send {
 
     /// The form of feedback that the receiver must send.
     fn feedback_form(&self) -> Form {
-        Form::Packets
+        Form::Ccfb
     }
 
     /// How often the receiver is to report; `None`: as it likes.
@@ -192,7 +192,7 @@ pub trait Controller: Any + Debug + Send {
         None
     }
 
-    /// How a receiver that measures is to do so; only under [`Form::Measured`].
+    /// How a receiver that measures is to do so; only under [`Form::RtpTfrc`].
     fn receiver_params(&self) -> ReceiverParams {
         ReceiverParams::default()
     }
@@ -211,7 +211,7 @@ pub trait Controller: Any + Debug + Send {
     // --- feedback of other forms -----------------------------------------------------------------
 
     /// A report of a receiver that measures, after it was found believable; only under
-    /// [`Form::Measured`].
+    /// [`Form::RtpTfrc`].
     fn on_report(&mut self, _now: Instant, _report: &RateReport, _rtt: &RttEstimator) {}
 
     /// An RTCP receiver report, after it was found possible; only under [`Form::Reports`].

@@ -4,10 +4,10 @@
 //! refuses those of another one before they change anything. RTCP's receiver reports are beside every form: the circuit
 //! breaker judges them.
 
-mod measured;
-pub mod transport_wide;
+mod rtp_tfrc;
+pub mod twcc;
 
-pub use measured::{RateHeader, RateReport, ReceiverParams};
+pub use rtp_tfrc::{RateHeader, RateReport, ReceiverParams};
 
 use crate::breaker::ReceiverReport;
 use crate::sack_vector::SackVector;
@@ -20,52 +20,52 @@ use fairpace_units::{Duration, Ecn, Kind};
 pub enum Form {
     /// An acknowledgement of every packet: [`crate::AckReceiver`]; RFC 8888 on the wire.
     #[default]
-    Packets,
+    Ccfb,
     /// The largest number received and which of the eight before it: [`SackVector`].
     SackVector,
     /// The receiver's own measurements, about once per RTT: [`RateReport`]; RTP-TFRC on the wire.
-    Measured,
+    RtpTfrc,
     /// RTCP receiver reports and nothing else: [`ReceiverReport`], each [`crate::Controller::report_interval`].
     Reports,
-    /// As [`Form::Packets`], by transport-wide numbers: [`transport_wide`].
-    TransportWide,
+    /// As [`Form::Ccfb`], by transport-wide numbers: [`twcc`].
+    Twcc,
 }
 
 impl Form {
     /// All forms.
-    pub const ALL: [Form; 5] = [Form::Packets, Form::SackVector, Form::Measured, Form::Reports, Form::TransportWide];
+    pub const ALL: [Form; 5] = [Form::Ccfb, Form::SackVector, Form::RtpTfrc, Form::Reports, Form::Twcc];
 
     /// As a person writes it.
     pub const fn name(self) -> &'static str {
         match self {
-            Form::Packets => "ccfb",
+            Form::Ccfb => "ccfb",
             Form::SackVector => "sack-vector",
-            Form::Measured => "rtp-tfrc",
+            Form::RtpTfrc => "rtp-tfrc",
             Form::Reports => "reports",
-            Form::TransportWide => "twcc",
+            Form::Twcc => "twcc",
         }
     }
 
     /// Whether a person chooses this form; the others follow from the controller.
     pub const fn is_chosen(self) -> bool {
-        matches!(self, Form::Packets | Form::Measured | Form::TransportWide)
+        matches!(self, Form::Ccfb | Form::RtpTfrc | Form::Twcc)
     }
 
     /// Whether a controller hears all that it needs by this form, if it wants `needed`.
     pub fn serves(self, needed: Form) -> bool {
-        self == needed || (self, needed) == (Form::TransportWide, Form::Packets)
+        self == needed || (self, needed) == (Form::Twcc, Form::Ccfb)
     }
 
     /// A description of the form, for help and lists.
     pub const fn about(self) -> &'static str {
         match self {
-            Form::Packets => "feedback on every packet, its arrival and its ECN mark (RFC 8888)",
+            Form::Ccfb => "feedback on every packet, its arrival and its ECN mark (RFC 8888)",
             Form::SackVector => "sack vectors, with the largest number received and which of the eight before it",
-            Form::Measured => {
+            Form::RtpTfrc => {
                 "reports of the rate received and the loss event rate, about once per round trip (draft-ietf-avt-tfrc-profile)"
             }
             Form::Reports => "RTCP receiver reports and nothing else",
-            Form::TransportWide => "transport-wide feedback on every packet and its arrival, as browsers send it",
+            Form::Twcc => "transport-wide feedback on every packet and its arrival, as browsers send it",
         }
     }
 }
@@ -117,19 +117,19 @@ impl Ack {
 /// One piece of feedback.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Message<'a> {
-    /// [`Form::Packets`]: a report of acknowledgements.
+    /// [`Form::Ccfb`]: a report of acknowledgements.
     Acks {
         /// The acknowledgements, in the order in which they are to be credited.
         acks: &'a [Ack],
         /// When the receiver made the report, on its own clock, if known.
         made_at: Option<Duration>,
     },
-    /// [`Form::Packets`]: packets whose fate nobody will tell, as the report on them was lost. They are neither
+    /// [`Form::Ccfb`]: packets whose fate nobody will tell, as the report on them was lost. They are neither
     /// acknowledged nor lost; to be handed in before the acknowledgements of later packets.
     Untold(&'a [(Kind, u64)]),
     /// [`Form::SackVector`].
     SackVector(&'a SackVector),
-    /// [`Form::Measured`].
+    /// [`Form::RtpTfrc`].
     Measured(&'a RateReport),
     /// An RTCP receiver report: beside every form for the circuit breaker, for the controller under [`Form::Reports`].
     Report(&'a ReceiverReport),
@@ -144,9 +144,9 @@ impl<'a> Message<'a> {
     /// The form whose message this is; `None`: beside every form.
     pub const fn form(&self) -> Option<Form> {
         match self {
-            Message::Acks { .. } | Message::Untold(_) => Some(Form::Packets),
+            Message::Acks { .. } | Message::Untold(_) => Some(Form::Ccfb),
             Message::SackVector(_) => Some(Form::SackVector),
-            Message::Measured(_) => Some(Form::Measured),
+            Message::Measured(_) => Some(Form::RtpTfrc),
             Message::Report(_) => None,
         }
     }

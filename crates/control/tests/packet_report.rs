@@ -133,7 +133,7 @@ fn brief(facts: &[Fact]) -> String {
 /// By hand: of packets 0 to 5 (100 to 105 B) packet 1 is lost by the third acknowledgement after it, and comes after all.
 #[test]
 fn one_call_tells_sizes_times_losses_late_recoveries_and_when_the_report_was_made() {
-    let mut flow = sent(Reads::Whole, Form::Packets, 6);
+    let mut flow = sent(Reads::Whole, Form::Ccfb, 6);
     let made_at = Some(Duration::from_millis(40));
     let acks = [ack(0), ack(2), ack(3), ack(4)];
     flow.on_feedback(ms(50), Message::Acks { acks: &acks, made_at }).expect("asked for");
@@ -154,7 +154,7 @@ fn one_call_tells_sizes_times_losses_late_recoveries_and_when_the_report_was_mad
 /// Two later acknowledgements declare nothing lost; the scheme can count the packet as missing all the same.
 #[test]
 fn what_a_report_skips_is_missing_before_the_ledger_gives_it_up() {
-    let mut flow = sent(Reads::Whole, Form::Packets, 8);
+    let mut flow = sent(Reads::Whole, Form::Ccfb, 8);
     flow.on_feedback(ms(50), Message::acks(&[ack(1), ack(3)])).expect("asked for");
     flow.on_feedback(ms(51), Message::acks(&[ack(2), ack(7)])).expect("asked for");
     let missing: Vec<_> = reader(&flow).reports.iter().map(|seen| (brief(&seen.facts), seen.missing.clone())).collect();
@@ -164,7 +164,7 @@ fn what_a_report_skips_is_missing_before_the_ledger_gives_it_up() {
 
 #[test]
 fn what_a_controller_leaves_unread_is_credited_all_the_same() {
-    let mut flow = sent(Reads::Nothing, Form::Packets, 6);
+    let mut flow = sent(Reads::Nothing, Form::Ccfb, 6);
     let outcome = flow.on_feedback(ms(50), Message::acks(&[ack(0), ack(2), ack(3), ack(4)])).expect("asked for");
     assert_eq!((outcome.credited, outcome.ignored), (4, 0));
     let data = flow.counters().data;
@@ -195,8 +195,8 @@ proptest! {
     #[test]
     fn a_report_of_many_is_many_reports_of_one(seqs in prop::collection::vec(0_u64..44, 1..60), cut in 1_usize..60) {
         let acks: Vec<Ack> = seqs.iter().map(|&seq| ack(seq)).collect();
-        let (mut whole, mut single) = (sent(Reads::OneByOne, Form::Packets, 40), sent(Reads::OneByOne, Form::Packets, 40));
-        let mut read = sent(Reads::Whole, Form::Packets, 40);
+        let (mut whole, mut single) = (sent(Reads::OneByOne, Form::Ccfb, 40), sent(Reads::OneByOne, Form::Ccfb, 40));
+        let mut read = sent(Reads::Whole, Form::Ccfb, 40);
         for (i, part) in acks.chunks(cut).enumerate() {
             let now = ms(100 + i as u64);
             whole.on_feedback(now, Message::acks(part)).expect("asked for");

@@ -35,7 +35,7 @@ fn throughput_by_transport_wide_feedback_is_that_by_rfc_8888() {
     let needs = |name| fairpace_control::build(name, &Default::default(), &Default::default()).unwrap();
     let names = fairpace_control::schemes().iter().map(|s| s.name).filter(|name| {
         let controller: Box<dyn Controller> = needs(name);
-        controller.feedback_form() == Form::Packets && (full || ["rcs", "tfrc"].contains(name))
+        controller.feedback_form() == Form::Ccfb && (full || ["rcs", "tfrc"].contains(name))
     });
     let (mut table, mut far) = (String::new(), Vec::new());
     for name in names {

@@ -97,14 +97,14 @@ fn run(receive: ReceiveConfig, change: impl FnOnce(&mut SendConfig)) -> (SendRep
 fn asking(scheme: &'static str) -> impl FnOnce(&mut SendConfig) {
     move |c| {
         c.scheme = scheme.to_owned();
-        c.session.form = Some(Form::TransportWide);
+        c.session.form = Some(Form::Twcc);
     }
 }
 
 /// Checks all that holds where the sender asked for transport-wide feedback.
 fn check(sent: &SendReport, received: &ReceiveReport, seen: &Seen) {
     assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
-    assert_eq!(sent.feedback_form, Form::TransportWide);
+    assert_eq!(sent.feedback_form, Form::Twcc);
     let all = sent.stats.sent.of(What::Media).packets + sent.stats.sent.of(What::Dummy).packets;
     assert_eq!(seen.numbers.len() as u64, all, "each is numbered, and nothing is lost on loopback");
     assert!(seen.numbers.windows(2).all(|w| w[1] == w[0].wrapping_add(1)), "media and dummies together");
@@ -132,7 +132,7 @@ fn packets_leave_not_ect_whatever_the_controller_would_heed() {
     };
     let (sent, received, seen) = run(ReceiveConfig::new(0), |c| {
         ecn(c);
-        c.session.form = Some(Form::TransportWide);
+        c.session.form = Some(Form::Twcc);
     });
     check(&sent, &received, &seen);
     // By RFC 8888, which tells of marks, the same sender's packets arrive ECN-capable.
@@ -148,9 +148,9 @@ fn a_receiver_set_to_one_form_tells_a_sender_that_asks_as_it_asks() {
         receive.session.form = Some(form);
         receive
     };
-    let (sent, received, seen) = run(set(Form::Packets), asking("tfrc"));
+    let (sent, received, seen) = run(set(Form::Ccfb), asking("tfrc"));
     check(&sent, &received, &seen);
-    let (sent, _, seen) = run(set(Form::TransportWide), |c| c.scheme = "tfrc".to_owned());
-    assert_eq!((sent.feedback_form, seen.twcc, seen.numbers.len()), (Form::Packets, 0, 0));
+    let (sent, _, seen) = run(set(Form::Twcc), |c| c.scheme = "tfrc".to_owned());
+    assert_eq!((sent.feedback_form, seen.twcc, seen.numbers.len()), (Form::Ccfb, 0, 0));
     assert!(seen.ccfb > 20 && sent.flow.data.acked > 20, "{} {:?}", seen.ccfb, sent.flow.data);
 }

@@ -321,7 +321,7 @@ mod tests {
             (plan.config.session.form, plan.receiver.session.feedback_interval)
         };
         let ms = Duration::from_millis(20);
-        assert_eq!(form("twcc 20 ms"), (Some(Form::TransportWide), ms));
-        assert_ne!(form("20 ms").0, Some(Form::TransportWide));
+        assert_eq!(form("twcc 20 ms"), (Some(Form::Twcc), ms));
+        assert_ne!(form("20 ms").0, Some(Form::Twcc));
     }
 }

@@ -42,7 +42,7 @@ use crate::{WireError, rtcp};
 use core::num::NonZeroU8;
 use fairpace_units::{Class, Dscp, Duration, Ecn};
 
-/// Version of the formats in this file and in [`crate::claim`].
+/// Version of the formats in this file and in [`crate::feedback::claim`].
 pub const VERSION: u8 = 1;
 /// Bytes of an echo, and of a challenge that asks for no report interval.
 pub const LEN: usize = 36;
@@ -224,8 +224,8 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feedback::rtp_tfrc::wire::Profile;
     use crate::rtcp::{Compound, Rtcp};
-    use crate::tfrc::Profile;
     use proptest::prelude::*;
 
     fn parse(bytes: &[u8]) -> Result<Option<Message>, WireError> {
@@ -242,10 +242,10 @@ mod tests {
         fn both_messages_are_read_back_and_the_answer_is_no_longer(
             token: u64, ssrcs: (u32, u32, u32), types: (u8, u8, u8), low: bool, vp8: bool, rtx: bool,
             form in prop_oneof![
-                Just(Request::Packets),
+                Just(Request::Ccfb),
                 Just(Request::SackVector),
-                Just(Request::TransportWide),
-                (3_u8..15).prop_map(|extension| Request::Measured(Profile { extension, fmt: extension + 12 })),
+                Just(Request::Twcc),
+                (3_u8..15).prop_map(|extension| Request::RtpTfrc(Profile { extension, fmt: extension + 12 })),
                 (10_000_u64..=5_000_000, any::<bool>())
                     .prop_map(|(us, tcp)| Request::reports(Duration::from_micros(us), tcp)),
             ],
@@ -292,8 +292,8 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        assert_eq!([form(0, 0), form(0, 1)], [Ok(Request::Packets), Ok(Request::SackVector)]);
-        assert_eq!(form(3, 2), Ok(Request::Measured(Profile::default())));
+        assert_eq!([form(0, 0), form(0, 1)], [Ok(Request::Ccfb), Ok(Request::SackVector)]);
+        assert_eq!(form(3, 2), Ok(Request::RtpTfrc(Profile::default())));
         assert_eq!([form(0, 5), form(0, 255)], [Err(("form of feedback", 5)), Err(("form of feedback", 255))]);
         assert_eq!([form(1, 2), form(3, 1)], [Err(("header extension rtt-sendts", 1)), Err(("FMT", 1))]);
     }

@@ -4,12 +4,13 @@
 //! `SenderHalf` and `ReceiverHalf` choose by the form that was asked for in the challenge ([`Request`]). Feedback of
 //! another form is refused there, before it can renew consent or count.
 
+pub mod ccfb;
+pub mod claim;
 mod exchange;
-mod measured;
-mod packets;
-mod reports;
+pub mod reports;
 mod request;
-mod sack_vector;
+pub mod rtp_tfrc;
+pub mod sack_vector;
 mod trust;
 mod twcc;
 
@@ -18,15 +19,14 @@ pub(crate) use reports::Word;
 pub use request::Request;
 pub(crate) use trust::{Refusal, Trust};
 
+use self::claim::Claims;
+use self::reports::pairs::PairReport;
+use self::rtp_tfrc::wire::Profile;
 use crate::Secret;
-use crate::ccfb;
-use crate::claim::Claims;
 use crate::header_ext::Extensions;
-use crate::pair_report::PairReport;
 use crate::receiver::sources::Sources;
 use crate::rtcp::{Compound, ReportBlock, Rtcp};
 use crate::sent::Stream;
-use crate::tfrc::{self, Profile};
 use fairpace_control::feedback::Form;
 use fairpace_control::{Controller, ReceiverReport};
 use fairpace_units::{Dscp, Duration, Instant, Kind};
@@ -37,11 +37,11 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// The sender's end of the form that was asked for.
 #[derive(Debug)]
 pub(crate) enum SenderHalf {
-    Packets(packets::Sender),
+    Ccfb(ccfb::Sender),
     SackVector(sack_vector::Sender),
-    Measured(measured::Sender),
+    RtpTfrc(rtp_tfrc::Sender),
     Reports(reports::Sender),
-    TransportWide(twcc::Sender),
+    Twcc(twcc::Sender),
 }
 
 impl SenderHalf {
@@ -49,10 +49,10 @@ impl SenderHalf {
     /// prove what it claims.
     pub(crate) fn new(form: Form, controller: &dyn Controller, profile: Profile, offset: u32, prove: bool) -> Self {
         match form {
-            Form::Packets => SenderHalf::Packets(packets::Sender::default()),
-            Form::TransportWide => SenderHalf::TransportWide(twcc::Sender::new(offset as u16, offset.into(), prove)),
+            Form::Ccfb => SenderHalf::Ccfb(ccfb::Sender::default()),
+            Form::Twcc => SenderHalf::Twcc(twcc::Sender::new(offset as u16, offset.into(), prove)),
             Form::SackVector => SenderHalf::SackVector(sack_vector::Sender::default()),
-            Form::Measured => SenderHalf::Measured(measured::Sender::new(profile, offset)),
+            Form::RtpTfrc => SenderHalf::RtpTfrc(rtp_tfrc::Sender::new(profile, offset)),
             Form::Reports => {
                 SenderHalf::Reports(reports::Sender::new(controller.report_interval().unwrap_or(REPORT_INTERVAL)))
             }
@@ -62,21 +62,21 @@ impl SenderHalf {
     /// The form that this end belongs to.
     pub(crate) const fn form(&self) -> Form {
         match self {
-            SenderHalf::Packets(_) => Form::Packets,
+            SenderHalf::Ccfb(_) => Form::Ccfb,
             SenderHalf::SackVector(_) => Form::SackVector,
-            SenderHalf::Measured(_) => Form::Measured,
+            SenderHalf::RtpTfrc(_) => Form::RtpTfrc,
             SenderHalf::Reports(_) => Form::Reports,
-            SenderHalf::TransportWide(_) => Form::TransportWide,
+            SenderHalf::Twcc(_) => Form::Twcc,
         }
     }
 
     /// The request in the challenge. `tcp`: a TCP connection follows.
     pub(crate) fn request(&self, tcp: bool) -> Request {
         match self {
-            SenderHalf::Packets(_) => Request::Packets,
+            SenderHalf::Ccfb(_) => Request::Ccfb,
             SenderHalf::SackVector(_) => Request::SackVector,
-            SenderHalf::TransportWide(_) => Request::TransportWide,
-            SenderHalf::Measured(m) => Request::Measured(m.profile()),
+            SenderHalf::Twcc(_) => Request::Twcc,
+            SenderHalf::RtpTfrc(m) => Request::RtpTfrc(m.profile()),
             SenderHalf::Reports(r) => Request::reports(r.interval(), tcp),
         }
     }
@@ -91,7 +91,7 @@ impl SenderHalf {
 
     /// Whether the receiver also tells of retransmissions, which have numbers of their own.
     pub(crate) const fn tells_of_retransmissions(&self) -> bool {
-        matches!(self, SenderHalf::Packets(_) | SenderHalf::TransportWide(_))
+        matches!(self, SenderHalf::Ccfb(_) | SenderHalf::Twcc(_))
     }
 
     /// Whether both ends must know packet pairs by their number.
@@ -105,9 +105,9 @@ impl SenderHalf {
     }
 
     /// The profile's end, if the receiver measures.
-    pub(crate) const fn measured(&mut self) -> Option<&mut measured::Sender> {
+    pub(crate) const fn measured(&mut self) -> Option<&mut rtp_tfrc::Sender> {
         match self {
-            SenderHalf::Measured(m) => Some(m),
+            SenderHalf::RtpTfrc(m) => Some(m),
             _ => None,
         }
     }
@@ -122,30 +122,30 @@ impl SenderHalf {
     ) -> Extensions {
         let nonce = Some(secret.nonce(stream.ssrc, stream.count));
         match self {
-            SenderHalf::Packets(_) | SenderHalf::Reports(_) => Extensions { nonce, ..Extensions::default() },
+            SenderHalf::Ccfb(_) | SenderHalf::Reports(_) => Extensions { nonce, ..Extensions::default() },
             SenderHalf::SackVector(_) => {
                 let number_high = Some((stream.number_24(stream.count) >> 16) as u8);
                 Extensions { nonce, number_high, ..Extensions::default() }
             }
-            SenderHalf::TransportWide(t) => {
+            SenderHalf::Twcc(t) => {
                 let (number, nonce) = t.stamp(secret);
                 Extensions { nonce: Some(nonce), transport_number: Some(number), ..Extensions::default() }
             }
-            SenderHalf::Measured(m) => Extensions { stamp: Some(m.stamp(now, srtt)), ..Extensions::default() },
+            SenderHalf::RtpTfrc(m) => Extensions { stamp: Some(m.stamp(now, srtt)), ..Extensions::default() },
         }
     }
 
     /// Whether feedback tells of congestion marks: only then may packets be ECN-capable.
     pub(crate) const fn tells_of_marks(&self) -> bool {
-        !matches!(self, SenderHalf::TransportWide(_))
+        !matches!(self, SenderHalf::Twcc(_))
     }
 
     /// A packet with those extensions has left: number `seq` of that kind.
     pub(crate) fn on_sent(&mut self, now: Instant, kind: Kind, seq: u64) {
         match self {
-            SenderHalf::Measured(m) => m.on_sent(now),
-            SenderHalf::TransportWide(t) => t.on_sent(kind, seq),
-            SenderHalf::Packets(_) | SenderHalf::SackVector(_) | SenderHalf::Reports(_) => {}
+            SenderHalf::RtpTfrc(m) => m.on_sent(now),
+            SenderHalf::Twcc(t) => t.on_sent(kind, seq),
+            SenderHalf::Ccfb(_) | SenderHalf::SackVector(_) | SenderHalf::Reports(_) => {}
         }
     }
 
@@ -176,25 +176,25 @@ impl SenderHalf {
                     attached.claims = Some(claims);
                     return Ok(None);
                 }
-                let Some(ack) = crate::sack_vector::Ack::parse(app)? else { return Ok(None) };
+                let Some(ack) = sack_vector::wire::Ack::parse(app)? else { return Ok(None) };
                 match self {
                     SenderHalf::SackVector(s) => s.on_ack(&ack, lent).map(Some),
                     _ => Err(lent.trust.unasked(ack.receiver)),
                 }
             }
             Rtcp::CongestionFeedback(reporter, body) => {
-                let report = ccfb::Report::parse(*reporter, body)?;
+                let report = ccfb::wire::Report::parse(*reporter, body)?;
                 match self {
-                    SenderHalf::Packets(p) => p.on_report(&report, attached, lent).map(Some),
+                    SenderHalf::Ccfb(p) => p.on_report(&report, attached, lent).map(Some),
                     _ => Err(lent.trust.unasked(*reporter)),
                 }
             }
             Rtcp::TransportFeedback { fmt, sender, media, fci } => match self {
-                SenderHalf::Measured(m) if m.profile().fmt == *fmt => {
-                    let report = tfrc::Report::parse(*sender, *media, fci)?;
+                SenderHalf::RtpTfrc(m) if m.profile().fmt == *fmt => {
+                    let report = rtp_tfrc::wire::Report::parse(*sender, *media, fci)?;
                     m.on_report(&report, &lent).map(Some)
                 }
-                SenderHalf::TransportWide(t) if *fmt == twcc::FMT => {
+                SenderHalf::Twcc(t) if *fmt == twcc::FMT => {
                     t.on_report((*sender, *media, fci), attached, lent).map(Some)
                 }
                 _ if *fmt == twcc::FMT => Err(lent.trust.unasked(*sender)),
@@ -240,11 +240,11 @@ pub(crate) struct Pace {
 #[derive(Debug)]
 enum Asked {
     /// Packet by packet: [`ReceiverHalf::packets`] does all.
-    Packets,
+    Ccfb,
     SackVector(sack_vector::Receiver),
-    Measured(Box<measured::Receiver>),
+    RtpTfrc(Box<rtp_tfrc::Receiver>),
     Reports(reports::Receiver),
-    TransportWide(twcc::Receiver),
+    Twcc(twcc::Receiver),
 }
 
 /// The receiver's end.
@@ -255,27 +255,27 @@ pub(crate) struct ReceiverHalf {
     /// As `request` says.
     asked: Asked,
     /// Per-packet feedback on the packets that the form asked for does not tell of.
-    packets: packets::Receiver,
+    packets: ccfb::Receiver,
     /// A packet lacked what the form tells by, and this has been said.
     lacking: bool,
 }
 
 impl ReceiverHalf {
     pub(crate) fn new(pace: Pace) -> Self {
-        let packets = packets::Receiver::new(pace.feedback_interval, pace.feedback_repeats);
-        ReceiverHalf { pace, request: Request::Packets, asked: Asked::Packets, packets, lacking: false }
+        let packets = ccfb::Receiver::new(pace.feedback_interval, pace.feedback_repeats);
+        ReceiverHalf { pace, request: Request::Ccfb, asked: Asked::Ccfb, packets, lacking: false }
     }
 
     /// The sender has gone.
     pub(crate) fn forget(&mut self) {
         self.packets.forget();
-        self.ask(Request::Packets);
+        self.ask(Request::Ccfb);
         self.lacking = false;
     }
 
     /// The source of the media has begun anew.
     pub(crate) fn restart(&mut self) {
-        if let Asked::Measured(m) = &mut self.asked {
+        if let Asked::RtpTfrc(m) = &mut self.asked {
             m.restart();
         }
     }
@@ -287,13 +287,13 @@ impl ReceiverHalf {
         }
         self.request = request;
         self.asked = match request {
-            Request::Packets => Asked::Packets,
+            Request::Ccfb => Asked::Ccfb,
             Request::SackVector => {
                 Asked::SackVector(sack_vector::Receiver::new(self.pace.ack_interval, self.pace.rwnd))
             }
-            Request::Measured(profile) => Asked::Measured(Box::new(measured::Receiver::new(profile))),
+            Request::RtpTfrc(profile) => Asked::RtpTfrc(Box::new(rtp_tfrc::Receiver::new(profile))),
             Request::Reports { .. } => Asked::Reports(reports::Receiver::default()),
-            Request::TransportWide => Asked::TransportWide(twcc::Receiver::new(self.pace.feedback_interval)),
+            Request::Twcc => Asked::Twcc(twcc::Receiver::new(self.pace.feedback_interval)),
         };
     }
 
@@ -319,10 +319,10 @@ impl ReceiverHalf {
                 s.on_packet(now, arrived);
                 true
             }
-            Asked::Measured(m) => arrived.is_media && m.on_packet(now, arrived),
+            Asked::RtpTfrc(m) => arrived.is_media && m.on_packet(now, arrived),
             // A Fairpace's packet without a number was damaged on its way, and is as good as lost.
-            Asked::TransportWide(t) => t.on_packet(now, arrived) || arrived.announced,
-            Asked::SackVector(_) | Asked::Packets => false,
+            Asked::Twcc(t) => t.on_packet(now, arrived) || arrived.announced,
+            Asked::SackVector(_) | Asked::Ccfb => false,
         };
         if told {
             return None;
@@ -330,8 +330,8 @@ impl ReceiverHalf {
         self.packets.on_packet(now, arrived.role.class());
         let lacking = !arrived.announced && arrived.is_media && !core::mem::replace(&mut self.lacking, true);
         match &self.asked {
-            Asked::Measured(_) if lacking => Some(Form::Measured),
-            Asked::TransportWide(_) if lacking => Some(Form::TransportWide),
+            Asked::RtpTfrc(_) if lacking => Some(Form::RtpTfrc),
+            Asked::Twcc(_) if lacking => Some(Form::Twcc),
             _ => None,
         }
     }
@@ -345,10 +345,10 @@ impl ReceiverHalf {
         out: &mut Vec<u8>,
     ) -> Option<Dscp> {
         let written = match &mut self.asked {
-            Asked::Measured(m) => m.poll(now, envelope, out),
+            Asked::RtpTfrc(m) => m.poll(now, envelope, out),
             Asked::SackVector(s) => s.poll(now, sources, envelope, out),
-            Asked::TransportWide(t) => t.poll(now, sources, envelope, out),
-            Asked::Reports(_) | Asked::Packets => None,
+            Asked::Twcc(t) => t.poll(now, sources, envelope, out),
+            Asked::Reports(_) | Asked::Ccfb => None,
         };
         written.map(|()| envelope.dscp).or_else(|| self.packets.poll(now, sources, envelope, out))
     }
@@ -363,10 +363,10 @@ impl ReceiverHalf {
     /// When feedback is due.
     pub(crate) fn next(&self) -> Instant {
         let asked = match &self.asked {
-            Asked::Measured(m) => m.next(),
+            Asked::RtpTfrc(m) => m.next(),
             Asked::SackVector(s) => s.next(),
-            Asked::TransportWide(t) => t.next(),
-            Asked::Reports(_) | Asked::Packets => Instant::NEVER,
+            Asked::Twcc(t) => t.next(),
+            Asked::Reports(_) | Asked::Ccfb => Instant::NEVER,
         };
         self.packets.next().min(asked)
     }

@@ -4,12 +4,12 @@
 //! | --- | --- | --- | --- |
 //! | 1 | 3 | send time, 6.18 fixed point | 2^-18 s (3.8 µs), wraps every 64 s |
 //! | 2 | 4 | nonce of this packet | – |
-//! | 4 | 1 | bits 16 to 23 of the packet's number, for ACKs with a sack vector ([`crate::sack_vector`]) | – |
+//! | 4 | 1 | bits 16 to 23 of the packet's number, for ACKs with a sack vector ([`crate::feedback::sack_vector`]) | – |
 //! | 5 | 2 | the packet's number among all packets of the transport, for transport-wide feedback | – |
-//! | 3, or as agreed | 7 | the sender's RTT and the time sent, for a receiver that measures ([`crate::tfrc`]) | µs |
+//! | 3, or as agreed | 7 | the sender's RTT and the time sent, for a receiver that measures ([`crate::feedback::rtp_tfrc`]) | µs |
 //!
 //! The send time has the form that browsers use (`abs-send-time`), so Wireshark and others know
-//! it. The nonce is what makes lying about ACKs detectable: see [`crate::claim`].
+//! it. The nonce is what makes lying about ACKs detectable: see [`crate::feedback::claim`].
 
 use crate::stamp::{STAMP_LEN, Stamp};
 use crate::wire::{Put, Reader};

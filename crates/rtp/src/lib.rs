@@ -33,9 +33,7 @@
 //! is counted and dropped.
 
 mod budget;
-pub mod ccfb;
 pub mod challenge;
-pub mod claim;
 mod codec;
 pub mod dummy;
 pub mod feedback;
@@ -46,14 +44,12 @@ pub mod header_ext;
 mod ntp;
 mod out;
 pub mod packet;
-pub mod pair_report;
 pub mod quick_start;
 mod receiver;
 mod reporting;
 pub mod rtcp;
 pub mod rtcp_timing;
 pub mod rtx;
-pub mod sack_vector;
 pub mod sdp;
 mod secret;
 mod send_queue;
@@ -61,7 +57,6 @@ mod sender;
 mod sent;
 pub mod source;
 mod stamp;
-pub mod tfrc;
 pub mod vp8;
 mod wire;
 

@@ -3,9 +3,10 @@
 //! Our own `Repr` and not the `rtp-types` crate: the payload keeps the datagram's lifetime, so
 //! that media passes through the session without a copy. The tests compare both, byte for byte.
 
+use crate::WireError;
+use crate::feedback::rtp_tfrc::wire::Profile;
 use crate::header_ext::Extensions;
 use crate::wire::{Put, Reader};
-use crate::{WireError, tfrc};
 
 /// Fixed header without CSRCs and extensions.
 pub const HEADER_LEN: usize = 12;
@@ -35,10 +36,10 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// [`WireError`] if the version is not 2, or a length points past the end.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
-        Packet::parse_with(bytes, tfrc::Profile::default().extension)
+        Packet::parse_with(bytes, Profile::default().extension)
     }
 
-    /// Reads a datagram whose stamps have the extension number `stamp` ([`tfrc::Profile::extension`]).
+    /// Reads a datagram whose stamps have the extension number `stamp` ([`Profile::extension`]).
     ///
     /// # Errors
     /// As [`Packet::parse`].
@@ -132,7 +133,8 @@ mod tests {
     }
 
     pub(crate) fn any_packet(payload: &[u8]) -> impl Strategy<Value = Packet<'_>> {
-        let stamp = (0_u32..1 << 24, any::<u32>()).prop_map(|(rtt, sent)| (3, tfrc::Stamp { rtt, sent }));
+        let stamp = (0_u32..1 << 24, any::<u32>())
+            .prop_map(|(rtt, sent)| (3, crate::feedback::rtp_tfrc::wire::Stamp { rtt, sent }));
         let numbers = (prop::option::of(any::<u32>()), prop::option::of(any::<u8>()));
         let ext = (prop::option::of(0_u32..1 << 24), numbers, prop::option::of(stamp));
         (any::<bool>(), 0_u8..128, any::<u16>(), any::<u32>(), any::<u32>(), ext).prop_map(

@@ -9,10 +9,10 @@
 //! plain RTP from another tool is received too (without nonces, and with probation [RFC 3550 A.1]).
 //!
 //! If the sender asks for it, or the session description of another tool does, and the media packets carry the
-//! stamps that it takes, the receiver measures and reports by the TFRC profile ([`crate::tfrc`]) in place of
+//! stamps that it takes, the receiver measures and reports by the TFRC profile ([`crate::feedback::rtp_tfrc`]) in place of
 //! telling of every packet. If the sender asks for sack vectors, its media is acknowledged by them
-//! ([`crate::sack_vector`]). If it asks for receiver reports, they come as often as it asks, each with the rate that its packet
-//! pairs measured ([`crate::pair_report`]), and nothing else comes.
+//! ([`crate::feedback::sack_vector`]). If it asks for receiver reports, they come as often as it asks, each with the rate that its packet
+//! pairs measured ([`crate::feedback::reports::pairs`]), and nothing else comes.
 //!
 //! # The TCP half
 //!

@@ -39,10 +39,10 @@ pub enum Rtcp<'a> {
     Nack(Nack<'a>),
     /// PLI: who asks, for which stream.
     PictureLoss(u32, u32),
-    /// CCFB: its body behind the sender's SSRC, for [`crate::ccfb`].
+    /// CCFB: its body behind the sender's SSRC, for [`crate::feedback::ccfb`].
     CongestionFeedback(u32, &'a [u8]),
     /// Transport feedback of another form, of which there may be one on whose number both ends agree
-    /// ([`crate::tfrc`]).
+    /// ([`crate::feedback::rtp_tfrc`]).
     TransportFeedback {
         /// Its form.
         fmt: u8,

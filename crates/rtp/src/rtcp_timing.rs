@@ -10,7 +10,7 @@
 //! | BYE backs off with more than | 50 members | §6.3.7 |
 //! | average packet size | 15/16 old + 1/16 new, with IP and UDP headers | §6.3.3 |
 //!
-//! Per-packet feedback ([`crate::ccfb`]) is not paced here: it is the transport's, is counted apart,
+//! Per-packet feedback ([`crate::feedback::ccfb`]) is not paced here: it is the transport's, is counted apart,
 //! and must be as frequent as control needs it.
 
 use fairpace_units::{Bytes, Duration, Instant, RandomStream, Rate};

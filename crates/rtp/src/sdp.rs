@@ -1,9 +1,9 @@
 //! Session descriptions [RFC 8866]: what a player needs to receive what `receive --forward` passes on, with the
-//! line that plays it, and what a peer of the TFRC profile ([`crate::tfrc`]) needs to know or says.
+//! line that plays it, and what a peer of the TFRC profile ([`crate::feedback::rtp_tfrc`]) needs to know or says.
 
 use crate::WireError;
 use crate::codec::Codec;
-use crate::tfrc::{Profile, URI};
+use crate::feedback::rtp_tfrc::wire::{Profile, URI};
 use core::net::SocketAddr;
 
 /// The text of an `.sdp` file for media arriving at `to` with this payload type.
@@ -21,7 +21,7 @@ pub fn describe(to: SocketAddr, payload_type: u8, codec: Codec) -> String {
 /// reads its two numbers there. RTP and RTCP share the port [RFC 5761].
 ///
 /// ```
-/// use fairpace_rtp::{Codec, sdp, tfrc::Profile};
+/// use fairpace_rtp::{Codec, feedback::rtp_tfrc::wire::Profile, sdp};
 /// let text = sdp::describe_measuring("127.0.0.1:5004".parse().unwrap(), 96, Codec::Vp8, Profile::default());
 /// assert!(text.contains("a=rtcp-fb:96 tfrc\r\na=extmap:3 urn:ietf:params:rtp-hdrext:rtt-sendts\r\n"));
 /// assert_eq!(sdp::profile(&text), Ok(Some(Profile::default())));

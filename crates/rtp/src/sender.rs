@@ -9,20 +9,20 @@
 //! ```
 //!
 //! Before Running nothing leaves but challenges. A peer's feedback is believed if it comes from the SSRC that echoed
-//! the challenge, carries a fresh report number and the right sum of nonces ([`crate::claim`]); the rest is counted
+//! the challenge, carries a fresh report number and the right sum of nonces ([`crate::feedback::claim`]); the rest is counted
 //! in [`RejectedFeedback`].
 //!
-//! A controller that wants a receiver which measures ([`fairpace_control::feedback::Form::Measured`]) gets the
-//! TFRC profile ([`crate::tfrc`]): stamps go out in place of nonces, reports come back in place of
+//! A controller that wants a receiver which measures ([`fairpace_control::feedback::Form::RtpTfrc`]) gets the
+//! TFRC profile ([`crate::feedback::rtp_tfrc`]): stamps go out in place of nonces, reports come back in place of
 //! acknowledgements. They prove nothing but that somebody there saw a stamp; what the flow makes of them is its
 //! to say. Such a receiver may be another tool, which echoes no challenge: then its first report takes the
 //! echo's place, and to have something to report on it is sent empty packets, one a second, six at most.
 //!
 //! A controller that wants sack vectors ([`fairpace_control::feedback::Form::SackVector`]) gets them
-//! ([`crate::sack_vector`]), believed as per-packet feedback is.
+//! ([`crate::feedback::sack_vector`]), believed as per-packet feedback is.
 //!
 //! A controller that goes by receiver reports ([`fairpace_control::feedback::Form::Reports`]) gets one each
-//! [`fairpace_control::Controller::report_interval`], with the rate that packet pairs measure ([`crate::pair_report`]); sender reports
+//! [`fairpace_control::Controller::report_interval`], with the rate that packet pairs measure ([`crate::feedback::reports::pairs`]); sender reports
 //! go as often, so that each measures a round trip. A report of no new loss is believed if the sum of nonces proves it; else
 //! it counts as one of one packet lost.
 //!

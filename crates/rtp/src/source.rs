@@ -7,7 +7,7 @@ mod validator;
 pub use jitter::Jitter;
 pub use validator::{MAX_DROPOUT, MAX_MISORDER, MIN_SEQUENTIAL, Validator, Verdict};
 
-use crate::ccfb::Metric;
+use crate::feedback::ccfb::wire::Metric;
 use crate::rtcp::ReportBlock;
 use crate::{NtpTime, ntp};
 use fairpace_units::{Dscp, Duration, Ecn, Instant};

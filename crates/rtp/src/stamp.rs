@@ -1,4 +1,4 @@
-//! The sender's RTT and the time sent, in each media packet of a receiver that measures ([`crate::tfrc`]).
+//! The sender's RTT and the time sent, in each media packet of a receiver that measures ([`crate::feedback::rtp_tfrc`]).
 
 use fairpace_units::Duration;
 

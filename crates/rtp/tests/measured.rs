@@ -3,9 +3,9 @@
 
 mod pair;
 
+use fairpace_rtp::feedback::rtp_tfrc::wire::{self as tfrc, Profile};
 use fairpace_rtp::packet::Packet;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
-use fairpace_rtp::tfrc::{self, Profile};
 use fairpace_rtp::{ReceiverConfig, SenderConfig, SenderEvent, StopReason, What};
 use fairpace_units::{Bytes, Ecn, Rate};
 use pair::*;

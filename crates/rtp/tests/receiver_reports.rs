@@ -5,7 +5,7 @@ mod pair;
 use fairpace_control::packet_pair;
 use fairpace_rtp::challenge::{Challenge, Message};
 use fairpace_rtp::feedback::Request;
-use fairpace_rtp::pair_report::PairReport;
+use fairpace_rtp::feedback::reports::pairs::PairReport;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
 use fairpace_rtp::{Out, ReceiverConfig, ReceiverSession, Secret, SenderEvent, StopReason, What};
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, Rate, Via};

@@ -69,9 +69,7 @@ impl Controller for Listening {
 /// on another clock, to the resolution of the form: 1/65,536 s, or a tick of 250 us.
 #[test]
 fn a_report_says_when_it_was_made() {
-    for (form, resolution) in
-        [(Form::Packets, Duration::from_micros(16)), (Form::TransportWide, Duration::from_micros(250))]
-    {
+    for (form, resolution) in [(Form::Ccfb, Duration::from_micros(16)), (Form::Twcc, Duration::from_micros(250))] {
         let env = Env { max_rate: Rate::mbps(2.0), ..Env::default() };
         let scheme = build("fixed", &Default::default(), &env).unwrap();
         let listening = Listening { scheme, reports: Vec::new(), newest: None };

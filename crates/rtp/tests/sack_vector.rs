@@ -2,11 +2,11 @@
 
 mod pair;
 
-use fairpace_rtp::ccfb::{self, Metric};
-use fairpace_rtp::claim::{self, Claim};
+use fairpace_rtp::feedback::ccfb::wire::{self as ccfb, Metric};
+use fairpace_rtp::feedback::claim::{self, Claim};
+use fairpace_rtp::feedback::sack_vector::wire::{self as sack_vector, Ack};
 use fairpace_rtp::packet::Packet;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
-use fairpace_rtp::sack_vector::{self, Ack};
 use fairpace_rtp::{Out, ReceiverConfig, ReceiverSession, Secret, SenderConfig, StopReason, What};
 use fairpace_units::{Dscp, Duration, Ecn, Instant, RandomStream, Rate};
 use pair::*;

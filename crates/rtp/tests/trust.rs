@@ -4,11 +4,11 @@
 mod pair;
 
 use fairpace_control::{Env, Flow, FlowParams, build};
-use fairpace_rtp::ccfb::{self, Metric};
 use fairpace_rtp::challenge::{self, Echo, Message};
-use fairpace_rtp::claim::{self, Claim, Claims};
+use fairpace_rtp::feedback::ccfb::wire::{self as ccfb, Metric};
+use fairpace_rtp::feedback::claim::{self, Claim, Claims};
+use fairpace_rtp::feedback::rtp_tfrc::wire as tfrc;
 use fairpace_rtp::rtcp::{self, Compound, Rtcp};
-use fairpace_rtp::tfrc;
 use fairpace_rtp::{
     Admission, Out, ReceiverConfig, ReceiverSession, Secret, SenderConfig, SenderEvent, SenderSession, StopReason, What,
 };

@@ -12,7 +12,7 @@ use fairpace_units::{Dscp, Duration, Ecn, Rate};
 use pair::{Pair, Wire, at, flow, lossy, ms, sender_config, tap};
 
 fn config() -> SenderConfig {
-    SenderConfig { form: Some(Form::TransportWide), ..sender_config() }
+    SenderConfig { form: Some(Form::Twcc), ..sender_config() }
 }
 
 fn over(config: SenderConfig, scheme: &str, settings: &[(&str, &str)]) -> Pair {
@@ -38,10 +38,10 @@ fn every_controller_that_measures_at_the_sender_runs_on_it_as_on_rfc_8888() {
         };
         let needs: Box<dyn Controller> =
             fairpace_control::build(info.name, &Default::default(), &Default::default()).unwrap();
-        if needs.feedback_form() != Form::Packets {
+        if needs.feedback_form() != Form::Ccfb {
             continue;
         }
-        let ratio = rate(Some(Form::TransportWide)) / rate(None);
+        let ratio = rate(Some(Form::Twcc)) / rate(None);
         assert!((0.9..1.1).contains(&ratio), "{}: {ratio}", info.name);
     }
 }
@@ -182,11 +182,11 @@ fn of_another_tool(form: Option<Form>, numbered: bool) -> (Vec<&'static str>, Ve
 
 #[test]
 fn another_tool_is_told_as_was_agreed_and_one_that_does_not_number_packet_by_packet_with_a_word_of_it() {
-    let lacking = ReceiverEvent::NotTold { form: Form::TransportWide };
-    let (kinds, events) = of_another_tool(Some(Form::TransportWide), true);
+    let lacking = ReceiverEvent::NotTold { form: Form::Twcc };
+    let (kinds, events) = of_another_tool(Some(Form::Twcc), true);
     assert!(kinds.len() > 50 && kinds.iter().all(|k| *k == "twcc"), "{kinds:?}");
     assert!(!events.contains(&lacking), "{events:?}");
-    let (kinds, events) = of_another_tool(Some(Form::TransportWide), false);
+    let (kinds, events) = of_another_tool(Some(Form::Twcc), false);
     assert!(kinds.len() > 50 && kinds.iter().all(|k| *k == "ccfb"), "{kinds:?}");
     assert_eq!(events.iter().filter(|e| **e == lacking).count(), 1, "{events:?}");
     let (kinds, events) = of_another_tool(None, true);

@@ -2,12 +2,14 @@
 
 mod pair;
 
-use fairpace_rtp::ccfb::{self, Metric};
 use fairpace_rtp::challenge::Message;
-use fairpace_rtp::claim::{self, Claim};
+use fairpace_rtp::feedback::ccfb::wire::{self as ccfb, Metric};
+use fairpace_rtp::feedback::claim::{self, Claim};
+use fairpace_rtp::feedback::rtp_tfrc::wire as tfrc;
+use fairpace_rtp::feedback::sack_vector::wire as sack_vector;
 use fairpace_rtp::packet::Packet;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
-use fairpace_rtp::{StopReason, What, sack_vector, tfrc};
+use fairpace_rtp::{StopReason, What};
 use fairpace_units::{Dscp, Duration, Ecn};
 use pair::{Pair, Wire, at, ms, tap};
 

@@ -83,7 +83,7 @@ pub fn replace_controller(
                 },
             })
         })?;
-        if matches!(controller.feedback_form(), Form::Measured | Form::Reports) {
+        if matches!(controller.feedback_form(), Form::RtpTfrc | Form::Reports) {
             variant.flows[index].feedback = None;
         }
         if !controllers::uses_quick_start(&variant, &variant.flows[index], &mut *controller) {

@@ -116,7 +116,7 @@ impl ReceiveObserver for Live {
             ReceiverEvent::TcpUp { from } => format!("TCP connection of {from}"),
             ReceiverEvent::NotTold { form } => {
                 let what = match form {
-                    Form::TransportWide => "transport-wide number (header extension 5)",
+                    Form::Twcc => "transport-wide number (header extension 5)",
                     _ => "send time of RTP-TFRC (header extension of `--peer` or `--offer`)",
                 };
                 format!(

@@ -152,7 +152,7 @@ impl SendObserver for Live {
 fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
     let seconds = r.elapsed.as_secs_f64().max(1e-9);
     let fate = match r.feedback_form {
-        Form::Measured => {
+        Form::RtpTfrc => {
             let p = r.p.map_or_else(|| "nothing".to_owned(), |p| format!("a loss event rate of {p:.4}"));
             format!("the receiver measured, last {p}")
         }
@@ -186,7 +186,7 @@ fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
 
 fn json(config: &SendConfig, r: &SendReport) -> Value {
     // Where the receiver measures, nobody knows of a single packet.
-    let known = |count: u64| (r.feedback_form != Form::Measured).then_some(count);
+    let known = |count: u64| (r.feedback_form != Form::RtpTfrc).then_some(count);
     let kind = |k: &KindCounters| json!({ "sent_packets": k.sent, "sent_bytes": k.sent_bytes.get(), "acknowledged_packets": known(k.acked), "lost_packets": known(k.lost) });
     let ended = match &r.end {
         SendEnd::Finished => "finished".to_owned(),

@@ -321,7 +321,7 @@ fn reports_that_data_does_not_arrive_end_the_flow_although_dummies_do() {
 fn acknowledged() -> impl Iterator<Item = &'static str> {
     let form = |name| made(name, &[], &real()).feedback_form();
     let all = crate::schemes().iter().map(|s| s.name);
-    all.filter(move |name| matches!(form(name), Form::Packets | Form::SackVector))
+    all.filter(move |name| matches!(form(name), Form::Ccfb | Form::SackVector))
 }
 
 /// The receiver goes on saying that nothing came after the last packet acknowledged: 15 s, not five reports.

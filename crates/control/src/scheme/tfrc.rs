@@ -603,7 +603,7 @@ impl Controller for Tfrc {
     }
 
     fn feedback_form(&self) -> Form {
-        if self.params.receiver_measures { Form::Measured } else { Form::Packets }
+        if self.params.receiver_measures { Form::RtpTfrc } else { Form::Ccfb }
     }
 
     fn receiver_params(&self) -> ReceiverParams {

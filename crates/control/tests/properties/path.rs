@@ -75,12 +75,12 @@ pub(crate) struct Rtcp {
 impl Receiver {
     pub(crate) fn of(controller: &dyn Controller) -> Option<Receiver> {
         match controller.feedback_form() {
-            Form::Packets | Form::TransportWide => None,
+            Form::Ccfb | Form::Twcc => None,
             Form::Reports => {
                 let interval = controller.report_interval().expect("it says how often");
                 Some(Receiver::Counts(Rtcp { interval, next: Instant::NEVER, first: 0, highest: 0, received: 0 }))
             }
-            Form::Measured => Some(Receiver::Measures(Box::new(TfrcReceiver::new(ReceiverParams::default())))),
+            Form::RtpTfrc => Some(Receiver::Measures(Box::new(TfrcReceiver::new(ReceiverParams::default())))),
             Form::SackVector => Some(Receiver::Sacks(SackReceiver::new(None))),
         }
     }

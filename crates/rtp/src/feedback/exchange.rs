@@ -2,9 +2,9 @@
 
 use super::trust::Trust;
 use crate::NtpTime;
-use crate::claim::Claims;
+use crate::feedback::claim::Claims;
+use crate::feedback::reports::pairs::PairReport;
 use crate::packet::Packet;
-use crate::pair_report::PairReport;
 use crate::receiver::sources::Role;
 use crate::sent::Streams;
 use fairpace_control::feedback::{Ack, Message};

@@ -1,9 +1,11 @@
 //! RTCP receiver reports as the only feedback, with what packet pairs measure and a proof that nothing was lost
-//! ([`crate::pair_report`]).
+//! ([`pairs`]).
+
+pub mod pairs;
 
 use super::{Arrived, Attached, Lent};
 use crate::Secret;
-use crate::pair_report::PairReport;
+use crate::feedback::reports::pairs::PairReport;
 use crate::rtcp::ReportBlock;
 use fairpace_control::ReceiverReport;
 use fairpace_control::packet_pair::BottleneckEstimator;

@@ -1,7 +1,7 @@
 //! The form of feedback that a challenge asks for.
 
 use crate::WireError;
-use crate::tfrc::Profile;
+use crate::feedback::rtp_tfrc::wire::Profile;
 use crate::wire::Reader;
 use fairpace_control::feedback::Form;
 use fairpace_units::Duration;
@@ -9,16 +9,16 @@ use fairpace_units::Duration;
 /// The feedback that the sender asks for in its challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Request {
-    /// Of every packet: [`crate::ccfb`].
+    /// Of every packet: [`crate::feedback::ccfb`].
     #[default]
-    Packets,
-    /// `ack_a` and a sack vector: [`crate::sack_vector`].
+    Ccfb,
+    /// `ack_a` and a sack vector: [`crate::feedback::sack_vector`].
     SackVector,
     /// Of every packet, by transport-wide numbers.
-    TransportWide,
-    /// The receiver's own measurements: [`crate::tfrc`].
-    Measured(Profile),
-    /// Receiver reports, with packet pairs: [`crate::pair_report`].
+    Twcc,
+    /// The receiver's own measurements: [`crate::feedback::rtp_tfrc`].
+    RtpTfrc(Profile),
+    /// Receiver reports, with packet pairs: [`crate::feedback::reports::pairs`].
     Reports {
         /// T_rtcp: one report in so long, 10 ms to 5 s.
         interval: Duration,
@@ -48,9 +48,9 @@ impl Request {
     /// `rest`: what follows the challenge's fixed part.
     pub(crate) fn from_wire(extension: u8, fmt: u8, rest: &mut Reader<'_>) -> Result<Self, WireError> {
         match (extension, fmt) {
-            (0, 0) => Ok(Request::Packets),
+            (0, 0) => Ok(Request::Ccfb),
             (0, Request::SACK_VECTOR) => Ok(Request::SackVector),
-            (0, Request::TRANSPORT_WIDE) => Ok(Request::TransportWide),
+            (0, Request::TRANSPORT_WIDE) => Ok(Request::Twcc),
             (0, Request::RECEIVER_REPORTS | Request::RECEIVER_REPORTS_AND_TCP) => {
                 let found = rest.u32()?;
                 let interval = Duration::from_micros(found.into());
@@ -61,7 +61,7 @@ impl Request {
                 Ok(Request::Reports { interval, tcp: fmt == Request::RECEIVER_REPORTS_AND_TCP })
             }
             (0, _) => Err(WireError::Field { what: "form of feedback", found: fmt.into(), allowed: "0 to 4" }),
-            _ => Ok(Request::Measured(Profile { extension, fmt }.check()?)),
+            _ => Ok(Request::RtpTfrc(Profile { extension, fmt }.check()?)),
         }
     }
 
@@ -69,17 +69,17 @@ impl Request {
     /// or one about every packet.
     pub(crate) fn agreed(form: Option<Form>, profile: Option<Profile>) -> Self {
         match (form, profile) {
-            (Some(Form::TransportWide), _) => Request::TransportWide,
-            (Some(Form::Packets), _) => Request::Packets,
-            (_, Some(profile)) => Request::Measured(profile),
-            (_, None) => Request::Packets,
+            (Some(Form::Twcc), _) => Request::Twcc,
+            (Some(Form::Ccfb), _) => Request::Ccfb,
+            (_, Some(profile)) => Request::RtpTfrc(profile),
+            (_, None) => Request::Ccfb,
         }
     }
 
     /// The numbers of the TFRC profile, if the receiver is to measure.
     pub(crate) const fn profile(self) -> Option<Profile> {
         match self {
-            Request::Measured(profile) => Some(profile),
+            Request::RtpTfrc(profile) => Some(profile),
             _ => None,
         }
     }
@@ -94,10 +94,10 @@ impl Request {
 
     pub(crate) const fn to_wire(self) -> [u8; 2] {
         match self {
-            Request::Packets => [0, 0],
+            Request::Ccfb => [0, 0],
             Request::SackVector => [0, Request::SACK_VECTOR],
-            Request::TransportWide => [0, Request::TRANSPORT_WIDE],
-            Request::Measured(p) => [p.extension, p.fmt],
+            Request::Twcc => [0, Request::TRANSPORT_WIDE],
+            Request::RtpTfrc(p) => [p.extension, p.fmt],
             Request::Reports { tcp: false, .. } => [0, Request::RECEIVER_REPORTS],
             Request::Reports { tcp: true, .. } => [0, Request::RECEIVER_REPORTS_AND_TCP],
         }
@@ -112,9 +112,9 @@ mod tests {
     fn the_form_that_a_person_names_goes_before_the_profile_of_the_other_end() {
         let profile = Some(Profile::default());
         let form = |form, profile| Request::agreed(form, profile);
-        assert_eq!(form(Some(Form::Packets), profile), Request::Packets);
-        assert_eq!(form(Some(Form::TransportWide), profile), Request::TransportWide);
-        assert!(matches!(form(None, profile), Request::Measured(_)));
-        assert_eq!(form(None, None), Request::Packets);
+        assert_eq!(form(Some(Form::Ccfb), profile), Request::Ccfb);
+        assert_eq!(form(Some(Form::Twcc), profile), Request::Twcc);
+        assert!(matches!(form(None, profile), Request::RtpTfrc(_)));
+        assert_eq!(form(None, None), Request::Ccfb);
     }
 }

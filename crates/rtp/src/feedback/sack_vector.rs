@@ -1,10 +1,12 @@
-//! Acknowledgements with a sack vector ([`crate::sack_vector`]), which prove what they claim as per-packet feedback does.
+//! Acknowledgements with a sack vector ([`wire`]), which prove what they claim as per-packet feedback does.
 
+pub mod wire;
+
+use self::wire::Ack;
 use super::trust::PeerClock;
 use super::{Arrived, Envelope, Heard, Lent, Proof, Refusal};
 use crate::ntp;
 use crate::receiver::sources::Sources;
-use crate::sack_vector::{self, Ack};
 use crate::wire::micros;
 use fairpace_control::feedback::Message;
 use fairpace_control::{Arrival, SackReceiver, SackVector};
@@ -155,7 +157,7 @@ impl Receiver {
             number: envelope.take_number(),
             ack: sack.ack,
             vector: sack.vector,
-            rwnd: sack.rwnd.map(sack_vector::rwnd_to_wire),
+            rwnd: sack.rwnd.map(wire::rwnd_to_wire),
             dscp: source.dscp,
             ecn: sack.ecn,
             delay: micros(sack.ack_delay + now.since(made)),

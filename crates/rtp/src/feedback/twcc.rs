@@ -1,16 +1,16 @@
 //! Transport-wide feedback on the wire [draft-holmer-rmcat-transport-wide-cc-extensions-01]: PT 205, FMT 15.
-//! [`transport_wide`] holds the meaning of the bytes; `rtcp-types` reads and writes the chunks.
+//! [`fairpace_control::feedback::twcc`] holds the meaning of the bytes; `rtcp-types` reads and writes the chunks.
 //!
-//! Between two Fairpaces the same claims go before a report as before an RFC 8888 report ([`crate::claim`]): one, for the
+//! Between two Fairpaces the same claims go before a report as before an RFC 8888 report ([`crate::feedback::claim`]): one, for the
 //! packets of all streams together. Their nonces go by the transport-wide number. A receiver that proves nothing is not sent
 //! every number: who acknowledges one that was left out lies.
 
 use super::{Arrived, Attached, Envelope, Heard, Lent, Proof, Refusal};
-use crate::claim::{self, Claim};
+use crate::feedback::claim::{self, Claim};
 use crate::receiver::sources::Sources;
 use crate::{Secret, rtcp};
 use fairpace_control::feedback::BadFeedback;
-use fairpace_control::feedback::transport_wide::{self, Report};
+use fairpace_control::feedback::twcc::{self, Report};
 use fairpace_units::{Class, Dscp, Duration, Instant, Kind};
 use rtcp_types::RtcpPacketWriter as _;
 use rtcp_types::{FciParser as _, Twcc, TwccBuilder, TwccPacketStatus};
@@ -75,7 +75,7 @@ fn emit(report: &Report, reporter: u32, media: u32, statuses: &mut Vec<TwccPacke
 /// The sender's end.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    packets: transport_wide::Sender,
+    packets: twcc::Sender,
     report: Report,
 }
 
@@ -83,7 +83,7 @@ impl Sender {
     /// `prove`: the receiver must prove what it claims.
     pub(crate) fn new(first: u16, seed: u64, prove: bool) -> Self {
         let skip = (!prove).then_some((SKIP, seed));
-        Sender { packets: transport_wide::Sender::new(first, skip), report: Report::default() }
+        Sender { packets: twcc::Sender::new(first, skip), report: Report::default() }
     }
 
     /// The number of the packet that leaves now, and its nonce.
@@ -140,7 +140,7 @@ impl Sender {
 /// The receiver's end.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    packets: transport_wide::Receiver,
+    packets: twcc::Receiver,
     /// The nonces of the packets from number `first` on.
     nonces: VecDeque<u32>,
     first: u64,
@@ -152,7 +152,7 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// One report each `interval`; zero: with each packet.
     pub(crate) fn new(interval: Duration) -> Self {
-        let packets = transport_wide::Receiver::new((!interval.is_zero()).then_some(interval));
+        let packets = twcc::Receiver::new((!interval.is_zero()).then_some(interval));
         Receiver { packets, nonces: VecDeque::new(), first: 0, newest: 0, statuses: Vec::new() }
     }
 

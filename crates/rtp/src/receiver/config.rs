@@ -2,8 +2,8 @@
 
 use crate::NtpTime;
 use crate::codec::Codec;
+use crate::feedback::rtp_tfrc::wire::Profile;
 use crate::out::Counts;
-use crate::tfrc::Profile;
 use core::net::SocketAddr;
 use fairpace_control::feedback::Form;
 use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
@@ -112,7 +112,7 @@ pub enum ReceiverEvent {
     /// Another tool's packets lack what the form tells by that was agreed on: they are told of packet by packet
     /// (RFC 8888) instead.
     NotTold {
-        /// That form: [`Form::TransportWide`] goes by the transport-wide number, [`Form::Measured`] by the send time.
+        /// That form: [`Form::Twcc`] goes by the transport-wide number, [`Form::RtpTfrc`] by the send time.
         form: Form,
     },
     /// The sender's TCP half is there.

@@ -1,9 +1,9 @@
 //! How a sending session is set up, and the frames that go in.
 
 use crate::codec::Codec;
+use crate::feedback::rtp_tfrc::wire::Profile;
 use crate::header_ext::Extensions;
 use crate::send_queue::LEAST_PAYLOAD;
-use crate::tfrc::Profile;
 use crate::{NtpTime, packet, rtx};
 use fairpace_control::feedback::Form;
 use fairpace_units::{Bytes, Dscp, Duration, Rate};

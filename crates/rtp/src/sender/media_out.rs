@@ -70,7 +70,7 @@ pub(super) struct Drops {
 
 /// The packets that a NACK asks for.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct Requested {
     pub(super) packets: usize,
     /// Packets first sent too long ago.
     pub(super) too_late: u64,
@@ -263,8 +263,8 @@ impl MediaOut {
         limit: Duration,
         spacing: Duration,
         most: usize,
-    ) -> Asked {
-        let mut asked = Asked::default();
+    ) -> Requested {
+        let mut asked = Requested::default();
         for sequence in nack.lost().take(most) {
             asked.packets += 1;
             let Some(index) = self.streams.media.index(sequence) else { continue };

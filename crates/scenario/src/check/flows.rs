@@ -113,7 +113,7 @@ impl Checker<'_> {
                     format!("is `{form}`, and controller `{name}` of `{}` is told of packets by {told}", flow.name);
                 return self.conflict(key, wrong, "leave the form out, or choose another controller");
             }
-            if flow.feedback.is_some() && needed == Form::Measured {
+            if flow.feedback.is_some() && needed == Form::RtpTfrc {
                 let wrong = "has no effect where the receiver measures: it reports once per round trip";
                 return self.conflict(field("feedback"), wrong, "leave it out, or let the sender measure");
             }

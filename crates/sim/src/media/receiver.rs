@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fairpace_control::feedback::{Form, transport_wide};
+use fairpace_control::feedback::{Form, twcc};
 use fairpace_control::packet_pair::BottleneckEstimator;
 use fairpace_control::quick_start;
 use fairpace_control::tfrc::receiver::{RatedArrival, TfrcReceiver};
@@ -31,22 +31,22 @@ const BYTES_PER_ACK: u32 = 2;
 enum Feedback {
     Packets(AckReceiver),
     SackVector(SackReceiver),
-    TransportWide(Box<TransportWide>),
+    Twcc(Box<Twcc>),
     Measured(Box<TfrcReceiver>),
     /// RTCP reports only, which the other forms have beside their own feedback; with the bottleneck's rate.
     Reports(BottleneckEstimator),
 }
 
 /// Both ends of transport-wide feedback: here a number and its report go by way of the network, and their contents do not.
-struct TransportWide {
-    sender: transport_wide::Sender,
-    receiver: transport_wide::Receiver,
+struct Twcc {
+    sender: twcc::Sender,
+    receiver: twcc::Receiver,
     /// The newest [`TRANSPORT_REPORTS_KEPT`] reports; the first has number `first`.
-    reports: VecDeque<transport_wide::Report>,
+    reports: VecDeque<twcc::Report>,
     first: u64,
 }
 
-impl TransportWide {
+impl Twcc {
     /// The report that is due.
     fn poll(&mut self, now: Instant, liar: Option<&Liar>, ack_size: u32) -> Option<Outgoing> {
         let (from, report) = self.receiver.poll(now)?;
@@ -122,18 +122,18 @@ impl Receiver {
         Receiver {
             form,
             feedback: match form {
-                Form::Packets => Feedback::Packets(AckReceiver::new(config.feedback)),
+                Form::Ccfb => Feedback::Packets(AckReceiver::new(config.feedback)),
                 Form::SackVector => Feedback::SackVector(SackReceiver::new(config.feedback)),
-                Form::TransportWide => Feedback::TransportWide(Box::new(TransportWide {
-                    sender: transport_wide::Sender::new(0, None),
-                    receiver: transport_wide::Receiver::new(config.feedback),
+                Form::Twcc => Feedback::Twcc(Box::new(Twcc {
+                    sender: twcc::Sender::new(0, None),
+                    receiver: twcc::Receiver::new(config.feedback),
                     reports: VecDeque::new(),
                     first: 0,
                 })),
-                Form::Measured => Feedback::Measured(Box::new(TfrcReceiver::new(controller.receiver_params()))),
+                Form::RtpTfrc => Feedback::Measured(Box::new(TfrcReceiver::new(controller.receiver_params()))),
                 Form::Reports => Feedback::Reports(BottleneckEstimator::new()),
             },
-            liar: Liar::new(config.receiver, matches!(form, Form::Measured | Form::Reports), seed),
+            liar: Liar::new(config.receiver, matches!(form, Form::RtpTfrc | Form::Reports), seed),
             response: None,
             log: VecDeque::new(),
             across: Vec::new(),
@@ -160,7 +160,7 @@ impl Receiver {
 
     /// The header field of the packet that leaves now, number `seq` of its kind.
     pub(super) fn note(&mut self, kind: Kind, seq: u64, srtt: Option<Duration>) -> u32 {
-        if let Feedback::TransportWide(t) = &mut self.feedback {
+        if let Feedback::Twcc(t) = &mut self.feedback {
             let number = t.sender.next_number();
             t.sender.on_sent(kind, seq);
             return number as u32;
@@ -170,7 +170,7 @@ impl Receiver {
 
     /// Whether feedback tells of congestion marks: only then may packets be ECN-capable.
     pub(super) fn tells_of_marks(&self) -> bool {
-        self.form != Form::TransportWide
+        self.form != Form::Twcc
     }
 
     /// A packet has arrived.
@@ -204,7 +204,7 @@ impl Receiver {
         match &mut self.feedback {
             Feedback::Packets(acks) => acks.on_packet(now, arrival),
             Feedback::SackVector(acks) => acks.on_packet(now, arrival),
-            Feedback::TransportWide(t) => {
+            Feedback::Twcc(t) => {
                 t.receiver.on_packet(now, header.note as u16);
             }
             Feedback::Measured(tfrc) => {
@@ -235,7 +235,7 @@ impl Receiver {
         self.response = Some(self.liar.as_mut().map_or(response, |liar| liar.raise(response)));
         match &mut self.feedback {
             Feedback::Packets(acks) => acks.on_quick_start_request(now),
-            Feedback::TransportWide(t) => t.receiver.hurry(now),
+            Feedback::Twcc(t) => t.receiver.hurry(now),
             // The answer goes with the next acknowledgement, which is due at the latest in its interval.
             Feedback::SackVector(_) | Feedback::Reports(_) => {}
             Feedback::Measured(tfrc) => tfrc.on_quick_start_request(now),
@@ -267,7 +267,7 @@ impl Receiver {
             Feedback::Packets(acks) => acks,
             Feedback::SackVector(acks) => return acks.poll(now).map(|sack| self.sack_vector(&sack, ack_size)),
             Feedback::Measured(tfrc) => return tfrc.poll(now).map(|report| self.rate_report(now, &report, ack_size)),
-            Feedback::TransportWide(t) => return t.poll(now, self.liar.as_deref(), ack_size),
+            Feedback::Twcc(t) => return t.poll(now, self.liar.as_deref(), ack_size),
             Feedback::Reports(_) => return None,
         };
         let feedback = acks.poll(now)?;
@@ -320,7 +320,7 @@ impl Receiver {
         match &self.feedback {
             Feedback::Packets(acks) => acks.next(),
             Feedback::SackVector(acks) => acks.next(),
-            Feedback::TransportWide(t) => t.receiver.next(),
+            Feedback::Twcc(t) => t.receiver.next(),
             Feedback::Measured(tfrc) => tfrc.next(),
             Feedback::Reports(_) => Instant::NEVER,
         }
@@ -333,7 +333,7 @@ impl Receiver {
     /// The contents of the feedback that begins at `start`, now that it has reached the sender; empty if they are
     /// forgotten.
     pub(super) fn logged(&mut self, start: u64, len: u32) -> Batch<'_> {
-        if let Feedback::TransportWide(t) = &mut self.feedback {
+        if let Feedback::Twcc(t) = &mut self.feedback {
             let report = start.checked_sub(t.first).and_then(|place| t.reports.get(place as usize));
             self.expired += u64::from(report.is_none());
             let heard = report.and_then(|report| t.sender.on_report(report).ok());

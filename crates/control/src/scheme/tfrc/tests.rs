@@ -86,7 +86,7 @@ impl Run {
     fn with(scheme: &str, settings: &[(&str, &str)], env: &Env, rtt: Duration, params: FlowParams) -> Run {
         let controller = made(scheme, settings, env);
         let tfrc: &Tfrc = as_scheme(&*controller);
-        let reports = tfrc.feedback_form() == Form::Measured;
+        let reports = tfrc.feedback_form() == Form::RtpTfrc;
         let receiver = reports.then(|| TfrcReceiver::new(tfrc.receiver_params()));
         Run {
             flow: Flow::new(controller, FlowParams { trace: true, ..params }),

@@ -1,7 +1,7 @@
 //! Acknowledgements with a sack vector: what the sender of an AIMD flow is told of its packets [aimd §II].
 //!
 //! The paper's ACK has two fields, a 24-bit `ack_a` and an 8-bit `sack_vector`. On the wire it is an APP packet (`FPCE`,
-//! subtype 3) of 36 bytes, which proves what it claims as [`crate::claim`] does for per-packet feedback:
+//! subtype 3) of 36 bytes, which proves what it claims as [`crate::feedback::claim`] does for per-packet feedback:
 //!
 //! ```text
 //!  V=2|P| subtype 3 | PT=204 | length = 8

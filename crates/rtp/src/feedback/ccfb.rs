@@ -1,9 +1,11 @@
-//! An acknowledgement of every packet: RFC 8888 ([`crate::ccfb`]), with claims that prove it ([`crate::claim`]).
+//! An acknowledgement of every packet: RFC 8888 ([`wire`]), with claims that prove it ([`super::claim`]).
 
+pub mod wire;
+
+use self::wire::{Metric, Report};
 use super::trust::PeerClock;
 use super::{Attached, Envelope, Heard, Lent, Proof, Refusal, Seen};
-use crate::ccfb::{self, Metric, Report};
-use crate::claim::{self, Claim};
+use crate::feedback::claim::{self, Claim};
 use crate::ntp;
 use crate::receiver::sources::Sources;
 use crate::sent::Lookup;
@@ -159,10 +161,10 @@ impl Receiver {
                 continue;
             }
             // As many jobs as one datagram holds.
-            let mut len = claim::len(0) + ccfb::OVERHEAD;
+            let mut len = claim::len(0) + wire::OVERHEAD;
             let mut n = 0;
             for &(_, from, to) in &f.jobs {
-                len += claim::len(1) - claim::len(0) + ccfb::block_len((to - from + 1) as usize);
+                len += claim::len(1) - claim::len(0) + wire::block_len((to - from + 1) as usize);
                 if n > 0 && len > MOST_FEEDBACK {
                     break;
                 }
@@ -177,7 +179,7 @@ impl Receiver {
             out.clear();
             claim::emit(out, envelope.ssrc, envelope.take_number(), claims);
             let blocks = batch.map(|(s, from, to)| (s.ssrc, from as u16, (from..=to).map(move |q| s.metric(q, now).0)));
-            ccfb::emit(out, envelope.ssrc, envelope.ntp_at_zero.at(now).middle(), blocks);
+            wire::emit(out, envelope.ssrc, envelope.ntp_at_zero.at(now).middle(), blocks);
             let dscp = if f.class == Class::Low { Dscp::LE } else { envelope.dscp };
             f.jobs.drain(..n);
             return Some(dscp);

@@ -1,9 +1,11 @@
-//! Feedback of a receiver that measures itself: the TFRC profile ([`crate::tfrc`]). A report proves only that
+//! Feedback of a receiver that measures itself: the TFRC profile ([`wire`]). A report proves only that
 //! somebody saw the stamp that is echoed; the flow judges whether the rest can be true.
 
+pub mod wire;
+
+use self::wire::{Profile, Report, Stamp};
 use super::{Arrived, Envelope, Heard, Lent, Proof, Refusal};
 use crate::rtcp;
-use crate::tfrc::{self, Profile, Report, Stamp};
 use fairpace_control::feedback::Message;
 use fairpace_control::tfrc::receiver::{RatedArrival, ReceiverParams, TfrcReceiver};
 use fairpace_control::{RateHeader, RateReport};
@@ -79,7 +81,7 @@ impl Sender {
             return Err(Refusal::WrongSsrc);
         }
         let now = lent.now;
-        let echoed = tfrc::unwrap(micros(now), report.echoed.wrapping_sub(self.offset));
+        let echoed = wire::unwrap(micros(now), report.echoed.wrapping_sub(self.offset));
         // The flow takes a time for a departure's that is within a millisecond of it; in place of a challenge's
         // echo that would be ten bits less to guess.
         let proven = lent.trust.peer().is_some() || self.probes.contains(&Some(echoed));
@@ -133,7 +135,7 @@ impl Receiver {
             self.state = Some(Measuring { ssrc: packet.ssrc, receiver, clock });
         }
         let Some(m) = &mut self.state else { return false };
-        let sent = tfrc::unwrap(m.clock, stamp.sent);
+        let sent = wire::unwrap(m.clock, stamp.sent);
         m.clock = m.clock.max(sent);
         let header = RateHeader { sent_at: Instant::from_nanos(sent.saturating_mul(1_000)), rtt: stamp.rtt() };
         let Arrived { sequence: seq, size, ecn, .. } = *arrived;

@@ -1,5 +1,5 @@
 //! The inputs of a receiver that measures, from the scheme and from each packet, and its reports: the messages of
-//! [`Form::Measured`](super::Form::Measured). Who measures is `scheme/tfrc/receiver.rs`.
+//! [`Form::RtpTfrc`](super::Form::RtpTfrc). Who measures is `scheme/tfrc/receiver.rs`.
 
 use crate::equation::Equation;
 use fairpace_units::{Duration, Instant, Rate};
