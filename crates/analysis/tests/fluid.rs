@@ -212,7 +212,8 @@ fn in_steps(link: &Link, flow: &Flow, strategy: Strategy, phase: Duration, until
     let mut curves = vec![(0.0, 0.0)];
     let (mut x, mut n, mut next) = (packet / rtt.min(1.0), 1, steps_of(rtt));
     let (mut requests, mut n_b, mut in_force) = (Vec::new(), 0.0_f64, link.minimum.as_bps());
-    let (mut boundary, mut k, mut before) = (steps_of(t_b - phase.as_secs_f64()), 1.0, 0.0);
+    // A boundary within half a step of the start belongs to the first step: there is none before it.
+    let (mut boundary, mut k, mut before) = (steps_of(t_b - phase.as_secs_f64()).max(1), 1.0, 0.0);
     for step in 1..=steps_of(until) {
         let (s, u) = curves[step - 1];
         let g = r * STEP * step as f64;
