@@ -22,6 +22,8 @@ struct Seen {
     both: u64,
     last: Option<u64>,
     disorder: u64,
+    /// Each frame of so many keeps the receiver busy for more than a frame's time.
+    busy_at: Option<u64>,
 }
 
 impl FrameSink for Seen {
@@ -33,6 +35,9 @@ impl FrameSink for Seen {
         } += 1;
         self.disorder += u64::from(self.last.is_some_and(|last| frame.first_sequence != last + 1));
         self.last = Some(frame.last_sequence);
+        if self.busy_at.is_some_and(|each| (self.udp + self.tcp).is_multiple_of(each)) {
+            thread::sleep(std::time::Duration::from_millis(90));
+        }
         Ok(())
     }
 }
@@ -62,6 +67,18 @@ struct Run {
 
 /// For `seconds`, over `path` or straight.
 fn run(scheme: &str, settings: &[(&str, &str)], seconds: u64, path: Option<LinkSpec>, tcp: bool) -> Run {
+    run_into(Seen::default(), scheme, settings, seconds, path, tcp)
+}
+
+/// The same into that sink.
+fn run_into(
+    mut seen: Seen,
+    scheme: &str,
+    settings: &[(&str, &str)],
+    seconds: u64,
+    path: Option<LinkSpec>,
+    tcp: bool,
+) -> Run {
     let clock = Clock::start();
     let config = ReceiveConfig { tcp, family: Family::V4, ..ReceiveConfig::new(0) };
     let receiver = Receiver::open(config, clock).unwrap();
@@ -81,7 +98,6 @@ fn run(scheme: &str, settings: &[(&str, &str)], seconds: u64, path: Option<LinkS
     thread::scope(|scope| {
         let relay = relay.map(|relay| scope.spawn(|| relay.run(|_| {}, &stop_relay).unwrap()));
         let receiver = scope.spawn(|| {
-            let mut seen = Seen::default();
             let report = receiver.run(&mut seen, &mut (), &stop).unwrap();
             (report, seen)
         });
@@ -136,6 +152,18 @@ fn live_frames_under_tpba_change_their_transport_and_none_is_lost_or_split() {
     assert_eq!(tcp.algorithm, "reno");
     assert!(tcp.idle.periods >= 2 && tcp.acked.get() > 0, "{tcp:?}");
     assert!(notes.samples.iter().any(|s| s.state == "running" && s.via == Via::Udp));
+}
+
+/// What waits in both of its sockets when it comes back is taken in the order in which it was sent, whichever transport went
+/// first.
+#[test]
+fn a_receiver_that_was_busy_at_a_change_of_the_transport_keeps_the_order() {
+    let settings = [("t_running", "200ms"), ("t_tcp", "50ms"), ("epsilon", "1Gbps")];
+    let busy = Seen { busy_at: Some(3), ..Seen::default() };
+    let Run { sent, seen, .. } = run_into(busy, "tpba", &settings, 8, None, true);
+    assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+    assert!(sent.switches >= 8, "{} changes", sent.switches);
+    assert_eq!((seen.both, seen.disorder), (0, 0), "{} by UDP, {} by TCP", seen.udp, seen.tcp);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::{Clock, DatagramIo, Family, Mark, NetError, RecvOutcome, UdpSocket, W
 pub use config::ReceiveConfig;
 use fairpace_media::FrameSink;
 use fairpace_rtp::frames::FrameAssembler;
-use fairpace_rtp::packet;
+use fairpace_rtp::packet::{self, Packet};
 use fairpace_rtp::{MediaPacket, NtpTime, Out, ReceiverConfig, ReceiverEvent, ReceiverSession};
 use fairpace_units::{Bytes, Duration, Instant};
 use forwarding::Forwarding;
@@ -141,6 +141,7 @@ impl Receiver {
             now,
             begun: now,
             first_media: None,
+            newest: None,
             peer: None,
             frames: 0,
             abandoned: 0,
@@ -235,6 +236,8 @@ struct Running<'a> {
     now: Instant,
     begun: Instant,
     first_media: Option<Instant>,
+    /// SSRC and sequence number of the media packet that came last.
+    newest: Option<(u32, u16)>,
     peer: Option<SocketAddr>,
     frames: u64,
     abandoned: u64,
@@ -262,16 +265,16 @@ impl Running<'_> {
         if let Some(tcp) = tcp {
             // The session's time stays behind the datagrams': they are taken in at the kernel's.
             tcp.greet(self.now.max(self.clock.now()), &mut self.session);
-            self.take_tcp(tcp, sink, observer)?;
         }
         for _ in 0..256 {
             match socket.recv(buffer) {
                 RecvOutcome::Packet(p) => {
                     let bytes = buffer.get(..p.len).unwrap_or_default();
-                    // A sender goes on by UDP only when all that went by TCP is in our kernel: that comes first.
+                    // A sender goes on by UDP only when all that went by TCP is in our kernel: that comes first. What
+                    // went by TCP after this is there too, if we were busy.
                     if let Some(tcp) = tcp
                         && !packet::is_rtcp(bytes)
-                        && !self.take_tcp(tcp, sink, observer)?
+                        && !self.take_tcp(tcp, Some(bytes), sink, observer)?
                     {
                         tcp.overtaken();
                         continue;
@@ -287,6 +290,9 @@ impl Running<'_> {
                 RecvOutcome::Refused => {}
                 RecvOutcome::Empty | RecvOutcome::Failed(_) => break,
             }
+        }
+        if let Some(tcp) = tcp {
+            self.take_tcp(tcp, None, sink, observer)?;
         }
         let now = self.time();
         if sink.next() <= now || socket.wake().is_some() {
@@ -308,15 +314,20 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Takes the data that has come by TCP, as far as the sink has room; `false` if there is more.
+    /// Takes the data that has come by TCP, up to the media that this datagram goes on from, as far as the sink has room;
+    /// `false` if there is more.
     fn take_tcp(
         &mut self,
         tcp: &mut TcpReceiver,
+        before: Option<&[u8]>,
         sink: &mut dyn FrameSink,
         observer: &mut dyn ReceiveObserver,
     ) -> Result<bool, NetError> {
         let mut reads = MOST_READS;
         while sink.has_room() {
+            if before.is_some_and(|datagram| self.is_next(datagram)) {
+                return Ok(true);
+            }
             let Some(packet) = tcp.next_packet(&mut reads) else { return Ok(true) };
             let now = self.time();
             if let Some(media) = self.session.handle_tcp_packet(now, packet) {
@@ -325,6 +336,12 @@ impl Running<'_> {
             }
         }
         Ok(!tcp.has_more())
+    }
+
+    /// Whether a datagram is the media packet behind the newest one.
+    fn is_next(&self, datagram: &[u8]) -> bool {
+        let next = self.newest.map(|(ssrc, sequence)| (ssrc, sequence.wrapping_add(1)));
+        Packet::parse(datagram).is_ok_and(|packet| next == Some((packet.ssrc, packet.sequence)))
     }
 
     fn media(
@@ -344,6 +361,9 @@ impl Running<'_> {
             retransmitted: packet.retransmitted,
             via: packet.via,
         });
+        if !packet.retransmitted {
+            self.newest = Some((packet.ssrc, packet.sequence as u16));
+        }
         if let Some(forwarding) = &mut self.forwarding {
             forwarding.pass(packet);
             if forwarding.player_came(packet.arrived) {
