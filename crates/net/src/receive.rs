@@ -270,8 +270,8 @@ impl Running<'_> {
             match socket.recv(buffer) {
                 RecvOutcome::Packet(p) => {
                     let bytes = buffer.get(..p.len).unwrap_or_default();
-                    // A sender goes on by UDP only when all that went by TCP is in our kernel: that comes first. What
-                    // went by TCP after this is there too, if we were busy.
+                    // A sender goes on by UDP only when all that went by TCP is in our kernel: that comes first.
+                    // Later packets are there too, if we were busy.
                     if let Some(tcp) = tcp
                         && !packet::is_rtcp(bytes)
                         && !self.take_tcp(tcp, Some(bytes), sink, observer)?
