@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 /// # Errors
 /// A flow has one of [`KERNEL_TCP`].
 pub fn simulated(scenario: &RawScenario) -> Result<(), ScenarioError> {
-    let Some(flow) = scenario.flows.iter().find(|f| KERNEL_TCP.contains(&f.controller.as_str())) else { return Ok(()) };
+    let of_kernel = |flow: &FlowSpec| KERNEL_TCP.contains(&flow.controller.as_str());
+    let Some((i, flow)) = scenario.flows.iter().enumerate().find(|(_, flow)| of_kernel(flow)) else { return Ok(()) };
     let problem = Problem::BadValue {
-        field: "controller".to_owned(),
+        field: format!("flows[{i}].controller"),
         found: flow.controller.clone(),
         wrong: "is the kernel's and cannot be simulated".to_owned(),
         allowed: "add `--world emu`, or write `tcp-reno`, `tcp-newreno` or `tcp-sack`".to_owned(),
