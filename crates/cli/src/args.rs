@@ -449,6 +449,10 @@ pub(crate) struct Send {
     /// Send lost packets again when the receiver asks (its `--nack`; RFC 4588)
     #[arg(long)]
     pub(crate) retransmission: bool,
+    /// Where the circuit breaker has stopped the flow or the receiver has vanished: ask the receiver again after 15 s, and
+    /// go on with the source from its beginning; not with standard input
+    #[arg(long)]
+    pub(crate) restart: bool,
     #[command(flatten)]
     pub(crate) form: Form,
     #[command(flatten)]

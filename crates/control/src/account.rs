@@ -57,7 +57,7 @@ impl Account {
         let sample = self.round_trip.on_ack(ack.kind, now.since(sent_at), ack.ack_delay, measures);
         self.counters.bad.rtt += sample.bad;
         match ack.kind {
-            Kind::Data => self.watch.count(ack.seq, sent_at, self.round_trip.srtt()),
+            Kind::Data => self.watch.count(ack.seq, sent_at, sample.rtt, self.round_trip.srtt()),
             Kind::Dummy => {
                 // No scheme hears of lost dummies.
                 while self.dummy.next_loss().is_some() {

@@ -176,8 +176,8 @@ pub trait Controller: Any + Debug + Send {
         LossPolicy::default()
     }
 
-    /// Does the scheme lower its rate when the path is full? Such a flow is kept within what the circuit breaker bears,
-    /// instead of being stopped by it.
+    /// Does the scheme lower its rate when the path is full? Such a flow is held within what the circuit breaker bears, and
+    /// goes on after a cut that has helped; another one ends.
     fn is_responsive(&self) -> bool {
         true
     }

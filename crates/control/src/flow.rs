@@ -59,6 +59,8 @@ pub struct Flow {
     demand: Option<Rate>,
     /// The rate that the breaker will bear, less a margin; `None` while nothing is lost.
     headroom: Option<Rate>,
+    /// Whether the flow would send more than that.
+    held: bool,
     started: bool,
     now: Instant,
     /// Until when the driver was told it may sleep.
@@ -72,13 +74,15 @@ impl Flow {
         if params.safety == Safety::Paper {
             policy.rtt = RttParams { floor: LEAST_RTT, confirmations: 0, ..policy.rtt };
         }
+        // A receiver that measures may hide its losses: whether such a flow gives way is the receiver's word.
+        let gives_way = controller.is_responsive() && controller.feedback_form() != Form::RtpTfrc;
         let ledger = |first| Ledger::new(first, params.history, policy.dup_threshold);
         Flow {
             account: Account {
                 data: ledger(params.first_seq[0]),
                 dummy: ledger(params.first_seq[1]),
                 round_trip: RoundTrip::new(policy.rtt, policy.rto, params.max_ack_delay),
-                watch: Watch::new(params.breaker, controller.report_interval()),
+                watch: Watch::new(params.breaker, controller.report_interval(), gives_way),
                 counters: FlowCounters::default(),
                 log: Log::new(params.trace, controller.status()),
                 last_ack: Instant::ZERO,
@@ -93,6 +97,7 @@ impl Flow {
             tcp_acked: Bytes::ZERO,
             demand: None,
             headroom: None,
+            held: false,
             started: false,
             now: Instant::ZERO,
             promised: Instant::NEVER,
@@ -144,7 +149,7 @@ impl Flow {
         c.sent += 1;
         c.sent_bytes += size;
         c.lost += u64::from(forgotten && self.form != Form::Reports);
-        self.limits.on_sent(now, size);
+        self.limits.on_sent(now, size, permit.via);
         self.account.watch.on_sent(now, size, permit.kind, permit.via);
         self.controller.on_sent(now, &Sent { kind: permit.kind, class: permit.class, seq, size });
         if let Some(option) = permit.quick_start {

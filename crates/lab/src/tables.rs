@@ -310,6 +310,15 @@ pub(crate) fn events_csv(set: &RunSet) -> String {
                     };
                     t.text("lost").text("").text("").number(None).whole(*seq).text(how)
                 }
+                FlowEventKind::Held { rate } => {
+                    t.text("held").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
+                }
+                FlowEventKind::Released => {
+                    t.text("released").text("").text("").number(None).number(None).text("circuit breaker")
+                }
+                FlowEventKind::Raised { rate } => {
+                    t.text("raised").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
+                }
                 FlowEventKind::Capped { rate } => {
                     t.text("capped").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
                 }

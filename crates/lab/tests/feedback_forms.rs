@@ -45,8 +45,7 @@ fn throughput_by_transport_wide_feedback_is_that_by_rfc_8888() {
             let scenario = with_controller(&Scenario::load(&file).unwrap(), name).unwrap();
             let rfc8888 = throughput(&scenario, "ccfb 50 ms", seeds);
             let twcc = throughput(&scenario, "twcc 50 ms", seeds);
-            // Where nothing is sent by either, nothing differs: over the satellite the circuit breaker stops most `tfrc` flows
-            // before the warm-up ends.
+            // Where nothing is sent by either, nothing differs.
             let change = if twcc == rfc8888 { 0.0 } else { twcc / rfc8888 - 1.0 };
             table += &format!(" {:.3} / {:.3} ({:+.1} %) |", rfc8888 / 1e6, twcc / 1e6, 100.0 * change);
             if change.is_nan() || change.abs() > bound {

@@ -162,11 +162,11 @@ impl NetError {
                 format!("start `fairpace send ... HOST:{port}` on the other machine; does the firewall let it in?")
             }
             NetError::PeerVanished { .. } => {
-                "it ended without a goodbye, or the path is down; start again when it answers".to_owned()
+                "it ended without a goodbye, or the path is down; start again when it answers, or send with `--restart`".to_owned()
             }
             NetError::PeerLies { .. } => "the receiver is faulty or hostile: do not send to it".to_owned(),
             NetError::Breaker { .. } => {
-                "at this loss and round trip the rate is far above what TCP would get: use a controller that adapts (`rcs`, `rap`), or a lower `--max-rate`".to_owned()
+                "at this loss and round trip the rate is far above what TCP would get: use a controller that adapts (`rcs`, `rap`), or a lower `--max-rate`; to go on, start again by hand, or send with `--restart`, which asks the receiver again after 15 s".to_owned()
             }
             NetError::Media(e) => return fairpace_media::Hint::hint(e),
             NetError::Control(e) => return e.hint(),

@@ -6,10 +6,10 @@ use crate::profile;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::feedback::Form;
-use fairpace_control::{FlowCounters, KindCounters};
+use fairpace_control::{BreakerParams, FlowCounters, KindCounters};
 use fairpace_media::{FrameSource, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
-use fairpace_net::{Clock, resolve};
+use fairpace_net::{Clock, NetError, resolve};
 use fairpace_rtp::{SenderEvent, What};
 use fairpace_units::{Bytes, Duration, Instant, RandomStream, format_duration, format_rate};
 use serde_json::{Value, json};
@@ -37,6 +37,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     profile::check_form(&args.form, &config.scheme, &*controller)?;
     profile::check_retransmission(&*controller, args.retransmission, "leave out `--retransmission`")?;
     let stop = Stop::install()?;
+    if args.restart && args.source == "-" {
+        return Err(Failure::usage("`--restart` begins the source anew, and standard input has no second beginning")
+            .hint("leave out `--restart`, or send a file"));
+    }
     let Some(mut source) = open(args, &stop)? else { return Err(Failure::silent(code::INTERRUPTED)) };
     if !source.format().follows_rate {
         note(
@@ -51,13 +55,30 @@ pub(crate) fn run(args: &Args) -> Outcome {
         next: Instant::ZERO,
         before: None,
     };
-    let report = send(&config, Clock::start(), source.as_mut(), &mut live, stop.flag())?;
-    if live.shown {
-        eprintln!();
-    }
+    let mut restarts = 0;
+    let report = loop {
+        let report = send(&config, Clock::start(), source.as_mut(), &mut live, stop.flag())?;
+        if live.shown {
+            eprintln!();
+        }
+        let SendEnd::Failed(error) = &report.end else { break report };
+        let Some(pause) = again_after(args.restart, error, config.breaker) else { break report };
+        let left = config.duration.map(|whole| whole.saturating_sub(report.elapsed));
+        if left == Some(Duration::ZERO) {
+            break report;
+        }
+        live.note(&format!("{error}; the receiver is asked again in {}", format_duration(pause)));
+        if !wait(&stop, pause) {
+            break report;
+        }
+        let Some(again) = open(args, &stop)? else { break report };
+        (source, config.duration) = (again, left);
+        live = Live { next: Instant::ZERO, before: None, ..live };
+        restarts += 1;
+    };
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", json(&config, &report))?;
+        writeln!(out, "{}", json(&config, &report, restarts))?;
     } else {
         summary(&mut out, &report)?;
     }
@@ -66,6 +87,23 @@ pub(crate) fn run(args: &Args) -> Outcome {
         SendEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
         SendEnd::Failed(error) => Err(error.into()),
     }
+}
+
+/// How long to wait before the receiver is asked again; `None` if it is not. The time is the breaker's triggering interval
+/// [RFC 8083 §4.5]; whether the flow begins is the receiver's decision, by its answer to a new challenge.
+fn again_after(restart: bool, error: &NetError, breaker: Option<BreakerParams>) -> Option<Duration> {
+    let stopped = matches!(error, NetError::Breaker { .. } | NetError::PeerVanished { .. });
+    (restart && stopped).then(|| breaker.unwrap_or_default().triggering_interval())
+}
+
+/// Waits; `false` if Ctrl-C came first.
+fn wait(stop: &Stop, pause: Duration) -> bool {
+    let (clock, (_silent, bell)) = (Clock::start(), mpsc::channel::<()>());
+    let end = clock.now() + pause;
+    while !stop.asked() && clock.now() < end {
+        let _ = bell.recv_timeout(Duration::from_millis(20));
+    }
+    !stop.asked()
 }
 
 /// The source; `None` if Ctrl-C came first. A decoder takes a while to start, and a pipe may never begin: a
@@ -184,7 +222,7 @@ fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
     )?)
 }
 
-fn json(config: &SendConfig, r: &SendReport) -> Value {
+fn json(config: &SendConfig, r: &SendReport, restarts: u64) -> Value {
     // Where the receiver measures, nobody knows of a single packet.
     let known = |count: u64| (r.feedback_form != Form::RtpTfrc).then_some(count);
     let kind = |k: &KindCounters| json!({ "sent_packets": k.sent, "sent_bytes": k.sent_bytes.get(), "acknowledged_packets": known(k.acked), "lost_packets": known(k.lost) });
@@ -201,6 +239,7 @@ fn json(config: &SendConfig, r: &SendReport) -> Value {
         "controller": config.scheme,
         "elapsed_s": r.elapsed.as_secs_f64(),
         "ended": ended,
+        "restarts": restarts,
         "first_rtt_ms": r.validated.map(|(rtt, _)| rtt.as_secs_f64() * 1e3),
         "data": kind(&r.flow.data),
         "dummies": kind(&r.flow.dummy),
@@ -226,4 +265,27 @@ fn json(config: &SendConfig, r: &SendReport) -> Value {
         "pacing_lateness_us": { "p50": r.pacing.p50.as_secs_f64() * 1e6, "p99": r.pacing.p99.as_secs_f64() * 1e6 },
         "cpu": r.cpu,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    //= 8083-4.5-1
+    //= 8083-4.5-2
+    #[test]
+    fn a_stopped_flow_asks_again_only_if_told_to_and_not_before_the_triggering_interval() {
+        let peer = "192.0.2.1:5004".parse().unwrap();
+        let stopped = NetError::Breaker { peer, reason: String::new() };
+        let vanished = NetError::PeerVanished { peer, detail: String::new() };
+        let lies = NetError::PeerLies { peer, detail: String::new() };
+        for error in [&stopped, &vanished, &lies] {
+            assert_eq!(again_after(false, error, None), None);
+        }
+        let slow = BreakerParams { tdr: Duration::from_secs(8), ..BreakerParams::default() };
+        assert_eq!(again_after(true, &stopped, None), Some(Duration::from_secs(15)));
+        assert_eq!(again_after(true, &vanished, Some(BreakerParams::default())), Some(Duration::from_secs(15)));
+        assert_eq!(again_after(true, &stopped, Some(slow)), Some(Duration::from_secs(24)));
+        assert_eq!(again_after(true, &lies, None), None);
+    }
 }

@@ -49,6 +49,8 @@ pub struct FlowCounters {
     pub timeouts: u64,
     /// Times the driver came back more than a second late.
     pub stalls: u64,
+    /// Times that the circuit breaker cut the rate to a tenth.
+    pub cuts: u64,
     /// Feedback that was ignored.
     pub bad: IgnoredFeedback,
 }

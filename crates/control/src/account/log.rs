@@ -32,12 +32,24 @@ pub enum FlowEventKind {
         /// How it was noticed.
         how: LossHow,
     },
-    /// The circuit breaker cut the rate.
+    /// The circuit breaker holds the flow below that rate, dummies included, and the flow would send more.
+    Held {
+        /// The rate; a later one, while the flow is held, is told only in the controller's rate.
+        rate: Rate,
+    },
+    /// The flow sends less than the circuit breaker would bear.
+    Released,
+    /// §4.3 of RFC 8083 has tripped: the circuit breaker cut the rate to a tenth.
     Capped {
         /// The most that may be sent from now on.
         rate: Rate,
     },
-    /// The cut has helped: the cap is lifted.
+    /// The cut has helped: the limit is raised.
+    Raised {
+        /// The most that may be sent from now on.
+        rate: Rate,
+    },
+    /// The limit is lifted.
     Uncapped,
     /// The flow was stopped for good.
     Tripped {

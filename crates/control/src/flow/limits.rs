@@ -1,8 +1,12 @@
 //! The caps on everything that a flow sends, and the quantum in which packets leave.
+//!
+//! The configured cap and the breaker's cut space packets. The breaker's hold is a mean over its period: packets that leave
+//! in bursts, as a window's do, are held back only where the mean is above it. For packets over TCP only the
+//! configured cap counts, and nothing of the breaker.
 
 use super::params::FlowParams;
 use crate::registry::Safety;
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Duration, Instant, Rate, Via};
 
 /// How early a packet may leave under the cap, so that a stream paced at exactly the cap is not sent to sleep again for a
 /// rounded nanosecond.
@@ -14,8 +18,14 @@ pub(super) struct Limits {
     max_rate: Option<Rate>,
     /// The rate that the breaker has cut the flow to.
     cut: Option<Rate>,
+    /// The rate below which the breaker holds the flow, and the time over which that is a mean.
+    hold: Option<(Rate, Duration)>,
     /// When the next packet may leave under the cap.
     free: Instant,
+    /// When the next packet may leave under the hold; without one it is not looked at.
+    held: Instant,
+    /// The hold has kept a packet back since it was last asked.
+    refused: bool,
     /// How early a packet may leave; zero for schemes that space packets by a rule of their own.
     quantum: Duration,
     /// Packets due until then leave with the last packet that left in its time.
@@ -27,7 +37,10 @@ impl Limits {
         Limits {
             max_rate: (params.safety == Safety::Default).then_some(params.max_rate),
             cut: None,
+            hold: None,
             free: Instant::ZERO,
+            held: Instant::ZERO,
+            refused: false,
             quantum: if may_leave_early { params.quantum } else { Duration::ZERO },
             quantum_end: Instant::ZERO,
         }
@@ -47,10 +60,29 @@ impl Limits {
         self.cut = rate;
     }
 
+    /// The breaker's hold, a mean over `period`; `None` lifts it.
+    pub(super) fn hold(&mut self, rate: Option<Rate>, period: Duration) {
+        if rate.is_none() {
+            self.held = Instant::ZERO;
+        }
+        self.hold = rate.map(|rate| (rate, period));
+    }
+
+    /// Whether the hold has kept a packet back since the last call.
+    pub(super) const fn take_refused(&mut self) -> bool {
+        core::mem::replace(&mut self.refused, false)
+    }
+
     #[inline]
-    pub(super) fn on_sent(&mut self, now: Instant, size: Bytes) {
-        if let Some(cap) = self.cap() {
+    pub(super) fn on_sent(&mut self, now: Instant, size: Bytes, via: Via) {
+        let cap = if via == Via::Udp { self.cap() } else { self.max_rate };
+        if let Some(cap) = cap {
             self.free = self.free.max(now) + size / cap;
+        }
+        if let Some((rate, period)) = self.hold
+            && via == Via::Udp
+        {
+            self.held = self.held.max(now - period) + size / rate;
         }
     }
 
@@ -64,8 +96,9 @@ impl Limits {
     /// A packet is permitted by the scheme, `in_time` or early: `Err` with the time at which the cap has room.
     #[inline]
     pub(super) fn permit(&mut self, now: Instant, in_time: bool) -> Result<(), Instant> {
-        let free = self.free - CAP_TOLERANCE;
+        let free = self.free.max(self.held) - CAP_TOLERANCE;
         if free > self.horizon(now) {
+            self.refused |= self.held > self.free;
             return Err(free);
         }
         if in_time && free <= now {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::IgnoredFeedback;
 use crate::aimd::Aimd;
+use crate::breaker::Trip;
 use crate::feedback::{Ack, Message};
 use crate::sack_vector::SackVector;
 use crate::testing::{Path, SIZE, acknowledge, as_scheme, at, made, paper, tell};
@@ -198,7 +199,7 @@ fn early_acks_never_lift_the_rate_above_the_cap() {
 // --- the breaker ---------------------------------------------------------------------------------
 
 #[test]
-fn an_unresponsive_flow_on_a_congested_path_is_stopped_at_the_third_report() {
+fn an_unresponsive_flow_on_a_congested_path_is_cut_at_the_third_report_and_stopped_two_later() {
     let mut stream = RandomStream::named(1, "loss");
     let p = Probability::new(0.3).expect("a probability");
     // s · sqrt(3 / (2 · 0.3)) / 0.55 = 4.07 packets/s; ten times that is 40.7
@@ -206,7 +207,10 @@ fn an_unresponsive_flow_on_a_congested_path_is_stopped_at_the_third_report() {
     let Some(StopReason::Congestion { sent, allowed, lost }) = path.run(at(60.0), |_| !stream.chance(p)) else {
         panic!("not stopped: {:?}", path.flow.counters())
     };
-    assert_eq!(path.now, at(15.0));
+    assert_eq!(path.now, at(25.0));
+    let before = path.count(Kind::Data, at(5.0), at(15.0));
+    let after = path.count(Kind::Data, at(15.0), at(25.0));
+    assert_eq!((before, after), (450, 46), "the pacer enforces the tenth, and the last packet of the instant before");
     assert!((lost - 0.3).abs() < 0.06, "{lost}"); // 675 packets: sd 0.018
     assert!((sent.as_packets_per_second(SIZE) - 45.0).abs() < 0.5);
     assert!((allowed.as_packets_per_second(SIZE) - 40.7).abs() < 5.0);
@@ -235,6 +239,93 @@ fn on_a_long_lossy_path_rcs_is_kept_within_what_the_breaker_bears_and_a_fixed_ra
         path.run(at(120.0), |_| !stream.chance(p));
         assert!(matches!(path.flow.stopped(), Some(StopReason::Congestion { .. })), "seed {seed}");
     }
+}
+
+/// Over 7 s a report every 5 s shows nothing of the cut: each of the two intervals is two reports long.
+#[test]
+fn an_interval_after_a_cut_lasts_a_round_trip_at_least() {
+    for (rtt, seconds) in [(RTT, 10), (Duration::from_secs(7), 20)] {
+        let mut stream = RandomStream::named(1, "loss");
+        let p = Probability::new(0.3).expect("a probability");
+        let env = real();
+        let mut path = Path::new(made("fixed", &[("rate", "100 pkt/s")], &env), &env, rtt);
+        let mut reports = 1..40;
+        let mut run_until = |done: fn(&Flow) -> bool| {
+            reports.find(|n| {
+                path.run(at(5.0 * f64::from(*n) + 0.1), |_| !stream.chance(p));
+                done(&path.flow)
+            })
+        };
+        let cut = run_until(|flow| flow.counters().cuts == 1).expect("cut");
+        let stopped = run_until(|flow| flow.stopped().is_some()).expect("stopped");
+        assert_eq!((stopped - cut) * 5, seconds);
+    }
+}
+
+/// A third is lost for 16 s, and the breaker cuts. Nothing is lost afterwards: the flow goes on, at the tenth for two
+/// intervals.
+#[test]
+fn a_responsive_flow_goes_on_after_a_cut_that_has_helped() {
+    let env = Env { max_rate: Rate::packets_per_second(3_000.0, SIZE), ..real() };
+    let mut path = Path::new(made("rcs", &[("s_target", "800 pkt/s")], &env), &env, RTT);
+    path.run(at(16.0), |p| p.seq % 3 != 0);
+    assert!(path.flow.headroom.is_some());
+    let rate = Rate::packets_per_second(5.0, SIZE);
+    path.flow.apply(at(16.0), Some(Trip::Cut(rate)));
+    assert!(path.flow.drain_events().any(|e| e.what == FlowEventKind::Capped { rate }));
+    path.run(at(60.0), |_| true);
+    assert_eq!((path.flow.stopped(), path.flow.counters().cuts), (None, 1));
+    let left = path.count(Kind::Data, at(17.0), at(26.0)) + path.count(Kind::Dummy, at(17.0), at(26.0));
+    assert!((40..=46).contains(&left), "the pacer enforces the cut: {left} packets");
+    // The loss is out of the mean: nothing holds the flow.
+    assert!(!path.flow.held && path.flow.headroom.is_none());
+}
+
+/// 5 % lost over 550 ms: ten times TCP's rate is 10 · sqrt(3 / (2 · 0.05)) / 0.55 = 99.6 packets/s, and 0.7 of it 69.7.
+/// The mean over any second from the first reports on is no more, dummies included.
+#[test]
+fn data_and_dummies_together_are_held_below_a_share_of_what_the_breaker_bears() {
+    let p = Probability::new(0.05).expect("a probability");
+    for seed in 0..5 {
+        let mut stream = RandomStream::named(seed, "loss");
+        let mut path = rcs(&real());
+        path.run(at(120.0), |_| !stream.chance(p));
+        assert_eq!((path.flow.stopped(), path.flow.counters().cuts), (None, 0), "seed {seed}");
+        for from in [30.0, 60.0, 90.0] {
+            let all: usize = [Kind::Data, Kind::Dummy].iter().map(|k| path.count(*k, at(from), at(from + 30.0))).sum();
+            assert!(all as f64 / 30.0 < 99.6, "seed {seed}: {} packets/s", all as f64 / 30.0);
+        }
+    }
+}
+
+/// Five packets at once each second, at a hold of ten packets per second: bursts are not spread. Above it the mean is kept.
+#[test]
+fn the_hold_is_a_mean_over_its_period_and_the_cut_spaces_packets() {
+    let second = Duration::from_secs(1);
+    let mut limits = Limits::new(&FlowParams::new(&paper()), true);
+    let hold = Rate::packets_per_second(10.0, SIZE);
+    limits.hold(Some(hold), second);
+    for burst in 10..20 {
+        for _ in 0..5 {
+            assert_eq!(limits.permit(at(f64::from(burst)), true), Ok(()));
+            limits.on_sent(at(f64::from(burst)), SIZE, Via::Udp);
+        }
+    }
+    let mut left = 0;
+    while limits.permit(at(20.0), true).is_ok() {
+        limits.on_sent(at(20.0), SIZE, Via::Udp);
+        left += 1;
+    }
+    assert_eq!(left, 11, "one second's worth, and the packet that begins");
+    assert!(limits.take_refused() && !limits.take_refused());
+    limits.hold(None, second);
+    assert_eq!(limits.permit(at(20.0), true), Ok(()));
+    let mut cut = Limits::new(&FlowParams::new(&paper()), true);
+    cut.cut(Some(hold));
+    cut.on_sent(at(0.0), SIZE, Via::Udp);
+    assert!(cut.permit(at(0.09), true).is_err() && cut.permit(at(0.1), true).is_ok());
+    cut.on_sent(at(1.0), SIZE, Via::Tcp);
+    assert!(cut.permit(at(1.01), true).is_ok(), "TCP's packets are none of the breaker's");
 }
 
 #[test]
@@ -396,7 +487,7 @@ fn concealed_loss_does_not_fool_the_breaker() {
     let p = Probability::new(0.3).expect("a probability");
     let mut path = fixed("100 pkt/s", &real());
     let mut reason = None;
-    for n in 1..=4 {
+    for n in 1..=6 {
         reason = reason.or(path.run(at(5.0 * f64::from(n)), |_| !stream.chance(p)));
         path.now = at(5.0 * f64::from(n));
         let highest_seq = path.flow.permit(Kind::Data).seq - 60;

@@ -5,7 +5,7 @@ use crate::account::log::FlowEventKind;
 use crate::breaker::{ReceiverReport, Trip};
 use crate::controller::TimeoutRule;
 use crate::facts::LossHow;
-use fairpace_units::Instant;
+use fairpace_units::{Duration, Instant};
 
 impl Flow {
     /// When something is due even if nothing happens.
@@ -42,6 +42,10 @@ impl Flow {
             }
             let trip = self.account.watch.on_timer(now);
             self.apply(now, trip);
+            // Here and not where feedback is read: feedback of one instant may come in several parts.
+            if self.account.watch.is_hold_due(now) {
+                self.hold(now, self.account.round_trip.srtt());
+            }
         }
     }
 
@@ -87,27 +91,47 @@ impl Flow {
     /// The breaker judges a report, and what it bears is told to the controller.
     pub(super) fn judge(&mut self, now: Instant, report: ReceiverReport) {
         let srtt = self.account.round_trip.srtt();
-        let trip = self.account.watch.judge(report, srtt);
+        let trip = self.account.watch.judge(now, report, srtt);
         self.apply(now, trip);
-        if self.controller.is_responsive() {
-            let headroom = self.account.watch.headroom(srtt);
-            if headroom != self.headroom {
-                self.headroom = headroom;
-                self.tell_demand(now);
-            }
+        self.hold(now, srtt);
+    }
+
+    /// Holds a responsive flow below what the breaker bears.
+    fn hold(&mut self, now: Instant, srtt: Option<Duration>) {
+        if !self.controller.is_responsive() {
+            return;
+        }
+        let (headroom, period) = self.account.watch.headroom(now, srtt);
+        let wanted = self.controller.status().rate;
+        let held = self.limits.take_refused() || headroom.is_some_and(|rate| rate < wanted);
+        if headroom != self.headroom {
+            self.headroom = headroom;
+            self.limits.hold(headroom, period);
+            self.tell_demand(now);
+        }
+        match (headroom, core::mem::replace(&mut self.held, held && headroom.is_some())) {
+            (Some(rate), false) if self.held => self.account.log.event(now, FlowEventKind::Held { rate }),
+            (_, true) if !self.held => self.account.log.event(now, FlowEventKind::Released),
+            _ => {}
         }
     }
 
     #[inline]
-    fn apply(&mut self, now: Instant, trip: Option<Trip>) {
+    pub(super) fn apply(&mut self, now: Instant, trip: Option<Trip>) {
         match trip {
             None => {}
             Some(Trip::Stop(reason)) => self.account.stop(now, reason),
-            Some(Trip::Cap(rate)) => {
+            Some(Trip::Cut(rate)) => {
+                self.account.counters.cuts += 1;
+                self.account.watch.begin_after(self.account.data.next_seq());
                 self.limits.cut(Some(rate));
                 self.account.log.event(now, FlowEventKind::Capped { rate });
             }
-            Some(Trip::Uncap) => {
+            Some(Trip::Raise(rate)) => {
+                self.limits.cut(Some(rate));
+                self.account.log.event(now, FlowEventKind::Raised { rate });
+            }
+            Some(Trip::Lift) => {
                 self.limits.cut(None);
                 self.account.log.event(now, FlowEventKind::Uncapped);
             }
