@@ -103,6 +103,12 @@ impl Breaker {
         self.silence.on_feedback();
     }
 
+    /// The receiver has answered a question that left just now, but has told of no packet. While few packets went
+    /// unanswered, at a rate of a packet per second or less, that is loss and no dead path: §4.1's clock starts anew.
+    pub fn on_echo(&mut self, now: Instant) {
+        self.silence.on_echo(now);
+    }
+
     /// The driver slept for `late` longer than it was told to: nothing could be heard meanwhile.
     pub fn on_stall(&mut self, late: Duration) {
         self.silence.on_stall(late);

@@ -128,6 +128,15 @@ impl Flow {
         self.note(now);
     }
 
+    /// The receiver has answered a question that left since the last packets did: it is there, and packets get through, but
+    /// none of the flow's is told of. The circuit breaker goes on waiting for news while few packets went unanswered.
+    pub fn on_echo(&mut self, now: Instant) {
+        let now = self.advance(now);
+        if self.is_running() {
+            self.account.watch.on_echo(now);
+        }
+    }
+
     /// The packet of `permit` has left with `size` bytes.
     pub fn on_sent(&mut self, now: Instant, permit: Permit, size: Bytes) {
         let now = self.advance(now);

@@ -24,6 +24,7 @@ pub(crate) enum Purpose {
     PictureId,
     Cname,
     Place,
+    ConsentTiming,
 }
 
 impl Secret {

@@ -62,7 +62,7 @@ use config::max_payload;
 use events::Events;
 use fairpace_control::feedback::Form;
 use fairpace_control::{Flow, Permit, Transmit};
-use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, Rate, Via};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Via};
 use media_out::{MediaOut, Stamping, on_the_wire};
 use rtcp::Blocks;
 use tcp_half::{Next, TcpHalf};
@@ -99,6 +99,8 @@ pub struct SenderSession {
     blocks: Blocks,
     tcp: Option<TcpHalf>,
     first_rtt: Duration,
+    /// How often the peer means to tell.
+    feedback_interval: Duration,
     events: Events,
     stats: SenderStats,
     buf: Vec<u8>,
@@ -125,15 +127,17 @@ impl SenderSession {
         let form = config.form.filter(|form| form.serves(flow.form())).unwrap_or(flow.form());
         let feedback = SenderHalf::new(form, flow.controller(), config.rate_profile, offset, config.check_nonces);
         config.retransmission &= feedback.tells_of_retransmissions();
+        let random = RandomStream::named(secret.value(Purpose::ConsentTiming, 0, 0), "rtp.consent");
         SenderSession {
             media: MediaOut::new(&config, &secret, feedback.has_pairs()),
-            admitting: Admitting::new(config.admission),
+            admitting: Admitting::new(config.admission, random),
             trust: Trust::new(secret, config.check_nonces),
             feedback,
             reporting: Reporting::new(rtcp::REORDERING),
             blocks: Blocks::default(),
             tcp: (flow.via() == Via::Tcp).then_some(TcpHalf::new()),
             first_rtt: Duration::ZERO,
+            feedback_interval: Duration::ZERO,
             events: Events::default(),
             stats: SenderStats::default(),
             buf: Vec::with_capacity(2_048),
@@ -392,7 +396,7 @@ impl SenderSession {
             self.end(StopReason::ConsentExpired);
             return Step::Again;
         }
-        if let Some(class) = self.admitting.next_question(now) {
+        if let Some(class) = self.admitting.next_question(now, self.flow.srtt()) {
             return self.challenge(now, class);
         }
         if self.reporting.is_due(now) {
@@ -466,6 +470,7 @@ impl SenderSession {
         self.feedback.on_sent(now, permit.kind, permit.seq);
         self.media.on_sent(what, permit.seq, self.buf.len());
         self.flow.on_sent(now, permit, on_the_wire(self.buf.len(), &self.config));
+        self.admitting.on_sent(now, self.flow.srtt(), self.feedback_interval);
         let ecn = if self.feedback.tells_of_marks() { permit.ecn } else { Ecn::NotEct };
         Step::Send(self.dscp(permit.class), ecn, what, permit.via)
     }

@@ -130,6 +130,13 @@ impl Watch {
         }
     }
 
+    /// The receiver has answered a question.
+    pub(crate) fn on_echo(&mut self, now: Instant) {
+        if let Some(b) = &mut self.breaker {
+            b.on_echo(now);
+        }
+    }
+
     pub(crate) fn on_stall(&mut self, late: Duration) {
         if let Some(b) = &mut self.breaker {
             b.on_stall(late);

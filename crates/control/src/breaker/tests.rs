@@ -298,6 +298,44 @@ fn fifteen_seconds_of_silence_stop_the_flow_and_any_feedback_holds_it_off() {
     assert_eq!(b.on_timer(at(15.0)), Some(stop));
 }
 
+/// A packet every 4.6 s, the floor of `lda`, none of which is told of: echoes hold the end off for as long as 30 packets
+/// take, and no longer. A flow of 10 packets a second has sent more than those by its first echo.
+#[test]
+fn an_echo_holds_off_the_end_of_a_flow_that_sends_hardly_anything() {
+    let at = Instant::from_secs_f64;
+    for (spacing, end) in [(4.6, 30.0 * 4.6 + 15.0), (0.1, 15.0)] {
+        let mut b = breaker(BreakerParams::default());
+        let (mut next_packet, mut next_echo, mut stopped) = (0.0_f64, 5.0_f64, None);
+        while stopped.is_none() {
+            let t = next_echo.min(next_packet).min(b.next().as_secs_f64());
+            stopped = b.on_timer(at(t)).map(|_| t);
+            if t >= next_packet {
+                b.on_sent(at(t), Bytes::new(58), true);
+                next_packet += spacing;
+            }
+            if t >= next_echo {
+                b.on_echo(at(t));
+                next_echo += 5.0;
+            }
+            assert!(t < 300.0, "a flow that nothing tells of never ends");
+        }
+        // To the last echo before the 31st packet.
+        let stopped = stopped.unwrap_or_default();
+        assert!((end - 5.0..=end).contains(&stopped), "{spacing}: {stopped}");
+    }
+    // While TCP carries the data, an echo is about datagrams; and without a packet there is nothing to wait for.
+    let mut b = breaker(BreakerParams::default());
+    b.on_echo(at(1.0));
+    assert_eq!(b.next(), Instant::NEVER);
+    for t in [0.0, 0.1, 0.2] {
+        b.on_sent(at(t), Bytes::new(58), true);
+    }
+    b.pause(at(1.0));
+    b.on_echo(at(2.0));
+    b.resume(at(3.0));
+    assert_eq!(b.next(), at(17.0));
+}
+
 /// Ten seconds by UDP and five by TCP. An acknowledgement of TCP starts TCP's clock anew, and leaves that of the
 /// datagrams.
 #[test]

@@ -4,6 +4,10 @@ use super::congestion::ceil;
 use super::types::{BreakerParams, StopReason};
 use fairpace_units::{Duration, Instant};
 
+/// An echo starts the clock of §4.1 anew while no more packets than these are unanswered. Where half of all packets are lost,
+/// both ways, three packets go unanswered in a row with a probability of (3/4)^3 = 0.42, thirty with 2e-4.
+const FEW_PACKETS: u32 = 30;
+
 /// §4.1: the time since the first packet that nothing has answered, for each transport.
 #[derive(Clone, Debug)]
 pub(super) struct Silence {
@@ -100,6 +104,13 @@ impl Silence {
             return;
         }
         self.answered();
+    }
+
+    /// The receiver has answered a question, but has told of no packet.
+    pub(super) fn on_echo(&mut self, now: Instant) {
+        if self.paused_at.is_none() && self.unanswered_since < now && self.unanswered <= FEW_PACKETS {
+            self.unanswered_since = now;
+        }
     }
 
     /// The driver slept for `late` longer than it was told to: nothing could be heard meanwhile.

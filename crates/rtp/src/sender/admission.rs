@@ -5,12 +5,22 @@ use crate::Secret;
 use crate::budget::Budget;
 use crate::challenge::Echo;
 use crate::secret::Purpose;
-use fairpace_units::{Class, Dscp, Duration, Instant};
+use fairpace_units::{Class, Dscp, Duration, Instant, RandomStream};
 use std::collections::VecDeque;
 
-/// Consent ends after 30 s without a sign of the peer [RFC 7675 §5.1]; asked for anew from half of it.
+/// Consent ends after 30 s without a sign of the peer [RFC 7675 §5.1]; asked for anew from half of it, even if nothing is
+/// sent.
 const CONSENT: Duration = Duration::from_secs(30);
-const CONSENT_RETRY: Duration = Duration::from_secs(5);
+/// The time to the next question while no answer comes, drawn between 0.8 and 1.2 times this or the round trip, whichever is
+/// longer. Deviation from RFC 7675 §5.1, which asks every 5 s: where half of all packets are lost both ways, three
+/// questions in 15 s fail with a probability of (3/4)^3 = 0.42, thirty with 2e-4. At 72 B with all headers they take
+/// 1.2 kbit/s, for 30 s at most; and one datagram per round trip is what RFC 8085 §3.1.1 allows without more care.
+const REPEAT: Duration = Duration::from_millis(500);
+/// Packets that left so long ago should have been told of, beside twice the interval of feedback.
+const DOUBT: Duration = Duration::from_secs(1);
+/// A receiver cannot say that it means to tell more seldom.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(5);
+/// Questions of 13 s at least.
 const MOST_TOKENS: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +61,15 @@ pub(super) struct Admitting {
     budget: Budget,
     consent: Instant,
     next_try: Instant,
+    /// When packets that nothing has told of, nor an echo since, are asked about; NEVER if there are none.
+    doubt: Instant,
+    random: RandomStream,
     seen: [Option<Dscp>; 2],
 }
 
 impl Admitting {
-    pub(super) fn new(who: Admission) -> Self {
+    /// `random`: this session's own.
+    pub(super) fn new(who: Admission, random: RandomStream) -> Self {
         Admitting {
             who,
             questions: VecDeque::new(),
@@ -65,6 +79,8 @@ impl Admitting {
             budget: Budget::default(),
             consent: Instant::ZERO,
             next_try: Instant::NEVER,
+            doubt: Instant::NEVER,
+            random,
             seen: [None; 2],
         }
     }
@@ -102,13 +118,30 @@ impl Admitting {
         None
     }
 
-    /// The class of the next challenge that is to leave to the peer, if one is.
-    pub(super) fn next_question(&mut self, now: Instant) -> Option<Class> {
-        if now >= self.next_try {
-            self.next_try = now + CONSENT_RETRY;
+    /// The class of the next challenge that is to leave to the peer, if one is; `srtt` is the round trip.
+    pub(super) fn next_question(&mut self, now: Instant, srtt: Option<Duration>) -> Option<Class> {
+        if now >= self.next_try.min(self.doubt) {
+            let spacing = srtt.map_or(REPEAT, |srtt| srtt.max(REPEAT));
+            let again = now + spacing.mul_f64(0.8 + 0.4 * self.random.uniform());
+            for due in [&mut self.next_try, &mut self.doubt].into_iter().filter(|due| **due <= now) {
+                *due = again;
+            }
             self.questions.push_back(Class::Normal);
         }
         self.questions.pop_front()
+    }
+
+    /// A packet has left that the peer should tell of, within a round trip and an `interval` between its feedback.
+    pub(super) fn on_sent(&mut self, now: Instant, srtt: Option<Duration>, interval: Duration) {
+        if self.doubt == Instant::NEVER {
+            let patience = DOUBT.max(srtt.unwrap_or_default() * 2) + interval.min(LONGEST_INTERVAL) * 2;
+            self.doubt = now + patience;
+        }
+    }
+
+    /// The peer has told of a packet.
+    pub(super) const fn heard(&mut self) {
+        self.doubt = Instant::NEVER;
     }
 
     /// The token of a challenge that leaves now.
@@ -135,6 +168,7 @@ impl Admitting {
             return Answer::Taken;
         }
         self.renew(now);
+        self.heard();
         let round_trip = now.since(token.sent);
         let rtt = round_trip.checked_sub(echo.delay).unwrap_or(round_trip);
         Answer::There { class: token.class, token: token.value, rtt }
@@ -157,7 +191,7 @@ impl Admitting {
 
     /// When consent ends, or is asked for.
     pub(super) fn next(&self) -> Instant {
-        self.next_try.min(self.consent + CONSENT)
+        self.next_try.min(self.doubt).min(self.consent + CONSENT)
     }
 
     /// Packets of that class arrive with that code point: whether this is news.

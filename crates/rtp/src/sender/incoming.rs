@@ -83,6 +83,7 @@ impl SenderSession {
             Answer::There { class, token, rtt } => (class, token, rtt),
         };
         self.saw_dscp(class, echo.dscp);
+        self.flow.on_echo(now);
         // If LE came first, or alone, the address is real, but the first RTT of the normal class is wanted for what the
         // flow sends there. That RTT is on its way if the path works at all.
         if self.trust.peer().is_some() || class == Class::Low {
@@ -90,6 +91,7 @@ impl SenderSession {
         }
         self.trust.admit(echo.receiver, echo.next_report);
         self.admitting.settle();
+        self.feedback_interval = self.feedback.report_interval().unwrap_or(echo.feedback_interval);
         if let Some(tcp) = &mut self.tcp {
             tcp.on_peer(now, token);
         }
@@ -153,6 +155,7 @@ impl SenderSession {
             self.begin(now);
         }
         self.believed(now, len);
+        self.admitting.heard();
         for (class, dscp) in seen.into_iter().flatten() {
             self.saw_dscp(class, dscp);
         }
@@ -187,6 +190,9 @@ impl SenderSession {
             self.stats.rejected.report += 1;
             return;
         };
+        if told.is_news {
+            self.admitting.heard();
+        }
         let lent = Lent { now, challenging: false, trust: &mut self.trust, streams: &mut self.media.streams };
         let from = (reporter, block);
         let word = self.feedback.on_receiver_report(told.index, from, &mut told.report, self.secret, attached, &lent);

@@ -19,6 +19,8 @@ pub(super) const REORDERING: Duration = Duration::from_millis(100);
 pub(super) struct MediaReport {
     /// Index of the highest packet received.
     pub(super) index: u64,
+    /// No report before has told of that packet.
+    pub(super) is_news: bool,
     pub(super) report: ReceiverReport,
     /// The round trip by LSR and DLSR.
     pub(super) rtt: Option<Duration>,
@@ -68,6 +70,7 @@ impl Blocks {
         if self.last.is_some_and(|(last, _)| index < last) {
             return None;
         }
+        let is_news = self.last.is_none_or(|(last, _)| index > last);
         let since = self.last.map_or(self.running_since, |(_, at)| at);
         self.last = Some((index, now));
         let fraction = f64::from(block.fraction_lost) / 256.0;
@@ -77,7 +80,7 @@ impl Blocks {
         if rtt.is_some() {
             stats.report_rtt = rtt;
         }
-        Some(MediaReport { index, report: ReceiverReport::new(number, fraction, now.since(since)), rtt })
+        Some(MediaReport { index, is_news, report: ReceiverReport::new(number, fraction, now.since(since)), rtt })
     }
 }
 
