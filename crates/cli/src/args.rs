@@ -439,16 +439,16 @@ pub(crate) struct Send {
     /// Packets that are due within this leave together, in one wake-up: 0s sends each at its own time; at most 5ms
     #[arg(long, value_name = "TIME", value_parser = quantum, allow_hyphen_values = true, default_value = "1ms")]
     pub(crate) quantum: Duration,
-    /// A full data packet, headers included, as `packet_size` of a scenario: 72B (IPv6: 92B) to 1500B; less where the
+    /// A full data packet, headers included, as `packet_size` of a scenario: 74B (IPv6: 94B) to 1500B, 2B less without repair; less where the
     /// path is known to carry less
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "1200B")]
     pub(crate) packet_size: Bytes,
     /// End so long after the receiver's answer; a file that is encoded live is looped until then, or until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
-    /// Send lost packets again when the receiver asks (its `--nack`; RFC 4588)
+    /// Do not send lost packets again when the receiver asks (RFC 4588)
     #[arg(long)]
-    pub(crate) retransmission: bool,
+    pub(crate) no_repair: bool,
     /// Where the circuit breaker has stopped the flow or the receiver has vanished: ask the receiver again after 15 s, and
     /// go on with the source from its beginning; not with standard input
     #[arg(long)]
@@ -550,9 +550,10 @@ pub(crate) struct Receive {
     /// Record what a viewer would have seen (IVF: ffplay, ffprobe and others read it)
     #[arg(long, value_name = "FILE.ivf", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
-    /// A frame is in time if it can be shown this long after the fastest way
-    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true, default_value = "500ms")]
-    pub(crate) playout: Duration,
+    /// A frame is in time if it can be shown this long after the fastest way; `auto` follows what the frames need, at least a
+    /// round trip and 150 ms while lost packets are asked for again, and at most 2 s
+    #[arg(long, value_name = "TIME|auto", value_parser = playout, allow_hyphen_values = true, default_value = "auto")]
+    pub(crate) playout: Playout,
     /// Tell of packets this often; if absent 20ms, and to a sender that uses `aimd` of each packet at once. Beyond 25ms
     /// the sender takes part of the wait for the path's, and slows down
     #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
@@ -565,9 +566,9 @@ pub(crate) struct Receive {
     /// Write a session description (.sdp) for another tool that is to send by the RTP-TFRC profile
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) offer: Option<PathBuf>,
-    /// Ask for lost packets again (RFC 4588)
+    /// Do not ask for lost packets again (RFC 4588)
     #[arg(long)]
-    pub(crate) nack: bool,
+    pub(crate) no_repair: bool,
     /// Listen on the TCP port of the same number too, for senders that probe for their rate by TCP (`tpba`)
     #[arg(long)]
     pub(crate) tcp: bool,
@@ -608,7 +609,7 @@ pub(crate) struct Demo {
     pub(crate) out: PathBuf,
     /// Lost packets stay lost; frames must come 0.5 s after the fastest way instead of 1 s
     #[arg(long)]
-    pub(crate) no_retransmission: bool,
+    pub(crate) no_repair: bool,
     /// Seed of the path's random numbers
     #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true, default_value = "1")]
     pub(crate) seed: u64,
@@ -740,6 +741,26 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// How early a packet may leave: zero is allowed.
+/// The play-out delay of `receive`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Playout {
+    /// A delay that follows the frames' need.
+    Auto,
+    /// A delay that stays as it is.
+    Fixed(Duration),
+}
+
+fn playout(text: &str) -> Result<Playout, String> {
+    if text == "auto" {
+        return Ok(Playout::Auto);
+    }
+    let delay = duration(text).map_err(|e| format!("{e}; or `auto`"))?;
+    if delay > fairpace_rtp::playout::MOST {
+        return Err("it must be at most 10 s: nobody watches a live stream so late".to_owned());
+    }
+    Ok(Playout::Fixed(delay))
+}
+
 fn quantum(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(d) if d > MAX_QUANTUM => Err("it is more than 5 ms, which would be a burst".into()),

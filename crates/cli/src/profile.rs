@@ -74,17 +74,15 @@ pub(crate) fn check_form(form: &args::Form, scheme: &str, controller: &dyn Contr
     }
 }
 
-/// Retransmissions have numbers of their own, which neither a receiver that measures nor a sack vector nor a receiver report counts: rather
-/// than leave them out without a word, says so. `without`: what to write instead.
-pub(crate) fn check_retransmission(controller: &dyn Controller, wanted: bool, without: &str) -> Outcome {
-    let who = match controller.feedback_form() {
-        Form::RtpTfrc => "a receiver that measures (`measured_by = receiver`)",
-        Form::SackVector => "a sack vector (`aimd`)",
-        Form::Reports => "a scheme that goes by receiver reports",
-        _ => return Ok(()),
-    };
-    if wanted {
-        return Err(Failure::usage(format!("{who} takes no retransmissions")).hint(without.to_owned()));
+/// Why lost packets are not sent again with this controller, if they are not.
+pub(crate) fn no_repair(controller: &dyn Controller) -> Option<&'static str> {
+    match controller.feedback_form() {
+        Form::SackVector => {
+            Some("`aimd` is told of packets by sack vectors, which have no numbers for what is sent again")
+        }
+        Form::Reports => {
+            Some("the controller measures by packet pairs, which are known by the numbers of first sendings")
+        }
+        Form::Ccfb | Form::Twcc | Form::RtpTfrc => None,
     }
-    Ok(())
 }

@@ -68,7 +68,7 @@ fn a_wrong_command_line_is_said_in_two_lines_with_the_nearest_right_one() {
         ),
         (
             &["receive", "5004", "--playout", "5"],
-            "error: `--playout` is `5`: it has no unit\n\nhint: write a number and ns, us, ms, s, min or h, as in `550 ms`",
+            "error: `--playout` is `5`: it has no unit\n\nhint: write a number and ns, us, ms, s, min or h, as in `550 ms`; or `auto`",
         ),
         (
             &["demo", "--control", "rap:fine_grian"],

@@ -132,12 +132,13 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
         (&["send", "model", &to, "--seconds", "-1"], 2, &["`--seconds` is `-1`: it is negative"]),
         (&["send", "model", &to, "--quantum", "6ms"], 2, &["`--quantum` is `6ms`: it is more than 5 ms"]),
         (&["send", "model", &to, "--quantum", "-1ms"], 2, &["`--quantum` is `-1ms`", "hint: "]),
-        (&["send", "model", &to, "--packet-size", "71B"], 2, &["`packet_size` is 71 B; allowed: 72 B to 1500 B"]),
-        (&["send", "model", &to, "--packet-size", "1501B"], 2, &["`packet_size` is 1501 B; allowed: 72 B to 1500 B"]),
+        (&["send", "model", &to, "--packet-size", "71B"], 2, &["`packet_size` is 71 B; allowed: 74 B to 1500 B"]),
+        (&["send", "model", &to, "--packet-size", "1501B"], 2, &["`packet_size` is 1501 B; allowed: 74 B to 1500 B"]),
+        (&["send", "model", "[::1]:9", "--packet-size", "93B"], 2, &["`packet_size` is 93 B; allowed: 94 B to 1500 B"]),
         (
-            &["send", "model", "[::1]:9", "--packet-size", "91B", "--retransmission"],
+            &["send", "model", &to, "--packet-size", "71B", "--no-repair"],
             2,
-            &["`packet_size` is 91 B; allowed: 94 B to 1500 B"],
+            &["`packet_size` is 71 B; allowed: 72 B to 1500 B"],
         ),
         (&["send", "model", &to, "--packet-size", "-1B"], 2, &["`--packet-size` is `-1B`", "hint: "]),
         (
@@ -175,16 +176,6 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
             &["send", "model", &to, "--control", "tfrc", "--feedback-form", "ccfb", "--set", "measured_by=receiver"],
             2,
             &["`--set measured_by=receiver` contradicts `--feedback-form`"],
-        ),
-        (
-            &["send", "model", &to, "--control", "tfrc", "--feedback-form", "rtp-tfrc", "--retransmission"],
-            2,
-            &["takes no retransmissions", "hint: leave out `--retransmission`"],
-        ),
-        (
-            &["send", "model", &to, "--control", "tfrc", "--set", "measured_by=receiver", "--retransmission"],
-            2,
-            &["takes no retransmissions"],
         ),
         (
             &["send", "model", &to, "--control", "tfcr", "--feedback-form", "rtp-tfrc"],
@@ -231,11 +222,6 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
         ),
         (&["send", "model", &to, "--rwnd", "25"], 2, &["`--rwnd` is for the controller `aimd`, and this is `rcs`"]),
         (
-            &["send", "model", &to, "--control", "aimd", "--retransmission"],
-            2,
-            &["a sack vector (`aimd`) takes no retransmissions", "hint: leave out `--retransmission`"],
-        ),
-        (
             &["send", "model", &to, "--control", "aimd", "--feedback-form", "ccfb"],
             2,
             &["`aimd` is told of packets by sack vectors", "hint: leave out `--feedback-form`"],
@@ -245,13 +231,9 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
             2,
             &["`aimd` must hear of every packet"],
         ),
+        (&["receive", "0", "--playout", "11s"], 2, &["`--playout` is `11s`: it must be at most 10 s"]),
         (&["receive", "0", "--rwnd", "0"], 2, &["`--rwnd` is `0`: it must be at least 1", "from 1 to 8192"]),
         (&["receive", "0", "--rwnd", "none"], 2, &["`--rwnd` is `none`: it is not a whole number"]),
-        (
-            &["demo", "--control", "rcs,aimd"],
-            2,
-            &["a sack vector (`aimd`) takes no", "hint: add `--no-retransmission`"],
-        ),
         (&["demo", "--seconds", "1s"], 2, &["`--seconds` is 1 s"]),
         (
             &["receive", "0", "--out", "/nowhere/x.ivf"],

@@ -36,7 +36,7 @@ pub use encoder_model::{EncoderModel, EncoderModelParams};
 pub use error::{Hint, MediaError};
 pub use ivf::{IvfFrame, IvfReader, IvfSource, IvfWriter};
 pub use open::{SourceSpec, open_stream};
-pub use playout::{Judged, LostFrame, Playout, PlayoutParams, PlayoutSecond, PlayoutTotals, Verdict};
+pub use playout::{Adaptive, Judged, LostFrame, Playout, PlayoutParams, PlayoutSecond, PlayoutTotals, Verdict};
 pub use presets::{STREAM_PRESETS, StreamPreset};
 pub use recorded::{RecordedFrame, RecordedSource};
 pub use recorder::{FrameRecord, Recorder};

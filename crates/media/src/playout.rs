@@ -25,7 +25,11 @@
 //! later key frame goes on the screen. A frame that is only slow (blackout, long queue) stays awaited as
 //! long as nothing overtakes it.
 
+mod delay;
+
 use crate::ReceivedFrame;
+pub use delay::Adaptive;
+use delay::AdaptiveDelay;
 use fairpace_units::{Bytes, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,21 +41,28 @@ const MAX_GAP: u64 = 2_048;
 /// How the receiver plays out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PlayoutParams {
-    /// The time that queues, pacing and retransmissions may take beyond the fastest transit seen.
+    /// The time that queues, pacing and retransmissions may take beyond the fastest transit seen; with
+    /// [`adaptive`](Self::adaptive), the first.
     pub delay: Duration,
-    /// How long a gap may be reordering before it is a hole; with retransmission, at least a
-    /// round trip more.
+    /// The delay follows what the frames need, within these bounds; `None`: it stays as it is.
+    pub adaptive: Option<Adaptive>,
+    /// Lost packets are asked for again: a gap waits for the answer.
+    pub repair: bool,
+    /// How long a gap may be reordering before it is a hole. With repair: until the delay and a round trip are over, if that
+    /// is longer.
     pub reorder_wait: Duration,
-    /// Least time between two requests for a key frame: about a round trip, because the answer
+    /// Least time between two requests for a key frame, if no round trip is known: about one, because the answer
     /// cannot be quicker.
     pub key_request_interval: Duration,
 }
 
 impl Default for PlayoutParams {
-    /// 500 ms, 20 ms and 600 ms: for a path with a satellite in it, no retransmission.
+    /// A constant 500 ms, 20 ms and 600 ms: for a path with a satellite in it, no retransmission.
     fn default() -> Self {
         PlayoutParams {
             delay: Duration::from_millis(500),
+            adaptive: None,
+            repair: false,
             reorder_wait: Duration::from_millis(20),
             key_request_interval: Duration::from_millis(600),
         }
@@ -180,6 +191,9 @@ enum Decoder {
 #[derive(Debug)]
 pub struct Playout {
     params: PlayoutParams,
+    adaptive: Option<AdaptiveDelay>,
+    /// A request for a lost packet and its answer take so long, as far as is known.
+    answer: Option<Duration>,
     /// Complete frames by their first sequence number.
     held: BTreeMap<u64, Held>,
     /// Judged, to be handed out: a gap is several frames at once.
@@ -207,7 +221,9 @@ impl Playout {
     /// An empty buffer, which waits for a key frame.
     pub fn new(params: PlayoutParams) -> Self {
         Playout {
+            adaptive: params.adaptive.map(|bounds| AdaptiveDelay::new(bounds, params.delay)),
             params,
+            answer: None,
             held: BTreeMap::new(),
             out: VecDeque::new(),
             expected: None,
@@ -250,6 +266,30 @@ impl Playout {
         self.held.insert(first_sequence, Held { last_sequence, absent_before, ticks, key, arrival, data });
     }
 
+    /// A request for a lost packet and its answer take so long.
+    pub fn set_answer_time(&mut self, answer: Duration) {
+        self.answer = Some(answer);
+        if let Some(adaptive) = self.adaptive.as_mut().filter(|_| self.params.repair) {
+            adaptive.set_answer(answer);
+        }
+    }
+
+    /// The delay at which frames are shown now.
+    pub fn delay(&self) -> Duration {
+        self.adaptive.as_ref().map_or(self.params.delay, AdaptiveDelay::delay)
+    }
+
+    /// How long a later frame waits for what is missing before it.
+    fn patience(&self) -> Duration {
+        let answer = self.answer.filter(|_| self.params.repair);
+        answer.map_or(self.params.reorder_wait, |answer| self.params.reorder_wait.max(self.delay() + answer))
+    }
+
+    /// Least time between two requests for a key frame.
+    fn key_request_interval(&self) -> Duration {
+        self.answer.unwrap_or(self.params.key_request_interval).max(Duration::from_millis(100))
+    }
+
     /// The next frame whose fate is decided at `now`, in the sender's order.
     pub fn poll(&mut self, now: Instant) -> Option<Judged> {
         // A gap without frames (the stream began anew) puts nothing out.
@@ -285,7 +325,7 @@ impl Playout {
 
     /// True if a PLI should go out now; at most once per interval, as long as only a key frame helps.
     pub fn take_key_request(&mut self, now: Instant) -> bool {
-        let due = self.key_requested_at.is_none_or(|at| now >= at + self.params.key_request_interval);
+        let due = self.key_requested_at.is_none_or(|at| now >= at + self.key_request_interval());
         if !self.key_wanted || !due {
             return false;
         }
@@ -299,8 +339,13 @@ impl Playout {
         match (self.key_wanted, self.key_requested_at) {
             (false, _) => Instant::NEVER,
             (true, None) => Instant::ZERO,
-            (true, Some(at)) => at + self.params.key_request_interval,
+            (true, Some(at)) => at + self.key_request_interval(),
         }
+    }
+
+    /// Packets before that number are judged, or given up: whatever comes of them is of no use. Zero before the first frame.
+    pub fn given_up_before(&self) -> u64 {
+        self.expected.unwrap_or(0)
     }
 
     /// One entry per second of the run, by due time, as far as judged.
@@ -318,7 +363,8 @@ impl Playout {
         let (&first, head) = self.held.first_key_value()?;
         if self.expected.is_some_and(|expected| first > expected) {
             // Packets are missing before it: what overtook them says when to give them up.
-            let overtaken = self.held.values().map(|held| held.arrival + self.params.reorder_wait).min();
+            let patience = self.patience();
+            let overtaken = self.held.values().map(|held| held.arrival + patience).min();
             let superseded = self.held.values().filter(|held| held.key).map(|held| self.due(held.ticks)).min();
             return overtaken.into_iter().chain(superseded).min().map(Next::Gap);
         }
@@ -355,6 +401,10 @@ impl Playout {
             }
         }
         self.expected = Some(held.last_sequence.saturating_add(1));
+        if let (Some(ready), Some(adaptive)) = (ready, &mut self.adaptive) {
+            let passed = self.last.map_or(0, |(before, _)| (held.ticks - before).max(0));
+            adaptive.on_frame((ready + adaptive.delay()).since(due), media_time(passed));
+        }
         self.last = Some((held.ticks, due));
         // Frames that claim the same packets are nonsense of the peer's.
         while self.held.first_key_value().is_some_and(|(&first, _)| first <= held.last_sequence) {
@@ -410,7 +460,7 @@ impl Playout {
 
     fn count(&mut self, now: Instant, judged: &Judged) {
         // A peer's clock cannot make the table longer than the run.
-        let second = judged.due.min(now + self.params.delay).as_nanos() / 1_000_000_000;
+        let second = judged.due.min(now + self.delay()).as_nanos() / 1_000_000_000;
         let second = usize::try_from(second).unwrap_or(usize::MAX);
         if second >= self.seconds.len() {
             self.seconds.resize(second + 1, PlayoutSecond::default());
@@ -430,7 +480,7 @@ impl Playout {
     fn due(&self, ticks: i64) -> Instant {
         // Something has come, or there would be nothing to ask about.
         let at = nanos(ticks).saturating_add(self.least_transit);
-        Instant::from_nanos(at.clamp(0, i128::from(u64::MAX)) as u64) + self.params.delay
+        Instant::from_nanos(at.clamp(0, i128::from(u64::MAX)) as u64) + self.delay()
     }
 }
 

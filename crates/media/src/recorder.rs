@@ -105,6 +105,18 @@ impl FrameSink for Recorder {
         self.playout.next().min(self.playout.next_key_request())
     }
 
+    fn set_answer_time(&mut self, answer: Duration) {
+        self.playout.set_answer_time(answer);
+    }
+
+    fn playout_delay(&self) -> Option<Duration> {
+        Some(self.playout.delay())
+    }
+
+    fn given_up_before(&self) -> u64 {
+        self.playout.given_up_before()
+    }
+
     fn take_key_request(&mut self, now: Instant) -> bool {
         self.playout.take_key_request(now)
     }

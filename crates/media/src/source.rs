@@ -153,6 +153,19 @@ pub trait FrameSink: Send {
         true
     }
 
+    /// A request for a lost packet and its answer take so long, as far as answers have shown it.
+    fn set_answer_time(&mut self, _answer: Duration) {}
+
+    /// The play-out delay now; `None` if frames are not played out.
+    fn playout_delay(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Packets before that number are judged or given up: nothing more is to be asked for.
+    fn given_up_before(&self) -> u64 {
+        0
+    }
+
     /// True if a key frame should be asked for now; saying so starts the interval until the next time.
     fn take_key_request(&mut self, _now: Instant) -> bool {
         false

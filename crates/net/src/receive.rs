@@ -298,6 +298,13 @@ impl Running<'_> {
         if sink.next() <= now || socket.wake().is_some() {
             sink.poll(now)?;
         }
+        if let Some(answer) = self.session.rtt() {
+            sink.set_answer_time(answer);
+        }
+        if let Some(delay) = sink.playout_delay() {
+            self.session.set_playout(now, delay);
+        }
+        self.session.forget_before(self.splice.own(sink.given_up_before()));
         if sink.take_key_request(now) {
             self.session.request_key_frame(now);
         }

@@ -73,7 +73,9 @@ pub fn run_on(
             allowed: format!("at most {}", format_duration(MAX_QUANTUM)),
         });
     }
-    let session = SenderConfig { ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()), ..config.wire_session() };
+    let ntp_at_zero = NtpTime::from_unix(clock.unix_at_zero());
+    let refreshes = source.format().follows_rate;
+    let session = SenderConfig { ntp_at_zero, refreshes, ..config.wire_session() };
     let session = SenderSession::new(session, config.flow()?, secret()?);
     let via = session.flow().via();
     let now = clock.now();
@@ -117,7 +119,7 @@ pub fn run_on(
             Drained::Wait(until) => {
                 run.notify(source, observer);
                 let until = run.until(until, source);
-                readable = run.sleep(&mut waiter, until, io)?;
+                readable = run.sleep(&mut waiter, until, io, source)?;
             }
             Drained::Stopped(reason) => break reason,
         }
@@ -277,7 +279,7 @@ impl Running<'_> {
     /// Frames that are due go into the session.
     fn frames(&mut self, source: &mut dyn FrameSource) {
         let now = self.time();
-        if !self.takes_frames() {
+        if !self.takes_frames(source) {
             return;
         }
         let rate = self.session.media_rate();
@@ -285,7 +287,7 @@ impl Running<'_> {
             source.set_rate(rate);
             self.told_rate = Some(rate);
         }
-        while self.takes_frames() && source.next_frame_at() <= now {
+        while self.takes_frames(source) && source.next_frame_at() <= now {
             match source.next_frame(now) {
                 Ok(Some(f)) => {
                     let frame = Frame { data: f.data, timestamp_90k: f.timestamp_90k, key: f.key };
@@ -304,8 +306,12 @@ impl Running<'_> {
     }
 
     /// Whether the source is to be asked for frames.
-    fn takes_frames(&self) -> bool {
-        let has_room = self.config.queue_limit.is_none_or(|limit| self.session.queue_len().1 < limit);
+    fn takes_frames(&self, source: &dyn FrameSource) -> bool {
+        let has_room = match self.config.queue_limit {
+            Some(limit) => self.session.queue_len().1 < limit,
+            // A source that is encoded already cannot leave a picture out.
+            None => self.session.wants_frame() || !source.format().follows_rate,
+        };
         let is_over = self.leaving.is_some() || self.end.is_some();
         self.session.is_connected() && self.validated.is_some() && !is_over && has_room
     }
@@ -337,7 +343,13 @@ impl Running<'_> {
     }
 
     /// Sleeps until the instant, or until a socket or the source's thread has news; `true` if the datagrams' may have.
-    fn sleep(&self, waiter: &mut Waiter, until: Instant, io: &impl DatagramIo) -> Result<bool, NetError> {
+    fn sleep(
+        &self,
+        waiter: &mut Waiter,
+        until: Instant,
+        io: &impl DatagramIo,
+        source: &dyn FrameSource,
+    ) -> Result<bool, NetError> {
         // On the stack: nothing is allocated per wait.
         let mut sockets = [io.descriptor(); 3];
         let (mut n, mut room) = (1, 0);
@@ -346,7 +358,7 @@ impl Running<'_> {
             room |= u64::from(tcp.awaits_room()) << n;
             n += 1;
         }
-        if let Some(wake) = io.wake().filter(|_| self.takes_frames()) {
+        if let Some(wake) = io.wake().filter(|_| self.takes_frames(source)) {
             sockets[n] = wake;
             n += 1;
         }
@@ -489,7 +501,7 @@ impl Running<'_> {
     /// Until when to sleep.
     fn until(&mut self, session: Instant, source: &dyn FrameSource) -> Instant {
         let mut until = session.min(self.next_sample).min(self.clock.now() + LOOK_UP);
-        if self.takes_frames() {
+        if self.takes_frames(source) {
             until = until.min(source.next_frame_at());
         }
         if self.session.is_draining() {

@@ -267,7 +267,7 @@ fn media_plan(
             data_dscp: media.flow.data_class.dscp(),
             form: media.form,
             // As the simulator's sources, which wait as long as it takes.
-            max_queue_delay: Duration::MAX,
+            max_queue_delay: Some(Duration::MAX),
             ..SenderConfig::default()
         },
         sample: sim.sample.unwrap_or(Duration::from_millis(100)).min(Duration::from_millis(100)),

@@ -89,9 +89,11 @@ impl SenderHalf {
         }
     }
 
-    /// Whether the receiver also tells of retransmissions, which have numbers of their own.
-    pub(crate) const fn tells_of_retransmissions(&self) -> bool {
-        matches!(self, SenderHalf::Ccfb(_) | SenderHalf::Twcc(_))
+    /// Whether packets can be sent again, with numbers of their own: not where the receiver tells of single packets by one stream's
+    /// numbers (sack vectors), or both ends know packet pairs by them. A receiver that measures leaves them out of the
+    /// rate that it tells, which keeps the flow on the safe side.
+    pub(crate) const fn allows_repair(&self) -> bool {
+        matches!(self, SenderHalf::Ccfb(_) | SenderHalf::Twcc(_) | SenderHalf::RtpTfrc(_))
     }
 
     /// Whether both ends must know packet pairs by their number.

@@ -44,6 +44,7 @@ pub mod header_ext;
 mod ntp;
 mod out;
 pub mod packet;
+pub mod playout;
 pub mod quick_start;
 mod receiver;
 mod reporting;

@@ -77,10 +77,28 @@ pub struct ReceiverSession {
     next_number: u32,
     reports: Reporting,
     requests: Requests,
+    playout: PlayoutNews,
+    /// When the last echo in the normal class left, until media comes.
+    echoed: Option<Instant>,
     stopping: Option<bool>,
     events: VecDeque<ReceiverEvent>,
     stats: ReceiverStats,
     buf: Vec<u8>,
+}
+
+/// The play-out delay, and the one that the sender was told last.
+#[derive(Clone, Copy, Debug, Default)]
+struct PlayoutNews {
+    delay: Option<Duration>,
+    told: Option<Duration>,
+}
+
+impl PlayoutNews {
+    /// A delay that differs by a tenth and more from the one that was told.
+    fn untold(&self) -> Option<Duration> {
+        let told = self.told.unwrap_or_default();
+        self.delay.filter(|delay| delay.max(&told).saturating_sub(*delay.min(&told)) * 10 > told)
+    }
 }
 
 enum Step {
@@ -114,6 +132,8 @@ impl ReceiverSession {
             sources: Sources::default(),
             feedback: ReceiverHalf::new(pace),
             reports: Reporting::new(rtcp::REORDERING),
+            playout: PlayoutNews::default(),
+            echoed: None,
             stopping: None,
             events: VecDeque::new(),
             stats: ReceiverStats::default(),
@@ -209,6 +229,19 @@ impl ReceiverSession {
         self.requests.want_key_frame();
     }
 
+    /// Frames are shown so long after the fastest of them came ([`crate::playout`]). The sender is told, and lost packets are asked
+    /// for until they are a round trip older than that.
+    pub fn set_playout(&mut self, now: Instant, delay: Duration) {
+        self.advance(now);
+        self.playout.delay = Some(delay);
+        self.requests.set_patience(delay + self.requests.rtt().unwrap_or(delay));
+    }
+
+    /// Media packets before that number are of no use any more, whatever comes: they are not asked for again.
+    pub fn forget_before(&mut self, sequence: u64) {
+        self.requests.forget_before(sequence);
+    }
+
     /// Ends the session: a BYE if there is a sender, then [`Out::Stopped`].
     pub fn stop(&mut self, now: Instant) {
         self.advance(now);
@@ -247,6 +280,11 @@ impl ReceiverSession {
     /// The address of the sender that holds the place.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.place.peer.map(|p| p.address)
+    }
+
+    /// The round trip of a request and its answer; `None` before the sender's first media.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.requests.rtt()
     }
 
     /// Sources known, believed or not: at most 1,032.
@@ -294,6 +332,7 @@ impl ReceiverSession {
         self.feedback.forget();
         self.reports.forget();
         self.requests.forget();
+        (self.playout.told, self.echoed) = (None, None);
     }
 
     fn on_rtcp(&mut self, now: Instant, compound: Compound<'_>, incoming: &Incoming) {
@@ -418,6 +457,14 @@ impl ReceiverSession {
         if let Some(dscp) = self.feedback.poll(now, &mut self.sources, &mut envelope, &mut self.buf) {
             return Step::Send(to, dscp, What::Feedback);
         }
+        if let Some(delay) =
+            self.playout.untold().filter(|_| peer.announced.is_some() && self.sources.media().is_some())
+        {
+            self.playout.told = Some(delay);
+            self.buf.clear();
+            crate::playout::emit(self.ssrc, delay, &mut self.buf);
+            return Step::Send(to, dscp, What::Report);
+        }
         let request = self.sources.media().and_then(|media| self.requests.poll(now, self.ssrc, media, &mut self.buf));
         if let Some(what) = request {
             return Step::Send(to, dscp, what);
@@ -439,6 +486,9 @@ impl ReceiverSession {
         }
         echo.emit(&mut self.buf);
         self.place.on_echoed(pending.to, self.buf.len());
+        if pending.class == fairpace_units::Class::Normal {
+            self.echoed = Some(now);
+        }
         let dscp = if pending.class == fairpace_units::Class::Low { Dscp::LE } else { self.config.data_dscp };
         Step::Send(pending.to, dscp, What::Echo)
     }
@@ -464,6 +514,9 @@ impl ReceiverSession {
         crate::rtcp::emit_receiver_report(&mut self.buf, self.ssrc, &self.sources.report_blocks(now));
         crate::rtcp::emit_sdes(&mut self.buf, &[self.ssrc], &self.config.cname);
         self.feedback.append_to_report(self.ssrc, &mut self.buf);
+        if let Some(delay) = self.playout.told {
+            crate::playout::emit(self.ssrc, delay, &mut self.buf);
+        }
     }
 
     fn event(&mut self, event: ReceiverEvent) {

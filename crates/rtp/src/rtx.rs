@@ -2,6 +2,7 @@
 //! the payload begins with the original sequence number (OSN).
 
 use crate::WireError;
+use crate::send_queue::Chunk;
 use crate::wire::{Put, Reader};
 use std::collections::VecDeque;
 
@@ -39,8 +40,8 @@ pub(crate) struct Kept {
     pub(crate) timestamp: u32,
     pub(crate) marker: bool,
     pub(crate) payload: Vec<u8>,
-    /// When it was sent for the first time.
-    pub(crate) first_sent: fairpace_units::Instant,
+    /// When its frame was captured.
+    pub(crate) captured: fairpace_units::Instant,
     /// When it was last sent, again or for the first time.
     pub(crate) sent_at: fairpace_units::Instant,
     pub(crate) times: u8,
@@ -51,14 +52,7 @@ impl History {
     const MAX_BYTES: usize = 2 << 20;
 
     /// Keeps the packet with that (unwrapped) sequence number: the next one.
-    pub(crate) fn keep(
-        &mut self,
-        sequence: u64,
-        timestamp: u32,
-        marker: bool,
-        payload: &[u8],
-        now: fairpace_units::Instant,
-    ) {
+    pub(crate) fn keep(&mut self, sequence: u64, chunk: &Chunk, payload: &[u8], now: fairpace_units::Instant) {
         if self.kept.is_empty() {
             self.first = sequence;
         }
@@ -75,7 +69,13 @@ impl History {
         copy.clear();
         copy.extend_from_slice(payload);
         self.bytes += copy.len();
-        self.kept.push_back(Kept { timestamp, marker, payload: copy, first_sent: now, sent_at: now, times: 0 });
+        let &Chunk { timestamp, marker, captured, .. } = chunk;
+        self.kept.push_back(Kept { timestamp, marker, payload: copy, captured, sent_at: now, times: 0 });
+    }
+
+    /// The oldest number that is kept.
+    pub(crate) const fn first(&self) -> u64 {
+        self.first
     }
 
     pub(crate) fn get_mut(&mut self, sequence: u64) -> Option<&mut Kept> {
@@ -101,7 +101,8 @@ mod tests {
     fn the_history_is_bounded_and_forgets_the_oldest() {
         let mut h = History::default();
         for i in 0..5_000_u64 {
-            h.keep(i, i as u32, false, &[i as u8; 1_000], Instant::ZERO);
+            let chunk = Chunk { timestamp: i as u32, marker: false, captured: Instant::ZERO, begins_key: false };
+            h.keep(i, &chunk, &[i as u8; 1_000], Instant::ZERO);
         }
         // 2 MiB / 1,000 B = 2,097 packets
         assert_eq!(h.kept.len(), 2_097);

@@ -30,6 +30,10 @@ struct Queued {
 pub(crate) struct Chunk {
     pub(crate) timestamp: u32,
     pub(crate) marker: bool,
+    /// When its frame came from the encoder.
+    pub(crate) captured: Instant,
+    /// The first packet of a key frame.
+    pub(crate) begins_key: bool,
 }
 
 /// No payload is made smaller, descriptor included.
@@ -129,6 +133,39 @@ impl SendQueue {
         }
     }
 
+    /// Gives up the frame that has begun to leave, if it has waited too long and is of more than `most` bytes still: at a rate that has
+    /// collapsed it would keep the others away for seconds. So are all that refer to it.
+    pub(crate) fn give_up_begun(&mut self, now: Instant, most: usize) {
+        let Some(f) = self.frames.front().filter(|f| f.packets_sent > 0) else { return };
+        let (whole, left) = (f.data.len(), f.data.len() - f.bytes_sent);
+        if now.since(f.since) <= self.max_delay || left <= most {
+            return;
+        }
+        self.frames.pop_front();
+        self.bytes -= whole;
+        self.count_drop(whole);
+        self.drop_until_key();
+    }
+
+    /// From now on a frame that has not begun to leave may be so old.
+    pub(crate) const fn set_max_delay(&mut self, max_delay: Duration) {
+        self.max_delay = max_delay;
+    }
+
+    /// Drops the frames that have not begun to leave, up to the first key frame: nothing before it can be decoded.
+    pub(crate) fn drop_until_key(&mut self) {
+        let begun = usize::from(self.frames.front().is_some_and(|f| f.packets_sent > 0));
+        let until = self.frames.iter().skip(begun).position(|f| f.key);
+        let drop = until.unwrap_or(self.frames.len().saturating_sub(begun));
+        for _ in 0..drop {
+            if let Some(f) = self.frames.remove(begun) {
+                self.bytes -= f.data.len();
+                self.count_drop(f.data.len());
+            }
+        }
+        self.wants_key = until.is_none();
+    }
+
     /// From now on packets carry at most this much; what waits is cut anew.
     pub(crate) fn set_max_payload(&mut self, max_payload: usize) {
         self.max_payload = max_payload.max(LEAST_PAYLOAD);
@@ -158,10 +195,20 @@ impl SendQueue {
         (self.frames.len(), self.bytes - self.frames.front().map_or(0, |f| f.bytes_sent))
     }
 
+    /// The packets that waiting frames take.
+    pub(crate) fn packets(&self) -> usize {
+        self.frames.iter().map(|f| f.packets.saturating_sub(f.packets_sent)).sum()
+    }
+
     /// The next packet, before its payload is written.
     pub(crate) fn peek(&self) -> Option<Chunk> {
         let f = self.frames.front()?;
-        Some(Chunk { timestamp: f.timestamp, marker: f.packets_sent + 1 >= f.packets })
+        Some(Chunk {
+            timestamp: f.timestamp,
+            marker: f.packets_sent + 1 >= f.packets,
+            captured: f.since,
+            begins_key: f.key && f.packets_sent == 0,
+        })
     }
 
     /// Writes the next packet's payload, and takes it off the queue.

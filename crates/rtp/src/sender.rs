@@ -45,6 +45,7 @@ mod config;
 mod events;
 mod incoming;
 mod media_out;
+mod repair;
 mod rtcp;
 mod tcp;
 mod tcp_half;
@@ -64,6 +65,7 @@ use fairpace_control::feedback::Form;
 use fairpace_control::{Flow, Permit, Transmit};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Via};
 use media_out::{MediaOut, Stamping, on_the_wire};
+use repair::Deadline;
 use rtcp::Blocks;
 use tcp_half::{Next, TcpHalf};
 
@@ -101,6 +103,10 @@ pub struct SenderSession {
     first_rtt: Duration,
     /// How often the peer means to tell.
     feedback_interval: Duration,
+    /// The receiver's play-out delay, as far as it is known.
+    playout: Duration,
+    /// The flow sends data, if there is any.
+    ready: bool,
     events: Events,
     stats: SenderStats,
     buf: Vec<u8>,
@@ -117,8 +123,8 @@ impl SenderSession {
     /// A session that sends `flow`'s packets. The session begins with the first `poll`.
     ///
     /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better. There are
-    /// no retransmissions to a receiver that measures, nor under sack vectors, nor where receiver reports are all there is:
-    /// they have numbers of their own, and would not be in what it measures, nor among the vector's.
+    /// no retransmissions under sack vectors, nor where receiver reports are all there is: they have numbers of their own, which are not
+    /// among the vector's, and which no packet pair is known by.
     pub fn new(mut config: SenderConfig, flow: Flow, secret: Secret) -> Self {
         if config.cname.is_empty() {
             config.cname = secret.cname();
@@ -126,8 +132,8 @@ impl SenderSession {
         let offset = secret.value(Purpose::FirstTimestamp, 0, 1) as u32;
         let form = config.form.filter(|form| form.serves(flow.form())).unwrap_or(flow.form());
         let feedback = SenderHalf::new(form, flow.controller(), config.rate_profile, offset, config.check_nonces);
-        config.retransmission &= feedback.tells_of_retransmissions();
         let random = RandomStream::named(secret.value(Purpose::ConsentTiming, 0, 0), "rtp.consent");
+        config.retransmission &= feedback.allows_repair();
         SenderSession {
             media: MediaOut::new(&config, &secret, feedback.has_pairs()),
             admitting: Admitting::new(config.admission, random),
@@ -138,6 +144,8 @@ impl SenderSession {
             tcp: (flow.via() == Via::Tcp).then_some(TcpHalf::new()),
             first_rtt: Duration::ZERO,
             feedback_interval: Duration::ZERO,
+            playout: config.playout,
+            ready: false,
             events: Events::default(),
             stats: SenderStats::default(),
             buf: Vec::with_capacity(2_048),
@@ -193,8 +201,8 @@ impl SenderSession {
     /// The next action. Call until it says [`Out::Wait`] or [`Out::Stopped`].
     pub fn poll(&mut self, now: Instant) -> Out<'_> {
         let now = self.advance(now);
-        let late = self.media.drop_late(now, self.config.retransmission_limit);
-        self.note_too_late(now, late);
+        let given_up = self.media.review(&self.deadline(), self.config.refreshes);
+        self.note_refused(given_up);
         let step = loop {
             match self.step(now) {
                 Step::Again => {}
@@ -231,6 +239,20 @@ impl SenderSession {
         self.media.media_rate(self.flow.target_rate(), &self.config)
     }
 
+    /// The receiver's play-out delay, as far as it is known.
+    pub const fn playout(&self) -> Duration {
+        self.playout
+    }
+
+    /// Whether a frame that is encoded now would leave soon. If not, a live source is not to encode this picture: it would only
+    /// age in the queue, until it is dropped with all that refer to it. False before the flow sends its first data.
+    pub fn wants_frame(&self) -> bool {
+        let room = self.config.max_queue_delay(self.playout).mul_f64(0.6);
+        self.phase == Phase::Running
+            && self.ready
+            && self.media.drains_within(self.flow.target_rate(), &self.config, room)
+    }
+
     /// Frames and bytes waiting to leave.
     pub fn queue_len(&self) -> (usize, Bytes) {
         let (frames, bytes) = self.media.waiting();
@@ -260,6 +282,11 @@ impl SenderSession {
     /// Counters.
     pub const fn stats(&self) -> &SenderStats {
         &self.stats
+    }
+
+    /// The RTP timestamp of a frame with this time of capture: that of [`Frame::timestamp_90k`] behind a random offset.
+    pub const fn rtp_timestamp(&self, timestamp_90k: u32) -> u32 {
+        self.media.rtp_timestamp(timestamp_90k)
     }
 
     /// SSRCs of media, dummies and retransmissions.
@@ -405,14 +432,24 @@ impl SenderSession {
             self.reporting.on_sent(now, on_the_wire(self.buf.len(), &self.config));
             return Step::Send(self.config.data_dscp, Ecn::NotEct, What::Report, Via::Udp);
         }
-        self.media.expire(now);
+        self.media.expire(now, self.flow.target_rate());
         self.note_drops();
+        if now >= self.next_key_in_silence() {
+            self.media.repair.on_key_in_silence(now);
+            self.events.request_key_frame(now);
+        }
         let full = self.flow.via() == Via::Tcp && self.tcp.is_some_and(|tcp| !tcp.has_room());
         let answer = self.flow.poll(now, self.media.has_data() && !full);
         if let Some(tcp) = &mut self.tcp {
             // TCP has its own window: this flow waits for nothing else.
             tcp.set_draining(matches!(answer, Transmit::WaitForFeedback(_)) && self.flow.via() == Via::Tcp);
         }
+        // Dummies may go first, to find out how much the path bears.
+        self.ready |= match answer {
+            Transmit::Send(permit) => permit.kind == Kind::Data,
+            Transmit::WaitForData(_) | Transmit::WaitForFeedback(_) => true,
+            Transmit::WaitUntil(_) | Transmit::Stopped(_) => false,
+        };
         let until = match answer {
             Transmit::Send(permit) => return self.transmit(now, permit),
             Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => t,
@@ -424,7 +461,9 @@ impl SenderSession {
                 return Step::Again;
             }
         };
-        Step::Wait(until.min(self.reporting.next()).min(self.admitting.next()).min(self.media.next_expiry()))
+        let repair = self.next_key_in_silence().min(self.media.repair.next_copy());
+        let until = until.min(repair).min(self.media.next_expiry());
+        Step::Wait(until.min(self.reporting.next()).min(self.admitting.next()))
     }
 
     fn end(&mut self, reason: StopReason) {
@@ -441,8 +480,9 @@ impl SenderSession {
 
     fn transmit(&mut self, now: Instant, permit: Permit) -> Step {
         let stamping = Stamping::new(now, &self.config, &self.flow, &self.feedback, &self.secret);
+        let deadline = self.deadline();
         let (media, out) = (&mut self.media, &mut self.buf);
-        let (what, adu_end) = if permit.kind == Kind::Data && media.write_retransmission(&stamping, out) {
+        let (what, adu_end) = if permit.kind == Kind::Data && media.write_retransmission(&stamping, &deadline, out) {
             (What::Retransmission, false)
         } else {
             let written =
@@ -488,11 +528,24 @@ impl SenderSession {
         }
     }
 
-    fn note_too_late(&mut self, now: Instant, packets: u64) {
-        if packets > 0 {
-            self.stats.too_late += packets;
-            self.events.request_key_frame(now);
+    /// The times by which it is judged whether a packet is sent again.
+    fn deadline(&self) -> Deadline {
+        let srtt = self.flow.srtt().unwrap_or_default();
+        let least_rtt = self.flow.rtt().min().unwrap_or(srtt);
+        Deadline { now: self.now, playout: self.playout, srtt, least_rtt }
+    }
+
+    /// When a key frame is to be encoded because nothing is heard; NEVER if the source gives none.
+    fn next_key_in_silence(&self) -> Instant {
+        if !self.config.refreshes {
+            return Instant::NEVER;
         }
+        self.media.repair.next_key_in_silence()
+    }
+
+    fn note_refused(&mut self, packets: u64) {
+        self.stats.too_late += packets;
+        self.note_drops();
     }
 
     fn note_rate(&mut self) {

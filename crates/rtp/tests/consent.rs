@@ -9,20 +9,23 @@ use pair::*;
 /// Half of all packets lost, both ways, from the third second on. At their floor of 100 bit/s these flows send a packet
 /// every 4.6 s: three in a row are lost with a probability of 1/8, and a report that tells of a new loss renews no consent.
 /// Of 100 seeds 63 ended within two minutes when only packets told of held off the end, and when challenges went out
-/// at 15, 20 and 25 s.
+/// at 15, 20 and 25 s. Now thirty questions or so go out in 15 s, of which none is answered with a probability of 0.75^30, 2 in
+/// 10,000: over two minutes of 200 seeds that may happen once.
 #[test]
 fn half_of_all_packets_lost_does_not_end_a_flow_that_hardly_sends() {
     for scheme in ["lda", "ldaf"] {
+        let mut ended = 0;
         for seed in 0..200 {
             let mut p = Pair::usual(scheme, &[]);
             p.run_until(at(3.0));
             (p.forward.disturb, p.back.disturb) = (lossy(2 * seed, 0.5), lossy(2 * seed + 1, 0.5));
             p.run_until(at(120.0));
-            assert_eq!(p.stopped, None, "{scheme}, seed {seed}");
+            ended += u32::from(p.stopped.is_some());
             // A question each 400 ms at most: 117 s of them would be 292.
             let asked = p.count(What::Challenge);
             assert!((10..=294).contains(&asked), "{scheme}, seed {seed}: {asked} challenges");
         }
+        assert!(ended <= 2, "{scheme}: {ended} of 200");
     }
 }
 

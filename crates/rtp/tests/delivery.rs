@@ -220,8 +220,7 @@ fn retransmission_fills_holes_and_frames_are_whole_again() {
 
 #[test]
 fn after_a_blackout_what_is_too_late_is_not_sent_again_and_a_key_frame_is_asked_for() {
-    let config =
-        SenderConfig { retransmission: true, retransmission_limit: ms(500), codec: Codec::Vp8, ..sender_config() };
+    let config = SenderConfig { retransmission: true, playout: ms(500), codec: Codec::Vp8, ..sender_config() };
     let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
     let mut p = Pair::new(config, receiver, flow("fixed", &[("rate", "200 pkt/s")], Rate::mbps(10.0)), ms(50));
     p.forward.disturb = Box::new(|now, w| {

@@ -1,13 +1,13 @@
 //! `fairpace receive`: take media in, judge it as a viewer would, pass it on.
 
-use crate::args::Receive as Args;
+use crate::args::{Playout, Receive as Args};
 use crate::error::{Failure, Outcome, code};
 use crate::profile;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::feedback::Form;
 use fairpace_lab::results::write_whole;
-use fairpace_media::{PlayoutParams, PlayoutTotals, Recorder};
+use fairpace_media::{Adaptive, PlayoutParams, PlayoutTotals, Recorder};
 use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
 use fairpace_net::{Clock, resolve};
 use fairpace_rtp::{Codec, ReceiverEvent, StopReason, StreamStats, What, sdp};
@@ -31,14 +31,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Failure::usage("`--offer` describes a receiver of RTP-TFRC, and none is asked for")
             .hint("add `--feedback-form rtp-tfrc`, or `--peer FILE.sdp`"));
     }
-    config.session.nack = args.nack;
+    config.session.nack = !args.no_repair;
     config.tcp = args.tcp;
-    config.session.nack_deadline = args.playout;
-    let mut playout = PlayoutParams { delay: args.playout, ..PlayoutParams::default() };
-    if args.nack {
-        // A packet asked for again may come until the frame is to be shown.
-        playout.reorder_wait = args.playout;
-    }
+    let usual = PlayoutParams { repair: !args.no_repair, ..PlayoutParams::default() };
+    let playout = match args.playout {
+        Playout::Auto => PlayoutParams { adaptive: Some(Adaptive::default()), ..usual },
+        Playout::Fixed(delay) => PlayoutParams { delay, ..usual },
+    };
     let forward = args.forward.as_deref().map(|to| resolve(to, args.ip.family())).transpose()?.map(|all| all[0]);
     config.forward = forward;
     let mut recorder = Recorder::new(playout);

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.quantum = args.quantum;
     config.duration = args.seconds;
     config.session.packet_size = args.packet_size;
-    config.session.retransmission = args.retransmission;
+    config.session.retransmission = !args.no_repair;
     config.session.form = args.form.feedback_form;
     if let Some(profile) = profile::apply(&args.form, &config.scheme, &mut config.settings)? {
         config.session.rate_profile = profile;
@@ -35,7 +35,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.check()?;
     let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
     profile::check_form(&args.form, &config.scheme, &*controller)?;
-    profile::check_retransmission(&*controller, args.retransmission, "leave out `--retransmission`")?;
+    if !args.no_repair
+        && let Some(why) = profile::no_repair(&*controller)
+    {
+        note(args.quiet, &format!("note: lost packets are not sent again: {why}"));
+    }
     let stop = Stop::install()?;
     if args.restart && args.source == "-" {
         return Err(Failure::usage("`--restart` begins the source anew, and standard input has no second beginning")

@@ -40,7 +40,7 @@ use turn::playout;
 /// The path, as a scenario: `fairpace run` and `fairpace relay` take the same file.
 const SCENARIO: &str = include_str!("../../../../scenarios/demo.toml");
 pub(crate) fn run(args: &Args) -> Outcome {
-    let schemes = schemes(&args.control, !args.no_retransmission)?;
+    let schemes = schemes(&args.control)?;
     if args.seconds < Duration::from_secs(3) {
         return Err(Failure::usage(format!("`--seconds` is {} s: nothing would be seen", args.seconds.as_secs_f64()))
             .hint("3 s at least; the slow stretch of the path is from 12 to 20 s, the blackout from 24 to 27 s"));
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         interrupted: false,
         path: PathFacts {
             alone_kbps: alone(&sim, args.seconds)?,
-            retransmission: !args.no_retransmission,
+            retransmission: !args.no_repair,
             ..facts(&sim, scenario.path.rtt.get(), playout(args))
         },
         schemes: Vec::new(),

@@ -53,11 +53,10 @@ struct LiveCounters {
 /// queue before it.
 pub(super) fn playout(args: &Args) -> PlayoutParams {
     let usual = PlayoutParams::default();
-    if args.no_retransmission {
+    if args.no_repair {
         return usual;
     }
-    let delay = Duration::from_secs(1);
-    PlayoutParams { delay, reorder_wait: delay, ..usual }
+    PlayoutParams { delay: Duration::from_secs(1), repair: true, ..usual }
 }
 
 pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args, stop: &Stop) -> Outcome<SchemeRun> {
@@ -70,8 +69,7 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     let mut receive = ReceiveConfig::new(0);
     receive.family = Family::V4;
     receive.sample = SAMPLE;
-    receive.session.nack = !args.no_retransmission;
-    receive.session.nack_deadline = playout(args).delay;
+    receive.session.nack = !args.no_repair;
     let receiver = Receiver::open(receive, clock)?;
     let recorder = Recorder::new(playout(args)).to_file(args.out.join(&video))?.with_records();
     let mut config = relay::config(sim.clone(), 0, local(receiver.address()?))?;
@@ -106,11 +104,8 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     config.settings.clone_from(&scheme.settings);
     config.sample = SAMPLE;
     config.trace = true;
-    config.session.retransmission = !args.no_retransmission;
-    config.session.retransmission_limit = playout(args).delay;
-    // A key frame takes a while at a low rate. But what has waited longer than this comes too late for the
-    // play-out, once the link's own queue is added: 50 packets take 0.2 to 0.5 s.
-    config.session.max_queue_delay = playout(args).delay.mul_f64(0.6);
+    config.session.retransmission = !args.no_repair;
+    config.session.playout = playout(args).delay;
     // The turn counts from its beginning; media flows from the peer's first answer, a round trip later.
     let trip = sim.only_links().map_or(Duration::ZERO, |both| both.map(|l| l.delay.propagation).iter().sum());
     let first_answer = trip + Duration::from_millis(100);

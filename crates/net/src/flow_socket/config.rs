@@ -86,7 +86,7 @@ impl FlowSocketConfig {
             session: SenderConfig {
                 packet_size: self.packet_size,
                 data_dscp: self.dscp,
-                max_queue_delay: Duration::MAX,
+                max_queue_delay: Some(Duration::MAX),
                 ..SenderConfig::default()
             },
             buffers: self.buffers,

@@ -43,6 +43,11 @@ impl Splice {
         (sequence.wrapping_add(self.sequence_offset), timestamp.wrapping_add(self.timestamp_offset))
     }
 
+    /// The source's own number of a packet that was handed out under this one.
+    pub(super) const fn own(&self, sequence: u64) -> u64 {
+        sequence.saturating_sub(self.sequence_offset)
+    }
+
     pub(super) fn frame(&self, frame: AssembledFrame) -> ReceivedFrame {
         let (first_sequence, timestamp_90k) = self.apply(frame.first_sequence, frame.timestamp);
         let (last_sequence, _) = self.apply(frame.last_sequence, frame.timestamp);

@@ -27,7 +27,8 @@ pub struct ReceiverConfig {
     pub form: Option<Form>,
     /// Ask for lost media again [RFC 4585, RFC 4588].
     pub nack: bool,
-    /// Give up asking for a packet after that long.
+    /// Give up asking for a packet after that long, until
+    /// [`set_playout`](super::ReceiverSession::set_playout) says how long its frame can wait.
     pub nack_deadline: Duration,
     /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
     pub cname: String,

@@ -54,6 +54,9 @@ impl ReceiverSession {
         }
         let (ssrc, sequence, payload_type, payload, retransmitted) = match role {
             Role::Media if is_media => {
+                if let Some(echoed) = self.echoed.take() {
+                    self.requests.on_first_media(now.since(echoed));
+                }
                 self.requests.on_media(now, highest_before, sequence);
                 (packet.ssrc, sequence, packet.payload_type, packet.payload, false)
             }

@@ -2,6 +2,8 @@
 
 use crate::What;
 use crate::rtcp;
+use fairpace_control::rtt::RttParams;
+use fairpace_control::{RtoParams, RttEstimator};
 use fairpace_units::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -9,8 +11,22 @@ use std::collections::BTreeMap;
 const KEY_FRAME_REQUEST_SPACING: Duration = Duration::from_millis(300);
 /// A gap this young may be reordering.
 const REORDERING: Duration = Duration::from_millis(10);
-const FIRST_NACK_RTT: Duration = Duration::from_millis(300);
-const MOST_NACKS: u8 = 4;
+/// How an answer's delay is estimated: as a round trip is [RFC 6298], but for the least and the first timeout.
+const ANSWER: RtoParams = RtoParams {
+    min: Duration::from_millis(20),
+    max: Duration::from_secs(2),
+    granularity: Duration::from_millis(10),
+    srtt_factor: 1.0,
+    var_factor: 4.0,
+    initial: Duration::from_secs(1),
+    backoff: false,
+};
+/// A first answer says more of the next than a first round trip does: most of it is the path's delay.
+fn answers() -> RttEstimator {
+    RttEstimator::new(RttParams { initial_var: 0.125, ..RttParams::default() })
+}
+/// A request is said twice, so far apart: the sender hears both as one.
+const REPEATED: Duration = Duration::from_millis(20);
 const MOST_MISSING: usize = 512;
 
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +35,8 @@ struct Missing {
     tries: u8,
     next: Instant,
     asked: Option<Instant>,
+    /// The last request is to be said again, because it may be lost.
+    again: bool,
 }
 
 #[derive(Debug)]
@@ -27,18 +45,18 @@ pub(super) struct Requests {
     nack: Option<Duration>,
     missing: BTreeMap<u64, Missing>,
     /// How long an answer takes.
-    rtt: Duration,
+    answer: RttEstimator,
     key_frame_wanted: bool,
     last_key_request: Option<Instant>,
     scratch: Vec<u16>,
 }
 
 impl Requests {
-    pub(super) const fn new(nack: Option<Duration>) -> Self {
+    pub(super) fn new(nack: Option<Duration>) -> Self {
         Requests {
             nack,
             missing: BTreeMap::new(),
-            rtt: FIRST_NACK_RTT,
+            answer: answers(),
             key_frame_wanted: false,
             last_key_request: None,
             scratch: Vec::new(),
@@ -49,6 +67,7 @@ impl Requests {
     pub(super) fn forget(&mut self) {
         self.missing.clear();
         self.key_frame_wanted = false;
+        self.answer = answers();
     }
 
     /// Another stream, or the same one anew.
@@ -60,6 +79,30 @@ impl Requests {
         self.key_frame_wanted = true;
     }
 
+    /// From now on a packet is asked for until it has been missing for so long.
+    pub(super) fn set_patience(&mut self, patience: Duration) {
+        self.nack = self.nack.map(|_| patience);
+    }
+
+    /// Media packets before that number are of no use any more.
+    pub(super) fn forget_before(&mut self, sequence: u64) {
+        if self.missing.first_key_value().is_some_and(|(first, _)| *first < sequence) {
+            self.missing = self.missing.split_off(&sequence);
+        }
+    }
+
+    /// The round trip, as far as answers have shown it.
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        self.answer.srtt()
+    }
+
+    /// The sender's first media has come so long after our echo: a round trip and a little.
+    pub(super) fn on_first_media(&mut self, elapsed: Duration) {
+        if self.answer.srtt().is_none() {
+            self.answer.update(elapsed);
+        }
+    }
+
     /// Media packet `sequence` has arrived, where `highest` was the highest so far.
     pub(super) fn on_media(&mut self, now: Instant, highest: u64, sequence: u64) {
         if self.nack.is_none() {
@@ -67,7 +110,7 @@ impl Requests {
         }
         self.missing.remove(&sequence);
         for lost in (highest + 1).max(sequence.saturating_sub(MOST_MISSING as u64))..sequence {
-            let m = Missing { since: now, tries: 0, next: now + REORDERING, asked: None };
+            let m = Missing { since: now, tries: 0, next: now + REORDERING, asked: None, again: false };
             self.missing.insert(lost, m);
         }
         while self.missing.len() > MOST_MISSING {
@@ -81,7 +124,7 @@ impl Requests {
             && let (1, Some(asked)) = (m.tries, m.asked)
         {
             // Karn's rule: only an answer to a single question measures a round trip.
-            self.rtt = (self.rtt * 7 + now.since(asked)) / 8;
+            self.answer.update(now.since(asked));
         }
     }
 
@@ -96,13 +139,18 @@ impl Requests {
         }
         if self.missing.values().any(|m| m.next <= now) {
             self.scratch.clear();
-            let (deadline, rtt) = (self.nack.unwrap_or(Duration::ZERO), self.rtt);
-            self.missing.retain(|_, m| now.since(m.since) < deadline && (m.tries < MOST_NACKS || m.next > now));
+            let (patience, timeout) = (self.nack.unwrap_or(Duration::ZERO), self.answer.rto(&ANSWER));
+            self.missing.retain(|_, m| now.since(m.since) < patience);
             for (sequence, m) in self.missing.iter_mut().filter(|(_, m)| m.next <= now) {
-                m.tries += 1;
-                m.asked = Some(now);
-                // A retry before the answer can be there would fetch it twice.
-                m.next = now + (rtt * 5 / 4).max(REORDERING) * u32::from(m.tries);
+                m.again = !m.again;
+                if m.again {
+                    m.tries = m.tries.saturating_add(1);
+                    m.asked = Some(now);
+                    m.next = now + REPEATED;
+                } else {
+                    // A retry before the answer can be there would fetch it twice.
+                    m.next = now + timeout;
+                }
                 self.scratch.push(*sequence as u16);
             }
             if !self.scratch.is_empty() {

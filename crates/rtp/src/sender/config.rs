@@ -37,13 +37,17 @@ pub struct SenderConfig {
     pub session_bandwidth: Rate,
     /// RTCP as often as 360 s / (kbit/s) allows, in place of 5 s.
     pub reduced_minimum: bool,
-    /// A frame that has waited longer than this is dropped. [`Duration::MAX`]: never.
-    pub max_queue_delay: Duration,
+    /// A frame that has waited longer than this is dropped. [`Duration::MAX`]: never. `None`: three fifths of the
+    /// play-out delay; the queues of the path take the rest.
+    pub max_queue_delay: Option<Duration>,
     /// Keep media and send it again when asked [RFC 4588].
     pub retransmission: bool,
-    /// A packet first sent longer ago than this is not sent again: it would come too late to be shown, in the
-    /// place of one that would not. A key frame is asked of the encoder instead. About the play-out delay.
-    pub retransmission_limit: Duration,
+    /// The receiver's play-out delay, until the receiver tells its own: a packet that would come later is not worth as much as
+    /// one that comes in time ([`crate::sender`]).
+    pub playout: Duration,
+    /// The source gives a key frame when it is asked for one: then more than a key frame's worth of late packets is not sent
+    /// again. Off for sources that are encoded already.
+    pub refreshes: bool,
     /// The form of feedback to ask for; `None`, and any that does not serve the controller: the controller's own.
     pub form: Option<Form>,
     /// Believe feedback only with the right sum of nonces. Off: for tests, and peers that prove nothing.
@@ -69,9 +73,10 @@ impl Default for SenderConfig {
             cname: String::new(),
             session_bandwidth: Rate::mbps(1.0),
             reduced_minimum: false,
-            max_queue_delay: Duration::from_millis(400),
+            max_queue_delay: None,
             retransmission: false,
-            retransmission_limit: Duration::from_secs(2),
+            playout: Duration::from_millis(700),
+            refreshes: true,
             form: None,
             check_nonces: true,
             rate_profile: Profile::default(),
@@ -83,6 +88,11 @@ impl Default for SenderConfig {
 }
 
 impl SenderConfig {
+    /// How long a frame may wait, at that play-out delay.
+    pub(super) fn max_queue_delay(&self, playout: Duration) -> Duration {
+        self.max_queue_delay.unwrap_or(playout.mul_f64(0.6))
+    }
+
     /// The smallest [`packet_size`](Self::packet_size) that frames of any length are cut to: the headers and 16 B of
     /// payload, descriptor included; 72 B over IPv4 without retransmission.
     pub fn least_packet_size(&self) -> Bytes {

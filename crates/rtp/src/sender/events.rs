@@ -85,7 +85,7 @@ pub struct SenderStats {
     pub key_frame_requests: u64,
     /// Packets asked for again by the peer.
     pub nacked: u64,
-    /// Of those, not sent again because it was too late.
+    /// Of those, not sent again: nobody needs them any more, or a key frame comes in their place.
     pub too_late: u64,
     /// BYEs that were ignored because feedback went on.
     pub byes_ignored: u64,

@@ -7,6 +7,7 @@ use crate::StopReason;
 use crate::challenge::{Echo, Message};
 use crate::feedback::{Attached, Lent, Proof, Word};
 use crate::packet;
+use crate::playout;
 use crate::rtcp::{Compound, ReportBlock, Rtcp};
 use fairpace_control::feedback;
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant};
@@ -45,20 +46,27 @@ impl SenderSession {
                 }
                 Rtcp::PictureLoss(sender, of) if self.trust.is_peer(sender) && of == media => {
                     self.stats.key_frame_requests += 1;
-                    self.events.request_key_frame(now);
+                    // One that left a round trip ago or less had not arrived when this was asked.
+                    if !self.media.has_key_within(now, self.flow.srtt().unwrap_or_default()) {
+                        self.events.request_key_frame(now);
+                    }
                 }
                 Rtcp::Nack(nack) if self.trust.is_peer(nack.sender) && nack.media == media => {
                     if self.config.retransmission {
-                        let spacing = self.flow.srtt().unwrap_or_default() / 2;
-                        let limit = self.config.retransmission_limit;
-                        let asked = self.media.on_nack(now, &nack, limit, spacing, nacks_left);
+                        let deadline = self.deadline();
+                        let asked = self.media.on_nack(&nack, &deadline, nacks_left);
                         nacks_left -= asked.packets;
                         self.stats.nacked += asked.packets as u64;
-                        self.note_too_late(now, asked.too_late);
+                        self.note_refused(asked.refused);
                     }
                 }
                 Rtcp::Bye(bye) if bye.ssrcs().any(|s| self.trust.is_peer(s)) => self.reporting.on_bye(now, bye.reason),
                 Rtcp::PictureLoss(..) | Rtcp::Nack(_) | Rtcp::Bye(_) => self.stats.rejected.wrong_ssrc += 1,
+                Rtcp::App(app) if playout::is_delay(&app) => match playout::parse(&app) {
+                    Ok(delay) if self.trust.is_peer(app.ssrc) => self.on_playout(delay),
+                    Ok(_) => self.stats.rejected.wrong_ssrc += 1,
+                    Err(_) => self.stats.rejected.malformed += 1,
+                },
                 Rtcp::App(app) if app.name == crate::challenge::NAME => match Message::parse(&app) {
                     Ok(Some(Message::Echo(echo))) => self.on_echo(now, &echo),
                     Ok(_) => self.on_feedback(now, &packet, &mut attached, bytes.len()),
@@ -71,6 +79,12 @@ impl SenderSession {
             }
         }
         self.note_rate();
+    }
+
+    /// The receiver shows frames so long after the fastest of them came.
+    fn on_playout(&mut self, delay: Duration) {
+        self.playout = delay;
+        self.media.set_max_queue_delay(self.config.max_queue_delay(delay));
     }
 
     fn on_echo(&mut self, now: Instant, echo: &Echo) {
@@ -164,6 +178,7 @@ impl SenderSession {
     /// Feedback is worth something: the peer is there, and wants this.
     fn believed(&mut self, now: Instant, len: usize) {
         self.admitting.renew(now);
+        self.media.repair.on_feedback(now);
         if self.reporting.contradict_bye(now) {
             self.stats.byes_ignored += 1;
         }

@@ -1,6 +1,7 @@
 //! The streams that go out: which packet is next, and its bytes.
 
 use super::config::{Frame, SenderConfig, max_payload};
+use super::repair::{Deadline, Repair, Requested};
 use crate::feedback::SenderHalf;
 use crate::header_ext::Extensions;
 use crate::packet::{self, Packet};
@@ -11,15 +12,13 @@ use crate::sent::{Stream, Streams};
 use crate::{Secret, What, dummy, rtx, vp8};
 use fairpace_control::{Flow, packet_pair};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
-use std::collections::VecDeque;
 
 /// A frame just captured needs its interval to leave, a key frame about three.
 const QUEUE_ROOM: Duration = Duration::from_millis(100);
 /// As long as most queues on the path would take: faster, and every key frame costs the next ones their quality.
 const QUEUE_DRAIN: Duration = Duration::from_millis(500);
-/// A packet is sent again at most so many times; so many requests may wait.
-const MOST_RETRANSMISSIONS: u8 = 3;
-const MOST_PENDING: usize = 256;
+/// A frame that is too old and takes longer than that to finish is given up.
+const MOST_TO_FINISH: Duration = Duration::from_millis(300);
 /// Of the NACKs of one datagram, no more is looked at: the work stays bounded, however many packets a compound has.
 pub(super) const MOST_NACKED: usize = 1_024;
 
@@ -68,24 +67,16 @@ pub(super) struct Drops {
     pub(super) ask_for_key: bool,
 }
 
-/// The packets that a NACK asks for.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Requested {
-    pub(super) packets: usize,
-    /// Packets first sent too long ago.
-    pub(super) too_late: u64,
-}
-
 #[derive(Debug)]
 pub(super) struct MediaOut {
     pub(super) streams: Streams,
     queue: SendQueue,
-    history: rtx::History,
-    /// Indices of media packets to send again.
-    pending: VecDeque<u64>,
+    pub(super) repair: Repair,
     timestamp_offset: u32,
     last_frame: Option<(Instant, u32)>,
     asked_for_key: bool,
+    /// When the last key frame came from the encoder.
+    last_key: Option<Instant>,
 }
 
 impl MediaOut {
@@ -120,12 +111,17 @@ impl MediaOut {
                 dummy: stream(dummy, dummy::PAYLOAD_TYPE, 1),
                 rtx: stream(rtx, rtx::PAYLOAD_TYPE, 2),
             },
-            queue: SendQueue::new(config.codec, max_payload(config), config.max_queue_delay, first_picture),
-            history: rtx::History::default(),
-            pending: VecDeque::new(),
+            queue: SendQueue::new(
+                config.codec,
+                max_payload(config),
+                config.max_queue_delay(config.playout),
+                first_picture,
+            ),
+            repair: Repair::default(),
             timestamp_offset: random(Purpose::FirstTimestamp, 0) as u32,
             last_frame: None,
             asked_for_key: false,
+            last_key: None,
         }
     }
 
@@ -134,10 +130,26 @@ impl MediaOut {
     pub(super) fn push(&mut self, now: Instant, frame: Frame) {
         if frame.key {
             self.asked_for_key = false;
+            self.last_key = Some(now);
         }
-        let timestamp = frame.timestamp_90k.wrapping_add(self.timestamp_offset);
+        let timestamp = self.rtp_timestamp(frame.timestamp_90k);
         self.last_frame = Some((now, timestamp));
+        self.repair.on_frame(frame.data.len(), frame.key);
         self.queue.push(now, frame.data, timestamp, frame.key);
+    }
+
+    /// A frame that has not begun to leave may wait so long from now on.
+    pub(super) const fn set_max_queue_delay(&mut self, delay: Duration) {
+        self.queue.set_max_delay(delay);
+    }
+
+    pub(super) const fn rtp_timestamp(&self, timestamp_90k: u32) -> u32 {
+        timestamp_90k.wrapping_add(self.timestamp_offset)
+    }
+
+    /// Whether a key frame came from the encoder within the last `span`.
+    pub(super) fn has_key_within(&self, now: Instant, span: Duration) -> bool {
+        self.last_key.is_some_and(|at| now.since(at) < span)
     }
 
     pub(super) fn set_max_payload(&mut self, bytes: usize) {
@@ -151,7 +163,9 @@ impl MediaOut {
         Drops { frames: dropped.frames, ask_for_key }
     }
 
-    pub(super) fn expire(&mut self, now: Instant) {
+    /// Drops what is too old, at a rate of `rate` on the wire.
+    pub(super) fn expire(&mut self, now: Instant, rate: Rate) {
+        self.queue.give_up_begun(now, (rate.as_bps() / 8.0 * MOST_TO_FINISH.as_secs_f64()) as usize);
         self.queue.expire(now);
     }
 
@@ -160,7 +174,7 @@ impl MediaOut {
     }
 
     pub(super) fn has_data(&self) -> bool {
-        self.queue.has_data() || !self.pending.is_empty()
+        self.queue.has_data() || self.repair.has_data()
     }
 
     /// Frames and bytes waiting.
@@ -178,10 +192,18 @@ impl MediaOut {
                 crate::codec::Codec::Generic => vp8::GENERIC_LEN as f64,
             };
         let rate = target * ((full - headers) / full).max(0.0);
-        let (_, waiting) = self.queue.len();
+        let waiting = self.queue.len().1 + self.repair.waiting().bytes;
         let excess = waiting as f64 * 8.0 - rate.as_bps() * QUEUE_ROOM.as_secs_f64();
         let drain = (excess / QUEUE_DRAIN.as_secs_f64()).max(0.0);
         Rate::bps((rate.as_bps() - drain).max(rate.as_bps() / 2.0))
+    }
+
+    /// Whether all that waits leaves within `room` at that rate on the wire.
+    pub(super) fn drains_within(&self, rate: Rate, config: &SenderConfig, room: Duration) -> bool {
+        let header = (config.packet_size.get() as usize).saturating_sub(max_payload(config));
+        let again = self.repair.waiting();
+        let wire = self.queue.len().1 + again.bytes + (self.queue.packets() + again.packets) * header;
+        wire as f64 * 8.0 <= rate.as_bps() * room.as_secs_f64()
     }
 
     /// The media clock now: the last frame's timestamp, run on.
@@ -219,27 +241,29 @@ impl MediaOut {
         header.emit_header(out);
         let start = out.len();
         self.queue.write_next(out);
+        if chunk.begins_key {
+            self.repair.on_key_frame(self.streams.media.count, chunk.captured);
+        }
         if config.retransmission {
             let payload = out.get(start..).unwrap_or_default();
-            self.history.keep(self.streams.media.count, chunk.timestamp, chunk.marker, payload, stamping.now);
+            self.repair.keep(self.streams.media.count, &chunk, payload, stamping.now);
         }
         Some(chunk.marker)
     }
 
     /// The oldest packet that was asked for again; `false` if there is none.
-    pub(super) fn write_retransmission(&mut self, stamping: &Stamping<'_>, out: &mut Vec<u8>) -> bool {
-        while let Some(index) = self.pending.pop_front() {
-            let original = self.streams.media.sequence(index);
-            let Some(kept) = self.history.get_mut(index) else { continue };
-            kept.times += 1;
-            kept.sent_at = stamping.now;
-            let header = stamping.header(&self.streams.rtx, kept.timestamp, kept.marker);
-            out.clear();
-            header.emit_header(out);
-            rtx::emit(original, &kept.payload, out);
-            return true;
-        }
-        false
+    pub(super) fn write_retransmission(
+        &mut self,
+        stamping: &Stamping<'_>,
+        deadline: &Deadline,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some((index, kept)) = self.repair.next(deadline) else { return false };
+        let header = stamping.header(&self.streams.rtx, kept.timestamp, kept.marker);
+        out.clear();
+        header.emit_header(out);
+        rtx::emit(self.streams.media.sequence(index), &kept.payload, out);
+        true
     }
 
     /// A packet of `len` bytes has left under the flow's number `seq`.
@@ -249,49 +273,33 @@ impl MediaOut {
             What::Retransmission => &mut self.streams.rtx,
             _ => &mut self.streams.media,
         };
+        if matches!(what, What::Media | What::Retransmission) {
+            self.repair.on_sent();
+        }
         stream.on_sent(seq, len.saturating_sub(packet::HEADER_LEN + Extensions::FULL_LEN));
     }
 
     // --- what was lost ---------------------------------------------------------------------------
 
-    /// A packet first sent longer than `limit` ago is not sent again, nor one sent again within `spacing`. `most`: so many
-    /// of the packets are looked at.
-    pub(super) fn on_nack(
-        &mut self,
-        now: Instant,
-        nack: &Nack<'_>,
-        limit: Duration,
-        spacing: Duration,
-        most: usize,
-    ) -> Requested {
-        let mut asked = Requested::default();
-        for sequence in nack.lost().take(most) {
-            asked.packets += 1;
-            let Some(index) = self.streams.media.index(sequence) else { continue };
-            let Some(kept) = self.history.get_mut(index) else { continue };
-            if now.since(kept.first_sent) > limit {
-                asked.too_late += 1;
-                continue;
-            }
-            let again_so_soon = kept.times > 0 && now.since(kept.sent_at) < spacing;
-            let wanted = kept.times < MOST_RETRANSMISSIONS && !again_so_soon;
-            if wanted && self.pending.len() < MOST_PENDING && !self.pending.contains(&index) {
-                self.pending.push_back(index);
-            }
-        }
-        asked
+    /// The peer asks for packets again; of them no more than `most` are looked at.
+    pub(super) fn on_nack(&mut self, nack: &Nack<'_>, deadline: &Deadline, most: usize) -> Requested {
+        let requested = self.repair.on_nack(nack, &self.streams.media, deadline, most);
+        self.refresh_if_wanted();
+        requested
     }
 
-    /// After a blackout everything it took is asked for at once, most of it too late: at a rate just halved, sending
-    /// it again would keep the picture away as long as the blackout did. Gives how many requests were dropped.
-    pub(super) fn drop_late(&mut self, now: Instant, limit: Duration) -> u64 {
-        if self.pending.is_empty() {
-            return 0;
+    /// Judges anew what waits to be sent again; gives how many packets were given up.
+    pub(super) fn review(&mut self, deadline: &Deadline, refreshes: bool) -> u64 {
+        let given_up = self.repair.review(deadline, refreshes);
+        self.refresh_if_wanted();
+        given_up
+    }
+
+    /// Frames that refer to what is given up are worth nothing.
+    fn refresh_if_wanted(&mut self) {
+        if self.repair.is_refreshing() && !self.asked_for_key {
+            self.queue.drop_until_key();
         }
-        let waiting = self.pending.len();
-        let history = &mut self.history;
-        self.pending.retain(|index| history.get_mut(*index).is_some_and(|kept| now.since(kept.first_sent) <= limit));
-        (waiting - self.pending.len()) as u64
     }
 }
 

@@ -113,6 +113,7 @@ pub struct Pair {
     pub fps: u64,
     pub frame_bytes: Option<usize>,
     pub receiver_alive: bool,
+    receiver_ssrc: u32,
     next_frame: Instant,
     frames: u64,
     want_key: bool,
@@ -138,6 +139,7 @@ impl Pair {
             fps: 25,
             frame_bytes: None,
             receiver_alive: true,
+            receiver_ssrc: 0,
             next_frame: Instant::ZERO,
             frames: 0,
             want_key: true,
@@ -188,6 +190,7 @@ impl Pair {
             match self.receiver.poll(self.now) {
                 Out::Datagram(Datagram { bytes, dscp, ecn, what, to, .. }) => {
                     assert_eq!(to, Some(SENDER.parse().unwrap()));
+                    self.receiver_ssrc = u32::from_be_bytes(bytes[4..8].try_into().unwrap());
                     let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what };
                     self.back.push(self.now, wire);
                 }
@@ -255,6 +258,11 @@ impl Pair {
             }
             self.now = next;
         }
+    }
+
+    /// The SSRC that the receiver answers with.
+    pub fn receiver_ssrc(&self) -> u32 {
+        self.receiver_ssrc
     }
 
     /// Sent by the sender of that kind.

@@ -1,0 +1,295 @@
+//! Lost media again, or a key frame in its place: whichever puts the picture back sooner.
+//!
+//! ```text
+//! deadline(n) = captured(n) + play-out - queueing     packet n leaves later: its frame comes too late to be shown
+//! queueing    = srtt - least rtt
+//!
+//! asked for n:   n is not kept any more, or was sent 8 times           refresh
+//!                sent again less than 3/4 srtt ago                     the answer is on its way: nothing
+//!                else                                                  n waits, the oldest first
+//! at each turn:  n is late, and behind it is a key frame               n is dropped, unless it brings back more than it costs:
+//!                                                                      so much of its group in time as is late
+//!                late, behind the last key frame, and together more    refresh
+//!                than another key frame weighs
+//! refresh:       nothing that waits is sent again, frames that have not begun to leave are dropped, and the encoder is
+//!                asked for a key frame; until that leaves, requests change nothing
+//! copy:          what leaves again, and could not come in time a second time, leaves twice, 30 ms apart; not while packets
+//!                queue on the path (srtt > 5/4 least rtt + 20 ms)
+//! silence:       while nothing is heard of what was sent, a key frame each 300 ms, so that what comes through first
+//!                can be shown
+//! ```
+//!
+//! A late frame is decoded all the same: others refer to it. After a blackout everything that it took is asked for at once: to
+//! send all of it again would keep the picture away for as long as the blackout did; to send nothing of it again, a single lost
+//! packet would cost a key frame.
+
+use crate::rtcp::Nack;
+use crate::rtx::{History, Kept};
+use crate::send_queue::Chunk;
+use crate::sent::Stream;
+use fairpace_units::{Duration, Instant};
+use std::collections::{BTreeSet, VecDeque};
+
+/// A packet is sent again at most so many times; so many requests may wait.
+const MOST_TIMES: u8 = 8;
+const MOST_WAITING: usize = 512;
+/// A key frame's weight in ordinary frames, as the encoder is set (a third of a second's budget at most).
+const KEY_FRAME_WEIGHT: f64 = 4.0;
+/// So many of them are remembered, of the packets that are kept.
+const MOST_KEY_FRAMES: usize = 64;
+/// Between a packet that leaves again and its copy: longer than most bursts of losses take.
+const COPY_SPACING: Duration = Duration::from_millis(30);
+/// More than that are no single losses, for which copies are made.
+const MOST_COPIED: usize = 8;
+/// Ordinary frames are averaged over so many.
+const FRAMES_AVERAGED: f64 = 16.0;
+/// While nothing is heard, key frames come so often.
+const SILENCE_SPACING: Duration = Duration::from_millis(300);
+/// Feedback is missed when so many of its usual gaps have passed, and at least this time.
+const MISSED_GAPS: u32 = 4;
+const LEAST_SILENCE: Duration = Duration::from_millis(150);
+
+/// The times by which a request is judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    pub(super) now: Instant,
+    /// The receiver's play-out delay.
+    pub(super) playout: Duration,
+    pub(super) srtt: Duration,
+    pub(super) least_rtt: Duration,
+}
+
+impl Deadline {
+    /// Frames captured before this come too late to be shown if they leave now.
+    fn horizon(&self) -> Instant {
+        let queueing = self.srtt.saturating_sub(self.least_rtt);
+        self.now - self.playout.saturating_sub(queueing)
+    }
+
+    /// Whether packets wait on the path: losses are its queue's then, and a copy would only make it longer.
+    fn is_queueing(&self) -> bool {
+        self.srtt > self.least_rtt * 5 / 4 + Duration::from_millis(20)
+    }
+
+    /// Whether what leaves now and is lost could be asked for and come again in time.
+    fn allows_another(&self, captured: Instant) -> bool {
+        captured >= self.horizon() + self.srtt * 5 / 4
+    }
+}
+
+/// The verdict on requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Requested {
+    /// Packets asked for.
+    pub(super) packets: usize,
+    /// Of these, not sent again: superseded, or given up for a key frame.
+    pub(super) refused: u64,
+}
+
+/// Packets that wait to be sent again, and the bytes of their payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub(super) packets: usize,
+    pub(super) bytes: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Repair {
+    history: History,
+    /// Packets that wait to be sent again, by index.
+    waiting: BTreeSet<u64>,
+    waiting_bytes: usize,
+    /// Of the last key frames, index of the first packet, and time of capture.
+    keys: VecDeque<(u64, Instant)>,
+    /// Copies that are to leave, and when.
+    copies: VecDeque<(Instant, u64)>,
+    /// A key frame was asked for in place of what was lost, and has not left.
+    refreshing: bool,
+    /// Mean size of the frames that are no key frames, bytes.
+    frame_bytes: f64,
+    silence: Silence,
+}
+
+impl Repair {
+    /// Whether something waits to be sent again.
+    pub(super) fn has_data(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The packets that wait to be sent again, and their payload.
+    pub(super) fn waiting(&self) -> Waiting {
+        Waiting { packets: self.waiting.len(), bytes: self.waiting_bytes }
+    }
+
+    /// An encoded frame has come.
+    pub(super) fn on_frame(&mut self, bytes: usize, key: bool) {
+        if !key {
+            let step = if self.frame_bytes == 0.0 { 1.0 } else { 1.0 / FRAMES_AVERAGED };
+            self.frame_bytes += (bytes as f64 - self.frame_bytes) * step;
+        }
+    }
+
+    /// The first packet of a key frame leaves, under that index.
+    pub(super) fn on_key_frame(&mut self, index: u64, captured: Instant) {
+        if self.keys.len() == MOST_KEY_FRAMES {
+            self.keys.pop_front();
+        }
+        self.keys.push_back((index, captured));
+        self.refreshing = false;
+    }
+
+    /// Whether a key frame is awaited in place of what was lost.
+    pub(super) const fn is_refreshing(&self) -> bool {
+        self.refreshing
+    }
+
+    /// The packet with that index leaves for the first time.
+    pub(super) fn keep(&mut self, index: u64, chunk: &Chunk, payload: &[u8], now: Instant) {
+        self.history.keep(index, chunk, payload, now);
+        while self.waiting.first().is_some_and(|oldest| *oldest < self.history.first()) {
+            self.waiting.pop_first();
+        }
+    }
+
+    /// The peer asks for packets again; of them no more than `most` are looked at.
+    pub(super) fn on_nack(&mut self, nack: &Nack<'_>, stream: &Stream, deadline: &Deadline, most: usize) -> Requested {
+        let mut asked = Requested::default();
+        for sequence in nack.lost().take(most) {
+            asked.packets += 1;
+            let Some(index) = stream.index(sequence) else { continue };
+            if self.refreshing {
+                asked.refused += 1;
+                continue;
+            }
+            let Some(kept) = self.history.get_mut(index).filter(|kept| kept.times < MOST_TIMES) else {
+                // Before the last key frame nobody needs it.
+                if self.keys.back().is_none_or(|(key, _)| index >= *key) {
+                    self.give_up(&mut asked);
+                }
+                asked.refused += 1;
+                continue;
+            };
+            let answered = kept.times > 0 && deadline.now.since(kept.sent_at) < deadline.srtt * 3 / 4;
+            if !answered && self.waiting.len() < MOST_WAITING && self.waiting.insert(index) {
+                self.waiting_bytes += kept.payload.len();
+            }
+        }
+        asked
+    }
+
+    /// Judges anew what waits; gives how many packets were given up. `refreshes`: the encoder gives a key frame when asked.
+    pub(super) fn review(&mut self, deadline: &Deadline, refreshes: bool) -> u64 {
+        while self.copies.front().is_some_and(|(at, _)| *at <= deadline.now) {
+            let Some((_, index)) = self.copies.pop_front() else { break };
+            if self.history.get_mut(index).is_some() {
+                self.waiting.insert(index);
+            }
+        }
+        if self.waiting.is_empty() {
+            return 0;
+        }
+        let horizon = deadline.horizon();
+        let before = self.waiting.len();
+        let (mut late, mut bytes) = (0, 0);
+        let (history, keys) = (&mut self.history, &self.keys);
+        self.waiting.retain(|index| {
+            let Some(kept) = history.get_mut(*index) else { return false };
+            let is_late = kept.captured < horizon;
+            let next = keys.partition_point(|(key, _)| key <= index);
+            if is_late && let Some((_, next_key)) = keys.get(next) {
+                let begun = next.checked_sub(1).and_then(|i| keys.get(i)).map_or(kept.captured, |(_, key)| *key);
+                if horizon.since(begun.min(horizon)) > next_key.since(horizon.min(*next_key)) {
+                    return false;
+                }
+            } else if is_late {
+                late += kept.payload.len();
+            }
+            bytes += kept.payload.len();
+            true
+        });
+        self.waiting_bytes = bytes;
+        let mut dropped = Requested { packets: 0, refused: (before - self.waiting.len()) as u64 };
+        if refreshes && late as f64 > KEY_FRAME_WEIGHT * self.frame_bytes {
+            self.give_up(&mut dropped);
+        }
+        dropped.refused
+    }
+
+    /// When a copy is to leave; NEVER if none is.
+    pub(super) fn next_copy(&self) -> Instant {
+        self.copies.front().map_or(Instant::NEVER, |(at, _)| *at)
+    }
+
+    /// A key frame in place of all that waits.
+    fn give_up(&mut self, asked: &mut Requested) {
+        asked.refused += self.waiting.len() as u64;
+        self.waiting.clear();
+        self.copies.clear();
+        self.waiting_bytes = 0;
+        self.refreshing = true;
+    }
+
+    /// The oldest packet that waits, which leaves now, and its index.
+    pub(super) fn next(&mut self, deadline: &Deadline) -> Option<(u64, &Kept)> {
+        let index = self.waiting.pop_first()?;
+        let kept = self.history.get_mut(index)?;
+        let is_copy = kept.times > 0 && deadline.now.since(kept.sent_at) < deadline.srtt / 2;
+        kept.times += 1;
+        kept.sent_at = deadline.now;
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(kept.payload.len());
+        let copied = !is_copy && !deadline.allows_another(kept.captured) && !deadline.is_queueing();
+        if copied && self.waiting.len() < MOST_COPIED {
+            self.copies.push_back((deadline.now + COPY_SPACING, index));
+        }
+        Some((index, kept))
+    }
+
+    /// Data leaves, for the first time or again.
+    pub(super) const fn on_sent(&mut self) {
+        self.silence.awaits = true;
+    }
+
+    /// Feedback on packets has come.
+    pub(super) fn on_feedback(&mut self, now: Instant) {
+        self.silence.on_feedback(now);
+    }
+
+    /// When a key frame is to be encoded because nothing is heard; NEVER before the first feedback.
+    pub(super) fn next_key_in_silence(&self) -> Instant {
+        self.silence.next()
+    }
+
+    /// A key frame is encoded because nothing is heard.
+    pub(super) const fn on_key_in_silence(&mut self, now: Instant) {
+        self.silence.asked = Some(now);
+    }
+}
+
+/// The gaps between feedback.
+#[derive(Clone, Copy, Debug, Default)]
+struct Silence {
+    heard: Option<Instant>,
+    /// Something was sent since.
+    awaits: bool,
+    /// The usual gap.
+    gap: Duration,
+    asked: Option<Instant>,
+}
+
+impl Silence {
+    fn on_feedback(&mut self, now: Instant) {
+        if let Some(before) = self.heard.replace(now) {
+            // The length of a silence is no usual gap.
+            let gap = now.since(before).min(self.gap * MISSED_GAPS + LEAST_SILENCE);
+            self.gap = (self.gap * 7 + gap) / 8;
+        }
+        (self.asked, self.awaits) = (None, false);
+    }
+
+    /// When the silence, or what followed the last key frame of it, is long enough for a key frame.
+    fn next(&self) -> Instant {
+        let Some(heard) = self.heard.filter(|_| self.awaits) else { return Instant::NEVER };
+        let silent = heard + (self.gap * MISSED_GAPS).max(LEAST_SILENCE);
+        self.asked.map_or(silent, |at| silent.max(at + SILENCE_SPACING))
+    }
+}

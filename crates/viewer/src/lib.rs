@@ -1,0 +1,65 @@
+//! The picture that a viewer sees, in virtual time: the sender and the receiver of the wire at the ends of the simulator's path.
+//!
+//! ```text
+//! FrameSource ─▶ SenderSession ─▶ sim::Network (path, TCP beside) ─▶ ReceiverSession ─▶ Playout ─▶ Ledger
+//!                     ◀────────────────── feedback, requests ───────────────┘
+//! ```
+//!
+//! Nothing here is a model of our own protocol: sessions, frame assembly and play-out are those of `fairpace send` and
+//! `fairpace receive`, down to the bytes. Only path, clock and encoder are simulated, so that an hour of video takes
+//! seconds, and two runs with the same seed differ in nothing but what was changed between them.
+//!
+//! Read first: [`watch`], then [`Ledger`]: where each frame of the source went, and why. Other senders than ours stand at the
+//! same path through [`End`].
+
+mod ledger;
+mod ours;
+mod path;
+
+pub use ledger::{Fate, FrameEntry, Ledger, Tally};
+pub use ours::{OurReceiver, OurSender, SenderSetup};
+pub use path::{About, End, PathError, PathRun, Trip, Wire, run};
+
+use fairpace_media::PlayoutParams;
+use fairpace_rtp::ReceiverConfig;
+use fairpace_scenario::Scenario;
+
+/// Sends a video with our sender over a scenario's path, beside its TCP flows, and tells the fate of each frame.
+///
+/// The scenario's media flows are left out: the video takes the place of the first.
+///
+/// # Errors
+/// [`PathError`]: the scenario cannot be simulated, or the sender cannot be set up.
+pub fn watch(
+    scenario: &Scenario,
+    seed: u64,
+    sender: SenderSetup,
+    receiver: ReceiverConfig,
+    playout: PlayoutParams,
+) -> Result<Watched, PathError> {
+    let mut sender = OurSender::new(sender, seed)?;
+    let mut receiver = OurReceiver::new(receiver, playout, seed);
+    let path = run(scenario, seed, &mut sender, &mut receiver)?;
+    let ledger = Ledger::new(&path, &sender, &receiver);
+    Ok(Watched { ledger, path, sender, receiver })
+}
+
+/// A run of [`watch`].
+#[derive(Debug)]
+pub struct Watched {
+    /// The fate of each frame.
+    pub ledger: Ledger,
+    /// The packets on the path, and the flows beside.
+    pub path: PathRun,
+    /// The sender as it ended.
+    pub sender: OurSender,
+    /// The receiver as it ended.
+    pub receiver: OurReceiver,
+}
+
+impl Watched {
+    /// When and why the sender's session ended, if it did.
+    pub fn stopped(&self) -> Option<(fairpace_units::Instant, fairpace_rtp::StopReason)> {
+        self.sender.stopped()
+    }
+}
