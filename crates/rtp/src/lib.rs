@@ -36,6 +36,7 @@ mod budget;
 pub mod challenge;
 mod codec;
 pub mod dummy;
+pub mod fec;
 pub mod feedback;
 pub mod forward;
 pub mod frames;

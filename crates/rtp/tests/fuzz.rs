@@ -99,6 +99,39 @@ proptest! {
     }
 
     #[test]
+    fn mutated_repair_packets_do_no_harm(
+        lost in 0_u32.., edits in prop::collection::vec((any::<u16>(), any::<u8>(), any::<u8>()), 1..6),
+    ) {
+        use fairpace_rtp::{fec, packet::Packet};
+        let plan = fec::Plan { window: 60, overhead: fairpace_units::Probability::ONE };
+        let (mut encoder, mut random) = (fec::Encoder::new(plan), RandomStream::named(1, "masks"));
+        let mut decoder = fec::Decoder::new(7);
+        for n in 0..32_u16 {
+            let of = |payload_type, ssrc| Packet {
+                marker: false, payload_type, sequence: n, timestamp: 9, ssrc, extensions: Default::default(), payload: &[5; 20],
+            };
+            let mut media = Vec::new();
+            of(96, 7).emit(&mut media);
+            encoder.on_sent(&media).unwrap();
+            if lost >> n & 1 == 0 {
+                decoder.on_media(&media).unwrap();
+            }
+            let (mut payload, mut repair) = (Vec::new(), Vec::new());
+            prop_assert!(encoder.poll(&mut random, &mut payload));
+            fec::emit_packet_header(&of(fec::PAYLOAD_TYPE, 8), 7, &mut repair);
+            repair.extend_from_slice(&payload);
+            if n % 3 == 0 {
+                mutate(&mut repair, &edits);
+            }
+            let _ = decoder.on_repair(&repair);
+            while let Some(packet) = decoder.poll() {
+                prop_assert!(Packet::parse(&packet).is_ok_and(|p| p.ssrc == 7));
+            }
+        }
+        prop_assert!(decoder.stats().recovered <= 64);
+    }
+
+    #[test]
     fn random_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..100), first in 0x80_u8..0xc0, second in 190_u8..226) {
         // All forms of feedback are read.
         for (scheme, settings) in OTHER_FORMS {

@@ -1,0 +1,19 @@
+//! Forward error correction for RTP: FlexFEC [RFC 8627], repair packets in a stream of their own. Each is the XOR of
+//! some media packets; a receiver that does not know the payload type loses nothing.
+//!
+//! - [`Encoder`] keeps the latest media packets and writes repair packets over a window that slides with them.
+//! - [`Decoder`] takes media and repair packets in any order, from any sender of FlexFEC, and hands out what follows
+//!   from them: linear equations over GF(2), solved as they come.
+//!
+//! Neither has a clock, randomness of its own, or memory that a peer can grow. Why XOR, why a sliding window, and how
+//! much each protects: `docs/rtp/fec.md`.
+
+mod decoder;
+mod encoder;
+mod header;
+mod symbol;
+
+pub use decoder::{Decoder, DecoderStats};
+pub use encoder::{Encoder, Plan};
+pub use header::{Cover, Header, Kind, MASK_BITS, PAYLOAD_TYPE, emit_packet_header, protected_ssrc};
+pub use symbol::MAX_PACKET;
