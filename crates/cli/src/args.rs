@@ -443,6 +443,12 @@ pub(crate) struct Send {
     /// path is known to carry less
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "1200B")]
     pub(crate) packet_size: Bytes,
+    /// Size of the pictures, even numbers of pixels; the source's if absent, at most 1920x1080, less if `--max-rate` is too low for it
+    #[arg(long, value_name = "WxH", value_parser = picture_size)]
+    pub(crate) size: Option<(u32, u32)>,
+    /// Pictures per second, 1 to 120; the source's if absent, at most 60
+    #[arg(long, value_name = "N", value_parser = count::<120>, allow_hyphen_values = true)]
+    pub(crate) fps: Option<u32>,
     /// End so long after the receiver's answer; a file that is encoded live is looped until then, or until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
@@ -460,6 +466,9 @@ pub(crate) struct Send {
     /// Seed of the noise of the source `model`
     #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
     pub(crate) seed: Option<u64>,
+    /// Write a JSON line each second while it runs, to this file or with `-` to standard output (docs/net)
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) stats: Option<PathBuf>,
     /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
@@ -575,6 +584,9 @@ pub(crate) struct Receive {
     /// End so long after the first media packet; when the sender says goodbye if absent, or on Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
+    /// Write a JSON line each second while it runs, to this file or with `-` to standard output (docs/net)
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) stats: Option<PathBuf>,
     /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
@@ -820,6 +832,16 @@ fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
 }
 
 /// Seeds stay exact in JSON, whose readers hold numbers as doubles.
+fn picture_size(text: &str) -> Result<(u32, u32), String> {
+    let sides = text.split_once(['x', 'X']).and_then(|(w, h)| Some((w.trim().parse().ok()?, h.trim().parse().ok()?)));
+    let fits = |side: u32| (16..=16_382).contains(&side) && side.is_multiple_of(2);
+    match sides {
+        Some((w, h)) if fits(w) && fits(h) => Ok((w, h)),
+        Some(_) => Err("it must be of even numbers of pixels from 16 to 16382, as in `1280x720`".to_owned()),
+        None => Err("it is not a size; write width x height in pixels, as in `1280x720`".to_owned()),
+    }
+}
+
 fn seed(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(n) if n < 1 << 53 => Ok(n),

@@ -12,6 +12,7 @@ mod demo;
 mod error;
 mod profile;
 mod provenance;
+mod stats;
 mod stop;
 mod term;
 mod usage;

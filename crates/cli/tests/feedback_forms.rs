@@ -12,7 +12,7 @@ use common::program::{command, folder, text};
 use common::wire::{json, listening, listening_with_messages};
 use serde_json::Value;
 use std::net::UdpSocket;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 fn file(name: &str) -> PathBuf {
@@ -138,4 +138,21 @@ fn a_receiver_tells_a_tool_that_cannot_ask_by_the_form_it_was_given_or_says_what
         let remedy = "let the sender add it, or leave out `--feedback-form twcc`";
         assert_eq!(said.contains("no transport-wide number") && said.contains(remedy), !numbered, "{said}");
     }
+}
+
+#[test]
+fn a_line_of_numbers_is_written_each_second_while_both_ends_run() {
+    let (sent, received) = (file("sent.jsonl"), file("received.jsonl"));
+    exchange(&["--stats", received.to_str().unwrap()], &["--stats", sent.to_str().unwrap(), "--control", "tfrc"]);
+    let lines = |path: &Path| -> Vec<Value> {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let (sent, received) = (lines(&sent), lines(&received));
+    assert!(!sent.is_empty() && !received.is_empty(), "{sent:?} {received:?}");
+    let last = sent.last().unwrap();
+    assert!(last["sent_packets"].as_u64().unwrap() > 0 && last["rate_bps"].as_f64().unwrap() > 0.0, "{last}");
+    assert!(last["state"].is_string() && last["reason"].is_string() && last["srtt_ms"].is_number(), "{last}");
+    let last = received.last().unwrap();
+    assert!(last["complete_frames"].as_u64().unwrap() > 0 && last["lost_packets"] == 0, "{last}");
 }

@@ -129,6 +129,14 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
             &["`fixed.rate` is `20Mbit/s`; allowed is"],
         ),
         (&["send", "model", &to, "--max-rate", "-3Mbit/s"], 2, &["`--max-rate` is `-3Mbit/s`: it is negative"]),
+        (
+            &["send", "model", &to, "--size", "641x360"],
+            2,
+            &["`--size` is `641x360`: it must be of even numbers of pixels"],
+        ),
+        (&["send", "model", &to, "--size", "small"], 2, &["`--size` is `small`: it is not a size"]),
+        (&["send", "model", &to, "--stats", "/nowhere/x"], 2, &["`/nowhere/x`", "hint: "]),
+        (&["send", "udp://239.0.0.1:5", &to], 2, &["is a URL", "hint: let ffmpeg read it"]),
         (&["send", "model", &to, "--seconds", "-1"], 2, &["`--seconds` is `-1`: it is negative"]),
         (&["send", "model", &to, "--quantum", "6ms"], 2, &["`--quantum` is `6ms`: it is more than 5 ms"]),
         (&["send", "model", &to, "--quantum", "-1ms"], 2, &["`--quantum` is `-1ms`", "hint: "]),
@@ -267,6 +275,20 @@ fn a_peer_that_never_answers_gets_challenges_only_and_is_code_5() {
     let mut packet = [0; 2000];
     let sizes: Vec<usize> = std::iter::from_fn(|| deaf.recv(&mut packet).ok()).collect();
     assert!((3..=8).contains(&sizes.len()) && sizes.iter().all(|n| *n < 200), "{sizes:?}");
+}
+
+#[test]
+fn a_relay_takes_a_scenario_that_is_a_path_and_nothing_else() {
+    let link = file("path-only.toml");
+    std::fs::write(&link, "duration = \"10 s\"\n[path]\nrate = \"4 Mbit/s\"\nrtt = \"60 ms\"\n").unwrap();
+    let (relay, _) = listening(&["relay", link.to_str().unwrap(), "--listen", "0", "--to", "127.0.0.1:9", "--json"]);
+    assert!(Command::new("kill").args(["-INT", &relay.id().to_string()]).status().unwrap().success());
+    let out = relay.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+    // To be run it needs flows.
+    let out = command(&["run", link.to_str().unwrap()]).output().unwrap();
+    assert_eq!(out.status.code(), Some(3));
+    assert!(text(&out.stderr).contains("at least one `[[flows]]`"), "{}", text(&out.stderr));
 }
 
 #[test]

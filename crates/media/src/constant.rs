@@ -28,7 +28,14 @@ impl ConstantSource {
 
 impl FrameSource for ConstantSource {
     fn format(&self) -> Format {
-        Format { codec: Codec::Filler, width: 0, height: 0, frame_interval: self.interval, follows_rate: false }
+        Format {
+            codec: Codec::Filler,
+            width: 0,
+            height: 0,
+            frame_interval: self.interval,
+            follows_rate: false,
+            sound: false,
+        }
     }
 
     /// No effect: that is what constant means.

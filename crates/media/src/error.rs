@@ -75,6 +75,12 @@ pub enum MediaError {
         /// The decoder's message; may be empty.
         message: String,
     },
+    /// A URL where a file is to be named.
+    #[error("`{url}` is a URL, and sources are files, `test-pattern` or standard input")]
+    Url {
+        /// The source as given.
+        url: String,
+    },
     /// This build cannot do it.
     #[error("`{input}` needs GStreamer, and this build has no support for it")]
     NeedsGst {
@@ -108,6 +114,13 @@ impl Hint for MediaError {
                 "`ffprobe FILE` shows what is in the file; for H.264 and most others install \
                  `gstreamer1.0-libav`, or send `test-pattern`"
                     .to_owned()
+            }
+            MediaError::Url { url } => {
+                let quoted = url.replace('\'', "'\\''");
+                let listen = if url.starts_with("rtsp://") { "-rtsp_transport tcp " } else { "" };
+                format!(
+                    "let ffmpeg read it: `ffmpeg {listen}-i '{quoted}' -c copy -f matroska - | fairpace send - HOST:PORT`"
+                )
             }
             MediaError::NeedsGst { .. } => {
                 "build with `--features gst` (packages/demo.txt lists what it needs), or send an IVF file".to_owned()

@@ -257,6 +257,7 @@ impl IvfSource {
             height: reader.size.1.into(),
             frame_interval,
             follows_rate: false,
+            sound: false,
         };
         let (give, frames) = std::sync::mpsc::sync_channel(READ_AHEAD);
         // Ends with the input, or when the receiving half is gone.

@@ -30,6 +30,7 @@ mod recorder;
 mod source;
 mod stills;
 pub mod vp8;
+mod wish;
 
 pub use constant::ConstantSource;
 pub use encoder_model::{EncoderModel, EncoderModelParams};
@@ -42,3 +43,4 @@ pub use recorded::{RecordedFrame, RecordedSource};
 pub use recorder::{FrameRecord, Recorder};
 pub use source::{Codec, EncodedFrame, Format, FrameSink, FrameSource, ReceivedFrame, media_rate, timestamp_90k};
 pub use stills::{Still, stills};
+pub use wish::PictureWish;

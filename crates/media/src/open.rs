@@ -1,6 +1,8 @@
 //! From the words of a command line to a source.
 
-use crate::{ConstantSource, EncoderModel, EncoderModelParams, FrameSource, IvfSource, MediaError, RecordedSource};
+use crate::{
+    ConstantSource, EncoderModel, EncoderModelParams, FrameSource, IvfSource, MediaError, PictureWish, RecordedSource,
+};
 use fairpace_units::{Duration, RandomStream, Rate, RateSpec, parse_rate};
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -24,15 +26,16 @@ pub enum SourceSpec {
 }
 
 impl SourceSpec {
-    /// Reads a user's word. A file whose name is one of the others is `./NAME`.
+    /// Reads a user's word. A file whose name is one of the others, or has `://` in it, is `./NAME`.
     ///
     /// # Errors
-    /// `constant:` without a rate in bit/s.
+    /// `constant:` without a rate in bit/s; a URL.
     pub fn parse(text: &str) -> Result<Self, MediaError> {
         Ok(match text {
             "test-pattern" => SourceSpec::TestPattern,
             "-" => SourceSpec::Stdin,
             "model" => SourceSpec::Model,
+            url if is_url(url) => return Err(MediaError::Url { url: url.to_owned() }),
             _ => match (text.strip_prefix("constant:"), text.strip_prefix("sizes:")) {
                 (Some(rate), _) => match parse_rate(rate) {
                     Ok(RateSpec::Bits(rate)) if rate > Rate::ZERO => SourceSpec::Constant(rate),
@@ -47,27 +50,27 @@ impl SourceSpec {
         })
     }
 
-    /// Opens the source. Size and rate of the pictures are the defaults, 640x360 at 25/s; the model's
-    /// noise comes from `noise`.
+    /// Opens the source. Frames without pictures come 25 a second, the test pattern is of 640x360 at 25/s unless wished otherwise;
+    /// the model's noise comes from `noise`.
     ///
     /// # Errors
     /// The input is missing, unreadable, or needs a feature that this build lacks.
-    pub fn open(&self, noise: RandomStream) -> Result<Box<dyn FrameSource>, MediaError> {
+    pub fn open(&self, wish: PictureWish, noise: RandomStream) -> Result<Box<dyn FrameSource>, MediaError> {
         let interval = Duration::from_millis(40);
         Ok(match self {
             SourceSpec::Model => Box::new(EncoderModel::new(EncoderModelParams::default(), noise)?),
             SourceSpec::Constant(rate) => Box::new(ConstantSource::new(*rate, interval)),
             SourceSpec::Sizes(path) => Box::new(RecordedSource::open(path, interval)?),
-            SourceSpec::TestPattern => test_pattern()?,
+            SourceSpec::TestPattern => test_pattern(wish)?,
             SourceSpec::Stdin => {
                 let stdin = io::stdin();
-                open_stream(stdin, "-")?
+                open_stream(stdin, "-", wish)?
             }
             SourceSpec::File(path) if is_ivf(path)? => {
                 let file = File::open(path).map_err(|source| unopened(path, source))?;
                 Box::new(IvfSource::new(BufReader::new(file), path.display().to_string())?)
             }
-            SourceSpec::File(path) => video_file(path)?,
+            SourceSpec::File(path) => video_file(path, wish)?,
         })
     }
 }
@@ -76,7 +79,11 @@ impl SourceSpec {
 ///
 /// # Errors
 /// As [`SourceSpec::open`]. Waits for the first bytes.
-pub fn open_stream(mut input: impl Read + Send + 'static, name: &str) -> Result<Box<dyn FrameSource>, MediaError> {
+pub fn open_stream(
+    mut input: impl Read + Send + 'static,
+    name: &str,
+    wish: PictureWish,
+) -> Result<Box<dyn FrameSource>, MediaError> {
     let mut head = Vec::new();
     input.by_ref().take(4).read_to_end(&mut head).map_err(|source| MediaError::File {
         path: name.into(),
@@ -85,7 +92,16 @@ pub fn open_stream(mut input: impl Read + Send + 'static, name: &str) -> Result<
     })?;
     let ivf = head == b"DKIF";
     let whole = Cursor::new(head).chain(input);
-    if ivf { Ok(Box::new(IvfSource::new(whole, name)?)) } else { video_stream(whole, name) }
+    if ivf { Ok(Box::new(IvfSource::new(whole, name)?)) } else { video_stream(whole, name, wish) }
+}
+
+/// `SCHEME://...`
+fn is_url(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && !Path::new(text).exists()
+    })
 }
 
 fn unopened(path: &Path, source: io::Error) -> MediaError {
@@ -101,29 +117,36 @@ fn is_ivf(path: &Path) -> Result<bool, MediaError> {
 
 #[cfg(feature = "gst")]
 mod real {
+    use crate::PictureWish;
     use crate::gst::{ClipFormat, EncoderParams, GstSource};
     use crate::{FrameSource, MediaError};
     use std::io::Read;
     use std::path::Path;
 
-    pub(super) fn test_pattern() -> Result<Box<dyn FrameSource>, MediaError> {
-        Ok(Box::new(GstSource::test_pattern(ClipFormat::default(), EncoderParams::default())?))
+    pub(super) fn test_pattern(wish: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {
+        let usual = ClipFormat::default();
+        let (width, height) = wish.size.unwrap_or((usual.width, usual.height));
+        let frames_per_second = wish.frames_per_second.unwrap_or(usual.frames_per_second);
+        let format = ClipFormat { width, height, frames_per_second };
+        Ok(Box::new(GstSource::test_pattern(format, EncoderParams::default())?))
     }
 
-    pub(super) fn video_file(path: &Path) -> Result<Box<dyn FrameSource>, MediaError> {
-        Ok(Box::new(GstSource::open(path, ClipFormat::default(), EncoderParams::default())?))
+    pub(super) fn video_file(path: &Path, wish: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {
+        Ok(Box::new(GstSource::open(path, wish, EncoderParams::default())?))
     }
 
     pub(super) fn video_stream(
         input: impl Read + Send + 'static,
         name: &str,
+        wish: PictureWish,
     ) -> Result<Box<dyn FrameSource>, MediaError> {
-        Ok(Box::new(GstSource::pipe(input, name, ClipFormat::default(), EncoderParams::default())?))
+        Ok(Box::new(GstSource::pipe(input, name, wish, EncoderParams::default())?))
     }
 }
 
 #[cfg(not(feature = "gst"))]
 mod real {
+    use crate::PictureWish;
     use crate::{FrameSource, MediaError};
     use std::io::Read;
     use std::path::Path;
@@ -132,15 +155,19 @@ mod real {
         Err(MediaError::NeedsGst { input: input.to_string() })
     }
 
-    pub(super) fn test_pattern() -> Result<Box<dyn FrameSource>, MediaError> {
+    pub(super) fn test_pattern(_: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {
         needs("test-pattern")
     }
 
-    pub(super) fn video_file(path: &Path) -> Result<Box<dyn FrameSource>, MediaError> {
+    pub(super) fn video_file(path: &Path, _: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {
         needs(path.display())
     }
 
-    pub(super) fn video_stream(_: impl Read + Send + 'static, name: &str) -> Result<Box<dyn FrameSource>, MediaError> {
+    pub(super) fn video_stream(
+        _: impl Read + Send + 'static,
+        name: &str,
+        _: PictureWish,
+    ) -> Result<Box<dyn FrameSource>, MediaError> {
         needs(name)
     }
 }
@@ -174,30 +201,50 @@ mod tests {
     #[test]
     fn sources_without_a_codec_open_in_every_build() {
         for word in ["model", "constant:1 Mbit/s"] {
-            let mut source = SourceSpec::parse(word).unwrap().open(noise()).unwrap();
+            let mut source = SourceSpec::parse(word).unwrap().open(PictureWish::default(), noise()).unwrap();
             assert!(source.next_frame(Instant::ZERO).unwrap().is_some_and(|f| f.key), "{word}");
         }
     }
 
     #[test]
     fn a_missing_file_is_an_error_with_a_remedy() {
-        let Err(e) = SourceSpec::File("/nowhere/clip.mp4".into()).open(noise()) else { panic!("it opened") };
+        let Err(e) = SourceSpec::File("/nowhere/clip.mp4".into()).open(PictureWish::default(), noise()) else {
+            panic!("it opened")
+        };
         assert!(e.to_string().starts_with("`/nowhere/clip.mp4`: cannot open: "), "{e}");
         assert!(e.hint().is_some_and(|h| h.contains("test-pattern")));
+    }
+
+    #[test]
+    fn a_url_is_refused_with_the_pipe_that_works() {
+        for (url, command) in [
+            (
+                "srt://host:9000?mode=caller",
+                "ffmpeg -i 'srt://host:9000?mode=caller' -c copy -f matroska - | fairpace send -",
+            ),
+            ("rtsp://cam/it's", "ffmpeg -rtsp_transport tcp -i 'rtsp://cam/it'\\''s' -c copy"),
+        ] {
+            let e = SourceSpec::parse(url).unwrap_err();
+            assert!(e.to_string().contains("is a URL"), "{e}");
+            assert!(e.hint().unwrap().contains(command), "{:?}", e.hint());
+        }
+        for file in ["clip.mp4", "a:b.mp4", "/a//b.mp4", "./srt://x", "1a://x"] {
+            assert_eq!(SourceSpec::parse(file).unwrap(), SourceSpec::File(file.into()));
+        }
     }
 
     #[test]
     fn an_ivf_stream_is_known_by_its_first_bytes() {
         let writer = IvfWriter::new(Cursor::new(Vec::new())).unwrap();
         let bytes = writer.finish().unwrap().into_inner();
-        let source = open_stream(Cursor::new(bytes), "-").unwrap();
+        let source = open_stream(Cursor::new(bytes), "-", PictureWish::default()).unwrap();
         assert!(!source.format().follows_rate);
     }
 
     #[cfg(not(feature = "gst"))]
     #[test]
     fn a_build_without_gstreamer_says_so() {
-        let Err(e) = open_stream(Cursor::new(b"RIFFxxxx"), "-") else { panic!("it opened") };
+        let Err(e) = open_stream(Cursor::new(b"RIFFxxxx"), "-", PictureWish::default()) else { panic!("it opened") };
         assert_eq!(e.to_string(), "`-` needs GStreamer, and this build has no support for it");
         assert!(e.hint().is_some_and(|h| h.contains("--features gst")));
     }

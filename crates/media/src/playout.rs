@@ -147,6 +147,9 @@ impl PlayoutSecond {
 pub struct PlayoutTotals {
     /// All frames by verdict.
     pub frames: PlayoutSecond,
+    /// Pictures that the source took from the first frame judged to the last, by the media times and the least distance of two frames:
+    /// those that were never encoded, or never sent, are among them.
+    pub captures: u64,
     /// Times a key frame was asked for.
     pub key_requests: u32,
     /// Frames that came again, or after they had been given up.
@@ -207,6 +210,8 @@ pub struct Playout {
     least_transit: i128,
     /// Least distance of two neighbouring frames, in ticks: the frame interval.
     interval: Option<i64>,
+    /// Ticks of the first frame judged.
+    first: Option<i64>,
     /// Ticks and due of the last verdict.
     last: Option<(i64, Instant)>,
     judged: u64,
@@ -231,6 +236,7 @@ impl Playout {
             newest: None,
             least_transit: i128::MAX,
             interval: None,
+            first: None,
             last: None,
             judged: 0,
             last_shown: None,
@@ -400,6 +406,7 @@ impl Playout {
                 self.interval = Some(self.interval.map_or(distance, |least| least.min(distance)));
             }
         }
+        self.count_captures(held.ticks);
         self.expected = Some(held.last_sequence.saturating_add(1));
         if let (Some(ready), Some(adaptive)) = (ready, &mut self.adaptive) {
             let passed = self.last.map_or(0, |(before, _)| (held.ticks - before).max(0));
@@ -414,6 +421,15 @@ impl Playout {
         let number = self.judged;
         let media_time = media_time(held.ticks);
         self.emit(now, Judged { number, media_time, due, ready, verdict, key: held.key, data: held.data });
+    }
+
+    /// The pictures that the source took until this one.
+    fn count_captures(&mut self, ticks: i64) {
+        let first = *self.first.get_or_insert(ticks);
+        let intervals = self.interval.map_or(0, |interval| ((ticks - first).max(0) + interval / 2) / interval.max(1));
+        // A frame of a gap is one of them; a stream that began anew with other media times is not.
+        let judged = u64::from(self.totals.frames.frames()) + 1;
+        self.totals.captures = self.totals.captures.max(judged).max(u64::try_from(intervals).unwrap_or(0) + 1);
     }
 
     /// Gives up what is missing before the first frame held.
@@ -682,6 +698,18 @@ mod tests {
         p.push(frame(70, false, 300));
         assert_eq!(drain(&mut p, 300), [(0, REFERENCE)]);
         assert!(p.take_key_request(at(300)));
+    }
+
+    #[test]
+    fn pictures_that_were_never_encoded_count_as_the_sources() {
+        let mut p = Playout::new(params(100));
+        // Of ten pictures in 360 ms, four were sent.
+        for (n, picture) in [0_u64, 1, 5, 9].into_iter().enumerate() {
+            let n = n as u64;
+            p.push(ReceivedFrame { timestamp_90k: 3_600 * picture as u32, ..frame(n, n == 0, 300 + 40 * picture) });
+        }
+        drain(&mut p, 2_000);
+        assert_eq!((p.totals().frames.in_time, p.totals().captures), (4, 10));
     }
 
     #[test]

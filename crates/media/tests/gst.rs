@@ -4,7 +4,7 @@
 
 use fairpace_media::buffer_model::{self, Buffer};
 use fairpace_media::gst::{Clip, ClipFormat, EncoderParams, GstSource, encode_following};
-use fairpace_media::{EncodedFrame, FrameSource, Hint, MediaError, vp8};
+use fairpace_media::{EncodedFrame, FrameSource, Hint, MediaError, PictureWish, vp8};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -153,6 +153,45 @@ fn a_container_from_a_pipe_is_shown_once() {
     let frames = frames_until(&mut source, Instant::ZERO, Instant::from_secs_f64(60.0));
     assert_eq!(source.next_frame_at(), Instant::NEVER);
     assert!(frames.len() >= 130, "{}", frames.len());
+}
+
+#[test]
+fn pictures_are_of_the_files_size_and_rate_and_its_sound_is_known() {
+    let mut source = GstSource::open(bunny(), PictureWish::default(), EncoderParams::default()).unwrap();
+    let format = source.format();
+    assert_eq!((format.width, format.height, format.frame_interval), (1_280, 720, Duration::from_millis(40)));
+    assert!(format.sound);
+    let frames = frames_until(&mut source, Instant::ZERO, Instant::from_secs_f64(0.5));
+    assert_eq!(vp8::header(&frames[0].data).unwrap().size, Some((1_280, 720)));
+    let wish = PictureWish { size: Some((320, 240)), frames_per_second: Some(10), most_rate: None };
+    let format = GstSource::open(bunny(), wish, EncoderParams::default()).unwrap().format();
+    assert_eq!((format.width, format.height, format.frame_interval), (320, 240, Duration::from_millis(100)));
+    let wish = PictureWish { size: Some((15, 240)), ..PictureWish::default() };
+    let e = GstSource::open(bunny(), wish, EncoderParams::default()).unwrap_err().to_string();
+    assert_eq!(e, "`width` is 15, but it must be an even number of pixels from 16 to 16382");
+    assert!(!GstSource::test_pattern(ClipFormat::default(), EncoderParams::default()).unwrap().format().sound);
+}
+
+/// 25 pictures of that size, each a JPEG of its own.
+fn jpegs(width: u32, height: u32) -> Vec<u8> {
+    let input = format!("testsrc=size={width}x{height}:rate=25:duration=1");
+    let out = std::process::Command::new("ffmpeg")
+        .args(["-v", "error", "-f", "lavfi", "-i", &input, "-c:v", "mjpeg", "-f", "mjpeg", "-"])
+        .output();
+    let out = out.expect("ffmpeg of packages/demo.txt");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    out.stdout
+}
+
+#[test]
+fn an_input_that_changes_its_size_goes_on_in_the_first_size() {
+    let input = [jpegs(640, 480), jpegs(320, 180), jpegs(640, 480)].concat();
+    let mut source =
+        GstSource::pipe(std::io::Cursor::new(input), "-", PictureWish::default(), EncoderParams::default()).unwrap();
+    let frames = frames_until(&mut source, Instant::ZERO, Instant::from_secs_f64(60.0));
+    assert!(frames.len() >= 70, "{}", frames.len());
+    let keys = frames.iter().filter(|f| f.key).map(|f| vp8::header(&f.data).unwrap().size);
+    assert!(keys.clone().all(|size| size == Some((640, 480))), "{:?}", keys.collect::<Vec<_>>());
 }
 
 #[test]

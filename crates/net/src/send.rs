@@ -97,6 +97,7 @@ pub fn run_on(
         heard: now,
         refusals: VecDeque::new(),
         told_rate: None,
+        captures: Captures::default(),
         planned: None,
         lateness: LatenessHistogram::new(),
         next_sample: now,
@@ -170,6 +171,7 @@ struct Running<'a> {
     heard: Instant,
     refusals: VecDeque<Instant>,
     told_rate: Option<Rate>,
+    captures: Captures,
     /// When the session wanted to be asked next.
     planned: Option<Instant>,
     lateness: LatenessHistogram,
@@ -177,6 +179,34 @@ struct Running<'a> {
     /// The source has ended: stop when the queue is empty, and at the second instant anyway.
     leaving: Option<Leaving>,
     end: Option<SendEnd>,
+}
+
+/// The pictures of a source, by the times at which its frames were taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Captures {
+    frames: u64,
+    first: Option<Instant>,
+    last: Instant,
+    interval: Duration,
+}
+
+impl Captures {
+    fn note(&mut self, capture: Instant, interval: Duration) {
+        self.frames += 1;
+        self.first.get_or_insert(capture);
+        (self.last, self.interval) = (self.last.max(capture), interval);
+    }
+
+    /// From the first frame to the last, those left out included.
+    fn count(&self) -> u64 {
+        let span = self.first.map_or(Duration::ZERO, |first| self.last.since(first));
+        let intervals = (span + self.interval / 2).as_nanos() / self.interval.as_nanos().max(1);
+        if self.interval.is_zero() {
+            self.frames
+        } else {
+            self.frames.max(intervals as u64 + u64::from(self.frames > 0))
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -290,6 +320,7 @@ impl Running<'_> {
         while self.takes_frames(source) && source.next_frame_at() <= now {
             match source.next_frame(now) {
                 Ok(Some(f)) => {
+                    self.captures.note(f.capture, source.format().frame_interval);
                     let frame = Frame { data: f.data, timestamp_90k: f.timestamp_90k, key: f.key };
                     self.session.push_frame(now, frame);
                 }

@@ -41,6 +41,15 @@ struct Checker<'a> {
     packet_size: Bytes,
 }
 
+/// Whether a scenario must have flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flows {
+    /// To be run: at least one.
+    Needed,
+    /// For real packets that come from outside: as many as it has.
+    AsGiven,
+}
+
 type Checked = Result<(), ScenarioError>;
 
 /// Checks everything, fills in what is implied, and reads the recordings that were not read before. The result is the
@@ -50,14 +59,15 @@ pub(super) fn check(
     files: &mut Files,
     file: &str,
     locator: &Locator,
+    flows: Flows,
 ) -> Result<Vec<ScenarioWarning>, ScenarioError> {
     let c = Checker { file, locator, packet_size: scenario.packet_size.get() };
-    c.whole(scenario, files)?;
+    c.whole(scenario, files, flows)?;
     Ok(c.warnings(scenario))
 }
 
 impl Checker<'_> {
-    fn whole(&self, scenario: &mut RawScenario, files: &mut Files) -> Checked {
+    fn whole(&self, scenario: &mut RawScenario, files: &mut Files, flows: Flows) -> Checked {
         if let Some(problem) = SCENARIO.problem(&written(&*scenario)) {
             return self.refuse(problem);
         }
@@ -74,7 +84,7 @@ impl Checker<'_> {
         if let Some(wireless) = &scenario.wireless {
             self.wireless(scenario, wireless)?;
         }
-        if scenario.flows.is_empty() {
+        if scenario.flows.is_empty() && flows == Flows::Needed {
             let allowed = "a scenario needs at least one `[[flows]]` with a `controller`".to_owned();
             let problem = if self.locator.has("flows") {
                 Problem::Empty { field: "flows".into(), allowed }

@@ -1,6 +1,6 @@
 //! A checked scenario: how it is read, and how it is changed.
 
-use crate::check::check;
+use crate::check::{Flows, check};
 use crate::error::{Problem, ScenarioError, ScenarioWarning};
 use crate::files::{Files, reason};
 use crate::locate::Locator;
@@ -38,6 +38,18 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] with file, line, field, what was found and what is allowed.
     pub fn load(path: &Path) -> Result<Scenario, ScenarioError> {
+        Scenario::read(path, Flows::Needed)
+    }
+
+    /// As [`load`](Self::load), for real packets: the file may have a path and no flows.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_path(path: &Path) -> Result<Scenario, ScenarioError> {
+        Scenario::read(path, Flows::AsGiven)
+    }
+
+    fn read(path: &Path, flows: Flows) -> Result<Scenario, ScenarioError> {
         let file = path.display().to_string();
         let unreadable = |reason: String| ScenarioError {
             file: file.clone(),
@@ -57,7 +69,7 @@ impl Scenario {
         let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text".to_owned()))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        Scenario::parse_in(&text, &file, &stem, folder)
+        Scenario::parse_in(&text, &file, &stem, folder, flows)
     }
 
     /// Reads a scenario from text; `file` is what errors call it, its stem is the default name.
@@ -67,10 +79,10 @@ impl Scenario {
     pub fn parse(text: &str, file: &str) -> Result<Scenario, ScenarioError> {
         let path = Path::new(file);
         let stem = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        Scenario::parse_in(text, file, &stem, path.parent().unwrap_or(Path::new("")).to_owned())
+        Scenario::parse_in(text, file, &stem, path.parent().unwrap_or(Path::new("")).to_owned(), Flows::Needed)
     }
 
-    fn parse_in(text: &str, file: &str, stem: &str, folder: PathBuf) -> Result<Scenario, ScenarioError> {
+    fn parse_in(text: &str, file: &str, stem: &str, folder: PathBuf, flows: Flows) -> Result<Scenario, ScenarioError> {
         let document = toml::de::DeTable::parse(text).map_err(|e| from_toml(&e, file, None))?;
         let locator = Locator::new(text, &document);
         let mut raw = RawScenario::deserialize(toml::de::Deserializer::from(document))
@@ -79,7 +91,7 @@ impl Scenario {
             stem.clone_into(&mut raw.name);
         }
         let mut files = Files { folder, traces: Vec::new() };
-        let warnings = check(&mut raw, &mut files, file, &locator)?;
+        let warnings = check(&mut raw, &mut files, file, &locator, flows)?;
         Ok(Scenario { raw, files, warnings })
     }
 
@@ -103,7 +115,8 @@ impl Scenario {
         let mut scenario = self.clone();
         change(&mut scenario.raw);
         let name = scenario.raw.name.clone();
-        scenario.warnings = check(&mut scenario.raw, &mut scenario.files, &name, &Locator::nowhere())?;
+        let nowhere = Locator::nowhere();
+        scenario.warnings = check(&mut scenario.raw, &mut scenario.files, &name, &nowhere, Flows::Needed)?;
         Ok(scenario)
     }
 

@@ -3,6 +3,7 @@
 use crate::args::{Playout, Receive as Args};
 use crate::error::{Failure, Outcome, code};
 use crate::profile;
+use crate::stats::Stats;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::feedback::Form;
@@ -79,6 +80,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         quiet: args.quiet,
         next: Instant::ZERO,
         bytes: 0,
+        stats: Stats::open(args.stats.as_deref())?,
     };
     let report = receiver.run(&mut recorder, &mut live, stop.flag())?;
     if live.shown {
@@ -106,6 +108,7 @@ struct Live {
     quiet: bool,
     next: Instant,
     bytes: u64,
+    stats: Stats,
 }
 
 impl ReceiveObserver for Live {
@@ -135,6 +138,7 @@ impl ReceiveObserver for Live {
     }
 
     fn on_sample(&mut self, s: &ReceiveSample) {
+        self.stats.sample(s.at, || stats_line(s));
         if !self.shown || s.at < self.next {
             return;
         }
@@ -150,6 +154,22 @@ impl ReceiveObserver for Live {
         );
         self.bytes = media.bytes;
     }
+}
+
+/// A line of `--stats`.
+fn stats_line(s: &ReceiveSample) -> Value {
+    let media = &s.stats.media;
+    json!({
+        "at_s": s.at.as_secs_f64(),
+        "received_packets": media.received,
+        "received_bytes": media.bytes,
+        "lost_packets": media.lost.max(0),
+        "repaired_packets": s.stats.repaired,
+        "jitter_ms": media.jitter.as_secs_f64() * 1e3,
+        "dummy_packets": s.stats.dummy.received,
+        "complete_frames": s.frames,
+        "kernel_drops_packets": s.kernel_drops,
+    })
 }
 
 /// Text from the network, without anything that a terminal would obey.
@@ -173,10 +193,13 @@ fn summary(out: &mut impl std::io::Write, r: &ReceiveReport, t: &PlayoutTotals) 
     let f = &t.frames;
     writeln!(
         out,
-        "frames: {} in time, {} late, {} lost; longest freeze {}; {} key frames asked for",
+        "frames: {} of the source's {} in time ({:.1} %), {} late, {} lost, {} never sent; longest freeze {}; {} key frames asked for",
         f.in_time,
+        t.captures,
+        100.0 * f64::from(f.in_time) / (t.captures.max(1) as f64),
         f.late,
         f.lost_hole + f.lost_reference,
+        t.captures.saturating_sub(f.frames().into()),
         format_duration(t.longest_freeze),
         t.key_requests
     )?;
@@ -209,7 +232,8 @@ fn json(r: &ReceiveReport, t: &PlayoutTotals) -> Value {
         "repaired_packets": r.stats.repaired,
         "malformed_datagrams": r.stats.malformed,
         "frames": {
-            "in_time": f.in_time, "late": f.late, "lost": f.lost_hole + f.lost_reference,
+            "source": t.captures, "in_time": f.in_time, "late": f.late, "lost": f.lost_hole + f.lost_reference,
+            "never_sent": t.captures.saturating_sub(f.frames().into()),
             "longest_freeze_ms": t.longest_freeze.as_secs_f64() * 1e3, "key_requests": t.key_requests,
         },
         "feedback": {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
-    let scenario = Scenario::load(&args.link)?;
+    let scenario = Scenario::load_path(&args.link)?;
     fairpace_scenario::controllers::simulated(&scenario)?;
     let beyond = [
         ("[hop]", !scenario.hop.is_empty()),

@@ -3,11 +3,12 @@
 use crate::args::Send as Args;
 use crate::error::{Failure, Outcome, code};
 use crate::profile;
+use crate::stats::Stats;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::feedback::Form;
 use fairpace_control::{BreakerParams, FlowCounters, KindCounters};
-use fairpace_media::{FrameSource, SourceSpec};
+use fairpace_media::{FrameSource, PictureWish, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, NetError, resolve};
 use fairpace_rtp::{SenderEvent, What};
@@ -52,12 +53,21 @@ pub(crate) fn run(args: &Args) -> Outcome {
             &format!("note: `{}` is encoded already and does not follow the controller's rate", args.source),
         );
     }
-    note(args.quiet, &format!("sending `{}` to {peer} with {}; Ctrl-C ends it", args.source, config.scheme));
+    let format = source.format();
+    let pictures = match (format.width, format.height, format.frame_interval.as_secs_f64()) {
+        (0, ..) | (_, 0, _) => String::new(),
+        (w, h, interval) => format!(", {w}x{h} at {:.0}/s,", 1.0 / interval.max(1e-3)),
+    };
+    note(args.quiet, &format!("sending `{}`{pictures} to {peer} with {}; Ctrl-C ends it", args.source, config.scheme));
+    if format.sound {
+        note(args.quiet, &format!("note: the sound of `{}` is not sent: Fairpace sends pictures only", args.source));
+    }
     let mut live = Live {
         shown: !args.quiet && std::io::stderr().is_terminal(),
         quiet: args.quiet,
         next: Instant::ZERO,
         before: None,
+        stats: Stats::open(args.stats.as_deref())?,
     };
     let mut restarts = 0;
     let report = loop {
@@ -77,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         let Some(again) = open(args, &stop)? else { break report };
         (source, config.duration) = (again, left);
-        live = Live { next: Instant::ZERO, before: None, ..live };
+        (live.next, live.before) = (Instant::ZERO, None);
         restarts += 1;
     };
     let mut out = std::io::stdout().lock();
@@ -114,11 +124,12 @@ fn wait(stop: &Stop, pause: Duration) -> bool {
 /// thread waits for them, and ends with the process.
 fn open(args: &Args, stop: &Stop) -> Outcome<Option<Box<dyn FrameSource>>> {
     let spec = SourceSpec::parse(&args.source)?;
+    let wish = PictureWish { size: args.size, frames_per_second: args.fps, most_rate: Some(args.control.max_rate) };
     let noise = RandomStream::named(args.seed.unwrap_or(1), "media.model");
     let (give, take) = mpsc::sync_channel(1);
     let opening = std::thread::spawn(move || {
         // Nobody takes it after Ctrl-C.
-        let _ = give.send(spec.open(noise));
+        let _ = give.send(spec.open(wish, noise));
     });
     while !stop.asked() {
         match take.recv_timeout(Duration::from_millis(20)) {
@@ -139,6 +150,7 @@ struct Live {
     quiet: bool,
     next: Instant,
     before: Option<(Instant, FlowCounters)>,
+    stats: Stats,
 }
 
 impl Live {
@@ -171,6 +183,7 @@ impl SendObserver for Live {
     }
 
     fn on_sample(&mut self, s: &SendSample) {
+        self.stats.sample(s.at, || stats_line(s));
         if !self.shown || s.at < self.next {
             return;
         }
@@ -189,6 +202,27 @@ impl SendObserver for Live {
             s.srtt.map_or_else(|| "–".to_owned(), format_duration)
         );
     }
+}
+
+/// A line of `--stats`.
+fn stats_line(s: &SendSample) -> Value {
+    let ms = |d: Duration| d.as_secs_f64() * 1e3;
+    json!({
+        "at_s": s.at.as_secs_f64(),
+        "state": s.state,
+        "reason": s.reason,
+        "rate_bps": s.rate.as_bps(),
+        "media_rate_bps": s.media_rate.as_bps(),
+        "srtt_ms": s.srtt.map(ms),
+        "rto_ms": ms(s.rto),
+        "queue_frames": s.queue.0,
+        "queue_bytes": s.queue.1.get(),
+        "sent_packets": s.flow.data.sent,
+        "sent_bytes": s.flow.data.sent_bytes.get(),
+        "acknowledged_packets": s.flow.data.acked,
+        "lost_packets": s.flow.data.lost,
+        "dummy_packets": s.flow.dummy.sent,
+    })
 }
 
 fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
@@ -218,8 +252,9 @@ fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
     }
     Ok(writeln!(
         out,
-        "frames: {} captured, {} dropped before sending; packets left late by p50 {}, p99 {}",
-        r.stats.frames,
+        "frames: {} pictures taken, {} of them not encoded, {} dropped before sending; packets left late by p50 {}, p99 {}",
+        r.captures,
+        r.captures.saturating_sub(r.stats.frames),
         r.stats.frames_dropped,
         format_duration(r.pacing.p50),
         format_duration(r.pacing.p99)
@@ -261,6 +296,7 @@ fn json(config: &SendConfig, r: &SendReport, restarts: u64) -> Value {
             "idle_periods_that_shrank_the_window": tcp.idle.shrunk,
         })),
         "feedback": { "form": r.feedback_form.name(), "packets": r.stats.feedback.packets, "bytes": r.stats.feedback.bytes },
+        "pictures": r.captures,
         "frames": r.stats.frames,
         "frames_dropped": r.stats.frames_dropped,
         "datagrams": sent,

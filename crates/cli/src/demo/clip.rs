@@ -88,6 +88,6 @@ impl DemoClip {
     }
 
     pub(super) fn open(&self) -> Result<Box<dyn fairpace_media::FrameSource>, MediaError> {
-        self.spec.open(fairpace_units::RandomStream::named(1, "media.model"))
+        self.spec.open(fairpace_media::PictureWish::SMALL, fairpace_units::RandomStream::named(1, "media.model"))
     }
 }

@@ -71,7 +71,7 @@ pub(crate) enum TurnEnd {
 pub(crate) struct SchemeRun {
     /// The controller's name: `rcs`.
     pub(crate) scheme: String,
-    /// The same for people: `RCS`, `Fixed 1.5 Mbit/s`.
+    /// The same for people: `RCS`, `Fixed 500 kbit/s`.
     pub(crate) label: String,
     pub(crate) ended: TurnEnd,
     /// How long it sent.

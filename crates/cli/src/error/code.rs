@@ -70,6 +70,7 @@ pub(crate) fn of_media(error: &MediaError) -> u8 {
         | MediaError::Parameter { .. }
         | MediaError::Gst { .. }
         | MediaError::NoVideo { .. }
+        | MediaError::Url { .. }
         | MediaError::NeedsGst { .. } => USAGE,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::decoder::{Decoder, Input, Step};
 use super::format::ClipFormat;
-use crate::MediaError;
+use crate::{MediaError, PictureWish};
 use fairpace_units::Duration;
 use gstreamer as gst;
 use std::io::Read;
@@ -43,7 +43,7 @@ impl Clip {
 
     fn decode(input: Input, format: ClipFormat) -> Result<Clip, MediaError> {
         format.check()?;
-        let mut decoder = Decoder::open(input, &format)?;
+        let mut decoder = Decoder::open(input, format.into())?;
         let name = decoder.name().to_owned();
         let (mut pictures, mut bytes, mut truncated) = (Vec::new(), 0, false);
         while let Some(picture) = decoder.next()? {
@@ -97,6 +97,7 @@ pub(super) struct Pictures {
     position: usize,
     last: Option<gst::Buffer>,
     ended: bool,
+    sound: bool,
 }
 
 impl Pictures {
@@ -112,15 +113,15 @@ impl Pictures {
             position: 0,
             last: None,
             ended: false,
+            sound: false,
         }
     }
 
     /// Decodes as it goes. The first picture is waited for, so that a bad file is an error here.
-    pub(super) fn open(input: Input, format: ClipFormat) -> Result<Self, MediaError> {
-        format.check()?;
-        let mut decoder = Decoder::open(input, &format)?;
+    pub(super) fn open(input: Input, wish: PictureWish) -> Result<Self, MediaError> {
+        let mut decoder = Decoder::open(input, wish)?;
         let name = decoder.name().to_owned();
-        let Some(first) = decoder.next()? else {
+        let (Some(first), Some(format)) = (decoder.next()?, decoder.format()?) else {
             return Err(MediaError::NoVideo { input: name, message: String::new() });
         };
         let first = own(&first, &name)?;
@@ -135,6 +136,7 @@ impl Pictures {
             position: 0,
             last: None,
             ended: false,
+            sound: false,
         })
     }
 
@@ -142,9 +144,14 @@ impl Pictures {
     pub(super) fn pipe(
         reader: impl Read + Send + 'static,
         name: String,
-        format: ClipFormat,
+        wish: PictureWish,
     ) -> Result<Self, MediaError> {
-        Self::open(Input::Pipe(Box::new(reader), name), format)
+        Self::open(Input::Pipe(Box::new(reader), name), wish)
+    }
+
+    /// Whether the input has sound, as far as is known.
+    pub(super) fn has_sound(&self) -> bool {
+        self.sound || self.decoder.as_ref().is_some_and(Decoder::has_sound)
     }
 
     /// The picture to capture now; `None` at the end of a pipe. Never waits: if the decoder has
@@ -194,6 +201,7 @@ impl Pictures {
                 Ok(None)
             }
             Step::End => {
+                self.sound |= decoder.has_sound();
                 self.decoder = None;
                 self.next()
             }
@@ -209,7 +217,7 @@ mod tests {
     fn a_clip_too_long_for_memory_is_rewound_at_its_end() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../media/bigbuckbunny.mp4");
         let format = ClipFormat { width: 64, height: 36, frames_per_second: 25 };
-        let mut pictures = Pictures::open(Input::File(file.into()), format).unwrap();
+        let mut pictures = Pictures::open(Input::File(file.into()), format.into()).unwrap();
         pictures.limit = 10 * 64 * 36 * 3 / 2;
         let bytes = |b: &gst::Buffer| b.map_readable().map(|m| m.to_vec()).unwrap();
         let first = bytes(&pictures.next().unwrap().unwrap());

@@ -2,7 +2,7 @@
 
 use super::format::ClipFormat;
 use super::{Running, bus_error, init, make, play, refused};
-use crate::MediaError;
+use crate::{MediaError, PictureWish};
 use fairpace_units::Duration;
 use gstreamer as gst;
 use gstreamer::prelude::*;
@@ -10,8 +10,8 @@ use gstreamer_app as gst_app;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Pictures decoded ahead of their use: a third of a second at 25/s hides the decoder's own jitter.
 const AHEAD: u32 = 8;
@@ -38,11 +38,20 @@ pub(crate) struct Decoder {
     /// The pipe, if it is one, has been read to its end.
     pipe_read: Option<Arc<AtomicBool>>,
     /// The file to start anew, and how often that was done.
-    file: Option<(PathBuf, ClipFormat)>,
+    file: Option<(PathBuf, PictureWish)>,
     restarts: usize,
     begun: bool,
+    streams: Arc<Streams>,
+}
+
+/// The streams of an input, as they are found.
+#[derive(Debug, Default)]
+struct Streams {
     /// There is a video stream.
-    video: Arc<AtomicBool>,
+    video: AtomicBool,
+    sound: AtomicBool,
+    /// The pictures that leave, once the input's are known; the fault of a wish.
+    format: Mutex<Option<Result<ClipFormat, MediaError>>>,
 }
 
 /// One step of a decoder.
@@ -54,8 +63,8 @@ pub(crate) enum Step {
 }
 
 impl Decoder {
-    /// Starts decoding into I420 of this size and rate.
-    pub(crate) fn open(input: Input, format: &ClipFormat) -> Result<Decoder, MediaError> {
+    /// Starts decoding into I420 of the input's size and rate, or of those wished for.
+    pub(crate) fn open(input: Input, wish: PictureWish) -> Result<Decoder, MediaError> {
         let name = match &input {
             Input::File(path) => {
                 readable(path)?;
@@ -67,16 +76,17 @@ impl Decoder {
         init(&name)?;
         let pipeline = Running(gst::Pipeline::new());
         let mut pipe_read = None;
-        let file = if let Input::File(path) = &input { Some((path.clone(), *format)) } else { None };
+        let file = if let Input::File(path) = &input { Some((path.clone(), wish)) } else { None };
         let chain: Vec<gst::Element> =
             ["videoconvert", "videoscale", "videorate"].iter().map(|f| make(f, &name)).collect::<Result<_, _>>()?;
-        let sink = gst_app::AppSink::builder().caps(&format.caps()).sync(false).max_buffers(AHEAD).build();
+        let sink = gst_app::AppSink::builder().sync(false).max_buffers(AHEAD).build();
+        let streams = Arc::new(Streams::default());
         pipeline.0.add_many(&chain).map_err(refused(&name, "the pipeline"))?;
         pipeline.0.add(&sink).map_err(refused(&name, "appsink"))?;
         gst::Element::link_many(&chain).map_err(refused(&name, "videoconvert"))?;
         chain[2].link(&sink).map_err(refused(&name, "videorate"))?;
         let head = &chain[0];
-        let video = match input {
+        match input {
             Input::TestPattern(pictures) => {
                 let source = make("videotestsrc", &name)?;
                 // A moving zone plate has detail in every direction and never repeats within a
@@ -87,7 +97,11 @@ impl Decoder {
                     source.set_property(name, value);
                 }
                 pipeline.0.add(&source).map_err(refused(&name, "videotestsrc"))?;
+                let usual = ClipFormat::default();
+                let format = ClipFormat::suiting(&wish, (usual.width, usual.height), usual.frames_per_second.into())?;
                 let wanted = format.caps();
+                sink.set_caps(Some(&wanted));
+                streams.tell(Ok(format));
                 match make("timeoverlay", &name) {
                     // The time is a help for the eye, no more: without Pango there is none.
                     Ok(overlay) => {
@@ -97,17 +111,17 @@ impl Decoder {
                     }
                     Err(_) => source.link_filtered(head, &wanted).map_err(refused(&name, "videotestsrc"))?,
                 }
-                Arc::new(AtomicBool::new(true))
+                streams.video.store(true, Ordering::Relaxed);
             }
             Input::File(path) => {
                 let source = make("filesrc", &name)?;
                 source.set_property("location", path.as_os_str().to_string_lossy().as_ref());
-                decode(&pipeline.0, &source, head, &name)?
+                decode(&pipeline.0, &source, head, &name, (wish, &sink, &streams))?;
             }
             Input::Pipe(reader, _) => {
                 let source = gst_app::AppSrc::builder().max_bytes(1 << 20).build();
                 source.set_property("block", true);
-                let video = decode(&pipeline.0, source.upcast_ref(), head, &name)?;
+                decode(&pipeline.0, source.upcast_ref(), head, &name, (wish, &sink, &streams))?;
                 // Ends with the pipe, or when the pipeline refuses a buffer because it has stopped.
                 let done = Arc::new(AtomicBool::new(false));
                 pipe_read = Some(done.clone());
@@ -115,11 +129,10 @@ impl Decoder {
                     feed(reader, &source);
                     done.store(true, Ordering::Relaxed);
                 });
-                video
             }
-        };
+        }
         play(&pipeline.0, &name)?;
-        Ok(Decoder { pipeline, sink, name, pipe_read, file, restarts: 0, begun: false, video })
+        Ok(Decoder { pipeline, sink, name, pipe_read, file, restarts: 0, begun: false, streams })
     }
 
     /// The next picture; waits for it.
@@ -142,9 +155,9 @@ impl Decoder {
                 continue;
             }
             match &self.file {
-                Some((path, format)) if turn < last => {
+                Some((path, wish)) if turn < last => {
                     let restarts = self.restarts + 1;
-                    *self = Decoder { restarts, ..Decoder::open(Input::File(path.clone()), format)? };
+                    *self = Decoder { restarts, ..Decoder::open(Input::File(path.clone()), *wish)? };
                     waited = Duration::ZERO;
                 }
                 _ => {
@@ -165,7 +178,7 @@ impl Decoder {
         match bus_error(&self.pipeline.0, &self.name) {
             // Sound without pictures ends as a stream that was linked to nothing.
             Some(MediaError::Gst { message, .. })
-                if message.contains("not-linked") && !self.video.load(Ordering::Relaxed) =>
+                if message.contains("not-linked") && !self.streams.video.load(Ordering::Relaxed) =>
             {
                 return Err(MediaError::NoVideo { input: self.name.clone(), message: "only other streams".to_owned() });
             }
@@ -173,6 +186,24 @@ impl Decoder {
             None => {}
         }
         Ok(if self.sink.is_eos() { Step::End } else { Step::Wait })
+    }
+
+    /// Size and rate of the pictures; `None` before the input's are known.
+    ///
+    /// # Errors
+    /// The wish is out of range.
+    pub(crate) fn format(&self) -> Result<Option<ClipFormat>, MediaError> {
+        let mut format = self.streams.format.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*format {
+            Some(Err(_)) => format.take().transpose(),
+            Some(Ok(known)) => Ok(Some(*known)),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the input has sound, as far as its streams have been found.
+    pub(crate) fn has_sound(&self) -> bool {
+        self.streams.sound.load(Ordering::Relaxed)
     }
 
     /// Begins at the first picture again; false if the input cannot (a pipe).
@@ -190,34 +221,60 @@ impl Decoder {
     }
 }
 
-/// `source -> decodebin -> head`, for the first video stream; others are not decoded. The returned flag is true once
-/// there is such a stream.
+impl Streams {
+    fn tell(&self, format: Result<ClipFormat, MediaError>) {
+        self.format.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(format);
+    }
+}
+
+/// Size in square pixels, and pictures a second, of raw video.
+fn size_and_rate(caps: &gst::Caps) -> Option<((u32, u32), f64)> {
+    let s = caps.structure(0)?;
+    let side = |name| s.get::<i32>(name).ok().and_then(|side| u32::try_from(side).ok());
+    let shape =
+        s.get::<gst::Fraction>("pixel-aspect-ratio").ok().map_or(1.0, |f| f64::from(f.numer()) / f64::from(f.denom()));
+    let rate = s.get::<gst::Fraction>("framerate").ok().map_or(0.0, |f| f64::from(f.numer()) / f64::from(f.denom()));
+    let width = (f64::from(side("width")?) * if shape > 0.0 { shape } else { 1.0 }).round() as u32;
+    Some(((width, side("height")?), rate))
+}
+
+/// `source -> decodebin -> head`, for the first video stream, whose size and rate decide those of the pictures in `sink`; others are
+/// not decoded. The flags tell which streams there are.
 fn decode(
     pipeline: &gst::Pipeline,
     source: &gst::Element,
     head: &gst::Element,
     name: &str,
-) -> Result<Arc<AtomicBool>, MediaError> {
+    (wish, sink, streams): (PictureWish, &gst_app::AppSink, &Arc<Streams>),
+) -> Result<(), MediaError> {
     let decodebin = make("decodebin", name)?;
     pipeline.add_many([source, &decodebin]).map_err(refused(name, "decodebin"))?;
     source.link(&decodebin).map_err(refused(name, "decodebin"))?;
     // Not through decodebin's own `caps` filter: with it, 1.22 finds no decoder at all.
-    decodebin.connect("autoplug-continue", false, |args| {
+    let seen = Arc::clone(streams);
+    decodebin.connect("autoplug-continue", false, move |args| {
         let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
         let audio = caps.is_some_and(|c| c.structure(0).is_some_and(|s| s.name().starts_with("audio/")));
+        seen.sound.fetch_or(audio, Ordering::Relaxed);
         Some((!audio).to_value())
     });
-    let found = Arc::new(AtomicBool::new(false));
-    let (head, linked) = (head.clone(), found.clone());
+    let (head, sink, seen) = (head.clone(), sink.clone(), Arc::clone(streams));
     decodebin.connect_pad_added(move |_, pad| {
         let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
         let video = caps.structure(0).is_some_and(|s| s.name().starts_with("video/"));
         // A second video stream finds the place taken.
         if let Some(into) = head.static_pad("sink").filter(|p| video && !p.is_linked()) {
-            linked.fetch_or(pad.link(&into).is_ok(), Ordering::Relaxed);
+            // From now on the pictures are of that size and rate; an input that changes its own is scaled.
+            let (size, rate) = size_and_rate(&caps).unwrap_or(((640, 360), 0.0));
+            let format = ClipFormat::suiting(&wish, size, rate);
+            if let Ok(format) = &format {
+                sink.set_caps(Some(&format.caps()));
+            }
+            seen.tell(format);
+            seen.video.fetch_or(pad.link(&into).is_ok(), Ordering::Relaxed);
         }
     });
-    Ok(found)
+    Ok(())
 }
 
 fn readable(path: &Path) -> Result<(), MediaError> {

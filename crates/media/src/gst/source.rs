@@ -5,7 +5,7 @@ use super::decoder::Input;
 use super::encoder::{Encoder, EncoderParams};
 use super::format::ClipFormat;
 use crate::constant::skip_missed;
-use crate::{Codec, EncodedFrame, Format, FrameSource, MediaError, timestamp_90k};
+use crate::{Codec, EncodedFrame, Format, FrameSource, MediaError, PictureWish, timestamp_90k};
 use fairpace_units::{Duration, Instant, Rate};
 use std::io::Read;
 use std::path::Path;
@@ -42,8 +42,12 @@ impl GstSource {
     ///
     /// # Errors
     /// As [`Clip::load`], and if vp8enc is missing.
-    pub fn open(path: impl AsRef<Path>, format: ClipFormat, params: EncoderParams) -> Result<Self, MediaError> {
-        Self::new(Pictures::open(Input::File(path.as_ref().to_owned()), format)?, params)
+    pub fn open(
+        path: impl AsRef<Path>,
+        wish: impl Into<PictureWish>,
+        params: EncoderParams,
+    ) -> Result<Self, MediaError> {
+        Self::new(Pictures::open(Input::File(path.as_ref().to_owned()), wish.into())?, params)
     }
 
     /// A clip in memory, looped; the same one can feed several sources.
@@ -69,10 +73,10 @@ impl GstSource {
     pub fn pipe(
         reader: impl Read + Send + 'static,
         name: impl Into<String>,
-        format: ClipFormat,
+        wish: impl Into<PictureWish>,
         params: EncoderParams,
     ) -> Result<Self, MediaError> {
-        Self::new(Pictures::pipe(reader, name.into(), format)?, params)
+        Self::new(Pictures::pipe(reader, name.into(), wish.into())?, params)
     }
 
     fn new(pictures: Pictures, params: EncoderParams) -> Result<Self, MediaError> {
@@ -138,7 +142,14 @@ impl GstSource {
 impl FrameSource for GstSource {
     fn format(&self) -> Format {
         let ClipFormat { width, height, .. } = self.pictures.format;
-        Format { codec: Codec::Vp8, width, height, frame_interval: self.interval, follows_rate: true }
+        Format {
+            codec: Codec::Vp8,
+            width,
+            height,
+            frame_interval: self.interval,
+            follows_rate: true,
+            sound: self.pictures.has_sound(),
+        }
     }
 
     fn set_rate(&mut self, rate: Rate) {

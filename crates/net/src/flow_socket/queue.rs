@@ -291,7 +291,14 @@ const LATER: Instant = Instant::from_nanos(u64::MAX - 1);
 
 impl FrameSource for QueueSource {
     fn format(&self) -> Format {
-        Format { codec: Codec::Filler, width: 0, height: 0, frame_interval: Duration::ZERO, follows_rate: true }
+        Format {
+            codec: Codec::Filler,
+            width: 0,
+            height: 0,
+            frame_interval: Duration::ZERO,
+            follows_rate: true,
+            sound: false,
+        }
     }
 
     /// The queue is full or it is not: that is how a program hears of the rate.

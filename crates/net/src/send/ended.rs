@@ -53,6 +53,7 @@ impl Running<'_> {
             elapsed: self.validated_at.map_or(Duration::ZERO, |at| now.since(at)),
             validated: self.validated,
             stats: *self.session.stats(),
+            captures: self.captures.count(),
             flow: *self.session.flow().counters(),
             feedback_form: self.session.feedback_form(),
             rwnd: self.session.flow().rwnd(),

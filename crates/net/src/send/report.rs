@@ -74,6 +74,9 @@ pub struct SendReport {
     pub validated: Option<(Duration, Option<Dscp>)>,
     /// The session's counts.
     pub stats: SenderStats,
+    /// Pictures that the source took, from the first frame to the last: those left out, by the encoder or because too much waited, are
+    /// among them.
+    pub captures: u64,
     /// The flow's counts. Where the receiver measures it knows of no single packet: none is acknowledged or lost.
     pub flow: FlowCounters,
     /// Whether single packets were acknowledged, and how, or the receiver measured.

@@ -43,7 +43,7 @@ pub struct SenderConfig {
     /// Keep media and send it again when asked [RFC 4588].
     pub retransmission: bool,
     /// The receiver's play-out delay, until the receiver tells its own: a packet that would come later is not worth as much as
-    /// one that comes in time ([`crate::sender`]).
+    /// one that comes in time.
     pub playout: Duration,
     /// The source gives a key frame when it is asked for one: then more than a key frame's worth of late packets is not sent
     /// again. Off for sources that are encoded already.

@@ -1,0 +1,20 @@
+//! The size and the rate of pictures that a user wants.
+
+use fairpace_units::Rate;
+
+/// The pictures that are wanted of a source that is encoded live.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct PictureWish {
+    /// Width and height in pixels, even, from 16 to 16,382; `None`: the input's.
+    pub size: Option<(u32, u32)>,
+    /// Pictures per second, 1 to 120; `None`: the input's.
+    pub frames_per_second: Option<u32>,
+    /// The highest rate at which they will be encoded: an input's size that takes less than a fiftieth of a bit per pixel then is made
+    /// smaller.
+    pub most_rate: Option<Rate>,
+}
+
+impl PictureWish {
+    /// 640x360 at 25/s, whatever the input's are.
+    pub const SMALL: PictureWish = PictureWish { size: Some((640, 360)), frames_per_second: Some(25), most_rate: None };
+}
