@@ -23,7 +23,7 @@ fn half_of_all_packets_lost_does_not_end_a_flow_that_hardly_sends() {
             ended += u32::from(p.stopped.is_some());
             // A question each 400 ms at most: 117 s of them would be 292.
             let asked = p.count(What::Challenge);
-            assert!((10..=294).contains(&asked), "{scheme}, seed {seed}: {asked} challenges");
+            assert!((2..=294).contains(&asked), "{scheme}, seed {seed}: {asked} challenges");
         }
         assert!(ended <= 2, "{scheme}: {ended} of 200");
     }

@@ -173,6 +173,9 @@ impl SendObserver for Live {
                     arrived.get()
                 )
             }
+            SenderEvent::ReceiverChanged => {
+                "note: the receiver was started again; going on with the new one".to_owned()
+            }
             _ => return,
         };
         self.note(&text);

@@ -14,10 +14,15 @@ const CONSENT: Duration = Duration::from_secs(30);
 /// The time to the next question while no answer comes, drawn between 0.8 and 1.2 times this or the round trip, whichever is
 /// longer. Deviation from RFC 7675 §5.1, which asks every 5 s: where half of all packets are lost both ways, three
 /// questions in 15 s fail with a probability of (3/4)^3 = 0.42, thirty with 2e-4. At 72 B with all headers they take
-/// 1.2 kbit/s, for 30 s at most; and one datagram per round trip is what RFC 8085 §3.1.1 allows without more care.
+/// 1.2 kbit/s, for 30 s at most.
 const REPEAT: Duration = Duration::from_millis(500);
+/// Where half of what was sent is lost, a round trip that was measured late says little.
+const LONGEST_REPEAT: Duration = Duration::from_secs(1);
 /// Packets that left so long ago should have been told of, beside twice the interval of feedback.
 const DOUBT: Duration = Duration::from_secs(1);
+/// An answer is worth so much while packets are still not told of: after that, times 0.8 to 1.2, the next question leaves. Window
+/// schemes wait longer than that for the next packet, and the circuit breaker for 15 s.
+const ANSWER: Duration = Duration::from_secs(3);
 /// A receiver cannot say that it means to tell more seldom.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(5);
 /// Questions of 13 s at least.
@@ -43,6 +48,8 @@ pub(super) enum Answer {
         class: Class,
         /// Its token.
         token: u64,
+        /// No later challenge has been answered before.
+        is_newest: bool,
         /// The round trip, less what the receiver says that it held the echo.
         rtt: Duration,
     },
@@ -61,6 +68,10 @@ pub(super) struct Admitting {
     budget: Budget,
     consent: Instant,
     next_try: Instant,
+    /// When the newest challenge left that has been answered.
+    answered: Instant,
+    /// When the last challenge left.
+    asked: Instant,
     /// When packets that nothing has told of, nor an echo since, are asked about; NEVER if there are none.
     doubt: Instant,
     random: RandomStream,
@@ -79,6 +90,8 @@ impl Admitting {
             budget: Budget::default(),
             consent: Instant::ZERO,
             next_try: Instant::NEVER,
+            answered: Instant::ZERO,
+            asked: Instant::ZERO,
             doubt: Instant::NEVER,
             random,
             seen: [None; 2],
@@ -121,14 +134,19 @@ impl Admitting {
     /// The class of the next challenge that is to leave to the peer, if one is; `srtt` is the round trip.
     pub(super) fn next_question(&mut self, now: Instant, srtt: Option<Duration>) -> Option<Class> {
         if now >= self.next_try.min(self.doubt) {
-            let spacing = srtt.map_or(REPEAT, |srtt| srtt.max(REPEAT));
-            let again = now + spacing.mul_f64(0.8 + 0.4 * self.random.uniform());
+            let spacing = srtt.unwrap_or_default().clamp(REPEAT, LONGEST_REPEAT);
+            let again = now + self.spread(spacing);
             for due in [&mut self.next_try, &mut self.doubt].into_iter().filter(|due| **due <= now) {
                 *due = again;
             }
             self.questions.push_back(Class::Normal);
         }
         self.questions.pop_front()
+    }
+
+    /// Each interval is drawn, so that the questions of many senders do not fall together [RFC 7675 §5.1].
+    fn spread(&mut self, interval: Duration) -> Duration {
+        interval.mul_f64(0.8 + 0.4 * self.random.uniform())
     }
 
     /// A packet has left that the peer should tell of, within a round trip and an `interval` between its feedback.
@@ -144,6 +162,12 @@ impl Admitting {
         self.doubt = Instant::NEVER;
     }
 
+    /// Somebody else than the peer tells of our packets: the peer may have been started again, or somebody forges reports.
+    /// A question decides, no more often than unanswered ones.
+    pub(super) fn suspect(&mut self, now: Instant) {
+        self.doubt = self.doubt.min(now.max(self.asked + REPEAT));
+    }
+
     /// The token of a challenge that leaves now.
     pub(super) fn token(&mut self, now: Instant, class: Class, media: u32, secret: &Secret) -> u64 {
         let value = secret.value(Purpose::Token, media, self.tokens_made);
@@ -152,6 +176,7 @@ impl Admitting {
             self.tokens.pop_front();
         }
         self.tokens.push_back(Token { value, class, sent: now });
+        self.asked = now;
         value
     }
 
@@ -168,10 +193,14 @@ impl Admitting {
             return Answer::Taken;
         }
         self.renew(now);
-        self.heard();
+        if self.doubt != Instant::NEVER {
+            self.doubt = now + self.spread(ANSWER);
+        }
         let round_trip = now.since(token.sent);
         let rtt = round_trip.checked_sub(echo.delay).unwrap_or(round_trip);
-        Answer::There { class: token.class, token: token.value, rtt }
+        let is_newest = token.sent >= self.answered;
+        self.answered = self.answered.max(token.sent);
+        Answer::There { class: token.class, token: token.value, is_newest, rtt }
     }
 
     /// The peer is known: nothing more need be asked for now.

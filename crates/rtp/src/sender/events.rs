@@ -29,6 +29,9 @@ pub enum SenderEvent {
         /// The DSCP that arrived.
         arrived: Dscp,
     },
+    /// Another receiver answers at the peer's address, and is the peer from now on: the first one was started again. The
+    /// flow goes on.
+    ReceiverChanged,
     /// The TCP half is there too.
     TcpUp,
     /// The encoder should produce this much: wire rate of data packets. See

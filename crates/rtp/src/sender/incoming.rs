@@ -5,7 +5,7 @@ use super::media_out::MOST_NACKED;
 use super::{Phase, SenderEvent, SenderSession};
 use crate::StopReason;
 use crate::challenge::{Echo, Message};
-use crate::feedback::{Attached, Lent, Proof, Word};
+use crate::feedback::{Attached, Lent, Proof, Refusal, Word};
 use crate::packet;
 use crate::playout;
 use crate::rtcp::{Compound, ReportBlock, Rtcp};
@@ -88,33 +88,50 @@ impl SenderSession {
     }
 
     fn on_echo(&mut self, now: Instant, echo: &Echo) {
-        let (class, token, srtt) = match self.admitting.on_echo(now, echo) {
+        let (class, token, is_newest, srtt) = match self.admitting.on_echo(now, echo) {
             Answer::Unknown => {
                 self.stats.rejected.token += 1;
                 return;
             }
             Answer::Taken => return,
-            Answer::There { class, token, rtt } => (class, token, rtt),
+            Answer::There { class, token, is_newest, rtt } => (class, token, is_newest, rtt),
         };
         self.saw_dscp(class, echo.dscp);
         self.flow.on_echo(now);
         // If LE came first, or alone, the address is real, but the first RTT of the normal class is wanted for what the
         // flow sends there. That RTT is on its way if the path works at all.
-        if self.trust.peer().is_some() || class == Class::Low {
+        if let Some(peer) = self.trust.peer() {
+            // Nobody else knows the token: there is another receiver at the peer's address. An echo of the first one may
+            // have been overtaken by the second one's.
+            if echo.receiver != peer && is_newest {
+                self.take_up(now, echo);
+                self.events.push(SenderEvent::ReceiverChanged);
+                // The decoder there has nothing to go on from.
+                self.events.request_key_frame(now);
+            }
             return;
         }
-        self.trust.admit(echo.receiver, echo.next_report);
+        if class == Class::Low {
+            return;
+        }
+        self.take_up(now, echo);
         self.admitting.settle();
-        self.feedback_interval = self.feedback.report_interval().unwrap_or(echo.feedback_interval);
         if let Some(tcp) = &mut self.tcp {
             tcp.on_peer(now, token);
-        }
-        if self.feedback.has_window() {
-            self.flow.set_window_limit(now, echo.rwnd.map(|rwnd| rwnd.get().into()));
         }
         self.phase = Phase::Settling(now + SETTLING.max(srtt / 2));
         self.first_rtt = srtt;
         self.events.push(SenderEvent::PeerValidated { srtt, dscp_seen: Some(echo.dscp) });
+    }
+
+    /// The receiver that has sent this echo is the peer. The flow goes on as it is: what was lost, and the round trip, are
+    /// facts of the path. False claims go on being counted, so that a liar gains nothing by another SSRC.
+    fn take_up(&mut self, now: Instant, echo: &Echo) {
+        self.trust.admit(echo.receiver, echo.next_report);
+        self.feedback_interval = self.feedback.report_interval().unwrap_or(echo.feedback_interval);
+        if self.feedback.has_window() {
+            self.flow.set_window_limit(now, echo.rwnd.map(|rwnd| rwnd.get().into()));
+        }
     }
 
     fn saw_dscp(&mut self, class: Class, arrived: Dscp) {
@@ -131,12 +148,16 @@ impl SenderSession {
     /// A packet that may be feedback, or belong to some.
     fn on_feedback<'d>(&mut self, now: Instant, packet: &Rtcp<'d>, attached: &mut Attached<'d>, len: usize) {
         let challenging = matches!(self.phase, Phase::Challenging(..));
+        let before = self.acked();
         let lent = Lent { now, challenging, trust: &mut self.trust, streams: &mut self.media.streams };
         let heard = match self.feedback.on_packet(packet, attached, lent) {
             Ok(Some(heard)) => heard,
             Ok(None) => return,
             Err(refusal) => {
                 self.stats.rejected.count(refusal);
+                if refusal == Refusal::WrongSsrc {
+                    self.admitting.suspect(now);
+                }
                 if self.trust.has_lied() {
                     self.end(StopReason::PeerLied);
                 }
@@ -169,10 +190,19 @@ impl SenderSession {
             self.begin(now);
         }
         self.believed(now, len);
-        self.admitting.heard();
+        // A receiver that measures tells of no single packet.
+        if proof == Proof::ByFlow || self.acked() > before {
+            self.admitting.heard();
+        }
         for (class, dscp) in seen.into_iter().flatten() {
             self.saw_dscp(class, dscp);
         }
+    }
+
+    /// Packets told of so far.
+    fn acked(&self) -> u64 {
+        let counters = self.flow.counters();
+        counters.data.acked + counters.dummy.acked
     }
 
     /// Feedback is worth something: the peer is there, and wants this.
@@ -196,6 +226,7 @@ impl SenderSession {
     ) {
         if !self.trust.is_peer(reporter) || self.media.streams.by_ssrc(block.ssrc).is_none() {
             self.stats.rejected.wrong_ssrc += 1;
+            self.admitting.suspect(now);
             return;
         }
         if block.ssrc != self.media.streams.media.ssrc || self.phase != Phase::Running {
