@@ -78,7 +78,9 @@ fn a_kernel_without_room_now_and_then_delays_packets_and_loses_none() {
     assert!(failures > 10, "{failures}");
     assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
     assert_eq!(sent.not_sent, 0);
-    assert_eq!(sent.socket.sent, sent.stats.sent.total().packets);
+    // The last of three goodbyes may find no room: nobody waits for it.
+    let total = sent.stats.sent.total().packets;
+    assert!((total - 1..=total).contains(&sent.socket.sent), "{} of {total}", sent.socket.sent);
     assert_eq!(received.stats.media.received, sent.stats.sent.of(What::Media).packets);
     assert_eq!(sent.flow.data.lost, 0);
 }

@@ -38,7 +38,7 @@ pub use config::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverStats, Stre
 use crate::challenge::{Challenge, Echo, Message};
 use crate::feedback::{Envelope, Pace, ReceiverHalf, Request};
 use crate::packet::{self, Packet};
-use crate::reporting::Reporting;
+use crate::reporting::{Farewell, Reporting};
 use crate::rtcp::{Compound, Rtcp};
 use crate::secret::Purpose;
 use crate::source::silent;
@@ -80,7 +80,7 @@ pub struct ReceiverSession {
     playout: PlayoutNews,
     /// When the last echo in the normal class left, until media comes.
     echoed: Option<Instant>,
-    stopping: Option<bool>,
+    stopping: Option<Farewell>,
     events: VecDeque<ReceiverEvent>,
     stats: ReceiverStats,
     buf: Vec<u8>,
@@ -242,10 +242,10 @@ impl ReceiverSession {
         self.requests.forget_before(sequence);
     }
 
-    /// Ends the session: a BYE if there is a sender, then [`Out::Stopped`].
+    /// Ends the session: BYEs within 250 ms if there is a sender, then [`Out::Stopped`].
     pub fn stop(&mut self, now: Instant) {
-        self.advance(now);
-        self.stopping = self.stopping.or(Some(false));
+        let farewell = Farewell::new(self.advance(now));
+        self.stopping.get_or_insert(farewell);
     }
 
     // --- questions -------------------------------------------------------------------------------
@@ -427,15 +427,15 @@ impl ReceiverSession {
             return if self.stopping.is_some() { Step::Stopped } else { Step::Wait(Instant::NEVER) };
         };
         let (to, dscp) = (peer.address, self.config.data_dscp);
-        match self.stopping {
-            Some(true) => return Step::Stopped,
-            Some(false) => {
-                self.stopping = Some(true);
-                self.write_report(now);
-                crate::rtcp::emit_bye(&mut self.buf, &[self.ssrc], "stopped");
-                return Step::Send(to, dscp, What::Bye);
+        if let Some(farewell) = &mut self.stopping {
+            match farewell.next() {
+                None => return Step::Stopped,
+                Some(next) if next > now => return Step::Wait(next),
+                Some(_) => farewell.on_said(now),
             }
-            None => {}
+            self.write_report(now);
+            crate::rtcp::emit_bye(&mut self.buf, &[self.ssrc], "stopped");
+            return Step::Send(to, dscp, What::Bye);
         }
         if silent(now, peer.heard, self.config.vanish_after) {
             self.forget();

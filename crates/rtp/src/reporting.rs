@@ -6,6 +6,34 @@ use fairpace_units::{Bytes, Duration, Instant};
 
 /// A goodbye ends the session after so long, if nothing has contradicted it.
 const BYE_GRACE: Duration = Duration::from_millis(500);
+/// A goodbye is said so long after the one before: three times, because nothing tells that it was heard, and 15 s of silence would
+/// have to say it.
+const GOODBYES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(150)];
+
+/// The goodbyes of the end that leaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Farewell {
+    said: usize,
+    /// When the next is due.
+    next: Instant,
+}
+
+impl Farewell {
+    pub(crate) const fn new(now: Instant) -> Self {
+        Farewell { said: 0, next: now }
+    }
+
+    /// When the next goodbye leaves; `None` if all have been said.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        (self.said <= GOODBYES.len()).then_some(self.next)
+    }
+
+    /// One has left.
+    pub(crate) fn on_said(&mut self, now: Instant) {
+        self.next = now + GOODBYES.get(self.said).copied().unwrap_or_default();
+        self.said += 1;
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Reporting {

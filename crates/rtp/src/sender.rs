@@ -5,7 +5,7 @@
 //!  Challenging ------------------------------> Settling ----------------------------> Running
 //!       | three tries, 7 s                                                              | stop, BYE,
 //!       v                                                                               v breaker, lie
-//!  Stopped(Unreachable)                                               Leaving (one BYE) --> Stopped
+//!  Stopped(Unreachable)                                               Leaving (BYEs) ----> Stopped
 //! ```
 //!
 //! Before Running nothing leaves but challenges. A peer's feedback is believed if it comes from the SSRC that echoed
@@ -55,7 +55,7 @@ pub use events::{RejectedFeedback, SenderEvent, SenderStats};
 
 use crate::challenge::Challenge;
 use crate::feedback::{SenderHalf, Trust};
-use crate::reporting::Reporting;
+use crate::reporting::{Farewell, Reporting};
 use crate::secret::Purpose;
 use crate::{Datagram, Out, Secret, StopReason, What};
 use admission::Admitting;
@@ -77,7 +77,7 @@ enum Phase {
     Settling(Instant),
     Running,
     /// Say goodbye, then stop.
-    Leaving(StopReason),
+    Leaving(StopReason, Farewell),
     Stopped(StopReason),
 }
 
@@ -167,7 +167,7 @@ impl SenderSession {
         self.note_drops();
     }
 
-    /// Ends the session: one BYE if the peer is proven, then [`Out::Stopped`].
+    /// Ends the session: BYEs within 250 ms if the peer is proven, then [`Out::Stopped`].
     pub fn stop(&mut self, now: Instant) {
         self.advance(now);
         self.end(StopReason::Requested);
@@ -325,8 +325,16 @@ impl SenderSession {
                 }
             }
             Phase::Running => self.step_running(now),
-            Phase::Leaving(reason) => {
-                self.phase = Phase::Stopped(reason);
+            Phase::Leaving(reason, mut farewell) => {
+                match farewell.next() {
+                    None => {
+                        self.phase = Phase::Stopped(reason);
+                        return Step::Again;
+                    }
+                    Some(next) if next > now => return Step::Wait(next),
+                    Some(_) => farewell.on_said(now),
+                }
+                self.phase = Phase::Leaving(reason, farewell);
                 self.buf.clear();
                 rtcp::write_report(now, &self.media, &self.config, &mut self.buf);
                 crate::rtcp::emit_bye(&mut self.buf, &self.media.streams.ssrcs(), &reason.to_string());
@@ -468,10 +476,10 @@ impl SenderSession {
 
     fn end(&mut self, reason: StopReason) {
         self.phase = match self.phase {
-            Phase::Stopped(_) | Phase::Leaving(_) => return,
+            Phase::Stopped(_) | Phase::Leaving(..) => return,
             // Not a word to an address that is not proven.
             Phase::Challenging(..) => Phase::Stopped(reason),
-            Phase::Settling(_) | Phase::Running => Phase::Leaving(reason),
+            Phase::Settling(_) | Phase::Running => Phase::Leaving(reason, Farewell::new(self.now)),
         };
         self.events.push(SenderEvent::Stopped(reason));
     }

@@ -325,10 +325,37 @@ fn stopping_says_bye_and_the_receiver_hears_it() {
     p.sender.stop(p.now);
     p.run_until(at(4.0));
     assert_eq!(p.stopped, Some((at(2.0), StopReason::Requested)));
+    let byes: Vec<_> = p.sent.iter().filter(|l| l.what == What::Bye).map(|l| l.at).collect();
+    assert_eq!(byes, [at(2.0), at(2.1), at(2.25)], "said three times");
     assert_eq!(p.sent.last().map(|l| l.what), Some(What::Bye));
     let (when, bye) = p.receiver_events.last().unwrap();
     assert_eq!(*bye, ReceiverEvent::Bye { reason: "it was asked to stop".into() });
     assert_eq!(*when, at(2.55), "50 ms of path and 500 ms to be contradicted");
+}
+
+#[test]
+fn a_goodbye_that_is_lost_is_said_again_by_either_end() {
+    let loses_two = || -> pair::Disturb {
+        let mut byes = 0;
+        Box::new(move |_, w: pair::Wire| {
+            byes += u32::from(w.what == What::Bye);
+            if w.what == What::Bye && byes <= 2 { Vec::new() } else { vec![(Duration::ZERO, w)] }
+        })
+    };
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.forward.disturb = loses_two();
+    p.run_until(at(2.0));
+    p.sender.stop(p.now);
+    p.run_until(at(4.0));
+    let (when, bye) = p.receiver_events.last().unwrap();
+    assert!(matches!(bye, ReceiverEvent::Bye { .. }));
+    assert_eq!(*when, at(2.8), "the third at 2.25 s, 50 ms of path, and 500 ms to be contradicted");
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    p.back.disturb = loses_two();
+    p.run_until(at(2.0));
+    p.receiver.stop(p.now);
+    p.run_until(at(4.0));
+    assert_eq!(p.stopped.map(|(_, reason)| reason), Some(StopReason::PeerBye));
 }
 
 #[test]

@@ -238,10 +238,14 @@ fn a_peer_without_the_tcp_half_ends_the_session_with_that_reason_and_a_goodbye()
     // 5 s of patience from the echo on
     assert_eq!(poll_all(&mut s, at(4.9)), (vec![], Ok(at(5.0))));
     let (out, end) = poll_all(&mut s, at(5.0));
-    assert_eq!((out.len(), out[0].0, end), (1, What::Bye, Err(StopReason::NoTcp)));
+    assert_eq!((out.len(), out[0].0, end), (1, What::Bye, Ok(at(5.1))), "said again");
+    assert_eq!(poll_all(&mut s, at(5.1)).1, Ok(at(5.25)));
+    assert_eq!(poll_all(&mut s, at(5.25)).1, Err(StopReason::NoTcp));
     let (mut s, _) = greeted();
     s.on_tcp_closed(at(0.1));
-    assert_eq!(poll_all(&mut s, at(0.1)).1, Err(StopReason::NoTcp));
+    for (now, end) in [(0.1, Ok(at(0.2))), (0.2, Ok(at(0.35))), (0.35, Err(StopReason::NoTcp))] {
+        assert_eq!(poll_all(&mut s, at(now)).1, end);
+    }
     // The flow has not begun: nothing is told to a controller that has sent nothing.
     assert_eq!(s.flow().controller().via(), Via::Tcp);
     assert_eq!(s.flow().counters().data.sent, 0);

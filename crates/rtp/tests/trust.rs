@@ -234,8 +234,9 @@ fn a_peer_that_vanishes_stops_the_flow_within_15_s_and_a_round_trip() {
         assert!(matches!(reason, StopReason::Breaker(_)), "{scheme}: {reason:?}");
         assert!(when > at(24.0) && when <= at(25.1), "{scheme}: {when}");
         assert_eq!(p.sender_events.last().map(|e| e.1), Some(SenderEvent::Stopped(reason)));
-        // One BYE, then silence.
-        assert_eq!(p.sent.last().map(|l| (l.what, l.at)), Some((What::Bye, when)));
+        // Three BYEs, then silence.
+        assert_eq!(p.sent.last().map(|l| (l.what, l.at)), Some((What::Bye, when + ms(250))));
+        assert_eq!(p.count(What::Bye), 3);
     }
 }
 

@@ -20,7 +20,7 @@ impl SenderSession {
     pub fn handle_datagram(&mut self, now: Instant, bytes: &[u8], _dscp: Dscp, _ecn: Ecn) {
         let now = self.advance(now);
         self.stats.received += 1;
-        if matches!(self.phase, Phase::Leaving(_) | Phase::Stopped(_)) {
+        if matches!(self.phase, Phase::Leaving(..) | Phase::Stopped(_)) {
             return;
         }
         if self.trust.peer().is_none() {

@@ -123,6 +123,7 @@ pub struct Pair {
     assembler: FrameAssembler,
     pub sender_events: Vec<(Instant, SenderEvent)>,
     pub receiver_events: Vec<(Instant, ReceiverEvent)>,
+    /// When the sender decided to end, and why; its goodbyes follow.
     pub stopped: Option<(Instant, StopReason)>,
     pub receiver_stopped: Option<Instant>,
 }
@@ -243,6 +244,9 @@ impl Pair {
             let mut next = self.drain_sender().min(self.drain_receiver());
             while let Some(e) = self.sender.next_event() {
                 self.want_key |= e == SenderEvent::KeyFrameRequest;
+                if let SenderEvent::Stopped(reason) = e {
+                    self.stopped.get_or_insert((self.now, reason));
+                }
                 self.sender_events.push((self.now, e));
             }
             while let Some(e) = self.receiver.next_event() {
