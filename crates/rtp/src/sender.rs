@@ -516,7 +516,7 @@ impl SenderSession {
     /// The packet in the buffer goes out.
     fn leave(&mut self, now: Instant, permit: Permit, what: What) -> Step {
         self.feedback.on_sent(now, permit.kind, permit.seq);
-        self.media.on_sent(what, permit.seq, self.buf.len());
+        self.media.on_sent(now, what, permit.seq, self.buf.len());
         self.flow.on_sent(now, permit, on_the_wire(self.buf.len(), &self.config));
         self.admitting.on_sent(now, self.flow.srtt(), self.feedback_interval);
         let ecn = if self.feedback.tells_of_marks() { permit.ecn } else { Ecn::NotEct };
@@ -548,7 +548,7 @@ impl SenderSession {
         if !self.config.refreshes {
             return Instant::NEVER;
         }
-        self.media.repair.next_key_in_silence()
+        self.media.repair.next_key_in_silence(self.flow.srtt().unwrap_or_default())
     }
 
     fn note_refused(&mut self, packets: u64) {

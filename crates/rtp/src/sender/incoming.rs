@@ -208,7 +208,7 @@ impl SenderSession {
     /// Feedback is worth something: the peer is there, and wants this.
     fn believed(&mut self, now: Instant, len: usize) {
         self.admitting.renew(now);
-        self.media.repair.on_feedback(now);
+        self.media.repair.on_feedback(now, self.flow.srtt().unwrap_or_default());
         if self.reporting.contradict_bye(now) {
             self.stats.byes_ignored += 1;
         }

@@ -267,14 +267,14 @@ impl MediaOut {
     }
 
     /// A packet of `len` bytes has left under the flow's number `seq`.
-    pub(super) fn on_sent(&mut self, what: What, seq: u64, len: usize) {
+    pub(super) fn on_sent(&mut self, now: Instant, what: What, seq: u64, len: usize) {
         let stream = match what {
             What::Dummy => &mut self.streams.dummy,
             What::Retransmission => &mut self.streams.rtx,
             _ => &mut self.streams.media,
         };
         if matches!(what, What::Media | What::Retransmission) {
-            self.repair.on_sent();
+            self.repair.on_sent(now);
         }
         stream.on_sent(seq, len.saturating_sub(packet::HEADER_LEN + Extensions::FULL_LEN));
     }

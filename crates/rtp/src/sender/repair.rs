@@ -45,6 +45,9 @@ const MOST_COPIED: usize = 8;
 const FRAMES_AVERAGED: f64 = 16.0;
 /// While nothing is heard, key frames come so often.
 const SILENCE_SPACING: Duration = Duration::from_millis(300);
+/// Of the times at which packets left, those so far apart are remembered, and so many.
+const SENDINGS_APART: Duration = Duration::from_millis(10);
+const MOST_SENDINGS: usize = 1_024;
 /// Feedback is missed when so many of its usual gaps have passed, and at least this time.
 const MISSED_GAPS: u32 = 4;
 const LEAST_SILENCE: Duration = Duration::from_millis(150);
@@ -245,18 +248,18 @@ impl Repair {
     }
 
     /// Data leaves, for the first time or again.
-    pub(super) const fn on_sent(&mut self) {
-        self.silence.awaits = true;
+    pub(super) fn on_sent(&mut self, now: Instant) {
+        self.silence.on_sent(now);
     }
 
-    /// Feedback on packets has come.
-    pub(super) fn on_feedback(&mut self, now: Instant) {
-        self.silence.on_feedback(now);
+    /// Feedback on packets has come, about those that left a round trip ago.
+    pub(super) fn on_feedback(&mut self, now: Instant, srtt: Duration) {
+        self.silence.on_feedback(now, srtt);
     }
 
-    /// When a key frame is to be encoded because nothing is heard; NEVER before the first feedback.
-    pub(super) fn next_key_in_silence(&self) -> Instant {
-        self.silence.next()
+    /// When a key frame is to be encoded because nothing is heard; NEVER while all that should have been heard of was.
+    pub(super) fn next_key_in_silence(&self, srtt: Duration) -> Instant {
+        self.silence.next(srtt)
     }
 
     /// A key frame is encoded because nothing is heard.
@@ -265,31 +268,99 @@ impl Repair {
     }
 }
 
-/// The gaps between feedback.
-#[derive(Clone, Copy, Debug, Default)]
+/// Packets that are not heard of, and the gaps between feedback.
+#[derive(Clone, Debug, Default)]
 struct Silence {
+    /// When packets left that are not heard of yet, one in 10 ms.
+    unheard: VecDeque<Instant>,
     heard: Option<Instant>,
-    /// Something was sent since.
-    awaits: bool,
-    /// The usual gap.
-    gap: Duration,
+    /// The usual gap; `None` before the second feedback.
+    gap: Option<Duration>,
     asked: Option<Instant>,
 }
 
 impl Silence {
-    fn on_feedback(&mut self, now: Instant) {
-        if let Some(before) = self.heard.replace(now) {
-            // The length of a silence is no usual gap.
-            let gap = now.since(before).min(self.gap * MISSED_GAPS + LEAST_SILENCE);
-            self.gap = (self.gap * 7 + gap) / 8;
+    fn on_sent(&mut self, now: Instant) {
+        let apart = self.unheard.back().is_none_or(|last| now.since(*last) >= SENDINGS_APART);
+        if apart && self.unheard.len() < MOST_SENDINGS {
+            self.unheard.push_back(now);
         }
-        (self.asked, self.awaits) = (None, false);
+    }
+
+    fn on_feedback(&mut self, now: Instant, srtt: Duration) {
+        if let Some(before) = self.heard.replace(now) {
+            let gap = now.since(before);
+            // The length of a silence is no usual gap.
+            self.gap =
+                Some(self.gap.map_or(gap, |usual| (usual * 7 + gap.min(usual * MISSED_GAPS + LEAST_SILENCE)) / 8));
+        }
+        while self.unheard.front().is_some_and(|sent| now.since(*sent) >= srtt) {
+            self.unheard.pop_front();
+        }
+        self.asked = None;
     }
 
     /// When the silence, or what followed the last key frame of it, is long enough for a key frame.
-    fn next(&self) -> Instant {
-        let Some(heard) = self.heard.filter(|_| self.awaits) else { return Instant::NEVER };
-        let silent = heard + (self.gap * MISSED_GAPS).max(LEAST_SILENCE);
+    fn next(&self, srtt: Duration) -> Instant {
+        let (Some(heard), Some(gap), Some(sent)) = (self.heard, self.gap, self.unheard.front()) else {
+            return Instant::NEVER;
+        };
+        let patience = (gap * MISSED_GAPS).max(LEAST_SILENCE);
+        let silent = (heard + patience).max(*sent + srtt + LEAST_SILENCE);
         self.asked.map_or(silent, |at| silent.max(at + SILENCE_SPACING))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    const SRTT: Duration = Duration::from_millis(500);
+
+    #[test]
+    fn feedback_that_is_rare_by_its_form_is_no_silence() {
+        let mut s = Silence::default();
+        // A packet each 20 ms, a report each 5 s.
+        for ms in (0..40_000).step_by(20) {
+            s.on_sent(at(ms));
+            if ms % 5_000 == 0 && ms > 0 {
+                s.on_feedback(at(ms), SRTT);
+            }
+            assert!(s.next(SRTT) > at(ms), "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn a_lone_packet_is_not_missed_before_its_round_trip_is_over() {
+        let mut s = Silence::default();
+        for ms in (500..2_000).step_by(20) {
+            s.on_sent(at(ms - 500));
+            s.on_feedback(at(ms), SRTT);
+        }
+        // Nothing is sent for 2 s; what then leaves is heard of 500 ms later, or missed 150 ms after that.
+        (1_500..2_500).step_by(20).for_each(|ms| s.on_feedback(at(ms), SRTT));
+        assert_eq!(s.next(SRTT), Instant::NEVER);
+        s.on_sent(at(4_000));
+        assert_eq!(s.next(SRTT), at(4_650));
+    }
+
+    #[test]
+    fn a_blackout_is_noticed_150_ms_after_the_last_feedback_however_long_the_round_trip() {
+        let mut s = Silence::default();
+        for ms in (0..4_000).step_by(20) {
+            s.on_sent(at(ms));
+            if ms >= 500 {
+                s.on_feedback(at(ms), SRTT);
+            }
+        }
+        // The packet of 3.5 s is the first that nothing told of.
+        assert_eq!(s.next(SRTT), at(3_500 + 500 + 150));
+        s.asked = Some(at(4_150));
+        assert_eq!(s.next(SRTT), at(4_450));
+        assert!(s.unheard.len() <= MOST_SENDINGS);
     }
 }
