@@ -443,7 +443,7 @@ pub(crate) struct Send {
     /// path is known to carry less
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "1200B")]
     pub(crate) packet_size: Bytes,
-    /// Size of the pictures, even numbers of pixels; the source's if absent, at most 1920x1080, less if `--max-rate` is too low for it
+    /// Size of the pictures, even numbers of pixels; the source's if absent, at most 640x360, less if `--max-rate` is too low for it
     #[arg(long, value_name = "WxH", value_parser = picture_size)]
     pub(crate) size: Option<(u32, u32)>,
     /// Pictures per second, 1 to 120; the source's if absent, at most 60
@@ -831,7 +831,6 @@ fn count<const MOST: u32>(text: &str) -> Result<u32, String> {
     Err(format!("{wrong}; write a whole number from 1 to {MOST}"))
 }
 
-/// Seeds stay exact in JSON, whose readers hold numbers as doubles.
 fn picture_size(text: &str) -> Result<(u32, u32), String> {
     let sides = text.split_once(['x', 'X']).and_then(|(w, h)| Some((w.trim().parse().ok()?, h.trim().parse().ok()?)));
     let fits = |side: u32| (16..=16_382).contains(&side) && side.is_multiple_of(2);
@@ -842,6 +841,7 @@ fn picture_size(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
+/// Seeds stay exact in JSON, whose readers hold numbers as doubles.
 fn seed(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(n) if n < 1 << 53 => Ok(n),

@@ -34,6 +34,7 @@ impl FrameSource for ConstantSource {
             height: 0,
             frame_interval: self.interval,
             follows_rate: false,
+            scaled_from: None,
             sound: false,
         }
     }

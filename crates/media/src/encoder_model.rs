@@ -152,7 +152,15 @@ impl EncoderModel {
 impl FrameSource for EncoderModel {
     fn format(&self) -> Format {
         let frame_interval = self.params.frame_interval;
-        Format { codec: Codec::Filler, width: 0, height: 0, frame_interval, follows_rate: true, sound: false }
+        Format {
+            codec: Codec::Filler,
+            width: 0,
+            height: 0,
+            frame_interval,
+            follows_rate: true,
+            scaled_from: None,
+            sound: false,
+        }
     }
 
     fn set_rate(&mut self, rate: Rate) {

@@ -119,7 +119,7 @@ impl Hint for MediaError {
                 let quoted = url.replace('\'', "'\\''");
                 let listen = if url.starts_with("rtsp://") { "-rtsp_transport tcp " } else { "" };
                 format!(
-                    "let ffmpeg read it: `ffmpeg {listen}-i '{quoted}' -c copy -f matroska - | fairpace send - HOST:PORT`"
+                    "let ffmpeg read it: `ffmpeg {listen}-i '{quoted}' -map 0:v -c copy -f matroska - | fairpace send - HOST:PORT`"
                 )
             }
             MediaError::NeedsGst { .. } => {

@@ -257,6 +257,7 @@ impl IvfSource {
             height: reader.size.1.into(),
             frame_interval,
             follows_rate: false,
+            scaled_from: None,
             sound: false,
         };
         let (give, frames) = std::sync::mpsc::sync_channel(READ_AHEAD);

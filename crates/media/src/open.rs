@@ -220,9 +220,9 @@ mod tests {
         for (url, command) in [
             (
                 "srt://host:9000?mode=caller",
-                "ffmpeg -i 'srt://host:9000?mode=caller' -c copy -f matroska - | fairpace send -",
+                "ffmpeg -i 'srt://host:9000?mode=caller' -map 0:v -c copy -f matroska - | fairpace send -",
             ),
-            ("rtsp://cam/it's", "ffmpeg -rtsp_transport tcp -i 'rtsp://cam/it'\\''s' -c copy"),
+            ("rtsp://cam/it's", "ffmpeg -rtsp_transport tcp -i 'rtsp://cam/it'\\''s' -map 0:v -c copy"),
         ] {
             let e = SourceSpec::parse(url).unwrap_err();
             assert!(e.to_string().contains("is a URL"), "{e}");

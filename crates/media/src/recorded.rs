@@ -143,7 +143,15 @@ impl RecordedSource {
 impl FrameSource for RecordedSource {
     fn format(&self) -> Format {
         let follows_rate = self.scale_from.is_some();
-        Format { codec: Codec::Filler, width: 0, height: 0, frame_interval: self.interval, follows_rate, sound: false }
+        Format {
+            codec: Codec::Filler,
+            width: 0,
+            height: 0,
+            frame_interval: self.interval,
+            follows_rate,
+            scaled_from: None,
+            sound: false,
+        }
     }
 
     /// No effect unless [`scaled`](RecordedSource::scaled).

@@ -26,6 +26,8 @@ pub struct Format {
     /// Whether [`FrameSource::set_rate`] changes what comes out. A stream encoded beforehand does
     /// not follow: whoever sends it is not fair to anyone by adapting.
     pub follows_rate: bool,
+    /// Size of the input's pictures, in square pixels, if they are scaled to another.
+    pub scaled_from: Option<(u32, u32)>,
     /// The input has sound, which is left out. Known once the first picture has come; a container that names its streams
     /// later may tell later.
     pub sound: bool,

@@ -156,13 +156,17 @@ fn a_container_from_a_pipe_is_shown_once() {
 }
 
 #[test]
-fn pictures_are_of_the_files_size_and_rate_and_its_sound_is_known() {
+fn pictures_follow_the_files_size_and_rate_and_its_sound_is_known() {
     let mut source = GstSource::open(bunny(), PictureWish::default(), EncoderParams::default()).unwrap();
     let format = source.format();
-    assert_eq!((format.width, format.height, format.frame_interval), (1_280, 720, Duration::from_millis(40)));
-    assert!(format.sound);
+    // Made smaller unless more is wished for.
+    assert_eq!((format.width, format.height, format.frame_interval), (640, 360, Duration::from_millis(40)));
+    assert_eq!((format.scaled_from, format.sound), (Some((1_280, 720)), true));
     let frames = frames_until(&mut source, Instant::ZERO, Instant::from_secs_f64(0.5));
-    assert_eq!(vp8::header(&frames[0].data).unwrap().size, Some((1_280, 720)));
+    assert_eq!(vp8::header(&frames[0].data).unwrap().size, Some((640, 360)));
+    let whole = PictureWish { size: Some((1_280, 720)), ..PictureWish::default() };
+    let format = GstSource::open(bunny(), whole, EncoderParams::default()).unwrap().format();
+    assert_eq!((format.width, format.height, format.scaled_from), (1_280, 720, None));
     let wish = PictureWish { size: Some((320, 240)), frames_per_second: Some(10), most_rate: None };
     let format = GstSource::open(bunny(), wish, EncoderParams::default()).unwrap().format();
     assert_eq!((format.width, format.height, format.frame_interval), (320, 240, Duration::from_millis(100)));
@@ -185,13 +189,13 @@ fn jpegs(width: u32, height: u32) -> Vec<u8> {
 
 #[test]
 fn an_input_that_changes_its_size_goes_on_in_the_first_size() {
-    let input = [jpegs(640, 480), jpegs(320, 180), jpegs(640, 480)].concat();
+    let input = [jpegs(480, 360), jpegs(320, 180), jpegs(480, 360)].concat();
     let mut source =
         GstSource::pipe(std::io::Cursor::new(input), "-", PictureWish::default(), EncoderParams::default()).unwrap();
     let frames = frames_until(&mut source, Instant::ZERO, Instant::from_secs_f64(60.0));
     assert!(frames.len() >= 70, "{}", frames.len());
     let keys = frames.iter().filter(|f| f.key).map(|f| vp8::header(&f.data).unwrap().size);
-    assert!(keys.clone().all(|size| size == Some((640, 480))), "{:?}", keys.collect::<Vec<_>>());
+    assert!(keys.clone().all(|size| size == Some((480, 360))), "{:?}", keys.collect::<Vec<_>>());
 }
 
 #[test]

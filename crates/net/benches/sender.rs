@@ -220,7 +220,15 @@ impl Frames {
 impl FrameSource for Frames {
     fn format(&self) -> Format {
         let frame_interval = Duration::from_nanos(16_666_667);
-        Format { codec: Codec::Filler, width: 0, height: 0, frame_interval, follows_rate: false, sound: false }
+        Format {
+            codec: Codec::Filler,
+            width: 0,
+            height: 0,
+            frame_interval,
+            follows_rate: false,
+            scaled_from: None,
+            sound: false,
+        }
     }
     fn set_rate(&mut self, _: Rate) {}
     fn request_key_frame(&mut self) {}

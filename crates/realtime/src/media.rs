@@ -222,7 +222,15 @@ impl Packets {
 impl FrameSource for Packets {
     fn format(&self) -> Format {
         let follows_rate = self.pace == Pace::Greedy;
-        Format { codec: Codec::Filler, width: 0, height: 0, frame_interval: self.spacing(), follows_rate, sound: false }
+        Format {
+            codec: Codec::Filler,
+            width: 0,
+            height: 0,
+            frame_interval: self.spacing(),
+            follows_rate,
+            scaled_from: None,
+            sound: false,
+        }
     }
 
     fn set_rate(&mut self, rate: Rate) {

@@ -16,7 +16,7 @@ use fairpace_units::{Duration, Instant, format_duration};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut config = ReceiveConfig::new(args.port);
@@ -90,6 +90,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", json(&report, &totals))?;
+    } else if args.stats.as_deref().is_some_and(|to| to == Path::new("-")) {
+        // Standard output is the lines of `--stats`.
+        summary(&mut std::io::stderr().lock(), &report, &totals)?;
     } else {
         summary(&mut out, &report, &totals)?;
     }
@@ -193,10 +196,10 @@ fn summary(out: &mut impl std::io::Write, r: &ReceiveReport, t: &PlayoutTotals) 
     let f = &t.frames;
     writeln!(
         out,
-        "frames: {} of the source's {} in time ({:.1} %), {} late, {} lost, {} never sent; longest freeze {}; {} key frames asked for",
+        "frames: {} in time ({:.1} % of {} pictures at least; `send` knows how many were taken), {} late, {} lost, {} never sent; longest freeze {}; {} key frames asked for",
         f.in_time,
-        t.captures,
         100.0 * f64::from(f.in_time) / (t.captures.max(1) as f64),
+        t.captures,
         f.late,
         f.lost_hole + f.lost_reference,
         t.captures.saturating_sub(f.frames().into()),

@@ -15,6 +15,7 @@ use fairpace_rtp::{SenderEvent, What};
 use fairpace_units::{Bytes, Duration, Instant, RandomStream, format_duration, format_rate};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -59,6 +60,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
         (w, h, interval) => format!(", {w}x{h} at {:.0}/s,", 1.0 / interval.max(1e-3)),
     };
     note(args.quiet, &format!("sending `{}`{pictures} to {peer} with {}; Ctrl-C ends it", args.source, config.scheme));
+    if let (Some((w, h)), None) = (format.scaled_from, args.size) {
+        note(
+            args.quiet,
+            &format!(
+                "note: its pictures are of {w}x{h}, and made smaller to suit low rates; `--size` sends them larger"
+            ),
+        );
+    }
     if format.sound {
         note(args.quiet, &format!("note: the sound of `{}` is not sent: Fairpace sends pictures only", args.source));
     }
@@ -93,6 +102,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", json(&config, &report, restarts))?;
+    } else if args.stats.as_deref().is_some_and(|to| to == Path::new("-")) {
+        // Standard output is the lines of `--stats`.
+        summary(&mut std::io::stderr().lock(), &report)?;
     } else {
         summary(&mut out, &report)?;
     }

@@ -86,6 +86,8 @@ fn own(picture: &gst::Buffer, name: &str) -> Result<gst::Buffer, MediaError> {
 pub(super) struct Pictures {
     pub(super) name: String,
     pub(super) format: ClipFormat,
+    /// Size of the input's pictures, in square pixels.
+    pub(super) input_size: Option<(u32, u32)>,
     decoder: Option<Decoder>,
     /// All pictures so far, or the whole clip.
     kept: Vec<gst::Buffer>,
@@ -105,6 +107,7 @@ impl Pictures {
         Pictures {
             name: clip.name.clone(),
             format: clip.format,
+            input_size: None,
             decoder: None,
             kept: clip.pictures.to_vec(),
             bytes: 0,
@@ -128,6 +131,7 @@ impl Pictures {
         Ok(Pictures {
             name,
             format,
+            input_size: decoder.input_size(),
             decoder: Some(decoder),
             bytes: first.size(),
             kept: vec![first],

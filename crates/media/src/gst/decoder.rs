@@ -52,6 +52,8 @@ struct Streams {
     sound: AtomicBool,
     /// The pictures that leave, once the input's are known; the fault of a wish.
     format: Mutex<Option<Result<ClipFormat, MediaError>>>,
+    /// Size of the input's pictures, in square pixels.
+    size: Mutex<Option<(u32, u32)>>,
 }
 
 /// One step of a decoder.
@@ -201,6 +203,11 @@ impl Decoder {
         }
     }
 
+    /// Size of the input's pictures, in square pixels, as far as it is known.
+    pub(crate) fn input_size(&self) -> Option<(u32, u32)> {
+        *self.streams.size.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Whether the input has sound, as far as its streams have been found.
     pub(crate) fn has_sound(&self) -> bool {
         self.streams.sound.load(Ordering::Relaxed)
@@ -266,6 +273,7 @@ fn decode(
         if let Some(into) = head.static_pad("sink").filter(|p| video && !p.is_linked()) {
             // From now on the pictures are of that size and rate; an input that changes its own is scaled.
             let (size, rate) = size_and_rate(&caps).unwrap_or(((640, 360), 0.0));
+            *seen.size.lock().unwrap_or_else(PoisonError::into_inner) = Some(size);
             let format = ClipFormat::suiting(&wish, size, rate);
             if let Ok(format) = &format {
                 sink.set_caps(Some(&format.caps()));

@@ -142,12 +142,14 @@ impl GstSource {
 impl FrameSource for GstSource {
     fn format(&self) -> Format {
         let ClipFormat { width, height, .. } = self.pictures.format;
+        let scaled_from = self.pictures.input_size.filter(|size| *size != (width, height));
         Format {
             codec: Codec::Vp8,
             width,
             height,
             frame_interval: self.interval,
             follows_rate: true,
+            scaled_from,
             sound: self.pictures.has_sound(),
         }
     }

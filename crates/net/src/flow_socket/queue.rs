@@ -297,6 +297,7 @@ impl FrameSource for QueueSource {
             height: 0,
             frame_interval: Duration::ZERO,
             follows_rate: true,
+            scaled_from: None,
             sound: false,
         }
     }
