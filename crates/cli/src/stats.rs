@@ -26,11 +26,16 @@ impl Stats {
     pub(crate) fn open(to: Option<&Path>) -> Outcome<Stats> {
         let out: Option<Box<dyn Write>> = match to {
             None => None,
-            Some(path) if path == Path::new("-") => Some(Box::new(io::stdout())),
+            Some(_) if Stats::is_stdout(to) => Some(Box::new(io::stdout())),
             Some(path) => Some(Box::new(File::create(path).map_err(|e| Failure::unwritable(path, &e))?)),
         };
         let name = to.map_or_else(String::new, |path| path.display().to_string());
         Ok(Stats { out, name, next: Instant::ZERO + EACH })
+    }
+
+    /// Whether standard output is for the lines: a summary for people goes elsewhere then.
+    pub(crate) fn is_stdout(to: Option<&Path>) -> bool {
+        to == Some(Path::new("-"))
     }
 
     /// Writes the line that is due. A reader that has gone ends the lines, and nothing else.

@@ -121,16 +121,19 @@ impl SendQueue {
         }
         // Everything up to the next key frame that is young enough: nothing before it can be decoded.
         let keep = self.frames.iter().skip(begun).position(|f| f.key && !too_old(f));
-        let drop = keep.unwrap_or(self.frames.len() - begun);
+        self.drop_until(begun, keep);
+    }
+
+    /// Drops the frames from place `begun` on, up to the key frame that is `key` further, if there is one.
+    fn drop_until(&mut self, begun: usize, key: Option<usize>) {
+        let drop = key.unwrap_or(self.frames.len().saturating_sub(begun));
         for _ in 0..drop {
             if let Some(f) = self.frames.remove(begun) {
                 self.bytes -= f.data.len();
                 self.count_drop(f.data.len());
             }
         }
-        if keep.is_some() {
-            self.wants_key = false;
-        }
+        self.wants_key = key.is_none();
     }
 
     /// Gives up the frame that has begun to leave, if it has waited too long and is of more than `most` bytes still: at a rate that has
@@ -155,15 +158,7 @@ impl SendQueue {
     /// Drops the frames that have not begun to leave, up to the first key frame: nothing before it can be decoded.
     pub(crate) fn drop_until_key(&mut self) {
         let begun = usize::from(self.frames.front().is_some_and(|f| f.packets_sent > 0));
-        let until = self.frames.iter().skip(begun).position(|f| f.key);
-        let drop = until.unwrap_or(self.frames.len().saturating_sub(begun));
-        for _ in 0..drop {
-            if let Some(f) = self.frames.remove(begun) {
-                self.bytes -= f.data.len();
-                self.count_drop(f.data.len());
-            }
-        }
-        self.wants_key = until.is_none();
+        self.drop_until(begun, self.frames.iter().skip(begun).position(|f| f.key));
     }
 
     /// From now on packets carry at most this much; what waits is cut anew.

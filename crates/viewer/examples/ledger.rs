@@ -1,6 +1,9 @@
 //! The fates of a video's frames over a scenario's path, by sender: a line per sender.
 //!
 //! `cargo run --release -p fairpace-viewer --example ledger -- scenarios/demo.toml 20 rcs tfrc fixed:rate=600kbit/s`
+//!
+//! From the environment: `PLAYOUT_MS`, the play-out delay (1,000); `AUTO`, if set, it adapts from there; `NO_REPAIR`, nothing is
+//! sent again; `DUMP`, a folder for the fate of each frame, a file per seed.
 
 use fairpace_lab::pool;
 use fairpace_media::PlayoutParams;

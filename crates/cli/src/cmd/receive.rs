@@ -16,7 +16,7 @@ use fairpace_units::{Duration, Instant, format_duration};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut config = ReceiveConfig::new(args.port);
@@ -90,8 +90,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", json(&report, &totals))?;
-    } else if args.stats.as_deref().is_some_and(|to| to == Path::new("-")) {
-        // Standard output is the lines of `--stats`.
+    } else if Stats::is_stdout(args.stats.as_deref()) {
         summary(&mut std::io::stderr().lock(), &report, &totals)?;
     } else {
         summary(&mut out, &report, &totals)?;

@@ -15,7 +15,6 @@ use fairpace_rtp::{SenderEvent, What};
 use fairpace_units::{Bytes, Duration, Instant, RandomStream, format_duration, format_rate};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
-use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -102,8 +101,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", json(&config, &report, restarts))?;
-    } else if args.stats.as_deref().is_some_and(|to| to == Path::new("-")) {
-        // Standard output is the lines of `--stats`.
+    } else if Stats::is_stdout(args.stats.as_deref()) {
         summary(&mut std::io::stderr().lock(), &report)?;
     } else {
         summary(&mut out, &report)?;

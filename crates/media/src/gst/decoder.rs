@@ -56,6 +56,12 @@ struct Streams {
     size: Mutex<Option<(u32, u32)>>,
 }
 
+impl Streams {
+    fn tell(&self, format: Result<ClipFormat, MediaError>) {
+        self.format.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(format);
+    }
+}
+
 /// One step of a decoder.
 pub(crate) enum Step {
     Picture(gst::Buffer),
@@ -118,12 +124,12 @@ impl Decoder {
             Input::File(path) => {
                 let source = make("filesrc", &name)?;
                 source.set_property("location", path.as_os_str().to_string_lossy().as_ref());
-                decode(&pipeline.0, &source, head, &name, (wish, &sink, &streams))?;
+                decode(&pipeline.0, &source, head, &name, wish, &sink, &streams)?;
             }
             Input::Pipe(reader, _) => {
                 let source = gst_app::AppSrc::builder().max_bytes(1 << 20).build();
                 source.set_property("block", true);
-                decode(&pipeline.0, source.upcast_ref(), head, &name, (wish, &sink, &streams))?;
+                decode(&pipeline.0, source.upcast_ref(), head, &name, wish, &sink, &streams)?;
                 // Ends with the pipe, or when the pipeline refuses a buffer because it has stopped.
                 let done = Arc::new(AtomicBool::new(false));
                 pipe_read = Some(done.clone());
@@ -228,12 +234,6 @@ impl Decoder {
     }
 }
 
-impl Streams {
-    fn tell(&self, format: Result<ClipFormat, MediaError>) {
-        self.format.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(format);
-    }
-}
-
 /// Size in square pixels, and pictures a second, of raw video.
 fn size_and_rate(caps: &gst::Caps) -> Option<((u32, u32), f64)> {
     let s = caps.structure(0)?;
@@ -252,7 +252,9 @@ fn decode(
     source: &gst::Element,
     head: &gst::Element,
     name: &str,
-    (wish, sink, streams): (PictureWish, &gst_app::AppSink, &Arc<Streams>),
+    wish: PictureWish,
+    sink: &gst_app::AppSink,
+    streams: &Arc<Streams>,
 ) -> Result<(), MediaError> {
     let decodebin = make("decodebin", name)?;
     pipeline.add_many([source, &decodebin]).map_err(refused(name, "decodebin"))?;

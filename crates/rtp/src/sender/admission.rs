@@ -11,9 +11,10 @@ use std::collections::VecDeque;
 /// Consent ends after 30 s without a sign of the peer [RFC 7675 §5.1]; asked for anew from half of it, even if nothing is
 /// sent.
 const CONSENT: Duration = Duration::from_secs(30);
-/// The time to the next question while no answer comes, drawn between 0.8 and 1.2 times the round trip, within this and 1 s. Deviation from RFC 7675 §5.1, which asks every 5 s: where half of all packets are lost both ways, three
-/// questions in 15 s fail with a probability of (3/4)^3 = 0.42, thirty with 2e-4. At 72 B with all headers they take
-/// 1.2 kbit/s, for 30 s at most.
+/// The time to the next question while no answer comes: the round trip, within this and 1 s, times 0.8 to 1.2. Deviation
+/// from RFC 7675 §5.1, which asks every 5 s: where half of all packets are lost both ways, three questions in 15 s fail
+/// with a probability of (3/4)^3 = 0.42, thirty with 2e-4. At 72 B with all headers they take 1.2 kbit/s, for 30 s at
+/// most.
 const REPEAT: Duration = Duration::from_millis(500);
 /// Where half of what was sent is lost, a round trip that was measured late says little.
 const LONGEST_REPEAT: Duration = Duration::from_secs(1);
@@ -78,7 +79,7 @@ pub(super) struct Admitting {
 }
 
 impl Admitting {
-    /// `random`: this session's own.
+    /// `random` spreads the questions.
     pub(super) fn new(who: Admission, random: RandomStream) -> Self {
         Admitting {
             who,

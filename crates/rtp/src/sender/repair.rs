@@ -167,7 +167,7 @@ impl Repair {
             let Some(kept) = self.history.get_mut(index).filter(|kept| kept.times < MOST_TIMES) else {
                 // Before the last key frame nobody needs it.
                 if self.keys.back().is_none_or(|(key, _)| index >= *key) {
-                    self.give_up(&mut asked);
+                    asked.refused += self.give_up();
                 }
                 asked.refused += 1;
                 continue;
@@ -211,11 +211,9 @@ impl Repair {
             true
         });
         self.waiting_bytes = bytes;
-        let mut dropped = Requested { packets: 0, refused: (before - self.waiting.len()) as u64 };
-        if refreshes && late as f64 > KEY_FRAME_WEIGHT * self.frame_bytes {
-            self.give_up(&mut dropped);
-        }
-        dropped.refused
+        let superseded = (before - self.waiting.len()) as u64;
+        let refresh = refreshes && late as f64 > KEY_FRAME_WEIGHT * self.frame_bytes;
+        superseded + if refresh { self.give_up() } else { 0 }
     }
 
     /// When a copy is to leave; NEVER if none is.
@@ -223,13 +221,14 @@ impl Repair {
         self.copies.front().map_or(Instant::NEVER, |(at, _)| *at)
     }
 
-    /// A key frame in place of all that waits.
-    fn give_up(&mut self, asked: &mut Requested) {
-        asked.refused += self.waiting.len() as u64;
+    /// A key frame in place of all that waits: of so many packets.
+    fn give_up(&mut self) -> u64 {
+        let given_up = self.waiting.len() as u64;
         self.waiting.clear();
         self.copies.clear();
         self.waiting_bytes = 0;
         self.refreshing = true;
+        given_up
     }
 
     /// The oldest packet that waits, which leaves now, and its index.
@@ -314,12 +313,63 @@ impl Silence {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rtcp::{Compound, Rtcp, emit_nack};
 
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
     const SRTT: Duration = Duration::from_millis(500);
+
+    /// Ten frames of one packet of 1,000 B were captured 40 ms apart from zero on, and `asked` of them are asked for two seconds
+    /// later, with a play-out of 700 ms: all too late.
+    fn asked_for_late(asked: u16) -> (Repair, Stream, Deadline) {
+        let (mut repair, mut stream) = (Repair::default(), Stream::new(1, 96, 0));
+        for n in 0..10 {
+            let captured = at(40 * n);
+            let chunk = Chunk { timestamp: 0, marker: true, captured, begins_key: n == 0 };
+            repair.on_frame(1_000, n == 0);
+            if n == 0 {
+                repair.on_key_frame(0, captured);
+            }
+            repair.keep(n, &chunk, &[0; 1_000], captured);
+            stream.on_sent(n, 1_000);
+        }
+        let deadline = Deadline {
+            now: at(2_000),
+            playout: Duration::from_millis(700),
+            srtt: Duration::from_millis(100),
+            least_rtt: Duration::from_millis(100),
+        };
+        assert_eq!(ask(&mut repair, &stream, &deadline, asked).packets, usize::from(asked));
+        (repair, stream, deadline)
+    }
+
+    fn ask(repair: &mut Repair, stream: &Stream, deadline: &Deadline, asked: u16) -> Requested {
+        let mut bytes = Vec::new();
+        emit_nack(&mut bytes, 2, 1, &(0..asked).collect::<Vec<_>>());
+        let Some(Rtcp::Nack(nack)) = Compound::parse(&bytes).ok().and_then(|mut c| c.next()) else { panic!("a NACK") };
+        repair.on_nack(&nack, stream, deadline, 100)
+    }
+
+    #[test]
+    fn more_than_a_key_frames_weight_of_late_packets_is_given_up_for_one() {
+        // Four ordinary frames are the weight.
+        let (mut repair, _, deadline) = asked_for_late(4);
+        assert_eq!((repair.review(&deadline, true), repair.is_refreshing()), (0, false));
+        assert_eq!(repair.waiting(), Waiting { packets: 4, bytes: 4_000 });
+        let (mut repair, stream, deadline) = asked_for_late(5);
+        assert_eq!((repair.review(&deadline, true), repair.is_refreshing()), (5, true));
+        assert!(!repair.has_data());
+        // Until the key frame leaves, requests change nothing.
+        assert_eq!(ask(&mut repair, &stream, &deadline, 3), Requested { packets: 3, refused: 3 });
+        repair.on_key_frame(10, at(2_010));
+        assert_eq!((repair.is_refreshing(), ask(&mut repair, &stream, &deadline, 3).refused), (false, 0));
+        // A source that gives no key frame: all of it is sent.
+        let (mut repair, _, deadline) = asked_for_late(5);
+        assert_eq!((repair.review(&deadline, false), repair.is_refreshing()), (0, false));
+        assert_eq!(repair.waiting(), Waiting { packets: 5, bytes: 5_000 });
+    }
 
     #[test]
     fn feedback_that_is_rare_by_its_form_is_no_silence() {
