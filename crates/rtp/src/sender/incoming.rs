@@ -54,7 +54,7 @@ impl SenderSession {
                 Rtcp::Nack(nack) if self.trust.is_peer(nack.sender) && nack.media == media => {
                     if self.config.retransmission {
                         let deadline = self.deadline();
-                        let asked = self.media.on_nack(&nack, &deadline, nacks_left);
+                        let asked = self.media.on_nack(&nack, &deadline, nacks_left, self.config.refreshes);
                         nacks_left -= asked.packets;
                         self.stats.nacked += asked.packets as u64;
                         self.note_refused(asked.refused);

@@ -281,9 +281,10 @@ impl MediaOut {
 
     // --- what was lost ---------------------------------------------------------------------------
 
-    /// The peer asks for packets again; of them no more than `most` are looked at.
-    pub(super) fn on_nack(&mut self, nack: &Nack<'_>, deadline: &Deadline, most: usize) -> Requested {
-        let requested = self.repair.on_nack(nack, &self.streams.media, deadline, most);
+    /// The peer asks for packets again; of them no more than `most` are looked at. `refreshes`: the encoder gives a key frame
+    /// when asked.
+    pub(super) fn on_nack(&mut self, nack: &Nack<'_>, deadline: &Deadline, most: usize, refreshes: bool) -> Requested {
+        let requested = self.repair.on_nack(nack, &self.streams.media, deadline, most, refreshes);
         self.refresh_if_wanted();
         requested
     }

@@ -4,7 +4,7 @@
 //! deadline(n) = captured(n) + play-out - queueing     packet n leaves later: its frame comes too late to be shown
 //! queueing    = srtt - least rtt
 //!
-//! asked for n:   n is not kept any more, or was sent 8 times           refresh
+//! asked for n:   n is not kept any more, or was sent 8 times           refresh, where the encoder gives key frames
 //!                sent again less than 3/4 srtt ago                     the answer is on its way: nothing
 //!                else                                                  n waits, the oldest first
 //! at each turn:  n is late, and behind it is a key frame               n is dropped, unless it brings back more than it costs:
@@ -154,8 +154,16 @@ impl Repair {
         }
     }
 
-    /// The peer asks for packets again; of them no more than `most` are looked at.
-    pub(super) fn on_nack(&mut self, nack: &Nack<'_>, stream: &Stream, deadline: &Deadline, most: usize) -> Requested {
+    /// The peer asks for packets again; of them no more than `most` are looked at. `refreshes`: the encoder gives a key frame
+    /// when asked; if not, a packet that cannot come again holds up none of the others.
+    pub(super) fn on_nack(
+        &mut self,
+        nack: &Nack<'_>,
+        stream: &Stream,
+        deadline: &Deadline,
+        most: usize,
+        refreshes: bool,
+    ) -> Requested {
         let mut asked = Requested::default();
         for sequence in nack.lost().take(most) {
             asked.packets += 1;
@@ -166,7 +174,7 @@ impl Repair {
             }
             let Some(kept) = self.history.get_mut(index).filter(|kept| kept.times < MOST_TIMES) else {
                 // Before the last key frame nobody needs it.
-                if self.keys.back().is_none_or(|(key, _)| index >= *key) {
+                if refreshes && self.keys.back().is_none_or(|(key, _)| index >= *key) {
                     asked.refused += self.give_up();
                 }
                 asked.refused += 1;
@@ -346,10 +354,14 @@ mod tests {
     }
 
     fn ask(repair: &mut Repair, stream: &Stream, deadline: &Deadline, asked: u16) -> Requested {
+        ask_source(repair, stream, deadline, asked, true)
+    }
+
+    fn ask_source(r: &mut Repair, stream: &Stream, deadline: &Deadline, asked: u16, refreshes: bool) -> Requested {
         let mut bytes = Vec::new();
         emit_nack(&mut bytes, 2, 1, &(0..asked).collect::<Vec<_>>());
         let Some(Rtcp::Nack(nack)) = Compound::parse(&bytes).ok().and_then(|mut c| c.next()) else { panic!("a NACK") };
-        repair.on_nack(&nack, stream, deadline, 100)
+        r.on_nack(&nack, stream, deadline, 100, refreshes)
     }
 
     #[test]
@@ -369,6 +381,23 @@ mod tests {
         let (mut repair, _, deadline) = asked_for_late(5);
         assert_eq!((repair.review(&deadline, false), repair.is_refreshing()), (0, false));
         assert_eq!(repair.waiting(), Waiting { packets: 5, bytes: 5_000 });
+    }
+
+    /// The first packet has left eight times; it and two others are asked for.
+    #[test]
+    fn a_packet_that_cannot_come_again_brings_a_key_frame_or_where_there_is_none_holds_up_no_other() {
+        for refreshes in [true, false] {
+            let (mut repair, stream, deadline) = asked_for_late(1);
+            for _ in 1..=MOST_TIMES {
+                repair.waiting.insert(0);
+                assert!(repair.next(&deadline).is_some());
+            }
+            let asked = ask_source(&mut repair, &stream, &deadline, 3, refreshes);
+            // With a key frame on its way, the others are refused too.
+            let refused = if refreshes { 3 } else { 1 };
+            assert_eq!((asked, repair.is_refreshing()), (Requested { packets: 3, refused }, refreshes));
+            assert_eq!(repair.waiting().packets, if refreshes { 0 } else { 2 });
+        }
     }
 
     #[test]
