@@ -452,9 +452,12 @@ pub(crate) struct Send {
     /// End so long after the receiver's answer; a file that is encoded live is looped until then, or until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
-    /// Do not send lost packets again when the receiver asks (RFC 4588)
+    /// Do not send lost packets again when the receiver asks (RFC 4588), nor repair packets
     #[arg(long)]
     pub(crate) no_repair: bool,
+    /// Send no repair packets (RFC 8627) where sending again would come too late
+    #[arg(long)]
+    pub(crate) no_fec: bool,
     /// Where the circuit breaker has stopped the flow or the receiver has vanished: ask the receiver again after 15 s, and
     /// go on with the source from its beginning; not with standard input
     #[arg(long)]
@@ -575,9 +578,12 @@ pub(crate) struct Receive {
     /// Write a session description (.sdp) for another tool that is to send by the RTP-TFRC profile
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) offer: Option<PathBuf>,
-    /// Do not ask for lost packets again (RFC 4588)
+    /// Do not ask for lost packets again (RFC 4588), and take no repair packets
     #[arg(long)]
     pub(crate) no_repair: bool,
+    /// Take no repair packets (RFC 8627)
+    #[arg(long)]
+    pub(crate) no_fec: bool,
     /// Listen on the TCP port of the same number too, for senders that probe for their rate by TCP (`tpba`)
     #[arg(long)]
     pub(crate) tcp: bool,

@@ -286,6 +286,10 @@ impl Running<'_> {
                         self.first_media.get_or_insert(now);
                         self.media(&media, p.at, sink, observer)?;
                     }
+                    let mut buffer = Vec::new();
+                    while let Some(media) = self.session.next_recovered(&mut buffer) {
+                        self.media(&media, p.at, sink, observer)?;
+                    }
                 }
                 RecvOutcome::Refused => {}
                 RecvOutcome::Empty | RecvOutcome::Failed(_) => break,
@@ -366,9 +370,10 @@ impl Running<'_> {
             one_way_delay: packet.one_way_delay.map(|delay| delay - waited),
             size: Bytes::new(packet.payload.len() as u64),
             retransmitted: packet.retransmitted,
+            recovered: packet.recovered,
             via: packet.via,
         });
-        if !packet.retransmitted {
+        if !(packet.retransmitted || packet.recovered) {
             self.newest = Some((packet.ssrc, packet.sequence as u16));
         }
         if let Some(forwarding) = &mut self.forwarding {

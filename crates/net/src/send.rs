@@ -520,6 +520,7 @@ impl Running<'_> {
                 via: self.session.flow().via(),
                 rate: status.rate,
                 media_rate: self.session.media_rate(),
+                protection: self.session.protection(),
                 srtt: self.session.flow().srtt(),
                 rto: self.session.flow().rto(),
                 tcp_cwnd: self.tcp.as_ref().and_then(TcpSender::cwnd),

@@ -380,6 +380,7 @@ mod tests {
                 one_way_delay: Some(5_000_000),
                 size: Bytes::new(44),
                 retransmitted: false,
+                recovered: false,
                 via,
             });
         }

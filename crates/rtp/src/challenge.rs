@@ -1,8 +1,8 @@
 //! "Are you there, and do you want this?": the exchange that must succeed before anything else is
 //! sent, so that nobody can aim a sender at a third party.
 //!
-//! Both messages are RTCP APP packets named `FPCE`, of 36 bytes each (a challenge 4 more if a report interval is asked for, and 4
-//! more with a proof), so that the answer is never larger than the question. The challenge goes out in both classes (normal, LE); the echo says with
+//! Both messages are RTCP APP packets named `FPCE`, of 36 bytes each (a challenge 4 more if a report interval is asked for, 4
+//! more with a proof, and 8 more with repair packets), so that the answer is never larger than the question. The challenge goes out in both classes (normal, LE); the echo says with
 //! which marks it arrived, and gives the first round-trip time.
 //!
 //! ```text
@@ -11,19 +11,25 @@
 //!  SSRC of the media stream                   SSRC of the receiver
 //!  "FPCE"                                     "FPCE"
 //!  token (64)                                 token (64), as received
-//!  version | class | media PT | codec         version | DSCP | TAKEN (1), ECN (7) | rwnd
-//!  dummy PT | RTX PT (0 = none) | EXT | FMT   time from arrival to this echo, µs (32)
+//!  version | class | media PT | codec         version | DSCP | TAKEN (1), FEC (1), ECN (6) | rwnd
+//!  FEC (1), dummy PT (7) | RTX PT (0 = none) | EXT | FMT   time from arrival to this echo, µs (32)
 //!  SSRC of the dummy stream                   feedback interval, µs (32)
 //!  SSRC of the retransmissions (0 = none)     number of the next report (32), see claim
 //!  only with FMT 2 and 3:
 //!  report interval, µs (32)
 //!  only after an echo with TAKEN:
 //!  proof (32)
+//!  only with FEC:
+//!  FEC PT | 0 (24)
+//!  SSRC of the repair packets
 //! ```
 //!
 //! TAKEN: another sender's stream comes from the address of this one. An address has one owner, so that the other one is gone, or
 //! somebody forges the challenge. Who challenges again with the number of the echo as proof sees what goes to that address; the receiver
 //! then lets it in, and keeps nothing of a challenge without one.
+//!
+//! FEC in the challenge: the sender has repair packets ([`crate::fec`]) for a receiver that knows them; FEC in the echo: the receiver does.
+//! A receiver of before there were any reads neither the bit nor what stands behind the proof.
 //!
 //! EXT and FMT say which feedback is wanted ([`Request`]): EXT 0 with FMT 0 of every packet, EXT 0 with FMT 1 sack
 //! vectors, EXT 0 with FMT 2 receiver reports, with FMT 3 the same and a TCP connection is to follow; another EXT reports
@@ -47,10 +53,14 @@ pub const VERSION: u8 = 1;
 /// Bytes of an echo, and of a challenge that asks for no report interval.
 pub const LEN: usize = 36;
 /// Bytes of the longest challenge.
-pub const MAX_LEN: usize = LEN + 8;
+pub const MAX_LEN: usize = LEN + 16;
 
 /// In an echo's ECN byte.
 const TAKEN: u8 = 0x80;
+const KNOWS_FEC: u8 = 0x40;
+/// In front of a challenge's dummy payload type.
+const HAS_FEC: u8 = 0x80;
+const FEC_LEN: usize = 8;
 
 const CHALLENGE: u8 = 0;
 const ECHO: u8 = 1;
@@ -70,6 +80,8 @@ pub struct Challenge {
     pub dummy: (u8, u32),
     /// Retransmission stream, if there is one.
     pub retransmission: Option<(u8, u32)>,
+    /// Repair packets: payload type and SSRC, if the sender has any.
+    pub fec: Option<(u8, u32)>,
     /// The feedback that the sender wants.
     pub form: Request,
     /// The number that an echo with `taken` told; `None` if there was none.
@@ -98,6 +110,8 @@ pub struct Echo {
     pub next_report: u32,
     /// Another sender has the place: challenge again, with the proof.
     pub taken: bool,
+    /// The receiver knows repair packets, and wants them.
+    pub fec: bool,
 }
 
 impl Challenge {
@@ -107,9 +121,9 @@ impl Challenge {
     }
 
     /// Bytes of the packet.
-    pub const fn len(form: Request, proof: Option<u32>) -> usize {
+    pub const fn len(form: Request, proof: Option<u32>, fec: bool) -> usize {
         let interval = if matches!(form, Request::Reports { .. }) { 4 } else { 0 };
-        LEN + interval + if proof.is_some() { 4 } else { 0 }
+        LEN + interval + if proof.is_some() { 4 } else { 0 } + if fec { FEC_LEN } else { 0 }
     }
 
     /// Appends the packet to `out`.
@@ -121,7 +135,8 @@ impl Challenge {
             out.put_u64(self.token);
             out.put(&[VERSION, u8::from(self.class == Class::Low), self.media.0, self.codec as u8]);
             let [extension, fmt] = self.form.to_wire();
-            out.put(&[self.dummy.0, rtx_type, extension, fmt]);
+            let has_fec = if self.fec.is_some() { HAS_FEC } else { 0 };
+            out.put(&[has_fec | self.dummy.0, rtx_type, extension, fmt]);
             out.put_u32(self.dummy.1);
             out.put_u32(rtx_ssrc);
             if let Request::Reports { interval, .. } = self.form {
@@ -129,6 +144,10 @@ impl Challenge {
             }
             if let Some(proof) = self.proof {
                 out.put_u32(proof);
+            }
+            if let Some((payload_type, ssrc)) = self.fec {
+                out.put(&[payload_type, 0, 0, 0]);
+                out.put_u32(ssrc);
             }
         });
     }
@@ -142,7 +161,8 @@ impl Echo {
             out.put(&NAME);
             out.put_u64(self.token);
             let taken = if self.taken { TAKEN } else { 0 };
-            out.put(&[VERSION, self.dscp.get(), taken | self.ecn as u8, self.rwnd.map_or(0, NonZeroU8::get)]);
+            let fec = if self.fec { KNOWS_FEC } else { 0 };
+            out.put(&[VERSION, self.dscp.get(), taken | fec | self.ecn as u8, self.rwnd.map_or(0, NonZeroU8::get)]);
             out.put_u32(micros(self.delay));
             out.put_u32(micros(self.feedback_interval));
             out.put_u32(self.next_report);
@@ -178,7 +198,7 @@ impl Message {
         if app.subtype == ECHO {
             let dscp = Dscp::new(r.u8()?);
             let marks = r.u8()?;
-            let (taken, ecn) = (marks & TAKEN != 0, Ecn::from_bits(marks));
+            let (taken, fec, ecn) = (marks & TAKEN != 0, marks & KNOWS_FEC != 0, Ecn::from_bits(marks));
             let rwnd = NonZeroU8::new(r.u8()?);
             let delay = Duration::from_micros(r.u32()?.into());
             let feedback_interval = Duration::from_micros(r.u32()?.into());
@@ -192,6 +212,7 @@ impl Message {
                 feedback_interval,
                 next_report: r.u32()?,
                 taken,
+                fec,
             })));
         }
         let class = if r.u8()? == 0 { Class::Normal } else { Class::Low };
@@ -202,12 +223,21 @@ impl Message {
             found: codec.into(),
             allowed: "0 (generic) or 1 (VP8)",
         })?;
-        let dummy_type = r.u8()? & 0x7f;
+        let dummy_type = r.u8()?;
+        let (has_fec, dummy_type) = (dummy_type & HAS_FEC != 0, dummy_type & 0x7f);
         let rtx_type = r.u8()? & 0x7f;
         let [extension, fmt] = [r.u8()?, r.u8()?];
         let dummy_ssrc = r.u32()?;
         let rtx_ssrc = r.u32()?;
         let form = Request::from_wire(extension, fmt, &mut r)?;
+        let has_proof = r.len() >= if has_fec { 4 + FEC_LEN } else { 4 };
+        let proof = if has_proof { Some(r.u32()?) } else { None };
+        let fec = if has_fec {
+            let [payload_type, _, _, _] = r.u32()?.to_be_bytes();
+            Some((payload_type & 0x7f, r.u32()?))
+        } else {
+            None
+        };
         Ok(Some(Message::Challenge(Challenge {
             token,
             class,
@@ -215,8 +245,9 @@ impl Message {
             media: (media_type, app.ssrc),
             dummy: (dummy_type, dummy_ssrc),
             retransmission: (rtx_type != 0).then_some((rtx_type, rtx_ssrc)),
+            fec,
             form,
-            proof: r.u32().ok(),
+            proof,
         })))
     }
 }
@@ -249,7 +280,8 @@ mod tests {
                 (10_000_u64..=5_000_000, any::<bool>())
                     .prop_map(|(us, tcp)| Request::reports(Duration::from_micros(us), tcp)),
             ],
-            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, taken: bool, proof: Option<u32>,
+            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, taken: bool, knows_fec: bool, proof: Option<u32>,
+            fec in prop::option::of((0_u8..128, any::<u32>())),
         ) {
             let class = if low { Class::Low } else { Class::Normal };
             let codec = if vp8 { Codec::Vp8 } else { Codec::Generic };
@@ -258,18 +290,19 @@ mod tests {
                 media: (types.0 & 0x7f, ssrcs.0),
                 dummy: (types.1 & 0x7f, ssrcs.1),
                 retransmission: rtx.then_some((types.2 & 0x7e | 1, ssrcs.2)),
+                fec,
                 form,
                 proof,
             };
             let answer = Echo {
                 receiver: echo.0, token, dscp: Dscp::new(echo.1), ecn: Ecn::from_bits(echo.2),
                 delay: Duration::from_micros(echo.3.into()), feedback_interval: Duration::from_micros(echo.4.into()),
-                next_report: echo.5, rwnd: NonZeroU8::new(rwnd), taken,
+                next_report: echo.5, rwnd: NonZeroU8::new(rwnd), taken, fec: knows_fec,
             };
             let (mut a, mut b) = (Vec::new(), Vec::new());
             challenge.emit(&mut a);
             answer.emit(&mut b);
-            prop_assert_eq!((a.len(), b.len()), (Challenge::len(form, proof), LEN));
+            prop_assert_eq!((a.len(), b.len()), (Challenge::len(form, proof, fec.is_some()), LEN));
             prop_assert!(a.len() <= MAX_LEN);
             prop_assert_eq!(parse(&a), Ok(Some(Message::Challenge(challenge))));
             prop_assert_eq!(parse(&b), Ok(Some(Message::Echo(answer))));

@@ -17,6 +17,6 @@ mod symbol;
 
 pub use decoder::{Decoder, DecoderStats};
 pub use encoder::{Encoder, Plan};
-pub use header::{Cover, Header, Kind, MASK_BITS, PAYLOAD_TYPE, emit_packet_header, protected_ssrc};
+pub use header::{Cover, Header, Kind, MASK_BITS, MAX_HEADER, PAYLOAD_TYPE, emit_packet_header, protected_ssrc};
 pub use protection::{Conditions, Decision, Protection, Reason};
 pub use symbol::MAX_PACKET;

@@ -96,6 +96,11 @@ impl SenderHalf {
         matches!(self, SenderHalf::Ccfb(_) | SenderHalf::Twcc(_) | SenderHalf::RtpTfrc(_))
     }
 
+    /// Whether feedback marks each media packet that arrived, so that losses and their bursts can be counted.
+    pub(crate) const fn tells_of_media(&self) -> bool {
+        matches!(self, SenderHalf::Ccfb(_))
+    }
+
     /// Whether both ends must know packet pairs by their number.
     pub(crate) const fn has_pairs(&self) -> bool {
         matches!(self, SenderHalf::Reports(_))

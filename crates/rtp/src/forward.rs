@@ -81,6 +81,7 @@ mod tests {
             arrived: Instant::ZERO,
             one_way_delay: None,
             retransmitted: false,
+            recovered: false,
             via: Via::Udp,
             codec: Codec::Vp8,
         }

@@ -88,6 +88,8 @@ pub enum What {
     Media,
     /// Media again [RFC 4588].
     Retransmission,
+    /// A repair packet: the sum of media packets [RFC 8627].
+    Fec,
     /// A dummy packet.
     Dummy,
     /// SR or RR with SDES, at RTCP's own pace.
@@ -104,11 +106,12 @@ pub enum What {
 
 impl What {
     /// All kinds, in the order of their counters.
-    pub const ALL: [What; 10] = [
+    pub const ALL: [What; 11] = [
         What::Challenge,
         What::Echo,
         What::Media,
         What::Retransmission,
+        What::Fec,
         What::Dummy,
         What::Report,
         What::Feedback,
@@ -124,6 +127,7 @@ impl What {
             What::Echo => "echo",
             What::Media => "media",
             What::Retransmission => "retransmission",
+            What::Fec => "fec",
             What::Dummy => "dummy",
             What::Report => "report",
             What::Feedback => "feedback",

@@ -29,6 +29,7 @@
 mod config;
 mod media_in;
 mod place;
+mod recovery;
 mod requests;
 mod rtcp;
 pub(crate) mod sources;
@@ -47,6 +48,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU8;
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, RandomStream, Via};
 use place::{PendingEcho, Place, Waiting};
+use recovery::Recovery;
 use requests::Requests;
 use sources::Sources;
 use std::collections::VecDeque;
@@ -77,6 +79,7 @@ pub struct ReceiverSession {
     next_number: u32,
     reports: Reporting,
     requests: Requests,
+    recovery: Recovery,
     playout: PlayoutNews,
     /// When the last echo in the normal class left, until media comes.
     echoed: Option<Instant>,
@@ -124,6 +127,7 @@ impl ReceiverSession {
             ssrc: (secret.value(Purpose::Ssrc, 0, 0) as u32).max(1),
             // Random, so that a forger must guess it.
             next_number: secret.value(Purpose::FirstSequence, 0, 0) as u32,
+            recovery: Recovery::default(),
             requests: Requests::new(config.nack.then_some(config.nack_deadline)),
             config,
             secret,
@@ -170,12 +174,33 @@ impl ReceiverSession {
         }
         let stamp = self.request().profile().unwrap_or_default().extension;
         match Packet::parse_with(bytes, stamp) {
-            Ok(packet) => self.on_rtp(now, &packet, &incoming),
+            Ok(packet) => self.on_rtp(now, &packet, &incoming, bytes),
             Err(_) => {
                 self.stats.malformed += 1;
                 None
             }
         }
+    }
+
+    /// The next media packet that follows from repair packets, in `buffer`. Ask until `None` after each datagram: such a packet is
+    /// media as if it had arrived, but for reports, which call it lost.
+    pub fn next_recovered<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Option<MediaPacket<'b>> {
+        let (sequence, codec) = self.recover(buffer)?;
+        let packet = Packet::parse(buffer).ok()?;
+        Some(MediaPacket {
+            ssrc: packet.ssrc,
+            sequence,
+            timestamp: packet.timestamp,
+            marker: packet.marker,
+            payload_type: packet.payload_type,
+            payload: packet.payload,
+            arrived: self.now,
+            one_way_delay: None,
+            retransmitted: false,
+            recovered: true,
+            via: Via::Udp,
+            codec,
+        })
     }
 
     /// Whether a TCP connection from the sender's address is to be taken in: it has announced one.
@@ -332,6 +357,7 @@ impl ReceiverSession {
         self.feedback.forget();
         self.reports.forget();
         self.requests.forget();
+        self.recovery.forget();
         (self.playout.told, self.echoed) = (None, None);
     }
 
@@ -398,6 +424,10 @@ impl ReceiverSession {
             self.accept_sender(now, echo.to, len);
             self.place.announce(now, c);
             self.feedback.ask(c.form);
+            match c.fec.filter(|_| self.config.fec) {
+                Some(_) => self.recovery.begin(c.media.1),
+                None => self.recovery.forget(),
+            }
             if let Some(interval) = c.form.report_interval() {
                 self.reports.fix_interval(now, interval);
             }
@@ -505,6 +535,7 @@ impl ReceiverSession {
             feedback_interval,
             next_report: self.next_number,
             taken: false,
+            fec: self.config.fec,
         }
     }
 

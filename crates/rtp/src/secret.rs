@@ -25,6 +25,7 @@ pub(crate) enum Purpose {
     Cname,
     Place,
     ConsentTiming,
+    Repair,
 }
 
 impl Secret {

@@ -45,6 +45,7 @@ mod config;
 mod events;
 mod incoming;
 mod media_out;
+mod protect;
 mod repair;
 mod rtcp;
 mod tcp;
@@ -57,9 +58,8 @@ use crate::challenge::Challenge;
 use crate::feedback::{SenderHalf, Trust};
 use crate::reporting::{Farewell, Reporting};
 use crate::secret::Purpose;
-use crate::{Datagram, Out, Secret, StopReason, What};
+use crate::{Datagram, Out, Secret, StopReason, What, fec};
 use admission::Admitting;
-use config::max_payload;
 use events::Events;
 use fairpace_control::feedback::Form;
 use fairpace_control::{Flow, Permit, Transmit};
@@ -134,6 +134,7 @@ impl SenderSession {
         let feedback = SenderHalf::new(form, flow.controller(), config.rate_profile, offset, config.check_nonces);
         let random = RandomStream::named(secret.value(Purpose::ConsentTiming, 0, 0), "rtp.consent");
         config.retransmission &= feedback.allows_repair();
+        config.fec &= feedback.tells_of_media();
         SenderSession {
             media: MediaOut::new(&config, &secret, feedback.has_pairs()),
             admitting: Admitting::new(config.admission, random),
@@ -187,7 +188,7 @@ impl SenderSession {
         let size = size.max(LEAST_PATH_MTU);
         if size < self.config.packet_size {
             self.config.packet_size = size;
-            self.media.set_max_payload(max_payload(&self.config));
+            self.media.cut_anew(&self.config);
         }
     }
 
@@ -289,8 +290,13 @@ impl SenderSession {
         self.media.rtp_timestamp(timestamp_90k)
     }
 
-    /// SSRCs of media, dummies and retransmissions.
-    pub const fn ssrcs(&self) -> [u32; 3] {
+    /// How much media is protected by repair packets, and why.
+    pub const fn protection(&self) -> fec::Decision {
+        self.media.protect.decision()
+    }
+
+    /// SSRCs of media, dummies, retransmissions and repair packets.
+    pub const fn ssrcs(&self) -> [u32; 4] {
         self.media.streams.ssrcs()
     }
 
@@ -337,7 +343,9 @@ impl SenderSession {
                 self.phase = Phase::Leaving(reason, farewell);
                 self.buf.clear();
                 rtcp::write_report(now, &self.media, &self.config, &mut self.buf);
-                crate::rtcp::emit_bye(&mut self.buf, &self.media.streams.ssrcs(), &reason.to_string());
+                let ssrcs = self.media.streams.ssrcs();
+                let used = if self.config.fec { &ssrcs[..] } else { &ssrcs[..3] };
+                crate::rtcp::emit_bye(&mut self.buf, used, &reason.to_string());
                 Step::Send(self.config.data_dscp, Ecn::NotEct, What::Bye, Via::Udp)
             }
             Phase::Stopped(reason) => Step::Stopped(reason),
@@ -345,7 +353,8 @@ impl SenderSession {
     }
 
     fn step_challenging(&mut self, now: Instant, tries: u32, next: Instant) -> Step {
-        let len = Challenge::len(self.feedback.request(self.tcp.is_some()), self.admitting.proof());
+        let request = self.feedback.request(self.tcp.is_some());
+        let len = Challenge::len(request, self.admitting.proof(), self.config.fec);
         if let Some(class) = self.admitting.next_unproven(len) {
             return self.challenge(now, class);
         }
@@ -401,6 +410,7 @@ impl SenderSession {
             media: (streams.media.payload_type, streams.media.ssrc),
             dummy: (streams.dummy.payload_type, streams.dummy.ssrc),
             retransmission: self.config.retransmission.then_some((streams.rtx.payload_type, streams.rtx.ssrc)),
+            fec: self.config.fec.then_some((streams.fec.payload_type, streams.fec.ssrc)),
             form: self.feedback.request(self.tcp.is_some()),
             proof: self.admitting.proof(),
         }
@@ -488,10 +498,12 @@ impl SenderSession {
 
     fn transmit(&mut self, now: Instant, permit: Permit) -> Step {
         let stamping = Stamping::new(now, &self.config, &self.flow, &self.feedback, &self.secret);
-        let deadline = self.deadline();
+        let (deadline, rate) = (self.deadline(), self.flow.target_rate());
         let (media, out) = (&mut self.media, &mut self.buf);
         let (what, adu_end) = if permit.kind == Kind::Data && media.write_retransmission(&stamping, &deadline, out) {
             (What::Retransmission, false)
+        } else if permit.kind == Kind::Data && media.write_fec(&stamping, rate, &self.config, out) {
+            (What::Fec, false)
         } else {
             let written =
                 if permit.kind == Kind::Data { media.write_media(&stamping, &self.config, out) } else { None };

@@ -106,6 +106,7 @@ pub(crate) struct Streams {
     pub(crate) media: Stream,
     pub(crate) dummy: Stream,
     pub(crate) rtx: Stream,
+    pub(crate) fec: Stream,
 }
 
 impl Streams {
@@ -117,6 +118,8 @@ impl Streams {
             Some((Kind::Dummy, &mut self.dummy))
         } else if ssrc == self.rtx.ssrc {
             Some((Kind::Data, &mut self.rtx))
+        } else if ssrc == self.fec.ssrc {
+            Some((Kind::Data, &mut self.fec))
         } else {
             None
         }
@@ -128,14 +131,16 @@ impl Streams {
             &mut self.dummy
         } else if ssrc == self.rtx.ssrc {
             &mut self.rtx
+        } else if ssrc == self.fec.ssrc {
+            &mut self.fec
         } else {
             &mut self.media
         }
     }
 
-    /// SSRCs of media, dummies and retransmissions.
-    pub(crate) const fn ssrcs(&self) -> [u32; 3] {
-        [self.media.ssrc, self.dummy.ssrc, self.rtx.ssrc]
+    /// SSRCs of media, dummies, retransmissions and repair packets.
+    pub(crate) const fn ssrcs(&self) -> [u32; 4] {
+        [self.media.ssrc, self.dummy.ssrc, self.rtx.ssrc, self.fec.ssrc]
     }
 }
 

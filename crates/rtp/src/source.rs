@@ -29,6 +29,9 @@ const MISSING: Arrival = Arrival { at: Instant::ZERO, ecn: Ecn::NotEct, nonce: 0
 /// Arrivals remembered for feedback: more than [`MAX_DROPOUT`], so that a legal gap fits in.
 const HISTORY: usize = 4_096;
 
+/// Packets may follow from repair packets before any later one has come: the reach of a repair packet.
+pub(crate) const MOST_AHEAD: u64 = crate::fec::MASK_BITS as u64;
+
 /// One validated stream.
 #[derive(Clone, Debug)]
 pub struct Source {
@@ -172,8 +175,16 @@ impl Source {
         if repaired { Novelty::Late } else { Novelty::First }
     }
 
-    /// A retransmission of that packet has come: `true` if it is the first copy of any kind.
+    /// Packet `sequence` has come by a retransmission or followed from repair packets: `true` if no copy of any kind came before. Reports
+    /// go on saying that the packet was lost.
     pub(crate) fn repair(&mut self, sequence: u64) -> bool {
+        let ahead = sequence.saturating_sub(self.validator.highest());
+        if ahead > 0 && ahead <= MOST_AHEAD && !self.history.is_empty() {
+            let len = usize::try_from(sequence + 1 - self.history_first).unwrap_or(usize::MAX);
+            if len <= HISTORY && len > self.history.len() {
+                self.history.resize(len, MISSING);
+            }
+        }
         let slot =
             sequence.checked_sub(self.history_first).and_then(|i| self.history.get_mut(usize::try_from(i).ok()?));
         match slot {

@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 /// Real datagrams of a run, both ways, of every kind.
 fn corpus() -> Vec<Vec<u8>> {
-    let config = fairpace_rtp::SenderConfig { retransmission: true, ..sender_config() };
-    let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
+    let config = fairpace_rtp::SenderConfig { retransmission: true, fec: true, ..sender_config() };
+    let receiver = ReceiverConfig { nack: true, fec: true, ..ReceiverConfig::default() };
     let mut p = Pair::new(config, receiver, flow("rcs", &[], Rate::mbps(10.0)), ms(50));
     let tapped = Rc::new(RefCell::new(VecDeque::new()));
     let (forward, mut lose) = (tapped.clone(), lossy(1, 0.05));
@@ -22,6 +22,8 @@ fn corpus() -> Vec<Vec<u8>> {
         lose(now, w)
     });
     p.back.disturb = tap(tapped.clone());
+    // No answer comes in time: there are repair packets, too.
+    p.receiver.set_playout(p.now, ms(90));
     p.run_until(at(6.0));
     p.receiver.request_key_frame(p.now);
     p.run_until(at(7.0));
@@ -73,6 +75,7 @@ fn mutate(bytes: &mut Vec<u8>, edits: &[(u16, u8, u8)]) {
 fn feed(bytes: &[u8], sender: &mut SenderSession, receiver: &mut ReceiverSession, now: Instant) {
     sender.handle_datagram(now, bytes, Dscp::DEFAULT, Ecn::Ce);
     receiver.handle_datagram(now, bytes, Dscp::LE, Ecn::Ce, SENDER.parse().unwrap());
+    while receiver.next_recovered(&mut Vec::new()).is_some() {}
     while let Out::Datagram(d) = receiver.poll(now) {
         assert!(d.bytes.len() <= 1_300);
     }
@@ -88,7 +91,7 @@ proptest! {
     ) {
         let scheme = ["rcs", "aimd"][picks.len() % 2];
         let mut sender = SenderSession::new(sender_config(), flow(scheme, &[], Rate::mbps(1.0)), Secret::from_seed(1));
-        let mut receiver = ReceiverSession::new(ReceiverConfig { nack: true, ..ReceiverConfig::default() }, Secret::from_seed(2));
+        let mut receiver = ReceiverSession::new(ReceiverConfig { nack: true, fec: true, ..ReceiverConfig::default() }, Secret::from_seed(2));
         CORPUS.with(|corpus| {
             for (i, (pick, edits)) in picks.iter().enumerate() {
                 let mut bytes = corpus[usize::from(*pick) % corpus.len()].clone();
@@ -170,10 +173,11 @@ fn a_running_pair_survives_a_path_that_corrupts_reorders_and_duplicates() {
     // Acknowledgements in both forms; and a receiver that measures, whose damaged stamps and reports nothing proves.
     let measured = &[("measured_by", "receiver")];
     for (scheme, settings, least) in [("rcs", &[][..], 1_000), ("tfrc", measured, 500), ("aimd", &[], 500)] {
-        let config = fairpace_rtp::SenderConfig { retransmission: true, ..sender_config() };
-        let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
+        let config = fairpace_rtp::SenderConfig { retransmission: true, fec: true, ..sender_config() };
+        let receiver = ReceiverConfig { nack: true, fec: true, ..ReceiverConfig::default() };
         let mut p = Pair::new(config, receiver, flow(scheme, settings, Rate::mbps(10.0)), ms(50));
         (p.forward.disturb, p.back.disturb) = (hurt(1), hurt(2));
+        p.receiver.set_playout(p.now, ms(90));
         p.run_until(at(20.0));
         assert_eq!(p.stopped, None, "{scheme}");
         assert!(p.received.len() > least, "{scheme}: {}", p.received.len());

@@ -3,14 +3,14 @@
 //! `cargo run --release -p fairpace-viewer --example ledger -- scenarios/demo.toml 20 rcs tfrc fixed:rate=600kbit/s`
 //!
 //! From the environment: `PLAYOUT_MS`, the play-out delay (1,000); `AUTO`, if set, it adapts from there; `NO_REPAIR`, nothing is
-//! sent again; `DUMP`, a folder for the fate of each frame, a file per seed.
+//! sent again; `NO_FEC`, there are no repair packets; `DUMP`, a folder for the fate of each frame, a file per seed.
 
 use fairpace_lab::pool;
 use fairpace_media::PlayoutParams;
 use fairpace_rtp::ReceiverConfig;
 use fairpace_scenario::Scenario;
 use fairpace_units::Duration;
-use fairpace_viewer::{Fate, SenderSetup, Watched, watch};
+use fairpace_viewer::{About, Fate, SenderSetup, Watched, watch};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dump = env("DUMP");
     print!("{:<28}", "sender");
     Fate::ALL.iter().for_each(|fate| print!(" {:>13}", fate.name()));
-    println!(" {:>8} {:>8} {:>7} {:>9} {:>8}", "freeze s", "kbit/s", "rtx %", "TCP", "delay ms");
+    println!(" {:>8} {:>8} {:>7} {:>7} {:>9} {:>8}", "freeze s", "kbit/s", "rtx %", "fec %", "TCP", "delay ms");
     for word in args {
         let seeds: Vec<u64> = (1..=seeds).collect();
         let runs = pool::map(
@@ -44,10 +44,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let freeze = runs.iter().map(|w| w.ledger.longest_freeze.as_secs_f64()).sum::<f64>() / n;
         let seconds = scenario.duration.get().as_secs_f64();
         let bytes = |w: &Watched| w.path.trips.iter().map(|t| t.size.as_f64()).sum::<f64>() * 8e-3 / seconds;
-        let repairs = |w: &Watched| {
+        let share = |w: &Watched, is: fn(&About) -> bool| {
             let all = w.path.trips.len().max(1) as f64;
-            let again = w.path.trips.iter().filter(|t| matches!(t.about, fairpace_viewer::About::Repair(_))).count();
-            100.0 * again as f64 / all
+            100.0 * w.path.trips.iter().filter(|t| is(&t.about)).count() as f64 / all
         };
         let tcp = |w: &Watched| {
             w.path.beside.iter().map(|(_, c)| c.received.bytes.as_f64()).sum::<f64>() * 8e-3
@@ -57,9 +56,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mean = |f: &dyn Fn(&Watched) -> f64| runs.iter().map(f).sum::<f64>() / n;
         let delay = |w: &Watched| w.receiver.playout().delay().as_secs_f64() * 1e3;
         println!(
-            " {freeze:>8.2} {:>8.0} {:>7.2} {:>9.0} {:>8.0}",
+            " {freeze:>8.2} {:>8.0} {:>7.2} {:>7.2} {:>9.0} {:>8.0}",
             mean(&bytes),
-            mean(&repairs),
+            mean(&|w| share(w, |about| matches!(about, About::Repair(_)))),
+            mean(&|w| share(w, |about| *about == About::Fec)),
             mean(&tcp),
             mean(&delay)
         );
@@ -79,9 +79,9 @@ fn one(scenario: &Scenario, seed: u64, word: &str, playout: Duration) -> Result<
         let (key, value) = pair.split_once('=').ok_or("a setting is KEY=VALUE")?;
         setup.settings.insert(key.to_owned(), value.to_owned());
     }
-    let repair = std::env::var("NO_REPAIR").is_err();
-    setup.session.retransmission = repair;
-    let receiver = ReceiverConfig { nack: repair, nack_deadline: playout, ..ReceiverConfig::default() };
+    let (repair, fec) = (std::env::var("NO_REPAIR").is_err(), std::env::var("NO_FEC").is_err());
+    (setup.session.retransmission, setup.session.fec) = (repair, fec);
+    let receiver = ReceiverConfig { nack: repair, fec, nack_deadline: playout, ..ReceiverConfig::default() };
     let playout = PlayoutParams {
         delay: playout,
         adaptive: std::env::var("AUTO").is_ok().then(Default::default),

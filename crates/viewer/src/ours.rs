@@ -6,8 +6,8 @@ use fairpace_media::{EncoderModel, EncoderModelParams, FrameSource, Judged, Play
 use fairpace_rtp::frames::FrameAssembler;
 use fairpace_rtp::packet::Packet;
 use fairpace_rtp::{
-    Codec, Frame, MediaPacket, Out, ReceiverConfig, ReceiverSession, Secret, SenderConfig, SenderEvent, SenderSession,
-    StopReason, What,
+    Codec, Frame, Out, ReceiverConfig, ReceiverSession, Secret, SenderConfig, SenderEvent, SenderSession, StopReason,
+    What,
 };
 use fairpace_units::{Bytes, Duration, Instant, RandomStream, Rate};
 use std::collections::BTreeMap;
@@ -145,6 +145,7 @@ impl OurSender {
         match what {
             What::Media => tick().map_or(About::Control, About::Media),
             What::Retransmission => tick().map_or(About::Control, About::Repair),
+            What::Fec => About::Fec,
             What::Dummy => About::Dummy,
             _ => About::Control,
         }
@@ -242,8 +243,8 @@ impl OurReceiver {
         self.first_timestamp
     }
 
-    fn on_media(&mut self, now: Instant, packet: &MediaPacket<'_>) {
-        self.assembler.push(packet);
+    /// The media that was pushed last may complete frames.
+    fn take_frames(&mut self, now: Instant) {
         while let Some(frame) = self.assembler.next_frame() {
             self.first_timestamp.get_or_insert(frame.timestamp);
             self.playout.push(ReceivedFrame {
@@ -271,9 +272,14 @@ impl End<Vec<u8>> for OurReceiver {
     fn on_packet(&mut self, now: Instant, packet: &Wire<Vec<u8>>) {
         let peer = self.peer;
         if let Some(media) = self.session.handle_datagram(now, &packet.body, packet.dscp, packet.ecn, peer) {
-            // The payload borrows from the packet, the packet from the caller: not from the session.
-            self.on_media(now, &media);
+            self.assembler.push(&media);
+            self.take_frames(now);
         }
+        let mut buffer = Vec::new();
+        while let Some(media) = self.session.next_recovered(&mut buffer) {
+            self.assembler.push(&media);
+        }
+        self.take_frames(now);
     }
 
     fn poll(&mut self, now: Instant, out: &mut Vec<Wire<Vec<u8>>>) -> Instant {

@@ -37,6 +37,8 @@ pub enum About {
     Media(u32),
     /// Part of that frame again.
     Repair(u32),
+    /// The sum of several packets of frames.
+    Fec,
     /// Filler that probes the path.
     Dummy,
     /// Challenges, reports, feedback, requests.
@@ -179,7 +181,7 @@ impl<M> Running<M> {
                 }
             };
             let carries = match wire.about {
-                About::Media(_) | About::Repair(_) => Carries::Data,
+                About::Media(_) | About::Repair(_) | About::Fec => Carries::Data,
                 About::Dummy => Carries::Dummy,
                 About::Control => Carries::Control,
             };

@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             .hint("add `--feedback-form rtp-tfrc`, or `--peer FILE.sdp`"));
     }
     config.session.nack = !args.no_repair;
+    config.session.fec = !(args.no_repair || args.no_fec);
     config.tcp = args.tcp;
     let usual = PlayoutParams { repair: !args.no_repair, ..PlayoutParams::default() };
     let playout = match args.playout {
@@ -167,6 +168,7 @@ fn stats_line(s: &ReceiveSample) -> Value {
         "received_bytes": media.bytes,
         "lost_packets": media.lost.max(0),
         "repaired_packets": s.stats.repaired,
+        "recovered_packets": s.stats.recovered,
         "jitter_ms": media.jitter.as_secs_f64() * 1e3,
         "dummy_packets": s.stats.dummy.received,
         "complete_frames": s.frames,
@@ -184,12 +186,13 @@ fn summary(out: &mut impl std::io::Write, r: &ReceiveReport, t: &PlayoutTotals) 
     let media = &r.stats.media;
     writeln!(
         out,
-        "received {} video packets in {} ({:.0} kbit/s), {} lost, {} repaired; {} dummies",
+        "received {} video packets in {} ({:.0} kbit/s), {} lost, {} came again, {} recovered; {} dummies",
         media.received,
         format_duration(r.elapsed),
         media.bytes as f64 * 8e-3 / seconds,
         media.lost.max(0),
         r.stats.repaired,
+        r.stats.recovered,
         r.stats.dummy.received
     )?;
     let f = &t.frames;
@@ -232,6 +235,7 @@ fn json(r: &ReceiveReport, t: &PlayoutTotals) -> Value {
         "media": stream(&r.stats.media),
         "dummies": stream(&r.stats.dummy),
         "repaired_packets": r.stats.repaired,
+        "recovered_packets": r.stats.recovered,
         "malformed_datagrams": r.stats.malformed,
         "frames": {
             "source": t.captures, "in_time": f.in_time, "late": f.late, "lost": f.lost_hole + f.lost_reference,

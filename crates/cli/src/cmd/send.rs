@@ -29,6 +29,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.duration = args.seconds;
     config.session.packet_size = args.packet_size;
     config.session.retransmission = !args.no_repair;
+    config.session.fec = !(args.no_repair || args.no_fec);
     config.session.form = args.form.feedback_form;
     if let Some(profile) = profile::apply(&args.form, &config.scheme, &mut config.settings)? {
         config.session.rate_profile = profile;
@@ -226,6 +227,8 @@ fn stats_line(s: &SendSample) -> Value {
         "reason": s.reason,
         "rate_bps": s.rate.as_bps(),
         "media_rate_bps": s.media_rate.as_bps(),
+        "fec_overhead": s.protection.plan.map_or(0.0, |plan| plan.overhead.get()),
+        "fec_reason": s.protection.reason.as_str(),
         "srtt_ms": s.srtt.map(ms),
         "rto_ms": ms(s.rto),
         "queue_frames": s.queue.0,

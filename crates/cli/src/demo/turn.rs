@@ -70,6 +70,7 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     receive.family = Family::V4;
     receive.sample = SAMPLE;
     receive.session.nack = !args.no_repair;
+    receive.session.fec = !args.no_repair;
     let receiver = Receiver::open(receive, clock)?;
     let recorder = Recorder::new(playout(args)).to_file(args.out.join(&video))?.with_records();
     let mut config = relay::config(sim.clone(), 0, local(receiver.address()?))?;
@@ -105,6 +106,7 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     config.sample = SAMPLE;
     config.trace = true;
     config.session.retransmission = !args.no_repair;
+    config.session.fec = !args.no_repair;
     config.session.playout = playout(args).delay;
     // The turn counts from its beginning; media flows from the peer's first answer, a round trip later.
     let trip = sim.only_links().map_or(Duration::ZERO, |both| both.map(|l| l.delay.propagation).iter().sum());
@@ -345,7 +347,7 @@ impl Turn<'_> {
 
     /// Of the video packets sent in each second, the share that did not arrive by themselves.
     fn losses(&self) -> Curve {
-        let arrived = self.receive_log.packets.iter().filter(|p| !p.retransmitted).filter_map(|p| {
+        let arrived = self.receive_log.packets.iter().filter(|p| !(p.retransmitted || p.recovered)).filter_map(|p| {
             let left = p.arrived.as_nanos().checked_add_signed(-p.one_way_delay?)?;
             Some((p.sequence, left as f64 * 1e-9))
         });

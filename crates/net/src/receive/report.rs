@@ -31,6 +31,8 @@ pub struct PacketNote {
     pub size: Bytes,
     /// The data came as a retransmission.
     pub retransmitted: bool,
+    /// The data followed from repair packets.
+    pub recovered: bool,
     /// The transport that it came by.
     pub via: Via,
 }

@@ -3,7 +3,7 @@
 use crate::{LatenessSummary, NetError, SocketCounters, TcpHalfStats};
 use fairpace_control::feedback::Form;
 use fairpace_control::{FlowCounters, FlowEvent};
-use fairpace_rtp::{SenderEvent, SenderStats};
+use fairpace_rtp::{SenderEvent, SenderStats, fec};
 use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
 use std::net::SocketAddr;
 
@@ -22,6 +22,8 @@ pub struct SendSample {
     pub rate: Rate,
     /// The rate that the encoder was asked for (payload).
     pub media_rate: Rate,
+    /// How much media is protected by repair packets, and why.
+    pub protection: fec::Decision,
     /// Smoothed round-trip time.
     pub srtt: Option<Duration>,
     /// The retransmission timeout.

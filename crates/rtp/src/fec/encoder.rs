@@ -15,6 +15,9 @@ pub struct Plan {
     pub overhead: Probability,
 }
 
+/// Repair packets that wait for their turn; more than that are not made up for.
+const MOST_DUE: f64 = 8.0;
+
 /// Keeps the latest media packets, at most [`MASK_BITS`], and writes repair packets by a [`Plan`].
 ///
 /// A repair packet covers every media packet since the last repair packet, so that a single loss is repaired by the very
@@ -69,14 +72,25 @@ impl Encoder {
             self.spare.extend(self.kept.pop_front().map(|(_, s)| s));
         }
         self.fresh = (self.fresh + 1).min(self.kept.len());
-        self.credit += self.plan.overhead.get();
+        self.credit = (self.credit + self.plan.overhead.get()).min(MOST_DUE);
         Ok(())
+    }
+
+    /// Whether a repair packet is due.
+    pub fn is_due(&self) -> bool {
+        self.credit >= 1.0 && !self.kept.is_empty()
+    }
+
+    /// Forgets the media packets that were kept: the next ones are protected among themselves.
+    pub fn clear(&mut self) {
+        self.spare.extend(self.kept.drain(..).map(|(_, s)| s));
+        (self.fresh, self.credit) = (0, 0.0);
     }
 
     /// Appends the next repair packet's payload (FEC header and repair payload) to `out`, if one is due.
     /// `random` chooses the older packets.
     pub fn poll(&mut self, random: &mut RandomStream, out: &mut Vec<u8>) -> bool {
-        if self.credit < 1.0 || self.kept.is_empty() {
+        if !self.is_due() {
             return false;
         }
         self.credit -= 1.0;

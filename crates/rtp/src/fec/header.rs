@@ -8,6 +8,8 @@ use crate::wire::{Put, Reader};
 pub const PAYLOAD_TYPE: u8 = 100;
 /// Packets that the longest mask spans, from its base.
 pub const MASK_BITS: u16 = 110;
+/// Bytes of the longest FEC header that is written.
+pub const MAX_HEADER: usize = 24;
 /// Bits of the three parts of a mask [RFC 8627 §4.2.2.1].
 const PARTS: [u16; 3] = [15, 31, 64];
 

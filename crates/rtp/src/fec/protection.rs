@@ -65,6 +65,19 @@ pub enum Reason {
     Hopeless,
 }
 
+impl Reason {
+    /// A word for tables and JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::Quiet => "quiet",
+            Reason::RetransmissionSuffices => "retransmission_suffices",
+            Reason::Protects => "protects",
+            Reason::Limited => "limited",
+            Reason::Hopeless => "hopeless",
+        }
+    }
+}
+
 /// Whether to send repair packets, how many, and why.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {

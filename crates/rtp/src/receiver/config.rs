@@ -30,6 +30,8 @@ pub struct ReceiverConfig {
     /// Give up asking for a packet after that long, until
     /// [`set_playout`](super::ReceiverSession::set_playout) says how long its frame can wait.
     pub nack_deadline: Duration,
+    /// Take repair packets [RFC 8627]: a sender that has some is told so.
+    pub fec: bool,
     /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
     pub cname: String,
     /// The bandwidth of which RTCP takes 5 %.
@@ -57,6 +59,7 @@ impl Default for ReceiverConfig {
             form: None,
             nack: false,
             nack_deadline: Duration::from_secs(2),
+            fec: false,
             cname: String::new(),
             session_bandwidth: Rate::mbps(1.0),
             reduced_minimum: false,
@@ -90,6 +93,8 @@ pub struct MediaPacket<'d> {
     pub one_way_delay: Option<i64>,
     /// The data came as a retransmission.
     pub retransmitted: bool,
+    /// The data followed from repair packets ([`super::ReceiverSession::next_recovered`]).
+    pub recovered: bool,
     /// The transport that it came by.
     pub via: Via,
     /// The encoding, if the sender announced it; else VP8 is assumed.
@@ -174,6 +179,8 @@ pub struct ReceiverStats {
     pub unproven: u64,
     /// Media packets repaired by retransmission.
     pub repaired: u64,
+    /// Media packets that followed from repair packets.
+    pub recovered: u64,
     /// Feedback and reports not sent because more than three times the bytes received would have gone out.
     pub held_back: u64,
     /// BYEs that were ignored because packets went on coming.
@@ -184,4 +191,6 @@ pub struct ReceiverStats {
     pub dummy: StreamStats,
     /// Retransmissions.
     pub retransmission: StreamStats,
+    /// Repair packets.
+    pub fec: StreamStats,
 }

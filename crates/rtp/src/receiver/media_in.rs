@@ -17,6 +17,7 @@ impl ReceiverSession {
         now: Instant,
         packet: &Packet<'d>,
         incoming: &Incoming,
+        bytes: &'d [u8],
     ) -> Option<MediaPacket<'d>> {
         let &Incoming { len, dscp, ecn, from, via } = incoming;
         if !self.may_speak(now, from) {
@@ -58,9 +59,14 @@ impl ReceiverSession {
                     self.requests.on_first_media(now.since(echoed));
                 }
                 self.requests.on_media(now, highest_before, sequence);
+                self.recovery.on_media(packet);
                 (packet.ssrc, sequence, packet.payload_type, packet.payload, false)
             }
             Role::Dummy | Role::Media => return None,
+            Role::Fec => {
+                self.stats.malformed += u64::from(!self.recovery.on_repair(bytes));
+                return None;
+            }
             Role::Retransmission => {
                 let (original, payload) = rtx::parse(packet.payload).ok()?;
                 let (_, payload_type, media) = self.sources.source_mut(media_ssrc)?;
@@ -74,6 +80,8 @@ impl ReceiverSession {
                 }
                 self.stats.repaired += 1;
                 self.requests.on_repaired(now, sequence);
+                let first = Packet { sequence: original, ssrc: media_ssrc, payload_type, payload, ..*packet };
+                self.recovery.on_media(&first);
                 (media_ssrc, sequence, payload_type, payload, true)
             }
         };
@@ -87,9 +95,32 @@ impl ReceiverSession {
             arrived: now,
             one_way_delay: self.one_way_delay(now, packet),
             retransmitted,
+            recovered: false,
             via,
             codec,
         })
+    }
+
+    /// The next packet that follows from repair packets and has not come meanwhile, into `buffer`: its extended number and the
+    /// encoding.
+    pub(super) fn recover(&mut self, buffer: &mut Vec<u8>) -> Option<(u64, Codec)> {
+        let codec = self.place.peer?.announced?.codec;
+        loop {
+            *buffer = self.recovery.poll()?;
+            let Ok(packet) = Packet::parse(buffer) else { continue };
+            let Some((Role::Media, payload_type, media)) = self.sources.source_mut(packet.ssrc) else { continue };
+            let highest = media.validator.highest();
+            let ahead = i64::from(packet.sequence.wrapping_sub(highest as u16) as i16);
+            let sequence = highest.saturating_add_signed(ahead);
+            if packet.payload_type != payload_type || sequence < media.validator.base() || !media.repair(sequence) {
+                continue;
+            }
+            let before = media.highest_seen;
+            media.highest_seen = before.max(sequence);
+            self.requests.on_media(self.now, before, sequence);
+            self.stats.recovered += 1;
+            return Some((sequence, codec));
+        }
     }
 
     /// The role of a packet's stream, and whether a challenge announced it. `None`: while a sender that announces its
@@ -100,6 +131,7 @@ impl ReceiverSession {
                 s if s == c.media.1 => Some(Role::Media),
                 s if s == c.dummy.1 => Some(Role::Dummy),
                 s if c.retransmission.is_some_and(|r| s == r.1) => Some(Role::Retransmission),
+                s if self.config.fec && c.fec.is_some_and(|f| s == f.1) => Some(Role::Fec),
                 _ => None,
             };
             if announced.is_none() && !silent(now, peer.heard, TAKEOVER) {
@@ -150,6 +182,7 @@ impl ReceiverSession {
             Standing::Restarted(n) => {
                 self.feedback.restart();
                 self.requests.restart();
+                self.recovery.restart();
                 Some(n)
             }
             Standing::New(n, validator) => {

@@ -17,13 +17,14 @@ pub(crate) enum Role {
     Media,
     Dummy,
     Retransmission,
+    Fec,
 }
 
 impl Role {
     pub(crate) const fn class(self) -> Class {
         match self {
             Role::Dummy => Class::Low,
-            Role::Media | Role::Retransmission => Class::Normal,
+            Role::Media | Role::Retransmission | Role::Fec => Class::Normal,
         }
     }
 }
@@ -185,6 +186,7 @@ impl Sources {
                 Role::Media => continue,
                 Role::Dummy => &mut stats.dummy,
                 Role::Retransmission => &mut stats.retransmission,
+                Role::Fec => &mut stats.fec,
             };
             *slot = StreamStats {
                 ssrc: s.ssrc,

@@ -4,7 +4,7 @@ use crate::codec::Codec;
 use crate::feedback::rtp_tfrc::wire::Profile;
 use crate::header_ext::Extensions;
 use crate::send_queue::LEAST_PAYLOAD;
-use crate::{NtpTime, packet, rtx};
+use crate::{NtpTime, fec, packet, rtx};
 use fairpace_control::feedback::Form;
 use fairpace_units::{Bytes, Dscp, Duration, Rate};
 
@@ -42,6 +42,9 @@ pub struct SenderConfig {
     pub max_queue_delay: Option<Duration>,
     /// Keep media and send it again when asked [RFC 4588].
     pub retransmission: bool,
+    /// Send repair packets [RFC 8627] where sending again would come too late, to a receiver that knows them
+    /// ([`crate::fec::Protection`] decides how many).
+    pub fec: bool,
     /// The receiver's play-out delay, until the receiver tells its own: a packet that would come later is not worth as much as
     /// one that comes in time.
     pub playout: Duration,
@@ -75,6 +78,7 @@ impl Default for SenderConfig {
             reduced_minimum: false,
             max_queue_delay: None,
             retransmission: false,
+            fec: false,
             playout: Duration::from_millis(700),
             refreshes: true,
             form: None,
@@ -120,7 +124,13 @@ pub(super) fn overhead(config: &SenderConfig) -> usize {
     config.ip_overhead.get() as usize + packet::HEADER_LEN + Extensions::FULL_LEN + osn
 }
 
-/// RTP payload of a full packet, descriptor included.
-pub(super) fn max_payload(config: &SenderConfig) -> usize {
-    (config.packet_size.get() as usize).saturating_sub(overhead(config))
+/// Bytes that a repair packet has in front of its repair payload and a media packet has not: the protected SSRC and the FEC header.
+const FEC_LEN: usize = 4 + fec::MAX_HEADER;
+
+/// RTP payload of a full packet, descriptor included. `protected`: a repair packet over it has to fit, too.
+pub(super) fn max_payload(config: &SenderConfig, protected: bool) -> usize {
+    let overhead = overhead(config);
+    let osn = if config.retransmission { rtx::OSN_LEN } else { 0 };
+    let overhead = if protected { overhead - osn + FEC_LEN } else { overhead };
+    (config.packet_size.get() as usize).saturating_sub(overhead)
 }

@@ -1,7 +1,8 @@
 //! The handling of a datagram from the peer.
 
 use super::admission::Answer;
-use super::media_out::MOST_NACKED;
+use super::media_out::{MOST_NACKED, MediaOut};
+use super::protect::Facts;
 use super::{Phase, SenderEvent, SenderSession};
 use crate::StopReason;
 use crate::challenge::{Echo, Message};
@@ -128,6 +129,8 @@ impl SenderSession {
     /// facts of the path. False claims go on being counted, so that a liar gains nothing by another SSRC.
     fn take_up(&mut self, now: Instant, echo: &Echo) {
         self.trust.admit(echo.receiver, echo.next_report);
+        self.media.protect.want(self.config.fec && echo.fec);
+        self.media.cut_anew(&self.config);
         self.feedback_interval = self.feedback.report_interval().unwrap_or(echo.feedback_interval);
         if self.feedback.has_window() {
             self.flow.set_window_limit(now, echo.rwnd.map(|rwnd| rwnd.get().into()));
@@ -209,11 +212,28 @@ impl SenderSession {
     fn believed(&mut self, now: Instant, len: usize) {
         self.admitting.renew(now);
         self.media.repair.on_feedback(now, self.flow.srtt().unwrap_or_default());
+        self.protect(now);
         if self.reporting.contradict_bye(now) {
             self.stats.byes_ignored += 1;
         }
         self.stats.feedback.packets += 1;
         self.stats.feedback.bytes += len as u64;
+    }
+
+    /// Decides anew how much protection media needs.
+    fn protect(&mut self, now: Instant) {
+        let deadline = self.deadline();
+        let facts = Facts {
+            srtt: deadline.srtt,
+            is_queueing: deadline.is_queueing(),
+            feedback_interval: self.feedback_interval,
+            playout: self.playout,
+            repairs: self.config.retransmission && self.stats.nacked > 0,
+        };
+        let MediaOut { protect, streams, .. } = &mut self.media;
+        if protect.on_feedback(now, &facts, &mut streams.media) {
+            self.media.cut_anew(&self.config);
+        }
     }
 
     fn on_report_block(

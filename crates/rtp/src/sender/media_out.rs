@@ -1,6 +1,7 @@
 //! The streams that go out: which packet is next, and its bytes.
 
 use super::config::{Frame, SenderConfig, max_payload};
+use super::protect::Protect;
 use super::repair::{Deadline, Repair, Requested};
 use crate::feedback::SenderHalf;
 use crate::header_ext::Extensions;
@@ -9,9 +10,9 @@ use crate::rtcp::Nack;
 use crate::secret::Purpose;
 use crate::send_queue::SendQueue;
 use crate::sent::{Stream, Streams};
-use crate::{Secret, What, dummy, rtx, vp8};
+use crate::{Secret, What, dummy, fec, rtx, vp8};
 use fairpace_control::{Flow, packet_pair};
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Duration, Instant, RandomStream, Rate};
 
 /// A frame just captured needs its interval to leave, a key frame about three.
 const QUEUE_ROOM: Duration = Duration::from_millis(100);
@@ -72,6 +73,7 @@ pub(super) struct MediaOut {
     pub(super) streams: Streams,
     queue: SendQueue,
     pub(super) repair: Repair,
+    pub(super) protect: Protect,
     timestamp_offset: u32,
     last_frame: Option<(Instant, u32)>,
     asked_for_key: bool,
@@ -83,8 +85,8 @@ impl MediaOut {
     /// `has_pairs`: both ends must know packet pairs by their number.
     pub(super) fn new(config: &SenderConfig, secret: &Secret, has_pairs: bool) -> Self {
         let random = |purpose, n| secret.value(purpose, 0, n);
-        // Three different SSRCs; the loop ends at once but for one seed in 2^32.
-        let mut ssrcs = [0_u32; 3];
+        // Four different SSRCs; the loop ends at once but for one seed in 2^32.
+        let mut ssrcs = [0_u32; 4];
         let mut n = 0;
         for i in 0..ssrcs.len() {
             loop {
@@ -98,7 +100,7 @@ impl MediaOut {
                 }
             }
         }
-        let [media, dummy, rtx] = ssrcs;
+        let [media, dummy, rtx, repair] = ssrcs;
         let stream = |ssrc, payload_type, n| {
             let first = config.first_sequence.unwrap_or(random(Purpose::FirstSequence, n) as u32);
             let first = if has_pairs { first & !(packet_pair::PERIOD as u32 - 1) } else { first };
@@ -110,14 +112,16 @@ impl MediaOut {
                 media: stream(media, config.codec.payload_type(), 0),
                 dummy: stream(dummy, dummy::PAYLOAD_TYPE, 1),
                 rtx: stream(rtx, rtx::PAYLOAD_TYPE, 2),
+                fec: stream(repair, fec::PAYLOAD_TYPE, 3),
             },
             queue: SendQueue::new(
                 config.codec,
-                max_payload(config),
+                max_payload(config, false),
                 config.max_queue_delay(config.playout),
                 first_picture,
             ),
             repair: Repair::default(),
+            protect: Protect::new(RandomStream::named(random(Purpose::Repair, 0), "rtp.fec")),
             timestamp_offset: random(Purpose::FirstTimestamp, 0) as u32,
             last_frame: None,
             asked_for_key: false,
@@ -152,8 +156,9 @@ impl MediaOut {
         self.last_key.is_some_and(|at| now.since(at) < span)
     }
 
-    pub(super) fn set_max_payload(&mut self, bytes: usize) {
-        self.queue.set_max_payload(bytes);
+    /// The packet size has changed, or whether packets are protected.
+    pub(super) fn cut_anew(&mut self, config: &SenderConfig) {
+        self.queue.set_max_payload(max_payload(config, self.protect.is_on()));
     }
 
     pub(super) fn take_drops(&mut self) -> Drops {
@@ -174,7 +179,7 @@ impl MediaOut {
     }
 
     pub(super) fn has_data(&self) -> bool {
-        self.queue.has_data() || self.repair.has_data()
+        self.queue.has_data() || self.repair.has_data() || self.protect.has_data()
     }
 
     /// Frames and bytes waiting.
@@ -191,7 +196,7 @@ impl MediaOut {
                 crate::codec::Codec::Vp8 => vp8::DESCRIPTOR_LEN as f64,
                 crate::codec::Codec::Generic => vp8::GENERIC_LEN as f64,
             };
-        let rate = target * ((full - headers) / full).max(0.0);
+        let rate = target * ((full - headers) / full).max(0.0) * (1.0 / (1.0 + self.protect.overhead()));
         let waiting = self.queue.len().1 + self.repair.waiting().bytes;
         let excess = waiting as f64 * 8.0 - rate.as_bps() * QUEUE_ROOM.as_secs_f64();
         let drain = (excess / QUEUE_DRAIN.as_secs_f64()).max(0.0);
@@ -200,10 +205,11 @@ impl MediaOut {
 
     /// Whether all that waits leaves within `room` at that rate on the wire.
     pub(super) fn drains_within(&self, rate: Rate, config: &SenderConfig, room: Duration) -> bool {
-        let header = (config.packet_size.get() as usize).saturating_sub(max_payload(config));
+        let header = (config.packet_size.get() as usize).saturating_sub(max_payload(config, self.protect.is_on()));
         let again = self.repair.waiting();
-        let wire = self.queue.len().1 + again.bytes + (self.queue.packets() + again.packets) * header;
-        wire as f64 * 8.0 <= rate.as_bps() * room.as_secs_f64()
+        let media = (self.queue.len().1 + self.queue.packets() * header) as f64 * (1.0 + self.protect.overhead());
+        let wire = media + (again.bytes + again.packets * header) as f64;
+        wire * 8.0 <= rate.as_bps() * room.as_secs_f64()
     }
 
     /// The media clock now: the last frame's timestamp, run on.
@@ -244,8 +250,10 @@ impl MediaOut {
         if chunk.begins_key {
             self.repair.on_key_frame(self.streams.media.count, chunk.captured);
         }
+        let payload = out.get(start..).unwrap_or_default();
+        let fits = payload.len() <= max_payload(config, true);
+        self.protect.on_media(stamping.now, &header, payload, self.streams.media.count, fits);
         if config.retransmission {
-            let payload = out.get(start..).unwrap_or_default();
             self.repair.keep(self.streams.media.count, &chunk, payload, stamping.now);
         }
         Some(chunk.marker)
@@ -263,7 +271,26 @@ impl MediaOut {
         out.clear();
         header.emit_header(out);
         rtx::emit(self.streams.media.sequence(index), &kept.payload, out);
+        self.protect.on_again();
         true
+    }
+
+    /// The repair packet that is due; `false` if there is none. Media that waits for longer than 100 ms at `rate` goes first.
+    pub(super) fn write_fec(
+        &mut self,
+        stamping: &Stamping<'_>,
+        rate: Rate,
+        config: &SenderConfig,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let is_behind = self.queue.has_data() && !self.drains_within(rate, config, QUEUE_ROOM);
+        if !self.protect.has_data() || is_behind {
+            return false;
+        }
+        let header = stamping.header(&self.streams.fec, self.media_time(stamping.now), false);
+        out.clear();
+        fec::emit_packet_header(&header, self.streams.media.ssrc, out);
+        self.protect.write(out)
     }
 
     /// A packet of `len` bytes has left under the flow's number `seq`.
@@ -271,9 +298,10 @@ impl MediaOut {
         let stream = match what {
             What::Dummy => &mut self.streams.dummy,
             What::Retransmission => &mut self.streams.rtx,
+            What::Fec => &mut self.streams.fec,
             _ => &mut self.streams.media,
         };
-        if matches!(what, What::Media | What::Retransmission) {
+        if matches!(what, What::Media | What::Retransmission | What::Fec) {
             self.repair.on_sent(now);
         }
         stream.on_sent(seq, len.saturating_sub(packet::HEADER_LEN + Extensions::FULL_LEN));

@@ -70,7 +70,7 @@ impl Deadline {
     }
 
     /// Whether packets wait on the path: losses are its queue's then, and a copy would only make it longer.
-    fn is_queueing(&self) -> bool {
+    pub(super) fn is_queueing(&self) -> bool {
         self.srtt > self.least_rtt * 5 / 4 + Duration::from_millis(20)
     }
 

@@ -95,6 +95,10 @@ pub(super) fn write_report(now: Instant, media: &MediaOut, config: &SenderConfig
     }
     .emit(stream.ssrc, out);
     let ssrcs = media.streams.ssrcs();
-    let used = if config.retransmission { &ssrcs[..] } else { &ssrcs[..2] };
+    let used = match (config.fec, config.retransmission) {
+        (true, _) => &ssrcs[..],
+        (false, true) => &ssrcs[..3],
+        (false, false) => &ssrcs[..2],
+    };
     rtcp::emit_sdes(out, used, &config.cname);
 }

@@ -93,6 +93,7 @@ pub struct Got {
     pub arrived: Instant,
     pub one_way_delay: Option<i64>,
     pub retransmitted: bool,
+    pub recovered: bool,
 }
 
 /// Everything a sender did: the trace that equal runs share.
@@ -229,9 +230,14 @@ impl Pair {
                 {
                     self.received.push(got(&m));
                     self.assembler.push(&m);
-                    while let Some(f) = self.assembler.next_frame() {
-                        self.assembled.push(f);
-                    }
+                }
+                let mut buffer = Vec::new();
+                while let Some(m) = self.receiver.next_recovered(&mut buffer) {
+                    self.received.push(got(&m));
+                    self.assembler.push(&m);
+                }
+                while let Some(f) = self.assembler.next_frame() {
+                    self.assembled.push(f);
                 }
             }
             while let Some(w) = self.back.pop(self.now) {
@@ -284,6 +290,7 @@ pub fn got(m: &MediaPacket<'_>) -> Got {
         arrived: m.arrived,
         one_way_delay: m.one_way_delay,
         retransmitted: m.retransmitted,
+        recovered: m.recovered,
     }
 }
 
