@@ -38,6 +38,11 @@ impl Stats {
         to == Some(Path::new("-"))
     }
 
+    /// The clock begins at zero again, as it does with each session.
+    pub(crate) fn begin_anew(&mut self) {
+        self.next = Instant::ZERO + EACH;
+    }
+
     /// Writes the line that is due. A reader that has gone ends the lines, and nothing else.
     pub(crate) fn sample(&mut self, at: Instant, line: impl FnOnce() -> Value) {
         let Some(out) = self.out.as_mut().filter(|_| at >= self.next) else { return };

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
         let Some(again) = open(args, &stop)? else { break report };
         (source, config.duration) = (again, left);
-        (live.next, live.before) = (Instant::ZERO, None);
+        live.begin_anew();
         restarts += 1;
     };
     let mut out = std::io::stdout().lock();
@@ -165,6 +165,12 @@ struct Live {
 }
 
 impl Live {
+    /// Another session begins, with its clock and its counts at zero.
+    fn begin_anew(&mut self) {
+        (self.next, self.before) = (Instant::ZERO, None);
+        self.stats.begin_anew();
+    }
+
     fn note(&self, text: &str) {
         let clear = if self.shown { "\r\x1b[K" } else { "" };
         note(self.quiet, &format!("{clear}{text}"));
@@ -326,6 +332,25 @@ fn json(config: &SendConfig, r: &SendReport, restarts: u64) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn after_a_restart_a_line_is_written_each_second_of_the_new_session() {
+        let path = std::env::temp_dir().join(format!("fairpace-restart-{}.jsonl", std::process::id()));
+        let stats = Stats::open(Some(&path)).unwrap();
+        let mut live = Live { shown: false, quiet: true, next: Instant::ZERO, before: None, stats };
+        let mut session = |name: &str, seconds: u64| {
+            for n in 0..=seconds {
+                live.stats.sample(Instant::ZERO + Duration::from_secs(n), || json!({ name: n }));
+            }
+            live.begin_anew();
+        };
+        session("first", 40);
+        session("second", 2);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(text.lines().count(), 42);
+        assert!(text.ends_with("{\"second\":1}\n{\"second\":2}\n"), "{text}");
+    }
 
     //= 8083-4.5-1
     //= 8083-4.5-2
