@@ -114,10 +114,26 @@ fn factory_name(object: &gst::Object) -> String {
 fn explain(input: &str, element: String, message: String, missing: Option<String>) -> MediaError {
     let (message, hint) = match missing {
         // The message that follows ("internal data stream error") would only hide the cause.
-        Some(what) => (format!("there is no {what}"), "install `gstreamer1.0-libav`".to_owned()),
+        Some(what) => {
+            let hint = if what.contains("demuxer") {
+                another_container(input)
+            } else {
+                "install `gstreamer1.0-libav`".to_owned()
+            };
+            (format!("there is no {what}"), hint)
+        }
         None => (message, "is it a video? `ffprobe FILE` shows what is in it; `test-pattern` needs no file".to_owned()),
     };
     MediaError::Gst { input: input.to_owned(), element, message, hint }
+}
+
+/// The remedy for a container that GStreamer does not open, such as MPEG-TS: `gstreamer1.0-libav` brings decoders, and no demuxer
+/// for it.
+fn another_container(input: &str) -> String {
+    let quoted = input.replace('\'', "'\\''");
+    format!(
+        "install `gstreamer1.0-plugins-bad`, or let ffmpeg change the container: `ffmpeg -i '{quoted}' -map 0:v -c copy -f matroska - | fairpace send - HOST:PORT`"
+    )
 }
 
 /// Stops a pipeline when its owner goes, whatever happened.
@@ -128,5 +144,27 @@ impl Drop for Running {
     fn drop(&mut self) {
         // Cannot fail downwards, and nobody is left to tell.
         let _ = self.0.set_state(gst::State::Null);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Hint;
+
+    /// The names are decodebin's own, of GStreamer 1.22.
+    #[test]
+    fn a_missing_demuxer_is_not_sought_among_the_decoders() {
+        let hint = |what: &str, input: &str| {
+            let e =
+                explain(input, "decodebin".to_owned(), "Internal data stream error".to_owned(), Some(what.to_owned()));
+            assert_eq!(e.to_string(), format!("`{input}`: decodebin of GStreamer says: there is no {what}"));
+            e.hint().unwrap()
+        };
+        let piped = hint("MPEG-2 Transport Stream demuxer", "-");
+        assert!(piped.contains("`gstreamer1.0-plugins-bad`") && !piped.contains("libav"), "{piped}");
+        assert!(piped.contains("ffmpeg -i '-' -map 0:v -c copy -f matroska - | fairpace send -"), "{piped}");
+        assert!(hint("MPEG-2 Transport Stream demuxer", "it's.ts").contains("-i 'it'\\''s.ts'"));
+        assert_eq!(hint("H.264 decoder", "-"), "install `gstreamer1.0-libav`");
     }
 }
