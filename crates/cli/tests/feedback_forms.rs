@@ -155,4 +155,11 @@ fn a_line_of_numbers_is_written_each_second_while_both_ends_run() {
     assert!(last["state"].is_string() && last["reason"].is_string() && last["srtt_ms"].is_number(), "{last}");
     let last = received.last().unwrap();
     assert!(last["complete_frames"].as_u64().unwrap() > 0 && last["lost_packets"] == 0, "{last}");
+    // Nothing is lost: all that is judged is in time, or late where this machine is slow.
+    let frames = |of: &str| last[format!("{of}_frames")].as_u64().unwrap();
+    assert!(frames("in_time") > 0 && frames("in_time") + frames("late") <= frames("source"), "{last}");
+    assert_eq!((frames("hole"), frames("reference")), (0, 0), "{last}");
+    let judged = frames("in_time") + frames("late");
+    assert_eq!(frames("never_sent"), frames("source") - judged, "{last}");
+    assert!(last["longest_freeze_ms"].as_f64().is_some(), "{last}");
 }

@@ -41,6 +41,8 @@ pub use playout::{Adaptive, Judged, LostFrame, Playout, PlayoutParams, PlayoutSe
 pub use presets::{STREAM_PRESETS, StreamPreset};
 pub use recorded::{RecordedFrame, RecordedSource};
 pub use recorder::{FrameRecord, Recorder};
-pub use source::{Codec, EncodedFrame, Format, FrameSink, FrameSource, ReceivedFrame, media_rate, timestamp_90k};
+pub use source::{
+    Codec, EncodedFrame, Format, FrameFates, FrameSink, FrameSource, ReceivedFrame, media_rate, timestamp_90k,
+};
 pub use stills::{Still, stills};
 pub use wish::PictureWish;

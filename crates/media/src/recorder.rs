@@ -5,7 +5,9 @@
 //! ones are missing. So a player shows the stream as it was: where nothing came in time, the
 //! picture stands still.
 
-use crate::{FrameSink, IvfWriter, Judged, MediaError, Playout, PlayoutParams, ReceivedFrame, Verdict, vp8};
+use crate::{
+    FrameFates, FrameSink, IvfWriter, Judged, MediaError, Playout, PlayoutParams, ReceivedFrame, Verdict, vp8,
+};
 use fairpace_units::{Bytes, Duration, Instant};
 use std::fs::File;
 use std::io::BufWriter;
@@ -113,6 +115,19 @@ impl FrameSink for Recorder {
         Some(self.playout.delay())
     }
 
+    fn fates(&self) -> Option<FrameFates> {
+        let totals = self.playout.totals();
+        let frames = totals.frames;
+        Some(FrameFates {
+            source: totals.captures,
+            in_time: frames.in_time.into(),
+            late: frames.late.into(),
+            hole: frames.lost_hole.into(),
+            reference: frames.lost_reference.into(),
+            longest_freeze: totals.longest_freeze,
+        })
+    }
+
     fn given_up_before(&self) -> u64 {
         self.playout.given_up_before()
     }
@@ -177,7 +192,9 @@ mod tests {
         // Five frames, the last at 240 ms: with a mean frame of 60 ms the length is 300 ms, 27,000 ticks.
         assert_eq!(bytes[24..28], 27_000_u32.to_le_bytes(), "the header says how long it is");
         assert_eq!(r.records().len(), 7);
-        assert_eq!(r.playout().totals().frames.in_time, 4);
+        let fates = r.fates().unwrap();
+        assert_eq!((fates.in_time, fates.late, fates.hole, fates.reference), (4, 1, 1, 1));
+        assert_eq!((fates.source, fates.never_sent()), (7, 0));
     }
 
     #[test]

@@ -129,6 +129,30 @@ pub struct ReceivedFrame {
     pub arrival: Instant,
 }
 
+/// How many frames a sink has judged, by fate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FrameFates {
+    /// Pictures that the source took at least, from the first frame judged to the last.
+    pub source: u64,
+    /// Shown in time.
+    pub in_time: u64,
+    /// Decoded, too late to be shown.
+    pub late: u64,
+    /// Not whole.
+    pub hole: u64,
+    /// Whole, and of no use without one that is lost.
+    pub reference: u64,
+    /// The longest time without a new picture, between two shown frames.
+    pub longest_freeze: Duration,
+}
+
+impl FrameFates {
+    /// Of the source's pictures those that left no trace: not encoded, or dropped before sending.
+    pub fn never_sent(&self) -> u64 {
+        self.source.saturating_sub(self.in_time + self.late + self.hole + self.reference)
+    }
+}
+
 /// Takes the frames of a receiver. The driver pushes frames as they become complete, in any order, calls
 /// `poll` when `next` has come, and sends a PLI whenever `take_key_request` says so. All but `on_frame` may be left out:
 /// the sink then awaits nothing and keeps nothing.
@@ -163,6 +187,11 @@ pub trait FrameSink: Send {
 
     /// The play-out delay now; `None` if frames are not played out.
     fn playout_delay(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The frames' fates so far; `None` if frames are not played out.
+    fn fates(&self) -> Option<FrameFates> {
         None
     }
 

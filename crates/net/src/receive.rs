@@ -320,7 +320,8 @@ impl Running<'_> {
             }
             let (stats, frames) = (self.session.stats(), self.frames);
             let kernel_drops = socket.counters().kernel_drops;
-            observer.on_sample(&ReceiveSample { at: now, stats, frames, kernel_drops });
+            let fates = sink.fates();
+            observer.on_sample(&ReceiveSample { at: now, stats, frames, fates, kernel_drops });
         }
         Ok(())
     }

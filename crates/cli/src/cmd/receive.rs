@@ -172,6 +172,13 @@ fn stats_line(s: &ReceiveSample) -> Value {
         "jitter_ms": media.jitter.as_secs_f64() * 1e3,
         "dummy_packets": s.stats.dummy.received,
         "complete_frames": s.frames,
+        "source_frames": s.fates.map(|f| f.source),
+        "in_time_frames": s.fates.map(|f| f.in_time),
+        "late_frames": s.fates.map(|f| f.late),
+        "hole_frames": s.fates.map(|f| f.hole),
+        "reference_frames": s.fates.map(|f| f.reference),
+        "never_sent_frames": s.fates.map(|f| f.never_sent()),
+        "longest_freeze_ms": s.fates.map(|f| f.longest_freeze.as_secs_f64() * 1e3),
         "kernel_drops_packets": s.kernel_drops,
     })
 }

@@ -1,6 +1,7 @@
 //! The reports of a receiver: while it runs, and in the end.
 
 use crate::{Granted, NetError, SocketCounters, TcpReceiverStats};
+use fairpace_media::FrameFates;
 use fairpace_rtp::{ReceiverEvent, ReceiverStats};
 use fairpace_units::{Bytes, Duration, Instant, Via};
 use std::net::SocketAddr;
@@ -14,6 +15,8 @@ pub struct ReceiveSample {
     pub stats: ReceiverStats,
     /// Complete frames so far.
     pub frames: u64,
+    /// The frames' fates so far; `None` if the sink plays nothing out.
+    pub fates: Option<FrameFates>,
     /// Datagrams that this machine's kernel dropped because we were slow: not the path's loss.
     pub kernel_drops: u64,
 }
