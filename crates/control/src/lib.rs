@@ -77,6 +77,7 @@
 //! - [`quick_start`]: asking the routers for a rate; [`Flow::on_quick_start_response`].
 
 mod account;
+mod base_rtt;
 pub mod breaker;
 mod controller;
 pub mod equation;

@@ -69,7 +69,9 @@
 //! - Without an SRTT (no challenge before): one dummy every 3 s until the first ACK gives one.
 //! - Unless `safety` is `paper`: Initial sends at most 1,000 dummies; Backoff halves S every T_B/4
 //!   and T_B is at most 15 s; the timed increase is withheld when less than half of what S permits
-//!   was sent; dummies are at most a tenth of S where the path treats them like data.
+//!   was sent; dummies are at most a tenth of S where the path treats them like data, and in a Detected whose loss
+//!   came while a queue stood (`loss_with_queue`): such a loss is congestion, and two dummies to each data packet for a
+//!   round trip of queues would fill a queue without priorities further.
 //!
 //! # Not implemented
 //!
@@ -79,6 +81,7 @@
 mod formula;
 pub mod params;
 
+use crate::base_rtt::BaseRtt;
 use crate::controller::{Controller, LossPolicy, SendPoll};
 use crate::facts::{Acked, Loss, Sent, Status};
 use crate::pacer::{Pacer, seconds};
@@ -190,6 +193,10 @@ pub struct Rcs {
     dummies: Pacer,
     last_dummy: Option<Instant>,
     dummies_limited: bool,
+    /// The round trip without queues.
+    base_rtt: BaseRtt,
+    /// The last loss came while a queue stood: its phase has a tenth of the dummies.
+    queue_stands: bool,
     /// The highest data number sent.
     highest_sent: Option<u64>,
     /// Losses up to this number belong to the last Detected phase.
@@ -225,6 +232,8 @@ impl Rcs {
             dummies: Pacer::starting(Instant::NEVER),
             last_dummy: None,
             dummies_limited: false,
+            base_rtt: BaseRtt::new(),
+            queue_stands: false,
             highest_sent: None,
             before_detected: None,
             before_signal: None,
@@ -354,10 +363,13 @@ impl Rcs {
     /// Fig. 4.
     fn detect(&mut self, now: Instant, reason: &'static str) {
         let s0 = self.s;
+        self.queue_stands = self.params.heed_queue && self.base_rtt.shows_queue(seconds(self.srtt_s));
+        let reason = if self.queue_stands { "loss while a queue stands" } else { reason };
         self.set_rate(s0 / 2.0, reason);
         self.wdsn = formula::wdsn(self.srtt_s, self.s, self.params.wdsn_rounding);
         self.before_detected = self.highest_sent;
-        let dummies_left = formula::dummies_in_detected(self.srtt_s, s0);
+        let share = if self.queue_stands { LIMITED_SHARE } else { 1.0 };
+        let dummies_left = formula::dummies_in_detected(self.srtt_s, share * s0);
         let until = now + seconds(self.srtt_s);
         self.enter(State::Detected { until, dummies_left, second: false, ack_received: false }, reason);
         self.begin_dummies(now + seconds(1.0 / (3.0 * self.s)));
@@ -422,7 +434,8 @@ impl Rcs {
 
     /// `gap`, or ten times IPG where dummies are limited to a tenth of S.
     fn dummy_gap(&self, gap: f64) -> f64 {
-        if !self.dummies_limited {
+        let queue = self.queue_stands && matches!(self.state, State::Detected { .. });
+        if !self.dummies_limited && !queue {
             return gap;
         }
         let s = if matches!(self.state, State::Initial { .. }) { self.s_target() } else { self.s };
@@ -503,6 +516,9 @@ impl Controller for Rcs {
     fn on_ack(&mut self, now: Instant, ack: &Acked, rtt: &RttEstimator) {
         if let Some(srtt) = rtt.srtt() {
             self.srtt_s = srtt.as_secs_f64();
+        }
+        if let Some(sample) = ack.rtt {
+            self.base_rtt.on_sample(now, sample);
         }
         let is_dummy = ack.kind == Kind::Dummy;
         match &mut self.state {

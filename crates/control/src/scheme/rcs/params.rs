@@ -1,7 +1,7 @@
 //! RCS's parameters: the paper's two, and one for each place where it can be read in two ways.
 
 use crate::param::{Allowed, FLAG, ParamError, ParamInfo};
-use crate::registry::{Env, Settings};
+use crate::registry::{Env, Safety, Settings};
 use fairpace_units::{Bounds, Duration, Rate};
 
 /// The parameters of RCS.
@@ -65,6 +65,13 @@ pub(super) const PARAMS: &[ParamInfo] = &[
         default: "ignore",
         allowed: &[Allowed::Words(&["ignore", "count"])],
         doc: "losses of packets sent before the signal came back, noticed afterwards",
+    },
+    ParamInfo {
+        name: "loss_with_queue",
+        symbol: "",
+        default: "limit",
+        allowed: &[Allowed::Words(&["limit", "ignore"])],
+        doc: "`limit`: when a loss comes while SRTT shows a queue, dummies are a tenth of S; `ignore`: a loss is a loss, and always so if safety is `paper`",
     },
     ParamInfo {
         name: "increase",
@@ -159,6 +166,7 @@ pub struct RcsParams {
     pub restart_in_detected: bool,
     pub count_old_losses: bool,
     pub count_gap_after_backoff: bool,
+    pub heed_queue: bool,
     pub increase: Increase,
     pub count_dummy_acks_in_detected: bool,
     pub dup_threshold: u8,
@@ -190,6 +198,8 @@ impl RcsParams {
             restart_in_detected: ignore_or("loss_in_detected", "restart")?,
             count_old_losses: ignore_or("old_losses", "count")?,
             count_gap_after_backoff: ignore_or("gap_after_backoff", "count")?,
+            heed_queue: s.choice("loss_with_queue", &[("limit", true), ("ignore", false)])?
+                && env.safety == Safety::Default,
             increase: s.choice(
                 "increase",
                 &[("both", Increase::Both), ("timed", Increase::Timed), ("dummy", Increase::Dummy)],

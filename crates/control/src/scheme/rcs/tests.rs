@@ -42,18 +42,31 @@ impl Alone {
     }
 
     fn ack(&mut self, kind: Kind) {
+        self.ack_after(kind, RTT);
+    }
+
+    /// A packet is acknowledged after this round trip.
+    fn ack_after(&mut self, kind: Kind, rtt: Duration) {
         let ack = Acked {
             late: false,
             kind,
             seq: 0,
             size: SIZE,
             sent_at: self.now,
-            rtt: Some(RTT),
+            rtt: Some(rtt),
             ecn: Ecn::NotEct,
             arrived_at: None,
             outstanding: 0,
         };
         self.rcs.on_ack(self.now, &ack, &self.rtt);
+    }
+
+    /// The smoothed round trip comes to this.
+    fn round_trips(&mut self, rtt: Duration) {
+        for _ in 0..100 {
+            self.rtt.update(rtt);
+            self.ack_after(Kind::Data, rtt);
+        }
     }
 
     fn acks(&mut self, kind: Kind, n: u32) {
@@ -120,6 +133,43 @@ fn all_dummy_acks_regain_exactly_s0() {
     assert!(close(a.rcs.s(), s0 / 2.0), "the first half raises nothing");
     a.acks(Kind::Dummy, 20);
     assert!(close(a.rcs.s(), s0), "{} instead of {s0}", a.rcs.s());
+}
+
+/// S_0 = 100/s, SRTT = 0.91 s above a base of 0.55 s: 9 dummies instead of 90, none within 10/S = 0.2 s of another. Neither
+/// without a queue, nor where the parameter or `safety = "paper"` says so.
+#[test]
+fn a_loss_while_a_queue_stands_gives_detected_a_tenth_of_its_dummies() {
+    let queue = Duration::from_millis(910);
+    let detected = |pairs: &[(&str, &str)], env: &Env, rtt: Duration| {
+        let mut a = Alone::with(100.0, pairs, env);
+        a.ack(Kind::Data);
+        a.round_trips(rtt);
+        a.lose(0);
+        let State::Detected { dummies_left, .. } = *a.rcs.state() else { panic!() };
+        (dummies_left, a.rcs.s(), a.rcs.dummy_gap(0.0))
+    };
+    let ignored = [("loss_with_queue", "ignore")];
+    assert_eq!(detected(&[], &Env::default(), queue), (9, 50.0, 0.2));
+    assert_eq!(detected(&[], &Env::default(), Duration::from_millis(601)), (60, 50.0, 0.0), "jitter is no queue");
+    assert_eq!(detected(&ignored, &Env::default(), queue), (90, 50.0, 0.0));
+    assert_eq!(detected(&[], &paper(), queue), (90, 50.0, 0.0));
+}
+
+/// The queue is asked anew at each loss.
+#[test]
+fn a_loss_after_the_queue_has_gone_has_all_its_dummies() {
+    let mut a = Alone::with(100.0, &[], &Env::default());
+    a.ack(Kind::Data);
+    a.send_data(10);
+    a.round_trips(Duration::from_millis(900));
+    a.lose(0);
+    a.timer();
+    a.round_trips(RTT);
+    a.send_data(10);
+    let s0 = a.rcs.s();
+    a.lose(15);
+    let State::Detected { dummies_left, .. } = *a.rcs.state() else { panic!("{}", a.state()) };
+    assert_eq!(dummies_left, formula::dummies_in_detected(SRTT, s0));
 }
 
 #[test]
