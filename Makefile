@@ -54,6 +54,7 @@ reproduce: build
 	$(FAIRPACE) reproduce qsd --out results/qsd
 	$(FAIRPACE) reproduce aimd --out results/aimd
 	$(FAIRPACE) reproduce tpba --out results/tpba
+	$(FAIRPACE) reproduce viewers --out results/viewers
 
 fingerprint: build
 	scripts/fingerprint --program $(FAIRPACE)

@@ -1,6 +1,6 @@
 //! The papers' experiments: set-ups, grids, and claims that the runs themselves decide.
 //!
-//! One module per paper, and one of ours (`worlds`). Each experiment has a scenario in `scenarios/papers/`, built into the
+//! One module per paper, and two of ours (`worlds`, `viewers`). Each experiment has a scenario in `scenarios/papers/`, built into the
 //! program, so that `fairpace reproduce` needs no file. The variations are code here, beside the claims. Begin with `figure.rs` (a figure as data) and one
 //! small experiment, `rcs/fairness.rs`; step by step: `CONTRIBUTING.md`, "An experiment".
 
@@ -28,6 +28,7 @@ pub mod rcs;
 #[cfg(test)]
 mod small;
 pub mod tpba;
+pub mod viewers;
 mod worlds;
 
 pub use claim::{Bound, Claim};
@@ -66,6 +67,7 @@ pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
         .chain(aimd::EXPERIMENTS)
         .chain(tpba::EXPERIMENTS)
         .chain(worlds::EXPERIMENTS)
+        .chain(viewers::EXPERIMENTS)
 }
 
 /// The experiments that some ids mean: `rcs` is all of a paper, `rcs.fig17` all that begin so, nothing

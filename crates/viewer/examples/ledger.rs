@@ -3,7 +3,8 @@
 //! `cargo run --release -p fairpace-viewer --example ledger -- scenarios/demo.toml 20 rcs tfrc fixed:rate=600kbit/s`
 //!
 //! From the environment: `PLAYOUT_MS`, the play-out delay (1,000); `AUTO`, if set, it adapts from there; `NO_REPAIR`, nothing is
-//! sent again; `NO_FEC`, there are no repair packets; `DUMP`, a folder for the fate of each frame, a file per seed.
+//! sent again; `NO_FEC`, there are no repair packets; `CLIP`, an encoder as
+//! for that clip (`film`, `zoom`, `cuts`); `DUMP`, a folder for the fate of each frame, a file per seed.
 
 use fairpace_lab::pool;
 use fairpace_media::PlayoutParams;

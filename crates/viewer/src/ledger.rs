@@ -1,6 +1,5 @@
 //! Where each frame of the source went, and why.
 
-use crate::ours::{OurReceiver, OurSender};
 use crate::path::{About, PathRun};
 use core::fmt;
 use fairpace_media::{LostFrame, Verdict, timestamp_90k};
@@ -79,8 +78,35 @@ pub struct FrameEntry {
     pub due: Option<Instant>,
     /// When a decoder had it.
     pub ready: Option<Instant>,
+    /// Not whole, and on the screen all the same: its decoder goes on after a loss. Ours never does.
+    pub damaged: bool,
+    /// Datagrams of it that were not there when they were due; counted for decoders that go on.
+    pub missing: u32,
     /// The end of its way.
     pub fate: Fate,
+}
+
+/// The pictures that a sender took from its source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Captures<'a> {
+    /// When the source was first asked; `None` if never.
+    pub(crate) began: Option<Instant>,
+    /// Time between two pictures.
+    pub(crate) interval: Duration,
+    /// Every frame that the encoder gave, by the tick of its capture: whether it was a key frame, and its size.
+    pub(crate) taken: &'a BTreeMap<u32, (bool, Bytes)>,
+}
+
+/// A frame as the receiver judged it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// The tick of its capture, to 10 ms.
+    pub(crate) tick: u32,
+    pub(crate) due: Instant,
+    pub(crate) ready: Option<Instant>,
+    pub(crate) verdict: Verdict,
+    pub(crate) damaged: bool,
+    pub(crate) missing: u32,
 }
 
 /// All captures of the source, in order.
@@ -115,10 +141,10 @@ impl Tally {
 
 impl Ledger {
     /// The entries of a run that has ended.
-    pub(crate) fn new(path: &PathRun, sender: &OurSender, receiver: &OurReceiver) -> Ledger {
-        let Some(began) = sender.began() else { return Ledger::default() };
+    pub(crate) fn new(path: &PathRun, source: Captures<'_>, judged: &[Shown]) -> Ledger {
+        let Some(began) = source.began else { return Ledger::default() };
         let end = Instant::ZERO + path.duration;
-        let mut entries = captures(sender, began, end);
+        let mut entries = captures(source, began, end);
         for trip in &path.trips {
             let (About::Media(tick) | About::Repair(tick)) = trip.about else { continue };
             let Some(entry) = entries.get_mut(&tick) else { continue };
@@ -132,17 +158,18 @@ impl Ledger {
                 entry.repairs_lost += lost;
             }
         }
-        let first = receiver.first_timestamp().map_or(0, |timestamp| sender.tick(timestamp));
         let mut shown = Vec::new();
         let mut waits_for_repair = false;
-        for judged in receiver.judged() {
-            let tick = first.wrapping_add(timestamp_90k(Instant::ZERO + judged.media_time));
-            let Some(entry) = nearest(&mut entries, tick) else { continue };
+        for judged in judged {
+            let Some(entry) = nearest(&mut entries, judged.tick) else { continue };
             (entry.due, entry.ready) = (Some(judged.due), judged.ready);
+            (entry.damaged, entry.missing) = (judged.damaged, judged.missing);
+            if judged.damaged || judged.verdict == Verdict::InTime {
+                shown.push(judged.due);
+            }
             entry.fate = match judged.verdict {
                 Verdict::InTime => {
                     waits_for_repair = false;
-                    shown.push(judged.due);
                     Fate::InTime
                 }
                 Verdict::Late => {
@@ -156,7 +183,7 @@ impl Ledger {
             };
         }
         // A frame that left and was never judged as one of its own is a hole; one that was not due before the end is open.
-        let behind = receiver.judged().last().map_or(Duration::ZERO, |j| j.due.since(at(first) + j.media_time));
+        let behind = judged.last().map_or(Duration::ZERO, |j| j.due.since(at(j.tick)));
         for entry in entries.values_mut() {
             if entry.due.unwrap_or(entry.capture + behind) >= end {
                 entry.fate = Fate::Open;
@@ -210,7 +237,7 @@ impl fmt::Display for Ledger {
 }
 
 /// Every capture of the source since the receiver had answered, by its tick; its fate is that it was not sent.
-fn captures(sender: &OurSender, began: Instant, end: Instant) -> BTreeMap<u32, FrameEntry> {
+fn captures(source: Captures<'_>, began: Instant, end: Instant) -> BTreeMap<u32, FrameEntry> {
     let entry = |capture, key, size, fate| FrameEntry {
         capture,
         key,
@@ -222,15 +249,14 @@ fn captures(sender: &OurSender, began: Instant, end: Instant) -> BTreeMap<u32, F
         first_left: None,
         due: None,
         ready: None,
+        damaged: false,
+        missing: 0,
         fate,
     };
-    let mut entries: BTreeMap<u32, FrameEntry> = sender
-        .captured()
-        .iter()
-        .map(|(tick, (key, size))| (*tick, entry(at(*tick), *key, *size, Fate::NotSent)))
-        .collect();
+    let mut entries: BTreeMap<u32, FrameEntry> =
+        source.taken.iter().map(|(tick, (key, size))| (*tick, entry(at(*tick), *key, *size, Fate::NotSent))).collect();
     // A source that was stopped, or skips, had pictures all the same.
-    let interval = sender.frame_interval();
+    let interval = source.interval;
     let mut capture = entries.first_key_value().map_or(began, |(tick, _)| at(*tick));
     while capture < end {
         let tick = timestamp_90k(capture);

@@ -10,19 +10,27 @@
 //! seconds, and two runs with the same seed differ in nothing but what was changed between them.
 //!
 //! Read first: [`watch`], then [`Ledger`]: where each frame of the source went, and why. Other senders than ours stand at the
-//! same path through [`End`].
+//! same path through [`End`]: [`watch_srt`], [`watch_plain`]. A [`Clip`] tells how a ledger looks.
 
+mod clip;
 mod ledger;
 mod ours;
 mod path;
+mod plain;
+mod srt;
+mod stream;
 
+pub use clip::Clip;
 pub use ledger::{Fate, FrameEntry, Ledger, Tally};
 pub use ours::{OurReceiver, OurSender, SenderSetup};
 pub use path::{About, End, PathError, PathRun, Trip, Wire, run};
+pub use plain::{PlainReceiver, PlainSender, RtpPacket};
+pub use srt::{SrtMessage, SrtReceiver, SrtSender, SrtSetup};
 
-use fairpace_media::PlayoutParams;
+use fairpace_media::{EncoderModelParams, PlayoutParams};
 use fairpace_rtp::ReceiverConfig;
 use fairpace_scenario::Scenario;
+use fairpace_units::{Duration, Rate};
 
 /// Sends a video with our sender over a scenario's path, beside its TCP flows, and tells the fate of each frame.
 ///
@@ -40,8 +48,36 @@ pub fn watch(
     let mut sender = OurSender::new(sender, seed)?;
     let mut receiver = OurReceiver::new(receiver, playout, seed);
     let path = run(scenario, seed, &mut sender, &mut receiver)?;
-    let ledger = Ledger::new(&path, &sender, &receiver);
+    let ledger = Ledger::new(&path, sender.captures(), &receiver.shown(&sender));
     Ok(Watched { ledger, path, sender, receiver })
+}
+
+/// The same with SRT's live mode in our place.
+///
+/// # Errors
+/// As [`watch`].
+pub fn watch_srt(scenario: &Scenario, seed: u64, setup: SrtSetup) -> Result<(Ledger, PathRun), PathError> {
+    let (mut sender, mut receiver) = (SrtSender::new(setup, seed)?, SrtReceiver::new(setup));
+    let path = run(scenario, seed, &mut sender, &mut receiver)?;
+    let ledger = Ledger::new(&path, sender.captures(), &sender.shown(&receiver));
+    Ok((ledger, path))
+}
+
+/// The same with plain RTP of that rate in our place, and a jitter buffer of that length.
+///
+/// # Errors
+/// As [`watch`].
+pub fn watch_plain(
+    scenario: &Scenario,
+    seed: u64,
+    rate: Rate,
+    latency: Duration,
+    encoder: EncoderModelParams,
+) -> Result<(Ledger, PathRun), PathError> {
+    let (mut sender, mut receiver) = (PlainSender::new(rate, encoder, seed)?, PlainReceiver::new(latency));
+    let path = run(scenario, seed, &mut sender, &mut receiver)?;
+    let ledger = Ledger::new(&path, sender.captures(), &sender.shown(&receiver));
+    Ok((ledger, path))
 }
 
 /// A run of [`watch`].

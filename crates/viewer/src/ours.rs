@@ -1,8 +1,11 @@
 //! Our own ends: the sessions of the wire with a source of frames and a play-out.
 
+use crate::ledger::{Captures, Shown};
 use crate::path::{About, End, PathError, Wire};
 use fairpace_control::{BreakerParams, Env, Flow, FlowParams, Safety, build};
-use fairpace_media::{EncoderModel, EncoderModelParams, FrameSource, Judged, Playout, PlayoutParams, ReceivedFrame};
+use fairpace_media::{
+    EncoderModel, EncoderModelParams, FrameSource, Judged, Playout, PlayoutParams, ReceivedFrame, timestamp_90k,
+};
 use fairpace_rtp::frames::FrameAssembler;
 use fairpace_rtp::packet::Packet;
 use fairpace_rtp::{
@@ -46,7 +49,7 @@ impl SenderSetup {
             max_rate: Rate::mbps(10.0),
             min_rate: Rate::kbps(50.0),
             breaker: Some(BreakerParams::default()),
-            session: SenderConfig::default(),
+            session: SenderConfig { retransmission: true, fec: true, ..SenderConfig::default() },
             encoder: EncoderModelParams::default(),
         }
     }
@@ -106,17 +109,9 @@ impl OurSender {
         &self.events
     }
 
-    /// When the receiver had answered: the source is asked for frames from then on.
-    pub(crate) fn began(&self) -> Option<Instant> {
-        self.began
-    }
-
-    pub(crate) fn captured(&self) -> &BTreeMap<u32, (bool, Bytes)> {
-        &self.captured
-    }
-
-    pub(crate) fn frame_interval(&self) -> Duration {
-        self.source.format().frame_interval
+    /// The source's pictures, from when the receiver had answered.
+    pub(crate) fn captures(&self) -> Captures<'_> {
+        Captures { began: self.began, interval: self.source.format().frame_interval, taken: &self.captured }
     }
 
     /// The tick of the capture of a frame with this timestamp on the wire.
@@ -235,12 +230,18 @@ impl OurReceiver {
         &self.playout
     }
 
-    pub(crate) fn judged(&self) -> &[Judged] {
-        &self.judged
-    }
-
-    pub(crate) fn first_timestamp(&self) -> Option<u32> {
-        self.first_timestamp
+    /// The frames as the play-out judged them.
+    pub(crate) fn shown(&self, sender: &OurSender) -> Vec<Shown> {
+        let first = self.first_timestamp.map_or(0, |timestamp| sender.tick(timestamp));
+        let shown = |judged: &Judged| Shown {
+            tick: first.wrapping_add(timestamp_90k(Instant::ZERO + judged.media_time)),
+            due: judged.due,
+            ready: judged.ready,
+            verdict: judged.verdict,
+            damaged: false,
+            missing: 0,
+        };
+        self.judged.iter().map(shown).collect()
     }
 
     /// The media that was pushed last may complete frames.

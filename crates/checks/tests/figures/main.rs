@@ -65,7 +65,7 @@ fn figures(id: &str) -> usize {
     if let Some((_, n, _)) = MORE.iter().find(|(of, ..)| *of == id) {
         return *n;
     }
-    let Some((from, to)) = id.split_once('-') else { return 1 };
+    let Some((from, to)) = id.split_once('-').filter(|_| id.contains(".fig")) else { return 1 };
     let letter = |text: &str| text.chars().next_back().filter(char::is_ascii_lowercase).map(|c| c as usize);
     let number = |text: &str| text.rsplit("fig").next().and_then(|n| n.parse::<usize>().ok());
     match (letter(from).zip(letter(to)), number(from).zip(number(to))) {
