@@ -98,14 +98,17 @@ impl Seen {
             useful: in_time.map(|f| f.size.as_f64()).sum::<f64>() * per_second,
             ..Seen::default()
         };
-        for (name, counts) in &path.beside {
-            if name.starts_with("tcp") {
-                seen.tcp += counts.unique.bytes.as_f64() * per_second;
-            } else {
-                seen.voice = in_bound(counts);
-            }
-        }
+        path.beside.iter().for_each(|(name, counts)| seen.beside(name, counts, per_second));
         seen
+    }
+
+    /// Takes in a flow beside the video: a TCP flow, or the call.
+    fn beside(&mut self, name: &str, counts: &FlowCounts, per_second: f64) {
+        if name.starts_with("tcp") {
+            self.tcp += counts.unique.bytes.as_f64() * per_second;
+        } else {
+            self.voice = in_bound(counts);
+        }
     }
 }
 
@@ -115,10 +118,10 @@ fn in_bound(call: &FlowCounts) -> f64 {
 }
 
 /// The clip of a seed.
-fn clip(seed: u64) -> Result<Clip, RunError> {
-    let all = Clip::all();
-    let place = usize::try_from(seed % 3).unwrap_or(0);
-    all.into_iter().nth(place).ok_or(RunError::Interrupted)
+fn clip(seed: u64) -> Clip {
+    let mut all = Clip::all();
+    let place = usize::try_from(seed % all.len() as u64).unwrap_or(0);
+    all.swap_remove(place)
 }
 
 fn refused(e: impl core::fmt::Display) -> RunError {
@@ -136,7 +139,7 @@ fn video(s: &Scenario) -> (String, Vec<(String, String)>, Rate) {
 }
 
 fn ours(job: &Job<'_>) -> Result<Seen, RunError> {
-    let clip = clip(job.seed)?;
+    let clip = clip(job.seed);
     let (scheme, settings, max_rate) = video(job.scenario);
     let mut setup = SenderSetup { max_rate, encoder: clip.encoder(), ..SenderSetup::new(&scheme) };
     setup.settings.extend(settings);
@@ -155,7 +158,7 @@ fn one_rate(job: &Job<'_>) -> Rate {
 }
 
 fn with_srt(job: &Job<'_>, filter: Option<u64>) -> Result<Seen, RunError> {
-    let clip = clip(job.seed)?;
+    let clip = clip(job.seed);
     let encoder = fairpace_media::EncoderModelParams { key_interval: KEY_INTERVAL, ..clip.encoder() };
     let setup = SrtSetup { rate: one_rate(job), latency: PLAYOUT, filter, encoder };
     let (ledger, path) = watch_srt(job.scenario, job.seed, setup).map_err(refused)?;
@@ -171,7 +174,7 @@ fn srt_fec(job: &Job<'_>) -> Result<Seen, RunError> {
 }
 
 fn plain(job: &Job<'_>) -> Result<Seen, RunError> {
-    let clip = clip(job.seed)?;
+    let clip = clip(job.seed);
     let encoder = fairpace_media::EncoderModelParams { key_interval: KEY_INTERVAL, ..clip.encoder() };
     let (ledger, path) = watch_plain(job.scenario, job.seed, one_rate(job), PLAYOUT, encoder).map_err(refused)?;
     Ok(Seen::of(&clip, &ledger, &path))
@@ -180,15 +183,9 @@ fn plain(job: &Job<'_>) -> Result<Seen, RunError> {
 /// The path without the video.
 fn alone(job: &Job<'_>) -> Result<Seen, RunError> {
     let run = simulate(job.scenario, job.seed, Record::default(), job.hooks)?;
-    let seconds = job.scenario.duration.get().as_secs_f64();
+    let per_second = 8e-3 / job.scenario.duration.get().as_secs_f64();
     let mut seen = Seen::default();
-    for (name, counts) in run.report.flows.iter().map(|f| (&f.name, &f.whole)) {
-        if name.starts_with("tcp") {
-            seen.tcp += counts.unique.bytes.as_f64() * 8e-3 / seconds;
-        } else {
-            seen.voice = in_bound(counts);
-        }
-    }
+    run.report.flows.iter().for_each(|f| seen.beside(&f.name, &f.whole, per_second));
     Ok(seen)
 }
 

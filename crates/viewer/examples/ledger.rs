@@ -3,15 +3,15 @@
 //! `cargo run --release -p fairpace-viewer --example ledger -- scenarios/demo.toml 20 rcs tfrc fixed:rate=600kbit/s`
 //!
 //! From the environment: `PLAYOUT_MS`, the play-out delay (1,000); `AUTO`, if set, it adapts from there; `NO_REPAIR`, nothing is
-//! sent again; `NO_FEC`, there are no repair packets; `CLIP`, an encoder as
-//! for that clip (`film`, `zoom`, `cuts`); `DUMP`, a folder for the fate of each frame, a file per seed.
+//! sent again; `NO_FEC`, there are no repair packets; `CLIP`, an encoder as for that clip (`film`, `zoom`, `cuts`); `DUMP`, a
+//! folder for the fate of each frame, a file per seed.
 
 use fairpace_lab::pool;
 use fairpace_media::PlayoutParams;
 use fairpace_rtp::ReceiverConfig;
 use fairpace_scenario::Scenario;
 use fairpace_units::Duration;
-use fairpace_viewer::{About, Fate, SenderSetup, Watched, watch};
+use fairpace_viewer::{About, Clip, Fate, SenderSetup, Watched, watch};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -79,6 +79,9 @@ fn one(scenario: &Scenario, seed: u64, word: &str, playout: Duration) -> Result<
     for pair in settings.split(',').filter(|p| !p.is_empty()) {
         let (key, value) = pair.split_once('=').ok_or("a setting is KEY=VALUE")?;
         setup.settings.insert(key.to_owned(), value.to_owned());
+    }
+    if let Ok(name) = std::env::var("CLIP") {
+        setup.encoder = Clip::named(&name).ok_or("CLIP is film, zoom or cuts")?.encoder();
     }
     let (repair, fec) = (std::env::var("NO_REPAIR").is_err(), std::env::var("NO_FEC").is_err());
     (setup.session.retransmission, setup.session.fec) = (repair, fec);

@@ -151,23 +151,9 @@ mod tests {
     use super::*;
     use crate::ledger::FrameEntry;
 
+    /// Of 800 kbit/s.
     fn frame(n: u64, fate: Fate) -> FrameEntry {
-        FrameEntry {
-            capture: Instant::from_nanos(40_000_000 * n),
-            key: n == 0,
-            // 800 kbit/s.
-            size: Bytes::new(4_000),
-            packets: 4,
-            lost: 0,
-            repairs: 0,
-            repairs_lost: 0,
-            first_left: None,
-            due: None,
-            ready: None,
-            damaged: false,
-            missing: 0,
-            fate,
-        }
+        FrameEntry::new(Instant::from_nanos(40_000_000 * n), n == 0, Bytes::new(4_000), fate)
     }
 
     fn ssim(clip: &Clip, fates: &[Fate]) -> f64 {

@@ -86,6 +86,27 @@ pub struct FrameEntry {
     pub fate: Fate,
 }
 
+impl FrameEntry {
+    /// A frame of which no packet has left.
+    pub(crate) const fn new(capture: Instant, key: bool, size: Bytes, fate: Fate) -> FrameEntry {
+        FrameEntry {
+            capture,
+            key,
+            size,
+            packets: 0,
+            lost: 0,
+            repairs: 0,
+            repairs_lost: 0,
+            first_left: None,
+            due: None,
+            ready: None,
+            damaged: false,
+            missing: 0,
+            fate,
+        }
+    }
+}
+
 /// The pictures that a sender took from its source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Captures<'a> {
@@ -238,23 +259,11 @@ impl fmt::Display for Ledger {
 
 /// Every capture of the source since the receiver had answered, by its tick; its fate is that it was not sent.
 fn captures(source: Captures<'_>, began: Instant, end: Instant) -> BTreeMap<u32, FrameEntry> {
-    let entry = |capture, key, size, fate| FrameEntry {
-        capture,
-        key,
-        size,
-        packets: 0,
-        lost: 0,
-        repairs: 0,
-        repairs_lost: 0,
-        first_left: None,
-        due: None,
-        ready: None,
-        damaged: false,
-        missing: 0,
-        fate,
-    };
-    let mut entries: BTreeMap<u32, FrameEntry> =
-        source.taken.iter().map(|(tick, (key, size))| (*tick, entry(at(*tick), *key, *size, Fate::NotSent))).collect();
+    let mut entries: BTreeMap<u32, FrameEntry> = source
+        .taken
+        .iter()
+        .map(|(tick, (key, size))| (*tick, FrameEntry::new(at(*tick), *key, *size, Fate::NotSent)))
+        .collect();
     // A source that was stopped, or skips, had pictures all the same.
     let interval = source.interval;
     let mut capture = entries.first_key_value().map_or(began, |(tick, _)| at(*tick));
@@ -263,7 +272,7 @@ fn captures(source: Captures<'_>, began: Instant, end: Instant) -> BTreeMap<u32,
         if nearest(&mut entries, tick)
             .is_none_or(|e| e.capture.since(capture).max(capture.since(e.capture)) > interval / 2)
         {
-            entries.insert(tick, entry(capture, false, Bytes::ZERO, Fate::NotEncoded));
+            entries.insert(tick, FrameEntry::new(capture, false, Bytes::ZERO, Fate::NotEncoded));
         }
         capture += interval;
     }

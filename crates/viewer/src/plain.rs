@@ -41,10 +41,7 @@ impl PlainSender {
     }
 
     pub(crate) fn shown(&self, receiver: &PlainReceiver) -> Vec<Shown> {
-        self.stream.shown(|sequence| {
-            let left = *self.left.get(usize::try_from(sequence).ok()?)?;
-            Some((receiver.arrivals.due(left, receiver.latency)?, receiver.arrivals.at(sequence)))
-        })
+        self.stream.shown(&self.left, &receiver.arrivals, receiver.latency)
     }
 }
 

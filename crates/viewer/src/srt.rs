@@ -147,10 +147,7 @@ impl SrtSender {
     }
 
     pub(crate) fn shown(&self, receiver: &SrtReceiver) -> Vec<Shown> {
-        self.stream.shown(|sequence| {
-            let left = *self.left.get(usize::try_from(sequence).ok()?)?;
-            Some((receiver.arrivals.due(left, receiver.latency)?, receiver.arrivals.at(sequence)))
-        })
+        self.stream.shown(&self.left, &receiver.arrivals, receiver.latency)
     }
 
     fn forget_before(&mut self, sequence: u64) {

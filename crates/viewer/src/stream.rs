@@ -133,12 +133,16 @@ impl Stream {
     /// The frames as a player shows them that decodes at once what has arrived when it is due: a decoder goes on after a
     /// loss, with a damaged picture, until the next whole key frame.
     ///
-    /// `arrival` tells of a datagram when it was due, if it was sent, and when it was there.
-    pub(crate) fn shown(&self, arrival: impl Fn(u64) -> Option<(Instant, Option<Instant>)>) -> Vec<Shown> {
+    /// `left` is when each datagram was sent first; `latency` the player's, beyond the first one's transit.
+    pub(crate) fn shown(&self, left: &[Instant], arrivals: &Arrivals, latency: Duration) -> Vec<Shown> {
+        let arrival = |sequence: u64| {
+            let left = *left.get(usize::try_from(sequence).ok()?)?;
+            Some((arrivals.due(left, latency)?, arrivals.at(sequence)))
+        };
         let mut clean = false;
         let mut shown = Vec::new();
         for span in &self.spans {
-            let parts: Option<Vec<(Instant, Option<Instant>)>> = (span.first..=span.last).map(&arrival).collect();
+            let parts: Option<Vec<(Instant, Option<Instant>)>> = (span.first..=span.last).map(arrival).collect();
             // Its last datagram was not full, or nothing ever arrived.
             let Some(parts) = parts else { continue };
             let due = parts.iter().map(|p| p.0).max().unwrap_or_default();
@@ -184,7 +188,7 @@ impl Arrivals {
         Some(left + self.transit? + latency)
     }
 
-    pub(crate) fn at(&self, sequence: u64) -> Option<Instant> {
+    fn at(&self, sequence: u64) -> Option<Instant> {
         self.at.get(&sequence).copied()
     }
 }

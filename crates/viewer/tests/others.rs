@@ -2,7 +2,7 @@
 
 use fairpace_media::EncoderModelParams;
 use fairpace_scenario::Scenario;
-use fairpace_units::{Duration, Rate};
+use fairpace_units::{Duration, Instant, Rate};
 use fairpace_viewer::{About, Fate, Ledger, PathRun, SrtSetup, watch_plain, watch_srt};
 
 const RATE: Rate = Rate::kbps(600.0);
@@ -80,12 +80,16 @@ fn after_a_blackout_shorter_than_its_latency_srt_shows_everything_and_after_a_lo
     let outage = |ms: u64| format!("outages = [{{ start = \"20 s\", length = \"{ms} ms\" }}]");
     let (ledger, _) = srt(&outage(600), 1, 1_000, None);
     assert_eq!(ledger.tally().in_time(), 1.0);
-    let (ledger, _) = srt(&outage(3_000), 1, 1_000, None);
+    let (ledger, run) = srt(&outage(3_000), 1, 1_000, None);
     let lost = ledger.frames.iter().filter(|f| f.fate != Fate::InTime && f.fate != Fate::Open).count();
     // The outage less what is repaired in the last second of it, and up to two seconds until a key frame.
     assert!((45..=125).contains(&lost), "{lost}");
     let freeze = ledger.longest_freeze.as_secs_f64();
     assert!((1.8..3.2).contains(&freeze), "{freeze}");
+    // The receiver has given up the packets that nobody has any more: its ACKs, and the sender's answers, go on.
+    let later = Instant::ZERO + Duration::from_secs(30);
+    let answered = run.trips.iter().filter(|t| t.about == About::Control && t.left > later).count();
+    assert!(answered > 500, "{answered}");
 }
 
 #[test]

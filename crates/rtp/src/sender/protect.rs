@@ -29,6 +29,8 @@ const MOST_MARKS: usize = 1_024;
 const PATIENCE: Duration = Duration::from_millis(40);
 /// Lengths of packets are averaged over so many.
 const AVERAGED: f64 = 100.0;
+/// The encoder's plan while nothing is protected.
+const NONE: Plan = Plan { window: 1, overhead: Probability::ZERO };
 /// No decision before so many packets were judged.
 const LEAST_JUDGED: f64 = 50.0;
 
@@ -48,7 +50,7 @@ pub(super) struct Facts {
 
 #[derive(Debug)]
 pub(super) struct Protect {
-    /// The receiver knows repair packets; `None` if there are none.
+    /// The receiver takes repair packets, and there are some.
     wanted: bool,
     protection: Protection,
     encoder: Encoder,
@@ -65,8 +67,8 @@ impl Protect {
     pub(super) fn new(random: RandomStream) -> Self {
         Protect {
             wanted: false,
-            protection: Protection::new(Probability::new(SHARE).unwrap_or(Probability::ZERO)),
-            encoder: Encoder::new(Plan { window: 1, overhead: Probability::ZERO }),
+            protection: undecided(),
+            encoder: Encoder::new(NONE),
             random,
             losses: Losses::default(),
             scratch: Vec::new(),
@@ -79,7 +81,7 @@ impl Protect {
     pub(super) fn want(&mut self, wanted: bool) {
         self.wanted = wanted;
         if !wanted {
-            self.protection = Protection::new(Probability::new(SHARE).unwrap_or(Probability::ZERO));
+            self.protection = undecided();
             self.follow();
         }
     }
@@ -167,9 +169,13 @@ impl Protect {
     }
 
     fn follow(&mut self) {
-        let none = Plan { window: 1, overhead: Probability::ZERO };
-        self.encoder.set_plan(self.decision().plan.unwrap_or(none));
+        self.encoder.set_plan(self.decision().plan.unwrap_or(NONE));
     }
+}
+
+/// No decision yet: nothing is protected.
+fn undecided() -> Protection {
+    Protection::new(Probability::new(SHARE).unwrap_or(Probability::ZERO))
 }
 
 fn average(mean: &mut f64, bytes: usize) {
@@ -309,6 +315,29 @@ mod tests {
         let l = measured(6_000, |n| (5_000..5_024).contains(&n));
         assert!((l.lost / l.bursts - 24.0).abs() < 8.0 || l.bursts < 1.0, "{l:?}");
         assert!(l.lost > 5.0, "{l:?}");
+    }
+
+    #[test]
+    fn random_loss_is_protected_against_and_that_of_a_queue_is_not() {
+        // A packet of fifty is lost; an answer takes 200 ms of the 300 that there are.
+        let protects = |is_queueing| {
+            let (mut protect, mut stream) = (Protect::new(RandomStream::named(1, "test")), Stream::new(1, 96, 0));
+            protect.want(true);
+            let (srtt, playout) = (Duration::from_millis(200), Duration::from_millis(300));
+            let feedback_interval = Duration::from_millis(20);
+            let facts = Facts { srtt, is_queueing, feedback_interval, playout, repairs: true };
+            for n in 0..6_000 {
+                protect.losses.on_sent(at(10 * n), n, n % 4 == 3);
+                stream.on_sent(n, 1_000);
+                if let Some(sent) = stream.sent(n) {
+                    sent.acked = n % 50 != 0;
+                }
+                protect.on_feedback(at(10 * n), &facts, &mut stream);
+            }
+            protect.is_on()
+        };
+        assert!(protects(false));
+        assert!(!protects(true));
     }
 
     #[test]
