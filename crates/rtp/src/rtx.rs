@@ -44,7 +44,10 @@ pub(crate) struct Kept {
     pub(crate) captured: fairpace_units::Instant,
     /// When it was last sent, again or for the first time.
     pub(crate) sent_at: fairpace_units::Instant,
+    /// How often it was sent again.
     pub(crate) times: u8,
+    /// What waits to be sent again is the copy of an answer.
+    pub(crate) is_copy: bool,
 }
 
 impl History {
@@ -70,7 +73,15 @@ impl History {
         copy.extend_from_slice(payload);
         self.bytes += copy.len();
         let &Chunk { timestamp, marker, captured, .. } = chunk;
-        self.kept.push_back(Kept { timestamp, marker, payload: copy, captured, sent_at: now, times: 0 });
+        self.kept.push_back(Kept {
+            timestamp,
+            marker,
+            payload: copy,
+            captured,
+            sent_at: now,
+            times: 0,
+            is_copy: false,
+        });
     }
 
     /// The oldest number that is kept.

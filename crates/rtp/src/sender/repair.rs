@@ -192,8 +192,8 @@ impl Repair {
     pub(super) fn review(&mut self, deadline: &Deadline, refreshes: bool) -> u64 {
         while self.copies.front().is_some_and(|(at, _)| *at <= deadline.now) {
             let Some((_, index)) = self.copies.pop_front() else { break };
-            if self.history.get_mut(index).is_some() {
-                self.waiting.insert(index);
+            if let Some(kept) = self.history.get_mut(index).filter(|kept| kept.times < MOST_TIMES) {
+                kept.is_copy = self.waiting.insert(index);
             }
         }
         if self.waiting.is_empty() {
@@ -243,7 +243,8 @@ impl Repair {
     pub(super) fn next(&mut self, deadline: &Deadline) -> Option<(u64, &Kept)> {
         let index = self.waiting.pop_first()?;
         let kept = self.history.get_mut(index)?;
-        let is_copy = kept.times > 0 && deadline.now.since(kept.sent_at) < deadline.srtt / 2;
+        // A copy has no copy, however late it leaves: where packets wait for the rate, that would never end.
+        let is_copy = core::mem::take(&mut kept.is_copy);
         kept.times += 1;
         kept.sent_at = deadline.now;
         self.waiting_bytes = self.waiting_bytes.saturating_sub(kept.payload.len());
@@ -398,6 +399,26 @@ mod tests {
             assert_eq!((asked, repair.is_refreshing()), (Requested { packets: 3, refused }, refreshes));
             assert_eq!(repair.waiting().packets, if refreshes { 0 } else { 2 });
         }
+    }
+
+    /// One of ten packets is asked for when there is time for one answer only, and packets wait a second each for the rate.
+    #[test]
+    fn an_answer_has_one_copy_however_late_that_leaves() {
+        let (mut repair, stream, mut deadline) = asked_for_late(0);
+        deadline.playout = Duration::from_millis(2_050);
+        assert_eq!(ask(&mut repair, &stream, &deadline, 1).refused, 0);
+        let mut left = 0;
+        for second in 0..20 {
+            deadline.now = at(2_000 + 1_000 * second);
+            repair.review(&deadline, false);
+            left += usize::from(repair.next(&deadline).is_some());
+        }
+        assert_eq!((left, repair.next_copy()), (2, Instant::NEVER));
+        // Nor has a packet that has left as often as any may.
+        repair.history.get_mut(0).unwrap().times = MOST_TIMES;
+        repair.copies.push_back((deadline.now, 0));
+        repair.review(&deadline, false);
+        assert!(!repair.has_data());
     }
 
     #[test]
