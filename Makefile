@@ -1,6 +1,6 @@
 # The commands that people and CI use. Each installs what it needs from packages/*.txt.
 #
-#   make demo       the main job: a real video over a satellite-like path, with RCS, RAP and a fixed rate
+#   make demo       the main job: a real video over a satellite-like path, with auto, RCS and a fixed rate
 #   make test       everything that must pass before a change lands
 #   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
 #                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop, costs per step

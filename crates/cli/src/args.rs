@@ -137,7 +137,7 @@ pub(crate) struct Compare {
         alias = "control",
         value_name = "NAMES",
         value_delimiter = ',',
-        default_value = "rcs,rap,fixed"
+        default_value = "auto,rcs,fixed"
     )]
     pub(crate) control: Vec<String>,
     #[command(flatten)]
@@ -484,7 +484,7 @@ pub(crate) struct Send {
 #[derive(Debug, Args)]
 pub(crate) struct Control {
     /// Controller: `fairpace list controllers` shows all
-    #[arg(long = "control", value_name = "NAME", default_value = "rcs")]
+    #[arg(long = "control", value_name = "NAME", default_value = "auto")]
     pub(crate) name: String,
     /// One of its parameters, as NAME=VALUE; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
@@ -617,7 +617,7 @@ pub(crate) struct Demo {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) source: Option<String>,
     /// Controllers, in this order
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "rcs,rap,fixed")]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "auto,rcs,fixed")]
     pub(crate) control: Vec<String>,
     /// How long each takes
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true, default_value = "30s")]

@@ -228,7 +228,7 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
             2,
             &["`--beta` is for the controller `aimd`, and this is `rap`", "hint: use `--control aimd`"],
         ),
-        (&["send", "model", &to, "--rwnd", "25"], 2, &["`--rwnd` is for the controller `aimd`, and this is `rcs`"]),
+        (&["send", "model", &to, "--rwnd", "25"], 2, &["`--rwnd` is for the controller `aimd`, and this is `auto`"]),
         (
             &["send", "model", &to, "--control", "aimd", "--feedback-form", "ccfb"],
             2,

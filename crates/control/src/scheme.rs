@@ -10,6 +10,7 @@ use crate::registry::{Env, SchemeInfo, Settings};
 use std::collections::BTreeMap;
 
 pub mod aimd;
+pub mod auto;
 pub mod fixed;
 pub mod lda;
 pub mod rap;
@@ -20,6 +21,7 @@ pub mod tpba;
 
 /// All schemes, in the order in which `fairpace list` shows them. A file may hold several.
 static SCHEMES: &[SchemeInfo] = &[
+    auto::INFO,
     rcs::INFO,
     rap::INFO,
     rbp::SRP,

@@ -38,6 +38,11 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("viewers", "dsl", "a household's line of 2 Mbit/s and 20 ms", run),
     experiment!("viewers", "red", "random early detection", run),
     experiment!("viewers", "fq-codel", "FQ-CoDel", run),
+    experiment!("viewers", "codel", "CoDel", run),
+    experiment!("viewers", "shallow", "a buffer of eight packets", run),
+    experiment!("viewers", "pie", "PIE; held back", run),
+    experiment!("viewers", "radio", "a short path that loses 3 % at random; held back", run),
+    experiment!("viewers", "swings", "short of capacity and lossy by turns; held back", run),
 ];
 
 /// Play-out delay and SRT's latency.
@@ -45,8 +50,6 @@ const PLAYOUT: Duration = Duration::from_secs(1);
 /// Rates of the senders of one rate, and `max_rate` of those that adapt, kbit/s.
 const GRID_KBPS: [f64; 12] =
     [150.0, 200.0, 270.0, 350.0, 450.0, 600.0, 800.0, 1_050.0, 1_400.0, 1_900.0, 2_500.0, 3_300.0];
-/// Of that grid, where senders that adapt are shown.
-const CAPS_KBPS: [f64; 6] = [200.0, 350.0, 600.0, 1_050.0, 1_900.0, 3_300.0];
 /// Largest harm to TCP that the comparison is made at, a share.
 const HARM_CAPS: [f64; 3] = [0.02, 0.05, 0.1];
 /// Data packets per packet of SRT's filter.
@@ -55,7 +58,7 @@ const SRT_COLUMNS: u64 = 10;
 const KEY_INTERVAL: u32 = 50;
 
 /// Our controllers that adapt; `tpba` needs a TCP connection beside, which simulated sessions do not have.
-const OURS: [&str; 9] = ["rcs", "rap", "srp", "crp", "mrp", "tfrc", "aimd", "lda", "ldaf"];
+const OURS: [&str; 10] = ["auto", "rcs", "rap", "srp", "crp", "mrp", "tfrc", "aimd", "lda", "ldaf"];
 
 /// The senders of one rate: key and name.
 const ONE_RATE: [(&str, &str); 4] =
@@ -268,11 +271,11 @@ fn places(e: &Experiment, bench: &mut Bench<'_>) -> Result<Vec<Place>, RunError>
     };
     let step = if bench.effort() == Effort::Quick { 3 } else { 1 };
     let mut all = Vec::new();
-    let adapting = OURS.iter().map(|key| (*key, key.to_uppercase(), &CAPS_KBPS[..], true));
-    let one_rate = ONE_RATE.iter().map(|(key, name)| (*key, (*name).to_owned(), &GRID_KBPS[..], false));
-    for (key, name, grid, free) in adapting.chain(one_rate) {
-        let knob: Vec<Option<f64>> =
-            grid.iter().step_by(step).map(|kbps| Some(*kbps)).chain(free.then_some(None)).collect();
+    let adapting = OURS.iter().map(|key| (*key, key.to_uppercase(), true));
+    let one_rate = ONE_RATE.iter().map(|(key, name)| (*key, (*name).to_owned(), false));
+    for (key, name, adapts) in adapting.chain(one_rate) {
+        let grid = GRID_KBPS.iter().step_by(step).map(|kbps| Some(*kbps));
+        let knob: Vec<Option<f64>> = grid.chain(adapts.then_some(None)).collect();
         let cases = knob.iter().map(|kbps| sender(key, *kbps)).collect();
         let found = study(measure(key), cases).simulate(bench)?;
         for (kbps, cell) in knob.into_iter().zip(found.cells) {
@@ -301,15 +304,19 @@ fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outco
     let places = places(e, bench)?;
     let mut section = e.section().chart(plane(e, &places));
     let mut points = Vec::new();
-    for (cap, words) in [(f64::INFINITY, "whatever it costs others".to_owned())]
+    for (cap, words) in [(f64::INFINITY, "each at its best, whatever it costs others".to_owned())]
         .into_iter()
-        .chain(HARM_CAPS.map(|cap| (cap, format!("within a harm of {} %", (100.0 * cap).round()))))
+        .chain(HARM_CAPS.map(|cap| (cap, format!("each at its best within a harm of {} %", (100.0 * cap).round()))))
     {
         let chosen: Vec<&Place> = keys().into_iter().filter_map(|key| best(&places, key, cap)).collect();
         section = section.table(numbers(e, &chosen, &words));
         let key = if cap.is_finite() { format!("harm_{}", (100.0 * cap).round()) } else { "free".to_owned() };
         points.extend(chosen.iter().flat_map(|p| points_of(p, &key)));
     }
+    // The rows of a user who sets nothing.
+    let free: Vec<&Place> = places.iter().filter(|p| p.kbps.is_none()).collect();
+    section = section.table(numbers(e, &free, "without a highest rate"));
+    points.extend(free.iter().flat_map(|p| points_of(p, "default")));
     Ok(e.outcome(points, claims(e, &places), section))
 }
 
@@ -363,11 +370,8 @@ fn numbers(e: &Experiment, chosen: &[&Place], words: &str) -> fairpace_report::T
         "ended by themselves",
     ];
     table(
-        format!("Each sender at its best, {words}"),
-        format!(
-            "{}; the knob's place with the highest SSIM; mean ± half-width of the 95 % interval (Student's t)",
-            e.file
-        ),
+        format!("Senders, {words}"),
+        format!("{}; mean ± half-width of the 95 % interval (Student's t)", e.file),
         head,
         chosen.iter().map(row),
     )
@@ -411,6 +415,7 @@ fn claims(e: &Experiment, places: &[Place]) -> Vec<Claim> {
         let difference = ours.and_then(|ours| ours.less(srt, |r| r.ssim));
         claims.push(e.claim(format!("ssim-{percent}"), statement, Bound::AtLeast(-0.005), what).number(difference));
     }
+    claims.extend(claims_of_auto(e, places));
     let Some(srt) = best(places, "srt", f64::INFINITY) else { return claims };
     let Some(fixed) = places.iter().find(|p| p.key == "fixed" && p.kbps == srt.kbps) else { return claims };
     let at = format!("{} kbit/s", srt.at());
@@ -437,6 +442,46 @@ fn claims(e: &Experiment, places: &[Place]) -> Vec<Claim> {
             of,
         )
         .number(less(|r| r.freeze)),
+    );
+    claims
+}
+
+/// The default against SRT, and against TFRC.
+fn claims_of_auto(e: &Experiment, places: &[Place]) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    for cap in HARM_CAPS {
+        let Some(srt) = best(places, "srt", cap) else { continue };
+        let percent = (100.0 * cap).round();
+        let less = |number: fn(&Seen) -> f64| best(places, "auto", cap).and_then(|auto| auto.less(srt, number));
+        let claim = |key: &str, words: &str, what: &str| {
+            let statement = format!("within a harm of {percent} % the default {words} as SRT at its best rate");
+            e.claim(format!("auto-{key}-{percent}"), statement, Bound::AtLeast(-0.005), what)
+        };
+        claims.push(claim("ssim", "looks as good", "SSIM of auto, less SRT's, seed by seed").number(less(|r| r.ssim)));
+        let whole = "share of pictures of auto whole and in time, less SRT's, seed by seed";
+        claims.push(claim("whole", "shows as many pictures whole and in time", whole).number(less(|r| r.in_time)));
+    }
+    let free = |key: &str| places.iter().find(|p| p.key == key && p.kbps.is_none());
+    let (Some(auto), Some(tfrc)) = (free("auto"), free("tfrc")) else { return claims };
+    let more: Vec<f64> = auto.harm.iter().zip(&tfrc.harm).map(|(auto, tfrc)| auto - tfrc).collect();
+    claims.push(
+        e.claim(
+            "auto-harm",
+            "without a highest rate the default takes no more from TCP than TFRC does, and a tenth",
+            Bound::AtMost(0.1),
+            "harm of auto, less TFRC's, seed by seed",
+        )
+        .number(Estimate::of(&more)),
+    );
+    let ended = places.iter().filter(|p| p.key == "auto").flat_map(|p| &p.runs).filter(|r| r.ended > 0.0).count();
+    claims.push(
+        e.claim(
+            "auto-ended",
+            "the default is never ended by the circuit breaker",
+            Bound::AtMost(0.0),
+            "runs that ended",
+        )
+        .exact(ended as f64),
     );
     claims
 }
@@ -488,7 +533,7 @@ mod tests {
         let slow = places.iter().find(|p| p.key == "fixed" && p.kbps == Some(350.0)).unwrap();
         assert!(slow.mean(|r| r.in_time) > 0.98, "{:?}", slow.runs);
         let outcome = run(e, &mut bench, &mut Tools::default()).unwrap();
-        assert_eq!(outcome.section.tables.len(), 4);
+        assert_eq!(outcome.section.tables.len(), 5);
         assert_eq!(outcome.section.tables[0].rows.len(), keys().len());
         assert!(outcome.section.charts[0].series.iter().all(|s| s.x.iter().chain(&s.y).all(|v| v.is_finite())));
     }

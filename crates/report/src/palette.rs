@@ -33,6 +33,7 @@ const OLIVE: (&str, &str) = ("#6d6f00", "#cfd04a");
 
 /// The fixed looks. A variant shares its scheme's hue and differs in dash and mark.
 const FIXED: &[(&str, Colour)] = &[
+    ("auto", colour(OLIVE.0, OLIVE.1, &[], "square")),
     ("rcs", colour(BLUE.0, BLUE.1, &[], "circle")),
     ("rcs1", colour(BLUE.0, BLUE.1, &[], "circle")),
     ("rcs2", colour(SKY.0, SKY.1, &[8, 3], "square")),

@@ -46,7 +46,7 @@ pub(crate) struct Kept {
     pub(crate) sent_at: fairpace_units::Instant,
     /// How often it was sent again.
     pub(crate) times: u8,
-    /// What waits to be sent again is the copy of an answer.
+    /// The packet that waits to be sent again is the copy of an answer.
     pub(crate) is_copy: bool,
 }
 

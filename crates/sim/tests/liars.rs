@@ -65,7 +65,7 @@ const RECEIVER_REPORT_LIES: [(&str, ReceiverBehaviour); 11] = [
 const BY_REPORTS: [&str; 3] = ["lda", "ldaf", "tpba"];
 
 /// The schemes whose sender measures.
-const SCHEMES: [&str; 8] = ["srp", "crp", "mrp", "tfrc", "tfrc-sp", "rcs", "rap", "aimd"];
+const SCHEMES: [&str; 9] = ["auto", "srp", "crp", "mrp", "tfrc", "tfrc-sp", "rcs", "rap", "aimd"];
 
 /// TFRC whose receiver measures.
 const COMPATIBLE: &str = "tfrc, receiver measures";

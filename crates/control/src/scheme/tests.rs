@@ -100,7 +100,7 @@ fn an_unknown_scheme_names_the_nearest() {
     let e = error("rsc", &[], &Env::default());
     let all: Vec<_> = schemes().iter().map(|s| s.name).collect();
     assert_eq!(e.to_string(), format!("`rsc` is not a controller; there are {}", all.join(", ")));
-    assert!(all.starts_with(&["rcs", "rap"]) && all.contains(&"fixed"), "{all:?}");
+    assert!(all.starts_with(&["auto", "rcs"]) && all.contains(&"fixed"), "{all:?}");
     assert_eq!(e.hint().as_deref(), Some("did you mean `rcs`?"));
     assert_eq!(error("tcp-friendly-thing", &[], &Env::default()).hint(), None);
 }

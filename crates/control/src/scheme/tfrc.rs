@@ -138,8 +138,9 @@ pub struct Tfrc {
     coarse: Option<CoarseTimer>,
     sizes: Sizes,
     pacer: Pacer,
-    /// The rate at which packets are paced, bytes per second.
+    /// The rate at which packets are paced, bytes per second, and the least of it that who is above asks for.
     pace: f64,
+    at_least: f64,
     last_size: f64,
     /// When the last three packets left, newest first; for TFRC-SP.
     departures: [Option<Instant>; 3],
@@ -265,6 +266,7 @@ impl Tfrc {
             sizes: Sizes::default(),
             pacer: Pacer::starting(Instant::NEVER),
             pace: min,
+            at_least: 0.0,
             last_size: 0.0,
             departures: [None; 3],
             held: Held::default(),
@@ -303,6 +305,17 @@ impl Tfrc {
     /// R; `None` before the first RTT.
     pub fn rtt(&self) -> Option<Duration> {
         self.sender.rtt()
+    }
+
+    /// Packets are paced at `least` or X, whichever is more, bytes per second: X itself stays what it is.
+    pub(super) fn pace_at_least(&mut self, least: f64) {
+        self.at_least = least;
+        self.set_pace();
+    }
+
+    /// The no-feedback timer expires, with the next [`Controller::on_timer`].
+    pub(super) fn is_silent(&self, now: Instant) -> bool {
+        self.measured.wanted_at > now && self.no_feedback <= now
     }
 
     // --- states ----------------------------------------------------------------------------------
@@ -449,7 +462,7 @@ impl Tfrc {
 
     /// The rate has changed: so has when the next packet may leave.
     fn set_pace(&mut self) {
-        let mut pace = self.sender.x_inst().min(self.demand).min(self.max);
+        let mut pace = self.sender.x_inst().max(self.at_least).min(self.demand).min(self.max);
         if let State::QuickStart(q) = &self.state {
             pace = pace.min(q.rate());
         }

@@ -49,6 +49,7 @@ impl Setup {
 /// Settings in which a scheme does something else than by default, flags apart. A scheme without a row is tried with its
 /// defaults and its flags.
 const VARIANTS: &[(&str, &[(&str, &str)])] = &[
+    ("auto", &[("loss_waiting", "1 ms"), ("most_loss", "0")]),
     ("rcs", &[("s_target", "200 pkt/s")]),
     ("rcs", &[("backoff", "off"), ("old_losses", "count"), ("loss_in_detected", "restart")]),
     ("rcs", &[("wdsn_rounding", "exact"), ("wdsn_test", "text"), ("gap_after_backoff", "count")]),

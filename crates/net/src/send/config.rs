@@ -64,7 +64,7 @@ impl SendConfig {
     pub fn new(peer: SocketAddr) -> SendConfig {
         SendConfig {
             peer: canonical(peer),
-            scheme: "rcs".to_owned(),
+            scheme: "auto".to_owned(),
             settings: BTreeMap::new(),
             min_rate: Rate::kbps(50.0),
             start_rate: None,

@@ -115,7 +115,7 @@ const QS_VALIDATION: ParamInfo = ParamInfo {
 };
 
 /// The parameters of TFRC.
-pub(super) const PARAMS: &[ParamInfo] = &[
+pub(in crate::scheme) const PARAMS: &[ParamInfo] = &[
     EQUATION,
     T_RTO,
     RFC,
