@@ -584,6 +584,9 @@ pub(crate) struct Receive {
     /// Take no repair packets (RFC 8627)
     #[arg(long)]
     pub(crate) no_fec: bool,
+    /// After a loss let the picture stand until the next key frame, instead of showing damaged ones
+    #[arg(long)]
+    pub(crate) no_damaged: bool,
     /// Listen on the TCP port of the same number too, for senders that probe for their rate by TCP (`tpba`)
     #[arg(long)]
     pub(crate) tcp: bool,

@@ -14,7 +14,8 @@
 //! ready <= due               in time: shown at due
 //! ready >  due               late: decoded, so that later frames may refer to it, not shown
 //! a packet is missing        lost (hole)
-//! refers to a lost frame     lost (reference), until the next complete key frame
+//! refers to a lost frame     damaged: shown at due, until the next complete key frame; lost (reference) if damaged
+//!                            pictures are not to be shown, or no key frame has come yet
 //! ```
 //!
 //! Transit is arrival minus capture on two clocks that need not agree; only its least value is
@@ -22,8 +23,9 @@
 //! retransmission may take together, and a slow first frame buys no slack for the others.
 //!
 //! A hole is believed when a later frame has been complete for [`PlayoutParams::reorder_wait`], or when a
-//! later key frame goes on the screen. A frame that is only slow (blackout, long queue) stays awaited as
-//! long as nothing overtakes it.
+//! later key frame goes on the screen; with [`PlayoutParams::damaged`] also when the frame after it is due, because a
+//! picture that was decoded from the wrong one is nearer to the truth than one that stands. A frame that is only slow
+//! (blackout, long queue) stays awaited as long as nothing overtakes it.
 
 mod delay;
 
@@ -48,6 +50,9 @@ pub struct PlayoutParams {
     pub adaptive: Option<Adaptive>,
     /// Lost packets are asked for again: a gap waits for the answer.
     pub repair: bool,
+    /// Frames that refer to a lost one are decoded from what there is, and shown. VP8's decoders go on; the damage lasts to the
+    /// next key frame, which is asked for.
+    pub damaged: bool,
     /// How long a gap may be reordering before it is a hole. With repair: until the delay and a round trip are over, if that
     /// is longer.
     pub reorder_wait: Duration,
@@ -57,12 +62,13 @@ pub struct PlayoutParams {
 }
 
 impl Default for PlayoutParams {
-    /// A constant 500 ms, 20 ms and 600 ms: for a path with a satellite in it, no retransmission.
+    /// A constant 500 ms, 20 ms and 600 ms: for a path with a satellite in it, no retransmission; damaged pictures are shown.
     fn default() -> Self {
         PlayoutParams {
             delay: Duration::from_millis(500),
             adaptive: None,
             repair: false,
+            damaged: true,
             reorder_wait: Duration::from_millis(20),
             key_request_interval: Duration::from_millis(600),
         }
@@ -83,6 +89,8 @@ pub enum LostFrame {
 pub enum Verdict {
     /// On the screen when due.
     InTime,
+    /// On the screen when due, decoded without a frame that it refers to.
+    Damaged,
     /// Decoded, too late to be shown.
     Late,
     /// Never decoded.
@@ -113,6 +121,8 @@ pub struct Judged {
 pub struct PlayoutSecond {
     /// Frames shown in time.
     pub in_time: u32,
+    /// Frames shown when due, decoded without one that they refer to.
+    pub damaged: u32,
     /// Frames decoded too late.
     pub late: u32,
     /// Frames with a hole (those that left no trace at all are estimated).
@@ -126,13 +136,17 @@ pub struct PlayoutSecond {
 impl PlayoutSecond {
     /// All frames of the second.
     pub fn frames(&self) -> u32 {
-        self.in_time + self.late + self.lost_hole + self.lost_reference
+        self.in_time + self.damaged + self.late + self.lost_hole + self.lost_reference
     }
 
     fn count(&mut self, judged: &Judged) {
         match judged.verdict {
             Verdict::InTime => {
                 self.in_time += 1;
+                self.shown_bytes += Bytes::new(judged.data.len() as u64);
+            }
+            Verdict::Damaged => {
+                self.damaged += 1;
                 self.shown_bytes += Bytes::new(judged.data.len() as u64);
             }
             Verdict::Late => self.late += 1,
@@ -183,8 +197,8 @@ enum Next {
 /// The decoder's readiness: the frames that it could take next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Decoder {
-    /// Everything up to the last judged frame is decoded, since this instant.
-    Ready(Instant),
+    /// Everything up to the last judged frame is decoded, since this instant; `whole`: and nothing that it refers to is lost.
+    Ready { since: Instant, whole: bool },
     /// Only a key frame helps.
     NeedsKey,
 }
@@ -372,20 +386,30 @@ impl Playout {
             let patience = self.patience();
             let overtaken = self.held.values().map(|held| held.arrival + patience).min();
             let superseded = self.held.values().filter(|held| held.key).map(|held| self.due(held.ticks)).min();
-            return overtaken.into_iter().chain(superseded).min().map(Next::Gap);
+            let goes_on = self.goes_on().then(|| self.due(head.ticks).max(head.arrival + self.params.reorder_wait));
+            return overtaken.into_iter().chain(superseded).chain(goes_on).min().map(Next::Gap);
         }
-        let Some(ready) = self.ready(head) else {
+        let Some((ready, whole)) = self.ready(head) else {
             return Some(Next::Frame(head.arrival, Verdict::Lost(LostFrame::Reference)));
         };
         let due = self.due(head.ticks);
-        Some(if ready <= due { Next::Frame(due, Verdict::InTime) } else { Next::Frame(ready, Verdict::Late) })
+        Some(match (ready <= due, whole) {
+            (true, true) => Next::Frame(due, Verdict::InTime),
+            (true, false) => Next::Frame(due, Verdict::Damaged),
+            (false, _) => Next::Frame(ready, Verdict::Late),
+        })
     }
 
-    /// When a decoder could have the next frame; `None` if it lacks what that refers to.
-    fn ready(&self, head: &Held) -> Option<Instant> {
+    /// Whether the decoder goes on after a hole.
+    fn goes_on(&self) -> bool {
+        self.params.damaged && matches!(self.decoder, Decoder::Ready { .. })
+    }
+
+    /// When a decoder could have the next frame, and whether nothing that it refers to is lost; `None` if it cannot be decoded.
+    fn ready(&self, head: &Held) -> Option<(Instant, bool)> {
         match (head.key, self.decoder) {
-            (true, _) => Some(head.arrival),
-            (false, Decoder::Ready(before)) => Some(head.arrival.max(before)),
+            (true, _) => Some((head.arrival, true)),
+            (false, Decoder::Ready { since, whole }) => Some((head.arrival.max(since), whole)),
             (false, Decoder::NeedsKey) => None,
         }
     }
@@ -395,10 +419,11 @@ impl Playout {
         let Some((_, held)) = self.held.pop_first() else { return };
         let ready = self.ready(&held);
         let due = self.due(held.ticks);
-        self.decoder = ready.map_or(Decoder::NeedsKey, Decoder::Ready);
+        self.decoder = ready.map_or(Decoder::NeedsKey, |(since, whole)| Decoder::Ready { since, whole });
         if ready.is_none() {
             self.want_key();
         }
+        let ready = ready.map(|(since, _)| since);
         if let Some((before, _)) = self.last {
             // After a gap as well, but there the distance is only larger.
             let distance = held.ticks - before;
@@ -440,7 +465,10 @@ impl Playout {
         // Of a frame of six packets one may be missing: the other five are no lost frames.
         let packets = gap.min(head.absent_before.max(1));
         self.expected = Some(first);
-        self.decoder = Decoder::NeedsKey;
+        self.decoder = match self.decoder {
+            Decoder::Ready { since, .. } if self.params.damaged => Decoder::Ready { since, whole: false },
+            _ => Decoder::NeedsKey,
+        };
         self.want_key();
         let (last_ticks, last_due) = self.last.unwrap_or((head_ticks, head_due));
         let distance = (head_ticks - last_ticks).max(0);
@@ -483,7 +511,7 @@ impl Playout {
         }
         self.seconds[second].count(judged);
         self.totals.frames.count(judged);
-        if judged.verdict == Verdict::InTime {
+        if matches!(judged.verdict, Verdict::InTime | Verdict::Damaged) {
             if let Some(last) = self.last_shown {
                 self.totals.longest_freeze = self.totals.longest_freeze.max(judged.due.since(last));
             }
@@ -538,6 +566,11 @@ mod tests {
         PlayoutParams { delay: Duration::from_millis(delay), ..PlayoutParams::default() }
     }
 
+    /// No damaged pictures.
+    fn whole(delay: u64) -> PlayoutParams {
+        PlayoutParams { damaged: false, ..params(delay) }
+    }
+
     fn drain(p: &mut Playout, now: u64) -> Vec<(u64, Verdict)> {
         std::iter::from_fn(|| p.poll(at(now))).map(|j| (j.number, j.verdict)).collect()
     }
@@ -585,17 +618,53 @@ mod tests {
     }
 
     #[test]
-    fn after_a_hole_nothing_is_shown_until_a_key_frame() {
+    fn after_a_hole_pictures_are_damaged_or_not_shown_until_a_key_frame() {
+        for (params, after) in [(params(100), Verdict::Damaged), (whole(100), REFERENCE)] {
+            let mut p = Playout::new(params);
+            p.push(frame(0, true, 300));
+            p.push(frame(2, false, 380));
+            p.push(frame(3, true, 420));
+            p.push(frame(4, false, 460));
+            let verdicts = drain(&mut p, 1_000);
+            assert_eq!(
+                verdicts,
+                [(0, Verdict::InTime), (1, HOLE), (2, after), (3, Verdict::InTime), (4, Verdict::InTime)]
+            );
+            let shown = p.totals().frames;
+            assert_eq!((shown.in_time, shown.damaged, shown.frames()), (3, u32::from(after == Verdict::Damaged), 5));
+            // From frame 0 to 2, or to 3.
+            let freeze = if after == Verdict::Damaged { 80 } else { 120 };
+            assert_eq!(p.totals().longest_freeze, Duration::from_millis(freeze));
+        }
+    }
+
+    #[test]
+    fn a_gap_is_given_up_when_the_picture_after_it_is_due_however_long_its_answer_takes() {
+        // Lost packets come again, and an answer takes 300 ms: without damaged pictures the gap is awaited until 780 ms.
+        for (damaged, given_up) in [(true, 480), (false, 780)] {
+            let mut p = Playout::new(PlayoutParams { repair: true, damaged, ..params(100) });
+            p.set_answer_time(Duration::from_millis(300));
+            p.push(frame(0, true, 300));
+            p.push(frame(2, false, 380));
+            assert_eq!(drain(&mut p, given_up - 1), [(0, Verdict::InTime)], "{damaged}");
+            assert_eq!(drain(&mut p, given_up)[0], (1, HOLE), "{damaged}");
+            assert!(p.take_key_request(at(given_up)), "damage lasts until a key frame");
+        }
+        // A late one that overtook may still have been reordered.
         let mut p = Playout::new(params(100));
         p.push(frame(0, true, 300));
-        p.push(frame(2, false, 380));
-        p.push(frame(3, true, 420));
-        p.push(frame(4, false, 460));
-        let verdicts = drain(&mut p, 1_000);
-        assert_eq!(
-            verdicts,
-            [(0, Verdict::InTime), (1, HOLE), (2, REFERENCE), (3, Verdict::InTime), (4, Verdict::InTime)]
-        );
+        p.push(frame(2, false, 600));
+        assert_eq!(drain(&mut p, 619), [(0, Verdict::InTime)]);
+        p.push(frame(1, false, 619));
+        assert_eq!(drain(&mut p, 619), [(1, Verdict::Late), (2, Verdict::Late)]);
+    }
+
+    #[test]
+    fn nothing_is_shown_before_the_first_key_frame() {
+        let mut p = Playout::new(params(100));
+        p.push(frame(0, false, 300));
+        p.push(frame(1, false, 340));
+        assert_eq!(drain(&mut p, 1_000), [(0, REFERENCE), (1, REFERENCE)]);
     }
 
     #[test]
@@ -609,7 +678,7 @@ mod tests {
         // Frames are 40 ms apart, so two fit between frames 1 (due 440) and 4 (due 560).
         assert_eq!(of(&all[2]), (2, HOLE, at(480), 80));
         assert_eq!(of(&all[3]), (3, HOLE, at(520), 120));
-        assert_eq!(of(&all[4]), (4, REFERENCE, at(560), 160));
+        assert_eq!(of(&all[4]), (4, Verdict::Damaged, at(560), 160));
     }
 
     #[test]
@@ -636,7 +705,7 @@ mod tests {
 
     #[test]
     fn a_gap_is_given_up_as_soon_as_a_later_key_frame_is_due() {
-        let mut p = Playout::new(PlayoutParams { reorder_wait: Duration::from_secs(5), ..params(100) });
+        let mut p = Playout::new(PlayoutParams { reorder_wait: Duration::from_secs(5), ..whole(100) });
         p.push(frame(0, true, 300));
         p.push(frame(2, false, 380));
         p.push(frame(3, true, 420)); // due at 520
@@ -730,7 +799,7 @@ mod tests {
         p.push(frame(0, true, 300));
         p.push(frame(2, false, 380));
         let left: Vec<_> = std::iter::from_fn(|| p.finish(at(381))).map(|j| (j.number, j.verdict)).collect();
-        assert_eq!(left, [(0, Verdict::InTime), (1, HOLE), (2, REFERENCE)]);
+        assert_eq!(left, [(0, Verdict::InTime), (1, HOLE), (2, Verdict::Damaged)]);
         assert_eq!(p.finish(at(400)), None);
     }
 
@@ -760,21 +829,25 @@ mod tests {
 
     /// The definition, without a buffer: judge all frames when everything is known. Arrivals in
     /// order, so a missing frame is simply missing.
-    fn oracle(came: &[Option<u64>], keys: &[bool], delay: u64) -> Vec<Verdict> {
+    fn oracle(came: &[Option<u64>], keys: &[bool], delay: u64, damaged: bool) -> Vec<Verdict> {
         let mut ready: Option<u64> = None; // of the frame before; None: cannot be decoded
+        let mut whole = true;
         came.iter()
             .zip(keys)
             .enumerate()
             .map(|(n, (came, &key))| {
                 let Some(arrival) = *came else {
-                    ready = None;
+                    ready = ready.filter(|_| damaged);
+                    whole = false;
                     return HOLE;
                 };
+                whole |= key;
                 ready = if key { Some(arrival) } else { ready.map(|r| r.max(arrival)) };
                 match ready {
                     None => REFERENCE,
-                    Some(r) if r <= n as u64 * 40 + 300 + delay => Verdict::InTime,
-                    Some(_) => Verdict::Late,
+                    Some(r) if r > n as u64 * 40 + 300 + delay => Verdict::Late,
+                    Some(_) if whole => Verdict::InTime,
+                    Some(_) => Verdict::Damaged,
                 }
             })
             .collect()
@@ -787,6 +860,7 @@ mod tests {
         fn every_frame_gets_the_verdict_of_the_definition(
             steps in prop::collection::vec((prop::bool::weighted(0.1), prop::bool::weighted(0.1), 0_u64..200), 1..100),
             delay in 0_u64..300,
+            damaged: bool,
         ) {
             // Frames 0 and 1 come with the least transit (so that the interval is known before the first gap),
             // and so does the last, a key frame, so that all is judged.
@@ -801,7 +875,7 @@ mod tests {
             }
             came.push(Some(previous.max(came.len() as u64 * 40 + 300)));
             keys.push(true);
-            let mut p = Playout::new(params(delay));
+            let mut p = Playout::new(PlayoutParams { damaged, ..params(delay) });
             let mut got = Vec::new();
             for (n, arrival) in came.iter().enumerate() {
                 let Some(arrival) = *arrival else { continue };
@@ -815,7 +889,7 @@ mod tests {
                 let now = p.next();
                 got.push(p.poll(now).expect("it named this instant").verdict);
             }
-            prop_assert_eq!(got, oracle(&came, &keys, delay));
+            prop_assert_eq!(got, oracle(&came, &keys, delay, damaged));
         }
 
         /// Whatever a peer sends: frames leave in order, none is judged twice, all held ones leave, and nothing panics.

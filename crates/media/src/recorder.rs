@@ -83,7 +83,7 @@ impl Recorder {
         match verdict {
             Verdict::Lost(_) => return Ok(()),
             Verdict::Late => vp8::hide(&mut data),
-            Verdict::InTime => {}
+            Verdict::InTime | Verdict::Damaged => {}
         }
         let written = writer.write(media_time, &data);
         written.map_err(|source| MediaError::File { path: path.clone(), doing: "write", source })
@@ -121,6 +121,7 @@ impl FrameSink for Recorder {
         Some(FrameFates {
             source: totals.captures,
             in_time: frames.in_time.into(),
+            damaged: frames.damaged.into(),
             late: frames.late.into(),
             hole: frames.lost_hole.into(),
             reference: frames.lost_reference.into(),
@@ -173,6 +174,8 @@ mod tests {
     fn the_file_holds_what_was_seen_hides_the_late_and_lacks_the_lost() {
         let path = std::env::temp_dir().join(format!("fairpace-recorder-{}.ivf", std::process::id()));
         let params = PlayoutParams { delay: Duration::from_millis(100), ..PlayoutParams::default() };
+        // Damaged pictures are written too; here they are not wanted.
+        let params = PlayoutParams { damaged: false, ..params };
         let mut r = Recorder::new(params).to_file(&path).unwrap().with_records();
         // 1 late (due 440), 3 missing, 4 refers to it, 5 is a key frame again.
         for (n, key, arrival) in

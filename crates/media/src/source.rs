@@ -136,6 +136,8 @@ pub struct FrameFates {
     pub source: u64,
     /// Shown in time.
     pub in_time: u64,
+    /// Shown when due, decoded without a frame that is lost.
+    pub damaged: u64,
     /// Decoded, too late to be shown.
     pub late: u64,
     /// Not whole.
@@ -149,7 +151,7 @@ pub struct FrameFates {
 impl FrameFates {
     /// Of the source's pictures those that left no trace: not encoded, or dropped before sending.
     pub fn never_sent(&self) -> u64 {
-        self.source.saturating_sub(self.in_time + self.late + self.hole + self.reference)
+        self.source.saturating_sub(self.in_time + self.damaged + self.late + self.hole + self.reference)
     }
 }
 

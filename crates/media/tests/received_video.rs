@@ -60,8 +60,8 @@ fn receive(path: &Path, fate: impl Fn(usize) -> Option<u64>) -> Recorder {
     recorder
 }
 
-fn in_time(playout: &Playout) -> u32 {
-    playout.totals().frames.in_time
+fn shown(playout: &Playout) -> u32 {
+    playout.totals().frames.in_time + playout.totals().frames.damaged
 }
 
 fn scratch(name: &str) -> PathBuf {
@@ -92,7 +92,7 @@ fn probe(path: &Path) -> Option<String> {
 fn ffprobe_accepts_a_received_video_and_counts_the_frames_that_were_shown() {
     let path = scratch("probe.ivf");
     // Frames 10 to 12 are 200 ms late, the following ones wait for nothing; 30 is lost, so that all until the key
-    // frame of the third second (50, which is not sent) are lost.
+    // frame of the third second (50, which is not sent) are damaged, and decoded all the same.
     let recorder = receive(&path, |i| match i {
         10..=12 => Some(200),
         30 => None,
@@ -101,9 +101,9 @@ fn ffprobe_accepts_a_received_video_and_counts_the_frames_that_were_shown() {
     let late = recorder.records().iter().filter(|r| r.verdict == Verdict::Late).count();
     // 13 to 15 arrive before 12 does, at 12 * 40 + 500 = 980 ms, and wait for it; due of 14 is
     // 14 * 40 + 400 = 960 ms: too late as well, 15 (1,000 ms) is in time.
-    assert_eq!((late, in_time(recorder.playout())), (5, 25));
+    assert_eq!((late, shown(recorder.playout())), (5, 25 + 19));
     if let Some(words) = probe(&path) {
-        assert_eq!(words, "vp8,320,180,25");
+        assert_eq!(words, "vp8,320,180,44");
     }
     std::fs::remove_file(&path).unwrap();
 }
@@ -118,7 +118,7 @@ fn a_late_key_frame_is_not_shown_but_serves_those_that_follow() {
     let seen: Vec<_> = recorder.records().iter().map(|r| r.verdict == Verdict::InTime).collect();
     assert_eq!(&seen[23..28], [true, false, false, false, true]);
     if let Some(words) = probe(&path) {
-        assert_eq!(words, format!("vp8,320,180,{}", in_time(recorder.playout())));
+        assert_eq!(words, format!("vp8,320,180,{}", shown(recorder.playout())));
     }
     std::fs::remove_file(&path).unwrap();
 }
@@ -129,8 +129,8 @@ fn stills_show_what_was_on_the_screen() {
         return;
     }
     let path = scratch("stills.ivf");
-    // The screen stands still from frame 20 to the key frame 25.
-    receive(&path, |i| (i != 20).then_some(0));
+    // Frames 20 to 24 are lost: the screen stands still from 20 to the key frame 25.
+    receive(&path, |i| (!(20..25).contains(&i)).then_some(0));
     let times = [0, 780, 960, 1_000, 5_000].map(Duration::from_millis);
     let got: Vec<_> = stills(&path, &times, 160).unwrap().into_iter().map(|s| s.expect("a picture")).collect();
     let taken: Vec<_> = got.iter().map(|s| s.taken.as_millis()).collect();

@@ -25,6 +25,7 @@ struct Table {
     quality: ByRate,
     frozen: ByTime,
     damaged: ByLosses,
+    skipped: ByLosses,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -100,14 +101,23 @@ impl Clip {
         }
     }
 
+    /// SSIM of a picture of a decoder that went on after so many frames were left out since the last key frame, of that
+    /// without loss.
+    pub fn skipped(&self, frames: u32) -> f64 {
+        match frames {
+            0 => 1.0,
+            _ => between(&self.table.skipped.lost, &self.table.skipped.ssim, f64::from(frames)),
+        }
+    }
+
     /// Mean SSIM of the screen against the source, over every capture whose time to be shown came: a screen that stands
     /// still shows the last picture, one that showed nothing yet counts as 0.
     pub fn ssim(&self, ledger: &Ledger) -> Option<f64> {
         let mut sizes: Vec<Bytes> = Vec::new();
         // When the picture on the screen was captured, and how good it was then.
         let mut screen: Option<(Instant, f64)> = None;
-        // Datagrams missing since the last picture that was whole.
-        let mut missing = 0_u32;
+        // Datagrams missing, and frames left out, since the last picture that was whole.
+        let (mut missing, mut skipped) = (0_u32, 0_u32);
         let mut sum = 0.0;
         let mut captures = 0_u32;
         let interval_s = EncoderModelParams::default().frame_interval.as_secs_f64();
@@ -122,11 +132,12 @@ impl Clip {
             let mean = last.iter().map(|size| size.as_f64()).sum::<f64>() / last.len().max(1) as f64;
             let quality = self.quality(mean * 8e-3 / interval_s);
             missing = missing.saturating_add(frame.missing);
+            skipped = skipped.saturating_add(frame.skipped);
             if frame.fate == Fate::InTime {
-                missing = 0;
+                (missing, skipped) = (0, 0);
                 screen = Some((frame.capture, quality));
             } else if frame.damaged {
-                screen = Some((frame.capture, quality * self.damaged(missing)));
+                screen = Some((frame.capture, quality * self.damaged(missing) * self.skipped(skipped)));
             }
             captures += 1;
             sum += screen.map_or(0.0, |(taken, quality)| quality * self.frozen(frame.capture.since(taken)));
@@ -170,6 +181,10 @@ mod tests {
             assert!(rates.is_sorted() && rates[0] > 0.3 && rates[5] < 1.0, "{}: {rates:?}", clip.name);
             let frozen = [0, 20, 40, 400, 1_200].map(|ms| clip.frozen(Duration::from_millis(ms)));
             assert!(frozen.is_sorted_by(|a, b| a >= b) && frozen[0] == 1.0, "{}: {frozen:?}", clip.name);
+            let skipped = [1, 4, 16, 100].map(|frames| clip.skipped(frames));
+            assert!(skipped.is_sorted_by(|a, b| a >= b) && skipped[0] < 1.0, "{}: {skipped:?}", clip.name);
+            // A frame left out, and a second of damage, is better than a picture that stands for a fifth of one.
+            assert!(skipped[0] > clip.frozen(Duration::from_millis(200)), "{}", clip.name);
             let damaged = [1, 4, 16, 100].map(|lost| clip.damaged(lost));
             assert!(damaged.is_sorted_by(|a, b| a >= b) && damaged[0] < 1.0, "{}: {damaged:?}", clip.name);
             clip.encoder().check().unwrap();
@@ -192,6 +207,14 @@ mod tests {
         (hurt.damaged, hurt.missing) = (true, 3);
         let ledger = Ledger { frames: vec![frame(0, good), hurt], longest_freeze: Duration::ZERO };
         let expected = all * (1.0 + clip.damaged(3)) / 2.0;
+        assert!((clip.ssim(&ledger).unwrap() - expected).abs() < 1e-9);
+        // A hole, one old picture, and after it damage by one frame that was left out.
+        let mut hole = frame(1, Fate::Hole);
+        hole.skipped = 1;
+        let mut after = frame(2, Fate::Reference);
+        after.damaged = true;
+        let ledger = Ledger { frames: vec![frame(0, good), hole, after], longest_freeze: Duration::ZERO };
+        let expected = all * (1.0 + age(40) + clip.skipped(1)) / 3.0;
         assert!((clip.ssim(&ledger).unwrap() - expected).abs() < 1e-9);
         assert_eq!(clip.ssim(&Ledger::default()), None);
     }

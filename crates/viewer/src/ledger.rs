@@ -78,10 +78,12 @@ pub struct FrameEntry {
     pub due: Option<Instant>,
     /// When a decoder had it.
     pub ready: Option<Instant>,
-    /// Not whole, and on the screen all the same: its decoder goes on after a loss. Ours never does.
+    /// Not whole, and on the screen all the same: its decoder goes on after a loss.
     pub damaged: bool,
-    /// Datagrams of it that were not there when they were due; counted for decoders that go on.
+    /// Datagrams of it that were not there when they were due; of streams whose decoder takes a part of a frame.
     pub missing: u32,
+    /// Frames that a decoder of whole ones did not get here: 1, if this one.
+    pub skipped: u32,
     /// The end of its way.
     pub fate: Fate,
 }
@@ -102,6 +104,7 @@ impl FrameEntry {
             ready: None,
             damaged: false,
             missing: 0,
+            skipped: 0,
             fate,
         }
     }
@@ -128,6 +131,7 @@ pub(crate) struct Shown {
     pub(crate) verdict: Verdict,
     pub(crate) damaged: bool,
     pub(crate) missing: u32,
+    pub(crate) skipped: u32,
 }
 
 /// All captures of the source, in order.
@@ -184,7 +188,7 @@ impl Ledger {
         for judged in judged {
             let Some(entry) = nearest(&mut entries, judged.tick) else { continue };
             (entry.due, entry.ready) = (Some(judged.due), judged.ready);
-            (entry.damaged, entry.missing) = (judged.damaged, judged.missing);
+            (entry.damaged, entry.missing, entry.skipped) = (judged.damaged, judged.missing, judged.skipped);
             if judged.damaged || judged.verdict == Verdict::InTime {
                 shown.push(judged.due);
             }
@@ -200,7 +204,7 @@ impl Ledger {
                 Verdict::Lost(LostFrame::Hole) if entry.packets > 0 => Fate::Hole,
                 // The play-out's estimate of what a gap held was too high.
                 Verdict::Lost(LostFrame::Hole) => entry.fate,
-                Verdict::Lost(LostFrame::Reference) => Fate::Reference,
+                Verdict::Damaged | Verdict::Lost(LostFrame::Reference) => Fate::Reference,
             };
         }
         // A frame that left and was never judged as one of its own is a hole; one that was not due before the end is open.

@@ -4,7 +4,8 @@ use crate::ledger::{Captures, Shown};
 use crate::path::{About, End, PathError, Wire};
 use fairpace_control::{BreakerParams, Env, Flow, FlowParams, Safety, build};
 use fairpace_media::{
-    EncoderModel, EncoderModelParams, FrameSource, Judged, Playout, PlayoutParams, ReceivedFrame, timestamp_90k,
+    EncoderModel, EncoderModelParams, FrameSource, Judged, LostFrame, Playout, PlayoutParams, ReceivedFrame, Verdict,
+    timestamp_90k,
 };
 use fairpace_rtp::frames::FrameAssembler;
 use fairpace_rtp::packet::Packet;
@@ -238,8 +239,9 @@ impl OurReceiver {
             due: judged.due,
             ready: judged.ready,
             verdict: judged.verdict,
-            damaged: false,
+            damaged: judged.verdict == Verdict::Damaged,
             missing: 0,
+            skipped: u32::from(judged.verdict == Verdict::Lost(LostFrame::Hole)),
         };
         self.judged.iter().map(shown).collect()
     }

@@ -157,7 +157,15 @@ impl Stream {
                 (false, None) => Verdict::Lost(LostFrame::Hole),
             };
             let missing = u32::try_from(parts.len() - in_time).unwrap_or(u32::MAX);
-            shown.push(Shown { tick: span.tick, due, ready, verdict, damaged: !clean && in_time > 0, missing });
+            shown.push(Shown {
+                tick: span.tick,
+                due,
+                ready,
+                verdict,
+                damaged: !clean && in_time > 0,
+                missing,
+                skipped: 0,
+            });
         }
         shown
     }

@@ -4,7 +4,7 @@ use fairpace_media::{Adaptive, PlayoutParams};
 use fairpace_rtp::ReceiverConfig;
 use fairpace_scenario::Scenario;
 use fairpace_units::{Duration, Instant};
-use fairpace_viewer::{Fate, SenderSetup, Watched, watch};
+use fairpace_viewer::{Clip, Fate, SenderSetup, Watched, watch};
 
 const DEMO: &str = include_str!("../../../scenarios/demo.toml");
 
@@ -33,7 +33,7 @@ fn fixed(ms: u64) -> PlayoutParams {
 
 #[test]
 fn on_a_path_that_loses_nothing_every_frame_is_in_time() {
-    for scheme in ["rcs", "rap", "tfrc", "srp", "crp", "mrp", "tfrc-sp", "aimd", "fixed 600kbit/s"] {
+    for scheme in ["auto", "rcs", "rap", "tfrc", "srp", "crp", "mrp", "tfrc-sp", "aimd", "fixed 600kbit/s"] {
         let w = seen(&path(""), 1, scheme, true, fixed(700));
         let tally = w.ledger.tally();
         assert_eq!(tally.known(), tally.of(Fate::InTime) + tally.of(Fate::NotEncoded), "{scheme}: {tally:?}");
@@ -95,6 +95,22 @@ fn with_one_packet_in_fifty_lost_repair_brings_nearly_all_frames_in_time() {
         // Lost 2 in 100, and of the answers 2 in 100; few need a copy where there is time for two round trips.
         assert!((0.015..0.035).contains(&again), "{scheme}: {again}");
     }
+}
+
+#[test]
+fn after_a_loss_that_nothing_repairs_the_picture_goes_on_damaged_instead_of_standing_still() {
+    let lossy = path("loss = { kind = \"random\", p = 0.005 }");
+    let damaged = seen(&lossy, 1, "fixed 600kbit/s", false, fixed(300));
+    let still = seen(&lossy, 1, "fixed 600kbit/s", false, PlayoutParams { damaged: false, ..fixed(300) });
+    let clip = Clip::named("film").unwrap();
+    let ssim = |w: &Watched| clip.ssim(&w.ledger).unwrap();
+    let shown = |w: &Watched| w.ledger.frames.iter().filter(|f| f.damaged).count();
+    assert!(shown(&damaged) > 20 && shown(&still) == 0, "{} {}", shown(&damaged), shown(&still));
+    let freeze = |w: &Watched| w.ledger.longest_freeze;
+    assert!(freeze(&damaged) * 2 < freeze(&still), "{:?} {:?}", freeze(&damaged), freeze(&still));
+    assert!(ssim(&damaged) > ssim(&still) + 0.02, "{} {}", ssim(&damaged), ssim(&still));
+    // A damaged picture counts as none that came whole.
+    assert_eq!(damaged.ledger.tally().of(Fate::InTime), still.ledger.tally().of(Fate::InTime));
 }
 
 #[test]

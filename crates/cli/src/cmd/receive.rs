@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.session.nack = !args.no_repair;
     config.session.fec = !(args.no_repair || args.no_fec);
     config.tcp = args.tcp;
-    let usual = PlayoutParams { repair: !args.no_repair, ..PlayoutParams::default() };
+    let usual = PlayoutParams { repair: !args.no_repair, damaged: !args.no_damaged, ..PlayoutParams::default() };
     let playout = match args.playout {
         Playout::Auto => PlayoutParams { adaptive: Some(Adaptive::default()), ..usual },
         Playout::Fixed(delay) => PlayoutParams { delay, ..usual },
@@ -174,6 +174,7 @@ fn stats_line(s: &ReceiveSample) -> Value {
         "complete_frames": s.frames,
         "source_frames": s.fates.map(|f| f.source),
         "in_time_frames": s.fates.map(|f| f.in_time),
+        "damaged_frames": s.fates.map(|f| f.damaged),
         "late_frames": s.fates.map(|f| f.late),
         "hole_frames": s.fates.map(|f| f.hole),
         "reference_frames": s.fates.map(|f| f.reference),
@@ -205,10 +206,11 @@ fn summary(out: &mut impl std::io::Write, r: &ReceiveReport, t: &PlayoutTotals) 
     let f = &t.frames;
     writeln!(
         out,
-        "frames: {} in time ({:.1} % of {} pictures at least; `send` knows how many were taken), {} late, {} lost, {} never sent; longest freeze {}; {} key frames asked for",
+        "frames: {} in time ({:.1} % of {} pictures at least; `send` knows how many were taken), {} damaged, {} late, {} lost, {} never sent; longest freeze {}; {} key frames asked for",
         f.in_time,
         100.0 * f64::from(f.in_time) / (t.captures.max(1) as f64),
         t.captures,
+        f.damaged,
         f.late,
         f.lost_hole + f.lost_reference,
         t.captures.saturating_sub(f.frames().into()),
@@ -245,7 +247,7 @@ fn json(r: &ReceiveReport, t: &PlayoutTotals) -> Value {
         "recovered_packets": r.stats.recovered,
         "malformed_datagrams": r.stats.malformed,
         "frames": {
-            "source": t.captures, "in_time": f.in_time, "late": f.late, "lost": f.lost_hole + f.lost_reference,
+            "source": t.captures, "in_time": f.in_time, "damaged": f.damaged, "late": f.late, "lost": f.lost_hole + f.lost_reference,
             "never_sent": t.captures.saturating_sub(f.frames().into()),
             "longest_freeze_ms": t.longest_freeze.as_secs_f64() * 1e3, "key_requests": t.key_requests,
         },

@@ -122,6 +122,9 @@ pub(crate) struct Totals {
     /// Frames that the clip has in the scheme's full time.
     pub(crate) frames_offered: u64,
     pub(crate) frames_in_time: u64,
+    /// Shown when due, decoded without one that is lost.
+    #[serde(default)]
+    pub(crate) frames_damaged: u64,
     pub(crate) frames_late: u64,
     pub(crate) frames_lost: u64,
     pub(crate) data_packets_sent: u64,
@@ -140,7 +143,8 @@ pub(crate) struct Totals {
 impl Totals {
     /// Frames that were never sent: the flow was stopped, or the rate allowed none.
     pub(crate) fn frames_not_sent(&self) -> u64 {
-        self.frames_offered.saturating_sub(self.frames_in_time + self.frames_late + self.frames_lost)
+        let sent = self.frames_in_time + self.frames_damaged + self.frames_late + self.frames_lost;
+        self.frames_offered.saturating_sub(sent)
     }
 
     /// Share of the frames offered that were shown in time, in percent.

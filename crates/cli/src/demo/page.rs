@@ -95,7 +95,8 @@ fn caption(demo: &DemoResult) -> String {
 fn frames(demo: &DemoResult) -> Section {
     let rows = demo.schemes.iter().map(|s| {
         let t = &s.totals;
-        let values = [t.frames_in_time, t.frames_late, t.frames_lost, t.frames_not_sent()].map(|n| n as f64);
+        let values =
+            [t.frames_in_time, t.frames_damaged, t.frames_late, t.frames_lost, t.frames_not_sent()].map(|n| n as f64);
         BarRow {
             label: s.label.clone(),
             colour: colour(demo, s),
@@ -106,11 +107,11 @@ fn frames(demo: &DemoResult) -> Section {
     let bars = Bars {
         title: format!("Frames shown in time: {}", compare(demo, " %", |s| s.totals.in_time_percent())),
         caption: format!(
-            "A frame is in time if it can be shown {} ms after the fastest way; a frame with a hole is not shown, nor are those that refer to it; lost packets {}. Not sent: the allowed rate had no room for the frame, or the flow was stopped",
+            "A frame is in time if it can be shown {} ms after the fastest way; a frame with a hole is not shown, those that refer to it are shown damaged, until the next key frame; lost packets {}. Not sent: the allowed rate had no room for the frame, or the flow was stopped",
             short(demo.path.playout_ms),
             if demo.path.retransmission { "are sent again" } else { "stay lost" }
         ),
-        parts: ["in time", "late", "lost", "not sent"].map(String::from).to_vec(),
+        parts: ["in time", "damaged", "late", "lost", "not sent"].map(String::from).to_vec(),
         unit: "frames".into(),
         rows: rows.collect(),
     };
@@ -128,14 +129,14 @@ fn frames(demo: &DemoResult) -> Section {
 }
 
 /// The meaning of the table's columns, in a line for the terminal.
-pub(super) const LEGEND: &str =
-    "in time, late, lost, not sent: frames; loss: of video packets; dummies: of all packets; freeze: the longest";
+pub(super) const LEGEND: &str = "in time, damaged, late, lost, not sent: frames; loss: of video packets; dummies: of all packets; freeze: the longest";
 
 /// The table of the report and of the terminal.
 pub(crate) fn summary(demo: &DemoResult) -> (Vec<String>, Vec<Vec<String>>) {
     let head = [
         "scheme",
         "in time",
+        "damaged",
         "late",
         "lost",
         "not sent",
@@ -155,6 +156,7 @@ pub(crate) fn summary(demo: &DemoResult) -> (Vec<String>, Vec<Vec<String>>) {
         vec![
             s.label.clone(),
             format!("{} %", short(t.in_time_percent())),
+            t.frames_damaged.to_string(),
             t.frames_late.to_string(),
             t.frames_lost.to_string(),
             t.frames_not_sent().to_string(),

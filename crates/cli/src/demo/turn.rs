@@ -391,6 +391,7 @@ impl Turn<'_> {
         Totals {
             frames_offered: ((media_seconds * FRAMES_PER_SECOND).round() as u64).max(judged),
             frames_in_time: f.in_time.into(),
+            frames_damaged: f.damaged.into(),
             frames_late: f.late.into(),
             frames_lost: u64::from(f.lost_hole) + u64::from(f.lost_reference),
             data_packets_sent: sent,
