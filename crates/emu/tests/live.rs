@@ -101,6 +101,7 @@ fn into(
     path(&mut config);
     let relay = Relay::open(config, clock).unwrap();
     let mut config = SendConfig::new(SocketAddr::new(ip, relay.address().unwrap().port()));
+    config.scheme = "rcs".to_owned();
     config.duration = Some(Duration::from_secs(4));
     change(&mut config);
     let (stop, stop_relay) = (AtomicBool::new(false), AtomicBool::new(false));

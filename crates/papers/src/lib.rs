@@ -184,11 +184,14 @@ impl Reproduction {
     /// The whole report: every claim first, then each experiment.
     pub fn page(&self) -> Page {
         let claims = || self.outcomes.iter().flat_map(|o| &o.claims);
-        let mut page = Page::new("The papers' figures, measured again").subtitle(format!(
-            "{}; {}",
-            self.verdict(),
-            self.counted()
-        ));
+        // No paper has these two.
+        let ours = |o: &Outcome| o.experiment.starts_with("viewers.") || o.experiment.starts_with("worlds.");
+        let title = if !self.outcomes.is_empty() && self.outcomes.iter().all(ours) {
+            "Experiments of our own, with their claims"
+        } else {
+            "The papers' figures, measured again"
+        };
+        let mut page = Page::new(title).subtitle(format!("{}; {}", self.verdict(), self.counted()));
         if self.interrupted && self.outcomes.is_empty() {
             page = page.notice("Interrupted before any experiment was complete");
         } else if self.interrupted {
