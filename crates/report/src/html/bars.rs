@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 pub(super) fn write(out: &mut String, bars: &Bars, looks: &[(&str, palette::Colour)]) {
     let _ = writeln!(out, "<figure class=\"bars\">\n<h3>{}</h3>\n<ul class=\"parts\">", esc(&bars.title));
     for (i, part) in bars.parts.iter().enumerate() {
-        let _ = writeln!(out, "<li><span class=\"part p{}\"></span>{}</li>", i % 4, esc(part));
+        let _ = writeln!(out, "<li><span class=\"part p{}\"></span>{}</li>", i % 5, esc(part));
     }
     out.push_str("</ul>\n");
     // One scale for all rows: a bar that is shorter has fewer.
@@ -28,7 +28,7 @@ pub(super) fn write(out: &mut String, bars: &Bars, looks: &[(&str, palette::Colo
             let share = 100.0 * value / longest;
             // Below four percent of the width a number does not fit; it stands in the table.
             let text = if share >= 4.0 { number(*value) } else { String::new() };
-            let _ = write!(out, "<span class=\"part p{}\" style=\"width:{share:.3}%\"><b>{text}</b></span>", i % 4);
+            let _ = write!(out, "<span class=\"part p{}\" style=\"width:{share:.3}%\"><b>{text}</b></span>", i % 5);
         }
         out.push_str("</div>");
         if !row.note.is_empty() {
