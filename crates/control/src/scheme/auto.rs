@@ -5,13 +5,14 @@
 //! loss (`tfrc.rs`) [RFC 5348]; G is this file's, and counts only what shows that others wait (`auto/free.rs`).
 //!
 //! ```text
-//!         started: G = the start rate              a queue, or a loss in one
-//!  Start ------------------------------> (G > X) ------------------------------> Fair
-//!    |    each round without a queue: 2 G           G = X                          |
-//!    |                                                                             | rounds without a queue:
-//!    |    a queue: G = 0.85 delivered                                              | G + 1, 2, 4 ... packets per round
-//!    '--------------------------------> Free <-------------------------------------'
-//!                                        a queue: G = 0.85 delivered, X at least
+//!             a queue: G = 0.85 delivered                lost in a queue: G = X
+//!  Start ------------------------------------> Free <------------------------------> Fair
+//!    |   each round without a queue: 2 G        |  ^     a round without: G + step     ^
+//!    |                                          |  |                                   |
+//!    |                                          '--' a queue: G = 0.85 delivered,      |
+//!    |                                               X at least                        |
+//!    '---------------------------------------------------------------------------------'
+//!                                  lost in a queue: G = X
 //! ```
 //!
 //! Where TCP keeps a queue, G falls to X: the flow is TFRC. Where random loss keeps TCP below the capacity, the queue is
@@ -20,9 +21,9 @@
 //!
 //! # Symbols
 //!
-//! | here | unit | set |
+//! | symbol | unit | set |
 //! | --- | --- | --- |
-//! | X: `Tfrc::x` | byte/s | by TFRC |
+//! | X, TFRC's allowed rate: `Tfrc::x` | byte/s | by TFRC |
 //! | G: `Free::rate` | byte/s | each round, each sign of a queue, each expiry of the no-feedback timer |
 //! | W, the waiting: a round trip less the least of the last half to whole minute (`base_rtt.rs`) | s | each ACK |
 //! | a round: SRTT, 100 ms and 4 packets at least | – | one after the other; after a cut, of packets that left since |
@@ -30,7 +31,7 @@
 //! # Rules
 //!
 //! - **A queue stands** when five packets in a row found one: W above 25 ms and above a tenth of the base. G goes to 0.85
-//!   of what the last round delivered, as GCC does [draft-ietf-rmcat-gcc-02 §5.5].
+//!   of what this round delivered so far, or of itself before half a round is over, as GCC does [draft-ietf-rmcat-gcc-02 §5.5].
 //! - **A loss in a queue** is congestion: the packets sent just before and after it waited 5 ms in the mean, what CoDel
 //!   calls a standing queue [RFC 8289 §4.3]. G falls to X. Losses elsewhere are the path's own: they lower X and not G. To
 //!   judge a loss by its neighbours' delay is an old idea; what it costs to be wrong is the rate of TFRC.
@@ -42,8 +43,8 @@
 //!
 //! # Readings
 //!
-//! - The round trip is the sender's own measurement: a receiver can make it longer, which costs the stream, and not
-//!   shorter than the packets took (`rtt.rs`).
+//! - The round trip is the sender's own measurement, less the delay that the receiver says it held an ACK back. One that
+//!   overstates that delay hides a part of a queue; `docs/sim/liars.md` has what each lie gains, less than a fifth.
 //! - The start is GCC's 300 kbit/s, unless the flow has a start rate, or W_init per RTT if that is more.
 //!
 //! # Not implemented
