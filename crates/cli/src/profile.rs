@@ -73,16 +73,3 @@ pub(crate) fn check_form(form: &args::Form, scheme: &str, controller: &dyn Contr
         _ => Ok(()),
     }
 }
-
-/// Why lost packets are not sent again with this controller, if they are not.
-pub(crate) fn no_repair(controller: &dyn Controller) -> Option<&'static str> {
-    match controller.feedback_form() {
-        Form::SackVector => {
-            Some("`aimd` is told of packets by sack vectors, which have no numbers for what is sent again")
-        }
-        Form::Reports => {
-            Some("the controller measures by packet pairs, which are known by the numbers of first sendings")
-        }
-        Form::Ccfb | Form::Twcc | Form::RtpTfrc => None,
-    }
-}

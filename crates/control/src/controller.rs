@@ -210,6 +210,9 @@ pub trait Controller: Any + Debug + Send {
 
     // --- feedback of other forms -----------------------------------------------------------------
 
+    /// A packet it allowed has left beside the numbers ([`crate::Flow::on_sent_unnumbered`]); only under [`Form::Reports`].
+    fn on_sent_unnumbered(&mut self, _now: Instant, _size: Bytes) {}
+
     /// A report of a receiver that measures, after it was found believable; only under
     /// [`Form::RtpTfrc`].
     fn on_report(&mut self, _now: Instant, _report: &RateReport, _rtt: &RttEstimator) {}

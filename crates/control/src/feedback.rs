@@ -52,8 +52,18 @@ impl Form {
     }
 
     /// Whether a controller hears all that it needs by this form, if it wants `needed`.
+    /// Feedback on every packet says all that a sack vector does, but for the window.
     pub fn serves(self, needed: Form) -> bool {
-        self == needed || (self, needed) == (Form::Twcc, Form::Ccfb)
+        self == needed
+            || matches!((self, needed), (Form::Twcc, Form::Ccfb) | (Form::Ccfb | Form::Twcc, Form::SackVector))
+    }
+
+    /// The form that serves a controller of this one where packets are sent again: a sack vector has no place for them.
+    pub const fn with_repair(self) -> Form {
+        match self {
+            Form::SackVector => Form::Ccfb,
+            form => form,
+        }
     }
 
     /// A description of the form, for help and lists.

@@ -167,6 +167,21 @@ impl Flow {
         self.note(now);
     }
 
+    /// A packet of `size` bytes, for which `permit` was given, has left beside the flow's numbers: data again, under
+    /// [`Form::Reports`], where both ends know the packets of the media by these numbers. The packet takes its time as any
+    /// other does, and nobody tells of its arrival.
+    pub fn on_sent_unnumbered(&mut self, now: Instant, permit: Permit, size: Bytes) {
+        let now = self.advance(now);
+        debug_assert_eq!((permit.kind, self.form), (Kind::Data, Form::Reports), "the others have numbers for all data");
+        let c = self.account.counters.of(permit.kind);
+        c.sent += 1;
+        c.sent_bytes += size;
+        self.limits.on_sent(now, size, permit.via);
+        self.account.watch.on_sent(now, size, permit.kind, permit.via);
+        self.controller.on_sent_unnumbered(now, size);
+        self.note(now);
+    }
+
     fn on_option_sent(&mut self, now: Instant, option: QsOption) {
         let losses = self.losses();
         if self.quick_start.on_sent(now, option, self.account.round_trip.srtt(), losses) {

@@ -89,11 +89,15 @@ impl SenderHalf {
         }
     }
 
-    /// Whether packets can be sent again, with numbers of their own: not where the receiver tells of single packets by one stream's
-    /// numbers (sack vectors), or both ends know packet pairs by them. A receiver that measures leaves them out of the
-    /// rate that it tells, which keeps the flow on the safe side.
+    /// Whether packets can be sent again: not where the receiver tells of single packets by one stream's numbers (sack
+    /// vectors). A receiver that measures leaves them out of the rate that it tells, which keeps the flow on the safe side.
     pub(crate) const fn allows_repair(&self) -> bool {
-        matches!(self, SenderHalf::Ccfb(_) | SenderHalf::Twcc(_) | SenderHalf::RtpTfrc(_))
+        !matches!(self, SenderHalf::SackVector(_))
+    }
+
+    /// Whether packets that are sent again are among the flow's numbers.
+    pub(crate) const fn numbers_repairs(&self) -> bool {
+        !self.has_pairs()
     }
 
     /// Whether feedback marks each media packet that arrived, so that losses and their bursts can be counted.

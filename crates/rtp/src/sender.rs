@@ -122,15 +122,16 @@ enum Step {
 impl SenderSession {
     /// A session that sends `flow`'s packets. The session begins with the first `poll`.
     ///
-    /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better. There are
-    /// no retransmissions under sack vectors, nor where receiver reports are all there is: they have numbers of their own, which are not
-    /// among the vector's, and which no packet pair is known by.
+    /// `flow` must have been made with the same `packet_size`, and without a `skip`: nonces do better. A flow that goes by sack
+    /// vectors, in which packets that are sent again have no place, is told of each packet instead where
+    /// [`SenderConfig::retransmission`] is on and no form is asked for; under sack vectors nothing is sent again.
     pub fn new(mut config: SenderConfig, flow: Flow, secret: Secret) -> Self {
         if config.cname.is_empty() {
             config.cname = secret.cname();
         }
         let offset = secret.value(Purpose::FirstTimestamp, 0, 1) as u32;
-        let form = config.form.filter(|form| form.serves(flow.form())).unwrap_or(flow.form());
+        let usual = if config.retransmission { flow.form().with_repair() } else { flow.form() };
+        let form = config.form.filter(|form| form.serves(flow.form())).unwrap_or(usual);
         let feedback = SenderHalf::new(form, flow.controller(), config.rate_profile, offset, config.check_nonces);
         let random = RandomStream::named(secret.value(Purpose::ConsentTiming, 0, 0), "rtp.consent");
         config.retransmission &= feedback.allows_repair();
@@ -500,9 +501,11 @@ impl SenderSession {
         let stamping = Stamping::new(now, &self.config, &self.flow, &self.feedback, &self.secret);
         let (deadline, rate) = (self.deadline(), self.flow.target_rate());
         let (media, out) = (&mut self.media, &mut self.buf);
-        let (what, adu_end) = if permit.kind == Kind::Data && media.write_retransmission(&stamping, &deadline, out) {
+        // Nothing comes between the packets of a pair.
+        let is_data = permit.kind == Kind::Data && !(self.feedback.has_pairs() && media.is_within_pair());
+        let (what, adu_end) = if is_data && media.write_retransmission(&stamping, &deadline, out) {
             (What::Retransmission, false)
-        } else if permit.kind == Kind::Data && media.write_fec(&stamping, rate, &self.config, out) {
+        } else if is_data && media.write_fec(&stamping, rate, &self.config, out) {
             (What::Fec, false)
         } else {
             let written =
@@ -527,9 +530,14 @@ impl SenderSession {
 
     /// The packet in the buffer goes out.
     fn leave(&mut self, now: Instant, permit: Permit, what: What) -> Step {
+        let size = on_the_wire(self.buf.len(), &self.config);
         self.feedback.on_sent(now, permit.kind, permit.seq);
         self.media.on_sent(now, what, permit.seq, self.buf.len());
-        self.flow.on_sent(now, permit, on_the_wire(self.buf.len(), &self.config));
+        if what == What::Retransmission && !self.feedback.numbers_repairs() {
+            self.flow.on_sent_unnumbered(now, permit, size);
+        } else {
+            self.flow.on_sent(now, permit, size);
+        }
         self.admitting.on_sent(now, self.flow.srtt(), self.feedback_interval);
         let ecn = if self.feedback.tells_of_marks() { permit.ecn } else { Ecn::NotEct };
         Step::Send(self.dscp(permit.class), ecn, what, permit.via)

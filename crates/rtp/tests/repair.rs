@@ -22,6 +22,16 @@ fn repairing(delay: Duration, refreshes: bool) -> Pair {
     p
 }
 
+/// A sender under that controller, and a receiver that asks again and shows frames after a second.
+fn repairing_with(scheme: &str, settings: &[(&str, &str)], max: Rate) -> Pair {
+    let sender = SenderConfig { retransmission: true, fec: false, codec: Codec::Vp8, ..sender_config() };
+    let receiver = ReceiverConfig { nack: true, ..ReceiverConfig::default() };
+    let mut p = Pair::new(sender, receiver, flow(scheme, settings, max), ms(50));
+    p.frame_bytes = Some(1_600);
+    p.receiver.set_playout(Instant::ZERO, ms(1_000));
+    p
+}
+
 type Log = Rc<RefCell<String>>;
 
 /// Writes down what leaves of these kinds, and loses what `loses` says: how many of that kind have left at that time.
@@ -208,6 +218,41 @@ fn a_live_source_is_not_asked_while_too_much_waits() {
     }
     p.run_until(at(1.5));
     assert!(p.sender.wants_frame());
+}
+
+/// Each scheme loses a fortieth of its packets, and the answers to the requests arrive.
+#[test]
+fn under_every_controller_a_lost_packet_comes_again() {
+    for info in fairpace_control::schemes().iter().filter(|info| info.name != "tpba") {
+        let log = Log::default();
+        let mut p = repairing_with(info.name, &[], Rate::mbps(2.0));
+        p.forward.disturb = watched(&log, &[], |what, _, n| what == What::Media && n % 40 == 39);
+        p.run_until(at(60.0));
+        let (name, lost) = (info.name, log.borrow().lines().count());
+        let repaired = p.receiver.stats().repaired as usize;
+        assert!(lost >= 3 && repaired + 2 >= lost, "{name}: {repaired} of {lost}");
+        assert_eq!((p.stopped, p.sender.stats().rejected), (None, Default::default()), "{name}");
+        // Media and what is sent again are all told of, or none is lost in the ledger that was not on the way.
+        let data = p.sender.flow().counters().data;
+        assert!(data.lost as usize <= lost + 1, "{name}: {} of {lost} lost", data.lost);
+    }
+}
+
+/// Where packets leave in pairs, which the highest rate holds 10 ms apart here, an answer waits for the second of a pair. Frames
+/// have five packets each.
+#[test]
+fn nothing_that_is_sent_again_comes_between_the_packets_of_a_pair() {
+    let log = Log::default();
+    let mut p = repairing_with("lda", &[("r_0", "80 pkt/s"), ("r_min", "80 pkt/s")], Rate::kbps(800.0));
+    p.frame_bytes = Some(4_000);
+    p.forward.disturb = watched(&log, &[], |what, _, n| what == What::Media && n % 5 == 2);
+    p.run_until(at(60.0));
+    let data: Vec<_> = p.sent.iter().filter(|l| matches!(l.what, What::Media | What::Retransmission)).collect();
+    assert!(data.iter().filter(|l| l.what == What::Retransmission).count() > 500);
+    let media = data.iter().enumerate().filter(|(_, l)| l.what == What::Media);
+    let firsts = media.enumerate().step_by(16).filter(|(n, _)| n % 5 != 4);
+    let seconds: Vec<_> = firsts.filter_map(|(_, (i, _))| data.get(i + 1)).map(|l| l.what).collect();
+    assert!(seconds.len() > 100 && seconds.iter().all(|what| *what == What::Media), "{seconds:?}");
 }
 
 #[test]

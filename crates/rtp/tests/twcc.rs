@@ -38,7 +38,7 @@ fn every_controller_that_measures_at_the_sender_runs_on_it_as_on_rfc_8888() {
         };
         let needs: Box<dyn Controller> =
             fairpace_control::build(info.name, &Default::default(), &Default::default()).unwrap();
-        if needs.feedback_form() != Form::Ccfb {
+        if !Form::Twcc.serves(needs.feedback_form()) {
             continue;
         }
         let ratio = rate(Some(Form::Twcc)) / rate(None);
@@ -48,11 +48,11 @@ fn every_controller_that_measures_at_the_sender_runs_on_it_as_on_rfc_8888() {
 
 #[test]
 fn a_form_that_does_not_serve_the_controller_is_not_asked_for() {
-    let mut p = over(config(), "aimd", &[]);
+    let mut p = over(config(), "lda", &[]);
     let taken = std::rc::Rc::default();
     p.back.disturb = tap(std::rc::Rc::clone(&taken));
     p.run_until(at(3.0));
-    assert!(p.sender.flow().counters().data.acked > 50);
+    assert!(p.sender.flow().counters().data.sent > 20);
     assert!(!taken.borrow().iter().any(|(_, w)| is_twcc(w)));
 }
 

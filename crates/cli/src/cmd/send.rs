@@ -37,11 +37,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.check()?;
     let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
     profile::check_form(&args.form, &config.scheme, &*controller)?;
-    if !args.no_repair
-        && let Some(why) = profile::no_repair(&*controller)
-    {
-        note(args.quiet, &format!("note: lost packets are not sent again: {why}"));
-    }
     let stop = Stop::install()?;
     if args.restart && args.source == "-" {
         return Err(Failure::usage("`--restart` begins the source anew, and standard input has no second beginning")

@@ -26,7 +26,7 @@ impl Flow {
             return Err(BadFeedback::NotRunning);
         }
         if let Some(found) = message.form()
-            && found != self.form
+            && !found.serves(self.form)
         {
             self.account.counters.bad.report += 1;
             return Err(BadFeedback::Unasked { found, wanted: self.form });

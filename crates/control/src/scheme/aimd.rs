@@ -51,7 +51,8 @@
 //!
 //! # Not implemented
 //!
-//! Retransmission: there is none in the paper either.
+//! Retransmission: there is none in the paper either. What a session sends again is a new packet here; feedback on every packet
+//! ([`Form::Ccfb`]) then takes the place of sack vectors.
 
 use crate::controller::{Controller, LossPolicy, SendPoll, TimeoutRule, Windows};
 use crate::facts::{Acked, Loss, Sent, Status};

@@ -294,6 +294,11 @@ impl Controller for Lda {
         self.pacer.sent(now, self.pairs.owed_bits / rate.as_bps(), self.rtt.unwrap_or_default());
     }
 
+    fn on_sent_unnumbered(&mut self, now: Instant, size: Bytes) {
+        self.pairs.owed_bits = size.as_f64() * 8.0;
+        self.pacer.sent(now, self.pairs.owed_bits / self.sending().as_bps(), self.rtt.unwrap_or_default());
+    }
+
     fn on_ack(&mut self, _now: Instant, _ack: &Acked, _rtt: &RttEstimator) {}
 
     fn on_loss(&mut self, _now: Instant, _loss: &Loss, _rtt: &RttEstimator) {}

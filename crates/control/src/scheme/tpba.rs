@@ -384,6 +384,13 @@ impl Controller for Tpba {
         }
     }
 
+    fn on_sent_unnumbered(&mut self, now: Instant, size: Bytes) {
+        if self.period == Period::Running {
+            self.owed_bits = size.as_f64() * 8.0;
+            self.pacer.sent(now, self.owed_bits / self.sending().as_bps(), self.srtt);
+        }
+    }
+
     fn on_ack(&mut self, _now: Instant, _ack: &Acked, _rtt: &RttEstimator) {}
 
     fn on_loss(&mut self, _now: Instant, _loss: &Loss, _rtt: &RttEstimator) {}

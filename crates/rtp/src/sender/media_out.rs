@@ -182,6 +182,12 @@ impl MediaOut {
         self.queue.has_data() || self.repair.has_data() || self.protect.has_data()
     }
 
+    /// The first packet of a pair was the last that left, and the second is here.
+    pub(super) fn is_within_pair(&self) -> bool {
+        let last = self.streams.media.count.checked_sub(1);
+        last.is_some_and(|last| last.is_multiple_of(packet_pair::PERIOD)) && self.queue.has_data()
+    }
+
     /// Frames and bytes waiting.
     pub(super) fn waiting(&self) -> (usize, usize) {
         self.queue.len()

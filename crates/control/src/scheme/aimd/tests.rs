@@ -1,7 +1,7 @@
 //! Windows worked by hand, over a path whose losses the test chooses; and the properties of the window.
 
 use super::*;
-use crate::feedback::Message;
+use crate::feedback::{Ack, Message};
 use crate::receiver::Arrival;
 use crate::sack_receiver::SackReceiver;
 use crate::sack_vector::SackVector;
@@ -41,6 +41,8 @@ struct Wire {
     link_free: Instant,
     on_the_way: BTreeMap<(Instant, usize), Event>,
     has_data: bool,
+    /// The sender hears of each packet that a vector names, instead of the vector.
+    per_packet: bool,
     sent: Vec<(Instant, u64)>,
     acks: usize,
     number: usize,
@@ -66,6 +68,7 @@ impl Wire {
             link_free: Instant::ZERO,
             on_the_way: BTreeMap::new(),
             has_data: true,
+            per_packet: false,
             sent: Vec::new(),
             acks: 0,
             number: 0,
@@ -94,6 +97,12 @@ impl Wire {
         loop {
             while let Some(entry) = self.on_the_way.first_entry().filter(|e| e.key().0 <= self.now) {
                 match entry.remove() {
+                    Event::Sack(sack) if self.per_packet => {
+                        let newest = sack.unwrap_near(self.sent.len() as u64).unwrap();
+                        let acks: Vec<_> = sack.numbers(newest).map(|seq| Ack::immediate(Kind::Data, seq)).collect();
+                        tell(&mut self.flow, self.now, Message::acks(&acks));
+                        self.note();
+                    }
                     Event::Sack(sack) => {
                         tell(&mut self.flow, self.now, Message::SackVector(&sack));
                         self.note();
@@ -217,6 +226,20 @@ fn in_congestion_avoidance_the_window_grows_by_alpha_per_round() {
         let bound = alpha.min(1.0);
         assert!(grown > 0.9 * bound && grown <= bound, "alpha {alpha}: {grown}");
     }
+}
+
+#[test]
+fn the_window_is_the_same_where_the_receiver_tells_of_each_packet() {
+    let windows = |per_packet| {
+        let mut wire = Wire { per_packet, slot: Duration::from_millis(4), buffer: 20, ..Wire::new(&[]) };
+        let mut losses = RandomStream::named(1, "loss");
+        wire.run(at(60.0), |_| (losses.uniform() > 0.01).then_some(Ecn::NotEct), all);
+        wire.trace
+    };
+    let vectors = windows(false);
+    let cuts = vectors.iter().filter(|(.., state)| *state == "Backoff").count();
+    assert!(cuts > 20, "{cuts}");
+    assert_eq!(windows(true), vectors);
 }
 
 #[test]

@@ -2,6 +2,7 @@ use super::*;
 use crate::packet_pair::SAMPLES;
 use crate::rtt::RttParams;
 use crate::testing::{Path, SIZE, at, made, paper, settings};
+use crate::{Flow, FlowParams, Transmit};
 use fairpace_units::{Class, Kind};
 use proptest::prelude::*;
 use std::fmt::Write as _;
@@ -184,6 +185,37 @@ fn an_idle_application_and_an_overstated_bottleneck_do_not_let_the_rate_grow() {
         let mut free = Bench::paper(&LDA, &[("r_0", "800 kbit/s")]);
         free.interval(20, 0);
         assert!(free.interval(20, 0) > 800.0);
+    }
+}
+
+/// 100 packets/s, of which each third leaves beside the numbers: all of them are 10 ms apart, and the numbers go on.
+#[test]
+fn a_packet_beside_the_numbers_takes_its_time() {
+    for (scheme, rate) in [("lda", "r_0"), ("ldaf", "r_0")] {
+        let controller = made(scheme, &[(rate, "100 pkt/s"), ("t_adapt", "1 h")], &paper());
+        let mut flow = Flow::new(controller, FlowParams::new(&paper()));
+        flow.start(Instant::ZERO, Some(Duration::from_millis(100)));
+        let (mut now, mut seqs, mut departures) = (Instant::ZERO, Vec::new(), Vec::new());
+        while departures.len() < 15 {
+            match flow.poll(now, true) {
+                Transmit::Send(permit) if departures.len() % 3 == 2 => {
+                    flow.on_sent_unnumbered(now, permit, SIZE);
+                    departures.push(now);
+                }
+                Transmit::Send(permit) => {
+                    flow.on_sent(now, permit, SIZE);
+                    seqs.push(permit.seq);
+                    departures.push(now);
+                }
+                Transmit::WaitUntil(at) => now = at,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(seqs, (0..10).collect::<Vec<_>>());
+        // Of the first pair both leave at once, and the gap after it is for both.
+        let ms: Vec<u64> = departures.iter().map(|at| (at.as_secs_f64() * 1e3).round() as u64).collect();
+        assert_eq!(ms, [0, 0].into_iter().chain((2..15).map(|n| 10 * n)).collect::<Vec<_>>());
+        assert_eq!((flow.counters().data.sent, flow.counters().data.sent_bytes.get()), (15, SIZE.get() * 15));
     }
 }
 
