@@ -51,8 +51,8 @@
 //!
 //! # Not implemented
 //!
-//! Retransmission: there is none in the paper either. What a session sends again is a new packet here; feedback on every packet
-//! ([`Form::Ccfb`]) then takes the place of sack vectors.
+//! Retransmission: there is none in the paper either. A packet that a session sends again is a new one here; feedback on every
+//! packet ([`Form::Ccfb`]) then takes the place of sack vectors.
 
 use crate::controller::{Controller, LossPolicy, SendPoll, TimeoutRule, Windows};
 use crate::facts::{Acked, Loss, Sent, Status};
