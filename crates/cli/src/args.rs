@@ -458,7 +458,7 @@ pub(crate) struct Send {
     /// Send no repair packets (RFC 8627) where sending again would come too late
     #[arg(long)]
     pub(crate) no_fec: bool,
-    /// Where the circuit breaker has stopped the flow or the receiver has vanished: ask the receiver again after 15 s, and
+    /// Where the circuit breaker has stopped the flow, the receiver has vanished or serves another sender: ask the receiver again after 15 s, and
     /// go on with the source from its beginning; not with standard input
     #[arg(long)]
     pub(crate) restart: bool,

@@ -12,6 +12,7 @@ mod common {
 use common::program::{command, folder, text};
 use common::turn::wait_for;
 use common::wire::{json, listening};
+use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -97,6 +98,37 @@ fn media_goes_through_a_relay_over_both_versions_of_ip_and_is_recorded_and_passe
             assert!(sdp.contains(&format!("m=video {} RTP/AVP 96", player.local_addr().unwrap().port())), "{sdp}");
         }
     }
+}
+
+#[test]
+fn a_second_sender_ends_with_code_5_and_is_told_of_the_first() {
+    let (mut receiver, port) = listening(&["receive", "0", "--json"]);
+    let to = format!("127.0.0.1:{port}");
+    let send = |more: &[&str]| {
+        command(&["send", "model", &to, "--max-rate", "500 kbit/s"])
+            .args(more)
+            .stderr(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut first = send(&["--seconds", "60s"]);
+    let mut said = BufReader::new(first.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("the receiver answers")));
+    let second = send(&[]).wait_with_output().unwrap();
+    let said = text(&second.stderr);
+    assert_eq!(second.status.code(), Some(5), "{said}");
+    assert!(said.contains("note: the receiver serves another sender"), "{said}");
+    assert!(
+        said.contains("is busy: it serves another sender") && said.contains("hint: end the other sender"),
+        "{said}"
+    );
+    assert!(!said.contains("firewall"), "{said}");
+    assert!(first.try_wait().unwrap().is_none(), "the first goes on");
+    first.kill().unwrap();
+    receiver.kill().unwrap();
+    first.wait().unwrap();
+    receiver.wait().unwrap();
 }
 
 #[test]
@@ -230,9 +262,9 @@ fn a_port_in_use_an_address_that_is_none_and_a_wrong_setting_send_nothing() {
         ),
         (&["send", "model", &to, "--rwnd", "25"], 2, &["`--rwnd` is for the controller `aimd`, and this is `auto`"]),
         (
-            &["send", "model", &to, "--control", "aimd", "--feedback-form", "ccfb"],
+            &["send", "model", &to, "--control", "lda", "--feedback-form", "ccfb"],
             2,
-            &["`aimd` is told of packets by sack vectors", "hint: leave out `--feedback-form`"],
+            &["`lda` is told of packets by RTCP receiver reports", "hint: leave out `--feedback-form`"],
         ),
         (
             &["send", "model", &to, "--control", "aimd", "--feedback-form", "rtp-tfrc"],

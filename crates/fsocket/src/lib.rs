@@ -38,6 +38,7 @@ impl From<NetError> for Failure {
             NetError::Denied { .. } => libc::EACCES,
             NetError::PeerUnreachable { waited, .. } if waited.is_zero() => libc::EHOSTUNREACH,
             NetError::PeerUnreachable { .. } | NetError::NoSender { .. } => libc::ETIMEDOUT,
+            NetError::PeerBusy { .. } => libc::EBUSY,
             NetError::NoTcpHalf { .. } => libc::ECONNREFUSED,
             NetError::PeerVanished { .. } => libc::ECONNRESET,
             NetError::PeerLies { .. } => libc::EPROTO,

@@ -50,6 +50,12 @@ pub enum NetError {
         /// The network's message, if there was one.
         detail: String,
     },
+    /// The peer has another sender, and serves one at a time.
+    #[error("{peer} is busy: it serves another sender, and one at a time")]
+    PeerBusy {
+        /// Whom we asked.
+        peer: SocketAddr,
+    },
     /// A receiver waited for a sender.
     #[error("no sender came to UDP port {port} within {}", format_duration(*.waited))]
     NoSender {
@@ -148,6 +154,10 @@ impl NetError {
                 "is `fairpace receive {0}` running on {1}, and does the firewall let UDP port {0} in and out?",
                 peer.port(),
                 peer.ip()
+            ),
+            NetError::PeerBusy { peer } => format!(
+                "end the other sender (2 s after its last packet the receiver is free), or start a second receiver there, as with `fairpace receive {0}`, and send to port {0}",
+                peer.port().checked_add(2).unwrap_or(5004)
             ),
             NetError::NoTcpHalf { peer, .. } => format!(
                 "the receiver needs its TCP half (`fairpace receive {0} --tcp`, or a FlowSocket), and the firewall must let TCP port {0} in as it does UDP port {0}",

@@ -11,7 +11,7 @@
 //!  SSRC of the media stream                   SSRC of the receiver
 //!  "FPCE"                                     "FPCE"
 //!  token (64)                                 token (64), as received
-//!  version | class | media PT | codec         version | DSCP | TAKEN (1), FEC (1), ECN (6) | rwnd
+//!  version | class | media PT | codec         version | DSCP | TAKEN, FEC, BUSY, ECN (5) | rwnd
 //!  FEC (1), dummy PT (7) | RTX PT (0 = none) | EXT | FMT   time from arrival to this echo, µs (32)
 //!  SSRC of the dummy stream                   feedback interval, µs (32)
 //!  SSRC of the retransmissions (0 = none)     number of the next report (32), see claim
@@ -27,6 +27,9 @@
 //! TAKEN: another sender's stream comes from the address of this one. An address has one owner, so that the other one is gone, or
 //! somebody forges the challenge. Who challenges again with the number of the echo as proof sees what goes to that address; the receiver
 //! then lets it in, and keeps nothing of a challenge without one.
+//!
+//! BUSY: another sender has the place, at another address, and the challenge waits for 4 s. Such an echo tells nothing of the receiver: SSRC,
+//! FEC, rwnd, interval and number are 0. The token is good for one more answer.
 //!
 //! FEC in the challenge: the sender has repair packets ([`crate::fec`]) for a receiver that knows them; FEC in the echo: the receiver does.
 //! A receiver of before there were any reads neither the bit nor what stands behind the proof.
@@ -58,6 +61,7 @@ pub const MAX_LEN: usize = LEN + 16;
 /// In an echo's ECN byte.
 const TAKEN: u8 = 0x80;
 const KNOWS_FEC: u8 = 0x40;
+const BUSY: u8 = 0x20;
 /// In front of a challenge's dummy payload type.
 const HAS_FEC: u8 = 0x80;
 const FEC_LEN: usize = 8;
@@ -102,7 +106,7 @@ pub struct Echo {
     /// Time between the challenge's arrival and this echo; to be taken off the round trip.
     pub delay: Duration,
     /// The advertised window, packets, 1 to 255, so that it holds before the first ACK; `None`: nothing is said. Only
-    /// for senders that ask for sack vectors.
+    /// for senders that ask to be told of each packet.
     pub rwnd: Option<NonZeroU8>,
     /// How often the receiver means to send feedback; zero = at every packet.
     pub feedback_interval: Duration,
@@ -112,6 +116,8 @@ pub struct Echo {
     pub taken: bool,
     /// The receiver knows repair packets, and wants them.
     pub fec: bool,
+    /// A sender of another address has the place: the challenge waits.
+    pub busy: bool,
 }
 
 impl Challenge {
@@ -162,7 +168,9 @@ impl Echo {
             out.put_u64(self.token);
             let taken = if self.taken { TAKEN } else { 0 };
             let fec = if self.fec { KNOWS_FEC } else { 0 };
-            out.put(&[VERSION, self.dscp.get(), taken | fec | self.ecn as u8, self.rwnd.map_or(0, NonZeroU8::get)]);
+            let busy = if self.busy { BUSY } else { 0 };
+            let marks = taken | fec | busy | self.ecn as u8;
+            out.put(&[VERSION, self.dscp.get(), marks, self.rwnd.map_or(0, NonZeroU8::get)]);
             out.put_u32(micros(self.delay));
             out.put_u32(micros(self.feedback_interval));
             out.put_u32(self.next_report);
@@ -198,7 +206,7 @@ impl Message {
         if app.subtype == ECHO {
             let dscp = Dscp::new(r.u8()?);
             let marks = r.u8()?;
-            let (taken, fec, ecn) = (marks & TAKEN != 0, marks & KNOWS_FEC != 0, Ecn::from_bits(marks));
+            let ecn = Ecn::from_bits(marks);
             let rwnd = NonZeroU8::new(r.u8()?);
             let delay = Duration::from_micros(r.u32()?.into());
             let feedback_interval = Duration::from_micros(r.u32()?.into());
@@ -211,8 +219,9 @@ impl Message {
                 rwnd,
                 feedback_interval,
                 next_report: r.u32()?,
-                taken,
-                fec,
+                taken: marks & TAKEN != 0,
+                fec: marks & KNOWS_FEC != 0,
+                busy: marks & BUSY != 0,
             })));
         }
         let class = if r.u8()? == 0 { Class::Normal } else { Class::Low };
@@ -280,7 +289,7 @@ mod tests {
                 (10_000_u64..=5_000_000, any::<bool>())
                     .prop_map(|(us, tcp)| Request::reports(Duration::from_micros(us), tcp)),
             ],
-            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, taken: bool, knows_fec: bool, proof: Option<u32>,
+            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, taken: bool, knows_fec: bool, busy: bool, proof: Option<u32>,
             fec in prop::option::of((0_u8..128, any::<u32>())),
         ) {
             let class = if low { Class::Low } else { Class::Normal };
@@ -297,7 +306,7 @@ mod tests {
             let answer = Echo {
                 receiver: echo.0, token, dscp: Dscp::new(echo.1), ecn: Ecn::from_bits(echo.2),
                 delay: Duration::from_micros(echo.3.into()), feedback_interval: Duration::from_micros(echo.4.into()),
-                next_report: echo.5, rwnd: NonZeroU8::new(rwnd), taken, fec: knows_fec,
+                next_report: echo.5, rwnd: NonZeroU8::new(rwnd), taken, fec: knows_fec, busy,
             };
             let (mut a, mut b) = (Vec::new(), Vec::new());
             challenge.emit(&mut a);

@@ -110,11 +110,6 @@ impl SenderHalf {
         matches!(self, SenderHalf::Reports(_))
     }
 
-    /// Whether the echo of a challenge and the acknowledgements advertise a window.
-    pub(crate) const fn has_window(&self) -> bool {
-        matches!(self, SenderHalf::SackVector(_))
-    }
-
     /// The profile's end, if the receiver measures.
     pub(crate) const fn measured(&mut self) -> Option<&mut rtp_tfrc::Sender> {
         match self {
@@ -312,7 +307,9 @@ impl ReceiverHalf {
     pub(crate) fn advertised(&self) -> (Option<u32>, Duration) {
         match self.request {
             Request::SackVector => (self.pace.rwnd, self.pace.ack_interval),
-            _ => (None, self.pace.feedback_interval),
+            // A flow with a window may ask for feedback on every packet.
+            Request::Ccfb | Request::Twcc => (self.pace.rwnd, self.pace.feedback_interval),
+            Request::RtpTfrc(_) | Request::Reports { .. } => (None, self.pace.feedback_interval),
         }
     }
 

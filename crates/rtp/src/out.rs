@@ -36,6 +36,7 @@ impl core::fmt::Display for StopReason {
         match self {
             StopReason::Requested => f.write_str("it was asked to stop"),
             StopReason::Unreachable => f.write_str("the peer did not answer three challenges within 7 s"),
+            StopReason::Busy => f.write_str("the peer serves another sender"),
             StopReason::ConsentExpired => f.write_str("the peer has not been heard for 30 s"),
             StopReason::PeerLied => f.write_str("the peer acknowledged packets that it cannot have received"),
             StopReason::NoTcp => f.write_str("the peer took no TCP connection, or did not answer there"),
@@ -145,6 +146,8 @@ pub enum StopReason {
     Requested,
     /// No challenge was echoed, after three tries.
     Unreachable,
+    /// The peer serves another sender, and that one has not gone while this one asked.
+    Busy,
     /// Nothing from the peer has confirmed for 30 s that it wants this flow.
     ConsentExpired,
     /// The peer claimed packets it cannot have received.

@@ -373,11 +373,12 @@ impl ReceiverSession {
                 Rtcp::App(app) => match Message::parse(&app) {
                     Ok(Some(Message::Challenge(challenge))) => {
                         let (token, class) = (challenge.token, challenge.class);
-                        let echo = PendingEcho { to: from, token, class, dscp, ecn, arrived: now, taken: None };
+                        let echo =
+                            PendingEcho { to: from, token, class, dscp, ecn, arrived: now, taken: None, busy: false };
                         if free {
                             self.on_challenge(now, challenge, echo, len);
                         } else {
-                            self.place.queue(Waiting { challenge, echo, len });
+                            self.place.queue(now, Waiting { challenge, echo, len });
                         }
                     }
                     _ if !free => {}
@@ -514,9 +515,13 @@ impl ReceiverSession {
         if let Some(proof) = pending.taken {
             (echo.taken, echo.next_report) = (true, proof);
         }
+        if pending.busy {
+            (echo.busy, echo.receiver, echo.next_report) = (true, 0, 0);
+            (echo.fec, echo.rwnd, echo.feedback_interval) = (false, None, Duration::ZERO);
+        }
         echo.emit(&mut self.buf);
         self.place.on_echoed(pending.to, self.buf.len());
-        if pending.class == fairpace_units::Class::Normal {
+        if pending.class == fairpace_units::Class::Normal && !pending.busy {
             self.echoed = Some(now);
         }
         let dscp = if pending.class == fairpace_units::Class::Low { Dscp::LE } else { self.config.data_dscp };
@@ -536,6 +541,7 @@ impl ReceiverSession {
             next_report: self.next_number,
             taken: false,
             fec: self.config.fec,
+            busy: false,
         }
     }
 

@@ -374,7 +374,7 @@ impl SenderSession {
     /// The first challenge has not been answered in time: a receiver that measures may be another tool, whose
     /// report says as much as an echo. Such a receiver needs packets to report on; the ones sent here are empty.
     fn step_unanswered(&mut self, now: Instant, tries: u32, next: Instant) -> Step {
-        let probing = tries > 1 && self.admitting.is_initiator();
+        let probing = tries > 1 && self.admitting.is_initiator() && !self.admitting.is_busy();
         let Some(measured) = self.feedback.measured().filter(|_| probing) else { return Step::Wait(next) };
         if now < measured.next_probe() {
             return Step::Wait(next.min(measured.next_probe()));
@@ -486,6 +486,13 @@ impl SenderSession {
     }
 
     fn end(&mut self, reason: StopReason) {
+        let silent = matches!(
+            reason,
+            StopReason::Unreachable
+                | StopReason::ConsentExpired
+                | StopReason::Breaker(fairpace_control::StopReason::FeedbackTimeout { .. })
+        );
+        let reason = if silent && self.admitting.is_busy() { StopReason::Busy } else { reason };
         self.phase = match self.phase {
             Phase::Stopped(_) | Phase::Leaving(..) => return,
             // Not a word to an address that is not proven.

@@ -96,6 +96,7 @@ fn nobody_takes_a_receivers_place_without_the_newest_token() {
             feedback_interval: Duration::ZERO,
             next_report: 0,
             taken: false,
+            busy: false,
             fec: false,
         };
         echo.emit(&mut bytes);

@@ -457,6 +457,22 @@ fn acks_gathered_for_a_time_tell_of_every_packet_and_do_not_lengthen_the_round_t
     assert!(srtt >= ms(99) && srtt < ms(110), "{srtt:?}");
 }
 
+/// Where lost packets are sent again, the echo alone says the window.
+#[test]
+fn a_window_that_the_echo_says_holds_without_sack_vectors() {
+    for retransmission in [false, true] {
+        let sender = SenderConfig { retransmission, ..sender_config() };
+        let receiver = ReceiverConfig { rwnd: Some(7), ..ReceiverConfig::default() };
+        let mut p = aimd(&[("initial_window", "10")], sender, receiver);
+        let mut most = 0;
+        for n in 0..500 {
+            p.run_until(at(0.01 * f64::from(n)));
+            most = most.max(p.sender.flow().flight().0);
+        }
+        assert_eq!(most, 7, "retransmission {retransmission}");
+    }
+}
+
 #[test]
 fn a_mark_comes_back_with_the_ack_of_its_packet_and_lowers_the_window() {
     let run = |marked: bool| {

@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// How long to wait before the receiver is asked again; `None` if it is not. The time is the breaker's triggering interval
 /// [RFC 8083 §4.5]; whether the flow begins is the receiver's decision, by its answer to a new challenge.
 fn again_after(restart: bool, error: &NetError, breaker: Option<BreakerParams>) -> Option<Duration> {
-    let stopped = matches!(error, NetError::Breaker { .. } | NetError::PeerVanished { .. });
+    let stopped = matches!(error, NetError::Breaker { .. } | NetError::PeerVanished { .. } | NetError::PeerBusy { .. });
     (restart && stopped).then(|| breaker.unwrap_or_default().triggering_interval())
 }
 
@@ -184,6 +184,9 @@ impl SendObserver for Live {
                     sent.get(),
                     arrived.get()
                 )
+            }
+            SenderEvent::ReceiverBusy => {
+                "note: the receiver serves another sender; waiting for that one to end".to_owned()
             }
             SenderEvent::ReceiverChanged => {
                 "note: the receiver was started again; going on with the new one".to_owned()
@@ -355,9 +358,11 @@ mod tests {
         let stopped = NetError::Breaker { peer, reason: String::new() };
         let vanished = NetError::PeerVanished { peer, detail: String::new() };
         let lies = NetError::PeerLies { peer, detail: String::new() };
-        for error in [&stopped, &vanished, &lies] {
+        let busy = NetError::PeerBusy { peer };
+        for error in [&stopped, &vanished, &lies, &busy] {
             assert_eq!(again_after(false, error, None), None);
         }
+        assert_eq!(again_after(true, &busy, None), Some(Duration::from_secs(15)));
         let slow = BreakerParams { tdr: Duration::from_secs(8), ..BreakerParams::default() };
         assert_eq!(again_after(true, &stopped, None), Some(Duration::from_secs(15)));
         assert_eq!(again_after(true, &vanished, Some(BreakerParams::default())), Some(Duration::from_secs(15)));

@@ -12,7 +12,7 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const SCENARIO: u8 = 3;
 /// A privilege is missing, or the system lacks what it would be for.
 pub(crate) const PRIVILEGE: u8 = 4;
-/// The peer: unreachable, silent, gone, or lying.
+/// The peer: unreachable, busy with another sender, silent, gone, or lying.
 pub(crate) const PEER: u8 = 5;
 /// The circuit breaker stopped the flow.
 pub(crate) const BREAKER: u8 = 6;
@@ -37,6 +37,7 @@ pub(crate) fn of_net(error: &NetError) -> u8 {
         NetError::Denied { .. } => PRIVILEGE,
         NetError::Resolve { .. }
         | NetError::PeerUnreachable { .. }
+        | NetError::PeerBusy { .. }
         | NetError::NoSender { .. }
         | NetError::NoTcpHalf { .. }
         | NetError::PeerVanished { .. }
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn errors_end_the_command_with_the_codes_that_the_help_lists() {
         let (peer, text) = ("192.0.2.1:5004".parse().unwrap(), String::new);
-        let net: [(NetError, u8); 16] = [
+        let net: [(NetError, u8); 17] = [
             (NetError::Media(file("write")), 1),
             (NetError::Io { what: "wait", source: DISK_FULL.into() }, 1),
             (NetError::BadAddress { found: text(), reason: text() }, 2),
@@ -109,6 +110,7 @@ mod tests {
             (NetError::Denied { what: text() }, 4),
             (NetError::Resolve { host: text(), reason: text() }, 5),
             (NetError::PeerUnreachable { peer, waited: Duration::ZERO, detail: text() }, 5),
+            (NetError::PeerBusy { peer }, 5),
             (NetError::NoSender { port: 9, waited: Duration::ZERO }, 5),
             (NetError::NoTcpHalf { peer, detail: text() }, 5),
             (NetError::PeerVanished { peer, detail: text() }, 5),

@@ -31,6 +31,7 @@ impl Running<'_> {
                 let waited = now.since(self.begun);
                 SendEnd::Failed(NetError::PeerUnreachable { peer, waited, detail: detail.to_owned() })
             }
+            StopReason::Busy => SendEnd::Failed(NetError::PeerBusy { peer }),
             StopReason::NoTcp => {
                 let detail = self.tcp_end.as_ref().map_or_else(|| "nothing came back".to_owned(), TcpEnd::detail);
                 SendEnd::Failed(NetError::NoTcpHalf { peer, detail })

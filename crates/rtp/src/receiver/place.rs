@@ -9,6 +9,10 @@ use std::collections::VecDeque;
 
 /// The place is free after so much silence.
 pub(super) const TAKEOVER: Duration = Duration::from_secs(2);
+/// A challenge of another address waits so long for the place: as long as a sender waits for the answer to its last one.
+const WAITS: Duration = Duration::from_secs(4);
+/// Other senders are told that the place is held at most so often, all together.
+const TOLD_APART: Duration = Duration::from_millis(100);
 const MOST_ECHOES: usize = 16;
 /// A sender asks in two classes, three times at most.
 const MOST_RECENT_TOKENS: usize = 6;
@@ -54,6 +58,8 @@ pub(super) struct PendingEcho {
     pub(super) arrived: Instant,
     /// The proof that is wanted before this sender is let in.
     pub(super) taken: Option<u32>,
+    /// A sender of another address has the place.
+    pub(super) busy: bool,
 }
 
 /// A challenge from another address than the sender's.
@@ -72,6 +78,8 @@ pub(super) struct Place {
     waiting: Vec<Waiting>,
     /// How often the place was taken.
     taken: u64,
+    /// When another sender was told last that the place is held.
+    told: Option<Instant>,
 }
 
 impl Place {
@@ -140,8 +148,13 @@ impl Place {
         }
     }
 
-    /// A challenge from another address waits until the place is free.
-    pub(super) fn queue(&mut self, waiting: Waiting) {
+    /// A challenge from another address waits until the place is free, and its sender is told so.
+    pub(super) fn queue(&mut self, now: Instant, waiting: Waiting) {
+        let normal = waiting.challenge.class == Class::Normal;
+        if normal && self.told.is_none_or(|told| now.since(told) >= TOLD_APART) {
+            self.told = Some(now);
+            self.push_echo(PendingEcho { busy: true, ..waiting.echo });
+        }
         let (to, class) = (waiting.echo.to, waiting.challenge.class);
         self.waiting.retain(|w| w.echo.to == to && w.challenge.class != class);
         self.waiting.push(waiting);
@@ -156,7 +169,7 @@ impl Place {
     /// The challenges that waited, but for those that are given up: who asks no more has gone.
     pub(super) fn take_waiting(&mut self, now: Instant) -> Vec<Waiting> {
         let mut waiting = core::mem::take(&mut self.waiting);
-        waiting.retain(|w| !silent(now, w.echo.arrived, TAKEOVER));
+        waiting.retain(|w| !silent(now, w.echo.arrived, WAITS));
         waiting
     }
 

@@ -42,6 +42,8 @@ pub(super) enum Answer {
     Unknown,
     /// Somebody else has the place at the receiver: a challenge with a proof follows.
     Taken,
+    /// A sender of another address has the place. News: this was not known.
+    Busy { news: bool },
     /// The peer is there.
     There {
         /// The class of the challenge that is answered.
@@ -64,6 +66,8 @@ pub(super) struct Admitting {
     tokens_made: u64,
     /// The number that an echo wanted to see again.
     proof: Option<u32>,
+    /// The receiver serves another sender, and nothing else has been heard of it since.
+    busy: bool,
     /// Bytes that may go to an address that is not proven.
     budget: Budget,
     consent: Instant,
@@ -87,6 +91,7 @@ impl Admitting {
             tokens: VecDeque::new(),
             tokens_made: 0,
             proof: None,
+            busy: false,
             budget: Budget::default(),
             consent: Instant::ZERO,
             next_try: Instant::NEVER,
@@ -105,6 +110,11 @@ impl Admitting {
 
     pub(super) const fn proof(&self) -> Option<u32> {
         self.proof
+    }
+
+    /// Whether the receiver serves another sender, by the last word that has come.
+    pub(super) const fn is_busy(&self) -> bool {
+        self.busy
     }
 
     /// A datagram has come from an address that is not proven.
@@ -181,8 +191,12 @@ impl Admitting {
     }
 
     pub(super) fn on_echo(&mut self, now: Instant, echo: &Echo) -> Answer {
-        // A token answers once.
         let Some(i) = self.tokens.iter().position(|t| t.value == echo.token) else { return Answer::Unknown };
+        // The challenge waits at the receiver, and may still be answered.
+        if echo.busy {
+            return Answer::Busy { news: !core::mem::replace(&mut self.busy, true) };
+        }
+        // A token answers once.
         let Some(token) = self.tokens.remove(i) else { return Answer::Unknown };
         if echo.taken {
             // The receiver has another sender with our address: an earlier one, or a forged one. The next challenges
@@ -210,6 +224,7 @@ impl Admitting {
 
     /// The peer is there, and wants this.
     pub(super) fn renew(&mut self, now: Instant) {
+        self.busy = false;
         self.consent = now;
         self.next_try = now + CONSENT / 2;
     }

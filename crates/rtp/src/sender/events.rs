@@ -29,6 +29,8 @@ pub enum SenderEvent {
         /// The DSCP that arrived.
         arrived: Dscp,
     },
+    /// The receiver serves a sender of another address. Unless that one goes, the session ends with [`StopReason::Busy`].
+    ReceiverBusy,
     /// Another receiver answers at the peer's address, and is the peer from now on: the first one was started again. The
     /// flow goes on.
     ReceiverChanged,

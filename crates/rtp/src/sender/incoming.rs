@@ -95,6 +95,12 @@ impl SenderSession {
                 return;
             }
             Answer::Taken => return,
+            Answer::Busy { news } => {
+                if news {
+                    self.events.push(SenderEvent::ReceiverBusy);
+                }
+                return;
+            }
             Answer::There { class, token, is_newest, rtt } => (class, token, is_newest, rtt),
         };
         self.saw_dscp(class, echo.dscp);
@@ -132,7 +138,7 @@ impl SenderSession {
         self.media.protect.want(self.config.fec && echo.fec);
         self.media.cut_anew(&self.config);
         self.feedback_interval = self.feedback.report_interval().unwrap_or(echo.feedback_interval);
-        if self.feedback.has_window() {
+        if self.flow.form() == feedback::Form::SackVector {
             self.flow.set_window_limit(now, echo.rwnd.map(|rwnd| rwnd.get().into()));
         }
     }

@@ -127,6 +127,8 @@ pub struct Pair {
     /// When the sender decided to end, and why; its goodbyes follow.
     pub stopped: Option<(Instant, StopReason)>,
     pub receiver_stopped: Option<Instant>,
+    /// The datagrams of the receiver that go to others than the sender; `None`: there must be none.
+    pub strangers: Option<Vec<(SocketAddr, Vec<u8>)>>,
 }
 
 impl Pair {
@@ -153,6 +155,7 @@ impl Pair {
             receiver_events: Vec::new(),
             stopped: None,
             receiver_stopped: None,
+            strangers: None,
         }
     }
 
@@ -191,7 +194,12 @@ impl Pair {
         loop {
             match self.receiver.poll(self.now) {
                 Out::Datagram(Datagram { bytes, dscp, ecn, what, to, .. }) => {
-                    assert_eq!(to, Some(SENDER.parse().unwrap()));
+                    let sender = SENDER.parse().unwrap();
+                    if let (Some(strangers), Some(to)) = (&mut self.strangers, to.filter(|to| *to != sender)) {
+                        strangers.push((to, bytes.to_vec()));
+                        continue;
+                    }
+                    assert_eq!(to, Some(sender));
                     self.receiver_ssrc = u32::from_be_bytes(bytes[4..8].try_into().unwrap());
                     let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what };
                     self.back.push(self.now, wire);
