@@ -10,6 +10,7 @@ mod measured;
 mod params;
 mod quick_start;
 mod receiver_reports;
+mod silence;
 mod tcp;
 mod timers;
 mod window;
@@ -34,6 +35,7 @@ use limits::Limits;
 use measured::Measured;
 use quick_start::QuickStart;
 use receiver_reports::ReceiverReports;
+use silence::Silence;
 use window::Window;
 
 /// A driver that comes back later than this after the instant it was told was not running: no
@@ -53,6 +55,8 @@ pub struct Flow {
     measured: Measured,
     receiver_reports: ReceiverReports,
     window: Window,
+    /// `None`: the flow does not give way, or follows its paper alone.
+    silence: Option<Silence>,
     quick_start: QuickStart,
     skip: Option<(u32, RandomStream)>,
     tcp_acked: Bytes,
@@ -92,6 +96,8 @@ impl Flow {
             measured: Measured::new(params.bursty_path),
             receiver_reports: ReceiverReports::default(),
             window: Window::default(),
+            silence: (params.safety == Safety::Default && controller.is_responsive())
+                .then(|| Silence::new(params.packet_size, params.max_ack_delay, controller.report_interval())),
             quick_start: QuickStart::new(params.quick_start),
             skip: params.skip.map(|(every, seed)| (every.max(2), RandomStream::named(seed, "flow.skip"))),
             tcp_acked: Bytes::ZERO,
@@ -158,13 +164,35 @@ impl Flow {
         c.sent += 1;
         c.sent_bytes += size;
         c.lost += u64::from(forgotten && self.form != Form::Reports);
-        self.limits.on_sent(now, size, permit.via);
-        self.account.watch.on_sent(now, size, permit.kind, permit.via);
+        self.limit(now, permit, size);
         self.controller.on_sent(now, &Sent { kind: permit.kind, class: permit.class, seq, size });
         if let Some(option) = permit.quick_start {
             self.on_option_sent(now, option);
         }
         self.note(now);
+    }
+
+    /// The caps and the breaker count a packet that has left.
+    #[inline]
+    fn limit(&mut self, now: Instant, permit: Permit, size: Bytes) {
+        self.limits.on_sent(now, size, permit.via);
+        self.account.watch.on_sent(now, size, permit.kind, permit.via);
+        if let Some(silence) = &mut self.silence
+            && permit.via == Via::Udp
+        {
+            silence.on_sent(now, self.account.round_trip.srtt(), || self.controller.status().rate);
+        }
+    }
+
+    /// Something new is heard of what was sent.
+    #[inline]
+    fn heard(&mut self, now: Instant) {
+        if let Some(cap) = self.silence.as_mut().and_then(|s| s.on_news(now, self.account.round_trip.srtt())) {
+            self.limits.quiet(now, cap);
+            if cap.is_none() {
+                self.account.log.event(now, FlowEventKind::HeardAgain);
+            }
+        }
     }
 
     /// A packet of `size` bytes, for which `permit` was given, has left beside the flow's numbers: data again, under
@@ -176,8 +204,7 @@ impl Flow {
         let c = self.account.counters.of(permit.kind);
         c.sent += 1;
         c.sent_bytes += size;
-        self.limits.on_sent(now, size, permit.via);
-        self.account.watch.on_sent(now, size, permit.kind, permit.via);
+        self.limit(now, permit, size);
         self.controller.on_sent_unnumbered(now, size);
         self.note(now);
     }

@@ -310,6 +310,12 @@ pub(crate) fn events_csv(set: &RunSet) -> String {
                     };
                     t.text("lost").text("").text("").number(None).whole(*seq).text(how)
                 }
+                FlowEventKind::Unheard { rate } => {
+                    t.text("unheard").text("").text("").number(rate.as_bps()).number(None).text("nothing is heard")
+                }
+                FlowEventKind::HeardAgain => {
+                    t.text("heard").text("").text("").number(None).number(None).text("packets are heard of again")
+                }
                 FlowEventKind::Held { rate } => {
                     t.text("held").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
                 }

@@ -32,6 +32,13 @@ pub enum FlowEventKind {
         /// How it was noticed.
         how: LossHow,
     },
+    /// Packets leave, and nothing is heard of any: the flow is held below that rate.
+    Unheard {
+        /// The rate, dummies included.
+        rate: Rate,
+    },
+    /// Packets are heard of again, and that bound is gone.
+    HeardAgain,
     /// The circuit breaker holds the flow below that rate, dummies included, and the flow would send more.
     Held {
         /// The rate; a later one, while the flow is held, is told only in the controller's rate.

@@ -64,6 +64,7 @@ impl Flow {
         self.controller.on_packets(&mut report);
         let (outcome, bad) = report.finish();
         if outcome.credited > 0 {
+            self.heard(now);
             self.note(now);
         }
         (outcome, bad)
@@ -163,6 +164,7 @@ impl Flow {
             allowed: self.controller.status().rate,
         };
         let report = self.measured.take(report, &mut self.account.data, known);
+        self.heard(now);
         self.controller.on_report(now, &report, self.account.round_trip.estimator());
         self.note(now);
         if self.quick_start.is_on() {
@@ -187,6 +189,7 @@ impl Flow {
         // One that tells of no further packet says that nothing arrives, or is a repetition: it holds nothing off.
         if order == Ordering::Greater && (only_reports || self.account.data.is_unheard_of(report.highest_seq)) {
             self.account.watch.on_feedback();
+            self.heard(now);
         }
         self.account.watch.on_receiver_report();
         let report = self.receiver_reports.take(report);

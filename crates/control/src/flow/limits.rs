@@ -18,6 +18,8 @@ pub(super) struct Limits {
     max_rate: Option<Rate>,
     /// The rate that the breaker has cut the flow to.
     cut: Option<Rate>,
+    /// The cap in a silence.
+    quiet: Option<Rate>,
     /// The rate below which the breaker holds the flow, and the time over which that is a mean.
     hold: Option<(Rate, Duration)>,
     /// When the next packet may leave under the cap.
@@ -37,6 +39,7 @@ impl Limits {
         Limits {
             max_rate: (params.safety == Safety::Default).then_some(params.max_rate),
             cut: None,
+            quiet: None,
             hold: None,
             free: Instant::ZERO,
             held: Instant::ZERO,
@@ -49,10 +52,20 @@ impl Limits {
     /// The cap in force.
     #[inline]
     pub(super) fn cap(&self) -> Option<Rate> {
-        match (self.max_rate, self.cut) {
+        let least = |a: Option<Rate>, b: Option<Rate>| match (a, b) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
+        };
+        least(least(self.max_rate, self.cut), self.quiet)
+    }
+
+    /// The cap while nothing is heard of what was sent, and for some round trips after; `None` lifts it.
+    pub(super) fn quiet(&mut self, now: Instant, rate: Option<Rate>) {
+        // A packet of the lower rate is not waited out.
+        if rate.is_none_or(|rate| self.quiet.is_some_and(|before| before < rate)) {
+            self.free = self.free.min(now);
         }
+        self.quiet = rate;
     }
 
     /// The breaker's cut; `None` lifts it.

@@ -763,3 +763,37 @@ fn tfrc_sp_keeps_its_10_ms_whatever_the_quantum() {
     assert_eq!(all, with(Duration::ZERO));
     assert!(all.len() > 10 && all.iter().all(|(_, n)| *n == 1));
 }
+
+/// Fifteen seconds end every flow; until then, less and less leaves of all that give way. RCS and RAP have no rule of their own
+/// for it.
+#[test]
+fn in_silence_every_flow_that_gives_way_slows_down_and_after_it_has_its_rate_again() {
+    let schemes = acknowledged().filter(|scheme| made(scheme, &[], &real()).is_responsive());
+    for (scheme, rtt) in schemes.flat_map(|s| [40, 550].map(|ms| (s, Duration::from_millis(ms)))) {
+        let mut path = Path::new(made(scheme, &[], &real()), &real(), rtt);
+        let mut n = 0_u64;
+        let mut arrives = |_| {
+            n += 1;
+            n % 100 != 0
+        };
+        path.run(at(20.0), &mut arrives);
+        path.run(at(30.0), |_| false);
+        let rate = |path: &Path, from: f64, to: f64| {
+            let sent = [Kind::Data, Kind::Dummy].map(|kind| path.count(kind, at(from), at(to)));
+            (sent[0] + sent[1]) as f64 / (to - from)
+        };
+        // Ten seconds are four halvings at 550 ms, and what was on its way is heard of first.
+        let (before, after) = (rate(&path, 10.0, 20.0), rate(&path, 28.0, 30.0));
+        assert!(after <= (before / 6.0).max(2.0), "{scheme} {rtt:?}: {before} to {after} a second");
+        if ["rcs", "rap"].contains(&scheme) {
+            assert!(after > 0.0, "{scheme} {rtt:?}: the end is noticed");
+        }
+        if path.run(at(60.0), &mut arrives).is_some() {
+            // The gap of its own timeouts had grown until none was to end within 15 s.
+            assert!(["srp", "crp", "mrp", "aimd"].contains(&scheme), "{scheme} {rtt:?}");
+            continue;
+        }
+        let again = path.count(Kind::Data, at(50.0), at(60.0)) as f64 / 10.0;
+        assert!(again > path.count(Kind::Data, at(10.0), at(20.0)) as f64 / 40.0, "{scheme} {rtt:?}: {again}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The timers of a flow: the controller's timer, the timeout, the breaker.
 
 use super::Flow;
+use super::silence::Silence;
 use crate::account::log::FlowEventKind;
 use crate::breaker::{ReceiverReport, Trip};
 use crate::controller::TimeoutRule;
@@ -11,7 +12,8 @@ impl Flow {
     /// When something is due even if nothing happens.
     #[inline]
     pub(super) fn next_timer(&self) -> Instant {
-        self.controller.poll_timer().min(self.rto_due()).min(self.account.watch.next())
+        let silence = self.silence.as_ref().map_or(Instant::NEVER, Silence::next);
+        self.controller.poll_timer().min(self.rto_due()).min(self.account.watch.next()).min(silence)
     }
 
     /// When the timeout expires; NEVER while no data is outstanding.
@@ -35,6 +37,11 @@ impl Flow {
         if self.rto_due() <= now {
             self.expire(now);
             self.run_controller_timers(now, true);
+        }
+        let srtt = self.account.round_trip.srtt();
+        if let Some(rate) = self.silence.as_mut().and_then(|silence| silence.on_timer(now, srtt)) {
+            self.limits.quiet(now, Some(rate));
+            self.account.log.event(now, FlowEventKind::Unheard { rate });
         }
         if self.account.watch.is_on() {
             if let Some(report) = self.account.watch.take_report(now) {
