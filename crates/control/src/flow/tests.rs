@@ -774,7 +774,7 @@ fn in_silence_every_flow_that_gives_way_slows_down_and_after_it_has_its_rate_aga
         let mut n = 0_u64;
         let mut arrives = |_| {
             n += 1;
-            n % 100 != 0
+            !u64::is_multiple_of(n, 100)
         };
         path.run(at(20.0), &mut arrives);
         path.run(at(30.0), |_| false);
