@@ -181,8 +181,14 @@ impl RcsParams {
     /// [`ParamError`] names the field, what was found and what is allowed.
     pub fn new(s: &Settings<'_>, env: &Env) -> Result<RcsParams, ParamError> {
         let ignore_or = |name, other| s.choice(name, &[("ignore", false), (other, true)]);
+        let s_target = s.rate_or("s_target", "max", env.max_rate, env)?;
+        if s_target >= Rate::MAX {
+            // Initial would send dummies without a gap.
+            let allowed = "a rate, or a `max_rate` of the flow".to_owned();
+            return Err(ParamError::BadValue { scheme: "rcs", name: "s_target", found: "max".to_owned(), allowed });
+        }
         Ok(RcsParams {
-            s_target: s.rate_or("s_target", "max", env.max_rate, env)?,
+            s_target,
             t_b: t_b(s)?,
             backoff: s.flag("backoff")?,
             wdsn_rounding: s.choice(

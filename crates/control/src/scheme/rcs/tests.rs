@@ -697,3 +697,12 @@ fn every_bad_setting_names_the_field_and_what_is_allowed() {
         }
     }
 }
+
+/// Initial probes at S_Target: without one, dummies would leave without a gap, and no run would end.
+#[test]
+fn without_a_highest_rate_a_target_is_asked_for() {
+    let unbounded = Env { max_rate: Rate::MAX, ..paper() };
+    let error = build("rcs", &settings(&[]), &unbounded).expect_err("no bound").to_string();
+    assert_eq!(error, "`rcs.s_target` is `max`; allowed is a rate, or a `max_rate` of the flow");
+    build("rcs", &settings(&[("s_target", "1 Mbit/s")]), &unbounded).expect("a target");
+}
