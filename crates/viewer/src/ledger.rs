@@ -108,6 +108,12 @@ impl FrameEntry {
             fate,
         }
     }
+
+    /// From its capture to its time on the screen; `None` if it was not shown before the run ended.
+    pub fn glass_to_glass(&self) -> Option<Duration> {
+        let shown = self.fate == Fate::InTime || (self.damaged && self.fate != Fate::Open);
+        self.due.filter(|_| shown).map(|due| due.since(self.capture))
+    }
 }
 
 /// The pictures that a sender took from its source.
@@ -221,6 +227,15 @@ impl Ledger {
         Ledger { frames: entries.into_values().collect(), longest_freeze: between.max(to_end) }
     }
 
+    /// From a picture's capture to its time on the screen, whole or damaged: the time that this share (0 to 1) of the shown
+    /// pictures took at most, by nearest rank; `None` if nothing was shown.
+    pub fn glass_to_glass(&self, share: f64) -> Option<Duration> {
+        let mut times: Vec<Duration> = self.frames.iter().filter_map(FrameEntry::glass_to_glass).collect();
+        times.sort_unstable();
+        let rank = (share.clamp(0.0, 1.0) * times.len() as f64).ceil() as usize;
+        times.get(rank.max(1) - 1).copied()
+    }
+
     /// The frames by their fate.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally::default();
@@ -236,14 +251,14 @@ impl Ledger {
 /// A line for each frame, for people.
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "capture_s,key,bytes,packets,lost,repairs,repairs_lost,left_ms,ready_ms,due_ms,fate")?;
+        writeln!(f, "capture_s,key,bytes,packets,lost,repairs,repairs_lost,left_ms,ready_ms,due_ms,fate,damaged")?;
         let ms = |at: Option<Instant>, from: Instant| {
             at.map_or_else(String::new, |at| format!("{:.1}", at.as_secs_f64() * 1e3 - from.as_secs_f64() * 1e3))
         };
         for e in &self.frames {
             writeln!(
                 f,
-                "{:.3},{},{},{},{},{},{},{},{},{},{}",
+                "{:.3},{},{},{},{},{},{},{},{},{},{},{}",
                 e.capture.as_secs_f64(),
                 u8::from(e.key),
                 e.size.get(),
@@ -254,7 +269,8 @@ impl fmt::Display for Ledger {
                 ms(e.first_left, e.capture),
                 ms(e.ready, e.capture),
                 ms(e.due, e.capture),
-                e.fate.name()
+                e.fate.name(),
+                u8::from(e.damaged)
             )?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use fairpace_media::{Adaptive, PlayoutParams};
 use fairpace_rtp::ReceiverConfig;
 use fairpace_scenario::Scenario;
 use fairpace_units::{Duration, Instant};
-use fairpace_viewer::{Clip, Fate, SenderSetup, Watched, watch};
+use fairpace_viewer::{Clip, Fate, FrameEntry, Ledger, SenderSetup, Watched, watch};
 
 const DEMO: &str = include_str!("../../../scenarios/demo.toml");
 
@@ -155,16 +155,38 @@ fn a_path_that_changes_its_mind_is_no_worse_with_repair_than_without() {
 }
 
 #[test]
+fn the_delay_from_glass_to_glass_is_that_of_the_pictures_that_were_shown() {
+    // 700 ms of play-out, 100 ms of path, and what a packet takes to leave; all alike.
+    let w = seen(&path(""), 1, "fixed 600kbit/s", true, fixed(700));
+    for share in [0.0, 0.5, 0.95] {
+        let delay = w.ledger.glass_to_glass(share).unwrap();
+        assert!((800..=815).contains(&delay.as_millis()), "{share}: {delay:?}");
+    }
+    // Ten that took 1 to 10 s, and others that nobody saw.
+    let frame = |(s, fate, damaged): (u64, Fate, bool)| {
+        let shown = w.ledger.frames[0];
+        FrameEntry { due: Some(shown.capture + Duration::from_secs(s)), fate, damaged, ..shown }
+    };
+    let seen = (1..=10).map(|s| (s, if s == 3 { Fate::Reference } else { Fate::InTime }, s == 3));
+    let not = [(90, Fate::LateByQueue, false), (91, Fate::Hole, false), (92, Fate::Open, true)];
+    let frames = seen.chain(not).rev().map(frame).collect();
+    let ledger = Ledger { frames, longest_freeze: Duration::ZERO };
+    let seconds = [0.0, 0.1, 0.25, 0.5, 0.95, 1.0].map(|share| ledger.glass_to_glass(share).unwrap().as_secs());
+    assert_eq!(seconds, [1, 1, 3, 5, 10, 10]);
+    assert_eq!(Ledger::default().glass_to_glass(0.5), None);
+}
+
+#[test]
 fn the_ledger_is_a_table_that_a_person_can_read() {
     let w = seen(&path(""), 1, "fixed 600kbit/s", true, fixed(700));
     let text = w.ledger.to_string();
     let mut lines = text.lines();
     assert_eq!(
         lines.next(),
-        Some("capture_s,key,bytes,packets,lost,repairs,repairs_lost,left_ms,ready_ms,due_ms,fate")
+        Some("capture_s,key,bytes,packets,lost,repairs,repairs_lost,left_ms,ready_ms,due_ms,fate,damaged")
     );
     let first: Vec<&str> = lines.next().unwrap().split(',').collect();
-    assert_eq!((first[1], first[10]), ("1", "in time"), "{first:?}");
+    assert_eq!((first[1], first[10], first[11]), ("1", "in time", "0"), "{first:?}");
     assert_eq!(text.lines().count(), w.ledger.frames.len() + 1);
     assert!(w.ledger.frames[0].capture > Instant::ZERO);
 }

@@ -41,7 +41,13 @@ fn where_nothing_is_lost_both_show_everything_and_send_nothing_again() {
     let (ledger, run) = srt("", 1, 1_000, None);
     assert_eq!(ledger.tally().in_time(), 1.0);
     assert_eq!(repairs(&run), 0.0);
-    assert_eq!(plain("", 1).tally().in_time(), 1.0);
+    let rtp = plain("", 1);
+    assert_eq!(rtp.tally().in_time(), 1.0);
+    // A second of latency, 100 ms of path; a datagram of MPEG-TS that is not full waits for the next frame.
+    for (ledger, most) in [(&ledger, 1_145), (&rtp, 1_110)] {
+        let delays = [0.5, 0.95].map(|share| ledger.glass_to_glass(share).unwrap().as_millis());
+        assert!(delays.iter().all(|ms| (1_100..=most).contains(ms)), "{delays:?}");
+    }
     // 600 kbit/s of video, some 5 % of MPEG-TS, 44 bytes of headers per 1,316, an ACKACK per datagram or less.
     let sent = run.trips.iter().map(|t| t.size.as_f64()).sum::<f64>() * 8e-3 / 60.0;
     assert!((640.0..720.0).contains(&sent), "{sent}");
