@@ -6,7 +6,7 @@
 //!
 //! From the environment: `PLAYOUT_MS`, the play-out delay (1,000); `AUTO`, if set, it adapts from there; `NO_REPAIR`, nothing is
 //! sent again; `NO_FEC`, there are no repair packets; `CLIP`, an encoder as for that clip (`film`, `zoom`, `cuts`; `each`: in
-//! turn, a clip per seed, as in `fairpace reproduce viewers`); `DUMP`, a folder for the fate of each frame, a file per sender
+//! turn, a clip per seed, as in `fairpace reproduce viewers`), whose SSIM is shown then; `DUMP`, a folder for the fate of each frame, a file per sender
 //! and seed.
 
 use fairpace_lab::pool;
@@ -30,6 +30,8 @@ struct Run {
     ledger: Ledger,
     path: PathRun,
     playout: Duration,
+    /// With a clip.
+    ssim: Option<f64>,
 }
 
 fn main() -> Result<(), Failure> {
@@ -43,8 +45,8 @@ fn main() -> Result<(), Failure> {
     print!("{:<28}", "sender");
     Fate::ALL.iter().for_each(|fate| print!(" {:>13}", fate.name()));
     println!(
-        " {:>9} {:>8} {:>8} {:>7} {:>7} {:>9} {:>8} {:>8}",
-        "damaged", "freeze s", "kbit/s", "rtx %", "fec %", "TCP", "delay ms", "glass ms"
+        " {:>9} {:>8} {:>8} {:>7} {:>7} {:>9} {:>8} {:>8} {:>7}",
+        "damaged", "freeze s", "kbit/s", "rtx %", "fec %", "TCP", "delay ms", "glass ms", "SSIM"
     );
     for word in args {
         let seeds: Vec<u64> = (1..=seeds).collect();
@@ -75,7 +77,7 @@ fn main() -> Result<(), Failure> {
                 / r.path.beside.len().max(1) as f64
         };
         println!(
-            " {:>7.2} % {:>8.2} {:>8.0} {:>7.2} {:>7.2} {:>9.0} {:>8.0} {:>8.0}",
+            " {:>7.2} % {:>8.2} {:>8.0} {:>7.2} {:>7.2} {:>9.0} {:>8.0} {:>8.0} {:>7.4}",
             mean(&|r| share(r, damaged(r) as u32)),
             mean(&|r| r.ledger.longest_freeze.as_secs_f64()),
             mean(&bytes),
@@ -83,7 +85,8 @@ fn main() -> Result<(), Failure> {
             mean(&|r| packets(r, |about| *about == About::Fec)),
             mean(&tcp),
             mean(&|r| r.playout.as_secs_f64() * 1e3),
-            mean(&|r| r.ledger.glass_to_glass(0.5).unwrap_or_default().as_secs_f64() * 1e3)
+            mean(&|r| r.ledger.glass_to_glass(0.5).unwrap_or_default().as_secs_f64() * 1e3),
+            mean(&|r| r.ssim.unwrap_or(f64::NAN))
         );
         if let Some(folder) = &dump {
             for (seed, run) in seeds.iter().zip(&runs) {
@@ -94,15 +97,15 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The encoder that `CLIP` asks for.
-fn encoder(seed: u64) -> Result<EncoderModelParams, Failure> {
-    let Ok(name) = std::env::var("CLIP") else { return Ok(EncoderModelParams::default()) };
+/// The clip that `CLIP` asks for.
+fn clip(seed: u64) -> Result<Option<Clip>, Failure> {
+    let Ok(name) = std::env::var("CLIP") else { return Ok(None) };
     let mut all = Clip::all();
     let place = match name.as_str() {
         "each" => usize::try_from(seed)? % all.len(),
         name => all.iter().position(|clip| clip.name == name).ok_or("CLIP is film, zoom, cuts or each")?,
     };
-    Ok(all.swap_remove(place).encoder())
+    Ok(Some(all.swap_remove(place)))
 }
 
 fn rate(text: &str) -> Result<Rate, Failure> {
@@ -111,7 +114,10 @@ fn rate(text: &str) -> Result<Rate, Failure> {
 
 fn one(scenario: &Scenario, seed: u64, word: &str, latency: Duration) -> Result<Run, Failure> {
     let (scheme, settings) = word.split_once(':').unwrap_or((word, ""));
-    let mut setup = SenderSetup { encoder: encoder(seed)?, ..SenderSetup::new(scheme) };
+    let clip = clip(seed)?;
+    let encoder = clip.as_ref().map_or_else(EncoderModelParams::default, Clip::encoder);
+    let look = |ledger: &Ledger| clip.as_ref().and_then(|clip| clip.ssim(ledger));
+    let mut setup = SenderSetup { encoder, ..SenderSetup::new(scheme) };
     for pair in settings.split(',').filter(|p| !p.is_empty()) {
         let (key, value) = pair.split_once('=').ok_or("a setting is KEY=VALUE")?;
         match key {
@@ -127,7 +133,7 @@ fn one(scenario: &Scenario, seed: u64, word: &str, latency: Duration) -> Result<
             "plain" => watch_plain(scenario, seed, rate, latency, encoder)?,
             _ => watch_srt(scenario, seed, SrtSetup { rate, latency, filter, encoder })?,
         };
-        return Ok(Run { ledger, path, playout: latency });
+        return Ok(Run { ssim: look(&ledger), ledger, path, playout: latency });
     }
     let (repair, fec) = (std::env::var("NO_REPAIR").is_err(), std::env::var("NO_FEC").is_err());
     (setup.session.retransmission, setup.session.fec) = (repair, fec);
@@ -139,5 +145,5 @@ fn one(scenario: &Scenario, seed: u64, word: &str, latency: Duration) -> Result<
         ..PlayoutParams::default()
     };
     let Watched { ledger, path, receiver, .. } = watch(scenario, seed, setup, receiver, playout)?;
-    Ok(Run { ledger, path, playout: receiver.playout().delay() })
+    Ok(Run { ssim: look(&ledger), ledger, path, playout: receiver.playout().delay() })
 }
