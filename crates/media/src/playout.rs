@@ -24,7 +24,8 @@
 //!
 //! A hole is believed when a later frame has been complete for [`PlayoutParams::reorder_wait`], or when a
 //! later key frame goes on the screen; with [`PlayoutParams::damaged`] also when the frame after it is due, because a
-//! picture that was decoded from the wrong one is nearer to the truth than one that stands. A frame that is only slow
+//! picture that was decoded from the wrong one is nearer to the truth than one that stands. The key frame that ends the damage is
+//! asked for before: as soon as no answer to a request can fill the hole in time. A frame that is only slow
 //! (blackout, long queue) stays awaited as long as nothing overtakes it.
 
 mod delay;
@@ -39,6 +40,15 @@ use std::collections::{BTreeMap, VecDeque};
 const MAX_HELD: usize = 4_096;
 /// A gap of more frames is taken as a stream that began anew, not as that many losses.
 const MAX_GAP: u64 = 2_048;
+
+/// Time of an answer beyond its usual one and an eighth: the request leaves 10 ms after the gap is seen, and again after
+/// 20 ms; an answer's copy 30 ms after it.
+const ANSWER_MARGIN: Duration = Duration::from_millis(50);
+
+/// A gap that looks past repair may be filled all the same, by a repair packet or a slow answer, and the key frame was in vain: one
+/// is asked for before the verdict only if that is so much sooner. Measured over 200 ms with 1 % lost at random and a play-out that
+/// adapts (0.38 s): 98.2 % of the pictures whole, as without asking early; with 0 or 120 ms here 97.8 %.
+const WORTH_ASKING: Duration = Duration::from_millis(200);
 
 /// How the receiver plays out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -343,10 +353,10 @@ impl Playout {
         self.out.pop_front()
     }
 
-    /// True if a PLI should go out now; at most once per interval, as long as only a key frame helps.
+    /// True if a PLI should go out now; at most once per interval, as long as only a key frame helps, or as a gap is there
+    /// that no answer fills in time any more.
     pub fn take_key_request(&mut self, now: Instant) -> bool {
-        let due = self.key_requested_at.is_none_or(|at| now >= at + self.key_request_interval());
-        if !self.key_wanted || !due {
+        if now < self.next_key_request() {
             return false;
         }
         self.key_requested_at = Some(now);
@@ -356,11 +366,38 @@ impl Playout {
 
     /// When [`take_key_request`](Playout::take_key_request) may say yes again; never if no key frame is wanted.
     pub fn next_key_request(&self) -> Instant {
-        match (self.key_wanted, self.key_requested_at) {
-            (false, _) => Instant::NEVER,
-            (true, None) => Instant::ZERO,
-            (true, Some(at)) => at + self.key_request_interval(),
+        let wanted = if self.key_wanted { Some(Instant::ZERO) } else { self.past_repair() };
+        let again = self.key_requested_at.map_or(Instant::ZERO, |at| at + self.key_request_interval());
+        wanted.map_or(Instant::NEVER, |wanted| wanted.max(again))
+    }
+
+    /// When the first gap among the frames held is past repair: the last answer that could fill it before the picture after
+    /// it is due would have been here. At once, but for reordering, where no answer can be in time: the damage lasts until a
+    /// key frame, and that is here sooner by all that it is asked for sooner. `None` without a gap, where nothing is asked for
+    /// again, where a key frame has come behind the gap, and where the verdict is as near.
+    fn past_repair(&self) -> Option<Instant> {
+        let answer = self.answer.filter(|_| self.params.repair)?;
+        let mut next = self.expected?;
+        let behind = self.held.iter().skip_while(|(first, held)| {
+            let follows = **first <= next;
+            next = next.max(held.last_sequence.saturating_add(1));
+            follows
+        });
+        let mut behind = behind.map(|(_, held)| held);
+        let head = behind.next()?;
+        let (mut noticed, mut key) = (head.arrival, head.key);
+        for held in behind {
+            (noticed, key) = (noticed.min(held.arrival), key || held.key);
         }
+        let one = answer + answer / 8 + ANSWER_MARGIN;
+        let left = self.due(head.ticks).since(noticed);
+        let wait = match u32::try_from(left.as_nanos() / one.as_nanos().max(1)).unwrap_or(u32::MAX) {
+            0 if left < answer => self.params.reorder_wait,
+            // One answer may be in time, at the last moment.
+            0 => return None,
+            answers => one.saturating_mul(answers),
+        };
+        (!key && left >= wait + WORTH_ASKING).then(|| noticed + wait)
     }
 
     /// Packets before that number are judged, or given up: whatever comes of them is of no use. Zero before the first frame.

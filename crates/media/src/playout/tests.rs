@@ -118,6 +118,45 @@ fn a_gap_is_given_up_when_the_picture_after_it_is_due_however_long_its_answer_ta
 }
 
 #[test]
+fn a_key_frame_is_asked_for_when_the_last_answer_in_time_should_have_come() {
+    // Frame 1 is missing, which is noticed at 380 ms; frame 2 is due 1,050 ms later. An answer takes 300 ms, an eighth and 50 ms:
+    // two of them fit, the second until 1,155 ms.
+    let gap = |repair: bool, left: u64| {
+        let mut p = Playout::new(PlayoutParams { repair, ..params(left) });
+        p.set_answer_time(Duration::from_millis(300));
+        p.push(frame(0, true, 300));
+        p.push(frame(2, false, 380));
+        p
+    };
+    let mut p = gap(true, 1_050);
+    assert_eq!(p.next_key_request(), at(1_155));
+    assert!(!p.take_key_request(at(1_154)) && p.take_key_request(at(1_155)));
+    // Once per answer, until the key frame is here.
+    assert_eq!(p.next_key_request(), at(1_455));
+    p.push(frame(20, true, 1_400));
+    assert_eq!(p.next_key_request(), Instant::NEVER);
+    // A repair in time, at the last moment.
+    let mut p = gap(true, 1_050);
+    p.push(frame(1, false, 1_154));
+    assert_eq!(p.next_key_request(), Instant::NEVER);
+    // A gap behind frames that wait for their time: frame 4 is missing, noticed at 500 ms.
+    p.push(frame(3, false, 420));
+    p.push(frame(5, false, 500));
+    assert_eq!(p.next_key_request(), at(500 + 775));
+    // No answer can be in time: as soon as the gap is no reordering. One in its usual time can, with nothing to spare, or the
+    // verdict is within 200 ms of the request: at the verdict.
+    for (left, asked) in [(975, 1_155), (974, 0), (300, 0), (299, 400), (220, 400), (219, 0)] {
+        let asked = if asked == 0 { Instant::NEVER } else { at(asked) };
+        assert_eq!(gap(true, left).next_key_request(), asked, "{left}");
+    }
+    // Nothing is asked for again: at the verdict.
+    let mut p = gap(false, 1_050);
+    assert_eq!(p.next_key_request(), Instant::NEVER);
+    drain(&mut p, 1_430);
+    assert_eq!(p.next_key_request(), Instant::ZERO);
+}
+
+#[test]
 fn nothing_is_shown_before_the_first_key_frame() {
     let mut p = Playout::new(params(100));
     p.push(frame(0, false, 300));
