@@ -248,8 +248,14 @@ impl SenderSession {
 
     /// Whether a frame that is encoded now would leave soon. If not, a live source is not to encode this picture: it would only
     /// age in the queue, until it is dropped with all that refer to it. False before the flow sends its first data.
+    ///
+    /// Soon is three fifths of [`SenderConfig::max_queue_delay`]; and more, up to all of it, while no packets queue on the path and
+    /// what is left of the play-out delay suffices for a repair.
     pub fn wants_frame(&self) -> bool {
-        let room = self.config.max_queue_delay(self.playout).mul_f64(0.6);
+        let (most, deadline) = (self.config.max_queue_delay(self.playout), self.deadline());
+        let before_repair = self.playout.saturating_sub(deadline.srtt * 3 / 2);
+        let wanted = if deadline.is_queueing() { Duration::ZERO } else { before_repair };
+        let room = wanted.clamp(most.mul_f64(0.6), most);
         self.phase == Phase::Running
             && self.ready
             && self.media.drains_within(self.flow.target_rate(), &self.config, room)

@@ -203,21 +203,27 @@ fn the_sender_knows_the_play_out_delay_from_its_receiver_alone() {
     assert_eq!((p.sender.playout(), p.sender.stats().rejected.wrong_ssrc), (ms(900), before + 1));
 }
 
+/// The round trip is 100 ms, and 200 where packets queue. A frame may wait three fifths of the play-out delay, and new ones are
+/// taken while what waits leaves within three fifths of that: or within all of it, as far as the rest suffices for a repair, one
+/// and a half round trips. At 200 packets/s of 1,000 B a frame of 900 B takes 962.
 #[test]
 fn a_live_source_is_not_asked_while_too_much_waits() {
-    let mut p = repairing(ms(500), true);
-    p.run_until(at(1.0));
-    assert!(p.sender.wants_frame());
-    // 500 ms of play-out: a frame may wait 300 ms, and new ones are taken while what waits leaves within 180 ms: 36,000 B at
-    // 200 packets/s of 1,000 B, and a frame of 900 B takes 962.
-    p.fps = 0;
-    for n in 0..40 {
-        let frame = fairpace_rtp::Frame { data: vec![1; 900], timestamp_90k: 90_000 * (n + 100), key: false };
-        assert_eq!(p.sender.wants_frame(), n <= 37, "frame {n}");
-        p.sender.push_frame(p.now, frame);
+    for (playout, queues, room) in [(500, false, 300), (300, false, 150), (220, false, 79), (500, true, 180)] {
+        let mut p = repairing(ms(playout), true);
+        if queues {
+            p.forward.disturb = Box::new(|now, w| vec![(if now > at(1.0) { ms(100) } else { ms(0) }, w)]);
+        }
+        p.run_until(at(3.0));
+        assert!(p.sender.wants_frame());
+        p.fps = 0;
+        for n in 0..80 {
+            let frame = fairpace_rtp::Frame { data: vec![1; 900], timestamp_90k: 90_000 * (n + 100), key: false };
+            assert_eq!(p.sender.wants_frame(), n <= room * 200 / 962, "{playout} ms, {queues}: frame {n}");
+            p.sender.push_frame(p.now, frame);
+        }
+        p.run_until(at(4.0));
+        assert!(p.sender.wants_frame());
     }
-    p.run_until(at(1.5));
-    assert!(p.sender.wants_frame());
 }
 
 /// Each scheme loses a fortieth of its packets, and the answers to the requests arrive.
