@@ -106,8 +106,15 @@ impl Checker<'_> {
             let mut controller =
                 controllers::build(s, flow).map_err(|e| self.parameter_error(&field("parameters"), &e))?;
             let needed = controller.feedback_form();
-            if let Some(form) = flow.feedback.as_ref().unwrap_or(&s.feedback).get().form.filter(|f| !f.serves(needed)) {
-                let key = if flow.feedback.is_some() { field("feedback") } else { "feedback".to_owned() };
+            let asked = flow.feedback.as_ref().unwrap_or(&s.feedback).get().form;
+            let key = if flow.feedback.is_some() { field("feedback") } else { "feedback".to_owned() };
+            let planned = s.wireless.as_ref().is_some_and(|w| w.plan.is_some()) && flow.user.is_some();
+            if let Some(form) = asked.filter(|form| planned && needed == Form::SackVector && *form != needed) {
+                let wrong =
+                    format!("is `{form}`, and the base station of `wireless.plan` writes windows into sack vectors");
+                return self.conflict(key, wrong, "leave the form out, or `plan`");
+            }
+            if let Some(form) = asked.filter(|f| !f.serves(needed)) {
                 let (name, told) = (&flow.controller, needed.about());
                 let wrong =
                     format!("is `{form}`, and controller `{name}` of `{}` is told of packets by {told}", flow.name);

@@ -275,6 +275,12 @@ fn every_refusal_of_a_flow_over_it_names_file_line_field_value_and_remedy() {
             "wlan.toml:9: `flows[0].tolerable_jitter` is `0 s`, which is out of range\nhint: above 0 s, at most 1 h",
         ),
         (
+            "plan = { max_jitter = \"50 ms\" }",
+            "user = 0\nfeedback = \"ccfb 20 ms\"",
+            "wlan.toml:10: `flows[0].feedback` is `ccfb`, and the base station of `wireless.plan` writes windows into sack \
+             vectors\nhint: leave the form out, or `plan`",
+        ),
+        (
             "buffer = \"20 pkt\"\nplan = { max_jitter = \"50 ms\" }",
             "user = 0",
             "wlan.toml:4: `wireless.buffer` stands beside `plan`, which sets it to the windows of `aimd` and those \
