@@ -4,6 +4,7 @@
 #   make test       everything that must pass before a change lands
 #   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
 #                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop, costs per step
+#   make viewers-live  a real video by auto, a fixed rate, SRT and plain RTP, beside each other on four paths, in real time
 #   make reproduce  every figure of the papers, each claim checked
 #   make soak       the property tests with a hundred times the cases, every fault with every controller, the book
 #                   page by page in a browser
@@ -13,7 +14,7 @@
 CARGO ?= cargo
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
 
-.PHONY: all build demo test lint bench reproduce fingerprint soak book clean
+.PHONY: all build demo test lint bench viewers-live reproduce fingerprint soak book clean
 
 all: build
 
@@ -21,15 +22,22 @@ packages-demo:
 	@scripts/install-packages packages/demo.txt
 packages-test:
 	@scripts/install-packages packages/demo.txt packages/test.txt
+packages-live:
+	@scripts/install-packages packages/demo.txt packages/live.txt
 packages-bench:
 	@scripts/install-packages packages/demo.txt packages/bench.txt
-.PHONY: packages-demo packages-test packages-bench
+.PHONY: packages-demo packages-test packages-live packages-bench
 
 build: packages-demo
 	$(CARGO) build --release --locked -p fairpace --features gst
 
 demo: build
 	$(FAIRPACE) demo --out demo-results
+# The same path for SRT, where it is installed.
+	@if command -v srt-live-transmit > /dev/null; then \
+		echo; echo "SRT at 600 kbit/s over the same path:"; \
+		scripts/viewers-live demo --program $(FAIRPACE) --senders srt --seeds 1 --seconds 30 --rate 600; \
+	fi
 
 test: packages-test
 	$(CARGO) fmt --all --check
@@ -38,6 +46,7 @@ test: packages-test
 	$(CARGO) test --workspace --exclude fairpace-fsocket --features gst --locked
 # Apart: programs in C link the library as it is without GStreamer.
 	$(CARGO) test -p fairpace-fsocket --locked
+	scripts/viewers-live --self-test
 
 bench: packages-bench build
 	bench/run
@@ -47,6 +56,12 @@ bench: packages-bench build
 	$(CARGO) bench --locked -p fairpace-net --bench sender
 	$(CARGO) run --release --locked -p fairpace-sim --example satellite
 	$(FAIRPACE) doctor
+
+viewers-live: packages-live build
+	scripts/viewers-live demo --program $(FAIRPACE) --rate 600 --senders auto,fixed,srt,plain,none
+	scripts/viewers-live geo-bursts --program $(FAIRPACE) --rate 1400 --senders auto,fixed,srt,plain,none
+	scripts/viewers-live congested --program $(FAIRPACE) --rate 450 --senders auto,fixed,srt,plain,none
+	scripts/viewers-live lte --program $(FAIRPACE) --rate 800 --senders auto,fixed,srt,plain,none
 
 reproduce: build
 	$(FAIRPACE) reproduce rcs --out results/rcs

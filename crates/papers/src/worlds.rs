@@ -30,6 +30,7 @@ macro_rules! beside {
 
 /// One per controller, with both worlds' traces laid over each other; the last has all of them in one table.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
+    beside!("auto", "the default beside TCP", one),
     beside!("rcs", "RCS beside TCP, its dummies in the lower priority by DSCP", one),
     beside!("rap", "RAP beside TCP", one),
     beside!("srp", "SRP beside TCP", one),
@@ -391,8 +392,8 @@ mod tests {
         let e = EXPERIMENTS.iter().find(|e| e.id == "worlds.beside").unwrap();
         let mut bench = Bench::new(Hooks::default(), Effort::Quick);
         let sim = (e.run)(e, &mut bench, &mut Tools::default()).unwrap();
-        assert!(sim.claims.is_empty() && sim.section.charts[0].series[0].x.len() == 8, "{:?}", sim.claims);
-        assert_eq!(sim.points.len(), 8 * 5);
+        assert!(sim.claims.is_empty() && sim.section.charts[0].series[0].x.len() == 9, "{:?}", sim.claims);
+        assert_eq!(sim.points.len(), 9 * 5);
 
         let e = EXPERIMENTS.iter().find(|e| e.id == "worlds.rap").unwrap();
         let mut bench = Bench::new(Hooks::default(), Effort::Seeds(MAX_SEEDS)).in_world(World::RealTime(&slower));
@@ -409,8 +410,8 @@ mod tests {
     #[test]
     fn runs_in_real_time_are_counted_once_although_the_last_experiment_shows_all_again() {
         let chosen: Vec<&Experiment> = EXPERIMENTS.iter().collect();
-        // 8 controllers, 3 rivals, 1 seed of 20 s.
-        assert_eq!(crate::real_time(&crate::real_time_runs(&chosen, Effort::Quick, None)).as_secs(), 8 * 3 * 20);
+        // 9 controllers, 3 rivals, 1 seed of 20 s.
+        assert_eq!(crate::real_time(&crate::real_time_runs(&chosen, Effort::Quick, None)).as_secs(), 9 * 3 * 20);
     }
 
     #[test]

@@ -72,9 +72,14 @@ fn main() -> Result<(), Failure> {
             100.0 * r.path.trips.iter().filter(|t| is(&t.about)).count() as f64 / all
         };
         let tcp = |r: &Run| {
-            r.path.beside.iter().map(|(_, c)| c.received.bytes.as_f64()).sum::<f64>() * 8e-3
-                / seconds
-                / r.path.beside.len().max(1) as f64
+            let flows: Vec<f64> = r
+                .path
+                .beside
+                .iter()
+                .filter(|(name, _)| name.starts_with("tcp"))
+                .map(|(_, c)| c.received.bytes.as_f64())
+                .collect();
+            flows.iter().sum::<f64>() * 8e-3 / seconds / flows.len().max(1) as f64
         };
         println!(
             " {:>7.2} % {:>8.2} {:>8.0} {:>7.2} {:>7.2} {:>9.0} {:>8.0} {:>8.0} {:>7.4}",
