@@ -73,7 +73,11 @@ fn a_receiver_that_measures_offers_itself_and_a_sender_takes_the_offer() {
 
 #[test]
 fn aimd_keeps_within_the_window_that_its_receiver_advertises() {
-    let (sent, received) = exchange(&["--rwnd", "20"], &["--control", "aimd", "--beta", "0.875", "--rwnd", "25"]);
+    let aimd = ["--control", "aimd", "--beta", "0.875", "--rwnd", "25"];
+    // Where lost packets are sent again, the echo alone says the window.
+    let (sent, _) = exchange(&["--rwnd", "20"], &aimd);
+    assert_eq!((&sent["feedback"]["form"], &sent["rwnd_packets"]), (&"ccfb".into(), &20.into()));
+    let (sent, received) = exchange(&["--rwnd", "20"], &[&aimd[..], &["--no-repair"]].concat());
     assert_eq!((&sent["feedback"]["form"], &sent["rwnd_packets"]), (&"sack-vector".into(), &20.into()));
     // An ACK of 36 bytes for each packet.
     let packets = received["media"]["received_packets"].as_u64().unwrap();
