@@ -249,7 +249,7 @@ impl SenderSession {
     /// Whether a frame that is encoded now would leave soon. If not, a live source is not to encode this picture: it would only
     /// age in the queue, until it is dropped with all that refer to it. False before the flow sends its first data.
     ///
-    /// Soon is three fifths of [`SenderConfig::max_queue_delay`]; and more, up to all of it, while no packets queue on the path and
+    /// Soon is three fifths of the longest that a frame may wait (the field `max_queue_delay` of [`SenderConfig`]); and more, up to all of it, while no packets queue on the path and
     /// what is left of the play-out delay suffices for a repair.
     pub fn wants_frame(&self) -> bool {
         let (most, deadline) = (self.config.max_queue_delay(self.playout), self.deadline());
