@@ -95,17 +95,12 @@ impl SenderHalf {
         !matches!(self, SenderHalf::SackVector(_))
     }
 
-    /// Whether packets that are sent again are among the flow's numbers.
-    pub(crate) const fn numbers_repairs(&self) -> bool {
-        !self.has_pairs()
-    }
-
     /// Whether feedback marks each media packet that arrived, so that losses and their bursts can be counted.
     pub(crate) const fn tells_of_media(&self) -> bool {
         matches!(self, SenderHalf::Ccfb(_))
     }
 
-    /// Whether both ends must know packet pairs by their number.
+    /// Whether both ends must know packet pairs by their number: packets that are sent again are not among the flow's then.
     pub(crate) const fn has_pairs(&self) -> bool {
         matches!(self, SenderHalf::Reports(_))
     }

@@ -546,7 +546,7 @@ impl SenderSession {
         let size = on_the_wire(self.buf.len(), &self.config);
         self.feedback.on_sent(now, permit.kind, permit.seq);
         self.media.on_sent(now, what, permit.seq, self.buf.len());
-        if what == What::Retransmission && !self.feedback.numbers_repairs() {
+        if what == What::Retransmission && self.feedback.has_pairs() {
             self.flow.on_sent_unnumbered(now, permit, size);
         } else {
             self.flow.on_sent(now, permit, size);

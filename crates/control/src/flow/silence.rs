@@ -7,6 +7,8 @@
 //!  heard again: the cap doubles each round trip, and is gone above the rate at which the silence began
 //! ```
 //!
+//! Where nothing left for as long, the application pauses, and nothing is missed: the rate stays.
+//!
 //! `patience` is four round trips and what the receiver may hold back, four intervals of a receiver that only reports, and
 //! [`LEAST_PATIENCE`] at least: an outage of a second says little, and the circuit breaker ends what lasts 15 s.
 
@@ -21,6 +23,8 @@ pub(super) struct Silence {
     allowed: Duration,
     /// The cap falls no lower.
     least: Rate,
+    /// When the last packet left.
+    left: Instant,
     /// When the silence, or the last halving in it, has lasted for the patience; NEVER while all is heard of.
     due: Instant,
     /// The rate when the oldest packet left that is not heard of, or at which the last silence began.
@@ -38,6 +42,7 @@ impl Silence {
         Silence {
             allowed,
             least: Rate::packets_per_second(1.0, packet_size),
+            left: Instant::ZERO,
             due: Instant::NEVER,
             full: Rate::ZERO,
             cap: None,
@@ -52,6 +57,7 @@ impl Silence {
     /// A packet has left; the flow sends at `rate`.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, srtt: Option<Duration>, rate: impl FnOnce() -> Rate) {
+        self.left = now;
         if self.due == Instant::NEVER {
             self.due = now + self.patience(srtt);
             if self.cap.is_none() {
@@ -84,6 +90,10 @@ impl Silence {
         if now < self.due {
             return None;
         }
+        if now.since(self.left) >= self.patience(srtt) {
+            self.due = Instant::NEVER;
+            return None;
+        }
         let cap = (self.cap.unwrap_or(self.full) * 0.5).max(self.least);
         self.cap = Some(cap);
         self.due = now + self.patience(srtt);
@@ -110,7 +120,9 @@ mod tests {
         assert_eq!(s.next(), at(3.1));
         assert_eq!(s.on_timer(at(3.0), RTT), None);
         assert_eq!(s.on_timer(at(3.1), RTT), Some(Rate::kbps(400.0)));
+        s.on_sent(at(5.0), RTT, || Rate::kbps(300.0));
         assert_eq!(s.on_timer(at(5.2), RTT), Some(Rate::kbps(200.0)));
+        s.on_sent(at(7.0), RTT, || Rate::kbps(300.0));
         assert_eq!(s.on_timer(at(7.3), RTT), Some(Rate::kbps(100.0)));
         let mut caps = Vec::new();
         for n in 0..60 {
@@ -124,9 +136,22 @@ mod tests {
     #[test]
     fn a_packet_a_second_goes_on_asking() {
         let mut s = Silence::new(SIZE, Duration::ZERO, None);
-        s.on_sent(at(0.0), None, || Rate::kbps(100.0));
-        let caps: Vec<_> = (1..=8).filter_map(|n| s.on_timer(at(f64::from(n)), None)).collect();
+        let mut caps = Vec::new();
+        for n in 0..80 {
+            s.on_sent(at(0.1 * f64::from(n)), None, || Rate::kbps(100.0));
+            caps.extend(s.on_timer(at(0.1 * f64::from(n)), None));
+        }
         assert_eq!(caps.last(), Some(&Rate::packets_per_second(1.0, SIZE)));
+    }
+
+    /// The last packet before a pause of ten seconds is lost.
+    #[test]
+    fn a_pause_of_the_application_is_no_silence() {
+        let mut s = Silence::new(SIZE, Duration::ZERO, None);
+        s.on_sent(at(1.0), None, || Rate::kbps(100.0));
+        assert_eq!((s.on_timer(at(2.0), None), s.next()), (None, Instant::NEVER));
+        s.on_sent(at(11.0), None, || Rate::kbps(100.0));
+        assert_eq!(s.next(), at(12.0));
     }
 
     #[test]

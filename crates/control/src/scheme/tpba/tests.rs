@@ -55,6 +55,30 @@ fn sent(seq: u64) -> Sent {
     Sent { kind: Kind::Data, class: fairpace_units::Class::Normal, seq, size: SIZE }
 }
 
+/// 51 packets/s, every second one beside the numbers: each takes its time.
+#[test]
+fn a_packet_beside_the_numbers_takes_its_time() {
+    let mut c = running(&[]);
+    let mut departures = Vec::new();
+    let mut now = at(3.2);
+    while departures.len() < 11 {
+        match c.poll_send(now, true) {
+            SendPoll::Wait(at) => now = at,
+            SendPoll::Send(_) if departures.len() % 2 == 1 => {
+                c.on_sent_unnumbered(now, SIZE);
+                departures.push(now);
+            }
+            SendPoll::Send(_) => {
+                c.on_sent(now, &sent(200 + departures.len() as u64));
+                departures.push(now);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let took = departures[10].since(departures[0]).as_secs_f64();
+    assert!((took - 10.0 / 51.0).abs() < 1e-6, "{took}");
+}
+
 /// The controller's way through both periods, every number by hand.
 #[test]
 fn a_whole_turn_by_hand() {
