@@ -168,3 +168,18 @@ fn a_page_is_judged_without_its_code_tables_and_headings() {
     let page = "# What it is\n\nThe link. It waits.\n\n```\nIt runs.\n```\n\n| It | What it is. |\n\nWhat is it?\n- Which one.\n";
     assert_eq!(riddles_of_a_page(page), [3, 12]);
 }
+
+#[test]
+fn no_file_has_two_versions_of_a_place_at_once() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let files = ["crates", "docs", "scripts", "bench"].map(|folder| root.join(folder));
+    let ends = ["rs", "md", "toml", "txt"];
+    let markers = ["<<<<<<< ", ">>>>>>> "];
+    let sources = files.iter().flat_map(|folder| ends.iter().flat_map(move |end| sources(folder, end)));
+    let unmerged = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.lines().any(|line| markers.iter().any(|m| line.starts_with(m)))
+    };
+    let found: Vec<_> = sources.filter(unmerged).collect();
+    assert!(found.is_empty(), "unmerged: {found:?}");
+}

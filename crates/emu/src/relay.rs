@@ -234,7 +234,7 @@ impl Running {
                 let packet = match socket.recv(&mut self.buffer) {
                     RecvOutcome::Packet(packet) => packet,
                     // The target is not up yet, or went away: its absence is the clients' to notice.
-                    RecvOutcome::Refused => continue,
+                    RecvOutcome::Refused | RecvOutcome::Hint => continue,
                     RecvOutcome::Empty | RecvOutcome::Failed(_) => break,
                 };
                 let to = match direction {

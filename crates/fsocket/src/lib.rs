@@ -43,6 +43,7 @@ impl From<NetError> for Failure {
             NetError::PeerVanished { .. } => libc::ECONNRESET,
             NetError::PeerLies { .. } => libc::EPROTO,
             NetError::Breaker { .. } => libc::ECONNABORTED,
+            NetError::NotSent { .. } => libc::ENETDOWN,
             NetError::Config { field: "ADU", .. } => libc::EMSGSIZE,
             NetError::Io { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
             _ => libc::EINVAL,

@@ -32,10 +32,9 @@ impl Mark {
 pub enum SendOutcome {
     /// The kernel took it.
     Sent,
-    /// Larger than the path carries in one piece, which is this if the kernel knows it (IP packet
-    /// size). Send smaller ones.
+    /// Larger than this machine's device takes in one piece, by its own word. Send smaller ones.
     TooLarge {
-        /// The path's MTU.
+        /// The largest IP packet that the kernel thinks will pass; may be too small, if messages were forged.
         mtu: Option<Bytes>,
     },
     /// The peer's machine said that nobody listens (an ICMP message about an earlier packet).
@@ -60,6 +59,8 @@ pub enum RecvOutcome {
     Empty,
     /// No datagram, but the news that nobody listens at the peer's port.
     Refused,
+    /// No datagram, but an ICMP message that the path carries less ([`DatagramIo::take_mtu_hint`]).
+    Hint,
     /// Something else; the number is the operating system's.
     Failed(Errno),
 }
@@ -90,8 +91,10 @@ pub struct SocketCounters {
     pub batched: u64,
     /// Batches that the kernel refused to segment; after the first, packets go one by one.
     pub batch_failures: u64,
-    /// Not sent: larger than the path's MTU.
+    /// Not sent: larger than the device's MTU.
     pub too_large: u64,
+    /// ICMP messages that the path carries less; they may be forged.
+    pub hints: u64,
     /// Not sent, or nothing read: nobody listens at the peer.
     pub refused: u64,
     /// Not sent: no route.
@@ -129,6 +132,12 @@ pub trait DatagramIo {
     fn wake(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+    /// The path's MTU by the newest ICMP message, once. Anybody may have forged it.
+    fn take_mtu_hint(&mut self) -> Option<Bytes> {
+        None
+    }
+    /// Whether packets from now on may be cut on their way (IPv4's DF is not set).
+    fn set_fragments(&mut self, _fragments: bool) {}
     /// The address of this machine that datagrams to the connected peer leave from; `None` if it is not known.
     fn local_ip(&self) -> Option<IpAddr> {
         None

@@ -86,6 +86,18 @@ pub enum NetError {
         /// The address asked for.
         address: SocketAddr,
     },
+    /// This machine did not let most of the packets out.
+    #[error("{not_sent} of {packets} packets to {peer} did not leave this machine: {detail}")]
+    NotSent {
+        /// To whom.
+        peer: SocketAddr,
+        /// Packets that the kernel did not take.
+        not_sent: u64,
+        /// All packets of the session.
+        packets: u64,
+        /// The kernel's reasons, with their counts.
+        detail: String,
+    },
     /// The peer's feedback cannot be true.
     #[error("{peer} sends feedback that cannot be true: {detail}")]
     PeerLies {
@@ -173,6 +185,9 @@ impl NetError {
             }
             NetError::PeerVanished { .. } => {
                 "it ended without a goodbye, or the path is down; start again when it answers, or send with `--restart`".to_owned()
+            }
+            NetError::NotSent { .. } => {
+                "look at the device, the route and the firewall of this machine (`ip route get HOST`, `ip link`), or send smaller packets with `--packet-size`".to_owned()
             }
             NetError::PeerLies { .. } => "the receiver is faulty or hostile: do not send to it".to_owned(),
             NetError::Breaker { .. } => {

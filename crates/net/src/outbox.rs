@@ -30,8 +30,9 @@ pub(crate) struct Outbox {
     backoff: Backoff,
     /// Packets that did not leave.
     pub(crate) not_sent: u64,
-    /// The path carries no more than this, and a packet was larger.
-    pub(crate) too_large: Option<Option<Bytes>>,
+    /// The device refused a packet with so many bytes of payload; it may carry IP packets of this size.
+    pub(crate) too_large: Option<(usize, Option<Bytes>)>,
+    fragments: bool,
     /// The peer's machine refused; taken by the driver.
     pub(crate) refused: u32,
 }
@@ -65,6 +66,15 @@ impl Outbox {
         self.bytes.extend_from_slice(bytes);
         self.last = bytes.len();
         self.count += 1;
+    }
+
+    /// Whether packets that are given from now on may be cut on their way.
+    pub(crate) fn set_fragments(&mut self, io: &mut impl DatagramIo, now: Instant, fragments: bool) {
+        if fragments != self.fragments {
+            self.flush(io, now);
+            io.set_fragments(fragments);
+            self.fragments = fragments;
+        }
     }
 
     /// Sends what is there, unless it is too early after a failure. True if nothing is left.
@@ -103,7 +113,7 @@ impl Outbox {
             }
             outcome => {
                 if let SendOutcome::TooLarge { mtu } = outcome {
-                    self.too_large = Some(mtu);
+                    self.too_large = Some((self.segment, mtu));
                 } else {
                     self.backoff.failed(now);
                 }
@@ -247,7 +257,7 @@ mod tests {
         let (mut out, mut io) = (Outbox::default(), Scripted { script: vec![too_large], ..Scripted::default() });
         out.push(&mut io, at(0), &[0; 1_400], NORMAL, None);
         out.flush(&mut io, at(0));
-        assert_eq!((out.not_sent, out.too_large), (1, Some(Some(Bytes::new(1_280)))));
+        assert_eq!((out.not_sent, out.too_large), (1, Some((1_400, Some(Bytes::new(1_280))))));
     }
 
     #[test]

@@ -291,7 +291,7 @@ impl Running<'_> {
                         self.media(&media, p.at, sink, observer)?;
                     }
                 }
-                RecvOutcome::Refused => {}
+                RecvOutcome::Refused | RecvOutcome::Hint => {}
                 RecvOutcome::Empty | RecvOutcome::Failed(_) => break,
             }
         }

@@ -20,17 +20,16 @@ use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, Rec
 pub use config::{MAX_QUANTUM, SendConfig};
 use fairpace_media::FrameSource;
 use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};
-use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, Rate, Via, format_duration};
+use fairpace_units::{Dscp, Duration, Ecn, Instant, Rate, Via, format_duration};
 pub use report::{SendEnd, SendObserver, SendReport, SendSample};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Sends until the end; see the module. If the kernel knows that the path carries less than the packet size, packets
-/// are as large as it carries from the beginning, the controller's too.
+/// Sends until the end; see the module. If this machine's device carries less than the packet size, packets are as large as it
+/// carries from the beginning, the controller's too.
 ///
 /// # Errors
-/// What prevents the beginning: no such controller, a packet size out of range, no socket, no route, a path that carries
-/// less than packets are cut to ([`fairpace_rtp::LEAST_PATH_MTU`]). Any later fault is in [`SendReport::end`].
+/// What prevents the beginning: no such controller, a packet size out of range, no socket, no route. Any later fault is in [`SendReport::end`].
 pub fn run(
     config: &SendConfig,
     clock: Clock,
@@ -41,8 +40,8 @@ pub fn run(
     config.check()?;
     let mut socket = UdpSocket::connect(config.peer, config.buffers, clock)?;
     let mut config = config.clone();
-    if config.cut(socket.path_mtu())? {
-        observer.on_packet_size(clock.now(), config.session.packet_size);
+    if config.cut(socket.device_mtu()) {
+        observer.on_event(clock.now(), &SenderEvent::PacketSize(config.session.packet_size));
     }
     run_on(&mut socket, &config, clock, source, observer, stop)
 }
@@ -89,7 +88,6 @@ pub fn run_on(
         via,
         switches: 0,
         switched: None,
-        cut: None,
         now,
         begun: now,
         validated: None,
@@ -160,8 +158,6 @@ struct Running<'a> {
     switches: u64,
     /// Not told yet.
     switched: Option<Via>,
-    /// Not told yet.
-    cut: Option<Bytes>,
     /// The latest time told to the session.
     now: Instant,
     begun: Instant,
@@ -237,6 +233,7 @@ impl Running<'_> {
                     self.session.handle_datagram(self.now, bytes, p.mark.dscp, p.mark.ecn);
                 }
                 RecvOutcome::Refused => self.refused(1),
+                RecvOutcome::Hint => {}
                 RecvOutcome::Empty | RecvOutcome::Failed(_) => break,
             }
         }
@@ -403,12 +400,13 @@ impl Running<'_> {
         Ok(woken.readable & 1 == 1)
     }
 
-    /// The kernel knows that the path carries less than we sent.
-    fn heed_mtu(&mut self) {
-        if let Some(Some(mtu)) = self.outbox.too_large.take() {
-            let before = self.session.packet_size();
-            self.session.limit_packet_size(mtu);
-            self.cut = Some(self.session.packet_size()).filter(|size| *size < before).or(self.cut);
+    /// The device, or a message, says that packets were too large.
+    fn heed_mtu(&mut self, io: &mut impl DatagramIo) {
+        if let Some((len, mtu)) = self.outbox.too_large.take() {
+            self.session.on_too_large(self.now, len, mtu);
+        }
+        if let Some(mtu) = io.take_mtu_hint() {
+            self.session.hint_path_mtu(self.now, mtu);
         }
     }
 
@@ -456,8 +454,9 @@ impl Running<'_> {
                         self.lateness.record(now.since(planned));
                     }
                     let mark = Mark { dscp: d.dscp, ecn: d.ecn };
+                    self.outbox.set_fragments(io, now, d.fragments);
                     self.outbox.push(io, now, d.bytes, mark, None);
-                    self.heed_mtu();
+                    self.heed_mtu(io);
                     given += 1;
                     if given < BUDGET {
                         continue;
@@ -472,7 +471,7 @@ impl Running<'_> {
                         self.tcp_is_over(now, end);
                     }
                     self.outbox.flush(io, now);
-                    self.heed_mtu();
+                    self.heed_mtu(io);
                     let refused = std::mem::take(&mut self.outbox.refused);
                     self.refused(refused);
                     self.planned = Some(until);
@@ -488,9 +487,6 @@ impl Running<'_> {
         let now = self.now;
         if let Some(via) = self.switched.take() {
             observer.on_switch(now, via);
-        }
-        if let Some(size) = self.cut.take() {
-            observer.on_packet_size(now, size);
         }
         while let Some(event) = self.session.next_event() {
             match event {

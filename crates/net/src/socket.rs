@@ -26,7 +26,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeSpec;
 pub use options::{Buffers, Granted};
-use options::{dont_fragment, path_mtu, set_buffers, tell_local_address};
+use options::{device_mtu, path_mtu, set_buffers, set_fragments, tell_local_address};
 use packet_info::{LocalAddress, local_address, mapped, socket_address};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{IoSlice, IoSliceMut};
@@ -56,8 +56,13 @@ pub struct UdpSocket {
     /// all of them, an answer must leave from that one, whatever the route [RFC 1122 §4.1.3.5].
     reached_at: Option<(SocketAddr, IpAddr)>,
     wake: Option<Arc<EventFd>>,
+    /// The path's MTU by an ICMP message that has not been told of.
+    hint: Option<Bytes>,
+    fragments: bool,
 }
 
+/// A flood of forged messages must not look like a refusal of the device: a packet is tried so many times more.
+const MOST_HINTS: u32 = 8;
 /// A mark that so many calls in a row had becomes the socket's own: a message per packet makes the kernel look the route
 /// up again.
 const SETTLED: u32 = 16;
@@ -106,7 +111,7 @@ impl UdpSocket {
         if address.ip().is_unspecified() {
             tell_local_address(&socket, v6, true).map_err(option)?;
         }
-        dont_fragment(&socket, v6, v4_too).map_err(option)?;
+        set_fragments(&socket, v6, v4_too, false).map_err(option)?;
         let buffers = set_buffers(&socket, buffers).map_err(|e| NetError::io("size a socket's buffers", e))?;
         socket.bind(&address.into()).map_err(|e| bind_error(address, e))?;
         Ok(UdpSocket {
@@ -124,6 +129,8 @@ impl UdpSocket {
             own: None,
             reached_at: None,
             wake: None,
+            hint: None,
+            fragments: false,
         })
     }
 
@@ -210,12 +217,40 @@ impl UdpSocket {
         self.batches
     }
 
-    /// The path's MTU (whole IP packets) as far as the kernel knows; only of a connected socket.
-    pub fn path_mtu(&self) -> Option<Bytes> {
-        path_mtu(&self.socket, self.v6)
+    /// The MTU (whole IP packets) of the device that the socket sends by, if the socket is bound to one address or connected. Nobody
+    /// on the network can change it.
+    pub fn device_mtu(&self) -> Option<Bytes> {
+        self.local_ip().and_then(device_mtu)
     }
 
-    fn sendmsg(&self, to: Option<SocketAddr>, bytes: &[u8], mark: Mark, segment: Option<u16>) -> Result<(), Errno> {
+    /// An ICMP message about an earlier packet waits at a connected socket, and the next call fails with it instead of doing its work.
+    fn note_hint(&mut self) {
+        self.counters.hints += 1;
+        self.hint = path_mtu(&self.socket, self.v6).or(self.hint);
+    }
+
+    /// As [`sendmsg_once`](Self::sendmsg_once), past messages that wait: what the device itself refuses, it refuses each time.
+    fn sendmsg(&mut self, to: Option<SocketAddr>, bytes: &[u8], mark: Mark, segment: Option<u16>) -> Result<(), Errno> {
+        let mut result = self.sendmsg_once(to, bytes, mark, segment);
+        for _ in 0..MOST_HINTS {
+            if self.connected.is_none() || result != Err(Errno::EMSGSIZE) {
+                break;
+            }
+            result = self.sendmsg_once(to, bytes, mark, segment);
+            if result != Err(Errno::EMSGSIZE) {
+                self.note_hint();
+            }
+        }
+        result
+    }
+
+    fn sendmsg_once(
+        &self,
+        to: Option<SocketAddr>,
+        bytes: &[u8],
+        mark: Mark,
+        segment: Option<u16>,
+    ) -> Result<(), Errno> {
         let v4_peer = to.or(self.connected).map_or(!self.v6, |a| a.is_ipv4());
         let (tos, tclass) = (mark.tos(), i32::from(mark.tos()));
         let marked = if v4_peer { ControlMessage::Ipv4Tos(&tos) } else { ControlMessage::Ipv6TClass(&tclass) };
@@ -278,7 +313,7 @@ impl UdpSocket {
         };
         *counter += 1;
         if matches!(outcome, SendOutcome::TooLarge { .. }) {
-            return SendOutcome::TooLarge { mtu: self.path_mtu() };
+            return SendOutcome::TooLarge { mtu: path_mtu(&self.socket, self.v6) };
         }
         outcome
     }
@@ -363,6 +398,10 @@ impl DatagramIo for UdpSocket {
                 self.counters.refused += 1;
                 return RecvOutcome::Refused;
             }
+            Err(Errno::EMSGSIZE) => {
+                self.note_hint();
+                return RecvOutcome::Hint;
+            }
             Err(e) => return RecvOutcome::Failed(e),
         };
         let (mark, stamp) = self.note_control(&messages);
@@ -382,6 +421,19 @@ impl DatagramIo for UdpSocket {
 
     fn local_ip(&self) -> Option<IpAddr> {
         self.local_address().ok().map(|a| a.ip()).filter(|ip| !ip.is_unspecified())
+    }
+
+    fn take_mtu_hint(&mut self) -> Option<Bytes> {
+        self.hint.take()
+    }
+
+    fn set_fragments(&mut self, fragments: bool) {
+        if fragments != self.fragments {
+            let v4_too = self.connected.is_none_or(|peer| peer.is_ipv4()) || !self.v6;
+            // If the kernel refuses, packets go on as before.
+            let done = set_fragments(&self.socket, self.v6, v4_too, fragments);
+            self.fragments = if done.is_ok() { fragments } else { self.fragments };
+        }
     }
 
     fn wake(&self) -> Option<BorrowedFd<'_>> {

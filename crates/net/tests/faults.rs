@@ -7,7 +7,7 @@ use common::{connect, loopback, run_beside};
 use fairpace_media::ConstantSource;
 use fairpace_net::receive::ReceiveReport;
 use fairpace_net::send::{self, SendEnd, SendReport};
-use fairpace_net::{Clock, DatagramIo, Mark, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
+use fairpace_net::{Clock, DatagramIo, Mark, NetError, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
 use fairpace_rtp::What;
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::net::SocketAddr;
@@ -118,10 +118,11 @@ fn when_the_path_shrinks_packets_get_smaller_and_go_on() {
     let rule = |t: Instant, _, bytes: usize| shrunk(t, bytes).then_some(SendOutcome::TooLarge { mtu: Some(mtu) });
     let (sent, received, _, failures) = with_faults_by_size(rule);
     assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
-    assert!((1..=3).contains(&failures), "the first one tells: {failures}");
-    assert_eq!(sent.not_sent, failures);
+    // The first one tells; after it only questions about larger sizes fail.
+    assert!((1..=9).contains(&failures), "{failures}");
+    assert_eq!((sent.not_sent, sent.packet_size), (failures, mtu));
     let media = sent.stats.sent.of(What::Media).packets;
-    assert_eq!(received.stats.media.received, media - failures, "all others arrived");
+    assert!((1..=3).contains(&(media - received.stats.media.received)), "all others arrived");
 }
 
 #[test]
@@ -132,4 +133,13 @@ fn refusals_without_silence_stop_nothing() {
     assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
     assert_eq!(sent.not_sent + sent.socket.sent, sent.stats.sent.total().packets);
     assert!(received.stats.media.received > 50, "{:?}", received.stats.media);
+}
+
+#[test]
+fn a_session_most_of_whose_packets_did_not_leave_is_no_success() {
+    // After the beginning the firewall takes two packets of three, and the receiver goes on telling of the rest.
+    let dark = |t: Instant| t >= Instant::from_secs_f64(0.2);
+    let (sent, ..) = with_faults(|t, n| (dark(t) && n % 3 > 0).then_some(SendOutcome::Failed(nix::errno::Errno::EIO)));
+    let SendEnd::Failed(NetError::NotSent { not_sent, packets, .. }) = sent.end else { panic!("{:?}", sent.end) };
+    assert!(not_sent * 2 > packets && not_sent == sent.not_sent, "{not_sent} of {packets}");
 }

@@ -6,7 +6,7 @@ use common::{connect, loopback, run_beside};
 use fairpace_media::ConstantSource;
 use fairpace_net::send::{self, SendEnd, SendObserver, SendReport};
 use fairpace_net::{DatagramIo, Mark, RecvOutcome, SendOutcome, SocketCounters, UdpSocket};
-use fairpace_rtp::What;
+use fairpace_rtp::{SenderEvent, What};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -48,8 +48,10 @@ impl DatagramIo for Narrow {
 struct PacketSizes(Vec<Bytes>);
 
 impl SendObserver for PacketSizes {
-    fn on_packet_size(&mut self, _: Instant, size: Bytes) {
-        self.0.push(size);
+    fn on_event(&mut self, _: Instant, event: &SenderEvent) {
+        if let SenderEvent::PacketSize(size) = event {
+            self.0.push(*size);
+        }
     }
 }
 

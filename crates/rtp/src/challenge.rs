@@ -68,6 +68,8 @@ const FEC_LEN: usize = 8;
 
 const CHALLENGE: u8 = 0;
 const ECHO: u8 = 1;
+/// The subtype of padding. Receivers that do not know it pass over it.
+const PADDING: u8 = 6;
 
 /// The sender's question, and the description of its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +157,19 @@ impl Challenge {
                 out.put(&[payload_type, 0, 0, 0]);
                 out.put_u32(ssrc);
             }
+        });
+    }
+}
+
+/// Appends a packet that says nothing, as long as it takes to make `out` `len` bytes, rounded up to whole words; behind a challenge
+/// it makes a question of the path's MTU. Nothing is appended where there is no room for its header.
+pub fn emit_padding(ssrc: u32, len: usize, out: &mut Vec<u8>) {
+    const HEADER: usize = 12;
+    if let Some(rest) = len.next_multiple_of(4).checked_sub(out.len() + HEADER) {
+        rtcp::emit_packet(out, rtcp::packet_type::APP, PADDING.into(), |out| {
+            out.put_u32(ssrc);
+            out.put(&NAME);
+            out.resize(out.len() + rest, 0);
         });
     }
 }

@@ -27,6 +27,8 @@ pub struct Datagram<'a> {
     pub what: What,
     /// Where to: `None` from a sender (it has one peer), an address from a receiver.
     pub to: Option<SocketAddr>,
+    /// Routers may cut the packet in pieces: IPv4's DF is not set. `false` but where a path carries less than the smallest size that packets are cut to.
+    pub fragments: bool,
     /// By which transport; by TCP it goes framed ([`crate::framing`]), and marks are the connection's.
     pub via: Via,
 }

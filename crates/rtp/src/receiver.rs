@@ -291,7 +291,15 @@ impl ReceiverSession {
                     }
                     self.stats.sent.add(what, self.buf.len());
                     let (ecn, via) = (Ecn::NotEct, Via::Udp);
-                    return Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: Some(to), via });
+                    return Out::Datagram(Datagram {
+                        bytes: &self.buf,
+                        dscp,
+                        ecn,
+                        what,
+                        to: Some(to),
+                        via,
+                        fragments: false,
+                    });
                 }
             }
         }

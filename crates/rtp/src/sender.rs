@@ -45,6 +45,7 @@ mod config;
 mod events;
 mod incoming;
 mod media_out;
+mod path_mtu;
 mod protect;
 mod repair;
 mod rtcp;
@@ -54,7 +55,7 @@ mod tcp_half;
 pub use config::{Admission, Frame, LEAST_PATH_MTU, SenderConfig};
 pub use events::{RejectedFeedback, SenderEvent, SenderStats};
 
-use crate::challenge::Challenge;
+use crate::challenge::{Challenge, emit_padding};
 use crate::feedback::{SenderHalf, Trust};
 use crate::reporting::{Farewell, Reporting};
 use crate::secret::Purpose;
@@ -65,6 +66,7 @@ use fairpace_control::feedback::Form;
 use fairpace_control::{Flow, Permit, Transmit};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Via};
 use media_out::{MediaOut, Stamping, on_the_wire};
+use path_mtu::{PathMtu, Question};
 use repair::Deadline;
 use rtcp::Blocks;
 use tcp_half::{Next, TcpHalf};
@@ -99,6 +101,9 @@ pub struct SenderSession {
     media: MediaOut,
     reporting: Reporting,
     blocks: Blocks,
+    path_mtu: PathMtu,
+    /// The packet size that the application knows of.
+    told_size: Bytes,
     tcp: Option<TcpHalf>,
     first_rtt: Duration,
     /// How often the peer means to tell.
@@ -114,6 +119,8 @@ pub struct SenderSession {
 
 enum Step {
     Send(Dscp, Ecn, What, Via),
+    /// A challenge that must not be cut on the way.
+    Probe,
     Wait(Instant),
     Stopped(StopReason),
     Again,
@@ -130,6 +137,8 @@ impl SenderSession {
             config.cname = secret.cname();
         }
         let offset = secret.value(Purpose::FirstTimestamp, 0, 1) as u32;
+        let (asked, path_mtu) = (config.packet_size, PathMtu::new(config.least_path_mtu(), config.packet_size));
+        config.packet_size = path_mtu.size();
         let usual = if config.retransmission { flow.form().with_repair() } else { flow.form() };
         let form = config.form.filter(|form| form.serves(flow.form())).unwrap_or(usual);
         let feedback = SenderHalf::new(form, flow.controller(), config.rate_profile, offset, config.check_nonces);
@@ -143,6 +152,8 @@ impl SenderSession {
             feedback,
             reporting: Reporting::new(rtcp::REORDERING),
             blocks: Blocks::default(),
+            path_mtu,
+            told_size: asked,
             tcp: (flow.via() == Via::Tcp).then_some(TcpHalf::new()),
             first_rtt: Duration::ZERO,
             feedback_interval: Duration::ZERO,
@@ -182,20 +193,25 @@ impl SenderSession {
         self.note_rate();
     }
 
-    /// The path carries no IP packet larger than `size`: media that has not left and dummies are cut to fit.
-    /// Never raises the size, and never goes below [`LEAST_PATH_MTU`], because such news can be forged. The controller
-    /// goes on counting in its own packets, so that less is sent than it allows, not more.
-    pub fn limit_packet_size(&mut self, size: Bytes) {
-        let size = size.max(LEAST_PATH_MTU);
-        if size < self.config.packet_size {
-            self.config.packet_size = size;
-            self.media.cut_anew(&self.config);
-        }
+    /// An ICMP message says that the path carries no IP packet larger than `mtu`. Such news can be forged, so that they only raise the
+    /// question: packets are cut if the peer answers small ones and no full one [RFC 8899 §4.6.1].
+    pub fn hint_path_mtu(&mut self, now: Instant, mtu: Bytes) {
+        let now = self.advance(now);
+        self.path_mtu.on_hint(now, mtu);
+    }
+
+    /// This machine refuses to send a datagram of `len` bytes of payload in one piece; its device may carry IP packets of `mtu`.
+    /// Media that has not left and dummies are cut to fit.
+    pub fn on_too_large(&mut self, now: Instant, len: usize, mtu: Option<Bytes>) {
+        let now = self.advance(now);
+        self.path_mtu.on_refused(now, on_the_wire(len, &self.config), mtu);
+        self.resize();
     }
 
     // --- questions -------------------------------------------------------------------------------
 
-    /// IP size of a full packet, as it was asked for or as [`limit_packet_size`](Self::limit_packet_size) has left it.
+    /// IP size of a full packet: as it was asked for, or less if the path carries less. The controller goes on counting in packets
+    /// of the size asked for, so that less is sent than it allows, not more.
     pub fn packet_size(&self) -> Bytes {
         self.config.packet_size
     }
@@ -215,7 +231,14 @@ impl SenderSession {
         match step {
             Step::Send(dscp, ecn, what, via) => {
                 self.stats.sent.add(what, self.buf.len());
-                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None, via })
+                let fragments = self.path_mtu.fragments();
+                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None, via, fragments })
+            }
+            Step::Probe => {
+                let (dscp, what) = (self.config.data_dscp, What::Challenge);
+                self.stats.sent.add(what, self.buf.len());
+                let (ecn, via, fragments) = (Ecn::NotEct, Via::Udp, false);
+                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None, via, fragments })
             }
             Step::Wait(until) => Out::Wait(until),
             Step::Stopped(reason) => Out::Stopped(reason),
@@ -407,6 +430,31 @@ impl SenderSession {
         Step::Send(self.dscp(class), Ecn::NotEct, What::Challenge, Via::Udp)
     }
 
+    /// A challenge of the path's MTU.
+    fn ask_size(&mut self, now: Instant, question: Question) -> Step {
+        let token = self.admitting.token(now, Class::Normal, self.media.streams.media.ssrc, &self.secret);
+        self.path_mtu.on_asked(question, token);
+        self.write_challenge(token, Class::Normal);
+        if let Question::Large(size) = question {
+            let len = size.get().saturating_sub(self.config.ip_overhead.get()) as usize;
+            emit_padding(self.media.streams.media.ssrc, len, &mut self.buf);
+        }
+        Step::Probe
+    }
+
+    /// Packets are of the size that the path is taken to carry.
+    fn resize(&mut self) {
+        let size = self.path_mtu.size();
+        if size != self.config.packet_size {
+            self.config.packet_size = size;
+            self.media.cut_anew(&self.config);
+        }
+        if self.path_mtu.is_settled() && size != self.told_size {
+            self.told_size = size;
+            self.events.push(SenderEvent::PacketSize(size));
+        }
+    }
+
     fn write_challenge(&mut self, token: u64, class: Class) {
         let streams = &self.media.streams;
         self.buf.clear();
@@ -451,6 +499,11 @@ impl SenderSession {
         if let Some(class) = self.admitting.next_question(now, self.flow.srtt()) {
             return self.challenge(now, class);
         }
+        let question = self.path_mtu.poll(now, self.flow.srtt().unwrap_or_default());
+        self.resize();
+        if let Some(question) = question {
+            return self.ask_size(now, question);
+        }
         if self.reporting.is_due(now) {
             self.buf.clear();
             rtcp::write_report(now, &self.media, &self.config, &mut self.buf);
@@ -487,7 +540,7 @@ impl SenderSession {
             }
         };
         let repair = self.next_key_in_silence().min(self.media.repair.next_copy());
-        let until = until.min(repair).min(self.media.next_expiry());
+        let until = until.min(repair).min(self.media.next_expiry()).min(self.path_mtu.next());
         Step::Wait(until.min(self.reporting.next()).min(self.admitting.next()))
     }
 
@@ -516,7 +569,7 @@ impl SenderSession {
         let (media, out) = (&mut self.media, &mut self.buf);
         // Nothing comes between the packets of a pair.
         let is_data = permit.kind == Kind::Data && !(self.feedback.has_pairs() && media.is_within_pair());
-        let (what, adu_end) = if is_data && media.write_retransmission(&stamping, &deadline, out) {
+        let (what, adu_end) = if is_data && media.write_retransmission(&stamping, &deadline, &self.config, out) {
             (What::Retransmission, false)
         } else if is_data && media.write_fec(&stamping, rate, &self.config, out) {
             (What::Fec, false)

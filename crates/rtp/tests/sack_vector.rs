@@ -429,7 +429,16 @@ fn a_driver_that_hands_in_many_packets_before_it_drains_gets_an_ack_for_each() {
         if i % 20 == 0 {
             while let Out::Datagram(d) = r.poll(*at) {
                 if d.what == What::Feedback {
-                    acks.push((*at, read(&Wire { bytes: d.bytes.to_vec(), dscp: d.dscp, ecn: d.ecn, what: d.what })));
+                    acks.push((
+                        *at,
+                        read(&Wire {
+                            bytes: d.bytes.to_vec(),
+                            dscp: d.dscp,
+                            ecn: d.ecn,
+                            what: d.what,
+                            fragments: false,
+                        }),
+                    ));
                 }
             }
         }

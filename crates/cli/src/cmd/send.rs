@@ -191,13 +191,12 @@ impl SendObserver for Live {
             SenderEvent::ReceiverChanged => {
                 "note: the receiver was started again; going on with the new one".to_owned()
             }
+            SenderEvent::PacketSize(size) => {
+                format!("note: full packets have {size} from now on, as the path carries them")
+            }
             _ => return,
         };
         self.note(&text);
-    }
-
-    fn on_packet_size(&mut self, _now: Instant, size: Bytes) {
-        self.note(&format!("note: the path carries packets of at most {size}, and they are made no larger"));
     }
 
     fn on_sample(&mut self, s: &SendSample) {

@@ -42,6 +42,7 @@ pub(crate) fn of_net(error: &NetError) -> u8 {
         | NetError::NoTcpHalf { .. }
         | NetError::PeerVanished { .. }
         | NetError::PeerLies { .. } => PEER,
+        NetError::NotSent { .. } => FAILED,
         NetError::Breaker { .. } => BREAKER,
         NetError::Media(error) => of_media(error),
         NetError::Io { .. } => FAILED,
@@ -115,6 +116,7 @@ mod tests {
             (NetError::NoTcpHalf { peer, detail: text() }, 5),
             (NetError::PeerVanished { peer, detail: text() }, 5),
             (NetError::PeerLies { peer, detail: text() }, 5),
+            (NetError::NotSent { peer, not_sent: 2, packets: 3, detail: text() }, 1),
             (breaker(), 6),
         ];
         for (error, code) in net {

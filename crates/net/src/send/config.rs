@@ -130,17 +130,14 @@ impl SendConfig {
         Ok(Flow::new(controller, params))
     }
 
-    /// Makes packets as large as the path carries, and says whether that is less than was asked for.
-    pub(super) fn cut(&mut self, path_mtu: Option<Bytes>) -> Result<bool, NetError> {
-        let size = self.session.packet_size;
-        let Some(mtu) = path_mtu.filter(|mtu| size > *mtu) else { return Ok(false) };
-        if mtu < LEAST_PATH_MTU {
-            let allowed =
-                format!("at most {mtu}, what the path to {} carries: nothing is cut below {LEAST_PATH_MTU}", self.peer);
-            return Err(NetError::Config { field: "packet_size", found: size.to_string(), allowed });
-        }
-        self.session.packet_size = mtu;
-        Ok(true)
+    /// Makes packets as large as this machine's device carries, and says whether that is less than was asked for. Below
+    /// [`LEAST_PATH_MTU`] nothing is cut: the kernel does it.
+    pub(super) fn cut(&mut self, device_mtu: Option<Bytes>) -> bool {
+        let size = &mut self.session.packet_size;
+        let carried = device_mtu.map_or(*size, |mtu| mtu.max(LEAST_PATH_MTU).min(*size));
+        let is_cut = carried < *size;
+        *size = carried;
+        is_cut
     }
 }
 
@@ -163,18 +160,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_are_cut_to_what_the_path_carries_but_not_to_less_than_every_host_takes() {
+    fn packets_are_cut_to_what_the_device_carries_but_not_to_less_than_every_host_takes() {
         let mut config = SendConfig::new("192.0.2.1:5004".parse().expect("an address"));
-        for (mtu, expected) in [(None, (false, 1_200)), (Some(1_200), (false, 1_200)), (Some(1_199), (true, 1_199))] {
-            let is_cut = config.cut(mtu.map(Bytes::new)).expect("is large enough");
+        let cases = [
+            (None, (false, 1_200)),
+            (Some(1_200), (false, 1_200)),
+            (Some(1_199), (true, 1_199)),
+            (Some(575), (true, 576)),
+            (Some(68), (false, 576)),
+        ];
+        for (mtu, expected) in cases {
+            let is_cut = config.cut(mtu.map(Bytes::new));
             assert_eq!((is_cut, config.session.packet_size.get()), expected);
         }
-        let mut cut_to = |mtu| config.cut(Some(Bytes::new(mtu))).map_err(|e| e.to_string());
-        assert_eq!(cut_to(576), Ok(true));
-        let why = "`packet_size` is 576 B; allowed: at most 575 B, what the path to 192.0.2.1:5004 carries: nothing is cut below 576 B";
-        assert_eq!(cut_to(575), Err(why.to_owned()));
         // Whoever asks for less may have it.
         config.session.packet_size = Bytes::new(500);
-        assert!(config.cut(Some(Bytes::new(500))).is_ok_and(|is_cut| !is_cut));
+        assert!(!config.cut(Some(Bytes::new(400))));
+        assert_eq!(config.session.packet_size, Bytes::new(500));
     }
 }

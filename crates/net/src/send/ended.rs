@@ -2,19 +2,19 @@
 
 use super::{Running, SendEnd, SendReport};
 use crate::tcp_half::{TcpEnd, TcpSender};
-use crate::{DatagramIo, NetError};
+use crate::{DatagramIo, NetError, SocketCounters};
 use fairpace_control::StopReason as Tripped;
 use fairpace_rtp::StopReason;
 use fairpace_units::{Bytes, Duration, format_duration};
 
 impl Running<'_> {
     /// The record of the sender, with the reason why the session stopped.
-    pub(super) fn report(self, io: &impl DatagramIo, reason: StopReason, cpu: f64) -> SendReport {
+    pub(super) fn report(mut self, io: &impl DatagramIo, reason: StopReason, cpu: f64) -> SendReport {
         let peer = self.config.peer;
         let now = self.now;
         let refused = !self.refusals.is_empty();
         let vanished = |detail: String| SendEnd::Failed(NetError::PeerVanished { peer, detail });
-        let end = self.end.unwrap_or_else(|| match reason {
+        let end = self.end.take().unwrap_or_else(|| match reason {
             StopReason::Requested => SendEnd::Finished,
             StopReason::PeerBye => SendEnd::PeerBye,
             StopReason::Unreachable => {
@@ -49,6 +49,10 @@ impl Running<'_> {
             }
             StopReason::Breaker(reason) => SendEnd::Failed(NetError::Breaker { peer, reason: reason.to_string() }),
         });
+        let end = match end {
+            SendEnd::Finished | SendEnd::Interrupted | SendEnd::PeerBye => self.not_sent(io).unwrap_or(end),
+            failed @ SendEnd::Failed(_) => failed,
+        };
         SendReport {
             peer,
             elapsed: self.validated_at.map_or(Duration::ZERO, |at| now.since(at)),
@@ -69,5 +73,24 @@ impl Running<'_> {
             cpu,
             end,
         }
+    }
+    /// The end of a session most of whose packets did not leave: no success, however it ended.
+    fn not_sent(&self, io: &impl DatagramIo) -> Option<SendEnd> {
+        let (packets, not_sent) = (self.session.stats().sent.total().packets, self.outbox.not_sent);
+        if not_sent * 2 <= packets {
+            return None;
+        }
+        let SocketCounters { too_large, unreachable, busy, denied, failed, .. } = io.counters();
+        let reasons = [
+            (too_large, "larger than the device takes"),
+            (unreachable, "no route"),
+            (busy, "no room"),
+            (denied, "forbidden by the firewall"),
+            (failed, "other errors"),
+        ];
+        let told: Vec<_> =
+            reasons.iter().filter(|(n, _)| *n > 0).map(|(n, reason)| format!("{reason} ({n} times)")).collect();
+        let detail = told.join(", ");
+        Some(SendEnd::Failed(NetError::NotSent { peer: self.config.peer, not_sent, packets, detail }))
     }
 }

@@ -42,8 +42,6 @@ pub trait SendObserver {
     fn on_event(&mut self, _now: Instant, _event: &SenderEvent) {}
     /// Packets go by another transport from now on.
     fn on_switch(&mut self, _now: Instant, _via: Via) {}
-    /// The path carries less than full packets: from now on they are no larger than this.
-    fn on_packet_size(&mut self, _now: Instant, _size: Bytes) {}
     /// The controller did something (only with [`super::SendConfig::trace`]).
     fn on_flow_event(&mut self, _event: &FlowEvent) {}
     /// The state, every [`super::SendConfig::sample`].

@@ -2,13 +2,17 @@
 //!
 //! Those that `nix` has no name for are made with its own macro.
 
+use super::packet_info::socket_address;
+use crate::address::canonical;
 use fairpace_units::Bytes;
 use nix::errno::Errno;
+use nix::ifaddrs::getifaddrs;
 use nix::libc;
 use nix::sys::socket::sockopt::{GetStruct, SetStruct};
-use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::sys::socket::{SockaddrStorage, getsockopt, setsockopt, sockopt};
 use nix::{getsockopt_impl, setsockopt_impl};
 use socket2::Socket;
+use std::net::IpAddr;
 
 /// Socket buffers to ask for. The kernel grants at most `net.core.{r,w}mem_max`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +47,8 @@ impl Granted {
     }
 }
 
-/// Whether IPv4 packets may be fragmented; `IP_PMTUDISC_DO` sets DF and heeds the path's MTU.
+/// The fate of packets that are larger than the path carries. `PROBE` sets DF, and heeds the device's MTU alone; `OMIT` leaves
+/// DF out, and has the device's own machine cut what the device does not take.
 #[derive(Clone, Copy, Debug)]
 struct MtuDiscoverV4;
 setsockopt_impl!(MtuDiscoverV4, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::c_int, SetStruct<libc::c_int>);
@@ -63,14 +68,16 @@ getsockopt_impl!(PathMtuV4, libc::IPPROTO_IP, libc::IP_MTU, libc::c_int, GetStru
 struct PathMtuV6;
 getsockopt_impl!(PathMtuV6, libc::IPPROTO_IPV6, libc::IPV6_MTU, libc::c_int, GetStruct<libc::c_int>);
 
-/// Never fragment. The kernel heeds "packet too big" messages, but never below 552 bytes (IPv4,
-/// `min_pmtu`) or 1,280 (IPv6), so that a forged one cannot starve us.
-pub(super) fn dont_fragment(socket: &Socket, v6: bool, v4_too: bool) -> Result<(), Errno> {
+/// With `fragments` packets may be cut on their way, else never. "Packet too big" messages, which anybody can forge, change
+/// nothing at the socket in either case; the kernel's memory of them is a hint ([`path_mtu`]).
+pub(super) fn set_fragments(socket: &Socket, v6: bool, v4_too: bool, fragments: bool) -> Result<(), Errno> {
     if v4_too {
-        setsockopt(socket, MtuDiscoverV4, &libc::IP_PMTUDISC_DO)?;
+        let mode = if fragments { libc::IP_PMTUDISC_OMIT } else { libc::IP_PMTUDISC_PROBE };
+        setsockopt(socket, MtuDiscoverV4, &mode)?;
     }
     if v6 {
-        setsockopt(socket, MtuDiscoverV6, &libc::IPV6_PMTUDISC_DO)?;
+        let mode = if fragments { libc::IPV6_PMTUDISC_OMIT } else { libc::IPV6_PMTUDISC_PROBE };
+        setsockopt(socket, MtuDiscoverV6, &mode)?;
     }
     Ok(())
 }
@@ -87,10 +94,21 @@ pub(super) fn set_buffers(socket: &Socket, asked: Buffers) -> std::io::Result<Gr
     Ok(Granted { asked, granted })
 }
 
-/// The path's MTU (whole IP packets) as far as the kernel knows; only of a connected socket.
+/// The path's MTU (whole IP packets) as the kernel remembers it from messages, which may be forged, or the device's; only of a
+/// connected socket.
 pub(super) fn path_mtu(socket: &Socket, v6: bool) -> Option<Bytes> {
     let mtu = if v6 { getsockopt(socket, PathMtuV6) } else { getsockopt(socket, PathMtuV4) };
     mtu.ok().and_then(|m| u64::try_from(m).ok()).map(Bytes::new)
+}
+
+/// The MTU of the device that has this address of the machine.
+pub(super) fn device_mtu(address: IpAddr) -> Option<Bytes> {
+    let mine = |found: Option<SockaddrStorage>| {
+        found.as_ref().and_then(socket_address).is_some_and(|a| canonical(a).ip() == address)
+    };
+    let device = getifaddrs().ok()?.find(|device| mine(device.address))?;
+    let mtu = std::fs::read_to_string(format!("/sys/class/net/{}/mtu", device.interface_name)).ok()?;
+    mtu.trim().parse().ok().map(Bytes::new)
 }
 
 /// Whether each datagram says which address of this machine it was sent to; on a dual-stack socket IPv4's come mapped.

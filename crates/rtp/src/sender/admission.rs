@@ -24,7 +24,7 @@ const DOUBT: Duration = Duration::from_secs(1);
 /// schemes wait longer than that for the next packet, and the circuit breaker for 15 s.
 const ANSWER: Duration = Duration::from_secs(3);
 /// A receiver cannot say that it means to tell more seldom.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(5);
+pub(super) const LONGEST_INTERVAL: Duration = Duration::from_secs(5);
 /// Questions of 13 s at least.
 const MOST_TOKENS: usize = 32;
 
@@ -165,6 +165,11 @@ impl Admitting {
             let patience = DOUBT.max(srtt.unwrap_or_default() * 2) + interval.min(LONGEST_INTERVAL) * 2;
             self.doubt = now + patience;
         }
+    }
+
+    /// Whether packets are out that nothing has told of for longer than it should take.
+    pub(super) fn doubts(&self) -> bool {
+        self.doubt != Instant::NEVER
     }
 
     /// The peer has told of a packet.

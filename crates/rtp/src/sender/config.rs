@@ -97,6 +97,11 @@ impl SenderConfig {
         self.max_queue_delay.unwrap_or(playout.mul_f64(0.6))
     }
 
+    /// The size below which packets are not cut, by the IP version that [`ip_overhead`](Self::ip_overhead) says.
+    pub(super) fn least_path_mtu(&self) -> Bytes {
+        if self.ip_overhead >= HEADERS_V6 { LEAST_PATH_MTU_V6 } else { LEAST_PATH_MTU }
+    }
+
     /// The smallest [`packet_size`](Self::packet_size) that frames of any length are cut to: the headers and 16 B of
     /// payload, descriptor included; 72 B over IPv4 without retransmission.
     pub fn least_packet_size(&self) -> Bytes {
@@ -115,8 +120,12 @@ pub struct Frame {
     pub key: bool,
 }
 
-/// The packet size that every IPv4 host must take [RFC 791 §3.1]: a claim that a path carries less is not believed.
+/// The packet size that every IPv4 host must take [RFC 791 §3.1], in pieces if need be.
 pub const LEAST_PATH_MTU: Bytes = Bytes::new(576);
+/// The packet size that every IPv6 path carries [RFC 8200 §5].
+const LEAST_PATH_MTU_V6: Bytes = Bytes::new(1_280);
+/// IPv6 and UDP.
+const HEADERS_V6: Bytes = Bytes::new(48);
 
 /// The bytes in front of a packet's payload, those of a retransmission included.
 pub(super) fn overhead(config: &SenderConfig) -> usize {

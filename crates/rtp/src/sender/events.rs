@@ -3,7 +3,7 @@
 use crate::feedback::Refusal;
 use crate::out::Counts;
 use crate::{Count, StopReason};
-use fairpace_units::{Class, Dscp, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
 /// Requests for a key frame reach the encoder at most this often.
@@ -41,6 +41,8 @@ pub enum SenderEvent {
     TargetRate(Rate),
     /// The encoder must give a key frame: the peer lost something, or frames were dropped here.
     KeyFrameRequest,
+    /// Full packets have this IP size from now on: the path carries less than was asked for, or more again.
+    PacketSize(Bytes),
     /// That many frames were dropped because the queue was too old.
     FramesDropped(u64),
     /// The session is over.

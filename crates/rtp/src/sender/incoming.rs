@@ -1,6 +1,6 @@
 //! The handling of a datagram from the peer.
 
-use super::admission::Answer;
+use super::admission::{self, Answer};
 use super::media_out::{MOST_NACKED, MediaOut};
 use super::protect::Facts;
 use super::{Phase, SenderEvent, SenderSession};
@@ -15,6 +15,8 @@ use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant};
 
 /// The LE echo travels with the normal one; this much later it is lost.
 const SETTLING: Duration = Duration::from_millis(100);
+/// Feedback on packets comes with the round trip and two intervals after an echo; this much later it will not.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 impl SenderSession {
     /// A datagram has arrived from the peer's exact address (the driver compares), with these marks.
@@ -105,6 +107,11 @@ impl SenderSession {
         };
         self.saw_dscp(class, echo.dscp);
         self.flow.on_echo(now);
+        self.path_mtu.on_echo(now, token);
+        if self.admitting.doubts() {
+            let interval = self.feedback_interval.min(admission::LONGEST_INTERVAL);
+            self.path_mtu.on_untold(now + self.flow.srtt().unwrap_or(srtt) + interval * 2 + PATIENCE);
+        }
         // If LE came first, or alone, the address is real, but the first RTT of the normal class is wanted for what the
         // flow sends there. That RTT is on its way if the path works at all.
         if let Some(peer) = self.trust.peer() {
@@ -201,11 +208,17 @@ impl SenderSession {
         self.believed(now, len);
         // A receiver that measures tells of no single packet.
         if proof == Proof::ByFlow || self.acked() > before {
-            self.admitting.heard();
+            self.heard();
         }
         for (class, dscp) in seen.into_iter().flatten() {
             self.saw_dscp(class, dscp);
         }
+    }
+
+    /// The peer has told of packets.
+    fn heard(&mut self) {
+        self.admitting.heard();
+        self.path_mtu.heard();
     }
 
     /// Packets told of so far.
@@ -218,6 +231,7 @@ impl SenderSession {
     fn believed(&mut self, now: Instant, len: usize) {
         self.admitting.renew(now);
         self.media.repair.on_feedback(now, self.flow.srtt().unwrap_or_default());
+        self.count_fates(now);
         self.protect(now);
         if self.reporting.contradict_bye(now) {
             self.stats.byes_ignored += 1;
@@ -263,7 +277,7 @@ impl SenderSession {
             return;
         };
         if told.is_news {
-            self.admitting.heard();
+            self.heard();
         }
         let lent = Lent { now, challenging: false, trust: &mut self.trust, streams: &mut self.media.streams };
         let from = (reporter, block);
@@ -278,5 +292,15 @@ impl SenderSession {
         }
         // The flow's counters hold the outcome.
         let _ = self.flow.on_feedback(now, feedback::Message::Report(&told.report));
+        if self.feedback.form() == feedback::Form::Reports {
+            let lost = u64::try_from(block.cumulative_lost).unwrap_or(0);
+            self.path_mtu.on_fates(now, told.index.saturating_sub(lost), lost);
+        }
+    }
+
+    /// Packets that are lost may be lost for their size.
+    fn count_fates(&mut self, now: Instant) {
+        let counters = self.flow.counters();
+        self.path_mtu.on_fates(now, self.acked(), counters.data.lost + counters.dummy.lost);
     }
 }

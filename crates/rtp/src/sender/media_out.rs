@@ -270,9 +270,16 @@ impl MediaOut {
         &mut self,
         stamping: &Stamping<'_>,
         deadline: &Deadline,
+        config: &SenderConfig,
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some((index, kept)) = self.repair.next(deadline) else { return false };
+        let (index, kept) = loop {
+            let Some((index, kept)) = self.repair.next(deadline) else { return false };
+            // One from before the path carried less can come no more.
+            if kept.payload.len() <= max_payload(config, false) {
+                break (index, kept);
+            }
+        };
         let header = stamping.header(&self.streams.rtx, kept.timestamp, kept.marker);
         out.clear();
         header.emit_header(out);
@@ -296,7 +303,8 @@ impl MediaOut {
         let header = stamping.header(&self.streams.fec, self.media_time(stamping.now), false);
         out.clear();
         fec::emit_packet_header(&header, self.streams.media.ssrc, out);
-        self.protect.write(out)
+        // Over packets from before the path carried less, the repair packet would be too large.
+        self.protect.write(out) && on_the_wire(out.len(), config) <= config.packet_size
     }
 
     /// A packet of `len` bytes has left under the flow's number `seq`.

@@ -40,6 +40,8 @@ pub struct Wire {
     pub dscp: Dscp,
     pub ecn: Ecn,
     pub what: What,
+    /// IPv4's DF is not set.
+    pub fragments: bool,
 }
 
 /// The disturbance of a datagram: returns the datagrams that arrive, each with an extra delay.
@@ -114,6 +116,8 @@ pub struct Pair {
     pub fps: u64,
     pub frame_bytes: Option<usize>,
     pub receiver_alive: bool,
+    /// No IP packet may be larger.
+    pub largest: u64,
     receiver_ssrc: u32,
     next_frame: Instant,
     frames: u64,
@@ -143,6 +147,7 @@ impl Pair {
             fps: 25,
             frame_bytes: None,
             receiver_alive: true,
+            largest: PACKET,
             receiver_ssrc: 0,
             next_frame: Instant::ZERO,
             frames: 0,
@@ -168,11 +173,11 @@ impl Pair {
     fn drain_sender(&mut self) -> Instant {
         loop {
             match self.sender.poll(self.now) {
-                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, .. }) => {
+                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, fragments, .. }) => {
                     assert_eq!(to, None);
                     self.sent.push(Left { at: self.now, what, len: bytes.len() });
-                    assert!(bytes.len() as u64 + 28 <= PACKET, "{what:?} of {} B", bytes.len());
-                    let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what };
+                    assert!(bytes.len() as u64 + 28 <= self.largest, "{what:?} of {} B", bytes.len());
+                    let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what, fragments };
                     self.forward.push(self.now, wire);
                 }
                 Out::Wait(until) => {
@@ -193,7 +198,7 @@ impl Pair {
         }
         loop {
             match self.receiver.poll(self.now) {
-                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, .. }) => {
+                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, fragments, .. }) => {
                     let sender = SENDER.parse().unwrap();
                     if let (Some(strangers), Some(to)) = (&mut self.strangers, to.filter(|to| *to != sender)) {
                         strangers.push((to, bytes.to_vec()));
@@ -201,7 +206,7 @@ impl Pair {
                     }
                     assert_eq!(to, Some(sender));
                     self.receiver_ssrc = u32::from_be_bytes(bytes[4..8].try_into().unwrap());
-                    let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what };
+                    let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what, fragments };
                     self.back.push(self.now, wire);
                 }
                 Out::Wait(until) => {
