@@ -12,7 +12,7 @@ use fairpace_media::{FrameSource, PictureWish, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, NetError, resolve};
 use fairpace_rtp::{SenderEvent, What};
-use fairpace_units::{Bytes, Duration, Instant, RandomStream, format_duration, format_rate};
+use fairpace_units::{Duration, Instant, RandomStream, format_duration, format_rate};
 use serde_json::{Value, json};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, RecvTimeoutError};
