@@ -80,6 +80,7 @@ pub(crate) enum Command {
     Shell(Box<Shell>),
     Send(Send),
     Receive(Receive),
+    Key(Key),
     Demo(Demo),
     Doctor(Doctor),
     Completions(Completions),
@@ -466,6 +467,9 @@ pub(crate) struct Send {
     pub(crate) form: Form,
     #[command(flatten)]
     pub(crate) ip: Ip,
+    /// Encrypt with this key, which the receiver has too, and hear nobody without it; `fairpace key FILE` makes one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key_file: Option<PathBuf>,
     /// Seed of the noise of the source `model`
     #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
     pub(crate) seed: Option<u64>,
@@ -553,6 +557,9 @@ pub(crate) struct Receive {
     pub(crate) port: u16,
     #[command(flatten)]
     pub(crate) ip: Ip,
+    /// Hear only senders that have this key; `fairpace key FILE` makes one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key_file: Option<PathBuf>,
     /// Pass clean RTP on to this address, and write the .sdp that names it
     #[arg(long, value_name = "HOST:PORT2", value_hint = ValueHint::Hostname)]
     pub(crate) forward: Option<String>,
@@ -640,6 +647,23 @@ pub(crate) struct Demo {
     /// Say nothing but errors and the result
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// Make a key for `send --key-file` and `receive --key-file`
+///
+/// The file holds 256 random bits, and only its owner may read it. Bring it to the other machine by a way that nobody reads along,
+/// such as `scp`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace key stream.key
+  scp stream.key host.example:
+  fairpace receive 5004 --key-file stream.key                          on the other machine
+  fairpace send clip.mp4 host.example:5004 --key-file stream.key")]
+pub(crate) struct Key {
+    /// The file to make; one that exists is left as it is
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
 }
 
 /// Say what this machine allows, each with the remedy

@@ -56,6 +56,7 @@ fn run(command: Command) -> Outcome {
         Command::Shell(args) => cmd::shell::run(&args),
         Command::List(args) => cmd::list::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Key(args) => cmd::key::run(&args),
         Command::Doctor(args) => cmd::doctor::run(&args),
         Command::Completions(args) => cmd::completions::run(&args),
         Command::Man(args) => cmd::man::run(&args),

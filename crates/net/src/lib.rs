@@ -21,6 +21,7 @@ mod outbox;
 pub mod pacing;
 mod random;
 pub mod receive;
+mod seal;
 pub mod send;
 mod socket;
 mod tcp_half;
@@ -34,6 +35,7 @@ pub use datagram::{
 pub use error::NetError;
 pub use flow_socket::FlowSocket;
 pub use lateness::{LatenessHistogram, LatenessSummary};
+pub use seal::Key;
 pub use socket::{Buffers, Granted, UdpSocket};
 pub use tcp_half::{IdleWindows, TcpConfig, TcpHalfStats, TcpReceiverStats};
 pub use wait::{Waiter, Woken};

@@ -13,6 +13,7 @@ use crate::address::{canonical, elsewhere};
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
 use crate::random::secret;
+use crate::seal::{self, ReceiverSeal};
 use crate::tcp_half::{MOST_CANDIDATES, MOST_READS, TcpReceiver};
 use crate::{Clock, DatagramIo, Family, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
 pub use config::ReceiveConfig;
@@ -126,7 +127,8 @@ impl Receiver {
         let buffers = socket.buffers();
         let session = ReceiverConfig {
             // The sender is not known yet: with both families allowed, the larger header counts.
-            ip_overhead: Bytes::new(if config.family == Family::V4 { 28 } else { 48 }),
+            ip_overhead: Bytes::new(if config.family == Family::V4 { 28 } else { 48 })
+                + if config.key.is_some() { seal::OVERHEAD } else { Bytes::ZERO },
             ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
             ..config.session.clone()
         };
@@ -134,6 +136,7 @@ impl Receiver {
         let now = clock.now();
         let mut run = Running {
             session: ReceiverSession::new(session, secret()?),
+            seal: config.key.clone().map(ReceiverSeal::new),
             outbox: Outbox::default(),
             assembler: None,
             splice: Splice::default(),
@@ -198,6 +201,7 @@ impl Receiver {
             forwarded,
             not_forwarded,
             not_sent: run.outbox.not_sent,
+            unsealed: run.seal.as_ref().map_or(0, ReceiverSeal::refused),
             cpu,
             end: run.end.unwrap_or(ReceiveEnd::Finished),
         })
@@ -228,6 +232,7 @@ struct Running<'a> {
     config: &'a ReceiveConfig,
     clock: Clock,
     session: ReceiverSession,
+    seal: Option<ReceiverSeal>,
     outbox: Outbox,
     assembler: Option<FrameAssembler>,
     splice: Splice,
@@ -264,7 +269,7 @@ impl Running<'_> {
     ) -> Result<(), NetError> {
         if let Some(tcp) = tcp {
             // The session's time stays behind the datagrams': they are taken in at the kernel's.
-            tcp.greet(self.now.max(self.clock.now()), &mut self.session);
+            tcp.greet(self.now.max(self.clock.now()), &mut self.session, &mut self.seal);
         }
         for _ in 0..256 {
             match socket.recv(buffer) {
@@ -281,6 +286,12 @@ impl Running<'_> {
                     }
                     self.now = self.now.max(p.at);
                     let now = self.now;
+                    let mut opened = Vec::new();
+                    let opened = match &mut self.seal {
+                        Some(seal) => seal.open(bytes, canonical(p.from), seal::draw, &mut opened),
+                        None => Some(bytes),
+                    };
+                    let Some(bytes) = opened else { continue };
                     let media = self.session.handle_datagram(now, bytes, p.mark.dscp, p.mark.ecn, p.from);
                     if let Some(media) = media {
                         self.first_media.get_or_insert(now);
@@ -341,7 +352,15 @@ impl Running<'_> {
                 return Ok(true);
             }
             let Some(packet) = tcp.next_packet(&mut reads) else { return Ok(true) };
-            let now = self.time();
+            let mut opened = Vec::new();
+            let opened = match (&mut self.seal, self.session.peer()) {
+                (Some(seal), Some(peer)) => seal.open(packet, canonical(peer), seal::draw, &mut opened),
+                (Some(_), None) => None,
+                (None, _) => Some(packet),
+            };
+            let Some(packet) = opened else { continue };
+            self.now = self.now.max(self.clock.now());
+            let now = self.now;
             if let Some(media) = self.session.handle_tcp_packet(now, packet) {
                 self.first_media.get_or_insert(now);
                 self.media(&media, now, sink, observer)?;
@@ -475,7 +494,14 @@ impl Running<'_> {
             match self.session.poll(now) {
                 Out::Datagram(d) => {
                     let mark = Mark { dscp: d.dscp, ecn: d.ecn };
-                    self.outbox.push(socket, now, d.bytes, mark, d.to);
+                    let sealed = match (&mut self.seal, d.to) {
+                        (Some(seal), Some(to)) => seal.seal(d.what, d.bytes, canonical(to)),
+                        (Some(_), None) => None,
+                        (None, _) => Some(d.bytes),
+                    };
+                    if let Some(bytes) = sealed {
+                        self.outbox.push(socket, now, bytes, mark, d.to);
+                    }
                 }
                 Out::Wait(until) => {
                     self.outbox.flush(socket, now);

@@ -15,12 +15,14 @@ mod report;
 use crate::outbox::Outbox;
 use crate::pacing::thread_cpu;
 use crate::random::secret;
+use crate::seal::{self, SenderSeal};
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
 pub use config::{MAX_QUANTUM, SendConfig};
 use fairpace_media::FrameSource;
 use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};
 use fairpace_units::{Dscp, Duration, Ecn, Instant, Rate, Via, format_duration};
+use nix::errno::Errno;
 pub use report::{SendEnd, SendObserver, SendReport, SendSample};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +76,9 @@ pub fn run_on(
     }
     let ntp_at_zero = NtpTime::from_unix(clock.unix_at_zero());
     let refreshes = source.format().follows_rate;
-    let session = SenderConfig { ntp_at_zero, refreshes, ..config.wire_session() };
+    let session = SenderConfig { ntp_at_zero, refreshes, ..config.wire_session()? };
+    let draw = || seal::draw().ok_or_else(|| NetError::io("read random bits", Errno::EIO));
+    let seal = config.key.clone().map(|key| Ok::<_, NetError>(SenderSeal::new(key, draw()?))).transpose()?;
     let session = SenderSession::new(session, config.flow()?, secret()?);
     let via = session.flow().via();
     let now = clock.now();
@@ -82,6 +86,7 @@ pub fn run_on(
         config,
         clock,
         session,
+        seal,
         outbox: Outbox::default(),
         tcp: None,
         tcp_end: None,
@@ -149,6 +154,7 @@ struct Running<'a> {
     config: &'a SendConfig,
     clock: Clock,
     session: SenderSession,
+    seal: Option<SenderSeal>,
     outbox: Outbox,
     tcp: Option<TcpSender>,
     /// How the TCP half ended, if it has.
@@ -228,8 +234,13 @@ impl Running<'_> {
                         continue;
                     }
                     self.now = self.now.max(p.at);
-                    self.heard = self.heard.max(p.at);
                     let bytes = buffer.get(..p.len).unwrap_or_default();
+                    let opened = match &mut self.seal {
+                        Some(seal) => seal.open(bytes),
+                        None => Some(bytes),
+                    };
+                    let Some(bytes) = opened else { continue };
+                    self.heard = self.heard.max(p.at);
                     self.session.handle_datagram(self.now, bytes, p.mark.dscp, p.mark.ecn);
                 }
                 RecvOutcome::Refused => self.refused(1),
@@ -359,7 +370,7 @@ impl Running<'_> {
             }
         }
         if let Some(tcp) = &mut self.tcp
-            && let Err(end) = tcp.turn(now, &mut self.session)
+            && let Err(end) = tcp.turn(now, &mut self.session, &mut self.seal)
         {
             self.tcp_is_over(now, end);
         }
@@ -431,10 +442,15 @@ impl Running<'_> {
                         self.switches += 1;
                         self.switched = Some(d.via);
                     }
+                    let sealed = match &mut self.seal {
+                        Some(seal) => seal.seal(d.what, d.bytes),
+                        None => Some(d.bytes),
+                    };
+                    let Some(bytes) = sealed else { continue };
                     if d.via == Via::Tcp {
                         // The last datagrams before it first: TCP's window would overtake them.
                         self.outbox.flush(io, now);
-                        let pushed = self.tcp.as_mut().map(|tcp| tcp.push(d.bytes));
+                        let pushed = self.tcp.as_mut().map(|tcp| tcp.push(bytes));
                         match pushed {
                             Some(Ok(room)) => self.session.set_tcp_room(room),
                             Some(Err(end)) => self.tcp_is_over(now, end),
@@ -455,7 +471,7 @@ impl Running<'_> {
                     }
                     let mark = Mark { dscp: d.dscp, ecn: d.ecn };
                     self.outbox.set_fragments(io, now, d.fragments);
-                    self.outbox.push(io, now, d.bytes, mark, None);
+                    self.outbox.push(io, now, bytes, mark, None);
                     self.heed_mtu(io);
                     given += 1;
                     if given < BUDGET {

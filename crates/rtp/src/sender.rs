@@ -436,7 +436,8 @@ impl SenderSession {
         self.path_mtu.on_asked(question, token);
         self.write_challenge(token, Class::Normal);
         if let Question::Large(size) = question {
-            let len = size.get().saturating_sub(self.config.ip_overhead.get()) as usize;
+            let headers = self.config.ip_overhead + self.config.challenge_overhead;
+            let len = size.get().saturating_sub(headers.get()) as usize;
             emit_padding(self.media.streams.media.ssrc, len, &mut self.buf);
         }
         Step::Probe

@@ -3,6 +3,7 @@
 pub(crate) mod compare_worlds;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod key;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod plan;

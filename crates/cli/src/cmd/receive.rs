@@ -1,6 +1,7 @@
 //! `fairpace receive`: take media in, judge it as a viewer would, pass it on.
 
 use crate::args::{Playout, Receive as Args};
+use crate::cmd::key;
 use crate::error::{Failure, Outcome, code};
 use crate::profile;
 use crate::stats::Stats;
@@ -22,6 +23,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut config = ReceiveConfig::new(args.port);
     config.family = args.ip.family();
     config.duration = args.seconds;
+    config.key = args.key_file.as_deref().map(key::read).transpose()?;
+    let protection = key::protection(config.key.as_ref());
     if let Some(interval) = args.feedback {
         (config.session.feedback_interval, config.session.ack_interval) = (interval, interval);
     }
@@ -66,6 +69,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         write_whole(path, text.as_bytes()).map_err(|e| Failure::usage(e.to_string()))?;
     }
     note(args.quiet, &format!("listening on {}; Ctrl-C ends it", receiver.address()?));
+    note(args.quiet, &format!("note: {protection}"));
     if let Some(path) = &args.offer {
         let path = path.display();
         note(args.quiet, &format!("`{path}` is for the other tool; elsewhere it needs this host's address in it"));
@@ -255,6 +259,7 @@ fn json(r: &ReceiveReport, t: &PlayoutTotals) -> Value {
             "packets": r.stats.sent.of(What::Feedback).packets, "bytes": r.stats.sent.of(What::Feedback).bytes,
         },
         "reports": { "packets": r.stats.sent.of(What::Report).packets, "bytes": r.stats.sent.of(What::Report).bytes },
+        "unsealed_datagrams": r.unsealed,
         "forwarded_packets": r.forwarded,
         "kernel_drops_packets": r.socket.kernel_drops,
         "cpu": r.cpu,

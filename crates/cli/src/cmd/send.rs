@@ -1,6 +1,7 @@
 //! `fairpace send`: live media to a receiver.
 
 use crate::args::Send as Args;
+use crate::cmd::key;
 use crate::error::{Failure, Outcome, code};
 use crate::profile;
 use crate::stats::Stats;
@@ -34,6 +35,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(profile) = profile::apply(&args.form, &config.scheme, &mut config.settings)? {
         config.session.rate_profile = profile;
     }
+    config.key = args.key_file.as_deref().map(key::read).transpose()?;
     config.check()?;
     let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
     profile::check_form(&args.form, &config.scheme, &*controller)?;
@@ -55,6 +57,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         (w, h, interval) => format!(", {w}x{h} at {:.0}/s,", 1.0 / interval.max(1e-3)),
     };
     note(args.quiet, &format!("sending `{}`{pictures} to {peer} with {}; Ctrl-C ends it", args.source, config.scheme));
+    note(args.quiet, &format!("note: {}", key::protection(config.key.as_ref())));
     if let (Some((w, h)), None) = (format.scaled_from, args.size) {
         note(
             args.quiet,
@@ -320,6 +323,8 @@ fn json(config: &SendConfig, r: &SendReport, restarts: u64) -> Value {
         "frames_dropped": r.stats.frames_dropped,
         "datagrams": sent,
         "not_sent_packets": r.not_sent,
+        "encrypted": config.key.is_some(),
+        "unsealed_datagrams": r.unsealed,
         "packet_size_bytes": r.packet_size.get(),
         "pacing_lateness_us": { "p50": r.pacing.p50.as_secs_f64() * 1e6, "p99": r.pacing.p99.as_secs_f64() * 1e6 },
         "cpu": r.cpu,

@@ -1,6 +1,6 @@
 //! Where to listen, and what to do with the packets that come.
 
-use crate::{Buffers, Family};
+use crate::{Buffers, Family, Key};
 use fairpace_rtp::{Codec, ReceiverConfig};
 use fairpace_units::{Bytes, Duration};
 use std::net::SocketAddr;
@@ -15,6 +15,8 @@ pub struct ReceiveConfig {
     /// The session: feedback interval, advertised window, requests for lost packets, marks. The header sizes and the
     /// wall clock are filled in.
     pub session: ReceiverConfig,
+    /// The key that the sender has too: nobody without it is heard. `None`: all is in clear.
+    pub key: Option<Key>,
     /// Socket buffers to ask for.
     pub buffers: Buffers,
     /// Pass media on to this address, as clean RTP of payload type [`ReceiveConfig::forward_type`].
@@ -46,6 +48,7 @@ impl ReceiveConfig {
             port,
             family: Family::Any,
             session: ReceiverConfig::default(),
+            key: None,
             buffers: Buffers::default(),
             forward: None,
             forward_type: Codec::Vp8.payload_type(),

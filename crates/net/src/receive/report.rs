@@ -90,6 +90,8 @@ pub struct ReceiveReport {
     pub not_forwarded: u64,
     /// Feedback packets that the kernel did not take.
     pub not_sent: u64,
+    /// Datagrams that were not sealed with the key, or had come before; zero without a key.
+    pub unsealed: u64,
     /// CPU time / time.
     pub cpu: f64,
     /// How it ended.

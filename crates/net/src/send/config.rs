@@ -2,7 +2,7 @@
 
 use crate::address::{canonical, ip_overhead};
 use crate::tcp_half::TcpConfig;
-use crate::{Buffers, NetError};
+use crate::{Buffers, Key, NetError, seal};
 use fairpace_control::{BreakerParams, Controller, Env, Flow, FlowParams, Safety};
 use fairpace_rtp::{Codec, LEAST_PATH_MTU, SenderConfig};
 use fairpace_units::{Bytes, Duration, Rate};
@@ -38,6 +38,8 @@ pub struct SendConfig {
     /// The session: packet size, marks, queue, retransmission. The codec, the header sizes and the wall
     /// clock are filled in.
     pub session: SenderConfig,
+    /// The key that the receiver has too: everything is encrypted and authenticated. `None`: in clear.
+    pub key: Option<Key>,
     /// Socket buffers to ask for.
     pub buffers: Buffers,
     /// The encoding of the frames.
@@ -72,6 +74,7 @@ impl SendConfig {
             quantum: Duration::from_millis(1),
             breaker: Some(BreakerParams::default()),
             session: SenderConfig::default(),
+            key: None,
             buffers: Buffers::default(),
             codec: Codec::Vp8,
             tcp: TcpConfig::default(),
@@ -90,7 +93,10 @@ impl SendConfig {
     /// [`NetError::Config`] if not.
     pub fn check(&self) -> Result<(), NetError> {
         one_machine(self.peer)?;
-        let (size, least) = (self.session.packet_size, self.wire_session().least_packet_size());
+        let (size, least) = (
+            self.session.packet_size,
+            SenderConfig { ip_overhead: self.ip_overhead(), ..self.session.clone() }.least_packet_size(),
+        );
         if (least..=LARGEST_PACKET_SIZE).contains(&size) {
             return Ok(());
         }
@@ -98,9 +104,25 @@ impl SendConfig {
         Err(NetError::Config { field: "packet_size", found: size.to_string(), allowed })
     }
 
-    /// The session, with what follows from the peer and the codec.
-    pub(super) fn wire_session(&self) -> SenderConfig {
-        SenderConfig { ip_overhead: ip_overhead(&self.peer), codec: self.codec, ..self.session.clone() }
+    /// The session, with what follows from the peer, the codec and the key.
+    ///
+    /// # Errors
+    /// [`NetError::Io`] if the system has no random bits.
+    pub(super) fn wire_session(&self) -> Result<SenderConfig, NetError> {
+        let mut session = SenderConfig { ip_overhead: self.ip_overhead(), codec: self.codec, ..self.session.clone() };
+        if self.key.is_some() {
+            session.challenge_overhead = seal::CHALLENGE_OVERHEAD;
+            // Both ends count wraps of the sequence number: the first should not come before the receiver has heard anything
+            // [RFC 3711 §3.3.1].
+            let first = u32::from_be_bytes(crate::random::random()?) & 0x7fff;
+            session.first_sequence = session.first_sequence.or(Some(first));
+        }
+        Ok(session)
+    }
+
+    /// The bytes of a packet around the RTP packet.
+    fn ip_overhead(&self) -> Bytes {
+        ip_overhead(&self.peer) + if self.key.is_some() { seal::OVERHEAD } else { Bytes::ZERO }
     }
 
     fn env(&self) -> Env {

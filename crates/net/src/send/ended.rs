@@ -1,6 +1,7 @@
 //! From the end of a session to the report.
 
 use super::{Running, SendEnd, SendReport};
+use crate::seal::SenderSeal;
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{DatagramIo, NetError, SocketCounters};
 use fairpace_control::StopReason as Tripped;
@@ -69,6 +70,7 @@ impl Running<'_> {
             packet_size: self.session.packet_size(),
             pacing: self.lateness.summary(),
             not_sent: self.outbox.not_sent,
+            unsealed: self.seal.as_ref().map_or(0, SenderSeal::refused),
             left_behind: self.session.queue_len().1 + self.tcp.as_ref().map_or(Bytes::ZERO, TcpSender::waiting),
             cpu,
             end,

@@ -97,6 +97,8 @@ pub struct SendReport {
     pub pacing: LatenessSummary,
     /// Packets that the session gave and the kernel did not take.
     pub not_sent: u64,
+    /// Datagrams that were not sealed with the session's key, or had come before; zero without a key.
+    pub unsealed: u64,
     /// The source's data that still waited at the end: to leave, or for TCP's acknowledgement.
     pub left_behind: Bytes,
     /// CPU time / time.

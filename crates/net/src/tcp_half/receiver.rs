@@ -3,9 +3,10 @@
 use super::stream::{LONGEST, fill};
 use crate::address::canonical;
 use crate::datagram::Backoff;
+use crate::seal::{self, ReceiverSeal};
 use crate::{NetError, kernel_tcp};
-use fairpace_rtp::ReceiverSession;
 use fairpace_rtp::framing::{self, Deframer};
+use fairpace_rtp::{ReceiverSession, What};
 use fairpace_units::{Bytes, Duration, Instant};
 use nix::errno::Errno;
 use nix::libc::MSG_NOSIGNAL;
@@ -128,13 +129,13 @@ impl TcpReceiver {
     }
 
     /// Takes in connections, and finds the sender's among them.
-    pub(crate) fn greet(&mut self, now: Instant, session: &mut ReceiverSession) {
+    pub(crate) fn greet(&mut self, now: Instant, session: &mut ReceiverSession, seal: &mut Option<ReceiverSeal>) {
         // Another sender has taken the place.
         if self.stream.is_some() && !session.has_tcp() {
             self.stream = None;
         }
         self.accept(now, session);
-        self.prove(now, session);
+        self.prove(now, session, seal);
     }
 
     /// The next packet of the sender's connection, if one is there. `reads`: so often the kernel may still be asked at this
@@ -197,15 +198,25 @@ impl TcpReceiver {
     }
 
     /// Looks for the one whose first packet proves that it is the sender's.
-    fn prove(&mut self, now: Instant, session: &mut ReceiverSession) {
+    fn prove(&mut self, now: Instant, session: &mut ReceiverSession, seal: &mut Option<ReceiverSeal>) {
         let mut i = 0;
         while let Some(c) = self.candidates.get_mut(i) {
             let read = fill(&c.socket, &mut c.inbox);
             let verdict = match c.inbox.next_packet() {
-                Ok(Some(packet)) => match session.accept_tcp(now, packet, c.from) {
-                    Some(echo) => Verdict::Ours(echo),
-                    None => Verdict::Refused,
-                },
+                Ok(Some(packet)) => {
+                    let echo = match (seal.as_mut(), session.peer()) {
+                        (None, _) => session.accept_tcp(now, packet, c.from),
+                        (Some(_), None) => None,
+                        // The connection's sender is the one that the datagrams come from.
+                        (Some(seal), Some(peer)) => {
+                            let mut opened = Vec::new();
+                            let opened = seal.open(packet, canonical(peer), seal::draw, &mut opened);
+                            let echo = opened.and_then(|packet| session.accept_tcp(now, packet, c.from));
+                            echo.and_then(|echo| seal.seal(What::Echo, &echo, canonical(peer)).map(<[u8]>::to_vec))
+                        }
+                    };
+                    echo.map_or(Verdict::Refused, Verdict::Ours)
+                }
                 Ok(None) if read.is_ok() && now < c.until => Verdict::Open,
                 _ => Verdict::Refused,
             };
@@ -248,12 +259,12 @@ mod tests {
         assert_eq!((tcp.descriptors(true).count(), tcp.next()), (1, Instant::NEVER));
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
         for (ms, failed, again) in [(10, 1, 11), (10, 1, 11), (11, 2, 13), (13, 3, 17)] {
-            tcp.greet(at(ms), &mut session);
+            tcp.greet(at(ms), &mut session, &mut None);
             assert_eq!((tcp.stats.failed, tcp.next(), tcp.descriptors(true).count()), (failed, at(again), 0));
         }
         tcp.listener.listen(1).unwrap();
         tcp.listener.set_nonblocking(true).unwrap();
-        tcp.greet(at(17), &mut session);
+        tcp.greet(at(17), &mut session, &mut None);
         assert_eq!((tcp.stats.failed, tcp.next(), tcp.descriptors(true).count()), (3, Instant::NEVER, 1));
     }
 }

@@ -3,6 +3,7 @@
 use super::stream::{LONGEST, TcpEnd, failed, fill};
 use crate::NetError;
 use crate::kernel_tcp::{self, CaState, TcpInfo};
+use crate::seal::SenderSeal;
 use fairpace_control::{TcpOrder, TcpProgress};
 use fairpace_rtp::SenderSession;
 use fairpace_rtp::framing::{self, Deframer};
@@ -155,7 +156,12 @@ impl TcpSender {
     }
 
     /// Everything that can have happened since the last call, told to the session.
-    pub(crate) fn turn(&mut self, now: Instant, session: &mut SenderSession) -> Result<(), TcpEnd> {
+    pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+        session: &mut SenderSession,
+        seal: &mut Option<SenderSeal>,
+    ) -> Result<(), TcpEnd> {
         if !self.connected {
             if let Some(e) = self.socket.take_error().map_err(|e| failed(&e))? {
                 return Err(failed(&e));
@@ -168,9 +174,9 @@ impl TcpSender {
             session.on_tcp_connected(now);
         }
         while fill(&self.socket, &mut self.inbox)? {
-            self.hand_in(now, session)?;
+            self.hand_in(now, session, seal)?;
         }
-        self.hand_in(now, session)?;
+        self.hand_in(now, session, seal)?;
         self.flush()?;
         session.set_tcp_room(self.out.is_empty());
         if session.is_connected() {
@@ -196,9 +202,20 @@ impl TcpSender {
         self.flush()
     }
 
-    fn hand_in(&mut self, now: Instant, session: &mut SenderSession) -> Result<(), TcpEnd> {
+    fn hand_in(
+        &mut self,
+        now: Instant,
+        session: &mut SenderSession,
+        seal: &mut Option<SenderSeal>,
+    ) -> Result<(), TcpEnd> {
         while let Some(packet) = self.inbox.next_packet().map_err(|e| TcpEnd::Failed(e.to_string()))? {
-            session.handle_tcp_packet(now, packet);
+            let opened = match seal {
+                Some(seal) => seal.open(packet),
+                None => Some(packet),
+            };
+            if let Some(packet) = opened {
+                session.handle_tcp_packet(now, packet);
+            }
         }
         Ok(())
     }

@@ -27,6 +27,8 @@ pub struct SenderConfig {
     pub packet_size: Bytes,
     /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6. Counted in every size that the flow sees.
     pub ip_overhead: Bytes,
+    /// What the driver makes a challenge longer by, beside [`ip_overhead`](Self::ip_overhead): where it authenticates them.
+    pub challenge_overhead: Bytes,
     /// The encoding of the frames.
     pub codec: Codec,
     /// Code point of media and of normal-class RTCP. Dummies are LE whatever this is.
@@ -71,6 +73,7 @@ impl Default for SenderConfig {
         SenderConfig {
             packet_size: Bytes::new(1_200),
             ip_overhead: Bytes::new(28),
+            challenge_overhead: Bytes::ZERO,
             codec: Codec::Generic,
             data_dscp: Dscp::DEFAULT,
             cname: String::new(),

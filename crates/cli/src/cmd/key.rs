@@ -1,0 +1,50 @@
+//! `fairpace key`, and the files that it makes.
+
+use crate::args::Key as Args;
+use crate::error::{Failure, Outcome};
+use fairpace_net::Key;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// 64 digits, and white space that an editor may have left.
+const LONGEST: u64 = 128;
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let path = &args.file;
+    let key = Key::generate()?;
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = made.map_err(|e| match e.kind() {
+        io::ErrorKind::AlreadyExists => Failure::usage(format!("`{}` exists already", path.display()))
+            .hint("whoever has that key could not be heard any more: take another name, or remove the file first"),
+        _ => Failure::unwritable(path, &e),
+    })?;
+    writeln!(file, "{}", key.to_hex()).and_then(|()| file.sync_all()).map_err(|e| Failure::file("write", path, &e))?;
+    Ok(writeln!(io::stdout(), "`{}` holds a new key; both ends need it, and nobody else", path.display())?)
+}
+
+/// The key in a file that only its owner may read.
+pub(crate) fn read(path: &Path) -> Outcome<Key> {
+    let cannot = |e: io::Error| Failure::usage(format!("cannot read the key in `{}`: {e}", path.display()));
+    let file = File::open(path).map_err(|e| cannot(e).hint("`fairpace key FILE` makes one"))?;
+    let mode = file.metadata().map_err(cannot)?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let found = format!("others may read the key in `{}` (mode {mode:03o})", path.display());
+        return Err(Failure::usage(found).hint(format!("`chmod 600 {}`", path.display())));
+    }
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).map_err(cannot)?;
+    Key::from_hex(&text).ok_or_else(|| {
+        Failure::usage(format!("`{}` holds no key: 64 hexadecimal digits are one", path.display()))
+            .hint("`fairpace key FILE` makes one")
+    })
+}
+
+/// The words of a session about its protection.
+pub(crate) const fn protection(key: Option<&Key>) -> &'static str {
+    match key {
+        Some(_) => "encrypted with the key (AES-128-GCM)",
+        None => "unauthenticated, in clear (`--key-file` encrypts)",
+    }
+}

@@ -1,0 +1,179 @@
+//! A shared key, end to end: two commands on loopback, each controller's kind of feedback, and what a stranger sees and reaches.
+
+#![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
+
+mod common {
+    pub(crate) mod program;
+    pub(crate) mod wire;
+}
+
+use common::program::{command, folder, text};
+use common::wire::{json, listening};
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+fn file(name: &str) -> PathBuf {
+    folder("key").join(name)
+}
+
+fn make(name: &str) -> PathBuf {
+    let path = file(name);
+    let _ = std::fs::remove_file(&path);
+    let made = command(&["key", path.to_str().unwrap()]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    path
+}
+
+fn receive(key: Option<&Path>, more: &[&str]) -> (Child, u16) {
+    let mut args = vec!["receive", "0", "-4", "--json"];
+    args.extend(key.iter().flat_map(|key| ["--key-file", key.to_str().unwrap()]));
+    args.extend(more);
+    listening(&args)
+}
+
+fn send(to: u16, key: Option<&Path>, more: &[&str]) -> Output {
+    let to = format!("127.0.0.1:{to}");
+    let mut args = vec!["send", "model", &to, "--seconds", "2s", "--max-rate", "1Mbit/s", "--json"];
+    args.extend(key.iter().flat_map(|key| ["--key-file", key.to_str().unwrap()]));
+    args.extend(more);
+    command(&args).output().unwrap()
+}
+
+#[test]
+fn with_the_key_media_arrives_whatever_the_feedback_and_the_transport() {
+    let key = make("both.key");
+    for (control, form, tcp) in [
+        ("auto", None, false),
+        ("aimd", None, false),
+        ("lda", None, false),
+        ("tfrc", Some("rtp-tfrc"), false),
+        ("rap", Some("twcc"), false),
+        ("tpba", None, true),
+    ] {
+        let form: Vec<_> = form.iter().flat_map(|form| ["--feedback-form", form]).collect();
+        let (receiver, port) = receive(Some(&key), &[&form[..], if tcp { &["--tcp"] } else { &[] }].concat());
+        let sent = send(port, Some(&key), &[&["--control", control][..], &form].concat());
+        let received = receiver.wait_with_output().unwrap();
+        assert!(sent.status.success() && received.status.success(), "{control}: {sent:?} {received:?}");
+        let (sent, received) = (json(&sent), json(&received));
+        assert_eq!((&sent["encrypted"], &sent["unsealed_datagrams"]), (&true.into(), &0.into()), "{control}");
+        assert_eq!(received["unsealed_datagrams"], 0, "{control}");
+        let frames = received["frames"]["in_time"].as_u64().unwrap_or_else(|| panic!("{received}"));
+        assert!(frames >= if control == "lda" { 5 } else { 30 }, "{control}: {frames} frames, {received}");
+    }
+}
+
+#[test]
+fn without_the_key_a_receiver_says_nothing_and_a_sender_finds_nobody() {
+    let (key, other) = (make("one.key"), make("other.key"));
+    for (theirs, ours) in [(Some(&key), Some(&other)), (Some(&key), None), (None, Some(&key))] {
+        let (mut receiver, port) = receive(theirs.map(PathBuf::as_path), &[]);
+        let sent = send(port, ours.map(PathBuf::as_path), &[]);
+        assert_eq!(sent.status.code(), Some(5), "{sent:?}");
+        assert!(text(&sent.stderr).contains("did not answer"), "{sent:?}");
+        receiver.kill().unwrap();
+        receiver.wait().unwrap();
+    }
+}
+
+/// A relay of the test's own between the two, which keeps copies and lets strangers in.
+fn between(to: u16, run: impl FnOnce(u16) -> Output) -> (Output, Vec<Vec<u8>>) {
+    let (front, back) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    for socket in [&front, &back] {
+        socket.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
+    }
+    back.connect(("127.0.0.1", to)).unwrap();
+    let port = front.local_addr().unwrap().port();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let passing = scope.spawn(|| {
+            let (mut seen, mut sender, mut buffer) = (Vec::<Vec<u8>>::new(), None, [0; 2_048]);
+            while !over.load(Ordering::Relaxed) {
+                while let Ok((n, from)) = front.recv_from(&mut buffer) {
+                    sender = Some(from);
+                    seen.push(buffer[..n].to_vec());
+                    let _ = back.send(&buffer[..n]);
+                    // All that was seen comes again now and then, and with one bit changed.
+                    if seen.len() % 10 == 0 {
+                        let mut old = seen[seen.len() / 2].clone();
+                        let _ = back.send(&old);
+                        let at = old.len() - 1;
+                        old[at] ^= 1;
+                        let _ = back.send(&old);
+                    }
+                }
+                while let (Ok(n), Some(sender)) = (back.recv(&mut buffer), sender) {
+                    seen.push(buffer[..n].to_vec());
+                    let _ = front.send_to(&buffer[..n], sender);
+                    let mut changed = buffer[..n].to_vec();
+                    changed[n - 1] ^= 1;
+                    let _ = front.send_to(&changed, sender);
+                    let _ = front.send_to(&buffer[..n], sender);
+                }
+            }
+            seen
+        });
+        let output = run(port);
+        over.store(true, Ordering::Relaxed);
+        (output, passing.join().unwrap())
+    })
+}
+
+#[test]
+fn who_reads_along_sees_no_picture_and_who_repeats_or_changes_what_passes_is_not_heard() {
+    let key = make("between.key");
+    let out = file("between.ivf");
+    let _ = std::fs::remove_file(&out);
+    let (receiver, port) = receive(Some(&key), &["--out", out.to_str().unwrap()]);
+    let (sent, seen) = between(port, |port| send(port, Some(&key), &["--control", "fixed", "--set", "rate=500kbit/s"]));
+    let received = receiver.wait_with_output().unwrap();
+    assert!(sent.status.success() && received.status.success(), "{sent:?} {received:?}");
+    let (sent, received) = (json(&sent), json(&received));
+    assert!(sent["unsealed_datagrams"].as_u64().unwrap() > 20, "{sent}");
+    assert!(received["unsealed_datagrams"].as_u64().unwrap() > 10, "{received}");
+    assert!(received["frames"]["in_time"].as_u64().unwrap() > 30, "{received}");
+    // Any 16 bytes in a row of what the viewer was shown, found in what passed?
+    let shown = std::fs::read(&out).unwrap();
+    let pieces: std::collections::BTreeSet<&[u8]> =
+        shown[44..].windows(16).filter(|w| w.iter().collect::<std::collections::BTreeSet<_>>().len() > 8).collect();
+    assert!(pieces.len() > 50, "{} pieces of pictures", pieces.len());
+    let leaked = seen.iter().flat_map(|d| d.windows(16)).filter(|w| pieces.contains(w)).count();
+    assert!(seen.len() > 100 && leaked == 0, "{leaked} pieces in {} datagrams", seen.len());
+    // The same look finds them without a key.
+    let _ = std::fs::remove_file(&out);
+    let (receiver, port) = receive(None, &["--out", out.to_str().unwrap()]);
+    let (_, seen) = between(port, |port| send(port, None, &["--control", "fixed", "--set", "rate=500kbit/s"]));
+    receiver.wait_with_output().unwrap();
+    let shown = std::fs::read(&out).unwrap();
+    let pieces: std::collections::BTreeSet<&[u8]> = shown[44..].windows(16).collect();
+    assert!(seen.iter().flat_map(|d| d.windows(16)).any(|w| pieces.contains(w)));
+}
+
+#[test]
+fn a_key_file_is_made_once_read_by_its_owner_alone_and_refused_with_the_reason() {
+    let path = make("made.key");
+    let name = path.to_str().unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let before = std::fs::read(&path).unwrap();
+    let again = command(&["key", name]).output().unwrap();
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), before, "left as it was");
+    let refused = |said: &str| {
+        let out = command(&["receive", "0", "--key-file", name]).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{out:?}");
+        assert!(text(&out.stderr).contains(said), "{said}: {out:?}");
+    };
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    refused("others may read the key");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    for bad in [&b""[..], b"abc", &[b'0'; 63], &[b'z'; 64], &[0xff; 64], &[b'0'; 100_000]] {
+        std::fs::write(&path, bad).unwrap();
+        refused("`");
+    }
+    std::fs::remove_file(&path).unwrap();
+    refused("cannot read the key");
+}

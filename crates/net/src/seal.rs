@@ -1,0 +1,370 @@
+//! A shared key: without it nobody is heard, nor understands what is sent.
+//!
+//! ```text
+//!  sender                                                     receiver
+//!  challenge | salt S | HMAC(key, all before)      ------->   draws R
+//!                                                  <-------   echo | salt R | HMAC(key, all before, S)
+//!  SRTP and SRTCP, keys by HKDF(key, S R, "sender")   ---->
+//!                                                  <-------   SRTCP, keys by HKDF(key, S R, "receiver")
+//! ```
+//!
+//! Both ends hold the same 256-bit [`Key`]. Each adds 128 random bits of its own, so that no two sessions and no two directions
+//! have the same keys, even if one end is started again and remembers nothing [RFC 3711 §9.1]. AES-128-GCM protects everything
+//! [RFC 7714] but challenges and echoes; these show SSRCs and the codec, and carry an HMAC-SHA256 behind them in an APP packet:
+//!
+//! ```text
+//!  V=2|P| subtype 7 | PT=204 | length = 14
+//!  SSRC
+//!  "FPCE"
+//!  salt (128)
+//!  HMAC (256): of all bytes of the datagram before it; of an echo with S behind them
+//! ```
+//!
+//! A replayed challenge may take the place of a receiver that is idle, until that place's time is over; no media follows, because the
+//! keys depend on the new R. A replayed echo changes nothing: an R that was left behind is not taken up again, since it would bring back used keys.
+//!
+//! State is kept for challenges with the right HMAC only, and for the SSRCs that those or the echo name: the library would keep some for
+//! any SSRC before it has judged a packet. The TCP half is sealed packet by packet, before framing.
+
+mod wire;
+
+use fairpace_rtp::{What, packet};
+use fairpace_units::Bytes;
+use ring::hkdf::{self, HKDF_SHA256, KeyType};
+use ring::hmac;
+use rtc_srtp::context::Context;
+use rtc_srtp::option::{srtcp_replay_protection, srtp_replay_protection};
+use rtc_srtp::protection_profile::ProtectionProfile;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use wire::{Admission, SALT, Salt, Trailer};
+
+/// Bytes that a sealed RTP packet is longer than it was.
+pub(crate) const OVERHEAD: Bytes = Bytes::new(16);
+/// Bytes that a challenge is longer than that, besides.
+pub(crate) const CHALLENGE_OVERHEAD: Bytes = Bytes::new(wire::TRAILER as u64 - OVERHEAD.get());
+
+/// A packet that comes so much later than a newer one is taken for a repetition.
+const WINDOW: usize = 1_024;
+/// Senders, or sessions of one, of which a receiver keeps keys; of one address a quarter of them.
+const MOST_SESSIONS: usize = 16;
+/// Salts of receivers that a sender has met. One of them is started again more often than that: the flow ends.
+const MOST_SALTS: usize = 4_096;
+/// Challenges of a session that may still be echoed.
+const MOST_TOKENS: usize = 32;
+
+/// The secret that both ends share, 256 bits.
+#[derive(Clone)]
+pub struct Key([u8; 32]);
+
+impl core::fmt::Debug for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Key(secret)")
+    }
+}
+
+impl Key {
+    /// The key of these bytes; all of them should be random.
+    pub const fn new(bytes: [u8; 32]) -> Key {
+        Key(bytes)
+    }
+
+    /// A key that nobody can guess.
+    ///
+    /// # Errors
+    /// [`NetError::Io`](crate::NetError::Io) if the system has no random bytes.
+    pub fn generate() -> Result<Key, crate::NetError> {
+        crate::random::random().map(Key)
+    }
+
+    /// From 64 hexadecimal digits; white space around them is passed over. `None`: something else was found.
+    pub fn from_hex(text: &str) -> Option<Key> {
+        let mut key = [0; 32];
+        let (digits, rest) = text.trim().as_bytes().as_chunks::<2>();
+        if digits.len() != key.len() || !rest.is_empty() {
+            return None;
+        }
+        for (byte, pair) in key.iter_mut().zip(digits) {
+            let [high, low] = pair.map(|c| char::from(c).to_digit(16));
+            *byte = u8::try_from(high? * 16 + low?).ok()?;
+        }
+        Some(Key(key))
+    }
+
+    /// As [`from_hex`](Self::from_hex) reads it.
+    pub fn to_hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    fn derive<const N: usize>(&self, salt: &[u8], purpose: &str) -> [u8; N] {
+        struct Length(usize);
+        impl KeyType for Length {
+            fn len(&self) -> usize {
+                self.0
+            }
+        }
+        let mut derived = [0; N];
+        let key = hkdf::Salt::new(HKDF_SHA256, salt).extract(&self.0);
+        let parts = [b"fairpace 1 ", purpose.as_bytes()];
+        let filled = key.expand(&parts, Length(N)).and_then(|okm| okm.fill(&mut derived));
+        assert!(filled.is_ok(), "HKDF gives up to 8,160 bytes [RFC 5869 §2.3]");
+        derived
+    }
+
+    fn mac(&self, purpose: &str) -> hmac::Key {
+        hmac::Key::new(hmac::HMAC_SHA256, &self.derive::<32>(b"", purpose))
+    }
+
+    /// One direction of a session.
+    fn context(&self, sender: &Salt, receiver: &Salt, purpose: &str) -> Context {
+        let salt = [sender.as_slice(), receiver].concat();
+        let material: [u8; 28] = self.derive(&salt, purpose);
+        let (key, salt) = material.split_at(16);
+        let windows = (Some(srtp_replay_protection(WINDOW)), Some(srtcp_replay_protection(WINDOW)));
+        let provider = rtc_crypto::default_provider().expect("built with `ring`");
+        let profile = ProtectionProfile::AeadAes128Gcm;
+        Context::new(key, salt, profile, windows.0, windows.1, provider.crypto()).expect("the profile's lengths")
+    }
+}
+
+/// Both directions of a session, at one of its ends.
+struct Contexts {
+    out: Context,
+    back: Context,
+}
+
+impl core::fmt::Debug for Contexts {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Contexts(secret)")
+    }
+}
+
+impl Contexts {
+    fn new(key: &Key, sender: &Salt, receiver: &Salt, is_sender: bool) -> Contexts {
+        let (sending, receiving) = (key.context(sender, receiver, "sender"), key.context(sender, receiver, "receiver"));
+        if is_sender { Contexts { out: sending, back: receiving } } else { Contexts { out: receiving, back: sending } }
+    }
+
+    fn seal(&mut self, bytes: &[u8], into: &mut Vec<u8>) -> Option<()> {
+        let sealed = if packet::is_rtcp(bytes) { self.out.encrypt_rtcp(bytes) } else { self.out.encrypt_rtp(bytes) };
+        into.clear();
+        into.extend_from_slice(&sealed.ok()?);
+        Some(())
+    }
+
+    fn open(&mut self, bytes: &[u8], into: &mut Vec<u8>) -> Option<()> {
+        let opened = if packet::is_rtcp(bytes) { self.back.decrypt_rtcp(bytes) } else { self.back.decrypt_rtp(bytes) };
+        into.clear();
+        into.extend_from_slice(&opened.ok()?);
+        Some(())
+    }
+}
+
+/// The sender's end.
+#[derive(Debug)]
+pub(crate) struct SenderSeal {
+    key: Key,
+    /// Of challenges, and of echoes.
+    macs: [hmac::Key; 2],
+    salt: Salt,
+    /// The receiver's salts so far; the last one is in force.
+    met: Vec<Salt>,
+    /// With the receiver's SSRC.
+    session: Option<(u32, Contexts)>,
+    buffer: Vec<u8>,
+    refused: u64,
+}
+
+impl SenderSeal {
+    pub(crate) fn new(key: Key, salt: Salt) -> SenderSeal {
+        let macs = [key.mac("challenge"), key.mac("echo")];
+        SenderSeal { key, macs, salt, met: Vec::new(), session: None, buffer: Vec::new(), refused: 0 }
+    }
+
+    /// The datagram as it leaves; `None` if there is nobody yet who could read it.
+    pub(crate) fn seal(&mut self, what: What, bytes: &[u8]) -> Option<&[u8]> {
+        if what == What::Challenge {
+            let [challenges, _] = &self.macs;
+            wire::append(bytes, &self.salt, |signed| hmac::sign(challenges, signed), &mut self.buffer);
+        } else {
+            let (_, contexts) = self.session.as_mut()?;
+            contexts.seal(bytes, &mut self.buffer)?;
+        }
+        Some(&self.buffer)
+    }
+
+    /// The datagram as it was before it was sealed; `None` if it was not, or by somebody without the key, or has come before.
+    pub(crate) fn open(&mut self, bytes: &[u8]) -> Option<&[u8]> {
+        if self.judge(bytes).is_none() {
+            self.refused += 1;
+            return None;
+        }
+        Some(&self.buffer)
+    }
+
+    /// Datagrams that were refused.
+    pub(crate) const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    fn judge(&mut self, bytes: &[u8]) -> Option<()> {
+        if let Some(Trailer { message, salt, signed, mac }) = wire::split(bytes) {
+            let [_, echoes] = &self.macs;
+            let signed = [signed, self.salt.as_slice()].concat();
+            hmac::verify(echoes, &signed, mac).ok()?;
+            let Admission::Echo { receiver, .. } = wire::read(message)? else { return None };
+            if self.met.last() != Some(&salt) {
+                if self.met.contains(&salt) || self.met.len() >= MOST_SALTS {
+                    return None;
+                }
+                self.met.push(salt);
+                self.session = Some((receiver, Contexts::new(&self.key, &self.salt, &salt, true)));
+            }
+            // An echo of a receiver that is busy does not name it yet.
+            if let Some((ssrc, _)) = &mut self.session {
+                *ssrc = receiver;
+            }
+            self.buffer.clear();
+            self.buffer.extend_from_slice(message);
+            return Some(());
+        }
+        let (receiver, contexts) = self.session.as_mut()?;
+        (wire::ssrc(bytes)? == *receiver).then_some(())?;
+        contexts.open(bytes, &mut self.buffer)
+    }
+}
+
+/// A session of a sender, at the receiver.
+#[derive(Debug)]
+struct Session {
+    address: SocketAddr,
+    salt: Salt,
+    own: Salt,
+    ssrcs: [u32; 4],
+    tokens: VecDeque<u64>,
+    contexts: Contexts,
+    /// A packet under its keys has come: no replayed challenge began it.
+    is_alive: bool,
+}
+
+/// The receiver's end.
+#[derive(Debug)]
+pub(crate) struct ReceiverSeal {
+    key: Key,
+    macs: [hmac::Key; 2],
+    /// Oldest first.
+    sessions: Vec<Session>,
+    buffer: Vec<u8>,
+    refused: u64,
+}
+
+impl ReceiverSeal {
+    pub(crate) fn new(key: Key) -> ReceiverSeal {
+        let macs = [key.mac("challenge"), key.mac("echo")];
+        ReceiverSeal { key, macs, sessions: Vec::new(), buffer: Vec::new(), refused: 0 }
+    }
+
+    /// The datagram as it leaves for `to`; `None` if nobody there could read it.
+    pub(crate) fn seal(&mut self, what: What, bytes: &[u8], to: SocketAddr) -> Option<&[u8]> {
+        if what == What::Echo {
+            let Admission::Echo { token, .. } = wire::read(bytes)? else { return None };
+            let session = self.sessions.iter().rev().find(|s| s.address == to && s.tokens.contains(&token))?;
+            let [_, echoes] = &self.macs;
+            let sign = |signed: &[u8]| hmac::sign(echoes, &[signed, session.salt.as_slice()].concat());
+            wire::append(bytes, &session.own, sign, &mut self.buffer);
+        } else {
+            let there = |alive: bool| move |s: &&mut Session| s.address == to && (s.is_alive || !alive);
+            let session = match self.sessions.iter_mut().rev().find(there(true)) {
+                Some(session) => session,
+                None => self.sessions.iter_mut().rev().find(there(false))?,
+            };
+            session.contexts.seal(bytes, &mut self.buffer)?;
+        }
+        Some(&self.buffer)
+    }
+
+    /// As [`SenderSeal::open`], of a datagram from `from`, into the buffer `into`. `draw` gives random bits for a session that begins.
+    pub(crate) fn open<'b>(
+        &mut self,
+        bytes: &[u8],
+        from: SocketAddr,
+        draw: impl FnOnce() -> Option<Salt>,
+        into: &'b mut Vec<u8>,
+    ) -> Option<&'b [u8]> {
+        if self.judge(bytes, from, draw, into).is_none() {
+            self.refused += 1;
+            return None;
+        }
+        Some(into)
+    }
+
+    /// Datagrams that were refused.
+    pub(crate) const fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    fn judge(
+        &mut self,
+        bytes: &[u8],
+        from: SocketAddr,
+        draw: impl FnOnce() -> Option<Salt>,
+        into: &mut Vec<u8>,
+    ) -> Option<()> {
+        if let Some(Trailer { message, salt, signed, mac }) = wire::split(bytes) {
+            let [challenges, _] = &self.macs;
+            hmac::verify(challenges, signed, mac).ok()?;
+            let Admission::Challenge { token, ssrcs } = wire::read(message)? else { return None };
+            let known = self.sessions.iter().position(|s| s.address == from && s.salt == salt);
+            let at = match known {
+                Some(at) => at,
+                None => {
+                    let own = draw()?;
+                    self.make_room(from);
+                    let contexts = Contexts::new(&self.key, &salt, &own, false);
+                    let (tokens, is_alive) = (VecDeque::new(), false);
+                    self.sessions.push(Session { address: from, salt, own, ssrcs, tokens, contexts, is_alive });
+                    self.sessions.len() - 1
+                }
+            };
+            let session = self.sessions.get_mut(at)?;
+            if session.tokens.len() >= MOST_TOKENS {
+                session.tokens.pop_front();
+            }
+            session.tokens.push_back(token);
+            into.clear();
+            into.extend_from_slice(message);
+            return Some(());
+        }
+        let ssrc = wire::ssrc(bytes)?;
+        let theirs = |s: &&mut Session| s.address == from && s.ssrcs.contains(&ssrc);
+        for session in self.sessions.iter_mut().rev().filter(theirs) {
+            if session.contexts.open(bytes, into).is_some() {
+                session.is_alive = true;
+                return Some(());
+            }
+        }
+        None
+    }
+
+    /// Room for one more session of that address: its oldest, or the oldest of all, gives way, one that nothing has come of first.
+    fn make_room(&mut self, from: SocketAddr) {
+        let of_address = self.sessions.iter().filter(|s| s.address == from).count();
+        let all = self.sessions.len() >= MOST_SESSIONS;
+        if of_address < MOST_SESSIONS / 4 && !all {
+            return;
+        }
+        let among = |s: &Session| of_address < MOST_SESSIONS / 4 || s.address == from;
+        let at = self.sessions.iter().position(|s| among(s) && !s.is_alive);
+        if let Some(at) = at.or_else(|| self.sessions.iter().position(among)) {
+            self.sessions.remove(at);
+        }
+    }
+}
+
+/// Random bits for [`ReceiverSeal::open`], of the system's.
+pub(crate) fn draw() -> Option<Salt> {
+    crate::random::random::<SALT>().ok()
+}
+
+#[cfg(test)]
+mod tests;

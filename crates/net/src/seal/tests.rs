@@ -1,0 +1,253 @@
+use super::*;
+use fairpace_rtp::Codec;
+use fairpace_rtp::challenge::{Challenge, Echo};
+use fairpace_rtp::feedback::Request;
+use fairpace_units::{Class, Dscp, Duration, Ecn};
+use proptest::prelude::*;
+
+const MEDIA: u32 = 0x1234_5678;
+const RECEIVER: u32 = 0x9abc_def0;
+
+fn key() -> Key {
+    Key::new([7; 32])
+}
+
+fn from() -> SocketAddr {
+    "192.0.2.1:5000".parse().unwrap()
+}
+
+fn challenge(token: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    Challenge {
+        token,
+        class: Class::Normal,
+        codec: Codec::Vp8,
+        media: (96, MEDIA),
+        dummy: (97, MEDIA + 1),
+        retransmission: Some((98, MEDIA + 2)),
+        fec: None,
+        form: Request::Ccfb,
+        proof: None,
+    }
+    .emit(&mut out);
+    out
+}
+
+fn echo(token: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    Echo {
+        receiver: RECEIVER,
+        token,
+        dscp: Dscp::DEFAULT,
+        ecn: Ecn::NotEct,
+        delay: Duration::ZERO,
+        rwnd: None,
+        feedback_interval: Duration::ZERO,
+        next_report: 1,
+        taken: false,
+        fec: false,
+        busy: false,
+    }
+    .emit(&mut out);
+    out
+}
+
+fn rtp(ssrc: u32, sequence: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x80, 96];
+    out.extend(sequence.to_be_bytes());
+    out.extend([0, 0, 0, 1]);
+    out.extend(ssrc.to_be_bytes());
+    out.extend(payload);
+    out
+}
+
+fn sender_report(ssrc: u32) -> Vec<u8> {
+    let mut out = vec![0x81, 203, 0, 1];
+    out.extend(ssrc.to_be_bytes());
+    out
+}
+
+/// Two ends that have met.
+fn met() -> (SenderSeal, ReceiverSeal) {
+    let mut sender = SenderSeal::new(key(), [1; SALT]);
+    let mut receiver = ReceiverSeal::new(key());
+    meet(&mut sender, &mut receiver, 5, [2; SALT]);
+    (sender, receiver)
+}
+
+/// What went over the wire: the challenge and the echo.
+fn meet(sender: &mut SenderSeal, receiver: &mut ReceiverSeal, token: u64, salt: Salt) -> (Vec<u8>, Vec<u8>) {
+    let asked = sender.seal(What::Challenge, &challenge(token)).unwrap().to_vec();
+    assert_eq!(receiver.open(&asked, from(), || Some(salt), &mut vec![]).unwrap(), challenge(token));
+    let answered = receiver.seal(What::Echo, &echo(token), from()).unwrap().to_vec();
+    assert_eq!(sender.open(&answered).unwrap(), echo(token));
+    (asked, answered)
+}
+
+#[test]
+fn what_one_end_seals_the_other_opens_and_nothing_of_it_is_in_clear() {
+    let (mut sender, mut receiver) = met();
+    let secret = b"a picture that is nobody else's business";
+    for sequence in (65_530..=65_535).chain(0..6) {
+        let packet = rtp(MEDIA, sequence, secret);
+        let sealed = sender.seal(What::Media, &packet).unwrap().to_vec();
+        assert_eq!(sealed.len(), packet.len() + OVERHEAD.get() as usize);
+        assert!(!sealed.windows(8).any(|w| secret.windows(8).any(|s| s == w)));
+        assert_eq!(receiver.open(&sealed, from(), || None, &mut vec![]).unwrap(), packet);
+    }
+    let report = sender_report(MEDIA);
+    let sealed = sender.seal(What::Report, &report).unwrap().to_vec();
+    assert_eq!(receiver.open(&sealed, from(), || None, &mut vec![]).unwrap(), report);
+    let report = sender_report(RECEIVER);
+    let sealed = receiver.seal(What::Feedback, &report, from()).unwrap().to_vec();
+    assert_eq!(sender.open(&sealed).unwrap(), report);
+    let sealed = sender.seal(What::Challenge, &challenge(6)).unwrap();
+    assert_eq!(sealed.len(), challenge(6).len() + (OVERHEAD + CHALLENGE_OVERHEAD).get() as usize);
+}
+
+#[test]
+fn nothing_is_opened_twice_nor_of_an_ssrc_that_was_not_named() {
+    let (mut sender, mut receiver) = met();
+    let sealed: Vec<_> =
+        (0..40).map(|n| sender.seal(What::Media, &rtp(MEDIA, 100 + n, b"media")).unwrap().to_vec()).collect();
+    let report = sender.seal(What::Report, &sender_report(MEDIA)).unwrap().to_vec();
+    assert!(receiver.open(&report, from(), || None, &mut vec![]).is_some());
+    // Late ones too, each once.
+    for packet in sealed.iter().rev() {
+        assert!(receiver.open(packet, from(), || None, &mut vec![]).is_some());
+    }
+    for packet in sealed.iter().chain([&report]) {
+        assert!(receiver.open(packet, from(), || None, &mut vec![]).is_none());
+    }
+    assert_eq!(receiver.refused(), 41);
+    let unnamed = sender.seal(What::Media, &rtp(MEDIA + 9, 1, b"media")).unwrap().to_vec();
+    assert!(receiver.open(&unnamed, from(), || None, &mut vec![]).is_none());
+    let other: SocketAddr = "192.0.2.9:5000".parse().unwrap();
+    let next = sender.seal(What::Media, &rtp(MEDIA, 200, b"media")).unwrap().to_vec();
+    assert!(receiver.open(&next, other, || None, &mut vec![]).is_none(), "from another address");
+    assert!(receiver.open(&next, from(), || None, &mut vec![]).is_some());
+}
+
+#[test]
+fn without_the_key_nobody_is_heard() {
+    let (mut sender, mut receiver) = met();
+    let mut stranger = SenderSeal::new(Key::new([8; 32]), [1; SALT]);
+    let asked = stranger.seal(What::Challenge, &challenge(9)).unwrap().to_vec();
+    assert!(receiver.open(&asked, from(), || panic!("no bits are drawn for a stranger"), &mut vec![]).is_none());
+    for clear in [challenge(9), rtp(MEDIA, 1, b"media"), sender_report(MEDIA), vec![], vec![0x80; 70]] {
+        assert!(receiver.open(&clear, from(), || None, &mut vec![]).is_none(), "{clear:?}");
+    }
+    for clear in [echo(5), sender_report(RECEIVER), rtp(RECEIVER, 1, b""), vec![]] {
+        assert!(sender.open(&clear).is_none(), "{clear:?}");
+    }
+    // A sender's own words come back.
+    let own = sender.seal(What::Report, &sender_report(MEDIA)).unwrap().to_vec();
+    assert!(sender.open(&own).is_none());
+    let asked = sender.seal(What::Challenge, &challenge(11)).unwrap().to_vec();
+    assert!(sender.open(&asked).is_none());
+    assert!(SenderSeal::new(key(), [1; SALT]).seal(What::Media, &rtp(MEDIA, 1, b"media")).is_none(), "before an echo");
+    assert!(ReceiverSeal::new(key()).seal(What::Feedback, &sender_report(RECEIVER), from()).is_none());
+}
+
+#[test]
+fn a_receiver_that_was_started_again_gets_new_keys_and_its_old_echo_brings_none_back() {
+    let (mut sender, mut first) = met();
+    let old = {
+        let asked = sender.seal(What::Challenge, &challenge(6)).unwrap().to_vec();
+        first.open(&asked, from(), || None, &mut vec![]).unwrap();
+        first.seal(What::Echo, &echo(6), from()).unwrap().to_vec()
+    };
+    let before = sender.seal(What::Media, &rtp(MEDIA, 1, b"media")).unwrap().to_vec();
+    let mut second = ReceiverSeal::new(key());
+    meet(&mut sender, &mut second, 7, [3; SALT]);
+    let after = sender.seal(What::Media, &rtp(MEDIA, 1, b"media")).unwrap().to_vec();
+    assert_ne!(before, after, "the same packet under other keys");
+    assert!(second.open(&before, from(), || None, &mut vec![]).is_none());
+    assert!(second.open(&after, from(), || None, &mut vec![]).is_some());
+    assert!(sender.open(&old).is_none(), "a salt that was left behind");
+    let next = sender.seal(What::Media, &rtp(MEDIA, 2, b"media")).unwrap().to_vec();
+    assert!(second.open(&next, from(), || None, &mut vec![]).is_some());
+}
+
+#[test]
+fn replayed_challenges_change_no_keys_that_are_in_use_and_memory_is_bounded() {
+    let mut receiver = ReceiverSeal::new(key());
+    let mut recorded = Vec::new();
+    for n in 0..50 {
+        let mut earlier = SenderSeal::new(key(), [100 + n; SALT]);
+        recorded.push(earlier.seal(What::Challenge, &challenge(n.into())).unwrap().to_vec());
+    }
+    let mut sender = SenderSeal::new(key(), [1; SALT]);
+    meet(&mut sender, &mut receiver, 5, [2; SALT]);
+    let media = sender.seal(What::Media, &rtp(MEDIA, 1, b"media")).unwrap().to_vec();
+    receiver.open(&media, from(), || None, &mut vec![]).unwrap();
+    let mut drawn = 0_u8;
+    for (n, old) in recorded.iter().cycle().take(500).enumerate() {
+        let address = if n % 2 == 0 { from() } else { SocketAddr::from(([10, 0, 0, (n % 250) as u8], 1)) };
+        drawn = drawn.wrapping_add(1);
+        receiver.open(old, address, || Some([drawn; SALT]), &mut vec![]);
+        assert!(receiver.sessions.len() <= MOST_SESSIONS);
+        assert!(receiver.sessions.iter().filter(|s| s.address == from()).count() <= MOST_SESSIONS / 4);
+    }
+    let media = sender.seal(What::Media, &rtp(MEDIA, 2, b"media")).unwrap().to_vec();
+    assert!(receiver.open(&media, from(), || None, &mut vec![]).is_some(), "the session goes on");
+    let feedback = receiver.seal(What::Feedback, &sender_report(RECEIVER), from()).unwrap().to_vec();
+    assert!(sender.open(&feedback).is_some(), "in both directions");
+}
+
+#[test]
+fn keys_are_read_as_they_are_written() {
+    let key = Key::generate().unwrap();
+    assert_eq!(Key::from_hex(&format!(" {}\n", key.to_hex())).unwrap().0, key.0);
+    assert_ne!(key.0, Key::generate().unwrap().0);
+    for bad in ["", "00", &"0".repeat(63), &"0".repeat(65), &"0".repeat(66), &"g".repeat(64), &"é".repeat(32)] {
+        assert!(Key::from_hex(bad).is_none(), "{bad}");
+    }
+    assert_eq!(format!("{key:?}"), "Key(secret)");
+}
+
+proptest! {
+    #[test]
+    fn a_changed_bit_anywhere_is_refused(bit in 0_usize..8 * 96, which in 0_usize..4) {
+        let (mut sender, mut receiver) = met();
+        let mut sealed = match which {
+            0 => sender.seal(What::Media, &rtp(MEDIA, 1, b"some media of some length")).unwrap().to_vec(),
+            1 => sender.seal(What::Report, &sender_report(MEDIA)).unwrap().to_vec(),
+            2 => sender.seal(What::Challenge, &challenge(8)).unwrap().to_vec(),
+            _ => receiver.seal(What::Echo, &echo(5), from()).unwrap().to_vec(),
+        };
+        let at = bit / 8 % sealed.len();
+        sealed[at] ^= 1 << (bit % 8);
+        if which == 3 {
+            prop_assert!(sender.open(&sealed).is_none());
+        } else {
+            prop_assert!(receiver.open(&sealed, from(), || Some([9; SALT]), &mut vec![]).is_none());
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let (mut sender, mut receiver) = met();
+        prop_assert!(sender.open(&bytes).is_none());
+        prop_assert!(receiver.open(&bytes, from(), || Some([9; SALT]), &mut vec![]).is_none());
+    }
+
+    #[test]
+    fn any_body_behind_a_header_that_is_known_is_refused_without_a_panic(
+        head in prop::sample::select(vec![0x80_u8, 0x81, 0x90, 0xb0, 0xbf, 0x87]), second in any::<u8>(),
+        bytes in prop::collection::vec(any::<u8>(), 0..120),
+    ) {
+        let (mut sender, mut receiver) = met();
+        let mut rtp = vec![head, second, 0, 1, 0, 0, 0, 0];
+        rtp.extend(MEDIA.to_be_bytes());
+        rtp.extend(&bytes);
+        let mut rtcp = vec![head, 200 + second % 8, 0, 1];
+        rtcp.extend(RECEIVER.to_be_bytes());
+        rtcp.extend(&bytes);
+        prop_assert!(receiver.open(&rtp, from(), || None, &mut vec![]).is_none());
+        rtcp[4..8].copy_from_slice(&MEDIA.to_be_bytes());
+        prop_assert!(receiver.open(&rtcp, from(), || None, &mut vec![]).is_none());
+        rtcp[4..8].copy_from_slice(&RECEIVER.to_be_bytes());
+        prop_assert!(sender.open(&rtcp).is_none());
+    }
+}

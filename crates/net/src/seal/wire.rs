@@ -1,0 +1,84 @@
+//! The HMAC behind challenges and echoes, and what of these the seal has to know.
+
+use fairpace_rtp::challenge::Message;
+use fairpace_rtp::rtcp::{Compound, Rtcp};
+use ring::hmac;
+
+/// Random bits that each end adds to the key.
+pub(super) const SALT: usize = 16;
+pub(super) type Salt = [u8; SALT];
+
+const MAC: usize = 32;
+const HEADER: usize = 12;
+/// All of the APP packet.
+pub(super) const TRAILER: usize = HEADER + SALT + MAC;
+
+/// V=2, subtype 7, APP, 14 words behind the first.
+const BEGINS: [u8; 4] = [0x87, 204, 0, 14];
+
+/// A datagram that ends with the APP packet.
+#[derive(Debug)]
+pub(super) struct Trailer<'a> {
+    /// The datagram without it.
+    pub(super) message: &'a [u8],
+    pub(super) salt: Salt,
+    /// The bytes before the HMAC.
+    pub(super) signed: &'a [u8],
+    pub(super) mac: &'a [u8],
+}
+
+/// The facts that a challenge or an echo tells the seal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Admission {
+    Challenge { token: u64, ssrcs: [u32; 4] },
+    Echo { token: u64, receiver: u32 },
+}
+
+/// `None` if there is no such packet at the end; the HMAC is not judged.
+pub(super) fn split(bytes: &[u8]) -> Option<Trailer<'_>> {
+    let (message, trailer) = bytes.split_at_checked(bytes.len().checked_sub(TRAILER)?)?;
+    let (header, rest) = trailer.split_first_chunk::<HEADER>()?;
+    let [a, b, c, d, _, _, _, _, name @ ..] = header;
+    if [*a, *b, *c, *d] != BEGINS || *name != fairpace_rtp::rtcp::NAME {
+        return None;
+    }
+    let (salt, mac) = rest.split_first_chunk::<SALT>()?;
+    let signed = bytes.get(..bytes.len().checked_sub(MAC)?)?;
+    Some(Trailer { message, salt: *salt, signed, mac })
+}
+
+/// Writes the message and the packet behind it.
+pub(super) fn append(message: &[u8], salt: &Salt, sign: impl FnOnce(&[u8]) -> hmac::Tag, into: &mut Vec<u8>) {
+    into.clear();
+    into.extend_from_slice(message);
+    into.extend_from_slice(&BEGINS);
+    into.extend_from_slice(message.get(4..8).unwrap_or(&[0; 4]));
+    into.extend_from_slice(&fairpace_rtp::rtcp::NAME);
+    into.extend_from_slice(salt);
+    let tag = sign(into);
+    into.extend_from_slice(tag.as_ref());
+}
+
+fn message(bytes: &[u8]) -> Option<Message> {
+    match Compound::parse(bytes).ok()?.next()? {
+        Rtcp::App(app) => Message::parse(&app).ok()?,
+        _ => None,
+    }
+}
+
+/// The challenge or the echo at the beginning of a datagram.
+pub(super) fn read(bytes: &[u8]) -> Option<Admission> {
+    Some(match message(bytes)? {
+        Message::Challenge(c) => {
+            let of = |stream: Option<(u8, u32)>| stream.map_or(c.media.1, |(_, ssrc)| ssrc);
+            Admission::Challenge { token: c.token, ssrcs: [c.media.1, c.dummy.1, of(c.retransmission), of(c.fec)] }
+        }
+        Message::Echo(echo) => Admission::Echo { token: echo.token, receiver: echo.receiver },
+    })
+}
+
+/// Whose packet it is, by the part that is in clear.
+pub(super) fn ssrc(bytes: &[u8]) -> Option<u32> {
+    let at = if fairpace_rtp::packet::is_rtcp(bytes) { 4 } else { 8 };
+    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes)
+}
