@@ -75,7 +75,7 @@ fn met() -> (SenderSeal, ReceiverSeal) {
     (sender, receiver)
 }
 
-/// What went over the wire: the challenge and the echo.
+/// The challenge and the echo, as they went over the wire.
 fn meet(sender: &mut SenderSeal, receiver: &mut ReceiverSeal, token: u64, salt: Salt) -> (Vec<u8>, Vec<u8>) {
     let asked = sender.seal(What::Challenge, &challenge(token)).unwrap().to_vec();
     assert_eq!(receiver.open(&asked, from(), || Some(salt), &mut vec![]).unwrap(), challenge(token));

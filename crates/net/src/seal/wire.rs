@@ -77,7 +77,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Admission> {
     })
 }
 
-/// Whose packet it is, by the part that is in clear.
+/// The SSRC of a packet, which is in clear.
 pub(super) fn ssrc(bytes: &[u8]) -> Option<u32> {
     let at = if fairpace_rtp::packet::is_rtcp(bytes) { 4 } else { 8 };
     bytes.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes)

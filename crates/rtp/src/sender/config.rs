@@ -27,7 +27,7 @@ pub struct SenderConfig {
     pub packet_size: Bytes,
     /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6. Counted in every size that the flow sees.
     pub ip_overhead: Bytes,
-    /// What the driver makes a challenge longer by, beside [`ip_overhead`](Self::ip_overhead): where it authenticates them.
+    /// Bytes by which the driver makes a challenge longer, beside [`ip_overhead`](Self::ip_overhead): where it authenticates them.
     pub challenge_overhead: Bytes,
     /// The encoding of the frames.
     pub codec: Codec,
