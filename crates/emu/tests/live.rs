@@ -149,8 +149,8 @@ fn check(run: &Run) {
 
     // The relay's counters and the ends' agree: what was sent with LE was seen with LE.
     let forward = &relayed.series.last().unwrap().forward.counters;
-    let low = sent.stats.sent.of(What::Dummy).packets + sent.stats.sent.of(What::Challenge).packets / 2;
-    assert_eq!(forward.class(Class::Low).offered.packets.get(), low, "dummies and one challenge of two are LE");
+    let low = sent.stats.sent.of(What::Dummy).packets + 1;
+    assert_eq!(forward.class(Class::Low).offered.packets.get(), low, "dummies and the second challenge are LE");
     let all = sent.stats.sent.total().packets;
     assert_eq!(forward.total().offered.packets.get(), all, "nothing else travelled there");
     assert_eq!(sent.socket.sent, all);

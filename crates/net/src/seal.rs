@@ -153,6 +153,9 @@ impl Contexts {
     }
 
     fn open(&mut self, bytes: &[u8], into: &mut Vec<u8>) -> Option<()> {
+        if packet::is_rtcp(bytes) && !wire::is_encrypted_rtcp(bytes) {
+            return None;
+        }
         let opened = if packet::is_rtcp(bytes) { self.back.decrypt_rtcp(bytes) } else { self.back.decrypt_rtp(bytes) };
         into.clear();
         into.extend_from_slice(&opened.ok()?);

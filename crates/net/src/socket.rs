@@ -220,7 +220,7 @@ impl UdpSocket {
     /// The MTU (whole IP packets) of the device that the socket sends by, if the socket is bound to one address or connected. Nobody
     /// on the network can change it.
     pub fn device_mtu(&self) -> Option<Bytes> {
-        self.local_ip().and_then(device_mtu)
+        self.local_ip().and_then(|address| device_mtu(&self.socket, address))
     }
 
     /// An ICMP message about an earlier packet waits at a connected socket, and the next call fails with it instead of doing its work.

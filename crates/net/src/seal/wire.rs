@@ -77,6 +77,11 @@ pub(super) fn read(bytes: &[u8]) -> Option<Admission> {
     })
 }
 
+/// Whether an SRTCP packet says that it is encrypted [RFC 3711 §3.4]; the library does not look.
+pub(super) fn is_encrypted_rtcp(bytes: &[u8]) -> bool {
+    bytes.last_chunk::<4>().is_some_and(|index| u32::from_be_bytes(*index) >> 31 == 1)
+}
+
 /// The SSRC of a packet, which is in clear.
 pub(super) fn ssrc(bytes: &[u8]) -> Option<u32> {
     let at = if fairpace_rtp::packet::is_rtcp(bytes) { 4 } else { 8 };

@@ -13,6 +13,7 @@ use nix::sys::socket::{SockaddrStorage, getsockopt, setsockopt, sockopt};
 use nix::{getsockopt_impl, setsockopt_impl};
 use socket2::Socket;
 use std::net::IpAddr;
+use std::os::fd::AsRawFd as _;
 
 /// Socket buffers to ask for. The kernel grants at most `net.core.{r,w}mem_max`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,13 +103,31 @@ pub(super) fn path_mtu(socket: &Socket, v6: bool) -> Option<Bytes> {
 }
 
 /// The MTU of the device that has this address of the machine.
-pub(super) fn device_mtu(address: IpAddr) -> Option<Bytes> {
+pub(super) fn device_mtu(socket: &Socket, address: IpAddr) -> Option<Bytes> {
     let mine = |found: Option<SockaddrStorage>| {
         found.as_ref().and_then(socket_address).is_some_and(|a| canonical(a).ip() == address)
     };
     let device = getifaddrs().ok()?.find(|device| mine(device.address))?;
-    let mtu = std::fs::read_to_string(format!("/sys/class/net/{}/mtu", device.interface_name)).ok()?;
-    mtu.trim().parse().ok().map(Bytes::new)
+    mtu_of(socket, &device.interface_name)
+}
+
+/// The MTU of the device of that name, in the network of the socket.
+#[allow(unsafe_code)]
+fn mtu_of(socket: &Socket, name: &str) -> Option<Bytes> {
+    // SAFETY: all zeros are a valid `ifreq`.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The name's end is the zero behind it.
+    if name.len() >= request.ifr_name.len() {
+        return None;
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: SIOCGIFMTU reads the name and writes the MTU of the `ifreq`, which lives until the call returns.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
+    // SAFETY: the kernel has written this member of the union, an integer of which any bits are valid.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    (result == 0).then_some(mtu).and_then(|mtu| u64::try_from(mtu).ok()).map(Bytes::new)
 }
 
 /// Whether each datagram says which address of this machine it was sent to; on a dual-stack socket IPv4's come mapped.
