@@ -62,6 +62,7 @@ mod stamp;
 pub mod vp8;
 mod wire;
 
+pub use budget::Budget;
 pub use codec::Codec;
 pub use ntp::NtpTime;
 pub use out::{Count, Counts, Datagram, Out, StopReason, What};
