@@ -32,6 +32,8 @@
 //! Nothing from the network can make a parser panic or grow memory without a bound: a bad packet
 //! is counted and dropped.
 
+#![forbid(unsafe_code)]
+
 mod budget;
 pub mod challenge;
 mod codec;
