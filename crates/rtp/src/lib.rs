@@ -33,6 +33,8 @@
 //! is counted and dropped.
 
 #![forbid(unsafe_code)]
+// Bytes from the network get here. The modules that are parsers refuse unchecked arithmetic, too.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod budget;
 pub mod challenge;

@@ -3,6 +3,8 @@
 //! Our own `Repr` and not the `rtp-types` crate: the payload keeps the datagram's lifetime, so
 //! that media passes through the session without a copy. The tests compare both, byte for byte.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::WireError;
 use crate::feedback::rtp_tfrc::wire::Profile;
 use crate::header_ext::Extensions;
