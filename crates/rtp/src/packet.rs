@@ -59,6 +59,9 @@ impl<'a> Packet<'a> {
         let extensions = if flags & 0x10 != 0 {
             let profile = r.u16()?;
             let words = usize::from(r.u16()?);
+            // The bug that `tests/hostile.rs` must find.
+            #[cfg(feature = "canary")]
+            assert!(4 * words <= r.len(), "the canary: extensions longer than the packet");
             Extensions::parse(profile, r.take(4 * words)?, stamp)
         } else {
             Extensions::default()
