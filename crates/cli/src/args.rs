@@ -398,7 +398,7 @@ pub(crate) struct Relay {
     /// Where their packets go
     #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
     pub(crate) to: String,
-    /// The only address that is relayed, with or without its port. It gets every answer; without it a client gets three times what it sent
+    /// The only address that is relayed, with or without its port. This one gets every answer; without this option a client gets three times what it sent
     /// until it has shown that it hears, by the handshake of `fairpace send` or of SRT
     #[arg(long, value_name = "IP[:PORT]", value_parser = peer, allow_hyphen_values = true)]
     pub(crate) peer: Option<SocketAddr>,

@@ -74,7 +74,7 @@ impl Bench {
         got.into_iter().map(|(bytes, _)| bytes).collect()
     }
 
-    /// The client sends, and the target answers with all of `answers`. What came to the client.
+    /// The client sends, and the target answers with all of `answers`. Gives the packets that came to the client.
     fn exchange(&mut self, bytes: &[u8], answers: &[&[u8]]) -> Vec<Vec<u8>> {
         assert_eq!(self.client.send(None, bytes, NORMAL), SendOutcome::Sent);
         let entrance = self.collect(Duration::from_millis(50))[0].1.from;
@@ -384,7 +384,7 @@ fn who_gives_back_a_token_or_a_cookie_that_went_to_it_has_shown_that_it_hears() 
             },
         );
         assert_eq!((by_guess, by_answer), (0, 20), "{report:?}");
-        // What a forger sent itself, and the target gave back, proves nothing.
+        // A number that a forger sent itself, and the target gave back, proves nothing.
         let ((), report) = Bench::with(
             Ipv4Addr::LOCALHOST.into(),
             |_| {},

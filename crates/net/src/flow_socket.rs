@@ -313,7 +313,7 @@ pub struct Canceller(Arc<Shared>);
 
 impl Canceller {
     /// From now on no call of the socket waits, but for [`FlowSocket::close`]: one that would, or does, gives
-    /// [`NetError::Io`] (ECANCELED). What has come can still be received.
+    /// [`NetError::Io`] (ECANCELED). Data that has come can still be received.
     pub fn cancel(&self) {
         self.0.with(|s| s.cancel());
     }

@@ -53,14 +53,14 @@ impl Tape {
     }
 }
 
-/// What the path has seen and passed on.
+/// The datagrams that the path has seen and passed on.
 #[derive(Debug, Default)]
 struct Path {
     seen: Vec<Vec<u8>>,
     /// UDP payload that reached the receiver, and that came from it.
     to_receiver: usize,
     from_receiver: usize,
-    /// When the first echo arrived, whatever had become of it.
+    /// When the first echo arrived, changed or not.
     echo: Option<Instant>,
 }
 

@@ -2,7 +2,7 @@
 //! target's answer would then hit the victim: so an address gets at most three times what came from there, in bytes
 //! and in packets, until it has shown that it hears.
 //!
-//! It has shown that when it gives back a number that only the target knew and that went to it: the token of a
+//! An address has shown that when it gives back a number that only the target knew and that went to it: the token of a
 //! challenge of `fairpace send`, or the cookie of an SRT listener. Nothing general takes their place: the relay
 //! cannot tell what of a protocol that it does not know could be guessed by a forger who hears nothing.
 
@@ -36,7 +36,7 @@ pub(super) struct Hearing {
     bytes: Budget,
     packets: Budget,
     questions: VecDeque<Proof>,
-    /// What it asked itself: the same number from the target says nothing.
+    /// The client's own questions: the same number from the target says nothing.
     own: VecDeque<Proof>,
     heard: bool,
 }
@@ -102,7 +102,7 @@ fn handshake(bytes: &[u8]) -> Option<Handshake> {
     })
 }
 
-/// A handshake with a cookie [draft-sharabayko-srt §3.2.1]: a control packet of type 0; its header of 16 bytes, 20
+/// A handshake with a cookie [draft-sharabayko-srt-01 §3.2.1]: a control packet of type 0; its header of 16 bytes, 20
 /// bytes later the handshake's type, 8 bytes later the cookie.
 fn srt_handshake(bytes: &[u8]) -> Option<Handshake> {
     const CONTROL_HANDSHAKE: u16 = 0x8000;
