@@ -76,6 +76,8 @@ fingerprint: build
 
 soak: packages-test book
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --exclude fairpace-fsocket --features gst --locked
+# The hostile path finds the bug that is planted for it.
+	$(CARGO) test --release --locked -p fairpace-rtp --features canary --test hostile
 	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults
 	scripts/add-controller-check
 	FAIRPACE_BOOK=$(CURDIR)/target/book $(CARGO) test --locked -p fairpace-checks --test book

@@ -6,5 +6,7 @@
 //!
 //! Begin with [`qos::plan::Planner`] or [`fluid::Link`]. Pages: `docs/qos.md`, `docs/plan-wireless.md`, `docs/fluid.md`.
 
+#![forbid(unsafe_code)]
+
 pub mod fluid;
 pub mod qos;

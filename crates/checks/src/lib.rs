@@ -7,6 +7,8 @@
 //! - `tests/rfc_coverage.rs`: which requirement of an RFC is tested where.
 //! - `tests/words.rs`: what a documentation comment must not be.
 
+#![forbid(unsafe_code)]
+
 use std::path::{Path, PathBuf};
 
 /// The folder of the repository.

@@ -8,6 +8,7 @@ use fairpace_control::{ParamError, aimd, feedback};
 use fairpace_net::send::MAX_QUANTUM;
 use fairpace_units::{Bytes, Duration, Probability, Rate, RateSpec, parse_duration, parse_rate, parse_size};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 mod shell;
@@ -398,6 +399,10 @@ pub(crate) struct Relay {
     /// Where their packets go
     #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
     pub(crate) to: String,
+    /// The only address that is relayed, with or without its port. This one gets every answer; without this option a client gets three times what it sent
+    /// until it has shown that it hears, by the handshake of `fairpace send` or of SRT
+    #[arg(long, value_name = "IP[:PORT]", value_parser = peer, allow_hyphen_values = true)]
+    pub(crate) peer: Option<SocketAddr>,
     /// End so long after the first packet; until Ctrl-C if absent
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
@@ -849,6 +854,16 @@ fn number(text: &str) -> Result<f64, String> {
 
 fn port(text: &str) -> Result<u16, String> {
     text.parse().map_err(|_| "it is not a UDP port; write a number from 0 to 65535".into())
+}
+
+/// An IP address; any port is 0.
+fn peer(text: &str) -> Result<SocketAddr, String> {
+    let with_port = || text.parse().ok().filter(|a: &SocketAddr| a.port() != 0);
+    let address = text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, 0)).or_else(with_port);
+    let address = address.map(|a| SocketAddr::new(a.ip().to_canonical(), a.port()));
+    address.ok_or_else(|| {
+        "it is not an IP address; write one, with its port or without: 192.0.2.1, 192.0.2.1:5004, 2001:db8::1, [2001:db8::1]:5004".into()
+    })
 }
 
 /// How many of something: from 1 to `MOST`.

@@ -6,6 +6,8 @@
 //! Read first: `args.rs` (every flag), `error.rs` (messages and codes), then `cmd/` (one file per
 //! subcommand) and `demo.rs` (the main job).
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod cmd;
 mod demo;

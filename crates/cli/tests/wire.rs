@@ -324,6 +324,35 @@ fn a_relay_takes_a_scenario_that_is_a_path_and_nothing_else() {
 }
 
 #[test]
+fn a_relay_reflects_three_times_what_came_and_to_a_named_peer_everything() {
+    let link = file("reflects.toml");
+    std::fs::write(&link, "duration = \"10 s\"\n[path]\nrate = \"4 Mbit/s\"\nrtt = \"2 ms\"\n").unwrap();
+    let target = UdpSocket::bind("127.0.0.1:0").unwrap();
+    target.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let to = target.local_addr().unwrap().to_string();
+    for (peer, reflected) in [(&[][..], 3), (&["--peer", "127.0.0.1"][..], 10)] {
+        let mut args = vec!["relay", link.to_str().unwrap(), "--listen", "0", "--to", &to, "-4", "--json"];
+        args.extend(peer);
+        let (relay, entrance) = listening(&args);
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        client.send_to(&[1; 38], ("127.0.0.1", entrance)).unwrap();
+        let mut packet = [0; 2000];
+        let (_, from) = target.recv_from(&mut packet).unwrap();
+        for _ in 0..10 {
+            target.send_to(&[7; 38], from).unwrap();
+        }
+        assert_eq!(std::iter::from_fn(|| client.recv(&mut packet).ok()).count(), reflected, "{peer:?}");
+        assert!(Command::new("kill").args(["-INT", &relay.id().to_string()]).status().unwrap().success());
+        assert_eq!(json(&relay.wait_with_output().unwrap())["withheld_packets"], 10 - reflected);
+    }
+    let wrong = ["relay", link.to_str().unwrap(), "--listen", "0", "--to", &to, "--peer", "there"];
+    let out = command(&wrong).output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("write one, with its port or without"), "{}", text(&out.stderr));
+}
+
+#[test]
 fn ctrl_c_ends_a_receiver_in_order_with_code_130() {
     let ivf = file("interrupted.ivf");
     let (receiver, _) = listening(&["receive", "0", "--json", "--out", ivf.to_str().unwrap()]);

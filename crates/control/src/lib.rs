@@ -76,6 +76,8 @@
 //! - [`AckReceiver`]: the receiver half these schemes share; [`SackReceiver`]: AIMD's.
 //! - [`quick_start`]: asking the routers for a rate; [`Flow::on_quick_start_response`].
 
+#![forbid(unsafe_code)]
+
 mod account;
 mod base_rtt;
 pub mod breaker;

@@ -13,9 +13,11 @@
 //!
 //! DSCP decides the class in the queue, and DSCP and ECN are passed on as they came (or as the path
 //! marked them). One client at a time: a new one takes over when the old one has been silent for
-//! [`TAKEOVER_AFTER`].
+//! [`TAKEOVER_AFTER`]. Who has not shown that it hears gets at most three times what it sent
+//! (`hearing.rs`).
 
 mod config;
+mod hearing;
 mod sample;
 mod world;
 
@@ -30,6 +32,7 @@ use fairpace_net::{
 };
 use fairpace_sim::{Direction, Observer};
 use fairpace_units::{Bytes, Duration, Instant};
+use hearing::Hearing;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use world::World;
@@ -60,6 +63,8 @@ pub struct RelayReport {
     pub store_full: u64,
     /// Packets that came out of the path and could not be sent on.
     pub not_sent: u64,
+    /// Packets that came out of the path for a client that had not shown that it hears, or had lost its place.
+    pub withheld: u64,
     /// Packets still inside the path at the end.
     pub under_way: u64,
     /// Most bytes ever under way.
@@ -172,6 +177,7 @@ struct Running {
     zero: Option<Instant>,
     client: Option<SocketAddr>,
     client_seen: Instant,
+    hearing: Hearing,
     /// Packets read in this round: they enter the path in the order of their arrival.
     arrivals: Vec<(Instant, Direction, Bytes, Mark, u64)>,
     buffer: Vec<u8>,
@@ -183,6 +189,7 @@ struct Running {
     strangers: u64,
     store_full: u64,
     not_sent: u64,
+    withheld: u64,
 }
 
 impl Running {
@@ -199,6 +206,7 @@ impl Running {
             zero: (config.begin == Begin::AtOnce).then(|| clock.now()),
             client: None,
             client_seen: Instant::ZERO,
+            hearing: Hearing::default(),
             arrivals: Vec::new(),
             buffer: vec![0; 65_536],
             lateness: LatenessHistogram::new(),
@@ -209,6 +217,7 @@ impl Running {
             strangers: 0,
             store_full: 0,
             not_sent: 0,
+            withheld: 0,
             config,
         })
     }
@@ -249,6 +258,9 @@ impl Running {
                     },
                 };
                 let bytes = self.buffer.get(..packet.len).unwrap_or_default();
+                if direction == Direction::Forward {
+                    self.hearing.on_received(bytes);
+                }
                 let Some(token) = self.store.put(&[bytes], (packet.mark, to)) else {
                     self.store_full += 1;
                     continue;
@@ -268,10 +280,15 @@ impl Running {
     /// Whether a packet from this address is relayed.
     fn admit(&mut self, from: SocketAddr, at: Instant) -> bool {
         if self.client != Some(from) {
+            let is_peer = |peer: SocketAddr| from.ip() == peer.ip() && [0, from.port()].contains(&peer.port());
+            if self.config.peer.is_some_and(|peer| !is_peer(peer)) {
+                return false;
+            }
             if self.client.is_some() && at.since(self.client_seen) < TAKEOVER_AFTER {
                 return false;
             }
             self.client = Some(from);
+            self.hearing = if self.config.peer.is_some() { Hearing::configured() } else { Hearing::default() };
             self.clients += 1;
         }
         self.client_seen = self.client_seen.max(at);
@@ -293,10 +310,13 @@ impl Running {
                 // A path may mark congestion; it never takes a mark away.
                 let mark = Mark { ecn: out.ecn, ..*mark };
                 length = bytes.len() as u64;
-                sent = match out.direction {
-                    Direction::Forward => self.target_side.send(None, bytes, mark),
-                    Direction::Back => self.client_side.send(*to, bytes, mark),
-                };
+                match out.direction {
+                    Direction::Forward => sent = self.target_side.send(None, bytes, mark),
+                    Direction::Back if *to == self.client && self.hearing.may_send(bytes) => {
+                        sent = self.client_side.send(*to, bytes, mark);
+                    }
+                    Direction::Back => self.withheld += 1,
+                }
             }
             self.store.remove(out.token);
             self.lateness.record(late);
@@ -377,6 +397,7 @@ impl Running {
             strangers: self.strangers,
             store_full: self.store_full,
             not_sent: self.not_sent,
+            withheld: self.withheld,
             under_way: self.store.len() as u64,
             peak_memory: Bytes::new(self.store.max_held() as u64),
             invalid,

@@ -4,6 +4,7 @@
 use fairpace_emu::relay::{Begin, Relay, RelayConfig, RelayReport};
 use fairpace_net::{Buffers, Clock, DatagramIo, Mark, NetError, Received, RecvOutcome, SendOutcome, UdpSocket, Waiter};
 use fairpace_path::{Capacity, DelayModel, DropReason, LinkSpec, LossModel, QueueModel, RateModel};
+use fairpace_rtp::challenge::{Challenge, Echo};
 use fairpace_sim::tcp::{TcpParams, TcpSource};
 use fairpace_sim::{FlowConfig, Protocol};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Packets, Probability, Rate};
@@ -64,18 +65,38 @@ impl Bench {
 
     /// All datagrams that come to the target until it has been quiet for `quiet`.
     fn collect(&mut self, quiet: Duration) -> Vec<(Vec<u8>, Received)> {
-        let mut got = Vec::new();
-        let mut until = self.clock.now() + quiet;
-        let mut buffer = [0; 2_048];
-        while self.clock.now() < until {
-            while let RecvOutcome::Packet(r) = self.target.recv(&mut buffer) {
-                got.push((buffer[..r.len].to_vec(), r));
-                until = self.clock.now() + quiet;
-            }
-            self.waiter.wait(until, &[self.target.descriptor()]).unwrap();
-        }
-        got
+        until_quiet(self.clock, &mut self.waiter, &mut self.target, quiet)
     }
+
+    /// All datagrams that come to the client until it has been quiet for 100 ms.
+    fn answers(&mut self) -> Vec<Vec<u8>> {
+        let got = until_quiet(self.clock, &mut self.waiter, &mut self.client, Duration::from_millis(100));
+        got.into_iter().map(|(bytes, _)| bytes).collect()
+    }
+
+    /// The client sends, and the target answers with all of `answers`. Gives the packets that came to the client.
+    fn exchange(&mut self, bytes: &[u8], answers: &[&[u8]]) -> Vec<Vec<u8>> {
+        assert_eq!(self.client.send(None, bytes, NORMAL), SendOutcome::Sent);
+        let entrance = self.collect(Duration::from_millis(50))[0].1.from;
+        for answer in answers {
+            assert_eq!(self.target.send(Some(entrance), answer, NORMAL), SendOutcome::Sent);
+        }
+        self.answers()
+    }
+}
+
+fn until_quiet(clock: Clock, waiter: &mut Waiter, socket: &mut UdpSocket, quiet: Duration) -> Vec<(Vec<u8>, Received)> {
+    let mut got = Vec::new();
+    let mut until = clock.now() + quiet;
+    let mut buffer = [0; 2_048];
+    while clock.now() < until {
+        while let RecvOutcome::Packet(r) = socket.recv(&mut buffer) {
+            got.push((buffer[..r.len].to_vec(), r));
+            until = clock.now() + quiet;
+        }
+        waiter.wait(until, &[socket.descriptor()]).unwrap();
+    }
+    got
 }
 
 #[test]
@@ -263,4 +284,115 @@ fn simulated_tcp_shares_the_bottleneck_with_real_packets_in_real_time() {
     let dropped = last.forward.counters.class(Class::Normal).dropped(DropReason::QueueFull).packets.get();
     assert!(got > 50 && got + dropped >= 100, "{got} of 100 arrived, {dropped} dropped in all");
     assert!(report.series.len() >= 4);
+}
+
+/// A forger sends one packet under the address of a victim, and the target answers it with a stream.
+#[test]
+fn a_forged_packet_brings_its_victim_three_times_its_bytes_and_no_more() {
+    let stream = [&[7_u8; 38][..]; 100];
+    let (got, report) = Bench::with(Ipv4Addr::LOCALHOST.into(), |_| {}, |b| b.exchange(&[1; 38], &stream));
+    assert_eq!(got.iter().map(Vec::len).sum::<usize>(), 114, "{report:?}");
+    assert_eq!((report.withheld, report.not_sent), (97, 0));
+    // Headers count too: a packet that came pays for three, however short they are. An empty one pays for none.
+    let short = [&[7_u8; 1][..]; 100];
+    let (got, _) = Bench::with(Ipv4Addr::LOCALHOST.into(), |_| {}, |b| b.exchange(&[1; 38], &short));
+    assert_eq!(got.len(), 3);
+}
+
+#[test]
+fn a_configured_peer_is_sent_whatever_there_is_and_nobody_else_is_a_client() {
+    let stream = [&[7_u8; 1_000][..]; 50];
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let (got, report) =
+        Bench::with(Ipv4Addr::LOCALHOST.into(), |c| c.peer = Some(any_port), |b| b.exchange(&[1; 38], &stream));
+    assert_eq!((got.len(), report.withheld, report.strangers), (50, 0, 0));
+    let other = SocketAddr::from((Ipv4Addr::LOCALHOST, 9));
+    let change = |c: &mut RelayConfig| c.peer = Some(other);
+    let (got, report) = Bench::with(Ipv4Addr::LOCALHOST.into(), change, |b| {
+        b.client.send(None, &[1; 38], NORMAL);
+        b.collect(Duration::from_millis(50)).len()
+    });
+    assert_eq!((got, report.clients, report.strangers), (0, 0, 1));
+}
+
+fn challenge(token: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let form = fairpace_rtp::feedback::Request::Ccfb;
+    let (media, dummy) = ((96, 1), (97, 2));
+    let codec = fairpace_rtp::Codec::Generic;
+    let streams = Challenge {
+        token,
+        class: Class::Normal,
+        codec,
+        media,
+        dummy,
+        retransmission: None,
+        fec: None,
+        form,
+        proof: None,
+    };
+    streams.emit(&mut bytes);
+    bytes
+}
+
+fn echo(token: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let zero = Duration::ZERO;
+    let (dscp, ecn) = (Dscp::DEFAULT, Ecn::NotEct);
+    let answer = Echo {
+        receiver: 3,
+        token,
+        dscp,
+        ecn,
+        delay: zero,
+        rwnd: None,
+        feedback_interval: zero,
+        next_report: 4,
+        taken: false,
+        fec: false,
+        busy: false,
+    };
+    answer.emit(&mut bytes);
+    bytes
+}
+
+/// A handshake packet of SRT: INDUCTION (1) or CONCLUSION (-1).
+fn srt_handshake(kind: u32, cookie: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 64];
+    bytes[0] = 0x80;
+    bytes[36..40].copy_from_slice(&kind.to_be_bytes());
+    bytes[44..48].copy_from_slice(&cookie.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn who_gives_back_a_token_or_a_cookie_that_went_to_it_has_shown_that_it_hears() {
+    let stream = [&[7_u8; 1_000][..]; 20];
+    let (token, cookie) = (0x1234_5678_9abc_def0, 0x89ab_cdef);
+    let (induction, conclusion) = (1, u32::MAX);
+    let exchanges = [
+        (challenge(token), echo(token), echo(token ^ 1)),
+        (srt_handshake(induction, cookie), srt_handshake(conclusion, cookie), srt_handshake(conclusion, cookie ^ 1)),
+    ];
+    for (question, answer, guess) in exchanges {
+        let ((by_guess, by_answer), report) = Bench::with(
+            Ipv4Addr::LOCALHOST.into(),
+            |_| {},
+            |b| {
+                assert_eq!(b.exchange(&[1; 38], &[&question]), std::slice::from_ref(&question));
+                (b.exchange(&guess, &stream).len(), b.exchange(&answer, &stream).len())
+            },
+        );
+        assert_eq!((by_guess, by_answer), (0, 20), "{report:?}");
+        // A number that a forger sent itself, and the target gave back, proves nothing.
+        let ((), report) = Bench::with(
+            Ipv4Addr::LOCALHOST.into(),
+            |_| {},
+            |b| {
+                b.exchange(&question, &[&question]);
+                assert_eq!(b.exchange(&answer, &stream).len(), 0);
+            },
+        );
+        assert_eq!(report.withheld, 20);
+    }
 }

@@ -5,7 +5,8 @@
  * docs/net/flow-socket.md.
  *
  * All calls return -1 and set errno if they fail; f_strerror says more. A socket is one thread's at a time (another thread's
- * call waits until the first has returned); different sockets may be used by different threads. The library's own threads
+ * call waits until the first has returned, but for f_close: with it a call that waits in another thread fails with ECANCELED,
+ * and a unit that it was to send does not leave); different sockets may be used by different threads. The library's own threads
  * take no signals, and a signal does not end a call that waits. A socket whose f_dst or first f_recv has failed can only be
  * closed. IPv4, as in the paper.
  */

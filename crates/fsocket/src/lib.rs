@@ -7,7 +7,7 @@
 
 pub mod c_api;
 
-use fairpace_net::flow_socket::FlowSocketConfig;
+use fairpace_net::flow_socket::{Canceller, FlowSocketConfig};
 use fairpace_net::{FlowSocket, NetError};
 use fairpace_units::{parse_duration, parse_rate, parse_size};
 use nix::libc;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A number for `errno`, and words for `f_strerror`.
 struct Failure {
@@ -56,10 +56,21 @@ impl From<NetError> for Failure {
     }
 }
 
-/// All sockets, by descriptor; `None`: closed just now.
-static SOCKETS: Mutex<BTreeMap<i32, Handle>> = Mutex::new(BTreeMap::new());
+/// All sockets, by descriptor.
+static SOCKETS: Mutex<BTreeMap<i32, Arc<Handle>>> = Mutex::new(BTreeMap::new());
 
-type Handle = Arc<Mutex<Option<FlowSocket>>>;
+struct Handle {
+    /// Held during a call. `None`: closed just now.
+    socket: Mutex<Option<FlowSocket>>,
+    /// For [`close`], which takes the socket from a call that waits.
+    canceller: Canceller,
+}
+
+impl Handle {
+    fn lock(&self) -> MutexGuard<'_, Option<FlowSocket>> {
+        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
@@ -78,7 +89,7 @@ fn note(failure: &Failure) {
     });
 }
 
-fn table<R>(f: impl FnOnce(&mut BTreeMap<i32, Handle>) -> R) -> R {
+fn table<R>(f: impl FnOnce(&mut BTreeMap<i32, Arc<Handle>>) -> R) -> R {
     f(&mut SOCKETS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -86,7 +97,7 @@ fn table<R>(f: impl FnOnce(&mut BTreeMap<i32, Handle>) -> R) -> R {
 fn with<R>(fd: i32, f: impl FnOnce(&mut FlowSocket) -> Result<R, Failure>) -> Result<R, Failure> {
     let none = || Failure::new(libc::EBADF, "no fsocket has this descriptor");
     let handle = table(|t| t.get(&fd).map(Arc::clone)).ok_or_else(none)?;
-    let mut socket = handle.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut socket = handle.lock();
     f(socket.as_mut().ok_or_else(none)?)
 }
 
@@ -95,7 +106,8 @@ fn open(local: Option<SocketAddr>) -> Result<(i32, SocketAddr), Failure> {
     let socket = FlowSocket::bind(local.unwrap_or((Ipv4Addr::UNSPECIFIED, 0).into()))?;
     let address = socket.local_address()?;
     let fd = socket.readiness().as_raw_fd();
-    table(|t| t.insert(fd, Arc::new(Mutex::new(Some(socket)))));
+    let canceller = socket.canceller();
+    table(|t| t.insert(fd, Arc::new(Handle { socket: Mutex::new(Some(socket)), canceller })));
     Ok((fd, address))
 }
 
@@ -148,6 +160,57 @@ fn receive(fd: i32, buffer: &mut [u8]) -> Result<(usize, bool), Failure> {
 
 fn close(fd: i32) -> Result<(), Failure> {
     let handle = table(|t| t.remove(&fd)).ok_or_else(|| Failure::new(libc::EBADF, "no fsocket has this descriptor"))?;
-    let socket = handle.lock().unwrap_or_else(PoisonError::into_inner).take();
+    handle.canceller.cancel();
+    let socket = handle.lock().take();
     Ok(socket.map_or(Ok(()), |socket| socket.close().map(|_| ()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    /// A descriptor of a socket that takes any port of the loopback.
+    fn opened() -> (i32, SocketAddr) {
+        open(Some((Ipv4Addr::LOCALHOST, 0).into())).unwrap_or_else(|f| panic!("{}", f.text))
+    }
+
+    /// Closes `fd` while another thread is in `call`: the errno of both, if they return.
+    fn closed_during(
+        fd: i32,
+        call: impl FnOnce() -> Result<(), Failure> + Send + 'static,
+    ) -> (Option<i32>, Option<i32>) {
+        let (told, tell) = mpsc::channel();
+        let tell_close = told.clone();
+        thread::spawn(move || told.send(("call", call().err().map(|f| f.errno))));
+        assert!(tell.recv_timeout(Duration::from_millis(200)).is_err(), "the call does not wait");
+        thread::spawn(move || tell_close.send(("close", close(fd).err().map(|f| f.errno))));
+        let mut both: Vec<_> = (0..2).map(|_| tell.recv_timeout(Duration::from_secs(4)).unwrap()).collect();
+        both.sort_unstable();
+        (both[0].1, both[1].1)
+    }
+
+    #[test]
+    fn closing_ends_a_call_that_waits_in_another_thread() {
+        // For a sender that never comes.
+        let (fd, _) = opened();
+        let waiting = closed_during(fd, move || receive(fd, &mut [0; 8]).map(|_| ()));
+        assert_eq!(waiting, (Some(libc::ECANCELED), None));
+        // For a receiver that never answers.
+        let (fd, _) = opened();
+        let deaf = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = deaf.local_addr().unwrap();
+        assert_eq!(closed_during(fd, move || connect(fd, to)), (Some(libc::ECANCELED), None));
+        // For data that the sender does not send.
+        let (from, _) = opened();
+        let (to, address) = opened();
+        let accepted = thread::spawn(move || receive(to, &mut [0; 8]).map_err(|f| f.text));
+        connect(from, address).unwrap_or_else(|f| panic!("{}", f.text));
+        send(from, b"first", true).unwrap_or_else(|f| panic!("{}", f.text));
+        assert_eq!(accepted.join().unwrap(), Ok((5, true)));
+        assert_eq!(closed_during(to, move || receive(to, &mut [0; 8]).map(|_| ())), (Some(libc::ECANCELED), None));
+        let _ = close(from);
+    }
 }

@@ -30,6 +30,8 @@
 //! here reads a clock or opens a socket: the caller says when, and in which world. Pages: `docs/tutorial/first-scenario.md`,
 //! `docs/worlds.md`.
 
+#![forbid(unsafe_code)]
+
 pub mod adus;
 mod csv;
 mod delays;

@@ -14,6 +14,8 @@
 //! Nothing here reads a clock: `now` is an argument. The GStreamer source does real work (it
 //! decodes and encodes in its own threads), but when a frame is captured is the caller's `now`.
 
+#![forbid(unsafe_code)]
+
 pub mod buffer_model;
 mod constant;
 mod encoder_model;

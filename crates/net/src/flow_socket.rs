@@ -256,6 +256,11 @@ impl FlowSocket {
         }
     }
 
+    /// Ends, from another thread, a call that waits.
+    pub fn canceller(&self) -> Canceller {
+        Canceller(Arc::clone(&self.shared))
+    }
+
     /// Becomes readable when [`FlowSocket::recv`] would not wait; for `poll` and `select`. Not to be read itself.
     pub fn readiness(&self) -> BorrowedFd<'_> {
         self.shared.readiness.as_fd()
@@ -280,7 +285,9 @@ impl FlowSocket {
         match &mut self.role {
             Role::Sender(thread) => {
                 self.shared.finish();
-                if !self.shared.await_end(self.config.linger) {
+                // Nothing was given to a peer that has not answered.
+                let linger = if self.shared.with(|s| s.has_peer()) { self.config.linger } else { Duration::ZERO };
+                if !self.shared.await_end(linger) {
                     self.stop.store(true, Ordering::Relaxed);
                     self.shared.wake();
                 }
@@ -297,6 +304,18 @@ impl FlowSocket {
             Some(e) => Err(e),
             None => Ok(self.stats()),
         }
+    }
+}
+
+/// Ends the calls of a [`FlowSocket`] that wait, so that it can be closed.
+#[derive(Clone, Debug)]
+pub struct Canceller(Arc<Shared>);
+
+impl Canceller {
+    /// From now on no call of the socket waits, but for [`FlowSocket::close`]: one that would, or does, gives
+    /// [`NetError::Io`] (ECANCELED). Data that has come can still be received.
+    pub fn cancel(&self) {
+        self.0.with(|s| s.cancel());
     }
 }
 

@@ -4,6 +4,8 @@
 //! program, so that `fairpace reproduce` needs no file. The variations are code here, beside the claims. Begin with `figure.rs` (a figure as data) and one
 //! small experiment, `rcs/fairness.rs`; step by step: `CONTRIBUTING.md`, "An experiment".
 
+#![forbid(unsafe_code)]
+
 /// `PAPER.ID`, with the scenario `scenarios/papers/PAPER-ID.toml` built in.
 macro_rules! experiment {
     ($paper:literal, $id:literal, $title:literal, $run:path) => {

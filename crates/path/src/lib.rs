@@ -42,6 +42,8 @@
 //! smallest possible part and the template for new ones; apart from these, [`dama`], and [`arq`] on its
 //! [`channel`].
 
+#![forbid(unsafe_code)]
+
 pub mod arq;
 pub mod channel;
 pub mod counters;

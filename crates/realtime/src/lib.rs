@@ -9,6 +9,8 @@
 //! Begin with [`run`]. The page `docs/emu/worlds.md` says where both worlds agree, where they differ, and by how much. The clock is
 //! [`fairpace_net`]'s.
 
+#![forbid(unsafe_code)]
+
 mod endpoint;
 mod ip;
 mod media;

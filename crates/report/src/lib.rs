@@ -22,6 +22,8 @@
 //! assert!(page.to_html().starts_with("<!DOCTYPE html>"));
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod base64;
 pub mod folder;
 mod gaps;

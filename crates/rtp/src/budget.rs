@@ -6,27 +6,32 @@ const AMPLIFICATION: u64 = 3;
 
 /// UDP payload that came from an address, and that went there, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Budget {
+pub struct Budget {
     received: u64,
     sent: u64,
 }
 
 impl Budget {
-    pub(crate) const fn on_received(&mut self, len: usize) {
+    /// Counts what came from the address.
+    pub const fn on_received(&mut self, len: usize) {
         self.received = self.received.saturating_add(len as u64);
     }
 
     /// Counts a packet that leaves whatever has come.
-    pub(crate) const fn on_sent(&mut self, len: usize) {
+    pub const fn on_sent(&mut self, len: usize) {
         self.sent = self.sent.saturating_add(len as u64);
     }
 
+    /// Whether a packet of `len` bytes may leave.
+    pub const fn affords(&self, len: usize) -> bool {
+        self.sent.saturating_add(len as u64) <= AMPLIFICATION.saturating_mul(self.received)
+    }
+
     /// Whether a packet of `len` bytes may leave. Counts the packet if so.
-    pub(crate) const fn afford(&mut self, len: usize) -> bool {
-        let sent = self.sent.saturating_add(len as u64);
-        let affordable = sent <= AMPLIFICATION.saturating_mul(self.received);
+    pub const fn afford(&mut self, len: usize) -> bool {
+        let affordable = self.affords(len);
         if affordable {
-            self.sent = sent;
+            self.on_sent(len);
         }
         affordable
     }

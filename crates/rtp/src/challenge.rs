@@ -42,6 +42,8 @@
 //! the receiver has echoed, framed ([`crate::framing`]): so the sender over TCP is the sender over UDP. The receiver
 //! answers with its echo, framed; the SSRC in the echo shows that the same receiver has the datagrams.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::codec::Codec;
 use crate::feedback::Request;
 use crate::rtcp::App;
@@ -131,7 +133,9 @@ impl Challenge {
     /// Bytes of the packet.
     pub const fn len(form: Request, proof: Option<u32>, fec: bool) -> usize {
         let interval = if matches!(form, Request::Reports { .. }) { 4 } else { 0 };
-        LEN + interval + if proof.is_some() { 4 } else { 0 } + if fec { FEC_LEN } else { 0 }
+        let proof = if proof.is_some() { 4 } else { 0 };
+        let fec = if fec { FEC_LEN } else { 0 };
+        LEN.saturating_add(interval).saturating_add(proof).saturating_add(fec)
     }
 
     /// Appends the packet to `out`.

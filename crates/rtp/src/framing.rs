@@ -9,6 +9,8 @@
 //! frame longer than the reader allows ends the connection: behind a false length nothing can be found again. The
 //! reader's memory is given once and never grows.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::WireError;
 use crate::wire::Put;
 
@@ -71,25 +73,31 @@ impl Deframer {
     /// `longest`: bytes of the longest packet that is taken, 1 to 65,535.
     pub fn new(longest: usize) -> Self {
         let longest = longest.clamp(1, u16::MAX.into());
-        Deframer { buffer: vec![0; ROOM * (LENGTH_LEN + longest)], start: 0, end: 0, longest, null: false }
+        Deframer {
+            buffer: vec![0; longest.saturating_add(LENGTH_LEN).saturating_mul(ROOM)],
+            start: 0,
+            end: 0,
+            longest,
+            null: false,
+        }
     }
 
     /// Where the connection's next bytes go; never empty after [`Deframer::next_packet`] gave `None`.
     pub fn space(&mut self) -> &mut [u8] {
         self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
+        self.end = self.held();
         self.start = 0;
         self.buffer.get_mut(self.end..).unwrap_or_default()
     }
 
     /// So many bytes were put there.
     pub fn filled(&mut self, bytes: usize) {
-        self.end = (self.end + bytes).min(self.buffer.len());
+        self.end = self.end.saturating_add(bytes).min(self.buffer.len());
     }
 
     /// Bytes of a packet that has begun to come.
     pub const fn held(&self) -> usize {
-        self.end - self.start
+        self.end.saturating_sub(self.start)
     }
 
     /// Whether a whole packet is there.
@@ -110,9 +118,9 @@ impl Deframer {
                 });
             }
             if len > 0 {
-                return Ok(self.start + LENGTH_LEN + len <= self.end);
+                return Ok(LENGTH_LEN.saturating_add(len) <= self.held());
             }
-            self.start += LENGTH_LEN;
+            self.start = self.start.saturating_add(LENGTH_LEN);
             self.null = true;
         }
     }
@@ -131,8 +139,8 @@ impl Deframer {
             return Ok(None);
         }
         let Some(&[high, low]) = self.buffer.get(self.start..).and_then(|b| b.first_chunk()) else { return Ok(None) };
-        let from = self.start + LENGTH_LEN;
-        self.start = from + usize::from(u16::from_be_bytes([high, low]));
+        let from = self.start.saturating_add(LENGTH_LEN);
+        self.start = from.saturating_add(u16::from_be_bytes([high, low]).into());
         Ok(self.buffer.get(from..self.start))
     }
 }

@@ -32,6 +32,10 @@
 //! Nothing from the network can make a parser panic or grow memory without a bound: a bad packet
 //! is counted and dropped.
 
+#![forbid(unsafe_code)]
+// Bytes from the network get here. The modules that are parsers refuse unchecked arithmetic, too.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
 mod budget;
 pub mod challenge;
 mod codec;
@@ -62,6 +66,7 @@ mod stamp;
 pub mod vp8;
 mod wire;
 
+pub use budget::Budget;
 pub use codec::Codec;
 pub use ntp::NtpTime;
 pub use out::{Count, Counts, Datagram, Out, StopReason, What};

@@ -2,6 +2,8 @@
 //! [`Instant::ZERO`](fairpace_units::Instant::ZERO); from then on the monotonic clock counts, so
 //! that a step of the wall clock changes nothing.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use fairpace_units::{Duration, Instant};
 
 /// Seconds since 1900 in 32.32 fixed point [RFC 3550 §4]. Wraps in 2036, like all NTP times.

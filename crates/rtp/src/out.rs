@@ -63,6 +63,7 @@ pub struct Count {
 }
 
 impl Counts {
+    #[allow(clippy::indexing_slicing, reason = "there is a place for each kind")]
     pub(crate) fn add(&mut self, what: What, bytes: usize) {
         let c = &mut self.0[what as usize];
         c.packets += 1;
@@ -70,6 +71,7 @@ impl Counts {
     }
 
     /// The count of one kind.
+    #[allow(clippy::indexing_slicing, reason = "there is a place for each kind")]
     pub const fn of(&self, what: What) -> Count {
         self.0[what as usize]
     }

@@ -3,6 +3,8 @@
 //! Our own `Repr` and not the `rtp-types` crate: the payload keeps the datagram's lifetime, so
 //! that media passes through the session without a copy. The tests compare both, byte for byte.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::WireError;
 use crate::feedback::rtp_tfrc::wire::Profile;
 use crate::header_ext::Extensions;
@@ -57,6 +59,9 @@ impl<'a> Packet<'a> {
         let extensions = if flags & 0x10 != 0 {
             let profile = r.u16()?;
             let words = usize::from(r.u16()?);
+            // The bug that `tests/hostile.rs` must find.
+            #[cfg(feature = "canary")]
+            assert!(4 * words <= r.len(), "the canary: extensions longer than the packet");
             Extensions::parse(profile, r.take(4 * words)?, stamp)
         } else {
             Extensions::default()

@@ -7,6 +7,8 @@
 //! The checks of [RFC 3550 A.2] are all made in [`Compound::parse`], before anything is acted upon.
 //! Reduced-size packets [RFC 5506] are accepted: a datagram may begin with feedback.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 mod description;
 mod packet;
 mod reports;

@@ -1,6 +1,8 @@
 //! Session descriptions [RFC 8866]: what a player needs to receive what `receive --forward` passes on, with the
 //! line that plays it, and what a peer of the TFRC profile ([`crate::feedback::rtp_tfrc`]) needs to know or says.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::WireError;
 use crate::codec::Codec;
 use crate::feedback::rtp_tfrc::wire::{Profile, URI};

@@ -6,6 +6,8 @@
 //!  generic, 1 byte:              S|K|000000       S: first packet of a frame, K: key frame
 //! ```
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::WireError;
 use crate::wire::{Put, Reader};
 

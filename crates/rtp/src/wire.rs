@@ -1,5 +1,7 @@
 //! Reading and writing big-endian fields without panics.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use fairpace_units::Duration;
 
 /// Why bytes from the network are not what they should be. Counted by the session, then dropped.
@@ -121,7 +123,7 @@ impl Put for Vec<u8> {
         self.extend_from_slice(v);
     }
     fn pad_to_words(&mut self, start: usize) {
-        while !(self.len() - start).is_multiple_of(4) {
+        while !self.len().saturating_sub(start).is_multiple_of(4) {
             self.push(0);
         }
     }

@@ -19,6 +19,8 @@
 //!
 //! Read first: [`SCENARIO`] (the fields), `check.rs` (what is refused beside bounds), [`sim_config`], `docs/scenarios.md`.
 
+#![forbid(unsafe_code)]
+
 pub mod channel;
 mod check;
 mod config;

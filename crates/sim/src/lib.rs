@@ -37,6 +37,8 @@
 //! of the real-time relay), [`engine`] (pending events), [`tcp`], `media` (the driver loop of
 //! rate-controlled flows), [`RadioConfig`] and [`BaseStation`], [`pcapng`].
 
+#![forbid(unsafe_code)]
+
 mod base_station;
 mod bursts;
 mod check;

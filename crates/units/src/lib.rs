@@ -18,6 +18,8 @@
 //! Conventions: a [`Rate`] is bits per second, kilo is 1,000; [`Bytes`] and [`Packets`] do not
 //! add; a paper's packet/s becomes a [`Rate`] only together with a packet size.
 
+#![forbid(unsafe_code)]
+
 mod bounds;
 mod instant;
 mod mark;

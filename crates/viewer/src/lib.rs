@@ -12,6 +12,8 @@
 //! Read first: [`watch`], then [`Ledger`]: where each frame of the source went, and why. Other senders than ours stand at the
 //! same path through [`End`]: [`watch_srt`], [`watch_plain`]. A [`Clip`] tells how a ledger looks.
 
+#![forbid(unsafe_code)]
+
 mod clip;
 mod ledger;
 mod ours;

@@ -35,6 +35,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let to = resolve(&args.to, args.ip.family())?[0];
     let mut config = config(sim_config(&scenario, seed, Record::default())?, args.listen, to)?;
     config.family = args.ip.family();
+    config.peer = args.peer;
     config.duration = args.seconds;
     let beside = config.flows.len();
     let _alone = RealTimeLock::acquire()?;
@@ -186,7 +187,8 @@ fn show(args: &Args, report: &RelayReport) -> Outcome {
             "relayed_bytes": last.map_or(0, |s| s.relayed.get()),
             "forward": link(|s| &s.forward), "back": link(|s| &s.back), "flows": flows,
             "lateness_us": { "p50": report.lateness.p50.as_secs_f64() * 1e6, "p99": report.lateness.p99.as_secs_f64() * 1e6 },
-            "cpu": report.cpu, "clients": report.clients, "invalid": report.invalid,
+            "cpu": report.cpu, "clients": report.clients,
+            "withheld_packets": report.withheld, "invalid": report.invalid,
         });
         writeln!(out, "{}", serde_json::to_string(&object)?)?;
     } else {
@@ -207,6 +209,11 @@ fn show(args: &Args, report: &RelayReport) -> Outcome {
         for flow in last.iter().flat_map(|s| &s.flows) {
             writeln!(out, "beside: {} got {} kB", flow.name, flow.counts.received.bytes.get() / 1000)?;
         }
+    }
+    if report.withheld > 0 {
+        let what =
+            "were withheld from a client that had not shown that it hears: name it with `--peer` if it is to get all";
+        note(args.quiet, &format!("warning: {} packets {what}", report.withheld));
     }
     for why in &report.invalid {
         note(args.quiet, &format!("warning: the relay did not keep up: {why}"));

@@ -25,6 +25,9 @@ pub struct RelayConfig {
     pub family: Family,
     /// Where packets go.
     pub to: SocketAddr,
+    /// The only client, which may be sent to before it has shown that it hears; with port 0 any port of that address.
+    /// `None`: whoever sends to the port is the client, one at a time.
+    pub peer: Option<SocketAddr>,
     /// The path from client to target.
     pub forward: LinkSpec,
     /// The path from target to client.
@@ -55,6 +58,7 @@ impl RelayConfig {
             listen,
             family: Family::Any,
             to,
+            peer: None,
             forward: LinkSpec::default(),
             back: LinkSpec::default(),
             flows: Vec::new(),

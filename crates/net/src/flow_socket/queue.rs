@@ -30,6 +30,8 @@ pub(super) struct Shared {
 pub(super) struct State {
     peer: bool,
     ended: bool,
+    /// The program waits no more.
+    cancelled: bool,
     error: Option<NetError>,
     pub(super) stats: FlowSocketStats,
     /// To send: whole ADUs, and the one that the program has begun.
@@ -69,6 +71,14 @@ struct Held {
 impl State {
     pub(super) fn peer_is_there(&mut self) {
         self.peer = true;
+    }
+
+    pub(super) fn has_peer(&self) -> bool {
+        self.peer
+    }
+
+    pub(super) fn cancel(&mut self) {
+        self.cancelled = true;
     }
 
     pub(super) fn end(&mut self, error: Option<NetError>) {
@@ -181,12 +191,17 @@ impl Shared {
         let _ = self.wake.write(1);
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait(state).unwrap_or_else(|poisoned| {
+    /// Until something has changed; an error if the program is to wait no more.
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>, NetError> {
+        if state.cancelled {
+            return Err(NetError::io("wait any longer: the socket is being closed", Errno::ECANCELED));
+        }
+        let state = self.changed.wait(state).unwrap_or_else(|poisoned| {
             let mut state = PoisonError::into_inner(poisoned);
             state.end_if_going_on();
             state
-        })
+        });
+        Ok(state)
     }
 
     /// Until the flow has ended; `false` if it has not after so long.
@@ -207,7 +222,7 @@ impl Shared {
             if state.ended {
                 return Err(state.why());
             }
-            state = self.wait(state);
+            state = self.wait(state)?;
         }
     }
 
@@ -220,7 +235,7 @@ impl Shared {
             return Err(NetError::Config { field: "ADU", found: format!("{len} B"), allowed });
         }
         while !state.ended && state.waiting_bytes + len > self.send_limit {
-            state = self.wait(state);
+            state = self.wait(state)?;
         }
         if state.ended {
             return Err(state.why());
@@ -270,7 +285,7 @@ impl Shared {
             if state.ended {
                 return state.error.take().map_or(Ok(None), Err);
             }
-            state = self.wait(state);
+            state = self.wait(state)?;
         }
     }
 }

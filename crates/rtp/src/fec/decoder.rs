@@ -4,6 +4,8 @@
 //! with those subtracted that are there. The equations are kept reduced: each has a pivot, its lowest missing number,
 //! that no other equation contains. Hence a packet follows from the equations exactly when it is alone in one.
 
+#![allow(clippy::indexing_slicing, reason = "the indices are those of its own tables; tests mutate what it reads")]
+
 use super::header::{Header, Kind, protected_ssrc};
 use super::symbol::{FIELDS, MAX_PACKET, Symbol, sequence, ssrc};
 use crate::WireError;

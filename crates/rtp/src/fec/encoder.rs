@@ -116,7 +116,7 @@ impl Encoder {
             }
         }
         let base = self.kept.get(first).map_or(0, |(number, _)| *number);
-        let (fields, body) = sum.0.split_at(FIELDS);
+        let (fields, body) = sum.0.split_first_chunk::<FIELDS>().unwrap_or((&[0; FIELDS], &[]));
         let header = Header {
             flags: [fields[0], fields[1]],
             length: u16::from_be_bytes([fields[2], fields[3]]),

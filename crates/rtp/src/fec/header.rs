@@ -36,7 +36,7 @@ impl Cover {
             Cover::Fixed { columns, rows } => (u128::MAX, u16::from(rows), u16::from(columns)),
         };
         let all = mask == u128::MAX;
-        (0..count).filter(move |i| all || mask >> i & 1 == 1).map(move |i| i * step)
+        (0..count).filter(move |i| all || mask >> i & 1 == 1).map(move |i| i.saturating_mul(step))
     }
 }
 
@@ -152,8 +152,11 @@ fn mask(r: &mut Reader<'_>) -> Result<Cover, WireError> {
 pub fn emit_packet_header(packet: &Packet<'_>, protected: u32, out: &mut Vec<u8>) {
     let start = out.len();
     Packet { marker: false, ..*packet }.emit_header(out);
-    out[start] |= 1;
-    out.splice(start + HEADER_LEN..start + HEADER_LEN, protected.to_be_bytes());
+    if let Some(first) = out.get_mut(start) {
+        *first |= 1;
+    }
+    let end = start.saturating_add(HEADER_LEN).min(out.len());
+    out.splice(end..end, protected.to_be_bytes());
 }
 
 /// The stream that a repair packet (a whole RTP packet) protects.

@@ -2,7 +2,6 @@
 
 use crate::WireError;
 use crate::packet::HEADER_LEN;
-use crate::wire::Reader;
 
 /// The longest media packet that is protected or recovered, in bytes: an Ethernet frame's IP packet.
 pub const MAX_PACKET: usize = 1_500;
@@ -19,12 +18,14 @@ impl Symbol {
     /// # Errors
     /// [`WireError`] if `packet` has no RTP header of version 2, or is longer than [`MAX_PACKET`].
     pub(crate) fn set(&mut self, packet: &[u8]) -> Result<(), WireError> {
-        let mut r = Reader::new("protected RTP packet", packet);
-        let fixed = r.take(HEADER_LEN)?;
+        let (fixed, rest) = packet.split_first_chunk::<HEADER_LEN>().ok_or(WireError::Truncated {
+            what: "protected RTP packet",
+            needed: HEADER_LEN,
+            found: packet.len(),
+        })?;
         if fixed[0] >> 6 != 2 {
             return Err(WireError::Field { what: "RTP version", found: u32::from(fixed[0] >> 6), allowed: "2" });
         }
-        let rest = r.rest();
         if packet.len() > MAX_PACKET {
             let found = u32::try_from(packet.len()).unwrap_or(u32::MAX);
             return Err(WireError::Field { what: "length of a protected packet", found, allowed: "up to 1500" });
@@ -50,7 +51,7 @@ impl Symbol {
     /// The packet again; `None` if its length is none that the symbol can have: longer than what is there, or with
     /// something but zeros behind its end.
     pub(crate) fn packet(&self, sequence: u16, ssrc: u32) -> Option<Vec<u8>> {
-        let (fields, body) = self.0.split_at_checked(FIELDS)?;
+        let (fields, body) = self.0.split_first_chunk::<FIELDS>()?;
         let length = usize::from(u16::from_be_bytes([fields[2], fields[3]]));
         let (rest, padding) = body.split_at_checked(length)?;
         if HEADER_LEN + length > MAX_PACKET || padding.iter().any(|b| *b != 0) {

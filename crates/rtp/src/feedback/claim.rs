@@ -21,6 +21,8 @@
 //! APP comes first because Wireshark takes a datagram for RTCP by its first packet, and does not
 //! expect feedback there.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::rtcp::{App, NAME};
 use crate::wire::{Put, Reader, micros};
 use crate::{WireError, rtcp};
@@ -51,7 +53,7 @@ pub struct Claim {
 
 /// Bytes of a claims packet for that many blocks.
 pub const fn len(blocks: usize) -> usize {
-    16 + 8 * blocks
+    blocks.saturating_mul(8).saturating_add(16)
 }
 
 impl<'a> Claims<'a> {

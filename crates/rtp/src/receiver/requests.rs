@@ -28,6 +28,9 @@ fn answers() -> RttEstimator {
 /// A request is said twice, so far apart: the sender hears both as one.
 const REPEATED: Duration = Duration::from_millis(20);
 const MOST_MISSING: usize = 512;
+/// Each packet that arrives pays for so many missing ones, and what was not spent is kept up to [`MOST_MISSING`]: an outage is
+/// asked for at once, but numbers that leap at every packet make no packet dear.
+const MISSING_PER_PACKET: usize = 16;
 
 #[derive(Clone, Copy, Debug)]
 struct Missing {
@@ -44,6 +47,8 @@ pub(super) struct Requests {
     /// Ask for lost packets, and give up asking for one after so long.
     nack: Option<Duration>,
     missing: BTreeMap<u64, Missing>,
+    /// Missing packets that may be taken down now.
+    credit: usize,
     /// How long an answer takes.
     answer: RttEstimator,
     key_frame_wanted: bool,
@@ -56,6 +61,7 @@ impl Requests {
         Requests {
             nack,
             missing: BTreeMap::new(),
+            credit: MOST_MISSING,
             answer: answers(),
             key_frame_wanted: false,
             last_key_request: None,
@@ -109,7 +115,10 @@ impl Requests {
             return;
         }
         self.missing.remove(&sequence);
-        for lost in (highest + 1).max(sequence.saturating_sub(MOST_MISSING as u64))..sequence {
+        self.credit = self.credit.saturating_add(MISSING_PER_PACKET).min(MOST_MISSING);
+        let first = highest.saturating_add(1).max(sequence.saturating_sub(self.credit as u64));
+        for lost in first..sequence {
+            self.credit = self.credit.saturating_sub(1);
             let m = Missing { since: now, tries: 0, next: now + REORDERING, asked: None, again: false };
             self.missing.insert(lost, m);
         }
@@ -169,5 +178,40 @@ impl Requests {
             _ => Instant::NEVER,
         };
         self.missing.values().fold(key_frame, |t, m| t.min(m.next))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work is what is taken down: each number is put in once and taken out once.
+    #[test]
+    fn numbers_that_leap_at_every_packet_are_taken_down_in_bounded_numbers() {
+        let mut requests = Requests::new(Some(Duration::from_secs(1)));
+        let (mut highest, mut taken_down) = (10_000, 0);
+        for _ in 0..1_000 {
+            let sequence = highest + 2_900;
+            requests.on_media(Instant::ZERO, highest, sequence);
+            taken_down += requests.missing.range(highest..sequence).count();
+            highest = sequence;
+        }
+        assert!(taken_down <= 512 + 16 * 1_000, "{taken_down}");
+        assert_eq!(requests.missing.len(), 512);
+    }
+
+    #[test]
+    fn the_end_of_an_outage_is_asked_for_at_once_and_again_after_thirty_two_packets() {
+        let mut requests = Requests::new(Some(Duration::from_secs(1)));
+        let mut outage = |from: u64, length: u64| {
+            requests.on_media(Instant::ZERO, from, from + length + 1);
+            requests.missing.range(from..).count()
+        };
+        assert_eq!(outage(1_000, 600), 512);
+        assert_eq!(outage(2_000, 600), 16, "the credit is spent");
+        for n in 0..31 {
+            assert_eq!(outage(3_000 + n, 0), 0);
+        }
+        assert_eq!(outage(4_000, 600), 512);
     }
 }

@@ -33,7 +33,7 @@ impl<'a> Sdes<'a> {
             }
         }
         // The list ends with at least one zero, and goes on with zeros to the next word.
-        r.take((4 - (before - r.len()) % 4) % 4)?;
+        r.take(4_usize.wrapping_sub(before.wrapping_sub(r.len()) % 4) % 4)?;
         self.rest = r.rest();
         self.left = self.left.saturating_sub(1);
         Ok((ssrc, cname))

@@ -34,8 +34,9 @@ pub(crate) fn emit_packet(out: &mut Vec<u8>, packet_type: u8, count: usize, body
     out.put_u8(packet_type);
     out.put_u16(0);
     body(out);
-    debug_assert!((out.len() - start).is_multiple_of(4), "RTCP packets are whole words");
-    let words = (out.len() - start) / 4 - 1;
+    let length = out.len().saturating_sub(start);
+    debug_assert!(length.is_multiple_of(4), "RTCP packets are whole words");
+    let words = (length / 4).saturating_sub(1);
     if let Some([_, _, high, low, ..]) = out.get_mut(start..) {
         [*high, *low] = (words as u16).to_be_bytes();
     }

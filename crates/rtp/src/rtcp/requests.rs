@@ -18,7 +18,9 @@ impl Nack<'_> {
     pub fn lost(&self) -> impl Iterator<Item = u16> {
         words(self.pairs).flat_map(|w| {
             let (first, mask) = ((w >> 16) as u16, w as u16);
-            (0..17_u16).filter(move |&i| i == 0 || mask >> (i - 1) & 1 == 1).map(move |i| first.wrapping_add(i))
+            (0..17_u16)
+                .filter(move |&i| i == 0 || u32::from(mask) << 1 >> i & 1 == 1)
+                .map(move |i| first.wrapping_add(i))
         })
     }
 }
@@ -32,7 +34,7 @@ pub fn emit_nack(out: &mut Vec<u8>, sender: u32, media: u32, lost: &[u16]) {
         for &seq in lost {
             match &mut pair {
                 Some((first, mask)) if (1..=16).contains(&seq.wrapping_sub(*first)) => {
-                    *mask |= 1 << (seq.wrapping_sub(*first) - 1);
+                    *mask |= 1 << seq.wrapping_sub(*first).wrapping_sub(1);
                 }
                 _ => {
                     if let Some((first, mask)) = pair.replace((seq, 0)) {

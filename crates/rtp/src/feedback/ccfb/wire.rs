@@ -11,6 +11,8 @@
 //! not fit its own figure, and other stacks count too. A report timestamp is the middle of the
 //! reporter's NTP time; an arrival time offset (ATO) counts back from it in 1/1,024 s.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
 use fairpace_units::{Duration, Ecn};
@@ -41,7 +43,7 @@ impl Metric {
     /// A packet that arrived `before` the report's timestamp. The offset is rounded down, so that an RTT
     /// computed with it errs by less than 1 ms and never below the truth.
     pub fn received(ecn: Ecn, before: Duration) -> Self {
-        let ticks = before.as_nanos() * 1_024 / 1_000_000_000;
+        let ticks = before.as_nanos().saturating_mul(1_024) / 1_000_000_000;
         let ato = u16::try_from(ticks).ok().filter(|&t| t <= 0x1ffd).unwrap_or(ATO_TOO_OLD);
         Metric::Received { ecn, ato }
     }
@@ -152,7 +154,7 @@ impl<'a> Block<'a> {
 
 /// Bytes that a block of `n` metrics takes.
 pub const fn block_len(n: usize) -> usize {
-    8 + 2 * n.next_multiple_of(2)
+    2_usize.saturating_mul(n).next_multiple_of(4).saturating_add(8)
 }
 
 /// Bytes that a report takes beside its blocks: header, reporter, timestamp.
@@ -173,9 +175,9 @@ where
             let mut count = 0_u16;
             for m in metrics.into_iter().take(MAX_REPORTS.into()) {
                 out.put_u16(m.to_wire());
-                count += 1;
+                count = count.saturating_add(1);
             }
-            if let Some([_, _, _, _, _, _, high, low]) = out.get_mut(start..start + 8) {
+            if let Some([_, _, _, _, _, _, high, low]) = out.get_mut(start..).and_then(|b| b.first_chunk_mut()) {
                 [*high, *low] = count.to_be_bytes();
             }
             out.pad_to_words(start);

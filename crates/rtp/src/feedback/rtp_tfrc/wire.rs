@@ -18,6 +18,8 @@
 //! known. FMT 2 was never registered, and the extension's number is the session description's to say: see
 //! [`Profile`].
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 pub use crate::stamp::{STAMP_LEN, Stamp};
 use crate::wire::{Put, Reader, micros};
 use crate::{WireError, rtcp};

@@ -19,6 +19,8 @@
 //! ([`crate::header_ext`]), where padding would stand otherwise: both ends count the same 24 bits, from a random
 //! beginning, however many packets were lost before the first that arrived.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::rtcp::{App, NAME};
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};
@@ -107,7 +109,7 @@ impl Ack {
 
 /// As [`Ack::claimed`].
 pub(crate) fn claimed(vector: u8) -> impl DoubleEndedIterator<Item = u64> {
-    (0..=8_u64).filter(move |&i| i == 0 || vector >> (i - 1) & 1 == 1)
+    (0..=8_u64).filter(move |&i| i == 0 || u64::from(vector) << 1 >> i & 1 == 1)
 }
 
 /// A window as the wire can say it: at most 65,534 packets.

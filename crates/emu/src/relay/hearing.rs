@@ -1,0 +1,122 @@
+//! Whether a client hears what the relay sends to it. Anybody can write a victim's address into a packet, and the
+//! target's answer would then hit the victim: so an address gets at most three times what came from there, in bytes
+//! and in packets, until it has shown that it hears.
+//!
+//! An address has shown that when it gives back a number that only the target knew and that went to it: the token of a
+//! challenge of `fairpace send`, or the cookie of an SRT listener. Nothing general takes their place: the relay
+//! cannot tell what of a protocol that it does not know could be guessed by a forger who hears nothing.
+
+use fairpace_rtp::Budget;
+use fairpace_rtp::challenge::Message;
+use fairpace_rtp::rtcp::{Compound, Rtcp};
+use std::collections::VecDeque;
+
+/// Questions remembered of a client. A session of ours asks six times, an SRT listener has a cookie for each minute.
+const MAX_QUESTIONS: usize = 64;
+
+/// The number in a handshake that is to come back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Proof {
+    /// Of a challenge, in the echo.
+    Token(u64),
+    /// Of an SRT listener's INDUCTION, in the caller's CONCLUSION.
+    Cookie(u32),
+}
+
+/// A handshake of either protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Handshake {
+    Question(Proof),
+    Answer(Proof),
+}
+
+/// One client: its packets and what went to it.
+#[derive(Debug, Default)]
+pub(super) struct Hearing {
+    bytes: Budget,
+    packets: Budget,
+    questions: VecDeque<Proof>,
+    /// The client's own questions: the same number from the target says nothing.
+    own: VecDeque<Proof>,
+    heard: bool,
+}
+
+impl Hearing {
+    /// A client that was configured: it need not show anything.
+    pub(super) fn configured() -> Hearing {
+        Hearing { heard: true, ..Hearing::default() }
+    }
+
+    /// A packet came from the client.
+    pub(super) fn on_received(&mut self, bytes: &[u8]) {
+        if self.heard {
+            return;
+        }
+        self.bytes.on_received(bytes.len());
+        self.packets.on_received(1);
+        match handshake(bytes) {
+            Some(Handshake::Question(proof)) => remember(&mut self.own, proof),
+            Some(Handshake::Answer(proof)) => self.heard = self.questions.contains(&proof),
+            None => {}
+        }
+    }
+
+    /// Whether a packet for the client may leave. Counts it if so.
+    pub(super) fn may_send(&mut self, bytes: &[u8]) -> bool {
+        if self.heard {
+            return true;
+        }
+        if !self.packets.affords(1) || !self.bytes.afford(bytes.len()) {
+            return false;
+        }
+        self.packets.on_sent(1);
+        match handshake(bytes) {
+            Some(Handshake::Question(proof)) if !self.own.contains(&proof) => remember(&mut self.questions, proof),
+            _ => {}
+        }
+        true
+    }
+}
+
+/// Keeps the newest.
+fn remember(proofs: &mut VecDeque<Proof>, proof: Proof) {
+    if proofs.contains(&proof) {
+        return;
+    }
+    if proofs.len() == MAX_QUESTIONS {
+        proofs.pop_front();
+    }
+    proofs.push_back(proof);
+}
+
+fn handshake(bytes: &[u8]) -> Option<Handshake> {
+    srt_handshake(bytes).or_else(|| {
+        Compound::parse(bytes).ok()?.find_map(|packet| match packet {
+            Rtcp::App(app) => match Message::parse(&app) {
+                Ok(Some(Message::Challenge(c))) => Some(Handshake::Question(Proof::Token(c.token))),
+                Ok(Some(Message::Echo(e))) => Some(Handshake::Answer(Proof::Token(e.token))),
+                Ok(None) | Err(_) => None,
+            },
+            _ => None,
+        })
+    })
+}
+
+/// A handshake with a cookie [draft-sharabayko-srt-01 §3.2.1]: a control packet of type 0; its header of 16 bytes, 20
+/// bytes later the handshake's type, 8 bytes later the cookie.
+fn srt_handshake(bytes: &[u8]) -> Option<Handshake> {
+    const CONTROL_HANDSHAKE: u16 = 0x8000;
+    const INDUCTION: u32 = 1;
+    const CONCLUSION: u32 = u32::MAX;
+    if u16::from_be_bytes(*bytes.first_chunk()?) != CONTROL_HANDSHAKE {
+        return None;
+    }
+    let word = |at: usize| Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+    // The caller's INDUCTION has none.
+    let cookie = word(44).filter(|cookie| *cookie != 0)?;
+    match word(36)? {
+        INDUCTION => Some(Handshake::Question(Proof::Cookie(cookie))),
+        CONCLUSION => Some(Handshake::Answer(Proof::Cookie(cookie))),
+        _ => None,
+    }
+}
