@@ -526,6 +526,28 @@ fn echoes(r: &mut ReceiverSession, now: Instant) -> Vec<(std::net::SocketAddr, E
     echoes
 }
 
+#[test]
+fn an_address_that_is_not_allowed_gets_no_answer_and_no_place() {
+    let from = vec!["192.0.2.1".parse().unwrap(), "203.0.113.0/24".parse().unwrap()];
+    let config = ReceiverConfig { from, ..ReceiverConfig::default() };
+    let mut r = ReceiverSession::new(config, Secret::from_seed(2));
+    let mut s = SenderSession::new(sender_config(), rcs(), Secret::from_seed(77));
+    let (challenges, _) = drain(&mut s, at(0.0));
+    let mut ask = |from: &str| {
+        for (_, bytes) in &challenges {
+            let got = r.handle_datagram(at(0.0), bytes, Default::default(), Ecn::NotEct, from.parse().unwrap());
+            assert_eq!(got, None);
+        }
+        // Media of another tool, which challenges nobody.
+        for sequence in 1..5 {
+            r.handle_datagram(at(0.0), &plain_rtp(7, sequence), Default::default(), Ecn::NotEct, from.parse().unwrap());
+        }
+        (echoes(&mut r, at(0.0)).len(), r.peer(), r.stats().wrong_address)
+    };
+    assert_eq!(ask("198.51.100.9:1"), (0, None, 6));
+    assert_eq!(ask("203.0.113.200:1").1, Some("203.0.113.200:1".parse().unwrap()));
+}
+
 /// The last sender is killed at 2 s; what it sent last arrives 50 ms later.
 #[test]
 fn a_challenge_from_another_address_is_answered_as_soon_as_the_place_is_free() {
