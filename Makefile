@@ -78,6 +78,7 @@ soak: packages-test book
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --exclude fairpace-fsocket --features gst --locked
 	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults
 	scripts/add-controller-check
+	scripts/defences
 	FAIRPACE_BOOK=$(CURDIR)/target/book $(CARGO) test --locked -p fairpace-checks --test book
 
 # Built without its web server, which brings half of the crates.
