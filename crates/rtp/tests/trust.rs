@@ -920,6 +920,33 @@ fn an_inflated_receive_rate_is_cut_to_what_was_sent() {
     }
 }
 
+/// Where nothing is lost, and the application sends a tenth of what it might, X_recv is the only brake.
+#[test]
+fn an_inflated_receive_rate_allows_no_more_where_nothing_is_lost() {
+    let run = |factor: u32| {
+        let mut p = Pair::usual("tfrc", &[("measured_by", "receiver")]);
+        p.frame_bytes = Some(1_000);
+        p.back.disturb = Box::new(move |_, mut w| {
+            let report = Compound::parse(&w.bytes).unwrap().find_map(|packet| match packet {
+                Rtcp::TransportFeedback { fmt, sender, media, fci } => {
+                    Some((fmt, tfrc::Report::parse(sender, media, fci).unwrap()))
+                }
+                _ => None,
+            });
+            if let Some((fmt, r)) = report.filter(|_| w.what == What::Feedback) {
+                w.bytes.clear();
+                tfrc::Report { received_rate: r.received_rate.saturating_mul(factor), ..r }.emit(fmt, &mut w.bytes);
+            }
+            vec![(Duration::ZERO, w)]
+        });
+        p.run_until(at(20.0));
+        assert_eq!(p.stopped, None);
+        p.sender.target_rate().as_bps()
+    };
+    let (honest, liar) = (run(1), run(1_000));
+    assert!(liar < 1.5 * honest, "{liar:.0} bit/s, honest {honest:.0}");
+}
+
 #[test]
 fn a_delay_that_is_a_lie_never_makes_the_round_trip_shorter_than_the_path() {
     let honest = rate_of(&measured(20.0, |r| vec![r]));
