@@ -80,6 +80,7 @@ soak: packages-test book
 	$(CARGO) test --release --locked -p fairpace-rtp --features canary --test hostile
 	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults
 	scripts/add-controller-check
+	scripts/defences
 	FAIRPACE_BOOK=$(CURDIR)/target/book $(CARGO) test --locked -p fairpace-checks --test book
 
 # Built without its web server, which brings half of the crates.

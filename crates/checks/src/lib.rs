@@ -2,6 +2,7 @@
 //!
 //! - `tests/book`: the book's links, drawings and defaults.
 //! - `tests/circles`: inside a crate, files name each other in one direction.
+//! - `tests/defences.rs`: the patches that take defences out still apply.
 //! - `tests/dependencies.rs`: which crate may know which, and which of them run without an operating system.
 //! - `tests/figures`: how many lines of Rust a figure takes.
 //! - `tests/rfc_coverage.rs`: which requirement of an RFC is tested where.

@@ -6,6 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use fairpace_control::{ParamError, aimd, feedback};
 use fairpace_net::send::MAX_QUANTUM;
+use fairpace_rtp::AllowedSender;
 use fairpace_units::{Bytes, Duration, Probability, Rate, RateSpec, parse_duration, parse_rate, parse_size};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -554,6 +555,7 @@ Examples:
   fairpace receive 5004 --out received.ivf
   fairpace receive 5004 --forward 127.0.0.1:5006       prints the line that plays it in ffplay
   fairpace receive 5004 --ipv6 --json
+  fairpace receive 5004 --from 192.0.2.7 --from 2001:db8::/32
   fairpace receive 5004 --rwnd 25                      no more than 25 packets on their way (for `aimd`)
   fairpace receive 5004 --feedback-form rtp-tfrc --offer ours.sdp")]
 pub(crate) struct Receive {
@@ -565,6 +567,9 @@ pub(crate) struct Receive {
     /// Hear only senders that have this key; `fairpace key FILE` makes one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) key_file: Option<PathBuf>,
+    /// Take senders from this address only: IP, IP:PORT, or a prefix as in 192.0.2.0/24; may be given again
+    #[arg(long, value_name = "ADDR", value_hint = ValueHint::Hostname)]
+    pub(crate) from: Vec<AllowedSender>,
     /// Pass clean RTP on to this address, and write the .sdp that names it
     #[arg(long, value_name = "HOST:PORT2", value_hint = ValueHint::Hostname)]
     pub(crate) forward: Option<String>,

@@ -23,7 +23,8 @@
 //! that nothing has answered, however far apart
 //! the next ones are: a scheme that backs off on a dead path is no less unheard. But an application that had nothing to send
 //! for longer than Td was not unheard, and what went unanswered before its pause counts no more. A report that tells of no
-//! further packet holds §4.1 off no more than silence would ([`crate::Flow`]). A flow with a TCP half is timed per transport: what TCP acknowledges says nothing
+//! further packet holds §4.1 off no more than silence would ([`crate::Flow`]). §4.2 counts reports and time: as many reports as
+//! it says, over as many intervals Tdr, or three of Td if that is less, so that no series of reports ends a flow sooner than silence. A flow with a TCP half is timed per transport: what TCP acknowledges says nothing
 //! of datagrams, whose clock stands still while TCP carries the data; and TCP is dead after the same time without
 //! progress. Data over TCP is no matter of §4.2 and §4.3. Deviation: [`crate::Flow`] leaves outages (everything lost
 //! for an RTT) out of the loss that §4.3 judges; they are §4.1's. Not implemented: §4.4 (only a person can say that
@@ -133,7 +134,7 @@ impl Breaker {
             return None;
         }
         let tr = rtt.unwrap_or(Duration::ZERO);
-        if let Some(reason) = self.media.on_report(report.highest_seq, self.congestion.sent_data(), &self.params, tr) {
+        if let Some(reason) = self.media.on_report(report, self.congestion.sent_data(), &self.params, tr) {
             return Some(Trip::Stop(reason));
         }
         self.congestion.on_report(report, tr, counts);

@@ -169,11 +169,12 @@ impl Challenge {
 /// it makes a question of the path's MTU. Nothing is appended where there is no room for its header.
 pub fn emit_padding(ssrc: u32, len: usize, out: &mut Vec<u8>) {
     const HEADER: usize = 12;
-    if let Some(rest) = len.next_multiple_of(4).checked_sub(out.len() + HEADER) {
+    let written = out.len().saturating_add(HEADER);
+    if let Some(rest) = len.checked_next_multiple_of(4).and_then(|len| len.checked_sub(written)) {
         rtcp::emit_packet(out, rtcp::packet_type::APP, PADDING.into(), |out| {
             out.put_u32(ssrc);
             out.put(&NAME);
-            out.resize(out.len() + rest, 0);
+            out.resize(out.len().saturating_add(rest), 0);
         });
     }
 }

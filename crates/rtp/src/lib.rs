@@ -70,7 +70,10 @@ pub use budget::Budget;
 pub use codec::Codec;
 pub use ntp::NtpTime;
 pub use out::{Count, Counts, Datagram, Out, StopReason, What};
-pub use receiver::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverSession, ReceiverStats, StreamStats};
+pub use receiver::{
+    AllowedSender, MediaPacket, NoSuchSender, ReceiverConfig, ReceiverEvent, ReceiverSession, ReceiverStats,
+    StreamStats,
+};
 pub use secret::Secret;
 pub use sender::{
     Admission, Frame, LEAST_PATH_MTU, RejectedFeedback, SenderConfig, SenderEvent, SenderSession, SenderStats,

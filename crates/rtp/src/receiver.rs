@@ -26,6 +26,7 @@
 //! Each file of `receiver/` is one part with state of its own, which tells what came of a call; only the session sees all
 //! of them. Feedback is made in [`crate::feedback`].
 
+mod allowed;
 mod config;
 mod media_in;
 mod place;
@@ -34,6 +35,7 @@ mod requests;
 mod rtcp;
 pub(crate) mod sources;
 
+pub use allowed::{AllowedSender, NoSuchSender};
 pub use config::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverStats, StreamStats};
 
 use crate::challenge::{Challenge, Echo, Message};
@@ -162,6 +164,11 @@ impl ReceiverSession {
 
     fn take_in<'d>(&mut self, now: Instant, bytes: &'d [u8], incoming: Incoming) -> Option<MediaPacket<'d>> {
         let now = self.advance(now);
+        let from = &self.config.from;
+        if !from.is_empty() && !from.iter().any(|allowed| allowed.allows(incoming.from)) {
+            self.stats.wrong_address += 1;
+            return None;
+        }
         self.stats.received += 1;
         self.stats.received_bytes += bytes.len() as u64;
         self.place.on_bytes(incoming.from, bytes.len());

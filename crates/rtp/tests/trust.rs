@@ -526,6 +526,28 @@ fn echoes(r: &mut ReceiverSession, now: Instant) -> Vec<(std::net::SocketAddr, E
     echoes
 }
 
+#[test]
+fn an_address_that_is_not_allowed_gets_no_answer_and_no_place() {
+    let from = vec!["192.0.2.1".parse().unwrap(), "203.0.113.0/24".parse().unwrap()];
+    let config = ReceiverConfig { from, ..ReceiverConfig::default() };
+    let mut r = ReceiverSession::new(config, Secret::from_seed(2));
+    let mut s = SenderSession::new(sender_config(), rcs(), Secret::from_seed(77));
+    let (challenges, _) = drain(&mut s, at(0.0));
+    let mut ask = |from: &str| {
+        for (_, bytes) in &challenges {
+            let got = r.handle_datagram(at(0.0), bytes, Default::default(), Ecn::NotEct, from.parse().unwrap());
+            assert_eq!(got, None);
+        }
+        // Media of another tool, which challenges nobody.
+        for sequence in 1..5 {
+            r.handle_datagram(at(0.0), &plain_rtp(7, sequence), Default::default(), Ecn::NotEct, from.parse().unwrap());
+        }
+        (echoes(&mut r, at(0.0)).len(), r.peer(), r.stats().wrong_address)
+    };
+    assert_eq!(ask("198.51.100.9:1"), (0, None, 6));
+    assert_eq!(ask("203.0.113.200:1").1, Some("203.0.113.200:1".parse().unwrap()));
+}
+
 /// The last sender is killed at 2 s; what it sent last arrives 50 ms later.
 #[test]
 fn a_challenge_from_another_address_is_answered_as_soon_as_the_place_is_free() {
@@ -896,6 +918,33 @@ fn an_inflated_receive_rate_is_cut_to_what_was_sent() {
         // T4. With losses the equation decides, and X_recv only bounds it.
         assert!(rate < 1.1 * honest && rate > 0.7 * honest, "x {factor}: {rate:.0}, honest {honest:.0}");
     }
+}
+
+/// Where nothing is lost, and the application sends a tenth of what it might, X_recv is the only brake.
+#[test]
+fn an_inflated_receive_rate_allows_no_more_where_nothing_is_lost() {
+    let run = |factor: u32| {
+        let mut p = Pair::usual("tfrc", &[("measured_by", "receiver")]);
+        p.frame_bytes = Some(1_000);
+        p.back.disturb = Box::new(move |_, mut w| {
+            let report = Compound::parse(&w.bytes).unwrap().find_map(|packet| match packet {
+                Rtcp::TransportFeedback { fmt, sender, media, fci } => {
+                    Some((fmt, tfrc::Report::parse(sender, media, fci).unwrap()))
+                }
+                _ => None,
+            });
+            if let Some((fmt, r)) = report.filter(|_| w.what == What::Feedback) {
+                w.bytes.clear();
+                tfrc::Report { received_rate: r.received_rate.saturating_mul(factor), ..r }.emit(fmt, &mut w.bytes);
+            }
+            vec![(Duration::ZERO, w)]
+        });
+        p.run_until(at(20.0));
+        assert_eq!(p.stopped, None);
+        p.sender.target_rate().as_bps()
+    };
+    let (honest, liar) = (run(1), run(1_000));
+    assert!(liar < 1.5 * honest, "{liar:.0} bit/s, honest {honest:.0}");
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(interval) = args.feedback {
         (config.session.feedback_interval, config.session.ack_interval) = (interval, interval);
     }
+    config.session.from.clone_from(&args.from);
     config.session.rwnd = args.rwnd;
     config.session.rate_profile = profile::wanted(&args.form)?;
     config.session.form = args.form.feedback_form;

@@ -254,6 +254,21 @@ fn five_reports_without_media_stop_the_flow() {
     }
 }
 
+/// Reports that come each 150 ms, where each 5 s one is due.
+#[test]
+fn reports_that_come_too_fast_end_nothing_sooner() {
+    let mut b = breaker(params(0.033, 5.0));
+    let report = ReceiverReport::new(9, 0.0, s(0.15));
+    b.on_sent(Instant::ZERO, Bytes::new(1_200), true);
+    b.on_report(&report, Some(s(0.1)), Counts::Yes);
+    for n in 1..=100 {
+        b.on_sent(Instant::ZERO, Bytes::new(1_200), true);
+        // 3 Td = 15 s, as for silence
+        let expected = (n == 100).then_some(Trip::Stop(StopReason::MediaTimeout { reports: n }));
+        assert_eq!(b.on_report(&report, Some(s(0.1)), Counts::Yes), expected, "{n}");
+    }
+}
+
 #[test]
 fn reports_without_media_while_nothing_is_sent_are_no_timeout() {
     let mut b = breaker(params(0.033, 5.0));

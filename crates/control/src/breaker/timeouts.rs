@@ -1,7 +1,7 @@
 //! The two timeouts: nothing is heard (§4.1), and no media arrives (§4.2).
 
 use super::congestion::ceil;
-use super::types::{BreakerParams, StopReason};
+use super::types::{BreakerParams, ReceiverReport, StopReason};
 use fairpace_units::{Duration, Instant};
 
 /// An echo starts the clock of §4.1 anew while no more packets than these are unanswered. Where half of all packets are lost,
@@ -147,13 +147,16 @@ impl Silence {
     }
 }
 
-/// §4.2: reports in a row that tell of no further packet while data was sent.
+/// §4.2: reports in a row that tell of no further packet while data was sent, over as much time as so many reports take, or
+/// as silence may: reports that come faster than they should end nothing sooner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MediaTimeout {
     highest_seq: Option<u64>,
     /// Reports in a row without any media, and after how many of them to stop.
     silent: u32,
     reports: u32,
+    /// The time that they cover.
+    silent_for: Duration,
 }
 
 impl MediaTimeout {
@@ -166,20 +169,23 @@ impl MediaTimeout {
     /// `sent`: data packets left since the last report.
     pub(super) fn on_report(
         &mut self,
-        highest_seq: u64,
+        report: &ReceiverReport,
         sent: u64,
         params: &BreakerParams,
         tr: Duration,
     ) -> Option<StopReason> {
+        let highest_seq = report.highest_seq;
         let advanced = self.highest_seq.is_none_or(|h| highest_seq > h);
         self.highest_seq = Some(self.highest_seq.unwrap_or(0).max(highest_seq));
         if advanced {
-            (self.silent, self.reports) = (0, 0);
+            (self.silent, self.reports, self.silent_for) = (0, 0, Duration::ZERO);
         } else if sent > 0 {
             self.silent += 1;
+            self.silent_for += report.interval;
             // Recomputed at each such report, and only ever extended.
             self.reports = self.reports.max(media_timeout(params, tr));
-            if self.silent >= self.reports {
+            let least = (params.tdr * self.reports).min(params.td * 3);
+            if self.silent >= self.reports && self.silent_for >= least {
                 return Some(StopReason::MediaTimeout { reports: self.silent });
             }
         }

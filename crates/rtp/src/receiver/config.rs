@@ -1,5 +1,6 @@
 //! How a receiving session is set up, and what comes out of it.
 
+use super::allowed::AllowedSender;
 use crate::NtpTime;
 use crate::codec::Codec;
 use crate::feedback::rtp_tfrc::wire::Profile;
@@ -11,6 +12,8 @@ use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
 /// How a receiving session is set up.
 #[derive(Clone, Debug)]
 pub struct ReceiverConfig {
+    /// Senders are taken from these addresses only: datagrams of others are counted, and get no answer. Empty: from any.
+    pub from: Vec<AllowedSender>,
     /// Per-packet feedback at most this often; zero = at every packet.
     pub feedback_interval: Duration,
     /// Each packet is told in this many reports, so that one lost report loses nothing. 1 to 16.
@@ -51,6 +54,7 @@ pub struct ReceiverConfig {
 impl Default for ReceiverConfig {
     fn default() -> Self {
         ReceiverConfig {
+            from: Vec::new(),
             feedback_interval: Duration::from_millis(20),
             feedback_repeats: 3,
             ack_interval: Duration::ZERO,
@@ -173,7 +177,7 @@ pub struct ReceiverStats {
     pub received_bytes: u64,
     /// Neither RTP nor RTCP, or broken.
     pub malformed: u64,
-    /// From an address other than the sender that holds the place.
+    /// From an address that is not allowed, or other than the sender that holds the place.
     pub wrong_address: u64,
     /// From sources that are not believed yet.
     pub unproven: u64,

@@ -67,7 +67,7 @@ pub struct RejectedFeedback {
     pub unsent: u64,
     /// An echo whose token we did not send.
     pub token: u64,
-    /// A receiver report about packets not sent, or older than the last one.
+    /// A receiver report about packets not sent, or not newer than the last one.
     pub report: u64,
     /// A report of a receiver that measures, which cannot be true or is older than another.
     pub measured: u64,

@@ -34,9 +34,6 @@ impl SenderSession {
             self.stats.rejected.malformed += 1;
             return;
         };
-        if compound.is_full() {
-            self.reporting.on_received(Bytes::new(bytes.len() as u64) + self.config.ip_overhead);
-        }
         let mut attached = self.feedback.attached(compound);
         let media = self.media.streams.media.ssrc;
         let mut nacks_left = MOST_NACKED;
@@ -142,6 +139,7 @@ impl SenderSession {
     /// facts of the path. False claims go on being counted, so that a liar gains nothing by another SSRC.
     fn take_up(&mut self, now: Instant, echo: &Echo) {
         self.trust.admit(echo.receiver, echo.next_report);
+        self.blocks.change_receiver();
         self.media.protect.want(self.config.fec && echo.fec);
         self.media.cut_anew(&self.config);
         self.feedback_interval = self.feedback.report_interval().unwrap_or(echo.feedback_interval);
@@ -276,6 +274,7 @@ impl SenderSession {
             self.stats.rejected.report += 1;
             return;
         };
+        self.reporting.on_received(Bytes::new(len as u64) + self.config.ip_overhead);
         if told.is_news {
             self.heard();
         }

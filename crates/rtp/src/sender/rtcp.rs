@@ -41,11 +41,34 @@ pub(super) fn timing(now: Instant, config: &SenderConfig, secret: &Secret, inter
     timing
 }
 
+/// When a report was made, as far as it tells: highest media index, and LSR with DLSR, zero before the receiver has had an SR.
+#[derive(Clone, Copy, Debug)]
+struct Made {
+    index: u64,
+    last_sr: u32,
+    delay: u32,
+}
+
+impl Made {
+    /// Whether this was made after `last`. A repetition was not, whenever it comes: it names no further packet at no later
+    /// time. LSR and DLSR are compared first, because sequence numbers wrap within minutes, and LSR after 18 hours.
+    fn is_after(&self, last: &Made) -> bool {
+        let later = self.last_sr.wrapping_sub(last.last_sr) as i32;
+        self.index >= last.index
+            && match (last.last_sr, self.last_sr) {
+                (0, 0) => self.index > last.index,
+                (0, _) => true,
+                (_, 0) => false,
+                _ => later > 0 || (later == 0 && (self.delay, self.index) > (last.delay, last.index)),
+            }
+    }
+}
+
 /// The news in receiver reports about our media.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    /// Highest media index in a receiver report, and when that came.
-    last: Option<(u64, Instant)>,
+    /// The last receiver report, and when it came.
+    last: Option<(Made, Instant)>,
     running_since: Instant,
 }
 
@@ -55,7 +78,14 @@ impl Blocks {
         self.running_since = now;
     }
 
-    /// The report in a block about our media; `None` if that report is impossible, or older than one that has come.
+    /// Another receiver tells from now on, which has had no SR.
+    pub(super) fn change_receiver(&mut self) {
+        if let Some((made, _)) = &mut self.last {
+            (made.last_sr, made.delay) = (0, 0);
+        }
+    }
+
+    /// The report in a block about our media; `None` if that report is impossible, or not newer than all that have come.
     pub(super) fn on_block(
         &mut self,
         now: Instant,
@@ -67,12 +97,13 @@ impl Blocks {
         let sequence = block.highest as u16;
         let media = &mut media.streams.media;
         let (index, number) = (media.index(sequence)?, media.number_of(sequence)?);
-        if self.last.is_some_and(|(last, _)| index < last) {
+        let made = Made { index, last_sr: block.last_sr, delay: block.delay_since_last_sr };
+        if self.last.is_some_and(|(last, _)| !made.is_after(&last)) {
             return None;
         }
-        let is_news = self.last.is_none_or(|(last, _)| index > last);
+        let is_news = self.last.is_none_or(|(last, _)| index > last.index);
         let since = self.last.map_or(self.running_since, |(_, at)| at);
-        self.last = Some((index, now));
+        self.last = Some((made, now));
         let fraction = f64::from(block.fraction_lost) / 256.0;
         stats.fraction_lost = Some(fraction);
         stats.jitter = Some(Duration::from_nanos(u64::from(block.jitter) * 100_000 / 9));
