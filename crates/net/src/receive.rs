@@ -271,6 +271,7 @@ impl Running<'_> {
             // The session's time stays behind the datagrams': they are taken in at the kernel's.
             tcp.greet(self.now.max(self.clock.now()), &mut self.session, &mut self.seal);
         }
+        let mut unsealed = Vec::new();
         for _ in 0..256 {
             match socket.recv(buffer) {
                 RecvOutcome::Packet(p) => {
@@ -286,9 +287,8 @@ impl Running<'_> {
                     }
                     self.now = self.now.max(p.at);
                     let now = self.now;
-                    let mut opened = Vec::new();
                     let opened = match &mut self.seal {
-                        Some(seal) => seal.open(bytes, canonical(p.from), seal::draw, &mut opened),
+                        Some(seal) => seal.open(bytes, canonical(p.from), seal::draw, &mut unsealed),
                         None => Some(bytes),
                     };
                     let Some(bytes) = opened else { continue };
@@ -346,15 +346,14 @@ impl Running<'_> {
         sink: &mut dyn FrameSink,
         observer: &mut dyn ReceiveObserver,
     ) -> Result<bool, NetError> {
-        let mut reads = MOST_READS;
+        let (mut reads, mut unsealed) = (MOST_READS, Vec::new());
         while sink.has_room() {
             if before.is_some_and(|datagram| self.is_next(datagram)) {
                 return Ok(true);
             }
             let Some(packet) = tcp.next_packet(&mut reads) else { return Ok(true) };
-            let mut opened = Vec::new();
             let opened = match (&mut self.seal, self.session.peer()) {
-                (Some(seal), Some(peer)) => seal.open(packet, canonical(peer), seal::draw, &mut opened),
+                (Some(seal), Some(peer)) => seal.open(packet, canonical(peer), seal::draw, &mut unsealed),
                 (Some(_), None) => None,
                 (None, _) => Some(packet),
             };

@@ -25,6 +25,9 @@
 //!
 //! State is kept for challenges with the right HMAC only, and for the SSRCs that those or the echo name: the library would keep some for
 //! any SSRC before it has judged a packet. The TCP half is sealed packet by packet, before framing.
+//!
+//! Limit: both ends count the wraps of sequence numbers from the first packet under new keys. If a receiver is started again, and all
+//! packets between that moment and a wrap are lost, its count is one behind, and it opens no packet of that stream any more.
 
 mod wire;
 
@@ -37,7 +40,7 @@ use rtc_srtp::option::{srtcp_replay_protection, srtp_replay_protection};
 use rtc_srtp::protection_profile::ProtectionProfile;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use wire::{Admission, SALT, Salt, Trailer};
+use wire::{Facts, SALT, Salt, Trailer};
 
 /// Bytes that a sealed RTP packet is longer than it was.
 pub(crate) const OVERHEAD: Bytes = Bytes::new(16);
@@ -215,7 +218,7 @@ impl SenderSeal {
             let [_, echoes] = &self.macs;
             let signed = [signed, self.salt.as_slice()].concat();
             hmac::verify(echoes, &signed, mac).ok()?;
-            let Admission::Echo { receiver, .. } = wire::read(message)? else { return None };
+            let Facts::Echo { receiver, .. } = wire::read(message)? else { return None };
             if self.met.last() != Some(&salt) {
                 if self.met.contains(&salt) || self.met.len() >= MOST_SALTS {
                     return None;
@@ -270,18 +273,16 @@ impl ReceiverSeal {
     /// The datagram as it leaves for `to`; `None` if nobody there could read it.
     pub(crate) fn seal(&mut self, what: What, bytes: &[u8], to: SocketAddr) -> Option<&[u8]> {
         if what == What::Echo {
-            let Admission::Echo { token, .. } = wire::read(bytes)? else { return None };
+            let Facts::Echo { token, .. } = wire::read(bytes)? else { return None };
             let session = self.sessions.iter().rev().find(|s| s.address == to && s.tokens.contains(&token))?;
             let [_, echoes] = &self.macs;
             let sign = |signed: &[u8]| hmac::sign(echoes, &[signed, session.salt.as_slice()].concat());
             wire::append(bytes, &session.own, sign, &mut self.buffer);
         } else {
-            let there = |alive: bool| move |s: &&mut Session| s.address == to && (s.is_alive || !alive);
-            let session = match self.sessions.iter_mut().rev().find(there(true)) {
-                Some(session) => session,
-                None => self.sessions.iter_mut().rev().find(there(false))?,
-            };
-            session.contexts.seal(bytes, &mut self.buffer)?;
+            // The newest that is alive, or that may be.
+            let newest = |alive| self.sessions.iter().rposition(|s| s.address == to && s.is_alive == alive);
+            let at = newest(true).or_else(|| newest(false))?;
+            self.sessions.get_mut(at)?.contexts.seal(bytes, &mut self.buffer)?;
         }
         Some(&self.buffer)
     }
@@ -316,7 +317,7 @@ impl ReceiverSeal {
         if let Some(Trailer { message, salt, signed, mac }) = wire::split(bytes) {
             let [challenges, _] = &self.macs;
             hmac::verify(challenges, signed, mac).ok()?;
-            let Admission::Challenge { token, ssrcs } = wire::read(message)? else { return None };
+            let Facts::Challenge { token, ssrcs } = wire::read(message)? else { return None };
             let known = self.sessions.iter().position(|s| s.address == from && s.salt == salt);
             let at = match known {
                 Some(at) => at,
@@ -352,11 +353,11 @@ impl ReceiverSeal {
     /// Room for one more session of that address: its oldest, or the oldest of all, gives way, one that nothing has come of first.
     fn make_room(&mut self, from: SocketAddr) {
         let of_address = self.sessions.iter().filter(|s| s.address == from).count();
-        let all = self.sessions.len() >= MOST_SESSIONS;
-        if of_address < MOST_SESSIONS / 4 && !all {
+        let has_share = of_address >= MOST_SESSIONS / 4;
+        if !has_share && self.sessions.len() < MOST_SESSIONS {
             return;
         }
-        let among = |s: &Session| of_address < MOST_SESSIONS / 4 || s.address == from;
+        let among = |s: &Session| !has_share || s.address == from;
         let at = self.sessions.iter().position(|s| among(s) && !s.is_alive);
         if let Some(at) = at.or_else(|| self.sessions.iter().position(among)) {
             self.sessions.remove(at);

@@ -20,7 +20,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
             .hint("whoever has that key could not be heard any more: take another name, or remove the file first"),
         _ => Failure::unwritable(path, &e),
     })?;
-    writeln!(file, "{}", key.to_hex()).and_then(|()| file.sync_all()).map_err(|e| Failure::file("write", path, &e))?;
+    writeln!(file, "{}", key.to_hex()).and_then(|()| file.sync_all()).map_err(|e| {
+        // Half a key is none, and would be in the way.
+        let _ = std::fs::remove_file(path);
+        Failure::file("write", path, &e)
+    })?;
     Ok(writeln!(io::stdout(), "`{}` holds a new key; both ends need it, and nobody else", path.display())?)
 }
 

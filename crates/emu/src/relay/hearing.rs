@@ -120,3 +120,49 @@ fn srt_handshake(bytes: &[u8]) -> Option<Handshake> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_rtp::Codec;
+    use fairpace_rtp::challenge::{Challenge, Echo};
+    use fairpace_rtp::feedback::Request;
+    use fairpace_units::{Class, Dscp, Duration, Ecn};
+
+    fn challenge(token: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        let (class, codec, form) = (Class::Normal, Codec::Vp8, Request::Ccfb);
+        let (media, dummy) = ((96, 1), (97, 2));
+        let question =
+            Challenge { token, class, codec, media, dummy, retransmission: None, fec: None, form, proof: None };
+        question.emit(&mut out);
+        out
+    }
+
+    fn echo(token: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        let (receiver, dscp, ecn, delay) = (3, Dscp::DEFAULT, Ecn::NotEct, Duration::ZERO);
+        let (feedback_interval, next_report) = (Duration::ZERO, 1);
+        let (taken, fec, busy, rwnd) = (false, false, false, None);
+        Echo { receiver, token, dscp, ecn, delay, rwnd, feedback_interval, next_report, taken, fec, busy }
+            .emit(&mut out);
+        out
+    }
+
+    #[test]
+    fn a_number_that_went_there_first_shows_that_a_client_hears_and_its_own_shows_nothing() {
+        let mut client = Hearing::default();
+        client.on_received(&[0; 100]);
+        assert!(client.may_send(&challenge(7)));
+        client.on_received(&echo(8));
+        assert!(!client.heard, "a guess");
+        client.on_received(&echo(7));
+        assert!(client.heard);
+        // A target that gives back what it gets, and a forger that asked it.
+        let mut forger = Hearing::default();
+        forger.on_received(&challenge(7));
+        assert!(forger.may_send(&challenge(7)));
+        forger.on_received(&echo(7));
+        assert!(!forger.heard);
+    }
+}

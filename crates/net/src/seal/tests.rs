@@ -122,6 +122,8 @@ fn nothing_is_opened_twice_nor_of_an_ssrc_that_was_not_named() {
     assert_eq!(receiver.refused(), 41);
     let unnamed = sender.seal(What::Media, &rtp(MEDIA + 9, 1, b"media")).unwrap().to_vec();
     assert!(receiver.open(&unnamed, from(), || None, &mut vec![]).is_none());
+    let unnamed = receiver.seal(What::Feedback, &sender_report(RECEIVER + 1), from()).unwrap().to_vec();
+    assert!(sender.open(&unnamed).is_none());
     let other: SocketAddr = "192.0.2.9:5000".parse().unwrap();
     let next = sender.seal(What::Media, &rtp(MEDIA, 200, b"media")).unwrap().to_vec();
     assert!(receiver.open(&next, other, || None, &mut vec![]).is_none(), "from another address");

@@ -29,7 +29,7 @@ pub(super) struct Trailer<'a> {
 
 /// The facts that a challenge or an echo tells the seal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Admission {
+pub(super) enum Facts {
     Challenge { token: u64, ssrcs: [u32; 4] },
     Echo { token: u64, receiver: u32 },
 }
@@ -59,21 +59,15 @@ pub(super) fn append(message: &[u8], salt: &Salt, sign: impl FnOnce(&[u8]) -> hm
     into.extend_from_slice(tag.as_ref());
 }
 
-fn message(bytes: &[u8]) -> Option<Message> {
-    match Compound::parse(bytes).ok()?.next()? {
-        Rtcp::App(app) => Message::parse(&app).ok()?,
-        _ => None,
-    }
-}
-
 /// The challenge or the echo at the beginning of a datagram.
-pub(super) fn read(bytes: &[u8]) -> Option<Admission> {
-    Some(match message(bytes)? {
+pub(super) fn read(bytes: &[u8]) -> Option<Facts> {
+    let Rtcp::App(app) = Compound::parse(bytes).ok()?.next()? else { return None };
+    Some(match Message::parse(&app).ok()?? {
         Message::Challenge(c) => {
             let of = |stream: Option<(u8, u32)>| stream.map_or(c.media.1, |(_, ssrc)| ssrc);
-            Admission::Challenge { token: c.token, ssrcs: [c.media.1, c.dummy.1, of(c.retransmission), of(c.fec)] }
+            Facts::Challenge { token: c.token, ssrcs: [c.media.1, c.dummy.1, of(c.retransmission), of(c.fec)] }
         }
-        Message::Echo(echo) => Admission::Echo { token: echo.token, receiver: echo.receiver },
+        Message::Echo(echo) => Facts::Echo { token: echo.token, receiver: echo.receiver },
     })
 }
 

@@ -200,4 +200,27 @@ mod tests {
         assert!(!config.cut(Some(Bytes::new(400))));
         assert_eq!(config.session.packet_size, Bytes::new(500));
     }
+
+    #[test]
+    fn with_a_key_packets_are_as_large_as_without_and_numbers_begin_below_a_half() {
+        let peers = [("192.0.2.1:5004", 28), ("[2001:db8::1]:5004", 48)];
+        for (peer, headers) in peers {
+            let mut config = SendConfig::new(peer.parse().expect("an address"));
+            let clear = config.wire_session().expect("random bits");
+            assert_eq!((clear.ip_overhead, clear.challenge_overhead), (Bytes::new(headers), Bytes::ZERO));
+            assert_eq!(clear.first_sequence, None);
+            config.key = Some(Key::new([1; 32]));
+            for _ in 0..50 {
+                let sealed = config.wire_session().expect("random bits");
+                // The tag of a packet; and 12 + 16 + 32 B behind a challenge.
+                assert_eq!((sealed.ip_overhead.get(), sealed.challenge_overhead.get()), (headers + 16, 60 - 16));
+                assert!(sealed.first_sequence.is_some_and(|first| first < 1 << 15));
+            }
+            config.session.packet_size = config.wire_session().expect("random bits").least_packet_size();
+            assert!(config.check().is_ok());
+            config.key = None;
+            let less = config.wire_session().expect("random bits").least_packet_size();
+            assert_eq!(config.session.packet_size, less + Bytes::new(16));
+        }
+    }
 }

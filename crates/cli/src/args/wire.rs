@@ -1,0 +1,225 @@
+//! The flags of the commands of the wire: `relay`, `send`, `receive`, `key`.
+
+use super::{Control, Form, Ip, Playout, count, duration, picture_size, playout, port, quantum, seconds, seed, size};
+use clap::{Args, ValueHint};
+use fairpace_control::aimd;
+use fairpace_rtp::AllowedSender;
+use fairpace_units::{Bytes, Duration};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// Pass UDP packets on through a link model, in real time, with no privilege
+///
+/// Packets that arrive at the listening port take the scenario's `[path]` to the other end, and answers come
+/// back through its reverse. The scenario's TCP flows compete in the same link, simulated in real time.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace receive 5004 &
+  fairpace relay scenarios/geo.toml --listen 6004 --to 127.0.0.1:5004 &
+  fairpace send test-pattern 127.0.0.1:6004 --control rcs --seconds 30")]
+pub(crate) struct Relay {
+    /// Scenario file whose path and TCP flows are to be applied
+    #[arg(value_name = "LINK", value_hint = ValueHint::FilePath)]
+    pub(crate) link: PathBuf,
+    /// UDP port that senders send to; 0 takes a free one
+    #[arg(long, value_name = "PORT", value_parser = port, allow_hyphen_values = true)]
+    pub(crate) listen: u16,
+    #[command(flatten)]
+    pub(crate) ip: Ip,
+    /// Where their packets go
+    #[arg(long, value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
+    pub(crate) to: String,
+    /// The only address that is relayed, with or without its port. This one gets every answer; without this option a client gets three times what it sent
+    /// until it has shown that it hears, by the handshake of `fairpace send` or of SRT
+    #[arg(long, value_name = "IP[:PORT]", value_parser = peer, allow_hyphen_values = true)]
+    pub(crate) peer: Option<SocketAddr>,
+    /// End so long after the first packet; until Ctrl-C if absent
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
+    pub(crate) seconds: Option<Duration>,
+    /// Seed of the link's random numbers; the scenario's if absent
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
+    pub(crate) seed: Option<u64>,
+    /// Write every packet of the path to this file (pcapng): headers only, simulated flows included
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) pcap: Option<PathBuf>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but errors and the result
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Send live media to a receiver, at the pace of a controller
+///
+/// Nothing but a challenge is sent until the receiver has echoed it. A video file is decoded and encoded again
+/// at the rate that the controller allows (needs a build with GStreamer); an IVF file is sent as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace receive 5004 --out received.ivf             on the other host, first
+  fairpace send clip.mp4 host.example:5004 --control rcs
+  fairpace send test-pattern [2001:db8::1]:5004 --control rap --seconds 60
+  fairpace send clip.ivf host.example:5004 --control fixed --set rate=800kbit/s
+  fairpace send clip.mp4 host.example:5004 --control aimd --beta 0.875 --rwnd 25
+  fairpace send clip.mp4 host.example:5004 --control tfrc --peer other.sdp")]
+pub(crate) struct Send {
+    /// A video file, `test-pattern`, `-` for standard input, or another of `fairpace list media`
+    #[arg(value_name = "FILE|test-pattern|-", value_hint = ValueHint::FilePath)]
+    pub(crate) source: String,
+    /// Where the receiver listens
+    #[arg(value_name = "HOST:PORT", value_hint = ValueHint::Hostname)]
+    pub(crate) to: String,
+    #[command(flatten)]
+    pub(crate) control: Control,
+    /// Packets that are due within this leave together, in one wake-up: 0s sends each at its own time; at most 5ms
+    #[arg(long, value_name = "TIME", value_parser = quantum, allow_hyphen_values = true, default_value = "1ms")]
+    pub(crate) quantum: Duration,
+    /// A full data packet, headers included, as `packet_size` of a scenario: 74B (IPv6: 94B) to 1500B, 2B less without repair; less where the
+    /// device or the path carries less
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "1200B")]
+    pub(crate) packet_size: Bytes,
+    /// Size of the pictures, even numbers of pixels; the source's if absent, at most 640x360, less if `--max-rate` is too low for it
+    #[arg(long, value_name = "WxH", value_parser = picture_size)]
+    pub(crate) size: Option<(u32, u32)>,
+    /// Pictures per second, 1 to 120; the source's if absent, at most 60
+    #[arg(long, value_name = "N", value_parser = count::<120>, allow_hyphen_values = true)]
+    pub(crate) fps: Option<u32>,
+    /// End so long after the receiver's answer; a file that is encoded live is looped until then, or until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
+    pub(crate) seconds: Option<Duration>,
+    /// Do not send lost packets again when the receiver asks (RFC 4588), nor repair packets
+    #[arg(long)]
+    pub(crate) no_repair: bool,
+    /// Send no repair packets (RFC 8627) where sending again would come too late
+    #[arg(long)]
+    pub(crate) no_fec: bool,
+    /// Where the circuit breaker has stopped the flow, the receiver has vanished or serves another sender: ask the receiver again after 15 s, and
+    /// go on with the source from its beginning; not with standard input
+    #[arg(long)]
+    pub(crate) restart: bool,
+    #[command(flatten)]
+    pub(crate) form: Form,
+    #[command(flatten)]
+    pub(crate) ip: Ip,
+    /// Encrypt with this key, which the receiver has too, and hear nobody without it; `fairpace key FILE` makes one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Seed of the noise of the source `model`
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
+    pub(crate) seed: Option<u64>,
+    /// Write a JSON line each second while it runs, to this file or with `-` to standard output (docs/net)
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) stats: Option<PathBuf>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but errors and the result
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Receive media, measure it, record it, pass it on to a player
+///
+/// The received video is judged as a viewer would see it: frames in time, late, lost. With --forward the clean
+/// RTP goes on to a player, and a session description (.sdp) is written for it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace receive 5004
+  fairpace receive 5004 --out received.ivf
+  fairpace receive 5004 --forward 127.0.0.1:5006       prints the line that plays it in ffplay
+  fairpace receive 5004 --ipv6 --json
+  fairpace receive 5004 --from 192.0.2.7 --from 2001:db8::/32
+  fairpace receive 5004 --rwnd 25                      no more than 25 packets on their way (for `aimd`)
+  fairpace receive 5004 --feedback-form rtp-tfrc --offer ours.sdp")]
+pub(crate) struct Receive {
+    /// UDP port to listen on; 0 takes a free one
+    #[arg(value_name = "PORT", value_parser = port, allow_hyphen_values = true)]
+    pub(crate) port: u16,
+    #[command(flatten)]
+    pub(crate) ip: Ip,
+    /// Hear only senders that have this key; `fairpace key FILE` makes one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Take senders from this address only: IP, IP:PORT, or a prefix as in 192.0.2.0/24; may be given again
+    #[arg(long, value_name = "ADDR", value_hint = ValueHint::Hostname)]
+    pub(crate) from: Vec<AllowedSender>,
+    /// Pass clean RTP on to this address, and write the .sdp that names it
+    #[arg(long, value_name = "HOST:PORT2", value_hint = ValueHint::Hostname)]
+    pub(crate) forward: Option<String>,
+    /// Where to write the session description; `fairpace-PORT2.sdp` if absent
+    #[arg(long, value_name = "FILE", requires = "forward", value_hint = ValueHint::FilePath)]
+    pub(crate) sdp: Option<PathBuf>,
+    /// Record what a viewer would have seen (IVF: ffplay, ffprobe and others read it)
+    #[arg(long, value_name = "FILE.ivf", value_hint = ValueHint::FilePath)]
+    pub(crate) out: Option<PathBuf>,
+    /// A frame is in time if it can be shown this long after the fastest way; `auto` follows what the frames need, at least a
+    /// round trip and 150 ms while lost packets are asked for again, and at most 2 s
+    #[arg(long, value_name = "TIME|auto", value_parser = playout, allow_hyphen_values = true, default_value = "auto")]
+    pub(crate) playout: Playout,
+    /// Tell of packets this often; if absent 20ms, and to a sender that uses `aimd` of each packet at once. Beyond 25ms
+    /// the sender takes part of the wait for the path's, and slows down
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    pub(crate) feedback: Option<Duration>,
+    /// Advertise this window: so many packets may be on their way (heeded by `aimd`)
+    #[arg(long, value_name = "PACKETS", value_parser = count::<{ aimd::MAX_WINDOW }>, allow_hyphen_values = true)]
+    pub(crate) rwnd: Option<u32>,
+    #[command(flatten)]
+    pub(crate) form: Form,
+    /// Write a session description (.sdp) for another tool that is to send by the RTP-TFRC profile
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) offer: Option<PathBuf>,
+    /// Do not ask for lost packets again (RFC 4588), and take no repair packets
+    #[arg(long)]
+    pub(crate) no_repair: bool,
+    /// Take no repair packets (RFC 8627)
+    #[arg(long)]
+    pub(crate) no_fec: bool,
+    /// After a loss let the picture stand until the next key frame, instead of showing damaged ones
+    #[arg(long)]
+    pub(crate) no_damaged: bool,
+    /// Listen on the TCP port of the same number too, for senders that probe for their rate by TCP (`tpba`)
+    #[arg(long)]
+    pub(crate) tcp: bool,
+    /// End so long after the first media packet; when the sender says goodbye if absent, or on Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
+    pub(crate) seconds: Option<Duration>,
+    /// Write a JSON line each second while it runs, to this file or with `-` to standard output (docs/net)
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(crate) stats: Option<PathBuf>,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing but errors and the result
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Make a key for `send --key-file` and `receive --key-file`
+///
+/// The file holds 256 random bits, and only its owner may read it. Bring it to the other machine by a way that nobody reads along,
+/// such as `scp`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fairpace key stream.key
+  scp stream.key host.example:
+  fairpace receive 5004 --key-file stream.key                          on the other machine
+  fairpace send clip.mp4 host.example:5004 --key-file stream.key")]
+pub(crate) struct Key {
+    /// The file to make; one that exists is left as it is
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+}
+
+/// An IP address; any port is 0.
+fn peer(text: &str) -> Result<SocketAddr, String> {
+    let with_port = || text.parse().ok().filter(|a: &SocketAddr| a.port() != 0);
+    let address = text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, 0)).or_else(with_port);
+    let address = address.map(|a| SocketAddr::new(a.ip().to_canonical(), a.port()));
+    address.ok_or_else(|| {
+        "it is not an IP address; write one, with its port or without: 192.0.2.1, 192.0.2.1:5004, 2001:db8::1, [2001:db8::1]:5004".into()
+    })
+}
