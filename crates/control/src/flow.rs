@@ -30,6 +30,7 @@ use crate::ledger::Ledger;
 use crate::quick_start::QsCounters;
 use crate::registry::Safety;
 use crate::rtt::{RttEstimator, RttParams};
+use crate::scheme::tfrc::initial_window;
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsOption, RandomStream, Rate, Via};
 use limits::Limits;
 use measured::Measured;
@@ -40,7 +41,7 @@ use window::Window;
 
 /// A driver that comes back later than this after the instant it was told was not running: no
 /// feedback could be heard, so the breaker's clock stood still.
-const STALL: Duration = Duration::from_secs(1);
+pub const STALL: Duration = Duration::from_secs(1);
 
 /// The sender half of a flow.
 #[derive(Debug)]
@@ -141,6 +142,25 @@ impl Flow {
         if self.is_running() {
             self.account.watch.on_echo(now);
         }
+    }
+
+    /// The driver was away, with its machine asleep, for so long that the path may be another. The receiver has answered since, with a
+    /// round trip of `rtt`. A flow that gives way begins again at RFC 5348's initial rate, and may double it with each round trip up to
+    /// where it was [RFC 5681 §4.1, RFC 7661 §4.4.2].
+    pub fn on_sleep(&mut self, now: Instant, rtt: Duration) {
+        let now = self.advance(now);
+        if !self.is_running() {
+            return;
+        }
+        self.account.round_trip.learn(rtt);
+        let initial = Rate::bps(8.0 * initial_window(self.packet_size.as_f64()) / rtt.max(LEAST_RTT).as_secs_f64());
+        if let Some(silence) = &mut self.silence
+            && let Some(cap) = silence.on_sleep(now, self.controller.status().rate, initial)
+        {
+            self.limits.quiet(now, Some(cap));
+            self.account.log.event(now, FlowEventKind::Unheard { rate: cap });
+        }
+        self.note(now);
     }
 
     /// The packet of `permit` has left with `size` bytes.

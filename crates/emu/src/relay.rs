@@ -155,7 +155,7 @@ impl Relay {
 /// # Errors
 /// As [`Relay::open`] and [`Relay::run`].
 pub fn run(config: RelayConfig, observe: impl FnMut(&RelaySample), stop: &AtomicBool) -> Result<RelayReport, NetError> {
-    Relay::open(config, Clock::start())?.run(observe, stop)
+    Relay::open(config, Clock::awake())?.run(observe, stop)
 }
 
 /// Packets read from each socket before anything else is done: at 1 µs each, well below the

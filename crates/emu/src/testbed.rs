@@ -185,7 +185,7 @@ impl Testbed {
     /// [`EmuError::Io`] if there is no thread or no timer to be had.
     pub fn start(self) -> Result<Running, EmuError> {
         let Testbed { ends, bridge, limits, memory, device_queue, offload } = self;
-        let clock = Clock::start();
+        let clock = Clock::awake();
         let stop = Arc::new(AtomicBool::new(false));
         let judge = move |mut report: EmuReport| {
             report.judge(&limits, memory);

@@ -1,8 +1,9 @@
 //! The only place of Fairpace that reads a clock.
 //!
-//! Control runs on `CLOCK_MONOTONIC`: a stepped wall clock changes nothing. The wall clock is read
-//! for two things: the NTP stamp of an RTCP sender report, and to place the kernel's receive
-//! stamps (which are wall time) on the monotonic axis.
+//! Control runs on `CLOCK_BOOTTIME`: a stepped wall clock changes nothing, and time goes on while the machine sleeps, so that no
+//! consent outlives a night in a bag. An emulated network runs on `CLOCK_MONOTONIC`, which stands still then: its traffic sleeps too, and
+//! need not be made up for. The wall clock is read for two things: the NTP stamp of an RTCP sender report, and to place the kernel's receive
+//! stamps (which are wall time) on the run's axis.
 
 use fairpace_units::{Duration, Instant};
 use nix::sys::time::TimeSpec;
@@ -13,7 +14,8 @@ use nix::time::{ClockId, clock_gettime};
 /// safer answer, because a sender would read the difference as delay or as RTT.
 const MAX_STAMP_AGE: Duration = Duration::from_secs(1);
 
-/// Time since the run began. Copies share the beginning, so that threads agree on instants.
+/// Time since the run began, the machine's sleep included unless it is left out ([`Clock::awake`]). Copies share the beginning, so that threads
+/// agree on instants.
 ///
 /// ```
 /// use fairpace_net::Clock;
@@ -23,23 +25,38 @@ const MAX_STAMP_AGE: Duration = Duration::from_secs(1);
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// `CLOCK_MONOTONIC` at the beginning, in nanoseconds.
+    id: ClockId,
+    /// The clock of the kernel at the beginning, in nanoseconds.
     origin_ns: u64,
 }
 
 impl Clock {
     /// The run begins now.
     pub fn start() -> Clock {
-        Clock { origin_ns: read_ns(ClockId::CLOCK_MONOTONIC) }
+        Clock::of(ClockId::CLOCK_BOOTTIME)
+    }
+
+    /// The run begins now, and stands still while the machine sleeps.
+    pub fn awake() -> Clock {
+        Clock::of(ClockId::CLOCK_MONOTONIC)
+    }
+
+    fn of(id: ClockId) -> Clock {
+        Clock { id, origin_ns: read_ns(id) }
+    }
+
+    /// The kernel's clock that this counts by.
+    pub(crate) const fn id(&self) -> ClockId {
+        self.id
     }
 
     /// Time since the beginning.
     pub fn now(&self) -> Instant {
-        Instant::from_nanos(read_ns(ClockId::CLOCK_MONOTONIC).saturating_sub(self.origin_ns))
+        Instant::from_nanos(read_ns(self.id).saturating_sub(self.origin_ns))
     }
 
-    /// `CLOCK_MONOTONIC` at that instant, for timers with absolute times.
-    pub(crate) fn monotonic(&self, at: Instant) -> TimeSpec {
+    /// The kernel's clock at that instant, for timers with absolute times.
+    pub(crate) fn kernel_time(&self, at: Instant) -> TimeSpec {
         timespec(at.as_nanos().saturating_add(self.origin_ns))
     }
 
@@ -72,7 +89,7 @@ fn timespec(ns: u64) -> TimeSpec {
 }
 
 fn read_ns(id: ClockId) -> u64 {
-    // These two clocks exist on every Linux since 2.6; the call has no other way to fail.
+    // These clocks exist on every Linux since 2.6.39; the call has no other way to fail.
     clock_gettime(id).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }
 
@@ -86,6 +103,20 @@ mod tests {
         let b = a;
         let (t1, t2, t3) = (a.now(), b.now(), a.now());
         assert!(t1 <= t2 && t2 <= t3, "{t1} {t2} {t3}");
+    }
+
+    /// Each goes with the kernel's clock of its name: only sleep tells them apart.
+    #[test]
+    fn a_run_counts_its_machines_sleep_unless_it_is_left_out() {
+        for (clock, id) in [(Clock::start(), ClockId::CLOCK_BOOTTIME), (Clock::awake(), ClockId::CLOCK_MONOTONIC)] {
+            let before = read_ns(id);
+            let now = clock.now();
+            let after = read_ns(id);
+            let reading = clock.kernel_time(now);
+            let reading = reading.tv_sec() as u64 * 1_000_000_000 + reading.tv_nsec() as u64;
+            assert!((before..=after).contains(&reading), "{before} {reading} {after}");
+            assert_eq!(clock.id(), id);
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Waiter {
     pub fn new(clock: Clock) -> Result<Waiter, NetError> {
         // A refusal costs accuracy only, and the lateness we report would show it.
         let _ = nix::sys::prctl::set_timerslack(1);
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)
+        let timer = TimerFd::new(timer_of(clock), TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)
             .map_err(|e| NetError::io("make a timer", e))?;
         Ok(Waiter { clock, timer, armed: None, head_start_ns: 0, not_send: PhantomData })
     }
@@ -83,7 +83,7 @@ impl Waiter {
         let alarm = if until == Instant::NEVER { until } else { until - Duration::from_nanos(self.head_start_ns) };
         let due = alarm <= begin;
         if !due && self.armed != Some(alarm) {
-            let spec = if alarm == Instant::NEVER { TimeSpec::new(0, 0) } else { self.clock.monotonic(alarm) };
+            let spec = if alarm == Instant::NEVER { TimeSpec::new(0, 0) } else { self.clock.kernel_time(alarm) };
             self.timer
                 .set(Expiration::OneShot(spec), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
                 .map_err(|e| NetError::io("set the timer", e))?;
@@ -137,7 +137,7 @@ impl Waiter {
     pub fn sleep(&mut self, until: Instant) -> Result<(), NetError> {
         let alarm = until - Duration::from_nanos(self.head_start_ns);
         if alarm > self.clock.now() {
-            match clock_nanosleep(CLOCK, ClockNanosleepFlags::TIMER_ABSTIME, &self.clock.monotonic(alarm)) {
+            match clock_nanosleep(self.clock.id(), ClockNanosleepFlags::TIMER_ABSTIME, &self.clock.kernel_time(alarm)) {
                 Ok(_) => self.learn(self.clock.now().since(alarm)),
                 Err(Errno::EINTR) => return Ok(()),
                 Err(e) => return Err(NetError::io("sleep", e)),
@@ -161,8 +161,11 @@ impl Waiter {
     }
 }
 
-/// As the timer's.
-const CLOCK: SleepClock = SleepClock::CLOCK_MONOTONIC;
+/// The timers' name for a clock.
+fn timer_of(clock: Clock) -> ClockId {
+    if clock.id() == SleepClock::CLOCK_BOOTTIME { ClockId::CLOCK_BOOTTIME } else { ClockId::CLOCK_MONOTONIC }
+}
+
 /// How fast the head start moves: from 0 to 20 us within 200 wake-ups.
 const STEP_NS: u64 = 100;
 /// Most of what may be spun away per wake-up, however slow the machine.

@@ -1,9 +1,12 @@
 //! The receiving side: datagrams in, media out; feedback, reports and requests back.
 //!
-//! One receiver serves one sender at a time. Who sent a challenge, or two RTP packets in sequence, holds
-//! the place until it is silent for 2 s; until then other addresses get no answer, but the newest challenge among theirs is answered
-//! as soon as the place is free. A sender that begins at the address of one that was killed is let in at once, when it has
-//! shown that it sees what goes there ([`crate::challenge`]). To no address goes more than three times what came from it.
+//! One receiver serves one sender at a time. Who sent a challenge has the place while its consent may last: until 30 s of silence,
+//! or 10 s after the challenge if no media has come. A tool without challenges, whose first two RTP packets in sequence take the place,
+//! holds the place until 2 s of silence. Other addresses are told so, and the newest challenge among theirs is
+//! answered as soon as the place is free. A challenge that names the same stream, or comes from the same machine, waits for 2 s of
+//! silence only, and one from the same address for nothing: so a sender that was killed, or whose address has changed, goes on. Whoever takes an announced
+//! sender's place has to show that it sees what goes to its address ([`crate::challenge`]). To no address goes more than three times what
+//! came from it.
 //!
 //! Streams are told apart as the challenge announced them, or else by the default payload types, so that
 //! plain RTP from another tool is received too (without nonces, and with probation [RFC 3550 A.1]).
@@ -48,6 +51,7 @@ use crate::source::silent;
 use crate::{Datagram, Out, Secret, StopReason, What};
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU8;
+use fairpace_control::STALL;
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, RandomStream, Via};
 use place::{PendingEcho, Place, Waiting};
 use recovery::Recovery;
@@ -74,6 +78,8 @@ pub struct ReceiverSession {
     secret: Secret,
     ssrc: u32,
     now: Instant,
+    /// Until when the driver was told that it may sleep.
+    promised: Instant,
     place: Place,
     sources: Sources,
     feedback: ReceiverHalf,
@@ -134,6 +140,7 @@ impl ReceiverSession {
             config,
             secret,
             now: Instant::ZERO,
+            promised: Instant::NEVER,
             place: Place::default(),
             sources: Sources::default(),
             feedback: ReceiverHalf::new(pace),
@@ -288,7 +295,10 @@ impl ReceiverSession {
         loop {
             match self.step(now) {
                 Step::Again => {}
-                Step::Wait(until) => return Out::Wait(until),
+                Step::Wait(until) => {
+                    self.promised = until;
+                    return Out::Wait(until);
+                }
                 Step::Stopped => return Out::Stopped(StopReason::Requested),
                 Step::Send(to, dscp, what) => {
                     // An echo is no longer than its challenge; all else counts against what the peer sent.
@@ -341,8 +351,14 @@ impl ReceiverSession {
 
     // --- the sender's place ----------------------------------------------------------------------
 
+    /// Time never goes back. While the driver, or its machine, slept, nobody could be heard.
     fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
+        let late = self.now.since(self.promised);
+        if late > STALL {
+            self.place.on_stall(late);
+        }
+        self.promised = self.promised.max(self.now);
         self.now
     }
 
@@ -390,7 +406,7 @@ impl ReceiverSession {
                         let (token, class) = (challenge.token, challenge.class);
                         let echo =
                             PendingEcho { to: from, token, class, dscp, ecn, arrived: now, taken: None, busy: false };
-                        if free {
+                        if self.place.is_open_to_challenge(now, &challenge, from) {
                             self.on_challenge(now, challenge, echo, len);
                         } else {
                             self.place.queue(now, Waiting { challenge, echo, len });
@@ -426,10 +442,12 @@ impl ReceiverSession {
     /// A challenge from the sender's address, or from any if the place is free.
     fn on_challenge(&mut self, now: Instant, c: Challenge, mut echo: PendingEcho, len: usize) {
         // Silent or not: it may have nothing to send, and go on.
-        let held = self.place.is_held_by(echo.to);
-        if held && self.place.announced_media().or(self.sources.media()).is_some_and(|m| m != c.media.1) {
+        let other_tool = self.place.is_held_by(echo.to)
+            && self.place.announced_media().is_none()
+            && self.sources.media().is_some_and(|m| m != c.media.1);
+        if other_tool || self.place.needs_proof(&c, echo.to) {
             // Drawn anew for each holder of the place, so that none knows what the next one is asked for.
-            let proof = self.secret.value(Purpose::Place, c.media.1, self.place.holders()) as u32;
+            let proof = self.secret.proof(c.media.1, echo.to, self.place.holders());
             if c.proof == Some(proof) {
                 self.forget();
             } else {
@@ -465,7 +483,9 @@ impl ReceiverSession {
         }
         if now >= self.place.free_at() {
             for w in self.place.take_waiting(now) {
-                self.on_challenge(now, w.challenge, w.echo, w.len);
+                if self.place.is_open_to_challenge(now, &w.challenge, w.echo.to) {
+                    self.on_challenge(now, w.challenge, w.echo, w.len);
+                }
             }
             return Step::Again;
         }

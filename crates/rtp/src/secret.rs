@@ -5,6 +5,7 @@
 //! would give itself away. Nonces need not be stored: the sender computes them again when
 //! feedback arrives.
 
+use core::net::{IpAddr, SocketAddr};
 use fairpace_units::RandomStream;
 
 /// The session's 128-bit key. On a real network fill it from the system's generator.
@@ -44,6 +45,17 @@ impl Secret {
     /// 64 bits for the `n`-th value of this purpose in this stream.
     pub(crate) fn value(&self, purpose: Purpose, stream: u32, n: u64) -> u64 {
         siphash24(self.0, self.1, &[(purpose as u64) << 32 | u64::from(stream), n])
+    }
+
+    /// The number that goes to `address` alone, for one who wants the place of the `holder`-th sender with a stream of that SSRC.
+    pub(crate) fn proof(&self, ssrc: u32, address: SocketAddr, holder: u64) -> u32 {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(ip) => ip.to_bits(),
+        };
+        let purpose = (Purpose::Place as u64) << 32 | u64::from(ssrc);
+        let words = [purpose, holder, (ip >> 64) as u64, ip as u64, address.port().into()];
+        siphash24(self.0, self.1, &words) as u32
     }
 
     /// A canonical name that says nothing about the host, new for each session [RFC 7022 §4.2].

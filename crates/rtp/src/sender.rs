@@ -63,7 +63,7 @@ use crate::{Datagram, Out, Secret, StopReason, What, fec};
 use admission::Admitting;
 use events::Events;
 use fairpace_control::feedback::Form;
-use fairpace_control::{Flow, Permit, Transmit};
+use fairpace_control::{Flow, Permit, STALL, Transmit};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Via};
 use media_out::{MediaOut, Stamping, on_the_wire};
 use path_mtu::{PathMtu, Question};
@@ -95,6 +95,8 @@ pub struct SenderSession {
     flow: Flow,
     phase: Phase,
     now: Instant,
+    /// Until when the driver was told that it may sleep.
+    promised: Instant,
     admitting: Admitting,
     trust: Trust,
     feedback: SenderHalf,
@@ -164,6 +166,7 @@ impl SenderSession {
             buf: Vec::with_capacity(2_048),
             phase: Phase::Challenging(0, Instant::ZERO),
             now: Instant::ZERO,
+            promised: Instant::NEVER,
             config,
             secret,
             flow,
@@ -228,6 +231,7 @@ impl SenderSession {
             }
         };
         self.note_rate();
+        self.promised = if let Step::Wait(until) = step { until } else { now };
         match step {
             Step::Send(dscp, ecn, what, via) => {
                 self.stats.sent.add(what, self.buf.len());
@@ -281,6 +285,7 @@ impl SenderSession {
         let room = wanted.clamp(most.mul_f64(0.6), most);
         self.phase == Phase::Running
             && self.ready
+            && !self.admitting.is_held()
             && self.media.drains_within(self.flow.target_rate(), &self.config, room)
     }
 
@@ -332,8 +337,13 @@ impl SenderSession {
 
     // --- phases ----------------------------------------------------------------------------------
 
+    /// Time never goes back, and a driver that slept too long is noticed.
     fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
+        if self.now.since(self.promised) > STALL && self.phase == Phase::Running {
+            self.admitting.on_stall(self.now);
+        }
+        self.promised = self.promised.max(self.now);
         self.now
     }
 
@@ -500,6 +510,11 @@ impl SenderSession {
         if let Some(class) = self.admitting.next_question(now, self.flow.srtt()) {
             return self.challenge(now, class);
         }
+        self.media.expire(now, self.flow.target_rate());
+        self.note_drops();
+        if self.admitting.is_held() {
+            return Step::Wait(self.admitting.next().min(self.media.next_expiry()));
+        }
         let question = self.path_mtu.poll(now, self.flow.srtt().unwrap_or_default());
         self.resize();
         if let Some(question) = question {
@@ -511,8 +526,6 @@ impl SenderSession {
             self.reporting.on_sent(now, on_the_wire(self.buf.len(), &self.config));
             return Step::Send(self.config.data_dscp, Ecn::NotEct, What::Report, Via::Udp);
         }
-        self.media.expire(now, self.flow.target_rate());
-        self.note_drops();
         if now >= self.next_key_in_silence() {
             self.media.repair.on_key_in_silence(now);
             self.events.request_key_frame(now);

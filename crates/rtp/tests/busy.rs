@@ -4,7 +4,10 @@ mod pair;
 
 use fairpace_rtp::challenge::{Echo, LEN, Message};
 use fairpace_rtp::rtcp::{Compound, Rtcp};
-use fairpace_rtp::{Datagram, Frame, Out, Secret, SenderEvent, SenderSession, StopReason, What};
+use fairpace_rtp::{
+    Datagram, Frame, Out, ReceiverConfig, ReceiverEvent, ReceiverSession, Secret, SenderEvent, SenderSession,
+    StopReason, What,
+};
 use fairpace_units::{Dscp, Duration, Ecn, Instant, Rate};
 use pair::*;
 use std::net::SocketAddr;
@@ -39,6 +42,8 @@ fn is_busy(bytes: &[u8]) -> bool {
 struct Two {
     p: Pair,
     second: SenderSession,
+    /// The address of the second.
+    from: SocketAddr,
     left: Vec<What>,
     told: Vec<(Instant, SenderEvent)>,
     /// The words of a busy receiver that came.
@@ -51,11 +56,16 @@ impl Two {
         let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
         p.strangers = Some(Vec::new());
         p.run_until(at(2.0));
-        Two { p, second: another(77), left: Vec::new(), told: Vec::new(), busy: Vec::new() }
+        Two::beside(p)
+    }
+
+    fn beside(p: Pair) -> Two {
+        let from = ELSEWHERE.parse().unwrap();
+        Two { p, second: another(77), from, left: Vec::new(), told: Vec::new(), busy: Vec::new() }
     }
 
     fn run_until(&mut self, end: Instant) {
-        let from: SocketAddr = ELSEWHERE.parse().unwrap();
+        let from = self.from;
         while self.p.now < end {
             let now = self.p.now;
             if self.second.is_validated() {
@@ -110,31 +120,103 @@ fn a_second_sender_is_told_that_the_receiver_serves_another_one() {
     }
 }
 
-/// The last packet of the first comes at 5.05 s, the last challenge of the second at 5 s: it has waited for more than 2 s when the
-/// place is free.
+/// The second's machine is the first's: the first may have been started again, on another port. The last packet of the first comes at 5.05 s,
+/// the last challenge of the second at 5 s: it has waited for more than 2 s when the place is free.
 #[test]
-fn a_second_sender_has_the_place_as_soon_as_the_first_has_gone() {
+fn a_second_sender_of_the_same_machine_has_the_place_as_soon_as_the_first_has_gone() {
     let mut two = Two::begun();
+    two.from = "192.0.2.1:6000".parse().unwrap();
     two.run_until(at(5.0));
     two.p.forward.disturb = Box::new(|_, _| vec![]);
     two.run_until(at(7.0));
     assert!(!two.second.is_validated());
     two.run_until(at(7.2));
     assert!(two.second.is_validated());
-    assert_eq!((two.p.receiver.peer(), two.stopped()), (Some(ELSEWHERE.parse().unwrap()), vec![]));
+    assert_eq!((two.p.receiver.peer(), two.stopped()), (Some(two.from), vec![]));
 }
 
-/// Out of reach from 3 s to 8 s, the first loses its place. Feedback was heard at 3.1 s last.
+/// Challenges from that machine whose answers nobody there sees.
+#[test]
+fn nobody_takes_a_silent_senders_place_in_its_name() {
+    let mut two = Two::begun();
+    two.p.forward.disturb = Box::new(|_, _| vec![]);
+    for n in 0..27_u16 {
+        let from = SocketAddr::from(([192, 0, 2, 1], 6_000 + n));
+        for (_, bytes, dscp) in leaving(&mut another(100 + u64::from(n)), two.p.now) {
+            two.p.receiver.handle_datagram(two.p.now, &bytes, dscp, Ecn::NotEct, from);
+        }
+        two.p.run_until(at(3.0 + f64::from(n)));
+        assert_eq!(two.p.receiver.peer(), Some(SENDER.parse().unwrap()));
+    }
+}
+
+/// A minute without a frame, on a path that loses every fifth datagram, while somebody else asks again and again.
+#[test]
+fn a_sender_that_pauses_keeps_its_place() {
+    let mut two = Two::begun();
+    (two.p.forward.disturb, two.p.back.disturb) = (lossy(1, 0.2), lossy(2, 0.2));
+    let fps = std::mem::take(&mut two.p.fps);
+    for n in 0..8_u64 {
+        two.second = another(100 + n);
+        two.run_until(at(2.0 + 8.0 * (n + 1) as f64));
+        assert_eq!((two.p.receiver.peer(), two.p.stopped), (Some(SENDER.parse().unwrap()), None));
+    }
+    two.p.fps = fps;
+    two.p.run_until(at(70.0));
+    assert!(two.p.received.last().is_some_and(|got| got.arrived > at(69.5)), "{:?}", two.p.stopped);
+    let new = |e: &&(Instant, ReceiverEvent)| matches!(e.1, ReceiverEvent::NewSource { .. });
+    assert_eq!(two.p.receiver_events.iter().filter(new).count(), 1, "the stream goes on");
+}
+
+/// For 30 s as RFC 7675 has it, and no longer. The last packet comes at 2.05 s.
+#[test]
+fn a_sender_that_is_silent_keeps_its_place_until_its_consent_ends() {
+    let mut two = Two::begun();
+    two.p.forward.disturb = Box::new(|_, _| vec![]);
+    let ask = |two: &mut Two, n: u16| {
+        for (_, bytes, dscp) in leaving(&mut another(100 + u64::from(n)), two.p.now) {
+            two.p.receiver.handle_datagram(two.p.now, &bytes, dscp, Ecn::NotEct, two.from);
+        }
+        two.p.run_until(two.p.now + ms(1_000));
+        two.p.receiver.peer()
+    };
+    for n in 0..29 {
+        assert_eq!(ask(&mut two, n), Some(SENDER.parse().unwrap()));
+    }
+    for n in 29..31 {
+        ask(&mut two, n);
+    }
+    assert_eq!(ask(&mut two, 31), Some(two.from));
+}
+
+/// Somebody without media has the place, and asks once a second. The first answer asks for a proof.
+#[test]
+fn challenges_alone_keep_nobody_out() {
+    let mut p = Pair::usual("rcs", &[]);
+    (p.fps, p.strangers) = (0, Some(Vec::new()));
+    p.run_until(at(5.0));
+    let mut two = Two::beside(p);
+    two.run_until(at(9.9));
+    assert!(!two.second.is_validated());
+    two.run_until(at(10.3));
+    assert!(two.second.is_validated());
+    assert_eq!(two.p.receiver.peer(), Some(two.from));
+    two.run_until(at(60.0));
+    assert_eq!((two.p.receiver.peer(), two.stopped()), (Some(two.from), vec![]), "it has media, and keeps the place");
+}
+
+/// The receiver is started again at 3 s, while the first cannot be heard: the second is there sooner.
 #[test]
 fn a_sender_that_has_lost_its_place_ends_because_the_receiver_is_busy() {
     let mut two = Two::begun();
-    two.run_until(at(3.0));
+    two.p.run_until(at(3.0));
+    two.p.receiver = ReceiverSession::new(ReceiverConfig::default(), Secret::from_seed(3));
     two.p.forward.disturb = Box::new(|now, w| if now < at(8.0) { vec![] } else { vec![(Duration::ZERO, w)] });
     two.run_until(at(30.0));
     let Some((when, reason)) = two.p.stopped else { panic!("it goes on") };
     assert_eq!(reason, StopReason::Busy);
     assert!(when > at(17.0) && when < at(20.0), "no sooner than without the word: {when:?}");
-    assert_eq!((two.p.receiver.peer(), two.stopped()), (Some(ELSEWHERE.parse().unwrap()), vec![]));
+    assert_eq!((two.p.receiver.peer(), two.stopped()), (Some(two.from), vec![]));
 }
 
 /// A thousand addresses ask in a second, each in both classes.

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let beside = config.flows.len();
     let _alone = RealTimeLock::acquire()?;
     let stop = Stop::install()?;
-    let mut relay = Relay::open(config, Clock::start())?;
+    let mut relay = Relay::open(config, Clock::awake())?;
     let capture = args.pcap.as_deref().map(Capture::create).transpose()?;
     if let Some(capture) = &capture {
         relay.watch(Box::new(capture.clone()));

@@ -194,6 +194,7 @@ impl SendObserver for Live {
             SenderEvent::ReceiverChanged => {
                 "note: the receiver was started again; going on with the new one".to_owned()
             }
+            SenderEvent::Awake => "note: this machine slept; the receiver has answered again".to_owned(),
             SenderEvent::PacketSize(size) => {
                 format!("note: full packets have {size} from now on, as the path carries them")
             }

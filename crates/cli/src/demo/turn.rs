@@ -61,7 +61,7 @@ pub(super) fn playout(args: &Args) -> PlayoutParams {
 
 pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args, stop: &Stop) -> Outcome<SchemeRun> {
     let mut source = clip.open()?;
-    let clock = Clock::start();
+    let clock = Clock::awake();
     let video = format!("{}.ivf", fairpace_report::folder::folder_name(&scheme.label.to_lowercase()));
     let shared = Arc::new(LiveCounters::default());
 

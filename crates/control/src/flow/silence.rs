@@ -79,6 +79,16 @@ impl Silence {
         Some(self.cap)
     }
 
+    /// The machine slept while the flow sent at `rate`: from `initial` on the cap doubles as after a silence. Gives the cap, if there is
+    /// one.
+    pub(super) fn on_sleep(&mut self, now: Instant, rate: Rate, initial: Rate) -> Option<Rate> {
+        self.full = if self.cap.is_some() { self.full } else { rate };
+        self.due = Instant::NEVER;
+        self.raised = now;
+        self.cap = (initial < self.full).then_some(self.cap.unwrap_or(initial).min(initial).max(self.least));
+        self.cap
+    }
+
     /// When the rate is to be halved.
     #[inline]
     pub(super) const fn next(&self) -> Instant {

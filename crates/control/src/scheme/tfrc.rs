@@ -95,6 +95,7 @@ use fairpace_units::{Bytes, Duration, Ecn, Instant, Kind, QsRate, Rate};
 use history::{HistoryParams, LossEvents};
 pub use params::TfrcParams;
 pub use sender::Rfc;
+pub(crate) use sender::initial_window;
 use sender::{Feedback, Sender, SenderParams};
 
 /// The registry's entry of TFRC.

@@ -1,6 +1,6 @@
 //! The handling of an RTP packet in the session.
 
-use super::place::TAKEOVER;
+use super::place::{KEPT, TAKEOVER};
 use super::sources::{Role, Standing};
 use super::{Incoming, MediaPacket, ReceiverEvent, ReceiverSession};
 use crate::codec::Codec;
@@ -27,6 +27,9 @@ impl ReceiverSession {
         let sequence = self.validate(now, packet, incoming, role, announced)?;
         self.place.peer.as_mut()?.heard = now;
         let is_media = role == Role::Media && self.is_media(now, packet, from, announced);
+        if is_media {
+            self.place.on_media();
+        }
         let announced = self.place.peer?.announced;
         let codec = announced.map_or(Codec::Vp8, |c| c.codec);
         let (role, _, source) = self.sources.source_mut(packet.ssrc)?;
@@ -134,7 +137,7 @@ impl ReceiverSession {
                 s if self.config.fec && c.fec.is_some_and(|f| s == f.1) => Some(Role::Fec),
                 _ => None,
             };
-            if announced.is_none() && !silent(now, peer.heard, TAKEOVER) {
+            if announced.is_none() && !silent(now, peer.heard, KEPT) {
                 self.stats.unproven += 1;
                 return None;
             }

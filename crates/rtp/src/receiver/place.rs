@@ -7,8 +7,12 @@ use core::net::SocketAddr;
 use fairpace_units::{Class, Dscp, Duration, Ecn, Instant};
 use std::collections::VecDeque;
 
-/// The place is free after so much silence.
+/// A sender that has not announced itself gives way after so much silence.
 pub(super) const TAKEOVER: Duration = Duration::from_secs(2);
+/// One that has keeps the place for as long as it may go on without an answer [RFC 7675 §5.1], so that nobody takes the place in a pause.
+pub(super) const KEPT: Duration = Duration::from_secs(30);
+/// But for so long only where no media has come yet: challenges alone keep nobody else out.
+const IDLE: Duration = Duration::from_secs(10);
 /// A challenge of another address waits so long for the place: as long as a sender waits for the answer to its last one.
 const WAITS: Duration = Duration::from_secs(4);
 /// Other senders are told that the place is held at most so often, all together.
@@ -22,7 +26,11 @@ const MOST_RECENT_TOKENS: usize = 6;
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
     pub(super) heard: Instant,
+    /// When it took the place.
+    since: Instant,
     pub(super) announced: Option<Challenge>,
+    /// Media of its own has come.
+    has_media: bool,
     /// The tokens of its last challenges, newest first: with one of them its TCP connection must begin.
     tokens: [Option<u64>; MOST_RECENT_TOKENS],
     /// Its TCP connection has been taken in.
@@ -39,6 +47,18 @@ impl Peer {
         if let Some(newest) = self.tokens.first_mut() {
             *newest = Some(challenge.token);
         }
+    }
+
+    /// From when on another address may take the place. `kin`: what comes from there names the sender's stream or comes from its
+    /// machine, as after a restart or a change of address; a proof shows whether that is so.
+    fn gives_way(&self, kin: bool) -> Instant {
+        let silent = self.heard + if self.announced.is_none() || kin { TAKEOVER } else { KEPT };
+        if self.announced.is_none() || self.has_media { silent } else { silent.min(self.since + IDLE) }
+    }
+
+    /// Whether a challenge from another address may come from the same sender.
+    fn is_kin(&self, challenge: &Challenge, from: SocketAddr) -> bool {
+        self.address.ip() == from.ip() || self.announced.is_some_and(|c| c.media.1 == challenge.media.1)
     }
 
     /// Whether one of its last challenges had this token.
@@ -83,9 +103,20 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Whether `from` is the sender, or may become it.
+    /// Whether `from` is the sender, or may become it without a word.
     pub(super) fn is_open_to(&self, now: Instant, from: SocketAddr) -> bool {
-        self.peer.is_none_or(|p| p.address == from || silent(now, p.heard, TAKEOVER))
+        self.peer.is_none_or(|p| p.address == from || now >= p.gives_way(false))
+    }
+
+    /// Whether `from` is the sender, or may become it with this challenge.
+    pub(super) fn is_open_to_challenge(&self, now: Instant, challenge: &Challenge, from: SocketAddr) -> bool {
+        self.peer.is_none_or(|p| p.address == from || now >= p.gives_way(p.is_kin(challenge, from)))
+    }
+
+    /// Whether the challenge is to show that its sender sees what goes to `from`: it takes a place that another one has announced.
+    pub(super) fn needs_proof(&self, challenge: &Challenge, from: SocketAddr) -> bool {
+        let differs = |p: &Peer| p.announced.is_some_and(|c| p.address != from || c.media.1 != challenge.media.1);
+        self.peer.as_ref().is_some_and(differs)
     }
 
     /// Whether `from` has the place.
@@ -106,7 +137,9 @@ impl Place {
         self.peer = Some(Peer {
             address: from,
             heard: now,
+            since: now,
             announced: None,
+            has_media: false,
             tokens: [None; MOST_RECENT_TOKENS],
             tcp: false,
             budget,
@@ -123,6 +156,21 @@ impl Place {
     pub(super) fn announce(&mut self, now: Instant, challenge: Challenge) {
         if let Some(peer) = &mut self.peer {
             peer.announce(now, challenge);
+        }
+    }
+
+    /// The sender's media has come.
+    pub(super) const fn on_media(&mut self) {
+        if let Some(peer) = &mut self.peer {
+            peer.has_media = true;
+        }
+    }
+
+    /// Nothing could be heard for so long.
+    pub(super) fn on_stall(&mut self, late: Duration) {
+        if let Some(peer) = &mut self.peer {
+            peer.heard += late;
+            peer.since += late;
         }
     }
 
@@ -162,8 +210,8 @@ impl Place {
 
     /// When a challenge from another address is due to be answered; NEVER if there is none.
     pub(super) fn free_at(&self) -> Instant {
-        let free = self.peer.map_or(Instant::ZERO, |p| p.heard + TAKEOVER);
-        if self.waiting.is_empty() { Instant::NEVER } else { free }
+        let free = |w: &Waiting| self.peer.map_or(Instant::ZERO, |p| p.gives_way(p.is_kin(&w.challenge, w.echo.to)));
+        self.waiting.iter().map(free).min().unwrap_or(Instant::NEVER)
     }
 
     /// The challenges that waited, but for those that are given up: who asks no more has gone.

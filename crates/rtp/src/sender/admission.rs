@@ -54,6 +54,8 @@ pub(super) enum Answer {
         is_newest: bool,
         /// The round trip, less what the receiver says that it held the echo.
         rtt: Duration,
+        /// Nothing was sent since this machine slept.
+        was_held: bool,
     },
 }
 
@@ -71,6 +73,8 @@ pub(super) struct Admitting {
     /// Bytes that may go to an address that is not proven.
     budget: Budget,
     consent: Instant,
+    /// Consent has ended while this machine slept: an answer to a question that left since is awaited.
+    held: bool,
     next_try: Instant,
     /// When the newest challenge left that has been answered.
     answered: Instant,
@@ -94,6 +98,7 @@ impl Admitting {
             busy: false,
             budget: Budget::default(),
             consent: Instant::ZERO,
+            held: false,
             next_try: Instant::NEVER,
             answered: Instant::ZERO,
             asked: Instant::ZERO,
@@ -211,6 +216,7 @@ impl Admitting {
             }
             return Answer::Taken;
         }
+        let was_held = core::mem::take(&mut self.held);
         self.renew(now);
         if self.doubt != Instant::NEVER {
             self.doubt = now + self.spread(ANSWER);
@@ -219,7 +225,7 @@ impl Admitting {
         let rtt = round_trip.checked_sub(echo.delay).unwrap_or(round_trip);
         let is_newest = token.sent >= self.answered;
         self.answered = self.answered.max(token.sent);
-        Answer::There { class: token.class, token: token.value, is_newest, rtt }
+        Answer::There { class: token.class, token: token.value, is_newest, rtt, was_held }
     }
 
     /// The peer is known: nothing more need be asked for now.
@@ -227,8 +233,29 @@ impl Admitting {
         self.questions.clear();
     }
 
+    /// This machine, or this program, slept. The peer is asked; and until the answer nothing else is sent if consent has ended meanwhile. The word
+    /// of the peer that comes first may have waited in the socket.
+    pub(super) fn on_stall(&mut self, now: Instant) {
+        if self.questions.is_empty() {
+            self.questions.push_back(Class::Normal);
+        }
+        if self.is_expired(now) {
+            self.held = true;
+            self.tokens.clear();
+            self.consent = now;
+        }
+    }
+
+    /// Whether nothing may be sent but questions.
+    pub(super) const fn is_held(&self) -> bool {
+        self.held
+    }
+
     /// The peer is there, and wants this.
     pub(super) fn renew(&mut self, now: Instant) {
+        if self.held {
+            return;
+        }
         self.busy = false;
         self.consent = now;
         self.next_try = now + CONSENT / 2;

@@ -34,6 +34,8 @@ pub enum SenderEvent {
     /// Another receiver answers at the peer's address, and is the peer from now on: the first one was started again. The
     /// flow goes on.
     ReceiverChanged,
+    /// This machine slept for longer than consent lasts, and the receiver has answered a new question: the flow goes on, from its initial rate.
+    Awake,
     /// The TCP half is there too.
     TcpUp,
     /// The encoder should produce this much: wire rate of data packets. See

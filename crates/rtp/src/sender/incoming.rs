@@ -88,7 +88,7 @@ impl SenderSession {
     }
 
     fn on_echo(&mut self, now: Instant, echo: &Echo) {
-        let (class, token, is_newest, srtt) = match self.admitting.on_echo(now, echo) {
+        let (class, token, is_newest, srtt, was_held) = match self.admitting.on_echo(now, echo) {
             Answer::Unknown => {
                 self.stats.rejected.token += 1;
                 return;
@@ -100,8 +100,14 @@ impl SenderSession {
                 }
                 return;
             }
-            Answer::There { class, token, is_newest, rtt } => (class, token, is_newest, rtt),
+            Answer::There { class, token, is_newest, rtt, was_held } => (class, token, is_newest, rtt, was_held),
         };
+        if was_held {
+            self.flow.on_sleep(now, srtt);
+            self.events.push(SenderEvent::Awake);
+            // The decoder has waited for longer than it keeps what it had.
+            self.events.request_key_frame(now);
+        }
         self.saw_dscp(class, echo.dscp);
         self.flow.on_echo(now);
         self.path_mtu.on_echo(now, token);
