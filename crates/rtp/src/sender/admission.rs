@@ -73,8 +73,12 @@ pub(super) struct Admitting {
     /// Bytes that may go to an address that is not proven.
     budget: Budget,
     consent: Instant,
-    /// Consent has ended while this machine slept: an answer to a question that left since is awaited.
+    /// When this machine woke up last, if no question that left since has been answered: what comes may have waited in the socket.
+    woken: Option<Instant>,
+    /// Consent ended while it slept.
     held: bool,
+    /// The peer answers questions.
+    echoes: bool,
     next_try: Instant,
     /// When the newest challenge left that has been answered.
     answered: Instant,
@@ -98,7 +102,9 @@ impl Admitting {
             busy: false,
             budget: Budget::default(),
             consent: Instant::ZERO,
+            woken: None,
             held: false,
+            echoes: false,
             next_try: Instant::NEVER,
             answered: Instant::ZERO,
             asked: Instant::ZERO,
@@ -216,7 +222,13 @@ impl Admitting {
             }
             return Answer::Taken;
         }
-        let was_held = core::mem::take(&mut self.held);
+        self.echoes = true;
+        let was_held = if self.woken.is_some_and(|woken| token.sent >= woken) {
+            self.woken = None;
+            core::mem::take(&mut self.held)
+        } else {
+            false
+        };
         self.renew(now);
         if self.doubt != Instant::NEVER {
             self.doubt = now + self.spread(ANSWER);
@@ -233,15 +245,17 @@ impl Admitting {
         self.questions.clear();
     }
 
-    /// This machine, or this program, slept. The peer is asked; and until the answer nothing else is sent if consent has ended meanwhile. The word
-    /// of the peer that comes first may have waited in the socket.
+    /// This machine, or this program, slept. The peer is asked, and nothing else renews consent until it has answered; if consent
+    /// has ended meanwhile, nothing else is sent. A peer that answers no questions has nothing that tells old words from new ones: there the
+    /// flow ends with the consent.
     pub(super) fn on_stall(&mut self, now: Instant) {
-        if self.questions.is_empty() {
-            self.questions.push_back(Class::Normal);
+        if !self.echoes {
+            return;
         }
+        self.next_try = self.next_try.min(now);
+        self.woken = Some(now);
         if self.is_expired(now) {
             self.held = true;
-            self.tokens.clear();
             self.consent = now;
         }
     }
@@ -253,7 +267,7 @@ impl Admitting {
 
     /// The peer is there, and wants this.
     pub(super) fn renew(&mut self, now: Instant) {
-        if self.held {
+        if self.woken.is_some() {
             return;
         }
         self.busy = false;
