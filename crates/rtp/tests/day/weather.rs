@@ -39,6 +39,7 @@ pub(crate) enum Blow {
 /// An episode.
 #[derive(Clone, Debug)]
 pub(crate) struct Weather {
+    pub(crate) since: Instant,
     pub(crate) until: Instant,
     /// Nothing is wrong: a flow has to get along, at the end at the latest.
     pub(crate) calm: bool,
@@ -75,7 +76,7 @@ impl Weather {
         let ways = [clear(random), clear(random)];
         let calm = n % 3 == 0;
         let long = if calm { seconds(random, 120, 150) } else { seconds(random, 2, 45) };
-        let mut weather = Weather { until: now + long, calm, ways, blow: Blow::None, pause: false };
+        let mut weather = Weather { since: now, until: now + long, calm, ways, blow: Blow::None, pause: false };
         if !calm {
             for _ in 0..=random.below(3) {
                 weather.disturb(random);

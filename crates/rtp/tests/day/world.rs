@@ -479,7 +479,9 @@ impl World {
             return Err(format!("{frames} frames of {bytes} wait"));
         }
         if let Some(reason) = ended {
-            if self.weather.calm && reason == StopReason::PeerLied {
+            // What was said before the calm may still be on its way.
+            let calm = self.weather.calm && self.now.since(self.weather.since) > Duration::from_secs(10);
+            if calm && reason == StopReason::PeerLied {
                 return Err("an honest receiver is taken for a liar".into());
             }
             let name = format!("{reason:?}");
