@@ -89,3 +89,28 @@ fn one_report_five_times_stops_nothing() {
         assert_eq!(replayed.3, clean.3, "{scheme}, {form:?}");
     }
 }
+
+/// A number that is damaged where UDP has no checksum, and believed: those of the reports that follow look old for minutes. The echo of the next
+/// question tells where the receiver is.
+#[test]
+fn a_damaged_report_number_costs_no_more_than_a_question() {
+    for scheme in schemes().iter().map(|info| info.name).filter(|name| *name != "tpba") {
+        let mut p = Pair::new(sender_config(), ReceiverConfig::default(), flow(scheme, &[], Rate::mbps(1.0)), ms(50));
+        let mut damaged = false;
+        p.back.disturb = Box::new(move |now, mut w| {
+            if !damaged && now > at(5.0) && w.what == What::Feedback {
+                damaged = true;
+                let number = u32::from_be_bytes(w.bytes[12..16].try_into().unwrap());
+                w.bytes[12..16].copy_from_slice(&number.wrapping_add(30_000).to_be_bytes());
+            }
+            vec![(Duration::ZERO, w)]
+        });
+        p.run_until(at(12.0));
+        let media =
+            |from: f64, to: f64| p.received.iter().filter(|g| g.arrived > at(from) && g.arrived < at(to)).count();
+        let (before, after) = (media(4.0, 5.0), media(11.0, 12.0));
+        assert_eq!(p.stopped, None, "{scheme}");
+        assert!(2 * after > before, "{scheme}: {before} packets in a second before, {after} after");
+        assert!(p.sender.stats().rejected.replayed < 200, "{scheme}: {:?}", p.sender.stats().rejected);
+    }
+}

@@ -52,6 +52,15 @@ impl ReplayWindow {
         (ahead > 0 && ahead <= Self::AHEAD) || (behind < 64 && self.seen >> behind & 1 == 0)
     }
 
+    /// The peer says, in an answer that nobody else can give, that its next report has that number. One far below the highest that was
+    /// accepted shows that this number was damaged on its way.
+    const fn resume(&mut self, next: u32) {
+        let behind = self.highest.wrapping_sub(next);
+        if behind >= 64 && behind <= Self::AHEAD {
+            *self = ReplayWindow::new(next);
+        }
+    }
+
     fn accept(&mut self, number: u32) {
         let ahead = number.wrapping_sub(self.highest);
         if ahead > 0 && ahead <= Self::AHEAD {
@@ -97,6 +106,13 @@ impl Trust {
     /// From now on `ssrc` is the peer, whose next report has that number.
     pub(crate) const fn admit(&mut self, ssrc: u32, next_report: u32) {
         self.peer = Some((ssrc, ReplayWindow::new(next_report)));
+    }
+
+    /// The peer has answered the newest question, and says what the number of its next report is.
+    pub(crate) const fn resume(&mut self, next_report: u32) {
+        if let Some((_, reports)) = &mut self.peer {
+            reports.resume(next_report);
+        }
     }
 
     /// The peer's SSRC; `None` before there is a peer.

@@ -120,7 +120,9 @@ impl SenderSession {
         if let Some(peer) = self.trust.peer() {
             // Nobody else knows the token: there is another receiver at the peer's address. An echo of the first one may
             // have been overtaken by the second one's.
-            if echo.receiver != peer && is_newest {
+            if echo.receiver == peer && is_newest {
+                self.trust.resume(echo.next_report);
+            } else if is_newest {
                 self.take_up(now, echo);
                 self.events.push(SenderEvent::ReceiverChanged);
                 // The decoder there has nothing to go on from.
