@@ -54,7 +54,7 @@ impl Account {
         }
         self.last_ack = now;
         self.watch.on_news();
-        let sample = self.round_trip.on_ack(ack.kind, now.since(sent_at), ack.ack_delay, measures);
+        let sample = self.round_trip.on_ack(now, ack.kind, now.since(sent_at), ack.ack_delay, measures);
         self.counters.bad.rtt += sample.bad;
         match ack.kind {
             Kind::Data => self.watch.count(ack.seq, sent_at, sample.rtt, self.round_trip.srtt()),

@@ -420,6 +420,7 @@ impl Flow {
         if late > STALL {
             self.account.counters.stalls += 1;
             self.account.watch.on_stall(late);
+            self.account.round_trip.on_stall(now);
         }
         if !late.is_zero() {
             self.promised = now;

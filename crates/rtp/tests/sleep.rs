@@ -79,6 +79,21 @@ fn a_receiver_that_is_gone_after_the_sleep_is_asked_for_30_s_and_sent_nothing() 
     }
 }
 
+/// What left before the sleep and was acknowledged after it, or waited in a socket meanwhile, took no hour on its way.
+#[test]
+fn sleep_is_no_round_trip() {
+    for scheme in all() {
+        for slept in [Duration::from_secs(10), HOUR] {
+            let mut p = begun(scheme);
+            p.now += slept;
+            let woken = p.now;
+            p.run_until(woken + Duration::from_secs(5));
+            let srtt = p.sender.flow().srtt().unwrap();
+            assert!(srtt < ms(200), "{scheme}, asleep for {slept:?}: {srtt:?}");
+        }
+    }
+}
+
 /// Consent lasts for 30 s: a stop of ten is none of its matter.
 #[test]
 fn a_program_that_was_stopped_for_ten_seconds_goes_on_at_once() {

@@ -1,10 +1,13 @@
 //! The round trip as a flow knows it: which samples count, and the timeout that follows from them.
 
 use crate::rtt::{RtoParams, RttEstimator, RttParams};
-use fairpace_units::{Duration, Kind};
+use fairpace_units::{Duration, Instant, Kind};
 
 /// No round trip is shorter, whatever the scenario says: rates go with 1/RTT.
 pub(crate) const LEAST_RTT: Duration = Duration::from_micros(10);
+
+/// Nor longer: consent would have ended meanwhile [RFC 7675 §5.1].
+const LONGEST_RTT: Duration = Duration::from_secs(30);
 
 /// The round trip as an acknowledgement shows it.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +29,8 @@ pub(crate) struct RoundTrip {
     max_ack_delay: Duration,
     /// The least time from a departure to its acknowledgement.
     min_elapsed: Duration,
+    /// When the driver last came back from a sleep: what left before it may have waited in a socket.
+    woken: Instant,
     /// A data packet has measured the RTT: dummies, which wait longer in a priority queue, no longer do.
     from_data: bool,
 }
@@ -40,8 +45,19 @@ impl RoundTrip {
             expired: 0,
             max_ack_delay,
             min_elapsed: Duration::MAX,
+            woken: Instant::ZERO,
             from_data: false,
         }
+    }
+
+    /// The driver slept for too long.
+    pub(crate) const fn on_stall(&mut self, now: Instant) {
+        self.woken = now;
+    }
+
+    /// Whether what comes now, for what left so long ago, tells of the path alone.
+    fn is_of_path(&self, now: Instant, elapsed: Duration) -> bool {
+        elapsed <= LONGEST_RTT && now - elapsed >= self.woken
     }
 
     #[inline]
@@ -68,11 +84,18 @@ impl RoundTrip {
     /// A packet of that kind is acknowledged `elapsed` after it left; the receiver says that it held the
     /// acknowledgement back for `claimed`. `measures`: the acknowledgement was sent because of this packet.
     #[inline]
-    pub(crate) fn on_ack(&mut self, kind: Kind, elapsed: Duration, claimed: Duration, measures: bool) -> Sample {
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Instant,
+        kind: Kind,
+        elapsed: Duration,
+        claimed: Duration,
+        measures: bool,
+    ) -> Sample {
         let mut news = self.expired > 0;
         self.expired = 0;
         let mut sample = Sample { rtt: None, bad: 0 };
-        if measures && (kind == Kind::Data || !self.from_data) {
+        if measures && self.is_of_path(now, elapsed) && (kind == Kind::Data || !self.from_data) {
             let held = match self.believed_delay(elapsed, claimed) {
                 Some(held) => held,
                 None => {
@@ -111,7 +134,10 @@ impl RoundTrip {
     /// A receiver that measures echoes a packet that left `elapsed` ago, and says how long the report was held. A report
     /// may be held for as long as no packet comes; but its round trip is no shorter than the shortest with the delay still
     /// in it, and the first was sent at once. Gives the claims that were not believable.
-    pub(crate) fn on_echo(&mut self, elapsed: Duration, delay: Duration) -> u64 {
+    pub(crate) fn on_echo(&mut self, now: Instant, elapsed: Duration, delay: Duration) -> u64 {
+        if !self.is_of_path(now, elapsed) {
+            return 1;
+        }
         self.min_elapsed = self.min_elapsed.min(elapsed);
         let held = delay.min(elapsed - self.min_elapsed);
         let sample = self.estimator.sample(elapsed, held);
@@ -120,7 +146,8 @@ impl RoundTrip {
     }
 
     /// A receiver report measures this round trip by LSR and DLSR, if any. Gives the claims that were not believable.
-    pub(crate) fn on_report(&mut self, rtt: Option<Duration>) -> u64 {
+    pub(crate) fn on_report(&mut self, now: Instant, rtt: Option<Duration>) -> u64 {
+        let rtt = rtt.filter(|rtt| self.is_of_path(now, *rtt));
         let bad = rtt.is_some_and(|rtt| self.estimator.sample(rtt, Duration::ZERO).is_none());
         self.update_rto();
         u64::from(bad)

@@ -156,7 +156,7 @@ impl Flow {
         }
         self.account.last_ack = now;
         self.account.watch.on_feedback();
-        self.account.counters.bad.rtt += self.account.round_trip.on_echo(now.since(report.echoed), report.delay);
+        self.account.counters.bad.rtt += self.account.round_trip.on_echo(now, now.since(report.echoed), report.delay);
         let known = Known {
             now,
             srtt: self.account.round_trip.srtt(),
@@ -202,7 +202,7 @@ impl Flow {
 
     fn tell_report(&mut self, now: Instant, report: &ReceiverReport) {
         self.run_controller_timers(now, false);
-        self.account.counters.bad.rtt += self.account.round_trip.on_report(report.rtt);
+        self.account.counters.bad.rtt += self.account.round_trip.on_report(now, report.rtt);
         self.account.data.settle_up_to(report.highest_seq);
         if let Some(lost) = report.lost {
             self.account.counters.data.lost =

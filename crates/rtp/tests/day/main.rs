@@ -3,7 +3,8 @@
 //! whose ends media must flow.
 //!
 //! `cargo test` runs half an hour of each scheme. `FAIRPACE_DAY=24` (hours) is what `make soak` runs; `FAIRPACE_DAY=24 FAIRPACE_DAY_SEED=7` is
-//! another day, and `FAIRPACE_DAY_SCHEME=rcs` that of one scheme. A failure tells all three, and the same again fails at the same instant.
+//! another day, and `FAIRPACE_DAY_SCHEME=rcs` that of one scheme. A failure tells all three, and the same again fails at the same instant; `FAIRPACE_DAY_TRACE=SECONDS` prints what the sender
+//! sends and hears from then on.
 
 mod watch;
 mod weather;
@@ -42,6 +43,7 @@ fn a_day_of_every_scheme() {
     let chosen = std::env::var("FAIRPACE_DAY_SCHEME").ok();
     for (scheme, settings) in all().filter(|(name, _)| chosen.as_deref().is_none_or(|chosen| chosen == *name)) {
         let mut world = World::new(scheme, settings, seed);
+        world.trace_from = Instant::ZERO + Duration::from_secs_f64(number("FAIRPACE_DAY_TRACE", 1e9));
         let mut first = None;
         let end = Instant::ZERO + Duration::from_secs_f64(3_600.0 * hours);
         while world.now < end {

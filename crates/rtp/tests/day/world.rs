@@ -149,6 +149,8 @@ struct Machine {
 
 pub(crate) struct World {
     pub(crate) now: Instant,
+    /// From when on the sender's datagrams are printed.
+    pub(crate) trace_from: Instant,
     scheme: &'static str,
     settings: Settings,
     random: RandomStream,
@@ -194,6 +196,7 @@ impl World {
         let receiver = ReceiverSession::new(receiver_config(&mut random), Secret::from_seed(random.bits()));
         World {
             now: Instant::ZERO,
+            trace_from: Instant::NEVER,
             scheme,
             settings,
             weather,
@@ -393,6 +396,11 @@ impl World {
             // A stamp that is old is not believed.
             let at = if self.now.since(arrived) > Duration::from_secs(1) { self.now } else { arrived };
             self.told.received += 1;
+            if self.now >= self.trace_from {
+                let (flow, rejected) = (sender.flow(), sender.stats().rejected);
+                let (len, left, status, srtt) = (parcel.bytes.len(), parcel.left, flow.status(), flow.srtt());
+                eprintln!("{} <- {len} B of {left:?}; {status:?}, {srtt:?}, {rejected:?}", self.now);
+            }
             if let Some(left) = parcel.left {
                 self.of_sender.on_word(left);
             }
@@ -436,6 +444,9 @@ impl World {
                 Out::Datagram(d) => {
                     self.of_sender.on_sent(self.now, d.what, d.bytes.len())?;
                     self.told.sent += 1;
+                    if self.now >= self.trace_from {
+                        eprintln!("{} -> {:?} {} B", self.now, d.what, d.bytes.len());
+                    }
                     self.told.digest = digest(self.told.digest, self.now, d.bytes.len());
                     let parcel = Parcel {
                         bytes: d.bytes.to_vec(),
