@@ -35,7 +35,10 @@ const LIES: u32 = 3;
 #[derive(Clone, Copy, Debug)]
 struct ReplayWindow {
     highest: u32,
+    /// Bit n: the report `highest - n` was accepted.
     seen: u64,
+    /// No report before that one is awaited.
+    first: u32,
 }
 
 impl ReplayWindow {
@@ -43,20 +46,26 @@ impl ReplayWindow {
 
     /// `next`: the first number to come.
     const fn new(next: u32) -> Self {
-        ReplayWindow { highest: next.wrapping_sub(1), seen: u64::MAX }
+        ReplayWindow { highest: next.wrapping_sub(1), seen: 0, first: next }
     }
 
     const fn is_fresh(&self, number: u32) -> bool {
         let ahead = number.wrapping_sub(self.highest);
         let behind = self.highest.wrapping_sub(number);
-        (ahead > 0 && ahead <= Self::AHEAD) || (behind < 64 && self.seen >> behind & 1 == 0)
+        let awaited = number.wrapping_sub(self.first) as i32 >= 0;
+        (ahead > 0 && ahead <= Self::AHEAD) || (behind < 64 && awaited && self.seen >> behind & 1 == 0)
     }
 
-    /// The peer says, in an answer that nobody else can give, that its next report has that number. One far below the highest that was
-    /// accepted shows that this number was damaged on its way.
+    /// The peer says, in an answer that nobody else can give, that its next report has that number. A number that cannot follow shows
+    /// that one that came before was damaged on its way; reports that were accepted lately stay so.
     const fn resume(&mut self, next: u32) {
+        let ahead = next.wrapping_sub(self.highest);
         let behind = self.highest.wrapping_sub(next);
-        if behind >= 64 && behind <= Self::AHEAD {
+        if behind < 64 {
+            if (next.wrapping_sub(self.first) as i32) < 0 {
+                self.first = next;
+            }
+        } else if ahead > Self::AHEAD {
             *self = ReplayWindow::new(next);
         }
     }
@@ -69,6 +78,10 @@ impl ReplayWindow {
         } else {
             let behind = self.highest.wrapping_sub(number);
             self.seen |= 1_u64.checked_shl(behind).unwrap_or(0);
+        }
+        // Never so far behind that the difference wraps.
+        if self.highest.wrapping_sub(self.first) > Self::AHEAD {
+            self.first = self.highest.wrapping_sub(Self::AHEAD);
         }
     }
 }
@@ -210,5 +223,48 @@ impl PeerClock {
         let unwrapped = clock.saturating_add_signed(step.into());
         self.0 = Some(clock.max(unwrapped));
         unwrapped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_counts_once_from_the_first_on() {
+        let mut w = ReplayWindow::new(u32::MAX - 2);
+        assert!(!w.is_fresh(u32::MAX - 3), "from before the peer was known");
+        for number in [u32::MAX - 2, u32::MAX, 5] {
+            assert!(w.is_fresh(number));
+            w.accept(number);
+            assert!(!w.is_fresh(number));
+        }
+        assert!(w.is_fresh(u32::MAX - 1) && w.is_fresh(4) && !w.is_fresh(5 + ReplayWindow::AHEAD + 1));
+    }
+
+    /// The number in an echo was damaged: 40 too high, or 20,000. The next echo tells the right one.
+    #[test]
+    fn an_answer_sets_right_what_was_damaged_and_forgets_no_report() {
+        for too_high in [40, 20_000, 1 << 31] {
+            let mut w = ReplayWindow::new(100 + too_high);
+            assert!(!w.is_fresh(100));
+            w.resume(100);
+            assert!(w.is_fresh(100) && !w.is_fresh(99));
+        }
+        let mut w = ReplayWindow::new(100);
+        (100..200).for_each(|number| w.accept(number));
+        // The answer was overtaken by reports.
+        w.resume(190);
+        assert!((100..200).all(|number| !w.is_fresh(number)) && w.is_fresh(200));
+    }
+
+    #[test]
+    fn two_billion_reports_later_the_window_is_where_it_was() {
+        let mut w = ReplayWindow::new(0);
+        for step in 1..=70_000_u32 {
+            w.accept(step.wrapping_mul(50_000));
+        }
+        let highest = 70_000_u32.wrapping_mul(50_000);
+        assert!(w.is_fresh(highest.wrapping_add(1)) && w.is_fresh(highest.wrapping_sub(1)) && !w.is_fresh(highest));
     }
 }
