@@ -6,8 +6,8 @@
 #                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop, costs per step
 #   make viewers-live  a real video by auto, a fixed rate, SRT and plain RTP, beside each other on four paths, in real time
 #   make reproduce  every figure of the papers, each claim checked
-#   make soak       the property tests with a hundred times the cases, every fault with every controller, the book
-#                   page by page in a browser
+#   make soak       the property tests with a hundred times the cases, a simulated day of every scheme, every fault with
+#                   every controller, each defence taken out, the book page by page in a browser
 #   make fingerprint  whether every result is, to the bit, the one recorded in bench/fingerprint.txt
 #   make book       the book as a site, in target/book
 
@@ -76,6 +76,8 @@ fingerprint: build
 
 soak: packages-test book
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --exclude fairpace-fsocket --features gst --locked
+# A simulated day of every scheme, three times.
+	for seed in 1 2 3; do FAIRPACE_DAY=24 FAIRPACE_DAY_SEED=$$seed $(CARGO) test --release --locked -p fairpace-rtp --test day || exit 1; done
 # The hostile path finds the bug that is planted for it.
 	$(CARGO) test --release --locked -p fairpace-rtp --features canary --test hostile
 	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults

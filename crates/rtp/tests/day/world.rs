@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 const CAP: Rate = Rate::kbps(300.0);
+/// As `send` has it.
+const LEAST: Rate = Rate::kbps(50.0);
 const PACKET: u64 = 1_000;
 const SENDER: [u8; 4] = [192, 0, 2, 1];
 const RECEIVER: &str = "203.0.113.5:5004";
@@ -327,7 +329,7 @@ impl World {
     fn begin_sender(&mut self) {
         self.began += 1;
         self.told.sessions += 1;
-        let env = Env { packet_size: Bytes::new(PACKET), max_rate: CAP, ..Env::default() };
+        let env = Env { packet_size: Bytes::new(PACKET), min_rate: LEAST, max_rate: CAP, ..Env::default() };
         let settings = self.settings.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
         let flow = Flow::new(build(self.scheme, &settings, &env).expect("a scheme"), FlowParams::new(&env));
         let repair = self.random.below(2) == 0;
