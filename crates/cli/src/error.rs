@@ -51,13 +51,20 @@ impl Failure {
 
     /// A file or folder that could not be read or written.
     pub(crate) fn file(doing: &str, path: &std::path::Path, error: &io::Error) -> Self {
-        Failure::new(code::FAILED, format!("cannot {doing} `{}`: {error}", path.display()))
+        let failure = Failure::new(code::FAILED, format!("cannot {doing} `{}`: {error}", path.display()));
+        match error.kind() {
+            io::ErrorKind::StorageFull => failure.hint("the disk is full; make room, or take another folder"),
+            _ => failure,
+        }
     }
 
     /// A file named on the command line that cannot be written, found before anything is done.
     pub(crate) fn unwritable(path: &std::path::Path, error: &io::Error) -> Self {
-        Failure { code: code::USAGE, ..Failure::file("write", path, error) }
-            .hint("is there such a folder, and may you write to it?")
+        let failure = Failure { code: code::USAGE, ..Failure::file("write", path, error) };
+        match failure.hint {
+            Some(_) => failure,
+            None => failure.hint("is there such a folder, and may you write to it?"),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod args;
 mod cmd;
 mod demo;
 mod error;
+mod outputs;
 mod profile;
 mod provenance;
 mod stats;

@@ -1,10 +1,10 @@
 //! `--stats FILE|-`: a JSON line each second while `send` or `receive` runs.
 
-use crate::error::{Failure, Outcome};
+use crate::error::Outcome;
+use crate::outputs;
 use crate::term::note;
 use fairpace_units::{Duration, Instant};
 use serde_json::Value;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -19,15 +19,15 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// To a file, which is written anew, or with `-` to standard output; `None`: nowhere.
+    /// To a file, which is there only with `force`, or with `-` to standard output; `None`: nowhere.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub(crate) fn open(to: Option<&Path>) -> Outcome<Stats> {
+    pub(crate) fn open(to: Option<&Path>, force: bool) -> Outcome<Stats> {
         let out: Option<Box<dyn Write>> = match to {
             None => None,
             Some(_) if Stats::is_stdout(to) => Some(Box::new(io::stdout())),
-            Some(path) => Some(Box::new(File::create(path).map_err(|e| Failure::unwritable(path, &e))?)),
+            Some(path) => Some(Box::new(outputs::create(path, force)?)),
         };
         let name = to.map_or_else(String::new, |path| path.display().to_string());
         Ok(Stats { out, name, next: Instant::ZERO + EACH })
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_line_is_written_each_second_and_after_a_stall_one_for_all_that_were_missed() {
         let path = std::env::temp_dir().join(format!("fairpace-stats-{}.jsonl", std::process::id()));
-        let mut stats = Stats::open(Some(&path)).unwrap();
+        let mut stats = Stats::open(Some(&path), false).unwrap();
         for ms in (0..5_000).step_by(100).filter(|ms| !(2_050..4_000).contains(ms)) {
             stats.sample(Instant::from_nanos(ms * 1_000_000), || json!({ "ms": ms }));
         }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_is_an_error_before_anything_is_sent() {
-        assert!(Stats::open(Some(Path::new("/nowhere/x.jsonl"))).is_err());
-        Stats::open(None).unwrap().sample(Instant::NEVER, || unreachable!("nobody reads"));
+        assert!(Stats::open(Some(Path::new("/nowhere/x.jsonl")), true).is_err());
+        Stats::open(None, false).unwrap().sample(Instant::NEVER, || unreachable!("nobody reads"));
     }
 }

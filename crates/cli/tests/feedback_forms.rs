@@ -35,8 +35,17 @@ fn exchange(receive: &[&str], send: &[&str]) -> (Value, Value) {
 #[test]
 fn a_receiver_that_measures_offers_itself_and_a_sender_takes_the_offer() {
     let offer = file("offer.sdp");
-    let (receiver, port) =
-        listening(&["receive", "0", "-4", "--json", "--feedback-form", "rtp-tfrc", "--offer", offer.to_str().unwrap()]);
+    let (receiver, port) = listening(&[
+        "receive",
+        "0",
+        "-4",
+        "--json",
+        "--feedback-form",
+        "rtp-tfrc",
+        "--force",
+        "--offer",
+        offer.to_str().unwrap(),
+    ]);
     let sdp = std::fs::read_to_string(&offer).unwrap();
     for line in [
         &format!("m=video {port} RTP/AVPF 96"),
@@ -147,7 +156,10 @@ fn a_receiver_tells_a_tool_that_cannot_ask_by_the_form_it_was_given_or_says_what
 #[test]
 fn a_line_of_numbers_is_written_each_second_while_both_ends_run() {
     let (sent, received) = (file("sent.jsonl"), file("received.jsonl"));
-    exchange(&["--stats", received.to_str().unwrap()], &["--stats", sent.to_str().unwrap(), "--control", "tfrc"]);
+    exchange(
+        &["--force", "--stats", received.to_str().unwrap()],
+        &["--force", "--stats", sent.to_str().unwrap(), "--control", "tfrc"],
+    );
     let lines = |path: &Path| -> Vec<Value> {
         let text = std::fs::read_to_string(path).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -128,7 +128,7 @@ fn who_reads_along_sees_no_picture_and_who_repeats_or_changes_what_passes_is_not
     let key = make("between.key");
     let out = file("between.ivf");
     let _ = std::fs::remove_file(&out);
-    let (receiver, port) = receive(Some(&key), &["--out", out.to_str().unwrap()]);
+    let (receiver, port) = receive(Some(&key), &["--force", "--out", out.to_str().unwrap()]);
     let (sent, seen) = between(port, |port| send(port, Some(&key), &["--control", "fixed", "--set", "rate=500kbit/s"]));
     let received = receiver.wait_with_output().unwrap();
     assert!(sent.status.success() && received.status.success(), "{sent:?} {received:?}");
@@ -145,7 +145,7 @@ fn who_reads_along_sees_no_picture_and_who_repeats_or_changes_what_passes_is_not
     assert!(seen.len() > 100 && leaked == 0, "{leaked} pieces in {} datagrams", seen.len());
     // The same look finds them without a key.
     let _ = std::fs::remove_file(&out);
-    let (receiver, port) = receive(None, &["--out", out.to_str().unwrap()]);
+    let (receiver, port) = receive(None, &["--force", "--out", out.to_str().unwrap()]);
     let (_, seen) = between(port, |port| send(port, None, &["--control", "fixed", "--set", "rate=500kbit/s"]));
     receiver.wait_with_output().unwrap();
     let shown = std::fs::read(&out).unwrap();

@@ -150,7 +150,7 @@ fn no_round_trip_is_shorter_than_the_link_over_both_versions_of_ip() {
     }
     let report = file("report.json");
     let ping = format!("PING=$FAIRPACE_FAR,$FAIRPACE_FAR_IPV6 {}", helper("helper_ping"));
-    let output = shell(&["--delay", "20ms", "--report", report.to_str().unwrap(), "--", "sh", "-c", &ping]);
+    let output = shell(&["--delay", "20ms", "--force", "--report", report.to_str().unwrap(), "--", "sh", "-c", &ping]);
     assert!(output.status.success(), "{output:?}");
     let rtts = numbers(&out(&output), "rtt");
     assert_eq!(rtts.len(), 6, "{output:?}");
@@ -247,6 +247,7 @@ fn tcp_goes_through_a_recorded_link_to_what_is_served() {
         "5ms",
         "--up-queue",
         "droptail:packets=100",
+        "--force",
         "--up-log",
         log.to_str().unwrap(),
         "--pcap",

@@ -109,6 +109,9 @@ impl Hint for MediaError {
             MediaError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 "check the path; `test-pattern` needs no file".to_owned()
             }
+            MediaError::File { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                "the disk is full; all that was written before is in the file".to_owned()
+            }
             MediaError::Gst { hint, .. } if !hint.is_empty() => hint.clone(),
             MediaError::NoVideo { .. } => {
                 "`ffprobe FILE` shows what is in the file; for H.264 and most others install \

@@ -68,13 +68,21 @@ impl<W: Write + Seek> IvfWriter<W> {
         self.frames
     }
 
+    /// Gives what was written to the system, with a header that is right up to here.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.put_header()?;
+        self.out.flush()
+    }
+
     /// Completes the header and gives the writer back.
     ///
     /// # Errors
     /// What the writer says.
     pub fn finish(mut self) -> io::Result<W> {
-        self.put_header()?;
-        self.out.flush()?;
+        self.flush()?;
         Ok(self.out)
     }
 

@@ -35,23 +35,29 @@ pub struct FrameRecord {
 pub struct Recorder {
     playout: Playout,
     file: Option<(IvfWriter<BufWriter<File>>, PathBuf)>,
+    /// When the file is flushed next.
+    flush_at: Instant,
     records: Option<Vec<FrameRecord>>,
 }
+
+/// So much of a recording may be lost with its process.
+const FLUSHED_EACH: Duration = Duration::from_secs(1);
 
 impl Recorder {
     /// Judges, and keeps nothing but the totals.
     pub fn new(params: PlayoutParams) -> Self {
-        Recorder { playout: Playout::new(params), file: None, records: None }
+        Recorder { playout: Playout::new(params), file: None, flush_at: Instant::ZERO, records: None }
     }
 
-    /// Writes what is seen to this file as well.
+    /// Writes what is seen to this file as well, from its beginning; `path` names it in errors. Each second what was written by
+    /// then is given to the system, and a killed process loses no more.
     ///
     /// # Errors
-    /// The file cannot be created.
-    pub fn to_file(mut self, path: impl AsRef<Path>) -> Result<Self, MediaError> {
+    /// The file cannot be written to.
+    pub fn to_file(mut self, file: File, path: impl AsRef<Path>) -> Result<Self, MediaError> {
         let path = path.as_ref().to_owned();
-        let made = File::create(&path).and_then(|file| IvfWriter::new(BufWriter::new(file)));
-        let writer = made.map_err(|source| MediaError::File { path: path.clone(), doing: "create", source })?;
+        let made = IvfWriter::new(BufWriter::new(file)).and_then(|mut writer| writer.flush().map(|()| writer));
+        let writer = made.map_err(|source| MediaError::File { path: path.clone(), doing: "write", source })?;
         self.file = Some((writer, path));
         Ok(self)
     }
@@ -99,6 +105,10 @@ impl FrameSink for Recorder {
     fn poll(&mut self, now: Instant) -> Result<(), MediaError> {
         while let Some(judged) = self.playout.poll(now) {
             self.take(judged)?;
+        }
+        if let Some((writer, path)) = self.file.as_mut().filter(|_| now >= self.flush_at) {
+            self.flush_at = now + FLUSHED_EACH;
+            writer.flush().map_err(|source| MediaError::File { path: path.clone(), doing: "write", source })?;
         }
         Ok(())
     }
@@ -176,7 +186,7 @@ mod tests {
         let params = PlayoutParams { delay: Duration::from_millis(100), ..PlayoutParams::default() };
         // Damaged pictures are written too; here they are not wanted.
         let params = PlayoutParams { damaged: false, ..params };
-        let mut r = Recorder::new(params).to_file(&path).unwrap().with_records();
+        let mut r = Recorder::new(params).to_file(File::create(&path).unwrap(), &path).unwrap().with_records();
         // 1 late (due 440), 3 missing, 4 refers to it, 5 is a key frame again.
         for (n, key, arrival) in
             [(0, true, 300), (1, false, 450), (2, false, 460), (4, false, 500), (5, true, 540), (6, false, 580)]
@@ -201,8 +211,9 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error_that_names_the_file() {
-        let e = Recorder::new(PlayoutParams::default()).to_file("/nowhere/x.ivf").unwrap_err().to_string();
-        assert!(e.starts_with("`/nowhere/x.ivf`: cannot create: "), "{e}");
+    fn a_full_disk_is_called_that_and_the_file_is_named() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let e = Recorder::new(PlayoutParams::default()).to_file(full, "x.ivf").unwrap_err().to_string();
+        assert!(e.starts_with("`x.ivf`: cannot write: ") && e.contains("No space left"), "{e}");
     }
 }

@@ -37,7 +37,8 @@ static FRAMES: LazyLock<Vec<EncodedFrame>> = LazyLock::new(|| {
 /// Sends the frames over a path of 300 ms, on which `fate` loses some (`None`) and delays others.
 fn receive(path: &Path, fate: impl Fn(usize) -> Option<u64>) -> Recorder {
     let params = PlayoutParams { delay: Duration::from_millis(100), ..PlayoutParams::default() };
-    let mut recorder = Recorder::new(params).to_file(path).unwrap().with_records();
+    let mut recorder =
+        Recorder::new(params).to_file(std::fs::File::create(path).unwrap(), path).unwrap().with_records();
     let mut now = Instant::ZERO;
     for (i, frame) in FRAMES.iter().enumerate() {
         let Some(extra_ms) = fate(i) else { continue };

@@ -10,7 +10,7 @@
 use std::io::{self, Write};
 
 use fairpace_path::DropReason;
-use fairpace_units::{Instant, Kind};
+use fairpace_units::{Duration, Instant, Kind};
 
 use crate::packet::{Body, Direction, Packet, QuickStart};
 
@@ -48,7 +48,7 @@ pub trait Observer: Send {
     fn on_packet(&mut self, event: &PacketEvent);
 }
 
-/// Writes packets as pcapng. Errors of the output are kept and given back by [`PcapWriter::finish`].
+/// Writes packets as pcapng, and flushes with the first one of each second, so that a killed program leaves a file that can be read. Errors of the output are kept and given back by [`PcapWriter::finish`].
 pub struct PcapWriter<W> {
     out: W,
     link_names: Vec<String>,
@@ -56,7 +56,11 @@ pub struct PcapWriter<W> {
     payloads: Vec<u32>,
     error: Option<io::Error>,
     block: Vec<u8>,
+    flush_at: Instant,
 }
+
+/// So often the output is flushed.
+const FLUSHED_EACH: Duration = Duration::from_secs(1);
 
 const SHB: u32 = 0x0A0D_0D0A;
 const IDB: u32 = 1;
@@ -75,7 +79,14 @@ impl<W: Write> PcapWriter<W> {
     /// Writes the file's head. `link_names` are those of [`SimReport::links`](crate::SimReport::links), then the
     /// terminals' and the users', for the comments of drops.
     pub fn new(out: W, link_names: Vec<String>) -> Self {
-        let mut writer = PcapWriter { out, link_names, payloads: Vec::new(), error: None, block: Vec::new() };
+        let mut writer = PcapWriter {
+            out,
+            link_names,
+            payloads: Vec::new(),
+            error: None,
+            block: Vec::new(),
+            flush_at: Instant::ZERO,
+        };
         let mut head = Vec::new();
         head.extend(0x1A2B_3C4D_u32.to_le_bytes());
         head.extend(1_u16.to_le_bytes()); // version 1.0
@@ -107,6 +118,10 @@ impl<W: Write> PcapWriter<W> {
 
     /// Writes a packet that has bytes: its first ones, and how long it was.
     pub fn write_bytes(&mut self, at: Instant, fate: PacketFate, bytes: &[u8], original: u32) {
+        if at >= self.flush_at {
+            self.flush_at = at + FLUSHED_EACH;
+            self.flush();
+        }
         let (interface, comment) = match fate {
             PacketFate::Sent => (0_u32, None),
             PacketFate::Received => (1, None),
@@ -141,6 +156,13 @@ impl<W: Write> PcapWriter<W> {
         match self.error {
             Some(error) => Err(error),
             None => Ok(self.out),
+        }
+    }
+
+    /// Gives all that was written to the output's owner, as a driver does when nothing comes for a while.
+    pub fn flush(&mut self) {
+        if self.error.is_none() {
+            self.error = self.out.flush().err();
         }
     }
 

@@ -89,6 +89,9 @@ pub(crate) struct Shell {
     /// Write the report at the end to this file too (JSON)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
+    /// Replace files that exist already
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Say nothing but errors
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -43,6 +43,9 @@ pub(crate) struct Relay {
     /// Write every packet of the path to this file (pcapng): headers only, simulated flows included
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) pcap: Option<PathBuf>,
+    /// Replace files that exist already
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
@@ -112,6 +115,9 @@ pub(crate) struct Send {
     /// Write a JSON line each second while it runs, to this file or with `-` to standard output (docs/net)
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(crate) stats: Option<PathBuf>,
+    /// Replace files that exist already
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,
@@ -189,6 +195,9 @@ pub(crate) struct Receive {
     /// Write a JSON line each second while it runs, to this file or with `-` to standard output (docs/net)
     #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(crate) stats: Option<PathBuf>,
+    /// Replace files that exist already
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print one JSON object at the end
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,12 +3,12 @@
 use crate::args::{Playout, Receive as Args};
 use crate::cmd::key;
 use crate::error::{Failure, Outcome, code};
+use crate::outputs;
 use crate::profile;
 use crate::stats::Stats;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::feedback::Form;
-use fairpace_lab::results::write_whole;
 use fairpace_media::{Adaptive, PlayoutParams, PlayoutTotals, Recorder};
 use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
 use fairpace_net::{Clock, resolve};
@@ -51,14 +51,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let offered = config.session.rate_profile.unwrap_or_default();
     let receiver = Receiver::open(config, Clock::start())?;
     if let Some(path) = &args.out {
-        recorder = recorder.to_file(path)?;
+        recorder = recorder.to_file(outputs::create(path, args.force)?, path)?;
     }
     let stop = Stop::install()?;
     let described = forward.map(|to| {
         let path = args.sdp.clone().unwrap_or_else(|| PathBuf::from(format!("fairpace-{}.sdp", to.port())));
         let text = sdp::describe(to, payload_type, Codec::Vp8);
-        let written = write_whole(&path, text.as_bytes());
-        written.map(|()| (to, path)).map_err(|e| Failure::usage(e.to_string()).hint("`--sdp FILE` writes it elsewhere"))
+        let written = outputs::write_whole(&path, text.as_bytes(), args.force);
+        written.map(|()| (to, path)).map_err(|e| e.hint("`--sdp FILE` writes it elsewhere, --force over what is there"))
     });
     let described = described.transpose()?;
     if let Some(path) = &args.offer {
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             at.set_ip(if at.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
         }
         let text = sdp::describe_measuring(at, Codec::Vp8.payload_type(), Codec::Vp8, offered);
-        write_whole(path, text.as_bytes()).map_err(|e| Failure::usage(e.to_string()))?;
+        outputs::write_whole(path, text.as_bytes(), args.force)?;
     }
     note(args.quiet, &format!("listening on {}; Ctrl-C ends it", receiver.address()?));
     note(args.quiet, &format!("note: {protection}"));
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         quiet: args.quiet,
         next: Instant::ZERO,
         bytes: 0,
-        stats: Stats::open(args.stats.as_deref())?,
+        stats: Stats::open(args.stats.as_deref(), args.force)?,
     };
     let report = receiver.run(&mut recorder, &mut live, stop.flag())?;
     if live.shown {

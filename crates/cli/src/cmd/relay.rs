@@ -2,6 +2,7 @@
 
 use crate::args::Relay as Args;
 use crate::error::{Failure, Outcome, code};
+use crate::outputs;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_emu::RealTimeLock;
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let _alone = RealTimeLock::acquire()?;
     let stop = Stop::install()?;
     let mut relay = Relay::open(config, Clock::awake())?;
-    let capture = args.pcap.as_deref().map(Capture::create).transpose()?;
+    let capture = args.pcap.as_deref().map(|file| Capture::create(file, args.force)).transpose()?;
     if let Some(capture) = &capture {
         relay.watch(Box::new(capture.clone()));
     }
@@ -61,6 +62,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
                 eprint!("\r{}\x1b[K", line(sample, before.as_ref()));
             }
             before = Some(sample.clone());
+            // Each second, though nothing comes.
+            if let Some(capture) = &capture {
+                capture.flush();
+            }
         },
         stop.flag(),
     )?;
@@ -85,11 +90,18 @@ struct Capture {
 }
 
 impl Capture {
-    fn create(file: &Path) -> Outcome<Capture> {
-        let out = File::create(file).map_err(|e| Failure::unwritable(file, &e))?;
+    fn create(file: &Path, force: bool) -> Outcome<Capture> {
+        let out = outputs::create(file, force)?;
         // The relay's two links come first; its TCP flows have no links of their own.
         let writer = PcapWriter::new(BufWriter::new(out), vec!["forward".to_owned(), "back".to_owned()]);
         Ok(Capture { file: file.to_owned(), writer: Arc::new(Mutex::new(Some(writer))) })
+    }
+
+    /// What was written so far is the system's: a killed relay does not take it along. A failure is kept for the end.
+    fn flush(&self) {
+        if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            writer.flush();
+        }
     }
 
     /// Everything written is on disk, or the reason why not.

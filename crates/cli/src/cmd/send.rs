@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         quiet: args.quiet,
         next: Instant::ZERO,
         before: None,
-        stats: Stats::open(args.stats.as_deref())?,
+        stats: Stats::open(args.stats.as_deref(), args.force)?,
     };
     let mut restarts = 0;
     let report = loop {
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn after_a_restart_a_line_is_written_each_second_of_the_new_session() {
         let path = std::env::temp_dir().join(format!("fairpace-restart-{}.jsonl", std::process::id()));
-        let stats = Stats::open(Some(&path)).unwrap();
+        let stats = Stats::open(Some(&path), false).unwrap();
         let mut live = Live { shown: false, quiet: true, next: Instant::ZERO, before: None, stats };
         let mut session = |name: &str, seconds: u64| {
             for n in 0..=seconds {

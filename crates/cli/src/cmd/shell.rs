@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     // Before files are made: they may be those of the run that has it.
     let lock = RealTimeLock::acquire()?;
-    let mut files = Files::default();
+    let mut files = Files::new(args.force);
     let pcap = args.pcap.as_ref().map(|f| files.create(f)).transpose()?;
     let report_file = args.report.as_ref().map(|f| files.create(f)).transpose()?;
     let log = log::Log::create(args, [&link.up, &link.down], &mut files)?;

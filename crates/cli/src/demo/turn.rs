@@ -11,6 +11,7 @@ use super::scheme::Scheme;
 use crate::args::Demo as Args;
 use crate::cmd::relay;
 use crate::error::{Failure, Outcome};
+use crate::outputs;
 use crate::stop::Stop;
 use fairpace_control::{FlowEvent, FlowEventKind};
 use fairpace_emu::relay::{Relay, RelayReport};
@@ -72,7 +73,8 @@ pub(super) fn run(scheme: &Scheme, clip: &DemoClip, sim: &SimConfig, args: &Args
     receive.session.nack = !args.no_repair;
     receive.session.fec = !args.no_repair;
     let receiver = Receiver::open(receive, clock)?;
-    let recorder = Recorder::new(playout(args)).to_file(args.out.join(&video))?.with_records();
+    let recording = args.out.join(&video);
+    let recorder = Recorder::new(playout(args)).to_file(outputs::create(&recording, true)?, &recording)?.with_records();
     let mut config = relay::config(sim.clone(), 0, local(receiver.address()?))?;
     config.family = Family::V4;
     config.sample = SAMPLE;

@@ -1,0 +1,119 @@
+//! What was recorded stays: killed processes leave files that can be read, and nothing that is there is written over.
+
+#![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
+
+mod common {
+    pub(crate) mod program;
+    pub(crate) mod turn;
+    #[allow(dead_code, reason = "each test file uses its part")]
+    pub(crate) mod wire;
+}
+
+use common::program::{command, folder, text};
+use common::turn::wait_for;
+use common::wire::listening;
+use fairpace_media::IvfReader;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A path where nothing is.
+fn fresh(name: &str) -> PathBuf {
+    let path = folder("kept").join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// The pictures in a recording, and the time of the last one.
+fn pictures(recording: &Path) -> (usize, Duration) {
+    let bytes = std::fs::read(recording).unwrap();
+    let Ok(mut reader) = IvfReader::new(&bytes[..], "recording") else { return (0, Duration::ZERO) };
+    let (mut count, mut last) = (0, Duration::ZERO);
+    // A torn last frame ends it.
+    while let Ok(Some(frame)) = reader.next_frame() {
+        (count, last) = (count + 1, Duration::from_nanos(frame.time.as_nanos() as u64));
+    }
+    (count, last)
+}
+
+/// Packets of a pcapng file whose blocks are whole, from its beginning.
+fn packets(capture: &Path) -> usize {
+    let bytes = std::fs::read(capture).unwrap();
+    let (mut at, mut count) = (0, 0);
+    while let Some(head) = bytes.get(at..at + 8) {
+        let [kind, len] = [0, 4].map(|i| u32::from_le_bytes(head[i..i + 4].try_into().unwrap()));
+        if len < 12 || bytes.len() < at + len as usize {
+            break;
+        }
+        count += usize::from(kind == 6);
+        at += len as usize;
+    }
+    count
+}
+
+#[test]
+fn a_killed_receiver_and_a_killed_relay_leave_all_but_the_last_second() {
+    for round in 0..3_u32 {
+        let (recording, capture, stats) = (fresh("killed.ivf"), fresh("killed.pcapng"), fresh("killed.jsonl"));
+        let link = fresh("link.toml");
+        std::fs::write(&link, "duration = \"60 s\"\n[path]\nrate = \"4 Mbit/s\"\nrtt = \"40 ms\"\n").unwrap();
+        let path = |p: &Path| p.to_str().unwrap().to_owned();
+        let (receiver, port) = listening(&["receive", "0", "-4", "--out", &path(&recording), "--stats", &path(&stats)]);
+        let to = format!("127.0.0.1:{port}");
+        let relay_args = ["relay", &path(&link), "--listen", "0", "--to", &to, "-4", "--pcap", &path(&capture)];
+        let (relay, entrance) = listening(&relay_args.map(str::to_owned).each_ref().map(String::as_str));
+        let mut sender = command(&["send", "model", &format!("127.0.0.1:{entrance}"), "--max-rate", "1 Mbit/s"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // From the first line of statistics on it has run for a second.
+        let began = Instant::now();
+        while std::fs::read_to_string(&stats).is_ok_and(|text| text.lines().count() < 2) {
+            assert!(began.elapsed() < Duration::from_secs(30), "nothing is received");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let (before, carried) = (pictures(&recording), packets(&capture));
+        std::thread::sleep(Duration::from_millis(2_000 + 170 * u64::from(round)));
+        kill(receiver);
+        kill(relay);
+        sender.kill().unwrap();
+        sender.wait().unwrap();
+        let (after, carried_after) = (pictures(&recording), packets(&capture));
+        // Two seconds have gone by, of which the last may be lost; the play-out holds back half a second of the first.
+        let gained = after.1.saturating_sub(before.1);
+        assert!(after.0 > before.0 && gained >= Duration::from_millis(900), "{before:?}, {after:?}");
+        assert!(carried_after >= carried + 50, "{carried} packets, {carried_after} after two seconds more");
+        for line in std::fs::read_to_string(&stats).unwrap().lines() {
+            assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
+        }
+    }
+}
+
+#[test]
+fn nothing_that_is_there_is_written_over() {
+    let kept = fresh("kept.ivf");
+    std::fs::write(&kept, "an hour of video").unwrap();
+    let path = kept.to_str().unwrap();
+    let link = fresh("kept.toml");
+    std::fs::write(&link, "duration = \"60 s\"\n[path]\nrate = \"4 Mbit/s\"\nrtt = \"40 ms\"\n").unwrap();
+    let commands: [&[&str]; 5] = [
+        &["receive", "0", "--out", path],
+        &["receive", "0", "--stats", path],
+        &["receive", "0", "--forward", "127.0.0.1:9", "--sdp", path],
+        &["relay", link.to_str().unwrap(), "--listen", "0", "--to", "127.0.0.1:9", "--pcap", path],
+        &["send", "model", "127.0.0.1:9", "--stats", path],
+    ];
+    for args in commands {
+        let out = wait_for(|| command(args).output().unwrap());
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains("exists already") && said.contains("--force"), "{args:?}: {said}");
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "an hour of video", "{args:?}");
+    }
+}
