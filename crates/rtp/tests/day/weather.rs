@@ -74,7 +74,7 @@ impl Weather {
     /// The `n`-th episode: every third is calm.
     pub(crate) fn draw(now: Instant, n: u64, random: &mut RandomStream) -> Weather {
         let ways = [clear(random), clear(random)];
-        let calm = n % 3 == 0;
+        let calm = n.is_multiple_of(3);
         let long = if calm { seconds(random, 120, 150) } else { seconds(random, 2, 45) };
         let mut weather = Weather { since: now, until: now + long, calm, ways, blow: Blow::None, pause: false };
         if !calm {
