@@ -1,4 +1,4 @@
-//! What was recorded stays: killed processes leave files that can be read, and nothing that is there is written over.
+//! Recordings stay: killed processes leave files that can be read, and nothing that is there is written over.
 
 #![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
 

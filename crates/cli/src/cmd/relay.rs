@@ -97,7 +97,7 @@ impl Capture {
         Ok(Capture { file: file.to_owned(), writer: Arc::new(Mutex::new(Some(writer))) })
     }
 
-    /// What was written so far is the system's: a killed relay does not take it along. A failure is kept for the end.
+    /// Gives all that was written so far to the system: a killed relay does not take it along. A failure is kept for the end.
     fn flush(&self) {
         if let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             writer.flush();

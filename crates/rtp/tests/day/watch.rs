@@ -1,4 +1,4 @@
-//! What must hold at every step, whatever the weather.
+//! The rules that hold at every step, whatever the weather.
 
 use fairpace_rtp::What;
 use fairpace_units::{Duration, Instant, Rate};
@@ -13,12 +13,12 @@ const EMPTY: usize = 60;
 /// Numbers that are remembered.
 const WINDOW: u64 = 4_096;
 
-/// What is known of one process that sends.
+/// A process that sends, as far as the rules need it.
 #[derive(Debug)]
 pub(crate) struct OfSender {
     /// When the last word of the receiver left it that has arrived.
     word: Option<Instant>,
-    /// What has left beyond the highest rate, in bytes, and when that was.
+    /// Bytes that have left beyond the highest rate, and when that was.
     level: f64,
     at: Instant,
     cap: Rate,

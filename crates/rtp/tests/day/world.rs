@@ -18,14 +18,14 @@ const PACKET: u64 = 1_000;
 const SENDER: [u8; 4] = [192, 0, 2, 1];
 const RECEIVER: &str = "203.0.113.5:5004";
 const FRAME: Duration = Duration::from_millis(66);
-/// What a path's buffer holds, and a socket's.
+/// The most that a path's buffer holds, and a socket.
 const BUFFER: Duration = Duration::from_millis(300);
 const SOCKET: usize = 256;
 /// Datagrams that somebody on the path keeps to play them again.
 const KEPT: usize = 64;
 /// An operator begins anew after so long.
 const RESTART: Duration = Duration::from_secs(15);
-/// What TCP's socket takes.
+/// The most that TCP's socket takes.
 const TCP_BUFFER: u64 = 64_000;
 /// Polls at one instant: more is a loop without an end.
 const MOST_POLLS: u32 = 20_000;
@@ -136,7 +136,7 @@ struct Tcp {
     up: bool,
     given: u64,
     acked: u64,
-    /// What is acknowledged, and when that is known.
+    /// Bytes acknowledged, and when that is known.
     acks: VecDeque<(Instant, u64)>,
 }
 
@@ -177,7 +177,7 @@ pub(crate) struct World {
     pub(crate) told: Told,
 }
 
-/// What a day was.
+/// The account of a day.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Told {
     pub(crate) sent: u64,
@@ -311,7 +311,7 @@ impl World {
         self.sender_at.set_port(5_000 + self.random.below(1_000) as u16);
     }
 
-    /// What has come to the machines.
+    /// Takes all that has come to the machines.
     fn carry(&mut self) {
         // What leaves one machine comes to the other.
         for (pipe, machine) in self.ways.iter_mut().zip(self.machines.iter_mut().rev()) {
