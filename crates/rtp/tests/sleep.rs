@@ -79,7 +79,7 @@ fn a_receiver_that_is_gone_after_the_sleep_is_asked_for_30_s_and_sent_nothing() 
     }
 }
 
-/// What left before the sleep and was acknowledged after it, or waited in a socket meanwhile, took no hour on its way.
+/// Packets that left before the sleep and were acknowledged after it, or waited in a socket meanwhile, took no hour on their way.
 #[test]
 fn sleep_is_no_round_trip() {
     for scheme in all() {

@@ -313,7 +313,7 @@ impl World {
 
     /// Takes all that has come to the machines.
     fn carry(&mut self) {
-        // What leaves one machine comes to the other.
+        // The datagrams of one machine come to the other.
         for (pipe, machine) in self.ways.iter_mut().zip(self.machines.iter_mut().rev()) {
             while let Some(parcel) = pipe.pop(self.now) {
                 if machine.socket.len() < SOCKET || parcel.via == Via::Tcp {
@@ -492,7 +492,7 @@ impl World {
             return Err(format!("{frames} frames of {bytes} wait"));
         }
         if let Some(reason) = ended {
-            // What was said before the calm may still be on its way.
+            // Words from before the calm may still be on their way.
             let calm = self.weather.calm && self.now.since(self.weather.since) > Duration::from_secs(10);
             if calm && reason == StopReason::PeerLied {
                 return Err("an honest receiver is taken for a liar".into());
