@@ -91,6 +91,34 @@ impl Header {
         }
     }
 
+    /// Bytes in front of what a program sends: IP's header with its options and extensions, TCP's, or 8 bytes of another protocol's, and
+    /// the fixed 12 bytes of RTP or RTCP [RFC 3550 §5.1, §6.4.1]. A fragment behind the first has IP's alone.
+    pub(crate) fn headers(&self, packet: &[u8]) -> usize {
+        const V6_EXTENSIONS: [u8; 3] = [0, 43, 60];
+        const V6_FRAGMENT: u8 = 44;
+        let byte = |at: usize| packet.get(at).copied().unwrap_or_default();
+        let (mut at, mut protocol) = (self.length, self.protocol);
+        let mut offset = 0;
+        if self.source.is_ipv4() {
+            offset = u16::from_be_bytes([byte(6), byte(7)]) & 0x1fff;
+        } else {
+            while V6_EXTENSIONS.contains(&protocol) && at < packet.len() {
+                (protocol, at) = (byte(at), at + 8 * (usize::from(byte(at + 1)) + 1));
+            }
+            if protocol == V6_FRAGMENT {
+                offset = u16::from_be_bytes([byte(at + 2), byte(at + 3)]) >> 3;
+                (protocol, at) = (byte(at), at + 8);
+            }
+        }
+        let above = match protocol {
+            _ if offset > 0 => 0,
+            TCP => (usize::from(byte(at + 12) >> 4) * 4).max(20),
+            UDP if byte(at + 8) >> 6 == 2 => 8 + 12,
+            _ => 8,
+        };
+        (at + above).min(packet.len())
+    }
+
     /// To all, or to a group.
     pub(crate) fn is_multicast(&self) -> bool {
         match self.destination {
@@ -210,6 +238,7 @@ pub(crate) mod tests {
                 set_ecn(&mut marked, Ecn::from_bits(bits));
                 let after = Header::parse(&marked).unwrap();
                 header.carries(&marked);
+                prop_assert!(header.headers(&marked) <= marked.len());
                 prop_assert_eq!(after, Header { ecn: Ecn::from_bits(bits), ..header });
                 let differ: Vec<_> = (0..packet.len()).filter(|i| packet[*i] != marked[*i]).collect();
                 prop_assert!(differ.iter().all(|i| [1, 10, 11].contains(i)), "{:?}", differ);
