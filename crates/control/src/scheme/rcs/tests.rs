@@ -706,3 +706,20 @@ fn without_a_highest_rate_a_target_is_asked_for() {
     assert_eq!(error, "`rcs.s_target` is `max`; allowed is a rate, or a `max_rate` of the flow");
     build("rcs", &settings(&[("s_target", "1 Mbit/s")]), &unbounded).expect("a target");
 }
+
+/// After a loss at the highest rate Detected would send half of S as data and as much as S as dummies beside.
+#[test]
+fn dummies_and_data_together_stay_within_the_cap() {
+    let env = Env { max_rate: Rate::packets_per_second(200.0, SIZE), ..real() };
+    let mut path = Path::new(made("rcs", &[("s_target", "200 pkt/s")], &env), &env, RTT);
+    path.run(at(30.0), |_| true);
+    path.run(at(32.0), |p| p.seq % 100 != 99);
+    let sent =
+        |from: f64, to: f64| path.count(Kind::Data, at(from), at(to)) + path.count(Kind::Dummy, at(from), at(to));
+    assert!(sent(29.0, 30.0) >= 190, "at the cap before: {}", sent(29.0, 30.0));
+    assert!(path.count(Kind::Dummy, at(30.0), at(33.0)) > 0, "and losses bring dummies");
+    for n in 0..10 {
+        let from = 30.0 + 0.2 * f64::from(n);
+        assert!(sent(from, from + 0.5) <= 101 + 1, "{} in half a second from {from} on", sent(from, from + 0.5));
+    }
+}
