@@ -69,6 +69,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let text = sdp::describe_measuring(at, Codec::Vp8.payload_type(), Codec::Vp8, offered);
         outputs::write_whole(path, text.as_bytes(), args.force)?;
     }
+    let stats = Stats::open(args.stats.as_deref(), args.force)?;
+    // Sockets and files are open: nothing that the network sends may use more than these.
+    fairpace_emu::drop_privileges()?;
     note(args.quiet, &format!("listening on {}; Ctrl-C ends it", receiver.address()?));
     note(args.quiet, &format!("note: {protection}"));
     if let Some(path) = &args.offer {
@@ -86,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         quiet: args.quiet,
         next: Instant::ZERO,
         bytes: 0,
-        stats: Stats::open(args.stats.as_deref(), args.force)?,
+        stats,
     };
     let report = receiver.run(&mut recorder, &mut live, stop.flag())?;
     if live.shown {

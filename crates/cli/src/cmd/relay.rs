@@ -5,8 +5,8 @@ use crate::error::{Failure, Outcome, code};
 use crate::outputs;
 use crate::stop::Stop;
 use crate::term::note;
-use fairpace_emu::RealTimeLock;
 use fairpace_emu::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
+use fairpace_emu::{RealTimeLock, drop_privileges};
 use fairpace_net::{Clock, resolve};
 use fairpace_path::{ClassCounters, DropReason};
 use fairpace_scenario::{Record, Scenario, sim_config};
@@ -46,6 +46,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(capture) = &capture {
         relay.watch(Box::new(capture.clone()));
     }
+    // Sockets and files are open: nothing that the network sends may use more than these.
+    drop_privileges()?;
     note(
         args.quiet,
         &format!(
