@@ -1,5 +1,7 @@
 //! Commands that hear the network give up what they do not need once their sockets and files are open.
 
+#![allow(clippy::disallowed_methods, reason = "the test itself waits, and measures what a user would")]
+
 mod common {
     pub(crate) mod program;
     #[allow(dead_code, reason = "each test file uses its part")]
