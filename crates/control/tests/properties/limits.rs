@@ -2,10 +2,11 @@
 
 use crate::model::Model;
 use crate::operation::{Operation, operation};
-use crate::setup::{Setup, cases, setup};
-use fairpace_control::QuickStartParams;
-use fairpace_units::{Bytes, Rate};
+use crate::setup::{SIZE, Setup, cases, setup};
+use fairpace_control::{Env, QuickStartParams, Safety};
+use fairpace_units::{Bytes, Duration, Ecn, Kind, Rate};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 fn quick_start() -> impl Strategy<Value = QuickStartParams> {
     let rate = prop_oneof![Just(16e3), Just(256e3), 1e3..1e7_f64];
@@ -106,5 +107,29 @@ proptest! {
         for op in &ops {
             model.apply(op);
         }
+    }
+}
+
+/// The flow's SRTT may be that of the challenge, 0.6 ms, where TFRC's own is 600 ms, of an acknowledgement that came late: its bursts go
+/// by its own.
+#[test]
+fn a_burst_goes_by_the_schemes_own_round_trip() {
+    let ms = Duration::from_millis;
+    let env = Env { min_rate: Rate::bps(0.001), max_rate: Rate::mbps(100.0), safety: Safety::Paper, ..Env::default() };
+    let env = Env { packet_size: SIZE, ..env };
+    let setup = Setup { scheme: "tfrc", settings: BTreeMap::new(), env, breaker: false, srtt: Some(Duration::ZERO) };
+    let mut model = Model::new(setup);
+    let acks = |last| Operation::Acks { last, of: 1, delay: Duration::ZERO, ecn: Ecn::NotEct };
+    for op in [
+        Operation::Drive { at_most: ms(406), has_data: true },
+        Operation::Drive { at_most: ms(329), has_data: false },
+        Operation::Forged { kind: Kind::Data, seq: 0, delay: Duration::ZERO },
+        acks(9),
+        Operation::Drive { at_most: ms(11), has_data: true },
+        acks(125),
+        Operation::Drive { at_most: ms(403), has_data: true },
+        Operation::Drive { at_most: ms(0), has_data: true },
+    ] {
+        model.apply(&op);
     }
 }

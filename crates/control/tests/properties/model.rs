@@ -30,6 +30,8 @@ pub(crate) struct Model {
     pub(crate) approved: Option<QsRate>,
     pub(crate) routers: RandomStream,
     pub(crate) tcp: Tcp,
+    /// The longest round trip that an acknowledgement has shown: a scheme may keep an SRTT of its own.
+    longest_rtt: Duration,
 }
 
 impl Model {
@@ -53,7 +55,13 @@ impl Model {
             approved: None,
             routers: RandomStream::named(1, "routers"),
             tcp: Tcp::new(),
+            longest_rtt: Duration::ZERO,
         }
+    }
+
+    /// An acknowledgement of what left then.
+    fn on_answer(&mut self, left: Option<Instant>) {
+        self.longest_rtt = self.longest_rtt.max(left.map_or(Duration::ZERO, |left| self.now.since(left)));
     }
 
     /// Polls and sends until a wait; gives its instant.
@@ -99,7 +107,7 @@ impl Model {
     /// Initial.)
     pub(crate) fn check_burst(&self, burst: usize) {
         let max = self.setup.env.max_rate.as_packets_per_second(SIZE);
-        let rtt = self.flow.srtt().unwrap_or(Duration::from_secs(1));
+        let rtt = self.flow.srtt().unwrap_or(Duration::from_secs(1)).max(self.longest_rtt);
         let rtt = rtt.clamp(Duration::from_millis(5), Duration::from_millis(25)).as_secs_f64();
         let allowed = match self.setup.env.safety {
             // The cap leaves room for one packet at a time.
@@ -130,6 +138,7 @@ impl Model {
             }
             Operation::Acks { last, of, delay, ecn } => {
                 let from = self.sent.len().saturating_sub(last);
+                self.on_answer(self.sent.get(from).map(|p| p.at));
                 let acks: Vec<Ack> = self.sent[from..]
                     .iter()
                     .step_by(of)
@@ -138,6 +147,7 @@ impl Model {
                 tell(&mut self.flow, self.now, Message::acks(&acks));
             }
             Operation::Forged { kind, seq, delay } => {
+                self.on_answer(self.sent.iter().find(|p| (p.kind, p.seq) == (kind, seq)).map(|p| p.at));
                 tell(&mut self.flow, self.now, Message::acks(&[Ack { ack_delay: delay, ..Ack::immediate(kind, seq) }]));
             }
             Operation::Report { highest_seq, fraction_lost } => {
