@@ -124,6 +124,7 @@ fn a_burst_goes_by_the_schemes_own_round_trip() {
         Operation::Drive { at_most: ms(406), has_data: true },
         Operation::Drive { at_most: ms(329), has_data: false },
         Operation::Forged { kind: Kind::Data, seq: 0, delay: Duration::ZERO },
+        Operation::Drive { at_most: ms(0), has_data: false },
         acks(9),
         Operation::Drive { at_most: ms(11), has_data: true },
         acks(125),
