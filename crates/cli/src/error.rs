@@ -183,14 +183,7 @@ impl From<EmuError> for Failure {
 
 impl From<MediaError> for Failure {
     fn from(error: MediaError) -> Self {
-        let hint = match &error {
-            MediaError::File { doing: "create", .. } => {
-                Some("is there such a folder, and may you write to it?".to_owned())
-            }
-            MediaError::File { doing: "write", .. } => None,
-            other => other.hint(),
-        };
-        let code = code::of_media(&error);
+        let (code, hint) = (code::of_media(&error), error.hint());
         Failure { message: error.to_string(), hint, code }
     }
 }

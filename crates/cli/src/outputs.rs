@@ -38,13 +38,13 @@ pub(crate) fn create(path: &Path, force: bool) -> Outcome<File> {
 
 /// Writes a file whole. One that holds the same already stays as it is.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8], force: bool) -> Outcome {
-    let same = fs::read(path).is_ok_and(|found| found == bytes);
-    if !same && !force && fs::symlink_metadata(path).is_ok_and(|found| found.is_file() || found.is_symlink()) {
-        let exists = Failure::usage(format!("`{}` exists already, and says something else", path.display()));
-        return Err(exists.hint("take another name, or replace it with --force"));
-    }
-    if same {
-        return Ok(());
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() && fs::read(path).is_ok_and(|found| found == bytes) => return Ok(()),
+        Ok(found) if !force && (found.is_file() || found.is_symlink()) => {
+            let exists = Failure::usage(format!("`{}` exists already, and says something else", path.display()));
+            return Err(exists.hint("take another name, or replace it with --force"));
+        }
+        _ => {}
     }
     fairpace_lab::results::write_whole(path, bytes).map_err(|e| Failure::usage(e.to_string()))
 }

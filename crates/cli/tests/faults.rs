@@ -530,7 +530,7 @@ fn loss(t: &Trial<'_>, loss: LossModel) -> Verdict {
         assert!(sent.err.contains("did not answer"), "{}", sent.err);
         return stage.finish(sent.one_error());
     }
-    // Without the BYE, which may be lost, it waits for 15 s.
+    // Without the BYE, which may be lost, it waits for 30 s.
     let received = receiver.end(PATIENCE);
     let how = if sent.code == Some(0) { String::new() } else { format!("; {}", sent.one_error()) };
     let (sent, received) = (sent.json(), received.json());

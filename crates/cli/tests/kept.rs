@@ -96,6 +96,14 @@ fn a_killed_receiver_and_a_killed_relay_leave_all_but_the_last_second() {
 }
 
 #[test]
+fn a_full_disk_is_called_that() {
+    let out = command(&["receive", "0", "--out", "/dev/full"]).output().unwrap();
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("`/dev/full`: cannot write: ") && said.contains("hint: the disk is full"), "{said}");
+}
+
+#[test]
 fn nothing_that_is_there_is_written_over() {
     let kept = fresh("kept.ivf");
     std::fs::write(&kept, "an hour of video").unwrap();

@@ -31,6 +31,7 @@ use crate::quick_start::QsCounters;
 use crate::registry::Safety;
 use crate::rtt::{RttEstimator, RttParams};
 use crate::scheme::tfrc::initial_window;
+use crate::stall::Promise;
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Kind, QsOption, RandomStream, Rate, Via};
 use limits::Limits;
 use measured::Measured;
@@ -38,10 +39,6 @@ use quick_start::QuickStart;
 use receiver_reports::ReceiverReports;
 use silence::Silence;
 use window::Window;
-
-/// A driver that comes back later than this after the instant it was told was not running: no
-/// feedback could be heard, so the breaker's clock stood still.
-pub const STALL: Duration = Duration::from_secs(1);
 
 /// The sender half of a flow.
 #[derive(Debug)]
@@ -68,8 +65,7 @@ pub struct Flow {
     held: bool,
     started: bool,
     now: Instant,
-    /// Until when the driver was told it may sleep.
-    promised: Instant,
+    promise: Promise,
 }
 
 impl Flow {
@@ -107,7 +103,7 @@ impl Flow {
             held: false,
             started: false,
             now: Instant::ZERO,
-            promised: Instant::NEVER,
+            promise: Promise::default(),
             packet_size: params.packet_size,
             data_class: params.data_class,
             form: controller.feedback_form(),
@@ -146,7 +142,7 @@ impl Flow {
 
     /// The driver was away, with its machine asleep, for so long that the path may be another. The receiver has answered since, with a
     /// round trip of `rtt`. A flow that gives way begins again at RFC 5348's initial rate, and may double it with each round trip up to
-    /// where it was [RFC 5681 §4.1, RFC 7661 §4.4.2].
+    /// where it was, as TCP does after an idle time [RFC 5681 §4.1].
     pub fn on_sleep(&mut self, now: Instant, rtt: Duration) {
         let now = self.advance(now);
         if !self.is_running() {
@@ -306,13 +302,13 @@ impl Flow {
                 SendPoll::WaitForFeedback => Transmit::WaitForFeedback(timer),
             }
         };
-        self.promised = match answer {
+        self.promise.set(match answer {
             Transmit::WaitUntil(t) | Transmit::WaitForData(t) | Transmit::WaitForFeedback(t) => {
                 debug_assert!(t > now, "waiting for what is past: {answer:?} at {now:?}");
                 t
             }
             Transmit::Send(_) | Transmit::Stopped(_) => now,
-        };
+        });
         answer
     }
 
@@ -416,14 +412,11 @@ impl Flow {
     fn advance(&mut self, now: Instant) -> Instant {
         let now = now.max(self.now);
         self.now = now;
-        let late = now.since(self.promised);
-        if late > STALL {
+        if let Some(late) = self.promise.stall(now) {
             self.account.counters.stalls += 1;
+            // No feedback could be heard, so the breaker's clock stood still.
             self.account.watch.on_stall(late);
             self.account.round_trip.on_stall(now);
-        }
-        if !late.is_zero() {
-            self.promised = now;
         }
         now
     }

@@ -99,11 +99,13 @@ pub mod rtt;
 mod sack_receiver;
 pub mod sack_vector;
 mod scheme;
+mod stall;
 #[cfg(test)]
 mod testing;
 
 pub use account::counters::{FlowCounters, IgnoredFeedback, KindCounters};
 pub use account::log::{FlowEvent, FlowEventKind};
+pub use account::round_trip::LONGEST_RTT;
 pub use breaker::{BreakerParams, ReceiverReport, StopReason};
 pub use controller::{
     Controller, LossPolicy, QuickStartHooks, SendPoll, TcpHooks, TcpOrder, TcpProgress, TimeoutRule, Windows,
@@ -112,7 +114,7 @@ pub use controller::{
 pub use equation::{BadPath, Equation, TcpPath, Terms};
 pub use facts::{Acked, Loss, LossHow, Sent, Status};
 pub use feedback::{Ack, RateHeader, RateReport};
-pub use flow::{Flow, FlowParams, Permit, STALL, Transmit};
+pub use flow::{Flow, FlowParams, Permit, Transmit};
 pub use packet_report::{Fact, PacketReport};
 pub use param::{Allowed, ParamError, ParamInfo};
 pub use quick_start::{QsCounters, QsVerdict, QuickStartParams};
@@ -122,3 +124,4 @@ pub use rtt::{RtoParams, RttEstimator};
 pub use sack_receiver::SackReceiver;
 pub use sack_vector::SackVector;
 pub use scheme::*;
+pub use stall::Promise;

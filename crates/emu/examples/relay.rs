@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds: u64 = std::env::args().nth(1).map_or(Ok(10), |s| s.parse())?;
-    let clock = Clock::start();
+    let clock = Clock::awake();
     let target = UdpSocket::listen(0, Family::V4, Buffers::default(), clock)?;
     let mut config = RelayConfig::new(0, ([127, 0, 0, 1], target.local_address()?.port()).into());
     config.forward = LinkSpec {

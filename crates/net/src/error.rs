@@ -168,7 +168,7 @@ impl NetError {
                 peer.ip()
             ),
             NetError::PeerBusy { peer } => format!(
-                "end the other sender (2 s after its last packet the receiver is free), or start a second receiver there, as with `fairpace receive {0}`, and send to port {0}",
+                "end the other sender (the receiver is free after its goodbye, or 30 s after its last packet), or start a second receiver there, as with `fairpace receive {0}`, and send to port {0}",
                 peer.port().checked_add(2).unwrap_or(5004)
             ),
             NetError::NoTcpHalf { peer, .. } => format!(

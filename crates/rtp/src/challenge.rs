@@ -68,6 +68,9 @@ const BUSY: u8 = 0x20;
 const HAS_FEC: u8 = 0x80;
 const FEC_LEN: usize = 8;
 
+/// Consent ends after so long without a sign of the peer [RFC 7675 §5.1]; asked for anew from half of it, even if nothing is sent.
+pub const CONSENT: Duration = Duration::from_secs(30);
+
 const CHALLENGE: u8 = 0;
 const ECHO: u8 = 1;
 /// The subtype of padding. Receivers that do not know it pass over it.

@@ -2,7 +2,7 @@
 //!
 //! One receiver serves one sender at a time. Who sent a challenge has the place while its consent may last: until 30 s of silence,
 //! or 10 s after the challenge if no media has come. A tool without challenges, whose first two RTP packets in sequence take the place,
-//! holds the place until 2 s of silence. Other addresses are told so, and the newest challenge among theirs is
+//! holds the place until 2 s of silence. Other addresses are told that the place is held, and the newest challenge among theirs is
 //! answered as soon as the place is free. A challenge that names the same stream, or comes from the same machine, waits for 2 s of
 //! silence only, and one from the same address for nothing: so a sender that was killed, or whose address has changed, goes on. Whoever takes an announced
 //! sender's place has to show that it sees what goes to its address ([`crate::challenge`]). To no address goes more than three times what
@@ -51,7 +51,7 @@ use crate::source::silent;
 use crate::{Datagram, Out, Secret, StopReason, What};
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU8;
-use fairpace_control::STALL;
+use fairpace_control::Promise;
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, RandomStream, Via};
 use place::{PendingEcho, Place, Waiting};
 use recovery::Recovery;
@@ -78,8 +78,7 @@ pub struct ReceiverSession {
     secret: Secret,
     ssrc: u32,
     now: Instant,
-    /// Until when the driver was told that it may sleep.
-    promised: Instant,
+    promise: Promise,
     place: Place,
     sources: Sources,
     feedback: ReceiverHalf,
@@ -140,7 +139,7 @@ impl ReceiverSession {
             config,
             secret,
             now: Instant::ZERO,
-            promised: Instant::NEVER,
+            promise: Promise::default(),
             place: Place::default(),
             sources: Sources::default(),
             feedback: ReceiverHalf::new(pace),
@@ -296,7 +295,7 @@ impl ReceiverSession {
             match self.step(now) {
                 Step::Again => {}
                 Step::Wait(until) => {
-                    self.promised = until;
+                    self.promise.set(until);
                     return Out::Wait(until);
                 }
                 Step::Stopped => return Out::Stopped(StopReason::Requested),
@@ -354,11 +353,9 @@ impl ReceiverSession {
     /// Time never goes back. While the driver, or its machine, slept, nobody could be heard.
     fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
-        let late = self.now.since(self.promised);
-        if late > STALL {
+        if let Some(late) = self.promise.stall(self.now) {
             self.place.on_stall(late);
         }
-        self.promised = self.promised.max(self.now);
         self.now
     }
 

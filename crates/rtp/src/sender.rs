@@ -8,7 +8,8 @@
 //!  Stopped(Unreachable)                                               Leaving (BYEs) ----> Stopped
 //! ```
 //!
-//! Before Running nothing leaves but challenges. A peer's feedback is believed if it comes from the SSRC that echoed
+//! Before Running nothing leaves but challenges, nor in Running after a sleep that consent did not outlive, until one is answered that left
+//! since. A peer's feedback is believed if it comes from the SSRC that echoed
 //! the challenge, carries a fresh report number and the right sum of nonces ([`crate::feedback::claim`]); the rest is counted
 //! in [`RejectedFeedback`].
 //!
@@ -63,7 +64,7 @@ use crate::{Datagram, Out, Secret, StopReason, What, fec};
 use admission::Admitting;
 use events::Events;
 use fairpace_control::feedback::Form;
-use fairpace_control::{Flow, Permit, STALL, Transmit};
+use fairpace_control::{Flow, Permit, Promise, Transmit};
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Via};
 use media_out::{MediaOut, Stamping, on_the_wire};
 use path_mtu::{PathMtu, Question};
@@ -95,8 +96,7 @@ pub struct SenderSession {
     flow: Flow,
     phase: Phase,
     now: Instant,
-    /// Until when the driver was told that it may sleep.
-    promised: Instant,
+    promise: Promise,
     admitting: Admitting,
     trust: Trust,
     feedback: SenderHalf,
@@ -166,7 +166,7 @@ impl SenderSession {
             buf: Vec::with_capacity(2_048),
             phase: Phase::Challenging(0, Instant::ZERO),
             now: Instant::ZERO,
-            promised: Instant::NEVER,
+            promise: Promise::default(),
             config,
             secret,
             flow,
@@ -231,7 +231,7 @@ impl SenderSession {
             }
         };
         self.note_rate();
-        self.promised = if let Step::Wait(until) = step { until } else { now };
+        self.promise.set(if let Step::Wait(until) = step { until } else { now });
         match step {
             Step::Send(dscp, ecn, what, via) => {
                 self.stats.sent.add(what, self.buf.len());
@@ -340,10 +340,9 @@ impl SenderSession {
     /// Time never goes back, and a driver that slept too long is noticed.
     fn advance(&mut self, now: Instant) -> Instant {
         self.now = self.now.max(now);
-        if self.now.since(self.promised) > STALL && self.phase == Phase::Running {
+        if self.promise.stall(self.now).is_some() && self.phase == Phase::Running {
             self.admitting.on_stall(self.now);
         }
-        self.promised = self.promised.max(self.now);
         self.now
     }
 

@@ -113,10 +113,10 @@ fn a_program_that_was_stopped_for_ten_seconds_goes_on_at_once() {
 #[test]
 fn a_receiver_that_slept_has_not_heard_silence() {
     let mut p = begun("rcs");
-    // 40 s of the receiver's clock: nothing of them was its to hear.
     let events = p.receiver_events.len();
     let mut late = Pair::usual("rcs", &[]);
     late.run_until(at(2.0));
+    // Nothing of these 40 s was its to hear.
     late.now += Duration::from_secs(40);
     late.run_until(late.now + Duration::from_secs(5));
     let vanished = |p: &Pair| p.receiver_events.iter().any(|(_, e)| *e == ReceiverEvent::Vanished);

@@ -32,7 +32,7 @@ pub enum FlowEventKind {
         /// How it was noticed.
         how: LossHow,
     },
-    /// Packets leave, and nothing is heard of any: the flow is held below that rate.
+    /// Packets leave, and nothing is heard of any, or the machine slept: the flow is held below that rate.
     Unheard {
         /// The rate, dummies included.
         rate: Rate,

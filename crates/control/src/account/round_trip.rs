@@ -7,7 +7,7 @@ use fairpace_units::{Duration, Instant, Kind};
 pub(crate) const LEAST_RTT: Duration = Duration::from_micros(10);
 
 /// Nor longer: consent would have ended meanwhile [RFC 7675 §5.1].
-const LONGEST_RTT: Duration = Duration::from_secs(30);
+pub const LONGEST_RTT: Duration = Duration::from_secs(30);
 
 /// The round trip as an acknowledgement shows it.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,8 @@
 //!  heard again: the cap doubles each round trip, and is gone above the rate at which the silence began
 //! ```
 //!
+//! A machine that slept for so long that consent had to be asked for anew begins as after a silence: the cap is the initial rate.
+//!
 //! Where nothing left for as long, the application pauses, and nothing is missed: the rate stays.
 //!
 //! `patience` is four round trips and what the receiver may hold back, four intervals of a receiver that only reports, and

@@ -2,6 +2,7 @@
 
 use super::allowed::AllowedSender;
 use crate::NtpTime;
+use crate::challenge::CONSENT;
 use crate::codec::Codec;
 use crate::feedback::rtp_tfrc::wire::Profile;
 use crate::out::Counts;
@@ -41,8 +42,8 @@ pub struct ReceiverConfig {
     pub session_bandwidth: Rate,
     /// RTCP as often as 360 s / (kbit/s) allows, in place of 5 s.
     pub reduced_minimum: bool,
-    /// A sender that is silent for this long has vanished: its state is freed. By default 30 s: for so long a sender may go on without an
-    /// answer [RFC 7675 §5.1].
+    /// A sender that is silent for this long has vanished: its state is freed. By default after
+    /// [`CONSENT`](crate::challenge::CONSENT): for so long a sender may go on without an answer.
     pub vanish_after: Duration,
     /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6.
     pub ip_overhead: Bytes,
@@ -68,7 +69,7 @@ impl Default for ReceiverConfig {
             cname: String::new(),
             session_bandwidth: Rate::mbps(1.0),
             reduced_minimum: false,
-            vanish_after: Duration::from_secs(30),
+            vanish_after: CONSENT,
             ip_overhead: Bytes::new(28),
             data_dscp: Dscp::DEFAULT,
             ntp_at_zero: NtpTime::default(),

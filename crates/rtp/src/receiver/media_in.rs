@@ -1,8 +1,9 @@
 //! The handling of an RTP packet in the session.
 
-use super::place::{KEPT, TAKEOVER};
+use super::place::TAKEOVER;
 use super::sources::{Role, Standing};
 use super::{Incoming, MediaPacket, ReceiverEvent, ReceiverSession};
+use crate::challenge::CONSENT;
 use crate::codec::Codec;
 use crate::feedback::Arrived;
 use crate::packet::Packet;
@@ -137,7 +138,7 @@ impl ReceiverSession {
                 s if self.config.fec && c.fec.is_some_and(|f| s == f.1) => Some(Role::Fec),
                 _ => None,
             };
-            if announced.is_none() && !silent(now, peer.heard, KEPT) {
+            if announced.is_none() && !silent(now, peer.heard, CONSENT) {
                 self.stats.unproven += 1;
                 return None;
             }

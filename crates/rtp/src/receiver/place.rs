@@ -1,7 +1,7 @@
 //! One receiver serves one sender at a time: who has the place, who asks for it, and what may be sent there.
 
 use crate::budget::Budget;
-use crate::challenge::Challenge;
+use crate::challenge::{CONSENT, Challenge};
 use crate::source::silent;
 use core::net::SocketAddr;
 use fairpace_units::{Class, Dscp, Duration, Ecn, Instant};
@@ -9,9 +9,8 @@ use std::collections::VecDeque;
 
 /// A sender that has not announced itself gives way after so much silence.
 pub(super) const TAKEOVER: Duration = Duration::from_secs(2);
-/// One that has keeps the place for as long as it may go on without an answer [RFC 7675 §5.1], so that nobody takes the place in a pause.
-pub(super) const KEPT: Duration = Duration::from_secs(30);
-/// But for so long only where no media has come yet: challenges alone keep nobody else out.
+/// One that has keeps the place while it may go on without an answer, so that nobody takes the place in a pause ([`CONSENT`]); but for so
+/// long only where no media has come yet: challenges alone keep nobody else out.
 const IDLE: Duration = Duration::from_secs(10);
 /// A challenge of another address waits so long for the place: as long as a sender waits for the answer to its last one.
 const WAITS: Duration = Duration::from_secs(4);
@@ -52,7 +51,7 @@ impl Peer {
     /// From when on another address may take the place. `kin`: what comes from there names the sender's stream or comes from its
     /// machine, as after a restart or a change of address; a proof shows whether that is so.
     fn gives_way(&self, kin: bool) -> Instant {
-        let silent = self.heard + if self.announced.is_none() || kin { TAKEOVER } else { KEPT };
+        let silent = self.heard + if self.announced.is_none() || kin { TAKEOVER } else { CONSENT };
         if self.announced.is_none() || self.has_media { silent } else { silent.min(self.since + IDLE) }
     }
 

@@ -3,14 +3,11 @@
 use super::config::Admission;
 use crate::Secret;
 use crate::budget::Budget;
-use crate::challenge::Echo;
+use crate::challenge::{CONSENT, Echo};
 use crate::secret::Purpose;
 use fairpace_units::{Class, Dscp, Duration, Instant, RandomStream};
 use std::collections::VecDeque;
 
-/// Consent ends after 30 s without a sign of the peer [RFC 7675 §5.1]; asked for anew from half of it, even if nothing is
-/// sent.
-const CONSENT: Duration = Duration::from_secs(30);
 /// The time to the next question while no answer comes: the round trip, within this and 1 s, times 0.8 to 1.2. Deviation
 /// from RFC 7675 §5.1, which asks every 5 s: where half of all packets are lost both ways, three questions in 15 s fail
 /// with a probability of (3/4)^3 = 0.42, thirty with 2e-4. At 72 B with all headers they take 1.2 kbit/s, for 30 s at
@@ -297,6 +294,3 @@ impl Admitting {
         low.is_some()
     }
 }
-
-/// A round trip longer than that is none: consent would have ended.
-pub(super) const LONGEST_RTT: Duration = CONSENT;

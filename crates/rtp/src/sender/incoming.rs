@@ -118,11 +118,14 @@ impl SenderSession {
         // If LE came first, or alone, the address is real, but the first RTT of the normal class is wanted for what the
         // flow sends there. That RTT is on its way if the path works at all.
         if let Some(peer) = self.trust.peer() {
-            // Nobody else knows the token: there is another receiver at the peer's address. An echo of the first one may
-            // have been overtaken by the second one's.
-            if echo.receiver == peer && is_newest {
+            // An echo of an earlier question, or receiver, may have been overtaken.
+            if !is_newest {
+                return;
+            }
+            if echo.receiver == peer {
                 self.trust.resume(echo.next_report);
-            } else if is_newest {
+            } else {
+                // Nobody else knows the token: there is another receiver at the peer's address.
                 self.take_up(now, echo);
                 self.events.push(SenderEvent::ReceiverChanged);
                 // The decoder there has nothing to go on from.

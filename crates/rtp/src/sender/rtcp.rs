@@ -1,6 +1,5 @@
 //! RTCP at the sender: the pace of its reports, what they say, and what receiver reports say.
 
-use super::admission::LONGEST_RTT;
 use super::config::SenderConfig;
 use super::events::SenderStats;
 use super::media_out::MediaOut;
@@ -8,7 +7,7 @@ use crate::Secret;
 use crate::rtcp::{self, ReportBlock, SenderInfo};
 use crate::rtcp_timing::{Parameters, RtcpTiming};
 use crate::secret::Purpose;
-use fairpace_control::ReceiverReport;
+use fairpace_control::{LONGEST_RTT, ReceiverReport};
 use fairpace_units::{Bytes, Duration, Instant, RandomStream};
 
 /// Feedback that comes so long after a goodbye contradicts the goodbye.
