@@ -32,7 +32,7 @@ build: packages-demo
 	$(CARGO) build --release --locked -p fairpace --features gst
 
 demo: build
-	$(FAIRPACE) demo --out demo-results
+	$(FAIRPACE) demo --out demo-results --force
 # The same path for SRT, where it is installed.
 	@if command -v srt-live-transmit > /dev/null; then \
 		echo; echo "SRT at 600 kbit/s over the same path:"; \
@@ -64,12 +64,12 @@ viewers-live: packages-live build
 	scripts/viewers-live lte --program $(FAIRPACE) --rate 800 --senders auto,fixed,srt,plain,none
 
 reproduce: build
-	$(FAIRPACE) reproduce rcs --out results/rcs
-	$(FAIRPACE) reproduce lossy --out results/lossy
-	$(FAIRPACE) reproduce qsd --out results/qsd
-	$(FAIRPACE) reproduce aimd --out results/aimd
-	$(FAIRPACE) reproduce tpba --out results/tpba
-	$(FAIRPACE) reproduce viewers --out results/viewers
+	$(FAIRPACE) reproduce rcs --out results/rcs --force
+	$(FAIRPACE) reproduce lossy --out results/lossy --force
+	$(FAIRPACE) reproduce qsd --out results/qsd --force
+	$(FAIRPACE) reproduce aimd --out results/aimd --force
+	$(FAIRPACE) reproduce tpba --out results/tpba --force
+	$(FAIRPACE) reproduce viewers --out results/viewers --force
 
 fingerprint: build
 	scripts/fingerprint --program $(FAIRPACE)

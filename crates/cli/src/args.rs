@@ -376,6 +376,9 @@ pub(crate) struct Report {
     /// Where to write the page; `report.html` in the folder if absent
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) out: Option<PathBuf>,
+    /// Replace that file if it is there
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
 }
 
 /// The controller and its settings.
@@ -456,6 +459,9 @@ pub(crate) struct Demo {
     /// Folder for the report and the received videos
     #[arg(long, value_name = "DIR", default_value = "demo-results", value_hint = ValueHint::DirPath)]
     pub(crate) out: PathBuf,
+    /// Replace the results in that folder
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Lost packets stay lost; frames must come 0.5 s after the fastest way instead of 1 s
     #[arg(long)]
     pub(crate) no_repair: bool,
@@ -567,6 +573,9 @@ pub(crate) struct Results {
     /// Folder for the results; `results/NAME` if absent
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) out: Option<PathBuf>,
+    /// Replace the results that are in that folder
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Print JSON to stdout instead of tables
     #[arg(long)]
     pub(crate) json: bool,

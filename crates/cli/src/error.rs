@@ -5,7 +5,7 @@
 use fairpace_control::ParamError;
 use fairpace_emu::EmuError;
 use fairpace_lab::RunError;
-use fairpace_lab::results::WriteError;
+use fairpace_lab::results::{OpenError, WriteError};
 use fairpace_lab::study::StoreError;
 use fairpace_media::{Hint as _, MediaError};
 use fairpace_net::NetError;
@@ -152,9 +152,26 @@ impl From<StoreError> for Failure {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        Failure::new(code::FAILED, error.to_string()).hint("is there such a folder, and may you write to it?")
+        let hint = match error.error.kind() {
+            io::ErrorKind::StorageFull => "the disk is full; make room, or name another folder with `--out`",
+            _ => "is there such a folder, and may you write to it?",
+        };
+        Failure::new(code::FAILED, error.to_string()).hint(hint)
     }
 }
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Write(error) => error.into(),
+            OpenError::Store(error) => error.into(),
+            occupied @ OpenError::Occupied { .. } => Failure::usage(occupied.to_string()).hint(OCCUPIED),
+        }
+    }
+}
+
+/// The remedy where a folder holds what would be lost.
+pub(crate) const OCCUPIED: &str = "name another folder with `--out`, or replace what is there with `--force`";
 
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {

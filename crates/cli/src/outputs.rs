@@ -7,6 +7,9 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+/// The remedy where a file is in the way.
+pub(crate) const REPLACE: &str = "take another name, or replace it with --force";
+
 /// Makes the file, or with `force` empties the one that is there. A device or a pipe is opened as it is. The last part of a path
 /// that is emptied may be no symbolic link, which may lead anywhere.
 pub(crate) fn create(path: &Path, force: bool) -> Outcome<File> {
@@ -22,7 +25,7 @@ pub(crate) fn create(path: &Path, force: bool) -> Outcome<File> {
     }
     if !force {
         let exists = Failure::usage(format!("`{}` exists already", path.display()));
-        return Err(exists.hint("take another name, or replace it with --force"));
+        return Err(exists.hint(REPLACE));
     }
     let mut options = OpenOptions::new();
     options.write(true).truncate(true).custom_flags(libc::O_NOFOLLOW);
@@ -42,7 +45,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8], force: bool) -> Outcome {
         Ok(found) if found.is_file() && fs::read(path).is_ok_and(|found| found == bytes) => return Ok(()),
         Ok(found) if !force && (found.is_file() || found.is_symlink()) => {
             let exists = Failure::usage(format!("`{}` exists already, and says something else", path.display()));
-            return Err(exists.hint("take another name, or replace it with --force"));
+            return Err(exists.hint(REPLACE));
         }
         _ => {}
     }

@@ -8,13 +8,20 @@ use std::collections::BTreeMap;
 /// Begins with the command; [`Provenance::manifest`] says how long it took.
 pub(crate) struct Provenance {
     clock: Clock,
+    program: String,
     started_at: String,
 }
 
 impl Provenance {
     pub(crate) fn begin() -> Provenance {
         let clock = Clock::start();
-        Provenance { clock, started_at: rfc3339(clock.unix_at_zero().as_secs()) }
+        Provenance { clock, program: code_version(), started_at: rfc3339(clock.unix_at_zero().as_secs()) }
+    }
+
+    /// The version that decides a result beside scenario and seed: this very program, to the byte, with its version for
+    /// people.
+    pub(crate) fn program(&self) -> &str {
+        &self.program
     }
 
     pub(crate) fn elapsed_s(&self) -> f64 {
@@ -34,6 +41,7 @@ impl Provenance {
         machine.insert("cores".to_owned(), cores.to_string());
         Manifest {
             version: format!("fairpace {}", crate::args::VERSION),
+            program: self.program.clone(),
             command: std::env::args().collect(),
             started_at: Some(self.started_at.clone()),
             elapsed_s: Some(self.elapsed_s()),
@@ -42,9 +50,7 @@ impl Provenance {
     }
 }
 
-/// The version that decides a result beside scenario and seed: this very program, to the byte, with its version for
-/// people.
-pub(crate) fn code_version() -> String {
+fn code_version() -> String {
     let program = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
     let digest: String = Sha256::digest(&program).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("{}, program {digest}", crate::args::VERSION)

@@ -35,7 +35,7 @@ fn real(command: &str, name: &str, body: &str, more: &[&str]) -> Option<(PathBuf
     let file = dir.join("s.toml");
     std::fs::write(&file, body).unwrap();
     let out = dir.join("results");
-    let args = [&[command, file.to_str().unwrap(), "--out", out.to_str().unwrap()], more].concat();
+    let args = [&[command, file.to_str().unwrap(), "--force", "--out", out.to_str().unwrap()], more].concat();
     let output = wait_for(|| once(&args));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.code() == Some(PRIVILEGE) {
@@ -221,7 +221,17 @@ rate = \"100 kbit/s\"
     let file = dir.join("s.toml");
     std::fs::write(&file, body).unwrap();
     let results = dir.join("results");
-    let args = ["run", file.to_str().unwrap(), "--world", "emu", "--seeds", "2", "--out", results.to_str().unwrap()];
+    let args = [
+        "run",
+        file.to_str().unwrap(),
+        "--world",
+        "emu",
+        "--seeds",
+        "2",
+        "--force",
+        "--out",
+        results.to_str().unwrap(),
+    ];
     while waiting.elapsed() < Duration::from_secs(300) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_fairpace"))
             .args(args)
@@ -335,7 +345,7 @@ fn more_runs_than_this_process_may_have_files_for_are_refused_with_the_remedy() 
     let limited = || {
         let mut shell = Command::new("sh");
         shell.args(["-c", "ulimit -n 200; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_fairpace"), "run"]).arg(&file);
-        shell.args(["--world", "emu", "--seeds", "20", "--out"]).arg(dir.join("results"));
+        shell.args(["--world", "emu", "--seeds", "20", "--force", "--out"]).arg(dir.join("results"));
         shell.stdin(Stdio::null()).output().unwrap()
     };
     let output = wait_for(limited);
@@ -379,7 +389,7 @@ fn what_only_one_world_has_is_refused_by_the_other() {
     let out = dir.join("results");
     let refused = |body: &str, world: &str, code: i32, wanted: &str| {
         std::fs::write(&file, body).unwrap();
-        let args = ["run", file.to_str().unwrap(), "--world", world, "--out", out.to_str().unwrap()];
+        let args = ["run", file.to_str().unwrap(), "--world", world, "--force", "--out", out.to_str().unwrap()];
         let output = once(&args);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if matches!(output.status.code(), Some(PRIVILEGE | BUSY)) {

@@ -307,6 +307,142 @@ fn reproduce_killed_in_the_middle_goes_on_from_its_points_and_ends_as_if_nothing
     assert_eq!((keys.len(), points(&cut).lines().count()), (all, all + 1), "one line is torn");
 }
 
+/// Ten seeds of a simulation that takes a moment.
+const SEVERAL: &[&str] = &["--seeds", "10", "--jobs", "1", "--out"];
+
+#[test]
+fn seeds_that_are_finished_outlive_a_kill_and_the_same_command_goes_on() {
+    let (dir, file) = scenario("seeds-killed", &GOOD.replace("\"10 s\"", "\"200 s\""));
+    let (whole, cut) = (dir.join("whole"), dir.join("cut"));
+    let started = |out: &PathBuf| {
+        let mut run = command(&[&["run", &file], SEVERAL, &[out.to_str().unwrap()]].concat());
+        run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let kept = || std::fs::read_to_string(cut.join("seeds.jsonl")).map_or(0, |text| text.matches('\n').count());
+    let first = started(&whole).wait_with_output().unwrap();
+    assert_eq!(first.status.code(), Some(0), "{}", text_of(&first));
+    for kill in 1..=3 {
+        let before = kept();
+        let mut child = started(&cut);
+        while kept() <= before {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before kill {kill}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let manifest = std::fs::read(cut.join("manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+        assert_eq!(manifest["complete"], false);
+    }
+    let left = kept();
+    assert!((3..10).contains(&left), "{left}");
+    let again = started(&cut).wait_with_output().unwrap();
+    assert_eq!(again.status.code(), Some(0), "{}", text_of(&again));
+    assert!(text_of(&again).contains(&format!("{left} taken from an earlier run")), "{}", text_of(&again));
+    assert_eq!(again.stdout, first.stdout);
+    for name in ["summary.json", "flows.csv", "series.csv", "links.csv", "events.csv", "report.html"] {
+        assert!(std::fs::read(cut.join(name)).unwrap() == std::fs::read(whole.join(name)).unwrap(), "{name} differs");
+    }
+    assert_eq!(kept(), 10, "no seed was run twice");
+}
+
+#[test]
+fn on_a_full_disk_it_ends_at_once_and_goes_on_when_there_is_room() {
+    let (dir, file) = scenario("full-disk", &GOOD.replace("\"10 s\"", "\"60 s\""));
+    let disk = dir.join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let program = env!("CARGO_BIN_EXE_fairpace");
+    // In a mount namespace of its own; the page of the second run says how many seeds were there.
+    let script = "
+        mount -t tmpfs -o size=$1 tmpfs \"$2\" || exit 77
+        shift 2
+        \"$@\" > /dev/null; echo \"first: $?\" >&2
+        mount -o remount,size=64m tmpfs \"$DISK\"
+        \"$@\" > /dev/null; echo \"second: $?\" >&2";
+    let results = disk.join("results");
+    for (name, size, args) in [
+        ("run", "300k", vec!["run", &file, "--seeds", "10", "--jobs", "1"]),
+        ("reproduce", "4k", vec!["reproduce", "qsd.appendix", "--quick", "--jobs", "1"]),
+    ] {
+        let mut shell = Command::new("unshare");
+        shell.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", size]).arg(&disk).arg(program);
+        shell.args(&args).args(["--out", results.to_str().unwrap()]).env("DISK", &disk).env("NO_COLOR", "1");
+        let out = shell.output().unwrap();
+        let said = text_of(&out);
+        if out.status.code() == Some(77) || said.contains("Operation not permitted") {
+            return println!("skipped: nobody may mount here: {said}");
+        }
+        let (first, second) = said.split_once("first: ").unwrap();
+        assert!(second.starts_with("1\n"), "{name}: {said}");
+        assert!(first.contains("No space left on device") && first.contains("make room"), "{name}: {said}");
+        assert!(second.contains("taken from an earlier run") && second.contains("second: 0"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_folder_with_other_results_is_refused_before_anything_is_run() {
+    let (dir, file) = scenario("occupied", GOOD);
+    let other = dir.join("other.toml");
+    std::fs::write(&other, GOOD.replace("\"10 s\"", "\"11 s\"")).unwrap();
+    let other = other.to_str().unwrap();
+    let (ran, compared, points) = (dir.join("ran"), dir.join("compared"), dir.join("points"));
+    let (ran, compared, points) = (ran.to_str().unwrap(), compared.to_str().unwrap(), points.to_str().unwrap());
+    let foreign = dir.join("foreign");
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::write(foreign.join("thesis.txt"), "years").unwrap();
+    let foreign = foreign.to_str().unwrap();
+    let reproduce = ["reproduce", "qsd.appendix", "--quick", "--out"];
+    for made in [
+        [&["run", &file, "--out"][..], &[ran]].concat(),
+        [&["compare", &file, "--with", "rcs,fixed", "--out"][..], &[compared]].concat(),
+        [&reproduce[..], &[points]].concat(),
+    ] {
+        let first = run(&made);
+        assert_eq!(first.status.code(), Some(0), "{made:?}: {}", text(&first.stderr));
+        // The same again takes what is there.
+        let again = run(&made);
+        assert_eq!(again.status.code(), Some(0), "{made:?}: {}", text(&again.stderr));
+        assert_eq!(again.stdout, first.stdout);
+        assert!(text(&again.stderr).contains("taken from an earlier run"), "{made:?}: {}", text(&again.stderr));
+    }
+    for (args, holds) in [
+        (vec!["run", other, "--out", ran], "holds results of another scenario"),
+        (vec!["compare", other, "--with", "rcs,fixed", "--out", compared], "holds results of another scenario"),
+        (vec!["compare", &file, "--with", "rcs", "--out", compared], "holds other things than this comparison"),
+        (vec!["run", &file, "--out", foreign], "holds other things than results"),
+        (vec!["compare", &file, "--with", "rcs", "--out", foreign], "holds other things than this comparison"),
+        (vec!["reproduce", "qsd.appendix", "--quick", "--out", foreign], "holds other things than points"),
+        (vec!["reproduce", "rcs.fig12", "--quick", "--out", points], "the claims of \"qsd.appendix\""),
+        (vec!["demo", "model", "--seconds", "3s", "--out", foreign], "is not empty"),
+        (vec!["run", &file, "--pcap", other, "--out", ran], "exists already"),
+    ] {
+        let out = run(&args);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(holds) && said.contains("--force"), "{args:?}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(foreign).unwrap().count(), 1, "nothing was added");
+    // By force it is another run's folder.
+    let forced = run(&["run", other, "--force", "--out", ran]);
+    assert_eq!(forced.status.code(), Some(0), "{}", text(&forced.stderr));
+    assert!(!text(&forced.stderr).contains("taken from"), "{}", text(&forced.stderr));
+}
+
+#[test]
+fn results_do_not_follow_links_out_of_their_folder() {
+    let (dir, file) = scenario("links", GOOD);
+    let secret = dir.join("secret");
+    std::fs::write(&secret, "somebody's").unwrap();
+    let out = dir.join("out");
+    for name in ["seeds.jsonl", "summary.json", "manifest.json", "report.html"] {
+        let _ = std::fs::remove_dir_all(&out);
+        std::fs::create_dir(&out).unwrap();
+        std::os::unix::fs::symlink(&secret, out.join(name)).unwrap();
+        let _ = run(&["run", &file, "--force", "--out", out.to_str().unwrap()]);
+        assert_eq!(std::fs::read_to_string(&secret).unwrap(), "somebody's", "{name}");
+    }
+}
+
 /// Everything that was said to people.
 fn text_of(out: &Output) -> String {
     text(&out.stderr)

@@ -386,7 +386,19 @@ fn wait_beside_its_stdin(mut child: std::process::Child) -> std::process::Output
 #[test]
 fn a_demo_leaves_a_report_and_an_interrupted_one_a_partial_report() {
     let dir = file("demo");
-    let args = ["demo", "model", "--control", "rcs", "--seconds", "3s", "--json", "-q", "--out", dir.to_str().unwrap()];
+    let args = [
+        "demo",
+        "model",
+        "--control",
+        "rcs",
+        "--seconds",
+        "3s",
+        "--json",
+        "-q",
+        "--force",
+        "--out",
+        dir.to_str().unwrap(),
+    ];
     let out = wait_for(|| command(&args).output().unwrap());
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -405,7 +417,8 @@ fn a_demo_leaves_a_report_and_an_interrupted_one_a_partial_report() {
     let dir = file("demo-interrupted");
     let _ = std::fs::remove_dir_all(&dir);
     let out = wait_for(|| {
-        let args = ["demo", "model", "--control", "rcs,fixed", "--seconds", "30s", "--out", dir.to_str().unwrap()];
+        let args =
+            ["demo", "model", "--control", "rcs,fixed", "--seconds", "30s", "--force", "--out", dir.to_str().unwrap()];
         let child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(2_500));
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());

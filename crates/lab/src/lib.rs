@@ -49,4 +49,4 @@ pub mod worlds;
 
 pub use delays::Delays;
 pub use pool::Hooks;
-pub use run::{RunError, RunOptions, RunSet, Seeds, compare};
+pub use run::{RunError, RunOptions, RunSet, Seeds, variants};

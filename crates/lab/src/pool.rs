@@ -46,21 +46,26 @@ impl Hooks<'_> {
 
 /// Runs `work` on every job; the answer's n-th place belongs to the n-th job. A place is None if
 /// the stop flag was set before its job began. `label` names a job for the progress callback.
-pub fn map<J: Sync, R: Send>(
+///
+/// # Errors
+/// The first in the order of the jobs. After an error no new job begins.
+pub fn map<J: Sync, R: Send, E: Send>(
     jobs: &[J],
     hooks: &Hooks<'_>,
     label: impl Fn(&J) -> String + Sync,
-    work: impl Fn(&J) -> R + Sync,
-) -> Vec<Option<R>> {
+    work: impl Fn(&J) -> Result<R, E> + Sync,
+) -> Result<Vec<Option<R>>, E> {
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<R>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
+    let failed = AtomicBool::new(false);
+    let results: Vec<Mutex<Option<Result<R, E>>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     std::thread::scope(|scope| {
         let worker = || {
-            while !hooks.stopped() {
+            while !hooks.stopped() && !failed.load(Ordering::Relaxed) {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let (Some(job), Some(place)) = (jobs.get(index), results.get(index)) else { break };
                 let result = work(job);
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
                 if let Ok(mut place) = place.lock() {
                     *place = Some(result);
                 }
@@ -73,7 +78,7 @@ pub fn map<J: Sync, R: Send>(
         }
         worker();
     });
-    results.into_iter().map(|place| place.into_inner().ok().flatten()).collect()
+    results.into_iter().map(|place| place.into_inner().ok().flatten().transpose()).collect()
 }
 
 #[cfg(test)]
@@ -85,8 +90,8 @@ mod tests {
         let jobs: Vec<u64> = (0..100).collect();
         for threads in [1, 2, 7] {
             let hooks = Hooks { threads, ..Hooks::default() };
-            let squares = map(&jobs, &hooks, |j| j.to_string(), |j| j * j);
-            assert_eq!(squares, jobs.iter().map(|j| Some(j * j)).collect::<Vec<_>>());
+            let squares = map(&jobs, &hooks, |j| j.to_string(), |j| Ok::<_, ()>(j * j));
+            assert_eq!(squares.unwrap(), jobs.iter().map(|j| Some(j * j)).collect::<Vec<_>>());
         }
     }
 
@@ -102,10 +107,22 @@ mod tests {
                 if *j == 2 {
                     stop.store(true, Ordering::Relaxed);
                 }
-                *j
+                Ok::<_, ()>(*j)
             },
         );
-        assert_eq!(answers, [Some(1), Some(2), None, None]);
+        assert_eq!(answers.unwrap(), [Some(1), Some(2), None, None]);
+    }
+
+    #[test]
+    fn after_an_error_no_new_job_begins() {
+        let begun = AtomicUsize::new(0);
+        let work = |j: &u32| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            if *j == 2 { Err("the disk is full") } else { Ok(*j) }
+        };
+        let hooks = Hooks { threads: 1, ..Hooks::default() };
+        assert_eq!(map(&[1, 2, 3, 4], &hooks, |_| String::new(), work), Err("the disk is full"));
+        assert_eq!(begun.load(Ordering::Relaxed), 2);
     }
 
     #[test]
@@ -114,7 +131,7 @@ mod tests {
         let progress =
             |done: usize, total: usize, label: &str| seen.lock().unwrap().push((done, total, label.to_owned()));
         let hooks = Hooks { progress: &progress, threads: 1, ..Hooks::default() };
-        map(&["a", "b"], &hooks, |j| (*j).to_owned(), |_| ());
+        map(&["a", "b"], &hooks, |j| (*j).to_owned(), |_| Ok::<_, ()>(())).unwrap();
         assert_eq!(*seen.lock().unwrap(), [(1, 2, "a".to_owned()), (2, 2, "b".to_owned())]);
     }
 }

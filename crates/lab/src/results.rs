@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `manifest.json` | version, command, machine, what is in the folder; not part of any comparison |
+//! | `manifest.json` | version, command, machine, what is in the folder and whether it is complete; not part of any comparison |
 //! | `scenario.toml` | the scenario as run, every default filled in |
 //! | `summary.json` | what `--json` prints |
 //! | `flows.csv` | one row per seed and flow |
@@ -19,19 +19,34 @@
 //! | `windows.csv` | with a wireless link: the windows that the base station gave |
 //! | `adus.csv` | with data units: when each was complete, and which way it took, of the first seed |
 //! | `seed-N.pcapng` | every packet, if asked for |
+//! | `seeds.jsonl` | in a [`Folder`]: each seed's summary and tables, from the moment it is finished |
+//!
+//! A [`Folder`] loses no finished seed however the program ends: the same run goes on from there.
 
-use crate::run::RunSet;
-use crate::{adus, tables};
-use serde::Serialize;
-use std::fs;
+use crate::metrics::RunSummary;
+use crate::run::{RunSet, SeedRun};
+use crate::study::{Store, StoreError};
+use crate::tables;
+use fairpace_scenario::{Scenario, ScenarioError};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+const SCENARIO: &str = "scenario.toml";
+const MANIFEST: &str = "manifest.json";
+/// The seeds of a [`Folder`].
+pub const SEEDS: &str = "seeds.jsonl";
 
 /// The facts that the library cannot know: the caller, the time, the machine. The caller says it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Manifest {
     /// `fairpace` and its version, with the commit if it is known.
     pub version: String,
+    /// What decides results beside scenario and seed: the program to the byte, and options.
+    pub program: String,
     /// The command line.
     pub command: Vec<String>,
     /// Wall time of the start, RFC 3339; null if the caller has no clock.
@@ -39,7 +54,7 @@ pub struct Manifest {
     /// How long it took.
     pub elapsed_s: Option<f64>,
     /// Operating system, kernel, processor, cores: anything that may matter.
-    pub machine: std::collections::BTreeMap<String, String>,
+    pub machine: BTreeMap<String, String>,
 }
 
 /// Why a results folder could not be written.
@@ -57,87 +72,211 @@ pub struct WriteError {
 /// # Errors
 /// [`WriteError`] names the file.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
-        let mut file = fs::File::create(&temporary)?;
+        // Of a name that nobody can foresee, and gone again unless it gets its own.
+        let mut builder = tempfile::Builder::new();
+        let mut file = builder.prefix(".fairpace-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
         file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
     };
-    write().map_err(|error| {
-        // Nothing half-written stays behind; the first error is the one that matters.
-        let _ = fs::remove_file(&temporary);
-        WriteError { path: path.to_owned(), error }
-    })
+    write().map_err(|error| WriteError { path: path.to_owned(), error })
 }
 
-/// Writes a run's folder. The manifest comes last: a folder without one is not finished.
+/// One seed's results as they are kept: its summary, and its rows of each table.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SeedResults {
+    /// The results, summed up.
+    pub summary: RunSummary,
+    /// By the names of the files, each with its head.
+    tables: BTreeMap<String, String>,
+    engine: EngineCounts,
+    /// Every packet, as a pcapng file; `None` unless asked for. Not kept in [`SEEDS`].
+    #[serde(skip)]
+    pub pcapng: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct EngineCounts {
+    events: u64,
+    packet_hops: u64,
+}
+
+impl SeedResults {
+    /// The results of a run of the scenario.
+    ///
+    /// # Errors
+    /// The scenario asks for a table that cannot be made.
+    pub fn new(scenario: &Scenario, run: SeedRun) -> Result<SeedResults, ScenarioError> {
+        let tables = tables::all(scenario, &run)?;
+        let SeedRun { summary, report, .. } = run;
+        let engine = EngineCounts { events: report.engine.events, packet_hops: report.engine.packet_hops };
+        Ok(SeedResults { summary, tables, engine, pcapng: report.pcapng })
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.summary.seed
+    }
+}
+
+/// Why a folder does not take the results of a run.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is something in it, which would be lost.
+    #[error("`{}` {holds}", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// The contents that are in the way: `holds results of another scenario`, …
+        holds: &'static str,
+    },
+    /// It cannot be made or written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Its seeds cannot be read or kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A results folder while its run goes on.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    /// The seeds that are finished: for [`run_in`](crate::run::run_in).
+    pub store: Store,
+}
+
+impl Folder {
+    /// Makes the folder, or goes on in the one that is there: it must be empty, or be of the same scenario, world (`sim`,
+    /// `emu`) and program. With `anew` nothing is taken from it, and files of these names are replaced; other files
+    /// stay.
+    ///
+    /// # Errors
+    /// [`OpenError`]; then nothing in it has changed.
+    pub fn open(
+        path: &Path,
+        scenario: &Scenario,
+        world: &str,
+        manifest: &Manifest,
+        anew: bool,
+    ) -> Result<Folder, OpenError> {
+        let failed = |error| WriteError { path: path.to_owned(), error };
+        fs::create_dir_all(path).map_err(failed)?;
+        let occupied = |holds| Err(OpenError::Occupied { path: path.to_owned(), holds });
+        let text = scenario.to_toml();
+        let seeds = path.join(SEEDS);
+        if anew {
+            match fs::remove_file(&seeds) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(WriteError { path: seeds.clone(), error })?
+                }
+                _ => {}
+            }
+        } else if !is_empty(path).map_err(failed)? {
+            let Ok(made_of) = fs::read_to_string(path.join(SCENARIO)) else {
+                return occupied("holds other things than results");
+            };
+            if made_of != text {
+                return occupied("holds results of another scenario");
+            }
+            let about = fs::read(path.join(MANIFEST)).unwrap_or_default();
+            let about: serde_json::Value = serde_json::from_slice(&about).unwrap_or_default();
+            if about["world"] != world {
+                return occupied("holds results of another world");
+            }
+            if about["made_by"]["program"] != manifest.program.as_str() {
+                return occupied("holds results of another version of the program");
+            }
+        }
+        let document = serde_json::json!({
+            "made_by": manifest,
+            "scenario": scenario.name,
+            "world": world,
+            "complete": false,
+        });
+        write_whole(&path.join(MANIFEST), &pretty(&document))?;
+        write_whole(&path.join(SCENARIO), text.as_bytes())?;
+        Ok(Folder { path: path.to_owned(), store: Store::open(&seeds, &manifest.program)? })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An account of the seeds that an earlier run left; none if it left none.
+    pub fn account(&self) -> Option<String> {
+        self.store.account()
+    }
+
+    /// Writes the run's files.
+    ///
+    /// # Errors
+    /// [`WriteError`] names the file that could not be written. The seeds are kept.
+    pub fn finish(self, set: &RunSet, manifest: &Manifest) -> Result<(), WriteError> {
+        write(&self.path, set, manifest)
+    }
+}
+
+/// Whether there is nothing in the folder but the beginning of a run that came to nothing.
+fn is_empty(folder: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_begun = name == SCENARIO || name == MANIFEST || name == SEEDS && entry.metadata()?.len() == 0;
+        if !is_begun {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Writes a run's folder over what is there. The manifest comes last: a folder whose manifest does not say `complete` is
+/// not finished.
 ///
 /// # Errors
 /// [`WriteError`] names the file that could not be written.
 pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), WriteError> {
     fs::create_dir_all(folder).map_err(|error| WriteError { path: folder.to_owned(), error })?;
-    // A manifest of an earlier run must not vouch for what is being replaced.
-    let manifest_path = folder.join("manifest.json");
-    match fs::remove_file(&manifest_path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(WriteError { path: manifest_path, error });
-        }
-        _ => {}
-    }
-    let mut files: Vec<(String, Vec<u8>)> = vec![
-        ("scenario.toml".to_owned(), set.scenario.to_toml().into_bytes()),
-        ("summary.json".to_owned(), pretty(&set.json())),
-        ("flows.csv".to_owned(), tables::flows_csv(set).into_bytes()),
-        ("links.csv".to_owned(), tables::links_csv(set).into_bytes()),
-        ("series.csv".to_owned(), tables::series_csv(set).into_bytes()),
-        ("link_series.csv".to_owned(), tables::link_series_csv(set).into_bytes()),
-        ("events.csv".to_owned(), tables::events_csv(set).into_bytes()),
-    ];
-    if set.scenario.satellite.is_some() {
-        files.push(("terminals.csv".to_owned(), tables::terminals_csv(set).into_bytes()));
-        files.push(("slots.csv".to_owned(), tables::slots_csv(set).into_bytes()));
-        files.push(("events.jsonl".to_owned(), tables::events_jsonl(set).into_bytes()));
-    }
-    if set.scenario.wireless.is_some() {
-        files.push(("users.csv".to_owned(), tables::users_csv(set).into_bytes()));
-        let jitter = tables::jitter_csv(set);
-        let refused = |error| WriteError { path: folder.join("jitter.csv"), error: io::Error::other(error) };
-        files.push(("jitter.csv".to_owned(), jitter.map_err(refused)?.into_bytes()));
-        files.push(("radio_slots.csv".to_owned(), tables::radio_slots_csv(set).into_bytes()));
-        files.push(("windows.csv".to_owned(), tables::windows_csv(set).into_bytes()));
-    }
-    if adus::any(&set.scenario) {
-        files.push(("adus.csv".to_owned(), tables::adus_csv(set).into_bytes()));
+    let mut files: BTreeMap<String, usize> = BTreeMap::new();
+    let mut file = |name: &str, bytes: &[u8]| {
+        files.insert(name.to_owned(), bytes.len());
+        write_whole(&folder.join(name), bytes)
+    };
+    file(SCENARIO, set.scenario.to_toml().as_bytes())?;
+    file("summary.json", &pretty(&set.json()))?;
+    let names: BTreeSet<&String> = set.runs.iter().flat_map(|r| r.tables.keys()).collect();
+    for name in names {
+        let parts = set.runs.iter().filter_map(|r| r.tables.get(name));
+        file(name, tables::joined(name, parts).as_bytes())?;
     }
     for run in &set.runs {
-        if let Some(pcap) = &run.report.pcapng {
-            files.push((format!("seed-{}.pcapng", run.seed), pcap.clone()));
+        if let Some(pcap) = &run.pcapng {
+            file(&format!("seed-{}.pcapng", run.seed()), pcap)?;
         }
-    }
-    for (name, bytes) in &files {
-        write_whole(&folder.join(name), bytes)?;
     }
     let document = serde_json::json!({
         "made_by": manifest,
         "scenario": set.scenario.name,
         "world": set.world(),
-        "seeds": set.runs.iter().map(|r| r.seed).collect::<Vec<_>>(),
+        "seeds": set.runs.iter().map(SeedResults::seed).collect::<Vec<_>>(),
         "complete": !set.interrupted,
-        "files": files.iter().map(|(name, bytes)| (name, bytes.len())).collect::<std::collections::BTreeMap<_, _>>(),
+        "files": files,
         "emulated": set.runs.iter().filter_map(|r| {
             let mut about = serde_json::to_value(r.summary.emulated.as_ref()?).ok()?;
-            about["seed"] = r.seed.into();
+            about["seed"] = r.seed().into();
             Some(about)
         }).collect::<Vec<_>>(),
         "engine": set.runs.iter().map(|r| serde_json::json!({
-            "seed": r.seed,
-            "events": r.report.engine.events,
-            "packet_hops": r.report.engine.packet_hops,
+            "seed": r.seed(),
+            "events": r.engine.events,
+            "packet_hops": r.engine.packet_hops,
         })).collect::<Vec<_>>(),
     });
-    write_whole(&manifest_path, &pretty(&document))
+    write_whole(&folder.join(MANIFEST), &pretty(&document))
 }
 
 fn pretty(value: &serde_json::Value) -> Vec<u8> {

@@ -6,8 +6,9 @@
 
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
+use crate::results::SeedResults;
 use crate::stats::{Estimate, seeds_wanted};
-use crate::study::store::StoreError;
+use crate::study::{Store, StoreError, World, digest};
 use crate::summary::{self, GroupMetric, Metric, Summary};
 
 use fairpace_scenario::{Record, Scenario, ScenarioError, controllers, sim_config, with_controller};
@@ -29,6 +30,20 @@ pub enum Seeds {
     /// At least five, until the half-width of the 95 % interval of every group's throughput is below
     /// 5 % of its mean, at most twenty. In real time five: all are set up before the first runs.
     Enough,
+}
+
+impl Seeds {
+    /// How many there should be, after these.
+    fn wanted(self, runs: &[SeedResults]) -> usize {
+        match self {
+            Seeds::Count(n) => n.max(1),
+            Seeds::Enough => {
+                let groups = runs.first().map_or(Vec::new(), |r| r.summary.groups.clone());
+                let needs = groups.iter().map(|g| seeds_wanted(&throughputs(runs, &g.name)));
+                needs.max().unwrap_or(crate::stats::MIN_SEEDS)
+            }
+        }
+    }
 }
 
 /// How to run.
@@ -64,7 +79,7 @@ pub struct RunSet {
     /// The scenario as run.
     pub scenario: Scenario,
     /// One per seed that was run, in order of the seeds; the last may be cut short.
-    pub runs: Vec<SeedRun>,
+    pub runs: Vec<SeedResults>,
     /// True if somebody stopped it: what is here is valid, but not all that was asked for.
     pub interrupted: bool,
 }
@@ -140,35 +155,62 @@ pub fn simulate_observed(
     Ok((network.into_report(), now))
 }
 
-/// Runs the scenario with as many seeds as asked for.
+/// Runs the scenario in the simulator with as many seeds as asked for.
 ///
 /// # Errors
 /// The scenario is refused by the simulator, or nothing was finished before the stop flag.
 pub fn run(scenario: &Scenario, options: &RunOptions, hooks: &Hooks<'_>) -> Result<RunSet, RunError> {
-    let mut runs: Vec<SeedRun> = Vec::new();
+    run_in(World::Sim, scenario, options, None, hooks)
+}
+
+/// The same in any world. With a store each seed is on disk as soon as it is finished, and none that is there already is
+/// run again (but where packets are to be recorded, which the store does not keep).
+///
+/// # Errors
+/// As [`run`], and those of the world and of the store.
+pub fn run_in(
+    world: World<'_>,
+    scenario: &Scenario,
+    options: &RunOptions,
+    mut store: Option<&mut Store>,
+    hooks: &Hooks<'_>,
+) -> Result<RunSet, RunError> {
+    let digest = digest_of(world.name(), scenario);
+    let first = scenario.seed.get();
+    let mut runs: Vec<SeedResults> = Vec::new();
     loop {
-        let wanted = match options.seeds {
-            Seeds::Count(n) => n.max(1),
-            Seeds::Enough => {
-                let groups = runs.first().map_or(Vec::new(), |r| r.summary.groups.clone());
-                let needs = groups.iter().map(|g| seeds_wanted(&throughputs(&runs, &g.name)));
-                needs.max().unwrap_or(crate::stats::MIN_SEEDS)
-            }
-        };
+        let wanted = options.seeds.wanted(&runs);
         if runs.len() >= wanted || hooks.stopped() {
             break;
         }
-        let first = scenario.seed.get();
-        let seeds: Vec<u64> = (runs.len()..wanted).map(|i| first + i as u64).collect();
-        let label = |seed: &u64| format!("{} seed {seed}", scenario.name);
-        let results = pool::map(&seeds, hooks, label, |seed| simulate(scenario, *seed, options.record, hooks));
-        for result in results.into_iter().flatten() {
-            runs.push(result?);
+        let mut seeds: Vec<u64> = (first..).take(wanted).skip(runs.len()).collect();
+        if let Some(store) = store.as_deref_mut().filter(|_| !options.record.pcap) {
+            let before = runs.len();
+            seeds.retain(|seed| {
+                store.take(&digest, *seed).is_none_or(|kept| {
+                    runs.push(kept);
+                    false
+                })
+            });
+            // What was there may be all that is wanted.
+            if seeds.is_empty() && runs.len() > before {
+                continue;
+            }
         }
+        let label = |seed: &u64| format!("{} seed {seed}", scenario.name);
+        let store = store.as_deref();
+        let made = pool::map(&seeds, hooks, label, |seed| {
+            let results = SeedResults::new(scenario, world.run(scenario, *seed, options.record, hooks)?)?;
+            if let Some(store) = store.filter(|_| !results.summary.interrupted) {
+                store.append(&digest, MEASURE, *seed, &results)?;
+            }
+            Ok::<_, RunError>(results)
+        })?;
+        runs.extend(made.into_iter().flatten());
+        runs.sort_by_key(SeedResults::seed);
     }
     // A hole in the middle would pair wrong seeds: keep what is before it.
-    let first = scenario.seed.get();
-    let whole = runs.iter().enumerate().take_while(|(i, r)| r.seed == first + *i as u64).count();
+    let whole = runs.iter().zip(first..).take_while(|(run, seed)| run.seed() == *seed).count();
     runs.truncate(whole);
     if runs.is_empty() {
         return Err(RunError::Interrupted);
@@ -177,38 +219,23 @@ pub fn run(scenario: &Scenario, options: &RunOptions, hooks: &Hooks<'_>) -> Resu
     Ok(RunSet { scenario: scenario.clone(), runs, interrupted })
 }
 
-/// The same path with each of several controllers in turn; one result per controller, in order.
-///
-/// A controller may bring parameters: `rap:fine_grain=on,alpha=2`.
-///
-/// # Errors
-/// As [`run`]; and a name that is not a controller.
-pub fn compare(
-    scenario: &Scenario,
-    controllers: &[String],
-    options: &RunOptions,
-    hooks: &Hooks<'_>,
-) -> Result<Vec<(String, RunSet)>, RunError> {
-    // All are checked before the first one runs.
-    let variants: Vec<(String, Scenario)> = controllers
-        .iter()
-        .map(|name| Ok((name.clone(), with_controller(scenario, name)?)))
-        .collect::<Result<_, ScenarioError>>()?;
-    let mut results = Vec::new();
-    for (name, variant) in variants {
-        if hooks.stopped() {
-            break;
-        }
-        match run(&variant, options, hooks) {
-            Ok(set) => results.push((name, set)),
-            Err(RunError::Interrupted) => break,
-            Err(e) => return Err(e),
-        }
-    }
-    if results.is_empty() { Err(RunError::Interrupted) } else { Ok(results) }
+/// The name under which whole runs are kept.
+const MEASURE: &str = "run";
+
+/// The digest under which a scenario's runs in a world (its name) are kept.
+pub fn digest_of(world: &str, scenario: &Scenario) -> String {
+    digest::<SeedResults>(MEASURE, world, scenario)
 }
 
-fn throughputs(runs: &[SeedRun], group: &str) -> Vec<f64> {
+/// The same path with each of several controllers: `rcs`, or with parameters `rap:fine_grain=on,alpha=2`.
+///
+/// # Errors
+/// A name that is not a controller, and parameters that it has not.
+pub fn variants(scenario: &Scenario, controllers: &[String]) -> Result<Vec<(String, Scenario)>, ScenarioError> {
+    controllers.iter().map(|name| Ok((name.clone(), with_controller(scenario, name)?))).collect()
+}
+
+fn throughputs(runs: &[SeedResults], group: &str) -> Vec<f64> {
     runs.iter().filter_map(|r| r.summary.group(group)).map(|g| g.throughput_bps).collect()
 }
 
@@ -236,7 +263,7 @@ impl RunSet {
 
     /// Why which runs in real time are not to be trusted: seed and reason.
     pub fn invalid(&self) -> impl Iterator<Item = (u64, &str)> {
-        let emulated = self.runs.iter().filter_map(|r| r.summary.emulated.as_ref().map(|e| (r.seed, e)));
+        let emulated = self.runs.iter().filter_map(|r| r.summary.emulated.as_ref().map(|e| (r.seed(), e)));
         emulated.flat_map(|(seed, e)| e.invalid.iter().map(move |why| (seed, why.as_str())))
     }
 
@@ -253,7 +280,7 @@ impl RunSet {
             Err(runs) => Summary::Several(summary::Seeds {
                 scenario: self.scenario.name.clone(),
                 world: self.world().to_owned(),
-                seeds: self.runs.iter().map(|r| r.seed).collect(),
+                seeds: self.runs.iter().map(SeedResults::seed).collect(),
                 interrupted: self.interrupted,
                 metrics: self.metrics(),
                 runs,
@@ -372,14 +399,16 @@ mod tests {
     #[test]
     fn a_comparison_changes_only_the_controllers_under_comparison() {
         let names = ["rap".to_owned(), "rap:fine_grain=on".to_owned(), "tcp-reno".to_owned()];
-        let results = compare(&small(), &names, &options(1), &Hooks::default()).unwrap();
+        let variants = variants(&small(), &names).unwrap();
+        let results: Vec<RunSet> =
+            variants.iter().map(|(_, v)| run(v, &options(1), &Hooks::default()).unwrap()).collect();
         let controllers = |i: usize| -> Vec<&str> {
-            results[i].1.runs[0].summary.flows.iter().map(|f| f.controller.as_str()).collect()
+            results[i].runs[0].summary.flows.iter().map(|f| f.controller.as_str()).collect()
         };
         assert_eq!(controllers(0), ["rap", "rap", "tcp-sack", "constant"]);
         assert_eq!(controllers(2), ["tcp-reno", "tcp-reno", "tcp-sack", "constant"]);
-        assert_eq!(results[1].1.scenario.flows[0].parameters["fine_grain"].text(), "on");
-        assert!(!results[0].1.scenario.flows[0].parameters.contains_key("s_target"));
+        assert_eq!(results[1].scenario.flows[0].parameters["fine_grain"].text(), "on");
+        assert!(!results[0].scenario.flows[0].parameters.contains_key("s_target"));
     }
 
     #[test]
@@ -389,7 +418,7 @@ mod tests {
         let set = run(&s, &options, &Hooks::default()).unwrap();
         assert!((5..=20).contains(&set.runs.len()), "{}", set.runs.len());
         for (i, run) in set.runs.iter().enumerate() {
-            assert_eq!(run.seed, 1 + i as u64);
+            assert_eq!(run.seed(), 1 + i as u64);
         }
     }
 

@@ -11,7 +11,7 @@
 //! - Results do not depend on threads, on the order of the runs, or on what the store had.
 
 mod measurements;
-pub(crate) mod store;
+mod store;
 
 pub use measurements::{Cell, Measurements, largest, smallest};
 pub use store::{Store, StoreError};
@@ -47,6 +47,11 @@ pub const QUICK_SEEDS: usize = 2;
 /// Runs one seed of a scenario somewhere.
 pub type Runner<'a> = dyn Fn(&Scenario, u64, Record, &Hooks<'_>) -> Result<SeedRun, RunError> + Sync + 'a;
 
+/// The name of the simulator in summaries.
+pub const SIMULATED: &str = "sim";
+/// The name of the emulator in summaries.
+pub const EMULATED: &str = "emu";
+
 /// The world in which scenarios are run.
 #[derive(Clone, Copy, Default)]
 pub enum World<'a> {
@@ -74,9 +79,9 @@ impl World<'_> {
         matches!(self, World::Sim)
     }
 
-    /// `sim` or `emu`, as in summaries.
+    /// [`SIMULATED`] or [`EMULATED`].
     pub fn name(self) -> &'static str {
-        if self.is_sim() { "sim" } else { "emu" }
+        if self.is_sim() { SIMULATED } else { EMULATED }
     }
 }
 
@@ -317,9 +322,9 @@ impl<'a> Bench<'a> {
                 store.append(&place.0.0, study.measure.name, place.0.1, &made)?;
             }
             Ok::<R, RunError>(made)
-        });
+        })?;
         for ((key, _), result) in missing.into_iter().zip(made) {
-            let result: R = result.transpose()?.ok_or(RunError::Interrupted)?;
+            let result: R = result.ok_or(RunError::Interrupted)?;
             self.simulated += 1;
             self.known.insert(key.clone(), Rc::new(result));
         }
@@ -345,7 +350,8 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
     }
 
     fn run_in<'a>(&self, world: World<'a>, bench: &mut Bench<'a>) -> Result<Measurements<R>, RunError> {
-        let keys: Vec<String> = self.cases.iter().map(|c| digest(&self.measure, world, &c.scenario)).collect();
+        let keys: Vec<String> =
+            self.cases.iter().map(|c| digest::<R>(self.measure.name, world.name(), &c.scenario)).collect();
         let runs = match &self.sampling {
             Sampling::Count(n) => self.listed(world, bench, &keys, |case| from(&case.scenario).take(*n).collect())?,
             Sampling::Exactly(seeds) => self.listed(world, bench, &keys, |_| seeds.clone())?,
@@ -423,13 +429,13 @@ fn from(scenario: &Scenario) -> impl Iterator<Item = u64> {
     scenario.seed.get()..
 }
 
-/// The digest of measure and its type, world and scenario; the scenario's name and title do not count.
-fn digest<R>(measure: &Measure<R>, world: World<'_>, scenario: &Scenario) -> String {
+/// The digest of a measure's name and its type, world and scenario; the scenario's name and title do not count.
+pub(crate) fn digest<R>(measure: &str, world: &str, scenario: &Scenario) -> String {
     let mut bare = RawScenario::clone(scenario);
     bare.name.clear();
     bare.title.clear();
     let mut hash = Sha256::new();
-    for part in [measure.name, core::any::type_name::<R>(), world.name(), &bare.to_toml()] {
+    for part in [measure, core::any::type_name::<R>(), world, &bare.to_toml()] {
         hash.update(part.as_bytes());
         hash.update([0]);
     }

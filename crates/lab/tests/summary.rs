@@ -1,5 +1,6 @@
 //! The written summary of a run is read back unchanged.
 
+use fairpace_lab::results::SeedResults;
 use fairpace_lab::run::simulate;
 use fairpace_lab::summary::Summary;
 use fairpace_lab::{Hooks, RunOptions, RunSet, Seeds, run};
@@ -28,7 +29,8 @@ fn a_run_that_was_stopped_before_anything_happened_reads_back() {
         let scenario = load(name);
         let run = simulate(&scenario, 1, Record::default(), &hooks).unwrap();
         assert!(run.summary.interrupted && run.summary.duration_s == 0.0);
-        reads_back(&RunSet { scenario, runs: vec![run], interrupted: true });
+        let runs = vec![SeedResults::new(&scenario, run).unwrap()];
+        reads_back(&RunSet { scenario, runs, interrupted: true });
     }
 }
 

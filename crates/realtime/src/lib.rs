@@ -23,8 +23,9 @@ use endpoint::Endpoint;
 use fairpace_emu::{Door, EmuError, EmuReport, FlowAddresses, Running, Sandbox, Side, Testbed, TestbedOptions};
 use fairpace_lab::Hooks;
 use fairpace_lab::metrics::{Emulated, RunSummary};
-use fairpace_lab::run::{RunError, RunOptions, RunSet, SeedRun, Seeds};
+use fairpace_lab::run::{RunError, RunOptions, RunSet, SeedRun, Seeds, digest_of, run_in};
 use fairpace_lab::stats::MIN_SEEDS;
+use fairpace_lab::study::{EMULATED, Store, World};
 use fairpace_net::{Buffers, Clock, UdpSocket};
 use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_sim::{FlowConfig, Protocol, SimConfig};
@@ -45,6 +46,7 @@ const LOOK_UP: Duration = Duration::from_millis(5);
 
 /// Runs the scenario in real time with as many seeds as asked for ([`Seeds::Enough`]: the fewest), one after the other.
 /// The process is in `sandbox`, and nobody else runs in real time on the machine. This thread has no right afterwards.
+/// With a store each seed is on disk as soon as it is finished, and those that are there are not run again.
 ///
 /// # Errors
 /// The scenario has what this world has not, the system refuses, or nothing was finished before the stop flag.
@@ -53,27 +55,20 @@ pub fn run(
     options: &RunOptions,
     ip: Ip,
     sandbox: &Sandbox,
+    store: Option<&mut Store>,
     hooks: &Hooks<'_>,
 ) -> Result<RunSet, RunError> {
     let wanted = match options.seeds {
         Seeds::Count(n) => n.max(1),
         Seeds::Enough => MIN_SEEDS,
     };
-    let seeds = (scenario.seed.get()..).take(wanted);
+    let digest = digest_of(EMULATED, scenario);
+    let is_kept = |seed: &u64| !options.record.pcap && store.as_ref().is_some_and(|store| store.has(&digest, *seed));
+    let seeds = (scenario.seed.get()..).take(wanted).filter(|seed| !is_kept(seed));
     let prepared = Prepared::new(seeds.map(|seed| (scenario.clone(), seed, options.record)), ip, sandbox, hooks)?;
-    let mut runs = Vec::new();
-    for seed in (scenario.seed.get()..).take(wanted) {
-        if hooks.stopped() {
-            break;
-        }
-        runs.push(prepared.run(scenario, seed, hooks)?);
-        (hooks.progress)(runs.len(), wanted, &format!("{} seed {seed}", scenario.name));
-    }
-    if runs.is_empty() {
-        return Err(RunError::Interrupted);
-    }
-    let interrupted = hooks.stopped() || runs.iter().any(|r| r.summary.interrupted);
-    Ok(RunSet { scenario: scenario.clone(), runs, interrupted })
+    let emulate = |s: &Scenario, seed: u64, _: Record, hooks: &Hooks<'_>| prepared.run(s, seed, hooks);
+    let options = RunOptions { seeds: Seeds::Count(wanted), ..*options };
+    run_in(World::RealTime(&emulate), scenario, &options, store, &Hooks { threads: 1, ..*hooks })
 }
 
 /// Descriptors of a run that is set up: namespaces, devices, and those of threads that wait; and of the process itself.

@@ -75,9 +75,18 @@ pub fn compare_page(folder: &Path, names: &[String]) -> Result<Page, FolderError
     Ok(page)
 }
 
-/// The folder of one of several runs: `rap:fine_grain=on` has characters that no file should have.
+/// The folder of one of several runs, below that of all: `rap:fine_grain=on` has characters that no file should have, and
+/// whatever stands there, the name leads neither up nor elsewhere, is not hidden, and no longer than names of files are.
 pub fn folder_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
+    /// Names of files end at 255 bytes.
+    const LONGEST: usize = 200;
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = name.chars().take(LONGEST).map(plain).collect();
+    match name.strip_prefix('.') {
+        Some(rest) => format!("-{rest}"),
+        None if name.is_empty() => "-".to_owned(),
+        None => name,
+    }
 }
 
 #[cfg(test)]
@@ -87,7 +96,54 @@ mod tests {
     #[test]
     fn a_controllers_settings_make_a_plain_folder_name() {
         assert_eq!(folder_name("rap:fine_grain=on"), "rap-fine_grain-on");
-        assert_eq!(folder_name("../x"), "..-x");
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        let long = "x".repeat(300);
+        let corpus = [
+            "",
+            ".",
+            "..",
+            "...",
+            "../x",
+            "../../etc/passwd",
+            "/etc/passwd",
+            "//x",
+            "x/../../y",
+            "./x",
+            "x/",
+            "/",
+            "\\",
+            "..\\x",
+            "C:\\x",
+            "\\\\host\\share",
+            "~",
+            "~root/x",
+            "$HOME",
+            "`id`",
+            "$(id)",
+            "x;y",
+            "x\0y",
+            "x\ny",
+            "x\u{1b}[2Jy",
+            "-rf",
+            "x y",
+            "..\u{2215}x",
+            "\u{ff0e}\u{ff0e}/x",
+            "%2e%2e%2fx",
+            "con",
+            ".bashrc",
+            "\u{202e}cod.exe",
+            &long,
+        ];
+        for name in corpus {
+            let plain = folder_name(name);
+            let parts: Vec<_> = Path::new(&plain).components().collect();
+            assert!(matches!(parts[..], [std::path::Component::Normal(_)]), "{name:?}: {plain:?}");
+            assert!(!plain.starts_with('.') && plain.len() <= 200 && plain.is_ascii(), "{name:?}: {plain:?}");
+            assert!(!plain.contains(|c: char| c.is_control() || "/\\;$`~% ".contains(c)), "{name:?}: {plain:?}");
+        }
     }
 
     #[test]

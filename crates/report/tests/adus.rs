@@ -18,7 +18,8 @@ fn the_report_has_a_chart_of_each_flows_data_units_with_the_stretches_over_tcp_s
     let page = run_page(&folder).unwrap();
     let rows = std::fs::read_to_string(folder.join("adus.csv")).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
-    let complete = set.runs[0].report.flows.iter().map(|f| arrivals(f).len()).sum::<usize>();
+    let first = run::simulate(&scenario, scenario.seed.get(), options.record, &Hooks::default()).unwrap();
+    let complete = first.report.flows.iter().map(|f| arrivals(f).len()).sum::<usize>();
     assert_eq!(rows.lines().count(), 1 + complete, "the first seed's");
     assert!(rows.starts_with("seed,flow,adu,began_s,complete_s,gap_ms,via,switched\n1,media,0,0,0."), "{rows}");
     let section = page.sections.iter().find(|s| s.id == "adus").unwrap();

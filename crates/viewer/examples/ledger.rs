@@ -55,8 +55,8 @@ fn main() -> Result<(), Failure> {
             &Default::default(),
             |s| s.to_string(),
             |seed| one(&scenario, *seed, &word, Duration::from_millis(playout_ms)).map_err(|e| e.to_string()),
-        );
-        let runs: Vec<Run> = runs.into_iter().flatten().collect::<Result<_, String>>()?;
+        )?;
+        let runs: Vec<Run> = runs.into_iter().flatten().collect();
         print!("{word:<28}");
         let n = runs.len().max(1) as f64;
         let mean = |f: &dyn Fn(&Run) -> f64| runs.iter().map(f).sum::<f64>() / n;

@@ -1,13 +1,16 @@
 //! `fairpace compare-worlds`: one scenario in the simulator and in the emulator.
 
 use crate::args::CompareWorlds;
-use crate::cmd::run::{COMPARE_FILE, ended, folder_of, invalid, prepare, takes_results, with_hooks, write_page};
+use crate::cmd::run::{
+    begin_comparison, ended, finish, folder_of, in_real_time, invalid, prepare, takes_results, with_hooks, write_page,
+};
 use crate::error::Outcome;
 use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Columns, note};
 use fairpace_emu::{RealTimeLock, Sandbox};
-use fairpace_lab::results::{self, write_whole};
+use fairpace_lab::results::{Folder, write_whole};
+use fairpace_lab::study::{EMULATED, SIMULATED, World};
 use fairpace_lab::worlds::{Difference, differences};
 use fairpace_lab::{RunError, run};
 use fairpace_report::{Section, Table, folder};
@@ -21,18 +24,21 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
     let sandbox = Sandbox::enter()?;
     let dir = folder_of(&args.results, &format!("{}-worlds", scenario.name));
     takes_results(&dir)?;
+    let names = [SIMULATED, EMULATED].map(str::to_owned);
+    begin_comparison(&dir, &names, args.results.force)?;
+    let manifest = in_real_time(provenance.manifest(), args.real.ip());
+    let open = |world: &str| Folder::open(&dir.join(world), &scenario, world, &manifest, args.results.force);
+    let (mut of_sim, mut of_real) = (open(SIMULATED)?, open(EMULATED)?);
     let stop = Stop::install()?;
     let (sim, real) = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
-        let sim = run::run(&scenario, &options, hooks)?;
-        Ok::<_, RunError>((sim, fairpace_realtime::run(&scenario, &options, args.real.ip(), &sandbox, hooks)?))
+        let sim = run::run_in(World::Sim, &scenario, &options, Some(&mut of_sim.store), hooks)?;
+        let store = Some(&mut of_real.store);
+        Ok::<_, RunError>((sim, fairpace_realtime::run(&scenario, &options, args.real.ip(), &sandbox, store, hooks)?))
     })?;
     let found = differences(&sim, &real);
-    let names = ["sim".to_owned(), "emu".to_owned()];
-    for (name, set) in names.iter().zip([&sim, &real]) {
-        results::write(&dir.join(name), set, &provenance.manifest())?;
+    for (folder, set) in [(of_sim, &sim), (of_real, &real)] {
+        finish(folder, set, &provenance, &manifest, args.results.quiet)?;
     }
-    let about = json!({ "format": "fairpace-compare/1", "runs": names });
-    write_whole(&dir.join(COMPARE_FILE), format!("{about}\n").as_bytes())?;
     let interrupted = sim.interrupted || real.interrupted;
     let document = json!({
         "scenario": scenario.name,

@@ -5,12 +5,23 @@ use super::run::{COMPARE_FILE, write_page};
 use crate::args::Report;
 use crate::demo::{model, page};
 use crate::error::{Failure, Outcome};
+use crate::outputs;
 use fairpace_report::{Page, folder};
 use std::path::Path;
 
 pub(crate) fn run(args: &Report) -> Outcome {
-    let file = args.out.clone().unwrap_or_else(|| args.dir.join("report.html"));
-    write_page(&file, &of_folder(&args.dir)?)?;
+    let page = of_folder(&args.dir)?;
+    let file = match &args.out {
+        Some(file) => {
+            outputs::write_whole(file, page.to_html().as_bytes(), args.force)?;
+            file.clone()
+        }
+        None => {
+            let file = args.dir.join("report.html");
+            write_page(&file, &page)?;
+            file
+        }
+    };
     crate::term::note(false, &format!("report: {}", file.display()));
     Ok(())
 }

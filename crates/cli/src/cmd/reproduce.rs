@@ -2,8 +2,8 @@
 
 use super::run::write_page;
 use crate::args::{Reproduce as Args, World};
-use crate::error::{Failure, Outcome, code};
-use crate::provenance::{Provenance, code_version};
+use crate::error::{Failure, OCCUPIED, Outcome, code};
+use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const PAGE_FILE: &str = "page.json";
 /// Every measured point, as it came: the same command goes on from there.
 const POINTS_FILE: &str = "points.jsonl";
+const CLAIMS_FILE: &str = "experiments.jsonl";
+const MANIFEST_FILE: &str = "manifest.json";
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let provenance = Provenance::begin();
@@ -34,7 +36,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let dir = args.results.out.clone().unwrap_or_else(|| default_folder(&args.ids));
     std::fs::create_dir_all(&dir).map_err(|e| Failure::file("make", &dir, &e))?;
-    let store = Store::open(&dir.join(POINTS_FILE), &code_version())?;
+    if !args.results.force {
+        refuse_what_would_be_lost(&dir, &chosen, provenance.program())?;
+    }
+    let store = Store::open(&dir.join(POINTS_FILE), provenance.program())?;
     // Before anything starts a thread: namespaces are a process's with one thread.
     let real = match args.world {
         World::Sim => None,
@@ -44,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let prepared = match &real {
         Some((_, sandbox)) => {
             // The runs that are left: the planner takes the points that are kept out of a store of its own.
-            let kept = Store::open(&dir.join(POINTS_FILE), &code_version())?;
+            let kept = Store::open(&dir.join(POINTS_FILE), provenance.program())?;
             let runs = fairpace_papers::real_time_runs(&chosen, effort, Some(kept));
             let hooks = Hooks { stop: stop.flag(), ..Hooks::default() };
             let beside = args.jobs.unwrap_or(1);
@@ -83,12 +88,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     });
     bar.finish_and_clear();
     let all = result?;
-    write_whole(&dir.join("experiments.jsonl"), lines.as_bytes())?;
+    write_whole(&dir.join(CLAIMS_FILE), lines.as_bytes())?;
     let mut page = all.page();
     page = page.meta("made by", format!("Fairpace {}", crate::args::VERSION));
     write_whole(&dir.join(PAGE_FILE), serde_json::to_string(&page)?.as_bytes())?;
     write_page(&dir.join("report.html"), &page)?;
-    write_whole(&dir.join("manifest.json"), serde_json::to_string_pretty(&provenance.manifest())?.as_bytes())?;
+    write_whole(&dir.join(MANIFEST_FILE), serde_json::to_string_pretty(&provenance.manifest())?.as_bytes())?;
     if let Some(error) = broken {
         return Err(error.into());
     }
@@ -115,6 +120,28 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     if args.strict && held < total {
         return Err(Failure::new(code::CLAIM, format!("{} of {total} claims fail", total - held)));
+    }
+    Ok(())
+}
+
+/// Points are never lost, whoever made them; claims and report are those of this command.
+fn refuse_what_would_be_lost(dir: &Path, chosen: &[&fairpace_papers::Experiment], program: &str) -> Outcome {
+    let occupied = |holds: String| Err(Failure::usage(format!("`{}` holds {holds}", dir.display())).hint(OCCUPIED));
+    let mut entries = std::fs::read_dir(dir).map_err(|e| Failure::file("read", dir, &e))?;
+    if entries.next().is_some() && !dir.join(POINTS_FILE).exists() {
+        return occupied("other things than points of experiments".to_owned());
+    }
+    let manifest = std::fs::read(dir.join(MANIFEST_FILE)).unwrap_or_default();
+    if let Ok(found) = serde_json::from_slice::<serde_json::Value>(&manifest)
+        && found["program"] != program
+    {
+        return occupied("the report of another version of the program".to_owned());
+    }
+    let claims = std::fs::read_to_string(dir.join(CLAIMS_FILE)).unwrap_or_default();
+    for found in claims.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok()) {
+        if !chosen.iter().any(|e| found["experiment"] == e.id) {
+            return occupied(format!("the claims of {}, which is not asked for now", found["experiment"]));
+        }
     }
     Ok(())
 }

@@ -1,14 +1,16 @@
 //! `fairpace run` and `fairpace compare`: scenarios in the simulator, and one in real time.
 
 use crate::args::{Compare, Results, Run, Seeds as SeedArgs, World};
-use crate::error::{Failure, Outcome, code};
+use crate::error::{Failure, OCCUPIED, Outcome, code};
+use crate::outputs;
 use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
-use fairpace_lab::results::{self, write_whole};
+use fairpace_lab::results::{Folder, Manifest, write_whole};
+use fairpace_lab::study::{self, EMULATED, SIMULATED};
 use fairpace_lab::summary::Metric;
-use fairpace_lab::{Hooks, RunOptions, RunSet, Seeds, compare, run};
+use fairpace_lab::{Hooks, RunError, RunOptions, RunSet, Seeds, run, variants};
 use fairpace_report::{Page, folder};
 use fairpace_scenario::controllers::parameter_names;
 use fairpace_scenario::{Count, Problem, Record, Scenario, ScenarioError, nearest, with_controller};
@@ -36,22 +38,30 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
         World::Emu => Some((RealTimeLock::acquire()?, Sandbox::enter()?)),
     };
     if let Some(file) = &args.pcap {
-        writable(file).map_err(|e| Failure::unwritable(file, &e))?;
-    }
-    if real.is_some() {
-        takes_results(&folder_of(&args.results, &scenario.name))?;
-    }
-    let stop = Stop::install()?;
-    let mut set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| match &real {
-        None => run::run(&scenario, &options, hooks),
-        Some((_, sandbox)) => fairpace_realtime::run(&scenario, &options, args.real.ip(), sandbox, hooks),
-    })?;
-    if let Some(file) = &args.pcap {
-        let packets = set.runs.first_mut().and_then(|r| r.report.pcapng.take()).unwrap_or_default();
-        write_whole(file, &packets)?;
+        writable(file, args.results.force)?;
     }
     let dir = folder_of(&args.results, &scenario.name);
-    results::write(&dir, &set, &provenance.manifest())?;
+    let (world, manifest) = match args.world {
+        World::Sim => (SIMULATED, provenance.manifest()),
+        World::Emu => {
+            takes_results(&dir)?;
+            (EMULATED, in_real_time(provenance.manifest(), args.real.ip()))
+        }
+    };
+    let mut folder = Folder::open(&dir, &scenario, world, &manifest, args.results.force)?;
+    let stop = Stop::install()?;
+    let mut set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
+        let store = Some(&mut folder.store);
+        match &real {
+            None => run::run_in(study::World::Sim, &scenario, &options, store, hooks),
+            Some((_, sandbox)) => fairpace_realtime::run(&scenario, &options, args.real.ip(), sandbox, store, hooks),
+        }
+    })?;
+    if let Some(file) = &args.pcap {
+        let packets = set.runs.first_mut().and_then(|r| r.pcapng.take()).unwrap_or_default();
+        outputs::write_whole(file, &packets, args.results.force)?;
+    }
+    finish(folder, &set, &provenance, &manifest, args.results.quiet)?;
     write_page(&dir.join("report.html"), &folder::run_page(&dir)?)?;
     let mut out = std::io::stdout().lock();
     if args.results.json {
@@ -62,6 +72,21 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     invalid(&set);
     note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
     ended(set.interrupted)
+}
+
+/// The manifest of runs in real time, which IPv4 and IPv6 decide, too.
+pub(crate) fn in_real_time(manifest: Manifest, ip: fairpace_realtime::Ip) -> Manifest {
+    let suffix = if ip == fairpace_realtime::Ip::V6 { ", IPv6" } else { "" };
+    Manifest { program: format!("{}{suffix}", manifest.program), ..manifest }
+}
+
+/// Writes the files, after a word on the seeds that were there already.
+pub(crate) fn finish(folder: Folder, set: &RunSet, provenance: &Provenance, begun: &Manifest, quiet: bool) -> Outcome {
+    if let Some(kept) = folder.account() {
+        note(quiet, &format!("{kept}; --force measures anew"));
+    }
+    let manifest = Manifest { program: begun.program.clone(), ..provenance.manifest() };
+    Ok(folder.finish(set, &manifest)?)
 }
 
 /// Refuses the options that the chosen world does not support.
@@ -89,17 +114,34 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
         split_settings("--with", spec)?;
         with_controller(&scenario, spec).map_err(|e| refused(spec, e))?;
     }
-    let stop = Stop::install()?;
-    let sets = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
-        compare(&scenario, &controllers, &options, hooks)
-    })?;
     let dir = folder_of(&args.results, &format!("{}-compare", scenario.name));
-    let names: Vec<String> = sets.iter().map(|(name, _)| name.clone()).collect();
-    for (name, set) in &sets {
-        results::write(&dir.join(folder::folder_name(name)), set, &provenance.manifest())?;
+    begin_comparison(&dir, &controllers, args.results.force)?;
+    let manifest = provenance.manifest();
+    let mut left = Vec::new();
+    for (name, variant) in variants(&scenario, &controllers)? {
+        let of_it = dir.join(folder::folder_name(&name));
+        let folder = Folder::open(&of_it, &variant, SIMULATED, &manifest, args.results.force)?;
+        left.push((name, variant, folder));
     }
-    let about = json!({ "format": "fairpace-compare/1", "runs": names });
-    write_whole(&dir.join(COMPARE_FILE), format!("{about}\n").as_bytes())?;
+    let stop = Stop::install()?;
+    let mut sets = Vec::new();
+    for (name, variant, mut folder) in left {
+        let store = Some(&mut folder.store);
+        let ran = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
+            match run::run_in(study::World::Sim, &variant, &options, store, hooks) {
+                Err(RunError::Interrupted) => Ok(None),
+                ran => ran.map(Some),
+            }
+        })?;
+        let Some(set) = ran else { break };
+        finish(folder, &set, &provenance, &manifest, args.results.quiet)?;
+        sets.push((name, set));
+    }
+    if sets.is_empty() {
+        return Err(RunError::Interrupted.into());
+    }
+    let names: Vec<String> = sets.iter().map(|(name, _)| name.clone()).collect();
+    say_compared(&dir, &names)?;
     write_page(&dir.join("report.html"), &folder::compare_page(&dir, &names)?)?;
     let interrupted = sets.len() < controllers.len() || sets.iter().any(|(_, s)| s.interrupted);
     let mut out = std::io::stdout().lock();
@@ -119,6 +161,28 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
     }
     note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
     ended(interrupted)
+}
+
+/// Makes the folder of a comparison, or goes on in the one that is there if it compares some of these.
+pub(crate) fn begin_comparison(dir: &Path, names: &[String], force: bool) -> Outcome {
+    std::fs::create_dir_all(dir).map_err(|e| Failure::file("make", dir, &e))?;
+    let is_empty = || std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
+    if !force && !is_empty() {
+        let found = std::fs::read(dir.join(COMPARE_FILE)).unwrap_or_default();
+        let found: serde_json::Value = serde_json::from_slice(&found).unwrap_or_default();
+        let is_ours = |run: &serde_json::Value| names.iter().any(|name| run == name);
+        if !found["runs"].as_array().is_some_and(|runs| runs.iter().all(is_ours)) {
+            let holds = format!("`{}` holds other things than this comparison", dir.display());
+            return Err(Failure::usage(holds).hint(OCCUPIED));
+        }
+    }
+    say_compared(dir, names)
+}
+
+/// Says in the folder which runs it has.
+pub(crate) fn say_compared(dir: &Path, names: &[String]) -> Outcome {
+    let about = json!({ "format": "fairpace-compare/1", "runs": names });
+    Ok(write_whole(&dir.join(COMPARE_FILE), format!("{about}\n").as_bytes())?)
 }
 
 /// `rap:fine_grain=on,alpha=2` has come apart at its commas: what has a `=` and no name of its own belongs to
@@ -207,11 +271,15 @@ where
     Ok(result?)
 }
 
-/// Whether the file can be written, found before a long run; what is there stays as it is.
-fn writable(file: &Path) -> std::io::Result<()> {
+/// Whether the file can and may be written, found before a long run; what is there stays as it is.
+fn writable(file: &Path, force: bool) -> Outcome {
+    let unwritable = |e| Failure::unwritable(file, &e);
+    if file.exists() && !force {
+        return Err(Failure::usage(format!("`{}` exists already", file.display())).hint(outputs::REPLACE));
+    }
     let new = !file.exists();
-    std::fs::OpenOptions::new().append(true).create(true).open(file)?;
-    if new { std::fs::remove_file(file) } else { Ok(()) }
+    std::fs::OpenOptions::new().append(true).create(true).open(file).map_err(unwritable)?;
+    if new { std::fs::remove_file(file).map_err(unwritable) } else { Ok(()) }
 }
 
 /// Whether the folder can be made and written, found before a run in real time: in namespaces of our own root is a
@@ -292,7 +360,7 @@ fn table(out: &mut impl std::io::Write, sets: &[(String, &RunSet)]) -> Outcome {
         for run in &set.runs {
             for flow in &run.summary.flows {
                 if let Some(why) = &flow.stopped {
-                    writeln!(out, "  seed {}: the circuit breaker stopped {}: {why}", run.seed, flow.name)?;
+                    writeln!(out, "  seed {}: the circuit breaker stopped {}: {why}", run.seed(), flow.name)?;
                 }
             }
         }

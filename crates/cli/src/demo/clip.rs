@@ -3,7 +3,9 @@
 use crate::error::{Failure, Outcome};
 use fairpace_media::{MediaError, SourceSpec};
 #[cfg(feature = "gst")]
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+#[cfg(feature = "gst")]
+use std::path::Path;
 
 /// Big Buck Bunny, (c) 2008 Blender Foundation, CC BY 3.0; see media/README.md.
 #[cfg(feature = "gst")]
@@ -13,28 +15,24 @@ pub(crate) const CLIP_NAME: &str = "Big Buck Bunny, (c) 2008 Blender Foundation,
 /// The frames of the clip.
 pub(super) const FRAMES_PER_SECOND: f64 = 25.0;
 
-/// The clip that comes with the program, unpacked into the temporary folder; goes away at the end.
+/// The clip that comes with the program, unpacked into the temporary folder under a name that nobody can foresee; goes
+/// away at the end.
 #[cfg(feature = "gst")]
-pub(crate) struct ShippedClip(PathBuf);
+pub(crate) struct ShippedClip(tempfile::TempPath);
 
 #[cfg(feature = "gst")]
 impl ShippedClip {
     pub(crate) fn unpack() -> Outcome<ShippedClip> {
-        let path = std::env::temp_dir().join(format!("fairpace-{}-bigbuckbunny.mp4", std::process::id()));
-        std::fs::write(&path, CLIP).map_err(|e| Failure::file("write", &path, &e))?;
-        Ok(ShippedClip(path))
+        let unpacked = || {
+            let mut file = tempfile::Builder::new().prefix("fairpace-").suffix(".mp4").tempfile()?;
+            file.write_all(CLIP)?;
+            Ok(ShippedClip(file.into_temp_path()))
+        };
+        unpacked().map_err(|e| Failure::file("write to", &std::env::temp_dir(), &e))
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.0
-    }
-}
-
-#[cfg(feature = "gst")]
-impl Drop for ShippedClip {
-    fn drop(&mut self) {
-        // In the temporary folder: what stays behind goes with it.
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -18,7 +18,7 @@ mod turn;
 
 use crate::args::Demo as Args;
 use crate::cmd::run::write_page;
-use crate::error::{Failure, Outcome, code};
+use crate::error::{Failure, OCCUPIED, Outcome, code};
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint};
 #[cfg(feature = "gst")]
@@ -50,6 +50,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let clip = DemoClip::new(args.source.as_deref())?;
     // A video that cannot be shown is an error before the first turn, and before anything is written.
     drop(clip.open()?);
+    if !args.force && std::fs::read_dir(&args.out).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Failure::usage(format!("`{}` is not empty", args.out.display())).hint(OCCUPIED));
+    }
     let _alone = RealTimeLock::acquire()?;
     std::fs::create_dir_all(&args.out).map_err(|e| Failure::file("make", &args.out, &e))?;
     let stop = Stop::install()?;

@@ -319,6 +319,14 @@ fn to_the_end(curve: &Curve, end: f64) -> Curve {
     out
 }
 
+/// The bytes of a picture in the folder. A folder may come from somebody else: what it names elsewhere is not shown.
+fn picture(dir: &Path, name: &str) -> Option<Vec<u8>> {
+    let is_plain = Path::new(name).file_name().is_some_and(|plain| plain == name);
+    let path = dir.join(name);
+    let is_file = is_plain && std::fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+    is_file.then(|| std::fs::read(&path).ok()).flatten()
+}
+
 fn stills(demo: &DemoResult, dir: &Path) -> Option<Section> {
     let mut times: Vec<f64> = demo.schemes.iter().flat_map(|s| s.stills.iter().map(|still| still.at_s)).collect();
     times.sort_by(f64::total_cmp);
@@ -328,7 +336,7 @@ fn stills(demo: &DemoResult, dir: &Path) -> Option<Section> {
     for time in times {
         for s in &demo.schemes {
             let still = s.stills.iter().find(|still| still.at_s == time);
-            let data = still.and_then(|still| std::fs::read(dir.join(still.file.as_ref()?)).ok()).unwrap_or_default();
+            let data = still.and_then(|still| picture(dir, still.file.as_ref()?)).unwrap_or_default();
             let frozen = still.map_or(0.0, |still| still.stood_still_s);
             // Two frames' time is no freeze.
             let frozen =
@@ -407,5 +415,33 @@ mod tests {
         assert_eq!(curve.iter().map(|(t, _)| *t).collect::<Vec<_>>(), [0.0, 1.0, 2.0, 3.0, 3.5]);
         assert!(curve[2].1.is_nan());
         assert_eq!(curve[4].1, 4.0);
+    }
+
+    #[test]
+    fn a_picture_is_shown_from_the_folder_and_from_nowhere_else() {
+        let all = std::env::temp_dir().join(format!("fairpace-pictures-{}", std::process::id()));
+        let dir = all.join("results");
+        std::fs::create_dir_all(dir.join("deep")).unwrap();
+        for file in ["secret.jpg", "results/still.jpg", "results/deep/still.jpg"] {
+            std::fs::write(all.join(file), file).unwrap();
+        }
+        std::os::unix::fs::symlink(all.join("secret.jpg"), dir.join("link.jpg")).unwrap();
+        let absolute = all.join("secret.jpg").to_str().unwrap().to_owned();
+        assert_eq!(picture(&dir, "still.jpg").as_deref(), Some(&b"results/still.jpg"[..]));
+        for name in [
+            "../secret.jpg",
+            "./still.jpg",
+            "deep/still.jpg",
+            "deep/../still.jpg",
+            &absolute,
+            "link.jpg",
+            "deep",
+            "..",
+            ".",
+            "",
+        ] {
+            assert_eq!(picture(&dir, name), None, "{name:?}");
+        }
+        std::fs::remove_dir_all(all).unwrap();
     }
 }

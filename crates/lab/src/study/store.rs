@@ -5,11 +5,13 @@
 //! counts for nothing; the next one begins on a line of its own. Points of another version of the code stay, too, and are
 //! not used.
 
+use nix::libc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -73,7 +75,9 @@ impl Store {
     /// The file can neither be read nor made.
     pub fn open(path: &Path, version: &str) -> Result<Store, StoreError> {
         let failed = |action| move |error| StoreError { path: path.to_owned(), action, error };
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(failed("written"))?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).custom_flags(libc::O_NOFOLLOW);
+        let mut file = options.open(path).map_err(failed("written"))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed("read"))?;
         if text.last().is_some_and(|byte| *byte != b'\n') {
@@ -101,7 +105,7 @@ impl Store {
     }
 
     /// The point, if an earlier session kept it; given once.
-    pub(super) fn take<R: DeserializeOwned>(&mut self, digest: &str, seed: u64) -> Option<R> {
+    pub(crate) fn take<R: DeserializeOwned>(&mut self, digest: &str, seed: u64) -> Option<R> {
         let text = self.kept.remove(&(digest.to_owned(), seed))?;
         let point = serde_json::from_str(text.get()).ok();
         match &point {
@@ -111,8 +115,13 @@ impl Store {
         point
     }
 
+    /// Whether an earlier session kept the point, and nobody has taken it.
+    pub fn has(&self, digest: &str, seed: u64) -> bool {
+        self.kept.contains_key(&(digest.to_owned(), seed))
+    }
+
     /// Keeps a point: one write of a whole line.
-    pub(super) fn append<R: Serialize>(
+    pub(crate) fn append<R: Serialize>(
         &self,
         digest: &str,
         measure: &str,
