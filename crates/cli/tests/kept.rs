@@ -13,6 +13,7 @@ use common::program::{command, folder, text};
 use common::turn::wait_for;
 use common::wire::listening;
 use fairpace_media::IvfReader;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -41,8 +42,18 @@ fn pictures(recording: &Path) -> (usize, Duration) {
     (count, last)
 }
 
+/// Whether the recording says that its end is missing.
+fn is_cut_off(recording: &Path) -> bool {
+    IvfReader::new(&std::fs::read(recording).unwrap()[..], "recording").unwrap().is_cut_off()
+}
+
 /// Packets of a pcapng file whose blocks are whole, from its beginning.
 fn packets(capture: &Path) -> usize {
+    blocks(capture, 6)
+}
+
+/// Blocks of a kind.
+fn blocks(capture: &Path, wanted: u32) -> usize {
     let bytes = std::fs::read(capture).unwrap();
     let (mut at, mut count) = (0, 0);
     while let Some(head) = bytes.get(at..at + 8) {
@@ -50,7 +61,7 @@ fn packets(capture: &Path) -> usize {
         if len < 12 || bytes.len() < at + len as usize {
             break;
         }
-        count += usize::from(kind == 6);
+        count += usize::from(kind == wanted);
         at += len as usize;
     }
     count
@@ -88,10 +99,17 @@ fn a_killed_receiver_and_a_killed_relay_leave_all_but_the_last_second() {
         // Two seconds have gone by, of which the last may be lost; the play-out holds back half a second of the first.
         let gained = after.1.saturating_sub(before.1);
         assert!(after.0 > before.0 && gained >= Duration::from_millis(900), "{before:?}, {after:?}");
+        assert!(is_cut_off(&recording), "nothing says that the recording's end is missing");
+        assert_eq!(blocks(&capture, 5), 0, "a capture without statistics was cut off");
         assert!(carried_after >= carried + 50, "{carried} packets, {carried_after} after two seconds more");
         for line in std::fs::read_to_string(&stats).unwrap().lines() {
             assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
         }
+        // Whoever sends it is told.
+        let mut sender = command(&["send", &path(&recording), "127.0.0.1:9"]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(sender.stderr.take().unwrap()).lines().map_while(Result::ok);
+        assert!(said.any(|line| line.contains("the recording was cut off")));
+        kill(sender);
     }
 }
 

@@ -85,11 +85,14 @@ fn media_goes_through_a_relay_over_both_versions_of_ip_and_is_recorded_and_passe
         assert!(received["media"]["received_packets"].as_u64().unwrap() * 10 >= packets * 9, "{received}");
         assert!(received["frames"]["in_time"].as_u64().unwrap() > 20, "{received}");
         assert!(relayed["flows"][0]["delivered_bytes"].as_u64().unwrap() > 100_000, "TCP beside: {relayed}");
-        assert_eq!(&std::fs::read(&ivf).unwrap()[..4], b"DKIF");
+        let ivf = std::fs::read(&ivf).unwrap();
+        assert_eq!((&ivf[..4], &ivf[28..32]), (&b"DKIF"[..], &[0; 4][..]), "it is finished");
         let capture = std::fs::read(&capture).unwrap();
         assert_eq!(capture[..4], 0x0A0D_0D0A_u32.to_le_bytes());
         // Each packet is there when it enters and when it leaves, with 28 bytes of headers at least.
         assert!(capture.len() as u64 > 2 * 28 * packets, "{} bytes of capture", capture.len());
+        // At its end, as of every capture that was not cut off: statistics of 40 bytes of each interface.
+        assert!(capture[capture.len() - 3 * 40..].starts_with(&[5, 0, 0, 0, 40, 0, 0, 0]));
         if ip == "-4" {
             let mut packet = [0; 2000];
             let n = player.recv(&mut packet).unwrap();
@@ -364,6 +367,7 @@ fn ctrl_c_ends_a_receiver_in_order_with_code_130() {
     assert!(begun.elapsed() < Duration::from_secs(2));
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(json["ended"], "interrupted");
+    assert_eq!(std::fs::read(&ivf).unwrap()[28..], [0; 4], "a recording that is finished, of nothing");
 }
 
 #[test]

@@ -30,9 +30,8 @@ use crate::tables;
 use fairpace_scenario::{Scenario, ScenarioError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 const SCENARIO: &str = "scenario.toml";
@@ -76,7 +75,11 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let write = || -> io::Result<()> {
         // Of a name that nobody can foresee, and gone again unless it gets its own.
         let mut builder = tempfile::Builder::new();
-        let mut file = builder.prefix(".fairpace-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder)?;
+        builder.prefix(".fairpace-");
+        // As any file that the caller makes: the umask decides.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(path)?;

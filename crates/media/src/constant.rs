@@ -36,6 +36,7 @@ impl FrameSource for ConstantSource {
             follows_rate: false,
             scaled_from: None,
             sound: false,
+            cut_off: false,
         }
     }
 

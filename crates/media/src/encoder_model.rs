@@ -160,6 +160,7 @@ impl FrameSource for EncoderModel {
             follows_rate: true,
             scaled_from: None,
             sound: false,
+            cut_off: false,
         }
     }
 

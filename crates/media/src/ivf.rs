@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! header: "DKIF", version u16 = 0, header length u16 = 32, codec "VP80", width u16, height u16,
-//!         time base denominator u32, numerator u32, length in ticks u32, unused u32
+//!         time base denominator u32, numerator u32, length in ticks u32, unused u32 (ours: 0, or "part")
 //! frame:  length u32, time stamp u64 (in time bases), then the frame        all little-endian
 //! ```
 //!
 //! The files that we write have a time base of 1/90,000 s, so that a frame's time is its RTP timestamp's: a player
-//! holds a picture on the screen for as long as the viewer of the live stream had to.
+//! holds a picture on the screen for as long as the viewer of the live stream had to. Until such a file is finished, its unused
+//! field reads `part`, which players ignore: a recording whose process was killed is known by the word.
 
 use crate::{Codec, EncodedFrame, Format, FrameSource, MediaError, timestamp_90k, vp8};
 use fairpace_units::{Duration, Instant, Rate};
@@ -19,6 +20,9 @@ const FRAME_HEADER: usize = 12;
 const MAX_FRAME: usize = 1 << 26;
 /// Ticks per second of what we write.
 const TICKS: u32 = 90_000;
+/// The unused field of a file that is not finished.
+const PART: [u8; 4] = *b"part";
+const FINISHED: [u8; 4] = [0; 4];
 
 /// Writes VP8 frames as IVF. [`IvfWriter::finish`] puts size and length into the
 /// header; a file without it (the process was killed) still plays.
@@ -36,7 +40,7 @@ impl<W: Write + Seek> IvfWriter<W> {
     /// # Errors
     /// What the writer says.
     pub fn new(mut out: W) -> io::Result<Self> {
-        out.write_all(&header(0, 0, 0))?;
+        out.write_all(&header(0, 0, 0, PART))?;
         Ok(IvfWriter { out, frames: 0, size: None, last_ticks: None })
     }
 
@@ -49,7 +53,7 @@ impl<W: Write + Seek> IvfWriter<W> {
         if let (None, Some(vp8::Header { size: Some(size), .. })) = (self.size, vp8::header(frame)) {
             self.size = Some(size);
             // At once, not only at the end: a file that was cut off should play too.
-            self.put_header()?;
+            self.put_header(PART)?;
         }
         // Rounded to the nearest tick: 90,000/s is no whole number of nanoseconds.
         let ticks = (time.as_nanos() * u128::from(TICKS) + 500_000_000) / 1_000_000_000;
@@ -73,16 +77,17 @@ impl<W: Write + Seek> IvfWriter<W> {
     /// # Errors
     /// What the writer says.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.put_header()?;
+        self.put_header(PART)?;
         self.out.flush()
     }
 
-    /// Completes the header and gives the writer back.
+    /// Completes the header, which says from now on that nothing is missing, and gives the writer back.
     ///
     /// # Errors
     /// What the writer says.
     pub fn finish(mut self) -> io::Result<W> {
-        self.flush()?;
+        self.put_header(FINISHED)?;
+        self.out.flush()?;
         Ok(self.out)
     }
 
@@ -95,17 +100,17 @@ impl<W: Write + Seek> IvfWriter<W> {
         u32::try_from(last + mean).unwrap_or(u32::MAX)
     }
 
-    fn put_header(&mut self) -> io::Result<()> {
+    fn put_header(&mut self, state: [u8; 4]) -> io::Result<()> {
         let (width, height) = self.size.unwrap_or_default();
         let here = self.out.stream_position()?;
         self.out.seek(SeekFrom::Start(0))?;
-        self.out.write_all(&header(width, height, self.length()))?;
+        self.out.write_all(&header(width, height, self.length(), state))?;
         self.out.seek(SeekFrom::Start(here))?;
         Ok(())
     }
 }
 
-fn header(width: u16, height: u16, length: u32) -> [u8; HEADER] {
+fn header(width: u16, height: u16, length: u32, state: [u8; 4]) -> [u8; HEADER] {
     let mut h = [0; HEADER];
     h[0..4].copy_from_slice(b"DKIF");
     h[6..8].copy_from_slice(&(HEADER as u16).to_le_bytes());
@@ -115,6 +120,7 @@ fn header(width: u16, height: u16, length: u32) -> [u8; HEADER] {
     h[16..20].copy_from_slice(&TICKS.to_le_bytes());
     h[20..24].copy_from_slice(&1_u32.to_le_bytes());
     h[24..28].copy_from_slice(&length.to_le_bytes());
+    h[28..32].copy_from_slice(&state);
     h
 }
 
@@ -137,6 +143,7 @@ pub struct IvfReader<R: Read> {
     pub size: (u16, u16),
     /// Numerator and denominator of the time base, in seconds.
     time_base: (u32, u32),
+    cut_off: bool,
 }
 
 impl<R: Read> IvfReader<R> {
@@ -145,7 +152,7 @@ impl<R: Read> IvfReader<R> {
     /// # Errors
     /// [`MediaError::Ivf`] if it is not an IVF header, or not VP8; [`MediaError::File`].
     pub fn new(input: R, name: impl Into<String>) -> Result<Self, MediaError> {
-        let mut r = IvfReader { input, name: name.into(), offset: 0, size: (0, 0), time_base: (1, 1) };
+        let mut r = IvfReader { input, name: name.into(), offset: 0, size: (0, 0), time_base: (1, 1), cut_off: false };
         let mut h = [0; HEADER];
         let got = r.fill(&mut h)?;
         if !h.starts_with(b"DKIF") {
@@ -166,16 +173,22 @@ impl<R: Read> IvfReader<R> {
         }
         r.size = (u16_at(12), u16_at(14));
         r.time_base = (u32_at(20), u32_at(16));
+        r.cut_off = h[28..] == PART;
         if r.time_base.0 == 0 || r.time_base.1 == 0 {
             return Err(r.wrong(16, "its time base has a zero".to_owned()));
         }
         Ok(r)
     }
 
-    /// The next frame; `None` at the end.
+    /// Whether this is a recording whose writer was stopped, or is still at it: its end is missing.
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off
+    }
+
+    /// The next frame; `None` at the end. A recording that was cut off ends before the frame that was cut.
     ///
     /// # Errors
-    /// [`MediaError::Ivf`] if the stream ends within a frame or names an impossible length;
+    /// [`MediaError::Ivf`] if another stream ends within a frame, or a frame names an impossible length;
     /// [`MediaError::File`].
     pub fn next_frame(&mut self) -> Result<Option<IvfFrame>, MediaError> {
         let start = self.offset;
@@ -183,6 +196,7 @@ impl<R: Read> IvfReader<R> {
         match self.fill(&mut h)? {
             0 => return Ok(None),
             FRAME_HEADER => {}
+            _ if self.cut_off => return Ok(None),
             got => {
                 return Err(self.wrong(start, format!("it ends after {got} of {FRAME_HEADER} bytes of frame header")));
             }
@@ -196,6 +210,9 @@ impl<R: Read> IvfReader<R> {
         let mut data = Vec::new();
         let got = self.input.by_ref().take(length as u64).read_to_end(&mut data).map_err(|e| self.unreadable(e))?;
         self.offset += got as u64;
+        if got < length && self.cut_off {
+            return Ok(None);
+        }
         if got < length {
             return Err(self.wrong(start, format!("it ends after {got} of {length} bytes of a frame")));
         }
@@ -267,6 +284,7 @@ impl IvfSource {
             follows_rate: false,
             scaled_from: None,
             sound: false,
+            cut_off: reader.cut_off,
         };
         let (give, frames) = std::sync::mpsc::sync_channel(READ_AHEAD);
         // Ends with the input, or when the receiving half is gone.
@@ -350,6 +368,34 @@ mod tests {
             w.write(Duration::from_millis(*ms), data).unwrap();
         }
         w.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn a_recording_says_that_it_was_cut_off_until_it_is_finished() {
+        let mut writer = IvfWriter::new(io::Cursor::new(Vec::new())).unwrap();
+        writer.write(Duration::ZERO, &[1, 2, 3]).unwrap();
+        writer.write(Duration::from_millis(40), &[4; 100]).unwrap();
+        writer.flush().unwrap();
+        let part = writer.out.get_ref().clone();
+        let whole = writer.finish().unwrap().into_inner();
+        let read = |bytes: &[u8]| {
+            let mut reader = IvfReader::new(bytes, "x").unwrap();
+            let cut_off = reader.is_cut_off();
+            let mut frames = 0;
+            while reader.next_frame()?.is_some() {
+                frames += 1;
+            }
+            Ok::<_, MediaError>((cut_off, frames))
+        };
+        assert_eq!(read(&whole).unwrap(), (false, 2));
+        // Torn anywhere, what is whole is read.
+        let second = HEADER + FRAME_HEADER + 3;
+        for (end, frames) in [(HEADER, 0), (second - 1, 0), (second, 1), (second + 5, 1), (second + 20, 1), (part.len(), 2)] {
+            assert_eq!(read(&part[..end]).unwrap(), (true, frames), "{end}");
+        }
+        // A finished file that ends within a frame is damaged.
+        assert!(read(&whole[..second + 20]).is_err());
+        assert_eq!((part.len(), &part[..28], &part[32..]), (whole.len(), &whole[..28], &whole[32..]));
     }
 
     #[test]

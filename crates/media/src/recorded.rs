@@ -151,6 +151,7 @@ impl FrameSource for RecordedSource {
             follows_rate,
             scaled_from: None,
             sound: false,
+            cut_off: false,
         }
     }
 

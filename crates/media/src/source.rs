@@ -31,6 +31,8 @@ pub struct Format {
     /// The input has sound, which is left out. Known once the first picture has come; a container that names its streams
     /// later may tell later.
     pub sound: bool,
+    /// The input is a recording whose end is missing: its writer was stopped.
+    pub cut_off: bool,
 }
 
 /// One encoded video frame.

@@ -228,6 +228,7 @@ impl FrameSource for Frames {
             follows_rate: false,
             scaled_from: None,
             sound: false,
+            cut_off: false,
         }
     }
     fn set_rate(&mut self, _: Rate) {}

@@ -230,6 +230,7 @@ impl FrameSource for Packets {
             follows_rate,
             scaled_from: None,
             sound: false,
+            cut_off: false,
         }
     }
 

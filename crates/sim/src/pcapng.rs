@@ -1,11 +1,12 @@
 //! Every packet as a pcapng file that Wireshark reads.
-//! Source: draft-ietf-opsawg-pcapng (blocks SHB, IDB, EPB; `if_tsresol` 9; link type RAW).
+//! Source: draft-ietf-opsawg-pcapng (blocks SHB, IDB, EPB, ISB; `if_tsresol` 9; link type RAW).
 //!
 //! Three interfaces: what senders and receivers put into the network, what came out, and what was
 //! dropped, with the reason as a comment. The simulator has no bytes, so IPv4, UDP, RTP and TCP
 //! headers are made up from what the packet means; the payload is cut off (the original length is
 //! kept). Flow n goes from 10.1.x.y:40000 to 10.2.x.y:5004 (TCP: 5001), where x.y is n. A TCP
-//! segment's number becomes 1 + number × payload.
+//! segment's number becomes 1 + number × payload. At the end come the interfaces' statistics (ISB), with how many packets
+//! each took in: a file without them was cut off.
 
 use std::io::{self, Write};
 
@@ -57,6 +58,9 @@ pub struct PcapWriter<W> {
     error: Option<io::Error>,
     block: Vec<u8>,
     flush_at: Instant,
+    /// The latest instant, and the packets of each interface.
+    end: Instant,
+    counts: [u64; INTERFACES.len()],
 }
 
 /// So often the output is flushed.
@@ -65,11 +69,15 @@ const FLUSHED_EACH: Duration = Duration::from_secs(1);
 const SHB: u32 = 0x0A0D_0D0A;
 const IDB: u32 = 1;
 const EPB: u32 = 6;
+const ISB: u32 = 5;
 const LINKTYPE_RAW: u16 = 101;
 const OPT_END: u16 = 0;
 const OPT_COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
+const ISB_IFRECV: u16 = 4;
+/// Sent, received, dropped.
+const INTERFACES: [&str; 3] = ["sent", "received", "dropped"];
 
 const IP: u32 = 20;
 const TCP: u32 = 20;
@@ -86,6 +94,8 @@ impl<W: Write> PcapWriter<W> {
             error: None,
             block: Vec::new(),
             flush_at: Instant::ZERO,
+            end: Instant::ZERO,
+            counts: [0; INTERFACES.len()],
         };
         let mut head = Vec::new();
         head.extend(0x1A2B_3C4D_u32.to_le_bytes());
@@ -93,7 +103,7 @@ impl<W: Write> PcapWriter<W> {
         head.extend(0_u16.to_le_bytes());
         head.extend(u64::MAX.to_le_bytes()); // section length unknown
         writer.write_block(SHB, &head);
-        for name in ["sent", "received", "dropped"] {
+        for name in INTERFACES {
             let mut body = Vec::new();
             body.extend(LINKTYPE_RAW.to_le_bytes());
             body.extend([0; 2]);
@@ -130,12 +140,11 @@ impl<W: Write> PcapWriter<W> {
                 (2, Some(format!("{} at {link}", reason.as_str())))
             }
         };
+        self.end = self.end.max(at);
+        self.counts[interface as usize] += 1;
         let mut body = std::mem::take(&mut self.block);
         body.clear();
-        let nanos = at.as_nanos();
-        body.extend(interface.to_le_bytes());
-        body.extend(((nanos >> 32) as u32).to_le_bytes());
-        body.extend((nanos as u32).to_le_bytes());
+        time_stamp(&mut body, interface, at);
         body.extend((bytes.len() as u32).to_le_bytes());
         body.extend(original.to_le_bytes());
         body.extend(bytes);
@@ -148,11 +157,18 @@ impl<W: Write> PcapWriter<W> {
         self.block = body;
     }
 
-    /// The output, or the first error it gave.
+    /// Writes the statistics, and gives back the output, or the first error it gave.
     ///
     /// # Errors
     /// The first error of the output; what was written before it is valid.
-    pub fn finish(self) -> io::Result<W> {
+    pub fn finish(mut self) -> io::Result<W> {
+        for (interface, count) in (0..).zip(self.counts) {
+            let mut body = Vec::new();
+            time_stamp(&mut body, interface, self.end);
+            option(&mut body, ISB_IFRECV, &count.to_le_bytes());
+            option(&mut body, OPT_END, &[]);
+            self.write_block(ISB, &body);
+        }
         match self.error {
             Some(error) => Err(error),
             None => Ok(self.out),
@@ -281,6 +297,14 @@ fn tcp(out: &mut Vec<u8>, seq: u32, ack: u32, flags: u8, sack: &[(u32, u32)]) {
     }
 }
 
+/// The beginning of a block that is about an interface at an instant.
+fn time_stamp(out: &mut Vec<u8>, interface: u32, at: Instant) {
+    let nanos = at.as_nanos();
+    out.extend(interface.to_le_bytes());
+    out.extend(((nanos >> 32) as u32).to_le_bytes());
+    out.extend((nanos as u32).to_le_bytes());
+}
+
 fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.extend(code.to_le_bytes());
     out.extend((value.len() as u16).to_le_bytes());
@@ -343,7 +367,7 @@ mod tests {
             kinds.push(word(at));
             at += length;
         }
-        assert_eq!(kinds, [SHB, IDB, IDB, IDB, EPB]);
+        assert_eq!(kinds, [SHB, IDB, IDB, IDB, EPB, ISB, ISB, ISB]);
         let text = String::from_utf8_lossy(&file);
         assert!(text.contains("pushed_out at bottleneck"));
     }

@@ -66,6 +66,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
             ),
         );
     }
+    if format.cut_off {
+        note(args.quiet, &format!("note: the end of `{}` is missing: the recording was cut off", args.source));
+    }
     if format.sound {
         note(args.quiet, &format!("note: the sound of `{}` is not sent: Fairpace sends pictures only", args.source));
     }

@@ -5,13 +5,11 @@
 //! counts for nothing; the next one begins on a line of its own. Points of another version of the code stay, too, and are
 //! not used.
 
-use nix::libc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -55,6 +53,15 @@ struct Tail {
     torn: bool,
 }
 
+/// Reads, appends and makes; follows no link, which may lead out of the folder.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW);
+    options
+}
+
 /// A file of points.
 #[derive(Debug)]
 pub struct Store {
@@ -75,9 +82,7 @@ impl Store {
     /// The file can neither be read nor made.
     pub fn open(path: &Path, version: &str) -> Result<Store, StoreError> {
         let failed = |action| move |error| StoreError { path: path.to_owned(), action, error };
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true).custom_flags(libc::O_NOFOLLOW);
-        let mut file = options.open(path).map_err(failed("written"))?;
+        let mut file = options().open(path).map_err(failed("written"))?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed("read"))?;
         if text.last().is_some_and(|byte| *byte != b'\n') {

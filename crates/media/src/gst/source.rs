@@ -151,6 +151,7 @@ impl FrameSource for GstSource {
             follows_rate: true,
             scaled_from,
             sound: self.pictures.has_sound(),
+            cut_off: false,
         }
     }
 

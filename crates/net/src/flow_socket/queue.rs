@@ -314,6 +314,7 @@ impl FrameSource for QueueSource {
             follows_rate: true,
             scaled_from: None,
             sound: false,
+            cut_off: false,
         }
     }
 
