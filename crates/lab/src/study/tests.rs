@@ -249,6 +249,16 @@ fn a_folder_that_is_not_there_is_named() {
 }
 
 #[test]
+#[cfg(unix)]
+fn points_are_not_written_through_a_link() {
+    let (target, link) = (PointsFile::new("somebodys"), PointsFile::new("link"));
+    std::fs::write(&target.0, "somebody's").unwrap();
+    std::os::unix::fs::symlink(&target.0, &link.0).unwrap();
+    assert!(Store::open(&link.0, "1").is_err());
+    assert_eq!(target.text(), "somebody's");
+}
+
+#[test]
 fn pairs_are_taken_seed_by_seed_and_one_place_without_a_number_leaves_all_unknown() {
     let mut bench = Bench::new(Hooks::default(), Effort::Usual);
     let found = study(&[(1, "a"), (2, "a")], Sampling::Count(3)).run(&mut bench).unwrap();
