@@ -239,7 +239,11 @@ fn an_interrupted_run_keeps_what_it_has_and_says_so() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    // The file is made when signals are heard.
+    while !out.join("seeds.jsonl").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(1000));
     let pid = i32::try_from(child.id()).unwrap();
     assert!(Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap().success());
     let ended = child.wait_with_output().unwrap();
@@ -336,6 +340,8 @@ fn seeds_that_are_finished_outlive_a_kill_and_the_same_command_goes_on() {
     }
     let left = kept();
     assert!((3..10).contains(&left), "{left}");
+    // As a kill within a write leaves it.
+    std::fs::write(cut.join(".fairpace-unfinished-x1y2z3"), "half a tab").unwrap();
     let again = started(&cut).wait_with_output().unwrap();
     assert_eq!(again.status.code(), Some(0), "{}", text_of(&again));
     assert!(text_of(&again).contains(&format!("{left} taken from an earlier run")), "{}", text_of(&again));
@@ -344,6 +350,10 @@ fn seeds_that_are_finished_outlive_a_kill_and_the_same_command_goes_on() {
         assert!(std::fs::read(cut.join(name)).unwrap() == std::fs::read(whole.join(name)).unwrap(), "{name} differs");
     }
     assert_eq!(kept(), 10, "no seed was run twice");
+    let names = |dir: &PathBuf| -> std::collections::BTreeSet<_> {
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    assert_eq!(names(&cut), names(&whole));
 }
 
 #[test]

@@ -30,12 +30,15 @@ use crate::tables;
 use fairpace_scenario::{Scenario, ScenarioError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 const SCENARIO: &str = "scenario.toml";
 const MANIFEST: &str = "manifest.json";
+/// How the names of files begin while they are written.
+const UNFINISHED: &str = ".fairpace-unfinished-";
 /// The seeds of a [`Folder`].
 pub const SEEDS: &str = "seeds.jsonl";
 
@@ -75,7 +78,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let write = || -> io::Result<()> {
         // Of a name that nobody can foresee, and gone again unless it gets its own.
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".fairpace-");
+        builder.prefix(UNFINISHED);
         // As any file that the caller makes: the umask decides.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -158,7 +161,7 @@ impl Folder {
     /// stay.
     ///
     /// # Errors
-    /// [`OpenError`]; then nothing in it has changed.
+    /// [`OpenError`]; then nothing in it has changed. Another process that is at work in it is one.
     pub fn open(
         path: &Path,
         scenario: &Scenario,
@@ -170,15 +173,7 @@ impl Folder {
         fs::create_dir_all(path).map_err(failed)?;
         let occupied = |holds| Err(OpenError::Occupied { path: path.to_owned(), holds });
         let text = scenario.to_toml();
-        let seeds = path.join(SEEDS);
-        if anew {
-            match fs::remove_file(&seeds) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    Err(WriteError { path: seeds.clone(), error })?
-                }
-                _ => {}
-            }
-        } else if !is_empty(path).map_err(failed)? {
+        if !anew && !is_empty(path).map_err(failed)? {
             let Ok(made_of) = fs::read_to_string(path.join(SCENARIO)) else {
                 return occupied("holds other things than results");
             };
@@ -194,6 +189,11 @@ impl Folder {
                 return occupied("holds results of another version of the program");
             }
         }
+        let mut store = Store::open(&path.join(SEEDS), &manifest.program)?;
+        if anew {
+            store.clear()?;
+        }
+        remove_torn(path).map_err(failed)?;
         let document = serde_json::json!({
             "made_by": manifest,
             "scenario": scenario.name,
@@ -202,7 +202,7 @@ impl Folder {
         });
         write_whole(&path.join(MANIFEST), &pretty(&document))?;
         write_whole(&path.join(SCENARIO), text.as_bytes())?;
-        Ok(Folder { path: path.to_owned(), store: Store::open(&seeds, &manifest.program)? })
+        Ok(Folder { path: path.to_owned(), store })
     }
 
     /// Its path.
@@ -230,11 +230,30 @@ fn is_empty(folder: &Path) -> io::Result<bool> {
         let entry = entry?;
         let name = entry.file_name();
         let is_begun = name == SCENARIO || name == MANIFEST || name == SEEDS && entry.metadata()?.len() == 0;
-        if !is_begun {
+        if !is_begun && !is_torn(&name) {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// Whether a file of this name is what a killed process had not finished writing.
+fn is_torn(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
+}
+
+/// Removes what killed processes have not finished.
+///
+/// # Errors
+/// The system's.
+pub fn remove_torn(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if is_torn(&entry.file_name()) && entry.file_type()?.is_file() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a run's folder over what is there. The manifest comes last: a folder whose manifest does not say `complete` is

@@ -7,7 +7,7 @@ use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
-use fairpace_lab::results::write_whole;
+use fairpace_lab::results::{remove_torn, write_whole};
 use fairpace_lab::{Hooks, RunError};
 use fairpace_papers::{Claim, Effort, Outcome as Found, Store, Tools};
 use fairpace_realtime::{Ip, Prepared};
@@ -40,6 +40,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         refuse_what_would_be_lost(&dir, &chosen, provenance.program())?;
     }
     let store = Store::open(&dir.join(POINTS_FILE), provenance.program())?;
+    remove_torn(&dir).map_err(|e| Failure::file("tidy up", &dir, &e))?;
     // Before anything starts a thread: namespaces are a process's with one thread.
     let real = match args.world {
         World::Sim => None,
@@ -48,9 +49,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let stop = Stop::install()?;
     let prepared = match &real {
         Some((_, sandbox)) => {
-            // The runs that are left: the planner takes the points that are kept out of a store of its own.
-            let kept = Store::open(&dir.join(POINTS_FILE), provenance.program())?;
-            let runs = fairpace_papers::real_time_runs(&chosen, effort, Some(kept));
+            // The runs that are left: the planner takes the points that are kept from a copy.
+            let runs = fairpace_papers::real_time_runs(&chosen, effort, Some(store.copy()?));
             let hooks = Hooks { stop: stop.flag(), ..Hooks::default() };
             let beside = args.jobs.unwrap_or(1);
             let minutes = fairpace_papers::real_time(&runs).as_secs_f64() / 60.0 / f64::from(beside);

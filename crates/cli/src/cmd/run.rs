@@ -7,7 +7,7 @@ use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint, progress};
 use fairpace_emu::{RealTimeLock, Sandbox};
-use fairpace_lab::results::{Folder, Manifest, write_whole};
+use fairpace_lab::results::{Folder, Manifest, remove_torn, write_whole};
 use fairpace_lab::study::{self, EMULATED, SIMULATED};
 use fairpace_lab::summary::Metric;
 use fairpace_lab::{Hooks, RunError, RunOptions, RunSet, Seeds, run, variants};
@@ -48,8 +48,8 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
             (EMULATED, in_real_time(provenance.manifest(), args.real.ip()))
         }
     };
-    let mut folder = Folder::open(&dir, &scenario, world, &manifest, args.results.force)?;
     let stop = Stop::install()?;
+    let mut folder = Folder::open(&dir, &scenario, world, &manifest, args.results.force)?;
     let mut set = with_hooks(&args.results, &args.seeds, &stop, &scenario.name, |hooks| {
         let store = Some(&mut folder.store);
         match &real {
@@ -116,6 +116,7 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
     }
     let dir = folder_of(&args.results, &format!("{}-compare", scenario.name));
     begin_comparison(&dir, &controllers, args.results.force)?;
+    let stop = Stop::install()?;
     let manifest = provenance.manifest();
     let mut left = Vec::new();
     for (name, variant) in variants(&scenario, &controllers)? {
@@ -123,7 +124,6 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
         let folder = Folder::open(&of_it, &variant, SIMULATED, &manifest, args.results.force)?;
         left.push((name, variant, folder));
     }
-    let stop = Stop::install()?;
     let mut sets = Vec::new();
     for (name, variant, mut folder) in left {
         let store = Some(&mut folder.store);
@@ -166,6 +166,7 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
 /// Makes the folder of a comparison, or goes on in the one that is there if it compares some of these.
 pub(crate) fn begin_comparison(dir: &Path, names: &[String], force: bool) -> Outcome {
     std::fs::create_dir_all(dir).map_err(|e| Failure::file("make", dir, &e))?;
+    remove_torn(dir).map_err(|e| Failure::file("tidy up", dir, &e))?;
     let is_empty = || std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
     if !force && !is_empty() {
         let found = std::fs::read(dir.join(COMPARE_FILE)).unwrap_or_default();

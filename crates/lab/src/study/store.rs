@@ -3,12 +3,12 @@
 //! A line has the code's version, the digest of scenario, world and measure, the seed, and the measurement. Nothing is
 //! ever removed or rewritten. A line that was torn (the program was killed, the disk was full) stays where it is and
 //! counts for nothing; the next one begins on a line of its own. Points of another version of the code stay, too, and are
-//! not used.
+//! not used. The file is locked while it is open: a second process would measure the same points again.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -79,10 +79,14 @@ impl Store {
     /// Opens the file, or makes it. `version` is that of the code: points of another one are not used.
     ///
     /// # Errors
-    /// The file can neither be read nor made.
+    /// The file can neither be read nor made, or another process has it open.
     pub fn open(path: &Path, version: &str) -> Result<Store, StoreError> {
         let failed = |action| move |error| StoreError { path: path.to_owned(), action, error };
         let mut file = options().open(path).map_err(failed("written"))?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            let busy = io::Error::new(io::ErrorKind::ResourceBusy, "another process is at work on them");
+            return Err(failed("written")(busy));
+        }
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed("read"))?;
         if text.last().is_some_and(|byte| *byte != b'\n') {
@@ -107,6 +111,33 @@ impl Store {
             }
         }
         Ok(store)
+    }
+
+    /// The same points again, of which each can be taken once more.
+    ///
+    /// # Errors
+    /// The system gives no further handle of the file.
+    pub fn copy(&self) -> Result<Store, StoreError> {
+        let tail = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = tail.file.try_clone();
+        let file = file.map_err(|error| StoreError { path: self.path.clone(), action: "read", error })?;
+        Ok(Store {
+            path: self.path.clone(),
+            version: self.version.clone(),
+            file: Mutex::new(Tail { file, torn: tail.torn }),
+            kept: self.kept.clone(),
+            ..*self
+        })
+    }
+
+    /// Forgets all points, on disk too.
+    pub(crate) fn clear(&mut self) -> Result<(), StoreError> {
+        let tail = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
+        tail.file.set_len(0).map_err(|error| StoreError { path: self.path.clone(), action: "written", error })?;
+        tail.torn = false;
+        self.kept.clear();
+        (self.taken, self.of_other_versions, self.torn) = (0, 0, 0);
+        Ok(())
     }
 
     /// The point, if an earlier session kept it; given once.

@@ -249,6 +249,20 @@ fn a_folder_that_is_not_there_is_named() {
 }
 
 #[test]
+fn two_processes_do_not_measure_into_one_file() {
+    let points = PointsFile::new("busy");
+    let first = Store::open(&points.0, "1").unwrap();
+    let busy = Store::open(&points.0, "1").unwrap_err().to_string();
+    assert!(busy.ends_with("another process is at work on them"), "{busy}");
+    // A copy is the same process's.
+    let copy = first.copy().unwrap();
+    drop(first);
+    assert!(Store::open(&points.0, "1").is_err());
+    drop(copy);
+    Store::open(&points.0, "1").unwrap();
+}
+
+#[test]
 #[cfg(unix)]
 fn points_are_not_written_through_a_link() {
     let (target, link) = (PointsFile::new("somebodys"), PointsFile::new("link"));
