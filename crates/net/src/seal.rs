@@ -29,6 +29,7 @@
 //! Limit: both ends count the wraps of sequence numbers from the first packet under new keys. If a receiver is started again, and all
 //! packets between that moment and a wrap are lost, its count is one behind, and it opens no packet of that stream any more.
 
+mod window;
 mod wire;
 
 use fairpace_rtp::{What, packet};
@@ -36,10 +37,11 @@ use fairpace_units::Bytes;
 use ring::hkdf::{self, HKDF_SHA256, KeyType};
 use ring::hmac;
 use rtc_srtp::context::Context;
-use rtc_srtp::option::{srtcp_replay_protection, srtp_replay_protection};
+use rtc_srtp::option::ContextOption;
 use rtc_srtp::protection_profile::ProtectionProfile;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use window::Window;
 use wire::{Facts, SALT, Salt, Trailer};
 
 /// Bytes that a sealed RTP packet is longer than it was.
@@ -49,6 +51,9 @@ pub(crate) const CHALLENGE_OVERHEAD: Bytes = Bytes::new(wire::TRAILER as u64 - O
 
 /// A packet that comes so much later than a newer one is taken for a repetition.
 const WINDOW: usize = 1_024;
+/// The last number of an RTP packet, and the last index of SRTCP [RFC 3711 §3.4]; after each comes 0.
+const LAST_SEQUENCE: u64 = 0xffff;
+const LAST_INDEX: u64 = 0x7fff_ffff;
 /// Senders, or sessions of one, of which a receiver keeps keys; of one address a quarter of them.
 const MOST_SESSIONS: usize = 16;
 /// Salts of receivers that a sender has met. One of them is started again more often than that: the flow ends.
@@ -123,10 +128,12 @@ impl Key {
         let salt = [sender.as_slice(), receiver].concat();
         let material: [u8; 28] = self.derive(&salt, purpose);
         let (key, salt) = material.split_at(16);
-        let windows = (Some(srtp_replay_protection(WINDOW)), Some(srtcp_replay_protection(WINDOW)));
+        let [rtp, rtcp] = [LAST_SEQUENCE, LAST_INDEX].map(|last| -> Option<ContextOption> {
+            Some(Box::new(move || Box::new(Window::new(WINDOW, last))))
+        });
         let provider = rtc_crypto::default_provider().expect("built with `ring`");
         let profile = ProtectionProfile::AeadAes128Gcm;
-        Context::new(key, salt, profile, windows.0, windows.1, provider.crypto()).expect("the profile's lengths")
+        Context::new(key, salt, profile, rtp, rtcp, provider.crypto()).expect("the profile's lengths")
     }
 }
 

@@ -131,6 +131,38 @@ fn nothing_is_opened_twice_nor_of_an_ssrc_that_was_not_named() {
 }
 
 #[test]
+fn a_forged_first_packet_does_not_set_the_window() {
+    // Numbers far from those that follow; the forger has no key.
+    for forged in [0, 1, 40_000, 65_535_u16] {
+        let (mut sender, mut receiver) = met();
+        let mut opens = |receiver: &mut ReceiverSeal, n: u16| {
+            let sealed = sender.seal(What::Media, &rtp(MEDIA, n, b"media")).unwrap().to_vec();
+            receiver.open(&sealed, from(), || None, &mut vec![]).is_some()
+        };
+        let packet = rtp(MEDIA, forged, &[9; 40]);
+        assert!(receiver.open(&packet, from(), || None, &mut vec![]).is_none());
+        for n in 20_000..20_010 {
+            assert!(opens(&mut receiver, n), "{n} behind a forged {forged}");
+        }
+    }
+    for forged in [1, 5_000, 1 << 30, (1 << 31) - 1_u32] {
+        let (mut sender, mut receiver) = met();
+        let mut packet = [sender_report(RECEIVER), vec![9; 24]].concat();
+        packet.extend((forged | 1 << 31).to_be_bytes());
+        assert!(sender.open(&packet).is_none());
+        packet[4..8].copy_from_slice(&MEDIA.to_be_bytes());
+        assert!(receiver.open(&packet, from(), || None, &mut vec![]).is_none());
+        for _ in 0..10 {
+            let back = receiver.seal(What::Feedback, &sender_report(RECEIVER), from()).unwrap().to_vec();
+            assert!(sender.open(&back).is_some(), "behind a forged {forged}");
+            assert!(sender.open(&back).is_none(), "twice");
+            let there = sender.seal(What::Report, &sender_report(MEDIA)).unwrap().to_vec();
+            assert!(receiver.open(&there, from(), || None, &mut vec![]).is_some(), "behind a forged {forged}");
+        }
+    }
+}
+
+#[test]
 fn without_the_key_nobody_is_heard() {
     let (mut sender, mut receiver) = met();
     let mut stranger = SenderSeal::new(Key::new([8; 32]), [1; SALT]);
