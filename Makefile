@@ -7,7 +7,7 @@
 #   make viewers-live  a real video by auto, a fixed rate, SRT and plain RTP, beside each other on four paths, in real time
 #   make reproduce  every figure of the papers, each claim checked
 #   make soak       the property tests with a hundred times the cases, a simulated day of every scheme, every fault with
-#                   every controller, each defence taken out, the book page by page in a browser
+#                   every controller, each defence taken out, 200 kills, attacks from outside, the book page by page in a browser
 #   make fingerprint  whether every result is, to the bit, the one recorded in bench/fingerprint.txt
 #   make book       the book as a site, in target/book
 
@@ -74,7 +74,7 @@ reproduce: build
 fingerprint: build
 	scripts/fingerprint --program $(FAIRPACE)
 
-soak: packages-test book
+soak: packages-test build book
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --exclude fairpace-fsocket --features gst --locked
 # A simulated day of every scheme, three times.
 	for seed in 1 2 3; do FAIRPACE_DAY=24 FAIRPACE_DAY_SEED=$$seed $(CARGO) test --release --locked -p fairpace-rtp --test day || exit 1; done
@@ -83,6 +83,9 @@ soak: packages-test book
 	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults
 	scripts/add-controller-check
 	scripts/defences
+# What is measured outlives 200 kills; attacks from outside come to nothing.
+	scripts/kills
+	scripts/attacks
 	FAIRPACE_BOOK=$(CURDIR)/target/book $(CARGO) test --locked -p fairpace-checks --test book
 
 # Built without its web server, which brings half of the crates.

@@ -145,8 +145,13 @@ impl From<RunError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Failure::new(code::FAILED, error.to_string())
-            .hint("what is there is kept, and the same command goes on from it: make room, or name another folder with `--out`")
+        let hint = match error.error.kind() {
+            io::ErrorKind::ResourceBusy => "wait until it has ended, or name another folder with `--out`",
+            _ => {
+                "what is there is kept, and the same command goes on from it: make room, or name another folder with `--out`"
+            }
+        };
+        Failure::new(code::FAILED, error.to_string()).hint(hint)
     }
 }
 

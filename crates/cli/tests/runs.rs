@@ -419,6 +419,7 @@ fn a_folder_with_other_results_is_refused_before_anything_is_run() {
         (vec!["run", other, "--out", ran], "holds results of another scenario"),
         (vec!["compare", other, "--with", "rcs,fixed", "--out", compared], "holds results of another scenario"),
         (vec!["compare", &file, "--with", "rcs", "--out", compared], "holds other things than this comparison"),
+        (vec!["compare", &file, "--with", "rcs,rcs", "--out", compared], "names one controller twice"),
         (vec!["run", &file, "--out", foreign], "holds other things than results"),
         (vec!["compare", &file, "--with", "rcs", "--out", foreign], "holds other things than this comparison"),
         (vec!["reproduce", "qsd.appendix", "--quick", "--out", foreign], "holds other things than points"),
@@ -429,7 +430,8 @@ fn a_folder_with_other_results_is_refused_before_anything_is_run() {
         let out = run(&args);
         let said = text(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
-        assert!(said.contains(holds) && said.contains("--force"), "{args:?}: {said}");
+        assert!(said.contains(holds) && said.contains("hint: "), "{args:?}: {said}");
+        assert!(said.contains("--force") || holds.contains("twice"), "{args:?}: {said}");
     }
     assert_eq!(std::fs::read_dir(foreign).unwrap().count(), 1, "nothing was added");
     // By force it is another run's folder.

@@ -16,7 +16,7 @@ use fairpace_scenario::controllers::parameter_names;
 use fairpace_scenario::{Count, Problem, Record, Scenario, ScenarioError, nearest, with_controller};
 use nix::unistd::{AccessFlags, access};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -113,6 +113,11 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
     for spec in &controllers {
         split_settings("--with", spec)?;
         with_controller(&scenario, spec).map_err(|e| refused(spec, e))?;
+    }
+    let folders: BTreeSet<String> = controllers.iter().map(|name| folder::folder_name(name)).collect();
+    if folders.len() < controllers.len() {
+        return Err(Failure::usage(format!("`--with {}` names one controller twice", controllers.join(",")))
+            .hint("each has a folder of its name: name it once"));
     }
     let dir = folder_of(&args.results, &format!("{}-compare", scenario.name));
     begin_comparison(&dir, &controllers, args.results.force)?;
