@@ -272,6 +272,11 @@ impl<'a> Bench<'a> {
         self.simulated
     }
 
+    /// The number of runs on which the measurements rest: those made so far, and those that the store had.
+    pub fn measured(&self) -> usize {
+        self.known.len()
+    }
+
     /// The store, if points are kept on disk.
     pub fn store(&self) -> Option<&Store> {
         self.store.as_ref()

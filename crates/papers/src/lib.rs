@@ -124,7 +124,7 @@ pub struct Reproduction {
     pub outcomes: Vec<Outcome>,
     /// True if somebody stopped it: the outcomes here are whole, others are missing.
     pub interrupted: bool,
-    /// How many simulations were run.
+    /// How many simulations the results rest on, those of an earlier run among them.
     pub simulations: usize,
     /// The points that an earlier run had kept, in words.
     pub kept: Option<String>,
@@ -162,7 +162,7 @@ pub fn reproduce(
             Err(e) => return Err(e),
         }
     }
-    all.simulations = bench.simulated();
+    all.simulations = bench.measured();
     all.kept = bench.store().and_then(Store::account);
     Ok(all)
 }
@@ -177,7 +177,7 @@ impl Reproduction {
         }
     }
 
-    /// How many simulations were run, in words.
+    /// How many simulations the results rest on, in words.
     pub fn counted(&self) -> String {
         let s = if self.simulations == 1 { "" } else { "s" };
         format!("{} simulation{s}", self.simulations)
