@@ -10,6 +10,7 @@
 
 mod args;
 mod cmd;
+mod confine;
 mod demo;
 mod error;
 mod outputs;

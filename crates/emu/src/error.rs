@@ -30,6 +30,9 @@ pub enum EmuError {
         /// The action that was tried.
         what: String,
     },
+    /// The kernel gives this process no filter of system calls.
+    #[error("this system gives no filter of system calls: {0}")]
+    NoCallFilter(#[source] io::Error),
     /// Another run in real time has the machine.
     #[error("another run in real time is under way{}", .holder.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     Busy {
@@ -98,6 +101,10 @@ impl EmuError {
             }
             EmuError::NoTun(_) => {
                 "`sudo modprobe tun` (the kernel needs CONFIG_TUN); in a container, `--device /dev/net/tun`".to_owned()
+            }
+            EmuError::NoCallFilter(_) => {
+                "the kernel needs CONFIG_SECCOMP_FILTER; in a container, a profile that lets programs call seccomp(2)"
+                    .to_owned()
             }
             EmuError::DeviceTaken { name } => format!("`ip link show {name}` shows it; end what made it"),
             EmuError::Denied { .. } => {

@@ -12,6 +12,7 @@
 
 mod address;
 mod bridge;
+mod call_filter;
 mod capture;
 mod device;
 mod error;
@@ -29,6 +30,7 @@ mod store;
 mod testbed;
 
 pub use address::{FlowAddresses, Side};
+pub use call_filter::CallFilter;
 pub use error::EmuError;
 pub use lock::RealTimeLock;
 pub use priority::spawn_first;
