@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod args;
 mod cmd;
 mod confine;

@@ -2,7 +2,30 @@
 
 use fairpace_net::NetError;
 use fairpace_sim::SimError;
-use std::io;
+use nix::unistd::geteuid;
+use std::{fmt, io};
+
+/// A run in real time, by its process and its user.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// As seen from here; `None` if the process cannot be seen from here.
+    pub process: Option<i32>,
+    /// The user's number; `None` if the kernel does not tell.
+    pub user: Option<u32>,
+}
+
+/// ` (process 12)`, and of which user if not of this one; nothing where nothing is known.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.user.filter(|user| *user != geteuid().as_raw());
+        match (self.process, user) {
+            (Some(process), Some(user)) => write!(f, " (process {process} of user {user})"),
+            (Some(process), None) => write!(f, " (process {process})"),
+            (None, Some(user)) => write!(f, " (of user {user})"),
+            (None, None) => Ok(()),
+        }
+    }
+}
 
 /// An error of the emulator. [`EmuError::hint`] is the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -34,10 +57,10 @@ pub enum EmuError {
     #[error("this system gives no filter of system calls: {0}")]
     NoCallFilter(#[source] io::Error),
     /// Another run in real time has the machine.
-    #[error("another run in real time is under way{}", .holder.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    #[error("another run in real time is under way{holder}")]
     Busy {
-        /// Its process, as seen from here; `None` if it cannot be seen from here.
-        holder: Option<i32>,
+        /// The run: this user's, or root's.
+        holder: Holder,
     },
     /// Packets of the run do not fit the devices.
     #[error("the MTU {found} is too small: {least} is the least ({why})")]
@@ -110,10 +133,10 @@ impl EmuError {
             EmuError::Denied { .. } => {
                 "the capability CAP_NET_ADMIN is needed for that: `sudo`, or leave `--on-host` out".to_owned()
             }
-            EmuError::Busy { holder: Some(pid) } => {
+            EmuError::Busy { holder: Holder { process: Some(pid), .. } } => {
                 format!("two at a time would disturb each other: wait for it, or end it (`ps -fp {pid}` names it)")
             }
-            EmuError::Busy { holder: None } => {
+            EmuError::Busy { .. } => {
                 "two at a time would disturb each other: wait for it; `ss -xlp | grep fairpace/real-time` may name it"
                     .to_owned()
             }

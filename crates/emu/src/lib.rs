@@ -31,7 +31,7 @@ mod testbed;
 
 pub use address::{FlowAddresses, Side};
 pub use call_filter::CallFilter;
-pub use error::EmuError;
+pub use error::{EmuError, Holder};
 pub use lock::RealTimeLock;
 pub use priority::spawn_first;
 pub use privileges::{drop_privileges, privileged_threads};

@@ -84,6 +84,7 @@ mod tests {
     use super::*;
     use crate::error::Failure;
     use fairpace_control::ParamError;
+    use fairpace_emu::Holder;
     use fairpace_lab::RunError;
     use fairpace_units::Duration;
     use std::io;
@@ -137,7 +138,7 @@ mod tests {
             (EmuError::NoCallFilter(io()), 4),
             (EmuError::Denied { what: text() }, 4),
             (EmuError::Net(breaker()), 6),
-            (EmuError::Busy { holder: None }, 9),
+            (EmuError::Busy { holder: Holder { process: None, user: None } }, 9),
         ];
         for (error, code) in emu {
             let said = error.to_string();
