@@ -3,11 +3,12 @@
 #   make demo       the main job: a real video over a satellite-like path, with auto, RCS and a fixed rate
 #   make test       everything that must pass before a change lands
 #   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
-#                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop, costs per step
+#                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop and with a key, costs per step
 #   make viewers-live  a real video by auto, a fixed rate, SRT and plain RTP, beside each other on four paths, in real time
 #   make reproduce  every figure of the papers, each claim checked
 #   make soak       the property tests with a hundred times the cases, a simulated day of every scheme, every fault with
-#                   every controller, each defence taken out, 200 kills, attacks from outside, the book page by page in a browser
+#                   every controller, forged feedback, each defence taken out, 200 kills, attacks from outside, the book page by page
+#                   in a browser
 #   make fingerprint  whether every result is, to the bit, the one recorded in bench/fingerprint.txt
 #   make book       the book as a site, in target/book
 
@@ -81,6 +82,8 @@ soak: packages-test build book
 # The hostile path finds the bug that is planted for it.
 	$(CARGO) test --release --locked -p fairpace-rtp --features canary --test hostile
 	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults
+# 56,000 forged feedback packets a second, a line of JSON for each kind of attack.
+	FAIRPACE_ATTACKS=full $(CARGO) test --release --features gst --locked -p fairpace --test forged_feedback -- --nocapture
 	scripts/add-controller-check
 	scripts/defences
 # What is measured outlives 200 kills; attacks from outside come to nothing.

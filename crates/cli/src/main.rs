@@ -8,8 +8,10 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod args;
 mod cmd;
+mod confine;
 mod demo;
 mod error;
 mod outputs;

@@ -191,11 +191,12 @@ rate = \"200 kbit/s\"
     assert!(events.contains("video,state"), "what the controller did is told: {events}");
 }
 
-/// A thread's name and number, and whether it has no capability.
+/// A thread's name and number, and whether it has no capability in any set, and no program can give it one.
 fn thread(status: &str) -> (String, String, bool) {
     let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default().trim().to_owned();
-    let none = ["CapEff:", "CapPrm:"].iter().all(|set| field(set).bytes().all(|b| b == b'0'));
-    (field("Name:"), field("Pid:"), none)
+    let sets = ["CapEff:", "CapPrm:", "CapInh:", "CapAmb:", "CapBnd:"];
+    let none = sets.iter().all(|set| field(set).bytes().all(|b| b == b'0'));
+    (field("Name:"), field("Pid:"), none && field("NoNewPrivs:") == "1")
 }
 
 /// [T22]: all seeds are set up with rights over namespaces of our own, then all are run without any, on every thread.

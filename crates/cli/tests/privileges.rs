@@ -8,28 +8,83 @@ mod common {
     pub(crate) mod wire;
 }
 
-use common::program::folder;
+use common::program::{command, folder};
 use common::wire::listening;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+
+/// The kernel's words on each thread of a process that is ended then.
+fn threads(mut child: Child) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+    // A thread may end meanwhile.
+    let tasks = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).ok()).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    tasks
+}
+
+fn field<'a>(status: &'a str, name: &str) -> &'a str {
+    status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim()
+}
 
 /// Run as root this shows that root's capabilities are gone; as another user, that none can be had by a program.
-#[test]
-fn receive_and_relay_have_no_capability_once_they_listen() {
+fn assert_nothing_is_left(status: &str, command: &str) {
+    for set in ["CapEff:", "CapPrm:", "CapInh:", "CapAmb:"] {
+        assert_eq!(field(status, set), "0000000000000000", "{command}: {set} {status}");
+    }
+    assert_eq!(field(status, "NoNewPrivs:"), "1", "{command}: {status}");
+}
+
+/// 2: by a filter, as /proc/PID/status counts (proc(5)).
+fn assert_calls_are_filtered(status: &str, command: &str) {
+    assert_eq!(field(status, "Seccomp:"), "2", "{command}: {status}");
+}
+
+/// `receive` and `relay`, listening.
+fn listeners() -> [(&'static str, Vec<String>); 2] {
     let link = folder("privileges").join("link.toml");
     std::fs::write(&link, "duration = \"60 s\"\n[path]\nrate = \"4 Mbit/s\"\nrtt = \"40 ms\"\n").unwrap();
     let relay = ["relay", link.to_str().unwrap(), "--listen", "0", "--to", "127.0.0.1:9", "-4"];
-    for args in [&["receive", "0", "-4", "--tcp"][..], &relay] {
-        let (mut child, _) = listening(args);
-        let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
-        let tasks: Vec<_> =
-            tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).unwrap()).collect();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        for status in tasks {
-            let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
-            for set in ["CapEff:", "CapPrm:", "CapInh:", "CapAmb:"] {
-                assert_eq!(field(set), "0000000000000000", "{args:?}: {set}");
-            }
-            assert_eq!(field("NoNewPrivs:"), "1", "{args:?}");
-        }
+    [("receive", &["receive", "0", "-4", "--tcp"][..]), ("relay", &relay)]
+        .map(|(name, args)| (name, threads(listening(args).0)))
+}
+
+/// A sender whose receiver has answered: its source, with all threads of GStreamer where there is one, is open by then.
+fn sender() -> Vec<String> {
+    let (mut receiver, port) = listening(&["receive", "0", "-4"]);
+    let (source, least) = if cfg!(feature = "gst") { ("test-pattern", 2) } else { ("model", 1) };
+    let to = format!("127.0.0.1:{port}");
+    let args = ["send", source, &to, "--seconds", "60", "-4"];
+    let mut child = command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let said: Vec<String> =
+        lines.map(Result::unwrap).take_while(|line| !line.contains("the receiver answers")).collect();
+    let threads = threads(child);
+    receiver.kill().unwrap();
+    receiver.wait().unwrap();
+    assert!(threads.len() >= least, "{} threads: {said:?}", threads.len());
+    threads
+}
+
+#[test]
+fn receive_and_relay_have_no_capability_once_they_listen() {
+    for (name, threads) in listeners() {
+        threads.iter().for_each(|status| assert_nothing_is_left(status, name));
     }
+}
+
+#[test]
+fn no_thread_of_send_has_a_capability_once_media_leave() {
+    sender().iter().for_each(|status| assert_nothing_is_left(status, "send"));
+}
+
+#[test]
+fn all_three_run_under_a_filter_of_system_calls() {
+    if let Err(e) = fairpace_emu::CallFilter::supported() {
+        return println!("skipped: {e}");
+    }
+    for (name, threads) in listeners() {
+        threads.iter().for_each(|status| assert_calls_are_filtered(status, name));
+    }
+    sender().iter().for_each(|status| assert_calls_are_filtered(status, "send"));
 }

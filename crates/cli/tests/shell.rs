@@ -292,17 +292,29 @@ fn root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|about| about.uid() == 0)
 }
 
-/// All the kernel says of a process' threads: name and capabilities.
-fn threads(pid: u32) -> Vec<(String, [String; 3])> {
+/// The name of a thread, its sets of capabilities one after the other, and 1 if no program can give it any.
+fn about(status: &str) -> (String, String) {
+    let field = |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default().trim().to_owned();
+    let sets = ["CapEff:", "CapPrm:", "CapInh:", "CapAmb:", "CapBnd:", "NoNewPrivs:"].map(field);
+    (field("Name:"), sets.concat())
+}
+
+/// Five sets without a capability.
+fn nothing() -> String {
+    "0".repeat(5 * 16) + "1"
+}
+
+/// All the kernel says of a process' threads.
+fn threads(pid: u32) -> Vec<(String, String)> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    tasks
-        .filter_map(|t| fs::read_to_string(t.ok()?.path().join("status")).ok())
-        .map(|status| {
-            let field =
-                |name: &str| status.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default().trim().to_owned();
-            (field("Name:"), [field("CapEff:"), field("CapBnd:"), field("NoNewPrivs:")])
-        })
-        .collect()
+    tasks.filter_map(|t| fs::read_to_string(t.ok()?.path().join("status")).ok()).map(|status| about(&status)).collect()
+}
+
+/// The same of its children: of the emulator's there is one, the first process of the command's namespace.
+fn children(pid: u32) -> Vec<(String, String)> {
+    let parent = format!("PPid:\t{pid}");
+    let all = fs::read_dir("/proc").unwrap().filter_map(|p| fs::read_to_string(p.ok()?.path().join("status")).ok());
+    all.filter(|status| status.lines().any(|line| line == parent)).map(|status| about(&status)).collect()
 }
 
 /// Starts it, and waits until the command has written `ready`.
@@ -327,21 +339,21 @@ fn privileges_are_gone_while_it_runs_and_a_second_run_is_refused() {
     if !possible() {
         return;
     }
-    let script = "echo ready; grep -E '^(CapEff|CapBnd|NoNewPrivs):' /proc/self/status; exec sleep 20";
+    let script = "echo ready; grep -E '^(CapPrm|CapEff|CapBnd|NoNewPrivs):' /proc/self/status; exec sleep 20";
     let mut child = start(&["--delay", "1ms", "--", "sh", "-c", script]);
     // The path's thread is there before the command; the main one drops what it has right after.
     let until = Instant::now() + Duration::from_secs(10);
-    let none =
-        || threads(child.id()).iter().all(|(_, [eff, bnd, nnp])| format!("{eff}{bnd}{nnp}") == format!("{:032}1", 0));
-    while !none() {
-        assert!(Instant::now() < until, "{:?}", threads(child.id()));
+    let all = || [threads(child.id()), children(child.id())].concat();
+    while !all().iter().all(|(_, sets)| *sets == nothing()) {
+        assert!(Instant::now() < until, "{:?}", all());
         std::thread::sleep(Duration::from_millis(10));
     }
+    assert_eq!(children(child.id()).len(), 1, "{:?}", all());
     assert!(threads(child.id()).iter().any(|(name, _)| name == "emulator"), "{:?}", threads(child.id()));
     // The command has CAP_NET_ADMIN and CAP_NET_RAW over its namespace (root CAP_SETFCAP, for a shell within), and can
     // get no other.
     let only = if root() { "0000000080003000" } else { "0000000000003000" };
-    let expected = format!("CapEff:\t{only}\nCapBnd:\t{only}\nNoNewPrivs:\t1\n");
+    let expected = format!("CapPrm:\t{only}\nCapEff:\t{only}\nCapBnd:\t{only}\nNoNewPrivs:\t1\n");
     let mut said = vec![0; expected.len()];
     child.stdout.as_mut().unwrap().read_exact(&mut said).unwrap();
     assert_eq!(String::from_utf8_lossy(&said), expected);

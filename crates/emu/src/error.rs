@@ -2,7 +2,30 @@
 
 use fairpace_net::NetError;
 use fairpace_sim::SimError;
-use std::io;
+use nix::unistd::geteuid;
+use std::{fmt, io};
+
+/// A run in real time, by its process and its user.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Holder {
+    /// As seen from here; `None` if the process cannot be seen from here.
+    pub process: Option<i32>,
+    /// The user's number; `None` if the kernel does not tell.
+    pub user: Option<u32>,
+}
+
+/// ` (process 12)`, and of which user if not of this one; nothing where nothing is known.
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user = self.user.filter(|user| *user != geteuid().as_raw());
+        match (self.process, user) {
+            (Some(process), Some(user)) => write!(f, " (process {process} of user {user})"),
+            (Some(process), None) => write!(f, " (process {process})"),
+            (None, Some(user)) => write!(f, " (of user {user})"),
+            (None, None) => Ok(()),
+        }
+    }
+}
 
 /// An error of the emulator. [`EmuError::hint`] is the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -30,11 +53,14 @@ pub enum EmuError {
         /// The action that was tried.
         what: String,
     },
+    /// The kernel gives this process no filter of system calls.
+    #[error("this system gives no filter of system calls: {0}")]
+    NoCallFilter(#[source] io::Error),
     /// Another run in real time has the machine.
-    #[error("another run in real time is under way{}", .holder.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    #[error("another run in real time is under way{holder}")]
     Busy {
-        /// Its process, as seen from here; `None` if it cannot be seen from here.
-        holder: Option<i32>,
+        /// The run: this user's, or root's.
+        holder: Holder,
     },
     /// Packets of the run do not fit the devices.
     #[error("the MTU {found} is too small: {least} is the least ({why})")]
@@ -99,14 +125,18 @@ impl EmuError {
             EmuError::NoTun(_) => {
                 "`sudo modprobe tun` (the kernel needs CONFIG_TUN); in a container, `--device /dev/net/tun`".to_owned()
             }
+            EmuError::NoCallFilter(_) => {
+                "the kernel needs CONFIG_SECCOMP_FILTER; in a container, a profile that lets programs call seccomp(2)"
+                    .to_owned()
+            }
             EmuError::DeviceTaken { name } => format!("`ip link show {name}` shows it; end what made it"),
             EmuError::Denied { .. } => {
                 "the capability CAP_NET_ADMIN is needed for that: `sudo`, or leave `--on-host` out".to_owned()
             }
-            EmuError::Busy { holder: Some(pid) } => {
+            EmuError::Busy { holder: Holder { process: Some(pid), .. } } => {
                 format!("two at a time would disturb each other: wait for it, or end it (`ps -fp {pid}` names it)")
             }
-            EmuError::Busy { holder: None } => {
+            EmuError::Busy { .. } => {
                 "two at a time would disturb each other: wait for it; `ss -xlp | grep fairpace/real-time` may name it"
                     .to_owned()
             }

@@ -12,6 +12,7 @@
 
 mod address;
 mod bridge;
+mod call_filter;
 mod capture;
 mod device;
 mod error;
@@ -29,7 +30,8 @@ mod store;
 mod testbed;
 
 pub use address::{FlowAddresses, Side};
-pub use error::EmuError;
+pub use call_filter::CallFilter;
+pub use error::{EmuError, Holder};
 pub use lock::RealTimeLock;
 pub use priority::spawn_first;
 pub use privileges::{drop_privileges, privileged_threads};

@@ -249,7 +249,7 @@ fn prepare(parent: &OsStr) -> Result<(), String> {
     restrict().map_err(|e| format!("cannot drop privileges: {e}"))
 }
 
-/// Nothing but [`kept`], for us and for whatever we run.
+/// Nothing but [`kept`] for whatever we run. We have one more until the program runs: by it our own bounding set can be emptied.
 fn restrict() -> Result<(), caps::errors::CapsError> {
     let kept = kept();
     for cap in caps::all().difference(&kept) {
@@ -258,8 +258,10 @@ fn restrict() -> Result<(), caps::errors::CapsError> {
         }
     }
     caps::set(None, CapSet::Ambient, &kept)?;
-    for set in [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
-        caps::set(None, set, &kept)?;
+    caps::set(None, CapSet::Inheritable, &kept)?;
+    let ours: CapsHashSet = kept.into_iter().chain([Capability::CAP_SETPCAP]).collect();
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        caps::set(None, set, &ours)?;
     }
     set_no_new_privs().map_err(|e| e.to_string().into())
 }

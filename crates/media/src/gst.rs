@@ -29,7 +29,7 @@ use gstreamer::prelude::*;
 use std::sync::OnceLock;
 
 /// Starts GStreamer, once.
-fn init(input: &str) -> Result<(), MediaError> {
+pub(crate) fn init(input: &str) -> Result<(), MediaError> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();
     DONE.get_or_init(|| gst::init().map_err(|e| e.to_string())).clone().map_err(|message| MediaError::Gst {
         input: input.to_owned(),

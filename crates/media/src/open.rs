@@ -50,6 +50,14 @@ impl SourceSpec {
         })
     }
 
+    /// Starts GStreamer, where the source may need it. Its list of plugins may be out of date; then a program of GStreamer's
+    /// own writes another. A process that is to start no program calls this before. A failure shows in [`SourceSpec::open`].
+    pub fn prepare(&self) {
+        if matches!(self, SourceSpec::TestPattern | SourceSpec::Stdin | SourceSpec::File(_)) {
+            start();
+        }
+    }
+
     /// Opens the source. Frames without pictures come 25 a second, the test pattern is of 640x360 at 25/s unless wished otherwise;
     /// the model's noise comes from `noise`.
     ///
@@ -123,6 +131,11 @@ mod real {
     use std::io::Read;
     use std::path::Path;
 
+    pub(super) fn start() {
+        // The same failure is told again by whoever needs GStreamer.
+        let _ = crate::gst::init("");
+    }
+
     pub(super) fn test_pattern(wish: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {
         let usual = ClipFormat::default();
         let (width, height) = wish.size.unwrap_or((usual.width, usual.height));
@@ -155,6 +168,8 @@ mod real {
         Err(MediaError::NeedsGst { input: input.to_string() })
     }
 
+    pub(super) fn start() {}
+
     pub(super) fn test_pattern(_: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {
         needs("test-pattern")
     }
@@ -172,7 +187,7 @@ mod real {
     }
 }
 
-use real::{test_pattern, video_file, video_stream};
+use real::{start, test_pattern, video_file, video_stream};
 
 #[cfg(test)]
 mod tests {

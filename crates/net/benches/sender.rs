@@ -1,4 +1,5 @@
-//! The cost of our paced sender beside the barest loop there is, in turn in the same run: 100 Mbit/s over loopback.
+//! The cost of our paced sender beside the barest loop there is, and of a key at both ends beside none, in turn in the same run: 100
+//! Mbit/s over loopback.
 //!
 //!     cargo bench -p fairpace-net --bench sender [-- --quick]
 //!
@@ -14,6 +15,9 @@
 //! lateness, and the rate is the scheme's to keep. Mbit/s are from the second frame asked for to the last, without
 //! the challenges before and the wait for the last feedback behind.
 //!
+//! The second table has both ends' CPU per packet, with a key (`fairpace key`) and without: all that a session does for a packet, the kernel's part
+//! included. The sender's thread pays for the kernel's work up to the receiver's socket.
+//!
 //! Only numbers of one run are comparable. The goal is a ratio, of each round for itself; medians of the rounds.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, missing_docs, reason = "a benchmark reads the clock")]
 
@@ -21,7 +25,7 @@ use fairpace_media::{Codec, EncodedFrame, Format, FrameSource, MediaError};
 use fairpace_net::pacing::thread_cpu;
 use fairpace_net::receive::{ReceiveConfig, Receiver};
 use fairpace_net::send::{self, SendConfig, SendEnd};
-use fairpace_net::{Buffers, Clock, DatagramIo, Family, RecvOutcome, Waiter};
+use fairpace_net::{Buffers, Clock, DatagramIo, Family, Key, RecvOutcome, Waiter};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, MsgFlags, MultiHeaders, recvmmsg, sendmsg};
@@ -46,12 +50,13 @@ fn main() {
     let schemes = ["fixed", "rcs"];
     let (mut raw, mut raw_read_alike) = (Vec::new(), Vec::new());
     let mut ours: Vec<Vec<Measured>> = schemes.iter().map(|_| Vec::new()).collect();
-    let mut single = Vec::new();
+    let (mut single, mut keyed) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         for (scheme, measured) in schemes.iter().zip(&mut ours) {
-            measured.push(sender(scheme, QUANTUM, each));
+            measured.push(sender(scheme, QUANTUM, each, None));
         }
-        single.push(sender("fixed", Duration::ZERO, each));
+        keyed.push(sender("fixed", QUANTUM, each, Some(Key::generate().unwrap())));
+        single.push(sender("fixed", Duration::ZERO, each, None));
         // As large as ours came out, and at the same rate.
         let batch = ours[0].last().unwrap().batch.round() as usize;
         raw.push(bare(batch, each, read));
@@ -74,6 +79,18 @@ fn main() {
     }
     row("sender, fixed, no quantum", &single);
     println!("goal: quantum 1 ms at most 1.20x\n");
+    costs_of_a_key(&ours[0], &keyed);
+}
+
+fn costs_of_a_key(clear: &[Measured], keyed: &[Measured]) {
+    println!("{:<30}{:>12}{:>12}{:>12}{:>9}", "", "sender, us", "receiver", "both", "ratio");
+    let each: [fn(&Measured) -> f64; 3] = [|m| m.per_packet[0], |m| m.per_packet[1], |m| m.per_packet.iter().sum()];
+    for (name, sessions) in [("a packet, in clear", clear), ("a packet, with a key", keyed)] {
+        let [sender, receiver, both] = each.map(|of| median(sessions.iter().map(of)));
+        let ratio = median(sessions.iter().zip(clear).map(|(m, clear)| each[2](m) / each[2](clear)));
+        println!("{name:<30}{sender:>12.2}{receiver:>12.2}{both:>12.2}{ratio:>8.2}x");
+    }
+    println!("goal: with a key at most 1.30x\n");
 }
 
 #[derive(Clone, Copy)]
@@ -83,6 +100,8 @@ struct Measured {
     batch: f64,
     /// CPU seconds per Gbit of UDP payload.
     cpu: f64,
+    /// CPU microseconds of the sending and of the receiving thread per packet sent; 0 of those that are no session's.
+    per_packet: [f64; 2],
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -96,10 +115,12 @@ fn rate() -> Rate {
     Rate::mbps(100.0 * SIZE.as_f64() / PAYLOAD as f64)
 }
 
-fn sender(scheme: &str, quantum: Duration, each: Duration) -> Measured {
+/// One session.
+fn sender(scheme: &str, quantum: Duration, each: Duration, key: Option<Key>) -> Measured {
     let clock = Clock::start();
-    let receiver = Receiver::open(ReceiveConfig::new(0), clock).unwrap();
+    let receiver = Receiver::open(ReceiveConfig { key: key.clone(), ..ReceiveConfig::new(0) }, clock).unwrap();
     let mut config = SendConfig::new(([127, 0, 0, 1], receiver.address().unwrap().port()).into());
+    config.key = key;
     config.session.packet_size = SIZE;
     config.scheme = scheme.to_owned();
     let (name, wanted) = if scheme == "rcs" { ("s_target", rate()) } else { ("rate", rate()) };
@@ -111,19 +132,25 @@ fn sender(scheme: &str, quantum: Duration, each: Duration) -> Measured {
     config.queue_limit = Some(Frames::SIZE);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| receiver.run(&mut (), &mut (), &stop));
+        let receiving = scope.spawn(|| {
+            let cpu = thread_cpu();
+            let report = receiver.run(&mut (), &mut (), &stop).unwrap();
+            assert!(report.unsealed == 0 && report.stats.media.received > 0);
+            thread_cpu().saturating_sub(cpu)
+        });
         let cpu = thread_cpu();
         let mut frames = Frames::default();
         let sent = send::run(&config, clock, &mut frames, &mut (), &stop).unwrap();
         let cpu = thread_cpu().saturating_sub(cpu).saturating_sub(frames.cpu).as_secs_f64();
         stop.store(true, Ordering::Relaxed);
-        receiving.join().unwrap().unwrap();
+        let received = receiving.join().unwrap().as_secs_f64();
         assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
         let bits = sent.socket.sent_bytes as f64 * 8.0;
         Measured {
             mbps: frames.mbps(),
             batch: sent.socket.sent as f64 / sent.pacing.count as f64,
             cpu: cpu / bits * 1e9,
+            per_packet: [cpu, received].map(|cpu| cpu / sent.socket.sent as f64 * 1e6),
         }
     })
 }
@@ -161,7 +188,12 @@ fn raw_loop(socket: &UdpSocket, batch: usize, each: Duration) -> Measured {
     }
     let cpu = thread_cpu().saturating_sub(cpu).as_secs_f64();
     let bits = (sent * payload.len()) as f64 * 8.0;
-    Measured { mbps: bits / (monotonic() - begin).as_secs_f64() / 1e6, batch: batch as f64, cpu: cpu / bits * 1e9 }
+    Measured {
+        mbps: bits / (monotonic() - begin).as_secs_f64() / 1e6,
+        batch: batch as f64,
+        cpu: cpu / bits * 1e9,
+        per_packet: [0.0; 2],
+    }
 }
 
 /// Readers look at their flag at least so often.

@@ -2,17 +2,17 @@
 
 use crate::NetError;
 use fairpace_rtp::Secret;
-use std::io::Read;
+use nix::errno::Errno;
+use ring::rand::{SecureRandom as _, SystemRandom};
 
 /// The session's secret: SSRCs, tokens and nonces come from it, so it must not be guessable.
 pub(crate) fn secret() -> Result<Secret, NetError> {
     Ok(Secret::from_bytes(random()?))
 }
 
-/// Bytes that nobody can guess.
+/// Bytes that nobody can guess: the kernel's, by a call that opens no file.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], NetError> {
     let mut bytes = [0; N];
-    let mut file = std::fs::File::open("/dev/urandom").map_err(|e| NetError::io("open /dev/urandom", e))?;
-    file.read_exact(&mut bytes).map_err(|e| NetError::io("read /dev/urandom", e))?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| NetError::io("get random bits of the kernel", Errno::EIO))?;
     Ok(bytes)
 }

@@ -1,5 +1,6 @@
 //! `fairpace compare-worlds`: one scenario in the simulator and in the emulator.
 
+use crate::alone;
 use crate::args::CompareWorlds;
 use crate::cmd::run::{
     begin_comparison, ended, finish, folder_of, in_real_time, invalid, prepare, takes_results, with_hooks, write_page,
@@ -8,7 +9,7 @@ use crate::error::Outcome;
 use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Columns, note};
-use fairpace_emu::{RealTimeLock, Sandbox};
+use fairpace_emu::Sandbox;
 use fairpace_lab::results::{Folder, write_whole};
 use fairpace_lab::study::{EMULATED, SIMULATED, World};
 use fairpace_lab::worlds::{Difference, differences};
@@ -20,7 +21,7 @@ use std::io::Write as _;
 pub(crate) fn run(args: &CompareWorlds) -> Outcome {
     let provenance = Provenance::begin();
     let (scenario, options) = prepare(&args.scenario, &args.seeds, false, args.results.quiet)?;
-    let _alone = RealTimeLock::acquire()?;
+    let _alone = alone::take(args.results.quiet)?;
     let sandbox = Sandbox::enter()?;
     let dir = folder_of(&args.results, &format!("{}-worlds", scenario.name));
     takes_results(&dir)?;

@@ -3,6 +3,7 @@
 use crate::args::{Doctor, LONG_VERSION};
 use crate::error::{Outcome, code};
 use crate::term::{Ink, note, paint};
+use fairpace_emu::CallFilter;
 use fairpace_net::doctor::{DoctorConfig, Fact, Health, examine};
 use serde_json::{Map, json};
 use std::io::{IsTerminal as _, Write as _};
@@ -10,6 +11,7 @@ use std::io::{IsTerminal as _, Write as _};
 pub(crate) fn run(args: &Doctor) -> Outcome {
     let quiet = args.json || !std::io::stderr().is_terminal();
     let mut facts = examine(DoctorConfig::default(), |step| note(quiet, &format!("… {step}")));
+    facts.push(call_filter());
     facts.push(video());
     let mut out = std::io::stdout().lock();
     if args.json {
@@ -52,6 +54,15 @@ fn word(health: Health) -> &'static str {
         Health::Limited => "limited",
         Health::Broken => "broken",
     }
+}
+
+/// Whether the kernel has filters of system calls, by trying one.
+fn call_filter() -> Fact {
+    let (health, found, remedy) = match CallFilter::supported() {
+        Ok(()) => (Health::Ok, "`send`, `receive` and `relay` run under one".to_owned(), None),
+        Err(e) => (Health::Limited, e.to_string(), e.hint()),
+    };
+    Fact { id: "seccomp", title: "filters of system calls", health, found, remedy, numbers: Vec::new() }
 }
 
 /// Whether this build can show and encode real video.

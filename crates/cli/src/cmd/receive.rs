@@ -2,6 +2,7 @@
 
 use crate::args::{Playout, Receive as Args};
 use crate::cmd::key;
+use crate::confine;
 use crate::error::{Failure, Outcome, code};
 use crate::outputs;
 use crate::profile;
@@ -9,6 +10,7 @@ use crate::stats::Stats;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::feedback::Form;
+use fairpace_emu::CallFilter;
 use fairpace_media::{Adaptive, PlayoutParams, PlayoutTotals, Recorder};
 use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
 use fairpace_net::{Clock, resolve};
@@ -71,7 +73,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     let stats = Stats::open(args.stats.as_deref(), args.force)?;
     // Sockets and files are open: nothing that the network sends may use more than these.
-    fairpace_emu::drop_privileges()?;
+    confine::drop_capabilities()?;
+    confine::filter_calls(CallFilter::Packets, args.quiet);
     note(args.quiet, &format!("listening on {}; Ctrl-C ends it", receiver.address()?));
     note(args.quiet, &format!("note: {protection}"));
     if let Some(path) = &args.offer {

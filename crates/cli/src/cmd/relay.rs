@@ -1,12 +1,14 @@
 //! `fairpace relay`: a path in real time between two ports.
 
+use crate::alone;
 use crate::args::Relay as Args;
+use crate::confine;
 use crate::error::{Failure, Outcome, code};
 use crate::outputs;
 use crate::stop::Stop;
 use crate::term::note;
+use fairpace_emu::CallFilter;
 use fairpace_emu::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
-use fairpace_emu::{RealTimeLock, drop_privileges};
 use fairpace_net::{Clock, resolve};
 use fairpace_path::{ClassCounters, DropReason};
 use fairpace_scenario::{Record, Scenario, sim_config};
@@ -39,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     config.peer = args.peer;
     config.duration = args.seconds;
     let beside = config.flows.len();
-    let _alone = RealTimeLock::acquire()?;
+    let _alone = alone::take(args.quiet)?;
     let stop = Stop::install()?;
     let mut relay = Relay::open(config, Clock::awake())?;
     let capture = args.pcap.as_deref().map(|file| Capture::create(file, args.force)).transpose()?;
@@ -47,7 +49,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
         relay.watch(Box::new(capture.clone()));
     }
     // Sockets and files are open: nothing that the network sends may use more than these.
-    drop_privileges()?;
+    confine::drop_capabilities()?;
+    confine::filter_calls(CallFilter::Packets, args.quiet);
     note(
         args.quiet,
         &format!(

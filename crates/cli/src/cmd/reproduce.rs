@@ -1,12 +1,13 @@
 //! `fairpace reproduce`: the papers' experiments, each claim printed as it is decided.
 
 use super::run::write_page;
+use crate::alone;
 use crate::args::{Reproduce as Args, World};
 use crate::error::{Failure, OCCUPIED, Outcome, code};
 use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
-use fairpace_emu::{RealTimeLock, Sandbox};
+use fairpace_emu::Sandbox;
 use fairpace_lab::results::{remove_torn, write_whole};
 use fairpace_lab::{Hooks, RunError};
 use fairpace_papers::{Claim, Effort, Outcome as Found, Store, Tools};
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     // Before anything starts a thread: namespaces are a process's with one thread.
     let real = match args.world {
         World::Sim => None,
-        World::Emu => Some((RealTimeLock::acquire()?, Sandbox::enter()?)),
+        World::Emu => Some((alone::take(args.results.quiet)?, Sandbox::enter()?)),
     };
     let stop = Stop::install()?;
     let prepared = match &real {

@@ -1,12 +1,13 @@
 //! `fairpace run` and `fairpace compare`: scenarios in the simulator, and one in real time.
 
+use crate::alone;
 use crate::args::{Compare, Results, Run, Seeds as SeedArgs, World};
 use crate::error::{Failure, OCCUPIED, Outcome, code};
 use crate::outputs;
 use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint, progress};
-use fairpace_emu::{RealTimeLock, Sandbox};
+use fairpace_emu::Sandbox;
 use fairpace_lab::results::{Folder, Manifest, remove_torn, write_whole};
 use fairpace_lab::study::{self, EMULATED, SIMULATED};
 use fairpace_lab::summary::Metric;
@@ -35,7 +36,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
     // Before anything starts a thread: namespaces are a process's with one thread.
     let real = match args.world {
         World::Sim => None,
-        World::Emu => Some((RealTimeLock::acquire()?, Sandbox::enter()?)),
+        World::Emu => Some((alone::take(args.results.quiet)?, Sandbox::enter()?)),
     };
     if let Some(file) = &args.pcap {
         writable(file, args.results.force)?;

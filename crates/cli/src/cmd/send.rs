@@ -2,6 +2,7 @@
 
 use crate::args::Send as Args;
 use crate::cmd::key;
+use crate::confine;
 use crate::error::{Failure, Outcome, code};
 use crate::profile;
 use crate::stats::Stats;
@@ -9,13 +10,14 @@ use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::feedback::Form;
 use fairpace_control::{BreakerParams, FlowCounters, KindCounters};
-use fairpace_media::{FrameSource, PictureWish, SourceSpec};
+use fairpace_emu::CallFilter;
+use fairpace_media::{FrameSource, MediaError, PictureWish, SourceSpec};
 use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, NetError, resolve};
 use fairpace_rtp::{SenderEvent, What};
 use fairpace_units::{Duration, Instant, RandomStream, format_duration, format_rate};
 use serde_json::{Value, json};
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, RecvTimeoutError};
 
 pub(crate) fn run(args: &Args) -> Outcome {
@@ -44,6 +46,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Failure::usage("`--restart` begins the source anew, and standard input has no second beginning")
             .hint("leave out `--restart`, or send a file"));
     }
+    let stats = Stats::open(args.stats.as_deref(), args.force)?;
+    // The source's threads have what this one has when they begin. Neither the source, be it a file with what a stranger has put
+    // into it, nor what the network sends may use more.
+    confine::drop_capabilities()?;
+    SourceSpec::parse(&args.source)?.prepare();
+    confine::filter_calls(CallFilter::Plugins, args.quiet);
     let Some(mut source) = open(args, &stop)? else { return Err(Failure::silent(code::INTERRUPTED)) };
     if !source.format().follows_rate {
         note(
@@ -77,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         quiet: args.quiet,
         next: Instant::ZERO,
         before: None,
-        stats: Stats::open(args.stats.as_deref(), args.force)?,
+        stats,
     };
     let mut restarts = 0;
     let report = loop {
@@ -145,7 +153,7 @@ fn open(args: &Args, stop: &Stop) -> Outcome<Option<Box<dyn FrameSource>>> {
     });
     while !stop.asked() {
         match take.recv_timeout(Duration::from_millis(20)) {
-            Ok(source) => return Ok(Some(source?)),
+            Ok(source) => return Ok(Some(source.map_err(unopened)?)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => match opening.join() {
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -154,6 +162,17 @@ fn open(args: &Args, stop: &Stop) -> Outcome<Option<Box<dyn FrameSource>>> {
         }
     }
     Ok(None)
+}
+
+/// Root may not read every file: its capabilities are gone by then.
+fn unopened(error: MediaError) -> Failure {
+    let denied = matches!(&error, MediaError::File { source, .. } if source.kind() == ErrorKind::PermissionDenied);
+    let failure = Failure::from(error);
+    if denied && nix::unistd::geteuid().is_root() {
+        return failure
+            .hint("`send` reads a file as its user without capabilities: let root read it by its mode, or send `-`");
+    }
+    failure
 }
 
 /// One line, renewed every second.

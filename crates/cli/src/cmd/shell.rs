@@ -9,14 +9,13 @@ mod files;
 mod link;
 mod log;
 
+use crate::alone;
 use crate::args::Shell as Args;
 use crate::cmd::relay::{drops, passed};
 use crate::error::{Failure, Outcome};
 use crate::term::note;
 use fairpace_emu::process::{self, Inside, Program};
-use fairpace_emu::{
-    EmuReport, FarEnd, NetNs, RealTimeLock, Sandbox, Side, Testbed, TestbedOptions, drop_privileges, netlink,
-};
+use fairpace_emu::{EmuReport, FarEnd, NetNs, Sandbox, Side, Testbed, TestbedOptions, drop_privileges, netlink};
 use fairpace_net::Clock;
 use fairpace_sim::{BOTTLENECK, FlowConfig, HopConfig, LinkReport, Protocol, REVERSE, SimConfig, SimReport};
 use fairpace_units::{Duration, Instant, format_duration};
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         ..SimConfig::default()
     };
     // Before files are made: they may be those of the run that has it.
-    let lock = RealTimeLock::acquire()?;
+    let lock = alone::take(args.quiet)?;
     let mut files = Files::new(args.force);
     let pcap = args.pcap.as_ref().map(|f| files.create(f)).transpose()?;
     let report_file = args.report.as_ref().map(|f| files.create(f)).transpose()?;

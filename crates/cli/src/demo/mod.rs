@@ -16,6 +16,7 @@ pub(crate) mod page;
 mod scheme;
 mod turn;
 
+use crate::alone;
 use crate::args::Demo as Args;
 use crate::cmd::run::write_page;
 use crate::error::{Failure, OCCUPIED, Outcome, code};
@@ -24,7 +25,6 @@ use crate::term::{Columns, Ink, note, paint};
 #[cfg(feature = "gst")]
 pub(crate) use clip::{CLIP_NAME, ShippedClip};
 use clip::{DemoClip, FRAMES_PER_SECOND};
-use fairpace_emu::RealTimeLock;
 use fairpace_lab::results::write_whole;
 use fairpace_media::PlayoutParams;
 use fairpace_path::{Capacity, LinkSpec, LossModel, QueueModel, RateModel};
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if !args.force && std::fs::read_dir(&args.out).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Failure::usage(format!("`{}` is not empty", args.out.display())).hint(OCCUPIED));
     }
-    let _alone = RealTimeLock::acquire()?;
+    let _alone = alone::take(args.quiet)?;
     std::fs::create_dir_all(&args.out).map_err(|e| Failure::file("make", &args.out, &e))?;
     let stop = Stop::install()?;
     let mut demo = DemoResult {

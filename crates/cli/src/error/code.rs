@@ -54,7 +54,9 @@ pub(crate) fn of_emu(error: &EmuError) -> u8 {
     match error {
         EmuError::MtuTooSmall { .. } | EmuError::Config { .. } => USAGE,
         EmuError::Sim(_) => SCENARIO,
-        EmuError::NoNamespaces { .. } | EmuError::NoTun(_) | EmuError::Denied { .. } => PRIVILEGE,
+        EmuError::NoNamespaces { .. } | EmuError::NoTun(_) | EmuError::NoCallFilter(_) | EmuError::Denied { .. } => {
+            PRIVILEGE
+        }
         EmuError::Busy { .. } => BUSY,
         EmuError::DeviceTaken { .. } | EmuError::Io { .. } => FAILED,
         EmuError::Net(error) => of_net(error),
@@ -82,6 +84,7 @@ mod tests {
     use super::*;
     use crate::error::Failure;
     use fairpace_control::ParamError;
+    use fairpace_emu::Holder;
     use fairpace_lab::RunError;
     use fairpace_units::Duration;
     use std::io;
@@ -125,16 +128,17 @@ mod tests {
             assert_eq!(Failure::from(error).code, code, "{said}");
         }
         let io = || io::Error::from(DISK_FULL);
-        let emu: [(EmuError, u8); 9] = [
+        let emu: [(EmuError, u8); 10] = [
             (EmuError::DeviceTaken { name: text() }, 1),
             (EmuError::Io { what: text(), source: io() }, 1),
             (EmuError::MtuTooSmall { found: 1, least: 2, why: "x" }, 2),
             (EmuError::Config { field: "x", found: text(), allowed: text() }, 2),
             (EmuError::NoNamespaces { what: "x", source: io() }, 4),
             (EmuError::NoTun(io()), 4),
+            (EmuError::NoCallFilter(io()), 4),
             (EmuError::Denied { what: text() }, 4),
             (EmuError::Net(breaker()), 6),
-            (EmuError::Busy { holder: None }, 9),
+            (EmuError::Busy { holder: Holder { process: None, user: None } }, 9),
         ];
         for (error, code) in emu {
             let said = error.to_string();
