@@ -18,7 +18,9 @@ use fairpace_scenario::{Count, Problem, Record, Scenario, ScenarioError, nearest
 use nix::unistd::{AccessFlags, access};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The file in a folder of several runs that says which there are.
@@ -280,13 +282,20 @@ where
 
 /// Whether the file can and may be written, found before a long run; what is there stays as it is.
 fn writable(file: &Path, force: bool) -> Outcome {
-    let unwritable = |e| Failure::unwritable(file, &e);
-    if file.exists() && !force {
-        return Err(Failure::usage(format!("`{}` exists already", file.display())).hint(outputs::REPLACE));
+    let unwritable = |e: std::io::Error| Failure::unwritable(file, &e);
+    // Not by way of a symbolic link, which may lead to where nothing is to be made.
+    let mut options = OpenOptions::new();
+    options.append(true).custom_flags(nix::libc::O_NOFOLLOW);
+    match options.create_new(true).open(file) {
+        Ok(_) => std::fs::remove_file(file).map_err(unwritable),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists && !force => {
+            Err(Failure::usage(format!("`{}` exists already", file.display())).hint(outputs::REPLACE))
+        }
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+            options.create_new(false).open(file).map(|_| ()).map_err(unwritable)
+        }
+        Err(e) => Err(unwritable(e)),
     }
-    let new = !file.exists();
-    std::fs::OpenOptions::new().append(true).create(true).open(file).map_err(unwritable)?;
-    if new { std::fs::remove_file(file).map_err(unwritable) } else { Ok(()) }
 }
 
 /// Whether the folder can be made and written, found before a run in real time: in namespaces of our own root is a
@@ -389,7 +398,26 @@ fn number(mean: f64, half: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::join_settings;
+    use super::{join_settings, writable};
+
+    #[test]
+    fn nothing_is_made_where_a_symbolic_link_leads() {
+        let folder = std::env::temp_dir().join(format!("fairpace-writable-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (link, target, new) = (folder.join("link"), folder.join("target"), folder.join("new"));
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        for force in [false, true] {
+            assert!(writable(&link, force).is_err());
+            assert!(!target.exists() && link.is_symlink());
+            writable(&new, force).unwrap();
+            assert!(!new.exists());
+        }
+        std::fs::write(&new, "there").unwrap();
+        assert!(writable(&new, false).is_err());
+        writable(&new, true).unwrap();
+        assert_eq!(std::fs::read_to_string(&new).unwrap(), "there");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn settings_stay_with_their_controller() {
