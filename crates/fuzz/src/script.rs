@@ -23,8 +23,8 @@ impl<'a> Script<'a> {
     /// The number in the next `width` bytes, at most 8 of them; bytes behind the end are 0.
     pub fn number(&mut self, width: usize) -> u64 {
         let digits = self.take(width);
-        let zeros = 8 * width.saturating_sub(digits.len());
-        digits.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)) << zeros
+        let behind = core::iter::repeat_n(&0, width - digits.len());
+        digits.iter().chain(behind).fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
     /// The next `len` bytes, or what is left of them.

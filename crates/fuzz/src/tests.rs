@@ -83,3 +83,16 @@ fn a_finding_is_in_the_corpus_of_the_next_run() {
     assert_eq!((again.seed, again.input.len()), (None, 2));
     fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn a_script_is_read_to_its_end_and_zeros_behind() {
+    let mut bytes = vec![7, 1, 2];
+    put_piece(b"abc", &mut bytes);
+    let mut script = Script::new(&bytes);
+    assert_eq!((script.byte(), script.number(2), script.piece()), (7, 0x0102, &b"abc"[..]));
+    assert!(script.is_over());
+    assert_eq!((script.number(8), script.piece().len()), (0, 0));
+    let mut cut = Script::new(&[1, 0, 9, 8]);
+    assert_eq!((cut.number(1), cut.piece(), cut.rest()), (1, &[8][..], &[][..]));
+    assert_eq!(Script::new(&[0xff]).number(8), 0xff << 56);
+}
