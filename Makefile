@@ -6,13 +6,19 @@
 #                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop and with a key, costs per step
 #   make viewers-live  a real video by auto, a fixed rate, SRT and plain RTP, beside each other on four paths, in real time
 #   make reproduce  every figure of the papers, each claim checked
-#   make soak       the property tests with a hundred times the cases, a simulated day of every scheme, every fault with
-#                   every controller, forged feedback, each defence taken out, 200 kills, attacks from outside, the book page by page
-#                   in a browser
+#   make soak       the property tests with a hundred times the cases, hours of fuzzing, a simulated day of every scheme, every
+#                   fault with every controller, forged feedback, each defence taken out, 200 kills, attacks from outside, the
+#                   book page by page in a browser
 #   make fingerprint  whether every result is, to the bit, the one recorded in bench/fingerprint.txt
 #   make book       the book as a site, in target/book
 
+# FAIRPACE_FUZZ_MINUTES=N: minutes that each fuzzing target gets in `make soak`, 10 if not said: three to four hours in all on two cores.
+# In `make test` each target has a fixed number of cases and a fixed seed, about a minute in all.
+
 CARGO ?= cargo
+FAIRPACE_FUZZ_MINUTES ?= 10
+# The crates with fuzzing targets in `tests/targets.rs`; those of `net` and `emu` are beside what they test.
+FUZZED = rtp control path scenario media report fsocket
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
 
 .PHONY: all build demo test lint bench viewers-live reproduce fingerprint soak book clean
@@ -79,8 +85,11 @@ soak: packages-test build book
 	PROPTEST_CASES=100000 $(CARGO) test --release --workspace --exclude fairpace-fsocket --features gst --locked
 # A simulated day of every scheme, three times.
 	for seed in 1 2 3; do FAIRPACE_DAY=24 FAIRPACE_DAY_SEED=$$seed $(CARGO) test --release --locked -p fairpace-rtp --test day || exit 1; done
-# The hostile path finds the bug that is planted for it.
-	$(CARGO) test --release --locked -p fairpace-rtp --features canary --test hostile
+# The hostile path and the fuzzing each find the bug that is planted for them.
+	$(CARGO) test --release --locked -p fairpace-rtp --features canary --test hostile --test targets
+# Fuzzing: each target for so long, on all cores. What is found stays in tests/corpus of its crate.
+	FAIRPACE_FUZZ_MINUTES=$(FAIRPACE_FUZZ_MINUTES) $(CARGO) test --release --locked --no-fail-fast $(FUZZED:%=-p fairpace-%) --test targets -- --nocapture
+	FAIRPACE_FUZZ_MINUTES=$(FAIRPACE_FUZZ_MINUTES) $(CARGO) test --release --locked --no-fail-fast -p fairpace-net -p fairpace-emu --lib targets -- --nocapture
 	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults
 # 56,000 forged feedback packets a second, a line of JSON for each kind of attack.
 	FAIRPACE_ATTACKS=full $(CARGO) test --release --features gst --locked -p fairpace --test forged_feedback -- --nocapture

@@ -9,6 +9,8 @@
 //!
 //! Network n, for an emulator inside another, has 10.(77 + n) and fd77:n:: instead.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
 use fairpace_sim::FlowId;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

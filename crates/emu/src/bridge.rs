@@ -9,6 +9,8 @@
 //! On its way a packet changes as in a router: ECN where the path marks it, TTL and option where it carries a
 //! Quick-Start request. Everything else, and what is above IP, is none of the path's business.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 use crate::Side;
 use crate::address::AddressPlan;
 use crate::capture::Capture;
@@ -426,5 +428,7 @@ impl Inject<'_> {
     }
 }
 
+#[cfg(test)]
+mod targets;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,17 @@
 //! these fields, valid or not, is none of the path's business. [`Header::carries`] looks further, for what a packet
 //! is counted as.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 use fairpace_rtp::dummy::PAYLOAD_TYPE;
 use fairpace_sim::Carries;
 use fairpace_units::{Class, Dscp, Ecn};
@@ -36,7 +47,7 @@ impl Header {
         match first >> 4 {
             4 => {
                 let header = packet.first_chunk::<20>()?;
-                let length = usize::from(first & 0xf) * 4;
+                let length = usize::from(first & 0xf) << 2;
                 (20..=packet.len()).contains(&length).then_some(())?;
                 Some(Header {
                     source: address_v4(header, 12)?,
@@ -72,7 +83,7 @@ impl Header {
         let above = packet.get(self.length..).unwrap_or_default();
         match (self.protocol, above) {
             (TCP, [_, _, _, _, _, _, _, _, _, _, _, _, offset, ..]) => {
-                if above.len() > usize::from(offset >> 4) * 4 {
+                if above.len() > usize::from(offset >> 4) << 2 {
                     Carries::Data
                 } else {
                     Carries::Control
@@ -103,20 +114,21 @@ impl Header {
             offset = u16::from_be_bytes([byte(6), byte(7)]) & 0x1fff;
         } else {
             while V6_EXTENSIONS.contains(&protocol) && at < packet.len() {
-                (protocol, at) = (byte(at), at + 8 * (usize::from(byte(at + 1)) + 1));
+                let units = usize::from(byte(at.saturating_add(1))).saturating_add(1);
+                (protocol, at) = (byte(at), at.saturating_add(units.saturating_mul(8)));
             }
             if protocol == V6_FRAGMENT {
-                offset = u16::from_be_bytes([byte(at + 2), byte(at + 3)]) >> 3;
-                (protocol, at) = (byte(at), at + 8);
+                offset = u16::from_be_bytes([byte(at.saturating_add(2)), byte(at.saturating_add(3))]) >> 3;
+                (protocol, at) = (byte(at), at.saturating_add(8));
             }
         }
         let above = match protocol {
             _ if offset > 0 => 0,
-            TCP => (usize::from(byte(at + 12) >> 4) * 4).max(20),
-            UDP if byte(at + 8) >> 6 == 2 => 8 + 12,
+            TCP => (usize::from(byte(at.saturating_add(12)) >> 4) << 2).max(20),
+            UDP if byte(at.saturating_add(8)) >> 6 == 2 => 8 + 12,
             _ => 8,
         };
-        (at + above).min(packet.len())
+        at.saturating_add(above).min(packet.len())
     }
 
     /// To all, or to a group.
@@ -146,24 +158,25 @@ pub(crate) fn set_ecn(packet: &mut [u8], ecn: Ecn) {
     let before = [*first, *second];
     *second = *second & !3 | ecn as u8;
     let after = [*first, *second];
-    if let Some(checksum) = packet.get_mut(10..12) {
+    if let Some(checksum) = packet.get_mut(10..).and_then(<[u8]>::first_chunk_mut::<2>) {
         // HC' = ~(~HC + ~m + m') [RFC 1624 eq. 3]
-        let word = |bytes: &[u8]| u32::from(bytes[0]) << 8 | u32::from(bytes[1]);
-        let sum = (!word(checksum) & 0xffff) + (!word(&before) & 0xffff) + word(&after);
-        checksum.copy_from_slice(&(!fold(sum)).to_be_bytes());
+        let sum = sum(&[!checksum[0], !checksum[1], !before[0], !before[1], after[0], after[1]]);
+        *checksum = (!fold(sum)).to_be_bytes();
     }
 }
 
 /// The ones' complement sum of 16-bit words; an odd byte at the end counts as the first of two.
 pub(crate) fn sum(bytes: &[u8]) -> u32 {
-    let words = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)));
-    words.sum()
+    let (words, odd) = bytes.as_chunks::<2>();
+    let words = words.iter().map(|word| u32::from(u16::from_be_bytes(*word)));
+    words.chain(odd.first().map(|byte| u32::from(*byte) << 8)).sum()
 }
 
 /// Adds the carries back in.
 pub(crate) fn fold(sum: u32) -> u16 {
-    let once = (sum & 0xffff) + (sum >> 16);
-    ((once & 0xffff) + (once >> 16)) as u16
+    // Neither sum has more than 17 bits.
+    let once = (sum & 0xffff).wrapping_add(sum >> 16);
+    (once & 0xffff).wrapping_add(once >> 16) as u16
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@
 mod config;
 mod hearing;
 mod sample;
+#[cfg(test)]
+mod targets;
 mod world;
 
 pub use config::{Begin, RelayConfig};

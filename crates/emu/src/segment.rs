@@ -14,6 +14,17 @@
 //! A checksum that the kernel left to the device holds the sum of the pseudo-header; it stays so on the
 //! way, and the kernel at the other end takes it as right.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 use crate::ip::{fold, sum};
 
 /// Size of the header before each packet.
@@ -97,7 +108,7 @@ impl Framing {
     /// Whether the segment follows `before` in the same super-packet.
     pub(crate) fn follows(&self, before: &Framing) -> bool {
         match (&self.piece, &before.piece) {
-            (Some(this), Some(before)) => this.of == before.of && this.index == before.index + 1,
+            (Some(this), Some(before)) => this.of == before.of && Some(this.index) == before.index.checked_add(1),
             _ => false,
         }
     }
@@ -134,23 +145,23 @@ impl Cutter {
         }
         let transport = packet.get(l4..).ok_or(Malformed)?;
         let transport_length = match (is_tcp, transport) {
-            (true, [_, _, _, _, _, _, _, _, _, _, _, _, offset, ..]) => usize::from(offset >> 4).max(5) * 4,
+            (true, [_, _, _, _, _, _, _, _, _, _, _, _, offset, ..]) => usize::from(offset >> 4).max(5) << 2,
             (true, _) => return Err(Malformed),
             (false, _) => 8,
         };
-        let header = l4 + transport_length;
+        let header = l4.saturating_add(transport_length);
         let length = u16::try_from(header).map_err(|_| Malformed)?;
         let (head, payload) = packet.split_at_checked(header).ok_or(Malformed)?;
-        self.count += 1;
+        self.count = self.count.wrapping_add(1);
         let size = usize::from(vnet.gso_size);
         let last = payload.len().div_ceil(size).saturating_sub(1);
         for (i, part) in payload.chunks(size).enumerate() {
             self.header.clear();
             self.header.extend_from_slice(head);
             let index = u16::try_from(i).map_err(|_| Malformed)?;
-            let fields = Fields { l4, is_tcp, payload: part.len(), further: index, skipped: i * size };
+            let fields = Fields { l4, is_tcp, payload: part.len(), further: index, skipped: i.saturating_mul(size) };
             fields.write(&mut self.header)?;
-            if is_tcp && let Some(flags) = self.header.get_mut(l4 + 13) {
+            if is_tcp && let Some(flags) = self.header.get_mut(l4.saturating_add(13)) {
                 *flags &= !(if i == 0 { 0 } else { CWR } | if i == last { 0 } else { FIN | PSH });
             }
             let piece = Piece { of: self.count, index, header: length, gso: vnet.gso, gso_size: vnet.gso_size };
@@ -168,7 +179,8 @@ pub(crate) fn join(header: &mut [u8], framing: &Framing, last: &[u8], payload: u
     let is_tcp = piece.gso != GSO_UDP;
     Fields { l4, is_tcp, payload, further: 0, skipped: 0 }.write(header)?;
     let mut gso = piece.gso & !GSO_ECN;
-    if is_tcp && let (Some(flags), Some(end)) = (header.get_mut(l4 + 13), last.get(l4 + 13)) {
+    if is_tcp && let (Some(flags), Some(end)) = (header.get_mut(l4.saturating_add(13)), last.get(l4.saturating_add(13)))
+    {
         *flags |= end & (FIN | PSH);
         if *flags & CWR != 0 {
             gso |= piece.gso & GSO_ECN;
@@ -191,9 +203,9 @@ struct Fields {
 impl Fields {
     /// Lengths, identification, sequence number and checksums.
     fn write(&self, header: &mut [u8]) -> Result<(), Malformed> {
-        let total = header.len() + self.payload;
+        let total = header.len().saturating_add(self.payload);
         let (network, transport) = header.split_at_mut_checked(self.l4).ok_or(Malformed)?;
-        let segment = u16::try_from(transport.len() + self.payload).map_err(|_| Malformed)?;
+        let segment = u16::try_from(transport.len().saturating_add(self.payload)).map_err(|_| Malformed)?;
         let addresses = match network.first().map(|byte| byte >> 4) {
             Some(4) => {
                 let length = u16::try_from(total).map_err(|_| Malformed)?;
@@ -214,7 +226,8 @@ impl Fields {
         };
         let addresses = sum(network.get(addresses).ok_or(Malformed)?);
         let protocol = if self.is_tcp { 6 } else { 17 };
-        let pseudo = fold(addresses + protocol + u32::from(segment)).to_be_bytes();
+        let pseudo = addresses.saturating_add(protocol).saturating_add(segment.into());
+        let pseudo = fold(pseudo).to_be_bytes();
         if self.is_tcp {
             let at = transport.get(4..).and_then(|b| b.first_chunk()).ok_or(Malformed)?;
             let seq = u32::from_be_bytes(*at).wrapping_add(self.skipped as u32);

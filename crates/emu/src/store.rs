@@ -1,6 +1,8 @@
 //! The bytes of the packets that travel through a path in real time: the path moves tokens, the bytes wait
 //! here. Bounded, and nothing is allocated once the buffers have grown to their size.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
 /// A packet's bytes and what is to be remembered of it.
 #[derive(Debug)]
 struct Slot<M> {

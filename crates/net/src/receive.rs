@@ -4,6 +4,8 @@
 //! The loop has the shape of every driver. Arrival times are the kernel's. Frames go to the sink as
 //! they become complete; the sink judges what is late or lost, and says when it needs a key frame.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
 mod config;
 mod forwarding;
 mod report;
@@ -172,7 +174,7 @@ impl Receiver {
                         *slot = fd;
                         n += 1;
                     }
-                    waiter.wait(until, &sockets[..n])?;
+                    waiter.wait(until, sockets.get(..n).unwrap_or(&sockets))?;
                 }
                 None => break,
             }

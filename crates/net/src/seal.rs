@@ -29,6 +29,8 @@
 //! Limit: both ends count the wraps of sequence numbers from the first packet under new keys. If a receiver is started again, and all
 //! packets between that moment and a wrap are lost, its count is one behind, and it opens no packet of that stream any more.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
 mod window;
 mod wire;
 
@@ -124,6 +126,7 @@ impl Key {
     }
 
     /// One direction of a session.
+    #[allow(clippy::expect_used, reason = "of this build and of constants, not of anything that arrives")]
     fn context(&self, sender: &Salt, receiver: &Salt, purpose: &str) -> Context {
         let salt = [sender.as_slice(), receiver].concat();
         let material: [u8; 28] = self.derive(&salt, purpose);
@@ -377,5 +380,7 @@ pub(crate) fn draw() -> Option<Salt> {
     crate::random::random::<SALT>().ok()
 }
 
+#[cfg(test)]
+mod targets;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,8 @@
 //!
 //! Page: `docs/links/quick-start.md`.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
 mod agent;
 mod error;
 mod estimate;

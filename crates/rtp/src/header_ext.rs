@@ -11,6 +11,8 @@
 //! The send time has the form that browsers use (`abs-send-time`), so Wireshark and others know
 //! it. The nonce is what makes lying about ACKs detectable: see [`crate::feedback::claim`].
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::stamp::{STAMP_LEN, Stamp};
 use crate::wire::{Put, Reader};
 
@@ -66,7 +68,7 @@ impl Extensions {
         }
         let mut r = Reader::new("header extension", data);
         while let Ok(head) = r.u8() {
-            let (id, len) = (head >> 4, usize::from(head & 0x0f) + 1);
+            let (id, len) = (head >> 4, usize::from(head & 0x0f).saturating_add(1));
             if head == 0 {
                 continue; // padding
             }
@@ -96,13 +98,15 @@ impl Extensions {
         if self.is_empty() {
             return;
         }
-        let len = self.send_time.map_or(0, |_| 4)
-            + self.nonce.map_or(0, |_| 5)
-            + self.number_high.map_or(0, |_| 2)
-            + self.transport_number.map_or(0, |_| 3)
-            + self.stamp.map_or(0, |_| 1 + STAMP_LEN);
+        let lengths = [
+            self.send_time.map_or(0, |_| 4),
+            self.nonce.map_or(0, |_| 5),
+            self.number_high.map_or(0, |_| 2),
+            self.transport_number.map_or(0, |_| 3),
+            self.stamp.map_or(0, |_| 1 + STAMP_LEN),
+        ];
         out.put_u16(ONE_BYTE);
-        out.put_u16((len as u16).div_ceil(4));
+        out.put_u16((lengths.iter().sum::<usize>() as u16).div_ceil(4));
         let start = out.len();
         if let Some(t) = self.send_time {
             out.put_u32(u32::from(SEND_TIME) << 28 | 2 << 24 | t & 0x00ff_ffff);
@@ -119,7 +123,7 @@ impl Extensions {
             out.put_u16(number);
         }
         if let Some((number, stamp)) = self.stamp {
-            out.put_u8(number << 4 | (STAMP_LEN as u8 - 1));
+            out.put_u8(number << 4 | const { STAMP_LEN as u8 - 1 });
             out.put(&stamp.to_wire());
         }
         out.pad_to_words(start);

@@ -10,6 +10,8 @@
 //!
 //! The receiver sends the message when the delay changes, and again with each of its reports.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::WireError;
 use crate::rtcp::{self, App, NAME};
 use crate::wire::{Put, Reader, micros};

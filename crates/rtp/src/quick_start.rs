@@ -22,6 +22,8 @@
 //!
 //! **Not implemented.** Deleting the option, which the RFC allows instead of zeroing it.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::WireError;
 use fairpace_units::{QsFunction, QsNonce, QsOption, QsRate};
 
@@ -76,10 +78,10 @@ pub fn forward<R>(packet: &mut [u8], decide: impl FnOnce(u64, &mut QsOption) -> 
     let changed = (before.nonce.get() ^ option.nonce.get()) << 2;
     let differs = [
         (version.ttl_at(), before.ip_ttl ^ option.ip_ttl),
-        (at + 2, before.rate.code() ^ option.rate.code()),
-        (at + 3, before.qs_ttl ^ option.qs_ttl),
+        (at.saturating_add(2), before.rate.code() ^ option.rate.code()),
+        (at.saturating_add(3), before.qs_ttl ^ option.qs_ttl),
     ];
-    for (at, bits) in differs.into_iter().chain((at + 4..).zip(changed.to_be_bytes())) {
+    for (at, bits) in differs.into_iter().chain((at.saturating_add(4)..).zip(changed.to_be_bytes())) {
         version.flip(packet, at, bits);
     }
     Ok(Some(answer))
@@ -87,7 +89,7 @@ pub fn forward<R>(packet: &mut [u8], decide: impl FnOnce(u64, &mut QsOption) -> 
 
 /// Whether the header checksum of an IPv4 packet is right [RFC 791 §3.1].
 pub fn ipv4_checksum_holds(packet: &[u8]) -> bool {
-    let length = packet.first().map_or(0, |first| usize::from(first & 0xf) * 4);
+    let length = packet.first().map_or(0, |first| usize::from(first & 0xf) << 2);
     packet.get(..length).is_some_and(|header| length >= 20 && sum(header) == 0xffff)
 }
 
@@ -102,8 +104,9 @@ fn sum(header: &[u8]) -> u16 {
 
 /// Adds the carries back in.
 fn fold(sum: u32) -> u16 {
-    let once = (sum & 0xffff) + (sum >> 16);
-    ((once & 0xffff) + (once >> 16)) as u16
+    // Neither sum has more than 17 bits.
+    let once = (sum & 0xffff).wrapping_add(sum >> 16);
+    (once & 0xffff).wrapping_add(once >> 16) as u16
 }
 
 /// A Quick-Start option and the offset at which it begins.
@@ -121,7 +124,9 @@ fn find(packet: &[u8]) -> Result<Option<Found>, WireError> {
     };
     let Some((begin, options)) = version.options(packet)? else { return Ok(None) };
     let Some(at) = version.quick_start_in(options)? else { return Ok(None) };
-    let Some(&[_, _, rate, qs_ttl, a, b, c, d]) = options.get(at..at + OPTION) else { return Ok(None) };
+    let Some(&[_, _, rate, qs_ttl, a, b, c, d]) = options.get(at..).and_then(<[u8]>::first_chunk::<OPTION>) else {
+        return Ok(None);
+    };
     let function = match rate >> 4 {
         0 => QsFunction::Request,
         8 => QsFunction::Report,
@@ -134,11 +139,11 @@ fn find(packet: &[u8]) -> Result<Option<Found>, WireError> {
         ip_ttl: byte(packet, version.ttl_at())?,
         nonce: QsNonce::new(u32::from_be_bytes([a, b, c, d]) >> 2),
     };
-    Ok(Some(Found { version, at: begin + at, option }))
+    Ok(Some(Found { version, at: begin.saturating_add(at), option }))
 }
 
 fn byte(packet: &[u8], at: usize) -> Result<u8, WireError> {
-    packet.get(at).copied().ok_or(short("an IP header", at + 1, packet.len()))
+    packet.get(at).copied().ok_or(short("an IP header", at.saturating_add(1), packet.len()))
 }
 
 const fn short(what: &'static str, needed: usize, found: usize) -> WireError {
@@ -175,14 +180,14 @@ impl Version {
                     let found = u32::from(words);
                     return Err(WireError::Field { what: "IPv4 header length", found, allowed: "5 to 15 words" });
                 }
-                (20, usize::from(words) * 4)
+                (20, usize::from(words) << 2)
             }
             Version::V6 => {
                 // A header of hop-by-hop options is the first if there is one [RFC 8200 §4.1].
                 if byte(packet, 6)? != 0 {
                     return Ok(None);
                 }
-                (42, 48 + usize::from(byte(packet, 41)?) * 8)
+                (42, (usize::from(byte(packet, 41)?) << 3).saturating_add(48))
             }
         };
         match packet.get(begin..end) {
@@ -201,12 +206,12 @@ impl Version {
         let mut at = 0;
         while let Some(&kind) = options.get(at) {
             match (self, kind) {
-                (Version::V4, 0) => return Ok(None),            // the end of the list
-                (Version::V4, 1) | (Version::V6, 0) => at += 1, // padding of one byte
+                (Version::V4, 0) => return Ok(None), // the end of the list
+                (Version::V4, 1) | (Version::V6, 0) => at = at.saturating_add(1), // padding of one byte
                 _ => {
-                    let said = byte(options, at + 1)?;
-                    let length = usize::from(said) + beyond;
-                    let end = at + length;
+                    let said = byte(options, at.saturating_add(1))?;
+                    let length = usize::from(said).saturating_add(beyond);
+                    let end = at.saturating_add(length);
                     if length < 2 || (kind == wanted && length != OPTION) {
                         let allowed = if kind == wanted { "that of Quick-Start" } else { "2 or more" };
                         return Err(WireError::Field {
@@ -238,11 +243,11 @@ impl Version {
             return;
         }
         let Some([high, low]) = packet.get_mut(10..12) else { return };
-        let shift = if at.is_multiple_of(2) { 8 } else { 0 };
         // The other byte of the word, which does not change, cancels out of ~m + m'.
-        let [m, m_new] = [after ^ bits, after].map(|byte| u16::from(byte) << shift);
+        let word = |byte: u8| if at.is_multiple_of(2) { u16::from(byte) << 8 } else { byte.into() };
+        let (m, m_new) = (word(after ^ bits), word(after));
         let checksum = u16::from_be_bytes([*high, *low]);
-        let corrected = !fold(u32::from(!checksum) + u32::from(!m) + u32::from(m_new));
+        let corrected = !fold([!checksum, !m, m_new].into_iter().map(u32::from).sum());
         [*high, *low] = corrected.to_be_bytes();
     }
 }

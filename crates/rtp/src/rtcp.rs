@@ -158,6 +158,9 @@ fn parse_body(packet_type: u8, count: u8, body: &[u8]) -> Result<Rtcp<'_>, WireE
                 &[]
             } else {
                 let len = usize::from(r.u8()?);
+                // The bug that `tests/targets.rs` must find.
+                #[cfg(feature = "canary")]
+                assert!(len <= r.len(), "the canary: a reason longer than the packet");
                 r.take(len)?
             };
             Rtcp::Bye(Bye { ssrcs, reason })

@@ -887,9 +887,14 @@ fn feedback_that_comes_twice_or_late_again_changes_nothing_under_any_equation() 
 // --- T3 to T6 with a receiver that measures: nothing proves what it says --------------------------
 
 /// A run of `seconds` over 5 % loss whose reports are rewritten, each into any number of reports.
-fn measured(seconds: f64, mut change: impl FnMut(tfrc::Report) -> Vec<tfrc::Report> + 'static) -> Pair {
+fn measured(seconds: f64, change: impl FnMut(tfrc::Report) -> Vec<tfrc::Report> + 'static) -> Pair {
+    measured_at(Rate::mbps(10.0), seconds, change)
+}
+
+/// As [`measured`], at no more than that rate.
+fn measured_at(most: Rate, seconds: f64, mut change: impl FnMut(tfrc::Report) -> Vec<tfrc::Report> + 'static) -> Pair {
     let settings = &[("measured_by", "receiver")];
-    let flow = flow("tfrc", settings, Rate::mbps(10.0));
+    let flow = flow("tfrc", settings, most);
     let mut p = Pair::new(sender_config(), ReceiverConfig::default(), flow, ms(50));
     p.forward.disturb = lossy(4, 0.05);
     p.back.disturb = Box::new(move |_, w| {
@@ -980,8 +985,10 @@ fn a_delay_that_is_a_lie_never_makes_the_round_trip_shorter_than_the_path() {
 
 #[test]
 fn a_stamp_that_was_never_sent_is_not_echoed() {
-    let p = measured(10.0, |r| {
-        let moved = [1_000_000, u32::MAX / 2, 0_u32.wrapping_sub(30_000_000)].map(|by| r.echoed.wrapping_add(by));
+    // Packets leave 80 ms apart: none left within 1 ms of 5 ms before another.
+    let p = measured_at(Rate::kbps(100.0), 10.0, |r| {
+        let before = |micros: u32| 0_u32.wrapping_sub(micros);
+        let moved = [1_000_000, u32::MAX / 2, before(30_000_000), before(5_000)].map(|by| r.echoed.wrapping_add(by));
         moved.map(|echoed| tfrc::Report { echoed, ..r }).into()
     });
     let stats = p.sender.stats();

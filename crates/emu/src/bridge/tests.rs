@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 /// A device of which the test is the other end.
 #[derive(Default)]
-struct Fake {
+pub(super) struct Fake {
     to_read: VecDeque<Vec<u8>>,
     written: Vec<Vec<u8>>,
     /// The errors that answer the next writes.
@@ -43,25 +43,30 @@ impl Port for Fake {
     }
 }
 
-fn bridge(link: LinkSpec, offload: bool, memory: u64) -> Bridge<Fake> {
+pub(super) fn bridge(link: LinkSpec, offload: bool, memory: u64) -> Bridge<Fake> {
+    bridge_with(link, offload, memory, None)
+}
+
+/// As [`bridge`], with a flow for packets of unknown addresses.
+pub(super) fn bridge_with(link: LinkSpec, offload: bool, memory: u64, stray: Option<FlowId>) -> Bridge<Fake> {
     let simulated = FlowConfig {
         start: Instant::from_secs_f64(1e6),
         ..FlowConfig::new("tcp", Protocol::Tcp(TcpParams::default(), TcpSource::Ftp))
     };
     let flows = vec![FlowConfig::new("a", Protocol::External), simulated];
     let config = SimConfig { hops: vec![HopConfig::path(link, LinkSpec::default())], flows, ..SimConfig::default() };
-    let options = BridgeOptions { offload, stray: None, memory: Bytes::new(memory) };
+    let options = BridgeOptions { offload, stray, memory: Bytes::new(memory) };
     let ports = [Fake::default(), Fake::default()];
     let network = Network::new(&config).unwrap();
     Bridge::new(ports, &config, network, AddressPlan::new(0, 2), Capture::default(), &options)
 }
 
-fn at(us: u64) -> Instant {
+pub(super) fn at(us: u64) -> Instant {
     Instant::ZERO + Duration::from_micros(us)
 }
 
 /// From sender 0 to receiver 0, or back.
-fn packet(side: Side, tos: u8, length: usize) -> Vec<u8> {
+pub(super) fn packet(side: Side, tos: u8, length: usize) -> Vec<u8> {
     let (a, b) = ([10, 77, 0, 1], [10, 77, 128, 1]);
     let (from, to) = if side == Side::Senders { (a, b) } else { (b, a) };
     v4(tos, 17, from, to, &vec![5; length - 20])
@@ -72,12 +77,12 @@ impl Bridge<Fake> {
         self.ports[side as usize].as_mut().unwrap()
     }
 
-    fn come(&mut self, side: Side, packets: &[Vec<u8>], now: Instant) {
+    pub(super) fn come(&mut self, side: Side, packets: &[Vec<u8>], now: Instant) {
         self.fake(side).to_read.extend(packets.to_vec());
         self.read(side, 1_000, || now);
     }
 
-    fn written(&mut self, side: Side, now: Instant) -> Vec<Vec<u8>> {
+    pub(super) fn written(&mut self, side: Side, now: Instant) -> Vec<Vec<u8>> {
         assert!(self.release(1_000, || now));
         std::mem::take(&mut self.fake(side).written)
     }

@@ -6,6 +6,17 @@
 //! challenge of `fairpace send`, or the cookie of an SRT listener. Nothing general takes their place: the relay
 //! cannot tell what of a protocol that it does not know could be guessed by a forger who hears nothing.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 use fairpace_rtp::Budget;
 use fairpace_rtp::challenge::Message;
 use fairpace_rtp::rtcp::{Compound, Rtcp};

@@ -8,15 +8,15 @@ use proptest::prelude::*;
 const MEDIA: u32 = 0x1234_5678;
 const RECEIVER: u32 = 0x9abc_def0;
 
-fn key() -> Key {
+pub(super) fn key() -> Key {
     Key::new([7; 32])
 }
 
-fn from() -> SocketAddr {
+pub(super) fn from() -> SocketAddr {
     "192.0.2.1:5000".parse().unwrap()
 }
 
-fn challenge(token: u64) -> Vec<u8> {
+pub(super) fn challenge(token: u64) -> Vec<u8> {
     let mut out = Vec::new();
     Challenge {
         token,
@@ -33,7 +33,7 @@ fn challenge(token: u64) -> Vec<u8> {
     out
 }
 
-fn echo(token: u64) -> Vec<u8> {
+pub(super) fn echo(token: u64) -> Vec<u8> {
     let mut out = Vec::new();
     Echo {
         receiver: RECEIVER,
@@ -52,7 +52,7 @@ fn echo(token: u64) -> Vec<u8> {
     out
 }
 
-fn rtp(ssrc: u32, sequence: u16, payload: &[u8]) -> Vec<u8> {
+pub(super) fn rtp(ssrc: u32, sequence: u16, payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0x80, 96];
     out.extend(sequence.to_be_bytes());
     out.extend([0, 0, 0, 1]);
@@ -61,7 +61,7 @@ fn rtp(ssrc: u32, sequence: u16, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-fn sender_report(ssrc: u32) -> Vec<u8> {
+pub(super) fn sender_report(ssrc: u32) -> Vec<u8> {
     let mut out = vec![0x81, 203, 0, 1];
     out.extend(ssrc.to_be_bytes());
     out

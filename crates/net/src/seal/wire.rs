@@ -1,5 +1,16 @@
 //! The HMAC behind challenges and echoes, and what of these the seal has to know.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 use fairpace_rtp::challenge::Message;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
 use ring::hmac;
@@ -79,5 +90,5 @@ pub(super) fn is_encrypted_rtcp(bytes: &[u8]) -> bool {
 /// The SSRC of a packet, which is in clear.
 pub(super) fn ssrc(bytes: &[u8]) -> Option<u32> {
     let at = if fairpace_rtp::packet::is_rtcp(bytes) { 4 } else { 8 };
-    bytes.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes)
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }

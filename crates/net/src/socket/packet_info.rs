@@ -1,5 +1,16 @@
 //! Addresses as the kernel gives and takes them: in control messages, and mapped on dual-stack sockets.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 use nix::libc;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, SockaddrStorage};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,5 +1,7 @@
 //! A receiver's TCP port, and the connection that is the sender's.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
 use super::stream::{LONGEST, fill};
 use crate::address::canonical;
 use crate::datagram::Backoff;

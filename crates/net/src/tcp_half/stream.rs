@@ -1,5 +1,16 @@
 //! Reading the stream of either end, and how it ends.
 
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
 use fairpace_rtp::framing::Deframer;
 use socket2::Socket;
 use std::io;

@@ -247,7 +247,9 @@ impl QsRouter {
             }
             QsVerdict::Refused(why) => {
                 (option.rate, option.qs_ttl, option.nonce) = (QsRate::ZERO, 0, QsNonce::default());
-                self.counters.refused[why as usize] += 1;
+                if let Some(refused) = self.counters.refused.get_mut(why as usize) {
+                    *refused += 1;
+                }
             }
             QsVerdict::Report => self.counters.reports += 1,
         }
@@ -283,7 +285,8 @@ impl QsRouter {
             return refused(Refusal::Multipath);
         }
         let source = self.sorted(source);
-        if !self.sources[usize::from(source)].take(now, self.params.per_source) {
+        let bucket = self.sources.get_mut(usize::from(source));
+        if !bucket.is_some_and(|bucket| bucket.take(now, self.params.per_source)) {
             return refused(Refusal::SourceLimit);
         }
         if !self.in_all.take(now, self.params.in_all) {

@@ -74,7 +74,7 @@ impl Run {
             "stopped",
         ];
         let all = &self.first().flows;
-        let left_out = all.len().saturating_sub(MAX_FLOWS) as u64 + self.first().flows_left_out;
+        let left_out = (all.len().saturating_sub(MAX_FLOWS) as u64).saturating_add(self.first().flows_left_out);
         let flows = all.iter().take(MAX_FLOWS).map(|f| {
             vec![
                 f.name.clone(),

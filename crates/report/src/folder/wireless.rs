@@ -65,8 +65,9 @@ impl Run {
             .collect();
         let warmup = self.first().warmup_s * 1e3 / slot_ms;
         let last = noted.last()?.0;
-        let from = ((warmup as u64).max(noted.first()?.0) + last) / 2;
+        let from = (warmup as u64).max(noted.first()?.0).midpoint(last);
         let mut slots: Vec<Option<usize>> = vec![None; (SLOTS * SLOT_ROWS) as usize];
+        let to = from.saturating_add(SLOTS * SLOT_ROWS);
         let (failed, silent) = (users.len(), users.len() + 1);
         for (slot, user, fails, silence) in noted {
             let mut set = |slot: u64, what: usize, only_free: bool| {
@@ -77,7 +78,8 @@ impl Run {
             };
             set(slot, if fails { failed } else { user }, false);
             // Another user's transmission in such a slot comes later in the file, and replaces the silence.
-            (1..=silence).for_each(|i| set(slot + i, silent, true));
+            let silent_until = slot.saturating_add(silence).min(to);
+            (slot.saturating_add(1).max(from)..=silent_until).for_each(|slot| set(slot, silent, true));
         }
         let sum = |of: fn(&UserSummary) -> u64| users.iter().map(|u| of(u) as f64).sum::<f64>();
         let used = sum(|u| u.slots_used);
@@ -92,7 +94,7 @@ impl Run {
         let keep: Vec<usize> = (0..owners.len()).filter(seen).collect();
         let place = |slot: &Option<usize>| slot.and_then(|owner| keep.iter().position(|k| *k == owner));
         let row = |(i, row): (usize, &[Option<usize>])| SlotRow {
-            name: format!("from {:.2} s", (from + i as u64 * SLOTS) as f64 * slot_ms / 1e3),
+            name: format!("from {:.2} s", from.saturating_add(i as u64 * SLOTS) as f64 * slot_ms / 1e3),
             slots: row.iter().map(place).collect(),
         };
         let silence = match sum(|u| u.slots_silent) {

@@ -1,5 +1,7 @@
 //! The FEC header [RFC 8627 §4.2.2], and the RTP header in front of it [§4.2.1]. One protected stream per repair packet.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::WireError;
 use crate::packet::{HEADER_LEN, Packet};
 use crate::wire::{Put, Reader};
@@ -138,7 +140,7 @@ fn mask(r: &mut Reader<'_>) -> Result<Cover, WireError> {
         let second = r.u32()?;
         mask |= u128::from((second & 0x7fff_ffff).reverse_bits() >> 1) << PARTS[0];
         if second >> 31 == 1 {
-            mask |= u128::from(r.u64()?.reverse_bits()) << (PARTS[0] + PARTS[1]);
+            mask |= u128::from(r.u64()?.reverse_bits()) << const { PARTS[0] + PARTS[1] };
         }
     }
     if mask == 0 {

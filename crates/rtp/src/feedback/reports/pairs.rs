@@ -14,6 +14,8 @@
 //! late): a receiver that hides a loss does not know what it lost. So no rate grows on a receiver's word alone. A
 //! loss that is told needs no proof: it only lowers the rate.
 
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
 use crate::rtcp::{App, NAME};
 use crate::wire::{Put, Reader};
 use crate::{WireError, rtcp};

@@ -1,0 +1,87 @@
+//! Whatever a client or the target sends through the relay, under fuzzing: the decision whether a client is sent to.
+
+use super::hearing::Hearing;
+use fairpace_fuzz::{Script, Target, put_piece};
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A challenge and its echo as APP packets, and an SRT handshake's four packets.
+fn handshakes() -> Vec<Vec<u8>> {
+    use fairpace_rtp::challenge::{Challenge, Echo};
+    use fairpace_units::{Class, Dscp, Duration, Ecn};
+    let (mut challenge, mut echo) = (Vec::new(), Vec::new());
+    Challenge {
+        token: 77,
+        class: Class::Normal,
+        codec: fairpace_rtp::Codec::Vp8,
+        media: (96, 1),
+        dummy: (97, 2),
+        retransmission: None,
+        fec: None,
+        form: fairpace_rtp::feedback::Request::Ccfb,
+        proof: None,
+    }
+    .emit(&mut challenge);
+    Echo {
+        receiver: 9,
+        token: 77,
+        dscp: Dscp::DEFAULT,
+        ecn: Ecn::NotEct,
+        delay: Duration::ZERO,
+        rwnd: None,
+        feedback_interval: Duration::ZERO,
+        next_report: 1,
+        taken: false,
+        fec: false,
+        busy: false,
+    }
+    .emit(&mut echo);
+    let srt = |kind: u32, cookie: u32| {
+        let mut packet = vec![0; 64];
+        packet[0] = 0x80;
+        packet[36..40].copy_from_slice(&kind.to_be_bytes());
+        packet[44..48].copy_from_slice(&cookie.to_be_bytes());
+        packet
+    };
+    vec![challenge, echo, srt(1, 0), srt(1, 0x1234), srt(u32::MAX, 0x1234)]
+}
+
+#[test]
+fn a_client_that_has_shown_nothing_gets_three_times_what_it_sent_whatever_passes() {
+    let packets = handshakes();
+    // From the client: 0, from the target: 1.
+    let of = |steps: &[(u8, usize)]| {
+        let mut script = Vec::new();
+        for (direction, n) in steps {
+            script.push(*direction);
+            put_piece(&packets[*n], &mut script);
+        }
+        script
+    };
+    let seeds = [
+        of(&[(0, 2), (1, 3), (0, 4), (1, 0)]),
+        of(&[(0, 1), (1, 0), (0, 1), (1, 1), (1, 1), (1, 1)]),
+        of(&[(0, 0), (1, 0), (0, 1), (1, 3), (1, 3)]),
+        of(&[(0, 2), (1, 2), (1, 2), (1, 2), (1, 2)]),
+    ];
+    Target::new("hearing", HERE).seeds(seeds).memory(64 << 10).cases(60_000).run(|bytes| {
+        let (mut script, mut hearing) = (Script::new(bytes), Hearing::default());
+        let (mut from, mut to, mut questions) = ((0, 0), (0, 0), Vec::new());
+        let mut has_answered = false;
+        while !script.is_over() {
+            let is_client = script.byte() & 1 == 0;
+            let packet = script.piece();
+            if is_client {
+                from = (from.0 + packet.len(), from.1 + 1);
+                // Whoever gives back eight bytes, or four, of what the target said may have shown something.
+                has_answered |=
+                    questions.iter().any(|q: &Vec<u8>| q.windows(4).any(|w| packet.windows(4).any(|p| p == w)));
+                hearing.on_received(packet);
+            } else if hearing.may_send(packet) {
+                to = (to.0 + packet.len(), to.1 + 1);
+                questions.push(packet.to_vec());
+                assert!(has_answered || to.0 <= 3 * from.0 && to.1 <= 3 * from.1, "{to:?} for {from:?}");
+            }
+        }
+    });
+}
