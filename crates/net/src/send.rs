@@ -557,7 +557,8 @@ impl Running<'_> {
         {
             until = until.min(from + duration);
         }
-        if let Some(leaving) = self.leaving {
+        // Once it has left, the time at which it might is over.
+        if let Some(leaving) = self.leaving.filter(|_| self.end.is_none()) {
             until = until.min(self.left_at(&leaving));
         }
         until
