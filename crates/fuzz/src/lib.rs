@@ -11,7 +11,7 @@
 //! Inputs of the corpus (the files in `tests/corpus/NAME` of the crate, and what the test itself makes) come first, then cases: one of
 //! the inputs with one to eight mutations. Each may be a finding: a panic (an overflow is one, in every profile), more than
 //! [`SLOWEST`], more memory at a time than the target may have ([`Target::memory`]). An input that does not come to its end within
-//! [`HANGS`] ends the process. What was found is made smaller, kept in the corpus under a name of its own, and the test fails.
+//! [`HANGS`] ends the process. The input of a finding is made smaller and kept in the corpus under a name of its own, and the test fails.
 //!
 //! The number of cases is fixed and the random stream has a fixed seed, so that a run is the same each time. With
 //! `FAIRPACE_FUZZ_MINUTES` each target runs for so long instead, from another seed each time, which a failure names;
@@ -37,12 +37,11 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use watch::Watch;
+pub use watch::HANGS;
+use watch::{Watch, now};
 
 /// An input that takes longer, three times in a row, is a finding.
 pub const SLOWEST: Duration = Duration::from_secs(1);
-/// An input that takes longer ends the process, its bytes written out.
-pub const HANGS: Duration = Duration::from_secs(60);
 
 /// The fault that an input has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -329,11 +328,6 @@ impl Limit {
             None => cases >= self.cases,
         }
     }
-}
-
-#[allow(clippy::disallowed_methods, reason = "how long an input takes is what is measured")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// Another number each second.

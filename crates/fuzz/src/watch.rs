@@ -1,6 +1,5 @@
-//! What becomes of an input that does not come back: a second thread writes its bytes out, or they are still in a file.
+//! An input that does not come back is not lost: a second thread writes its bytes out, or the bytes are still in a file.
 
-use crate::{HANGS, now};
 use fairpace_units::Duration;
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
@@ -10,6 +9,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Instant;
+
+/// An input that takes longer ends the process, its bytes written out.
+pub const HANGS: Duration = Duration::from_secs(60);
+
+#[allow(clippy::disallowed_methods, reason = "how long an input takes is what is measured")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
 
 /// The input that is being read, for the other thread.
 type Current = Arc<Mutex<Option<(Instant, Vec<u8>)>>>;

@@ -51,7 +51,7 @@ fn receiver() -> ReceiverConfig {
     ReceiverConfig { nack: true, fec: true, rwnd: Some(25), ..ReceiverConfig::default() }
 }
 
-/// What passes between two honest sessions in a second and a half or more, with their times; 5 % of the packets are lost.
+/// The datagrams that pass between two honest sessions in a second and a half or more, with their times; 5 % of the packets are lost.
 fn recorded(setup: u8, forward: bool) -> Vec<(Instant, Wire)> {
     let (config, flow) = sender(setup);
     let mut p = Pair::new(config, receiver(), flow, ms(50));

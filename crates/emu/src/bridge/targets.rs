@@ -37,7 +37,7 @@ fn packets() -> Vec<Vec<u8>> {
     vec![with_header(asks), with_header(six), with_header(marked), [vnet, whole].concat(), of_udp]
 }
 
-/// Which side, how much later, and the packet, in some orders.
+/// Scripts with a side, a time and a packet for each step, in some orders.
 fn scripts() -> Vec<Vec<u8>> {
     let packets = packets();
     let mut all = vec![Vec::new(); packets.len() + 1];

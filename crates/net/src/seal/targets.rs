@@ -14,7 +14,7 @@ fn ends() -> (SenderSeal, ReceiverSeal) {
     (SenderSeal::new(key(), [1; SALT]), ReceiverSeal::new(key()))
 }
 
-/// What an honest session puts on the wire, with what each datagram is before it is sealed: `true` if the receiver gets it.
+/// The datagrams of an honest session: `true` if the receiver gets the datagram, its bytes sealed, and before that.
 fn wire() -> Vec<(bool, Vec<u8>, Vec<u8>)> {
     let (mut sender, mut receiver) = ends();
     let mut all = Vec::new();

@@ -273,6 +273,7 @@ impl QsRouter {
     }
 
     /// The target algorithm [RFC 4782 App. D], for those requests that may be considered.
+    #[allow(clippy::indexing_slicing, reason = "a byte counts up to the buckets that there are")]
     fn decide(&mut self, now: Instant, source: u64, option: &QsOption, free: impl FnOnce() -> Free) -> QsVerdict {
         let refused = QsVerdict::Refused;
         if option.function == QsFunction::Report {
@@ -285,8 +286,7 @@ impl QsRouter {
             return refused(Refusal::Multipath);
         }
         let source = self.sorted(source);
-        let bucket = self.sources.get_mut(usize::from(source));
-        if !bucket.is_some_and(|bucket| bucket.take(now, self.params.per_source)) {
+        if !self.sources[usize::from(source)].take(now, self.params.per_source) {
             return refused(Refusal::SourceLimit);
         }
         if !self.in_all.take(now, self.params.in_all) {
