@@ -41,6 +41,8 @@ pub mod metrics;
 pub mod pool;
 pub mod results;
 pub mod run;
+mod seed_results;
+mod simulate;
 pub mod stats;
 pub mod study;
 pub mod summary;

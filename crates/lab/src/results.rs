@@ -23,17 +23,18 @@
 //!
 //! A [`Folder`] loses no finished seed however the program ends: the same run goes on from there.
 
-use crate::metrics::RunSummary;
-use crate::run::{RunSet, SeedRun};
+use crate::run::RunSet;
 use crate::study::{Store, StoreError};
 use crate::tables;
-use fairpace_scenario::{Scenario, ScenarioError};
-use serde::{Deserialize, Serialize};
+use fairpace_scenario::Scenario;
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+
+pub use crate::seed_results::SeedResults;
 
 const SCENARIO: &str = "scenario.toml";
 const MANIFEST: &str = "manifest.json";
@@ -42,7 +43,7 @@ const UNFINISHED: &str = ".fairpace-unfinished-";
 /// The seeds of a [`Folder`].
 pub const SEEDS: &str = "seeds.jsonl";
 
-/// The facts that the library cannot know: the caller, the time, the machine. The caller says it.
+/// The facts that the library cannot know: the caller, the time, the machine.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Manifest {
     /// `fairpace` and its version, with the commit if it is known.
@@ -89,43 +90,6 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         Ok(())
     };
     write().map_err(|error| WriteError { path: path.to_owned(), error })
-}
-
-/// One seed's results as they are kept: its summary, and its rows of each table.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SeedResults {
-    /// The results, summed up.
-    pub summary: RunSummary,
-    /// By the names of the files, each with its head.
-    tables: BTreeMap<String, String>,
-    engine: EngineCounts,
-    /// Every packet, as a pcapng file; `None` unless asked for. Not kept in [`SEEDS`].
-    #[serde(skip)]
-    pub pcapng: Option<Vec<u8>>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct EngineCounts {
-    events: u64,
-    packet_hops: u64,
-}
-
-impl SeedResults {
-    /// The results of a run of the scenario.
-    ///
-    /// # Errors
-    /// The scenario asks for a table that cannot be made.
-    pub fn new(scenario: &Scenario, run: SeedRun) -> Result<SeedResults, ScenarioError> {
-        let tables = tables::all(scenario, &run)?;
-        let SeedRun { summary, report, .. } = run;
-        let engine = EngineCounts { events: report.engine.events, packet_hops: report.engine.packet_hops };
-        Ok(SeedResults { summary, tables, engine, pcapng: report.pcapng })
-    }
-
-    /// The seed.
-    pub fn seed(&self) -> u64 {
-        self.summary.seed
-    }
 }
 
 /// Why a folder does not take the results of a run.

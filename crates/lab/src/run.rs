@@ -6,19 +6,14 @@
 
 use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
-use crate::results::SeedResults;
+use crate::seed_results::SeedResults;
 use crate::stats::{Estimate, seeds_wanted};
-use crate::study::{Store, StoreError, World, digest};
+use crate::study::{Store, World, digest};
 use crate::summary::{self, GroupMetric, Metric, Summary};
+use fairpace_scenario::{Record, Scenario, ScenarioError, with_controller};
 
-use fairpace_scenario::{Record, Scenario, ScenarioError, controllers, sim_config, with_controller};
-use fairpace_sim::{Network, Observer, SimConfig, SimError, SimReport};
-use fairpace_units::{Duration, Instant};
-use std::error::Error;
+pub use crate::simulate::{RunError, SeedRun, simulate, simulate_observed};
 
-/// How often a run looks at the stop flag, in simulated time and in events and packet-hops: whichever comes first.
-const CHUNK: Duration = Duration::from_secs(2);
-const CHUNK_WORK: u64 = 100_000;
 /// The most flows that `run --json` prints one by one.
 const MOST_FLOWS: usize = 1_000;
 
@@ -62,17 +57,6 @@ impl Default for RunOptions {
     }
 }
 
-/// One seed's results.
-#[derive(Clone, Debug)]
-pub struct SeedRun {
-    /// The seed.
-    pub seed: u64,
-    /// The results, summed up.
-    pub summary: RunSummary,
-    /// Everything the simulator reported: time series, events, capture.
-    pub report: SimReport,
-}
-
 /// One scenario's results over its seeds.
 #[derive(Clone, Debug)]
 pub struct RunSet {
@@ -82,77 +66,6 @@ pub struct RunSet {
     pub runs: Vec<SeedResults>,
     /// True if somebody stopped it: what is here is valid, but not all that was asked for.
     pub interrupted: bool,
-}
-
-/// Why a run could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The scenario is at fault.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// The simulator refuses the configuration.
-    #[error("the simulator refuses scenario `{scenario}`: {error}")]
-    Sim {
-        /// The scenario's name.
-        scenario: String,
-        /// The simulator's message.
-        error: Box<SimError>,
-    },
-    /// Another world than the simulator refuses, or failed.
-    #[error(transparent)]
-    World(Box<dyn Error + Send + Sync>),
-    /// The points of a study cannot be kept.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Stopped before anything was finished.
-    #[error("interrupted before the first result")]
-    Interrupted,
-}
-
-impl RunError {
-    /// The error of another world than the simulator.
-    pub fn world(error: impl Error + Send + Sync + 'static) -> RunError {
-        RunError::World(Box::new(error))
-    }
-}
-
-/// Simulates one seed, looking at the stop flag now and then. A stopped run is valid up to where
-/// it came.
-///
-/// # Errors
-/// The simulator refuses the configuration.
-pub fn simulate(scenario: &Scenario, seed: u64, record: Record, hooks: &Hooks<'_>) -> Result<SeedRun, RunError> {
-    controllers::simulated(scenario)?;
-    let config = sim_config(scenario, seed, record)?;
-    let (report, now) = simulate_observed(&scenario.name, &config, None, hooks)?;
-    let interrupted = now < Instant::ZERO + config.duration;
-    let summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), interrupted);
-    Ok(SeedRun { seed, summary, report })
-}
-
-/// Runs a configuration, made of the scenario of that name, as [`simulate`] does, and tells `observer` of every
-/// packet. The report, and up to when it goes.
-///
-/// # Errors
-/// As [`simulate`].
-pub fn simulate_observed(
-    name: &str,
-    config: &SimConfig,
-    observer: Option<Box<dyn Observer>>,
-    hooks: &Hooks<'_>,
-) -> Result<(SimReport, Instant), RunError> {
-    let sim_error = |error| RunError::Sim { scenario: name.to_owned(), error: Box::new(error) };
-    let mut network = Network::new(config).map_err(sim_error)?;
-    if let Some(observer) = observer {
-        network.observe(observer);
-    }
-    let end = Instant::ZERO + config.duration;
-    let mut now = Instant::ZERO;
-    while now < end && !hooks.stopped() {
-        let next = (now + CHUNK).min(end);
-        now = if network.advance_some(next, CHUNK_WORK) { next } else { network.now() };
-    }
-    Ok((network.into_report(), now))
 }
 
 /// Runs the scenario in the simulator with as many seeds as asked for.

@@ -11,13 +11,13 @@
 //! - Results do not depend on threads, on the order of the runs, or on what the store had.
 
 mod measurements;
-mod store;
+pub(crate) mod store;
 
 pub use measurements::{Cell, Measurements, largest, smallest};
 pub use store::{Store, StoreError};
 
 use crate::pool::{self, Hooks};
-use crate::run::{RunError, SeedRun, simulate};
+use crate::simulate::{RunError, SeedRun, simulate};
 use crate::stats::{MAX_SEEDS, MIN_SEEDS, seeds_wanted};
 use fairpace_scenario::{RawScenario, Record, Scenario};
 use serde::Serialize;

@@ -6,7 +6,7 @@ use crate::delays::{Delays, ms};
 use crate::events::TerminalEvent;
 use crate::jitter;
 use crate::metrics::Drops;
-use crate::run::SeedRun;
+use crate::simulate::SeedRun;
 use fairpace_control::{FlowEventKind, LossHow};
 use fairpace_path::SlotOutcome;
 use fairpace_scenario::{Scenario, ScenarioError};

@@ -390,7 +390,9 @@ mod tests {
         assert_eq!(read(&whole).unwrap(), (false, 2));
         // Torn anywhere, what is whole is read.
         let second = HEADER + FRAME_HEADER + 3;
-        for (end, frames) in [(HEADER, 0), (second - 1, 0), (second, 1), (second + 5, 1), (second + 20, 1), (part.len(), 2)] {
+        for (end, frames) in
+            [(HEADER, 0), (second - 1, 0), (second, 1), (second + 5, 1), (second + 20, 1), (part.len(), 2)]
+        {
             assert_eq!(read(&part[..end]).unwrap(), (true, frames), "{end}");
         }
         // A finished file that ends within a frame is damaged.

@@ -131,9 +131,8 @@ impl Key {
         let salt = [sender.as_slice(), receiver].concat();
         let material: [u8; 28] = self.derive(&salt, purpose);
         let (key, salt) = material.split_at(16);
-        let [rtp, rtcp] = [LAST_SEQUENCE, LAST_INDEX].map(|last| -> Option<ContextOption> {
-            Some(Box::new(move || Box::new(Window::new(WINDOW, last))))
-        });
+        let [rtp, rtcp] = [LAST_SEQUENCE, LAST_INDEX]
+            .map(|last| -> Option<ContextOption> { Some(Box::new(move || Box::new(Window::new(WINDOW, last)))) });
         let provider = rtc_crypto::default_provider().expect("built with `ring`");
         let profile = ProtectionProfile::AeadAes128Gcm;
         Context::new(key, salt, profile, rtp, rtcp, provider.crypto()).expect("the profile's lengths")
