@@ -97,7 +97,7 @@ impl SenderHalf {
 
     /// Whether feedback marks each media packet that arrived, so that losses and their bursts can be counted.
     pub(crate) const fn tells_of_media(&self) -> bool {
-        matches!(self, SenderHalf::Ccfb(_))
+        matches!(self, SenderHalf::Ccfb(_) | SenderHalf::Twcc(_))
     }
 
     /// Whether both ends must know packet pairs by their number: packets that are sent again are not among the flow's then.

@@ -3,6 +3,7 @@
 
 mod pair;
 
+use fairpace_control::feedback::Form;
 use fairpace_rtp::fec::{Decoder, Header, Kind, PAYLOAD_TYPE, Reason};
 use fairpace_rtp::packet::Packet;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
@@ -16,7 +17,12 @@ use std::rc::Rc;
 
 /// A sender of 25 frames of four packets a second, 100 ms of round trip, a receiver that shows frames after `playout`.
 fn pair(sends: bool, takes: bool, playout: Duration) -> Pair {
-    let sender = SenderConfig { retransmission: true, fec: sends, codec: Codec::Vp8, ..sender_config() };
+    told(None, sends, takes, playout)
+}
+
+/// The same with that form of feedback.
+fn told(form: Option<Form>, sends: bool, takes: bool, playout: Duration) -> Pair {
+    let sender = SenderConfig { retransmission: true, fec: sends, form, codec: Codec::Vp8, ..sender_config() };
     let receiver = ReceiverConfig { nack: true, fec: takes, ..ReceiverConfig::default() };
     let mut p = Pair::new(sender, receiver, flow("fixed", &[("rate", "200 pkt/s")], Rate::mbps(10.0)), ms(50));
     p.frame_bytes = Some(3_600);
@@ -133,6 +139,33 @@ fn a_recovered_packet_is_told_as_lost_and_not_asked_for_any_more() {
     );
     assert!(p.receiver.stats().media.lost as u64 >= lost);
     assert_eq!((p.stopped, p.sender.stats().rejected), (None, Default::default()));
+}
+
+#[test]
+fn transport_wide_feedback_tells_of_losses_as_well() {
+    let overhead = |form| {
+        let mut p = told(form, true, true, SHORT);
+        p.forward.disturb = losing(|n| n % 25 == 7);
+        p.run_until(at(20.0));
+        assert_eq!((p.stopped, p.sender.stats().rejected), (None, Default::default()));
+        let lost = (p.sender.stats().sent.of(What::Media).packets - 400) / 25;
+        let counted = p.sender.flow().counters().data.lost;
+        assert!(counted >= lost, "{counted} of some {lost}: what was recovered is told as lost");
+        assert!(recovered(&p) > 50, "{}", recovered(&p));
+        p.sender.protection().plan.unwrap().overhead.get()
+    };
+    let (usual, wide) = (overhead(None), overhead(Some(Form::Twcc)));
+    assert!((wide / usual - 1.0).abs() < 0.1, "{wide} {usual}");
+}
+
+#[test]
+fn packets_of_which_no_report_tells_are_no_losses() {
+    let mut p = told(Some(Form::Twcc), true, true, SHORT);
+    // Three of ten reports are lost, and no packet.
+    p.back.disturb = pair::lossy(5, 0.3);
+    p.run_until(at(30.0));
+    assert!(p.sender.stats().feedback.packets > 200);
+    assert_eq!((p.count(What::Fec), p.sender.protection().reason), (0, Reason::Quiet));
 }
 
 /// A media packet without its header extensions, as sums have it.
