@@ -4,13 +4,15 @@
 mod pair;
 
 use fairpace_control::feedback::Form;
+use fairpace_control::{Env, Flow, FlowParams, build};
 use fairpace_rtp::fec::{Decoder, Header, Kind, PAYLOAD_TYPE, Reason};
 use fairpace_rtp::packet::Packet;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
 use fairpace_rtp::{Codec, ReceiverConfig, SenderConfig, What};
-use fairpace_units::{Dscp, Duration, Ecn, Instant, RandomStream, Rate};
+use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, RandomStream, Rate};
 use pair::{Disturb, Pair, Wire, at, flow, ms, sender_config};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::rc::Rc;
@@ -22,9 +24,14 @@ fn pair(sends: bool, takes: bool, playout: Duration) -> Pair {
 
 /// The same with that form of feedback.
 fn told(form: Option<Form>, sends: bool, takes: bool, playout: Duration) -> Pair {
+    by(flow("fixed", &[("rate", "200 pkt/s")], Rate::mbps(10.0)), form, sends, takes, playout)
+}
+
+/// The same by another flow.
+fn by(flow: Flow, form: Option<Form>, sends: bool, takes: bool, playout: Duration) -> Pair {
     let sender = SenderConfig { retransmission: true, fec: sends, form, codec: Codec::Vp8, ..sender_config() };
     let receiver = ReceiverConfig { nack: true, fec: takes, ..ReceiverConfig::default() };
-    let mut p = Pair::new(sender, receiver, flow("fixed", &[("rate", "200 pkt/s")], Rate::mbps(10.0)), ms(50));
+    let mut p = Pair::new(sender, receiver, flow, ms(50));
     p.frame_bytes = Some(3_600);
     p.receiver.set_playout(Instant::ZERO, playout);
     p
@@ -156,6 +163,33 @@ fn transport_wide_feedback_tells_of_losses_as_well() {
     };
     let (usual, wide) = (overhead(None), overhead(Some(Form::Twcc)));
     assert!((wide / usual - 1.0).abs() < 0.1, "{wide} {usual}");
+}
+
+#[test]
+fn where_no_feedback_tells_of_single_packets_requests_and_receiver_reports_do() {
+    for (scheme, form) in [("tfrc", Some(Form::RtpTfrc)), ("lda", None), ("ldaf", None)] {
+        let run = |sends, loses: fn(u64) -> bool| {
+            let packet_size = Bytes::new(pair::PACKET);
+            let env = Env { packet_size, start_rate: Some(Rate::kbps(800.0)), ..Env::default() };
+            let flow = Flow::new(build(scheme, &BTreeMap::new(), &env).unwrap(), FlowParams::new(&env));
+            let mut p = by(flow, form, sends, true, SHORT);
+            p.forward.disturb = losing(loses);
+            p.run_until(at(40.0));
+            assert_eq!((p.stopped, p.sender.stats().rejected), (None, Default::default()), "{scheme}");
+            p
+        };
+        let (with, without) = (run(true, |n| n % 50 == 7), run(false, |n| n % 50 == 7));
+        // Half of what is lost is recovered, and the repair packets do not end because nothing is asked for any more.
+        let lost = with.sender.stats().sent.of(What::Media).packets / 50;
+        assert!(recovered(&with) > lost / 2, "{scheme}: {} of {lost}", recovered(&with));
+        let late = with.sent.iter().filter(|l| l.what == What::Fec && l.at > at(35.0)).count();
+        assert!(late > 5, "{scheme}: {late}");
+        // They take part in the flow's pace, and in nothing that it learns by.
+        let bytes = |p: &Pair| p.sent.iter().map(|l| l.len).sum::<usize>() as f64;
+        let ratio = bytes(&with) / bytes(&without);
+        assert!((0.75..1.25).contains(&ratio), "{scheme}: {ratio}");
+        assert_eq!(run(true, |_| false).count(What::Fec), 0, "{scheme}");
+    }
 }
 
 #[test]
