@@ -377,11 +377,11 @@ mod tests {
 
     #[test]
     fn random_loss_is_protected_against_and_that_of_a_queue_is_not() {
-        // A packet of fifty is lost; an answer takes 200 ms of the 300 that there are.
+        // A packet of fifty is lost; an answer takes 200 ms of the 200 that there are.
         let protects = |is_queueing| {
             let (mut protect, mut stream) = (Protect::new(RandomStream::named(1, "test")), Stream::new(1, 96, 0));
             protect.want(true);
-            let (srtt, playout) = (Duration::from_millis(200), Duration::from_millis(300));
+            let (srtt, playout) = (Duration::from_millis(200), Duration::from_millis(200));
             let feedback_interval = Duration::from_millis(20);
             let facts = Facts { srtt, is_queueing, feedback_interval, playout, repairs: true, tells_of_media: true };
             for n in 0..6_000 {
