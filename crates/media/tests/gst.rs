@@ -262,3 +262,32 @@ fn parameters_out_of_range_name_their_field() {
     assert_eq!(e, "`speed` is 17, but it must be from 0 to 16");
     assert!(encode_following(&CLIP, &[], Duration::from_secs(1)).is_err());
 }
+
+/// The sizes that key frames say, without repetitions, and how many frames there are, of a source at these rates for so many seconds each.
+fn sizes_at(source: &mut GstSource, rates: &[(f64, f64)]) -> (Vec<(u16, u16)>, usize) {
+    let (mut now, mut frames) = (Instant::ZERO, Vec::new());
+    for (kbps, seconds) in rates {
+        source.set_rate(Rate::kbps(*kbps));
+        let until = now + Duration::from_secs_f64(*seconds);
+        frames.extend(frames_until(source, now, until));
+        now = until;
+    }
+    let mut sizes: Vec<(u16, u16)> = frames.iter().filter_map(|f| vp8::header(&f.data)?.size).collect();
+    sizes.dedup();
+    (sizes, frames.len())
+}
+
+#[test]
+fn pictures_are_smaller_at_low_rates_unless_their_size_is_wished_for() {
+    let rates = [(400.0, 3.0), (60.0, 6.0), (400.0, 6.0)];
+    let mut source = GstSource::open(bunny(), PictureWish::default(), EncoderParams::default()).unwrap();
+    let (sizes, frames) = sizes_at(&mut source, &rates);
+    assert_eq!(sizes, [(640, 360), (320, 180), (640, 360)]);
+    assert_eq!((source.format().width, source.format().height), (640, 360));
+    let wish = PictureWish { size: Some((640, 360)), ..PictureWish::default() };
+    let mut source = GstSource::open(bunny(), wish, EncoderParams::default()).unwrap();
+    let (sizes, of_full_size) = sizes_at(&mut source, &rates);
+    assert_eq!(sizes, [(640, 360)]);
+    // 15 s, 375 pictures; half of those at 60 kbit/s are left out at full size.
+    assert!(frames >= 350 && of_full_size <= 320, "{frames} {of_full_size}");
+}
