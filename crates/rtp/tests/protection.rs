@@ -7,7 +7,7 @@ use fairpace_control::feedback::Form;
 use fairpace_control::{Env, Flow, FlowParams, build};
 use fairpace_rtp::fec::{Decoder, Header, Kind, PAYLOAD_TYPE, Reason};
 use fairpace_rtp::packet::Packet;
-use fairpace_rtp::rtcp::{Compound, Rtcp};
+use fairpace_rtp::rtcp::{self, Compound, Rtcp};
 use fairpace_rtp::{Codec, ReceiverConfig, SenderConfig, What};
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, RandomStream, Rate};
 use pair::{Disturb, Pair, Wire, at, flow, ms, sender_config};
@@ -189,6 +189,88 @@ fn where_no_feedback_tells_of_single_packets_requests_and_receiver_reports_do() 
         let ratio = bytes(&with) / bytes(&without);
         assert!((0.75..1.25).contains(&ratio), "{scheme}: {ratio}");
         assert_eq!(run(true, |_| false).count(What::Fec), 0, "{scheme}");
+    }
+}
+
+/// A lie of a receiver, on the way back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lie {
+    None,
+    /// All that repair packets could have brought is told as received.
+    Recovered,
+    /// Each of the last packets is asked for, whether it came or not.
+    Requests,
+}
+
+impl Lie {
+    fn tell(self, media: u32) -> Disturb {
+        match self {
+            Lie::None => pair::undisturbed(),
+            Lie::Recovered => pair::rewrite(move |_, blocks, _| {
+                blocks.iter_mut().filter(|b| b.0 == media).for_each(|b| b.2.fill(pair::received()));
+            }),
+            Lie::Requests => {
+                let mut highest = 0_u16;
+                Box::new(move |_, wire: Wire| {
+                    let blocks = Compound::parse(&wire.bytes).unwrap();
+                    let reporter = u32::from_be_bytes(wire.bytes[4..8].try_into().unwrap());
+                    for packet in blocks {
+                        if let Rtcp::ReceiverReport(_, blocks) = packet {
+                            blocks.filter(|b| b.ssrc == media).for_each(|b| highest = b.highest as u16);
+                        }
+                    }
+                    let mut nack = wire.clone();
+                    nack.bytes.clear();
+                    let asked: Vec<u16> = (0..200).map(|n| highest.wrapping_add(n)).collect();
+                    rtcp::emit_nack(&mut nack.bytes, reporter, media, &asked);
+                    nack.what = What::Nack;
+                    vec![(Duration::ZERO, wire), (Duration::ZERO, nack)]
+                })
+            }
+        }
+    }
+}
+
+#[test]
+fn no_lie_about_what_repair_packets_bring_gains_anything() {
+    // Bytes in 30 s over 2 % of loss, and the share of repair packets.
+    let once = |scheme: &str, form, lie: Lie, seed| {
+        let packet_size = Bytes::new(pair::PACKET);
+        let env = Env { packet_size, start_rate: Some(Rate::kbps(400.0)), ..Env::default() };
+        let flow = Flow::new(build(scheme, &BTreeMap::new(), &env).unwrap(), FlowParams::new(&env));
+        let mut p = by(flow, form, true, true, SHORT);
+        p.frame_bytes = None;
+        p.forward.disturb = pair::lossy(seed, 0.02);
+        p.back.disturb = lie.tell(p.sender.ssrcs()[0]);
+        p.run_until(at(30.0));
+        let repair = p.count(What::Fec) as f64 / p.sent.len() as f64;
+        if lie == Lie::Recovered {
+            // Each such report is dropped whole; who tells true ones between is not ended.
+            assert!(p.sender.stats().rejected.nonce >= 3, "{scheme}: {:?}", p.sender.stats().rejected);
+        }
+        (p.sent.iter().map(|l| l.len).sum::<usize>() as f64, repair)
+    };
+    // Means of three losses: what differs changes which packets are lost, and with that the rate.
+    let run = |scheme: &str, form, lie: Lie| {
+        let runs = [7, 8, 9].map(|seed| once(scheme, form, lie, seed));
+        (runs.iter().map(|r| r.0).sum::<f64>() / 3.0, runs.iter().map(|r| r.1).sum::<f64>() / 3.0)
+    };
+    for (scheme, form) in [("auto", None), ("tfrc", None), ("rcs", None), ("auto", Some(Form::Twcc))] {
+        let (honest, repair) = run(scheme, form, Lie::None);
+        assert!(repair > 0.02, "{scheme}: {repair}");
+        if form.is_none() {
+            let (told, _) = run(scheme, form, Lie::Recovered);
+            assert!(told < 1.2 * honest, "{scheme}: {}", told / honest);
+        }
+        let (asked, more) = run(scheme, form, Lie::Requests);
+        // Requests decide nothing where feedback tells of each packet.
+        assert!(asked < 1.2 * honest && more < repair + 0.02, "{scheme}: {} {repair} {more}", asked / honest);
+    }
+    for (scheme, form) in [("tfrc", Some(Form::RtpTfrc)), ("lda", None)] {
+        // Here they do: the liar has more repair packets and less media, at the same rate, and no more than the share.
+        let (honest, _) = run(scheme, form, Lie::None);
+        let (asked, repair) = run(scheme, form, Lie::Requests);
+        assert!(asked < 1.2 * honest && repair < 0.31, "{scheme}: {} {repair}", asked / honest);
     }
 }
 
