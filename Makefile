@@ -3,7 +3,8 @@
 #   make demo       the main job: a real video over a satellite-like path, with auto, RCS and a fixed rate
 #   make test       everything that must pass before a change lands
 #   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
-#                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop and with a key, costs per step
+#                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop and with a key, repair packets' share
+#                   of a core, costs per step
 #   make viewers-live  a real video by auto, a fixed rate, SRT and plain RTP, beside each other on four paths, in real time
 #   make reproduce  every figure of the papers, each claim checked
 #   make soak       the property tests with a hundred times the cases, hours of fuzzing, a simulated day of every scheme, every
@@ -61,6 +62,7 @@ bench: packages-bench build
 	$(CARGO) bench --locked -p fairpace-analysis --bench qos
 	$(CARGO) bench --locked -p fairpace-emu --bench tun
 	$(CARGO) bench --locked -p fairpace-net --bench sender
+	$(CARGO) bench --locked -p fairpace-rtp --bench fec
 	$(CARGO) run --release --locked -p fairpace-sim --example satellite
 	$(FAIRPACE) doctor
 

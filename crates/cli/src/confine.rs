@@ -12,8 +12,8 @@ pub(crate) fn drop_capabilities() -> Outcome {
     Ok(drop_privileges()?)
 }
 
-/// Binds all threads to the filter, where the system has filters of system calls. It says so where there are none: what is
-/// sent and received is the same.
+/// Binds all threads to the filter, where the system has filters of system calls. A note says where there are none: the packets that are
+/// sent and received are the same.
 pub(crate) fn filter_calls(filter: CallFilter, quiet: bool) {
     if let Err(e) = filter.apply() {
         note(quiet, &format!("note: {e}; `fairpace doctor` says more"));

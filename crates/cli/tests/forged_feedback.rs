@@ -104,7 +104,7 @@ fn packets(mut datagram: &mut [u8]) -> impl Iterator<Item = &mut [u8]> {
     })
 }
 
-/// What the forger has seen of the two.
+/// The forger's knowledge of the two.
 #[derive(Default)]
 struct Seen {
     /// The sender's port.

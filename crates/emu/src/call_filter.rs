@@ -10,8 +10,8 @@
 //!
 //! A refused call fails; the process goes on. Killing the process would protect no better, for a refused call does nothing in either
 //! case, and would end a user's run where another libc makes a call that this list has not. A call that is on no list fails by
-//! `ENOSYS`, as on an older kernel: a libc then takes the older call that it knows, which it does not after `EPERM`. What the
-//! second list names fails by `EPERM`, but for `clone3`, whose flags a filter cannot see.
+//! `ENOSYS`, as on an older kernel: a libc then takes the older call that it knows, which it does not after `EPERM`. Calls on the
+//! second list fail by `EPERM`, but for `clone3`, whose flags a filter cannot see.
 //!
 //! Calls of another architecture's numbers (i386 on x86_64) kill the process: nothing of ours makes them.
 
@@ -99,7 +99,7 @@ fn when(tests: impl IntoIterator<Item = Test>) -> Result<Vec<SeccompRule>, secco
 
 /// Allowed with any arguments.
 const ANY: &[c_long] = &[
-    // What is open.
+    // Open files and sockets.
     libc::SYS_read,
     libc::SYS_readv,
     libc::SYS_write,
@@ -294,7 +294,7 @@ fn plugins() -> Vec<Result<BpfProgram, seccompiler::Error>> {
             rules.extend(X32_OWN.map(|call| (call | X32, Vec::new())));
         }
         rules.insert(libc::SYS_clone, when(NAMESPACES.map(|flag| has(0, flag as u64, flag as u64)))?);
-        // What is put into a terminal's input is a command of the shell that reads there next.
+        // Bytes put into a terminal's input are a command of the shell that reads there next.
         rules.insert(libc::SYS_ioctl, when([is(1, libc::TIOCSTI), is(1, TIOCLINUX)])?);
         compile(rules, SeccompAction::Allow, errno(libc::EPERM))
     };

@@ -18,7 +18,7 @@ fn helper(name: &str) -> Output {
     Command::new(std::env::current_exe().unwrap()).args(args).output().unwrap()
 }
 
-/// What the helper said of each of its tries, as `NAME: RESULT`.
+/// The helper's words on each of its tries, as `NAME: RESULT`.
 fn tries(name: &str) -> Vec<String> {
     let output = helper(name);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -68,7 +68,7 @@ fn helper_packets() {
     if !apply(CallFilter::Packets) {
         return;
     }
-    // What the loops do.
+    // The loops' own calls.
     say("write", file.write_all(b"frame").and_then(|()| file.sync_all()));
     say("datagram", one.send(b"packet").and_then(|_| other.recv(&mut [0; 16])));
     say(
@@ -81,7 +81,7 @@ fn helper_packets() {
     );
     std::thread::sleep(Duration::from_millis(1));
     say("thread", std::thread::Builder::new().name("new".into()).spawn(|| vec![1_u8; 1 << 22].len()).map(|t| t.join()));
-    // What they never do.
+    // Calls that neither makes.
     say("program", program());
     say("read a file", File::open("/proc/self/status"));
     say("make a file", File::create(folder.with_extension("2")));
@@ -115,12 +115,12 @@ fn helper_plugins() {
     if !apply(CallFilter::Plugins) {
         return;
     }
-    // What plugins do.
+    // The plugins' calls.
     say("thread", std::thread::Builder::new().spawn(|| 1).map(|t| t.join()));
     say("file", File::open("/proc/self/status"));
     say("socket", UdpSocket::bind("127.0.0.1:0"));
     say("unix socket", UnixStream::pair());
-    // What they never do.
+    // Calls that neither makes.
     say("program", program());
     say("program on a thread", go.send(()).map(|()| before.join().unwrap().unwrap()).unwrap());
     say("namespace", unshare(CloneFlags::CLONE_NEWUSER).map_err(Into::into));

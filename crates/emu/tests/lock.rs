@@ -44,7 +44,7 @@ fn busy() -> Holder {
     }
 }
 
-/// A helper of this file as another user, who may see this program, up to its first line. It ends when its input does.
+/// A helper of this file as another user, who may see this program, up to its first line. The helper ends when its input does.
 struct Other {
     child: Child,
     out: BufReader<ChildStdout>,

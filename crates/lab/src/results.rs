@@ -48,7 +48,7 @@ pub const SEEDS: &str = "seeds.jsonl";
 pub struct Manifest {
     /// `fairpace` and its version, with the commit if it is known.
     pub version: String,
-    /// What decides results beside scenario and seed: the program to the byte, and options.
+    /// The program to the byte, and options: with scenario and seed these decide results.
     pub program: String,
     /// The command line.
     pub command: Vec<String>,
@@ -103,10 +103,10 @@ pub enum OpenError {
         /// The contents that are in the way: `holds results of another scenario`, …
         holds: &'static str,
     },
-    /// It cannot be made or written.
+    /// The folder cannot be made or written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Its seeds cannot be read or kept.
+    /// The folder's seeds cannot be read or kept.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -105,7 +105,7 @@ pub fn run_in(
                     false
                 })
             });
-            // What was there may be all that is wanted.
+            // The kept seeds may be all that is wanted.
             if seeds.is_empty() && runs.len() > before {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What is kept of a seed.
+//! A seed's results as they are kept.
 
 use crate::metrics::RunSummary;
 use crate::simulate::SeedRun;

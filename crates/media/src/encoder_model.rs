@@ -16,13 +16,20 @@
 //!
 //! Symbols: `target` is what `set_rate` said, kept within `[min_rate, max_rate]`; all sizes in bits.
 //!
-//! Not modelled: scenes (a cut costs a real encoder a large frame), quality, skipped pictures, changes of
-//! resolution. How near it comes to a real encoder: `docs/media/README.md`.
+//! With `smaller` the size of the pictures follows the target as the real encoder's does ([`PictureFit`], at 640x360): each size has a
+//! least rate of its own, and a change is a key frame.
+//!
+//! Not modelled: scenes (a cut costs a real encoder a large frame), quality, skipped pictures. How near it comes to a real encoder:
+//! `docs/media/README.md`.
 
 use crate::constant::skip_missed;
 use crate::filler::filler;
+use crate::fit::PictureFit;
 use crate::{Codec, EncodedFrame, Format, FrameSource, MediaError, timestamp_90k};
 use fairpace_units::{Duration, Instant, RandomStream, Rate};
+
+/// Full size, where the size follows.
+const FULL: (u32, u32) = (640, 360);
 
 /// Parameters of [`EncoderModel`].
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -47,6 +54,8 @@ pub struct EncoderModelParams {
     pub repay: f64,
     /// By how much the mean exceeds the target: 0.05 is 5 %.
     pub overshoot: f64,
+    /// The lowest rates at three quarters and half of the size; `None`: all pictures have the full size.
+    pub smaller: Option<[Rate; PictureFit::STEPS - 1]>,
 }
 
 impl Default for EncoderModelParams {
@@ -63,6 +72,7 @@ impl Default for EncoderModelParams {
             key_interval: 250,
             repay: 0.1,
             overshoot: 0.0,
+            smaller: None,
         }
     }
 }
@@ -74,6 +84,9 @@ impl EncoderModelParams {
         let wrong = |field, found: String, allowed| Err(MediaError::Parameter { field, found, allowed });
         if self.min_rate <= Rate::ZERO {
             return wrong("min_rate", self.min_rate.to_string(), "it must be above zero");
+        }
+        if self.smaller.is_some_and(|rates| rates.into_iter().any(|rate| rate <= Rate::ZERO || rate > self.max_rate)) {
+            return wrong("smaller", format!("{:?}", self.smaller), "each must be above zero and at most max_rate");
         }
         if self.max_rate < self.min_rate {
             return wrong("max_rate", self.max_rate.to_string(), "it must be at least min_rate");
@@ -101,6 +114,10 @@ impl EncoderModelParams {
 pub struct EncoderModel {
     params: EncoderModelParams,
     noise: RandomStream,
+    /// The size of the pictures, where that follows.
+    fit: Option<PictureFit>,
+    /// As it was set, and the same kept within what the encoder can do.
+    wanted: Rate,
     target: Rate,
     /// r: what the encoder's rate control aims at now.
     rate: Rate,
@@ -121,6 +138,8 @@ impl EncoderModel {
         Ok(EncoderModel {
             params,
             noise,
+            fit: params.smaller.map(|_| PictureFit::new(FULL, params.frame_interval)),
+            wanted: params.start_rate,
             target: rate,
             rate,
             debt_bits: 0.0,
@@ -128,6 +147,17 @@ impl EncoderModel {
             key_wanted: true,
             next: Instant::ZERO,
         })
+    }
+
+    /// The size of the last picture: a step of [`PictureFit`].
+    pub fn size_step(&self) -> usize {
+        self.fit.map_or(0, |fit| fit.step())
+    }
+
+    /// The least rate at the present size.
+    fn least(&self) -> Rate {
+        let smaller = self.size_step().checked_sub(1).and_then(|i| self.params.smaller?.get(i).copied());
+        smaller.unwrap_or(self.params.min_rate)
     }
 
     /// The next frame's size in bits: the formulas of the head.
@@ -165,7 +195,8 @@ impl FrameSource for EncoderModel {
     }
 
     fn set_rate(&mut self, rate: Rate) {
-        self.target = rate.clamp(self.params.min_rate, self.params.max_rate);
+        self.wanted = rate;
+        self.target = rate.clamp(self.least(), self.params.max_rate);
     }
 
     fn request_key_frame(&mut self) {
@@ -182,12 +213,20 @@ impl FrameSource for EncoderModel {
         }
         let capture = skip_missed(&mut self.next, self.params.frame_interval, now);
         let periodic = self.params.key_interval > 0 && self.since_key >= self.params.key_interval;
-        let key = std::mem::take(&mut self.key_wanted) || periodic;
+        let asked = std::mem::take(&mut self.key_wanted) || periodic;
+        let resized = self.fit.as_mut().is_some_and(|fit| fit.on_picture(now, self.wanted, asked));
+        if resized {
+            self.set_rate(self.wanted);
+        }
+        let key = asked || resized;
         self.since_key = if key { 1 } else { self.since_key.saturating_add(1) };
         let bits = self.next_size(key);
         // Rounding to whole bytes joins the debt, so that it cannot add up.
         let data = filler((bits / 8.0) as u64, key);
         self.debt_bits += data.len() as f64 * 8.0 - bits;
+        if let Some(fit) = &mut self.fit {
+            fit.on_frame(now, data.len(), key);
+        }
         Ok(Some(EncodedFrame { data, capture, timestamp_90k: timestamp_90k(capture), key }))
     }
 }
@@ -290,10 +329,35 @@ mod tests {
     }
 
     #[test]
+    fn a_low_rate_makes_pictures_smaller_and_each_size_goes_down_to_its_own_least_rate() {
+        let smaller = Some([Rate::kbps(100.0), Rate::kbps(40.0)]);
+        let params = EncoderModelParams { key_ratio: 1.0, min_rate: Rate::kbps(200.0), repay: 0.0, smaller, ..plain() };
+        let mut m = model(params);
+        // 1 Mbit/s: 5,000 B, of full size.
+        assert_eq!((sizes(&mut m, 1), m.size_step()), (vec![5_000], 0));
+        // 50 kbit/s is 0.009 bit per pixel. For a second the encoder gives the 200 kbit/s of full size, 1,000 B; then 250 B.
+        m.set_rate(Rate::kbps(50.0));
+        let (mut found, mut keys) = (Vec::new(), Vec::new());
+        for _ in 0..60 {
+            let f = m.next_frame(m.next_frame_at()).unwrap().unwrap();
+            (found.push(f.data.len()), keys.push(f.key));
+        }
+        assert_eq!((found[0], found[24], m.size_step()), (1_000, 1_000, 2));
+        let key = keys.iter().position(|key| *key);
+        assert_eq!((key, found[59]), (Some(25), 250), "a change of size is a key frame: {found:?}");
+        // Without smaller sizes it stays at its least.
+        let mut full = model(EncoderModelParams { smaller: None, ..params });
+        full.set_rate(Rate::kbps(50.0));
+        assert_eq!((sizes(&mut full, 60)[59], full.size_step()), (1_000, 0));
+    }
+
+    #[test]
     fn a_wrong_parameter_is_named() {
         let params = EncoderModelParams { sigma: f64::NAN, ..plain() };
         let e = EncoderModel::new(params, RandomStream::named(1, "x")).unwrap_err();
         assert_eq!(e.to_string(), "`sigma` is NaN, but it must be from 0 to 2");
+        let params = EncoderModelParams { smaller: Some([Rate::ZERO; 2]), ..plain() };
+        assert!(params.check().unwrap_err().to_string().contains("`smaller` is"));
     }
 
     proptest! {

@@ -50,7 +50,11 @@ impl<W: Write + Seek> IvfWriter<W> {
     /// # Errors
     /// What the writer says, or a frame of more than 4 GiB.
     pub fn write(&mut self, time: Duration, frame: &[u8]) -> io::Result<()> {
-        if let (None, Some(vp8::Header { size: Some(size), .. })) = (self.size, vp8::header(frame)) {
+        let pixels = |(width, height): (u16, u16)| u32::from(width) * u32::from(height);
+        if let Some(vp8::Header { size: Some(size), .. }) = vp8::header(frame)
+            && self.size.is_none_or(|before| pixels(size) > pixels(before))
+        {
+            // Pictures may change their size; a player opens its window for the largest.
             self.size = Some(size);
             // At once, not only at the end: a file that was cut off should play too.
             self.put_header(PART)?;

@@ -8,6 +8,7 @@
 //!   test pattern, decoded and encoded again as VP8 at a rate that follows the controller).
 //! - Receiver: [`Playout`] judges each frame in time, late or lost; [`Recorder`] is a play-out
 //!   that writes what a viewer would have seen as an IVF file; [`stills()`] takes pictures from it.
+//! - [`PictureFit`]: the size of pictures that suits a rate.
 //! - [`STREAM_PRESETS`]: telephone call, video call, television over IP, as numbers [qsd Table II].
 //! - [`buffer_model`]: the encoder's buffer with a controlled output rate [rcs §III-F].
 //!
@@ -21,6 +22,7 @@ mod constant;
 mod encoder_model;
 mod error;
 mod filler;
+mod fit;
 #[cfg(feature = "gst")]
 pub mod gst;
 mod ivf;
@@ -37,6 +39,7 @@ mod wish;
 pub use constant::ConstantSource;
 pub use encoder_model::{EncoderModel, EncoderModelParams};
 pub use error::{Hint, MediaError};
+pub use fit::PictureFit;
 pub use ivf::{IvfFrame, IvfReader, IvfSource, IvfWriter};
 pub use open::{SourceSpec, open_stream};
 pub use playout::{Adaptive, Judged, LostFrame, Playout, PlayoutParams, PlayoutSecond, PlayoutTotals, Verdict};

@@ -126,7 +126,7 @@ fn is_ivf(path: &Path) -> Result<bool, MediaError> {
 #[cfg(feature = "gst")]
 mod real {
     use crate::PictureWish;
-    use crate::gst::{ClipFormat, EncoderParams, GstSource};
+    use crate::gst::{EncoderParams, GstSource};
     use crate::{FrameSource, MediaError};
     use std::io::Read;
     use std::path::Path;
@@ -137,11 +137,7 @@ mod real {
     }
 
     pub(super) fn test_pattern(wish: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {
-        let usual = ClipFormat::default();
-        let (width, height) = wish.size.unwrap_or((usual.width, usual.height));
-        let frames_per_second = wish.frames_per_second.unwrap_or(usual.frames_per_second);
-        let format = ClipFormat { width, height, frames_per_second };
-        Ok(Box::new(GstSource::test_pattern(format, EncoderParams::default())?))
+        Ok(Box::new(GstSource::test_pattern(wish, EncoderParams::default())?))
     }
 
     pub(super) fn video_file(path: &Path, wish: PictureWish) -> Result<Box<dyn FrameSource>, MediaError> {

@@ -171,8 +171,8 @@ impl PlayoutSecond {
 pub struct PlayoutTotals {
     /// All frames by verdict.
     pub frames: PlayoutSecond,
-    /// Pictures that the source took from the first frame judged to the last, by the media times and the least distance of two frames:
-    /// those that were never encoded, or never sent, are among them.
+    /// Pictures that the source took from the first frame judged to the last, by the media times and the time between two pictures that
+    /// the sender tells, or the least distance of two frames if that is less: those that were never encoded, or never sent, are among them.
     pub captures: u64,
     /// Times a key frame was asked for.
     pub key_requests: u32,
@@ -232,7 +232,7 @@ pub struct Playout {
     newest: Option<(u32, i64)>,
     /// Least arrival minus capture, in nanoseconds of the receiver's clock.
     least_transit: i128,
-    /// Least distance of two neighbouring frames, in ticks: the frame interval.
+    /// The frame interval, in ticks: as the sender told it, or the least distance of two neighbouring frames if that is less.
     interval: Option<i64>,
     /// Ticks of the first frame judged.
     first: Option<i64>,
@@ -301,6 +301,14 @@ impl Playout {
         self.answer = Some(answer);
         if let Some(adaptive) = self.adaptive.as_mut().filter(|_| self.params.repair) {
             adaptive.set_answer(answer);
+        }
+    }
+
+    /// The time between two pictures of the source, as the sender says. Two frames that are closer prove less.
+    pub fn set_frame_interval(&mut self, interval: Duration) {
+        let ticks = (interval.as_nanos() * 9 + 50_000) / 100_000;
+        if let Some(told) = i64::try_from(ticks).ok().filter(|ticks| *ticks > 0) {
+            self.interval = Some(self.interval.map_or(told, |least| least.min(told)));
         }
     }
 

@@ -121,6 +121,10 @@ impl FrameSink for Recorder {
         self.playout.set_answer_time(answer);
     }
 
+    fn set_frame_interval(&mut self, interval: Duration) {
+        self.playout.set_frame_interval(interval);
+    }
+
     fn playout_delay(&self) -> Option<Duration> {
         Some(self.playout.delay())
     }

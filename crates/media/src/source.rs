@@ -134,7 +134,7 @@ pub struct ReceivedFrame {
 /// How many frames a sink has judged, by fate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FrameFates {
-    /// Pictures that the source took at least, from the first frame judged to the last.
+    /// Pictures that the source took, from the first frame judged to the last: at least, where the sender does not tell how often it takes one.
     pub source: u64,
     /// Shown in time.
     pub in_time: u64,
@@ -188,6 +188,9 @@ pub trait FrameSink: Send {
 
     /// A request for a lost packet and its answer take so long, as far as answers have shown it.
     fn set_answer_time(&mut self, _answer: Duration) {}
+
+    /// The time between two pictures of the source, as the sender says.
+    fn set_frame_interval(&mut self, _interval: Duration) {}
 
     /// The play-out delay now; `None` if frames are not played out.
     fn playout_delay(&self) -> Option<Duration> {

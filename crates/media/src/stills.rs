@@ -73,7 +73,8 @@ fn decode(path: &Path, numbers: &[usize], width: u32) -> Result<Vec<Vec<u8>>, Me
     // Even height, square pixels; passthrough: one picture out for each one in.
     let filter = format!("select={},scale={}:-2", select.join("+"), width.clamp(16, 4_096) & !1);
     let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-f", "ivf", "-i"])
+        // One graph for all sizes of pictures: with another one for each, their numbers begin anew.
+        .args(["-nostdin", "-hide_banner", "-loglevel", "error", "-reinit_filter", "0", "-f", "ivf", "-i"])
         .arg(path)
         .args(["-an", "-vf", &filter, "-vsync", "passthrough", "-c:v", "mjpeg", "-q:v", "5", "-f", "image2pipe", "-"])
         .stdin(Stdio::null())

@@ -5,7 +5,8 @@ use fairpace_units::Rate;
 /// The pictures that are wanted of a source that is encoded live.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct PictureWish {
-    /// Width and height in pixels, even, from 16 to 16,382; `None`: the input's.
+    /// Width and height in pixels, even, from 16 to 16,382; `None`: the input's, and less while the rate is low
+    /// ([`crate::PictureFit`]).
     pub size: Option<(u32, u32)>,
     /// Pictures per second, 1 to 120; `None`: the input's.
     pub frames_per_second: Option<u32>,
@@ -15,6 +16,6 @@ pub struct PictureWish {
 }
 
 impl PictureWish {
-    /// 640x360 at 25/s, whatever the input's are.
-    pub const SMALL: PictureWish = PictureWish { size: Some((640, 360)), frames_per_second: Some(25), most_rate: None };
+    /// At 25/s, whatever the input's are.
+    pub const USUAL_RATE: PictureWish = PictureWish { size: None, frames_per_second: Some(25), most_rate: None };
 }

@@ -4,7 +4,7 @@
 
 use fairpace_media::buffer_model::{self, Buffer};
 use fairpace_media::gst::{Clip, ClipFormat, EncoderParams, GstSource, encode_following};
-use fairpace_media::{EncodedFrame, FrameSource, Hint, MediaError, PictureWish, vp8};
+use fairpace_media::{EncodedFrame, FrameSource, Hint, IvfReader, IvfWriter, MediaError, PictureWish, stills, vp8};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -261,4 +261,67 @@ fn parameters_out_of_range_name_their_field() {
     let e = GstSource::from_clip(&CLIP, params).unwrap_err().to_string();
     assert_eq!(e, "`speed` is 17, but it must be from 0 to 16");
     assert!(encode_following(&CLIP, &[], Duration::from_secs(1)).is_err());
+}
+
+/// The frames of a source at these rates for so many seconds each.
+fn frames_at(source: &mut GstSource, rates: &[(f64, f64)]) -> Vec<EncodedFrame> {
+    let (mut now, mut frames) = (Instant::ZERO, Vec::new());
+    for (kbps, seconds) in rates {
+        source.set_rate(Rate::kbps(*kbps));
+        let until = now + Duration::from_secs_f64(*seconds);
+        frames.extend(frames_until(source, now, until));
+        now = until;
+    }
+    frames
+}
+
+/// The sizes that key frames say, without repetitions, and how many frames there are, of a source at these rates for so many seconds each.
+fn sizes_at(source: &mut GstSource, rates: &[(f64, f64)]) -> (Vec<(u16, u16)>, usize) {
+    let frames = frames_at(source, rates);
+    let mut sizes: Vec<(u16, u16)> = frames.iter().filter_map(|f| vp8::header(&f.data)?.size).collect();
+    sizes.dedup();
+    (sizes, frames.len())
+}
+
+#[test]
+fn pictures_are_smaller_at_low_rates_unless_their_size_is_wished_for() {
+    let rates = [(400.0, 3.0), (60.0, 6.0), (400.0, 6.0)];
+    let mut source = GstSource::open(bunny(), PictureWish::default(), EncoderParams::default()).unwrap();
+    let (sizes, frames) = sizes_at(&mut source, &rates);
+    assert_eq!(sizes, [(640, 360), (320, 180), (640, 360)]);
+    assert_eq!((source.format().width, source.format().height), (640, 360));
+    let wish = PictureWish { size: Some((640, 360)), ..PictureWish::default() };
+    let mut source = GstSource::open(bunny(), wish, EncoderParams::default()).unwrap();
+    let (sizes, of_full_size) = sizes_at(&mut source, &rates);
+    assert_eq!(sizes, [(640, 360)]);
+    // 15 s, 375 pictures; at 60 kbit/s more are left out at full size.
+    assert!(frames >= 330 && of_full_size + 10 <= frames, "{frames} {of_full_size}");
+}
+
+#[test]
+fn a_recording_in_which_pictures_change_their_size_is_of_the_largest_and_its_stills_are_those_asked_for() {
+    let mut source = GstSource::open(bunny(), PictureWish::default(), EncoderParams::default()).unwrap();
+    let frames = frames_at(&mut source, &[(60.0, 3.0), (500.0, 3.0), (60.0, 3.0)]);
+    let path = std::env::temp_dir().join(format!("fairpace-sizes-{}.ivf", std::process::id()));
+    let mut writer = IvfWriter::new(std::fs::File::create(&path).unwrap()).unwrap();
+    for frame in &frames {
+        writer.write(frame.capture.since(Instant::ZERO), &frame.data).unwrap();
+    }
+    writer.finish().unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    assert_eq!(IvfReader::new(std::io::BufReader::new(file), "sizes").unwrap().size, (640, 360));
+    // One of each size, and again: the encoder has made pictures of 320x180, 640x360, 320x180.
+    let times = [2.0, 5.5, 8.5].map(Duration::from_secs_f64);
+    let found = stills(&path, &times, 320).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    for (time, still) in times.iter().zip(&found) {
+        let still = still.as_ref().expect("a picture was shown");
+        assert!(
+            still.taken <= *time && *time < still.taken + Duration::from_millis(200),
+            "{time:?}: {:?}",
+            still.taken
+        );
+    }
+    let jpegs: Vec<_> = found.iter().flatten().map(|still| &still.jpeg).collect();
+    assert!(jpegs[0] != jpegs[1] && jpegs[1] != jpegs[2] && jpegs[0] != jpegs[2]);
 }

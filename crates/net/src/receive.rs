@@ -318,6 +318,9 @@ impl Running<'_> {
         if let Some(answer) = self.session.rtt() {
             sink.set_answer_time(answer);
         }
+        if let Some(interval) = self.session.frame_interval() {
+            sink.set_frame_interval(interval);
+        }
         if let Some(delay) = sink.playout_delay() {
             self.session.set_playout(now, delay);
         }

@@ -75,8 +75,14 @@ pub fn run_on(
         });
     }
     let ntp_at_zero = NtpTime::from_unix(clock.unix_at_zero());
-    let refreshes = source.format().follows_rate;
-    let session = SenderConfig { ntp_at_zero, refreshes, ..config.wire_session()? };
+    let format = source.format();
+    let session = SenderConfig {
+        ntp_at_zero,
+        refreshes: format.follows_rate,
+        // A stream that is encoded already has times of its own.
+        frame_interval: Some(format.frame_interval).filter(|interval| format.follows_rate && !interval.is_zero()),
+        ..config.wire_session()?
+    };
     let draw = || seal::draw().ok_or_else(|| NetError::io("read random bits", Errno::EIO));
     let seal = config.key.clone().map(|key| Ok::<_, NetError>(SenderSeal::new(key, draw()?))).transpose()?;
     let session = SenderSession::new(session, config.flow()?, secret()?);

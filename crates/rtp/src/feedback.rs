@@ -24,7 +24,7 @@ use self::reports::pairs::PairReport;
 use self::rtp_tfrc::wire::Profile;
 use crate::Secret;
 use crate::header_ext::Extensions;
-use crate::receiver::sources::Sources;
+use crate::receiver::sources::{Role, Sources};
 use crate::rtcp::{Compound, ReportBlock, Rtcp};
 use crate::sent::Stream;
 use fairpace_control::feedback::Form;
@@ -90,14 +90,15 @@ impl SenderHalf {
     }
 
     /// Whether packets can be sent again: not where the receiver tells of single packets by one stream's numbers (sack
-    /// vectors). A receiver that measures leaves them out of the rate that it tells, which keeps the flow on the safe side.
+    /// vectors). A receiver that measures leaves them out of the rate that it tells, which keeps the flow on the safe side. Repair packets
+    /// likewise.
     pub(crate) const fn allows_repair(&self) -> bool {
         !matches!(self, SenderHalf::SackVector(_))
     }
 
     /// Whether feedback marks each media packet that arrived, so that losses and their bursts can be counted.
     pub(crate) const fn tells_of_media(&self) -> bool {
-        matches!(self, SenderHalf::Ccfb(_))
+        matches!(self, SenderHalf::Ccfb(_) | SenderHalf::Twcc(_))
     }
 
     /// Whether both ends must know packet pairs by their number: packets that are sent again are not among the flow's then.
@@ -322,6 +323,8 @@ impl ReceiverHalf {
                 s.on_packet(now, arrived);
                 true
             }
+            // What is sent again, and repair packets, are nobody's to tell of: the sender has asked for reports on media.
+            Asked::RtpTfrc(_) if arrived.announced && matches!(arrived.role, Role::Retransmission | Role::Fec) => true,
             Asked::RtpTfrc(m) => arrived.is_media && m.on_packet(now, arrived),
             // A Fairpace's packet without a number was damaged on its way, and is as good as lost.
             Asked::Twcc(t) => t.on_packet(now, arrived) || arrived.announced,

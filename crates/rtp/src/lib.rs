@@ -43,6 +43,7 @@ pub mod dummy;
 pub mod fec;
 pub mod feedback;
 pub mod forward;
+pub mod frame_interval;
 pub mod frames;
 pub mod framing;
 pub mod header_ext;

@@ -43,6 +43,7 @@ pub use config::{MediaPacket, ReceiverConfig, ReceiverEvent, ReceiverStats, Stre
 
 use crate::challenge::{Challenge, Echo, Message};
 use crate::feedback::{Envelope, Pace, ReceiverHalf, Request};
+use crate::frame_interval;
 use crate::packet::{self, Packet};
 use crate::reporting::{Farewell, Reporting};
 use crate::rtcp::{Compound, Rtcp};
@@ -88,6 +89,8 @@ pub struct ReceiverSession {
     requests: Requests,
     recovery: Recovery,
     playout: PlayoutNews,
+    /// The time between two pictures of the source, as the sender told it.
+    frame_interval: Option<Duration>,
     /// When the last echo in the normal class left, until media comes.
     echoed: Option<Instant>,
     stopping: Option<Farewell>,
@@ -145,6 +148,7 @@ impl ReceiverSession {
             feedback: ReceiverHalf::new(pace),
             reports: Reporting::new(rtcp::REORDERING),
             playout: PlayoutNews::default(),
+            frame_interval: None,
             echoed: None,
             stopping: None,
             events: VecDeque::new(),
@@ -267,6 +271,11 @@ impl ReceiverSession {
         self.requests.want_key_frame();
     }
 
+    /// The time between two pictures of the source, as far as the sender has told it.
+    pub const fn frame_interval(&self) -> Option<Duration> {
+        self.frame_interval
+    }
+
     /// Frames are shown so long after the fastest of them came ([`crate::playout`]). The sender is told, and lost packets are asked
     /// for until they are a round trip older than that.
     pub fn set_playout(&mut self, now: Instant, delay: Duration) {
@@ -386,7 +395,7 @@ impl ReceiverSession {
         self.reports.forget();
         self.requests.forget();
         self.recovery.forget();
-        (self.playout.told, self.echoed) = (None, None);
+        (self.playout.told, self.echoed, self.frame_interval) = (None, None, None);
     }
 
     fn on_rtcp(&mut self, now: Instant, compound: Compound<'_>, incoming: &Incoming) {
@@ -398,6 +407,13 @@ impl ReceiverSession {
         }
         for packet in compound {
             match packet {
+                Rtcp::App(app) if frame_interval::is_interval(&app) => match frame_interval::parse(&app) {
+                    Ok(interval) if is_peer && self.place.announced_media() == Some(app.ssrc) => {
+                        self.frame_interval = Some(interval);
+                    }
+                    Ok(_) => {}
+                    Err(_) => self.stats.malformed += 1,
+                },
                 Rtcp::App(app) => match Message::parse(&app) {
                     Ok(Some(Message::Challenge(challenge))) => {
                         let (token, class) = (challenge.token, challenge.class);

@@ -146,7 +146,7 @@ impl SenderSession {
         let feedback = SenderHalf::new(form, flow.controller(), config.rate_profile, offset, config.check_nonces);
         let random = RandomStream::named(secret.value(Purpose::ConsentTiming, 0, 0), "rtp.consent");
         config.retransmission &= feedback.allows_repair();
-        config.fec &= feedback.tells_of_media();
+        config.fec &= feedback.allows_repair();
         SenderSession {
             media: MediaOut::new(&config, &secret, feedback.has_pairs()),
             admitting: Admitting::new(config.admission, random),
@@ -530,7 +530,7 @@ impl SenderSession {
             self.events.request_key_frame(now);
         }
         let full = self.flow.via() == Via::Tcp && self.tcp.is_some_and(|tcp| !tcp.has_room());
-        let answer = self.flow.poll(now, self.media.has_data() && !full);
+        let answer = self.flow.poll(now, self.media.has_data(self.flow.via()) && !full);
         if let Some(tcp) = &mut self.tcp {
             // TCP has its own window: this flow waits for nothing else.
             tcp.set_draining(matches!(answer, Transmit::WaitForFeedback(_)) && self.flow.via() == Via::Tcp);
@@ -584,7 +584,7 @@ impl SenderSession {
         let is_data = permit.kind == Kind::Data && !(self.feedback.has_pairs() && media.is_within_pair());
         let (what, adu_end) = if is_data && media.write_retransmission(&stamping, &deadline, &self.config, out) {
             (What::Retransmission, false)
-        } else if is_data && media.write_fec(&stamping, rate, &self.config, out) {
+        } else if is_data && permit.via == Via::Udp && media.write_fec(&stamping, rate, &self.config, out) {
             (What::Fec, false)
         } else {
             let written =
@@ -611,7 +611,7 @@ impl SenderSession {
         let size = on_the_wire(self.buf.len(), &self.config);
         self.feedback.on_sent(now, permit.kind, permit.seq);
         self.media.on_sent(now, what, permit.seq, self.buf.len());
-        if what == What::Retransmission && self.feedback.has_pairs() {
+        if matches!(what, What::Retransmission | What::Fec) && self.feedback.has_pairs() {
             self.flow.on_sent_unnumbered(now, permit, size);
         } else {
             self.flow.on_sent(now, permit, size);

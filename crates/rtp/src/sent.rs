@@ -78,6 +78,15 @@ impl Stream {
         index.checked_sub(oldest).and_then(|i| self.memory.get_mut(usize::try_from(i).ok()?))
     }
 
+    /// Nothing more is awaited about the packet that has that number in the flow: the packet has arrived, or its fate stays unknown.
+    pub(crate) fn settle(&mut self, number: u64) {
+        // Permits of the flow are numbered in the order in which packets leave.
+        let place = self.memory.binary_search_by_key(&number, |sent| sent.number);
+        if let Some(sent) = place.ok().and_then(|place| self.memory.get_mut(place)) {
+            sent.acked = true;
+        }
+    }
+
     /// Index of the packet with this sequence number, if it was sent within the last half of the sequence
     /// space.
     pub(crate) fn index(&self, sequence: u16) -> Option<u64> {

@@ -444,3 +444,17 @@ fn a_receiver_that_tells_of_packets_seldom_causes_hardly_a_timeout() {
         }
     }
 }
+
+#[test]
+fn the_receiver_knows_how_often_the_source_takes_a_picture() {
+    let told = |interval| {
+        let sender = SenderConfig { frame_interval: interval, ..sender_config() };
+        let mut p = Pair::new(sender, ReceiverConfig::default(), flow("fixed", &[], Rate::mbps(2.0)), ms(50));
+        let before = p.receiver.frame_interval();
+        p.run_until(at(10.0));
+        assert_eq!(p.receiver.stats().malformed, 0);
+        (before, p.receiver.frame_interval())
+    };
+    assert_eq!(told(Some(ms(40))), (None, Some(ms(40))));
+    assert_eq!(told(None), (None, None));
+}

@@ -3,22 +3,35 @@
 
 mod pair;
 
+use fairpace_control::feedback::Form;
+use fairpace_control::{Env, Flow, FlowParams, build};
 use fairpace_rtp::fec::{Decoder, Header, Kind, PAYLOAD_TYPE, Reason};
 use fairpace_rtp::packet::Packet;
-use fairpace_rtp::rtcp::{Compound, Rtcp};
+use fairpace_rtp::rtcp::{self, Compound, Rtcp};
 use fairpace_rtp::{Codec, ReceiverConfig, SenderConfig, What};
-use fairpace_units::{Dscp, Duration, Ecn, Instant, RandomStream, Rate};
+use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, RandomStream, Rate};
 use pair::{Disturb, Pair, Wire, at, flow, ms, sender_config};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::rc::Rc;
 
 /// A sender of 25 frames of four packets a second, 100 ms of round trip, a receiver that shows frames after `playout`.
 fn pair(sends: bool, takes: bool, playout: Duration) -> Pair {
-    let sender = SenderConfig { retransmission: true, fec: sends, codec: Codec::Vp8, ..sender_config() };
+    told(None, sends, takes, playout)
+}
+
+/// The same with that form of feedback.
+fn told(form: Option<Form>, sends: bool, takes: bool, playout: Duration) -> Pair {
+    by(flow("fixed", &[("rate", "200 pkt/s")], Rate::mbps(10.0)), form, sends, takes, playout)
+}
+
+/// The same by another flow.
+fn by(flow: Flow, form: Option<Form>, sends: bool, takes: bool, playout: Duration) -> Pair {
+    let sender = SenderConfig { retransmission: true, fec: sends, form, codec: Codec::Vp8, ..sender_config() };
     let receiver = ReceiverConfig { nack: true, fec: takes, ..ReceiverConfig::default() };
-    let mut p = Pair::new(sender, receiver, flow("fixed", &[("rate", "200 pkt/s")], Rate::mbps(10.0)), ms(50));
+    let mut p = Pair::new(sender, receiver, flow, ms(50));
     p.frame_bytes = Some(3_600);
     p.receiver.set_playout(Instant::ZERO, playout);
     p
@@ -133,6 +146,142 @@ fn a_recovered_packet_is_told_as_lost_and_not_asked_for_any_more() {
     );
     assert!(p.receiver.stats().media.lost as u64 >= lost);
     assert_eq!((p.stopped, p.sender.stats().rejected), (None, Default::default()));
+}
+
+#[test]
+fn transport_wide_feedback_tells_of_losses_as_well() {
+    let overhead = |form| {
+        let mut p = told(form, true, true, SHORT);
+        p.forward.disturb = losing(|n| n % 25 == 7);
+        p.run_until(at(20.0));
+        assert_eq!((p.stopped, p.sender.stats().rejected), (None, Default::default()));
+        let lost = (p.sender.stats().sent.of(What::Media).packets - 400) / 25;
+        let counted = p.sender.flow().counters().data.lost;
+        assert!(counted >= lost, "{counted} of some {lost}: what was recovered is told as lost");
+        assert!(recovered(&p) > 50, "{}", recovered(&p));
+        p.sender.protection().plan.unwrap().overhead.get()
+    };
+    let (usual, wide) = (overhead(None), overhead(Some(Form::Twcc)));
+    assert!((wide / usual - 1.0).abs() < 0.1, "{wide} {usual}");
+}
+
+#[test]
+fn where_no_feedback_tells_of_single_packets_requests_and_receiver_reports_do() {
+    for (scheme, form) in [("tfrc", Some(Form::RtpTfrc)), ("lda", None), ("ldaf", None)] {
+        let run = |sends, loses: fn(u64) -> bool| {
+            let packet_size = Bytes::new(pair::PACKET);
+            let env = Env { packet_size, start_rate: Some(Rate::kbps(800.0)), ..Env::default() };
+            let flow = Flow::new(build(scheme, &BTreeMap::new(), &env).unwrap(), FlowParams::new(&env));
+            let mut p = by(flow, form, sends, true, SHORT);
+            p.forward.disturb = losing(loses);
+            p.run_until(at(40.0));
+            assert_eq!((p.stopped, p.sender.stats().rejected), (None, Default::default()), "{scheme}");
+            p
+        };
+        let (with, without) = (run(true, |n| n % 50 == 7), run(false, |n| n % 50 == 7));
+        // Half of what is lost is recovered, and the repair packets do not end because nothing is asked for any more.
+        let lost = with.sender.stats().sent.of(What::Media).packets / 50;
+        assert!(recovered(&with) > lost / 2, "{scheme}: {} of {lost}", recovered(&with));
+        let late = with.sent.iter().filter(|l| l.what == What::Fec && l.at > at(35.0)).count();
+        assert!(late > 5, "{scheme}: {late}");
+        // They take part in the flow's pace, and in nothing that it learns by.
+        let bytes = |p: &Pair| p.sent.iter().map(|l| l.len).sum::<usize>() as f64;
+        let ratio = bytes(&with) / bytes(&without);
+        assert!((0.75..1.25).contains(&ratio), "{scheme}: {ratio}");
+        assert_eq!(run(true, |_| false).count(What::Fec), 0, "{scheme}");
+    }
+}
+
+/// A lie of a receiver, on the way back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lie {
+    None,
+    /// All that repair packets could have brought is told as received.
+    Recovered,
+    /// Each of the last packets is asked for, whether it came or not.
+    Requests,
+}
+
+impl Lie {
+    fn tell(self, media: u32) -> Disturb {
+        match self {
+            Lie::None => pair::undisturbed(),
+            Lie::Recovered => pair::rewrite(move |_, blocks, _| {
+                blocks.iter_mut().filter(|b| b.0 == media).for_each(|b| b.2.fill(pair::received()));
+            }),
+            Lie::Requests => {
+                let mut highest = 0_u16;
+                Box::new(move |_, wire: Wire| {
+                    let blocks = Compound::parse(&wire.bytes).unwrap();
+                    let reporter = u32::from_be_bytes(wire.bytes[4..8].try_into().unwrap());
+                    for packet in blocks {
+                        if let Rtcp::ReceiverReport(_, blocks) = packet {
+                            blocks.filter(|b| b.ssrc == media).for_each(|b| highest = b.highest as u16);
+                        }
+                    }
+                    let mut nack = wire.clone();
+                    nack.bytes.clear();
+                    let asked: Vec<u16> = (0..200).map(|n| highest.wrapping_add(n)).collect();
+                    rtcp::emit_nack(&mut nack.bytes, reporter, media, &asked);
+                    nack.what = What::Nack;
+                    vec![(Duration::ZERO, wire), (Duration::ZERO, nack)]
+                })
+            }
+        }
+    }
+}
+
+#[test]
+fn no_lie_about_what_repair_packets_bring_gains_anything() {
+    // Bytes in 30 s over 2 % of loss, and the share of repair packets.
+    let once = |scheme: &str, form, lie: Lie, seed| {
+        let packet_size = Bytes::new(pair::PACKET);
+        let env = Env { packet_size, start_rate: Some(Rate::kbps(400.0)), ..Env::default() };
+        let flow = Flow::new(build(scheme, &BTreeMap::new(), &env).unwrap(), FlowParams::new(&env));
+        let mut p = by(flow, form, true, true, SHORT);
+        p.frame_bytes = None;
+        p.forward.disturb = pair::lossy(seed, 0.02);
+        p.back.disturb = lie.tell(p.sender.ssrcs()[0]);
+        p.run_until(at(30.0));
+        let repair = p.count(What::Fec) as f64 / p.sent.len() as f64;
+        if lie == Lie::Recovered {
+            // Each such report is dropped whole; who tells true ones between is not ended.
+            assert!(p.sender.stats().rejected.nonce >= 3, "{scheme}: {:?}", p.sender.stats().rejected);
+        }
+        (p.sent.iter().map(|l| l.len).sum::<usize>() as f64, repair)
+    };
+    // Means of three losses: what differs changes which packets are lost, and with that the rate.
+    let run = |scheme: &str, form, lie: Lie| {
+        let runs = [7, 8, 9].map(|seed| once(scheme, form, lie, seed));
+        (runs.iter().map(|r| r.0).sum::<f64>() / 3.0, runs.iter().map(|r| r.1).sum::<f64>() / 3.0)
+    };
+    for (scheme, form) in [("auto", None), ("tfrc", None), ("rcs", None), ("auto", Some(Form::Twcc))] {
+        let (honest, repair) = run(scheme, form, Lie::None);
+        assert!(repair > 0.02, "{scheme}: {repair}");
+        if form.is_none() {
+            let (told, _) = run(scheme, form, Lie::Recovered);
+            assert!(told < 1.2 * honest, "{scheme}: {}", told / honest);
+        }
+        let (asked, more) = run(scheme, form, Lie::Requests);
+        // Requests decide nothing where feedback tells of each packet.
+        assert!(asked < 1.2 * honest && more < repair + 0.02, "{scheme}: {} {repair} {more}", asked / honest);
+    }
+    for (scheme, form) in [("tfrc", Some(Form::RtpTfrc)), ("lda", None)] {
+        // Here they do: the liar has more repair packets and less media, at the same rate, and no more than the share.
+        let (honest, _) = run(scheme, form, Lie::None);
+        let (asked, repair) = run(scheme, form, Lie::Requests);
+        assert!(asked < 1.2 * honest && repair < 0.31, "{scheme}: {} {repair}", asked / honest);
+    }
+}
+
+#[test]
+fn packets_of_which_no_report_tells_are_no_losses() {
+    let mut p = told(Some(Form::Twcc), true, true, SHORT);
+    // Three of ten reports are lost, and no packet.
+    p.back.disturb = pair::lossy(5, 0.3);
+    p.run_until(at(30.0));
+    assert!(p.sender.stats().feedback.packets > 200);
+    assert_eq!((p.count(What::Fec), p.sender.protection().reason), (0, Reason::Quiet));
 }
 
 /// A media packet without its header extensions, as sums have it.

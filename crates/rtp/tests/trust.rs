@@ -6,7 +6,7 @@ mod pair;
 use fairpace_control::{Env, Flow, FlowParams, build};
 use fairpace_rtp::challenge::{self, Echo, Message};
 use fairpace_rtp::feedback::ccfb::wire::{self as ccfb, Metric};
-use fairpace_rtp::feedback::claim::{self, Claim, Claims};
+use fairpace_rtp::feedback::claim::{self, Claim};
 use fairpace_rtp::feedback::rtp_tfrc::wire as tfrc;
 use fairpace_rtp::rtcp::{self, Compound, Rtcp};
 use fairpace_rtp::{
@@ -294,31 +294,6 @@ fn reordered_feedback_loses_no_acknowledgement() {
 }
 
 // --- T1, T3, T9: feedback that lies --------------------------------------------------------------
-
-/// Rewrites each feedback datagram: what the block claims, and whether the receiver's SSRC is right.
-fn rewrite(mut change: impl FnMut(&mut u32, &mut Vec<(u32, u16, Vec<Metric>)>, &mut Vec<Claim>) + 'static) -> Disturb {
-    Box::new(move |_, mut w| {
-        if w.what == What::Feedback {
-            let packets: Vec<_> = Compound::parse(&w.bytes).unwrap().collect();
-            let [Rtcp::App(app), Rtcp::CongestionFeedback(mut reporter, body)] = packets[..] else { panic!() };
-            let claims = Claims::parse(&app).unwrap().unwrap();
-            let report = ccfb::Report::parse(reporter, body).unwrap();
-            let mut blocks: Vec<_> =
-                report.blocks().map(|b| (b.ssrc, b.begin, b.metrics().map(|m| m.1).collect::<Vec<_>>())).collect();
-            let mut all: Vec<_> = claims.claims().collect();
-            change(&mut reporter, &mut blocks, &mut all);
-            let mut bytes = Vec::new();
-            claim::emit(&mut bytes, reporter, claims.number, all);
-            ccfb::emit(&mut bytes, reporter, report.timestamp, blocks);
-            w.bytes = bytes;
-        }
-        vec![(Duration::ZERO, w)]
-    })
-}
-
-fn received() -> Metric {
-    Metric::received(Ecn::NotEct, Duration::ZERO)
-}
 
 #[test]
 fn rewriting_nothing_changes_nothing() {

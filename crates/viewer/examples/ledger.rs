@@ -20,6 +20,8 @@ use fairpace_viewer::{
 
 /// Of the senders that no one can ask for a key frame: one each two seconds.
 const KEY_INTERVAL: u32 = 50;
+/// Of those that can be asked: one each ten.
+const SELDOM: u32 = 250;
 /// Data packets per packet of SRT's filter.
 const SRT_COLUMNS: u64 = 10;
 
@@ -120,7 +122,10 @@ fn rate(text: &str) -> Result<Rate, Failure> {
 fn one(scenario: &Scenario, seed: u64, word: &str, latency: Duration) -> Result<Run, Failure> {
     let (scheme, settings) = word.split_once(':').unwrap_or((word, ""));
     let clip = clip(seed)?;
-    let encoder = clip.as_ref().map_or_else(EncoderModelParams::default, Clip::encoder);
+    let is_ours = !["srt", "srt-fec", "plain"].contains(&scheme);
+    let key_interval = if is_ours { SELDOM } else { KEY_INTERVAL };
+    let usual = EncoderModelParams { key_interval, ..EncoderModelParams::default() };
+    let encoder = clip.as_ref().map_or(usual, |clip| clip.encoder(key_interval));
     let look = |ledger: &Ledger| clip.as_ref().and_then(|clip| clip.ssim(ledger));
     let mut setup = SenderSetup { encoder, ..SenderSetup::new(scheme) };
     for pair in settings.split(',').filter(|p| !p.is_empty()) {
@@ -130,8 +135,7 @@ fn one(scenario: &Scenario, seed: u64, word: &str, latency: Duration) -> Result<
             _ => drop(setup.settings.insert(key.to_owned(), value.to_owned())),
         }
     }
-    if ["srt", "srt-fec", "plain"].contains(&scheme) {
-        let encoder = EncoderModelParams { key_interval: KEY_INTERVAL, ..setup.encoder };
+    if !is_ours {
         let rate = rate(setup.settings.get("rate").ok_or("a sender of one rate needs `rate`")?)?;
         let filter = (scheme == "srt-fec").then_some(SRT_COLUMNS);
         let (ledger, path) = match scheme {

@@ -64,6 +64,8 @@ pub struct FrameEntry {
     pub key: bool,
     /// The encoder's output; zero if there was none.
     pub size: Bytes,
+    /// The size of its picture: a step of [`fairpace_media::PictureFit`], 0 is full.
+    pub step: usize,
     /// Packets that left, those of repairs not counted.
     pub packets: u32,
     /// Of these, dropped by the path.
@@ -95,6 +97,7 @@ impl FrameEntry {
             capture,
             key,
             size,
+            step: 0,
             packets: 0,
             lost: 0,
             repairs: 0,
@@ -123,8 +126,17 @@ pub(crate) struct Captures<'a> {
     pub(crate) began: Option<Instant>,
     /// Time between two pictures.
     pub(crate) interval: Duration,
-    /// Every frame that the encoder gave, by the tick of its capture: whether it was a key frame, and its size.
-    pub(crate) taken: &'a BTreeMap<u32, (bool, Bytes)>,
+    /// Every frame that the encoder gave, by the tick of its capture.
+    pub(crate) taken: &'a BTreeMap<u32, Taken>,
+}
+
+/// A frame that the encoder gave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) key: bool,
+    pub(crate) size: Bytes,
+    /// The size of its picture, as in [`FrameEntry`].
+    pub(crate) step: usize,
 }
 
 /// A frame as the receiver judged it.
@@ -282,7 +294,10 @@ fn captures(source: Captures<'_>, began: Instant, end: Instant) -> BTreeMap<u32,
     let mut entries: BTreeMap<u32, FrameEntry> = source
         .taken
         .iter()
-        .map(|(tick, (key, size))| (*tick, FrameEntry::new(at(*tick), *key, *size, Fate::NotSent)))
+        .map(|(tick, taken)| {
+            let entry = FrameEntry::new(at(*tick), taken.key, taken.size, Fate::NotSent);
+            (*tick, FrameEntry { step: taken.step, ..entry })
+        })
         .collect();
     // A source that was stopped, or skips, had pictures all the same.
     let interval = source.interval;

@@ -1,6 +1,6 @@
 //! Our own ends: the sessions of the wire with a source of frames and a play-out.
 
-use crate::ledger::{Captures, Shown};
+use crate::ledger::{Captures, Shown, Taken};
 use crate::path::{About, End, PathError, Wire};
 use fairpace_control::{BreakerParams, Env, Flow, FlowParams, Safety, build};
 use fairpace_media::{
@@ -62,8 +62,8 @@ pub struct OurSender {
     session: SenderSession,
     source: EncoderModel,
     told_rate: Option<Rate>,
-    /// The tick of the capture and whether it was a key frame, of every frame that the encoder gave.
-    captured: BTreeMap<u32, (bool, Bytes)>,
+    /// Every frame that the encoder gave, by the tick of its capture.
+    captured: BTreeMap<u32, Taken>,
     began: Option<Instant>,
     stopped: Option<(Instant, StopReason)>,
     events: Vec<(Instant, SenderEvent)>,
@@ -73,7 +73,8 @@ impl OurSender {
     /// # Errors
     /// [`PathError`]: a parameter of the controller or of the encoder.
     pub fn new(setup: SenderSetup, seed: u64) -> Result<OurSender, PathError> {
-        let session = SenderConfig { codec: Codec::Vp8, ip_overhead: IP_OVERHEAD, ..setup.session };
+        let frame_interval = Some(setup.encoder.frame_interval);
+        let session = SenderConfig { codec: Codec::Vp8, ip_overhead: IP_OVERHEAD, frame_interval, ..setup.session };
         let env = Env {
             packet_size: session.packet_size,
             min_rate: setup.min_rate,
@@ -131,7 +132,8 @@ impl OurSender {
         }
         while self.source.next_frame_at() <= now && self.session.wants_frame() {
             let Ok(Some(f)) = self.source.next_frame(now) else { break };
-            self.captured.insert(f.timestamp_90k, (f.key, f.size()));
+            let taken = Taken { key: f.key, size: f.size(), step: self.source.size_step() };
+            self.captured.insert(f.timestamp_90k, taken);
             self.session.push_frame(now, Frame { data: f.data, timestamp_90k: f.timestamp_90k, key: f.key });
         }
     }
@@ -290,6 +292,9 @@ impl End<Vec<u8>> for OurReceiver {
         self.session.forget_before(self.playout.given_up_before());
         if let Some(answer) = self.session.rtt() {
             self.playout.set_answer_time(answer);
+        }
+        if let Some(interval) = self.session.frame_interval() {
+            self.playout.set_frame_interval(interval);
         }
         self.session.set_playout(now, self.playout.delay());
         if self.playout.take_key_request(now) {

@@ -1,6 +1,6 @@
 //! A stream of one rate, packed into datagrams, and a player that shows what it has: the ends of tools that do not adapt.
 
-use crate::ledger::{Captures, Shown};
+use crate::ledger::{Captures, Shown, Taken};
 use crate::path::PathError;
 use fairpace_media::{EncodedFrame, EncoderModel, EncoderModelParams, FrameSource, LostFrame, Verdict};
 use fairpace_units::{Bytes, Duration, Instant, RandomStream, Rate};
@@ -51,7 +51,7 @@ pub(crate) struct Datagram {
 pub(crate) struct Stream {
     source: EncoderModel,
     packing: Packing,
-    taken: BTreeMap<u32, (bool, Bytes)>,
+    taken: BTreeMap<u32, Taken>,
     spans: Vec<Span>,
     /// Datagrams so far.
     sequence: u64,
@@ -93,7 +93,8 @@ impl Stream {
     pub(crate) fn poll(&mut self, now: Instant, out: &mut Vec<Datagram>) {
         while self.source.next_frame_at() <= now {
             let Ok(Some(frame)) = self.source.next_frame(now) else { break };
-            self.taken.insert(frame.timestamp_90k, (frame.key, frame.size()));
+            let taken = Taken { key: frame.key, size: frame.size(), step: self.source.size_step() };
+            self.taken.insert(frame.timestamp_90k, taken);
             match self.packing {
                 Packing::Ts => self.write(now, &frame, out),
                 Packing::Rtp => self.pack(&frame, out),

@@ -84,6 +84,7 @@ pub(crate) struct Send {
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true, default_value = "1200B")]
     pub(crate) packet_size: Bytes,
     /// Size of the pictures, even numbers of pixels; the source's if absent, at most 640x360, less if `--max-rate` is too low for it
+    /// and while the rate is
     #[arg(long, value_name = "WxH", value_parser = picture_size)]
     pub(crate) size: Option<(u32, u32)>,
     /// Pictures per second, 1 to 120; the source's if absent, at most 60

@@ -62,7 +62,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let format = source.format();
     let pictures = match (format.width, format.height, format.frame_interval.as_secs_f64()) {
         (0, ..) | (_, 0, _) => String::new(),
-        (w, h, interval) => format!(", {w}x{h} at {:.0}/s,", 1.0 / interval.max(1e-3)),
+        (w, h, interval) => {
+            let less = if format.follows_rate && args.size.is_none() { " (smaller while the rate is low)" } else { "" };
+            format!(", {w}x{h} at {:.0}/s{less},", 1.0 / interval.max(1e-3))
+        }
     };
     note(args.quiet, &format!("sending `{}`{pictures} to {peer} with {}; Ctrl-C ends it", args.source, config.scheme));
     note(args.quiet, &format!("note: {}", key::protection(config.key.as_ref())));

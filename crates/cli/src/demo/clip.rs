@@ -86,6 +86,6 @@ impl DemoClip {
     }
 
     pub(super) fn open(&self) -> Result<Box<dyn fairpace_media::FrameSource>, MediaError> {
-        self.spec.open(fairpace_media::PictureWish::SMALL, fairpace_units::RandomStream::named(1, "media.model"))
+        self.spec.open(fairpace_media::PictureWish::USUAL_RATE, fairpace_units::RandomStream::named(1, "media.model"))
     }
 }

@@ -14,8 +14,9 @@
 //! | `lag-in-frames`, `auto-alt-ref` | 0, off | one picture in, one frame out, at once |
 //! | `dropframe-threshold` | 0 | we skip ourselves, where it is counted |
 //!
-//! Below what its coarsest quantizer gives (about 90 kbit/s for the demo's clip at 640x360) VP8 cannot
-//! follow by quality. Then captures are skipped: a leaky bucket holds what was produced and drains
+//! Below what its coarsest quantizer gives (about 120 kbit/s for the demo's clip at 640x360) VP8 cannot
+//! follow by quality. Then pictures are made smaller ([`crate::PictureFit`]), where nobody has asked for their size: scaled on the way to
+//! vp8enc, which begins anew with a key frame. Below what the smallest give, captures are skipped: a leaky bucket holds what was produced and drains
 //! at the target; while it holds more than [`EncoderParams::skip_above`] of target, the next
 //! picture is not encoded.
 
@@ -106,6 +107,9 @@ pub(super) struct Encoder {
     pipeline: Running,
     name: String,
     source: gst_app::AppSrc,
+    /// What decides the size of the pictures that reach vp8enc.
+    size: gst::Element,
+    format: ClipFormat,
     vp8enc: gst::Element,
     sink: gst_app::AppSink,
     params: EncoderParams,
@@ -135,6 +139,11 @@ impl Encoder {
             // The caller counts what is in flight; the queue itself never refuses.
             .max_bytes(0)
             .build();
+        let scale = make("videoscale", name)?;
+        // Sides are rounded to even numbers: no bars for that.
+        scale.set_property("add-borders", false);
+        let size = make("capsfilter", name)?;
+        size.set_property("caps", format.caps());
         let vp8enc = make("vp8enc", name)?;
         let sink = gst_app::AppSink::builder().sync(false).build();
         let ms = |part: f64| ((params.buffer.as_secs_f64() * 1e3 * part) as i32).max(1);
@@ -157,7 +166,7 @@ impl Encoder {
         let rate = params.start_rate.clamp(params.min_rate, params.max_rate);
         let set = bits_per_second(rate);
         vp8enc.set_property("target-bitrate", set);
-        let elements = [source.upcast_ref(), &vp8enc, sink.upcast_ref()];
+        let elements = [source.upcast_ref(), &scale, &size, &vp8enc, sink.upcast_ref()];
         pipeline.0.add_many(elements).map_err(refused(name, "vp8enc"))?;
         gst::Element::link_many(elements).map_err(refused(name, "vp8enc"))?;
         play(&pipeline.0, name)?;
@@ -165,6 +174,8 @@ impl Encoder {
             pipeline,
             name: name.to_owned(),
             source,
+            size,
+            format: *format,
             vp8enc,
             sink,
             params,
@@ -180,6 +191,11 @@ impl Encoder {
     /// The rate from the next picture on.
     pub(super) fn set_rate(&mut self, rate: Rate) {
         self.rate = rate.clamp(self.params.min_rate, self.params.max_rate);
+    }
+
+    /// Pictures that have not reached vp8enc are scaled to that size.
+    pub(super) fn set_size(&mut self, (width, height): (u32, u32)) {
+        self.size.set_property("caps", ClipFormat { width, height, ..self.format }.caps());
     }
 
     /// Pictures that have gone in and not come out.

@@ -5,7 +5,7 @@ use super::decoder::Input;
 use super::encoder::{Encoder, EncoderParams};
 use super::format::ClipFormat;
 use crate::constant::skip_missed;
-use crate::{Codec, EncodedFrame, Format, FrameSource, MediaError, PictureWish, timestamp_90k};
+use crate::{Codec, EncodedFrame, Format, FrameSource, MediaError, PictureFit, PictureWish, timestamp_90k};
 use fairpace_units::{Duration, Instant, Rate};
 use std::io::Read;
 use std::path::Path;
@@ -20,6 +20,10 @@ const MAX_IN_FLIGHT: usize = 3;
 pub struct GstSource {
     pictures: Pictures,
     encoder: Encoder,
+    /// Of a source of whose pictures nobody has wished for a size.
+    fit: Option<PictureFit>,
+    /// The encoder's rate.
+    rate: Rate,
     interval: Duration,
     next_capture: Instant,
     look_at: Instant,
@@ -47,7 +51,8 @@ impl GstSource {
         wish: impl Into<PictureWish>,
         params: EncoderParams,
     ) -> Result<Self, MediaError> {
-        Self::new(Pictures::open(Input::File(path.as_ref().to_owned()), wish.into())?, params)
+        let wish = wish.into();
+        Self::new(Pictures::open(Input::File(path.as_ref().to_owned()), wish)?, wish, params)
     }
 
     /// A clip in memory, looped; the same one can feed several sources.
@@ -55,15 +60,19 @@ impl GstSource {
     /// # Errors
     /// vp8enc is missing, or a parameter out of range.
     pub fn from_clip(clip: &Clip, params: EncoderParams) -> Result<Self, MediaError> {
-        Self::new(Pictures::from_clip(clip), params)
+        Self::new(Pictures::from_clip(clip), clip.format().into(), params)
     }
 
-    /// A moving test pattern.
+    /// A moving test pattern, of 640x360 at 25/s unless wished otherwise.
     ///
     /// # Errors
     /// As [`Clip::test_pattern`].
-    pub fn test_pattern(format: ClipFormat, params: EncoderParams) -> Result<Self, MediaError> {
-        Self::from_clip(&Clip::test_pattern(format)?, params)
+    pub fn test_pattern(wish: impl Into<PictureWish>, params: EncoderParams) -> Result<Self, MediaError> {
+        let (wish, usual) = (wish.into(), ClipFormat::default());
+        let (width, height) = wish.size.unwrap_or((usual.width, usual.height));
+        let frames_per_second = wish.frames_per_second.unwrap_or(usual.frames_per_second);
+        let clip = Clip::test_pattern(ClipFormat { width, height, frames_per_second })?;
+        Self::new(Pictures::from_clip(&clip), wish, params)
     }
 
     /// Video in any container that can be read from front to back; ends with it. `name` is for messages.
@@ -76,15 +85,19 @@ impl GstSource {
         wish: impl Into<PictureWish>,
         params: EncoderParams,
     ) -> Result<Self, MediaError> {
-        Self::new(Pictures::pipe(reader, name.into(), wish.into())?, params)
+        let wish = wish.into();
+        Self::new(Pictures::pipe(reader, name.into(), wish)?, wish, params)
     }
 
-    fn new(pictures: Pictures, params: EncoderParams) -> Result<Self, MediaError> {
+    /// Without a wish for a size, pictures are smaller at low rates.
+    fn new(pictures: Pictures, wish: PictureWish, params: EncoderParams) -> Result<Self, MediaError> {
         let encoder = Encoder::new(&pictures.name, &pictures.format, params)?;
-        let interval = pictures.format.interval();
+        let (interval, ClipFormat { width, height, .. }) = (pictures.format.interval(), pictures.format);
         Ok(GstSource {
             pictures,
             encoder,
+            fit: wish.size.is_none().then(|| PictureFit::new((width, height), interval)),
+            rate: params.start_rate,
             interval,
             next_capture: Instant::ZERO,
             look_at: Instant::NEVER,
@@ -111,6 +124,13 @@ impl GstSource {
             self.skipped.by_rate += 1;
         } else {
             let key = std::mem::take(&mut self.key_wanted);
+            let ClipFormat { width, height, .. } = self.pictures.format;
+            let rate = self.rate;
+            if let Some(fit) = &mut self.fit
+                && fit.on_picture(capture, rate, key)
+            {
+                self.encoder.set_size(PictureFit::size(fit.step(), (width, height)));
+            }
             self.encoder.push(&picture, capture, self.interval, key)?;
             self.look_at = now + LOOK;
         }
@@ -130,6 +150,9 @@ impl GstSource {
             (Some(_), _) => now,
             (None, _) => now + LOOK,
         };
+        if let (Some(fit), Some(frame)) = (&mut self.fit, &frame) {
+            fit.on_frame(now, frame.data.len(), frame.key);
+        }
         Ok(frame.map(|f| EncodedFrame {
             data: f.data,
             capture: f.capture,
@@ -156,6 +179,7 @@ impl FrameSource for GstSource {
     }
 
     fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate;
         self.encoder.set_rate(rate);
     }
 

@@ -279,6 +279,24 @@ fn pictures_that_were_never_encoded_count_as_the_sources() {
 }
 
 #[test]
+fn a_source_that_is_told_of_counts_by_its_own_interval() {
+    // Every other picture, of a source that tells of one each 40 ms: 13 were taken until the last of seven.
+    let every_other = |told: Option<u64>, apart: u32| {
+        let mut p = Playout::new(params(100));
+        told.into_iter().for_each(|ms| p.set_frame_interval(Duration::from_millis(ms)));
+        for n in 0..7_u32 {
+            let arrival = 300 + u64::from(apart * n);
+            p.push(ReceivedFrame { timestamp_90k: 90 * apart * n, ..frame(n.into(), n == 0, arrival) });
+        }
+        drain(&mut p, 5_000);
+        p.totals().captures
+    };
+    assert_eq!((every_other(None, 80), every_other(Some(40), 80)), (7, 13));
+    // Who tells of fewer pictures than come is not believed.
+    assert_eq!(every_other(Some(100), 40), 7);
+}
+
+#[test]
 fn what_comes_after_its_verdict_is_counted_and_ignored() {
     let mut p = Playout::new(params(100));
     p.push(frame(0, true, 300));

@@ -1,4 +1,4 @@
-//! Which packets of a stream have come before.
+//! The packets of a stream that have come before.
 
 use rtc_shared::replay_detector::{ReplayDetector, WrappedSlidingWindowDetector};
 

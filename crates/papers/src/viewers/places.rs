@@ -28,6 +28,8 @@ const SRT_COLUMNS: u64 = 10;
 const LOSSLESS_KBPS: f64 = 100_000.0;
 /// A key frame each two seconds, where nobody can ask for one.
 const KEY_INTERVAL: u32 = 50;
+/// Where somebody can, as live encoders are set: ten seconds.
+const SELDOM: u32 = 250;
 
 /// Our controllers that adapt; `tpba` needs a TCP connection beside, which simulated sessions do not have.
 pub(super) const OURS: [&str; 10] = ["auto", "rcs", "rap", "srp", "crp", "mrp", "tfrc", "aimd", "lda", "ldaf"];
@@ -122,7 +124,7 @@ fn video(s: &Scenario) -> (String, Vec<(String, String)>, Rate) {
 fn ours(job: &Job<'_>) -> Result<Seen, RunError> {
     let clip = clip(job.seed);
     let (scheme, settings, max_rate) = video(job.scenario);
-    let mut setup = SenderSetup { max_rate, encoder: clip.encoder(), ..SenderSetup::new(&scheme) };
+    let mut setup = SenderSetup { max_rate, encoder: clip.encoder(SELDOM), ..SenderSetup::new(&scheme) };
     setup.settings.extend(settings);
     let receiver = ReceiverConfig { nack: true, fec: true, nack_deadline: PLAYOUT, ..ReceiverConfig::default() };
     let playout = PlayoutParams { delay: PLAYOUT, repair: true, ..PlayoutParams::default() };
@@ -140,7 +142,7 @@ fn one_rate(job: &Job<'_>) -> Rate {
 
 fn with_srt(job: &Job<'_>, filter: Option<u64>) -> Result<Seen, RunError> {
     let clip = clip(job.seed);
-    let encoder = fairpace_media::EncoderModelParams { key_interval: KEY_INTERVAL, ..clip.encoder() };
+    let encoder = clip.encoder(KEY_INTERVAL);
     let setup = SrtSetup { rate: one_rate(job), latency: PLAYOUT, filter, encoder };
     let (ledger, path) = watch_srt(job.scenario, job.seed, setup).map_err(refused)?;
     Ok(Seen::of(&clip, &ledger, &path))
@@ -156,7 +158,7 @@ fn srt_fec(job: &Job<'_>) -> Result<Seen, RunError> {
 
 fn plain(job: &Job<'_>) -> Result<Seen, RunError> {
     let clip = clip(job.seed);
-    let encoder = fairpace_media::EncoderModelParams { key_interval: KEY_INTERVAL, ..clip.encoder() };
+    let encoder = clip.encoder(KEY_INTERVAL);
     let (ledger, path) = watch_plain(job.scenario, job.seed, one_rate(job), PLAYOUT, encoder).map_err(refused)?;
     Ok(Seen::of(&clip, &ledger, &path))
 }

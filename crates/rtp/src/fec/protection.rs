@@ -4,8 +4,10 @@
 //! bandwidth all the time and take a few packets. So repair packets are for what sending again cannot bring in time.
 //!
 //! - p: loss; b: mean length of its bursts, in packets; n: packets per second, D: play-out delay.
-//! - Sending again: k = floor((D - 30 ms) / RTT) answers come in time, each lost with its request or alone with
-//!   q = 1 - (1 - p)^2; all k are lost with q^k. Bursts are taken to be shorter than a round trip.
+//! - Sending again: k = floor((D - 30 ms) / RTT) answers come in time, all of them lost with q = q1^(k - 1) q2. A request is said twice,
+//!   and of the last answer a copy leaves 30 ms after (`docs/rtp/repair.md`): the second of two is lost with the first with
+//!   c = max(p, (1 - 1/b)^(n 30 ms)), that a burst lasts so long. q1 = 1 - (1 - p c) (1 - p) for a request and one answer, q2 = 1 - (1 - p c)^2
+//!   with its copy. Bursts are taken to be shorter than a round trip.
 //! - Repair packets: R of them per window of w packets repair r(R) = R - 2 losses (a random matrix over GF(2) lacks 1.6
 //!   ranks on average), and one in any case, because each media packet is in the very next repair packet. The losses
 //!   among N = w + R packets are those of bursts that begin at random (Poisson, mean lambda = p N / b), each of geometric
@@ -14,7 +16,7 @@
 //!   P(0) = exp(-lambda), i P(i) = (lambda (1 - t) + 2 t (i - 1)) P(i - 1) - t^2 (i - 2) P(i - 2).
 //!   Then f(R) = (p N - sum over i <= r(R) of i P(i)) / N stays lost. Runs leave between twice that, because losses of the
 //!   window before wait too, and a sixth where little stays.
-//! - The least R with f(R) q^k below what is tolerated is taken: min(b, m) / (n T), which damages one frame of m packets in
+//! - The least R with f(R) q below what is tolerated is taken: min(b, m) / (n T), which damages one frame of m packets in
 //!   T = 30 s, where losses of one burst fall into one frame.
 
 use super::encoder::Plan;
@@ -25,6 +27,8 @@ use fairpace_units::{Duration, Instant, Probability};
 const TOLERATED: Duration = Duration::from_secs(30);
 /// From the arrival of what shows a gap to the request, said twice: `docs/rtp/repair.md`.
 const DETECTION: Duration = Duration::from_millis(30);
+/// Between the two sendings of a request, and of the last answer that can be in time.
+const APART_S: f64 = 0.03;
 /// A lower need counts after it has lasted this long; a higher one at once.
 const HOLD: Duration = Duration::from_secs(5);
 
@@ -154,7 +158,7 @@ fn decide(c: &Conditions, share: Probability) -> Decision {
     if p <= tolerated {
         return off(Reason::Quiet);
     }
-    let again = if c.retransmission { all_answers_lost(p, c.rtt, c.playout) } else { 1.0 };
+    let again = if c.retransmission { all_answers_lost(c) } else { 1.0 };
     if p * again <= tolerated {
         return off(Reason::RetransmissionSuffices);
     }
@@ -176,11 +180,14 @@ fn decide(c: &Conditions, share: Probability) -> Decision {
     off(Reason::Hopeless)
 }
 
-/// The probability that each answer which could come within the play-out delay is lost; 1 if none could.
-fn all_answers_lost(p: f64, rtt: Duration, playout: Duration) -> f64 {
-    let q = 1.0 - (1.0 - p) * (1.0 - p);
-    let tries = playout.saturating_sub(DETECTION).as_nanos() / rtt.as_nanos().max(1);
-    (0..tries.min(64)).fold(1.0, |all, _| all * q)
+/// q of the file's head: the probability that each answer which could come within the play-out delay is lost; 1 if none could.
+fn all_answers_lost(c: &Conditions) -> f64 {
+    let (p, b) = (c.loss.get(), c.burst.max(1.0));
+    let tries = c.playout.saturating_sub(DETECTION).as_nanos() / c.rtt.as_nanos().max(1);
+    let Some(earlier) = tries.min(64).checked_sub(1) else { return 1.0 };
+    let both = p * libm::pow(1.0 - 1.0 / b, c.packets_per_s * APART_S).max(p);
+    let (one, last) = (1.0 - (1.0 - both) * (1.0 - p), 1.0 - (1.0 - both) * (1.0 - both));
+    (0..earlier).fold(last, |all, _| all * one)
 }
 
 /// f(R) of the file's head: the share of packets that stays lost with so many repair packets per window.

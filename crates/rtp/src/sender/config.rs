@@ -50,6 +50,8 @@ pub struct SenderConfig {
     /// The receiver's play-out delay, until the receiver tells its own: a packet that would come later is not worth as much as
     /// one that comes in time.
     pub playout: Duration,
+    /// The time between two pictures of the source, for the receiver to count those that it does not get; `None`: not told.
+    pub frame_interval: Option<Duration>,
     /// The source gives a key frame when it is asked for one: then more than a key frame's worth of late packets is not sent
     /// again. Off for sources that are encoded already.
     pub refreshes: bool,
@@ -83,6 +85,7 @@ impl Default for SenderConfig {
             retransmission: false,
             fec: false,
             playout: Duration::from_millis(700),
+            frame_interval: None,
             refreshes: true,
             form: None,
             check_nonces: true,

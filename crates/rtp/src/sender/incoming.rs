@@ -258,6 +258,7 @@ impl SenderSession {
             feedback_interval: self.feedback_interval,
             playout: self.playout,
             repairs: self.config.retransmission && self.stats.nacked > 0,
+            tells_of_media: self.feedback.tells_of_media(),
         };
         let MediaOut { protect, streams, .. } = &mut self.media;
         if protect.on_feedback(now, &facts, &mut streams.media) {
@@ -288,6 +289,10 @@ impl SenderSession {
         self.reporting.on_received(Bytes::new(len as u64) + self.config.ip_overhead);
         if told.is_news {
             self.heard();
+        }
+        if !self.feedback.tells_of_media() {
+            self.media.protect.on_report(told.index, block.cumulative_lost.into());
+            self.protect(now);
         }
         let lent = Lent { now, challenging: false, trust: &mut self.trust, streams: &mut self.media.streams };
         let from = (reporter, block);

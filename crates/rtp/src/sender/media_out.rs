@@ -12,7 +12,7 @@ use crate::send_queue::SendQueue;
 use crate::sent::{Stream, Streams};
 use crate::{Secret, What, dummy, fec, rtx, vp8};
 use fairpace_control::{Flow, packet_pair};
-use fairpace_units::{Bytes, Duration, Instant, RandomStream, Rate};
+use fairpace_units::{Bytes, Duration, Instant, RandomStream, Rate, Via};
 
 /// A frame just captured needs its interval to leave, a key frame about three.
 const QUEUE_ROOM: Duration = Duration::from_millis(100);
@@ -178,8 +178,9 @@ impl MediaOut {
         self.queue.next_expiry()
     }
 
-    pub(super) fn has_data(&self) -> bool {
-        self.queue.has_data() || self.repair.has_data() || self.protect.has_data()
+    /// Repair packets are for datagrams: TCP loses nothing.
+    pub(super) fn has_data(&self, via: Via) -> bool {
+        self.queue.has_data() || self.repair.has_data() || (via == Via::Udp && self.protect.has_data())
     }
 
     /// The first packet of a pair was the last that left, and the second is here.
@@ -326,6 +327,8 @@ impl MediaOut {
     /// The peer asks for packets again; of them no more than `most` are looked at. `refreshes`: the encoder gives a key frame
     /// when asked.
     pub(super) fn on_nack(&mut self, nack: &Nack<'_>, deadline: &Deadline, most: usize, refreshes: bool) -> Requested {
+        let indexes = nack.lost().take(most).filter_map(|sequence| self.streams.media.index(sequence));
+        indexes.for_each(|index| self.protect.on_asked(index));
         let requested = self.repair.on_nack(nack, &self.streams.media, deadline, most, refreshes);
         self.refresh_if_wanted();
         requested

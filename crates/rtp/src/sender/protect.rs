@@ -1,8 +1,12 @@
 //! Repair packets beside the media: what was lost, how much protection follows from that, and the next repair packet.
 //!
-//! Losses are those of first transmissions of media, as per-packet feedback tells them: a packet is judged with the first
+//! Losses are those of first transmissions of media, as feedback on single packets tells them: a packet is judged with the first
 //! feedback that comes a round trip and what feedback takes after the packet left. Losses in a row for longer than 250 ms are
 //! an outage, against which no repair packet helps, and do not count. All counts fade with a time constant of 15 s.
+//!
+//! Where feedback tells of no single packets, packets that are asked for again are lost, and the others are not, a round trip and what a
+//! request takes after they left. Packets that were recovered before they were asked for are missing there; receiver reports count
+//! them as lost, and what these count beyond the requests is added, in bursts of the same length.
 //!
 //! The sums are over media packets without their header extensions: with those a receiver would hold the nonces of packets that
 //! it recovered, and could claim to have received them (`docs/rtp/safety.md`).
@@ -12,7 +16,7 @@ use crate::header_ext::Extensions;
 use crate::packet::Packet;
 use crate::sent::Stream;
 use fairpace_units::{Duration, Instant, Probability, RandomStream};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Of the target rate, repair packets and what is sent again take at most that share.
 const SHARE: f64 = 0.3;
@@ -27,6 +31,10 @@ const MARKS_APART: Duration = Duration::from_millis(20);
 const MOST_MARKS: usize = 1_024;
 /// Beside 5/4 of a round trip and two intervals of feedback, a packet's report may take so long.
 const PATIENCE: Duration = Duration::from_millis(40);
+/// Beside 5/4 of a round trip, a request may take so long: until what shows the gap arrives, and until the request is said once more.
+const REQUEST_PATIENCE: Duration = Duration::from_millis(250);
+/// So many requests are remembered until their packets are judged.
+const MOST_ASKED: usize = 4_096;
 /// Lengths of packets are averaged over so many.
 const AVERAGED: f64 = 100.0;
 /// The encoder's plan while nothing is protected.
@@ -46,6 +54,8 @@ pub(super) struct Facts {
     pub(super) playout: Duration,
     /// Lost packets are sent again when asked for, and the receiver has asked for some.
     pub(super) repairs: bool,
+    /// Feedback marks each media packet that arrived. If not, requests and receiver reports tell of losses.
+    pub(super) tells_of_media: bool,
 }
 
 #[derive(Debug)]
@@ -123,6 +133,18 @@ impl Protect {
         let _ = self.encoder.on_sent(&self.scratch);
     }
 
+    /// The receiver asks for the media packet with that index.
+    pub(super) fn on_asked(&mut self, index: u64) {
+        if self.wanted && index >= self.losses.next && self.losses.asked.len() < MOST_ASKED {
+            self.losses.asked.insert(index);
+        }
+    }
+
+    /// A receiver report: of the media packets up to that index, so many are lost in all.
+    pub(super) const fn on_report(&mut self, index: u64, lost: i64) {
+        self.losses.reported = Some((index, lost));
+    }
+
     /// A media packet leaves again.
     pub(super) fn on_again(&mut self) {
         self.losses.again += 1.0;
@@ -143,8 +165,13 @@ impl Protect {
         if !self.wanted {
             return false;
         }
-        let patience = facts.srtt * 5 / 4 + facts.feedback_interval * 2 + PATIENCE;
-        if !self.losses.judge(now, patience, media) || self.losses.sent < LEAST_JUDGED {
+        let judged = if facts.tells_of_media {
+            let patience = facts.srtt * 5 / 4 + facts.feedback_interval * 2 + PATIENCE;
+            self.losses.judge(now, patience, |index| media.sent(index).map(|sent| sent.acked))
+        } else {
+            self.losses.judge_by_requests(now, facts.srtt * 5 / 4 + REQUEST_PATIENCE)
+        };
+        if !judged || self.losses.sent < LEAST_JUDGED {
             return false;
         }
         let was_on = self.is_on();
@@ -205,6 +232,13 @@ struct Losses {
     bursts: f64,
     frames: f64,
     again: f64,
+    /// Packets that were asked for and are not judged.
+    asked: BTreeSet<u64>,
+    /// The newest receiver report that is not compared: up to that index, so many are lost.
+    reported: Option<(u64, i64)>,
+    /// Lost by requests, and by reports beyond them, since the beginning.
+    asked_in_all: i64,
+    added_in_all: i64,
 }
 
 impl Losses {
@@ -224,8 +258,32 @@ impl Losses {
         if self.seconds > 0.0 { self.sent / self.seconds } else { 0.0 }
     }
 
-    /// Judges the packets that left `patience` ago and longer; `false` if there were none.
-    fn judge(&mut self, now: Instant, patience: Duration, media: &mut Stream) -> bool {
+    /// Judges as `judge` does: what was asked for is lost.
+    fn judge_by_requests(&mut self, now: Instant, patience: Duration) -> bool {
+        let asked = std::mem::take(&mut self.asked);
+        let mut lost = 0;
+        let judged = self.judge(now, patience, |index| {
+            let is_lost = asked.contains(&index);
+            lost += i64::from(is_lost);
+            Some(!is_lost)
+        });
+        self.asked_in_all += lost;
+        self.asked = asked;
+        self.asked = self.asked.split_off(&self.next);
+        if let Some((_, lost)) = self.reported.take_if(|(index, _)| *index < self.next) {
+            let missing = (lost - self.asked_in_all - self.added_in_all).max(0);
+            self.added_in_all += missing;
+            // An outage is asked for; what is recovered is not one.
+            let mean = if self.bursts > 0.0 { (self.lost / self.bursts).max(1.0) } else { 1.0 };
+            self.lost += missing as f64;
+            self.bursts += missing as f64 / mean;
+        }
+        judged
+    }
+
+    /// Judges the packets that left `patience` ago and longer, by whether they arrived (`None`: that is not known any more); `false` if
+    /// there were none.
+    fn judge(&mut self, now: Instant, patience: Duration, mut arrived: impl FnMut(u64) -> Option<bool>) -> bool {
         let mut behind = self.next;
         // A mark that is followed by others is complete.
         while let Some((at, end)) = self.marks.front()
@@ -239,7 +297,7 @@ impl Losses {
         }
         self.fade(now);
         for index in self.next..behind {
-            match media.sent(index).map(|sent| sent.acked) {
+            match arrived(index) {
                 Some(false) => self.run += 1.0,
                 Some(true) => self.end_run(),
                 None => {}
@@ -291,7 +349,7 @@ mod tests {
             {
                 sent.acked = true;
             }
-            losses.judge(at(10 * n), Duration::from_millis(200), &mut stream);
+            losses.judge(at(10 * n), Duration::from_millis(200), |index| stream.sent(index).map(|sent| sent.acked));
         }
         losses
     }
@@ -319,13 +377,13 @@ mod tests {
 
     #[test]
     fn random_loss_is_protected_against_and_that_of_a_queue_is_not() {
-        // A packet of fifty is lost; an answer takes 200 ms of the 300 that there are.
+        // A packet of fifty is lost; an answer takes 200 ms of the 200 that there are.
         let protects = |is_queueing| {
             let (mut protect, mut stream) = (Protect::new(RandomStream::named(1, "test")), Stream::new(1, 96, 0));
             protect.want(true);
-            let (srtt, playout) = (Duration::from_millis(200), Duration::from_millis(300));
+            let (srtt, playout) = (Duration::from_millis(200), Duration::from_millis(200));
             let feedback_interval = Duration::from_millis(20);
-            let facts = Facts { srtt, is_queueing, feedback_interval, playout, repairs: true };
+            let facts = Facts { srtt, is_queueing, feedback_interval, playout, repairs: true, tells_of_media: true };
             for n in 0..6_000 {
                 protect.losses.on_sent(at(10 * n), n, n % 4 == 3);
                 stream.on_sent(n, 1_000);
@@ -338,6 +396,43 @@ mod tests {
         };
         assert!(protects(false));
         assert!(!protects(true));
+    }
+
+    /// As `measured`, by requests for what `asked` says and a receiver report each 5 s of all that `lost` says.
+    fn by_requests(packets: u64, lost: impl Fn(u64) -> bool, asked: impl Fn(u64) -> bool) -> Losses {
+        let mut losses = Losses::default();
+        let mut so_many = 0;
+        for n in 0..packets {
+            losses.on_sent(at(10 * n), n, n % 4 == 3);
+            so_many += i64::from(lost(n));
+            if lost(n) && asked(n) {
+                losses.asked.insert(n);
+            }
+            if n % 500 == 499 {
+                losses.reported = Some((n, so_many));
+            }
+            losses.judge_by_requests(at(10 * n), Duration::from_millis(200));
+        }
+        losses
+    }
+
+    #[test]
+    fn where_feedback_tells_of_no_packets_requests_do_and_reports_add_what_nobody_asked_for() {
+        // A report each 5 s lags, and counts fade over 15.
+        let close = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.2, "{found} {expected}");
+        let lost = |n| n % 100 < 2;
+        let all = by_requests(6_000, lost, |_| true);
+        (close(all.lost / all.sent, 0.02), close(all.lost / all.bursts, 2.0));
+        assert!(all.added_in_all <= 2 && all.asked.len() <= 4, "{all:?}");
+        // From 20 s on half of the bursts are recovered before they are asked for, and later all of them.
+        let some = by_requests(6_000, lost, |n| n < 2_000 || n % 200 < 100);
+        (close(some.lost / some.sent, 0.02), close(some.lost / some.bursts, 2.0));
+        let none = by_requests(6_000, lost, |n| n < 2_000);
+        (close(none.lost / none.sent, 0.02), close(none.lost / none.bursts, 2.0));
+        // An outage of half a second is none of them, and does not come back by the reports.
+        let outage = by_requests(6_000, |n| lost(n) || (5_000..5_050).contains(&n), |_| true);
+        close(outage.lost / outage.sent, 0.02);
+        assert!(outage.added_in_all <= 2, "{outage:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::config::SenderConfig;
 use super::events::SenderStats;
 use super::media_out::MediaOut;
 use crate::Secret;
+use crate::frame_interval;
 use crate::rtcp::{self, ReportBlock, SenderInfo};
 use crate::rtcp_timing::{Parameters, RtcpTiming};
 use crate::secret::Purpose;
@@ -131,4 +132,7 @@ pub(super) fn write_report(now: Instant, media: &MediaOut, config: &SenderConfig
         (false, false) => &ssrcs[..2],
     };
     rtcp::emit_sdes(out, used, &config.cname);
+    if let Some(interval) = config.frame_interval {
+        frame_interval::emit(stream.ssrc, interval, out);
+    }
 }

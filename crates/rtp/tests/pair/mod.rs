@@ -3,7 +3,10 @@
 #![allow(dead_code, unreachable_pub)] // each test file uses its part
 
 use fairpace_control::{Env, Flow, FlowParams, build};
+use fairpace_rtp::feedback::ccfb::wire::{self as ccfb, Metric};
+use fairpace_rtp::feedback::claim::{self, Claim, Claims};
 use fairpace_rtp::frames::{AssembledFrame, FrameAssembler};
+use fairpace_rtp::rtcp::{Compound, Rtcp};
 use fairpace_rtp::{
     Codec, Datagram, Frame, MediaPacket, Out, ReceiverConfig, ReceiverEvent, ReceiverSession, Secret, SenderConfig,
     SenderEvent, SenderSession, StopReason, What,
@@ -309,6 +312,34 @@ pub fn got(m: &MediaPacket<'_>) -> Got {
 
 pub fn codec(config: SenderConfig, codec: Codec) -> SenderConfig {
     SenderConfig { codec, ..config }
+}
+
+/// Rewrites each feedback datagram: what the block claims, and whether the receiver's SSRC is right.
+pub fn rewrite(
+    mut change: impl FnMut(&mut u32, &mut Vec<(u32, u16, Vec<Metric>)>, &mut Vec<Claim>) + 'static,
+) -> Disturb {
+    Box::new(move |_, mut w| {
+        if w.what == What::Feedback {
+            let packets: Vec<_> = Compound::parse(&w.bytes).unwrap().collect();
+            let [Rtcp::App(app), Rtcp::CongestionFeedback(mut reporter, body)] = packets[..] else { panic!() };
+            let claims = Claims::parse(&app).unwrap().unwrap();
+            let report = ccfb::Report::parse(reporter, body).unwrap();
+            let mut blocks: Vec<_> =
+                report.blocks().map(|b| (b.ssrc, b.begin, b.metrics().map(|m| m.1).collect::<Vec<_>>())).collect();
+            let mut all: Vec<_> = claims.claims().collect();
+            change(&mut reporter, &mut blocks, &mut all);
+            let mut bytes = Vec::new();
+            claim::emit(&mut bytes, reporter, claims.number, all);
+            ccfb::emit(&mut bytes, reporter, report.timestamp, blocks);
+            w.bytes = bytes;
+        }
+        vec![(Duration::ZERO, w)]
+    })
+}
+
+/// The fate of a packet that has just arrived.
+pub fn received() -> Metric {
+    Metric::received(Ecn::NotEct, Duration::ZERO)
 }
 
 /// Keeps copies of what passes.

@@ -93,10 +93,26 @@ fn where_sending_again_is_in_time_there_are_no_repair_packets() {
     let alone = Conditions { retransmission: false, ..near };
     assert!(decide(&alone, share(0.4)).plan.is_some());
     assert_eq!(decide(&conditions(0.03, 1.0), share(0.3)).reason, Reason::Protects);
-    // One answer in time, lost in 6 %: fewer repair packets than without.
-    let one = Conditions { rtt: Duration::from_millis(400), ..conditions(0.03, 1.0) };
-    let (less, more) = (decide(&one, share(0.4)).overhead(), decide(&conditions(0.03, 1.0), share(0.4)).overhead());
+    // One answer in time, asked for twice and sent twice: of single losses enough comes.
+    let one = |loss, burst| Conditions { rtt: Duration::from_millis(400), ..conditions(loss, burst) };
+    assert_eq!(decide(&one(0.03, 1.0), share(0.4)).reason, Reason::RetransmissionSuffices);
+    // Bursts of five take both of two that are 30 ms apart, a quarter of the time: fewer repair packets than without.
+    let c = Conditions { packets_per_s: 200.0, ..one(0.05, 5.0) };
+    let without = Conditions { retransmission: false, ..c };
+    let (less, more) = (decide(&c, share(0.5)).overhead(), decide(&without, share(0.5)).overhead());
     assert!(0.0 < less && less < more, "{less} {more}");
+}
+
+#[test]
+fn the_loss_of_all_answers_worked_out_by_hand() {
+    let close = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
+    let of = |rtt, burst| all_answers_lost(&Conditions { rtt: Duration::from_millis(rtt), ..conditions(0.1, burst) });
+    // None within 470 ms; single losses: both of two with 0.01, so 1 - 0.99^2; and before that one with 1 - 0.99 x 0.9.
+    close(of(600, 1.0), 1.0);
+    close(of(400, 1.0), 0.0199);
+    close(of(200, 1.0), 0.109 * 0.0199);
+    // Bursts of two at 104 packets a second: 30 ms are 3.125 packets, 0.5^3.125 = 0.1146; both with 0.01146.
+    close(of(400, 2.0), 0.02279);
 }
 
 #[test]
