@@ -60,7 +60,7 @@ impl TcpVariant {
 }
 
 /// Everything a TCP connection can be told. The defaults are those of the reference measurements
-/// (`crates/sim/tests/ns2/README.md`): no delayed ACKs, initial window 2, a 10-ms clock.
+/// (`reference/ns2/README.md`): no delayed ACKs, initial window 2, a 10-ms clock.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TcpParams {
     /// Loss recovery; default NewReno.

@@ -121,6 +121,8 @@ pub struct TcpSender {
     counters: TcpCounters,
     /// Integral of the window over time, in segments times seconds, up to `accounted`.
     cwnd_area: f64,
+    /// The same over the time in which there was an RTT estimate.
+    cwnd_area_estimated: f64,
     /// When the source first had something.
     began: Instant,
     accounted: Instant,
@@ -158,6 +160,7 @@ impl TcpSender {
             last_sent: Instant::ZERO,
             counters: TcpCounters::default(),
             cwnd_area: 0.0,
+            cwnd_area_estimated: 0.0,
             began: Instant::NEVER,
             accounted: Instant::NEVER,
         }
@@ -302,9 +305,11 @@ impl TcpSender {
     /// Counts and averages up to `now`, which must not be earlier than the last call's.
     pub fn tally(&self, now: Instant) -> TcpTally {
         let held = now.since(self.accounted).as_secs_f64();
+        let estimated = if self.rto.srtt().is_some() { self.cwnd * held } else { 0.0 };
         TcpTally {
             counters: self.counters,
             cwnd_area: self.cwnd_area + self.cwnd * held,
+            cwnd_area_estimated: self.cwnd_area_estimated + estimated,
             time: now.since(self.began).as_secs_f64(),
             rto: self.rto.areas(now),
         }
@@ -327,10 +332,14 @@ impl TcpSender {
 
     // Transitions.
 
-    /// The window changes now: it has held its value so far.
+    /// The window, or whether there is an RTT estimate, changes now: both have held so far.
     #[inline]
     fn account(&mut self, now: Instant) {
-        self.cwnd_area += self.cwnd * (now.as_nanos() - self.accounted.as_nanos()) as f64 * 1e-9;
+        let area = self.cwnd * (now.as_nanos() - self.accounted.as_nanos()) as f64 * 1e-9;
+        self.cwnd_area += area;
+        if self.rto.srtt().is_some() {
+            self.cwnd_area_estimated += area;
+        }
         self.accounted = now;
     }
 
