@@ -9,6 +9,7 @@ use fairpace_lab::RunError;
 use fairpace_lab::metrics::GroupSummary;
 use fairpace_lab::stats::{Estimate, MAX_SEEDS};
 use fairpace_lab::study::{Case, Cell, Job, Measure, Measurements, QUICK_SEEDS, Sampling, Study};
+use fairpace_lab::worlds::as_the_kernel;
 use fairpace_report::{Axis, Chart, Series, Style};
 use fairpace_scenario::{Record, Scenario, Time};
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,9 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
         Effort::Usual | Effort::Full => usual,
     };
     let real = if sim { None } else { Some(study(seeds(TRIALS, 1)).run(bench)?) };
+    // What is simulated is what the kernel has.
+    let same = |case: &Case| Case { scenario: as_the_kernel(&case.scenario).unwrap_or_else(|e| ours(&e)).0, ..case.clone() };
+    let study = |seeds| Study { cases: cases.iter().map(same).collect(), ..study(seeds) };
     let simulated = study(if sim { seeds(MAX_SEEDS, QUICK_SEEDS) } else { MAX_SEEDS }).simulate(bench)?;
     let mut numbers = Numbers::default();
     let mut all = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::compare::{Deviation, Theirs, median};
 use super::theory::random_loss_constant;
-use crate::builtin::{base, with};
+use crate::builtin::{base, ours, with};
 use crate::figure::{Abscissa, Numbers, curve, scaled, table, with_doubts};
 use crate::{Bench, Bound, Claim, Effort, Experiment, Outcome, Tools};
 use fairpace_control::{Equation, TcpPath};
@@ -11,7 +11,8 @@ use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
 use fairpace_lab::study::{Case, Cell, Job, Measure, Measurements, Sampling, Study};
 use fairpace_report::{Axis, Chart, Series};
-use fairpace_scenario::{Count, LossSpec, Record, Scenario, Time};
+use fairpace_lab::worlds::as_the_kernel;
+use fairpace_scenario::{LossSpec, Record, Scenario, Time};
 use fairpace_units::{Bytes, Duration, Probability};
 use serde::{Deserialize, Serialize};
 
@@ -104,17 +105,15 @@ fn simulated(base: &Scenario, controller: &str, p: f64, effort: Effort) -> Scena
     })
 }
 
-/// The same as the kernel has it, for a minute: ten segments first, an exact clock, no other ssthresh.
-fn as_the_kernel(base: &Scenario, controller: &str, p: f64) -> Scenario {
-    with(base, |s| {
+/// The same as the kernel has it, for a minute.
+fn as_kernel(base: &Scenario, controller: &str, p: f64) -> Scenario {
+    let scenario = with(base, |s| {
         s.path.loss = LossSpec::random(p);
         (s.warmup, s.duration) = (Time::seconds(10.0), Time::seconds(70.0));
         controller.clone_into(&mut s.flows[0].controller);
-        let tcp = s.flows[0].tcp.get_or_insert_default();
-        tcp.initial_ssthresh = None;
-        (tcp.initial_window, tcp.initial_rto) = (Some(Count::new(10)), Some(Time::seconds(1.0)));
-        tcp.tick = Some(Time::seconds(0.0));
-    })
+        s.flows[0].tcp = None;
+    });
+    as_the_kernel(&scenario).unwrap_or_else(|e| ours(&e)).0
 }
 
 pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
@@ -125,7 +124,7 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     let mut emulated = None;
     if !sim {
         // The kernel's Reno is NewReno.
-        let case = |c: &str, p: f64| Case::new(format!("{c}-as-kernel"), p, as_the_kernel(&base, c, p));
+        let case = |c: &str, p: f64| Case::new(format!("{c}-as-kernel"), p, as_kernel(&base, c, p));
         let cases: Vec<Case> = TCPS[1..].iter().flat_map(|(c, ..)| P_REAL.map(|p| case(c, p))).collect();
         let seeds = match effort {
             Effort::Seeds(n) => n,

@@ -39,9 +39,11 @@ fn every_row_has_a_number_of_ns2_in_every_column_and_a_scenario_of_its_own() {
             }
             assert!(row.places().iter().all(|(_, x)| x.is_finite()), "{}", row.key());
             let scenario = row.scenario(&base).to_toml();
-            // The satellite's sweeps have one point in common, at the same numbers.
+            // The satellite's sweeps have one point in common, at the same numbers; without errors it is no matter where
+            // they would be.
             if let Some(other) = seen.insert(scenario, row.clone()) {
-                assert_eq!(other.label(), row.label());
+                let place = |row: &Row| row.label().replace("before 0 %", "after 0 %");
+                assert_eq!(place(&other), place(&row));
             }
         }
     }
