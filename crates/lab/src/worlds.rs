@@ -16,9 +16,14 @@ use serde::Serialize;
 pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), ScenarioError> {
     let mut changes = Vec::new();
     let is_tcp = |f: &FlowSpec| f.controller.starts_with("tcp-");
-    let sack = scenario.flows.iter().any(|f| !["tcp-reno", "tcp-newreno"].contains(&f.controller.as_str()) && is_tcp(f));
+    let sack =
+        scenario.flows.iter().any(|f| !["tcp-reno", "tcp-newreno"].contains(&f.controller.as_str()) && is_tcp(f));
     let first = scenario.flows.iter().find(|f| is_tcp(f)).and_then(|f| f.tcp.clone()).unwrap_or_default();
-    let restarts = scenario.flows.iter().filter(|f| is_tcp(f)).all(|f| f.tcp.as_ref().and_then(|t| t.restart_after_idle) != Some(false));
+    let restarts = scenario
+        .flows
+        .iter()
+        .filter(|f| is_tcp(f))
+        .all(|f| f.tcp.as_ref().and_then(|t| t.restart_after_idle) != Some(false));
     let modified = scenario.modify(|s| {
         for flow in s.flows.iter_mut().filter(|f| is_tcp(f)) {
             let to = match flow.controller.as_str() {
@@ -27,14 +32,19 @@ pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), Sce
                 _ => flow.controller.as_str(),
             };
             if to != flow.controller {
-                let why = if sack { "SACK is on for all of the run's connections" } else { "the kernel's Reno stays in recovery as NewReno does" };
+                let why = if sack {
+                    "SACK is on for all of the run's connections"
+                } else {
+                    "the kernel's Reno stays in recovery as NewReno does"
+                };
                 changes.push(format!("flow {}: `{}` is `{to}` here, since {why}", flow.name, flow.controller));
                 flow.controller = to.to_owned();
             }
             let tcp = flow.tcp.get_or_insert_default();
             let before = tcp.clone();
             (tcp.initial_window, tcp.initial_ssthresh, tcp.send_jitter) = (Some(Count::new(10)), None, None);
-            (tcp.initial_rto, tcp.max_rto, tcp.tick) = (Some(Time::seconds(1.0)), Some(Time::seconds(120.0)), Some(Time::seconds(0.0)));
+            (tcp.initial_rto, tcp.max_rto, tcp.tick) =
+                (Some(Time::seconds(1.0)), Some(Time::seconds(120.0)), Some(Time::seconds(0.0)));
             (tcp.limited_transmit, tcp.linux) = (None, Some(true));
             (tcp.min_rto, tcp.dup_threshold, tcp.ecn) = (first.min_rto.clone(), first.dup_threshold, first.ecn);
             tcp.restart_after_idle = (!restarts).then_some(false);
@@ -51,7 +61,9 @@ pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), Sce
                 ("ecn", before.ecn != tcp.ecn, "the first TCP flow's"),
             ];
             let told = told.iter().filter(|(_, changed, _)| *changed);
-            changes.extend(told.map(|(field, _, to)| format!("flow {}: `tcp.{field}` is {to} here, as in real time", flow.name)));
+            changes.extend(
+                told.map(|(field, _, to)| format!("flow {}: `tcp.{field}` is {to} here, as in real time", flow.name)),
+            );
         }
     })?;
     Ok((modified, changes))
@@ -159,8 +171,8 @@ pub fn differences(sim: &RunSet, emu: &RunSet) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{RunOptions, Seeds, run};
     use crate::Hooks;
+    use crate::run::{RunOptions, Seeds, run};
 
     const PATH: &str = "duration = \"5 s\"\n[path]\nrate = \"2 Mbit/s\"\nrtt = \"20 ms\"\nqueue = { kind = \"drop-tail\", capacity = \"10 pkt\" }\n";
 
@@ -182,7 +194,8 @@ mod tests {
         assert_eq!(controllers, ["tcp-sack", "tcp-sack", "rap"]);
         assert_eq!(both.flows[1].tcp.as_ref().unwrap().min_rto, Some(Time::ms(300.0)));
         assert!(both.flows[2].tcp.is_none());
-        for wanted in ["b: `tcp-reno` is `tcp-sack`", "b: `tcp.initial_window` is 10", "b: `tcp.min_rto` is the first"] {
+        for wanted in ["b: `tcp-reno` is `tcp-sack`", "b: `tcp.initial_window` is 10", "b: `tcp.min_rto` is the first"]
+        {
             assert!(told.iter().any(|t| t.contains(wanted)), "{wanted}: {told:?}");
         }
         assert_eq!(told.len(), 3);

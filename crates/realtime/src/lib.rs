@@ -27,8 +27,8 @@ use fairpace_lab::run::{RunError, RunOptions, RunSet, SeedRun, Seeds, digest_of,
 use fairpace_lab::stats::MIN_SEEDS;
 use fairpace_lab::study::{EMULATED, Store, World};
 use fairpace_net::{Buffers, Clock, UdpSocket};
-use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_path::RateModel;
+use fairpace_scenario::{Record, Scenario, sim_config};
 use fairpace_sim::{FlowConfig, HopConfig, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 pub use ip::Ip;
@@ -205,7 +205,9 @@ fn packet_time(config: &SimConfig) -> Option<Duration> {
         HopConfig::Links { forward, .. } => Some(match &forward.rate {
             RateModel::Unlimited => None,
             RateModel::Fixed(rate) => Some(*rate),
-            RateModel::Schedule(steps) => steps.iter().map(|(_, rate)| *rate).max_by(|a, b| a.as_bps().total_cmp(&b.as_bps())),
+            RateModel::Schedule(steps) => {
+                steps.iter().map(|(_, rate)| *rate).max_by(|a, b| a.as_bps().total_cmp(&b.as_bps()))
+            }
             RateModel::Trace(trace) => Some(trace.mean_rate()),
         }),
         _ => None,

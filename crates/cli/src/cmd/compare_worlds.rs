@@ -47,9 +47,14 @@ pub(crate) fn run(args: &CompareWorlds) -> Outcome {
         finish(folder, set, &provenance, &manifest, args.results.quiet)?;
     }
     let interrupted = sim.interrupted || real.interrupted;
-    let kernel = real.runs.first().and_then(|r| r.summary.emulated.as_ref()).map_or(Vec::new(), |e| kernel_tcp(&e.algorithms, &e.sysctls));
+    let kernel = real
+        .runs
+        .first()
+        .and_then(|r| r.summary.emulated.as_ref())
+        .map_or(Vec::new(), |e| kernel_tcp(&e.algorithms, &e.sysctls));
     let still = seeds_differ(&sim) == Some(false);
-    let remarks: Vec<String> = changes.iter().chain(&kernel).cloned().chain(still.then(|| without_randomness(&scenario))).collect();
+    let remarks: Vec<String> =
+        changes.iter().chain(&kernel).cloned().chain(still.then(|| without_randomness(&scenario))).collect();
     let document = json!({
         "scenario": scenario.name,
         "interrupted": interrupted,
@@ -115,7 +120,9 @@ fn kernel_tcp(algorithms: &BTreeMap<String, String>, sysctls: &BTreeMap<String, 
 fn without_randomness(scenario: &Scenario) -> String {
     let remedy = jitter_of_a_packet(scenario).map_or(String::new(), |time| {
         let us = time.as_secs_f64() * 1e6;
-        format!(": with `jitter = \"{us:.0} us\"` in [path], the time of a packet, seeds differ and packets are not in step")
+        format!(
+            ": with `jitter = \"{us:.0} us\"` in [path], the time of a packet, seeds differ and packets are not in step"
+        )
     });
     format!("nothing in this scenario is random: the simulator's seeds are one run, without an interval{remedy}")
 }
@@ -145,13 +152,19 @@ mod tests {
             pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
         };
         let algorithms = text(&[("a", "reno"), ("b", "reno")]);
-        assert_eq!(kernel_tcp(&algorithms, &text(&sysctls)), ["kernel TCP of a, b: reno, SACK on, timestamps off, HyStart not there, TSO off"]);
+        assert_eq!(
+            kernel_tcp(&algorithms, &text(&sysctls)),
+            ["kernel TCP of a, b: reno, SACK on, timestamps off, HyStart not there, TSO off"]
+        );
     }
 
     #[test]
     fn a_scenario_without_randomness_is_offered_a_packets_time_of_jitter() {
         let text = "[path]\nrate = \"2 Mbit/s\"\nrtt = \"20 ms\"\n[[flows]]\ncontroller = \"tcp-sack\"\n";
         let said = without_randomness(&Scenario::parse(text, "s.toml").unwrap());
-        assert!(said.contains("nothing in this scenario is random") && said.contains("`jitter = \"4000 us\"`"), "{said}");
+        assert!(
+            said.contains("nothing in this scenario is random") && said.contains("`jitter = \"4000 us\"`"),
+            "{said}"
+        );
     }
 }

@@ -73,7 +73,8 @@ impl Deviation {
     /// `+1.2 ± 3.0 % (0.8 s)`.
     pub(super) fn text(&self) -> String {
         let percent = |x: f64| 100.0 * x;
-        let half = self.relative.ci95.map_or(String::new(), |_| format!(" ± {:.1}", percent(self.relative.half_width())));
+        let half =
+            self.relative.ci95.map_or(String::new(), |_| format!(" ± {:.1}", percent(self.relative.half_width())));
         let sigmas = self.sigmas.map_or(String::new(), |s| format!(" ({} s)", short((s.abs() * 10.0).round() / 10.0)));
         format!("{:+.1}{half}{sigmas}", percent(self.relative.mean))
     }

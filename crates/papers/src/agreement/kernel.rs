@@ -99,7 +99,12 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     };
     let case = |(index, s): (usize, &(&'static str, &str))| Case::new(s.0, index as f64, shorter(scenario(*s)));
     let cases: Vec<Case> = SCENARIOS.iter().enumerate().map(case).collect();
-    let study = |seeds| Study { name: e.id.to_owned(), measure: MEASURE, cases: cases.clone(), sampling: Sampling::Count(seeds) };
+    let study = |seeds| Study {
+        name: e.id.to_owned(),
+        measure: MEASURE,
+        cases: cases.clone(),
+        sampling: Sampling::Count(seeds),
+    };
     let sim = bench.world().is_sim();
     let seeds = |usual: usize, quick: usize| match effort {
         Effort::Seeds(n) => n,
@@ -108,7 +113,8 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     };
     let real = if sim { None } else { Some(study(seeds(TRIALS, 1)).run(bench)?) };
     // What is simulated is what the kernel has.
-    let same = |case: &Case| Case { scenario: as_the_kernel(&case.scenario).unwrap_or_else(|e| ours(&e)).0, ..case.clone() };
+    let same =
+        |case: &Case| Case { scenario: as_the_kernel(&case.scenario).unwrap_or_else(|e| ours(&e)).0, ..case.clone() };
     let study = |seeds| Study { cases: cases.iter().map(same).collect(), ..study(seeds) };
     let simulated = study(if sim { seeds(MAX_SEEDS, QUICK_SEEDS) } else { MAX_SEEDS }).simulate(bench)?;
     let mut numbers = Numbers::default();
@@ -136,13 +142,25 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
             );
         }
     }
-    let head = ["scenario", "flows", "from the kernel's, %", "simulated, kbit/s", "kernel, kbit/s", "ours / kernel - 1", "loss, simulated", "loss, kernel", "median delay, ours / kernel - 1"];
+    let head = [
+        "scenario",
+        "flows",
+        "from the kernel's, %",
+        "simulated, kbit/s",
+        "kernel, kbit/s",
+        "ours / kernel - 1",
+        "loss, simulated",
+        "loss, kernel",
+        "median delay, ours / kernel - 1",
+    ];
     let rows = numbers.table("Throughput per flow in both worlds", "mean ± half-width of the 95 % interval", head);
     let mut section = e.section();
     if let Some(real) = &real {
-        section = with_doubts(section, real.cells.iter().flat_map(|c| &c.runs).map(|r| &r.invalid)).chart(chart(e, &all));
+        section =
+            with_doubts(section, real.cells.iter().flat_map(|c| &c.runs).map(|r| &r.invalid)).chart(chart(e, &all));
     } else {
-        section = section.text("The simulator's numbers alone; `--world emu` runs the same scenarios with the kernel's TCP.");
+        section =
+            section.text("The simulator's numbers alone; `--world emu` runs the same scenarios with the kernel's TCP.");
     }
     let claims = if sim { vec![moves(e, &simulated)] } else { claims(e, &all) };
     Ok(e.outcome(numbers.points, claims, section.table(rows)))
@@ -169,14 +187,23 @@ fn claims(e: &Experiment, all: &[(String, usize, String, Deviation)]) -> Vec<Cla
     let middle = median(all.iter().map(|(.., d)| d.relative.mean.abs()).collect());
     let what = format!("median of |ours / the kernel's - 1| over {} groups of flows", all.len());
     let mut claims = vec![
-        e.claim("median", "the median deviation from the kernel's throughput is at most 5 % (ours)", Bound::AtMost(APART), what).exact(middle),
+        e.claim(
+            "median",
+            "the median deviation from the kernel's throughput is at most 5 % (ours)",
+            Bound::AtMost(APART),
+            what,
+        )
+        .exact(middle),
     ];
     for (name, _) in SCENARIOS {
         let of_scenario = all.iter().filter(|(scenario, ..)| scenario == name).map(|(.., d)| ((), Some(d.relative)));
         let worst = of_scenario.map(|(_, d)| d).max_by(|a, b| size(*a).total_cmp(&size(*b))).flatten();
         let statement = format!("{name}: every flow's throughput is the kernel's, to 5 % (ours)");
         let bound = Bound::Within(-APART, APART);
-        claims.push(e.claim(name, statement, bound, "ours over the kernel's, less 1, of the group that is farthest").number(worst));
+        claims.push(
+            e.claim(name, statement, bound, "ours over the kernel's, less 1, of the group that is farthest")
+                .number(worst),
+        );
     }
     claims
 }
@@ -188,8 +215,12 @@ fn size(e: Option<Estimate>) -> f64 {
 fn chart(e: &Experiment, all: &[(String, usize, String, Deviation)]) -> Chart {
     let names: Vec<String> = (1..).zip(SCENARIOS).map(|(i, (name, _))| format!("{i} {name}")).collect();
     let x = Abscissa::new("scenario", "", "");
-    let chart = Chart::new("Throughput per flow, simulated over the kernel's", Axis { label: names.join(", "), ..x.axis() }, Axis::new("deviation", "%"))
-        .caption(format!("{} and eleven more; 95 % intervals", e.file));
+    let chart = Chart::new(
+        "Throughput per flow, simulated over the kernel's",
+        Axis { label: names.join(", "), ..x.axis() },
+        Axis::new("deviation", "%"),
+    )
+    .caption(format!("{} and eleven more; 95 % intervals", e.file));
     let line = |place: usize| {
         // The first group of each scenario, the second, the third.
         let points = SCENARIOS.iter().enumerate().filter_map(|(index, _)| {
@@ -216,7 +247,10 @@ mod tests {
         let e = agreement::EXPERIMENTS.iter().find(|e| e.id == "agreement.kernel").unwrap();
         let outcome = runs(e, e.scenario.to_owned(), Effort::Quick);
         for (name, _) in SCENARIOS {
-            assert!(outcome.points.iter().any(|p| p.scheme.starts_with(name) && p.metric == "simulated_kbps"), "{name}");
+            assert!(
+                outcome.points.iter().any(|p| p.scheme.starts_with(name) && p.metric == "simulated_kbps"),
+                "{name}"
+            );
         }
     }
 }

@@ -10,8 +10,8 @@ use fairpace_control::{Equation, TcpPath};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
 use fairpace_lab::study::{Case, Cell, Job, Measure, Measurements, Sampling, Study};
-use fairpace_report::{Axis, Chart, Series};
 use fairpace_lab::worlds::as_the_kernel;
+use fairpace_report::{Axis, Chart, Series};
 use fairpace_scenario::{LossSpec, Record, Scenario, Time};
 use fairpace_units::{Bytes, Duration, Probability};
 use serde::{Deserialize, Serialize};
@@ -120,7 +120,8 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     let base = base(e);
     let effort = bench.effort();
     let sim = bench.world().is_sim();
-    let study = |cases, seeds| Study { name: e.id.to_owned(), measure: MEASURE, cases, sampling: Sampling::Count(seeds) };
+    let study =
+        |cases, seeds| Study { name: e.id.to_owned(), measure: MEASURE, cases, sampling: Sampling::Count(seeds) };
     let mut emulated = None;
     if !sim {
         // The kernel's Reno is NewReno.
@@ -147,7 +148,10 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
             let p = cell.at();
             let rate = cell.mean(|s| s.sent_pps);
             let over = |formula: Option<f64>| Some(scaled(rate?, 1.0 / formula?));
-            let of_ns2 = Deviation::of(&cell.values(|s| Some(s.sent_pps)), ns2(theirs, p, "sent_pps").unwrap_or(Theirs::exact(0.0)));
+            let of_ns2 = Deviation::of(
+                &cell.values(|s| Some(s.sent_pps)),
+                ns2(theirs, p, "sent_pps").unwrap_or(Theirs::exact(0.0)),
+            );
             beside_ns2.extend(of_ns2.map(|d| (name, p, d)));
             let words = [name.to_owned(), short(p), of_ns2.map_or("–".to_owned(), |d| d.text())];
             let timeouts = cell.mean(|s| s.timeout_share);
@@ -165,8 +169,22 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
             );
         }
     }
-    let head = ["TCP", "p", "from ns-2, %", "packets/s", "ours / ns-2 - 1", "over the square root", "over Padhye, p of losses", "over Padhye, p of indications", "timeouts of cuts"];
-    let rows = numbers.table("Rates under random loss", format!("{}; {seeds} seeds, 95 % intervals; s: standard deviations", e.file), head);
+    let head = [
+        "TCP",
+        "p",
+        "from ns-2, %",
+        "packets/s",
+        "ours / ns-2 - 1",
+        "over the square root",
+        "over Padhye, p of losses",
+        "over Padhye, p of indications",
+        "timeouts of cuts",
+    ];
+    let rows = numbers.table(
+        "Rates under random loss",
+        format!("{}; {seeds} seeds, 95 % intervals; s: standard deviations", e.file),
+        head,
+    );
     let mut claims = claims(e, &found, &beside_ns2);
     let mut section = e.section().text(ABOUT).chart(chart(e, &found)).table(rows).table(columns(&found));
     if let Some((kernel, ours)) = &emulated {
@@ -202,7 +220,13 @@ fn claims(e: &Experiment, found: &Measurements<Sender>, beside: &[(&str, f64, De
     let ratio = |c: &Cell<Sender>| (c.at(), c.mean(|s| s.sent_pps).map(|r| scaled(r, 1.0 / square_root(c.at()))));
     let what = format!("median of |ours / ns-2's - 1| over {} rates", beside.len());
     vec![
-        e.claim("ns2-median", "the median deviation from ns-2's rates is at most 2 % (ours)", Bound::AtMost(0.02), what).exact(middle),
+        e.claim(
+            "ns2-median",
+            "the median deviation from ns-2's rates is at most 2 % (ours)",
+            Bound::AtMost(0.02),
+            what,
+        )
+        .exact(middle),
         e.claim(
             "ns2-within",
             "no rate is beyond 10 % of ns-2's unless its own seeds spread wider (ours)",
@@ -225,7 +249,8 @@ const ABSCISSA: Abscissa = Abscissa::log("p", "packets lost at random", "");
 /// Rates over Padhye's: ours and ns-2's.
 fn chart(e: &Experiment, found: &Measurements<Sender>) -> Chart {
     let title = "Rate over the complex equation's with the p of losses, ours and ns-2's";
-    let chart = Chart::new(title, ABSCISSA.axis(), Axis::new("rate over the equation's", "")).caption(format!("{}; 95 % intervals", e.file));
+    let chart = Chart::new(title, ABSCISSA.axis(), Axis::new("rate over the equation's", ""))
+        .caption(format!("{}; 95 % intervals", e.file));
     let of = |(controller, theirs, name): &(&'static str, &str, &str)| {
         let ratio = |c: &Cell<Sender>| Some(scaled(c.mean(|s| s.sent_pps)?, 1.0 / padhye(c, |_| c.at())?));
         let ours: Vec<(f64, Option<Estimate>)> = found.of(controller).map(|c| (c.at(), ratio(c))).collect();
@@ -233,7 +258,10 @@ fn chart(e: &Experiment, found: &Measurements<Sender>) -> Chart {
             let rate = ns2(theirs, c.at(), "sent_pps")?;
             Some((c.at(), Some(Estimate::exact(rate.mean / padhye(c, |_| c.at())?))))
         });
-        [curve(*name, *controller, ours), curve(format!("{name} of ns-2"), format!("ns2-{theirs}"), ns2.collect::<Vec<_>>())]
+        [
+            curve(*name, *controller, ours),
+            curve(format!("{name} of ns-2"), format!("ns2-{theirs}"), ns2.collect::<Vec<_>>()),
+        ]
     };
     TCPS.iter().flat_map(of).filter(|line: &Series| !line.x.is_empty()).fold(chart, Chart::series)
 }
@@ -286,8 +314,25 @@ fn beside_the_kernel(
     }
     let middle = median(all.iter().map(|d| d.relative.mean.abs()).collect());
     let what = format!("median of |ours / the kernel's - 1| over {} rates", all.len());
-    claims.push(e.claim("kernel-median", "the median deviation from the kernel's rates is at most 5 % (ours)", Bound::AtMost(0.05), what).exact(middle));
-    let head = ["TCP", "p", "from the kernel's, %", "simulated, packets/s", "kernel, packets/s", "ours / kernel - 1", "timeouts of cuts, simulated", "kernel"];
+    claims.push(
+        e.claim(
+            "kernel-median",
+            "the median deviation from the kernel's rates is at most 5 % (ours)",
+            Bound::AtMost(0.05),
+            what,
+        )
+        .exact(middle),
+    );
+    let head = [
+        "TCP",
+        "p",
+        "from the kernel's, %",
+        "simulated, packets/s",
+        "kernel, packets/s",
+        "ours / kernel - 1",
+        "timeouts of cuts, simulated",
+        "kernel",
+    ];
     numbers.table("Beside the kernel's TCP", "a minute each; 95 % intervals", head)
 }
 
@@ -302,7 +347,10 @@ mod tests {
         for (_, name, _) in TCPS {
             for p in P {
                 for (column, _) in COLUMNS {
-                    assert!(ns2(name, p, column).is_some_and(|t| t.mean.is_finite() && t.seeds > 1), "{name} {p} {column}");
+                    assert!(
+                        ns2(name, p, column).is_some_and(|t| t.mean.is_finite() && t.seeds > 1),
+                        "{name} {p} {column}"
+                    );
                 }
             }
         }

@@ -91,7 +91,9 @@ fn compare(e: &Experiment, bench: &mut Bench<'_>, tables: &[Table], seeds: usize
 /// Of each kind of number: how near is the middle, and how many are beyond what seeds explain.
 fn claims(e: &Experiment, all: &[Compared]) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for (kind, key, what) in [(Kind::Rate, "rates", "rates"), (Kind::Other, "other", "losses, windows, times, fairness")] {
+    for (kind, key, what) in
+        [(Kind::Rate, "rates", "rates"), (Kind::Other, "other", "losses, windows, times, fairness")]
+    {
         let of_kind = || all.iter().filter(|c| c.column.kind == kind).filter_map(|c| c.deviation);
         let middle = median(of_kind().map(|d| d.relative.mean.abs()).collect());
         claims.push(
@@ -137,8 +139,14 @@ fn overview(all: &[Compared]) -> Shown {
             d.iter().filter(|d| d.is_beyond(APART)).count().to_string(),
         ]
     };
-    let head = ["number", "rows", "median, %", "median without sign, %", "farthest, %", "beyond 2 s", "beyond 10 % and seeds"];
-    table("Deviation from ns-2, by number", "over all rows with a number that is not zero", head, columns.iter().map(row))
+    let head =
+        ["number", "rows", "median, %", "median without sign, %", "farthest, %", "beyond 2 s", "beyond 10 % and seeds"];
+    table(
+        "Deviation from ns-2, by number",
+        "over all rows with a number that is not zero",
+        head,
+        columns.iter().map(row),
+    )
 }
 
 /// The numbers beyond 10 %, whether or not seeds explain them.
@@ -169,7 +177,12 @@ fn each(of: Table, rows: &[Row], all: &[Compared]) -> Shown {
     };
     let lines = rows.iter().enumerate().filter(|(_, row)| row.table == of).map(line);
     let head = std::iter::once("row").chain(of.columns().iter().map(|c| c.name));
-    table(format!("{}.csv", of.name()), "ours: deviation from ns-2 in %, ± 95 % (standard deviations), verdict", head, lines)
+    table(
+        format!("{}.csv", of.name()),
+        "ours: deviation from ns-2 in %, ± 95 % (standard deviations), verdict",
+        head,
+        lines,
+    )
 }
 
 /// The abscissae of the charts.

@@ -18,7 +18,8 @@ use fairpace_lab::run::simulate_observed;
 use fairpace_lab::stats::Estimate;
 use fairpace_lab::study::{Case, Job, Measure};
 use fairpace_path::{
-    Capacity, CoDelParams, DropReason, GilbertElliott, Link, LinkCounters, LinkSpec, LossModel, Plain, QueueModel, RateModel,
+    Capacity, CoDelParams, DropReason, GilbertElliott, Link, LinkCounters, LinkSpec, LossModel, Plain, QueueModel,
+    RateModel,
 };
 use fairpace_scenario::{Count, LossSpec, QueueSpec, Record, Room, Scenario, sim_config};
 use fairpace_sim::Protocol;
@@ -42,12 +43,20 @@ const FORMULAS: [Formula; 11] = [
     md1("md1-queue-0.8", "M/D/1: mean queue at a load of 0.8", || mean_queue(0.8), |j| queue(j, 0.8)),
     md1("md1-queue-0.9", "M/D/1: mean queue at a load of 0.9", || mean_queue(0.9), |j| queue(j, 0.9)),
     Formula { within: 0.01, ..md1("md1-blocked", "M/D/1/1: part blocked at a load of 0.9", || 0.9 / 1.9, blocked) },
-    Formula { within: 0.02, ..md1("gilbert-burst", "Gilbert: mean length of a burst of losses", || 1.0 / RECOVERS, burst) },
+    Formula {
+        within: 0.02,
+        ..md1("gilbert-burst", "Gilbert: mean length of a burst of losses", || 1.0 / RECOVERS, burst)
+    },
     Formula {
         within: 0.02,
         ..md1("gilbert-share", "Gilbert: part of the packets lost", || FAILS / (FAILS + RECOVERS), lost_in_bursts)
     },
-    rate_under_loss("tcp-1-0.5", "TCP(1, 1/2): rate at p = 0.001", || expected_rate(1.0, 0.5), |j| general_tcp(j, 1.0, 0.5)),
+    rate_under_loss(
+        "tcp-1-0.5",
+        "TCP(1, 1/2): rate at p = 0.001",
+        || expected_rate(1.0, 0.5),
+        |j| general_tcp(j, 1.0, 0.5),
+    ),
     rate_under_loss(
         "tcp-0.2-0.875",
         "TCP(0.2, 7/8), AIMD's constants: rate at p = 0.001",
@@ -97,10 +106,15 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
         ];
         let of = |f: fn(&Deviation) -> Estimate| deviation.as_ref().map(f);
         let theirs = Some(Estimate::exact((formula.expected)()));
-        numbers.row(words, (formula.key, &[]), &[("ours", of(|d| d.ours)), ("formula", theirs), ("deviation", of(|d| d.relative))]);
+        numbers.row(
+            words,
+            (formula.key, &[]),
+            &[("ours", of(|d| d.ours)), ("formula", theirs), ("deviation", of(|d| d.relative))],
+        );
         let statement = format!("{}: the formula's, to {} % (ours)", formula.words, 100.0 * formula.within);
         let bound = Bound::Within(-formula.within, formula.within);
-        claims.push(e.claim(formula.key, statement, bound, "ours over the formula's, less 1").number(of(|d| d.relative)));
+        claims
+            .push(e.claim(formula.key, statement, bound, "ours over the formula's, less 1").number(of(|d| d.relative)));
     }
     let head = ["number", "deviation, % (standard deviations)", "verdict", "ours", "formula", "ours / formula - 1"];
     let table = numbers.table("Formulas", format!("{seeds} seeds; 95 % intervals"), head);

@@ -6,8 +6,8 @@
 //! the timeout, as in ns-2's Sack1.
 
 use super::ranges::{Range, RangeSet};
-use std::collections::{BTreeSet, VecDeque};
 use super::receiver::TcpAck;
+use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {

@@ -466,9 +466,9 @@ impl TcpSender {
             self.cwnd = match self.params.variant {
                 TcpVariant::Reno => left,
                 // Nothing but the first retransmission leaves until more arrives.
-                TcpVariant::Sack if self.reduces() => {
-                    f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max)).max(1.0).min(self.params.max_window.as_f64())
-                }
+                TcpVariant::Sack if self.reduces() => f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max))
+                    .max(1.0)
+                    .min(self.params.max_window.as_f64()),
                 TcpVariant::NewReno | TcpVariant::Sack => self.ssthresh,
             };
         } else if enough && self.cut_by_mark {

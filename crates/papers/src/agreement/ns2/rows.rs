@@ -90,9 +90,9 @@ const VARIANTS: &[Column] = &[
 
 const TIMEOUTS: Column = other("tcp_timeout_share_of_cuts", timeout_share);
 
+/// Over the whole run, as ns-2's counters have it.
 fn timeout_share(s: &Seen) -> Option<f64> {
-    let tcp = s.y.tcp?;
-    Some(tcp.timeouts / (tcp.fast_retransmits + tcp.timeouts))
+    Some(s.y.tcp?.timeout_share)
 }
 
 const CLEAN: &[Column] = &[

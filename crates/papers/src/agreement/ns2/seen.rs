@@ -35,6 +35,8 @@ pub(super) struct Tcp {
     pub(super) fast_retransmits: f64,
     pub(super) timeouts: f64,
     pub(super) timeout_sequences: f64,
+    /// Of all cuts of the whole run, the warm-up included, those by timeout.
+    pub(super) timeout_share: f64,
     /// Means over time and flows: smoothed RTT, timeout, and the window while there is an estimate of both.
     pub(super) rtt_s: f64,
     pub(super) rto_s: f64,
@@ -102,7 +104,8 @@ impl Seen {
         let early = report.flows.iter().filter_map(|f| f.checkpoints.first());
         let early = early.map(|(at, c)| c.unique.packets.as_f64() / at.as_secs_f64()).sum::<f64>();
         let link = report.links.first().map(|l| l.measured).unwrap_or_default();
-        let dropped = [DropReason::QueueFull, DropReason::Early].map(|r| link.dropped(r).packets.as_f64()).iter().sum::<f64>();
+        let dropped =
+            [DropReason::QueueFull, DropReason::Early].map(|r| link.dropped(r).packets.as_f64()).iter().sum::<f64>();
         // Links of the flows' own lose at random only.
         let own = report.links.iter().filter(|l| l.name.contains(".forward_in"));
         let before = own.map(|l: &LinkReport| l.measured.total().dropped_in_all().packets.as_f64()).sum::<f64>();
@@ -141,6 +144,10 @@ impl Tcp {
     fn of(flows: &[&FlowReport]) -> Option<Tcp> {
         let tallies: Vec<_> = flows.iter().map(|f| f.tcp.map(|t| t.measured)).collect::<Option<_>>()?;
         let n = tallies.len() as f64;
+        let whole = |number: fn(&TcpCounters) -> u64| {
+            flows.iter().filter_map(|f| f.tcp).map(|t| number(&t.counters) as f64).sum::<f64>()
+        };
+        let (timeouts, cuts) = (whole(|c| c.timeouts), whole(|c| c.timeouts + c.fast_retransmits));
         let sum = |number: fn(&TcpCounters) -> u64| tallies.iter().map(|t| number(&t.counters) as f64).sum::<f64>();
         let seconds = |t: Option<Duration>| t.map_or(0.0, |t| t.as_secs_f64());
         (n > 0.0).then(|| Tcp {
@@ -148,6 +155,7 @@ impl Tcp {
             fast_retransmits: sum(|c| c.fast_retransmits),
             timeouts: sum(|c| c.timeouts),
             timeout_sequences: sum(|c| c.timeout_sequences),
+            timeout_share: timeouts / cuts.max(1.0),
             rtt_s: tallies.iter().map(|t| seconds(t.mean_srtt())).sum::<f64>() / n,
             rto_s: tallies.iter().map(|t| seconds(t.mean_rto())).sum::<f64>() / n,
             cwnd: tallies.iter().filter_map(|t| t.mean_cwnd_while_estimated()).sum::<f64>() / n,

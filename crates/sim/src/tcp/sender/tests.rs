@@ -299,7 +299,10 @@ fn linux_finds_a_lost_retransmission_by_what_was_sent_after_it_and_the_rfc_waits
         let params = TcpParams { linux, ..exact(TcpVariant::Sack) };
         let mut p = Pair::new(params, u32::MAX, &[(14, 0), (20, 0), (14, 1)]);
         p.run_until(1_500);
-        (p.retransmissions().into_iter().filter(|r| r.1 == 14).map(|r| r.0).collect::<Vec<_>>(), p.tx.counters().timeouts)
+        (
+            p.retransmissions().into_iter().filter(|r| r.1 == 14).map(|r| r.0).collect::<Vec<_>>(),
+            p.tx.counters().timeouts,
+        )
     };
     assert_eq!(run(true), (vec![400, 500], 0));
     let (sent, timeouts) = run(false);
