@@ -53,6 +53,19 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// For a bottleneck that sends a packet in so much time: two and a half of them late, from 2 to 40 ms. So the limit
+    /// is the usual 10 ms where a packet takes 4 ms (1,000 B at 2 Mbit/s).
+    ///
+    /// A lateness of some packets' time is a burst of so many packets, which a queue of a few does not hold: 16 ms, four
+    /// packets, cost a flow over a queue of eight 7.5 % of its rate (`docs/emu/worlds.md`). Below 2 ms no machine without
+    /// real-time priority would have a valid run.
+    pub fn for_packet_time(time: Duration) -> Limits {
+        let lateness = (time * 5 / 2).max(Duration::from_millis(2)).min(Duration::from_millis(40));
+        Limits { lateness, ..Limits::default() }
+    }
+}
+
 /// How a run went, as far as the emulator is concerned.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EmuReport {
@@ -133,5 +146,18 @@ impl EmuReport {
                 self.invalid.push(format!("the device of the {name} was taken away"));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_lateness_goes_with_the_packet_time_at_the_bottleneck() {
+        let limit = |us: u64| Limits::for_packet_time(Duration::from_micros(us)).lateness;
+        // 1,000 B at 2 Mbit/s: the usual limit. At 10 Mbit/s a fifth of that, but not below 2 ms; at 100 kbit/s not above 40.
+        assert_eq!(limit(4_000), Limits::default().lateness);
+        assert_eq!([2_000, 800, 80, 80_000].map(limit), [5, 2, 2, 40].map(Duration::from_millis));
     }
 }

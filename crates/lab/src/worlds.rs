@@ -3,7 +3,71 @@
 use crate::run::RunSet;
 use crate::stats::Estimate;
 use crate::summary::{GroupMetric, Metric};
+use fairpace_scenario::{Capacity, Count, FlowSpec, Scenario, ScenarioError, Time};
+use fairpace_units::Duration;
 use serde::Serialize;
+
+/// A scenario with its TCP as the kernel has it in real time, and the changes in words: the kernel's "reno" repairs losses as
+/// NewReno does, recovery is Linux's ([`TcpSpec::linux`](fairpace_scenario::TcpSpec)), SACK is on for all connections if for one, the first window is ten
+/// segments, the clock is exact; and the settings of the first TCP flow are those of all.
+///
+/// # Errors
+/// The changed scenario is refused, which is a bug.
+pub fn as_the_kernel(scenario: &Scenario) -> Result<(Scenario, Vec<String>), ScenarioError> {
+    let mut changes = Vec::new();
+    let is_tcp = |f: &FlowSpec| f.controller.starts_with("tcp-");
+    let sack =
+        scenario.flows.iter().any(|f| !["tcp-reno", "tcp-newreno"].contains(&f.controller.as_str()) && is_tcp(f));
+    let first = scenario.flows.iter().find(|f| is_tcp(f)).and_then(|f| f.tcp.clone()).unwrap_or_default();
+    let restarts = scenario
+        .flows
+        .iter()
+        .filter(|f| is_tcp(f))
+        .all(|f| f.tcp.as_ref().and_then(|t| t.restart_after_idle) != Some(false));
+    let modified = scenario.modify(|s| {
+        for flow in s.flows.iter_mut().filter(|f| is_tcp(f)) {
+            let to = match flow.controller.as_str() {
+                "tcp-reno" | "tcp-newreno" if sack => "tcp-sack",
+                "tcp-reno" => "tcp-newreno",
+                _ => flow.controller.as_str(),
+            };
+            if to != flow.controller {
+                let why = if sack {
+                    "SACK is on for all of the run's connections"
+                } else {
+                    "the kernel's Reno stays in recovery as NewReno does"
+                };
+                changes.push(format!("flow {}: `{}` is `{to}` here, since {why}", flow.name, flow.controller));
+                flow.controller = to.to_owned();
+            }
+            let tcp = flow.tcp.get_or_insert_default();
+            let before = tcp.clone();
+            (tcp.initial_window, tcp.initial_ssthresh, tcp.send_jitter) = (Some(Count::new(10)), None, None);
+            (tcp.initial_rto, tcp.max_rto, tcp.tick) =
+                (Some(Time::seconds(1.0)), Some(Time::seconds(120.0)), Some(Time::seconds(0.0)));
+            (tcp.limited_transmit, tcp.linux) = (None, Some(true));
+            (tcp.min_rto, tcp.dup_threshold, tcp.ecn) = (first.min_rto.clone(), first.dup_threshold, first.ecn);
+            tcp.restart_after_idle = (!restarts).then_some(false);
+            let told = [
+                ("initial_window", before.initial_window.is_some_and(|n| n != Count::new(10)), "10"),
+                ("initial_ssthresh", before.initial_ssthresh.is_some(), "the kernel's"),
+                ("send_jitter", before.send_jitter.is_some(), "that of a real host"),
+                ("initial_rto", before.initial_rto.is_some() && before.initial_rto != tcp.initial_rto, "1 s"),
+                ("max_rto", before.max_rto.is_some() && before.max_rto != tcp.max_rto, "120 s"),
+                ("tick", before.tick.is_some() && before.tick != tcp.tick, "an exact clock's"),
+                ("limited_transmit", before.limited_transmit == Some(false), "on"),
+                ("min_rto", before.min_rto != tcp.min_rto, "the first TCP flow's"),
+                ("dup_threshold", before.dup_threshold != tcp.dup_threshold, "the first TCP flow's"),
+                ("ecn", before.ecn != tcp.ecn, "the first TCP flow's"),
+            ];
+            let told = told.iter().filter(|(_, changed, _)| *changed);
+            changes.extend(
+                told.map(|(field, _, to)| format!("flow {}: `tcp.{field}` is {to} here, as in real time", flow.name)),
+            );
+        }
+    })?;
+    Ok((modified, changes))
+}
 
 /// The numbers that are compared, each with its name for people.
 const METRICS: [(Metric, &str, f64); 6] = [
@@ -35,7 +99,7 @@ pub struct Difference {
     /// `emu` less `sim`.
     pub difference: f64,
     /// Its 95 % interval (the worlds' seeds share their random streams, but not when each number is drawn: two
-    /// independent samples); `None` with one seed.
+    /// independent samples; where the simulator's seeds are all one run, that of the emulator alone); `None` with one seed.
     pub difference_ci95: Option<[f64; 2]>,
     /// `difference` / `sim`; `None` if `sim` is zero.
     pub relative: Option<f64>,
@@ -45,9 +109,10 @@ impl Difference {
     fn new(sim: &GroupMetric, emu: &GroupMetric, title: &'static str, scale: f64) -> Difference {
         let (a, b) = (sim.estimate, emu.estimate);
         let difference = b.mean - a.mean;
-        // The half-widths are t times the standard errors of either mean.
+        // The half-widths are t times the standard errors of either mean; a number without a spread adds none.
         let half = a.half_width().hypot(b.half_width());
         let both = a.ci95.is_some() && b.ci95.is_some();
+        let alone = a.n == 1 && a.ci95.is_none() && b.ci95.is_some();
         Difference {
             group: sim.group.clone(),
             metric: sim.metric,
@@ -56,15 +121,40 @@ impl Difference {
             sim: a,
             emu: b,
             difference,
-            difference_ci95: both.then_some([difference - half, difference + half]),
+            difference_ci95: (both || alone).then_some([difference - half, difference + half]),
             relative: (a.mean != 0.0).then(|| difference / a.mean),
         }
     }
 }
 
+/// Whether the seeds of a simulated set are different runs; none with one seed. Without anything random in a scenario they
+/// are one run, and a spread of zero says nothing about it.
+pub fn seeds_differ(sim: &RunSet) -> Option<bool> {
+    let first = sim.runs.first()?;
+    (sim.runs.len() > 1).then(|| sim.runs.iter().any(|r| r.summary.groups != first.summary.groups))
+}
+
+/// A change of a scenario that makes its seeds differ and its packets come out of step: a packet's time of jitter on the
+/// path. None where the path's rate is no number.
+pub fn jitter_of_a_packet(scenario: &Scenario) -> Option<Duration> {
+    match &scenario.path.rate {
+        Some(Capacity::Fixed(rate)) => {
+            let packet = scenario.packet_size.get();
+            Some(packet / rate.get().with_packets_of(packet))
+        }
+        _ => None,
+    }
+}
+
 /// Group by group, number by number. A quantity without a number in one of the worlds is left out.
 pub fn differences(sim: &RunSet, emu: &RunSet) -> Vec<Difference> {
-    let (sims, emus) = (sim.metrics(), emu.metrics());
+    let (mut sims, emus) = (sim.metrics(), emu.metrics());
+    if seeds_differ(sim) == Some(false) {
+        // One run, however many seeds.
+        for metric in &mut sims {
+            metric.estimate = Estimate::exact(metric.estimate.mean);
+        }
+    }
     let groups = sim.runs.first().map_or(&[][..], |r| &r.summary.groups);
     let mut all = Vec::new();
     for group in groups {
@@ -81,6 +171,50 @@ pub fn differences(sim: &RunSet, emu: &RunSet) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Hooks;
+    use crate::run::{RunOptions, Seeds, run};
+
+    const PATH: &str = "duration = \"5 s\"\n[path]\nrate = \"2 Mbit/s\"\nrtt = \"20 ms\"\nqueue = { kind = \"drop-tail\", capacity = \"10 pkt\" }\n";
+
+    fn scenario(rest: &str) -> Scenario {
+        Scenario::parse(&format!("{PATH}{rest}"), "s.toml").unwrap()
+    }
+
+    #[test]
+    fn a_scenario_is_simulated_with_the_tcp_that_the_kernel_has_and_is_told_so() {
+        let (reno, told) = as_the_kernel(&scenario("[[flows]]\nname = \"a\"\ncontroller = \"tcp-reno\"\n")).unwrap();
+        assert_eq!(reno.flows[0].controller, "tcp-newreno");
+        let tcp = reno.flows[0].tcp.clone().unwrap();
+        assert_eq!((tcp.linux, tcp.initial_window), (Some(true), Some(Count::new(10))));
+        assert!(told.len() == 1 && told[0].contains("`tcp-reno` is `tcp-newreno` here"), "{told:?}");
+        let both = "[[flows]]\nname = \"a\"\ncontroller = \"tcp-sack\"\ntcp = { min_rto = \"300 ms\" }\n\
+            [[flows]]\nname = \"b\"\ncontroller = \"tcp-reno\"\ntcp = { initial_window = 2 }\n[[flows]]\ncontroller = \"rap\"\n";
+        let (both, told) = as_the_kernel(&scenario(both)).unwrap();
+        let controllers: Vec<&str> = both.flows.iter().map(|f| f.controller.as_str()).collect();
+        assert_eq!(controllers, ["tcp-sack", "tcp-sack", "rap"]);
+        assert_eq!(both.flows[1].tcp.as_ref().unwrap().min_rto, Some(Time::ms(300.0)));
+        assert!(both.flows[2].tcp.is_none());
+        for wanted in ["b: `tcp-reno` is `tcp-sack`", "b: `tcp.initial_window` is 10", "b: `tcp.min_rto` is the first"]
+        {
+            assert!(told.iter().any(|t| t.contains(wanted)), "{wanted}: {told:?}");
+        }
+        assert_eq!(told.len(), 3);
+    }
+
+    #[test]
+    fn seeds_without_randomness_are_one_run_without_an_interval() {
+        let runs = |jitter: f64| {
+            let s = scenario("[[flows]]\nname = \"a\"\ncontroller = \"tcp-sack\"\n");
+            let s = s.modify(|s| s.path.jitter = Time::ms(jitter)).unwrap();
+            assert_eq!(jitter_of_a_packet(&s), Some(Duration::from_millis(4)));
+            run(&s, &RunOptions { seeds: Seeds::Count(3), ..RunOptions::default() }, &Hooks::default()).unwrap()
+        };
+        let (still, random) = (runs(0.0), runs(4.0));
+        assert_eq!((seeds_differ(&still), seeds_differ(&random)), (Some(false), Some(true)));
+        let of = |sim: &RunSet| differences(sim, &random)[0].clone();
+        assert_eq!((of(&still).sim.ci95, of(&still).sim.n), (None, 1));
+        assert!(of(&still).difference_ci95.is_some() && of(&random).sim.ci95.is_some());
+    }
 
     fn metric(values: &[f64]) -> GroupMetric {
         let estimate = Estimate::of(values).unwrap();

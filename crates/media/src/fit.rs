@@ -43,7 +43,7 @@ const MOST_LEAST: f64 = 0.06;
 /// The least that an encoder gave is remembered for so long: scenes change.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// Which of the sizes suits the rate; see the module. Asked before each picture, told of each frame.
+/// The size that suits the rate, as the module has it. A source asks before each picture, and tells of each frame.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PictureFit {
     /// Of the full size, in a second.

@@ -83,6 +83,7 @@ impl Experiment {
     /// Whether it can be run in real time. The others need the simulator: thousands of runs, or facts that only the
     /// simulator can see.
     pub fn in_real_time(&self) -> bool {
-        self.id.starts_with("tpba.") || self.id.starts_with("worlds.")
+        ["tpba.", "worlds."].iter().any(|p| self.id.starts_with(p))
+            || ["agreement.loss", "agreement.kernel"].contains(&self.id)
     }
 }

@@ -1,6 +1,6 @@
 //! The papers' experiments: set-ups, grids, and claims that the runs themselves decide.
 //!
-//! One module per paper, and two of ours (`worlds`, `viewers`). Each experiment has a scenario in `scenarios/papers/`, built into the
+//! One module per paper, and three of ours (`worlds`, `agreement`, `viewers`). Each experiment has a scenario in `scenarios/papers/`, built into the
 //! program, so that `fairpace reproduce` needs no file. The variations are code here, beside the claims. Begin with `figure.rs` (a figure as data) and one
 //! small experiment, `rcs/fairness.rs`; step by step: `CONTRIBUTING.md`, "An experiment".
 
@@ -19,6 +19,7 @@ macro_rules! experiment {
     };
 }
 
+pub mod agreement;
 pub mod aimd;
 mod builtin;
 mod claim;
@@ -69,6 +70,7 @@ pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
         .chain(aimd::EXPERIMENTS)
         .chain(tpba::EXPERIMENTS)
         .chain(worlds::EXPERIMENTS)
+        .chain(agreement::EXPERIMENTS)
         .chain(viewers::EXPERIMENTS)
 }
 
@@ -186,8 +188,8 @@ impl Reproduction {
     /// The whole report: every claim first, then each experiment.
     pub fn page(&self) -> Page {
         let claims = || self.outcomes.iter().flat_map(|o| &o.claims);
-        // No paper has these two.
-        let ours = |o: &Outcome| o.experiment.starts_with("viewers.") || o.experiment.starts_with("worlds.");
+        // No paper has these.
+        let ours = |o: &Outcome| ["viewers.", "worlds.", "agreement."].iter().any(|p| o.experiment.starts_with(p));
         let title = if !self.outcomes.is_empty() && self.outcomes.iter().all(ours) {
             "Experiments of our own, with their claims"
         } else {

@@ -20,16 +20,17 @@ mod tcp;
 mod udp;
 
 use endpoint::Endpoint;
-use fairpace_emu::{Door, EmuError, EmuReport, FlowAddresses, Running, Sandbox, Side, Testbed, TestbedOptions};
+use fairpace_emu::{Door, EmuError, EmuReport, FlowAddresses, Limits, Running, Sandbox, Side, Testbed, TestbedOptions};
 use fairpace_lab::Hooks;
 use fairpace_lab::metrics::{Emulated, RunSummary};
 use fairpace_lab::run::{RunError, RunOptions, RunSet, SeedRun, Seeds, digest_of, run_in};
 use fairpace_lab::stats::MIN_SEEDS;
 use fairpace_lab::study::{EMULATED, Store, World};
 use fairpace_net::{Buffers, Clock, UdpSocket};
+use fairpace_path::RateModel;
 use fairpace_scenario::{Record, Scenario, sim_config};
-use fairpace_sim::{FlowConfig, Protocol, SimConfig};
-use fairpace_units::{Bytes, Duration, Instant};
+use fairpace_sim::{FlowConfig, HopConfig, Protocol, SimConfig};
+use fairpace_units::{Bytes, Duration, Instant, Rate};
 pub use ip::Ip;
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -171,7 +172,8 @@ impl Ready {
         let external = |f: &FlowConfig| FlowConfig { protocol: Protocol::External, ..f.clone() };
         let network = SimConfig { flows: config.flows.iter().map(external).collect(), ..config.clone() };
         // Segments that leave together are not joined: each is to be acknowledged for itself.
-        let options = TestbedOptions { offload: false, ..TestbedOptions::new(senders, receivers) };
+        let limits = packet_time(&config).map_or_else(Limits::default, Limits::for_packet_time);
+        let options = TestbedOptions { offload: false, limits, ..TestbedOptions::new(senders, receivers) };
         let testbed = Testbed::open(&network, options)?;
         let flows = plans.flows.into_iter().map(|plan| Ok((plan.stop, early(plan, &testbed, ip)?)));
         let flows = flows.collect::<Result<_, EmuError>>()?;
@@ -193,6 +195,26 @@ impl Ready {
         summary.emulated = Some(emulated);
         Ok(SeedRun { seed, summary, report })
     }
+}
+
+/// The time that the bottleneck, the slowest link on the way of data, takes for a packet of the flows; at the highest of
+/// its rates where they change. None if no link takes time, or a shared medium is on the way.
+fn packet_time(config: &SimConfig) -> Option<Duration> {
+    let packet = config.flows.iter().map(|f| f.packet_size).max()?;
+    let rate = |hop: &HopConfig| match hop {
+        HopConfig::Links { forward, .. } => Some(match &forward.rate {
+            RateModel::Unlimited => None,
+            RateModel::Fixed(rate) => Some(*rate),
+            RateModel::Schedule(steps) => {
+                steps.iter().map(|(_, rate)| *rate).max_by(|a, b| a.as_bps().total_cmp(&b.as_bps()))
+            }
+            RateModel::Trace(trace) => Some(trace.mean_rate()),
+        }),
+        _ => None,
+    };
+    let rates: Vec<Option<Rate>> = config.hops.iter().map(rate).collect::<Option<_>>()?;
+    let slowest = rates.into_iter().flatten().min_by(|a, b| a.as_bps().total_cmp(&b.as_bps()))?;
+    Some(packet / slowest)
 }
 
 /// Of a run.
@@ -410,6 +432,21 @@ fn emulated(report: &EmuReport, endpoints: &[Endpoint], config: &SimConfig, abou
 mod tests {
     use super::*;
     use std::io;
+
+    #[test]
+    fn the_packet_time_is_that_of_the_slowest_link() {
+        let of = |path: &str| {
+            let text = format!("{path}\n[[flows]]\ncontroller = \"rap\"\n");
+            let scenario = Scenario::parse(&text, "s.toml").unwrap();
+            packet_time(&sim_config(&scenario, 1, Record::default()).unwrap())
+        };
+        assert_eq!(of("[path]\nrate = \"2 Mbit/s\""), Some(Duration::from_millis(4)));
+        let steps = "[path]\nrate = [{ at = \"0 s\", rate = \"1 Mbit/s\" }, { at = \"1 s\", rate = \"8 Mbit/s\" }]";
+        assert_eq!(of(steps), Some(Duration::from_millis(1)), "at the highest rate");
+        let hops = "[[hop]]\nname = \"a\"\nrate = \"8 Mbit/s\"\n[[hop]]\nname = \"b\"\nrate = \"1 Mbit/s\"";
+        assert_eq!(of(hops), Some(Duration::from_millis(8)));
+        assert_eq!(of("[path]\nrtt = \"10 ms\"\nrate = \"unlimited\""), None);
+    }
 
     #[test]
     fn a_sysctl_that_the_kernel_has_not_is_noted_and_one_that_it_refuses_is_an_error() {

@@ -43,6 +43,8 @@ pub struct TcpSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_transmit: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub linux: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_jitter: Option<Time>,
@@ -97,6 +99,12 @@ pub const TCP: Table = Table::of::<TcpSpec>(
         .usually("each segment is answered at once"),
         Row::new("limited_transmit", "", Form::Flag, "limited transmit [RFC 3042]"),
         Row::new(
+            "linux",
+            "",
+            Form::Flag,
+            "loss recovery as Linux has it: with SACK proportional rate reduction [RFC 6937] and lost retransmissions found [RFC 8985], NewReno's timer restarted at each partial ACK [RFC 6582 §4]; without effect for `tcp-reno`",
+        ),
+        Row::new(
             "ecn",
             "",
             Form::Flag,
@@ -133,6 +141,7 @@ impl TcpSpec {
             initial_rto: Some(params.initial_rto.into()),
             tick: Some(params.tick.into()),
             limited_transmit: Some(params.limited_transmit),
+            linux: Some(params.linux),
             ecn: Some(params.ecn),
             send_jitter: Some(params.send_jitter.into()),
             ..TcpSpec::default()
@@ -212,6 +221,9 @@ fn set(mut p: TcpParams, spec: Option<&TcpSpec>) -> TcpParams {
     }
     if let Some(on) = spec.limited_transmit {
         p.limited_transmit = on;
+    }
+    if let Some(on) = spec.linux {
+        p.linux = on;
     }
     if let Some(on) = spec.ecn {
         p.ecn = on;

@@ -60,7 +60,7 @@ impl TcpVariant {
 }
 
 /// Everything a TCP connection can be told. The defaults are those of the reference measurements
-/// (`crates/sim/tests/ns2/README.md`): no delayed ACKs, initial window 2, a 10-ms clock.
+/// (`reference/ns2/README.md`): no delayed ACKs, initial window 2, a 10-ms clock.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TcpParams {
     /// Loss recovery; default NewReno.
@@ -83,6 +83,11 @@ pub struct TcpParams {
     pub dup_threshold: u32,
     /// Send a new segment for each of the first two duplicate ACKs [RFC 3042]; default on.
     pub limited_transmit: bool,
+    /// Loss recovery as Linux has it (seen in 6.18), instead of as the RFCs and ns-2 have it: with SACK the window is
+    /// reduced in proportion to what arrives [RFC 6937], and a retransmission is lost when a segment sent after it has arrived
+    /// [RFC 8985, with no window for reordering]; NewReno's timer restarts at each partial ACK ("slow but steady"), and not
+    /// at the first only ("impatient") [RFC 6582 §4]. Nothing changes for Reno. Default off.
+    pub linux: bool,
     /// The growth of the window per RTT in congestion avoidance, in segments; default 1. With `decrease`, ns-2's
     /// `increase_num_` and `decrease_num_`: TCP(alpha, beta).
     pub increase: f64,
@@ -115,6 +120,7 @@ impl Default for TcpParams {
             tick: Duration::from_millis(10),
             dup_threshold: 3,
             limited_transmit: true,
+            linux: false,
             increase: 1.0,
             decrease: 0.5,
             ecn: false,

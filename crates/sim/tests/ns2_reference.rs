@@ -91,6 +91,7 @@ fn reno_on_a_slow_lossy_channel_does_what_ns2s_does() {
             ("p_cuts", 0.06),
             ("rtt_s", 0.05),
             ("rto_s", 0.05),
+            ("cwnd_pkts", 0.06),
         ] {
             let ratio = column(&runs, name) / row.number(name);
             if (ratio - 1.0).abs() > tolerance {

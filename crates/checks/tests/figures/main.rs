@@ -33,6 +33,9 @@ const MORE: &[(&str, usize, &str)] = &[
     ("qsd.table3", 2, "losses by age; the table"),
     ("tpba.fig19", 2, "f over periods of 1 s; f of the mean rates"),
     ("tpba.rules", 3, "time over TCP; how far r_s is off; fairness"),
+    ("agreement.theory", 11, "eleven formulas"),
+    ("agreement.loss", 4, "rates; rates over the equation's; all numbers beside ns-2's; rates beside the kernel's"),
+    ("agreement.kernel", 3, "throughputs in both worlds; their deviations; what is simulated alone"),
 ];
 
 /// An experiment in the source: its id, and the function that runs it.

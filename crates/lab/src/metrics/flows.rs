@@ -42,6 +42,10 @@ pub struct FlowSummary {
     pub overhead: Option<f64>,
     /// Acknowledgements and reports sent by the receiver, apart from RTCP's share.
     pub feedback_bps: f64,
+    /// Feedback and control packets (acknowledgements, reports, questions, in real time the opening of a connection) dropped
+    /// on the way, either way; not there if none was. With `drops_packets` and dummies these are the links' drops.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub control_drops_packets: u64,
     /// Data packets acknowledged to the sender.
     pub acknowledged_packets: u64,
     /// One-way delay of received data, from the sender to the receiver; null if nothing arrived.
@@ -70,6 +74,11 @@ pub struct FlowSummary {
     /// Its data units, with a source that makes them (`adus`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adus: Option<AduSummary>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's own form
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// The fate of a flow's Quick-Start requests, in the whole run.
@@ -209,6 +218,7 @@ impl FlowSummary {
             dummies_packets: f.measured.dummies_sent.packets.get(),
             overhead: share(dummies, sent + dummies),
             feedback_bps: share(f.measured.feedback_sent.bytes.as_f64() * 8.0, window).unwrap_or(0.0) * scale,
+            control_drops_packets: f.measured.feedback_dropped.packets.get(),
             acknowledged_packets: f.measured.acknowledged,
             owd_ms: Delays::of(&f.owd),
             e2e_ms: Delays::of(&f.e2ed),

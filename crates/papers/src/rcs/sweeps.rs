@@ -5,8 +5,8 @@ use super::setup::{
     RunStats, SACK, THROUGHPUT, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt,
     throughput,
 };
-use crate::figure::{Figure, Scheme, caption, curve};
-use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
+use crate::figure::{Figure, Scheme, caption, curve, point};
+use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::study::{Measurements, Precision, largest, smallest};
 use fairpace_report::{Axis, Chart};
@@ -136,7 +136,18 @@ pub(super) fn fig18(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     let caption = caption(e, &found);
     let section = e.section().chart(gain_chart(&found, &caption));
     let section = FIG18.shown_in(section, &found, &OVERHEAD, "The overhead grows with P", &caption);
-    Ok(e.outcome(FIG18.points(&found), claims, section))
+    let points = FIG18.points(&found).into_iter().chain(gains(&found)).collect();
+    Ok(e.outcome(points, claims, section))
+}
+
+/// The throughput of RCS over that of each RAP beside it, at each P.
+fn gains(found: &Measurements<RunStats>) -> Vec<Point> {
+    let pairs = READINGS.iter().flat_map(|Reading { rcs, raps, .. }| raps.iter().map(move |rap| (rcs.key, rap.key)));
+    let places = pairs.flat_map(|pair| P.map(|p| (pair, p)));
+    let gain = |((rcs, rap), p): ((&str, &str), f64)| {
+        point(rcs, &[(P_LOSS.key, p)], format!("gain_over_{rap}"), found.ratio(rcs, rap, p, throughput))
+    };
+    places.filter_map(gain).collect()
 }
 
 fn gain_chart(found: &Measurements<RunStats>, caption: &str) -> Chart {

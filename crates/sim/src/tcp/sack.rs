@@ -7,6 +7,7 @@
 
 use super::ranges::{Range, RangeSet};
 use super::receiver::TcpAck;
+use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
@@ -15,6 +16,11 @@ pub(super) struct Scoreboard {
     high_rxt: u32,
     /// Segments below this with no SACK are lost: at least DupThresh segments above have arrived.
     lost_below: u32,
+    /// What was sent in this recovery and has not arrived, in the order of sending: number, and whether it was a
+    /// retransmission. Kept only for who looks for lost retransmissions.
+    sent: VecDeque<(u32, bool)>,
+    /// Segments whose retransmission is lost, to be sent once more.
+    lost_again: BTreeSet<u32>,
 }
 
 impl Scoreboard {
@@ -32,6 +38,16 @@ impl Scoreboard {
         }
         self.lost_below = self.nth_from_top(dup_threshold);
         news > 0
+    }
+
+    /// Segments with a SACK.
+    pub(super) fn sacked(&self) -> u32 {
+        self.sacked.iter().map(Range::len).sum()
+    }
+
+    /// One past the last segment that three above it tell to be lost; grows with each loss that is found.
+    pub(super) fn lost_below(&self) -> u32 {
+        self.lost_below
     }
 
     /// The DupThresh-th highest segment with a SACK; zero if there are fewer.
@@ -58,11 +74,15 @@ impl Scoreboard {
             pipe += hole.end.saturating_sub(hole.start.max(self.lost_below));
             pipe += hole.end.min(self.high_rxt).saturating_sub(hole.start);
         });
-        pipe
+        // Retransmissions that are lost have left the pipe.
+        pipe - (self.lost_again.len() as u32).min(pipe)
     }
 
     /// [RFC 6675 §4] NextSeg() rule 1: the lowest lost segment not yet retransmitted.
     pub(super) fn next_lost(&self, snd_una: u32) -> Option<u32> {
+        if let Some(again) = self.lost_again.first() {
+            return Some(*again);
+        }
         self.first_hole(snd_una.max(self.high_rxt)).filter(|seq| *seq < self.lost_below)
     }
 
@@ -74,16 +94,43 @@ impl Scoreboard {
 
     pub(super) fn on_retransmit(&mut self, seq: u32) {
         self.high_rxt = self.high_rxt.max(seq + 1);
+        self.lost_again.remove(&seq);
+    }
+
+    /// A segment leaves in a recovery that looks for lost retransmissions.
+    pub(super) fn note_sent(&mut self, seq: u32, retransmission: bool) {
+        self.sent.push_back((seq, retransmission));
+    }
+
+    /// [RFC 8985 §6.2 step 5, without a reordering window] a retransmission is lost when something that was sent after it
+    /// has arrived.
+    pub(super) fn find_lost_retransmissions(&mut self, snd_una: u32) {
+        let arrived = |s: &Self, seq: u32| seq < snd_una || s.sacked.containing(seq).is_some();
+        let last = self.sent.iter().rposition(|(seq, _)| arrived(self, *seq));
+        let Some(last) = last else { return };
+        let before: Vec<(u32, bool)> = self.sent.drain(..=last).collect();
+        for (seq, retransmission) in before {
+            // New data that is passed over is a loss like any other: DupThresh tells.
+            if retransmission && !arrived(self, seq) {
+                self.lost_again.insert(seq);
+            }
+        }
+        let sacked = &self.sacked;
+        self.lost_again.retain(|seq| *seq >= snd_una && sacked.containing(*seq).is_none());
     }
 
     /// A recovery begins: nothing has been retransmitted in it yet.
     pub(super) fn begin_recovery(&mut self) {
         self.high_rxt = 0;
+        self.sent.clear();
+        self.lost_again.clear();
     }
 
     /// After a timeout the receiver may have thrown the blocks away [RFC 6675 §5.1, RFC 2018 §8].
     pub(super) fn clear(&mut self) {
         self.sacked.clear();
+        self.sent.clear();
+        self.lost_again.clear();
         (self.high_rxt, self.lost_below) = (0, 0);
     }
 

@@ -1,5 +1,5 @@
 //! The sending half of TCP.
-//! Sources: [RFC 5681], [RFC 6582], [RFC 6675], [RFC 6298], [RFC 3042], [RFC 3168]. Read first: the table of
+//! Sources: [RFC 5681], [RFC 6582], [RFC 6675], [RFC 6298], [RFC 3042], [RFC 3168], [RFC 6937], [RFC 8985]. Read first: the table of
 //! names in [`super`].
 //!
 //! Readings, all as ns-2 does it, because the tables this is checked against come from there:
@@ -14,6 +14,9 @@
 //! - A mark halves the window, one segment at least; losses of the same window are repaired without
 //!   a second cut. At a window of one the sender falls silent for one timeout, without back-off.
 //! - The timer restarts at the first partial ACK only ("impatient", [RFC 6582 §4]).
+//!
+//! With [`TcpParams::linux`] a SACK recovery reduces the window in proportion to what arrives [RFC 6937] and finds lost
+//! retransmissions [RFC 8985], and NewReno's timer restarts at each partial ACK.
 //!
 //! ```text
 //!            3 dup ACKs above `recover`            ACK of `recover` (Reno: any new ACK)
@@ -69,6 +72,17 @@ impl TcpPhase {
     }
 }
 
+/// Proportional rate reduction: the account of a SACK recovery [RFC 6937 §3].
+#[derive(Clone, Copy, Debug, Default)]
+struct Reduction {
+    /// prr_delivered: segments that ACKs of this recovery say have arrived.
+    delivered: u32,
+    /// prr_out: segments sent in this recovery.
+    out: u32,
+    /// RecoverFS: the flight when it began.
+    flight: f64,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     Open,
@@ -107,6 +121,7 @@ pub struct TcpSender {
     silenced: bool,
     partial_acks: u32,
     scoreboard: Scoreboard,
+    reduction: Reduction,
     rto: RtoEstimator,
     /// The one segment whose RTT is being measured [RFC 6298 §3], and when it left.
     timed: Option<(u32, Instant)>,
@@ -121,6 +136,8 @@ pub struct TcpSender {
     counters: TcpCounters,
     /// Integral of the window over time, in segments times seconds, up to `accounted`.
     cwnd_area: f64,
+    /// The same over the time in which there was an RTT estimate.
+    cwnd_area_estimated: f64,
     /// When the source first had something.
     began: Instant,
     accounted: Instant,
@@ -149,6 +166,7 @@ impl TcpSender {
             silenced: false,
             partial_acks: 0,
             scoreboard: Scoreboard::default(),
+            reduction: Reduction::default(),
             timed: None,
             rto_at: Instant::NEVER,
             retransmit_now: None,
@@ -158,6 +176,7 @@ impl TcpSender {
             last_sent: Instant::ZERO,
             counters: TcpCounters::default(),
             cwnd_area: 0.0,
+            cwnd_area_estimated: 0.0,
             began: Instant::NEVER,
             accounted: Instant::NEVER,
         }
@@ -200,15 +219,54 @@ impl TcpSender {
         if ack.next > self.snd_max || ack.next < self.snd_una {
             return;
         }
+        let in_sack_recovery = self.mode == Mode::Recovery && self.reduces();
+        let before = if in_sack_recovery { (self.arrived(), self.scoreboard.lost_below()) } else { (0, 0) };
         let news = match self.params.variant {
             TcpVariant::Sack => self.scoreboard.update(ack, self.snd_max, self.params.dup_threshold),
             TcpVariant::Reno | TcpVariant::NewReno => true,
         };
-        if ack.next > self.snd_una {
+        let advances = ack.next > self.snd_una;
+        if advances {
             self.on_new_ack(now, ack.next, ack.ece);
         } else if self.snd_max > self.snd_una && news {
             self.on_duplicate_ack(now);
         }
+        if in_sack_recovery && self.mode == Mode::Recovery {
+            self.scoreboard.find_lost_retransmissions(self.snd_una);
+            let safe = advances && self.scoreboard.lost_below() == before.1;
+            self.reduce(now, self.arrived().saturating_sub(before.0), safe);
+        }
+    }
+
+    /// SACK recovers as Linux does.
+    fn reduces(&self) -> bool {
+        self.params.linux && self.params.variant == TcpVariant::Sack
+    }
+
+    /// Segments that ACKs say have arrived, in order or not.
+    fn arrived(&self) -> u32 {
+        self.snd_una + self.scoreboard.sacked()
+    }
+
+    /// [RFC 6937 §3] an ACK in a SACK recovery has said that `delivered` segments more have arrived: the window becomes
+    /// the pipe and what may leave now, in proportion to what arrives while the pipe is above ssthresh, and no faster
+    /// than slow start below. `safe`: the ACK moved on and no loss was found [RFC 9937 §6.2].
+    fn reduce(&mut self, now: Instant, delivered: u32, safe: bool) {
+        if delivered == 0 {
+            return;
+        }
+        self.account(now);
+        let r = &mut self.reduction;
+        r.delivered += delivered;
+        let (so_far, out) = (f64::from(r.delivered), f64::from(r.out));
+        let pipe = f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max));
+        let more = if pipe > self.ssthresh {
+            (so_far * self.ssthresh / r.flight).ceil() - out
+        } else {
+            let limit = (so_far - out).max(f64::from(delivered)) + f64::from(u32::from(safe));
+            limit.min(self.ssthresh - pipe)
+        };
+        self.cwnd = (pipe + more.max(0.0)).max(1.0).min(self.params.max_window.as_f64());
     }
 
     /// The instant [`TcpSender::poll_timer`] named has come.
@@ -302,9 +360,11 @@ impl TcpSender {
     /// Counts and averages up to `now`, which must not be earlier than the last call's.
     pub fn tally(&self, now: Instant) -> TcpTally {
         let held = now.since(self.accounted).as_secs_f64();
+        let estimated = if self.rto.srtt().is_some() { self.cwnd * held } else { 0.0 };
         TcpTally {
             counters: self.counters,
             cwnd_area: self.cwnd_area + self.cwnd * held,
+            cwnd_area_estimated: self.cwnd_area_estimated + estimated,
             time: now.since(self.began).as_secs_f64(),
             rto: self.rto.areas(now),
         }
@@ -327,10 +387,14 @@ impl TcpSender {
 
     // Transitions.
 
-    /// The window changes now: it has held its value so far.
+    /// The window, or whether there is an RTT estimate, changes now: both have held so far.
     #[inline]
     fn account(&mut self, now: Instant) {
-        self.cwnd_area += self.cwnd * (now.as_nanos() - self.accounted.as_nanos()) as f64 * 1e-9;
+        let area = self.cwnd * (now.as_nanos() - self.accounted.as_nanos()) as f64 * 1e-9;
+        self.cwnd_area += area;
+        if self.rto.srtt().is_some() {
+            self.cwnd_area_estimated += area;
+        }
         self.accounted = now;
     }
 
@@ -381,7 +445,7 @@ impl TcpSender {
         self.retransmit_now = Some(self.snd_una);
         // Deflate by what left the network, plus one for the segment sent again.
         self.inflation = (self.inflation - f64::from(acked)).max(-self.cwnd) + 1.0;
-        if self.partial_acks == 1 {
+        if self.partial_acks == 1 || self.params.linux {
             self.restart_timer(now);
         }
     }
@@ -401,6 +465,10 @@ impl TcpSender {
             self.cut(left);
             self.cwnd = match self.params.variant {
                 TcpVariant::Reno => left,
+                // Nothing but the first retransmission leaves until more arrives.
+                TcpVariant::Sack if self.reduces() => f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max))
+                    .max(1.0)
+                    .min(self.params.max_window.as_f64()),
                 TcpVariant::NewReno | TcpVariant::Sack => self.ssthresh,
             };
         } else if enough && self.cut_by_mark {
@@ -441,6 +509,7 @@ impl TcpSender {
         self.inflation = f64::from(self.params.dup_threshold);
         self.partial_acks = 0;
         self.scoreboard.begin_recovery();
+        self.reduction = Reduction { flight: self.flight().max(1.0), ..Reduction::default() };
         self.retransmit_now = Some(self.snd_una);
         self.restart_timer(now);
     }
@@ -540,6 +609,7 @@ impl TcpSender {
         let cwr = self.cwr_due && !retransmission;
         self.cwr_due &= retransmission;
         self.counters.sent += 1;
+        self.reduction.out += 1;
         self.last_sent = now;
         if retransmission {
             self.counters.retransmitted += 1;
@@ -552,6 +622,9 @@ impl TcpSender {
             if self.timed.is_none() {
                 self.timed = Some((seq, now));
             }
+        }
+        if self.mode == Mode::Recovery && self.reduces() {
+            self.scoreboard.note_sent(seq, retransmission);
         }
         self.snd_nxt = self.snd_nxt.max(seq + 1);
         if self.rto_at == Instant::NEVER {

@@ -55,6 +55,8 @@ pub struct TcpTally {
     /// Counts.
     pub counters: TcpCounters,
     pub(super) cwnd_area: f64,
+    /// Of the time in which there was an RTT estimate.
+    pub(super) cwnd_area_estimated: f64,
     pub(super) time: f64,
     pub(super) rto: RtoAreas,
 }
@@ -80,6 +82,8 @@ impl TcpTally {
         TcpTally {
             counters,
             cwnd_area: areas.cwnd,
+            // The kernel never forgets its estimate.
+            cwnd_area_estimated: if areas.time > 0.0 { areas.cwnd * areas.estimated / areas.time } else { 0.0 },
             time: areas.time,
             rto: RtoAreas { srtt: areas.srtt, rto: areas.rto, time: areas.estimated },
         }
@@ -91,6 +95,7 @@ impl TcpTally {
         TcpTally {
             counters: self.counters.since(&earlier.counters),
             cwnd_area: self.cwnd_area - earlier.cwnd_area,
+            cwnd_area_estimated: self.cwnd_area_estimated - earlier.cwnd_area_estimated,
             time: self.time - earlier.time,
             rto: RtoAreas {
                 srtt: self.rto.srtt - earlier.rto.srtt,
@@ -104,6 +109,12 @@ impl TcpTally {
     /// inflation; `None` if no time has passed.
     pub fn mean_cwnd(&self) -> Option<f64> {
         (self.time > 0.0).then(|| self.cwnd_area / self.time)
+    }
+
+    /// Mean congestion window over the time in which there was an RTT estimate, which excludes the rest of a long series
+    /// of timeouts; `None` if there was none.
+    pub fn mean_cwnd_while_estimated(&self) -> Option<f64> {
+        (self.rto.time > 0.0).then(|| self.cwnd_area_estimated / self.rto.time)
     }
 
     /// Mean smoothed RTT over the time in which there was an estimate; `None` if there was none.

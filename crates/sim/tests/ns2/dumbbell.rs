@@ -11,11 +11,11 @@ use fairpace_units::{Bytes, Duration, Packets, Probability, RandomStream, Rate};
 
 use crate::scenario::{Row, table};
 
-const LOSSY: &str = include_str!("tfrc_dumbbell_lossy.csv");
-const VARIANTS: &str = include_str!("tfrc_dumbbell_variants.csv");
-const CLEAN: &str = include_str!("clean_dumbbell.csv");
-const CLEAN_JITTER: &str = include_str!("clean_dumbbell_jitter.csv");
-const AIMD: &str = include_str!("aimd.csv");
+const LOSSY: &str = include_str!("../../../../reference/ns2/tfrc_dumbbell_lossy.csv");
+const VARIANTS: &str = include_str!("../../../../reference/ns2/tfrc_dumbbell_variants.csv");
+const CLEAN: &str = include_str!("../../../../reference/ns2/clean_dumbbell.csv");
+const CLEAN_JITTER: &str = include_str!("../../../../reference/ns2/clean_dumbbell_jitter.csv");
+const AIMD: &str = include_str!("../../../../reference/ns2/aimd.csv");
 
 /// So many TCP and as many flows of media over one bottleneck.
 #[derive(Clone, Debug)]

@@ -29,11 +29,11 @@ pub(crate) fn table(csv: &str) -> Vec<Row> {
     lines.map(|values| Row(names.iter().map(|n| (*n).to_owned()).zip(values.map(str::to_owned)).collect())).collect()
 }
 
-pub(crate) const RAP_SATELLITE: &str = include_str!("rap_satellite.csv");
-pub(crate) const TCP_SATELLITE: &str = include_str!("tcp_satellite.csv");
-pub(crate) const RENO_BASELINE: &str = include_str!("reno_baseline.csv");
-pub(crate) const MIXED: &str = include_str!("mixed_fairness.csv");
-pub(crate) const MIXED_JITTER: &str = include_str!("mixed_fairness_jitter.csv");
+pub(crate) const RAP_SATELLITE: &str = include_str!("../../../../reference/ns2/rap_satellite.csv");
+pub(crate) const TCP_SATELLITE: &str = include_str!("../../../../reference/ns2/tcp_satellite.csv");
+pub(crate) const RENO_BASELINE: &str = include_str!("../../../../reference/ns2/reno_baseline.csv");
+pub(crate) const MIXED: &str = include_str!("../../../../reference/ns2/mixed_fairness.csv");
+pub(crate) const MIXED_JITTER: &str = include_str!("../../../../reference/ns2/mixed_fairness_jitter.csv");
 
 /// The peer in the comparison.
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +190,8 @@ pub(crate) fn channel_outcome(row: &Row, seed: u64, seconds: u64) -> Channel {
         ("timeout_frac", tcp.counters.timeout_sequences as f64 / indications),
         ("rtt_s", in_seconds(tcp.mean_srtt())),
         ("rto_s", in_seconds(tcp.mean_rto())),
-        ("cwnd_pkts", tcp.mean_cwnd().unwrap_or_default()),
+        // As the table, which sampled the window only while there was an RTT estimate.
+        ("cwnd_pkts", tcp.mean_cwnd_while_estimated().unwrap_or_default()),
         ("queue_drop_frac", (queue + before).as_f64() / sent),
     ])
 }

@@ -265,6 +265,51 @@ fn the_timer_restarts_at_the_first_partial_ack_only() {
 }
 
 #[test]
+fn linuxs_newreno_restarts_the_timer_at_each_partial_ack_and_repairs_one_segment_per_round() {
+    // As above, but each partial ACK gives the timer 200 ms and more again.
+    let losses = [(14, 0), (16, 0), (18, 0), (20, 0), (22, 0)];
+    let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::NewReno) }, u32::MAX, &losses);
+    p.run_until(1_000);
+    assert_eq!(p.retransmissions(), [(400, 14), (500, 16), (600, 18), (700, 20), (800, 22)]);
+    assert_eq!(p.tx.counters().timeouts, 0);
+}
+
+#[test]
+fn linuxs_sack_recovery_sends_in_proportion_to_what_arrives() {
+    // Of 14..30, sent at 300 ms, every second one is lost from 14 on; 15, 17, ... 29 arrive, and eight ACKs come at 400 ms. The
+    // first two let out 30 and 31 (limited transmit). The third begins the recovery: flight 16, ssthresh 8, and 14 goes again.
+    // n of the five that follow let out ceil(8 n / 16) in all while the pipe is above ssthresh: with 14 that is two at the
+    // third of them, 16. At the fourth the pipe is 8 (24, 26, 28 to 31, and 14 and 16 again). At the fifth it is 6 (26, 28, 30,
+    // 31, 14, 16), below ssthresh, which the five that arrived may fill up: 18 and 20.
+    let losses: Vec<(u32, u32)> = (14..30).step_by(2).map(|seq| (seq, 0)).collect();
+    let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::Sack) }, u32::MAX, &losses);
+    p.run_until(400);
+    assert_eq!(p.tx.phase(), TcpPhase::Recovery);
+    let at_400: Vec<(u32, bool)> = p.sent.iter().filter(|s| s.0 == 400).map(|s| (s.1, s.2)).collect();
+    assert_eq!(at_400, [(30, false), (31, false), (14, true), (16, true), (18, true), (20, true)]);
+    p.run_until(1_500);
+    assert_eq!((p.tx.counters().timeouts, p.tx.counters().fast_retransmits), (0, 1));
+    assert!(p.rx.in_order() > 32);
+}
+
+#[test]
+fn linux_finds_a_lost_retransmission_by_what_was_sent_after_it_and_the_rfc_waits_for_the_timer() {
+    // 14 and 20 of the round at 300 ms are lost, and 14 again at 400 ms. The ACKs of what was sent after that come at 500 ms.
+    let run = |linux| {
+        let params = TcpParams { linux, ..exact(TcpVariant::Sack) };
+        let mut p = Pair::new(params, u32::MAX, &[(14, 0), (20, 0), (14, 1)]);
+        p.run_until(1_500);
+        (
+            p.retransmissions().into_iter().filter(|r| r.1 == 14).map(|r| r.0).collect::<Vec<_>>(),
+            p.tx.counters().timeouts,
+        )
+    };
+    assert_eq!(run(true), (vec![400, 500], 0));
+    let (sent, timeouts) = run(false);
+    assert!(sent[1] > 500 && timeouts == 1, "{sent:?} {timeouts}");
+}
+
+#[test]
 fn newreno_leaves_recovery_with_no_more_than_what_is_in_flight_and_one() {
     for (variant, cwnd) in [(TcpVariant::NewReno, 2.0), (TcpVariant::Sack, 8.0), (TcpVariant::Reno, 8.125)] {
         // The transfer ends with segment 29: when 14 is repaired, nothing is in flight. Reno: 8 + 1/8.
@@ -522,9 +567,11 @@ proptest! {
         ecn in any::<bool>(),
         mark in prop::collection::btree_set(0_u32..150, 0..60),
         jitter_ms in 0_u64..3,
+        linux in any::<bool>(),
     ) {
         let params = TcpParams {
             limited_transmit,
+            linux,
             ecn,
             send_jitter: Duration::from_millis(jitter_ms),
             delayed_ack: delayed.then_some(DelayedAck { timeout: Duration::from_millis(100) }),
