@@ -339,7 +339,8 @@ mod tests {
         let (mut found, mut keys) = (Vec::new(), Vec::new());
         for _ in 0..60 {
             let f = m.next_frame(m.next_frame_at()).unwrap().unwrap();
-            (found.push(f.data.len()), keys.push(f.key));
+            found.push(f.data.len());
+            keys.push(f.key);
         }
         assert_eq!((found[0], found[24], m.size_step()), (1_000, 1_000, 2));
         let key = keys.iter().position(|key| *key);

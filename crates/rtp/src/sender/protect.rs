@@ -422,13 +422,16 @@ mod tests {
         let close = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.2, "{found} {expected}");
         let lost = |n| n % 100 < 2;
         let all = by_requests(6_000, lost, |_| true);
-        (close(all.lost / all.sent, 0.02), close(all.lost / all.bursts, 2.0));
+        close(all.lost / all.sent, 0.02);
+        close(all.lost / all.bursts, 2.0);
         assert!(all.added_in_all <= 2 && all.asked.len() <= 4, "{all:?}");
         // From 20 s on half of the bursts are recovered before they are asked for, and later all of them.
         let some = by_requests(6_000, lost, |n| n < 2_000 || n % 200 < 100);
-        (close(some.lost / some.sent, 0.02), close(some.lost / some.bursts, 2.0));
+        close(some.lost / some.sent, 0.02);
+        close(some.lost / some.bursts, 2.0);
         let none = by_requests(6_000, lost, |n| n < 2_000);
-        (close(none.lost / none.sent, 0.02), close(none.lost / none.bursts, 2.0));
+        close(none.lost / none.sent, 0.02);
+        close(none.lost / none.bursts, 2.0);
         // An outage of half a second is none of them, and does not come back by the reports.
         let outage = by_requests(6_000, |n| lost(n) || (5_000..5_050).contains(&n), |_| true);
         close(outage.lost / outage.sent, 0.02);
