@@ -34,7 +34,11 @@ const MORE: &[(&str, usize, &str)] = &[
     ("tpba.fig19", 2, "f over periods of 1 s; f of the mean rates"),
     ("tpba.rules", 3, "time over TCP; how far r_s is off; fairness"),
     ("agreement.theory", 11, "eleven formulas"),
-    ("agreement.loss", 4, "rates; rates over the equation's; all numbers beside ns-2's; rates beside the kernel's"),
+    (
+        "agreement.loss",
+        5,
+        "rates beside ns-2's; over the square root; over the equation; all numbers beside ns-2's; rates beside the kernel's",
+    ),
     ("agreement.kernel", 3, "throughputs in both worlds; their deviations; what is simulated alone"),
 ];
 

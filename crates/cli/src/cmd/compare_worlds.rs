@@ -23,7 +23,7 @@ use std::io::Write as _;
 pub(crate) fn run(args: &CompareWorlds) -> Outcome {
     let provenance = Provenance::begin();
     let (scenario, options) = prepare(&args.scenario, &args.seeds, false, args.results.quiet)?;
-    // What is simulated is what the kernel has.
+    // The simulated TCP is the kernel's.
     let (simulated, changes) = as_the_kernel(&scenario).map_err(RunError::from)?;
     for change in &changes {
         note(args.results.quiet, change);

@@ -112,7 +112,7 @@ pub(super) fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
         Effort::Usual | Effort::Full => usual,
     };
     let real = if sim { None } else { Some(study(seeds(TRIALS, 1)).run(bench)?) };
-    // What is simulated is what the kernel has.
+    // The simulated TCP is the kernel's.
     let same =
         |case: &Case| Case { scenario: as_the_kernel(&case.scenario).unwrap_or_else(|e| ours(&e)).0, ..case.clone() };
     let study = |seeds| Study { cases: cases.iter().map(same).collect(), ..study(seeds) };

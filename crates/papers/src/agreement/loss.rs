@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 /// The losses.
 const P: [f64; 12] = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4];
-/// Those of the runs in real time, which last a minute.
+/// The losses of the runs in real time, which last a minute.
 const P_REAL: [f64; 8] = [1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4];
 /// Up to this loss the law of the square root holds: windows of a dozen packets and more.
 const SMALL: f64 = 3e-3;

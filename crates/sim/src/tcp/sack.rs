@@ -16,7 +16,7 @@ pub(super) struct Scoreboard {
     high_rxt: u32,
     /// Segments below this with no SACK are lost: at least DupThresh segments above have arrived.
     lost_below: u32,
-    /// What was sent in this recovery and has not arrived, in the order of sending: number, and whether it was a
+    /// The segments sent in this recovery that have not arrived, in the order of sending: number, and whether it was a
     /// retransmission. Kept only for who looks for lost retransmissions.
     sent: VecDeque<(u32, bool)>,
     /// Segments whose retransmission is lost, to be sent once more.

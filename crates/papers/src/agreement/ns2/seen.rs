@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Group {
     /// Delivered per flow, packets/s: in order by TCP, received once by the others.
     pub(super) pps: f64,
-    /// What reached the receivers, duplicates included, over the fair share.
+    /// The data that reached the receivers, duplicates included, over the fair share.
     pub(super) norm: f64,
     /// The same in order and once.
     pub(super) goodput_norm: f64,
