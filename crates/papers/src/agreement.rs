@@ -1,9 +1,9 @@
 //! How far the simulator is from what others say of the same path: ns-2's tables (`reference/ns2`), formulas, and the
 //! kernel's TCP through the emulator. No paper has this; the page is `docs/experiments/agreement.md`.
 //!
-//! - [`compare`] is the arithmetic: a number of ours over seeds, a number of theirs, the deviation with its interval.
-//! - [`ns2`] has a row of ns-2's tables as a [`ns2::Row`]: the scenario that repeats the row, and the row's numbers.
-//! - [`theory`] has formulas, [`loss`] TCP alone over five decades of random loss, [`kernel`] twelve scenarios in both worlds.
+//! - `compare` is the arithmetic: a number of ours over seeds, a number of theirs, the deviation with its interval.
+//! - `ns2` has a row of ns-2's tables as a `ns2::Row`: the scenario that repeats the row, and the row's numbers.
+//! - `theory` has formulas, `loss` TCP alone over five decades of random loss, `kernel` twelve scenarios in both worlds.
 
 mod compare;
 mod kernel;
