@@ -35,7 +35,7 @@ const ABOVE_LEAST: f64 = 1.25;
 const MARGIN: f64 = 1.15;
 /// A rate that is too low for the size, or high enough for a larger one, is borne for so long.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The encoder gives more than it was asked for.
+/// An encoder's frames exceed the rate asked for when they take so many times that.
 const EXCESS: f64 = 1.12;
 const AVERAGED_OVER: Duration = Duration::from_secs(2);
 /// Above that, in bits per pixel, an excess is a scene's and no coarsest quantizer's.
@@ -43,7 +43,7 @@ const MOST_LEAST: f64 = 0.06;
 /// The least that an encoder gave is remembered for so long: scenes change.
 const MEMORY: Duration = Duration::from_secs(60);
 
-/// Which of the sizes suits the rate; see the module. Asked before each picture, told of each frame.
+/// The choice of the size that suits the rate; see the module. A source asks before each picture, and tells of each frame.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PictureFit {
     /// Of the full size, in a second.

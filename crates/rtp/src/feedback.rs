@@ -323,7 +323,7 @@ impl ReceiverHalf {
                 s.on_packet(now, arrived);
                 true
             }
-            // What is sent again, and repair packets, are nobody's to tell of: the sender has asked for reports on media.
+            // Retransmissions and repair packets are nobody's to tell of: the sender has asked for reports on media.
             Asked::RtpTfrc(_) if arrived.announced && matches!(arrived.role, Role::Retransmission | Role::Fec) => true,
             Asked::RtpTfrc(m) => arrived.is_media && m.on_packet(now, arrived),
             // A Fairpace's packet without a number was damaged on its way, and is as good as lost.

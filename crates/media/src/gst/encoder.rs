@@ -107,7 +107,7 @@ pub(super) struct Encoder {
     pipeline: Running,
     name: String,
     source: gst_app::AppSrc,
-    /// What decides the size of the pictures that reach vp8enc.
+    /// The filter that decides the size of the pictures that reach vp8enc.
     size: gst::Element,
     format: ClipFormat,
     vp8enc: gst::Element,

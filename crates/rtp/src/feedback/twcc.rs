@@ -132,7 +132,7 @@ impl Sender {
             Refusal::Unsent
         })?;
         trust.forgive();
-        // What no report tells of counts neither as lost nor as arrived.
+        // A packet of which no report tells counts neither as lost nor as arrived.
         let told = heard.acks.iter().map(|ack| (ack.kind, ack.seq)).chain(heard.untold.iter().copied());
         told.filter(|(kind, _)| *kind == Kind::Data).for_each(|(_, seq)| streams.media.settle(seq));
         let (message, proof) = Proof::of_acks(proven, heard.acks, Some(heard.made_at));
