@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(of("[path]\nrate = \"2 Mbit/s\""), Some(Duration::from_millis(4)));
         let steps = "[path]\nrate = [{ at = \"0 s\", rate = \"1 Mbit/s\" }, { at = \"1 s\", rate = \"8 Mbit/s\" }]";
         assert_eq!(of(steps), Some(Duration::from_millis(1)), "at the highest rate");
-        let hops = "[[hop]]\nname = \"a\"\nrate = \"8 Mbit/s\"\n[[hop]]\nname = \"b\"\nrate = \"1 Mbit/s\"";
+        let hops = "[[hop]]\nname = \"a\"\nlink = { rate = \"8 Mbit/s\" }\n[[hop]]\nname = \"b\"\nlink = { rate = \"1 Mbit/s\" }";
         assert_eq!(of(hops), Some(Duration::from_millis(8)));
         assert_eq!(of("[path]\nrtt = \"10 ms\"\nrate = \"unlimited\""), None);
     }

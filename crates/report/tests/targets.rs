@@ -139,6 +139,7 @@ fn any_kept_seeds_are_taken_or_left() {
     let mut store = Store::open(&path, "this").expect("a file");
     let sim = fairpace_lab::study::World::Sim;
     run::run_in(sim, &scenario, &options(2), Some(&mut store), &Hooks::default()).expect("a run");
+    drop(store);
     let kept = fs::read(&path).expect("the seeds");
     assert_eq!(kept.iter().filter(|byte| **byte == b'\n').count(), 2);
     let target = Target::new("seeds", HERE).seeds([kept]).text().memory(16 << 20).cases(800);
