@@ -20,6 +20,7 @@ struct Faulty<F> {
     rule: F,
     calls: u64,
     failures: u64,
+    reads: u64,
 }
 
 impl<F: FnMut(Instant, u64, usize) -> Option<SendOutcome>> DatagramIo for Faulty<F> {
@@ -41,6 +42,7 @@ impl<F: FnMut(Instant, u64, usize) -> Option<SendOutcome>> DatagramIo for Faulty
         (bytes.len().div_ceil(segment), SendOutcome::Sent)
     }
     fn recv(&mut self, buffer: &mut [u8]) -> RecvOutcome {
+        self.reads += 1;
         self.inner.recv(buffer)
     }
     fn descriptor(&self) -> BorrowedFd<'_> {
@@ -65,11 +67,27 @@ fn with_faults_by_size(
     config.scheme = "fixed".to_owned();
     config.settings.insert("rate".to_owned(), "800 kbit/s".to_owned());
     config.duration = Some(Duration::from_millis(1_500));
-    let mut io = Faulty { inner: connect(&config, clock), clock, rule, calls: 0, failures: 0 };
+    let mut io = Faulty { inner: connect(&config, clock), clock, rule, calls: 0, failures: 0, reads: 0 };
     let mut source = ConstantSource::new(Rate::kbps(500.0), Duration::from_millis(20));
     let (sent, received) =
         run_beside(receiver, |stop| send::run_on(&mut io, &config, clock, &mut source, &mut (), stop)).unwrap();
     (sent, received, io.calls, io.failures)
+}
+
+#[test]
+fn a_sender_that_has_stopped_sleeps_between_its_goodbyes() {
+    let (receiver, mut config, clock) = loopback();
+    config.scheme = "fixed".to_owned();
+    config.settings.insert("rate".to_owned(), "100 kbit/s".to_owned());
+    config.duration = Some(Duration::from_millis(100));
+    let mut io = Faulty { inner: connect(&config, clock), clock, rule: |_, _, _| None, calls: 0, failures: 0, reads: 0 };
+    let mut source = ConstantSource::new(Rate::kbps(50.0), Duration::from_millis(20));
+    let (sent, _) =
+        run_beside(receiver, |stop| send::run_on(&mut io, &config, clock, &mut source, &mut (), stop)).unwrap();
+    assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+    // Each turn of the loop reads until nothing is left, and has something to send, to read, or some ten milliseconds to wait.
+    let packets = sent.stats.sent.total().packets + sent.socket.received;
+    assert!(io.reads <= 5 * packets + 50, "{} reads for {packets} packets", io.reads);
 }
 
 #[test]
