@@ -92,6 +92,7 @@ soak: packages-test build book
 # Fuzzing: each target for so long, on all cores. What is found stays in tests/corpus of its crate.
 	FAIRPACE_FUZZ_MINUTES=$(FAIRPACE_FUZZ_MINUTES) $(CARGO) test --release --locked --no-fail-fast $(FUZZED:%=-p fairpace-%) --test targets -- --nocapture
 	FAIRPACE_FUZZ_MINUTES=$(FAIRPACE_FUZZ_MINUTES) $(CARGO) test --release --locked --no-fail-fast -p fairpace-net -p fairpace-emu --lib targets -- --nocapture
+	FAIRPACE_FUZZ_MINUTES=$(FAIRPACE_FUZZ_MINUTES) $(CARGO) test --release --locked --no-fail-fast -p fairpace --bin fairpace targets -- --nocapture
 	FAIRPACE_FAULTS=full $(CARGO) test --release --features gst --locked -p fairpace --test faults
 # 56,000 forged feedback packets a second, a line of JSON for each kind of attack.
 	FAIRPACE_ATTACKS=full $(CARGO) test --release --features gst --locked -p fairpace --test forged_feedback -- --nocapture

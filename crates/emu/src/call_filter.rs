@@ -232,6 +232,7 @@ const DANGEROUS: &[c_long] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
+    #[cfg(not(target_arch = "riscv64"))]
     libc::SYS_kexec_file_load,
     libc::SYS_bpf,
     libc::SYS_perf_event_open,

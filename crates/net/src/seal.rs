@@ -29,7 +29,16 @@
 //! Limit: both ends count the wraps of sequence numbers from the first packet under new keys. If a receiver is started again, and all
 //! packets between that moment and a wrap are lost, its count is one behind, and it opens no packet of that stream any more.
 
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 mod window;
 mod wire;
@@ -96,7 +105,7 @@ impl Key {
         }
         for (byte, pair) in key.iter_mut().zip(digits) {
             let [high, low] = pair.map(|c| char::from(c).to_digit(16));
-            *byte = u8::try_from(high? * 16 + low?).ok()?;
+            *byte = u8::try_from(high? << 4 | low?).ok()?;
         }
         Some(Key(key))
     }
@@ -211,7 +220,7 @@ impl SenderSeal {
     /// The datagram as it was before it was sealed; `None` if it was not, or by somebody without the key, or has come before.
     pub(crate) fn open(&mut self, bytes: &[u8]) -> Option<&[u8]> {
         if self.judge(bytes).is_none() {
-            self.refused += 1;
+            self.refused = self.refused.saturating_add(1);
             return None;
         }
         Some(&self.buffer)
@@ -305,7 +314,7 @@ impl ReceiverSeal {
         into: &'b mut Vec<u8>,
     ) -> Option<&'b [u8]> {
         if self.judge(bytes, from, draw, into).is_none() {
-            self.refused += 1;
+            self.refused = self.refused.saturating_add(1);
             return None;
         }
         Some(into)
@@ -335,8 +344,9 @@ impl ReceiverSeal {
                     self.make_room(from);
                     let contexts = Contexts::new(&self.key, &salt, &own, false);
                     let (tokens, is_alive) = (VecDeque::new(), false);
+                    let at = self.sessions.len();
                     self.sessions.push(Session { address: from, salt, own, ssrcs, tokens, contexts, is_alive });
-                    self.sessions.len() - 1
+                    at
                 }
             };
             let session = self.sessions.get_mut(at)?;

@@ -80,7 +80,8 @@ fn a_sender_that_has_stopped_sleeps_between_its_goodbyes() {
     config.scheme = "fixed".to_owned();
     config.settings.insert("rate".to_owned(), "100 kbit/s".to_owned());
     config.duration = Some(Duration::from_millis(100));
-    let mut io = Faulty { inner: connect(&config, clock), clock, rule: |_, _, _| None, calls: 0, failures: 0, reads: 0 };
+    let mut io =
+        Faulty { inner: connect(&config, clock), clock, rule: |_, _, _| None, calls: 0, failures: 0, reads: 0 };
     let mut source = ConstantSource::new(Rate::kbps(50.0), Duration::from_millis(20));
     let (sent, _) =
         run_beside(receiver, |stop| send::run_on(&mut io, &config, clock, &mut source, &mut (), stop)).unwrap();

@@ -54,3 +54,6 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Outcome<T> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::file("read", path, &e))?;
     serde_json::from_str(&text).map_err(|e| Failure::usage(format!("`{}`: {e}", path.display())))
 }
+
+#[cfg(test)]
+mod targets;
