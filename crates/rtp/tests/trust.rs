@@ -959,6 +959,25 @@ fn a_delay_that_is_a_lie_never_makes_the_round_trip_shorter_than_the_path() {
 }
 
 #[test]
+fn a_receiver_that_talks_the_round_trip_away_does_not_keep_the_sender_awake() {
+    for scheme in ["rcs", "rap", "tfrc", "aimd", "lda", "auto"] {
+        let mut p = Pair::usual(scheme, &[]);
+        // The delay in the echo leaves a microsecond of 100 ms.
+        p.back.disturb = Box::new(|_, mut wire| {
+            if wire.what == What::Echo {
+                wire.bytes[24..28].copy_from_slice(&99_999_u32.to_be_bytes());
+            }
+            vec![(Duration::ZERO, wire)]
+        });
+        p.run_until(at(5.0));
+        assert!(p.sender.is_validated(), "{scheme}");
+        // Each packet leaves, and arrives.
+        let packets = 2 * p.sent.len() as u64;
+        assert!(p.turns < packets + 3_000, "{scheme}: {} turns in 5 s, {packets} packets", p.turns);
+    }
+}
+
+#[test]
 fn a_stamp_that_was_never_sent_is_not_echoed() {
     // Packets leave 80 ms apart: none left within 1 ms of 5 ms before another.
     let p = measured_at(Rate::kbps(100.0), 10.0, |r| {

@@ -3,8 +3,8 @@
 use crate::rtt::{RtoParams, RttEstimator, RttParams};
 use fairpace_units::{Duration, Instant, Kind};
 
-/// No round trip is shorter, whatever the scenario says: rates go with 1/RTT.
-pub(crate) const LEAST_RTT: Duration = Duration::from_micros(10);
+/// No round trip is shorter, whatever the scenario or a peer says: rates go with 1/RTT, and some controllers wake once in each.
+pub(crate) const LEAST_RTT: Duration = Duration::from_micros(100);
 
 /// Nor longer: consent would have ended meanwhile [RFC 7675 §5.1].
 pub const LONGEST_RTT: Duration = Duration::from_secs(30);

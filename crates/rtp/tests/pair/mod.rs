@@ -136,6 +136,8 @@ pub struct Pair {
     pub receiver_stopped: Option<Instant>,
     /// The datagrams of the receiver that go to others than the sender; `None`: there must be none.
     pub strangers: Option<Vec<(SocketAddr, Vec<u8>)>>,
+    /// Instants at which something happened, of either end.
+    pub turns: u64,
 }
 
 impl Pair {
@@ -164,6 +166,7 @@ impl Pair {
             stopped: None,
             receiver_stopped: None,
             strangers: None,
+            turns: 0,
         }
     }
 
@@ -240,6 +243,7 @@ impl Pair {
     pub fn run_until(&mut self, end: Instant) {
         let from: SocketAddr = SENDER.parse().unwrap();
         while self.now <= end {
+            self.turns += 1;
             while let Some(w) = self.forward.pop(self.now) {
                 if self.receiver_alive
                     && let Some(m) = self.receiver.handle_datagram(self.now, &w.bytes, w.dscp, w.ecn, from)
