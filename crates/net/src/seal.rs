@@ -13,18 +13,23 @@
 //! [RFC 7714] but challenges and echoes; these show SSRCs and the codec, and carry an HMAC-SHA256 behind them in an APP packet:
 //!
 //! ```text
-//!  V=2|P| subtype 7 | PT=204 | length = 14
+//!  V=2|P| subtype 7 | PT=204 | length = 15
 //!  SSRC
 //!  "FPCE"
 //!  salt (128)
+//!  number (32): of a challenge, from 1 on; of an echo 0
 //!  HMAC (256): of all bytes of the datagram before it; of an echo with S behind them
 //! ```
 //!
-//! A replayed challenge may take the place of a receiver that is idle, until that place's time is over; no media follows, because the
-//! keys depend on the new R. A replayed echo changes nothing: an R that was left behind is not taken up again, since it would bring back used keys.
+//! A challenge has a number that counts up, so that of a session each is heard once. A recorded one of an earlier session begins one that never
+//! comes to life, because its keys depend on the new R: it may take the place of a receiver that is idle, until that place's time is over.
+//! The sender takes up new keys only with an echo that answers a question of its own for the first time and lets it in: an echo that
+//! says BUSY or TAKEN, one that comes again, one of another question, and one with an R that was left behind change nothing. So a challenge
+//! that somebody carries to the receiver from elsewhere, and the answer to it, do no harm.
 //!
-//! State is kept for challenges with the right HMAC only, and for the SSRCs that those or the echo name: the library would keep some for
-//! any SSRC before it has judged a packet. The TCP half is sealed packet by packet, before framing.
+//! State is kept for challenges with the right HMAC only ([`asking`]), keys from the first authentic packet on, and for the SSRCs that those
+//! or the echo name: the library would keep some for any SSRC before it has judged a packet. The TCP half is sealed packet by packet,
+//! before framing.
 //!
 //! Limit: both ends count the wraps of sequence numbers from the first packet under new keys. If a receiver is started again, and all
 //! packets between that moment and a wrap are lost, its count is one behind, and it opens no packet of that stream any more.
@@ -40,9 +45,11 @@
     )
 )]
 
+mod asking;
 mod window;
 mod wire;
 
+use asking::{Asking, Heard};
 use fairpace_rtp::{What, packet};
 use fairpace_units::Bytes;
 use ring::hkdf::{self, HKDF_SHA256, KeyType};
@@ -53,7 +60,7 @@ use rtc_srtp::protection_profile::ProtectionProfile;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use window::Window;
-use wire::{Facts, SALT, Salt, Trailer};
+use wire::{Answer, Facts, SALT, Salt, Trailer};
 
 /// Bytes that a sealed RTP packet is longer than it was.
 pub(crate) const OVERHEAD: Bytes = Bytes::new(16);
@@ -69,8 +76,8 @@ const LAST_INDEX: u64 = 0x7fff_ffff;
 const MOST_SESSIONS: usize = 16;
 /// Salts of receivers that a sender has met. One of them is started again more often than that: the flow ends.
 const MOST_SALTS: usize = 4_096;
-/// Challenges of a session that may still be echoed.
-const MOST_TOKENS: usize = 32;
+/// Challenges of a sender that wait for their echo.
+const MOST_ASKED: usize = 64;
 
 /// The secret that both ends share, 256 bits.
 #[derive(Clone)]
@@ -191,6 +198,10 @@ pub(crate) struct SenderSeal {
     /// Of challenges, and of echoes.
     macs: [hmac::Key; 2],
     salt: Salt,
+    /// Challenges so far.
+    number: u32,
+    /// The tokens of those that nothing but BUSY has answered, oldest first.
+    asked: VecDeque<u64>,
     /// The receiver's salts so far; the last one is in force.
     met: Vec<Salt>,
     /// With the receiver's SSRC.
@@ -202,14 +213,21 @@ pub(crate) struct SenderSeal {
 impl SenderSeal {
     pub(crate) fn new(key: Key, salt: Salt) -> SenderSeal {
         let macs = [key.mac("challenge"), key.mac("echo")];
-        SenderSeal { key, macs, salt, met: Vec::new(), session: None, buffer: Vec::new(), refused: 0 }
+        let (asked, met) = (VecDeque::new(), Vec::new());
+        SenderSeal { key, macs, salt, number: 0, asked, met, session: None, buffer: Vec::new(), refused: 0 }
     }
 
     /// The datagram as it leaves; `None` if there is nobody yet who could read it.
     pub(crate) fn seal(&mut self, what: What, bytes: &[u8]) -> Option<&[u8]> {
         if what == What::Challenge {
+            let Facts::Challenge { token, .. } = wire::read(bytes)? else { return None };
+            if self.asked.len() >= MOST_ASKED {
+                self.asked.pop_front();
+            }
+            self.asked.push_back(token);
+            self.number = self.number.checked_add(1)?;
             let [challenges, _] = &self.macs;
-            wire::append(bytes, &self.salt, |signed| hmac::sign(challenges, signed), &mut self.buffer);
+            wire::append(bytes, &self.salt, self.number, |signed| hmac::sign(challenges, signed), &mut self.buffer);
         } else {
             let (_, contexts) = self.session.as_mut()?;
             contexts.seal(bytes, &mut self.buffer)?;
@@ -232,21 +250,22 @@ impl SenderSeal {
     }
 
     fn judge(&mut self, bytes: &[u8]) -> Option<()> {
-        if let Some(Trailer { message, salt, signed, mac }) = wire::split(bytes) {
+        if let Some(Trailer { message, salt, signed, mac, .. }) = wire::split(bytes) {
             let [_, echoes] = &self.macs;
             let signed = [signed, self.salt.as_slice()].concat();
             hmac::verify(echoes, &signed, mac).ok()?;
-            let Facts::Echo { receiver, .. } = wire::read(message)? else { return None };
-            if self.met.last() != Some(&salt) {
+            let Facts::Echo { token, receiver, answer } = wire::read(message)? else { return None };
+            let at = self.asked.iter().position(|asked| *asked == token)?;
+            if answer == Answer::LetIn && self.met.last() != Some(&salt) {
                 if self.met.contains(&salt) || self.met.len() >= MOST_SALTS {
                     return None;
                 }
                 self.met.push(salt);
                 self.session = Some((receiver, Contexts::new(&self.key, &self.salt, &salt, true)));
             }
-            // An echo of a receiver that is busy does not name it yet.
-            if let Some((ssrc, _)) = &mut self.session {
-                *ssrc = receiver;
+            // Who is busy may let this challenge in yet.
+            if answer != Answer::Busy {
+                self.asked.remove(at);
             }
             self.buffer.clear();
             self.buffer.extend_from_slice(message);
@@ -258,17 +277,15 @@ impl SenderSeal {
     }
 }
 
-/// A session of a sender, at the receiver.
+/// A session of a sender, at the receiver: a packet under its keys has come.
 #[derive(Debug)]
 struct Session {
     address: SocketAddr,
     salt: Salt,
     own: Salt,
     ssrcs: [u32; 4],
-    tokens: VecDeque<u64>,
+    heard: Heard,
     contexts: Contexts,
-    /// A packet under its keys has come: no replayed challenge began it.
-    is_alive: bool,
 }
 
 /// The receiver's end.
@@ -276,6 +293,7 @@ struct Session {
 pub(crate) struct ReceiverSeal {
     key: Key,
     macs: [hmac::Key; 2],
+    asking: Asking,
     /// Oldest first.
     sessions: Vec<Session>,
     buffer: Vec<u8>,
@@ -285,22 +303,24 @@ pub(crate) struct ReceiverSeal {
 impl ReceiverSeal {
     pub(crate) fn new(key: Key) -> ReceiverSeal {
         let macs = [key.mac("challenge"), key.mac("echo")];
-        ReceiverSeal { key, macs, sessions: Vec::new(), buffer: Vec::new(), refused: 0 }
+        let (asking, sessions) = (Asking::default(), Vec::new());
+        ReceiverSeal { key, macs, asking, sessions, buffer: Vec::new(), refused: 0 }
     }
 
-    /// The datagram as it leaves for `to`; `None` if nobody there could read it.
+    /// The datagram as it leaves for `to`; `None` if nobody there could read it, or nobody is known to be there: but for echoes,
+    /// nothing leaves before a packet of the session has come.
     pub(crate) fn seal(&mut self, what: What, bytes: &[u8], to: SocketAddr) -> Option<&[u8]> {
         if what == What::Echo {
             let Facts::Echo { token, .. } = wire::read(bytes)? else { return None };
-            let session = self.sessions.iter().rev().find(|s| s.address == to && s.tokens.contains(&token))?;
+            let session = self.sessions.iter().rev().find(|s| s.address == to && s.heard.has_token(token));
+            let asker = || self.asking.of(to).find(|asker| asker.heard.has_token(token));
+            let (salt, own) = session.map(|s| (s.salt, s.own)).or_else(|| asker().map(|a| (a.salt, a.own)))?;
             let [_, echoes] = &self.macs;
-            let sign = |signed: &[u8]| hmac::sign(echoes, &[signed, session.salt.as_slice()].concat());
-            wire::append(bytes, &session.own, sign, &mut self.buffer);
+            let sign = |signed: &[u8]| hmac::sign(echoes, &[signed, salt.as_slice()].concat());
+            wire::append(bytes, &own, 0, sign, &mut self.buffer);
         } else {
-            // The newest that is alive, or that may be.
-            let newest = |alive| self.sessions.iter().rposition(|s| s.address == to && s.is_alive == alive);
-            let at = newest(true).or_else(|| newest(false))?;
-            self.sessions.get_mut(at)?.contexts.seal(bytes, &mut self.buffer)?;
+            let session = self.sessions.iter_mut().rev().find(|s| s.address == to)?;
+            session.contexts.seal(bytes, &mut self.buffer)?;
         }
         Some(&self.buffer)
     }
@@ -332,53 +352,46 @@ impl ReceiverSeal {
         draw: impl FnOnce() -> Option<Salt>,
         into: &mut Vec<u8>,
     ) -> Option<()> {
-        if let Some(Trailer { message, salt, signed, mac }) = wire::split(bytes) {
+        if let Some(Trailer { message, salt, number, signed, mac }) = wire::split(bytes) {
             let [challenges, _] = &self.macs;
             hmac::verify(challenges, signed, mac).ok()?;
             let Facts::Challenge { token, ssrcs } = wire::read(message)? else { return None };
-            let known = self.sessions.iter().position(|s| s.address == from && s.salt == salt);
-            let at = match known {
-                Some(at) => at,
-                None => {
-                    let own = draw()?;
-                    self.make_room(from);
-                    let contexts = Contexts::new(&self.key, &salt, &own, false);
-                    let (tokens, is_alive) = (VecDeque::new(), false);
-                    let at = self.sessions.len();
-                    self.sessions.push(Session { address: from, salt, own, ssrcs, tokens, contexts, is_alive });
-                    at
-                }
+            let session = self.sessions.iter_mut().find(|s| s.address == from && s.salt == salt);
+            let heard = match session {
+                Some(session) => &mut session.heard,
+                None if self.asking.get_mut(from, &salt).is_some() => &mut self.asking.get_mut(from, &salt)?.heard,
+                None => &mut self.asking.push(from, salt, draw()?, ssrcs)?.heard,
             };
-            let session = self.sessions.get_mut(at)?;
-            if session.tokens.len() >= MOST_TOKENS {
-                session.tokens.pop_front();
-            }
-            session.tokens.push_back(token);
+            heard.take(number, token).then_some(())?;
             into.clear();
             into.extend_from_slice(message);
             return Some(());
         }
         let ssrc = wire::ssrc(bytes)?;
         let theirs = |s: &&mut Session| s.address == from && s.ssrcs.contains(&ssrc);
-        for session in self.sessions.iter_mut().rev().filter(theirs) {
-            if session.contexts.open(bytes, into).is_some() {
-                session.is_alive = true;
-                return Some(());
-            }
+        if self.sessions.iter_mut().rev().filter(theirs).any(|session| session.contexts.open(bytes, into).is_some()) {
+            return Some(());
         }
-        None
+        let key = &self.key;
+        let (salt, contexts) = self.asking.of(from).filter(|asker| asker.ssrcs.contains(&ssrc)).find_map(|asker| {
+            let mut contexts = Contexts::new(key, &asker.salt, &asker.own, false);
+            contexts.open(bytes, into).map(|()| (asker.salt, contexts))
+        })?;
+        let asker = self.asking.remove(from, &salt)?;
+        self.make_room(from);
+        let (own, ssrcs, heard) = (asker.own, asker.ssrcs, asker.heard);
+        self.sessions.push(Session { address: from, salt, own, ssrcs, heard, contexts });
+        Some(())
     }
 
-    /// Room for one more session of that address: its oldest, or the oldest of all, gives way, one that nothing has come of first.
+    /// Room for one more session of that address: its oldest, or the oldest of all, gives way.
     fn make_room(&mut self, from: SocketAddr) {
         let of_address = self.sessions.iter().filter(|s| s.address == from).count();
         let has_share = of_address >= MOST_SESSIONS / 4;
         if !has_share && self.sessions.len() < MOST_SESSIONS {
             return;
         }
-        let among = |s: &Session| !has_share || s.address == from;
-        let at = self.sessions.iter().position(|s| among(s) && !s.is_alive);
-        if let Some(at) = at.or_else(|| self.sessions.iter().position(among)) {
+        if let Some(at) = self.sessions.iter().position(|s| !has_share || s.address == from) {
             self.sessions.remove(at);
         }
     }

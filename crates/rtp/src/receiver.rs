@@ -405,6 +405,7 @@ impl ReceiverSession {
         if is_peer && compound.is_full() {
             self.reports.on_received(Bytes::new(len as u64) + self.config.ip_overhead);
         }
+        let mut asked = false;
         for packet in compound {
             match packet {
                 Rtcp::App(app) if frame_interval::is_interval(&app) => match frame_interval::parse(&app) {
@@ -415,7 +416,10 @@ impl ReceiverSession {
                     Err(_) => self.stats.malformed += 1,
                 },
                 Rtcp::App(app) => match Message::parse(&app) {
+                    // One of a datagram: a proof has 32 bits, and more of them would be more guesses.
+                    Ok(Some(Message::Challenge(_))) if asked => {}
                     Ok(Some(Message::Challenge(challenge))) => {
+                        asked = true;
                         let (token, class) = (challenge.token, challenge.class);
                         let echo =
                             PendingEcho { to: from, token, class, dscp, ecn, arrived: now, taken: None, busy: false };

@@ -579,6 +579,67 @@ fn a_new_sender_at_the_address_of_a_killed_one_is_let_in_after_two_round_trips()
     }
 }
 
+/// RTP packets in sequence in somebody's name, so many a second, while the pair runs until then.
+fn run_beside_forged_media(p: &mut Pair, until: Instant, per_second: u64) {
+    let from = "198.51.100.9:1".parse().unwrap();
+    let mut sequence = 0;
+    while p.now < until {
+        p.receiver.handle_datagram(p.now, &plain_rtp(7, sequence), Default::default(), Ecn::NotEct, from);
+        sequence = sequence.wrapping_add(1);
+        p.run_until((p.now + Duration::from_nanos(1_000_000_000 / per_second)).min(until));
+    }
+}
+
+#[test]
+fn forged_media_keeps_no_sender_out_of_an_idle_receiver() {
+    for per_second in [1, 10, 300] {
+        let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+        p.strangers = Some(Vec::new());
+        for sequence in 60_000..60_010 {
+            let from = "198.51.100.9:1".parse().unwrap();
+            p.receiver.handle_datagram(at(0.0), &plain_rtp(7, sequence), Default::default(), Ecn::NotEct, from);
+        }
+        assert_eq!(p.receiver.peer(), Some("198.51.100.9:1".parse().unwrap()), "the place is taken");
+        run_beside_forged_media(&mut p, at(5.0), per_second);
+        assert_eq!(p.receiver.peer(), Some(SENDER.parse().unwrap()), "{per_second}");
+        assert!(p.receiver.stats().media.received > 400, "{per_second}: {:?}", p.receiver.stats().media);
+    }
+}
+
+#[test]
+fn forged_media_does_not_end_a_stream_whose_receiver_is_started_again() {
+    let mut p = Pair::usual("rcs", &[]);
+    p.strangers = Some(Vec::new());
+    run_beside_forged_media(&mut p, at(3.0), 300);
+    p.receiver = ReceiverSession::new(ReceiverConfig::default(), Secret::from_seed(99));
+    run_beside_forged_media(&mut p, at(20.0), 300);
+    assert_eq!((p.stopped, p.receiver.peer()), (None, Some(SENDER.parse().unwrap())));
+    assert!(p.received.iter().any(|got| got.arrived > at(19.5)), "media arrives");
+}
+
+#[test]
+fn a_challenge_that_is_replayed_keeps_no_place_for_a_sender_that_is_gone() {
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    let tapped = Rc::new(RefCell::new(VecDeque::new()));
+    p.forward.disturb = tap(tapped.clone());
+    p.run_until(at(2.0));
+    p.forward.disturb = Box::new(|_, _| vec![]);
+    let kept: Vec<_> = tapped.borrow().iter().filter(|(_, w)| w.what == What::Challenge).cloned().collect();
+    assert!(!kept.is_empty());
+    for second in 2..36 {
+        p.run_until(at(f64::from(second)));
+        for (_, wire) in &kept {
+            let from = SENDER.parse().unwrap();
+            p.receiver.handle_datagram(p.now, &wire.bytes, Default::default(), Ecn::NotEct, from);
+        }
+    }
+    assert!(
+        p.receiver_events.iter().any(|(_, e)| *e == fairpace_rtp::ReceiverEvent::Vanished),
+        "{:?}",
+        p.receiver_events
+    );
+}
+
 /// Challenges with a forged address, media in sequence behind them, proofs guessed and proofs of another time.
 #[test]
 fn forged_challenges_do_not_throw_out_a_sender_that_is_there() {

@@ -72,7 +72,22 @@ fn met() -> (SenderSeal, ReceiverSeal) {
     let mut sender = SenderSeal::new(key(), [1; SALT]);
     let mut receiver = ReceiverSeal::new(key());
     meet(&mut sender, &mut receiver, 5, [2; SALT]);
+    say(&mut sender, &mut receiver);
     (sender, receiver)
+}
+
+/// The first packet under the session's keys.
+fn say(sender: &mut SenderSeal, receiver: &mut ReceiverSeal) {
+    let report = sender.seal(What::Report, &sender_report(MEDIA)).unwrap();
+    assert!(receiver.open(report, from(), || None, &mut vec![]).is_some());
+}
+
+/// An echo that says that another sender has the place, or that a proof is wanted.
+fn other_echo(token: u64, busy: bool) -> Vec<u8> {
+    let mut out = echo(token);
+    // The marks are behind SSRC, name, token, version and DSCP.
+    out[22] |= if busy { 0x20 } else { 0x80 };
+    out
 }
 
 /// The challenge and the echo, as they went over the wire.
@@ -204,29 +219,109 @@ fn a_receiver_that_was_started_again_gets_new_keys_and_its_old_echo_brings_none_
 }
 
 #[test]
-fn replayed_challenges_change_no_keys_that_are_in_use_and_memory_is_bounded() {
+fn a_challenge_that_is_carried_from_elsewhere_and_its_answer_change_no_keys() {
+    let (mut sender, mut receiver) = met();
+    let elsewhere: SocketAddr = "198.51.100.9:7".parse().unwrap();
+    for (token, busy) in [(6, true), (7, false)] {
+        let asked = sender.seal(What::Challenge, &challenge(token)).unwrap().to_vec();
+        receiver
+            .open(&asked, elsewhere, || Some([50 + token as u8; SALT]), &mut vec![])
+            .expect("it has the key's HMAC");
+        let answer = receiver.seal(What::Echo, &other_echo(token, busy), elsewhere).unwrap().to_vec();
+        assert!(sender.open(&answer).is_some(), "a word of the receiver's");
+        let media = sender.seal(What::Media, &rtp(MEDIA, token as u16, b"media")).unwrap().to_vec();
+        assert!(receiver.open(&media, from(), || None, &mut vec![]).is_some(), "the same keys as before");
+        let back = receiver.seal(What::Feedback, &sender_report(RECEIVER), from()).unwrap().to_vec();
+        assert!(sender.open(&back).is_some(), "in both directions");
+    }
+    // The true way is still open for who said BUSY.
+    assert!(sender.open(&receiver.seal(What::Echo, &echo(6), elsewhere).unwrap().to_vec()).is_some());
+}
+
+#[test]
+fn an_echo_is_believed_once_and_of_a_question_that_was_asked() {
+    let (mut sender, mut receiver) = met();
+    let asked = sender.seal(What::Challenge, &challenge(6)).unwrap().to_vec();
+    receiver.open(&asked, from(), || None, &mut vec![]).unwrap();
+    let answer = receiver.seal(What::Echo, &echo(6), from()).unwrap().to_vec();
+    assert!(sender.open(&answer).is_some());
+    assert!(sender.open(&answer).is_none(), "again");
+    // Another receiver with the key, at the same address: the question has been answered.
+    let mut second = ReceiverSeal::new(key());
+    second.open(&asked, from(), || Some([77; SALT]), &mut vec![]).unwrap();
+    assert!(sender.open(second.seal(What::Echo, &echo(6), from()).unwrap()).is_none());
+    let media = sender.seal(What::Media, &rtp(MEDIA, 6, b"media")).unwrap().to_vec();
+    assert!(receiver.open(&media, from(), || None, &mut vec![]).is_some(), "the first one's keys");
+}
+
+#[test]
+fn a_challenge_is_heard_once_from_an_address() {
+    let (mut sender, mut receiver) = met();
+    let mut late = Vec::new();
+    for token in 10..80 {
+        let asked = sender.seal(What::Challenge, &challenge(token)).unwrap().to_vec();
+        if token % 7 == 0 {
+            late.push(asked);
+            continue;
+        }
+        assert!(receiver.open(&asked, from(), || None, &mut vec![]).is_some());
+        assert!(receiver.open(&asked, from(), || None, &mut vec![]).is_none(), "again");
+    }
+    let heard = late.iter().filter(|old| receiver.open(old, from(), || None, &mut vec![]).is_some()).count();
+    assert!(heard >= 9, "the order does not matter: {heard} of {}", late.len());
+    assert!(late.iter().all(|old| receiver.open(old, from(), || None, &mut vec![]).is_none()), "again");
+}
+
+#[test]
+fn replayed_challenges_keep_no_new_sender_out_and_memory_is_bounded() {
     let mut receiver = ReceiverSeal::new(key());
     let mut recorded = Vec::new();
     for n in 0..50 {
         let mut earlier = SenderSeal::new(key(), [100 + n; SALT]);
         recorded.push(earlier.seal(What::Challenge, &challenge(n.into())).unwrap().to_vec());
     }
+    let mut drawn = 0_u64;
+    let mut flood = |receiver: &mut ReceiverSeal, times: usize| {
+        for (n, old) in recorded.iter().cycle().take(times).enumerate() {
+            let address =
+                if n % 2 == 0 { from() } else { SocketAddr::from(([10, (n / 250) as u8, 0, (n % 250) as u8], 1)) };
+            drawn += 1;
+            let mut own = [9; SALT];
+            own[..8].copy_from_slice(&drawn.to_be_bytes());
+            receiver.open(old, address, || Some(own), &mut vec![]);
+        }
+    };
     let mut sender = SenderSeal::new(key(), [1; SALT]);
-    meet(&mut sender, &mut receiver, 5, [2; SALT]);
-    let media = sender.seal(What::Media, &rtp(MEDIA, 1, b"media")).unwrap().to_vec();
-    receiver.open(&media, from(), || None, &mut vec![]).unwrap();
-    let mut drawn = 0_u8;
-    for (n, old) in recorded.iter().cycle().take(500).enumerate() {
-        let address = if n % 2 == 0 { from() } else { SocketAddr::from(([10, 0, 0, (n % 250) as u8], 1)) };
-        drawn = drawn.wrapping_add(1);
-        receiver.open(old, address, || Some([drawn; SALT]), &mut vec![]);
-        assert!(receiver.sessions.len() <= MOST_SESSIONS);
-        assert!(receiver.sessions.iter().filter(|s| s.address == from()).count() <= MOST_SESSIONS / 4);
+    let mut question = 5;
+    // The flood comes between the echo and the first packet, too.
+    for round in 0..3 {
+        flood(&mut receiver, 20_000);
+        meet(&mut sender, &mut receiver, question, [2; SALT]);
+        question += 1;
+        flood(&mut receiver, 20_000);
+        let media = sender.seal(What::Media, &rtp(MEDIA, round, b"media")).unwrap().to_vec();
+        assert!(receiver.open(&media, from(), || None, &mut vec![]).is_some(), "round {round}");
+        let feedback = receiver.seal(What::Feedback, &sender_report(RECEIVER), from()).unwrap().to_vec();
+        assert!(sender.open(&feedback).is_some(), "in both directions");
     }
-    let media = sender.seal(What::Media, &rtp(MEDIA, 2, b"media")).unwrap().to_vec();
-    assert!(receiver.open(&media, from(), || None, &mut vec![]).is_some(), "the session goes on");
-    let feedback = receiver.seal(What::Feedback, &sender_report(RECEIVER), from()).unwrap().to_vec();
-    assert!(sender.open(&feedback).is_some(), "in both directions");
+    assert!(receiver.asking.len() <= 50 * (asking::OF_SALT + 1), "{}", receiver.asking.len());
+    assert_eq!(receiver.sessions.len(), 1, "contexts for who has the key and is there");
+}
+
+#[test]
+fn sessions_that_come_to_life_give_way_oldest_first() {
+    let mut receiver = ReceiverSeal::new(key());
+    for n in 0..40_u8 {
+        let address = SocketAddr::from(([10, 0, 0, n / 8], 5));
+        let mut sender = SenderSeal::new(key(), [n; SALT]);
+        let asked = sender.seal(What::Challenge, &challenge(n.into())).unwrap().to_vec();
+        receiver.open(&asked, address, || Some([100 + n; SALT]), &mut vec![]).unwrap();
+        sender.open(receiver.seal(What::Echo, &echo(n.into()), address).unwrap()).unwrap();
+        let media = sender.seal(What::Media, &rtp(MEDIA, 1, b"media")).unwrap().to_vec();
+        assert!(receiver.open(&media, address, || None, &mut vec![]).is_some(), "{n}");
+        assert!(receiver.sessions.len() <= MOST_SESSIONS);
+        assert!(receiver.sessions.iter().filter(|s| s.address == address).count() <= MOST_SESSIONS / 4);
+    }
 }
 
 #[test]

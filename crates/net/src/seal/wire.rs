@@ -11,7 +11,7 @@
     )
 )]
 
-use fairpace_rtp::challenge::Message;
+use fairpace_rtp::challenge::{Echo, Message};
 use fairpace_rtp::rtcp::{Compound, Rtcp};
 use ring::hmac;
 
@@ -20,12 +20,13 @@ pub(super) const SALT: usize = 16;
 pub(super) type Salt = [u8; SALT];
 
 const MAC: usize = 32;
+const NUMBER: usize = 4;
 const HEADER: usize = 12;
 /// All of the APP packet.
-pub(super) const TRAILER: usize = HEADER + SALT + MAC;
+pub(super) const TRAILER: usize = HEADER + SALT + NUMBER + MAC;
 
-/// V=2, subtype 7, APP, 14 words behind the first.
-const BEGINS: [u8; 4] = [0x87, 204, 0, 14];
+/// V=2, subtype 7, APP, 15 words behind the first.
+const BEGINS: [u8; 4] = [0x87, 204, 0, 15];
 
 /// A datagram that ends with the APP packet.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub(super) struct Trailer<'a> {
     /// The datagram without it.
     pub(super) message: &'a [u8],
     pub(super) salt: Salt,
+    pub(super) number: u32,
     /// The bytes before the HMAC.
     pub(super) signed: &'a [u8],
     pub(super) mac: &'a [u8],
@@ -42,7 +44,18 @@ pub(super) struct Trailer<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Facts {
     Challenge { token: u64, ssrcs: [u32; 4] },
-    Echo { token: u64, receiver: u32 },
+    Echo { token: u64, receiver: u32, answer: Answer },
+}
+
+/// The answer of an echo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Answer {
+    /// The sender has the place.
+    LetIn,
+    /// A proof is wanted first.
+    Proof,
+    /// Another sender has the place.
+    Busy,
 }
 
 /// `None` if there is no such packet at the end; the HMAC is not judged.
@@ -53,19 +66,27 @@ pub(super) fn split(bytes: &[u8]) -> Option<Trailer<'_>> {
     if [*a, *b, *c, *d] != BEGINS || *name != fairpace_rtp::rtcp::NAME {
         return None;
     }
-    let (salt, mac) = rest.split_first_chunk::<SALT>()?;
+    let (salt, rest) = rest.split_first_chunk::<SALT>()?;
+    let (number, mac) = rest.split_first_chunk::<NUMBER>()?;
     let signed = bytes.get(..bytes.len().checked_sub(MAC)?)?;
-    Some(Trailer { message, salt: *salt, signed, mac })
+    Some(Trailer { message, salt: *salt, number: u32::from_be_bytes(*number), signed, mac })
 }
 
 /// Writes the message and the packet behind it.
-pub(super) fn append(message: &[u8], salt: &Salt, sign: impl FnOnce(&[u8]) -> hmac::Tag, into: &mut Vec<u8>) {
+pub(super) fn append(
+    message: &[u8],
+    salt: &Salt,
+    number: u32,
+    sign: impl FnOnce(&[u8]) -> hmac::Tag,
+    into: &mut Vec<u8>,
+) {
     into.clear();
     into.extend_from_slice(message);
     into.extend_from_slice(&BEGINS);
     into.extend_from_slice(message.get(4..8).unwrap_or(&[0; 4]));
     into.extend_from_slice(&fairpace_rtp::rtcp::NAME);
     into.extend_from_slice(salt);
+    into.extend_from_slice(&number.to_be_bytes());
     let tag = sign(into);
     into.extend_from_slice(tag.as_ref());
 }
@@ -78,7 +99,14 @@ pub(super) fn read(bytes: &[u8]) -> Option<Facts> {
             let of = |stream: Option<(u8, u32)>| stream.map_or(c.media.1, |(_, ssrc)| ssrc);
             Facts::Challenge { token: c.token, ssrcs: [c.media.1, c.dummy.1, of(c.retransmission), of(c.fec)] }
         }
-        Message::Echo(echo) => Facts::Echo { token: echo.token, receiver: echo.receiver },
+        Message::Echo(echo) => {
+            let answer = match echo {
+                Echo { busy: true, .. } => Answer::Busy,
+                Echo { taken: true, .. } => Answer::Proof,
+                _ => Answer::LetIn,
+            };
+            Facts::Echo { token: echo.token, receiver: echo.receiver, answer }
+        }
     })
 }
 

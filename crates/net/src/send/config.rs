@@ -213,7 +213,7 @@ mod tests {
             for _ in 0..50 {
                 let sealed = config.wire_session().expect("random bits");
                 // The tag of a packet; and 12 + 16 + 32 B behind a challenge.
-                assert_eq!((sealed.ip_overhead.get(), sealed.challenge_overhead.get()), (headers + 16, 60 - 16));
+                assert_eq!((sealed.ip_overhead.get(), sealed.challenge_overhead.get()), (headers + 16, 64 - 16));
                 assert!(sealed.first_sequence.is_some_and(|first| first < 1 << 15));
             }
             config.session.packet_size = config.wire_session().expect("random bits").least_packet_size();

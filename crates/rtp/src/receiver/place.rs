@@ -38,8 +38,11 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// The challenge has been taken in.
+    /// The challenge has been taken in. One that comes again says nothing: somebody may have kept it.
     fn announce(&mut self, now: Instant, challenge: Challenge) {
+        if self.has_asked(challenge.token) {
+            return;
+        }
         self.heard = now;
         self.announced = Some(challenge);
         self.tokens.rotate_right(1);
@@ -107,14 +110,16 @@ impl Place {
         self.peer.is_none_or(|p| p.address == from || now >= p.gives_way(false))
     }
 
-    /// Whether `from` is the sender, or may become it with this challenge.
+    /// Whether `from` is the sender, or may become it with this challenge. Packets that nobody has announced, which may come from anywhere
+    /// in anybody's name, keep nobody out who shows where he is.
     pub(super) fn is_open_to_challenge(&self, now: Instant, challenge: &Challenge, from: SocketAddr) -> bool {
-        self.peer.is_none_or(|p| p.address == from || now >= p.gives_way(p.is_kin(challenge, from)))
+        let may = |p: &Peer| p.announced.is_none() || now >= p.gives_way(p.is_kin(challenge, from));
+        self.peer.as_ref().is_none_or(|p| p.address == from || may(p))
     }
 
-    /// Whether the challenge is to show that its sender sees what goes to `from`: it takes a place that another one has announced.
+    /// Whether the challenge is to show that its sender sees what goes to `from`: it takes the place of another one, or of another stream.
     pub(super) fn needs_proof(&self, challenge: &Challenge, from: SocketAddr) -> bool {
-        let differs = |p: &Peer| p.announced.is_some_and(|c| p.address != from || c.media.1 != challenge.media.1);
+        let differs = |p: &Peer| p.address != from || p.announced.is_some_and(|c| c.media.1 != challenge.media.1);
         self.peer.as_ref().is_some_and(differs)
     }
 
