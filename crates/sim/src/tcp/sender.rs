@@ -232,7 +232,7 @@ impl TcpSender {
             self.on_duplicate_ack(now);
         }
         if in_sack_recovery && self.mode == Mode::Recovery {
-            self.scoreboard.find_lost_retransmissions(self.snd_una);
+            self.scoreboard.find_lost_retransmissions();
             let safe = advances && self.scoreboard.lost_below() == before.1;
             self.reduce(now, self.arrived().saturating_sub(before.0), safe);
         }
