@@ -145,14 +145,16 @@ impl Network {
         let next = at + sampling.interval;
         self.each_satellite(|satellite, dama| satellite.sample(dama, at, interval));
         self.each_radio(|radio, arq| radio.sample(arq, at, interval));
+        // A flow that is over has one last row, for what came since the row before.
         if self.many {
             for i in &self.sampled {
                 self.series.push(self.flows[*i as usize].sample(at, *i, interval));
             }
             self.sampled.retain(|i| !matches!(self.flows[*i as usize].endpoint, Endpoint::Over(_)));
         } else {
-            for (i, flow) in (0..).zip(&mut self.flows) {
+            for (i, flow) in (0..).zip(&mut self.flows).filter(|(_, flow)| !flow.rows_ended) {
                 self.series.push(flow.sample(at, i, interval));
+                flow.rows_ended = flow.is_over();
             }
         }
         self.events.push(next, SAMPLE);
