@@ -85,7 +85,7 @@ impl Endpoint {
 /// The plan of an endpoint that is not yet built.
 pub(crate) enum Plan {
     Tcp(TcpPlan),
-    Media(MediaPlan),
+    Media(Box<MediaPlan>),
 }
 
 #[derive(Clone)]
@@ -241,7 +241,7 @@ impl FlowState {
                     let controller = media::controller(media).map_err(source)?;
                     check_tcp_half(config, media, &*controller, &name)?;
                     takes_window = is_windowed(&*controller);
-                    Endpoint::Planned(Box::new(Plan::Media(plan)))
+                    Endpoint::Planned(Box::new(Plan::Media(Box::new(plan))))
                 } else {
                     let built = plan.build().map_err(source)?;
                     check_tcp_half(config, media, built.flow.controller(), &name)?;

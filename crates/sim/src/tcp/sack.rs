@@ -130,7 +130,8 @@ impl Scoreboard {
     /// An ACK says that these segments have arrived.
     #[inline]
     fn note_arrived(&mut self, these: Range) {
-        if !these.is_empty() && !(self.sent_last.is_empty() && self.lost_again.is_empty()) {
+        let nobody_looks = self.sent_last.is_empty() && self.lost_again.is_empty();
+        if !nobody_looks && !these.is_empty() {
             self.take_arrived(these);
         }
     }
