@@ -127,7 +127,7 @@ impl Network {
         let first_port = self.links;
         self.links += u32::from(matches!(medium, Medium::Link(_)));
         self.media.push(Slot { medium, armed: Instant::NEVER, first_port, place: 0 });
-        self.notes.push(Notes { name: name.into(), at_warmup: LinkCounters::default() });
+        self.notes.push(Notes { name: name.into(), at_warmup: None });
         self.media.len() as u32 - 1
     }
 

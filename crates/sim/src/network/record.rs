@@ -102,7 +102,7 @@ impl Network {
             if let Medium::Link(link) = medium {
                 link.advance(at);
                 link.restart_maximum();
-                notes.at_warmup = *link.counters();
+                notes.at_warmup = Some(Box::new(link.counters()));
             }
         }
         self.each_satellite(|satellite, dama| satellite.end_warmup(dama, at));
@@ -131,7 +131,7 @@ impl Network {
             };
             link.advance(at);
             let since = link.counters().since(before);
-            *before = *link.counters();
+            *before = link.counters();
             self.link_series.push(LinkRow {
                 at,
                 link: *first_port,
@@ -200,8 +200,8 @@ impl Network {
         let mut report = SimReport { engine: self.stats, ..SimReport::default() };
         for (Slot { medium, .. }, notes) in self.media.iter().zip(&self.notes) {
             let Medium::Link(link) = medium else { continue };
-            let whole = *link.counters();
-            let measured = whole.since(&notes.at_warmup);
+            let whole = link.counters();
+            let measured = notes.at_warmup.as_deref().map_or(whole, |before| whole.since(before));
             let carried = measured.transmitted.bytes.as_f64() * 8.0;
             let could = link.capacity_between(warmup, end).filter(|bits| *bits > 0.0);
             report.engine.packet_hops += whole.transmitted.packets.get();
