@@ -1,4 +1,4 @@
-//! The cost of a run as its work grows by decades; `bench/growth` calls it and draws what it prints.
+//! The cost of a run as its work grows by decades: `cargo run --release -p fairpace-sim --example growth`.
 //!
 //! `growth rate newreno|sack|sack-linux MBPS SECONDS`: one TCP flow over one link of that rate, RTT 100 ms, a queue of
 //! one bandwidth-delay product, so that slow start loses half a window at once.

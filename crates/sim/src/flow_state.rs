@@ -44,7 +44,7 @@ pub(crate) struct FlowState {
     pub(crate) group: u32,
     /// Its [`FlowConfig::stop`] has come: nothing new is sent.
     pub(crate) ended: bool,
-    /// It was over at its last row of series: there are no more.
+    /// The flow was over at its last row of series: there are no more.
     pub(crate) rows_ended: bool,
     /// When the entries of its timers in the event set come up: the sender's slow one (TCP's
     /// timeout), the receiver's, and the sender's fast one (pacing, jitter, bursts). Slow and fast

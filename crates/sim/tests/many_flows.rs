@@ -178,7 +178,7 @@ fn no_flow_of_any_kind_has_rows_after_its_end() {
     assert_eq!(report.flows.len(), 800);
     for (i, flow) in (0..).zip(&report.flows) {
         let rows: Vec<_> = report.series.iter().filter(|row| row.flow == i).collect();
-        // What is lost is sent again first; most end within a second.
+        // Lost segments are sent again first; most flows end within a second.
         let last = rows.last().unwrap();
         assert!(rows.len() <= 40, "{}: {} rows", flow.name, rows.len());
         assert_eq!(last.state, "over", "{}", flow.name);

@@ -495,7 +495,7 @@ fn samples_add_up_to_the_counts() {
     let config = everything(4);
     let report = run(config.clone()).unwrap();
     let rows: Vec<_> = report.series.iter().filter(|r| r.flow == 0).collect();
-    // It stops at 20 s of 25, and what is under way then arrives: one row more, and none after.
+    // The flow stops at 15 s of 25, and packets under way arrive: a row more, and none after.
     let ends = config.flows[0].stop.unwrap();
     assert_eq!(rows.len(), report.series.iter().filter(|r| r.flow == 0 && r.at <= ends + ms(1_000)).count());
     assert!(rows.last().unwrap().at > ends, "what came after the stop has a row");

@@ -9,7 +9,7 @@ use super::ranges::{Range, RangeSet};
 use super::receiver::TcpAck;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What has arrived of a window, and what follows from it. Each number that an ACK needs is kept up to date by what
+/// The arrivals of a window, and the numbers that follow from these. Each number that an ACK needs is kept up to date by what
 /// changes it: an ACK costs the logarithm of the number of holes and what it says anew, however many holes there are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
@@ -18,7 +18,7 @@ pub(super) struct Scoreboard {
     high_rxt: u32,
     /// How many segments below `high_rxt` have a SACK.
     sacked_below_rxt: u32,
-    /// Segments below this with no SACK are lost: at least DupThresh segments above have arrived. It is itself the
+    /// Segments below this with no SACK are lost: at least DupThresh segments above have arrived. The number is the
     /// DupThresh-th highest with a SACK; zero if there are fewer.
     lost_below: u32,
     /// Segments with a SACK from `lost_below` on: DupThresh, or all if there are fewer.
