@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 /// A link between two nodes, one direction.
 ///
 /// In a run of many flows most media are access links that carry a packet now and then, and what a packet costs there is
-/// the memory that it touches. So a plain link is small: what most links never need is [`Cold`], models that draw or
+/// the memory that it touches. So a plain link is small: what most links never need is apart, models that draw or
 /// choose are behind pointers, and rings take memory with their first packet.
 #[derive(Clone, Debug)]
 pub struct Link<T> {
