@@ -46,6 +46,7 @@ pub struct Count {
 }
 
 impl Count {
+    #[inline]
     pub(crate) fn add(&mut self, size: Bytes) {
         self.packets += Packets::new(1);
         self.bytes += size;
@@ -91,8 +92,7 @@ impl ClassCounters {
     }
 }
 
-/// The counts of a link since it was made. Busy time and averages reach up to the last
-/// [`Link::advance`](crate::Link::advance), the rest up to the last call of any kind.
+/// The counts of a link since it was made, up to the latest time that any call has told it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LinkCounters {
     pub(crate) classes: [ClassCounters; 2],

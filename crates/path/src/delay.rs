@@ -9,9 +9,16 @@ const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 /// The state of a [`DelayModel`].
 #[derive(Clone, Debug)]
 pub(crate) struct Delay {
-    /// Nanoseconds, as the next: a `Duration` would be taken apart for every packet.
+    /// Nanoseconds: a `Duration` would be taken apart for every packet.
     propagation: u64,
-    jitter: u64,
+    jitter: Option<Box<Jitter>>,
+}
+
+/// A delay that is drawn for each packet.
+#[derive(Clone, Debug)]
+struct Jitter {
+    /// Nanoseconds, not zero.
+    below: u64,
     reorder: bool,
     random: RandomStream,
     /// When the last packet arrives that is not lost.
@@ -26,8 +33,9 @@ impl Delay {
             }
         }
         let nanos = |d: Duration| (Instant::ZERO + d).as_nanos();
-        let (propagation, jitter) = (nanos(model.propagation), nanos(model.jitter));
-        Ok(Delay { propagation, jitter, reorder: model.reorder, random, last_exit: Instant::ZERO })
+        let jitter = Jitter { below: nanos(model.jitter), reorder: model.reorder, random, last_exit: Instant::ZERO };
+        let jitter = (jitter.below > 0).then(|| Box::new(jitter));
+        Ok(Delay { propagation: nanos(model.propagation), jitter })
     }
 
     /// When a packet arrives whose last bit leaves at `departure`. To be asked once for every
@@ -35,21 +43,21 @@ impl Delay {
     #[inline]
     pub(crate) fn exit_of(&mut self, departure: Instant) -> Instant {
         let exit = self.earliest_exit(departure);
-        if self.jitter == 0 {
-            return exit;
-        }
-        let exit = Instant::from_nanos(exit.as_nanos().saturating_add(self.random.below(self.jitter)));
-        if self.reorder { exit } else { exit.max(self.last_exit) }
+        let Some(jitter) = &mut self.jitter else { return exit };
+        let exit = Instant::from_nanos(exit.as_nanos().saturating_add(jitter.random.below(jitter.below)));
+        if jitter.reorder { exit } else { exit.max(jitter.last_exit) }
     }
 
     /// The packet that arrives at `exit` is not lost: later ones must not overtake it.
     #[inline]
     pub(crate) fn keep_order_after(&mut self, exit: Instant) {
-        self.last_exit = exit;
+        if let Some(jitter) = &mut self.jitter {
+            jitter.last_exit = exit;
+        }
     }
 
     pub(crate) fn may_reorder(&self) -> bool {
-        self.reorder && self.jitter > 0
+        self.jitter.as_ref().is_some_and(|jitter| jitter.reorder)
     }
 
     /// When a packet arrives at the earliest whose last bit leaves at `departure`.

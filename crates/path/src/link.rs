@@ -16,7 +16,7 @@
 //! Both work with a delay of zero too, since a packet's exit never comes before its departure,
 //! and the next one's begin coincides with that.
 
-use crate::counters::LinkCounters;
+use crate::counters::{ClassCounters, Count, LinkCounters};
 use crate::delay::Delay;
 use crate::loss::Loss;
 use crate::outage::Outages;
@@ -29,42 +29,81 @@ use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, QsOption, RandomStr
 use std::collections::VecDeque;
 
 /// A link between two nodes, one direction.
+///
+/// In a run of many flows most media are access links that carry a packet now and then, and what a packet costs there is
+/// the memory that it touches. So a plain link is small: what most links never need is apart, models that draw or
+/// choose are behind pointers, and rings take memory with their first packet.
 #[derive(Clone, Debug)]
 pub struct Link<T> {
     /// The latest time that any call has told.
     now: Instant,
-    queue: Queue<T>,
-    transmitter: Transmitter,
-    loss: Loss,
-    outages: Outages,
-    delay: Delay,
-    /// The packets that are settled but have not departed, in order of departure.
-    settled: VecDeque<Settled>,
-    /// Packets of `settled` that will be lost, in the same order.
-    doomed: VecDeque<T>,
-    /// The packets that are settled and will come out.
-    wire: Wire<T>,
-    /// The contents of the queue and the transmitter: packets waiting or settled, not yet departed.
-    held: Held,
     /// When the next transmission of a queue that chooses begins; never if nobody waits.
     next_start: Instant,
-    /// When a packet last joined such a queue.
-    last_arrival: Instant,
-    /// Scratch: those who went without being sent.
-    gone: Vec<(Instant, T)>,
+    /// When the Quick-Start router looks at the load next; never without one.
+    next_observation: Instant,
+    /// The contents of the queue and the transmitter: packets waiting or settled, not yet departed.
+    held: Held,
+    queue: Queue<T>,
+    transmitter: Transmitter,
+    delay: Delay,
+    loss: Loss,
+    outages: Option<Box<Outages>>,
     /// When the last packet settled so far departs.
     last_departure: Instant,
     /// Since when there has always been a packet in the queue or the transmitter.
     occupied_since: Instant,
+    /// The packets that are settled but have not departed, in order of departure.
+    settled: VecDeque<Settled>,
+    /// The packets that are settled and will come out.
+    wire: Wire<T>,
+    /// Offered and delivered, by class.
+    passed: [Passed; 2],
+    transmitted: Count,
+    /// The largest queue.
+    maximum: Held,
     usage: Usage,
-    counters: LinkCounters,
+    recording: bool,
+    cold: Option<Box<Cold<T>>>,
     /// The Quick-Start router in front of the queue.
     router: Option<Box<LinkRouter>>,
-    /// When it looks at the load next; never without one.
-    next_observation: Instant,
-    recording: bool,
-    dropped: VecDeque<(Instant, DropReason, T)>,
 }
+
+/// The counts of a class that every packet changes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passed {
+    offered: Count,
+    delivered: Count,
+}
+
+/// The state of what happens on few links, made when it happens there.
+#[derive(Clone, Debug)]
+struct Cold<T> {
+    drops: [[Count; DropReason::COUNT]; 2],
+    marked: Count,
+    /// Settled packets that will be lost, in order of departure.
+    doomed: VecDeque<T>,
+    dropped: VecDeque<(Instant, DropReason, T)>,
+    /// Scratch: those who went without being sent.
+    gone: Vec<(Instant, T)>,
+    /// When a packet last joined a queue that chooses.
+    last_arrival: Instant,
+}
+
+impl<T> Default for Cold<T> {
+    fn default() -> Self {
+        Cold {
+            drops: [[Count::default(); DropReason::COUNT]; 2],
+            marked: Count::default(),
+            doomed: VecDeque::new(),
+            dropped: VecDeque::new(),
+            gone: Vec::new(),
+            last_arrival: Instant::ZERO,
+        }
+    }
+}
+
+/// A plain link is so many bytes, packets apart: 1,280 before what is cold was apart.
+const _: () = assert!(size_of::<Link<crate::Plain>>() <= 416);
 
 /// A packet whose departure and fate are known.
 #[derive(Clone, Copy, Debug)]
@@ -115,28 +154,28 @@ impl<T: Datagram> Link<T> {
             }
             None => None,
         };
+        let outages = Outages::new(&spec.outage, spec.outage_at);
         Ok(Link {
             now: Instant::ZERO,
+            next_start: Instant::NEVER,
+            next_observation: router.as_ref().map_or(Instant::NEVER, |r| Instant::ZERO + r.interval()),
+            held: Held::default(),
             queue: Queue::new(&spec.queue, seed, name)?,
             transmitter,
-            loss: Loss::new(&spec.loss, RandomStream::named(seed, &format!("{name}.loss"))),
-            outages: Outages::new(&spec.outage, spec.outage_at),
             delay: Delay::new(&spec.delay, RandomStream::named(seed, &format!("{name}.jitter")))?,
-            settled: VecDeque::new(),
-            doomed: VecDeque::new(),
-            wire: Wire::new(Duration::ZERO),
-            held: Held::default(),
-            next_start: Instant::NEVER,
-            last_arrival: Instant::ZERO,
-            gone: Vec::new(),
+            loss: Loss::new(&spec.loss, RandomStream::named(seed, &format!("{name}.loss"))),
+            outages: (!outages.is_empty()).then(|| Box::new(outages)),
             last_departure: Instant::ZERO,
             occupied_since: Instant::ZERO,
+            settled: VecDeque::new(),
+            wire: Wire::new(Duration::ZERO),
+            passed: [Passed::default(); 2],
+            transmitted: Count::default(),
+            maximum: Held::default(),
             usage: Usage::default(),
-            counters: LinkCounters::default(),
-            next_observation: router.as_ref().map_or(Instant::NEVER, |r| Instant::ZERO + r.interval()),
-            router,
             recording: false,
-            dropped: VecDeque::new(),
+            cold: None,
+            router,
         })
     }
 
@@ -151,7 +190,7 @@ impl<T: Datagram> Link<T> {
             *option = self.route(now, source, *option);
         }
         let (size, class) = (packet.size(), packet.class());
-        self.counters.classes[class as usize].offered.add(size);
+        self.passed[class as usize].offered.add(size);
         if self.held.packets == 0 {
             self.occupied_since = now;
         }
@@ -188,7 +227,7 @@ impl<T: Datagram> Link<T> {
     pub fn pop(&mut self, now: Instant) -> Option<T> {
         self.settle_until(now);
         let packet = self.wire.pop(self.now)?;
-        self.counters.classes[packet.class() as usize].delivered.add(packet.size());
+        self.passed[packet.class() as usize].delivered.add(packet.size());
         Some(packet)
     }
 
@@ -196,6 +235,10 @@ impl<T: Datagram> Link<T> {
     /// at the end of a run.
     pub fn advance(&mut self, now: Instant) {
         self.settle_until(now);
+    }
+
+    /// The counts up to the latest time that any call has told: [`Link::advance`] first.
+    pub fn counters(&self) -> LinkCounters {
         let now = self.now;
         // Time in the future is not yet spent, and the packets that still wait have not been added.
         let mut usage = self.usage;
@@ -212,15 +255,23 @@ impl<T: Datagram> Link<T> {
                 usage.busy_ns += now.as_nanos().saturating_sub(self.busy_from());
             }
         }
-        self.counters.elapsed_ns = now.as_nanos();
-        self.counters.packet_ns = usage.packet_ns;
-        self.counters.byte_ns = usage.byte_ns;
-        self.counters.busy_ns = usage.busy_ns;
-    }
-
-    /// The counts so far; call [`Link::advance`] first.
-    pub fn counters(&self) -> &LinkCounters {
-        &self.counters
+        let cold = self.cold.as_deref();
+        let class = |i: usize| ClassCounters {
+            offered: self.passed[i].offered,
+            delivered: self.passed[i].delivered,
+            drops: cold.map_or_else(Default::default, |cold| cold.drops[i]),
+        };
+        LinkCounters {
+            classes: [class(0), class(1)],
+            transmitted: self.transmitted,
+            marked: cold.map_or_else(Count::default, |cold| cold.marked),
+            max_queue: Packets::new(self.maximum.packets),
+            max_queue_bytes: Bytes::new(self.maximum.bytes),
+            elapsed_ns: now.as_nanos(),
+            busy_ns: usage.busy_ns,
+            packet_ns: usage.packet_ns,
+            byte_ns: usage.byte_ns,
+        }
     }
 
     /// The counts of the link's Quick-Start router so far, if there is one.
@@ -230,8 +281,7 @@ impl<T: Datagram> Link<T> {
 
     /// Forgets the largest queue seen, so that it is that of the time from now on.
     pub fn restart_maximum(&mut self) {
-        self.counters.max_queue = Packets::new(self.held.packets);
-        self.counters.max_queue_bytes = Bytes::new(self.held.bytes);
+        self.maximum = self.held;
     }
 
     /// Whether dropped packets are kept for [`Link::take_dropped`]. Off at first.
@@ -242,13 +292,13 @@ impl<T: Datagram> Link<T> {
     /// Whether [`Link::take_dropped`] has one.
     #[inline]
     pub fn has_dropped(&self) -> bool {
-        !self.dropped.is_empty()
+        self.cold.as_ref().is_some_and(|cold| !cold.dropped.is_empty())
     }
 
     /// The next dropped packet, why and when it was dropped, in order of time. Call it until there
     /// is none.
     pub fn take_dropped(&mut self) -> Option<(Instant, DropReason, T)> {
-        self.dropped.pop_front()
+        self.cold.as_mut()?.dropped.pop_front()
     }
 
     /// Packets in the queue and in transmission.
@@ -268,7 +318,8 @@ impl<T: Datagram> Link<T> {
             Queue::DropTail(_) | Queue::Managed(_) => 0,
             Queue::Choosing(queue) => queue.waiting(),
         };
-        waiting + self.doomed.len() + self.wire.len()
+        let doomed = self.cold.as_ref().map_or(0, |cold| cold.doomed.len());
+        waiting + doomed + self.wire.len()
     }
 
     /// How fast packets leave at that time; [`Rate::MAX`] if serialization takes none. For a
@@ -304,7 +355,7 @@ impl<T: Datagram> Link<T> {
             let (end, interval) = (self.next_observation, router.interval());
             let bits = self.transmitter.capacity_between(end - interval, end);
             let capacity = bits.map_or(Rate::MAX, |bits| Rate::bps(bits / interval.as_secs_f64()));
-            router.observe(capacity, self.counters.transmitted.bytes);
+            router.observe(capacity, self.transmitted.bytes);
             self.next_observation = end + interval;
         }
     }
@@ -339,13 +390,13 @@ impl<T: Datagram> Link<T> {
         if self.next_observation < packet.departure {
             self.observe_before(packet.departure);
         }
-        self.counters.transmitted.add(Bytes::new(packet.size));
+        self.transmitted.add(Bytes::new(packet.size));
         let reason = match packet.fate {
             Fate::Arrives => return,
             Fate::Damaged => DropReason::LinkError,
             Fate::Dark => DropReason::Outage,
         };
-        if let Some(lost) = self.doomed.pop_front() {
+        if let Some(lost) = self.cold.as_mut().and_then(|cold| cold.doomed.pop_front()) {
             self.drop_now(packet.departure, reason, lost);
         }
     }
@@ -366,8 +417,8 @@ impl<T: Datagram> Link<T> {
 
     #[inline]
     fn note_maximum(&mut self) {
-        self.counters.max_queue = self.counters.max_queue.max(Packets::new(self.held.packets));
-        self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(Bytes::new(self.held.bytes));
+        self.maximum.packets = self.maximum.packets.max(self.held.packets);
+        self.maximum.bytes = self.maximum.bytes.max(self.held.bytes);
     }
 
     /// The next packet to be transmitted is this one, and nothing can change that: what becomes of
@@ -380,7 +431,7 @@ impl<T: Datagram> Link<T> {
         let exit = self.delay.exit_of(departure);
         let damaged = self.loss.next();
         let fate = match damaged {
-            _ if self.outages.hit(start, departure, exit) => Fate::Dark,
+            _ if self.outages.as_ref().is_some_and(|o| o.hit(start, departure, exit)) => Fate::Dark,
             true => Fate::Damaged,
             false => Fate::Arrives,
         };
@@ -388,7 +439,7 @@ impl<T: Datagram> Link<T> {
             self.delay.keep_order_after(exit);
             self.wire.insert(exit, packet);
         } else {
-            self.doomed.push_back(packet);
+            self.cold().doomed.push_back(packet);
         }
         let settled = Settled { departure, size, fate };
         if matches!(self.transmitter, Transmitter::Unlimited) {
@@ -422,7 +473,7 @@ impl<T: Datagram> Link<T> {
             Verdict::Drop(reason) => return self.drop_now(now, reason, packet),
             Verdict::Mark => {
                 packet.set_ecn(Ecn::Ce);
-                self.counters.marked.add(size);
+                self.cold().marked.add(size);
             }
             Verdict::Admit => {}
         }
@@ -439,14 +490,16 @@ impl<T: Datagram> Link<T> {
         if self.held.packets == 0 {
             queue.found_empty();
         }
-        if let Err(refused) = queue.arrive(now, self.held, packet, &mut self.gone) {
+        let cold = self.cold.get_or_insert_default();
+        if let Err(refused) = queue.arrive(now, self.held, packet, &mut cold.gone) {
             return self.drop_now(now, DropReason::QueueFull, refused);
         }
         let waiting = queue.waiting();
-        self.last_arrival = now;
+        cold.last_arrival = now;
+        let pushed_out = !cold.gone.is_empty();
         self.held.packets += 1;
         self.held.bytes += size.get();
-        if !self.gone.is_empty() {
+        if pushed_out {
             self.drop_gone(now, DropReason::PushedOut);
         }
         self.note_maximum();
@@ -462,26 +515,26 @@ impl<T: Datagram> Link<T> {
     fn begin_transmission(&mut self) {
         let start = self.next_start;
         let Queue::Choosing(queue) = &mut self.queue else { return };
-        let next = queue.dequeue(start, &mut self.gone);
-        let waiting = queue.waiting();
-        if !self.gone.is_empty() {
+        let cold = self.cold.get_or_insert_default();
+        let next = queue.dequeue(start, &mut cold.gone);
+        let (waiting, last_arrival) = (queue.waiting(), cold.last_arrival);
+        if !cold.gone.is_empty() {
             self.drop_gone(start, DropReason::Early);
         }
         if let Some(Next { arrival, packet, marked }) = next {
             if marked {
-                self.counters.marked.add(packet.size());
+                self.cold().marked.add(packet.size());
             }
             self.settle(arrival, packet);
         }
         // All who wait arrived before this transmission began, and can begin when it ends, whoever
         // is chosen then.
-        self.next_start =
-            if waiting == 0 { Instant::NEVER } else { self.transmitter.earliest_start(self.last_arrival) };
+        self.next_start = if waiting == 0 { Instant::NEVER } else { self.transmitter.earliest_start(last_arrival) };
     }
 
     /// Those in `gone` have left the queue without being sent.
     fn drop_gone(&mut self, now: Instant, reason: DropReason) {
-        let mut gone = std::mem::take(&mut self.gone);
+        let mut gone = std::mem::take(&mut self.cold().gone);
         for (arrival, packet) in gone.drain(..) {
             let size = packet.size().get();
             self.usage.add(now.as_nanos() - arrival.as_nanos(), size);
@@ -489,10 +542,15 @@ impl<T: Datagram> Link<T> {
             self.held.bytes -= size;
             self.drop_now(now, reason, packet);
         }
-        self.gone = gone;
+        self.cold().gone = gone;
         if self.held.packets == 0 {
             self.usage.busy_ns += now.as_nanos().saturating_sub(self.busy_from());
         }
+    }
+
+    #[inline]
+    fn cold(&mut self) -> &mut Cold<T> {
+        self.cold.get_or_insert_default()
     }
 
     #[cfg(test)]
@@ -501,9 +559,11 @@ impl<T: Datagram> Link<T> {
     }
 
     fn drop_now(&mut self, now: Instant, reason: DropReason, packet: T) {
-        self.counters.classes[packet.class() as usize].drops[reason as usize].add(packet.size());
-        if self.recording {
-            self.dropped.push_back((now, reason, packet));
+        let recording = self.recording;
+        let cold = self.cold();
+        cold.drops[packet.class() as usize][reason as usize].add(packet.size());
+        if recording {
+            cold.dropped.push_back((now, reason, packet));
         }
     }
 }

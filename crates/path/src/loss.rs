@@ -10,18 +10,26 @@ use fairpace_units::{Probability, RandomStream};
 #[derive(Clone, Debug)]
 pub(crate) enum Loss {
     None,
-    Bernoulli { p: Probability, random: RandomStream },
-    GilbertElliott { model: GilbertElliott, bad: bool, random: RandomStream },
+    Bernoulli(Box<(Probability, RandomStream)>),
+    GilbertElliott(Box<Bursts>),
+}
+
+/// Losses in bursts.
+#[derive(Clone, Debug)]
+pub(crate) struct Bursts {
+    model: GilbertElliott,
+    bad: bool,
+    random: RandomStream,
 }
 
 impl Loss {
     pub(crate) fn new(model: &LossModel, mut random: RandomStream) -> Self {
         match *model {
             LossModel::None => Loss::None,
-            LossModel::Bernoulli(p) => Loss::Bernoulli { p, random },
+            LossModel::Bernoulli(p) => Loss::Bernoulli(Box::new((p, random))),
             LossModel::GilbertElliott(model) => {
                 let bad = random.uniform() < model.time_in_bad();
-                Loss::GilbertElliott { model, bad, random }
+                Loss::GilbertElliott(Box::new(Bursts { model, bad, random }))
             }
         }
     }
@@ -31,8 +39,9 @@ impl Loss {
     pub(crate) fn next(&mut self) -> bool {
         match self {
             Loss::None => false,
-            Loss::Bernoulli { p, random } => random.chance(*p),
-            Loss::GilbertElliott { model, bad, random } => {
+            Loss::Bernoulli(loss) => loss.1.chance(loss.0),
+            Loss::GilbertElliott(bursts) => {
+                let Bursts { model, bad, random } = &mut **bursts;
                 let (loss, change) =
                     if *bad { (model.loss_in_bad, model.bad_to_good) } else { (model.loss_in_good, model.good_to_bad) };
                 let lost = random.chance(loss);

@@ -25,13 +25,15 @@ impl Outages {
         Outages { at, dark }
     }
 
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.dark.is_empty()
+    }
+
     /// Whether a packet is lost whose first bit leaves at `start`, whose last leaves at
     /// `departure` and arrives at `exit`.
     #[inline]
     pub(crate) fn hit(&self, start: Instant, departure: Instant, exit: Instant) -> bool {
-        if self.dark.is_empty() {
-            return false;
-        }
         match self.at {
             OutageAt::Transmitter => self.dark_within(start, departure),
             OutageAt::Receiver => self.dark_within(start + exit.since(departure), exit),

@@ -30,7 +30,7 @@ use two_priority::TwoPriority;
 pub(crate) enum Queue<T> {
     DropTail(DropTail),
     Managed(Managed),
-    Choosing(Choosing<T>),
+    Choosing(Box<Choosing<T>>),
 }
 
 /// A queue that admits by more than its room.
@@ -58,13 +58,15 @@ impl<T> Queue<T> {
             QueueModel::Red(params) => Queue::Managed(Managed::Red(Box::new(Red::new(params, random("red"))?))),
             QueueModel::Pie(params) => Queue::Managed(Managed::Pie(Box::new(Pie::new(params, random("pie"))?))),
             QueueModel::TwoPriority { capacity } => {
-                Queue::Choosing(Choosing::TwoPriority(TwoPriority::new(Room::new(*capacity)?)))
+                Queue::Choosing(Box::new(Choosing::TwoPriority(TwoPriority::new(Room::new(*capacity)?))))
             }
-            QueueModel::CoDel(params) => Queue::Choosing(Choosing::CoDel(Box::new(CoDel::new(params)?))),
+            QueueModel::CoDel(params) => Queue::Choosing(Box::new(Choosing::CoDel(Box::new(CoDel::new(params)?)))),
             QueueModel::FqCoDel(params) => {
-                Queue::Choosing(Choosing::FqCoDel(Box::new(FqCoDel::new(params, random("fq_codel"))?)))
+                Queue::Choosing(Box::new(Choosing::FqCoDel(Box::new(FqCoDel::new(params, random("fq_codel"))?))))
             }
-            QueueModel::DualPi2(params) => Queue::Choosing(Choosing::DualPi2(Box::new(DualPi2::new(params)?))),
+            QueueModel::DualPi2(params) => {
+                Queue::Choosing(Box::new(Choosing::DualPi2(Box::new(DualPi2::new(params)?))))
+            }
         })
     }
 }

@@ -25,8 +25,9 @@ const PIECE: u64 = 1 << 20;
 pub(crate) enum Transmitter {
     Unlimited,
     Fixed(FixedRate),
-    Steps(SteppedRate),
-    Opportunities(OpportunityRate),
+    // Boxed: nearly every link has a fixed rate.
+    Steps(Box<SteppedRate>),
+    Opportunities(Box<OpportunityRate>),
 }
 
 /// When a packet's first and last bit leave.
@@ -44,10 +45,12 @@ impl Transmitter {
                 0 => return Err(LinkError::RateZero { found: *rate }),
                 units => Transmitter::Fixed(FixedRate { rate: units, done: Exact::default() }),
             },
-            RateModel::Schedule(entries) => Transmitter::Steps(SteppedRate::new(Arc::new(steps_of(entries)?))),
+            RateModel::Schedule(entries) => {
+                Transmitter::Steps(Box::new(SteppedRate::new(Arc::new(steps_of(entries)?))))
+            }
             RateModel::Trace(trace) => match &trace.shape {
-                Shape::Steps(steps) => Transmitter::Steps(SteppedRate::new(Arc::clone(steps))),
-                Shape::Opportunities(o) => Transmitter::Opportunities(OpportunityRate::new(Arc::clone(o))),
+                Shape::Steps(steps) => Transmitter::Steps(Box::new(SteppedRate::new(Arc::clone(steps)))),
+                Shape::Opportunities(o) => Transmitter::Opportunities(Box::new(OpportunityRate::new(Arc::clone(o)))),
             },
         })
     }

@@ -313,7 +313,8 @@ fn conserved(link: &Link<Plain>) -> Result<(), TestCaseError> {
     let accounted = total.delivered.packets + total.dropped_in_all().packets + Packets::new(link.inside() as u64);
     prop_assert_eq!(total.offered.packets, accounted);
     for class in [Class::Normal, Class::Low] {
-        let c = link.counters().class(class);
+        let counters = link.counters();
+        let c = counters.class(class);
         prop_assert!(c.offered.bytes >= c.delivered.bytes + c.dropped_in_all().bytes);
     }
     if link.inside() == 0 {
@@ -360,7 +361,7 @@ proptest! {
             }
             drain(&mut link, Driver::OnTime, now + 120_000 * MS, &mut popped)?;
             link.advance(Instant::from_nanos(now + 120_000 * MS));
-            results.push((popped, *link.counters()));
+            results.push((popped, link.counters()));
         }
         prop_assert_eq!(&results[0], &results[1]);
     }

@@ -19,7 +19,7 @@ fn batches(spec: &LinkSpec, load: f64, value: impl Fn(&Link<Plain>, &fairpace_pa
     let mut link: Link<Plain> = Link::new(spec, 1, "link").unwrap();
     let mut random = RandomStream::named(3, "arrivals");
     let mut now = Instant::ZERO;
-    let mut before = *link.counters();
+    let mut before = link.counters();
     (0..50)
         .map(|_| {
             for id in 0..20_000 {
@@ -29,7 +29,7 @@ fn batches(spec: &LinkSpec, load: f64, value: impl Fn(&Link<Plain>, &fairpace_pa
             }
             link.advance(now);
             let window = link.counters().since(&before);
-            before = *link.counters();
+            before = link.counters();
             value(&link, &window)
         })
         .collect()

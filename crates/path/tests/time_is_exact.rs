@@ -132,7 +132,7 @@ fn the_measured_window_is_the_difference_of_two_copies() {
     let mut link = link(RateModel::Fixed(Rate::mbps(8.0)));
     link.push(ms(0.0), normal(1));
     link.advance(ms(10.0));
-    let (before, _) = (*link.counters(), link.restart_maximum());
+    let (before, _) = (link.counters(), link.restart_maximum());
     link.push(ms(12.0), normal(2));
     link.advance(ms(14.0));
     let window = link.counters().since(&before);

@@ -1,7 +1,9 @@
 //! A flow as the network keeps it: its endpoint while there is one, its counts, and what is noted of it.
 //!
 //! In a run of many flows most of them have not begun or are over. Those take little: an endpoint is made when
-//! its flow begins, and let go when the flow has ended and nothing of it is under way.
+//! its flow begins, and let go when the flow is over: it has ended, nothing of it is under way, and nobody owes anything.
+
+use std::sync::Arc;
 
 use fairpace_control::feedback::Form;
 use fairpace_control::{Controller, FlowEvent, StopReason};
@@ -16,7 +18,7 @@ use crate::media::{self, MediaEndpoint};
 use crate::packet::FlowId;
 use crate::report::{FlowCounts, FlowReport, MediaReport, SeriesRow, TcpReport};
 use crate::tcp::endpoint::TcpEndpoint;
-use crate::tcp::{TcpSender, TcpTally};
+use crate::tcp::{TcpParams, TcpSender, TcpSource, TcpStanding, TcpTally};
 
 /// From so many flows on, a run keeps of each only what its report needs: see
 /// [`SimReport::flows`](crate::SimReport::flows).
@@ -42,6 +44,8 @@ pub(crate) struct FlowState {
     pub(crate) group: u32,
     /// Its [`FlowConfig::stop`] has come: nothing new is sent.
     pub(crate) ended: bool,
+    /// The flow was over at its last row of series: there are no more.
+    pub(crate) rows_ended: bool,
     /// When the entries of its timers in the event set come up: the sender's slow one (TCP's
     /// timeout), the receiver's, and the sender's fast one (pacing, jitter, bursts). Slow and fast
     /// apart, so that arming the fast one does not leave entries of the slow one behind.
@@ -60,25 +64,40 @@ pub(crate) enum Endpoint {
     Media(Box<MediaEndpoint>),
     Constant(Box<ConstantSender>),
     External,
-    /// Media that has not begun.
+    /// One that has not begun.
     Planned(Box<Plan>),
-    /// Media that is over.
+    /// One that is over.
     Over(Box<Over>),
 }
 
 impl Endpoint {
-    /// The TCP sender that it is, or has.
-    fn tcp(&self) -> Option<&TcpSender> {
+    /// The standing of the TCP sender that it is, or has.
+    fn tcp(&self) -> Option<TcpStanding> {
         match self {
-            Endpoint::Tcp(tcp) => Some(&tcp.tx),
-            Endpoint::Media(media) => media.tcp(),
-            _ => None,
+            Endpoint::Tcp(tcp) => Some(tcp.tx.standing()),
+            Endpoint::Media(media) => media.tcp().map(TcpSender::standing),
+            Endpoint::Over(over) => over.tcp.clone(),
+            Endpoint::Constant(_) | Endpoint::External | Endpoint::Planned(_) => None,
         }
     }
 }
 
-/// The plan of a media endpoint that is not yet built.
-pub(crate) struct Plan {
+/// The plan of an endpoint that is not yet built.
+pub(crate) enum Plan {
+    Tcp(TcpPlan),
+    Media(Box<MediaPlan>),
+}
+
+#[derive(Clone)]
+pub(crate) struct TcpPlan {
+    params: Arc<TcpParams>,
+    source: TcpSource,
+    segment_size: u32,
+    jitter: RandomStream,
+    on_off: RandomStream,
+}
+
+pub(crate) struct MediaPlan {
     config: MediaConfig,
     packet_size: Bytes,
     ack_size: Bytes,
@@ -87,11 +106,14 @@ pub(crate) struct Plan {
     trace: bool,
 }
 
-/// The remains of a media endpoint that has ended.
+/// The remains of an endpoint that is over: what a report says of it.
+#[derive(Default)]
 pub(crate) struct Over {
     srtt: Option<Duration>,
+    finished: Option<Instant>,
     stopped: Option<StopReason>,
-    media: MediaReport,
+    tcp: Option<TcpStanding>,
+    media: Option<Box<MediaReport>>,
     events: Vec<FlowEvent>,
 }
 
@@ -106,8 +128,25 @@ struct Marks {
 }
 
 impl Plan {
+    /// The endpoint; `None` cannot be, since a controller that is refused was refused at the beginning.
+    fn build(&self) -> Option<Endpoint> {
+        match self {
+            Plan::Tcp(plan) => Some(Endpoint::Tcp(Box::new(plan.build()))),
+            Plan::Media(plan) => plan.build().ok().map(|media| Endpoint::Media(Box::new(media))),
+        }
+    }
+}
+
+impl TcpPlan {
+    fn build(&self) -> TcpEndpoint {
+        let TcpPlan { params, source, segment_size, jitter, on_off } = self.clone();
+        TcpEndpoint::new(params, &source, segment_size, jitter, on_off)
+    }
+}
+
+impl MediaPlan {
     fn build(&self) -> Result<MediaEndpoint, fairpace_control::ParamError> {
-        let Plan { config, packet_size, ack_size, seed, tcp_jitter, trace } = self;
+        let MediaPlan { config, packet_size, ack_size, seed, tcp_jitter, trace } = self;
         MediaEndpoint::new(config, *packet_size, *ack_size, *seed, tcp_jitter.clone(), *trace)
     }
 }
@@ -131,8 +170,30 @@ fn check_tcp_half(
     }
 }
 
+/// Parameters that flows have in common: of a hundred thousand alike there is one value.
+#[derive(Default)]
+pub(crate) struct SharedParams {
+    tcp: Vec<Arc<TcpParams>>,
+}
+
+impl SharedParams {
+    /// Looked for among so many of the last that differ.
+    const KEPT: usize = 8;
+
+    fn tcp(&mut self, params: &TcpParams) -> Arc<TcpParams> {
+        if let Some(same) = self.tcp.iter().find(|kept| ***kept == *params) {
+            return Arc::clone(same);
+        }
+        let new = Arc::new(params.clone());
+        self.tcp.truncate(SharedParams::KEPT - 1);
+        self.tcp.insert(0, Arc::clone(&new));
+        new
+    }
+}
+
 impl FlowState {
-    /// `many`: the flow is one of many. `bursty`: packets may come faster than they were sent.
+    /// `many`: the flow is one of many. `bursty`: packets may come faster than they were sent. `shared`: what flows
+    /// before it have in common.
     pub(crate) fn new(
         config: &FlowConfig,
         group: u32,
@@ -140,18 +201,30 @@ impl FlowState {
         trace: bool,
         many: bool,
         bursty: bool,
+        shared: &mut SharedParams,
     ) -> Result<FlowState, SimError> {
         let stream = |purpose: &str| RandomStream::named(seed, &format!("flow.{}.{purpose}", config.name));
         let size = config.packet_size.get() as u32;
         let mut takes_window = false;
         let (endpoint, protocol) = match &config.protocol {
             Protocol::Tcp(params, source) => {
-                let tcp = TcpEndpoint::new(params, source, size, stream("jitter"), stream("onoff"));
-                (Endpoint::Tcp(Box::new(tcp)), format!("tcp-{}", params.variant.name()))
+                let plan = TcpPlan {
+                    params: shared.tcp(params),
+                    source: *source,
+                    segment_size: size,
+                    jitter: stream("jitter"),
+                    on_off: stream("onoff"),
+                };
+                let endpoint = if many {
+                    Endpoint::Planned(Box::new(Plan::Tcp(plan)))
+                } else {
+                    Endpoint::Tcp(Box::new(plan.build()))
+                };
+                (endpoint, format!("tcp-{}", params.variant.name()))
             }
             Protocol::Media(media) => {
                 let source = |source| SimError::Controller { flow: config.name.clone(), source };
-                let mut plan = Plan {
+                let mut plan = MediaPlan {
                     config: media.clone(),
                     packet_size: config.packet_size,
                     ack_size: config.ack_size,
@@ -168,7 +241,7 @@ impl FlowState {
                     let controller = media::controller(media).map_err(source)?;
                     check_tcp_half(config, media, &*controller, &name)?;
                     takes_window = is_windowed(&*controller);
-                    Endpoint::Planned(Box::new(plan))
+                    Endpoint::Planned(Box::new(Plan::Media(Box::new(plan))))
                 } else {
                     let built = plan.build().map_err(source)?;
                     check_tcp_half(config, media, built.flow.controller(), &name)?;
@@ -196,6 +269,7 @@ impl FlowState {
             takes_window,
             group,
             ended: false,
+            rows_ended: false,
             armed: [Instant::NEVER; 3],
             started: config.start + stream("start").duration_below(config.start_spread),
             marks: None,
@@ -215,10 +289,9 @@ impl FlowState {
             return;
         }
         if let Endpoint::Planned(plan) = &self.endpoint
-            // Its controller has been tried.
-            && let Ok(media) = plan.build()
+            && let Some(built) = plan.build()
         {
-            self.endpoint = Endpoint::Media(Box::new(media));
+            self.endpoint = built;
         }
         match &mut self.endpoint {
             Endpoint::Tcp(tcp) => tcp.start(at),
@@ -239,15 +312,58 @@ impl FlowState {
         }
     }
 
-    /// Lets the endpoint go if it is media that has ended, nothing of it is under way, and its receiver owes no
-    /// feedback (other than RTCP reports, which end with it).
-    pub(crate) fn retire(&mut self) {
-        let Endpoint::Media(media) = &mut self.endpoint else { return };
-        let ended = self.ended || media.stopped().is_some();
-        if ended && self.counts.under_way() == 0 && media.owes_nothing() && media.tcp_is_over() {
-            let (srtt, stopped, events) = (media.flow.srtt(), media.stopped(), media.flow.drain_events().collect());
-            self.endpoint = Endpoint::Over(Box::new(Over { srtt, stopped, media: media.report(true), events }));
+    /// The flow has ended, nothing of it is under way, and its receiver owes no feedback (other than RTCP reports, which
+    /// end with it).
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.endpoint {
+            Endpoint::Tcp(tcp) => {
+                (self.ended || tcp.finished.is_some()) && self.counts.under_way() == 0 && tcp.is_quiet()
+            }
+            Endpoint::Media(media) => {
+                let ended = self.ended || media.stopped().is_some();
+                ended && self.counts.under_way() == 0 && media.owes_nothing() && media.tcp_is_over()
+            }
+            Endpoint::Constant(_) => self.ended && self.counts.under_way() == 0,
+            Endpoint::External | Endpoint::Planned(_) => false,
+            Endpoint::Over(_) => true,
         }
+    }
+
+    /// Lets the endpoint go if the flow is over.
+    #[inline]
+    pub(crate) fn retire(&mut self) {
+        let may_be = match &self.endpoint {
+            Endpoint::Tcp(tcp) => self.ended || tcp.finished.is_some(),
+            Endpoint::Media(media) => self.ended || media.stopped().is_some(),
+            Endpoint::Constant(_) => self.ended,
+            Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => false,
+        };
+        if may_be {
+            self.retire_if_over();
+        }
+    }
+
+    #[inline(never)]
+    fn retire_if_over(&mut self) {
+        if !self.is_over() {
+            return;
+        }
+        let tcp = self.endpoint.tcp();
+        let over = match &mut self.endpoint {
+            Endpoint::Tcp(endpoint) => {
+                Over { srtt: endpoint.tx.srtt(), finished: endpoint.finished, tcp, ..Over::default() }
+            }
+            Endpoint::Media(media) => Over {
+                srtt: media.flow.srtt(),
+                stopped: media.stopped(),
+                tcp,
+                media: Some(Box::new(media.report(true))),
+                events: media.flow.drain_events().collect(),
+                ..Over::default()
+            },
+            _ => Over::default(),
+        };
+        self.endpoint = Endpoint::Over(Box::new(over));
     }
 
     pub(crate) fn note_checkpoint(&mut self, at: Instant) {
@@ -352,37 +468,31 @@ impl FlowState {
             tcp: None,
             media: None,
         };
-        let of_media = |report: &mut FlowReport, media: &mut MediaEndpoint| {
-            report.srtt = media.flow.srtt();
-            report.stopped = media.stopped();
-            report.media = Some(media.report(last));
-        };
-        report.tcp = self.endpoint.tcp().map(|tcp| TcpReport {
-            counters: tcp.counters(),
+        // One that never began is as it was made.
+        let mut unbegun = if let Endpoint::Planned(plan) = &self.endpoint { plan.build() } else { None };
+        let endpoint = unbegun.as_mut().unwrap_or(&mut self.endpoint);
+        report.tcp = endpoint.tcp().map(|tcp| TcpReport {
+            counters: tcp.counters,
             measured: tcp.tally(end).since(&marks.tcp_at_warmup),
-            cwnd: tcp.cwnd(),
-            ssthresh: tcp.ssthresh(),
+            cwnd: tcp.cwnd,
+            ssthresh: tcp.ssthresh,
         });
-        match &mut self.endpoint {
+        match endpoint {
             Endpoint::Tcp(tcp) => {
                 report.srtt = tcp.tx.srtt();
                 report.finished = tcp.finished;
             }
-            Endpoint::Media(media) => of_media(&mut report, media),
-            Endpoint::Planned(plan) => {
-                if let Ok(mut media) = plan.build() {
-                    of_media(&mut report, &mut media);
-                }
+            Endpoint::Media(media) => {
+                report.srtt = media.flow.srtt();
+                report.stopped = media.stopped();
+                report.media = Some(media.report(last));
             }
             Endpoint::Over(over) => {
-                (report.srtt, report.stopped) = (over.srtt, over.stopped);
-                report.media = Some(over.media.clone());
-                if last {
-                    over.media.packet_records = Vec::new();
-                    over.media.frame_records = Vec::new();
-                }
+                (report.srtt, report.finished, report.stopped) = (over.srtt, over.finished, over.stopped);
+                report.media =
+                    if last { over.media.take().map(|media| *media) } else { over.media.as_deref().cloned() };
             }
-            Endpoint::Constant(_) | Endpoint::External => {}
+            Endpoint::Constant(_) | Endpoint::External | Endpoint::Planned(_) => {}
         }
         report
     }

@@ -16,16 +16,17 @@ use crate::tcp::{TcpCounters, TcpTally};
 #[derive(Clone, Debug, Default)]
 pub struct SimReport {
     /// One per flow, in the order of the configuration. In a run of [`MANY_FLOWS`](crate::MANY_FLOWS) and more
-    /// their delays are coarse (those of [`SimReport::groups`] are not), a media flow is over when it has ended
-    /// and nothing of it is under way, and [`SimReport::series`] has rows only for flows that have begun and are
-    /// not over: so that tens of thousands of short flows take little memory.
+    /// their delays are coarse (those of [`SimReport::groups`] are not), an endpoint is let go when its flow is over
+    /// (a stop has come, a transfer is done or a breaker has ended it, nothing is under way and nobody owes anything), and
+    /// [`SimReport::series`] has no rows for flows that have not begun: so that a hundred thousand short flows take little
+    /// memory.
     pub flows: Vec<FlowReport>,
     /// One per group, in the order in which their first flows come.
     pub groups: Vec<GroupReport>,
     /// The links of the hops, forward and back (`bottleneck`, `reverse`), and the uplink of each user, in the order of
     /// the hops; then the access links of each flow.
     pub links: Vec<LinkReport>,
-    /// Rows at every sampling interval, flow by flow; of many flows, those that go on.
+    /// Rows at every sampling interval, flow by flow. The last row of a flow is that of the interval in which it was over.
     pub series: Vec<SeriesRow>,
     /// The same for the links of the hops: of those called `bottleneck` and `reverse`, 0 and 1.
     pub link_series: Vec<LinkRow>,

@@ -28,6 +28,7 @@ mod tally;
 pub use ranges::{Range, RangeSet};
 pub use receiver::{DelayedAck, SACK_BLOCKS, TcpAck, TcpReceiver};
 pub use sender::{Segment, TcpPhase, TcpSender};
+pub(crate) use tally::TcpStanding;
 pub use tally::{TcpAreas, TcpCounters, TcpTally};
 
 use fairpace_units::{Bytes, Duration, Packets};

@@ -1,12 +1,13 @@
 //! A run of 20,000 short flows takes the memory of those that go on, and finds what a run of few would.
 
 use fairpace_control::{Env, FlowParams, Safety};
-use fairpace_path::{Capacity, DamaSpec, LinkSpec};
+use fairpace_path::{Capacity, DamaSpec, DelayModel, LinkSpec, LossModel, RateModel};
+use fairpace_sim::tcp::{DelayedAck, TcpParams, TcpSource, TcpVariant};
 use fairpace_sim::{
-    ControllerSpec, DeJitter, DelayBaseline, FlowConfig, HopConfig, MANY_FLOWS, MediaConfig, Protocol, RouteHop,
-    SimConfig, SimReport, Source, run,
+    ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, HopConfig, MANY_FLOWS, MediaConfig, Protocol,
+    RouteHop, SimConfig, SimReport, Source, run,
 };
-use fairpace_units::{Bytes, Duration, Instant, Packets, RandomStream, Rate};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Probability, RandomStream, Rate};
 
 /// Telephone calls of 16 kbit/s and 5 s on average, `per_second` of them, between five terminals.
 fn calls(count: u32, per_second: f64) -> SimConfig {
@@ -123,4 +124,101 @@ fn a_flow_whose_end_comes_before_its_beginning_never_begins() {
     config.duration = Duration::from_secs(60);
     let report = run(config).unwrap();
     assert_eq!(report.flows[0].whole, fairpace_sim::FlowCounts::default());
+}
+
+/// So many flows of each kind, 50 ms apart, of some hundred ms each, over a link that loses 2 %.
+fn comers_and_goers(each: u32) -> SimConfig {
+    let env = Env { safety: Safety::Paper, packet_size: Bytes::new(1_000), ..Env::default() };
+    let media = MediaConfig {
+        challenge: false,
+        source: Source::Constant(Rate::kbps(400.0)),
+        ..MediaConfig::new(ControllerSpec::named("tfrc", env), FlowParams::new(&env))
+    };
+    let delayed = TcpParams {
+        variant: TcpVariant::Sack,
+        delayed_ack: Some(DelayedAck { timeout: Duration::from_millis(100) }),
+        ..TcpParams::default()
+    };
+    let constant = ConstantConfig { rate: Rate::kbps(400.0), class: Class::Normal, on_off: None, quick_start: None };
+    let kinds = [
+        ("transfer", Protocol::Tcp(TcpParams::default(), TcpSource::Transfer(Bytes::new(20_000)))),
+        ("stopped", Protocol::Tcp(delayed, TcpSource::Ftp)),
+        ("constant", Protocol::Constant(constant)),
+        ("media", Protocol::Media(media)),
+    ];
+    let lossy = LinkSpec {
+        rate: RateModel::Fixed(Rate::mbps(20.0)),
+        delay: DelayModel::constant(Duration::from_millis(10)),
+        loss: LossModel::Bernoulli(Probability::new(0.02).unwrap()),
+        ..LinkSpec::default()
+    };
+    let flows = (0..each).flat_map(|i| {
+        let start = Instant::ZERO + Duration::from_millis(50) * i;
+        kinds.clone().map(|(name, protocol)| FlowConfig {
+            group: name.to_owned(),
+            start,
+            stop: (name != "transfer").then(|| start + Duration::from_millis(300)),
+            ..FlowConfig::new(format!("{name}-{i}"), protocol)
+        })
+    });
+    SimConfig {
+        flows: flows.collect(),
+        duration: Duration::from_millis(50) * each + Duration::from_secs(10),
+        warmup: Duration::from_secs(1),
+        hops: vec![HopConfig::path(lossy.clone(), lossy)],
+        sample: Some(Duration::from_millis(250)),
+        ..SimConfig::default()
+    }
+}
+
+#[test]
+fn no_flow_of_any_kind_has_rows_after_its_end() {
+    let config = comers_and_goers(200);
+    let report = run(config.clone()).unwrap();
+    assert_eq!(report.flows.len(), 800);
+    for (i, flow) in (0..).zip(&report.flows) {
+        let rows: Vec<_> = report.series.iter().filter(|row| row.flow == i).collect();
+        // Lost segments are sent again first; most flows end within a second.
+        let last = rows.last().unwrap();
+        assert!(rows.len() <= 40, "{}: {} rows", flow.name, rows.len());
+        assert_eq!(last.state, "over", "{}", flow.name);
+        assert!(rows.iter().rev().skip(1).all(|row| row.state != "over"), "{}: one row when it is over", flow.name);
+        // The rows have everything that the flow did.
+        let bits: f64 = rows.iter().map(|row| row.throughput.as_bps() * 0.25).sum();
+        assert!((bits / 8.0 - flow.whole.received.bytes.as_f64()).abs() < 1.0, "{}", flow.name);
+        assert_eq!(flow.whole.under_way(), 0);
+        if flow.group == "transfer" {
+            let finished = flow.finished.unwrap();
+            assert!(last.at >= finished && last.at.since(finished) < Duration::from_millis(600), "{}", flow.name);
+        }
+    }
+    // Samples grow with the flows that go on, not with those that were: some ten of 800.
+    assert!(report.series.len() < 800 * 8, "{}", report.series.len());
+}
+
+#[test]
+fn what_is_over_is_reported_as_if_it_had_been_kept() {
+    // Sixty flows of each kind alone, and beside as many that never begin as make them many.
+    let few = comers_and_goers(60);
+    let mut many = few.clone();
+    let idle = FlowConfig { start: Instant::from_secs_f64(1e6), ..few.flows[0].clone() };
+    let idle = |i| FlowConfig { name: format!("idle-{i}"), group: "idle".to_owned(), ..idle.clone() };
+    many.flows.extend((0..MANY_FLOWS as u32).map(idle));
+    assert!(few.flows.len() < MANY_FLOWS);
+    let (few, many) = (run(few).unwrap(), run(many).unwrap());
+    for (a, b) in few.flows.iter().zip(&many.flows) {
+        assert_eq!((a.name.as_str(), a.whole, a.measured), (b.name.as_str(), b.whole, b.measured));
+        assert_eq!((a.srtt, a.finished, a.stopped, a.tcp), (b.srtt, b.finished, b.stopped, b.tcp), "{}", a.name);
+    }
+    assert!(few.flows.iter().any(|f| f.tcp.is_some_and(|tcp| tcp.counters.timeouts > 0)), "some had to wait");
+    // The same rows too, but for those of flows that have not begun, and for the state of what is over.
+    let rows = |r: &SimReport| {
+        let rows = r.series.iter().filter(|row| row.throughput > Rate::ZERO);
+        rows.map(|row| (row.at, row.flow, row.throughput, row.drops)).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&few), rows(&many));
+    let last = |r: &SimReport, i: u32| r.series.iter().filter(|row| row.flow == i).map(|row| row.at).max();
+    for i in 0..few.flows.len() as u32 {
+        assert_eq!(last(&few, i), last(&many, i), "{}", few.flows[i as usize].name);
+    }
 }

@@ -76,7 +76,7 @@ impl World {
             let Some(link) = self.network.link(index) else { return LinkSample::default() };
             let capacity = link.capacity_at(now);
             LinkSample {
-                counters: *link.counters(),
+                counters: link.counters(),
                 queue: link.queue_len() as u64,
                 queue_bytes: link.queue_bytes(),
                 capacity: (capacity < Rate::MAX).then_some(capacity),

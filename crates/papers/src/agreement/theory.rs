@@ -155,7 +155,7 @@ fn poisson(job: &Job<'_>, spec: &LinkSpec, load: f64) -> Result<LinkCounters, Ru
         link.push(now, Plain { id, ..Plain::new(Bytes::new(1_000)) });
     }
     link.advance(now);
-    Ok(*link.counters())
+    Ok(link.counters())
 }
 
 fn queue(job: &Job<'_>, load: f64) -> Result<f64, RunError> {

@@ -12,7 +12,7 @@ use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
 use crate::engine::EventSet;
-use crate::flow_state::{FlowState, MANY_FLOWS, MOST_FLOWS_TRACED};
+use crate::flow_state::{FlowState, MANY_FLOWS, MOST_FLOWS_TRACED, SharedParams};
 use crate::hop::HopConfig;
 use crate::packet::{FlowId, Packet};
 use crate::pcapng::PcapWriter;
@@ -103,12 +103,13 @@ impl Network {
             planned.push((Instant::ZERO + interval, SAMPLE));
         }
         let (mut names, mut groups) = (BTreeSet::new(), BTreeMap::new());
+        let mut shared = SharedParams::default();
         for (i, flow) in (0..).zip(&config.flows) {
             if !names.insert(flow.name.as_str()) {
                 return Err(SimError::DuplicateName { name: flow.name.clone() });
             }
             let group = *groups.entry(flow.group.as_str()).or_insert(network.groups.len());
-            network.add_flow(flow, group, config, &hops)?;
+            network.add_flow(flow, group, config, &hops, &mut shared)?;
             planned.extend(network.flows.last().map(|state| (state.started, i << KIND_BITS | START)));
             planned.extend(flow.stop.map(|stop| (stop, i << KIND_BITS | STOP)));
         }
@@ -126,7 +127,7 @@ impl Network {
         let first_port = self.links;
         self.links += u32::from(matches!(medium, Medium::Link(_)));
         self.media.push(Slot { medium, armed: Instant::NEVER, first_port, place: 0 });
-        self.notes.push(Notes { name: name.into(), at_warmup: LinkCounters::default() });
+        self.notes.push(Notes { name: name.into(), at_warmup: None });
         self.media.len() as u32 - 1
     }
 
@@ -185,6 +186,7 @@ impl Network {
         group: usize,
         sim: &SimConfig,
         hops: &[SharedHop],
+        shared: &mut SharedParams,
     ) -> Result<(), SimError> {
         check(config)?;
         let (mut there, mut back) = (Vec::new(), Vec::new());
@@ -223,7 +225,7 @@ impl Network {
         let trace = sim.trace && (!self.many || group_state.flows <= MOST_FLOWS_TRACED);
         // A terminal's queue drains at what it is granted, faster than it was filled.
         let bursty = config.route.iter().any(|via| hops[via.hop as usize].is_satellite);
-        let mut flow = FlowState::new(config, group as u32, sim.seed, trace, self.many, bursty)?;
+        let mut flow = FlowState::new(config, group as u32, sim.seed, trace, self.many, bursty, shared)?;
         if flow.takes_window {
             let feedback = sim.min_rtt(config).saturating_sub(sim.min_owd(config));
             flow.rtt_bound = flow.delay_bound.saturating_add(super::nanos(feedback));

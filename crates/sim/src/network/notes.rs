@@ -9,8 +9,8 @@ use crate::delay_histogram::DelayHistogram;
 pub(super) struct Notes {
     /// A link's name; of other media, the word that their ports are numbered with.
     pub(super) name: Box<str>,
-    /// Of a link.
-    pub(super) at_warmup: LinkCounters,
+    /// Of a link; `None` while these are zero.
+    pub(super) at_warmup: Option<Box<LinkCounters>>,
 }
 
 /// Flows that are reported together.

@@ -102,7 +102,7 @@ impl Network {
             if let Medium::Link(link) = medium {
                 link.advance(at);
                 link.restart_maximum();
-                notes.at_warmup = *link.counters();
+                notes.at_warmup = Some(Box::new(link.counters()));
             }
         }
         self.each_satellite(|satellite, dama| satellite.end_warmup(dama, at));
@@ -131,7 +131,7 @@ impl Network {
             };
             link.advance(at);
             let since = link.counters().since(before);
-            *before = *link.counters();
+            *before = link.counters();
             self.link_series.push(LinkRow {
                 at,
                 link: *first_port,
@@ -145,14 +145,16 @@ impl Network {
         let next = at + sampling.interval;
         self.each_satellite(|satellite, dama| satellite.sample(dama, at, interval));
         self.each_radio(|radio, arq| radio.sample(arq, at, interval));
+        // A flow that is over has one last row, for what came since the row before.
         if self.many {
             for i in &self.sampled {
                 self.series.push(self.flows[*i as usize].sample(at, *i, interval));
             }
             self.sampled.retain(|i| !matches!(self.flows[*i as usize].endpoint, Endpoint::Over(_)));
         } else {
-            for (i, flow) in (0..).zip(&mut self.flows) {
+            for (i, flow) in (0..).zip(&mut self.flows).filter(|(_, flow)| !flow.rows_ended) {
                 self.series.push(flow.sample(at, i, interval));
+                flow.rows_ended = flow.is_over();
             }
         }
         self.events.push(next, SAMPLE);
@@ -198,8 +200,8 @@ impl Network {
         let mut report = SimReport { engine: self.stats, ..SimReport::default() };
         for (Slot { medium, .. }, notes) in self.media.iter().zip(&self.notes) {
             let Medium::Link(link) = medium else { continue };
-            let whole = *link.counters();
-            let measured = whole.since(&notes.at_warmup);
+            let whole = link.counters();
+            let measured = notes.at_warmup.as_deref().map_or(whole, |before| whole.since(before));
             let carried = measured.transmitted.bytes.as_f64() * 8.0;
             let could = link.capacity_between(warmup, end).filter(|bits| *bits > 0.0);
             report.engine.packet_hops += whole.transmitted.packets.get();

@@ -1,5 +1,7 @@
 //! A connection as the network engine drives it: sender, receiver, source.
 
+use std::sync::Arc;
+
 use fairpace_units::{Bytes, Instant, RandomStream};
 
 use super::{TcpParams, TcpReceiver, TcpSender, TcpSource, TcpVariant};
@@ -24,7 +26,7 @@ enum Source {
 
 impl TcpEndpoint {
     pub(crate) fn new(
-        params: &TcpParams,
+        params: Arc<TcpParams>,
         source: &TcpSource,
         segment_size: u32,
         jitter: RandomStream,
@@ -32,7 +34,7 @@ impl TcpEndpoint {
     ) -> Self {
         TcpEndpoint {
             rx: TcpReceiver::new(params.variant == TcpVariant::Sack, params.delayed_ack),
-            tx: TcpSender::new(params.clone(), jitter),
+            tx: TcpSender::new(params, jitter),
             source: match *source {
                 TcpSource::Ftp => Source::Ftp,
                 TcpSource::OnOff(on_off_times) => Source::OnOff(Bursts::new(on_off_times, on_off)),
@@ -92,6 +94,11 @@ impl TcpEndpoint {
             Source::Transfer { segments, last_size } if seq + 1 == segments => last_size,
             _ => self.segment_size,
         }
+    }
+
+    /// Nothing waits for anything: all that was sent is acknowledged, and the receiver owes no ACK.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.tx.outstanding() == 0 && self.tx.unsent() == 0 && self.rx.poll_timer() == Instant::NEVER
     }
 
     /// Notes the end of a transfer; call after each ACK.

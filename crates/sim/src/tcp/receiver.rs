@@ -82,7 +82,9 @@ impl TcpReceiver {
         // [RFC 5681 §4.2].
         if seq < self.rcv_nxt || self.out_of_order.insert(Range { start: seq, end: seq + 1 }) == 0 {
             self.duplicates += 1;
-        } else if let Some(end) = self.out_of_order.take_prefix(self.rcv_nxt) {
+        } else if seq == self.rcv_nxt
+            && let Some(end) = self.out_of_order.take_prefix(seq)
+        {
             self.rcv_nxt = end;
         }
         if self.sack && seq > self.rcv_nxt {

@@ -7,7 +7,7 @@ use super::TcpParams;
 
 /// Smoothed RTT, its variation, and the timeout that follows from them, in whole nanoseconds.
 #[derive(Clone, Debug)]
-pub(super) struct RtoEstimator {
+pub(crate) struct RtoEstimator {
     tick: u64,
     /// Floor, ceiling.
     bounds: (u64, u64),

@@ -7,18 +7,31 @@
 
 use super::ranges::{Range, RangeSet};
 use super::receiver::TcpAck;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// The arrivals of a window, and the numbers that follow from these. Each number that an ACK needs is kept up to date by what
+/// changes it: an ACK costs the logarithm of the number of holes and what it says anew, however many holes there are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scoreboard {
     sacked: RangeSet,
     /// One past the highest segment retransmitted in this recovery; all unsacked below have been.
     high_rxt: u32,
-    /// Segments below this with no SACK are lost: at least DupThresh segments above have arrived.
+    /// How many segments below `high_rxt` have a SACK.
+    sacked_below_rxt: u32,
+    /// Segments below this with no SACK are lost: at least DupThresh segments above have arrived. The number is the
+    /// DupThresh-th highest with a SACK; zero if there are fewer.
     lost_below: u32,
-    /// The segments sent in this recovery that have not arrived, in the order of sending: number, and whether it was a
-    /// retransmission. Kept only for who looks for lost retransmissions.
+    /// Segments with a SACK from `lost_below` on: DupThresh, or all if there are fewer.
+    sacked_on_top: u32,
+    /// The segments sent in this recovery that may be on their way, in the order of sending: number, and whether it was
+    /// a retransmission. Kept only for who looks for lost retransmissions.
     sent: VecDeque<(u32, bool)>,
+    /// The number, in the order of sending, of the first of `sent`.
+    sent_from: u64,
+    /// When each segment of `sent` that has not arrived was sent last: its number in that order.
+    sent_last: BTreeMap<u32, u64>,
+    /// One past the latest of those in `sent` that have arrived.
+    arrived_until: u64,
     /// Segments whose retransmission is lost, to be sent once more.
     lost_again: BTreeSet<u32>,
 }
@@ -26,23 +39,32 @@ pub(super) struct Scoreboard {
 impl Scoreboard {
     /// [RFC 6675 §4] Update(). Returns whether the ACK says anything new.
     pub(super) fn update(&mut self, ack: &TcpAck, snd_max: u32, dup_threshold: u32) -> bool {
+        self.note_arrived(Range { start: 0, end: ack.next });
         if self.sacked.is_empty() && ack.sack[0].is_empty() {
             return false; // nearly every ACK
         }
-        self.sacked.remove_below(ack.next);
+        let high_rxt = self.high_rxt;
+        let mut low = self.sacked_below_rxt;
+        self.sacked.remove_below(ack.next, |gone| low -= gone.end.min(high_rxt).saturating_sub(gone.start));
         let mut news = 0;
         for block in ack.sack.iter().filter(|b| !b.is_empty()) {
             // A block outside what was sent is a lie or a bug: keep what makes sense of it.
             let sane = Range { start: block.start.max(ack.next), end: block.end.min(snd_max) };
-            news += self.sacked.insert(sane);
+            // In two parts, so that those below `high_rxt` are counted.
+            let below = self.sacked.insert(Range { end: sane.end.min(high_rxt), ..sane });
+            low += below;
+            news += below + self.sacked.insert(Range { start: sane.start.max(high_rxt), ..sane });
+            self.note_arrived(sane);
         }
+        self.sacked_below_rxt = low;
         self.lost_below = self.nth_from_top(dup_threshold);
+        self.sacked_on_top = self.sacked.len().min(dup_threshold);
         news > 0
     }
 
     /// Segments with a SACK.
     pub(super) fn sacked(&self) -> u32 {
-        self.sacked.iter().map(Range::len).sum()
+        self.sacked.len()
     }
 
     /// One past the last segment that three above it tell to be lost; grows with each loss that is found.
@@ -69,11 +91,9 @@ impl Scoreboard {
 
     /// [RFC 6675 §4] SetPipe(): not sacked and not lost counts once, retransmitted counts once.
     pub(super) fn pipe(&self, snd_una: u32, snd_max: u32) -> u32 {
-        let mut pipe = 0;
-        self.for_each_hole(snd_una, snd_max, |hole| {
-            pipe += hole.end.saturating_sub(hole.start.max(self.lost_below));
-            pipe += hole.end.min(self.high_rxt).saturating_sub(hole.start);
-        });
+        let not_lost = snd_max - self.lost_below.max(snd_una) - self.sacked_on_top;
+        let again = self.high_rxt.saturating_sub(snd_una) - self.sacked_below_rxt;
+        let pipe = not_lost + again;
         // Retransmissions that are lost have left the pipe.
         pipe - (self.lost_again.len() as u32).min(pipe)
     }
@@ -93,62 +113,79 @@ impl Scoreboard {
     }
 
     pub(super) fn on_retransmit(&mut self, seq: u32) {
-        self.high_rxt = self.high_rxt.max(seq + 1);
+        if self.high_rxt <= seq {
+            // Each range is passed once in a recovery.
+            self.sacked_below_rxt += self.sacked.count(Range { start: self.high_rxt, end: seq + 1 });
+            self.high_rxt = seq + 1;
+        }
         self.lost_again.remove(&seq);
     }
 
     /// A segment leaves in a recovery that looks for lost retransmissions.
     pub(super) fn note_sent(&mut self, seq: u32, retransmission: bool) {
+        self.sent_last.insert(seq, self.sent_from + self.sent.len() as u64);
         self.sent.push_back((seq, retransmission));
+    }
+
+    /// An ACK says that these segments have arrived.
+    #[inline]
+    fn note_arrived(&mut self, these: Range) {
+        let nobody_looks = self.sent_last.is_empty() && self.lost_again.is_empty();
+        if !nobody_looks && !these.is_empty() {
+            self.take_arrived(these);
+        }
+    }
+
+    fn take_arrived(&mut self, these: Range) {
+        while let Some((&seq, &order)) = self.sent_last.range(these.start..these.end).next() {
+            self.sent_last.remove(&seq);
+            self.arrived_until = self.arrived_until.max(order + 1);
+        }
+        while let Some(&seq) = self.lost_again.range(these.start..these.end).next() {
+            self.lost_again.remove(&seq);
+        }
     }
 
     /// [RFC 8985 §6.2 step 5, without a reordering window] a retransmission is lost when something that was sent after it
     /// has arrived.
-    pub(super) fn find_lost_retransmissions(&mut self, snd_una: u32) {
-        let arrived = |s: &Self, seq: u32| seq < snd_una || s.sacked.containing(seq).is_some();
-        let last = self.sent.iter().rposition(|(seq, _)| arrived(self, *seq));
-        let Some(last) = last else { return };
-        let before: Vec<(u32, bool)> = self.sent.drain(..=last).collect();
-        for (seq, retransmission) in before {
+    pub(super) fn find_lost_retransmissions(&mut self) {
+        while self.sent_from < self.arrived_until {
+            let Some((seq, retransmission)) = self.sent.pop_front() else { break };
+            let order = self.sent_from;
+            self.sent_from += 1;
+            let Some(&last) = self.sent_last.get(&seq) else { continue };
             // New data that is passed over is a loss like any other: DupThresh tells.
-            if retransmission && !arrived(self, seq) {
+            if retransmission {
                 self.lost_again.insert(seq);
             }
+            if last == order {
+                self.sent_last.remove(&seq);
+            }
         }
-        let sacked = &self.sacked;
-        self.lost_again.retain(|seq| *seq >= snd_una && sacked.containing(*seq).is_none());
     }
 
     /// A recovery begins: nothing has been retransmitted in it yet.
     pub(super) fn begin_recovery(&mut self) {
-        self.high_rxt = 0;
-        self.sent.clear();
-        self.lost_again.clear();
+        (self.high_rxt, self.sacked_below_rxt) = (0, 0);
+        self.forget_sent();
     }
 
     /// After a timeout the receiver may have thrown the blocks away [RFC 6675 §5.1, RFC 2018 §8].
     pub(super) fn clear(&mut self) {
         self.sacked.clear();
+        (self.high_rxt, self.sacked_below_rxt, self.lost_below, self.sacked_on_top) = (0, 0, 0, 0);
+        self.forget_sent();
+    }
+
+    fn forget_sent(&mut self) {
         self.sent.clear();
+        self.sent_last.clear();
         self.lost_again.clear();
-        (self.high_rxt, self.lost_below) = (0, 0);
+        (self.sent_from, self.arrived_until) = (0, 0);
     }
 
     fn first_hole(&self, from: u32) -> Option<u32> {
         Some(self.sacked.containing(from).map_or(from, |r| r.end))
-    }
-
-    fn for_each_hole(&self, snd_una: u32, snd_max: u32, mut f: impl FnMut(Range)) {
-        let mut start = snd_una;
-        for r in self.sacked.iter() {
-            if start < r.start {
-                f(Range { start, end: r.start });
-            }
-            start = r.end;
-        }
-        if start < snd_max {
-            f(Range { start, end: snd_max });
-        }
     }
 }
 
@@ -227,5 +264,165 @@ mod tests {
             let next = (una..max).find(|q| !sacked[*q as usize] && *q >= rxt && above(*q) >= 3);
             assert_eq!(s.next_lost(una), next);
         }
+    }
+
+    /// By definition, over a whole connection: what is known of each segment, looked through at each question.
+    #[derive(Default)]
+    struct Walk {
+        una: u32,
+        max: u32,
+        sacked: BTreeSet<u32>,
+        high_rxt: u32,
+        sent: Vec<(u32, bool)>,
+        lost_again: BTreeSet<u32>,
+    }
+
+    impl Walk {
+        fn arrived(&self, seq: u32) -> bool {
+            seq < self.una || self.sacked.contains(&seq)
+        }
+
+        fn is_lost(&self, seq: u32) -> bool {
+            !self.sacked.contains(&seq) && self.sacked.range(seq..).count() >= 3
+        }
+
+        fn unsacked(&self) -> impl Iterator<Item = u32> + '_ {
+            (self.una..self.max).filter(|seq| !self.sacked.contains(seq))
+        }
+
+        fn pipe(&self) -> u32 {
+            let counted = self.unsacked().map(|q| u32::from(!self.is_lost(q)) + u32::from(q < self.high_rxt));
+            let pipe: u32 = counted.sum();
+            pipe - (self.lost_again.len() as u32).min(pipe)
+        }
+
+        fn next_lost(&self) -> Option<u32> {
+            let first = self.unsacked().find(|q| *q >= self.high_rxt && self.is_lost(*q));
+            self.lost_again.first().copied().or(first)
+        }
+
+        fn next_unsacked(&self) -> Option<u32> {
+            let top = *self.sacked.last()?;
+            self.unsacked().find(|q| *q >= self.high_rxt && *q < top)
+        }
+
+        fn find_lost_retransmissions(&mut self) {
+            let Some(last) = self.sent.iter().rposition(|(seq, _)| self.arrived(*seq)) else { return };
+            for (seq, retransmission) in self.sent.drain(..=last).collect::<Vec<_>>() {
+                if retransmission && !self.arrived(seq) {
+                    self.lost_again.insert(seq);
+                }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        // Numbers that are kept up to date are those that the walk finds, after each of any steps: the window slides,
+        // blocks come in any order, are lies, and are forgotten at a timeout; with and without a look at lost retransmissions.
+        #[test]
+        fn the_pipe_that_is_kept_is_that_of_the_walk(
+            look in proptest::prelude::any::<bool>(),
+            steps in proptest::collection::vec((0_u32..12, 0_u32..40, 1_u32..12), 1..150),
+        ) {
+            let (mut s, mut w) = (Scoreboard::default(), Walk::default());
+            for (what, at, n) in steps {
+                match what {
+                    // New data leaves.
+                    0..=2 => for _ in 0..n {
+                        if look {
+                            s.note_sent(w.max, false);
+                            w.sent.push((w.max, false));
+                        }
+                        w.max += 1;
+                    },
+                    // A recovery sends what the board names.
+                    3..=5 => for _ in 0..n.min(3) {
+                        let Some(seq) = w.next_lost().or_else(|| w.next_unsacked()) else { break };
+                        s.on_retransmit(seq);
+                        w.high_rxt = w.high_rxt.max(seq + 1);
+                        w.lost_again.remove(&seq);
+                        if look {
+                            s.note_sent(seq, true);
+                            w.sent.push((seq, true));
+                        }
+                    },
+                    6 => {
+                        s.begin_recovery();
+                        (w.high_rxt, w.sent, w.lost_again) = (0, Vec::new(), BTreeSet::new());
+                    }
+                    7 if n == 1 => {
+                        s.clear();
+                        w = Walk { una: w.una, max: w.max, ..Walk::default() };
+                    }
+                    // An ACK: it may move on, up to the first hole or beyond, and has blocks, the second of which may
+                    // reach beyond all that was sent.
+                    _ => {
+                        let next = if n % 3 == 0 { (w.una + at / 4).min(w.max) } else { w.una };
+                        let (a, b) = (next + 1 + at % 20, next + 1 + at);
+                        let blocks = [(a, a + n), (b, b + n % 4)];
+                        let before = w.sacked.clone();
+                        w.una = next;
+                        w.sacked = w.sacked.split_off(&next);
+                        for (start, end) in blocks {
+                            w.sacked.extend(start..end.min(w.max).max(start));
+                        }
+                        w.sacked.retain(|seq| *seq < w.max);
+                        let news = w.sacked.difference(&before).count() > 0;
+                        proptest::prop_assert_eq!(s.update(&ack(next, &blocks), w.max, 3), news);
+                        if look {
+                            s.find_lost_retransmissions();
+                            w.find_lost_retransmissions();
+                        }
+                        let (una, sacked) = (w.una, &w.sacked);
+                        w.lost_again.retain(|seq| *seq >= una && !sacked.contains(seq));
+                    }
+                }
+                proptest::prop_assert_eq!(s.pipe(w.una, w.max), w.pipe());
+                proptest::prop_assert_eq!(s.sacked() as usize, w.sacked.len());
+                proptest::prop_assert_eq!(s.next_lost(w.una), w.next_lost());
+                proptest::prop_assert_eq!(s.next_unsacked(w.una), w.next_unsacked());
+                for seq in w.una..w.max {
+                    proptest::prop_assert_eq!(s.is_lost(seq), w.is_lost(seq));
+                }
+            }
+        }
+    }
+
+    /// A walk over the holes at each ACK would take some 10^10 steps.
+    #[test]
+    fn a_hundred_thousand_holes_cost_no_ack_more_than_the_search_for_its_own() {
+        let n = 100_000;
+        let mut s = Scoreboard::default();
+        s.begin_recovery();
+        for i in 0..n {
+            let seq = 2 * i + 1;
+            assert!(s.update(&ack(0, &[(seq, seq + 1)]), 2 * n, 3));
+            // Lost: the holes below the third block from the top.
+            assert_eq!(s.pipe(0, 2 * n), 2 * n - if i < 2 { i + 1 } else { 2 * i });
+        }
+        for i in 0..n - 2 {
+            assert_eq!(s.next_lost(2 * i), Some(2 * i));
+            s.on_retransmit(2 * i);
+            s.update(&ack(2 * i + 2, &[]), 2 * n, 3);
+            assert_eq!(s.pipe(2 * i + 2, 2 * n), 2);
+        }
+    }
+
+    #[test]
+    fn a_retransmission_that_was_taken_for_lost_and_arrives_is_not_sent_again() {
+        let mut s = Scoreboard::default();
+        s.begin_recovery();
+        s.update(&ack(10, &[(11, 15)]), 20, 3);
+        for (seq, retransmission) in [(10, true), (20, false)] {
+            s.note_sent(seq, retransmission);
+        }
+        s.on_retransmit(10);
+        s.update(&ack(10, &[(20, 21), (11, 15)]), 21, 3);
+        s.find_lost_retransmissions();
+        assert_eq!(s.next_lost(10), Some(10));
+        // Overtaken, not lost; and nothing that was sent since has arrived.
+        s.update(&ack(15, &[(20, 21)]), 21, 3);
+        s.find_lost_retransmissions();
+        assert_eq!(s.next_lost(15), None);
     }
 }

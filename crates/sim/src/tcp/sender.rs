@@ -26,12 +26,14 @@
 //!    +------------------- Timeout <---------+--- RTO (from Open too)
 //! ```
 
+use std::sync::Arc;
+
 use fairpace_units::{Duration, Ecn, Instant, RandomStream};
 
 use super::receiver::TcpAck;
 use super::rto::RtoEstimator;
 use super::sack::Scoreboard;
-use super::tally::{TcpCounters, TcpTally};
+use super::tally::{TcpCounters, TcpStanding, TcpTally};
 use super::{TcpParams, TcpVariant};
 
 /// A segment to be sent.
@@ -95,7 +97,8 @@ enum Mode {
 /// then come back at [`TcpSender::poll_timer`] at the latest.
 #[derive(Clone, Debug)]
 pub struct TcpSender {
-    params: TcpParams,
+    /// Of all senders that are alike: one value.
+    params: Arc<TcpParams>,
     /// Oldest unacknowledged segment.
     snd_una: u32,
     /// Next to send; below `snd_max` while a timeout's losses are sent again.
@@ -145,7 +148,8 @@ pub struct TcpSender {
 
 impl TcpSender {
     /// A sender with nothing to send yet; `jitter` is drawn from only if `send_jitter` is not zero.
-    pub fn new(params: TcpParams, jitter: RandomStream) -> Self {
+    pub fn new(params: impl Into<Arc<TcpParams>>, jitter: RandomStream) -> Self {
+        let params: Arc<TcpParams> = params.into();
         let max_window = params.max_window.as_f64();
         TcpSender {
             cwnd: params.initial_window.as_f64().clamp(1.0, max_window.max(1.0)),
@@ -232,7 +236,7 @@ impl TcpSender {
             self.on_duplicate_ack(now);
         }
         if in_sack_recovery && self.mode == Mode::Recovery {
-            self.scoreboard.find_lost_retransmissions(self.snd_una);
+            self.scoreboard.find_lost_retransmissions();
             let safe = advances && self.scoreboard.lost_below() == before.1;
             self.reduce(now, self.arrived().saturating_sub(before.0), safe);
         }
@@ -359,14 +363,20 @@ impl TcpSender {
 
     /// Counts and averages up to `now`, which must not be earlier than the last call's.
     pub fn tally(&self, now: Instant) -> TcpTally {
-        let held = now.since(self.accounted).as_secs_f64();
-        let estimated = if self.rto.srtt().is_some() { self.cwnd * held } else { 0.0 };
-        TcpTally {
+        self.standing().tally(now)
+    }
+
+    /// All that is to be known of it when it is over.
+    pub(crate) fn standing(&self) -> TcpStanding {
+        TcpStanding {
             counters: self.counters,
-            cwnd_area: self.cwnd_area + self.cwnd * held,
-            cwnd_area_estimated: self.cwnd_area_estimated + estimated,
-            time: now.since(self.began).as_secs_f64(),
-            rto: self.rto.areas(now),
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            cwnd_area: self.cwnd_area,
+            cwnd_area_estimated: self.cwnd_area_estimated,
+            began: self.began,
+            accounted: self.accounted,
+            rto: self.rto.clone(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The account of a TCP sender: counts, and averages over time.
 
-use super::rto::RtoAreas;
-use fairpace_units::Duration;
+use super::rto::{RtoAreas, RtoEstimator};
+use fairpace_units::{Duration, Instant};
 
 /// The counts of a sender so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -74,6 +74,34 @@ pub struct TcpAreas {
     pub rto: f64,
     /// Over so much time, in which there was an estimate of both.
     pub estimated: f64,
+}
+
+/// The standing of a sender: what its reports are made of, without what it sends by.
+#[derive(Clone, Debug)]
+pub(crate) struct TcpStanding {
+    pub(crate) counters: TcpCounters,
+    pub(crate) cwnd: f64,
+    pub(crate) ssthresh: f64,
+    pub(super) cwnd_area: f64,
+    pub(super) cwnd_area_estimated: f64,
+    pub(super) began: Instant,
+    pub(super) accounted: Instant,
+    pub(super) rto: RtoEstimator,
+}
+
+impl TcpStanding {
+    /// Counts and averages up to `now`, if nothing has changed since.
+    pub(crate) fn tally(&self, now: Instant) -> TcpTally {
+        let held = now.since(self.accounted).as_secs_f64();
+        let estimated = if self.rto.srtt().is_some() { self.cwnd * held } else { 0.0 };
+        TcpTally {
+            counters: self.counters,
+            cwnd_area: self.cwnd_area + self.cwnd * held,
+            cwnd_area_estimated: self.cwnd_area_estimated + estimated,
+            time: now.since(self.began).as_secs_f64(),
+            rto: self.rto.areas(now),
+        }
+    }
 }
 
 impl TcpTally {

@@ -1,0 +1,219 @@
+//! The cost of a run as its work grows by decades: `cargo run --release -p fairpace-sim --example growth`.
+//!
+//! `growth rate newreno|sack|sack-linux MBPS SECONDS`: one TCP flow over one link of that rate, RTT 100 ms, a queue of
+//! one bandwidth-delay product, so that slow start loses half a window at once.
+//! `growth flows N HOPS`: N NewReno flows, each with four access links of its own and 1 Mbit/s of the bottleneck, for so
+//! long that there are about HOPS packet-hops.
+//! `growth short tcp|constant|media N`: N flows of ten packets, one after another, with rows of series each second.
+//!
+//! Prints one line of `key=value` pairs. Times are CPU time of this thread: the build of the network apart, the run as a
+//! whole, and of its steps of 100 ms simulated time the mean and the worst. `--runs K` repeats the run, and of each step
+//! the least time counts: the work is the same each time, and what is above that is the machine's. `--build` ends when
+//! the network is built, so that a counter of instructions can tell its share.
+
+use fairpace_control::{Env, FlowParams, Safety};
+use fairpace_path::{Capacity, DelayModel, LinkSpec, QueueModel, RateModel};
+use fairpace_sim::tcp::{TcpParams, TcpSource, TcpVariant};
+use fairpace_sim::{
+    Access, ConstantConfig, ControllerSpec, FlowConfig, HopConfig, MediaConfig, Network, Protocol, SimConfig, Source,
+};
+use fairpace_units::{Bytes, Class, Duration, Instant, Packets, Rate};
+
+/// The distance of two looks at the clock, in simulated time.
+const STEP: Duration = Duration::from_millis(100);
+const PACKET: Bytes = Bytes::new(1_000);
+const USAGE: &str = "usage: growth [--runs K] [--build] rate newreno|sack|sack-linux MBPS SECONDS
+       growth [--runs K] [--build] flows N HOPS
+       growth [--runs K] [--build] short tcp|constant|media N";
+
+fn main() {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let build_only = take(&mut words, "--build", false).is_some();
+    let runs = take(&mut words, "--runs", true).and_then(|k| k.parse().ok()).unwrap_or(1_u32);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let Some(config) = config_of(&words) else {
+        eprintln!("{USAGE}");
+        std::process::exit(2);
+    };
+    let flows = config.flows.len();
+    let before = resident_kb("VmRSS:");
+    let (mut steps, mut least_build) = (Vec::new(), u64::MAX);
+    for run in 0..runs.max(1) {
+        let begun = cpu_ns();
+        let mut network = match Network::new(&config) {
+            Ok(network) => network,
+            Err(error) => {
+                eprintln!("error: {error}");
+                std::process::exit(2);
+            }
+        };
+        least_build = least_build.min(cpu_ns() - begun);
+        if build_only {
+            println!("flows={flows} build_ns={least_build}");
+            return;
+        }
+        let (end, mut now, mut step) = (Instant::ZERO + config.duration, Instant::ZERO, 0);
+        let mut last = cpu_ns();
+        while now < end {
+            now = end.min(now + STEP);
+            network.advance(now);
+            let at = cpu_ns();
+            match steps.get_mut(step) {
+                Some(least) => *least = (at - last).min(*least),
+                None => steps.push(at - last),
+            }
+            (last, step) = (at, step + 1);
+        }
+        let report = network.into_report();
+        if run + 1 < runs {
+            continue;
+        }
+        let total: u64 = steps.iter().sum();
+        let worst = steps.iter().copied().max().unwrap_or(0);
+        let hops = report.engine.packet_hops.max(1);
+        let sum = |f: fn(&fairpace_sim::FlowCounts) -> u64| report.flows.iter().map(|flow| f(&flow.whole)).sum::<u64>();
+        println!(
+            "case={} flows={flows} hops={hops} events={} max_pending={} sent={} retransmitted={} rows={} build_ns={least_build} \
+             run_ns={total} ns_per_hop={:.1} mean_step_ns={} worst_step_ns={worst} begin_kb={before} peak_kb={}",
+            words[0],
+            report.engine.events,
+            report.engine.max_pending,
+            sum(|c| c.sent.packets.get()),
+            sum(|c| c.retransmitted.packets.get()),
+            report.series.len(),
+            total as f64 / hops as f64,
+            total / steps.len().max(1) as u64,
+            resident_kb("VmHWM:"),
+        );
+    }
+}
+
+/// Takes an option out, with the word behind it if it has a value.
+fn take(words: &mut Vec<String>, name: &str, has_value: bool) -> Option<String> {
+    let at = words.iter().position(|word| word == name)?;
+    let option = words.remove(at);
+    if has_value && at < words.len() { Some(words.remove(at)) } else { Some(option) }
+}
+
+fn config_of(words: &[&str]) -> Option<SimConfig> {
+    match words {
+        ["rate", variant, mbps, seconds] => one_flow(variant, mbps.parse().ok()?, seconds.parse().ok()?),
+        ["flows", flows, hops] => Some(many(flows.parse().ok()?, hops.parse().ok()?)),
+        ["short", kind, flows] => short(kind, flows.parse().ok()?),
+        _ => None,
+    }
+}
+
+fn link(rate: Rate, delay: Duration, queue: u64) -> LinkSpec {
+    LinkSpec {
+        rate: RateModel::Fixed(rate),
+        delay: DelayModel::constant(delay),
+        queue: QueueModel::DropTail { capacity: Capacity::Packets(Packets::new(queue)) },
+        ..LinkSpec::default()
+    }
+}
+
+fn one_flow(variant: &str, mbps: f64, seconds: u64) -> Option<SimConfig> {
+    let (variant, linux) = match variant {
+        "newreno" => (TcpVariant::NewReno, false),
+        "sack" => (TcpVariant::Sack, false),
+        "sack-linux" => (TcpVariant::Sack, true),
+        _ => return None,
+    };
+    let product = (mbps * 1e6 * 0.1 / 8.0 / PACKET.as_f64()) as u64;
+    let params = TcpParams { variant, linux, max_window: Packets::new(10_000_000), ..TcpParams::default() };
+    let path = |queue| link(Rate::mbps(mbps), Duration::from_millis(50), queue);
+    Some(SimConfig {
+        duration: Duration::from_secs(seconds),
+        hops: vec![HopConfig::path(path(product.max(10)), path(10 * product.max(10)))],
+        flows: vec![FlowConfig::new("tcp", Protocol::Tcp(params, TcpSource::Ftp))],
+        ..SimConfig::default()
+    })
+}
+
+/// 125 packets/s and flow, six hops for a packet and its acknowledgement.
+fn many(flows: u32, hops: u64) -> SimConfig {
+    let access = Some(link(Rate::mbps(100.0), Duration::from_millis(1), 10_000));
+    let rate = Rate::mbps(f64::from(flows));
+    let queue = u64::from(flows) * 10;
+    let seconds = hops as f64 / (f64::from(flows) * 125.0 * 6.0);
+    let spread = seconds.min(1.0);
+    SimConfig {
+        duration: Duration::from_secs_f64(seconds),
+        hops: vec![HopConfig::path(
+            link(rate, Duration::from_millis(48), queue),
+            link(rate, Duration::from_millis(48), queue),
+        )],
+        flows: (0..flows)
+            .map(|i| FlowConfig {
+                group: "tcp".to_owned(),
+                start: Instant::from_secs_f64(spread * f64::from(i) / f64::from(flows)),
+                access: Access {
+                    forward_in: access.clone(),
+                    forward_out: access.clone(),
+                    back_in: access.clone(),
+                    back_out: access.clone(),
+                },
+                ..FlowConfig::new(format!("tcp{i}"), Protocol::Tcp(TcpParams::default(), TcpSource::Ftp))
+            })
+            .collect(),
+        ..SimConfig::default()
+    }
+}
+
+/// A flow each 20 ms, ten packets of it within 10 ms, or one window after another.
+fn short(kind: &str, flows: u32) -> Option<SimConfig> {
+    let apart = Duration::from_millis(20);
+    let rate = Rate::mbps(8.0);
+    let protocol = match kind {
+        "tcp" => Protocol::Tcp(TcpParams::default(), TcpSource::Transfer(Bytes::new(10 * PACKET.get()))),
+        "constant" => {
+            Protocol::Constant(ConstantConfig { rate, class: Class::Normal, on_off: None, quick_start: None })
+        }
+        "media" => {
+            let env = Env { safety: Safety::Paper, packet_size: PACKET, ..Env::default() };
+            Protocol::Media(MediaConfig {
+                challenge: false,
+                source: Source::Constant(rate),
+                send_buffer: Capacity::Packets(Packets::new(2)),
+                ..MediaConfig::new(ControllerSpec::named("tfrc", env), FlowParams::new(&env))
+            })
+        }
+        _ => return None,
+    };
+    let ends = kind != "tcp";
+    let flows = (0..flows)
+        .map(|i| {
+            let start = Instant::ZERO + apart * i;
+            FlowConfig {
+                group: "short".to_owned(),
+                start,
+                stop: ends.then(|| start + Duration::from_millis(10)),
+                ..FlowConfig::new(format!("short{i}"), protocol.clone())
+            }
+        })
+        .collect::<Vec<_>>();
+    Some(SimConfig {
+        duration: apart * flows.len() as u32 + Duration::from_secs(1),
+        hops: vec![HopConfig::path(
+            link(Rate::mbps(100.0), Duration::from_millis(5), 1_000),
+            link(Rate::mbps(100.0), Duration::from_millis(5), 1_000),
+        )],
+        flows,
+        sample: Some(Duration::from_secs(1)),
+        ..SimConfig::default()
+    })
+}
+
+/// A number of kB that the system says of this process; 0 where it does not.
+fn resident_kb(which: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(which));
+    line.and_then(|l| l.trim().split(' ').next()).and_then(|kb| kb.parse().ok()).unwrap_or(0)
+}
+
+/// CPU time of this thread so far, in ns; 0 where the system has no such clock.
+fn cpu_ns() -> u64 {
+    let clock = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID;
+    nix::time::clock_gettime(clock).map_or(0, |t| Duration::from(t).as_nanos() as u64)
+}
