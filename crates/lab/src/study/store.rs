@@ -53,14 +53,33 @@ struct Tail {
     torn: bool,
 }
 
-/// Reads, appends and makes; follows no link, which may lead out of the folder.
-fn options() -> OpenOptions {
+/// Reads, appends and makes; follows no link, which may lead out of the folder, and waits for nobody at the other end of a pipe. The file is
+/// its user's alone: who can read it can lock it.
+fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW);
-    options
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, OWN);
+    let file = options.open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file, but a device or a pipe"));
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // Made by an earlier version. Another user's file is as that one wants it.
+        if about.permissions().mode() & 0o777 != OWN {
+            let _ = file.set_permissions(std::fs::Permissions::from_mode(OWN));
+        }
+    }
+    Ok(file)
 }
+
+#[cfg(unix)]
+const OWN: u32 = 0o600;
 
 /// A file of points.
 #[derive(Debug)]
@@ -82,7 +101,7 @@ impl Store {
     /// The file can neither be read nor made, or another process has it open.
     pub fn open(path: &Path, version: &str) -> Result<Store, StoreError> {
         let failed = |action| move |error| StoreError { path: path.to_owned(), action, error };
-        let mut file = options().open(path).map_err(failed("written"))?;
+        let mut file = open(path).map_err(failed("written"))?;
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             let busy = io::Error::new(io::ErrorKind::ResourceBusy, "another process is at work on them");
             return Err(failed("written")(busy));

@@ -276,6 +276,34 @@ fn points_are_not_written_through_a_link() {
     assert_eq!(target.text(), "somebody's");
 }
 
+/// Who can read a file can lock it, and keep its user from it.
+#[test]
+#[cfg(unix)]
+fn points_are_their_users_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let points = PointsFile::new("alone");
+    let mode = || std::fs::metadata(&points.0).unwrap().permissions().mode() & 0o777;
+    drop(Store::open(&points.0, "1").unwrap());
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(&points.0, std::fs::Permissions::from_mode(0o644)).unwrap();
+    drop(Store::open(&points.0, "1").unwrap());
+    assert_eq!(mode(), 0o600, "one of before");
+}
+
+/// In the folder of somebody else there may be anything.
+#[test]
+#[cfg(unix)]
+fn points_are_kept_in_no_pipe_or_device() {
+    for path in ["/dev/null", "/dev/zero"] {
+        let refused = Store::open(Path::new(path), "1").unwrap_err().to_string();
+        assert!(refused.contains("no file"), "{refused}");
+    }
+    let pipe = PointsFile::new("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe.0).status().unwrap().success());
+    let refused = Store::open(&pipe.0, "1").unwrap_err().to_string();
+    assert!(refused.contains("no file"), "{refused}");
+}
+
 #[test]
 fn pairs_are_taken_seed_by_seed_and_one_place_without_a_number_leaves_all_unknown() {
     let mut bench = Bench::new(Hooks::default(), Effort::Usual);
