@@ -177,6 +177,22 @@ impl QsVerdict {
         }
     }
 
+    /// One word, for programs.
+    pub const fn code(self) -> &'static str {
+        match self {
+            QsVerdict::Approved(_) => "approved",
+            QsVerdict::Denied => "denied",
+            QsVerdict::Unanswered => "unanswered",
+            QsVerdict::BadTtl => "bad_ttl",
+            QsVerdict::BadRate => "bad_rate",
+            QsVerdict::BadNonce => "bad_nonce",
+            QsVerdict::Stray => "stray",
+            QsVerdict::Dropped => "dropped",
+            QsVerdict::Stripped => "stripped",
+            QsVerdict::Unknown => "unknown",
+        }
+    }
+
     /// For logs.
     pub const fn name(self) -> &'static str {
         match self {

@@ -8,7 +8,7 @@
 //! restricted TCP algorithm. [`drop_privileges`] gives them up for good, per thread; a thread started
 //! afterwards starts without. A [`Door`] leads into a namespace without any.
 
-use crate::privileges::drop_privileges;
+use crate::privileges::{Kept, drop_privileges_but};
 use crate::{EmuError, netlink, priority};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid};
@@ -199,20 +199,22 @@ impl NetNs {
         let name = name.into();
         // A thread inside starts it: a new thread has the namespaces and the rights of the one that starts it.
         self.run(|| {
-            if rights == Rights::Dropped {
-                drop_privileges()?;
+            match rights {
+                Rights::Dropped => drop_privileges_but(Kept::Nothing)?,
+                Rights::IpOptions => drop_privileges_but(Kept::IpOptions)?,
+                Rights::Kept => {}
             }
             Builder::new().name(name).spawn(work).map_err(|e| EmuError::io("start a thread", e))
         })?
     }
 
-    /// A way into this namespace for those who have given up their rights.
+    /// A way into this namespace for those who have given up their rights. What is done there has those `rights`.
     ///
     /// # Errors
     /// As [`NetNs::spawn`].
-    pub fn door(&self) -> Result<Door, EmuError> {
+    pub fn door(&self, rights: Rights) -> Result<Door, EmuError> {
         let (work, jobs) = channel::<Job>();
-        self.spawn(format!("in {}", self.name), Rights::Dropped, move || jobs.into_iter().for_each(|job| job()))?;
+        self.spawn(format!("in {}", self.name), rights, move || jobs.into_iter().for_each(|job| job()))?;
         Ok(Door { work })
     }
 
@@ -250,7 +252,7 @@ impl NetNs {
 /// The work that a [`Door`]'s thread is asked to do.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread without rights inside a namespace, that does there what it is asked to. The thread ends with the door.
+/// A thread inside a namespace, without rights or almost so, that does there what it is asked to. The thread ends with the door.
 #[derive(Debug)]
 pub struct Door {
     work: Sender<Job>,
@@ -279,6 +281,8 @@ impl Door {
 pub enum Rights {
     /// The thread has none.
     Dropped,
+    /// The thread may put options into the headers of IP packets, and nothing else.
+    IpOptions,
     /// The thread has them, and is to call [`drop_privileges`] when its sockets are open.
     Kept,
 }
