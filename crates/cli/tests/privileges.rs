@@ -90,7 +90,8 @@ fn a_sender_that_asks_for_quick_start_keeps_the_right_to_ip_options_alone() {
         return println!("skipped: Quick-Start needs root");
     }
     for status in sender_with(&["--control", "tfrc", "--quick-start", "320kbit/s"]) {
-        for (set, kept) in [("CapEff:", 1 << 13), ("CapPrm:", 1 << 13), ("CapInh:", 0), ("CapAmb:", 0), ("CapBnd:", 0)] {
+        for (set, kept) in [("CapEff:", 1 << 13), ("CapPrm:", 1 << 13), ("CapInh:", 0), ("CapAmb:", 0), ("CapBnd:", 0)]
+        {
             assert_eq!(u64::from_str_radix(field(&status, set), 16), Ok(kept), "{set} {status}");
         }
         assert_eq!(field(&status, "NoNewPrivs:"), "1", "{status}");

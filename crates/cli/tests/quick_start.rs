@@ -50,7 +50,10 @@ fn a_video_asks_the_terminals_of_a_satellite_in_the_relay() {
     }
     let link = scenario("qsd", &satellite("agent = \"qsd\"\nhold = \"opt\""));
     let (sent, relayed) = over(&link, &["--quick-start", "320kbit/s"]);
-    assert_eq!((&sent["quick_start"]["answer"], &sent["quick_start"]["approved_bps"]), (&"approved".into(), &320e3.into()));
+    assert_eq!(
+        (&sent["quick_start"]["answer"], &sent["quick_start"]["approved_bps"]),
+        (&"approved".into(), &320e3.into())
+    );
     assert_eq!(sent["quick_start"]["packets_with_option"], 2);
     assert_eq!((&relayed["quick_start"]["approved"], &relayed["quick_start"]["reports"]), (&1.into(), &1.into()));
     assert_eq!((&relayed["forward"], &sent["data"]["lost_packets"]), (&Value::Null, &0.into()));
@@ -59,7 +62,8 @@ fn a_video_asks_the_terminals_of_a_satellite_in_the_relay() {
     let after = sent["quick_start"]["answered_after_ms"].as_f64().unwrap() - sent["first_rtt_ms"].as_f64().unwrap();
     assert!((900.0..2_500.0).contains(&after), "{after}");
     // A terminal that does not know Quick-Start is found out, and the stream goes on.
-    let link = scenario("off", &satellite("agent = \"none\"").replace("[satellite.quick_start]\nagent = \"none\"\n", ""));
+    let link =
+        scenario("off", &satellite("agent = \"none\"").replace("[satellite.quick_start]\nagent = \"none\"\n", ""));
     let (sent, relayed) = over(&link, &["--quick-start", "320kbit/s"]);
     assert_eq!((&sent["quick_start"]["answer"], &relayed["quick_start"]), (&"bad_ttl".into(), &Value::Null));
     assert_eq!(sent["data"]["lost_packets"], 0);
@@ -92,13 +96,23 @@ fn what_cannot_be_is_refused_before_the_first_packet() {
     refused(&["relay", &link, "--listen", "0", "--to", to], &["no flow but TCP's"]);
     // Without the right.
     let mut unprivileged = Command::new("setpriv");
-    unprivileged.args(["--no-new-privs", "--bounding-set", "-all", "--inh-caps", "-all", env!("CARGO_BIN_EXE_fairpace")]);
+    unprivileged.args([
+        "--no-new-privs",
+        "--bounding-set",
+        "-all",
+        "--inh-caps",
+        "-all",
+        env!("CARGO_BIN_EXE_fairpace"),
+    ]);
     unprivileged.args(["send", "model", to, "--control", "tfrc", "--quick-start", "320kbit/s"]).env("NO_COLOR", "1");
     match unprivileged.stdin(Stdio::null()).output() {
         Ok(out) => {
             let said = text(&out.stderr);
             assert_eq!(out.status.code(), Some(4), "{said}");
-            assert!(said.contains("no permission to put the Quick-Start option") && said.contains("cap_net_raw"), "{said}");
+            assert!(
+                said.contains("no permission to put the Quick-Start option") && said.contains("cap_net_raw"),
+                "{said}"
+            );
         }
         Err(e) => println!("skipped: `setpriv`: {e}"),
     }

@@ -19,8 +19,8 @@ pub enum Kept {
 /// As [`drop_privileges`].
 pub fn drop_privileges_but(kept: Kept) -> Result<(), EmuError> {
     let refused = |e: caps::errors::CapsError| EmuError::io("drop privileges", io::Error::other(e.to_string()));
-    let has = kept == Kept::IpOptions
-        && caps::has_cap(None, CapSet::Permitted, Capability::CAP_NET_RAW).map_err(refused)?;
+    let has =
+        kept == Kept::IpOptions && caps::has_cap(None, CapSet::Permitted, Capability::CAP_NET_RAW).map_err(refused)?;
     if !has {
         return drop_privileges();
     }

@@ -190,6 +190,9 @@ const READ_BUDGET: usize = 256;
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
+/// A packet's mark, and its Quick-Start option.
+type Marks = (Mark, Option<QsOption>);
+
 struct Running {
     config: RelayConfig,
     clock: Clock,
@@ -205,7 +208,7 @@ struct Running {
     client_seen: Instant,
     hearing: Hearing,
     /// Packets read in this round: they enter the path in the order of their arrival.
-    arrivals: Vec<(Instant, Direction, Bytes, (Mark, Option<QsOption>), u64)>,
+    arrivals: Vec<(Instant, Direction, Bytes, Marks, u64)>,
     buffer: Vec<u8>,
     lateness: LatenessHistogram,
     next_sample: Instant,

@@ -315,7 +315,8 @@ fn without_the_right_nothing_begins_or_goes_on_without(sandbox: &Sandbox) {
 /// is a network that takes the option off.
 fn the_relay_judges_and_sets_the_option_again(sandbox: &Sandbox) {
     let namespace = sandbox.namespace("relayed").expect("a namespace");
-    for (v6, kept) in [(false, Kept::IpOptions), (true, Kept::IpOptions), (false, Kept::Nothing), (true, Kept::Nothing)] {
+    for (v6, kept) in [(false, Kept::IpOptions), (true, Kept::IpOptions), (false, Kept::Nothing), (true, Kept::Nothing)]
+    {
         let run = namespace.run(|| {
             let ip: IpAddr = if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
             let clock = Clock::start();

@@ -91,7 +91,9 @@ fn make_installs_libraries_header_pkg_config_file_and_manual() {
     let dynamic = Command::new("readelf").arg("-d").arg(usr.join("lib/libfairpace_fsocket.so")).output().unwrap();
     assert!(String::from_utf8_lossy(&dynamic.stdout).contains("Library soname: [libfairpace_fsocket.so.0]"));
     let config = std::fs::read_to_string(usr.join("lib/pkgconfig/fairpace_fsocket.pc")).unwrap();
-    for line in ["prefix=/usr", "libdir=/usr/lib", "Libs: -L${libdir} -lfairpace_fsocket", &format!("Version: {version}")] {
+    for line in
+        ["prefix=/usr", "libdir=/usr/lib", "Libs: -L${libdir} -lfairpace_fsocket", &format!("Version: {version}")]
+    {
         assert!(config.lines().any(|found| found == line), "{line}: {config}");
     }
     // Each call of the header has its page, and stands in it.

@@ -65,9 +65,9 @@ pub use events::{RejectedFeedback, SenderEvent, SenderStats};
 
 use crate::challenge::{Challenge, emit_padding};
 use crate::feedback::{SenderHalf, Trust};
+use crate::quick_start::answer;
 use crate::reporting::{Farewell, Reporting};
 use crate::secret::Purpose;
-use crate::quick_start::answer;
 use crate::{Datagram, Out, Secret, StopReason, What, fec};
 use admission::Admitting;
 use events::Events;

@@ -126,23 +126,24 @@ fn a_lower_rate_is_used_and_a_router_that_refuses_is_heard() {
 /// Each way in which a network or a receiver does not take part: the flow is the one that never asked, packet by packet, and asks no more.
 #[test]
 fn where_quick_start_does_not_work_the_flow_is_as_if_it_had_not_asked() {
-    let unharmed = |name: &str, receiver: ReceiverConfig, disturb: Disturb, expected: QsVerdict, counted: QsCounters| {
-        let (mut p, mut plain) = (pair(receiver), without(ms(50)));
-        p.forward.disturb = disturb;
-        for p in [&mut p, &mut plain] {
-            p.run_until(at(8.0));
-        }
-        let found = verdicts(&p);
-        assert_eq!(found.iter().map(|v| v.1).collect::<Vec<_>>(), [expected], "{name}");
-        assert_eq!(counters(&p), counted, "{name}");
-        let media = |p: &Pair| {
-            let sent = p.sent.iter().filter(|l| l.what == What::Media);
-            (sent.map(|l| (l.at, l.len)).collect::<Vec<_>>(), p.assembled.len())
+    let unharmed =
+        |name: &str, receiver: ReceiverConfig, disturb: Disturb, expected: QsVerdict, counted: QsCounters| {
+            let (mut p, mut plain) = (pair(receiver), without(ms(50)));
+            p.forward.disturb = disturb;
+            for p in [&mut p, &mut plain] {
+                p.run_until(at(8.0));
+            }
+            let found = verdicts(&p);
+            assert_eq!(found.iter().map(|v| v.1).collect::<Vec<_>>(), [expected], "{name}");
+            assert_eq!(counters(&p), counted, "{name}");
+            let media = |p: &Pair| {
+                let sent = p.sent.iter().filter(|l| l.what == What::Media);
+                (sent.map(|l| (l.at, l.len)).collect::<Vec<_>>(), p.assembled.len())
+            };
+            assert_eq!(media(&p), media(&plain), "{name}");
+            assert_eq!(p.sender.flow().counters().data.lost, 0, "{name}");
+            found[0].0
         };
-        assert_eq!(media(&p), media(&plain), "{name}");
-        assert_eq!(p.sender.flow().counters().data.lost, 0, "{name}");
-        found[0].0
-    };
     let one = QsCounters { asked: 1, ..QsCounters::default() };
     let dropping = network(|_| None);
     let dropped = QsCounters { dropped: 1, ..one };

@@ -10,10 +10,12 @@ use crate::term::note;
 use fairpace_emu::CallFilter;
 use fairpace_emu::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
 use fairpace_net::{Clock, resolve};
+use fairpace_path::quick_start::QsCounters;
 use fairpace_path::{ClassCounters, DropReason};
 use fairpace_scenario::{Record, Scenario, sim_config};
-use fairpace_path::quick_start::QsCounters;
-use fairpace_sim::{FlowConfig, HopConfig, Observer, PacketEvent, PcapWriter, Protocol, RouteHop, SimConfig, SimReport};
+use fairpace_sim::{
+    FlowConfig, HopConfig, Observer, PacketEvent, PcapWriter, Protocol, RouteHop, SimConfig, SimReport,
+};
 use fairpace_units::format_duration;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -43,7 +45,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         // An option that came is set again on the packet that goes on.
         confine::keep_ip_options()?;
         if let Err(e) = relay.may_quick_start() {
-            note(args.quiet, &format!("note: {e}: packets go on without it, and the receiver sees none; run the relay as root"));
+            note(
+                args.quiet,
+                &format!("note: {e}: packets go on without it, and the receiver sees none; run the relay as root"),
+            );
         }
     } else {
         confine::drop_capabilities()?;

@@ -3,13 +3,13 @@
 
 use super::config::RelayConfig;
 use super::sample::{FlowSample, LinkSample, RelaySample};
-use fairpace_net::{Mark, NetError};
+use fairpace_net::NetError;
 use fairpace_path::LinkError;
 use fairpace_sim::{
     BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig,
     SimError, SimReport,
 };
-use fairpace_units::{Bytes, Duration, Instant, QsOption, Rate};
+use fairpace_units::{Bytes, Duration, Instant, Rate};
 
 /// The flow of the relayed packets; its links have no streams of its own.
 const RELAYED: &str = "relayed";
@@ -53,7 +53,7 @@ impl World {
         at: Instant,
         direction: Direction,
         size: Bytes,
-        (mark, quick_start): (Mark, Option<QsOption>),
+        (mark, quick_start): super::Marks,
         token: u64,
     ) {
         let packet = Entering::new(self.relayed, direction, size, token);
