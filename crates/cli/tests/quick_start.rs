@@ -29,7 +29,7 @@ fn satellite(agent: &str) -> String {
     )
 }
 
-/// What `send` and `relay` say of six seconds over that path.
+/// The words of `send` and `relay` on six seconds over that path.
 fn over(link: &str, further: &[&str]) -> (Value, Value) {
     let (receiver, port) = listening(&["receive", "0", "-4", "--json"]);
     let to = format!("127.0.0.1:{port}");

@@ -41,8 +41,8 @@
 //! - Limited Slow-Start [RFC 4782 §4.4] bounds the growth of a window; here twice what was received does.
 //!
 //! - A driver may send the option on a packet of its own behind the data packet that it would have travelled on, where the receiver
-//!   answers each such packet ([`Requester::on_sent_apart`]): a network that drops options then takes no data along. What came, and
-//!   whether the option came with it, is in that answer ([`QsEcho`]). Where packets do not arrive with the option, or arrive without it,
+//!   answers each such packet ([`Requester::on_sent_apart`]): a network that drops options then takes no data along. That answer
+//!   says whether the option came, and how ([`QsEcho`]). Where packets do not arrive with the option, or arrive without it,
 //!   or at a receiver that does not know it, the flow asks no more.
 //!
 //! # Not implemented
@@ -157,7 +157,7 @@ pub enum QsVerdict {
     Unknown,
 }
 
-/// What a receiver says of a request that travelled on a packet of its own, in the answer to that packet.
+/// The receiver's answer to a packet of its own that a request travelled on, as far as the request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QsEcho {
     /// The option came like this. A rate of zero: a router has refused.

@@ -9,11 +9,11 @@ use std::{fs, io};
 pub enum Kept {
     /// None.
     Nothing,
-    /// CAP_NET_RAW: options in the headers of IP packets. It also opens raw sockets, which a [`CallFilter`](crate::CallFilter) refuses.
+    /// CAP_NET_RAW: options in the headers of IP packets. The capability also opens raw sockets, which a [`CallFilter`](crate::CallFilter) refuses.
     IpOptions,
 }
 
-/// As [`drop_privileges`], but for what is kept, if the thread has it.
+/// As [`drop_privileges`], but for the privilege that is kept, if the thread has it.
 ///
 /// # Errors
 /// As [`drop_privileges`].
@@ -42,7 +42,7 @@ pub fn drop_privileges() -> Result<(), EmuError> {
     caps::clear(None, CapSet::Permitted).map_err(refused)
 }
 
-/// All that a program could have: nothing is left but what this thread may itself.
+/// Gives up all that a program could have; the thread's own permitted privileges stay.
 fn give_up_others() -> Result<(), EmuError> {
     let refused = |e: caps::errors::CapsError| EmuError::io("drop privileges", io::Error::other(e.to_string()));
     nix::sys::prctl::set_no_new_privs().map_err(|e| EmuError::io("drop privileges", e))?;

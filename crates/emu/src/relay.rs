@@ -36,11 +36,11 @@ use fairpace_net::{
     SocketCounters, UdpSocket, Waiter, Woken, elsewhere, ip_overhead,
 };
 use fairpace_sim::{Direction, HopConfig, Observer, SimReport};
-use fairpace_units::{Bytes, Duration, Instant, QsOption};
+use fairpace_units::{Bytes, Duration, Instant};
 use hearing::Hearing;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use world::World;
+use world::{Marks, World};
 
 /// A silent client keeps its place this long.
 pub const TAKEOVER_AFTER: Duration = Duration::from_secs(2);
@@ -76,7 +76,7 @@ pub struct RelayReport {
     pub peak_memory: Bytes,
     /// Why the numbers are not to be trusted; empty if they are.
     pub invalid: Vec<String>,
-    /// What the path has seen, media that are no links included.
+    /// The path's record of everything, media that are no links included.
     pub path: SimReport,
 }
 
@@ -189,9 +189,6 @@ pub fn run(config: RelayConfig, observe: impl FnMut(&RelaySample), stop: &Atomic
 const READ_BUDGET: usize = 256;
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
-
-/// A packet's mark, and its Quick-Start option.
-type Marks = (Mark, Option<QsOption>);
 
 struct Running {
     config: RelayConfig,

@@ -5,7 +5,7 @@
 //! are gone the kernel removes them, with devices, addresses, routes and sysctls, also after `kill -9`.
 //!
 //! The rights are needed to make namespaces and devices, to enter a namespace, and to open sockets with a
-//! restricted TCP algorithm. [`drop_privileges`] gives them up for good, per thread; a thread started
+//! restricted TCP algorithm. [`drop_privileges`](crate::drop_privileges) gives them up for good, per thread; a thread started
 //! afterwards starts without. A [`Door`] leads into a namespace without any.
 
 use crate::privileges::{Kept, drop_privileges_but};
@@ -84,7 +84,7 @@ impl Sandbox {
     /// only.
     ///
     /// # Errors
-    /// [`EmuError::Denied`] after [`drop_privileges`]; [`EmuError::NoNamespaces`] if there are too many.
+    /// [`EmuError::Denied`] after [`drop_privileges`](crate::drop_privileges); [`EmuError::NoNamespaces`] if there are too many.
     pub fn namespace(&self, name: &'static str) -> Result<NetNs, EmuError> {
         on_thread(name, || {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|e| match io::Error::from(e) {
@@ -175,7 +175,7 @@ impl NetNs {
     /// stays in this namespace, wherever it is used later. The thread has the rights of the calling one.
     ///
     /// # Errors
-    /// [`EmuError::Denied`] after [`drop_privileges`].
+    /// [`EmuError::Denied`] after [`drop_privileges`](crate::drop_privileges).
     ///
     /// # Panics
     /// With the panic of `work`.
@@ -189,7 +189,7 @@ impl NetNs {
     /// Starts a thread called `name` that runs `work` inside this namespace.
     ///
     /// # Errors
-    /// [`EmuError::Denied`] after [`drop_privileges`].
+    /// [`EmuError::Denied`] after [`drop_privileges`](crate::drop_privileges).
     pub fn spawn<R: Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -208,7 +208,7 @@ impl NetNs {
         })?
     }
 
-    /// A way into this namespace for those who have given up their rights. What is done there has those `rights`.
+    /// A way into this namespace for those who have given up their rights. Work that is done there has those `rights`.
     ///
     /// # Errors
     /// As [`NetNs::spawn`].
@@ -239,7 +239,7 @@ impl NetNs {
     /// This thread goes there, for good. To where it is already it may without a privilege.
     ///
     /// # Errors
-    /// [`EmuError::Denied`] after [`drop_privileges`].
+    /// [`EmuError::Denied`] after [`drop_privileges`](crate::drop_privileges).
     pub fn enter(&self) -> Result<(), EmuError> {
         if NetNs::current(self.name)?.inode == self.inode {
             return Ok(());
@@ -283,7 +283,7 @@ pub enum Rights {
     Dropped,
     /// The thread may put options into the headers of IP packets, and nothing else.
     IpOptions,
-    /// The thread has them, and is to call [`drop_privileges`] when its sockets are open.
+    /// The thread has them, and is to call [`drop_privileges`](crate::drop_privileges) when its sockets are open.
     Kept,
 }
 

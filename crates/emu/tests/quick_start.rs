@@ -53,7 +53,7 @@ const TESTS: &[(&str, Test)] = &[
 ];
 
 const ONE_WAY: Duration = Duration::from_millis(50);
-/// What is asked for: code 5.
+/// The rate of the requests: code 5.
 const ASKED: Rate = Rate::kbps(1_280.0);
 const FRAME: Duration = Duration::from_millis(40);
 const VIDEO: Rate = Rate::kbps(400.0);

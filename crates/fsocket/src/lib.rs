@@ -206,7 +206,7 @@ fn close(fd: i32) -> Result<(), Failure> {
     // A call that waits gives its half back.
     lock(&handle.cancellers).iter().for_each(Canceller::cancel);
     let [sender, socket] = [lock(&handle.sending).take(), handle.lock().take()];
-    // What was to be sent leaves first. The first failure is the one to tell.
+    // The data that waits leaves first. The first failure is the one to tell.
     let closed = [sender, socket].map(|half| half.map_or(Ok(()), |half| half.close().map(|_| ())));
     closed.into_iter().collect::<Result<Vec<()>, NetError>>()?;
     Ok(())

@@ -1,7 +1,7 @@
 //! A satellite terminal with QSD, driven by hand: bytes of IP packets in, capacity requests and bytes out.
 //!
 //! `cargo run -p fairpace-net --example terminal` prints the first seconds of a stream over an idle satellite with the paper's large frame.
-//! What a real terminal has to bring along: a clock, the uplink queue, and the messages to and from its NCC. The guide, from the frame's
+//! A real terminal has to bring along a clock, the uplink queue, and the messages to and from its NCC. The guide, from the frame's
 //! layout to T_q: `docs/links/terminal.md`.
 
 use fairpace_path::DamaSpec;
@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             held.push(Packet { bytes, not_before });
             next_packet += Duration::from_millis(800);
         }
-        // What may go, in order of its time.
+        // Packets that may go, in order of their times.
         held.sort_by_key(|packet| packet.not_before);
         while held.first().is_some_and(|packet| packet.not_before <= boundary) {
             queued.push_back(held.remove(0));

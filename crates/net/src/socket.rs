@@ -387,7 +387,7 @@ impl DatagramIo for UdpSocket {
             Ok(()) => self.counters.options += u64::from(outcome == SendOutcome::Sent),
             Err(_) => self.counters.options_denied += 1,
         }
-        // What could be set, can be taken off; a half that was set goes, too.
+        // An option that could be set can be taken off; of one that was half set, the half goes, too.
         let _ = set_option(&self.socket, self.v6, None);
         outcome
     }

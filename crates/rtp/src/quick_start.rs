@@ -67,7 +67,7 @@ pub fn parse(packet: &[u8]) -> Result<Option<QsOption>, WireError> {
 /// The options of an IP header that a socket hands out beside a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IpOptions<'a> {
-    /// What stands behind the first 20 bytes of an IPv4 header.
+    /// The part of an IPv4 header behind its first 20 bytes.
     V4(&'a [u8]),
     /// The whole Hop-by-Hop Options header of an IPv6 packet.
     V6(&'a [u8]),

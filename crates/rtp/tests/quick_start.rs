@@ -32,7 +32,7 @@ fn without(one_way: Duration) -> Pair {
     Pair::new(sender_config(), ReceiverConfig::default(), flow, one_way)
 }
 
-/// What the network makes of a packet with an option; `None`: it is dropped.
+/// A network that changes packets with an option; `None`: it is dropped.
 fn network(mut change: impl FnMut(Wire) -> Option<Wire> + 'static) -> Disturb {
     Box::new(move |_, w| {
         let arrives = if w.quick_start.is_some() { change(w) } else { Some(w) };

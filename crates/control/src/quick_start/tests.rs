@@ -334,7 +334,7 @@ fn what_is_not_used_in_time_is_void() {
     assert_eq!((used.on_timer(at(3.0)), used.next()), (None, at(10.0)));
 }
 
-/// What the receiver's answer to a packet apart says, and what follows.
+/// Each answer to a packet apart without the option, and its consequences.
 #[test]
 fn where_the_option_does_not_arrive_or_is_not_known_it_is_asked_no_more_and_no_report_leaves() {
     let cases = [

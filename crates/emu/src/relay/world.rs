@@ -3,13 +3,16 @@
 
 use super::config::RelayConfig;
 use super::sample::{FlowSample, LinkSample, RelaySample};
-use fairpace_net::NetError;
+use fairpace_net::{Mark, NetError};
 use fairpace_path::LinkError;
 use fairpace_sim::{
     BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig,
     SimError, SimReport,
 };
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Duration, Instant, QsOption, Rate};
+
+/// A packet's mark, and its Quick-Start option.
+pub(super) type Marks = (Mark, Option<QsOption>);
 
 /// The flow of the relayed packets; its links have no streams of its own.
 const RELAYED: &str = "relayed";
@@ -53,7 +56,7 @@ impl World {
         at: Instant,
         direction: Direction,
         size: Bytes,
-        (mark, quick_start): super::Marks,
+        (mark, quick_start): Marks,
         token: u64,
     ) {
         let packet = Entering::new(self.relayed, direction, size, token);
@@ -76,7 +79,7 @@ impl World {
         self.network.take_dropped().map(|d| d.token)
     }
 
-    /// What the path has seen.
+    /// The path's record of everything.
     pub(super) fn finish(self) -> SimReport {
         self.network.into_report()
     }

@@ -1,4 +1,4 @@
-//! What the kernel says of a datagram in control messages: addresses, and the Quick-Start option; and addresses as dual-stack sockets want
+//! The facts in a datagram's control messages: addresses, and the Quick-Start option; and addresses as dual-stack sockets want
 //! them, mapped.
 
 #![cfg_attr(

@@ -17,7 +17,7 @@ use super::{AgentSpec, Channel, Decision, Observation, QsAgent, QsCounters, QsEr
 use crate::dama::requested;
 use fairpace_units::{Bytes, Duration, Instant, QsOption, Rate};
 
-/// What a terminal is, as plain data.
+/// The properties of a terminal, as plain data.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TerminalSpec {
     /// The agent: whether and how it answers, and how it learns what is free.
@@ -39,7 +39,7 @@ pub struct CapacityRequest {
     pub traffic: Rate,
     /// q: what waits in the uplink queue.
     pub queue: Bytes,
-    /// What the agent approved in the interval, and is not yet in the traffic.
+    /// The rates that the agent approved in the interval, not yet in the traffic.
     pub quick_start: Rate,
     /// All of the request: max(R + q / T_s + F, C) and the approved rates.
     pub rate: Rate,

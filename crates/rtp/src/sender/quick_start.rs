@@ -26,8 +26,8 @@ impl QuickStart {
         self.asked = Some(token);
     }
 
-    /// The echo of that token has come for the first time: whether it answers the request. What it says is [`QsEcho::Silent`] unless an
-    /// answer follows in the datagram.
+    /// The echo of that token has come for the first time: whether it answers the request. The answer is [`QsEcho::Silent`] unless
+    /// another follows in the datagram.
     pub(super) fn on_echo(&mut self, token: u64) -> Option<QsEcho> {
         (self.asked == Some(token)).then(|| {
             self.asked = None;
