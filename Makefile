@@ -12,6 +12,7 @@
 #                   book page by page in a browser
 #   make fingerprint  whether every result is, to the bit, the one recorded in bench/fingerprint.txt
 #   make book       the book as a site, in target/book
+#   make install-fsocket  FlowSocket for programs in C: libraries, header, pkg-config file, man pages (PREFIX, LIBDIR, DESTDIR)
 
 # FAIRPACE_FUZZ_MINUTES=N: minutes that each fuzzing target gets in `make soak`, 10 if not said: three to four hours in all on two cores.
 # In `make test` each target has a fixed number of cases and a fixed seed, about a minute in all.
@@ -22,7 +23,7 @@ FAIRPACE_FUZZ_MINUTES ?= 10
 FUZZED = rtp control path scenario media report fsocket
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
 
-.PHONY: all build demo test lint bench viewers-live reproduce fingerprint soak book clean
+.PHONY: all build demo test lint bench viewers-live reproduce fingerprint soak book install-fsocket clean
 
 all: build
 
@@ -112,6 +113,33 @@ target/tools/mdbook-$(MDBOOK)/bin/mdbook:
 
 book: target/tools/mdbook-$(MDBOOK)/bin/mdbook
 	scripts/book $<
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
+FSOCKET = crates/fsocket
+# Where the libraries are that are installed; if it is given, nothing is built.
+FSOCKET_FROM ?=
+FSOCKET_BUILT = $(or $(FSOCKET_FROM),$(or $(CARGO_TARGET_DIR),target)/release)
+# The version of the crates; the first number is the library's: it changes when programs must be compiled anew.
+VERSION = $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml | head -n 1)
+SONAME = libfairpace_fsocket.so.$(firstword $(subst ., ,$(VERSION)))
+FSOCKET_CALLS = f_socket f_socket6 f_option f_dst f_dst6 f_send f_recv f_recv_adu f_close f_strerror
+
+install-fsocket:
+ifeq ($(FSOCKET_FROM),)
+	$(CARGO) build --release --locked -p fairpace-fsocket
+endif
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(MANDIR)/man3
+	install -m 755 $(FSOCKET_BUILT)/libfairpace_fsocket.so $(DESTDIR)$(LIBDIR)/libfairpace_fsocket.so.$(VERSION)
+	ln -sf libfairpace_fsocket.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libfairpace_fsocket.so
+	install -m 644 $(FSOCKET_BUILT)/libfairpace_fsocket.a $(DESTDIR)$(LIBDIR)
+	install -m 644 $(FSOCKET)/include/fairpace_fsocket.h $(DESTDIR)$(PREFIX)/include
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' $(FSOCKET)/fairpace_fsocket.pc.in \
+		> $(DESTDIR)$(LIBDIR)/pkgconfig/fairpace_fsocket.pc
+	install -m 644 $(FSOCKET)/man/fairpace_fsocket.3 $(DESTDIR)$(MANDIR)/man3
+	for call in $(FSOCKET_CALLS); do ln -sf fairpace_fsocket.3 $(DESTDIR)$(MANDIR)/man3/$$call.3 || exit 1; done
 
 clean:
 	$(CARGO) clean

@@ -2,7 +2,7 @@
 
 use crate::error::Outcome;
 use crate::term::note;
-use fairpace_emu::{CallFilter, drop_privileges};
+use fairpace_emu::{CallFilter, Kept, drop_privileges, drop_privileges_but};
 
 /// Gives up every capability, for this thread and those that it starts: to be called while there is no other.
 ///
@@ -10,6 +10,15 @@ use fairpace_emu::{CallFilter, drop_privileges};
 /// The kernel refuses, which it has no reason to.
 pub(crate) fn drop_capabilities() -> Outcome {
     Ok(drop_privileges()?)
+}
+
+/// As above, but for the right to put options into the headers of IP packets, where the process has it. [`filter_calls`] then refuses raw
+/// sockets, for which the same right is enough.
+///
+/// # Errors
+/// As above.
+pub(crate) fn keep_ip_options() -> Outcome {
+    Ok(drop_privileges_but(Kept::IpOptions)?)
 }
 
 /// Binds all threads to the filter, where the system has filters of system calls. A note says where there are none: the packets that are

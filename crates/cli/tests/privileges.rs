@@ -51,11 +51,16 @@ fn listeners() -> [(&'static str, Vec<String>); 2] {
 
 /// A sender whose receiver has answered: its source, with all threads of GStreamer where there is one, is open by then.
 fn sender() -> Vec<String> {
+    sender_with(&[])
+}
+
+/// As above, with further arguments.
+fn sender_with(further: &[&str]) -> Vec<String> {
     let (mut receiver, port) = listening(&["receive", "0", "-4"]);
     let (source, least) = if cfg!(feature = "gst") { ("test-pattern", 2) } else { ("model", 1) };
     let to = format!("127.0.0.1:{port}");
     let args = ["send", source, &to, "--seconds", "60", "-4"];
-    let mut child = command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command(&[&args, further].concat()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let said: Vec<String> =
         lines.map(Result::unwrap).take_while(|line| !line.contains("the receiver answers")).collect();
@@ -76,6 +81,24 @@ fn receive_and_relay_have_no_capability_once_they_listen() {
 #[test]
 fn no_thread_of_send_has_a_capability_once_media_leave() {
     sender().iter().for_each(|status| assert_nothing_is_left(status, "send"));
+}
+
+/// CAP_NET_RAW is the 13th: options in the headers of IP packets. Raw sockets, for which it is enough too, the filter refuses.
+#[test]
+fn a_sender_that_asks_for_quick_start_keeps_the_right_to_ip_options_alone() {
+    if !nix::unistd::geteuid().is_root() {
+        return println!("skipped: Quick-Start needs root");
+    }
+    for status in sender_with(&["--control", "tfrc", "--quick-start", "320kbit/s"]) {
+        for (set, kept) in [("CapEff:", 1 << 13), ("CapPrm:", 1 << 13), ("CapInh:", 0), ("CapAmb:", 0), ("CapBnd:", 0)]
+        {
+            assert_eq!(u64::from_str_radix(field(&status, set), 16), Ok(kept), "{set} {status}");
+        }
+        assert_eq!(field(&status, "NoNewPrivs:"), "1", "{status}");
+        if fairpace_emu::CallFilter::supported().is_ok() {
+            assert_calls_are_filtered(&status, "send");
+        }
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ use crate::controller::{Controller, LossPolicy, SendPoll};
 use crate::facts::{Sent, Status};
 use crate::feedback::Form;
 use crate::ledger::Ledger;
-use crate::quick_start::QsCounters;
+use crate::quick_start::{QsCounters, QsVerdict};
 use crate::registry::Safety;
 use crate::rtt::{RttEstimator, RttParams};
 use crate::scheme::tfrc::initial_window;
@@ -183,7 +183,7 @@ impl Flow {
         self.limit(now, permit, size);
         self.controller.on_sent(now, &Sent { kind: permit.kind, class: permit.class, seq, size });
         if let Some(option) = permit.quick_start {
-            self.on_option_sent(now, option);
+            self.on_option_sent(now, option, false);
         }
         self.note(now);
     }
@@ -225,9 +225,16 @@ impl Flow {
         self.note(now);
     }
 
-    fn on_option_sent(&mut self, now: Instant, option: QsOption) {
+    /// The Quick-Start option of a permit has left on a packet of its own, which the receiver answers
+    /// ([`Flow::on_quick_start_echo`]), and not on the data packet: that one was handed in with a permit without it.
+    pub fn on_quick_start_sent(&mut self, now: Instant, option: QsOption) {
+        let now = self.advance(now);
+        self.on_option_sent(now, option, true);
+    }
+
+    fn on_option_sent(&mut self, now: Instant, option: QsOption, apart: bool) {
         let losses = self.losses();
-        if self.quick_start.on_sent(now, option, self.account.round_trip.srtt(), losses) {
+        if self.quick_start.on_sent(now, option, self.account.round_trip.srtt(), losses, apart) {
             self.account.log.event(now, FlowEventKind::QuickStartAsked { rate: option.rate });
             if let Some(hooks) = self.controller.quick_start() {
                 hooks.on_asked(now);
@@ -378,6 +385,11 @@ impl Flow {
     /// The fate of Quick-Start requests; `None` if the flow sends none.
     pub fn quick_start(&self) -> Option<&QsCounters> {
         self.quick_start.counters()
+    }
+
+    /// The newest verdict on a Quick-Start request, once.
+    pub const fn take_quick_start_verdict(&mut self) -> Option<QsVerdict> {
+        self.quick_start.take_verdict()
     }
 
     /// The form of feedback that this flow takes.

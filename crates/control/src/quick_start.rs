@@ -40,6 +40,11 @@
 //! - An approval of which nothing was used within an RTT, or within 3 s [RFC 4782 §4.4], is void.
 //! - Limited Slow-Start [RFC 4782 §4.4] bounds the growth of a window; here twice what was received does.
 //!
+//! - A driver may send the option on a packet of its own behind the data packet that it would have travelled on, where the receiver
+//!   answers each such packet ([`Requester::on_sent_apart`]): a network that drops options then takes no data along. That answer
+//!   says whether the option came, and how ([`QsEcho`]). Where packets do not arrive with the option, or arrive without it,
+//!   or at a receiver that does not know it, the flow asks no more.
+//!
 //! # Not implemented
 //!
 //! Requests after a change of the path [RFC 5634 §2.6]: nothing here hears of one. A packet only for the
@@ -119,6 +124,12 @@ pub struct QsCounters {
     pub stray: u64,
     /// Reports of an approved rate sent.
     pub reports: u64,
+    /// Requests that did not arrive, while packets without the option did: the network drops the option. The flow asks no more.
+    pub dropped: u64,
+    /// Requests that arrived without the option: the network takes the option off. The flow asks no more.
+    pub stripped: u64,
+    /// Requests to a receiver that does not know Quick-Start. The flow asks no more.
+    pub unknown: u64,
 }
 
 /// The verdict on an answer.
@@ -138,6 +149,23 @@ pub enum QsVerdict {
     BadNonce,
     /// Nothing was asked.
     Stray,
+    /// Packets with the option do not arrive, and others do: the network drops them.
+    Dropped,
+    /// The packet arrived, and the option did not: the network takes the option off.
+    Stripped,
+    /// The packet arrived, and the receiver does not know Quick-Start.
+    Unknown,
+}
+
+/// The receiver's answer to a packet of its own that a request travelled on, as far as the request goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QsEcho {
+    /// The option came like this. A rate of zero: a router has refused.
+    Came(QsResponse),
+    /// The packet came without the option.
+    Missing,
+    /// Nothing: the receiver does not know Quick-Start.
+    Silent,
 }
 
 impl QsVerdict {
@@ -146,6 +174,22 @@ impl QsVerdict {
         match self {
             QsVerdict::Approved(rate) => rate.rate(),
             _ => Rate::ZERO,
+        }
+    }
+
+    /// One word, for programs.
+    pub const fn code(self) -> &'static str {
+        match self {
+            QsVerdict::Approved(_) => "approved",
+            QsVerdict::Denied => "denied",
+            QsVerdict::Unanswered => "unanswered",
+            QsVerdict::BadTtl => "bad_ttl",
+            QsVerdict::BadRate => "bad_rate",
+            QsVerdict::BadNonce => "bad_nonce",
+            QsVerdict::Stray => "stray",
+            QsVerdict::Dropped => "dropped",
+            QsVerdict::Stripped => "stripped",
+            QsVerdict::Unknown => "unknown",
         }
     }
 
@@ -159,6 +203,9 @@ impl QsVerdict {
             QsVerdict::BadRate => "more than was asked",
             QsVerdict::BadNonce => "the nonce is wrong",
             QsVerdict::Stray => "nothing was asked",
+            QsVerdict::Dropped => "packets with the option do not arrive",
+            QsVerdict::Stripped => "the network takes the option off",
+            QsVerdict::Unknown => "the receiver does not know of it",
         }
     }
 }
@@ -170,6 +217,8 @@ struct Asked {
     at: Instant,
     /// When feedback came on a packet that did not overtake it, without the answer so far.
     acknowledged: Option<Instant>,
+    /// The packet of the option carries no data, and the receiver answers that packet.
+    apart: bool,
 }
 
 /// Asks for a rate and judges the answers, for one flow [RFC 4782 §4] [RFC 5634 §2.1, §2.3].
@@ -186,6 +235,8 @@ pub struct Requester {
     asked: Option<Asked>,
     /// The report that the routers are still to get.
     report: Option<QsOption>,
+    /// Packets with the option have arrived.
+    passes: bool,
     counters: QsCounters,
 }
 
@@ -200,6 +251,7 @@ impl Requester {
             next_at: Instant::ZERO,
             asked: None,
             report: None,
+            passes: false,
             counters: QsCounters::default(),
             params,
         }
@@ -234,8 +286,18 @@ impl Requester {
         (rate != QsRate::ZERO).then_some(QsOption { function, rate, qs_ttl, ip_ttl: self.params.ip_ttl, nonce })
     }
 
-    /// A packet left with `option`. `rtt`: `None` while none is known.
+    /// A data packet left with `option`. `rtt`: `None` while none is known.
     pub fn on_sent(&mut self, now: Instant, option: QsOption, rtt: Option<Duration>) {
+        self.note_sent(now, option, rtt, false);
+    }
+
+    /// A packet that carries nothing else left with `option`, and the receiver will answer that packet ([`Requester::on_echo`]). So a
+    /// network that drops such packets takes no data along, and is told from a receiver that does not answer.
+    pub fn on_sent_apart(&mut self, now: Instant, option: QsOption, rtt: Option<Duration>) {
+        self.note_sent(now, option, rtt, true);
+    }
+
+    fn note_sent(&mut self, now: Instant, option: QsOption, rtt: Option<Duration>, apart: bool) {
         if option.function == QsFunction::Report {
             self.report = None;
             self.counters.reports += 1;
@@ -252,7 +314,7 @@ impl Requester {
         };
         // Not twice per RTT either, even one above 6 s [RFC 4782 §4.1].
         self.next_at = if self.interval > LONGEST_INTERVAL { Instant::NEVER } else { now + self.interval.max(rtt) };
-        self.asked = Some(Asked { option, at: now, acknowledged: None });
+        self.asked = Some(Asked { option, at: now, acknowledged: None, apart });
     }
 
     /// Feedback has come on what left at `departure`, or before. If it is later feedback than the first on what
@@ -261,6 +323,11 @@ impl Requester {
         let asked = self.asked.as_mut()?;
         match asked.acknowledged {
             None if departure >= asked.at + OVERTAKEN => asked.acknowledged = Some(now),
+            Some(at) if now > at && asked.apart && !self.passes => {
+                self.counters.dropped += 1;
+                self.give_up();
+                return Some(QsVerdict::Dropped);
+            }
             Some(at) if now > at => {
                 self.counters.unanswered += 1;
                 self.answer(QsRate::ZERO);
@@ -308,6 +375,37 @@ impl Requester {
             _ => self.answer(QsRate::ZERO),
         }
         (verdict, now.since(at))
+    }
+
+    /// The receiver has answered the packet of the request: what the answer is worth, and how long after the request it came. After
+    /// anything but [`QsEcho::Came`] the flow asks no more, and tells the routers nothing: no option would arrive there.
+    pub fn on_echo(&mut self, now: Instant, echo: &QsEcho) -> (QsVerdict, Duration) {
+        let Some(Asked { at, .. }) = self.asked else {
+            self.counters.stray += 1;
+            return (QsVerdict::Stray, Duration::ZERO);
+        };
+        let (counter, verdict) = match echo {
+            QsEcho::Came(response) => {
+                self.passes = true;
+                if response.rate != QsRate::ZERO {
+                    return self.on_response(now, response);
+                }
+                // A router that refuses leaves neither QS TTL nor nonce.
+                self.counters.denied += 1;
+                self.answer(QsRate::ZERO);
+                return (QsVerdict::Denied, now.since(at));
+            }
+            QsEcho::Missing => (&mut self.counters.stripped, QsVerdict::Stripped),
+            QsEcho::Silent => (&mut self.counters.unknown, QsVerdict::Unknown),
+        };
+        *counter += 1;
+        self.give_up();
+        (verdict, now.since(at))
+    }
+
+    /// No request any more, and no report.
+    fn give_up(&mut self) {
+        (self.asked, self.report, self.next_at) = (None, None, Instant::NEVER);
     }
 
     /// The request is settled: the routers are told what was approved.

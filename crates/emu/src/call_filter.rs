@@ -6,7 +6,7 @@
 //!   open no file and no socket, start no program, make no page executable and reach no other process.
 //! - [`CallFilter::Plugins`], a list of what is refused, for processes in which GStreamer's plugins run: which calls a decoder, a
 //!   driver or a later release makes is not ours to know. No program is started, no other process is touched, no namespace
-//!   is made or entered, nothing is mounted or loaded into the kernel, and nothing is typed into the terminal.
+//!   is made or entered, no raw socket is opened, nothing is mounted or loaded into the kernel, and nothing is typed into the terminal.
 //!
 //! A refused call fails; the process goes on. Killing the process would protect no better, for a refused call does nothing in either
 //! case, and would end a user's run where another libc makes a call that this list has not. A call that is on no list fails by
@@ -295,12 +295,26 @@ fn plugins() -> Vec<Result<BpfProgram, seccompiler::Error>> {
             rules.extend(X32_OWN.map(|call| (call | X32, Vec::new())));
         }
         rules.insert(libc::SYS_clone, when(NAMESPACES.map(|flag| has(0, flag as u64, flag as u64)))?);
+        rules.insert(libc::SYS_socket, raw_sockets()?);
         // Bytes put into a terminal's input are a command of the shell that reads there next.
         rules.insert(libc::SYS_ioctl, when([is(1, libc::TIOCSTI), is(1, TIOCLINUX)])?);
         compile(rules, SeccompAction::Allow, errno(libc::EPERM))
     };
     let unseen = compile([(libc::SYS_clone3, Vec::new())].into(), SeccompAction::Allow, errno(libc::ENOSYS));
     vec![dangerous(), unseen]
+}
+
+/// Sockets that read or forge any packet of the machine: a process that may put options into its own IP headers has the capability for
+/// these, too. Netlink's sockets, which are raw by name, list the machine's addresses and stay.
+fn raw_sockets() -> Result<Vec<SeccompRule>, seccompiler::Error> {
+    let both = |family: i32| {
+        let tests = [is(0, family as u64), has(1, 0xf, libc::SOCK_RAW as u64)];
+        let conditions = tests.map(|(n, length, operator, value)| SeccompCondition::new(n, length, operator, value));
+        SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
+    };
+    let mut rules = when([is(0, libc::AF_PACKET as u64)])?;
+    rules.extend([both(libc::AF_INET)?, both(libc::AF_INET6)?]);
+    Ok(rules)
 }
 
 const TIOCLINUX: u64 = 0x541c;

@@ -34,7 +34,7 @@ pub use call_filter::CallFilter;
 pub use error::{EmuError, Holder};
 pub use lock::RealTimeLock;
 pub use priority::spawn_first;
-pub use privileges::{drop_privileges, privileged_threads};
+pub use privileges::{Kept, drop_privileges, drop_privileges_but, privileged_threads};
 pub use report::{EmuReport, Limits, SideReport};
 pub use sandbox::{Door, NetNs, Rights, Sandbox};
 pub use testbed::{FarEnd, Running, Testbed, TestbedOptions};

@@ -11,6 +11,9 @@
 //! within timer accuracy of the instant the path names; how late that was is measured for every
 //! packet and reported, and the run is marked invalid if the relay could not keep up.
 //!
+//! A Quick-Start option of a client's packet is read from the socket, judged by the path's routers, and set again on the packet that goes
+//! to the target, with the TTL that a router would leave (that takes CAP_NET_RAW; without, the packet goes on without the option).
+//!
 //! DSCP decides the class in the queue, and DSCP and ECN are passed on as they came (or as the path
 //! marked them). One client at a time: a new one takes over when the old one has been silent for
 //! [`TAKEOVER_AFTER`]. Who has not shown that it hears gets at most three times what it sent
@@ -32,12 +35,12 @@ use fairpace_net::{
     Clock, DatagramIo, Granted, LatenessHistogram, LatenessSummary, Mark, NetError, RecvOutcome, SendOutcome,
     SocketCounters, UdpSocket, Waiter, Woken, elsewhere, ip_overhead,
 };
-use fairpace_sim::{Direction, Observer};
+use fairpace_sim::{Direction, HopConfig, Observer, SimReport};
 use fairpace_units::{Bytes, Duration, Instant};
 use hearing::Hearing;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use world::World;
+use world::{Marks, World};
 
 /// A silent client keeps its place this long.
 pub const TAKEOVER_AFTER: Duration = Duration::from_secs(2);
@@ -73,6 +76,8 @@ pub struct RelayReport {
     pub peak_memory: Bytes,
     /// Why the numbers are not to be trusted; empty if they are.
     pub invalid: Vec<String>,
+    /// The path's record of everything, media that are no links included.
+    pub path: SimReport,
 }
 
 impl RelayReport {
@@ -109,6 +114,8 @@ impl Relay {
         let client_side = UdpSocket::listen(config.listen, config.family, config.buffers, clock)?;
         elsewhere("to", config.to, client_side.local_address()?)?;
         let target_side = UdpSocket::connect(config.to, config.buffers, clock)?;
+        let mut client_side = client_side;
+        client_side.look_for_quick_start()?;
         Ok(Relay { config, clock, client_side, target_side, world })
     }
 
@@ -123,6 +130,23 @@ impl Relay {
     /// The client side's buffers, asked and granted.
     pub fn buffers(&self) -> Granted {
         self.client_side.buffers()
+    }
+
+    /// Whether the path has a router that knows Quick-Start.
+    pub fn has_quick_start(&self) -> bool {
+        self.config.hops().0.iter().any(|hop| match hop {
+            HopConfig::Links { forward, back, .. } => forward.quick_start.is_some() || back.quick_start.is_some(),
+            HopConfig::Satellite { .. } => true,
+            _ => false,
+        })
+    }
+
+    /// Whether Quick-Start options can be set again on packets that go to the target.
+    ///
+    /// # Errors
+    /// As [`UdpSocket::may_quick_start`].
+    pub fn may_quick_start(&self) -> Result<(), NetError> {
+        self.target_side.may_quick_start()
     }
 
     /// Tells `observer` of every packet in the path, simulated ones included: for captures.
@@ -181,7 +205,7 @@ struct Running {
     client_seen: Instant,
     hearing: Hearing,
     /// Packets read in this round: they enter the path in the order of their arrival.
-    arrivals: Vec<(Instant, Direction, Bytes, Mark, u64)>,
+    arrivals: Vec<(Instant, Direction, Bytes, Marks, u64)>,
     buffer: Vec<u8>,
     lateness: LatenessHistogram,
     next_sample: Instant,
@@ -268,14 +292,14 @@ impl Running {
                     continue;
                 };
                 let size = Bytes::new(packet.len as u64) + ip_overhead(&packet.from);
-                self.arrivals.push((packet.at, direction, size, packet.mark, token));
+                self.arrivals.push((packet.at, direction, size, (packet.mark, packet.quick_start), token));
             }
         }
         self.arrivals.sort_by_key(|a| a.0);
-        for (at, direction, size, mark, token) in self.arrivals.drain(..) {
+        for (at, direction, size, marks, token) in self.arrivals.drain(..) {
             let zero = *self.zero.get_or_insert(at);
             let at = Instant::ZERO + at.since(zero);
-            self.world.inject(at, direction, size, mark, token);
+            self.world.inject(at, direction, size, marks, token);
         }
     }
 
@@ -313,7 +337,13 @@ impl Running {
                 let mark = Mark { ecn: out.ecn, ..*mark };
                 length = bytes.len() as u64;
                 match out.direction {
-                    Direction::Forward => sent = self.target_side.send(None, bytes, mark),
+                    Direction::Forward => {
+                        // The option as the path's routers left it, with its TTL.
+                        sent = match &out.quick_start {
+                            Some(option) => self.target_side.send_option(bytes, mark, option),
+                            None => self.target_side.send(None, bytes, mark),
+                        };
+                    }
                     Direction::Back if *to == self.client && self.hearing.may_send(bytes) => {
                         sent = self.client_side.send(*to, bytes, mark);
                     }
@@ -403,6 +433,7 @@ impl Running {
             under_way: self.store.len() as u64,
             peak_memory: Bytes::new(self.store.max_held() as u64),
             invalid,
+            path: self.world.finish(),
         }
     }
 }

@@ -5,10 +5,10 @@
 //! are gone the kernel removes them, with devices, addresses, routes and sysctls, also after `kill -9`.
 //!
 //! The rights are needed to make namespaces and devices, to enter a namespace, and to open sockets with a
-//! restricted TCP algorithm. [`drop_privileges`] gives them up for good, per thread; a thread started
+//! restricted TCP algorithm. [`drop_privileges`](crate::drop_privileges) gives them up for good, per thread; a thread started
 //! afterwards starts without. A [`Door`] leads into a namespace without any.
 
-use crate::privileges::drop_privileges;
+use crate::privileges::{Kept, drop_privileges_but};
 use crate::{EmuError, netlink, priority};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{getegid, geteuid};
@@ -84,7 +84,7 @@ impl Sandbox {
     /// only.
     ///
     /// # Errors
-    /// [`EmuError::Denied`] after [`drop_privileges`]; [`EmuError::NoNamespaces`] if there are too many.
+    /// [`EmuError::Denied`] after [`drop_privileges`](crate::drop_privileges); [`EmuError::NoNamespaces`] if there are too many.
     pub fn namespace(&self, name: &'static str) -> Result<NetNs, EmuError> {
         on_thread(name, || {
             unshare(CloneFlags::CLONE_NEWNET).map_err(|e| match io::Error::from(e) {
@@ -175,7 +175,7 @@ impl NetNs {
     /// stays in this namespace, wherever it is used later. The thread has the rights of the calling one.
     ///
     /// # Errors
-    /// [`EmuError::Denied`] after [`drop_privileges`].
+    /// [`EmuError::Denied`] after [`drop_privileges`](crate::drop_privileges).
     ///
     /// # Panics
     /// With the panic of `work`.
@@ -189,7 +189,7 @@ impl NetNs {
     /// Starts a thread called `name` that runs `work` inside this namespace.
     ///
     /// # Errors
-    /// [`EmuError::Denied`] after [`drop_privileges`].
+    /// [`EmuError::Denied`] after [`drop_privileges`](crate::drop_privileges).
     pub fn spawn<R: Send + 'static>(
         &self,
         name: impl Into<String>,
@@ -199,20 +199,22 @@ impl NetNs {
         let name = name.into();
         // A thread inside starts it: a new thread has the namespaces and the rights of the one that starts it.
         self.run(|| {
-            if rights == Rights::Dropped {
-                drop_privileges()?;
+            match rights {
+                Rights::Dropped => drop_privileges_but(Kept::Nothing)?,
+                Rights::IpOptions => drop_privileges_but(Kept::IpOptions)?,
+                Rights::Kept => {}
             }
             Builder::new().name(name).spawn(work).map_err(|e| EmuError::io("start a thread", e))
         })?
     }
 
-    /// A way into this namespace for those who have given up their rights.
+    /// A way into this namespace for those who have given up their rights. Work that is done there has those `rights`.
     ///
     /// # Errors
     /// As [`NetNs::spawn`].
-    pub fn door(&self) -> Result<Door, EmuError> {
+    pub fn door(&self, rights: Rights) -> Result<Door, EmuError> {
         let (work, jobs) = channel::<Job>();
-        self.spawn(format!("in {}", self.name), Rights::Dropped, move || jobs.into_iter().for_each(|job| job()))?;
+        self.spawn(format!("in {}", self.name), rights, move || jobs.into_iter().for_each(|job| job()))?;
         Ok(Door { work })
     }
 
@@ -237,7 +239,7 @@ impl NetNs {
     /// This thread goes there, for good. To where it is already it may without a privilege.
     ///
     /// # Errors
-    /// [`EmuError::Denied`] after [`drop_privileges`].
+    /// [`EmuError::Denied`] after [`drop_privileges`](crate::drop_privileges).
     pub fn enter(&self) -> Result<(), EmuError> {
         if NetNs::current(self.name)?.inode == self.inode {
             return Ok(());
@@ -250,7 +252,7 @@ impl NetNs {
 /// The work that a [`Door`]'s thread is asked to do.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread without rights inside a namespace, that does there what it is asked to. The thread ends with the door.
+/// A thread inside a namespace, without rights or almost so, that does there what it is asked to. The thread ends with the door.
 #[derive(Debug)]
 pub struct Door {
     work: Sender<Job>,
@@ -279,7 +281,9 @@ impl Door {
 pub enum Rights {
     /// The thread has none.
     Dropped,
-    /// The thread has them, and is to call [`drop_privileges`] when its sockets are open.
+    /// The thread may put options into the headers of IP packets, and nothing else.
+    IpOptions,
+    /// The thread has them, and is to call [`drop_privileges`](crate::drop_privileges) when its sockets are open.
     Kept,
 }
 

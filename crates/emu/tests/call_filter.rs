@@ -4,7 +4,9 @@
 
 use fairpace_emu::{CallFilter, EmuError};
 use nix::errno::Errno;
+use nix::libc;
 use nix::sched::{CloneFlags, unshare};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -120,9 +122,14 @@ fn helper_plugins() {
     say("file", File::open("/proc/self/status"));
     say("socket", UdpSocket::bind("127.0.0.1:0"));
     say("unix socket", UnixStream::pair());
+    // How a libc lists the machine's addresses.
+    say("netlink socket", Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW, None));
     // Calls that neither makes.
     say("program", program());
     say("program on a thread", go.send(()).map(|()| before.join().unwrap().unwrap()).unwrap());
+    say("raw socket", Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4)));
+    say("raw socket of IPv6", Socket::new(Domain::IPV6, Type::RAW.nonblocking(), Some(Protocol::ICMPV6)));
+    say("packet socket", Socket::new(Domain::PACKET, Type::DGRAM, None));
     say("namespace", unshare(CloneFlags::CLONE_NEWUSER).map_err(Into::into));
     say("another process", nix::sys::uio::process_vm_readv(nix::unistd::getppid(), &mut [], &[]).map_err(Into::into));
     let none = None::<&str>;
@@ -133,10 +140,10 @@ fn helper_plugins() {
 #[test]
 fn the_list_for_plugins_refuses_what_no_decoder_needs() {
     let tries = tries("helper_plugins");
-    let [allowed, refused] = [&tries[..tries.len().min(4)], &tries[tries.len().min(4)..]];
+    let [allowed, refused] = [&tries[..tries.len().min(5)], &tries[tries.len().min(5)..]];
     assert!(allowed.iter().all(|line| line.ends_with(": done")), "{tries:?}");
     assert!(refused.iter().all(|line| line.ends_with(": EPERM: Operation not permitted")), "{tries:?}");
-    assert!(tries.is_empty() || refused.len() == 6, "{tries:?}");
+    assert!(tries.is_empty() || refused.len() == 9, "{tries:?}");
 }
 
 /// To ask leaves no trace: this process goes on starting programs.

@@ -121,7 +121,7 @@ fn devices_are_made_inside(sandbox: &Sandbox) {
 #[allow(clippy::disallowed_methods)] // a test waits
 fn privileges_go_on_every_thread(sandbox: &Sandbox) {
     let inner = sandbox.namespace("inner").expect("made");
-    let door = inner.door().expect("made");
+    let door = inner.door(Rights::Dropped).expect("made");
     let (go_on, until) = mpsc::channel::<()>();
     let (go_on_too, until_too) = mpsc::channel::<()>();
     let without = inner.spawn("without", Rights::Dropped, move || until.recv().is_ok()).expect("started");

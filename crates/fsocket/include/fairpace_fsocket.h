@@ -8,7 +8,7 @@
  * call waits until the first has returned, but for f_close: with it a call that waits in another thread fails with ECANCELED,
  * and a unit that it was to send does not leave); different sockets may be used by different threads. The library's own threads
  * take no signals, and a signal does not end a call that waits. A socket whose f_dst or first f_recv has failed can only be
- * closed. IPv4, as in the paper.
+ * closed.
  */
 #ifndef FAIRPACE_FSOCKET_H
 #define FAIRPACE_FSOCKET_H
@@ -27,14 +27,20 @@ extern "C" {
  * errno: EADDRINUSE, EADDRNOTAVAIL, EACCES, EAFNOSUPPORT, EMFILE. */
 int f_socket(struct sockaddr_in *local_addr);
 
+/* As f_socket, over IPv6 alone. */
+int f_socket6(struct sockaddr_in6 *local_addr);
+
 /* Sets a parameter, before f_dst or the first f_recv: one of tpba's ("t_running", "10s"; `fairpace list tpba` shows
- * all), "max_rate", "min_rate", "packet_size", "algorithm" (of TCP) or "linger" (see f_close).
+ * all), "max_rate", "min_rate", "packet_size", "algorithm" (of TCP), "linger" (see f_close), or "directions": with "2" f_dst makes a
+ * socket that sends and receives. Each direction is a flow of its own, so that both ends set this, name each other's address by f_dst,
+ * and do so within 7 s of each other; f_send and f_recv may then be called by two threads at the same time.
  * errno: EINVAL, EFAULT (a null pointer), EISCONN, EBADF. */
 int f_option(int fsock_fd, const char *name, const char *value);
 
 /* Registers the remote site and makes this socket the sender. Returns when the other side has answered by UDP and TCP.
  * errno: ETIMEDOUT (no answer within 7 s), ECONNREFUSED (it has no TCP half), EHOSTUNREACH, EISCONN, EBADF. */
 int f_dst(int fsock_fd, const struct sockaddr_in *remote_addr);
+int f_dst6(int fsock_fd, const struct sockaddr_in6 *remote_addr);
 
 /* Sends len bytes: part of an application data unit, or its last part if adu_ind is not 0. A unit begins to leave when its
  * end was given. Waits while the queue of 64 KiB is full. Returns len.

@@ -5,9 +5,9 @@
 
 use crate::{Failure, LAST_ERROR, close, connect, note, open, receive, send, set_option};
 use nix::errno::Errno;
-use nix::libc::{self, c_char, c_int, c_void, size_t, sockaddr_in, ssize_t};
+use nix::libc::{self, c_char, c_int, c_void, size_t, sockaddr_in, sockaddr_in6, ssize_t};
 use std::ffi::CStr;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a call: its value, or -1 with `errno`.
@@ -34,6 +34,47 @@ fn address(a: &sockaddr_in) -> Result<SocketAddr, Failure> {
     }
     let ip = Ipv4Addr::from(u32::from_be(a.sin_addr.s_addr));
     Ok(SocketAddrV4::new(ip, u16::from_be(a.sin_port)).into())
+}
+
+fn address6(a: &sockaddr_in6) -> Result<SocketAddr, Failure> {
+    if i32::from(a.sin6_family) != libc::AF_INET6 {
+        return Err(Failure::new(libc::EAFNOSUPPORT, "the address is not of AF_INET6"));
+    }
+    let (ip, port) = (Ipv6Addr::from(a.sin6_addr.s6_addr), u16::from_be(a.sin6_port));
+    Ok(SocketAddrV6::new(ip, port, a.sin6_flowinfo, a.sin6_scope_id).into())
+}
+
+/// See `fairpace_fsocket.h`.
+///
+/// # Safety
+/// `local_addr` is null or points to an address that may be written to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn f_socket6(local_addr: *mut sockaddr_in6) -> c_int {
+    call(|| {
+        // SAFETY: null or valid for reading and writing, as the caller promises; nobody else has it during the call.
+        let local = unsafe { local_addr.as_mut() };
+        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
+        let wanted = local.as_deref().map_or(Ok(any), address6)?;
+        let (fd, taken) = open(Some(wanted))?;
+        if let (Some(local), SocketAddr::V6(taken)) = (local, taken) {
+            local.sin6_addr.s6_addr = taken.ip().octets();
+            local.sin6_port = taken.port().to_be();
+        }
+        Ok(fd)
+    })
+}
+
+/// See `fairpace_fsocket.h`.
+///
+/// # Safety
+/// `remote_addr` is null or points to an address.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn f_dst6(fsock_fd: c_int, remote_addr: *const sockaddr_in6) -> c_int {
+    call(|| {
+        // SAFETY: null or valid for reading, as the caller promises.
+        let remote = unsafe { remote_addr.as_ref() }.ok_or_else(no_pointer)?;
+        connect(fsock_fd, address6(remote)?).map(|()| 0)
+    })
 }
 
 /// See `fairpace_fsocket.h`.

@@ -14,8 +14,9 @@ use nix::libc;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A number for `errno`, and words for `f_strerror`.
@@ -62,13 +63,21 @@ static SOCKETS: Mutex<BTreeMap<i32, Arc<Handle>>> = Mutex::new(BTreeMap::new());
 struct Handle {
     /// Held during a call. `None`: closed just now.
     socket: Mutex<Option<FlowSocket>>,
-    /// For [`close`], which takes the socket from a call that waits.
-    canceller: Canceller,
+    /// The half that sends where the socket has both directions; the first one then receives.
+    sending: Mutex<Option<FlowSocket>>,
+    /// The option `directions` is 2.
+    both: AtomicBool,
+    /// For [`close`], which takes the sockets from calls that wait.
+    cancellers: Mutex<Vec<Canceller>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Handle {
     fn lock(&self) -> MutexGuard<'_, Option<FlowSocket>> {
-        self.socket.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.socket)
     }
 }
 
@@ -93,10 +102,17 @@ fn table<R>(f: impl FnOnce(&mut BTreeMap<i32, Arc<Handle>>) -> R) -> R {
     f(&mut SOCKETS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+fn none() -> Failure {
+    Failure::new(libc::EBADF, "no fsocket has this descriptor")
+}
+
+fn handle(fd: i32) -> Result<Arc<Handle>, Failure> {
+    table(|t| t.get(&fd).map(Arc::clone)).ok_or_else(none)
+}
+
 /// Does something with the socket of a descriptor.
 fn with<R>(fd: i32, f: impl FnOnce(&mut FlowSocket) -> Result<R, Failure>) -> Result<R, Failure> {
-    let none = || Failure::new(libc::EBADF, "no fsocket has this descriptor");
-    let handle = table(|t| t.get(&fd).map(Arc::clone)).ok_or_else(none)?;
+    let handle = handle(fd)?;
     let mut socket = handle.lock();
     f(socket.as_mut().ok_or_else(none)?)
 }
@@ -107,11 +123,14 @@ fn open(local: Option<SocketAddr>) -> Result<(i32, SocketAddr), Failure> {
     let address = socket.local_address()?;
     let fd = socket.readiness().as_raw_fd();
     let canceller = socket.canceller();
-    table(|t| t.insert(fd, Arc::new(Handle { socket: Mutex::new(Some(socket)), canceller })));
+    let (socket, sending) = (Mutex::new(Some(socket)), Mutex::new(None));
+    let (both, cancellers) = (AtomicBool::new(false), Mutex::new(vec![canceller]));
+    table(|t| t.insert(fd, Arc::new(Handle { socket, sending, both, cancellers })));
     Ok((fd, address))
 }
 
 fn set_option(fd: i32, name: &str, value: &str) -> Result<(), Failure> {
+    let handle = handle(fd)?;
     with(fd, |socket| {
         if !socket.is_bound() {
             return Err(Failure::new(libc::EISCONN, "parameters are set before f_dst and the first f_recv"));
@@ -124,6 +143,13 @@ fn set_option(fd: i32, name: &str, value: &str) -> Result<(), Failure> {
             "min_rate" => config.min_rate = rate()?,
             "packet_size" => config.packet_size = parse_size(value).map_err(wrong)?,
             "algorithm" => value.clone_into(&mut config.tcp.algorithm),
+            "directions" => match value {
+                "1" | "2" => {
+                    handle.both.store(value == "2", Ordering::Relaxed);
+                    return Ok(());
+                }
+                _ => return Err(Failure::new(libc::EINVAL, "directions: 1 or 2")),
+            },
             "linger" => config.linger = parse_duration(value).map_err(wrong)?,
             _ => {
                 config.settings.insert(name.to_owned(), value.to_owned());
@@ -134,15 +160,32 @@ fn set_option(fd: i32, name: &str, value: &str) -> Result<(), Failure> {
 }
 
 fn connect(fd: i32, peer: SocketAddr) -> Result<(), Failure> {
-    with(fd, |socket| {
+    let handle = handle(fd)?;
+    let both = handle.both.load(Ordering::Relaxed);
+    let sender = with(fd, |socket| {
         if !socket.is_bound() {
             return Err(Failure::new(libc::EISCONN, "it is connected or receives already"));
         }
-        Ok(socket.connect(peer)?)
-    })
+        if !both {
+            socket.connect(peer)?;
+            return Ok(None);
+        }
+        // The socket that the peer knows receives; another one sends, since each direction is a flow of its own.
+        let any = if peer.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
+        let sender = FlowSocket::bind_with(SocketAddr::new(any, 0), socket.config().clone())?;
+        socket.accept_later(Some(peer.ip()))?;
+        Ok(Some(sender))
+    })?;
+    let Some(sender) = sender else { return Ok(()) };
+    lock(&handle.cancellers).push(sender.canceller());
+    let mut sending = lock(&handle.sending);
+    Ok(sending.insert(sender).connect(peer)?)
 }
 
 fn send(fd: i32, bytes: &[u8], adu_end: bool) -> Result<usize, Failure> {
+    if let Some(sender) = &*lock(&handle(fd)?.sending) {
+        return Ok(sender.send(bytes, adu_end).map(|()| bytes.len())?);
+    }
     with(fd, |socket| Ok(socket.send(bytes, adu_end).map(|()| bytes.len())?))
 }
 
@@ -160,9 +203,13 @@ fn receive(fd: i32, buffer: &mut [u8]) -> Result<(usize, bool), Failure> {
 
 fn close(fd: i32) -> Result<(), Failure> {
     let handle = table(|t| t.remove(&fd)).ok_or_else(|| Failure::new(libc::EBADF, "no fsocket has this descriptor"))?;
-    handle.canceller.cancel();
-    let socket = handle.lock().take();
-    Ok(socket.map_or(Ok(()), |socket| socket.close().map(|_| ()))?)
+    // A call that waits gives its half back.
+    lock(&handle.cancellers).iter().for_each(Canceller::cancel);
+    let [sender, socket] = [lock(&handle.sending).take(), handle.lock().take()];
+    // The data that waits leaves first. The first failure is the one to tell.
+    let closed = [sender, socket].map(|half| half.map_or(Ok(()), |half| half.close().map(|_| ())));
+    closed.into_iter().collect::<Result<Vec<()>, NetError>>()?;
+    Ok(())
 }
 
 #[cfg(test)]

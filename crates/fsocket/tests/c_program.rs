@@ -4,6 +4,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 /// Where cargo puts the libraries that belong to this test.
 fn libraries() -> PathBuf {
@@ -16,8 +17,24 @@ fn libraries() -> PathBuf {
     panic!("libfairpace_fsocket.so is not beside this test");
 }
 
+/// Installs the libraries of this test below a folder of its own; where that is.
+fn installed() -> PathBuf {
+    static ONCE: OnceLock<PathBuf> = OnceLock::new();
+    let install = || {
+        let to = program("installed");
+        let _ = std::fs::remove_dir_all(&to);
+        let mut make = Command::new("make");
+        make.args(["-s", "-C", concat!(env!("CARGO_MANIFEST_DIR"), "/../.."), "install-fsocket", "PREFIX=/usr"]);
+        make.arg(format!("DESTDIR={}", to.display())).arg(format!("FSOCKET_FROM={}", libraries().display()));
+        let out = make.output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        to
+    };
+    ONCE.get_or_init(install).clone()
+}
+
 fn build(source: &Path, to: &Path, statically: bool) {
-    let (root, dir) = (Path::new(env!("CARGO_MANIFEST_DIR")), libraries());
+    let (root, dir) = (Path::new(env!("CARGO_MANIFEST_DIR")), installed().join("usr/lib"));
     let mut cc = Command::new("cc");
     cc.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-D_DEFAULT_SOURCE", "-o"]).arg(to).arg(source);
     cc.arg("-I").arg(root.join("include"));
@@ -63,6 +80,88 @@ fn the_example_in_c_sends_and_receives_with_the_shared_and_with_the_static_libra
     }
 }
 
+/// Everything is where a distribution would look for it, and says where it will be.
+#[test]
+fn make_installs_libraries_header_pkg_config_file_and_manual() {
+    let usr = installed().join("usr");
+    let link = |name: &str| std::fs::read_link(usr.join(name)).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(link("lib/libfairpace_fsocket.so"), Path::new("libfairpace_fsocket.so.0"));
+    assert_eq!(link("lib/libfairpace_fsocket.so.0"), Path::new(&format!("libfairpace_fsocket.so.{version}")));
+    let dynamic = Command::new("readelf").arg("-d").arg(usr.join("lib/libfairpace_fsocket.so")).output().unwrap();
+    assert!(String::from_utf8_lossy(&dynamic.stdout).contains("Library soname: [libfairpace_fsocket.so.0]"));
+    let config = std::fs::read_to_string(usr.join("lib/pkgconfig/fairpace_fsocket.pc")).unwrap();
+    for line in
+        ["prefix=/usr", "libdir=/usr/lib", "Libs: -L${libdir} -lfairpace_fsocket", &format!("Version: {version}")]
+    {
+        assert!(config.lines().any(|found| found == line), "{line}: {config}");
+    }
+    // Each call of the header has its page, and stands in it.
+    let header = std::fs::read_to_string(usr.join("include/fairpace_fsocket.h")).unwrap();
+    let calls = header.lines().filter(|line| line.ends_with(");") && !line.starts_with(' '));
+    let calls: Vec<&str> = calls.filter_map(|line| line.split('(').next()?.split([' ', '*']).next_back()).collect();
+    assert_eq!(calls.len(), 10, "{calls:?}");
+    for call in calls {
+        let page = std::fs::read_to_string(usr.join(format!("share/man/man3/{call}.3"))).unwrap();
+        assert!(page.contains(&format!(".Nm {call}")) && page.contains(&format!(".Fn {call}")), "{call}");
+    }
+}
+
+/// Two network namespaces with a veth between, in one that is nobody else's: what the programs in both said; `None`, and why, without root.
+fn over_two_namespaces(first: &str, second: &str) -> Option<(String, String)> {
+    let script = format!(
+        r#"
+set -e
+unshare --net sleep 100 & other=$!
+trap 'kill $other' EXIT
+until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+ip link add here type veth peer name there netns $other
+in_other() {{ nsenter --target $other --net "$@"; }}
+ip address add 10.7.0.1/24 dev here; ip address add fd07::1/64 dev here nodad; ip link set here up
+in_other ip address add 10.7.0.2/24 dev there; in_other ip address add fd07::2/64 dev there nodad; in_other ip link set there up
+in_other {second} > "$OUT" & pid=$!
+sleep 0.5
+{first}
+wait $pid
+"#
+    );
+    let out = program(&format!("second-{}", script.len()));
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", &script]).env("OUT", &out).env("LD_LIBRARY_PATH", installed().join("usr/lib"));
+    let done = command.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    if said.contains("unshare failed: Operation not permitted") {
+        println!("skipped: namespaces need root: {said}");
+        return None;
+    }
+    assert!(done.status.success(), "{said}");
+    let said = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    Some((said(&done.stdout), said(&std::fs::read(out).unwrap())))
+}
+
+#[test]
+fn the_example_in_c_sends_from_one_namespace_to_another_over_ipv4_and_ipv6() {
+    let adus = program("adus-namespaces");
+    build(&example(), &adus, false);
+    for address in ["10.7.0.2", "fd07::2"] {
+        let adus = adus.display();
+        let send = format!("{adus} send {address} 5004 400");
+        let Some(said) = over_two_namespaces(&send, &format!("{adus} receive {address} 5004")) else { return };
+        assert_eq!(said, ("sent 400 units\n".to_owned(), "port 5004\nreceived 400 units, 0 wrong\n".to_owned()));
+    }
+}
+
+#[test]
+fn the_example_in_python_sends_and_receives_on_one_socket_over_ipv4_and_ipv6() {
+    let adus = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/python/adus.py");
+    for [a, b] in [["10.7.0.1", "10.7.0.2"], ["fd07::1", "fd07::2"]] {
+        let end = |local: &str, remote: &str| format!("python3 {} {local} 5004 {remote} 5004 200", adus.display());
+        let Some(said) = over_two_namespaces(&end(a, b), &end(b, a)) else { return };
+        let each = "sent 200 units, received 200, 0 wrong\n".to_owned();
+        assert_eq!(said, (each.clone(), each));
+    }
+}
+
 #[test]
 fn misuse_from_c_is_an_errno_and_a_text() {
     let source = program("misuse.c");
@@ -87,6 +186,8 @@ int main(void)
     CHECK(f_recv(12345, &byte, 1), EBADF);
     CHECK(f_close(0), EBADF);
     CHECK(f_socket(&six), EAFNOSUPPORT);
+    struct sockaddr_in6 four = {.sin6_family = AF_INET};
+    CHECK(f_socket6(&four), EAFNOSUPPORT);
     int fd = f_socket(&a);
     if (fd < 0 || a.sin_port == 0) { printf("f_socket: %s\n", f_strerror()); return 1; }
     struct sockaddr_in taken = a;
@@ -95,6 +196,8 @@ int main(void)
     CHECK(f_send(fd, NULL, 1, 1), EFAULT);
     CHECK(f_recv(fd, NULL, 1), EINVAL);
     CHECK(f_dst(fd, NULL), EFAULT);
+    CHECK(f_dst6(fd, NULL), EFAULT);
+    CHECK(f_option(fd, "directions", "3"), EINVAL);
     CHECK(f_option(fd, "t_running", "soon"), EINVAL);
     CHECK(f_option(fd, "no_such", "1"), EINVAL);
     CHECK(f_option(fd, NULL, "1"), EFAULT);

@@ -1,6 +1,6 @@
 //! The interface of a socket that drivers need: datagrams with their marks and times, and every failure as a value.
 
-use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant};
+use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, QsOption};
 use nix::errno::Errno;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
@@ -78,6 +78,8 @@ pub struct Received {
     pub at: Instant,
     /// The datagram was longer than the buffer: the rest is gone.
     pub truncated: bool,
+    /// The Quick-Start option of its IP header, with the TTL that it arrived with; only of sockets that are told to look.
+    pub quick_start: Option<QsOption>,
 }
 
 /// Everything that happened on a socket.
@@ -105,6 +107,10 @@ pub struct SocketCounters {
     pub denied: u64,
     /// Not sent: anything else.
     pub failed: u64,
+    /// Of `sent`, those with a Quick-Start option.
+    pub options: u64,
+    /// Sent without the Quick-Start option that they were to have: the kernel refuses it.
+    pub options_denied: u64,
     /// Datagrams read.
     pub received: u64,
     /// Their UDP payload bytes.
@@ -123,6 +129,12 @@ pub trait DatagramIo {
     /// Sends `bytes` as datagrams of `segment` bytes each (the last may be shorter), all marked
     /// alike; gives how many left, and what became of the first that did not.
     fn send_batch(&mut self, to: Option<SocketAddr>, bytes: &[u8], segment: usize, mark: Mark) -> (usize, SendOutcome);
+    /// Sends one datagram to the connected peer with this Quick-Start option in its IP header, and with the option's TTL. Where that
+    /// cannot be, the datagram leaves without the option.
+    fn send_option(&mut self, bytes: &[u8], mark: Mark, option: &QsOption) -> SendOutcome {
+        let _ = option;
+        self.send(None, bytes, mark)
+    }
     /// Reads one datagram, without waiting.
     fn recv(&mut self, buffer: &mut [u8]) -> RecvOutcome;
     /// The descriptor to wait on.

@@ -159,6 +159,9 @@ impl NetError {
                 address.port().checked_add(2).unwrap_or(5004)
             ),
             NetError::NoSuchLocalAddress { .. } => "`ip address` lists this machine's addresses".to_owned(),
+            NetError::Denied { what } if what.contains("Quick-Start") => {
+                "run it as root, or give the program the capability (`setcap cap_net_raw+ep PROGRAM`); without the option everything else works".to_owned()
+            }
             NetError::Denied { .. } => {
                 "ports below 1024 need a privilege: take one above; a firewall rule may forbid sending".to_owned()
             }

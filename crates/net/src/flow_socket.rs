@@ -25,7 +25,8 @@
 //!
 //! # Rules
 //!
-//! - One direction: who connects sends, who accepts receives. One peer, of whom both ends see the same address.
+//! - One direction: who connects sends, who accepts receives; both take two sockets ([`FlowSocket::accept_later`] for the one, then
+//!   [`FlowSocket::connect`] for the other; from C one fsocket has both). One peer, of whom both ends see the same address.
 //! - An ADU begins to leave when its end was given, so that no change of transport can split it; one that is longer than
 //!   [`FlowSocketConfig::send_queue`] is refused. A program whose data has no units marks the end of what it has.
 //! - [`FlowSocket::send`] waits while the queue is full, [`FlowSocket::recv`] while nothing is there.
@@ -50,13 +51,14 @@ use crate::send::{self, SendEnd};
 use crate::tcp_half::TcpReceiver;
 use crate::{Clock, NetError, UdpSocket};
 pub use config::FlowSocketConfig;
+use fairpace_rtp::{AllowedSender, ReceiverConfig};
 use fairpace_units::{Bytes, Duration};
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
 use observer::Observer;
 use queue::{QueueSink, QueueSource, Shared};
 pub use stats::{FlowSocketStats, Received};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -200,12 +202,25 @@ impl FlowSocket {
     /// [`NetError::NoSender`] after [`FlowSocketConfig::patience`]; [`NetError::Io`] if the socket is connected or
     /// accepting already.
     pub fn accept(&mut self) -> Result<SocketAddr, NetError> {
+        self.accept_later(None)?;
+        self.shared.await_peer()?;
+        self.shared.with(|s| s.stats.peer).ok_or_else(|| not_now("find the sender's address"))
+    }
+
+    /// As [`FlowSocket::accept`], and does not wait: [`FlowSocket::recv`] does. With `from`, only a sender of that address is heard.
+    ///
+    /// # Errors
+    /// [`NetError::Io`] if the socket is connected or accepting already.
+    pub fn accept_later(&mut self, from: Option<IpAddr>) -> Result<(), NetError> {
         let Role::Bound(halves) = core::mem::replace(&mut self.role, Role::Broken) else {
             return Err(not_now("accept on a socket that is in use"));
         };
         let (mut udp, tcp) = *halves;
         udp.woken_by(Arc::clone(&self.shared.wake));
+        let session =
+            ReceiverConfig { from: from.map(AllowedSender::from).into_iter().collect(), ..ReceiverConfig::default() };
         let config = ReceiveConfig {
+            session,
             one_sender: true,
             patience: self.config.patience,
             // An ADU may be long on its way; what never becomes one is bounded in packets.
@@ -230,8 +245,7 @@ impl FlowSocket {
             });
         })?;
         self.role = Role::Receiver(Some(thread));
-        self.shared.await_peer()?;
-        self.shared.with(|s| s.stats.peer).ok_or_else(|| not_now("find the sender's address"))
+        Ok(())
     }
 
     /// Gives `bytes` to the flow: part of an ADU, or with `adu_end` its last part. Waits while the queue is full.

@@ -9,7 +9,7 @@
 //!   controller hears nothing of such a packet again, so it counts as lost: no credit.
 
 use crate::{Backoff, DatagramIo, MAX_BATCH, MAX_BATCH_BYTES, Mark, SendOutcome};
-use fairpace_units::{Bytes, Duration, Instant};
+use fairpace_units::{Bytes, Duration, Instant, QsOption};
 use std::net::SocketAddr;
 
 /// Packets that the kernel had no room for are kept this long: longer, and they would be too late
@@ -66,6 +66,28 @@ impl Outbox {
         self.bytes.extend_from_slice(bytes);
         self.last = bytes.len();
         self.count += 1;
+    }
+
+    /// A packet with a Quick-Start option, which leaves by itself and at once, to the connected peer.
+    pub(crate) fn push_option(
+        &mut self,
+        io: &mut impl DatagramIo,
+        now: Instant,
+        bytes: &[u8],
+        mark: Mark,
+        option: &QsOption,
+    ) {
+        if !self.flush(io, now) {
+            self.not_sent += 1;
+            return;
+        }
+        let mut outcome = io.send_option(bytes, mark, option);
+        if outcome == SendOutcome::Refused {
+            // News about an earlier packet; this one was not tried.
+            self.refused += 1;
+            outcome = io.send_option(bytes, mark, option);
+        }
+        self.not_sent += u64::from(outcome != SendOutcome::Sent);
     }
 
     /// Whether packets that are given from now on may be cut on their way.

@@ -82,6 +82,10 @@ impl Receiver {
         if let Some(to) = config.forward {
             elsewhere("forward", to, socket.local_address()?)?;
         }
+        let mut socket = socket;
+        if config.session.quick_start {
+            socket.look_for_quick_start()?;
+        }
         let player = config.forward.map(|to| UdpSocket::connect(to, config.buffers, clock)).transpose()?;
         let mut receiver = Receiver { config, clock, socket, tcp: None, player };
         if receiver.config.tcp {
@@ -294,6 +298,9 @@ impl Running<'_> {
                         None => Some(bytes),
                     };
                     let Some(bytes) = opened else { continue };
+                    if let Some(option) = p.quick_start {
+                        self.session.note_quick_start(option);
+                    }
                     let media = self.session.handle_datagram(now, bytes, p.mark.dscp, p.mark.ecn, p.from);
                     if let Some(media) = media {
                         self.first_media.get_or_insert(now);

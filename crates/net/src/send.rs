@@ -19,11 +19,12 @@ use crate::seal::{self, SenderSeal};
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
 pub use config::{MAX_QUANTUM, SendConfig};
+use fairpace_control::quick_start::QsVerdict;
 use fairpace_media::FrameSource;
 use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};
-use fairpace_units::{Dscp, Duration, Ecn, Instant, Rate, Via, format_duration};
+use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, Rate, Via, format_duration};
 use nix::errno::Errno;
-pub use report::{SendEnd, SendObserver, SendReport, SendSample};
+pub use report::{QuickStartReport, SendEnd, SendObserver, SendReport, SendSample};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,7 +32,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// carries from the beginning, the controller's too.
 ///
 /// # Errors
-/// What prevents the beginning: no such controller, a packet size out of range, no socket, no route. Any later fault is in [`SendReport::end`].
+/// What prevents the beginning: no such controller, a packet size out of range, no socket, no route, no right to set IP options where
+/// Quick-Start is asked for. Any later fault is in [`SendReport::end`].
 pub fn run(
     config: &SendConfig,
     clock: Clock,
@@ -42,7 +44,13 @@ pub fn run(
     config.check()?;
     let mut socket = UdpSocket::connect(config.peer, config.buffers, clock)?;
     let mut config = config.clone();
-    if config.cut(socket.device_mtu()) {
+    let mut room = socket.device_mtu();
+    if config.quick_start.is_some() {
+        socket.may_quick_start()?;
+        // A packet with the option is as long as the device carries, too.
+        room = room.map(|mtu| Bytes::new(mtu.get().saturating_sub(OPTION_ROOM)));
+    }
+    if config.cut(room) {
         observer.on_event(clock.now(), &SenderEvent::PacketSize(config.session.packet_size));
     }
     run_on(&mut socket, &config, clock, source, observer, stop)
@@ -106,6 +114,7 @@ pub fn run_on(
         heard: now,
         refusals: VecDeque::new(),
         told_rate: None,
+        quick_start: None,
         captures: Captures::default(),
         planned: None,
         lateness: LatenessHistogram::new(),
@@ -141,6 +150,8 @@ pub fn run_on(
     Ok(run.report(io, reason, cpu))
 }
 
+/// Bytes by which a Quick-Start option makes a packet longer, at most: IPv6's header of hop-by-hop options.
+const OPTION_ROOM: u64 = 16;
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
 /// That the last byte given to TCP is acknowledged is no event of the socket's: it is looked at this often.
@@ -179,6 +190,8 @@ struct Running<'a> {
     heard: Instant,
     refusals: VecDeque<Instant>,
     told_rate: Option<Rate>,
+    /// The first verdict on a Quick-Start request, and when it came.
+    quick_start: Option<(Duration, QsVerdict)>,
     captures: Captures,
     /// When the session wanted to be asked next.
     planned: Option<Instant>,
@@ -477,7 +490,10 @@ impl Running<'_> {
                     }
                     let mark = Mark { dscp: d.dscp, ecn: d.ecn };
                     self.outbox.set_fragments(io, now, d.fragments);
-                    self.outbox.push(io, now, bytes, mark, None);
+                    match &d.quick_start {
+                        Some(option) => self.outbox.push_option(io, now, bytes, mark, option),
+                        None => self.outbox.push(io, now, bytes, mark, None),
+                    }
                     self.heed_mtu(io);
                     given += 1;
                     if given < BUDGET {
@@ -517,6 +533,9 @@ impl Running<'_> {
                     self.validated_at = Some(now);
                 }
                 SenderEvent::KeyFrameRequest => source.request_key_frame(),
+                SenderEvent::QuickStart(verdict) => {
+                    self.quick_start.get_or_insert((now.since(self.begun), verdict));
+                }
                 _ => {}
             }
             observer.on_event(now, &event);

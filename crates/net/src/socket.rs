@@ -16,7 +16,7 @@ use crate::datagram::{
     DatagramIo, MAX_BATCH, MAX_BATCH_BYTES, Mark, Received, RecvOutcome, SendOutcome, SocketCounters,
 };
 use crate::{Clock, NetError};
-use fairpace_units::{Bytes, Duration, Instant};
+use fairpace_units::{Bytes, Duration, Instant, QsOption};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::libc;
@@ -26,8 +26,8 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeSpec;
 pub use options::{Buffers, Granted};
-use options::{device_mtu, path_mtu, set_buffers, set_fragments, tell_local_address};
-use packet_info::{LocalAddress, local_address, mapped, socket_address};
+use options::{device_mtu, path_mtu, set_buffers, set_fragments, set_option, tell_local_address, tell_options};
+use packet_info::{LocalAddress, MOST_OPTIONS, local_address, mapped, quick_start, socket_address};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -59,6 +59,8 @@ pub struct UdpSocket {
     /// The path's MTU by an ICMP message that has not been told of.
     hint: Option<Bytes>,
     fragments: bool,
+    /// Whether IPv4 packets come too.
+    v4_too: bool,
 }
 
 /// A flood of forged messages must not look like a refusal of the device: a packet is tried so many times more.
@@ -131,6 +133,7 @@ impl UdpSocket {
             wake: None,
             hint: None,
             fragments: false,
+            v4_too,
         })
     }
 
@@ -221,6 +224,38 @@ impl UdpSocket {
     /// on the network can change it.
     pub fn device_mtu(&self) -> Option<Bytes> {
         self.local_ip().and_then(|address| device_mtu(&self.socket, address))
+    }
+
+    /// From now on each datagram comes with its Quick-Start option ([`Received::quick_start`]).
+    ///
+    /// # Errors
+    /// [`NetError::Io`] if the kernel refuses, which it has no reason to.
+    pub fn look_for_quick_start(&mut self) -> Result<(), NetError> {
+        let done = tell_options(&self.socket, self.v6, self.v4_too);
+        done.map_err(|e| NetError::io("set a UDP socket's options", e))?;
+        self.control = cmsg_space!(TimeSpec, u32, i32, u8, libc::in6_pktinfo, i32, [u8; MOST_OPTIONS]);
+        Ok(())
+    }
+
+    /// Whether this process may put a Quick-Start option into the headers of packets to the connected peer.
+    ///
+    /// # Errors
+    /// [`NetError::Denied`] without CAP_NET_RAW, else [`NetError::Io`].
+    pub fn may_quick_start(&self) -> Result<(), NetError> {
+        let option = QsOption {
+            function: fairpace_units::QsFunction::Request,
+            rate: fairpace_units::QsRate::ZERO,
+            qs_ttl: 0,
+            ip_ttl: 1,
+            nonce: fairpace_units::QsNonce::default(),
+        };
+        let tried = set_option(&self.socket, self.v6, Some(&option));
+        tried.and_then(|()| set_option(&self.socket, self.v6, None)).map_err(|e| match e {
+            Errno::EPERM | Errno::EACCES => {
+                NetError::Denied { what: "put the Quick-Start option into IP headers".to_owned() }
+            }
+            e => NetError::io("put the Quick-Start option into IP headers", e),
+        })
     }
 
     /// An ICMP message about an earlier packet waits at a connected socket, and the next call fails with it instead of doing its work.
@@ -345,6 +380,18 @@ impl DatagramIo for UdpSocket {
         self.outcome(result, bytes.len())
     }
 
+    fn send_option(&mut self, bytes: &[u8], mark: Mark, option: &QsOption) -> SendOutcome {
+        let set = self.connected.ok_or(Errno::ENOTCONN).and_then(|_| set_option(&self.socket, self.v6, Some(option)));
+        let outcome = self.send(None, bytes, mark);
+        match set {
+            Ok(()) => self.counters.options += u64::from(outcome == SendOutcome::Sent),
+            Err(_) => self.counters.options_denied += 1,
+        }
+        // An option that could be set can be taken off; of one that was half set, the half goes, too.
+        let _ = set_option(&self.socket, self.v6, None);
+        outcome
+    }
+
     fn send_batch(&mut self, to: Option<SocketAddr>, bytes: &[u8], segment: usize, mark: Mark) -> (usize, SendOutcome) {
         let count = bytes.len().div_ceil(segment.max(1));
         if self.batches && count > 1 && count <= MAX_BATCH && bytes.len() <= MAX_BATCH_BYTES {
@@ -416,7 +463,7 @@ impl DatagramIo for UdpSocket {
         let from = address.as_ref().and_then(socket_address).or(self.connected);
         let from = canonical(from.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))));
         self.reached_at = messages.iter().find_map(local_address).map(|local| (from, local));
-        RecvOutcome::Packet(Received { len, from, mark, at, truncated })
+        RecvOutcome::Packet(Received { len, from, mark, at, truncated, quick_start: quick_start(&messages) })
     }
 
     fn local_ip(&self) -> Option<IpAddr> {

@@ -48,6 +48,7 @@ mod spec;
 mod store;
 
 pub use event::{BurstTimePlan, DamaEvent, DamaEventKind, TerminalCounters};
+pub(crate) use ncc::requested;
 pub use spec::{DamaError, DamaSpec, ReleaseOf, SlotLayout};
 
 use crate::quick_start::{Agent, QsAgent, pass_unaware};

@@ -5,6 +5,7 @@
 //!   ([`LinkSpec::quick_start`](crate::LinkSpec::quick_start)) [RFC 4782 §3.3].
 //! - [`QsAgent`]: a router at a terminal, which may hold the request and add what it approved to the
 //!   terminal's next capacity request [qsd §3.4].
+//! - [`Terminal`]: agent, estimator and capacity requests together, for who builds a terminal.
 //! - [`Estimator`]: how a terminal learns what is free on the satellite's channel [qsd App. A];
 //!   [`LoadWindow`]: the average or the peak of the last observations.
 //!
@@ -17,9 +18,11 @@ mod error;
 mod estimate;
 mod on_link;
 mod router;
+mod terminal;
 
 pub use agent::{Agent, AgentSpec, Decision, HoldWarning, QsAgent};
 pub use error::QsError;
 pub use estimate::{Channel, Ear, Estimator, Fade, Free, LoadWindow, Observation, Statistic};
 pub(crate) use on_link::LinkRouter;
 pub use router::{QsCounters, QsRouter, QsVerdict, Refusal, RouterParams, SOURCES, pass_unaware};
+pub use terminal::{CapacityRequest, Terminal, TerminalSpec};

@@ -20,7 +20,9 @@ mod tcp;
 mod udp;
 
 use endpoint::Endpoint;
-use fairpace_emu::{Door, EmuError, EmuReport, FlowAddresses, Limits, Running, Sandbox, Side, Testbed, TestbedOptions};
+use fairpace_emu::{
+    Door, EmuError, EmuReport, FlowAddresses, Limits, Rights, Running, Sandbox, Side, Testbed, TestbedOptions,
+};
 use fairpace_lab::Hooks;
 use fairpace_lab::metrics::{Emulated, RunSummary};
 use fairpace_lab::run::{RunError, RunOptions, RunSet, SeedRun, Seeds, digest_of, run_in};
@@ -168,7 +170,9 @@ impl Ready {
         let mut plans = Plans::new(&scenario, &config, seed, ip)?;
         let (senders, receivers) = (sandbox.namespace("senders")?, sandbox.namespace("receivers")?);
         set(&mut plans.about, |key, value| [&senders, &receivers].iter().try_for_each(|n| n.set_sysctl(key, value)))?;
-        let doors = [senders.door()?, receivers.door()?];
+        let asks = |plan: &Plan| matches!(&plan.end, End::Media(media) if media.config.quick_start.is_some());
+        let sending = if plans.flows.iter().any(asks) { Rights::IpOptions } else { Rights::Dropped };
+        let doors = [senders.door(sending)?, receivers.door(Rights::Dropped)?];
         let external = |f: &FlowConfig| FlowConfig { protocol: Protocol::External, ..f.clone() };
         let network = SimConfig { flows: config.flows.iter().map(external).collect(), ..config.clone() };
         // Segments that leave together are not joined: each is to be acknowledged for itself.

@@ -234,9 +234,6 @@ fn media_plan(
     let Some(spec) = scenario.flows.iter().find(|s| s.group == f.group && s.controller == *scheme) else {
         return refuse("controller", scheme, "one of the scenario's flows");
     };
-    if media.flow.quick_start.is_some() {
-        return refuse("quick_start", "given", "nothing: only simulated flows ask for Quick-Start");
-    }
     let paper = env.safety == Safety::Paper;
     if paper {
         about.note(
@@ -272,6 +269,7 @@ fn media_plan(
         },
         sample: sim.sample.unwrap_or(Duration::from_millis(100)).min(Duration::from_millis(100)),
         trace: true,
+        quick_start: media.flow.quick_start.map(|ask| ask.rate.rate()),
         // Its address is not known yet.
         ..SendConfig::new(std::net::SocketAddr::from(([0, 0, 0, 0], 0)))
     };

@@ -1,7 +1,7 @@
 //! The actions that a session wants: the answers of `poll`.
 
 use core::net::SocketAddr;
-use fairpace_units::{Dscp, Ecn, Instant, Via};
+use fairpace_units::{Dscp, Ecn, Instant, QsOption, Via};
 
 /// The next action, and the time of the next question.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,6 +31,9 @@ pub struct Datagram<'a> {
     pub fragments: bool,
     /// By which transport; by TCP it goes framed ([`crate::framing`]), and marks are the connection's.
     pub via: Via,
+    /// The Quick-Start option to put into the packet's IP header, with the TTL to send the packet with; only of a sender whose flow asks
+    /// for a rate. A driver that cannot set it sends the packet without.
+    pub quick_start: Option<QsOption>,
 }
 
 impl core::fmt::Display for StopReason {

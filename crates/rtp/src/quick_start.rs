@@ -14,7 +14,8 @@
 //! ```
 //!
 //! In IPv4 it stands among the header's options, in IPv6 in the Hop-by-Hop Options header, whose option
-//! lengths do not count type and length. Whoever routes calls [`forward`]; whoever receives, [`parse`].
+//! lengths do not count type and length. Whoever routes calls [`forward`]; whoever receives, [`parse`], or [`parse_options`] where a
+//! socket gives the options and the TTL apart. A sender over RTP has the option on a challenge, and [`answer`] behind its echo.
 //!
 //! **Readings.** (a) Of several Quick-Start options in one header the first counts. (b) One with a function that
 //! is neither request nor report is not ours, and passes as it is. (c) A header whose options do not add up is an
@@ -23,6 +24,8 @@
 //! **Not implemented.** Deleting the option, which the RFC allows instead of zeroing it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+pub mod answer;
 
 use crate::WireError;
 use fairpace_units::{QsFunction, QsNonce, QsOption, QsRate};
@@ -59,6 +62,31 @@ fn encode(kind: u8, length: u8, option: &QsOption) -> [u8; 8] {
 /// [`WireError`] if this is not an IP header, or if it is cut short, or if its options do not add up.
 pub fn parse(packet: &[u8]) -> Result<Option<QsOption>, WireError> {
     Ok(find(packet)?.map(|found| found.option))
+}
+
+/// The options of an IP header that a socket hands out beside a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IpOptions<'a> {
+    /// The part of an IPv4 header behind its first 20 bytes.
+    V4(&'a [u8]),
+    /// The whole Hop-by-Hop Options header of an IPv6 packet.
+    V6(&'a [u8]),
+}
+
+/// The Quick-Start option among these options of a packet that arrived with that TTL or hop limit. `None` if there is none.
+///
+/// # Errors
+/// [`WireError`] if the options do not add up, or the header of an IPv6 packet is cut short.
+pub fn parse_options(options: IpOptions<'_>, ip_ttl: u8) -> Result<Option<QsOption>, WireError> {
+    let (version, options) = match options {
+        IpOptions::V4(options) => (Version::V4, options),
+        IpOptions::V6(header) => {
+            let end = (usize::from(byte(header, 1)?) << 3).saturating_add(8);
+            (Version::V6, header.get(2..end).ok_or(short("a header of hop-by-hop options", end, header.len()))?)
+        }
+    };
+    let Some(at) = version.quick_start_in(options)? else { return Ok(None) };
+    Ok(decode(options.get(at..).unwrap_or_default(), ip_ttl))
 }
 
 /// Lets a router decide on the packet: `decide` gets its source and its option, TTL included, and what it makes
@@ -124,22 +152,25 @@ fn find(packet: &[u8]) -> Result<Option<Found>, WireError> {
     };
     let Some((begin, options)) = version.options(packet)? else { return Ok(None) };
     let Some(at) = version.quick_start_in(options)? else { return Ok(None) };
-    let Some(&[_, _, rate, qs_ttl, a, b, c, d]) = options.get(at..).and_then(<[u8]>::first_chunk::<OPTION>) else {
-        return Ok(None);
-    };
+    let option = decode(options.get(at..).unwrap_or_default(), byte(packet, version.ttl_at())?);
+    Ok(option.map(|option| Found { version, at: begin.saturating_add(at), option }))
+}
+
+/// The option that begins with these bytes; `None` if its function is neither request nor report.
+fn decode(bytes: &[u8], ip_ttl: u8) -> Option<QsOption> {
+    let &[_, _, rate, qs_ttl, a, b, c, d] = bytes.first_chunk::<OPTION>()?;
     let function = match rate >> 4 {
         0 => QsFunction::Request,
         8 => QsFunction::Report,
-        _ => return Ok(None),
+        _ => return None,
     };
-    let option = QsOption {
+    Some(QsOption {
         function,
         rate: QsRate::from_code(rate & 0xf).unwrap_or_default(),
         qs_ttl,
-        ip_ttl: byte(packet, version.ttl_at())?,
+        ip_ttl,
         nonce: QsNonce::new(u32::from_be_bytes([a, b, c, d]) >> 2),
-    };
-    Ok(Some(Found { version, at: begin.saturating_add(at), option }))
+    })
 }
 
 fn byte(packet: &[u8], at: usize) -> Result<u8, WireError> {

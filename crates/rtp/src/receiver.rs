@@ -17,6 +17,9 @@
 //! ([`crate::feedback::sack_vector`]). If it asks for receiver reports, they come as often as it asks, each with the rate that its packet
 //! pairs measured ([`crate::feedback::reports::pairs`]), and nothing else comes.
 //!
+//! A challenge that says that its packet has a Quick-Start option is answered with what came of the option
+//! ([`ReceiverSession::note_quick_start`]).
+//!
 //! # The TCP half
 //!
 //! If the sender announces a TCP connection, the driver takes one in from the sender's address while
@@ -45,6 +48,7 @@ use crate::challenge::{Challenge, Echo, Message};
 use crate::feedback::{Envelope, Pace, ReceiverHalf, Request};
 use crate::frame_interval;
 use crate::packet::{self, Packet};
+use crate::quick_start::answer;
 use crate::reporting::{Farewell, Reporting};
 use crate::rtcp::{Compound, Rtcp};
 use crate::secret::Purpose;
@@ -53,7 +57,7 @@ use crate::{Datagram, Out, Secret, StopReason, What};
 use core::net::{IpAddr, SocketAddr};
 use core::num::NonZeroU8;
 use fairpace_control::Promise;
-use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, RandomStream, Via};
+use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, QsFunction, QsOption, RandomStream, Via};
 use place::{PendingEcho, Place, Waiting};
 use recovery::Recovery;
 use requests::Requests;
@@ -70,6 +74,7 @@ struct Incoming {
     ecn: Ecn,
     from: SocketAddr,
     via: Via,
+    quick_start: Option<QsOption>,
 }
 
 /// A receiving session. See the crate's documentation for the driver's contract.
@@ -93,6 +98,8 @@ pub struct ReceiverSession {
     frame_interval: Option<Duration>,
     /// When the last echo in the normal class left, until media comes.
     echoed: Option<Instant>,
+    /// The Quick-Start option of the datagram that is handed in next.
+    option: Option<QsOption>,
     stopping: Option<Farewell>,
     events: VecDeque<ReceiverEvent>,
     stats: ReceiverStats,
@@ -150,6 +157,7 @@ impl ReceiverSession {
             playout: PlayoutNews::default(),
             frame_interval: None,
             echoed: None,
+            option: None,
             stopping: None,
             events: VecDeque::new(),
             stats: ReceiverStats::default(),
@@ -158,6 +166,11 @@ impl ReceiverSession {
     }
 
     // --- what happened ---------------------------------------------------------------------------
+
+    /// The datagram that is handed in next came with this Quick-Start option in its IP header.
+    pub const fn note_quick_start(&mut self, option: QsOption) {
+        self.option = Some(option);
+    }
 
     /// A datagram has arrived, with these marks, from that address. Media comes back at once, without
     /// a copy; call `poll` afterwards all the same.
@@ -169,7 +182,8 @@ impl ReceiverSession {
         ecn: Ecn,
         from: SocketAddr,
     ) -> Option<MediaPacket<'d>> {
-        self.take_in(now, bytes, Incoming { len: bytes.len(), dscp, ecn, from, via: Via::Udp })
+        let quick_start = self.option.take();
+        self.take_in(now, bytes, Incoming { len: bytes.len(), dscp, ecn, from, via: Via::Udp, quick_start })
     }
 
     fn take_in<'d>(&mut self, now: Instant, bytes: &'d [u8], incoming: Incoming) -> Option<MediaPacket<'d>> {
@@ -262,7 +276,7 @@ impl ReceiverSession {
     pub fn handle_tcp_packet<'d>(&mut self, now: Instant, bytes: &'d [u8]) -> Option<MediaPacket<'d>> {
         let from = self.place.peer.filter(|p| p.tcp)?.address;
         let (dscp, ecn) = (Dscp::DEFAULT, Ecn::NotEct);
-        self.take_in(now, bytes, Incoming { len: bytes.len(), dscp, ecn, from, via: Via::Tcp })
+        self.take_in(now, bytes, Incoming { len: bytes.len(), dscp, ecn, from, via: Via::Tcp, quick_start: None })
     }
 
     /// The decoder needs a key frame. Asks the sender, at most every 300 ms; call again while it lasts.
@@ -324,6 +338,7 @@ impl ReceiverSession {
                         to: Some(to),
                         via,
                         fragments: false,
+                        quick_start: None,
                     });
                 }
             }
@@ -400,6 +415,9 @@ impl ReceiverSession {
 
     fn on_rtcp(&mut self, now: Instant, compound: Compound<'_>, incoming: &Incoming) {
         let &Incoming { len, dscp, ecn, from, .. } = incoming;
+        let is_asked = |packet| matches!(packet, Rtcp::App(app) if answer::is_quick_start(&app));
+        let came = incoming.quick_start.filter(|option| option.function == QsFunction::Request);
+        let quick_start = (self.config.quick_start && compound.into_iter().any(is_asked)).then_some(came);
         let free = self.may_speak(now, from);
         let is_peer = self.place.is_held_by(from);
         if is_peer && compound.is_full() {
@@ -421,8 +439,8 @@ impl ReceiverSession {
                     Ok(Some(Message::Challenge(challenge))) => {
                         asked = true;
                         let (token, class) = (challenge.token, challenge.class);
-                        let echo =
-                            PendingEcho { to: from, token, class, dscp, ecn, arrived: now, taken: None, busy: false };
+                        let (to, arrived, taken, busy) = (from, now, None, false);
+                        let echo = PendingEcho { to, token, class, dscp, ecn, arrived, taken, busy, quick_start };
                         if self.place.is_open_to_challenge(now, &challenge, from) {
                             self.on_challenge(now, challenge, echo, len);
                         } else {
@@ -572,6 +590,9 @@ impl ReceiverSession {
             (echo.fec, echo.rwnd, echo.feedback_interval) = (false, None, Duration::ZERO);
         }
         echo.emit(&mut self.buf);
+        if let Some(option) = pending.quick_start.filter(|_| !pending.busy) {
+            answer::emit_answer(self.ssrc, option.as_ref(), &mut self.buf);
+        }
         self.place.on_echoed(pending.to, self.buf.len());
         if pending.class == fairpace_units::Class::Normal && !pending.busy {
             self.echoed = Some(now);

@@ -36,6 +36,12 @@
 //! end: a frame's last packet; the rest of [`fairpace_control::Flow`]'s duties are the driver's
 //! ([`SenderSession::on_tcp`], [`SenderSession::on_tcp_drained`], [`SenderSession::take_tcp_order`]).
 //!
+//! # Quick-Start
+//!
+//! Where the flow asks the routers for a rate ([`fairpace_control::FlowParams::quick_start`]), the option travels on a challenge right
+//! behind the data packet that it belongs to ([`Datagram::quick_start`]), and the receiver's answer behind the echo
+//! ([`crate::quick_start::answer`]).
+//!
 //! # Parts
 //!
 //! Each file of `sender/` is one part with state of its own, which tells what came of a call; only the session sees all of
@@ -48,6 +54,7 @@ mod incoming;
 mod media_out;
 mod path_mtu;
 mod protect;
+mod quick_start;
 mod repair;
 mod rtcp;
 mod tcp;
@@ -58,6 +65,7 @@ pub use events::{RejectedFeedback, SenderEvent, SenderStats};
 
 use crate::challenge::{Challenge, emit_padding};
 use crate::feedback::{SenderHalf, Trust};
+use crate::quick_start::answer;
 use crate::reporting::{Farewell, Reporting};
 use crate::secret::Purpose;
 use crate::{Datagram, Out, Secret, StopReason, What, fec};
@@ -65,9 +73,10 @@ use admission::Admitting;
 use events::Events;
 use fairpace_control::feedback::Form;
 use fairpace_control::{Flow, Permit, Promise, Transmit};
-use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, RandomStream, Rate, Via};
+use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant, Kind, QsFunction, QsOption, RandomStream, Rate, Via};
 use media_out::{MediaOut, Stamping, on_the_wire};
 use path_mtu::{PathMtu, Question};
+use quick_start::QuickStart;
 use repair::Deadline;
 use rtcp::Blocks;
 use tcp_half::{Next, TcpHalf};
@@ -107,6 +116,7 @@ pub struct SenderSession {
     /// The packet size that the application knows of.
     told_size: Bytes,
     tcp: Option<TcpHalf>,
+    quick_start: QuickStart,
     first_rtt: Duration,
     /// How often the peer means to tell.
     feedback_interval: Duration,
@@ -121,6 +131,8 @@ pub struct SenderSession {
 
 enum Step {
     Send(Dscp, Ecn, What, Via),
+    /// A challenge with a Quick-Start option in its IP header.
+    Ask(QsOption),
     /// A challenge that must not be cut on the way.
     Probe,
     Wait(Instant),
@@ -157,6 +169,7 @@ impl SenderSession {
             path_mtu,
             told_size: asked,
             tcp: (flow.via() == Via::Tcp).then_some(TcpHalf::new()),
+            quick_start: QuickStart::default(),
             first_rtt: Duration::ZERO,
             feedback_interval: Duration::ZERO,
             playout: config.playout,
@@ -235,14 +248,21 @@ impl SenderSession {
         match step {
             Step::Send(dscp, ecn, what, via) => {
                 self.stats.sent.add(what, self.buf.len());
-                let fragments = self.path_mtu.fragments();
-                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None, via, fragments })
+                let (fragments, quick_start) = (self.path_mtu.fragments(), None);
+                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None, via, fragments, quick_start })
+            }
+            Step::Ask(option) => {
+                let (dscp, what) = (self.config.data_dscp, What::Challenge);
+                self.stats.sent.add(what, self.buf.len());
+                let (ecn, via, fragments) = (Ecn::NotEct, Via::Udp, self.path_mtu.fragments());
+                let quick_start = Some(option);
+                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None, via, fragments, quick_start })
             }
             Step::Probe => {
                 let (dscp, what) = (self.config.data_dscp, What::Challenge);
                 self.stats.sent.add(what, self.buf.len());
-                let (ecn, via, fragments) = (Ecn::NotEct, Via::Udp, false);
-                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None, via, fragments })
+                let (ecn, via, fragments, quick_start) = (Ecn::NotEct, Via::Udp, false, None);
+                Out::Datagram(Datagram { bytes: &self.buf, dscp, ecn, what, to: None, via, fragments, quick_start })
             }
             Step::Wait(until) => Out::Wait(until),
             Step::Stopped(reason) => Out::Stopped(reason),
@@ -452,6 +472,20 @@ impl SenderSession {
         Step::Probe
     }
 
+    /// A challenge with the Quick-Start option of the data packet that has just left: no data is lost where a network drops packets with
+    /// options, and the echo says how the option came.
+    fn ask_rate(&mut self, now: Instant, option: QsOption) -> Step {
+        let media = self.media.streams.media.ssrc;
+        let token = self.admitting.token(now, Class::Normal, media, &self.secret);
+        self.write_challenge(token, Class::Normal);
+        if option.function == QsFunction::Request {
+            answer::emit_request(media, &mut self.buf);
+            self.quick_start.on_asked(token);
+        }
+        self.flow.on_quick_start_sent(now, option);
+        Step::Ask(option)
+    }
+
     /// Packets are of the size that the path is taken to carry.
     fn resize(&mut self) {
         let size = self.path_mtu.size();
@@ -513,6 +547,9 @@ impl SenderSession {
         self.note_drops();
         if self.admitting.is_held() {
             return Step::Wait(self.admitting.next().min(self.media.next_expiry()));
+        }
+        if let Some(option) = self.quick_start.take_due() {
+            return self.ask_rate(now, option);
         }
         let question = self.path_mtu.poll(now, self.flow.srtt().unwrap_or_default());
         self.resize();
@@ -607,7 +644,10 @@ impl SenderSession {
     }
 
     /// The packet in the buffer goes out.
-    fn leave(&mut self, now: Instant, permit: Permit, what: What) -> Step {
+    fn leave(&mut self, now: Instant, mut permit: Permit, what: What) -> Step {
+        if let Some(option) = permit.quick_start.take() {
+            self.quick_start.set_due(option);
+        }
         let size = on_the_wire(self.buf.len(), &self.config);
         self.feedback.on_sent(now, permit.kind, permit.seq);
         self.media.on_sent(now, what, permit.seq, self.buf.len());

@@ -437,6 +437,7 @@ fn a_driver_that_hands_in_many_packets_before_it_drains_gets_an_ack_for_each() {
                             ecn: d.ecn,
                             what: d.what,
                             fragments: false,
+                            quick_start: None,
                         }),
                     ));
                 }

@@ -13,6 +13,7 @@ use fairpace_rtp::feedback::reports::pairs::PairReport;
 use fairpace_rtp::feedback::{ccfb, rtp_tfrc, sack_vector};
 use fairpace_rtp::framing::{self, Deframer};
 use fairpace_rtp::packet::{self, Packet};
+use fairpace_rtp::quick_start::IpOptions;
 use fairpace_rtp::rtcp::{Compound, Rtcp};
 use fairpace_rtp::{
     Frame, Out, ReceiverConfig, ReceiverSession, Secret, SenderConfig, SenderEvent, SenderSession, What, fec, playout,
@@ -113,6 +114,7 @@ fn read_rtcp(bytes: &[u8]) {
                 let _ = Message::parse(&app);
                 let _ = PairReport::parse(&app);
                 let _ = playout::parse(&app);
+                let _ = quick_start::answer::parse(&app);
                 if let Ok(Some(ack)) = sack_vector::wire::Ack::parse(&app) {
                     assert!(ack.claimed().count() <= 9);
                 }
@@ -356,6 +358,37 @@ fn any_ip_packet_passes_a_router_with_nothing_changed_but_the_option_and_the_ttl
                 assert_eq!(before.map(|_| ()), after.map(|_| ()));
                 assert_eq!(packet, bytes);
             }
+        }
+    });
+}
+
+/// As a socket hands them out: the options of IPv4 and the header of IPv6, each behind a byte that tells which, and the TTL.
+#[test]
+fn any_options_of_a_socket_are_read_or_refused_as_those_of_a_whole_packet() {
+    let option = quick_start::parse(&requests()[0]).unwrap().unwrap();
+    let v4 = quick_start::ipv4_option(&option);
+    let v6 = quick_start::ipv6_hop_by_hop(17, &option);
+    let seeds = vec![
+        [&[4, 64], &v4[..]].concat(),
+        [&[4, 1, 7, 7, 4, 0, 0, 0, 0, 1], &v4[..]].concat(),
+        [&[6, 64], &v6[..]].concat(),
+        vec![6, 64, 17, 0, 5, 2, 0, 0, 1, 0],
+    ];
+    Target::new("quick_start_options", HERE).seeds(seeds).memory(PARSER).cases(200_000).run(|bytes| {
+        let [version, ttl, options @ ..] = bytes else { return };
+        if *version == 4 {
+            let read = quick_start::parse_options(IpOptions::V4(options), *ttl);
+            // A whole packet says the same, where there can be one.
+            if options.len() <= 40 && options.len().is_multiple_of(4) {
+                let mut packet = vec![0x45 + (options.len() / 4) as u8, 0, 0, 0, 0, 0, 0, 0, *ttl, 17];
+                packet.extend([0; 10].iter().chain(options));
+                assert_eq!(read, quick_start::parse(&packet));
+            }
+        } else {
+            let read = quick_start::parse_options(IpOptions::V6(options), *ttl);
+            let mut packet = vec![0x60, 0, 0, 0, 0, 0, 0, *ttl];
+            packet.extend([0; 32].iter().chain(options));
+            assert_eq!(read.ok(), quick_start::parse(&packet).ok());
         }
     });
 }

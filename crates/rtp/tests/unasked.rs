@@ -105,8 +105,14 @@ fn a_format_that_nobody_asked_for_renews_no_consent_and_counts_for_nothing() {
                 let mut bytes = Vec::new();
                 emit(&known, &mut bytes);
                 known.next_report = known.next_report.wrapping_add(1);
-                let wire =
-                    Wire { bytes, dscp: Dscp::DEFAULT, ecn: Ecn::NotEct, what: What::Feedback, fragments: false };
+                let wire = Wire {
+                    bytes,
+                    dscp: Dscp::DEFAULT,
+                    ecn: Ecn::NotEct,
+                    what: What::Feedback,
+                    fragments: false,
+                    quick_start: None,
+                };
                 p.back.push(p.now, wire);
                 p.run_until(p.now + ms(1_000));
             }

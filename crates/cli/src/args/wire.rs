@@ -1,17 +1,20 @@
 //! The flags of the commands of the wire: `relay`, `send`, `receive`, `key`.
 
-use super::{Control, Form, Ip, Playout, count, duration, picture_size, playout, port, quantum, seconds, seed, size};
+use super::{
+    Control, Form, Ip, Playout, count, duration, picture_size, playout, port, quantum, rate, seconds, seed, size,
+};
 use clap::{Args, ValueHint};
 use fairpace_control::aimd;
 use fairpace_rtp::AllowedSender;
-use fairpace_units::{Bytes, Duration};
+use fairpace_units::{Bytes, Duration, Rate};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// Pass UDP packets on through a link model, in real time, with no privilege
 ///
-/// Packets that arrive at the listening port take the scenario's `[path]` to the other end, and answers come
-/// back through its reverse. The scenario's TCP flows compete in the same link, simulated in real time.
+/// Packets that arrive at the listening port take the scenario's path to the other end, and answers come back through its reverse. The
+/// scenario's TCP flows compete on the same path, simulated in real time. Over a `[satellite]` or a `[wireless]` link packets go where those
+/// of its first other flow go. Quick-Start options of the packets are judged by the path's routers; to set them again takes root.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -66,6 +69,7 @@ Examples:
   fairpace send test-pattern [2001:db8::1]:5004 --control rap --seconds 60
   fairpace send clip.ivf host.example:5004 --control fixed --set rate=800kbit/s
   fairpace send clip.mp4 host.example:5004 --control aimd --beta 0.875 --rwnd 25
+  fairpace send test-pattern host.example:5004 --control tfrc --quick-start 1Mbit/s
   fairpace send clip.mp4 host.example:5004 --control tfrc --peer other.sdp")]
 pub(crate) struct Send {
     /// A video file, `test-pattern`, `-` for standard input, or another of `fairpace list media`
@@ -103,6 +107,10 @@ pub(crate) struct Send {
     /// go on with the source from its beginning; not with standard input
     #[arg(long)]
     pub(crate) restart: bool,
+    /// Ask the routers on the way for this rate by the Quick-Start option (RFC 4782), at the start and after idle times; only with `tfrc` and
+    /// `tfrc-sp`, as root or with CAP_NET_RAW, and only of use where all routers know the option
+    #[arg(long, value_name = "RATE", value_parser = rate, allow_hyphen_values = true)]
+    pub(crate) quick_start: Option<Rate>,
     #[command(flatten)]
     pub(crate) form: Form,
     #[command(flatten)]
@@ -184,6 +192,9 @@ pub(crate) struct Receive {
     /// Take no repair packets (RFC 8627)
     #[arg(long)]
     pub(crate) no_fec: bool,
+    /// Do not tell a sender how its Quick-Start requests came (RFC 4782): it then starts as without them
+    #[arg(long)]
+    pub(crate) no_quick_start: bool,
     /// After a loss let the picture stand until the next key frame, instead of showing damaged ones
     #[arg(long)]
     pub(crate) no_damaged: bool,

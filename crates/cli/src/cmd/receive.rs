@@ -39,6 +39,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             .hint("add `--feedback-form rtp-tfrc`, or `--peer FILE.sdp`"));
     }
     config.session.nack = !args.no_repair;
+    config.session.quick_start = !args.no_quick_start;
     config.session.fec = !(args.no_repair || args.no_fec);
     config.tcp = args.tcp;
     let usual = PlayoutParams { repair: !args.no_repair, damaged: !args.no_damaged, ..PlayoutParams::default() };

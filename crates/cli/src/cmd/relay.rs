@@ -10,9 +10,12 @@ use crate::term::note;
 use fairpace_emu::CallFilter;
 use fairpace_emu::relay::{LinkSample, Relay, RelayConfig, RelayReport, RelaySample};
 use fairpace_net::{Clock, resolve};
+use fairpace_path::quick_start::QsCounters;
 use fairpace_path::{ClassCounters, DropReason};
 use fairpace_scenario::{Record, Scenario, sim_config};
-use fairpace_sim::{FlowConfig, Observer, PacketEvent, PcapWriter, Protocol, SimConfig};
+use fairpace_sim::{
+    FlowConfig, HopConfig, Observer, PacketEvent, PcapWriter, Protocol, RouteHop, SimConfig, SimReport,
+};
 use fairpace_units::format_duration;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -23,17 +26,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) fn run(args: &Args) -> Outcome {
     let scenario = Scenario::load_path(&args.link)?;
     fairpace_scenario::controllers::simulated(&scenario)?;
-    let beyond = [
-        ("[hop]", !scenario.hop.is_empty()),
-        ("satellite", scenario.satellite.is_some()),
-        ("wireless", scenario.wireless.is_some()),
-    ];
-    if let Some((table, _)) = beyond.into_iter().find(|(_, there)| *there) {
-        let what = format!("`{}` has a `[{table}]`, and the relay applies a `[path]`", args.link.display());
-        return Err(Failure::new(code::SCENARIO, what).hint(
-            "`fairpace run` simulates it, and with `--world emu` real packets take it; the relay needs one `[path]`",
-        ));
-    }
     let seed = args.seed.unwrap_or_else(|| scenario.seed.get());
     let to = resolve(&args.to, args.ip.family())?[0];
     let mut config = config(sim_config(&scenario, seed, Record::default())?, args.listen, to)?;
@@ -49,7 +41,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
         relay.watch(Box::new(capture.clone()));
     }
     // Sockets and files are open: nothing that the network sends may use more than these.
-    confine::drop_capabilities()?;
+    if relay.has_quick_start() {
+        // An option that came is set again on the packet that goes on.
+        confine::keep_ip_options()?;
+        if let Err(e) = relay.may_quick_start() {
+            note(
+                args.quiet,
+                &format!("note: {e}: packets go on without it, and the receiver sees none; run the relay as root"),
+            );
+        }
+    } else {
+        confine::drop_capabilities()?;
+    }
     confine::filter_calls(CallFilter::Packets, args.quiet);
     note(
         args.quiet,
@@ -125,23 +128,36 @@ impl Observer for Capture {
     }
 }
 
-/// The relay's set-up from a scenario's: its two links, and its TCP flows beside. Other flows of the scenario
-/// are what the real packets stand for.
+/// The relay's set-up from a scenario's: its path, and its TCP flows beside. Other flows of the scenario are what the real packets stand
+/// for.
 ///
 /// # Errors
-/// The path is not just two links.
+/// Nothing says which way real packets take, or a base station plans windows.
 pub(crate) fn config(sim: SimConfig, listen: u16, to: std::net::SocketAddr) -> Outcome<RelayConfig> {
     let mut config = RelayConfig::new(listen, to);
-    let Some([forward, back]) = sim.only_links() else {
-        let what = format!("the scenario's path has {} hops, and the relay applies a pair of links", sim.hops.len());
-        return Err(Failure::new(code::SCENARIO, what).hint(
-            "`fairpace run` simulates it, and with `--world emu` real packets take it; the relay needs one `[path]`",
-        ));
-    };
-    (config.forward, config.back) = (forward.clone(), back.clone());
+    let links = sim.only_links().map(|[forward, back]| (forward.clone(), back.clone()));
+    match links {
+        Some(links) => (config.forward, config.back) = links,
+        None => config.shared = Some((sim.hops.clone(), way(&sim)?)),
+    }
     config.seed = sim.seed;
     config.flows = sim.flows.into_iter().filter(|f: &FlowConfig| matches!(f.protocol, Protocol::Tcp(..))).collect();
     Ok(config)
+}
+
+/// The hops that the real packets pass, at which ports: those of the scenario's first flow that is no TCP flow, and stands for them.
+fn way(sim: &SimConfig) -> Outcome<Vec<RouteHop>> {
+    let is_radio = |hop: &HopConfig| matches!(hop, HopConfig::Radio { radio, .. } if radio.base_station.is_some());
+    if sim.hops.iter().any(is_radio) {
+        let what = "`wireless.plan` is given, and only the simulator's receivers take a base station's windows";
+        return Err(Failure::new(code::SCENARIO, what)
+            .hint("leave `plan` out; `fairpace plan wireless` says which window `receive --rwnd` is to advertise"));
+    }
+    let stands = sim.flows.iter().find(|f| !matches!(f.protocol, Protocol::Tcp(..)));
+    stands.map(|flow| flow.route.clone()).ok_or_else(|| {
+        Failure::new(code::SCENARIO, "the scenario has no flow but TCP's, so that nothing says which way real packets go")
+            .hint("give it one `[[flows]]` with another controller: its terminals, user or route are those of the real packets")
+    })
 }
 
 fn line(now: &RelaySample, before: Option<&RelaySample>) -> String {
@@ -180,12 +196,26 @@ pub(crate) fn drops(total: &ClassCounters) -> Value {
     Value::Object(reasons.map(|r| (r.as_str().to_owned(), json!(total.dropped(*r).packets.get()))).collect())
 }
 
+/// The decisions of all routers and terminals of the path together; `None` if none has made any.
+fn quick_start(path: &SimReport) -> Option<QsCounters> {
+    let links = path.links.iter().filter_map(|link| link.quick_start);
+    let terminals = path.satellites.iter().flat_map(|s| &s.terminals).filter_map(|terminal| terminal.quick_start);
+    links.chain(terminals).reduce(|a, b| QsCounters {
+        approved: a.approved + b.approved,
+        reduced: a.reduced + b.reduced,
+        refused: std::array::from_fn(|i| a.refused[i] + b.refused[i]),
+        reports: a.reports + b.reports,
+    })
+}
+
 fn show(args: &Args, report: &RelayReport) -> Outcome {
     let mut out = std::io::stdout().lock();
     let last = report.series.last();
+    let has_links = report.path.satellites.is_empty() && report.path.radios.is_empty();
+    let asked = quick_start(&report.path);
     if args.json {
         let link = |pick: fn(&RelaySample) -> &LinkSample| {
-            last.map_or(Value::Null, |s| {
+            last.filter(|_| has_links).map_or(Value::Null, |s| {
                 let total = pick(s).counters.total();
                 json!({
                     "offered_packets": total.offered.packets.get(), "delivered_packets": total.delivered.packets.get(),
@@ -204,6 +234,7 @@ fn show(args: &Args, report: &RelayReport) -> Outcome {
             "relayed_bytes": last.map_or(0, |s| s.relayed.get()),
             "forward": link(|s| &s.forward), "back": link(|s| &s.back), "flows": flows,
             "lateness_us": { "p50": report.lateness.p50.as_secs_f64() * 1e6, "p99": report.lateness.p99.as_secs_f64() * 1e6 },
+            "quick_start": asked.map(|q| json!({ "approved": q.approved, "reduced": q.reduced, "refused": q.refused.iter().sum::<u64>(), "reports": q.reports })),
             "cpu": report.cpu, "clients": report.clients,
             "withheld_packets": report.withheld, "invalid": report.invalid,
         });
@@ -218,10 +249,14 @@ fn show(args: &Args, report: &RelayReport) -> Outcome {
             format_duration(report.lateness.p99),
             report.cpu * 100.0
         )?;
-        if let Some(sample) = last {
+        if let Some(sample) = last.filter(|_| has_links) {
             for (way, link) in [("forward", &sample.forward), ("back", &sample.back)] {
                 writeln!(out, "{way}: {}", passed(&link.counters.total()))?;
             }
+        }
+        if let Some(q) = asked {
+            let refused: u64 = q.refused.iter().sum();
+            writeln!(out, "Quick-Start: {} approved, {} lowered, {refused} refused", q.approved, q.reduced)?;
         }
         for flow in last.iter().flat_map(|s| &s.flows) {
             writeln!(out, "beside: {} got {} kB", flow.name, flow.counts.received.bytes.get() / 1000)?;

@@ -9,10 +9,10 @@ use crate::stats::Stats;
 use crate::stop::Stop;
 use crate::term::note;
 use fairpace_control::feedback::Form;
-use fairpace_control::{BreakerParams, FlowCounters, KindCounters};
+use fairpace_control::{BreakerParams, FlowCounters, KindCounters, QsVerdict};
 use fairpace_emu::CallFilter;
 use fairpace_media::{FrameSource, MediaError, PictureWish, SourceSpec};
-use fairpace_net::send::{SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
+use fairpace_net::send::{QuickStartReport, SendConfig, SendEnd, SendObserver, SendReport, SendSample, run as send};
 use fairpace_net::{Clock, NetError, resolve};
 use fairpace_rtp::{SenderEvent, What};
 use fairpace_units::{Duration, Instant, RandomStream, format_duration, format_rate};
@@ -37,6 +37,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if let Some(profile) = profile::apply(&args.form, &config.scheme, &mut config.settings)? {
         config.session.rate_profile = profile;
     }
+    config.quick_start = args.quick_start;
     config.key = args.key_file.as_deref().map(key::read).transpose()?;
     config.check()?;
     let controller = args.control.check(&config.settings, config.session.packet_size, config.min_rate)?;
@@ -49,7 +50,12 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let stats = Stats::open(args.stats.as_deref(), args.force)?;
     // The source's threads have what this one has when they begin. Neither the source, be it a file with what a stranger has put
     // into it, nor what the network sends may use more.
-    confine::drop_capabilities()?;
+    if config.quick_start.is_some() {
+        // Each request has another option, which the kernel takes from the privileged only.
+        confine::keep_ip_options()?;
+    } else {
+        confine::drop_capabilities()?;
+    }
     SourceSpec::parse(&args.source)?.prepare();
     confine::filter_calls(CallFilter::Plugins, args.quiet);
     let Some(mut source) = open(args, &stop)? else { return Err(Failure::silent(code::INTERRUPTED)) };
@@ -220,6 +226,10 @@ impl SendObserver for Live {
                 "note: the receiver was started again; going on with the new one".to_owned()
             }
             SenderEvent::Awake => "note: this machine slept; the receiver has answered again".to_owned(),
+            SenderEvent::QuickStart(verdict) => match verdict {
+                QsVerdict::Approved(rate) => format!("Quick-Start: the routers approve {}", format_rate(rate.rate())),
+                verdict => format!("note: no Quick-Start ({}): {}", verdict.code(), verdict.name()),
+            },
             SenderEvent::PacketSize(size) => {
                 format!("note: full packets have {size} from now on, as the path carries them")
             }
@@ -309,6 +319,22 @@ fn summary(out: &mut impl std::io::Write, r: &SendReport) -> Outcome {
     )?)
 }
 
+/// The fate of Quick-Start requests; `options` is the number of packets that left with one.
+fn quick_start(q: &QuickStartReport, options: u64) -> Value {
+    let (answer, after) = (q.first.map(|(_, verdict)| verdict), q.first.map(|(after, _)| after));
+    json!({
+        "answer": answer.map(QsVerdict::code),
+        "reason": answer.map(QsVerdict::name),
+        "approved_bps": answer.map(|verdict| verdict.rate().as_bps()),
+        "answered_after_ms": after.map(|after| after.as_secs_f64() * 1e3),
+        "packets_with_option": options,
+        "asked": q.counters.asked, "approved": q.counters.approved, "denied": q.counters.denied,
+        "unanswered": q.counters.unanswered, "dropped": q.counters.dropped, "stripped": q.counters.stripped,
+        "unknown": q.counters.unknown, "bad_ttl": q.counters.bad_ttl, "bad_rate": q.counters.bad_rate,
+        "bad_nonce": q.counters.bad_nonce, "reports": q.counters.reports,
+    })
+}
+
 fn json(config: &SendConfig, r: &SendReport, restarts: u64) -> Value {
     // Where the receiver measures, nobody knows of a single packet.
     let known = |count: u64| (r.feedback_form != Form::RtpTfrc).then_some(count);
@@ -344,6 +370,7 @@ fn json(config: &SendConfig, r: &SendReport, restarts: u64) -> Value {
             "idle_periods_that_shrank_the_window": tcp.idle.shrunk,
         })),
         "feedback": { "form": r.feedback_form.name(), "packets": r.stats.feedback.packets, "bytes": r.stats.feedback.bytes },
+        "quick_start": r.quick_start.map(|q| quick_start(&q, r.socket.options)),
         "pictures": r.captures,
         "frames": r.stats.frames,
         "frames_dropped": r.stats.frames_dropped,

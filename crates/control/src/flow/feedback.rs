@@ -2,12 +2,14 @@
 
 use super::Flow;
 use super::measured::Known;
+use super::quick_start::Approval;
 use crate::account::log::FlowEventKind;
 use crate::account::round_trip::LEAST_RTT;
 use crate::breaker::{ReceiverReport, StopReason};
 use crate::feedback::{Ack, BadFeedback, Form, Message, Outcome, RateReport};
 use crate::ledger::Credit;
 use crate::packet_report::PacketReport;
+use crate::quick_start::{QsEcho, QsVerdict};
 use crate::sack_vector::{SackVector, VECTOR_BITS};
 use core::cmp::Ordering;
 use fairpace_units::{Duration, Instant, Kind, QsResponse};
@@ -228,7 +230,24 @@ impl Flow {
         let now = self.advance(now);
         self.run_controller_timers(now, false);
         let losses = self.losses();
-        let Some((verdict, approval)) = self.quick_start.on_response(now, response, losses) else { return };
+        let judged = self.quick_start.on_response(now, response, losses);
+        self.on_judged(now, judged);
+    }
+
+    /// The receiver has answered the packet apart that the last request left on ([`Flow::on_quick_start_sent`]).
+    pub fn on_quick_start_echo(&mut self, now: Instant, echo: &QsEcho) {
+        if !self.quick_start.is_on() || !self.is_running() {
+            return;
+        }
+        let now = self.advance(now);
+        self.run_controller_timers(now, false);
+        let losses = self.losses();
+        let judged = self.quick_start.on_echo(now, echo, losses);
+        self.on_judged(now, judged);
+    }
+
+    fn on_judged(&mut self, now: Instant, judged: Option<(QsVerdict, Option<Approval>)>) {
+        let Some((verdict, approval)) = judged else { return };
         self.account.log.event(now, FlowEventKind::QuickStartAnswered { verdict });
         if let Some(a) = approval {
             let rtt = self.account.round_trip.srtt().unwrap_or(a.elapsed).max(LEAST_RTT);

@@ -1,6 +1,6 @@
 //! Quick-Start at a flow's sender: the requests, and what an answer is worth.
 
-use crate::quick_start::{QsCounters, QsVerdict, QuickStartParams, Requester};
+use crate::quick_start::{QsCounters, QsEcho, QsVerdict, QuickStartParams, Requester};
 use fairpace_units::{Bytes, Duration, Instant, QsFunction, QsOption, QsRate, QsResponse, Rate};
 
 /// The loss rate that is known, and how much data was lost.
@@ -22,11 +22,13 @@ pub(super) struct QuickStart {
     requester: Option<Box<Requester>>,
     /// The losses when the last request left.
     lost_when_asked: Losses,
+    /// The newest verdict, until it is taken.
+    verdict: Option<QsVerdict>,
 }
 
 impl QuickStart {
     pub(super) fn new(params: Option<QuickStartParams>) -> QuickStart {
-        QuickStart { requester: params.map(|p| Box::new(Requester::new(p))), lost_when_asked: (0.0, 0) }
+        QuickStart { requester: params.map(|p| Box::new(Requester::new(p))), lost_when_asked: (0.0, 0), verdict: None }
     }
 
     #[inline]
@@ -54,10 +56,21 @@ impl QuickStart {
         })
     }
 
-    /// A packet with that option has left: whether the option is a request.
-    pub(super) fn on_sent(&mut self, now: Instant, option: QsOption, srtt: Option<Duration>, losses: Losses) -> bool {
+    /// A packet with that option has left, one of data or one `apart`: whether the option is a request.
+    pub(super) fn on_sent(
+        &mut self,
+        now: Instant,
+        option: QsOption,
+        srtt: Option<Duration>,
+        losses: Losses,
+        apart: bool,
+    ) -> bool {
         let Some(q) = &mut self.requester else { return false };
-        q.on_sent(now, option, srtt);
+        if apart {
+            q.on_sent_apart(now, option, srtt);
+        } else {
+            q.on_sent(now, option, srtt);
+        }
         let asked = option.function == QsFunction::Request;
         if asked {
             self.lost_when_asked = losses;
@@ -68,7 +81,14 @@ impl QuickStart {
     /// Feedback has come on what left until `departure`.
     #[inline]
     pub(super) fn on_feedback(&mut self, now: Instant, departure: Instant) -> Option<QsVerdict> {
-        self.requester.as_mut()?.on_feedback(now, departure)
+        let verdict = self.requester.as_mut()?.on_feedback(now, departure);
+        self.verdict = verdict.or(self.verdict);
+        verdict
+    }
+
+    /// The newest verdict, once.
+    pub(super) const fn take_verdict(&mut self) -> Option<QsVerdict> {
+        self.verdict.take()
     }
 
     /// An answer has come: its verdict, and the approval to use if nothing was lost since the request: nothing is begun
@@ -79,8 +99,28 @@ impl QuickStart {
         response: &QsResponse,
         losses: Losses,
     ) -> Option<(QsVerdict, Option<Approval>)> {
-        let q = self.requester.as_mut()?;
-        let (verdict, elapsed) = q.on_response(now, response);
+        let judged = self.requester.as_mut()?.on_response(now, response);
+        self.judged(judged, losses)
+    }
+
+    /// As [`on_response`](Self::on_response), of the answer to a packet apart.
+    pub(super) fn on_echo(
+        &mut self,
+        now: Instant,
+        echo: &QsEcho,
+        losses: Losses,
+    ) -> Option<(QsVerdict, Option<Approval>)> {
+        let judged = self.requester.as_mut()?.on_echo(now, echo);
+        self.judged(judged, losses)
+    }
+
+    fn judged(
+        &mut self,
+        (verdict, elapsed): (QsVerdict, Duration),
+        losses: Losses,
+    ) -> Option<(QsVerdict, Option<Approval>)> {
+        self.verdict = Some(verdict);
+        let q = self.requester.as_ref()?;
         let header = q.params().header;
         let lossless = losses.0 <= self.lost_when_asked.0 && losses.1 <= self.lost_when_asked.1;
         let approval = match verdict {

@@ -333,3 +333,52 @@ fn what_is_not_used_in_time_is_void() {
     used.on_sent(at(2.9));
     assert_eq!((used.on_timer(at(3.0)), used.next()), (None, at(10.0)));
 }
+
+/// Each answer to a packet apart without the option, and its consequences.
+#[test]
+fn where_the_option_does_not_arrive_or_is_not_known_it_is_asked_no_more_and_no_report_leaves() {
+    let cases = [
+        (QsEcho::Missing, QsVerdict::Stripped, QsCounters { asked: 1, stripped: 1, ..QsCounters::default() }),
+        (QsEcho::Silent, QsVerdict::Unknown, QsCounters { asked: 1, unknown: 1, ..QsCounters::default() }),
+    ];
+    for (echo, verdict, counted) in cases {
+        let mut q = requester();
+        let option = q.request(QsRate::MAX).expect("a rate is wanted");
+        q.on_sent_apart(at(1.0), option, Some(RTT));
+        assert_eq!(q.on_echo(at(1.5), &echo), (verdict, Duration::from_millis(500)));
+        assert_eq!((q.report(), q.may_ask(at(1e6), Some(RTT)), *q.counters()), (None, false, counted));
+        assert_eq!(q.on_echo(at(1.6), &echo).0, QsVerdict::Stray);
+    }
+    let mut q = requester();
+    let option = q.request(QsRate::MAX).expect("a rate is wanted");
+    q.on_sent_apart(at(1.0), option, Some(RTT));
+    assert_eq!(q.on_feedback(at(4.8), at(3.9)), None, "a terminal may hold the request for 3 s");
+    assert_eq!(q.on_feedback(at(4.8), at(4.0)), None, "the answer may be right behind");
+    assert_eq!(q.on_feedback(at(4.9), at(4.1)), Some(QsVerdict::Dropped));
+    let counted = QsCounters { asked: 1, dropped: 1, ..QsCounters::default() };
+    assert_eq!((q.report(), q.may_ask(at(1e6), Some(RTT)), *q.counters()), (None, false, counted));
+}
+
+/// Where options have passed, a request without an answer is a lost packet.
+#[test]
+fn a_lost_request_on_a_path_that_options_pass_is_no_reason_to_ask_no_more() {
+    let mut q = requester();
+    let option = q.request(QsRate::MAX).expect("a rate is wanted");
+    q.on_sent_apart(at(1.0), option, Some(RTT));
+    let response = QsEcho::Came(option.response());
+    assert_eq!(q.on_echo(at(1.5), &response).0, QsVerdict::Approved(code(3)));
+    assert!(report(&mut q, 1.6).is_some());
+    let option = q.request(QsRate::MAX).expect("a rate is wanted");
+    q.on_sent_apart(at(20.0), option, Some(RTT));
+    assert_eq!(q.on_feedback(at(24.0), at(23.5)), None);
+    assert_eq!(q.on_feedback(at(24.1), at(23.6)), Some(QsVerdict::Unanswered));
+    assert!(q.report().is_some() && q.counters().dropped == 0);
+    assert!(report(&mut q, 24.2).is_some());
+    assert!(q.may_ask(at(60.0), Some(RTT)));
+    // A router that refuses leaves neither QS TTL nor nonce, and is no liar.
+    let option = q.request(QsRate::MAX).expect("a rate is wanted");
+    q.on_sent_apart(at(60.0), option, Some(RTT));
+    let refused = QsOption { rate: QsRate::ZERO, qs_ttl: 0, nonce: QsNonce::default(), ..option };
+    assert_eq!(q.on_echo(at(60.5), &QsEcho::Came(refused.response())).0, QsVerdict::Denied);
+    assert_eq!(q.report().map(|r| r.rate), Some(QsRate::ZERO));
+}

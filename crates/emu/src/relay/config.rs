@@ -2,7 +2,7 @@
 
 use fairpace_net::{Buffers, Family};
 use fairpace_path::LinkSpec;
-use fairpace_sim::FlowConfig;
+use fairpace_sim::{FlowConfig, HopConfig, RouteHop};
 use fairpace_units::{Bytes, Duration};
 use std::net::SocketAddr;
 
@@ -32,6 +32,9 @@ pub struct RelayConfig {
     pub forward: LinkSpec,
     /// The path from target to client.
     pub back: LinkSpec,
+    /// The path, if it is more than these two links, which then count for nothing: hops of any kind, and by which of them, at which
+    /// ports, the clients' packets go.
+    pub shared: Option<(Vec<HopConfig>, Vec<RouteHop>)>,
     /// Flows of the simulator that share both; their times count from the path's time zero. The
     /// name `relayed` is taken.
     pub flows: Vec<FlowConfig>,
@@ -52,6 +55,12 @@ pub struct RelayConfig {
 }
 
 impl RelayConfig {
+    /// The path's hops, and the way of the clients' packets through them.
+    pub(super) fn hops(&self) -> (Vec<HopConfig>, Vec<RouteHop>) {
+        let pair = || (vec![HopConfig::path(self.forward.clone(), self.back.clone())], vec![RouteHop::links(0)]);
+        self.shared.clone().unwrap_or_else(pair)
+    }
+
     /// A relay that changes nothing, from `listen` to `to`.
     pub fn new(listen: u16, to: SocketAddr) -> RelayConfig {
         RelayConfig {
@@ -61,6 +70,7 @@ impl RelayConfig {
             peer: None,
             forward: LinkSpec::default(),
             back: LinkSpec::default(),
+            shared: None,
             flows: Vec::new(),
             seed: 1,
             begin: Begin::FirstPacket,

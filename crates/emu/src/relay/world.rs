@@ -6,10 +6,13 @@ use super::sample::{FlowSample, LinkSample, RelaySample};
 use fairpace_net::{Mark, NetError};
 use fairpace_path::LinkError;
 use fairpace_sim::{
-    BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, HopConfig, Network, Observer, Protocol, REVERSE,
-    SimConfig, SimError,
+    BOTTLENECK, Delivered, Direction, Entering, FlowConfig, FlowId, Network, Observer, Protocol, REVERSE, SimConfig,
+    SimError, SimReport,
 };
-use fairpace_units::{Bytes, Duration, Instant, Rate};
+use fairpace_units::{Bytes, Duration, Instant, QsOption, Rate};
+
+/// A packet's mark, and its Quick-Start option.
+pub(super) type Marks = (Mark, Option<QsOption>);
 
 /// The flow of the relayed packets; its links have no streams of its own.
 const RELAYED: &str = "relayed";
@@ -23,13 +26,13 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(config: &RelayConfig) -> Result<World, NetError> {
-        let mut flows = vec![FlowConfig::new(RELAYED, Protocol::External)];
+        let (hops, route) = config.hops();
+        let mut flows = vec![FlowConfig { route, ..FlowConfig::new(RELAYED, Protocol::External) }];
         flows.extend(config.flows.iter().cloned());
         let sim = SimConfig {
             seed: config.seed,
             duration: config.duration.unwrap_or(Duration::MAX),
-            hops: vec![HopConfig::path(config.forward.clone(), config.back.clone())],
-
+            hops,
             flows,
             ..SimConfig::default()
         };
@@ -48,9 +51,16 @@ impl World {
     }
 
     /// A packet arrives at the path; not before what was told last.
-    pub(super) fn inject(&mut self, at: Instant, direction: Direction, size: Bytes, mark: Mark, token: u64) {
+    pub(super) fn inject(
+        &mut self,
+        at: Instant,
+        direction: Direction,
+        size: Bytes,
+        (mark, quick_start): Marks,
+        token: u64,
+    ) {
         let packet = Entering::new(self.relayed, direction, size, token);
-        self.network.inject(at, Entering { class: mark.dscp.class(), ecn: mark.ecn, ..packet });
+        self.network.inject(at, Entering { class: mark.dscp.class(), ecn: mark.ecn, quick_start, ..packet });
     }
 
     pub(super) fn advance(&mut self, to: Instant) {
@@ -67,6 +77,11 @@ impl World {
 
     pub(super) fn take_dropped(&mut self) -> Option<u64> {
         self.network.take_dropped().map(|d| d.token)
+    }
+
+    /// The path's record of everything.
+    pub(super) fn finish(self) -> SimReport {
+        self.network.into_report()
     }
 
     pub(super) fn sample(&mut self, at: Instant, relayed: Bytes) -> RelaySample {

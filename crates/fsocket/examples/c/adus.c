@@ -1,9 +1,9 @@
 /* Sends or receives application data units of ten 512-byte pieces over an fsocket, and says what it saw.
  *
- *   adus receive PORT           prints the port it took, then receives until the sender closes
- *   adus send ADDRESS PORT N    sends N units
+ *   adus receive [ADDRESS] PORT    prints the port it took, then receives until the sender closes; on 127.0.0.1 if no address is given
+ *   adus send ADDRESS PORT N       sends N units
  *
- * Build: cc adus.c -I../../include -L../../../../target/release -lfairpace_fsocket -o adus
+ * ADDRESS is of IPv4 or IPv6. Build: cc adus.c $(pkg-config --cflags --libs fairpace_fsocket) -o adus
  */
 #include <arpa/inet.h>
 #include <fairpace_fsocket.h>
@@ -34,17 +34,35 @@ static int set_up(int fd)
     return 0;
 }
 
+/* An address of either family. */
+struct address {
+    int v6;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+};
+
+static int parse(const char *text, int port, struct address *to)
+{
+    memset(to, 0, sizeof *to);
+    to->in.sin_family = AF_INET;
+    to->in6.sin6_family = AF_INET6;
+    to->in.sin_port = to->in6.sin6_port = htons((uint16_t)port);
+    to->v6 = strchr(text, ':') != NULL;
+    if (inet_pton(to->v6 ? AF_INET6 : AF_INET, text, to->v6 ? (void *)&to->in6.sin6_addr : (void *)&to->in.sin_addr) == 1)
+        return 0;
+    fprintf(stderr, "%s is not an IP address\n", text);
+    return -1;
+}
+
 static int send_adus(const char *address, int port, unsigned adus)
 {
-    struct sockaddr_in remote = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    if (inet_pton(AF_INET, address, &remote.sin_addr) != 1) {
-        fprintf(stderr, "%s is not an IPv4 address\n", address);
+    struct address remote;
+    if (parse(address, port, &remote) < 0)
         return 2;
-    }
-    int fd = f_socket(NULL);
+    int fd = remote.v6 ? f_socket6(NULL) : f_socket(NULL);
     if (fd < 0 || set_up(fd) < 0)
         return fail("f_socket");
-    if (f_dst(fd, &remote) < 0)
+    if ((remote.v6 ? f_dst6(fd, &remote.in6) : f_dst(fd, &remote.in)) < 0)
         return fail("f_dst");
     for (unsigned n = 0; n < adus; n++)
         for (int i = 0; i < PIECES; i++) {
@@ -59,14 +77,15 @@ static int send_adus(const char *address, int port, unsigned adus)
     return 0;
 }
 
-static int receive_adus(int port)
+static int receive_adus(const char *address, int port)
 {
-    struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = f_socket(&local);
+    struct address local;
+    if (parse(address, port, &local) < 0)
+        return 2;
+    int fd = local.v6 ? f_socket6(&local.in6) : f_socket(&local.in);
     if (fd < 0)
         return fail("f_socket");
-    printf("port %d\n", ntohs(local.sin_port));
+    printf("port %d\n", ntohs(local.v6 ? local.in6.sin6_port : local.in.sin_port));
     fflush(stdout);
     unsigned adus = 0, wrong = 0;
     size_t in_adu = 0;
@@ -97,9 +116,11 @@ static int receive_adus(int port)
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "receive") == 0)
-        return receive_adus(atoi(argv[2]));
+        return receive_adus("127.0.0.1", atoi(argv[2]));
+    if (argc == 4 && strcmp(argv[1], "receive") == 0)
+        return receive_adus(argv[2], atoi(argv[3]));
     if (argc == 5 && strcmp(argv[1], "send") == 0)
         return send_adus(argv[2], atoi(argv[3]), (unsigned)atoi(argv[4]));
-    fprintf(stderr, "usage: adus receive PORT | adus send ADDRESS PORT N\n");
+    fprintf(stderr, "usage: adus receive [ADDRESS] PORT | adus send ADDRESS PORT N\n");
     return 2;
 }

@@ -3,9 +3,9 @@
 use crate::address::{canonical, ip_overhead};
 use crate::tcp_half::TcpConfig;
 use crate::{Buffers, Key, NetError, seal};
-use fairpace_control::{BreakerParams, Controller, Env, Flow, FlowParams, Safety};
+use fairpace_control::{BreakerParams, Controller, Env, Flow, FlowParams, QuickStartParams, Safety};
 use fairpace_rtp::{Codec, LEAST_PATH_MTU, SenderConfig};
-use fairpace_units::{Bytes, Duration, Rate};
+use fairpace_units::{Bytes, Duration, Rate, format_rate};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -57,6 +57,9 @@ pub struct SendConfig {
     /// When the peer's machine says that nobody listens (three times within 5 s), and nothing came from it
     /// for this long, it has vanished. Such messages can be forged: never below a few round trips.
     pub refused_silence: Duration,
+    /// Ask the routers for this rate at the start and after idle times, rounded up to one that the option can say; `None`: never. Only
+    /// for controllers that can use it (`tfrc`, `tfrc-sp`), and a process with CAP_NET_RAW.
+    pub quick_start: Option<Rate>,
     /// Collect the controller's events.
     pub trace: bool,
 }
@@ -83,6 +86,7 @@ impl SendConfig {
             duration: None,
             sample: Duration::from_millis(100),
             refused_silence: Duration::from_secs(5),
+            quick_start: None,
             trace: false,
         }
     }
@@ -146,10 +150,25 @@ impl SendConfig {
 
     /// The flow with that controller.
     pub(super) fn flow(&self) -> Result<Flow, NetError> {
-        let (env, controller) = (self.env(), self.controller()?);
-        let params =
-            FlowParams { breaker: self.breaker, trace: self.trace, quantum: self.quantum, ..FlowParams::new(&env) };
-        Ok(Flow::new(controller, params))
+        let (env, mut controller) = (self.env(), self.controller()?);
+        let quick_start = self.quick_start_params(&mut *controller)?;
+        let (breaker, trace, quantum) = (self.breaker, self.trace, self.quantum);
+        Ok(Flow::new(controller, FlowParams { breaker, trace, quantum, quick_start, ..FlowParams::new(&env) }))
+    }
+
+    /// The request; its QS TTLs and nonces are such that nobody can guess them [RFC 4782 §3.4].
+    fn quick_start_params(&self, controller: &mut dyn Controller) -> Result<Option<QuickStartParams>, NetError> {
+        let Some(rate) = self.quick_start else { return Ok(None) };
+        if controller.quick_start().is_none() {
+            return Err(NetError::Config {
+                field: "quick_start",
+                found: format!("{} for `{}`", format_rate(rate), self.scheme),
+                allowed: "none: of the controllers only `tfrc` and `tfrc-sp` can use an approved rate".to_owned(),
+            });
+        }
+        let seed = u64::from_be_bytes(crate::random::random()?);
+        // Packet sizes count all headers.
+        Ok(Some(QuickStartParams { header: Bytes::ZERO, ..QuickStartParams::new(rate, seed)? }))
     }
 
     /// Makes packets as large as this machine's device carries, and says whether that is less than was asked for. Below

@@ -1,6 +1,6 @@
 //! From the end of a session to the report.
 
-use super::{Running, SendEnd, SendReport};
+use super::{QuickStartReport, Running, SendEnd, SendReport};
 use crate::seal::SenderSeal;
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{DatagramIo, NetError, SocketCounters};
@@ -68,6 +68,11 @@ impl Running<'_> {
             tcp: self.tcp.as_ref().map(TcpSender::stats),
             switches: self.switches,
             packet_size: self.session.packet_size(),
+            quick_start: self
+                .session
+                .flow()
+                .quick_start()
+                .map(|counters| QuickStartReport { counters: *counters, first: self.quick_start }),
             pacing: self.lateness.summary(),
             not_sent: self.outbox.not_sent,
             unsealed: self.seal.as_ref().map_or(0, SenderSeal::refused),

@@ -2,6 +2,7 @@
 
 use crate::{LatenessSummary, NetError, SocketCounters, TcpHalfStats};
 use fairpace_control::feedback::Form;
+use fairpace_control::quick_start::{QsCounters, QsVerdict};
 use fairpace_control::{FlowCounters, FlowEvent};
 use fairpace_rtp::{SenderEvent, SenderStats, fec};
 use fairpace_units::{Bytes, Dscp, Duration, Instant, Rate, Via};
@@ -34,6 +35,16 @@ pub struct SendSample {
     pub queue: (usize, Bytes),
     /// Packets sent, acknowledged, lost since the beginning.
     pub flow: FlowCounters,
+}
+
+/// The fate of a flow's Quick-Start requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QuickStartReport {
+    /// All requests, by their fate.
+    pub counters: QsCounters,
+    /// The verdict on the first request, and how long after the beginning of the run it was known; `None`: nothing was asked, or
+    /// nothing was known by the end.
+    pub first: Option<(Duration, QsVerdict)>,
 }
 
 /// Looks on while a sender runs. All methods may be left out.
@@ -93,6 +104,8 @@ pub struct SendReport {
     pub switches: u64,
     /// IP size of a full packet at the end: as asked for, or what the path carries if that is less.
     pub packet_size: Bytes,
+    /// The fate of Quick-Start requests; `None` if none were to be sent.
+    pub quick_start: Option<QuickStartReport>,
     /// How late paced packets left.
     pub pacing: LatenessSummary,
     /// Packets that the session gave and the kernel did not take.

@@ -4,16 +4,19 @@
 
 use super::packet_info::socket_address;
 use crate::address::canonical;
-use fairpace_units::Bytes;
+use fairpace_rtp::quick_start;
+use fairpace_units::{Bytes, QsOption};
 use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::libc;
-use nix::sys::socket::sockopt::{GetStruct, SetStruct};
+use nix::sys::socket::sockopt::{GetStruct, SetOsString, SetStruct};
 use nix::sys::socket::{SockaddrStorage, getsockopt, setsockopt, sockopt};
 use nix::{getsockopt_impl, setsockopt_impl};
 use socket2::Socket;
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStringExt as _;
 
 /// Socket buffers to ask for. The kernel grants at most `net.core.{r,w}mem_max`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +71,76 @@ getsockopt_impl!(PathMtuV4, libc::IPPROTO_IP, libc::IP_MTU, libc::c_int, GetStru
 #[derive(Clone, Copy, Debug)]
 struct PathMtuV6;
 getsockopt_impl!(PathMtuV6, libc::IPPROTO_IPV6, libc::IPV6_MTU, libc::c_int, GetStruct<libc::c_int>);
+
+/// The options of IPv4 headers, in bytes; none: packets have no options.
+#[derive(Clone, Copy, Debug)]
+struct OptionsV4;
+setsockopt_impl!(OptionsV4, libc::IPPROTO_IP, libc::IP_OPTIONS, OsString, SetOsString<'_>);
+
+/// The Hop-by-Hop Options header of IPv6 packets.
+#[derive(Clone, Copy, Debug)]
+struct OptionsV6;
+setsockopt_impl!(OptionsV6, libc::IPPROTO_IPV6, libc::IPV6_HOPOPTS, OsString, SetOsString<'_>);
+
+/// -1: the system's.
+#[derive(Clone, Copy, Debug)]
+struct Ttl;
+setsockopt_impl!(Ttl, libc::IPPROTO_IP, libc::IP_TTL, libc::c_int, SetStruct<libc::c_int>);
+
+/// As above.
+#[derive(Clone, Copy, Debug)]
+struct HopLimit;
+setsockopt_impl!(HopLimit, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, libc::c_int, SetStruct<libc::c_int>);
+
+/// Whether each datagram comes with the options of its IPv4 header.
+#[derive(Clone, Copy, Debug)]
+struct TellOptionsV4;
+setsockopt_impl!(TellOptionsV4, libc::IPPROTO_IP, libc::IP_RECVOPTS, libc::c_int, SetStruct<libc::c_int>);
+
+/// With its TTL.
+#[derive(Clone, Copy, Debug)]
+struct TellTtl;
+setsockopt_impl!(TellTtl, libc::IPPROTO_IP, libc::IP_RECVTTL, libc::c_int, SetStruct<libc::c_int>);
+
+/// With its Hop-by-Hop Options header.
+#[derive(Clone, Copy, Debug)]
+struct TellOptionsV6;
+setsockopt_impl!(TellOptionsV6, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPOPTS, libc::c_int, SetStruct<libc::c_int>);
+
+/// With its hop limit.
+#[derive(Clone, Copy, Debug)]
+struct TellHopLimit;
+setsockopt_impl!(TellHopLimit, libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, libc::c_int, SetStruct<libc::c_int>);
+
+/// Datagrams come with the options of their IP headers and the TTL. No privilege is needed.
+pub(super) fn tell_options(socket: &Socket, v6: bool, v4_too: bool) -> Result<(), Errno> {
+    if v4_too {
+        setsockopt(socket, TellOptionsV4, &1)?;
+        setsockopt(socket, TellTtl, &1)?;
+    }
+    if v6 {
+        setsockopt(socket, TellOptionsV6, &1)?;
+        setsockopt(socket, TellHopLimit, &1)?;
+    }
+    Ok(())
+}
+
+/// Every packet has this Quick-Start option, and the option's TTL, until another is set; `None`: no option, and the system's TTL. Both
+/// families' kernels want CAP_NET_RAW for an option, and IPv6's for having none, too.
+pub(super) fn set_option(socket: &Socket, v6: bool, option: Option<&QsOption>) -> Result<(), Errno> {
+    let ttl = option.map_or(-1, |option| libc::c_int::from(option.ip_ttl));
+    if v6 {
+        let header = option.map_or(Vec::new(), |option| quick_start::ipv6_hop_by_hop(0, option).to_vec());
+        setsockopt(socket, OptionsV6, &OsString::from_vec(header))?;
+        setsockopt(socket, HopLimit, &ttl)
+    } else {
+        let bytes = option.map_or(Vec::new(), |option| quick_start::ipv4_option(option).to_vec());
+        // To the unprivileged the kernel calls an option that it does not know invalid.
+        let refused = |e| if e == Errno::EINVAL { Errno::EPERM } else { e };
+        setsockopt(socket, OptionsV4, &OsString::from_vec(bytes)).map_err(refused)?;
+        setsockopt(socket, Ttl, &ttl)
+    }
+}
 
 /// With `fragments` packets may be cut on their way, else never. "Packet too big" messages, which anybody can forge, change
 /// nothing at the socket in either case; the kernel's memory of them is a hint ([`path_mtu`]).

@@ -1,4 +1,5 @@
-//! Addresses as the kernel gives and takes them: in control messages, and mapped on dual-stack sockets.
+//! The facts in a datagram's control messages: addresses, and the Quick-Start option; and addresses as dual-stack sockets want
+//! them, mapped.
 
 #![cfg_attr(
     not(test),
@@ -11,6 +12,8 @@
     )
 )]
 
+use fairpace_rtp::quick_start::{self, IpOptions};
+use fairpace_units::QsOption;
 use nix::libc;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, SockaddrStorage};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -24,6 +27,27 @@ pub(super) fn local_address(message: &ControlMessageOwned) -> Option<IpAddr> {
     };
     // Nothing leaves from a group's address.
     Some(local).filter(|a| !a.to_canonical().is_multicast() && !a.is_unspecified())
+}
+
+/// Bytes of options that are looked at: all of IPv4's, and an IPv6 header with Quick-Start and more.
+pub(super) const MOST_OPTIONS: usize = 256;
+
+/// The Quick-Start option of a datagram, with the TTL that it arrived with. Options that do not add up are none.
+pub(super) fn quick_start(messages: &[ControlMessageOwned]) -> Option<QsOption> {
+    let ttl = messages.iter().find_map(|message| match message {
+        ControlMessageOwned::Ipv4Ttl(ttl) | ControlMessageOwned::Ipv6HopLimit(ttl) => u8::try_from(*ttl).ok(),
+        _ => None,
+    })?;
+    messages.iter().find_map(|message| {
+        let ControlMessageOwned::Unknown(unknown) = message else { return None };
+        let (level, kind) = (unknown.cmsg_header.cmsg_level, unknown.cmsg_header.cmsg_type);
+        let options = match (level, kind) {
+            (libc::IPPROTO_IP, libc::IP_RECVOPTS) => IpOptions::V4(&unknown.data_bytes),
+            (libc::IPPROTO_IPV6, libc::IPV6_HOPOPTS) => IpOptions::V6(&unknown.data_bytes),
+            _ => return None,
+        };
+        quick_start::parse_options(options, ttl).ok().flatten()
+    })
 }
 
 /// An address that a datagram is to leave from, as the kernel takes it.

@@ -153,10 +153,10 @@ impl TcpReceiver {
                 *reads = reads.checked_sub(1)?;
                 let read = fill(socket, inbox);
                 let found = inbox.has_packet();
-                if inbox.take_null() {
-                    // Not answered by every kernel; without, it takes 40 ms.
-                    let _ = socket.set_tcp_quickack(true);
-                }
+                // Everything that was read is acknowledged at once, a null packet and all else: delayed ACKs bunch what the sender may send, and make
+                // the last segment before a change to UDP wait for 40 ms. Not every kernel does it.
+                let _ = inbox.take_null();
+                let _ = socket.set_tcp_quickack(true);
                 match read {
                     Ok(false) if found == Ok(false) => return None,
                     Ok(_) => false,

@@ -7,7 +7,7 @@
 const BEGUN: f64 = 1e-9;
 
 /// R_req(t) = max{ R(t) + q(t)/T_s + F, C } [qsd eq. (1)].
-pub(super) fn requested(r: f64, q_by_t_s: f64, f: f64, c: f64) -> f64 {
+pub(crate) fn requested(r: f64, q_by_t_s: f64, f: f64, c: f64) -> f64 {
     (r + q_by_t_s + f).max(c)
 }
 

@@ -43,6 +43,14 @@ impl AllowedSender {
     }
 }
 
+impl From<IpAddr> for AllowedSender {
+    /// That address, from any port.
+    fn from(ip: IpAddr) -> AllowedSender {
+        let ip = ip.to_canonical();
+        AllowedSender { ip, bits: if ip.is_ipv4() { 32 } else { 128 }, port: None }
+    }
+}
+
 impl FromStr for AllowedSender {
     type Err = NoSuchSender;
 

@@ -36,6 +36,8 @@ pub struct ReceiverConfig {
     pub nack_deadline: Duration,
     /// Take repair packets [RFC 8627]: a sender that has some is told so.
     pub fec: bool,
+    /// Tell a sender how its Quick-Start requests came [RFC 4782 §4.3]; else the receiver is one that does not know Quick-Start.
+    pub quick_start: bool,
     /// RTCP's canonical name; must not tell the host's name. Empty: a random one.
     pub cname: String,
     /// The bandwidth of which RTCP takes 5 %.
@@ -66,6 +68,7 @@ impl Default for ReceiverConfig {
             nack: false,
             nack_deadline: Duration::from_secs(2),
             fec: false,
+            quick_start: true,
             cname: String::new(),
             session_bandwidth: Rate::mbps(1.0),
             reduced_minimum: false,

@@ -20,7 +20,7 @@ impl ReceiverSession {
         incoming: &Incoming,
         bytes: &'d [u8],
     ) -> Option<MediaPacket<'d>> {
-        let &Incoming { len, dscp, ecn, from, via } = incoming;
+        let &Incoming { len, dscp, ecn, from, via, .. } = incoming;
         if !self.may_speak(now, from) {
             return None;
         }

@@ -4,7 +4,7 @@ use crate::budget::Budget;
 use crate::challenge::{CONSENT, Challenge};
 use crate::source::silent;
 use core::net::SocketAddr;
-use fairpace_units::{Class, Dscp, Duration, Ecn, Instant};
+use fairpace_units::{Class, Dscp, Duration, Ecn, Instant, QsOption};
 use std::collections::VecDeque;
 
 /// A sender that has not announced itself gives way after so much silence.
@@ -82,6 +82,8 @@ pub(super) struct PendingEcho {
     pub(super) taken: Option<u32>,
     /// A sender of another address has the place.
     pub(super) busy: bool,
+    /// The Quick-Start option that the datagram came with, if the sender says that it sent one.
+    pub(super) quick_start: Option<Option<QsOption>>,
 }
 
 /// A challenge from another address than the sender's.

@@ -3,6 +3,7 @@
 use crate::feedback::Refusal;
 use crate::out::Counts;
 use crate::{Count, StopReason};
+use fairpace_control::QsVerdict;
 use fairpace_units::{Bytes, Class, Dscp, Duration, Instant, Rate};
 use std::collections::VecDeque;
 
@@ -45,6 +46,8 @@ pub enum SenderEvent {
     KeyFrameRequest,
     /// Full packets have this IP size from now on: the path carries less than was asked for, or more again.
     PacketSize(Bytes),
+    /// A Quick-Start request is settled like this.
+    QuickStart(QsVerdict),
     /// That many frames were dropped because the queue was too old.
     FramesDropped(u64),
     /// The session is over.

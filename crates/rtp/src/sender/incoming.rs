@@ -9,6 +9,7 @@ use crate::challenge::{Echo, Message};
 use crate::feedback::{Attached, Lent, Proof, Refusal, Word};
 use crate::packet;
 use crate::playout;
+use crate::quick_start::answer;
 use crate::rtcp::{Compound, ReportBlock, Rtcp};
 use fairpace_control::feedback;
 use fairpace_units::{Bytes, Class, Dscp, Duration, Ecn, Instant};
@@ -37,6 +38,7 @@ impl SenderSession {
         let mut attached = self.feedback.attached(compound);
         let media = self.media.streams.media.ssrc;
         let mut nacks_left = MOST_NACKED;
+        let mut quick_start = None;
         for packet in compound {
             match packet {
                 Rtcp::ReceiverReport(reporter, blocks) | Rtcp::SenderReport(reporter, _, blocks) => {
@@ -67,8 +69,17 @@ impl SenderSession {
                     Ok(_) => self.stats.rejected.wrong_ssrc += 1,
                     Err(_) => self.stats.rejected.malformed += 1,
                 },
+                Rtcp::App(app) if answer::is_quick_start(&app) => match (&mut quick_start, answer::parse(&app)) {
+                    (Some(echo), Ok(said)) => *echo = said,
+                    (None, Ok(_)) => self.stats.rejected.token += 1,
+                    (_, Err(_)) => self.stats.rejected.malformed += 1,
+                },
                 Rtcp::App(app) if app.name == crate::challenge::NAME => match Message::parse(&app) {
-                    Ok(Some(Message::Echo(echo))) => self.on_echo(now, &echo),
+                    Ok(Some(Message::Echo(echo))) => {
+                        if self.on_echo(now, &echo) {
+                            quick_start = self.quick_start.on_echo(echo.token);
+                        }
+                    }
                     Ok(_) => self.on_feedback(now, &packet, &mut attached, bytes.len()),
                     Err(_) => self.stats.rejected.malformed += 1,
                 },
@@ -77,6 +88,12 @@ impl SenderSession {
                 }
                 Rtcp::App(_) | Rtcp::Sdes(_) | Rtcp::Other(_) => {}
             }
+        }
+        if let Some(echo) = quick_start {
+            self.flow.on_quick_start_echo(now, &echo);
+        }
+        if let Some(verdict) = self.flow.take_quick_start_verdict() {
+            self.events.push(SenderEvent::QuickStart(verdict));
         }
         self.note_rate();
     }
@@ -87,18 +104,19 @@ impl SenderSession {
         self.media.set_max_queue_delay(self.config.max_queue_delay(delay));
     }
 
-    fn on_echo(&mut self, now: Instant, echo: &Echo) {
+    /// An echo has come: whether it is the first to a question of ours, from a receiver that has a place for us.
+    fn on_echo(&mut self, now: Instant, echo: &Echo) -> bool {
         let (class, token, is_newest, srtt, was_held) = match self.admitting.on_echo(now, echo) {
             Answer::Unknown => {
                 self.stats.rejected.token += 1;
-                return;
+                return false;
             }
-            Answer::Taken => return,
+            Answer::Taken => return false,
             Answer::Busy { news } => {
                 if news {
                     self.events.push(SenderEvent::ReceiverBusy);
                 }
-                return;
+                return false;
             }
             Answer::There { class, token, is_newest, rtt, was_held } => (class, token, is_newest, rtt, was_held),
         };
@@ -120,7 +138,7 @@ impl SenderSession {
         if let Some(peer) = self.trust.peer() {
             // An echo of an earlier question, or receiver, may have been overtaken.
             if !is_newest {
-                return;
+                return true;
             }
             if echo.receiver == peer {
                 self.trust.resume(echo.next_report);
@@ -131,10 +149,10 @@ impl SenderSession {
                 // The decoder there has nothing to go on from.
                 self.events.request_key_frame(now);
             }
-            return;
+            return true;
         }
         if class == Class::Low {
-            return;
+            return true;
         }
         self.take_up(now, echo);
         self.admitting.settle();
@@ -144,6 +162,7 @@ impl SenderSession {
         self.phase = Phase::Settling(now + SETTLING.max(srtt / 2));
         self.first_rtt = srtt;
         self.events.push(SenderEvent::PeerValidated { srtt, dscp_seen: Some(echo.dscp) });
+        true
     }
 
     /// The receiver that has sent this echo is the peer. The flow goes on as it is: what was lost, and the round trip, are

@@ -11,7 +11,7 @@ use fairpace_rtp::{
     Codec, Datagram, Frame, MediaPacket, Out, ReceiverConfig, ReceiverEvent, ReceiverSession, Secret, SenderConfig,
     SenderEvent, SenderSession, StopReason, What,
 };
-use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, RandomStream, Rate};
+use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, QsOption, RandomStream, Rate};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -45,6 +45,8 @@ pub struct Wire {
     pub what: What,
     /// IPv4's DF is not set.
     pub fragments: bool,
+    /// The Quick-Start option of the IP header.
+    pub quick_start: Option<QsOption>,
 }
 
 /// The disturbance of a datagram: returns the datagrams that arrive, each with an extra delay.
@@ -179,11 +181,11 @@ impl Pair {
     fn drain_sender(&mut self) -> Instant {
         loop {
             match self.sender.poll(self.now) {
-                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, fragments, .. }) => {
+                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, fragments, quick_start, .. }) => {
                     assert_eq!(to, None);
                     self.sent.push(Left { at: self.now, what, len: bytes.len() });
                     assert!(bytes.len() as u64 + 28 <= self.largest, "{what:?} of {} B", bytes.len());
-                    let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what, fragments };
+                    let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what, fragments, quick_start };
                     self.forward.push(self.now, wire);
                 }
                 Out::Wait(until) => {
@@ -204,7 +206,7 @@ impl Pair {
         }
         loop {
             match self.receiver.poll(self.now) {
-                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, fragments, .. }) => {
+                Out::Datagram(Datagram { bytes, dscp, ecn, what, to, fragments, quick_start, .. }) => {
                     let sender = SENDER.parse().unwrap();
                     if let (Some(strangers), Some(to)) = (&mut self.strangers, to.filter(|to| *to != sender)) {
                         strangers.push((to, bytes.to_vec()));
@@ -212,7 +214,7 @@ impl Pair {
                     }
                     assert_eq!(to, Some(sender));
                     self.receiver_ssrc = u32::from_be_bytes(bytes[4..8].try_into().unwrap());
-                    let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what, fragments };
+                    let wire = Wire { bytes: bytes.to_vec(), dscp, ecn, what, fragments, quick_start };
                     self.back.push(self.now, wire);
                 }
                 Out::Wait(until) => {
@@ -245,6 +247,9 @@ impl Pair {
         while self.now <= end {
             self.turns += 1;
             while let Some(w) = self.forward.pop(self.now) {
+                if let Some(option) = w.quick_start {
+                    self.receiver.note_quick_start(option);
+                }
                 if self.receiver_alive
                     && let Some(m) = self.receiver.handle_datagram(self.now, &w.bytes, w.dscp, w.ecn, from)
                 {
