@@ -69,6 +69,9 @@ pub(in crate::qsd) fn table3(
     Ok(e.outcome(points, claims, section))
 }
 
+/// A fraction of a class, or of all.
+type Fraction = fn(&Start, Option<&str>) -> Option<f64>;
+
 /// The packets of which Table III gives fractions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
@@ -90,7 +93,7 @@ impl Counting {
     }
 
     /// Title, key in points, number.
-    fn shown(self) -> (&'static str, &'static str, fn(&Start, Option<&str>) -> Option<f64>) {
+    fn shown(self) -> (&'static str, &'static str, Fraction) {
         match self {
             Counting::All => ("Fraction lost, of all packets", "lost_fraction", lost),
             Counting::First30s => {
