@@ -161,6 +161,8 @@ Examples:
   fairpace reproduce rcs.fig17a rcs.fig22a-b    two of them
   fairpace reproduce rcs --json                 one object per experiment and line
   fairpace reproduce rcs --strict               exit code 7 if any claim fails
+  fairpace reproduce lossy --readings all       each claim under every reading of the paper
+  fairpace reproduce qsd.fig5 --reading slots-contiguous   under one
   fairpace reproduce tpba.fig3 --world emu --quick   with the kernel's TCP, in real time
   fairpace reproduce worlds --world emu -j 4         every controller beside the kernel's TCP
   fairpace list experiments                     what there is")]
@@ -177,6 +179,9 @@ pub(crate) struct Reproduce {
     /// Few seeds, and shorter runs where an experiment has them
     #[arg(long, conflicts_with_all = ["seeds", "full"])]
     pub(crate) quick: bool,
+    /// Reading of the paper, several together as in `a+b`, or `all`; the default one if absent
+    #[arg(long = "reading", visible_alias = "readings", value_name = "NAME")]
+    pub(crate) readings: Vec<String>,
     /// Where it runs: `emu` is in real time with the kernel's TCP (`tpba` and `worlds` only)
     #[arg(long, value_enum, default_value_t = World::Sim)]
     pub(crate) world: World,

@@ -132,7 +132,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Scenario(error) => error.into(),
-            RunError::Sim { .. } => Failure::new(code::SCENARIO, error.to_string()),
+            RunError::Sim { .. } | RunError::OwnRules { .. } => Failure::new(code::SCENARIO, error.to_string()),
             RunError::World(error) => match error.downcast::<EmuError>() {
                 Ok(error) => (*error).into(),
                 Err(error) => Failure::new(code::FAILED, error.to_string()),

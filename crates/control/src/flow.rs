@@ -299,7 +299,10 @@ impl Flow {
             match wanted {
                 SendPoll::Send(kind) => match self.limits.permit(now, in_time) {
                     Ok(()) => Transmit::Send(self.permit(kind)),
-                    Err(free) => Transmit::WaitUntil(self.limits.wait(now, free, timer)),
+                    Err(free) => {
+                        self.account.counters.kept_back += 1;
+                        Transmit::WaitUntil(self.limits.wait(now, free, timer))
+                    }
                 },
                 SendPoll::Wait(at) => Transmit::WaitUntil(self.limits.wait(now, at, timer)),
                 SendPoll::WaitForData => {

@@ -42,6 +42,10 @@ pub struct RunSummary {
     /// The wireless link and its users, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wireless: Option<WirelessSummary>,
+    /// Times that a rule of our own decided ([`SimReport::by_own_rules`]): zero with `safety = "paper"`, unless the
+    /// scenario sets one itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub own_rules: u64,
     /// The warnings about the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -132,6 +136,7 @@ impl RunSummary {
                 let size = scenario.packet_size.get();
                 WirelessSummary::new(spec.slot(size), spec.slot_size(size), found, window)
             }),
+            own_rules: report.by_own_rules(),
             warnings: scenario.warnings().iter().map(|w| w.text.clone()).collect(),
             emulated: None,
             flows_left_out: 0,

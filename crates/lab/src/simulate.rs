@@ -43,6 +43,16 @@ pub enum RunError {
     /// The points of a study cannot be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A rule of our own decided in a run that was to be the paper's.
+    #[error("in scenario `{scenario}`, seed {seed}, a rule that the paper does not have decided {times} times")]
+    OwnRules {
+        /// The scenario's name.
+        scenario: String,
+        /// The seed.
+        seed: u64,
+        /// How often.
+        times: u64,
+    },
     /// Stopped before anything was finished.
     #[error("interrupted before the first result")]
     Interrupted,

@@ -19,7 +19,7 @@ pub use store::{Store, StoreError};
 use crate::pool::{self, Hooks};
 use crate::simulate::{RunError, SeedRun, simulate};
 use crate::stats::{MAX_SEEDS, MIN_SEEDS, seeds_wanted};
-use fairpace_scenario::{RawScenario, Record, Scenario};
+use fairpace_scenario::{RawScenario, Record, SafetyMode, Scenario};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
@@ -120,6 +120,8 @@ pub struct Job<'a> {
     pub world: World<'a>,
     /// The stop flag and the progress callback.
     pub hooks: &'a Hooks<'a>,
+    /// Whether rules of our own may decide in a scenario with `safety = "paper"`; see [`Bench::as_published`].
+    pub own_rules: bool,
 }
 
 impl Job<'_> {
@@ -129,7 +131,22 @@ impl Job<'_> {
     /// The errors of [`World::run`]; and [`RunError::Interrupted`] for a run that was cut short.
     pub fn run(&self, record: Record) -> Result<SeedRun, RunError> {
         let run = self.world.run(self.scenario, self.seed, record, self.hooks)?;
-        if run.summary.interrupted { Err(RunError::Interrupted) } else { Ok(run) }
+        if run.summary.interrupted {
+            return Err(RunError::Interrupted);
+        }
+        self.allow(run.summary.own_rules)?;
+        Ok(run)
+    }
+
+    /// Refuses a run in which rules of our own decided so many times, if none may.
+    ///
+    /// # Errors
+    /// [`RunError::OwnRules`].
+    pub fn allow(&self, own_rules: u64) -> Result<(), RunError> {
+        if own_rules == 0 || self.own_rules || self.scenario.safety != SafetyMode::Paper {
+            return Ok(());
+        }
+        Err(RunError::OwnRules { scenario: self.scenario.name.clone(), seed: self.seed, times: own_rules })
     }
 }
 
@@ -204,7 +221,6 @@ pub struct Study<R: 'static> {
 type Key = (String, u64);
 
 /// A session: the world and the effort of its studies, and every measurement so far.
-#[derive(Debug)]
 pub struct Bench<'a> {
     hooks: Hooks<'a>,
     effort: Effort,
@@ -214,13 +230,35 @@ pub struct Bench<'a> {
     planned: Option<BTreeSet<Key>>,
     known: BTreeMap<Key, Rc<dyn Any>>,
     simulated: usize,
+    own_rules: bool,
+    /// The change to every scenario.
+    reading: Option<Change>,
+}
+
+/// A change to every scenario of a session: another reading of a paper.
+pub type Change = std::sync::Arc<dyn Fn(&Scenario) -> Scenario>;
+
+impl core::fmt::Debug for Bench<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Bench").field("effort", &self.effort).field("world", &self.world).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Bench<'a> {
     /// In the simulator, keeping nothing on disk.
     pub fn new(hooks: Hooks<'a>, effort: Effort) -> Bench<'a> {
         let known = BTreeMap::new();
-        Bench { hooks, effort, world: World::Sim, store: None, planned: None, known, simulated: 0 }
+        Bench {
+            hooks,
+            effort,
+            world: World::Sim,
+            store: None,
+            planned: None,
+            known,
+            simulated: 0,
+            own_rules: true,
+            reading: None,
+        }
     }
 
     /// The same in another world.
@@ -240,6 +278,17 @@ impl<'a> Bench<'a> {
     pub fn planning(effort: Effort, asked: &'a Runner<'a>) -> Bench<'a> {
         let world = World::RealTime(asked);
         Bench { planned: Some(BTreeSet::new()), world, ..Bench::new(Hooks::default(), effort) }
+    }
+
+    /// The same for papers: a run with `safety = "paper"` in which a rule of our own decided is an error.
+    #[must_use]
+    pub fn as_published(self) -> Bench<'a> {
+        Bench { own_rules: false, ..self }
+    }
+
+    /// From here on every scenario of every study is changed so; `None`: none is.
+    pub fn read_as(&mut self, reading: Option<Change>) {
+        self.reading = reading;
     }
 
     /// The session's world.
@@ -308,9 +357,11 @@ impl<'a> Bench<'a> {
         }
         // In real time one after the other, if nothing else was said.
         let least = usize::from(!world.is_sim());
+        let own_rules = self.own_rules;
         let hooks = Hooks { threads: self.hooks.threads.max(least), ..self.hooks };
         let job = |(key, case): &(Key, usize)| {
-            (study.measure.of)(&Job { scenario: &study.cases[*case].scenario, seed: key.1, world, hooks: &hooks })
+            let scenario = &study.cases[*case].scenario;
+            (study.measure.of)(&Job { scenario, seed: key.1, world, hooks: &hooks, own_rules })
         };
         if let Some(planned) = &mut self.planned {
             for place in missing.into_iter().filter(|place| planned.insert(place.0.clone())) {
@@ -355,6 +406,24 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Study<R> {
     }
 
     fn run_in<'a>(&self, world: World<'a>, bench: &mut Bench<'a>) -> Result<Measurements<R>, RunError> {
+        if let Some(reading) = bench.reading.clone() {
+            let read = |c: &Case| Case { scenario: reading(&c.scenario), ..c.clone() };
+            let sampling = match &self.sampling {
+                Sampling::Count(n) => Sampling::Count(*n),
+                Sampling::Exactly(seeds) => Sampling::Exactly(seeds.clone()),
+                Sampling::Enough(Precision { numbers, most_seeds }) => {
+                    Sampling::Enough(Precision { numbers, most_seeds: *most_seeds })
+                }
+            };
+            let measure = Measure { name: self.measure.name, of: self.measure.of };
+            let cases = self.cases.iter().map(read).collect();
+            let study = Study { name: self.name.clone(), measure, cases, sampling };
+            return study.run_as_written(world, bench);
+        }
+        self.run_as_written(world, bench)
+    }
+
+    fn run_as_written<'a>(&self, world: World<'a>, bench: &mut Bench<'a>) -> Result<Measurements<R>, RunError> {
         let keys: Vec<String> =
             self.cases.iter().map(|c| digest::<R>(self.measure.name, world.name(), &c.scenario)).collect();
         let runs = match &self.sampling {

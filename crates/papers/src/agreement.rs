@@ -22,6 +22,7 @@ macro_rules! worlds {
             file: "scenarios/worlds/clean.toml",
             scenario: include_str!("../../../scenarios/worlds/clean.toml"),
             run: $run,
+            readings: &[],
         }
     };
 }

@@ -54,9 +54,22 @@ impl Bound {
     }
 }
 
+/// A run's word on a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole interval keeps the bound.
+    Holds,
+    /// The whole interval breaks it.
+    Fails,
+    /// The interval includes the bound, or there is no number.
+    NotDecided,
+}
+
 /// A claim, checked.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
+    /// The reading of the paper.
+    pub reading: String,
     /// `rcs.fig17a/gain-5e-3`.
     pub id: String,
     /// The statement.
@@ -92,6 +105,7 @@ impl Claim {
             Some(_) => "",
         };
         Claim {
+            reading: crate::reading::DEFAULT.to_owned(),
             id: id.into(),
             statement: statement.into(),
             holds: measured.is_some_and(|e| bound.holds(e.mean)),
@@ -103,14 +117,23 @@ impl Claim {
         }
     }
 
-    /// Adds an explanation that is printed only if the claim fails.
+    /// Adds an explanation that is printed only if the claim fails. A failure that nobody can explain says so.
     #[must_use]
     pub fn if_it_fails(mut self, why: &str) -> Claim {
-        if !self.holds && !why.is_empty() {
+        if !self.holds && self.measured.is_some() {
             self.note.push_str(". ");
-            self.note.push_str(why);
+            self.note.push_str(if why.is_empty() { "Not explained" } else { why });
         }
         self
+    }
+
+    /// The run's word on the claim at 95 %.
+    pub fn verdict(&self) -> Verdict {
+        match (self.decided, self.holds) {
+            (false, _) => Verdict::NotDecided,
+            (true, true) => Verdict::Holds,
+            (true, false) => Verdict::Fails,
+        }
     }
 
     /// One line: `holds  rcs.fig17a/…  statement: 2.81 [2.7, 2.9], >= 2.5`.

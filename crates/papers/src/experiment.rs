@@ -1,10 +1,11 @@
 //! An experiment, the tools from outside that it may need, and its results.
 
-use crate::claim::Claim;
+use crate::claim::{Claim, Verdict};
+use crate::reading::{Chosen, Reading};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::Estimate;
 use fairpace_lab::study::{Bench, Store, World};
-use fairpace_report::Section;
+use fairpace_report::{Section, Table};
 use fairpace_units::{Bytes, Duration, Instant, Rate};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,12 +21,16 @@ pub struct Experiment {
     pub file: &'static str,
     /// The scenario's text.
     pub scenario: &'static str,
+    /// Its readings, the default first; empty if only one is known.
+    pub readings: &'static [Reading],
     pub(crate) run: fn(&Experiment, &mut Bench<'_>, &mut Tools<'_>) -> Result<Outcome, RunError>,
 }
 
 /// One number of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
+    /// The reading of the paper.
+    pub reading: String,
     /// The scheme.
     pub scheme: String,
     /// Where: `{"p_loss": 0.001}`.
@@ -46,12 +51,66 @@ pub struct Outcome {
     pub points: Vec<Point>,
     /// Every claim.
     pub claims: Vec<Claim>,
+    /// The reading that counts: the default, or the first of those that were asked for.
+    pub reading: String,
     /// Why it was not run, if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_run: Option<String>,
+    /// Claims x readings, and what the readings are; empty if there was one only.
+    #[serde(skip)]
+    pub matrix: Vec<Table>,
     /// For the report: charts, tables, text.
     #[serde(skip)]
     pub section: Section,
+}
+
+impl Outcome {
+    /// The same, as what came out under a reading.
+    pub(crate) fn under(mut self, reading: &str) -> Outcome {
+        reading.clone_into(&mut self.reading);
+        self.points.iter_mut().for_each(|p| reading.clone_into(&mut p.reading));
+        self.claims.iter_mut().for_each(|c| reading.clone_into(&mut c.reading));
+        self
+    }
+
+    /// The same with the points and claims of another reading; the section stays.
+    pub(crate) fn beside(mut self, other: Outcome) -> Outcome {
+        self.points.extend(other.points);
+        self.claims.extend(other.claims);
+        self
+    }
+
+    /// The claims under the reading that counts.
+    pub fn decided_first(&self) -> impl Iterator<Item = &Claim> {
+        self.claims.iter().filter(|c| c.reading == self.reading)
+    }
+
+    /// The readings of the claims, in order.
+    pub fn readings(&self) -> Vec<&str> {
+        let mut readings: Vec<&str> = Vec::new();
+        for claim in &self.claims {
+            if !readings.contains(&claim.reading.as_str()) {
+                readings.push(&claim.reading);
+            }
+        }
+        readings
+    }
+
+    /// `holds under a, b; fails under c; not decided under d`; none where there is one reading only.
+    pub fn verdicts(&self, id: &str) -> Option<String> {
+        let of = |verdict: Verdict| {
+            let all = self.claims.iter().filter(|c| c.id == id && c.verdict() == verdict);
+            all.map(|c| c.reading.as_str()).collect::<Vec<_>>()
+        };
+        let words = [
+            ("holds under", of(Verdict::Holds)),
+            ("fails under", of(Verdict::Fails)),
+            ("not decided under", of(Verdict::NotDecided)),
+        ];
+        let parts: Vec<String> =
+            words.iter().filter(|(_, of)| !of.is_empty()).map(|(w, of)| format!("{w} {}", of.join(", "))).collect();
+        (self.readings().len() > 1).then(|| parts.join("; "))
+    }
 }
 
 /// A real encoder that follows a rate: given the steps of S(t) and a length, the capture time and size of
@@ -71,6 +130,8 @@ pub struct Tools<'a> {
     pub world: World<'a>,
     /// Where points are kept, and taken from.
     pub store: Option<Store>,
+    /// The reading of the run under way.
+    pub reading: Chosen,
 }
 
 impl core::fmt::Debug for Tools<'_> {

@@ -332,6 +332,7 @@ pub(crate) fn point(
     estimate: Option<Estimate>,
 ) -> Option<Point> {
     Some(Point {
+        reading: crate::reading::DEFAULT.to_owned(),
         scheme: scheme.to_owned(),
         x: x.iter().map(|(key, at)| ((*key).to_owned(), *at)).collect(),
         metric: metric.into(),
@@ -375,7 +376,7 @@ impl Experiment {
     /// The outcome; its section gets the claims.
     pub(crate) fn outcome(&self, points: Vec<Point>, claims: Vec<Claim>, mut section: Section) -> Outcome {
         section.claims = claims.iter().map(Claim::report).collect();
-        Outcome { experiment: self.id.to_owned(), points, claims, not_run: None, section }
+        Outcome { experiment: self.id.to_owned(), points, claims, section, ..Outcome::default() }
     }
 }
 

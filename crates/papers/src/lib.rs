@@ -15,7 +15,11 @@ macro_rules! experiment {
             file: concat!("scenarios/papers/", $paper, "-", $id, ".toml"),
             scenario: include_str!(concat!("../../../scenarios/papers/", $paper, "-", $id, ".toml")),
             run: $run,
+            readings: &[],
         }
+    };
+    ($paper:literal, $id:literal, $title:literal, $run:path, $readings:expr) => {
+        Experiment { readings: $readings, ..experiment!($paper, $id, $title, $run) }
     };
 }
 
@@ -26,8 +30,10 @@ mod claim;
 mod experiment;
 mod figure;
 pub mod lossy;
+mod matrix;
 pub mod qsd;
 pub mod rcs;
+pub mod reading;
 #[cfg(test)]
 mod small;
 pub mod tpba;
@@ -37,6 +43,7 @@ mod worlds;
 pub use claim::{Bound, Claim};
 pub use experiment::{EncodeFollowing, Experiment, Outcome, Point, Tools};
 pub use fairpace_lab::study::{Bench, Effort, Runner, Store, World};
+pub use reading::{Asked, BadReading, Chosen, Reading, check_readings};
 
 use fairpace_lab::{Hooks, RunError};
 use fairpace_report::{Page, Section, Table};
@@ -132,25 +139,56 @@ pub struct Reproduction {
     pub kept: Option<String>,
 }
 
-/// Runs experiments, telling `finished` of each as it is done. Stopped by the flag, it keeps what is finished.
+/// One experiment under each reading that was asked for, as one outcome.
+fn run_readings(
+    experiment: &Experiment,
+    asked: &Asked,
+    bench: &mut Bench<'_>,
+    tools: &mut Tools<'_>,
+) -> Result<Outcome, RunError> {
+    let chosen = experiment.asked(asked).unwrap_or_default();
+    let mut all: Option<Outcome> = None;
+    for reading in chosen {
+        bench.read_as(reading.change());
+        tools.reading = reading;
+        let ran = (experiment.run)(experiment, bench, tools);
+        bench.read_as(None);
+        let outcome = ran?.under(&tools.reading.name);
+        all = Some(match all {
+            None => outcome,
+            Some(first) => first.beside(outcome),
+        });
+    }
+    tools.reading = Chosen::default();
+    let Some(outcome) = all else {
+        let not_run = Some("it has no such reading".to_owned());
+        return Ok(Outcome { experiment: experiment.id.to_owned(), not_run, ..Outcome::default() });
+    };
+    Ok(matrix::shown(experiment, outcome))
+}
+
+/// Runs experiments under the readings that were asked for, telling `finished` of each as it is done. Stopped by the flag, it
+/// keeps what is finished.
 ///
 /// # Errors
-/// The simulator refuses a scenario of ours: a bug.
+/// The simulator refuses a scenario of ours: a bug. Readings are to be looked at before, with [`check_readings`]: one
+/// that an experiment does not have leaves it out.
 pub fn reproduce(
     experiments: &[&Experiment],
     effort: Effort,
+    asked: &Asked,
     tools: &mut Tools<'_>,
     hooks: &Hooks<'_>,
     mut finished: impl FnMut(&Outcome),
 ) -> Result<Reproduction, RunError> {
-    let mut bench = Bench::new(*hooks, effort).in_world(tools.world).kept_in(tools.store.take());
+    let mut bench = Bench::new(*hooks, effort).as_published().in_world(tools.world).kept_in(tools.store.take());
     let mut all = Reproduction::default();
     for experiment in experiments {
         let ran = if matches!(tools.world, World::RealTime(_)) && !experiment.in_real_time() {
             let not_run = Some("it runs in the simulator only".to_owned());
             Ok(Outcome { experiment: experiment.id.to_owned(), not_run, ..Outcome::default() })
         } else {
-            (experiment.run)(experiment, &mut bench, tools)
+            run_readings(experiment, asked, &mut bench, tools)
         };
         match ran {
             Ok(outcome) => {
@@ -170,9 +208,15 @@ pub fn reproduce(
 }
 
 impl Reproduction {
+    /// The readings of each experiment and its claims under them, as a page of Markdown; none if each experiment ran under one
+    /// reading.
+    pub fn readings_page(&self) -> Option<String> {
+        matrix::markdown(&self.outcomes)
+    }
+
     /// How many claims hold, in words.
     pub fn verdict(&self) -> String {
-        let claims = || self.outcomes.iter().flat_map(|o| &o.claims);
+        let claims = || self.outcomes.iter().flat_map(Outcome::decided_first);
         match (claims().filter(|c| c.holds).count(), claims().count()) {
             (_, 0) => "no claim was decided".to_owned(),
             (held, total) => format!("{held} of {total} claims hold"),
@@ -187,7 +231,7 @@ impl Reproduction {
 
     /// The whole report: every claim first, then each experiment.
     pub fn page(&self) -> Page {
-        let claims = || self.outcomes.iter().flat_map(|o| &o.claims);
+        let claims = || self.outcomes.iter().flat_map(Outcome::decided_first);
         // No paper has these.
         let ours = |o: &Outcome| ["viewers.", "worlds.", "agreement."].iter().any(|p| o.experiment.starts_with(p));
         let title = if !self.outcomes.is_empty() && self.outcomes.iter().all(ours) {
@@ -228,7 +272,8 @@ impl Reproduction {
             ]);
         }
         if !overview.rows.is_empty() {
-            page = page.section(Section::new("claims", "Claims").table(overview));
+            let all = Section::new("claims", "Claims").table(overview);
+            page = page.section(matrix::tables(&self.outcomes).into_iter().fold(all, Section::table));
         }
         for outcome in &self.outcomes {
             page = page.section(outcome.section.clone());
@@ -245,7 +290,8 @@ mod tests {
     #[test]
     fn a_single_trace_counts_as_a_simulation() {
         let chosen = select(&["rcs.fig12".to_owned()]).unwrap();
-        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        let all = reproduce(&chosen, Effort::Usual, &Asked::Default, &mut Tools::default(), &Hooks::default(), |_| ())
+            .unwrap();
         assert_eq!(all.counted(), "1 simulation");
         assert_eq!(all.verdict(), "3 of 3 claims hold");
     }
@@ -255,7 +301,7 @@ mod tests {
         let stop = AtomicBool::new(true);
         let hooks = Hooks { stop: &stop, ..Hooks::default() };
         let chosen = select(&["rcs.fig17a".to_owned()]).unwrap();
-        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &hooks, |_| ()).unwrap();
+        let all = reproduce(&chosen, Effort::Usual, &Asked::Default, &mut Tools::default(), &hooks, |_| ()).unwrap();
         assert!(all.interrupted && all.outcomes.is_empty());
         assert_eq!((all.verdict().as_str(), all.simulations), ("no claim was decided", 0));
         let page = all.page();

@@ -9,9 +9,7 @@
 //! Normalized throughput is what arrives over a flow's share of the bottleneck, TCP's retransmissions
 //! included. Link errors strike data only, after the transmitter unless a figure says otherwise.
 //!
-//! Readings that the figures show side by side: delayed ACKs (b = 1, 2), where the error is, what p is,
-//! over which span SRP and CRP measure p. Which protocol Figs. 28 to 33 show, captions and text
-//! disagree about: all four run in both set-ups.
+//! Readings: `readings.rs`.
 //!
 //! Where a claim says "little", "alike" or "fair", the bound is ours, and printed.
 
@@ -19,6 +17,7 @@ mod baseline;
 mod beside;
 mod dumbbell;
 mod last_hop;
+mod readings;
 mod setup;
 mod terms;
 
@@ -26,21 +25,70 @@ use crate::Experiment;
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    experiment!("lossy", "fig1-3", "what the simple and the complex equation say of one TCP", baseline::fig1_3),
-    experiment!("lossy", "fig5-6", "SRP and CRP beside TCP, against the number of flows", dumbbell::fig5_6),
-    experiment!("lossy", "fig7-12", "SRP and CRP beside TCP, against the error", dumbbell::fig7_12),
-    experiment!("lossy", "fig13-14", "the two terms of the complex equation over time", terms::fig13_14),
-    experiment!("lossy", "fig16-17", "one flow on the last hop, against the number of TCP flows", last_hop::fig16_17),
-    experiment!("lossy", "fig18-19", "one flow on the last hop, against the error", last_hop::fig18_19),
+    experiment!(
+        "lossy",
+        "fig1-3",
+        "what the simple and the complex equation say of one TCP",
+        baseline::fig1_3,
+        readings::ALONE
+    ),
+    experiment!(
+        "lossy",
+        "fig5-6",
+        "SRP and CRP beside TCP, against the number of flows",
+        dumbbell::fig5_6,
+        readings::FLOWS
+    ),
+    experiment!("lossy", "fig7-12", "SRP and CRP beside TCP, against the error", dumbbell::fig7_12, readings::ERRORS),
+    experiment!(
+        "lossy",
+        "fig13-14",
+        "the two terms of the complex equation over time",
+        terms::fig13_14,
+        readings::ERRORS
+    ),
+    experiment!(
+        "lossy",
+        "fig16-17",
+        "one flow on the last hop, against the number of TCP flows",
+        last_hop::fig16_17,
+        readings::FLOWS
+    ),
+    experiment!(
+        "lossy",
+        "fig18-19",
+        "one flow on the last hop, against the error",
+        last_hop::fig18_19,
+        readings::ERRORS
+    ),
     experiment!(
         "lossy",
         "fig20-23",
         "one flow on the last hop, against the delay of TCP's side links",
-        last_hop::fig20_23
+        last_hop::fig20_23,
+        readings::FLOWS
     ),
-    experiment!("lossy", "fig25-27", "what the complex and the modified equation say of one TCP", baseline::fig25_27),
-    experiment!("lossy", "fig28-29", "the modified schemes and their originals on the dumbbell", dumbbell::fig28_29),
-    experiment!("lossy", "fig30-33", "the modified schemes and their originals on the last hop", last_hop::fig30_33),
+    experiment!(
+        "lossy",
+        "fig25-27",
+        "what the complex and the modified equation say of one TCP",
+        baseline::fig25_27,
+        readings::ALONE
+    ),
+    experiment!(
+        "lossy",
+        "fig28-29",
+        "the modified schemes and their originals on the dumbbell",
+        dumbbell::fig28_29,
+        readings::PAIRED
+    ),
+    experiment!(
+        "lossy",
+        "fig30-33",
+        "the modified schemes and their originals on the last hop",
+        last_hop::fig30_33,
+        readings::PAIRED
+    ),
 ];
 
 #[cfg(test)]

@@ -22,12 +22,9 @@
 //!
 //! # Readings
 //!
-//! - **Eq. (2)** is applied to the letter: what is in force falls, by the traffic of the interval just ended
-//!   (`release.of = "in-force"`). With the NCC's last decision instead (`decided`), what QSD has asked for is halved
-//!   before it is there. Shown beside it.
-//! - ns-2's TFRC does not lower X by the RTT's rise while there is no loss: `smoothing = "off"`. On is shown.
-//! - The first no-feedback timer is 2 s; 3 s, a sender that waits for the response, T_p = 250 ms, slots spread over the
-//!   multi-frame, T_s in eq. (1), and the approved rate until the next report only are shown.
+//! `readings.rs`. Two that no run varies from the default by themselves: eq. (2) is applied to the letter (what is in force
+//! falls, by the traffic of the interval just ended; `release-decided` is shown for one flow), and ns-2's TFRC does not lower
+//! X by the RTT's rise while there is no loss (`smoothing = "off"`; `x-inst` is shown).
 
 mod aggregate;
 mod course;
@@ -46,17 +43,47 @@ use crate::Experiment;
 
 /// Every row, in the paper's order.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
-    experiment!("qsd", "fig3", "one flow with and without demand assignment and Quick-Start", single::fig3),
-    experiment!("qsd", "fig4", "one flow with demand assignment and Quick-Start, over the phases", single::fig4),
-    experiment!("qsd", "fig5", "one flow without Quick-Start, with it, and with QSD", single::fig5),
-    experiment!("qsd", "fig6", "the greatest delay of one flow against its rate", rates::fig6),
-    experiment!("qsd", "fig7", "the fluid model beside the packets", fluid::fig7),
+    experiment!(
+        "qsd",
+        "fig3",
+        "one flow with and without demand assignment and Quick-Start",
+        single::fig3,
+        readings::SINGLE
+    ),
+    experiment!(
+        "qsd",
+        "fig4",
+        "one flow with demand assignment and Quick-Start, over the phases",
+        single::fig4,
+        readings::SINGLE
+    ),
+    experiment!("qsd", "fig5", "one flow without Quick-Start, with it, and with QSD", single::fig5, readings::SINGLE),
+    experiment!("qsd", "fig6", "the greatest delay of one flow against its rate", rates::fig6, readings::SWEEP),
+    experiment!("qsd", "fig7", "the fluid model beside the packets", fluid::fig7, readings::SWEEP),
     experiment!("qsd", "eq3", "T_q,max", hold::eq3),
-    experiment!("qsd", "eq6", "T_q,opt, and the least T_q without a second hump", hold::eq6),
+    experiment!("qsd", "eq6", "T_q,opt, and the least T_q without a second hump", hold::eq6, readings::SWEEP),
     experiment!("qsd", "appendix", "how a terminal knows what is free", estimators::appendix),
-    experiment!("qsd", "fig8", "delay of television from its start, among other flows", aggregate::fig8),
-    experiment!("qsd", "fig9", "delays in the first 30 s of calls, video calls and television", aggregate::fig9::fig9),
-    experiment!("qsd", "table3", "packets that the transmit buffers have no room for", aggregate::table3::table3),
+    experiment!(
+        "qsd",
+        "fig8",
+        "delay of television from its start, among other flows",
+        aggregate::fig8,
+        readings::MANY
+    ),
+    experiment!(
+        "qsd",
+        "fig9",
+        "delays in the first 30 s of calls, video calls and television",
+        aggregate::fig9::fig9,
+        readings::MANY
+    ),
+    experiment!(
+        "qsd",
+        "table3",
+        "packets that the transmit buffers have no room for",
+        aggregate::table3::table3,
+        readings::TABLE_3
+    ),
 ];
 
 #[cfg(test)]

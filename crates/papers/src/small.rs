@@ -7,7 +7,7 @@ use fairpace_lab::Hooks;
 /// no number that is none.
 pub(crate) fn runs(e: &Experiment, scenario: String, effort: Effort) -> Outcome {
     let small = Experiment { scenario: scenario.leak(), ..*e };
-    let mut bench = Bench::new(Hooks::default(), effort);
+    let mut bench = Bench::new(Hooks::default(), effort).as_published();
     let outcome = (small.run)(&small, &mut bench, &mut Tools::default()).unwrap();
     assert!(bench.simulated() > 0 && !outcome.points.is_empty() && !outcome.claims.is_empty(), "{}", e.id);
     assert!(!outcome.section.charts.is_empty() || !outcome.section.tables.is_empty(), "{}", e.id);

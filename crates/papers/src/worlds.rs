@@ -24,6 +24,7 @@ macro_rules! beside {
             file: "scenarios/papers/worlds-beside.toml",
             scenario: include_str!("../../../scenarios/papers/worlds-beside.toml"),
             run: $run,
+            readings: &[],
         }
     };
 }

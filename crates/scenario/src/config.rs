@@ -1,15 +1,15 @@
 //! From a scenario to the simulator's configuration: units resolved, flows counted out.
 
-use crate::controllers::{self, Family};
+use crate::controllers::{self, Family, safety};
 use crate::tcp;
 use crate::{
     AccessSpec, Capacity, FlowSpec, Hop, Lengths, LossSpec, OnOffSpec, OutageDirection, PathSpec, PlanSpec, Priority,
-    Problem, QuickStartSpec, Real, Room, Scenario, ScenarioError, SourceKind, Speed, Terminals, Time, TraceSpec,
-    WindowPlanner, WirelessSpec,
+    Problem, QuickStartSpec, Real, Room, SatelliteSpec, Scenario, ScenarioError, SourceKind, Speed, Terminals, Time,
+    TraceSpec, WindowPlanner, WirelessSpec,
 };
 use fairpace_control::{FlowParams, QuickStartParams, Safety};
 use fairpace_path::quick_start::RouterParams;
-use fairpace_path::{Capacity as PathCapacity, DelayModel, LinkSpec, Outage, RateModel};
+use fairpace_path::{Capacity as PathCapacity, DamaSpec, DelayModel, LinkSpec, Outage, RateModel};
 use fairpace_sim::tcp::TcpSource;
 use fairpace_sim::{
     Access, ConstantConfig, ControllerSpec, DeJitter, DelayBaseline, FlowConfig, HopConfig, MediaConfig, OnOff,
@@ -61,6 +61,19 @@ pub fn sim_config(scenario: &Scenario, seed: u64, record: Record) -> Result<SimC
     Ok(config)
 }
 
+/// The defaults of a Quick-Start router: with `safety = "paper"` without the rules that only we have.
+fn router(scenario: &Scenario, defaults: RouterParams) -> RouterParams {
+    if safety(scenario) == Safety::Paper { defaults.without_own_rules() } else { defaults }
+}
+
+/// A satellite with the agents that the scenario's `safety` wants.
+fn dama(scenario: &Scenario, satellite: &SatelliteSpec, size: Bytes) -> DamaSpec {
+    let mut spec = satellite.dama(size);
+    let defaults = router(scenario, spec.quick_start.router);
+    spec.quick_start.router = satellite.quick_start.limits(spec.quick_start.router, defaults);
+    spec
+}
+
 /// The hops in the order in which data passes them.
 fn hops(scenario: &Scenario) -> Result<Vec<HopConfig>, ScenarioError> {
     let size = scenario.packet_size.get();
@@ -74,9 +87,9 @@ fn hops(scenario: &Scenario) -> Result<Vec<HopConfig>, ScenarioError> {
                 let [forward, back] = links(scenario, link)?;
                 HopConfig::links(name, forward, back)
             }
-            (None, Hop::Satellite(satellite)) => HopConfig::satellite(satellite.dama(size)),
+            (None, Hop::Satellite(satellite)) => HopConfig::satellite(dama(scenario, satellite, size)),
             (Some(name), Hop::Satellite(satellite)) => {
-                HopConfig::Satellite { name: name.to_owned(), spec: satellite.dama(size) }
+                HopConfig::Satellite { name: name.to_owned(), spec: dama(scenario, satellite, size) }
             }
             (None, Hop::Wireless(wireless)) => HopConfig::radio(radio(scenario, wireless, size)?),
             (Some(name), Hop::Wireless(wireless)) => {
@@ -108,7 +121,7 @@ fn links(scenario: &Scenario, path: &PathSpec) -> Result<[LinkSpec; 2], Scenario
             queue: path.queue.model(&size),
             loss: path.loss.model(&()),
             outage: outages(OutageDirection::Reverse),
-            quick_start: path.quick_start.as_ref().map(|q| q.params(RouterParams::default())),
+            quick_start: path.quick_start.as_ref().map(|q| q.params(router(scenario, RouterParams::default()))),
             ..LinkSpec::default()
         },
         LinkSpec {

@@ -73,12 +73,15 @@ pub(super) const STATISTIC: Row = Row::new(
 pub(super) const OBSERVATIONS: Row =
     Row::new("observations", "N", Form::Whole(1, 1_000), "how many measurements that is taken over");
 pub(super) const PER_SOURCE: Row =
-    Row::new("per_source", "", Form::Whole(1, 1_000_000), "requests per second that are considered from one source");
+    Row::new("per_source", "", Form::Whole(1, 1_000_000), "requests per second that are considered from one source")
+        .usually("10; 10,000 with `safety = \"paper\"`");
 pub(super) const IN_ALL: Row =
-    Row::new("in_all", "", Form::Whole(1, 1_000_000), "requests per second that are considered in all");
+    Row::new("in_all", "", Form::Whole(1, 1_000_000), "requests per second that are considered in all")
+        .usually("100; 10,000 with `safety = \"paper\"`");
 pub(super) const SOURCE_SHARE: Row =
     Row::new("source_share", "", SHARE, "share of what the others leave that one source may hold in approvals")
-        .wrong("approves nothing");
+        .wrong("approves nothing")
+        .usually("0.25; 1 with `safety = \"paper\"`");
 
 /// The measure of the load of several observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -42,6 +42,19 @@ pub struct SimReport {
     pub engine: EngineStats,
 }
 
+impl SimReport {
+    /// Times that a rule of our own decided, which no paper and no RFC has: caps, circuit breaker and the rule for a
+    /// silence at a sender, limits on Quick-Start requests and the share of a source at a router or terminal. A stop by
+    /// the breaker counts.
+    pub fn by_own_rules(&self) -> u64 {
+        let flow =
+            |f: &FlowReport| u64::from(f.stopped.is_some()) + f.media.as_ref().map_or(0, |m| m.counters.by_own_rules());
+        let terminals = self.satellites.iter().flat_map(|s| &s.terminals).filter_map(|t| t.quick_start);
+        let routers = self.links.iter().filter_map(|l| l.quick_start).chain(terminals);
+        self.flows.iter().map(flow).sum::<u64>() + routers.map(|q| q.by_own_rules()).sum::<u64>()
+    }
+}
+
 /// The delays of all flows of a group.
 #[derive(Clone, Debug)]
 pub struct GroupReport {

@@ -10,7 +10,7 @@ use crate::term::{Ink, note, paint, progress};
 use fairpace_emu::Sandbox;
 use fairpace_lab::results::{remove_torn, write_whole};
 use fairpace_lab::{Hooks, RunError};
-use fairpace_papers::{Claim, Effort, Outcome as Found, Store, Tools};
+use fairpace_papers::{Asked, Claim, Effort, Outcome as Found, Store, Tools};
 use fairpace_realtime::{Ip, Prepared};
 use fairpace_scenario::{Record, Scenario};
 use std::io::Write as _;
@@ -21,13 +21,24 @@ pub(crate) const PAGE_FILE: &str = "page.json";
 /// Every measured point, as it came: the same command goes on from there.
 const POINTS_FILE: &str = "points.jsonl";
 const CLAIMS_FILE: &str = "experiments.jsonl";
+/// Claims x readings as Markdown, where there were several.
+const READINGS_FILE: &str = "readings.md";
 const MANIFEST_FILE: &str = "manifest.json";
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let provenance = Provenance::begin();
     let chosen = fairpace_papers::select(&args.ids).map_err(|e| Failure::usage(e.to_string()).hint(e.hint()))?;
+    let asked = match &args.readings[..] {
+        [] => Asked::Default,
+        [one] if one == "all" => Asked::All,
+        names => Asked::Named(names.to_vec()),
+    };
+    fairpace_papers::check_readings(&chosen, &asked).map_err(|e| Failure::usage(e.to_string()).hint(e.hint()))?;
     if args.world == World::Emu {
         refuse_what_is_simulated(&chosen)?;
+        if asked != Asked::Default {
+            return Err(Failure::usage("`--reading` is for the simulator only").hint("leave out `--world emu`"));
+        }
     }
     let effort = match args.seeds {
         Some(n) => Effort::Seeds(n as usize),
@@ -79,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let hooks = Hooks { progress: &report, stop: stop.flag(), threads: args.jobs.unwrap_or(0) as usize };
     let mut lines = String::new();
     let mut broken = None;
-    let result = fairpace_papers::reproduce(&chosen, effort, &mut tools, &hooks, |found| {
+    let result = fairpace_papers::reproduce(&chosen, effort, &asked, &mut tools, &hooks, |found| {
         let json = serde_json::to_string(found).unwrap_or_default();
         let shown = if args.results.json { writeln!(std::io::stdout(), "{json}") } else { bar.suspend(|| show(found)) };
         // The results go on to the folder although nobody reads them here.
@@ -94,11 +105,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
     page = page.meta("made by", format!("Fairpace {}", crate::args::VERSION));
     write_whole(&dir.join(PAGE_FILE), serde_json::to_string(&page)?.as_bytes())?;
     write_page(&dir.join("report.html"), &page)?;
+    let readings = dir.join(READINGS_FILE);
+    match all.readings_page() {
+        Some(text) => write_whole(&readings, text.as_bytes())?,
+        // Those of a run before are not this one's.
+        None if readings.exists() => {
+            std::fs::remove_file(&readings).map_err(|e| Failure::file("remove", &readings, &e))?;
+        }
+        None => {}
+    }
     write_whole(&dir.join(MANIFEST_FILE), serde_json::to_string_pretty(&provenance.manifest())?.as_bytes())?;
     if let Some(error) = broken {
         return Err(error.into());
     }
-    let claims = || all.outcomes.iter().flat_map(|o| &o.claims);
+    let claims = || all.outcomes.iter().flat_map(Found::decided_first);
     let (held, total) = (claims().filter(|c| c.holds).count(), claims().count());
     if !args.results.json {
         writeln!(std::io::stdout(), "{}", all.verdict())?;
@@ -175,8 +195,11 @@ fn show(found: &Found) -> std::io::Result<()> {
     if let Some(why) = &found.not_run {
         writeln!(out, "  not run: {why}")?;
     }
-    for claim in &found.claims {
+    for claim in found.decided_first() {
         writeln!(out, "  {}", line(claim))?;
+        if let Some(verdicts) = found.verdicts(&claim.id) {
+            writeln!(out, "          {verdicts}")?;
+        }
         if !claim.holds && !claim.note.is_empty() {
             writeln!(out, "          {}", paint(&claim.note, Ink::Faint))?;
         }

@@ -51,11 +51,21 @@ pub struct FlowCounters {
     pub stalls: u64,
     /// Times that the circuit breaker cut the rate to a tenth.
     pub cuts: u64,
+    /// Times that a cap of ours kept a packet back: the configured one, the breaker's, or that of a silence.
+    pub kept_back: u64,
+    /// Times that the rate was halved in a silence.
+    pub silences: u64,
     /// Feedback that was ignored.
     pub bad: IgnoredFeedback,
 }
 
 impl FlowCounters {
+    /// Times that a rule of our own, which no paper has, touched the flow: caps, the circuit breaker, the rule for a
+    /// silence. Always zero under [`Safety::Paper`](crate::Safety::Paper).
+    pub fn by_own_rules(&self) -> u64 {
+        self.cuts + self.kept_back + self.silences
+    }
+
     pub(crate) const fn of(&mut self, kind: Kind) -> &mut KindCounters {
         match kind {
             Kind::Data => &mut self.data,

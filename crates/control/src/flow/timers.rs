@@ -40,6 +40,7 @@ impl Flow {
         }
         let srtt = self.account.round_trip.srtt();
         if let Some(rate) = self.silence.as_mut().and_then(|silence| silence.on_timer(now, srtt)) {
+            self.account.counters.silences += 1;
             self.limits.quiet(now, Some(rate));
             self.account.log.event(now, FlowEventKind::Unheard { rate });
         }

@@ -28,8 +28,8 @@
 //!   of the whole run). All are options, `p_over`:
 //!   - `intervals` (default): TFRC's weighted mean of the last eight intervals between indications
 //!     [RFC 5348 §5.4]. Answers within a few losses, and forgets by losses, not by time.
-//!   - `round`: the literal one. At one or two packets per round it knows only 0, 1/2 and 1: a loss
-//!     stops the flow nearly, and a round without one lifts the bound.
+//!   - `round`: p of the round that ends. At one or two packets per round it knows only 0, 1/2 and 1: a loss
+//!     stops the flow nearly, and a round without one lifts the bound unless X is kept.
 //!   - `N packets`: the mean over the last N or so, older ones fading; the mean of all until there are N.
 //!   - `run`: the mean of all. Ever slower to answer: for long simulations only.
 //! - **Before the first loss** p = 0 and the equation allows anything: one more packet per round, as
@@ -37,7 +37,11 @@
 //! - A loss indication is TCP's: losses among packets that left within one round trip are one, so is a
 //!   timeout, and so are the timeouts that follow it before anything is heard. (`one_per_rtt`)
 //! - "Re-calculated if a packet was dropped" is read as a bound: where the equation, after a loss, still
-//!   allows more than S, S stays for that round. A loss that raises the rate would be absurd.
+//!   allows more than S, S stays for that round. With `after_loss = equation` S becomes X, even upward, which is what the
+//!   sentence says by itself.
+//! - In a round without loss X is computed anew as well. With `without_loss = kept` the last one stays in force, since §3.2
+//!   computes the rate again only after a loss. With `p_over = round` the difference is large: p is 0 in such a round, and
+//!   computed anew X is then infinite.
 //! - A round in which nothing was acknowledged proves nothing: it goes on for another SRTT. So a flow of
 //!   less than a packet per RTT grows by its ACKs, and one on a dead path does not grow.
 //!
@@ -109,6 +113,20 @@ const PARAMS: &[ParamInfo] = &[
         doc: "losses that left within one round trip are one indication, as TCP counts them; off: each lost packet is one",
     },
     ParamInfo {
+        name: "without_loss",
+        symbol: "X",
+        default: "anew",
+        allowed: &[Allowed::Words(&["anew", "kept"])],
+        doc: "in a round without loss the equation's rate is computed anew, or the last one is kept",
+    },
+    ParamInfo {
+        name: "after_loss",
+        symbol: "S",
+        default: "bound",
+        allowed: &[Allowed::Words(&["bound", "equation"])],
+        doc: "after a round with loss the equation's rate bounds the rate, or is the rate, higher or not",
+    },
+    ParamInfo {
         name: "b",
         symbol: "b",
         default: "1",
@@ -153,6 +171,10 @@ pub struct RbpParams {
     pub p_over: POver,
     /// Losses within a round trip are one indication.
     pub one_per_rtt: bool,
+    /// X stays in a round without loss.
+    pub keeps_equation: bool,
+    /// A round with loss sets S to X(p), even up.
+    pub sets_rate: bool,
     /// b.
     pub b: f64,
     /// Marks count as losses.
@@ -177,6 +199,8 @@ impl RbpParams {
             },
             p_over: p_over(s)?,
             one_per_rtt: s.flag("one_per_rtt")?,
+            keeps_equation: s.choice("without_loss", &[("anew", false), ("kept", true)])?,
+            sets_rate: s.choice("after_loss", &[("bound", false), ("equation", true)])?,
             b: s.number("b")?,
             ecn: s.flag("ecn")?,
             dup_threshold: s.whole("dup_threshold")? as u8,
@@ -423,10 +447,14 @@ impl Controller for Rbp {
 
     fn on_timer(&mut self, now: Instant, rtt: &RttEstimator) {
         let Some(srtt_s) = self.srtt_s else { return };
-        self.update_equation(rtt);
+        if self.round.lost || !self.params.keeps_equation {
+            self.update_equation(rtt);
+        }
         self.round.permitted += self.pps * srtt_s;
         if self.pps > self.equation_pps {
             self.set_rate(self.equation_pps, "the equation allows less");
+        } else if self.round.lost && self.params.sets_rate && self.equation_pps.is_finite() {
+            self.set_rate(self.equation_pps, "computed anew after a loss");
         } else if self.round.lost {
             self.reason = "increase withheld: loss";
         } else if !self.round.acked {

@@ -257,12 +257,19 @@ impl Tfrc {
         let mss = if small { SP_SEGMENT } else { env.packet_size.as_f64() };
         let (min, max) = (bytes_per_s(env.min_rate), bytes_per_s(env.max_rate));
         let TfrcParams { rfc, equation, smoothing, first_timer, .. } = params;
+        let mut sender = Sender::new(SenderParams { rfc, equation, smoothing, first_timer, mss, min, max }, mss);
+        if params.first_packet {
+            sender.begin_at(env.packet_size.as_f64());
+        }
+        if params.qs_received {
+            sender.lower_to_received();
+        }
         let mut tfrc = Tfrc {
             packet_size: env.packet_size,
             min,
             max,
             demand: f64::INFINITY,
-            sender: Sender::new(SenderParams { rfc, equation, smoothing, first_timer, mss, min, max }, mss),
+            sender,
             coarse: params.tcp_timeout.then(CoarseTimer::default),
             sizes: Sizes::default(),
             pacer: Pacer::starting(Instant::NEVER),

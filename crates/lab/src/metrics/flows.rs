@@ -101,6 +101,15 @@ pub struct QuickStartSummary {
 pub struct TcpSummary {
     /// Fast retransmits and sequences of timeouts. Per packet sent it is the equations' p.
     pub loss_indications: u64,
+    /// Of these, fast retransmits.
+    #[serde(default)]
+    pub fast_retransmits: u64,
+    /// Retransmission timeouts in the measured window, each of a sequence.
+    #[serde(default)]
+    pub timeouts: u64,
+    /// Times the window was cut: each fast retransmit, timeout and congestion mark.
+    #[serde(default)]
+    pub cuts: u64,
     /// Mean smoothed RTT; null before the first sample.
     pub mean_srtt_ms: Option<f64>,
     /// Mean retransmission timeout, without back-off.
@@ -231,6 +240,9 @@ impl FlowSummary {
             timeouts: f.tcp.map(|t| t.counters.timeouts),
             tcp: f.tcp.map(|t| TcpSummary {
                 loss_indications: t.measured.counters.loss_indications(),
+                fast_retransmits: t.measured.counters.fast_retransmits,
+                timeouts: t.measured.counters.timeouts,
+                cuts: t.measured.counters.reductions(),
                 mean_srtt_ms: t.measured.mean_srtt().map(ms),
                 mean_rto_ms: t.measured.mean_rto().map(ms),
                 mean_cwnd_packets: t.measured.mean_cwnd(),

@@ -10,28 +10,24 @@ mod claims;
 mod runs;
 
 use self::claims::{fig1_3_claims, fig25_27_claims};
-use self::runs::{ALL_RUNS, CHECKED, Data, ERRORS};
+use self::runs::{Data, ERRORS, Reading};
 use crate::builtin::base;
 use crate::{Bench, Experiment, Outcome, Tools};
 use fairpace_control::Equation;
 use fairpace_lab::RunError;
 
-pub(super) fn fig1_3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let data = Data::measure(e, &base(e), bench, &ALL_RUNS, &ERRORS)?;
-    let claims = CHECKED.iter().flat_map(|reading| fig1_3_claims(e, &data, reading)).collect();
-    Ok(charts::outcome(e, &data, claims, [Equation::Simple, Equation::Complex], charts::readings_of_fig1_3(e, &data)))
+pub(super) fn fig1_3(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let reading = Reading::of(&tools.reading);
+    let data = Data::measure(e, &base(e), bench, reading.runs, &ERRORS)?;
+    let claims = fig1_3_claims(e, &data, &reading);
+    Ok(charts::outcome(e, &data, claims, [Equation::Simple, Equation::Complex], &reading))
 }
 
-pub(super) fn fig25_27(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let data = Data::measure(e, &base(e), bench, &ALL_RUNS, &ERRORS)?;
-    let claims = CHECKED.iter().flat_map(|reading| fig25_27_claims(e, &data, reading)).collect();
-    Ok(charts::outcome(
-        e,
-        &data,
-        claims,
-        [Equation::Complex, Equation::Modified],
-        charts::readings_of_fig25_27(e, &data),
-    ))
+pub(super) fn fig25_27(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let reading = Reading::of(&tools.reading);
+    let data = Data::measure(e, &base(e), bench, reading.runs, &ERRORS)?;
+    let claims = fig25_27_claims(e, &data, &reading);
+    Ok(charts::outcome(e, &data, claims, [Equation::Complex, Equation::Modified], &reading))
 }
 
 #[cfg(test)]

@@ -18,32 +18,12 @@ pub(super) const fn scheme(
     Scheme { colour, ..Scheme::new(key, name, controller) }
 }
 
-pub(super) const SRP: Scheme = scheme("srp", "srp", "SRP", "srp");
-pub(super) const CRP: Scheme = scheme("crp", "crp", "CRP", "crp");
-const MRP: Scheme = scheme("mrp", "mrp", "MRP", "mrp");
-pub(super) const SRP_ROUND: Scheme = scheme("srp-round", "srp", "SRP", "srp:p_over=round");
-pub(super) const CRP_ROUND: Scheme = scheme("crp-round", "crp", "CRP", "crp:p_over=round");
-const MRP_ROUND: Scheme = scheme("mrp-round", "mrp", "MRP", "mrp:p_over=round");
+/// p: lost packets among the last 100; b = 2 in the complex equation, in which alone the paper prints a b.
+pub(super) const SRP: Scheme = scheme("srp", "srp", "SRP", "srp:p_over=100 packets,one_per_rtt=off");
+pub(super) const CRP: Scheme = scheme("crp", "crp", "CRP", "crp:p_over=100 packets,one_per_rtt=off,b=2");
+const MRP: Scheme = scheme("mrp", "mrp", "MRP", "mrp:p_over=100 packets,one_per_rtt=off");
 
-/// Over which span the protocols measure p: what decides most of what they get. The paper says "the
-/// error rate ... in the round" where it describes the protocol, and counts over the run elsewhere.
-pub(super) struct Reading {
-    /// Of ids.
-    pub(super) suffix: &'static str,
-    /// For titles and claims.
-    pub(super) words: &'static str,
-    pub(super) srp: Scheme,
-    pub(super) crp: Scheme,
-}
-
-/// The default first: a round of one or two packets knows no p but 0, 1/2 and 1. Then the literal one.
-pub(super) const READINGS: [Reading; 2] = [
-    Reading { suffix: "", words: "p over eight loss intervals", srp: SRP, crp: CRP },
-    Reading { suffix: "-round", words: "p over the round", srp: SRP_ROUND, crp: CRP_ROUND },
-];
-
-/// The schemes of both.
-pub(super) const BOTH_READINGS: [Scheme; 4] = [SRP, CRP, SRP_ROUND, CRP_ROUND];
+pub(super) const BOTH: [Scheme; 2] = [SRP, CRP];
 
 /// The throughput of the two kinds of flows, in shares of the bottleneck: the rate-based flows, and the TCP flows
 /// beside them.
@@ -192,87 +172,66 @@ pub(super) fn numbers(
     table(title, caption, head, places.into_iter().map(row))
 }
 
-/// The charts and tables of a figure that shows SRP and CRP under both readings of p: one chart per reading, with a title
-/// that has their ratios to TCP at a place, and one table.
-pub(super) fn readings_section(
+/// The chart and the table of a figure that shows SRP and CRP: a title with their ratios to TCP at a place.
+pub(super) fn both_section(
     e: &Experiment,
     figure: &Figure<RunStats>,
     found: &Measurements<RunStats>,
     set: &SharesOf,
     at: f64,
-    title: fn(srp: String, crp: String, words: &str) -> String,
+    title: fn(srp: String, crp: String) -> String,
     against: &str,
 ) -> Section {
-    let caption = caption(e, found);
-    let mut section = e.section();
-    for Reading { words, srp, crp, .. } in &READINGS {
-        let ratio = |scheme: &Scheme| times(set.ratio(found, scheme.key, at));
-        let title = title(ratio(srp), ratio(crp), words);
-        section = section.chart(chart(&figure.x, found, &[*srp, *crp], set, title, &caption));
-    }
-    for Reading { words, srp, crp, .. } in &READINGS {
-        let title = format!("Shares against {against}, {words}");
-        section = section.table(numbers(&figure.x, found, &[*srp, *crp], set, title));
-    }
-    section.folded()
+    let ratio = |scheme: &Scheme| times(set.ratio(found, scheme.key, at));
+    let title = title(ratio(&SRP), ratio(&CRP));
+    let chart = chart(&figure.x, found, &BOTH, set, title, &caption(e, found));
+    let shares = numbers(&figure.x, found, &BOTH, set, format!("Shares against {against}"));
+    e.section().chart(chart).table(shares).folded()
 }
 
 /// A scheme and what the modified equation makes of it [lossy §6.2 to §6.4].
 pub(super) struct Pair {
     pub(super) original: Scheme,
     pub(super) modified: Scheme,
-    words: &'static str,
+    /// On the last hop the paper shows no TFRC: the claims there are ours.
+    extra: bool,
 }
 
-/// CRP and MRP under both readings of p. TFRC as RFC 5348 has it, and as ns-2 has it, in which the paper
-/// ran it: TCP's timeout in the equation instead of 4R, a gap is a loss at once (`docs/controllers/tfrc.md`).
-pub(super) const PAIRS: [Pair; 4] = [
-    Pair { original: CRP, modified: MRP, words: ", p over eight loss intervals" },
-    Pair { original: CRP_ROUND, modified: MRP_ROUND, words: ", p over the round" },
-    Pair {
-        original: scheme("tfrc", "tfrc", "TFRC", "tfrc:measured_by=receiver"),
-        modified: scheme(
-            "tfrc-modified",
-            "tfrc-modified",
-            "modified TFRC",
-            "tfrc:measured_by=receiver,equation=modified",
-        ),
-        words: ", as in RFC 5348",
-    },
+/// TFRC as ns-2 has it, in which the paper ran it: TCP's timeout in the equation instead of 4R, a gap is a loss at once
+/// (`docs/controllers/tfrc.md`).
+pub(super) const PAIRS: [Pair; 2] = [
+    Pair { original: CRP, modified: MRP, extra: false },
     Pair {
         original: scheme(
-            "tfrc-ns2",
+            "tfrc",
             "tfrc",
             "TFRC",
             "tfrc:measured_by=receiver,discounting=on,rfc=3448,t_rto=tcp,losses=ns2,equation=complex",
         ),
         modified: scheme(
-            "tfrc-ns2-modified",
+            "tfrc-modified",
             "tfrc-modified",
             "modified TFRC",
             "tfrc:measured_by=receiver,discounting=on,rfc=3448,t_rto=tcp,losses=ns2,equation=modified",
         ),
-        words: ", as in ns-2",
+        extra: true,
     },
 ];
 
 /// Every scheme of the pairs.
-pub(super) const PAIRED: &[Scheme] = &[
-    PAIRS[0].original,
-    PAIRS[0].modified,
-    PAIRS[1].original,
-    PAIRS[1].modified,
-    PAIRS[2].original,
-    PAIRS[2].modified,
-    PAIRS[3].original,
-    PAIRS[3].modified,
-];
+pub(super) const PAIRED: &[Scheme] = &[PAIRS[0].original, PAIRS[0].modified, PAIRS[1].original, PAIRS[1].modified];
 
 /// Each modified scheme nearer TCP than its original; each original below TCP: where the error is
 /// below 20 %.
-pub(super) fn nearer_claims(e: &Experiment, found: &Measurements<RunStats>, shares: &SharesOf) -> Vec<Claim> {
+pub(super) fn nearer_claims(
+    e: &Experiment,
+    found: &Measurements<RunStats>,
+    shares: &SharesOf,
+    ours: &str,
+) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for Pair { original, modified, words } in &PAIRS {
+    for Pair { original, modified, extra } in &PAIRS {
+        let words = if *extra { ours } else { "" };
         let low: Vec<f64> = found.xs(original.key).into_iter().filter(|x| *x < 20.0).collect();
         let distance = |scheme: &Scheme, x| shares.distances(found, scheme.key, x);
         let nearer = |x: f64| difference(&distance(modified, x), &distance(original, x));
@@ -286,7 +245,6 @@ pub(super) fn nearer_claims(e: &Experiment, found: &Measurements<RunStats>, shar
                     modified.name, original.name
                 ),
             )
-            .because(NOT_NEARER)
             .everywhere(low.iter().map(|&x| (x, nearer(x)))),
         );
         let over_all = |scheme: &Scheme| mean_over(&low.iter().map(|&x| distance(scheme, x)).collect::<Vec<_>>());
@@ -297,7 +255,6 @@ pub(super) fn nearer_claims(e: &Experiment, found: &Measurements<RunStats>, shar
                 Bound::Below(0.0),
                 format!("mean difference of |share - TCP's share|, {} - {}", modified.name, original.name),
             )
-            .because(NOT_NEARER)
             .number(difference(&over_all(modified), &over_all(original))),
         );
         claims.push(
@@ -307,18 +264,37 @@ pub(super) fn nearer_claims(e: &Experiment, found: &Measurements<RunStats>, shar
                 Bound::Below(0.0),
                 format!("largest {} - TCP, in shares, at {{at}} % error", original.name),
             )
-            .because(NOT_BELOW)
             .everywhere(low.iter().map(|&x| (x, shares.gap(found, original.key, x)))),
         );
+        claims.push(
+            e.claim(
+                format!("{}-above-{}", modified.key, original.key),
+                format!("{} gets more than {} at every error below 20 %{words}", modified.name, original.name),
+                Bound::Above(0.0),
+                format!("smallest difference of shares, {} - {}, at {{at}} % error", modified.name, original.name),
+            )
+            .everywhere(low.iter().map(|&x| {
+                let share = |scheme: &Scheme| found.values(scheme.key, x, shares.main());
+                (x, difference(&share(modified), &share(original)))
+            })),
+        );
+        let all = found.xs(original.key);
+        if let (Some(&first), Some(&last)) = (all.first(), all.last()) {
+            for scheme in [original, modified] {
+                claims.push(
+                    e.claim(
+                        format!("{}-falls", scheme.key),
+                        format!("the share of {} falls as the error grows{words}", scheme.name),
+                        Bound::Below(1.0),
+                        format!("share at {last} % error / at {first} %"),
+                    )
+                    .number(found.relative(scheme.key, last, first, shares.main())),
+                );
+            }
+        }
     }
     claims
 }
-
-const NOT_NEARER: &str = "P(Q) is nearly zero at these p, so that the modified equation is nearly the simple one: where the \
-                          complex equation already gives what TCP gets or more, it gives too much. It is nearer where \
-                          the original is far below TCP";
-const NOT_BELOW: &str = "At the losses that TCP meets here the complex equation overestimates it, as Figs. 1 to 3 show of \
-                         one TCP alone";
 
 /// `2.3`, for titles.
 pub(super) fn times(ratio: Option<Estimate>) -> String {
@@ -329,20 +305,21 @@ pub(super) fn times(ratio: Option<Estimate>) -> String {
 pub(super) fn pairs_section(e: &Experiment, found: &Measurements<RunStats>, set: &SharesOf) -> Section {
     let caption = caption(e, found);
     let mut section = e.section().text(
-        "Captions and text of the paper disagree on which protocol Figs. 28 to 33 show: all four run on the dumbbell and \
-         on the last hop.",
+        "Captions and text of the paper agree where the text's numbers are permuted: Figs. 28 and 29 are TFRC and modified \
+         TFRC on the dumbbell, 30 and 31 CRP and MRP there, 32 and 33 CRP and MRP on the last hop. TFRC on the last hop is \
+         shown beside them, and is no figure of the paper.",
     );
-    for Pair { original, modified, words } in &PAIRS {
+    for Pair { original, modified, .. } in &PAIRS {
         let at = |scheme: &Scheme| set.ratio(found, scheme.key, 10.0).map(|r| r.mean);
         let title = match (at(original), at(modified)) {
             (Some(a), Some(b)) => format!(
-                "At 10 % error {} gets {a:.1} times what TCP gets, {} {b:.1} times{words}",
+                "At 10 % error {} gets {a:.1} times what TCP gets, {} {b:.1} times",
                 original.name, modified.name
             ),
-            _ => format!("{} and {}{words}", original.name, modified.name),
+            _ => format!("{} and {}", original.name, modified.name),
         };
         let pair = [*original, *modified];
-        let numbers_title = format!("Shares against the error: {} and {}{words}", original.name, modified.name);
+        let numbers_title = format!("Shares against the error: {} and {}", original.name, modified.name);
         section = section.chart(chart(&ERROR, found, &pair, set, title, &caption)).table(numbers(
             &ERROR,
             found,

@@ -1,10 +1,7 @@
 //! One rate-based flow from a proxy beside TCP over a slow last hop: TCP from the proxy, too, or from
 //! far away [lossy §4, §6.3, Figs. 16 to 23, 30 to 33].
 
-use super::beside::{
-    self, BOTH_READINGS, CRP, CRP_ROUND, ERROR, LAST_HOP, PAIRED, READINGS, Reading, SRP, SRP_ROUND, difference,
-    nearer_claims, set_error,
-};
+use super::beside::{self, BOTH, CRP, ERROR, LAST_HOP, PAIRED, SRP, difference, nearer_claims, set_error};
 use super::setup::{MEASURE, RunStats, set_buffer, set_packet_size};
 use crate::builtin::time_ms;
 use crate::figure::{Abscissa, Figure, Scheme, caption};
@@ -26,7 +23,7 @@ const DELAYS: [f64; 7] = [0.0, 50.0, 100.0, 200.0, 300.0, 400.0, 500.0];
 const FIG16_17: Figure<RunStats> = Figure {
     x: Abscissa::new("tcp_flows", "TCP flows beside it", ""),
     places: &TCP_FLOWS,
-    schemes: &BOTH_READINGS,
+    schemes: &BOTH,
     vary: set_tcp_flows,
     quantities: LAST_HOP.quantities,
 };
@@ -51,30 +48,30 @@ const BUFFER_BYTES: f64 = 4.0 * 150e3 * 0.41 / 8.0;
 
 pub(super) fn fig16_17(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let found = FIG16_17.measured(e, bench, MEASURE, Precision::of(LAST_HOP.numbers))?;
-    let claims = READINGS.iter().flat_map(|reading| fig16_17_claims(e, &found, reading)).collect();
-    let title = |srp: String, crp: String, words: &str| {
-        format!("Beside 40 TCP flows SRP gets {srp} and CRP {crp} times what each of them gets, {words}")
+    let claims = fig16_17_claims(e, &found);
+    let title = |srp: String, crp: String| {
+        format!("Beside 40 TCP flows SRP gets {srp} and CRP {crp} times what each of them gets")
     };
-    let section = beside::readings_section(e, &FIG16_17, &found, &LAST_HOP, 40.0, title, "TCP flows");
+    let section = beside::both_section(e, &FIG16_17, &found, &LAST_HOP, 40.0, title, "TCP flows");
     Ok(e.outcome(FIG16_17.points(&found), claims, section))
 }
 
-/// The claims of Figs. 16 and 17 under a reading, from whatever was measured.
-fn fig16_17_claims(e: &Experiment, found: &Measurements<RunStats>, reading: &Reading) -> Vec<Claim> {
-    let Reading { suffix, words, srp, crp } = reading;
+/// The claims of Figs. 16 and 17, from whatever was measured.
+fn fig16_17_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
+    let (srp, crp) = (&SRP, &CRP);
     let places = found.xs(srp.key);
     let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return Vec::new() };
     let mut claims = vec![
         e.claim(
-            format!("srp-grows{suffix}"),
-            format!("SRP's share grows as the link fills ({words})"),
+            "srp-grows",
+            "SRP's share grows as the link fills",
             Bound::Above(1.0),
             format!("normalized throughput of SRP beside {last} TCP flows / beside {first}"),
         )
         .number(found.relative(srp.key, last, first, LAST_HOP.main())),
         e.claim(
-            format!("at-tcps-cost{suffix}"),
-            format!("at TCP's cost: the gap between SRP and TCP grows ({words})"),
+            "at-tcps-cost",
+            "at TCP's cost: the gap between SRP and TCP grows",
             Bound::Above(0.0),
             format!("(SRP - TCP) beside {last} TCP flows - beside {first}, in shares"),
         )
@@ -84,65 +81,52 @@ fn fig16_17_claims(e: &Experiment, found: &Measurements<RunStats>, reading: &Rea
     for (word, (at, extreme)) in [("least", smallest(ratios())), ("most", largest(ratios()))] {
         claims.push(
             e.claim(
-                format!("crp-fair-{word}{suffix}"),
-                format!("CRP stays fair (ours: between 2/3 and 3/2 of TCP): the {word} it gets ({words})"),
+                format!("crp-fair-{word}"),
+                format!("CRP stays fair (ours: between 2/3 and 3/2 of TCP): the {word} it gets"),
                 Bound::Within(0.667, 1.5),
                 format!("ratio CRP / TCP beside {at} TCP flows"),
             )
-            .because(FEW_PACKETS)
             .number(extreme),
         );
     }
     claims
 }
 
-const FEW_PACKETS: &str = "As the share becomes a packet or two per round, one loss in a round is a p of a half or 1";
-
 pub(super) fn fig18_19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let found = FIG18_19.measured(e, bench, MEASURE, Precision::of(LAST_HOP.numbers))?;
-    let claims = READINGS.iter().flat_map(|reading| fig18_19_claims(e, &found, reading)).collect();
-    let title = |srp: String, crp: String, words: &str| {
-        format!("At 10 % error SRP gets {srp} and CRP {crp} times what each TCP beside it gets, {words}")
+    let claims = fig18_19_claims(e, &found);
+    let title = |srp: String, crp: String| {
+        format!("At 10 % error SRP gets {srp} and CRP {crp} times what each TCP beside it gets")
     };
-    let section = beside::readings_section(e, &FIG18_19, &found, &LAST_HOP, 10.0, title, "the error");
+    let section = beside::both_section(e, &FIG18_19, &found, &LAST_HOP, 10.0, title, "the error");
     Ok(e.outcome(FIG18_19.points(&found), claims, section))
 }
 
-/// The claims of Figs. 18 and 19 under a reading, from whatever was measured.
-fn fig18_19_claims(e: &Experiment, found: &Measurements<RunStats>, reading: &Reading) -> Vec<Claim> {
-    let Reading { suffix, words, srp, crp } = reading;
+/// The claims of Figs. 18 and 19, from whatever was measured.
+fn fig18_19_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
+    let (srp, crp) = (&SRP, &CRP);
     let places = found.xs(srp.key);
     vec![
         e.claim(
-            format!("srp-above{suffix}"),
-            format!("SRP is above TCP at every error ({words})"),
+            "srp-above",
+            "SRP is above TCP at every error",
             Bound::Above(0.0),
             "smallest SRP - TCP, in shares, at {at} % error",
         )
         .everywhere(places.iter().map(|&x| (x, LAST_HOP.gap(found, srp.key, x)))),
         e.claim(
-            format!("crp-below{suffix}"),
-            format!("CRP is below TCP at every error ({words})"),
+            "crp-below",
+            "CRP is below TCP at every error",
             Bound::Below(0.0),
             "largest CRP - TCP, in shares, at {at} % error",
         )
-        .because(CRP_ABOVE)
         .everywhere(places.iter().map(|&x| (x, LAST_HOP.gap(found, crp.key, x)))),
     ]
 }
 
-const CRP_ABOVE: &str = "At the losses that TCP meets here the complex equation overestimates it, as Figs. 1 to 3 show of \
-                         one TCP alone; at the highest errors TCP's timeouts back off, and CRP goes on at its equation's \
-                         rate: with p over the round, where it is below TCP elsewhere, the two are then alike";
-
 /// Packets of 1,024 bytes instead of 256.
-const BIG: [Scheme; 4] = [
-    SRP.at("srp-1024").setting(big_packets),
-    CRP.at("crp-1024").setting(big_packets),
-    SRP_ROUND.at("srp-round-1024").setting(big_packets),
-    CRP_ROUND.at("crp-round-1024").setting(big_packets),
-];
-const BOTH_SIZES: [Scheme; 8] = [SRP, CRP, SRP_ROUND, CRP_ROUND, BIG[0], BIG[1], BIG[2], BIG[3]];
+const BIG: [Scheme; 2] = [SRP.at("srp-1024").setting(big_packets), CRP.at("crp-1024").setting(big_packets)];
+const BOTH_SIZES: [Scheme; 4] = [SRP, CRP, BIG[0], BIG[1]];
 
 fn big_packets(s: &mut RawScenario) {
     set_packet_size(s, 1_024);
@@ -159,23 +143,17 @@ pub(super) fn fig20_23(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>)
     let found = FIG20_23.measured(e, bench, MEASURE, Precision::of(LAST_HOP.numbers))?;
     let caption = caption(e, &found);
     let mut section = e.section().text("The paper gives no range for the delay: 0 to 500 ms one way is ours.");
-    let panels = || {
-        let sizes = [(256, &BOTH_READINGS), (1_024, &BIG)];
-        sizes.into_iter().flat_map(|(size, schemes)| {
-            READINGS.iter().zip(schemes.chunks(2)).map(move |(reading, schemes)| (size, reading.words, schemes))
-        })
-    };
-    for (size, words, schemes) in panels() {
+    let panels = || [(256, &BOTH), (1_024, &BIG)].into_iter();
+    for (size, schemes) in panels() {
         let kept = |scheme: &Scheme| {
             Estimate::of(&kept(&found, scheme)).map_or("–".to_owned(), |k| format!("{:.0} %", 100.0 * k.mean))
         };
         let kept: Vec<String> = schemes.iter().map(|s| format!("{} beside {}", kept(s), s.name)).collect();
-        let title =
-            format!("Packets of {size} B: from 500 ms away TCP keeps {} of its share, {words}", kept.join(" and "));
+        let title = format!("Packets of {size} B: from 500 ms away TCP keeps {} of its share", kept.join(" and "));
         section = section.chart(beside::chart(&FIG20_23.x, &found, schemes, &LAST_HOP, title, &caption));
     }
-    for (size, words, schemes) in panels() {
-        let title = format!("Shares against the delay, packets of {size} B, {words}");
+    for (size, schemes) in panels() {
+        let title = format!("Shares against the delay, packets of {size} B");
         section = section.table(beside::numbers(&FIG20_23.x, &found, schemes, &LAST_HOP, title));
     }
     Ok(e.outcome(FIG20_23.points(&found), fig20_23_claims(e, &found), section.folded()))
@@ -192,17 +170,13 @@ fn kept(found: &Measurements<RunStats>, scheme: &Scheme) -> Vec<f64> {
 /// The claims of Figs. 20 to 23, from whatever was measured.
 fn fig20_23_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for (i, (small, big)) in BOTH_READINGS.iter().zip(&BIG).enumerate() {
-        let Some(reading) = READINGS.get(i / 2) else { continue };
-        let (name, words) = (small.key, reading.words);
+    for (small, big) in BOTH.iter().zip(&BIG) {
+        let name = small.key;
         for (scheme, size) in [(small, 256), (big, 1_024)] {
             claims.push(
                 e.claim(
                     format!("tcp-loses-{name}-{size}"),
-                    format!(
-                        "beside {}, TCP loses share as its delay grows (packets of {size} B, {words})",
-                        scheme.name
-                    ),
+                    format!("beside {}, TCP loses share as its delay grows (packets of {size} B)", scheme.name),
                     Bound::Below(1.0),
                     "normalized throughput of TCP from farthest away / from next door",
                 )
@@ -212,25 +186,37 @@ fn fig20_23_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim>
         claims.push(
             e.claim(
                 format!("stronger-1024-{name}"),
-                format!("beside {} the effect is stronger with 1,024 B ({words})", small.name),
+                format!("beside {} the effect is stronger with 1,024 B", small.name),
                 Bound::Below(0.0),
                 "what TCP keeps, 1,024 B - 256 B",
             )
-            .because(NOT_STRONGER)
             .number(difference(&kept(found, big), &kept(found, small))),
         );
     }
+    let [srp, crp] = &BIG;
+    claims.push(
+        e.claim(
+            "crp-friendlier-1024",
+            "with 1,024 B CRP is friendlier than SRP: TCP keeps more beside CRP, at every delay",
+            Bound::Above(0.0),
+            "smallest difference of TCP's share, beside CRP - beside SRP, at {at} ms",
+        )
+        .everywhere(found.xs(srp.key).into_iter().map(|x| {
+            let tcp = |scheme: &Scheme| found.values(scheme.key, x, LAST_HOP.tcp());
+            (x, difference(&tcp(crp), &tcp(srp)))
+        })),
+    );
     claims
 }
-
-const NOT_STRONGER: &str = "With 1,024 B the window of a TCP next door is a few packets, and it waits for timeouts; from \
-                            farther away more packets are under way and fewer of them are lost, which makes up for \
-                            part of what the longer round trip costs";
 
 pub(super) fn fig30_33(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let found = FIG30_33.measured(e, bench, MEASURE, Precision::of(LAST_HOP.numbers))?;
     let section = beside::pairs_section(e, &found, &LAST_HOP);
-    Ok(e.outcome(FIG30_33.points(&found), nearer_claims(e, &found, &LAST_HOP), section))
+    Ok(e.outcome(
+        FIG30_33.points(&found),
+        nearer_claims(e, &found, &LAST_HOP, " (on the last hop: ours, no figure of the paper)"),
+        section,
+    ))
 }
 
 #[cfg(test)]
@@ -259,7 +245,7 @@ mod tests {
         let mut found = miniature(Figure { places: &[0.0, 500.0], ..FIG20_23 });
         let holds = |found: &Measurements<RunStats>| {
             let claims = fig20_23_claims(&mini(), found);
-            assert_eq!(claims.len(), 12);
+            assert_eq!(claims.len(), 7);
             claims.iter().filter(|c| c.id.contains("tcp-loses-srp-256") && c.holds).count()
         };
         assert_eq!(holds(&found), 1);
@@ -272,8 +258,7 @@ mod tests {
     #[test]
     fn a_flow_beside_itself_is_fair_by_the_bounds_and_a_greedy_one_is_not() {
         let found = miniature(Figure { places: &[1.0, 20.0], ..FIG16_17 });
-        let [default, _] = &READINGS;
-        let claims = fig16_17_claims(&mini(), &found, default);
+        let claims = fig16_17_claims(&mini(), &found);
         let measured = |name: &str| claims.iter().find(|c| c.id == format!("mini/{name}")).unwrap().measured.unwrap();
         assert!(measured("crp-fair-least") <= measured("crp-fair-most"));
         // Shares are of 150 kbit/s over all flows: beside 20 TCP flows all shares together are at most 21.

@@ -1,7 +1,7 @@
 //! The two terms of the complex equation's denominator over time, as a CRP flow sees its path
 //! [lossy §3.5, Figs. 13 and 14].
 
-use super::beside::{ERROR, READINGS, Reading, set_error};
+use super::beside::{CRP, ERROR, set_error};
 use crate::builtin::base;
 use crate::figure::{Figure, counted, point, table, text};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
@@ -17,13 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Errors in percent: Fig. 13 and Fig. 14.
 const ERRORS: [f64; 2] = [0.0, 30.0];
 
-const FIG13_14: Figure<Run> = Figure {
-    x: ERROR,
-    places: &ERRORS,
-    schemes: &[READINGS[0].crp, READINGS[1].crp],
-    vary: set_error,
-    quantities: &[],
-};
+const FIG13_14: Figure<Run> = Figure { x: ERROR, places: &ERRORS, schemes: &[CRP], vary: set_error, quantities: &[] };
 
 /// The terms at one sample: when, in s; each in seconds per packet.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -89,37 +83,35 @@ const PEAK: f64 = 0.95;
 pub(super) fn fig13_14(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let cases: Vec<Case> = FIG13_14.cases(&base(e));
     let found = counted(e, bench, MEASURE, cases, MAX_SEEDS)?;
-    let claims = READINGS.iter().flat_map(|reading| claims(e, reading, &found)).collect();
+    let claims = claims(e, &found);
     let mut section = e.section().text(format!(
         "The first CRP flow of twenty, sampled once a second, seed 1: the terms of the denominator with the p, the RTT and \
          the timeout by which it goes. Claims are about all twenty flows, {MAX_SEEDS} seeds. The paper's figures are drawn \
          to another scale; what is claimed of them is that the term of timeouts rises sharply under error."
     ));
-    for reading in &READINGS {
-        for error in ERRORS {
-            if let Some(run) = found.runs(reading.crp.key, error).first() {
-                section = section.chart(chart(e, reading, run, error));
-            }
+    for error in ERRORS {
+        if let Some(run) = found.runs(CRP.key, error).first() {
+            section = section.chart(chart(e, run, error));
         }
     }
     Ok(e.outcome(points(&found), claims, section.table(numbers(e, &found))))
 }
 
-/// The claims of Figs. 13 and 14 under a reading, from whatever was measured.
-fn claims(e: &Experiment, Reading { suffix, words, crp, .. }: &Reading, found: &Measurements<Run>) -> Vec<Claim> {
+/// The claims of Figs. 13 and 14, from whatever was measured.
+fn claims(e: &Experiment, found: &Measurements<Run>) -> Vec<Claim> {
+    let crp = &CRP;
     let [clean, lossy] = ERRORS;
     let peak = |run: &Run, term: Term| PEAKS(run).map(term);
     let both = |term| found.paired((crp.key, lossy), (crp.key, clean), |l, c| Some(peak(l, term)? / peak(c, term)?));
-    let statement =
-        format!("with 30 % error the peaks of the timeout term are at least twice those without (ours; {words})");
+    let statement = "with 30 % error the peaks of the timeout term are at least twice those without (ours)";
     let what = "95th percentile of the timeout term, 30 % error / none";
-    let spikes = e.claim(format!("timeout-spikes{suffix}"), statement, Bound::AtLeast(2.0), what);
-    let statement = format!("with 30 % error they are at least twice those of the other term (ours; {words})");
+    let spikes = e.claim("timeout-spikes", statement, Bound::AtLeast(2.0), what);
+    let statement = "with 30 % error they are at least twice those of the other term (ours)";
     let what = "95th percentiles with 30 % error, timeouts / triple duplicate ACKs";
-    let towers = e.claim(format!("timeout-towers{suffix}"), statement, Bound::AtLeast(2.0), what);
-    let statement = format!("the term of triple duplicate ACKs does not spike (ours: at most 1.5 times; {words})");
+    let towers = e.claim("timeout-towers", statement, Bound::AtLeast(2.0), what);
+    let statement = "the term of triple duplicate ACKs does not spike (ours: at most 1.5 times)";
     let what = "95th percentile of the term of triple duplicate ACKs, 30 % error / none";
-    let does_not = e.claim(format!("triple-dup-does-not{suffix}"), statement, Bound::AtMost(1.5), what);
+    let does_not = e.claim("triple-dup-does-not", statement, Bound::AtMost(1.5), what);
     vec![
         spikes.because(CONGESTED).number(both(TIMEOUT)),
         towers.number(found.estimate(crp.key, lossy, |run| Some(peak(run, TIMEOUT)? / peak(run, TRIPLE_DUP)?))),
@@ -130,16 +122,15 @@ fn claims(e: &Experiment, Reading { suffix, words, crp, .. }: &Reading, found: &
 const CONGESTED: &str = "Without link errors the queue drops packets, and waiting in it makes RTT and timeout longer: the \
                          term is large there, too";
 
-fn chart(e: &Experiment, reading: &Reading, run: &Run, error: f64) -> Chart {
+fn chart(e: &Experiment, run: &Run, error: f64) -> Chart {
     let title = match (quantile(&run.first, PEAK, TIMEOUT), quantile(&run.first, PEAK, TRIPLE_DUP)) {
         (Some(timeout), Some(triple_dup)) => format!(
-            "{error} % error, {}: one second in twenty timeouts cost more than {} s per packet, triple duplicate ACKs \
+            "{error} % error: one second in twenty timeouts cost more than {} s per packet, triple duplicate ACKs \
              more than {}",
-            reading.words,
             short(timeout),
             short(triple_dup)
         ),
-        _ => format!("The terms with {error} % error, {}", reading.words),
+        _ => format!("The terms with {error} % error"),
     };
     let x = || run.first.iter().map(|s| s.at).collect::<Vec<f64>>();
     let y = |term: Term| run.first.iter().map(term).collect::<Vec<f64>>();
@@ -155,32 +146,27 @@ const TERMS: [(&str, &str, Term); 2] =
 /// The terms over all flows and seeds.
 fn numbers(e: &Experiment, found: &Measurements<Run>) -> Table {
     let mut rows = Vec::new();
-    for reading in &READINGS {
-        for error in ERRORS {
-            for (name, _, term) in TERMS {
-                let at = |of| text(estimate(found, reading, error, of, term));
-                let words = reading.words.trim_start_matches("p ").to_owned();
-                rows.push(vec![short(error), words, name.to_owned(), at(MEDIAN), at(PEAKS)]);
-            }
+    for error in ERRORS {
+        for (name, _, term) in TERMS {
+            let at = |of| text(estimate(found, error, of, term));
+            rows.push(vec![short(error), name.to_owned(), at(MEDIAN), at(PEAKS)]);
         }
     }
     let caption = format!("{}; seconds per packet, mean ± half-width of the 95 % interval over seeds", e.file);
-    let head = ["injected error (%)", "p", "term", "median", "95th percentile"];
+    let head = ["injected error (%)", "term", "median", "95th percentile"];
     table("The terms over all flows", caption, head, rows)
 }
 
-fn estimate(found: &Measurements<Run>, reading: &Reading, error: f64, of: Statistic, term: Term) -> Option<Estimate> {
-    found.estimate(reading.crp.key, error, |run| of(run).map(term))
+fn estimate(found: &Measurements<Run>, error: f64, of: Statistic, term: Term) -> Option<Estimate> {
+    found.estimate(CRP.key, error, |run| of(run).map(term))
 }
 
 fn points(found: &Measurements<Run>) -> Vec<Point> {
     let mut points = Vec::new();
-    for reading in &READINGS {
-        for error in ERRORS {
-            for (_, key, term) in TERMS {
-                let peak = estimate(found, reading, error, PEAKS, term);
-                points.extend(point(reading.crp.key, &[(ERROR.key, error)], format!("{key}_p95_s"), peak));
-            }
+    for error in ERRORS {
+        for (_, key, term) in TERMS {
+            let peak = estimate(found, error, PEAKS, term);
+            points.extend(point(CRP.key, &[(ERROR.key, error)], format!("{key}_p95_s"), peak));
         }
     }
     points
@@ -197,7 +183,7 @@ mod tests {
         let cell = |(x, of): (f64, Option<(f64, f64)>)| {
             let peak = of.map(|(timeout, triple_dup)| Sample { at: 0.0, triple_dup, timeout });
             let run = Rc::new(Run { median: peak, peak, first: Vec::new() });
-            Cell { scheme: READINGS[0].crp.key.to_owned(), x: vec![x], runs: vec![run; 3] }
+            Cell { scheme: CRP.key.to_owned(), x: vec![x], runs: vec![run; 3] }
         };
         Measurements { cells: ERRORS.into_iter().zip(of).map(cell).collect() }
     }
@@ -205,7 +191,7 @@ mod tests {
     #[test]
     fn the_claims_follow_the_peaks() {
         let e = crate::lossy::EXPERIMENTS.iter().find(|e| e.id == "lossy.fig13-14").unwrap();
-        let verdicts = |of| claims(e, &READINGS[0], &flat(of)).iter().map(|c| c.holds).collect::<Vec<_>>();
+        let verdicts = |of| claims(e, &flat(of)).iter().map(|c| c.holds).collect::<Vec<_>>();
         assert_eq!(verdicts([Some((0.1, 0.1)), Some((0.5, 0.1))]), [true, true, true]);
         assert_eq!(verdicts([Some((0.3, 0.1)), Some((0.5, 0.1))]), [false, true, true]);
         assert_eq!(verdicts([Some((0.1, 0.1)), Some((0.5, 0.3))]), [true, false, false]);

@@ -117,6 +117,7 @@ impl PhaseRun {
         let start = Instant::ZERO + start + Duration::from_micros(1);
         let report = fairpace_sim::run(starting_at(&config, start))
             .map_err(|error| RunError::Sim { scenario: scenario.name.clone(), error: Box::new(error) })?;
+        job.allow(report.by_own_rules())?;
         Ok(PhaseRun { report, start, quantum: quantum(scenario) })
     }
 

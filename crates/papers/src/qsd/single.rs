@@ -3,7 +3,6 @@
 use super::course::{self, Course};
 use super::frame::{FRAMES, Frame};
 use super::phases::{ALL, Packet, PhaseRun, Phases, each_phase, over_phases};
-use super::readings::readings;
 use super::setup::{Strategy, satellite};
 use crate::builtin::{base, kbps, with};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
@@ -173,7 +172,6 @@ pub(super) fn fig5(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> 
     );
     let claims = fig5_claims(e, [none, qs, qsd0, opt, max].map(|course| course.phases));
     let section = course::shown(e, e.section(), Frame::Large, title, &courses);
-    let section = section.table(readings(e, Frame::Large, bench)?);
     Ok(e.outcome(course::points(Frame::Large, &courses), claims, section))
 }
 

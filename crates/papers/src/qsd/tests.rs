@@ -74,12 +74,28 @@ fn without_quick_start_the_delay_is_seconds_more_and_every_packet_arrives() {
 
 #[test]
 fn every_single_flow_experiment_runs_in_two_phases_and_shows_what_it_found() {
-    for id in ["qsd.fig3", "qsd.fig4", "qsd.eq3", "qsd.appendix"] {
+    for id in ["qsd.fig3", "qsd.fig4", "qsd.fig5", "qsd.fig6", "qsd.eq3", "qsd.appendix"] {
         let e = experiment(id);
-        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2));
+        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(2)).as_published();
         let outcome = (e.run)(e, &mut bench, &mut Tools::default()).unwrap();
         assert!(!outcome.points.is_empty() && !outcome.claims.is_empty() && !outcome.section.tables.is_empty(), "{id}");
         assert!(outcome.claims.iter().all(|c| c.id.starts_with(&format!("{id}/")) && c.measured.is_some()), "{id}");
         assert!(!serde_json::to_string(&outcome).unwrap().contains("NaN"), "{id}");
     }
+}
+
+/// A share of a source cuts the request of a lone flow, and such a run is refused; every other experiment runs under the
+/// same guard (`small.rs`, `reproduce`).
+#[test]
+fn a_run_that_a_rule_of_our_own_touches_is_no_run_of_the_paper() {
+    let e = experiment("qsd.fig4");
+    let written = e.scenario.replace("agent = \"qs\"", "agent = \"qs\"\nsource_share = 0.05");
+    assert_ne!(written, e.scenario);
+    let run = |e: &Experiment| {
+        let mut bench = Bench::new(Hooks::default(), Effort::Seeds(1)).as_published();
+        (e.run)(e, &mut bench, &mut Tools::default())
+    };
+    assert!(run(e).is_ok());
+    let error = run(&Experiment { scenario: written.leak(), ..*e }).unwrap_err().to_string();
+    assert!(error.contains("a rule that the paper does not have decided 1 times"), "{error}");
 }

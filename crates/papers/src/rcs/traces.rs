@@ -260,7 +260,9 @@ mod tests {
     #[test]
     fn the_trace_figures_run_and_their_claims_are_decided() {
         let chosen = select(&["rcs.fig12".to_owned(), "rcs.fig14".to_owned(), "rcs.fig16".to_owned()]).unwrap();
-        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        let all =
+            reproduce(&chosen, Effort::Usual, &crate::Asked::Default, &mut Tools::default(), &Hooks::default(), |_| ())
+                .unwrap();
         assert_eq!(all.outcomes.len(), 3);
         for outcome in &all.outcomes {
             for claim in &outcome.claims {
@@ -269,7 +271,7 @@ mod tests {
             assert!(!outcome.section.charts.is_empty());
             let json = serde_json::to_value(outcome).unwrap();
             let keys: Vec<&String> = json.as_object().unwrap().keys().collect();
-            assert_eq!(keys, ["experiment", "points", "claims"]);
+            assert_eq!(keys, ["experiment", "points", "claims", "reading"]);
             let point = &json["points"][0];
             assert!(point["scheme"] == "rcs" && point["x"]["t0_s"].is_number() && point["mean"].is_number());
         }
@@ -278,7 +280,9 @@ mod tests {
     #[test]
     fn without_a_real_encoder_figs_7_to_9_are_reported_as_not_run() {
         let chosen = select(&["rcs.fig7-9".to_owned()]).unwrap();
-        let all = reproduce(&chosen, Effort::Usual, &mut Tools::default(), &Hooks::default(), |_| ()).unwrap();
+        let all =
+            reproduce(&chosen, Effort::Usual, &crate::Asked::Default, &mut Tools::default(), &Hooks::default(), |_| ())
+                .unwrap();
         let why = all.outcomes[0].not_run.as_deref().unwrap();
         assert_eq!(why, "it needs a real encoder; build with the `gst` feature");
         assert!(all.outcomes[0].claims.is_empty());
@@ -307,7 +311,15 @@ mod tests {
                 frame_interval: fairpace_units::Duration::from_millis(40),
                 ..Tools::default()
             };
-            let all = reproduce(&select(&id).unwrap(), Effort::Usual, &mut tools, &Hooks::default(), |_| ()).unwrap();
+            let all = reproduce(
+                &select(&id).unwrap(),
+                Effort::Usual,
+                &crate::Asked::Default,
+                &mut tools,
+                &Hooks::default(),
+                |_| (),
+            )
+            .unwrap();
             all.outcomes.into_iter().next().unwrap()
         };
         let (obedient, double) = (with(1.0), with(2.0));

@@ -80,7 +80,17 @@ impl Default for RouterParams {
     }
 }
 
+/// Requests per second within which [`RouterParams::without_own_rules`] keeps: its memory stays bounded.
+const NO_LIMIT: u32 = 10_000;
+
 impl RouterParams {
+    /// The same without the rules that neither RFC 4782 nor [qsd App. A] has: sources do not matter, and requests are
+    /// considered up to 10,000 per second.
+    #[must_use]
+    pub fn without_own_rules(self) -> RouterParams {
+        RouterParams { per_source: NO_LIMIT, in_all: NO_LIMIT, source_share: 1.0, ..self }
+    }
+
     /// Whether a router can go by them.
     ///
     /// # Errors
@@ -171,6 +181,16 @@ pub struct QsCounters {
     pub refused: [u64; 6],
     /// Reports that passed.
     pub reports: u64,
+    /// Of those that were lowered or refused, the ones that [`RouterParams::source_share`] left less than was free.
+    pub below_free: u64,
+}
+
+impl QsCounters {
+    /// Requests whose answer a rule of our own decided: the limits on requests, and the share of a source.
+    pub fn by_own_rules(&self) -> u64 {
+        let of = |why: Refusal| self.refused.get(why as usize).copied().unwrap_or(0);
+        of(Refusal::SourceLimit) + of(Refusal::TotalLimit) + self.below_free
+    }
 }
 
 /// A hop that does not know Quick-Start lowers the TTL of the IP header and nothing else
@@ -301,6 +321,9 @@ impl QsRouter {
         let left = capacity.as_bps() * self.params.threshold - used.as_bps() - others;
         let allowed = Rate::bps(left * self.params.source_share - own);
         let rate = option.rate.min(QsRate::at_most(allowed));
+        if rate < option.rate.min(QsRate::at_most(Rate::bps(left - own))) {
+            self.counters.below_free += 1;
+        }
         if rate == QsRate::ZERO {
             let exhausted = QsRate::at_most(Rate::bps(left - own)) == QsRate::ZERO;
             return refused(if exhausted { Refusal::NothingFree } else { Refusal::SourceShare });

@@ -223,6 +223,16 @@ impl SatelliteQuickStart {
         spec
     }
 
+    /// The router with the limits of `defaults` on requests and sources, where none is written.
+    pub(crate) fn limits(&self, router: RouterParams, defaults: RouterParams) -> RouterParams {
+        RouterParams {
+            per_source: if self.per_source.is_some() { router.per_source } else { defaults.per_source },
+            in_all: if self.in_all.is_some() { router.in_all } else { defaults.in_all },
+            source_share: if self.source_share.is_some() { router.source_share } else { defaults.source_share },
+            ..router
+        }
+    }
+
     /// The part of it that any router has.
     fn router(&self) -> RouterSpec {
         RouterSpec {

@@ -286,6 +286,38 @@ fn over_the_round_a_loss_stops_it_nearly_and_the_next_round_lifts_the_bound() {
     assert_eq!(a.rbp.status().state, "Below");
 }
 
+/// The same, with X of the round with the loss in force in the next: the packet more that the round would bring is above it.
+#[test]
+fn over_the_round_the_last_x_bounds_the_next_round_if_it_is_kept() {
+    let mut a = Alone::new("srp", &[("p_over", "round"), ("without_loss", "kept")]);
+    a.rbp.pps = 12.0;
+    for seq in 0..5 {
+        a.send();
+        if seq == 1 { a.lose(seq) } else { a.ack(seq, RTT) }
+    }
+    a.timer();
+    let x = 2.0 * (1.5 * 5.0_f64).sqrt();
+    a.pps_is(x);
+    a.round(3);
+    a.pps_is(x);
+    assert_eq!(a.rbp.status().state, "AtEquation");
+}
+
+/// 100 packets, 6 indications: X = 10/s, and S was 7.
+#[test]
+fn a_loss_raises_the_rate_to_the_equations_if_that_is_the_reading() {
+    for (after_loss, expected) in [("bound", 7.0), ("equation", 10.0)] {
+        let mut a = Alone::new("srp", &[("p_over", "run"), ("after_loss", after_loss)]);
+        for seq in 0..100 {
+            a.send();
+            if [10, 20, 30, 40, 50, 60].contains(&seq) { a.lose(seq) } else { a.ack(seq, RTT) }
+        }
+        a.rbp.pps = 7.0;
+        a.timer();
+        a.pps_is(expected);
+    }
+}
+
 #[test]
 fn without_an_rtt_it_sends_a_packet_a_second_and_then_begins() {
     let mut rbp: Rbp = made_as("mrp", &[], &paper());

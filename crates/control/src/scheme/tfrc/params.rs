@@ -114,6 +114,15 @@ const QS_VALIDATION: ParamInfo = ParamInfo {
           next feedback after the first on one of them; never for more than three RTTs",
 };
 
+const QS_LIMIT: ParamInfo = ParamInfo {
+    name: "qs_limit",
+    symbol: "X_recv",
+    default: "twice",
+    allowed: &[Allowed::Words(&["twice", "received"])],
+    doc: "the first report after a Quick-Start rate lowers X to twice what was received, as the RFC's step 4 does, or to \
+          what was received",
+};
+
 /// The parameters of TFRC.
 pub(in crate::scheme) const PARAMS: &[ParamInfo] = &[
     EQUATION,
@@ -129,6 +138,7 @@ pub(in crate::scheme) const PARAMS: &[ParamInfo] = &[
     FIRST_TIMER,
     QS_WAIT,
     QS_VALIDATION,
+    QS_LIMIT,
 ];
 
 /// The parameters of TFRC-SP.
@@ -156,6 +166,14 @@ pub(super) const PARAMS_SP: &[ParamInfo] = &[
     FIRST_TIMER,
     QS_WAIT,
     QS_VALIDATION,
+    QS_LIMIT,
+    ParamInfo {
+        name: "first_rate",
+        symbol: "s",
+        default: "segment",
+        allowed: &[Allowed::Words(&["segment", "packet"])],
+        doc: "before the first RTT 1,460 bytes may leave per second, or one packet, as with `tfrc`",
+    },
 ];
 
 /// TFRC's parameters; see `PARAMS` and `PARAMS_SP` for what each does.
@@ -178,6 +196,10 @@ pub struct TfrcParams {
     pub first_timer: Duration,
     pub qs_wait: bool,
     pub qs_validation: Until,
+    /// The first report after a Quick-Start rate lowers X to X_recv.
+    pub qs_received: bool,
+    /// TFRC-SP begins with one packet per second.
+    pub first_packet: bool,
     /// H in bytes, for TFRC-SP; `None` is TFRC.
     pub small_packets: Option<f64>,
 }
@@ -202,6 +224,8 @@ impl TfrcParams {
             first_timer: s.duration("first_timer")?,
             qs_wait: s.flag("qs_wait")?,
             qs_validation: s.choice("qs_validation", &[("all", Until::All), ("next", Until::Next)])?,
+            qs_received: s.choice("qs_limit", &[("twice", false), ("received", true)])?,
+            first_packet: s.scheme() == "tfrc-sp" && s.choice("first_rate", &[("segment", false), ("packet", true)])?,
             small_packets: match s.scheme() {
                 "tfrc-sp" => Some(s.whole("header")? as f64),
                 _ => None,

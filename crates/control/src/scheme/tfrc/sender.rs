@@ -137,6 +137,10 @@ pub(crate) struct Sender {
     heard: bool,
     /// X is a rate that routers approved: no report changes it.
     approved: bool,
+    /// The report that comes next is the first to change X after an approved rate.
+    approved_before: bool,
+    /// That report lowers X to X_recv, not to twice as much.
+    down_to_received: bool,
     /// How long the no-feedback timer is set for.
     rto: Duration,
     pub(crate) reason: &'static str,
@@ -163,12 +167,24 @@ impl Sender {
             tld: None,
             heard: false,
             approved: false,
+            approved_before: false,
+            down_to_received: false,
             rto: params.first_timer,
             reason: "no RTT known yet",
             params,
         };
         sender.set_x(s, "no RTT known yet");
         sender
+    }
+
+    /// Before any RTT is known, X is `x` bytes per second.
+    pub(crate) fn begin_at(&mut self, x: f64) {
+        self.set_x(x, "no RTT known yet");
+    }
+
+    /// The first report after an approved rate lowers X to X_recv.
+    pub(crate) const fn lower_to_received(&mut self) {
+        self.down_to_received = true;
     }
 
     // --- what is known ---------------------------------------------------------------------------
@@ -271,13 +287,15 @@ impl Sender {
             Rfc::Rfc5348 => {
                 let limit = self.update_set(now, f);
                 if !self.approved {
+                    let limit = self.limit_after_approval(limit, f.x_recv);
                     self.update_x(now, limit);
                 }
             }
             Rfc::Rfc3448 => {
                 self.set = RecvSet::only(now, f.x_recv);
                 if !self.approved {
-                    self.update_x(now, 2.0 * f.x_recv);
+                    let limit = self.limit_after_approval(2.0 * f.x_recv, f.x_recv);
+                    self.update_x(now, limit);
                 }
                 self.rto = self.max_4r_2sx();
             }
@@ -300,6 +318,12 @@ impl Sender {
             (false, _) => self.set.update(now, f.x_recv, self.r.unwrap_or(Duration::ZERO)),
         }
         2.0 * self.set.max()
+    }
+
+    /// The limit of the first report after an approved rate: X_recv where that is the reading of [qsd §3.3 (c)].
+    fn limit_after_approval(&mut self, limit: f64, x_recv: f64) -> f64 {
+        let first = core::mem::replace(&mut self.approved_before, false);
+        if first && self.down_to_received { x_recv } else { limit }
     }
 
     /// The end of step 4: congestion avoidance by the equation, or slow start.
@@ -346,7 +370,7 @@ impl Sender {
 
     /// The approved rate is no longer to be used: the next report computes X anew.
     pub(crate) fn end_quick_start(&mut self) {
-        self.approved = false;
+        (self.approved, self.approved_before) = (false, self.approved || self.approved_before);
         self.tld = None;
     }
 

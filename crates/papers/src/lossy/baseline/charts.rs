@@ -1,11 +1,10 @@
 //! Figs. 1 to 3 and 25 to 27 as charts, tables and points.
 
-use super::claims::{fig1_3_claims, fig25_27_claims, least_gain};
-use super::runs::{ALL_READINGS, CHECKED, DELAYS, Data, ERRORS, Observed, RATES, Reading, SIZES, best};
+use super::runs::{DELAYS, Data, ERRORS, Observed, RATES, Reading, SIZES};
 use crate::figure::{brief, curve, point, table, text};
 use crate::{Claim, Experiment, Outcome, Point};
 use fairpace_control::Equation;
-use fairpace_lab::stats::{Estimate, mean};
+use fairpace_lab::stats::mean;
 use fairpace_report::{Axis, Chart, Series, Style, Table};
 
 pub(super) fn outcome(
@@ -13,7 +12,7 @@ pub(super) fn outcome(
     data: &Data,
     claims: Vec<Claim>,
     equations: [Equation; 2],
-    readings: Table,
+    reading: &Reading,
 ) -> Outcome {
     let seeds = data.0.cells.iter().map(|c| c.runs.len()).min().unwrap_or(0);
     let combinations = SIZES.len() * RATES.len() * DELAYS.len();
@@ -24,20 +23,15 @@ pub(super) fn outcome(
     );
     let mut section = e.section().text(SET_UP);
     for equation in equations {
-        section = section.chart(scatter(data, equation, &caption));
+        section = section.chart(scatter(data, reading, equation, &caption));
     }
-    for reading in CHECKED {
-        section = section.chart(deviations(data, reading, equations, &caption));
-    }
-    section = section.table(readings);
-    for reading in CHECKED {
-        section = section.table(deviation_table(data, reading, &caption));
-    }
-    e.outcome(points(data), claims, section)
+    section = section.chart(deviations(data, reading, equations, &caption));
+    section = section.table(deviation_table(data, reading, &caption));
+    e.outcome(points(data, reading), claims, section)
 }
 
-const SET_UP: &str = "Each equation is fed with what the run measured: p is loss indications (fast retransmits and \
-                      sequences of timeouts) per packet sent, R the mean smoothed RTT, the timeout its mean without \
+const SET_UP: &str = "Each equation is fed with what the run measured: p is what the reading says, by default cuts of \
+                      the window (fast retransmits and timeouts) per packet sent, R the mean smoothed RTT, the timeout its mean without \
                       back-off. Deviation is 100 (estimated / measured - 1) of all that was sent. Where every second \
                       packet is acknowledged, a lone packet's ACK waits five quarters of a packet time of the channel.";
 
@@ -61,7 +55,7 @@ fn colour(equation: Equation) -> &'static str {
 }
 
 /// Estimated against measured, one mark per combination and error.
-fn scatter(data: &Data, equation: Equation, caption: &str) -> Chart {
+fn scatter(data: &Data, reading: &Reading, equation: Equation, caption: &str) -> Chart {
     let name = equation_name(equation);
     let mut chart = Chart::new(
         format!("What the {name} says of TCP, against what TCP sent"),
@@ -69,7 +63,7 @@ fn scatter(data: &Data, equation: Equation, caption: &str) -> Chart {
         Axis::new("estimated", "kbit/s").range(0.0, 60.0),
     )
     .caption(format!("{caption}; one mark per combination and error"));
-    for reading in CHECKED {
+    {
         let mut marks: Vec<(f64, f64)> = Vec::new();
         for cell in data.0.of(reading.runs.key()) {
             let observed: Vec<Observed> = cell.runs.iter().filter_map(|r| **r).collect();
@@ -82,7 +76,7 @@ fn scatter(data: &Data, equation: Equation, caption: &str) -> Chart {
         }
         marks.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (x, y) = marks.into_iter().unzip();
-        let series = Series { style: Style::Points, ..Series::line(reading.words, reading.key, x, y) };
+        let series = Series { style: Style::Points, ..Series::line(name, colour(equation), x, y) };
         chart = chart.series(series);
     }
     chart.series(Series::line("estimated = measured", "reference", vec![0.0, 20.0], vec![0.0, 20.0]).reference())
@@ -91,7 +85,7 @@ fn scatter(data: &Data, equation: Equation, caption: &str) -> Chart {
 /// Deviation against the injected error.
 fn deviations(data: &Data, reading: &Reading, equations: [Equation; 2], caption: &str) -> Chart {
     let mut chart = Chart::new(
-        format!("{} ({})", deviation_title(data, reading, equations), reading.words),
+        deviation_title(data, reading, equations),
         Axis::new("injected error", "%"),
         Axis::new("deviation of the estimate from TCP", "%").range(-100.0, 300.0),
     )
@@ -131,14 +125,15 @@ fn deviation_table(data: &Data, reading: &Reading, caption: &str) -> Table {
         "modified (%)",
     ]);
     let mut table = table(
-        format!("Deviation against the error: {}", reading.words),
+        "Deviation against the error",
         format!("{caption}. Deviations in percent, mean ± half-width of the 95 % interval; the rest are means"),
         head,
         [],
     );
     for error in data.errors() {
         let of = |number: fn(&Observed) -> f64| brief(data.estimate(reading.runs, error, |o, _| Some(number(o))));
-        let mut row = vec![error.to_string(), of(|o| o.p), of(|o| o.rtt_ms / 1e3), of(|o| o.rto_ms / 1e3)];
+        let p = brief(data.estimate(reading.runs, error, |o, _| Some(reading.p_of(o, error))));
+        let mut row = vec![error.to_string(), p, of(|o| o.rtt_ms / 1e3), of(|o| o.rto_ms / 1e3)];
         row.extend([of(|o| o.b), of(|o| o.sent_bps / 1e3)]);
         for equation in [Equation::Simple, Equation::Complex, Equation::Modified] {
             row.push(text(data.deviation(reading, equation, error)));
@@ -148,77 +143,13 @@ fn deviation_table(data: &Data, reading: &Reading, caption: &str) -> Table {
     table
 }
 
-fn points(data: &Data) -> Vec<Point> {
+fn points(data: &Data, reading: &Reading) -> Vec<Point> {
     let mut points = Vec::new();
-    for reading in ALL_READINGS {
-        for error in data.errors() {
-            for equation in [Equation::Simple, Equation::Complex, Equation::Modified] {
-                let scheme = format!("{}, {}", equation.name(), reading.key);
-                let deviation = data.deviation(reading, equation, error);
-                points.extend(point(&scheme, &[("error_percent", error)], "deviation_percent", deviation));
-            }
+    for error in data.errors() {
+        for equation in [Equation::Simple, Equation::Complex, Equation::Modified] {
+            let deviation = data.deviation(reading, equation, error);
+            points.extend(point(equation.name(), &[("error_percent", error)], "deviation_percent", deviation));
         }
     }
     points
-}
-
-pub(super) fn readings_of_fig1_3(e: &Experiment, data: &Data) -> Table {
-    let mut table = table(
-        "The same under other readings",
-        "mean deviation in percent at some errors, and where the complex equation is best; b = 2 of TCP: every \
-                  second packet acknowledged; p injected: the error instead of the loss indications",
-        ["reading", "simple, 5 %", "10 %", "complex, 2.5 %", "5 %", "10 %"].into_iter().chain([
-            "20 %",
-            "30 %",
-            "best at",
-            "claims that hold",
-        ]),
-        [],
-    );
-    for reading in ALL_READINGS {
-        let mut row = vec![reading.brief()];
-        for (equation, error) in [(Equation::Simple, 5.0), (Equation::Simple, 10.0)]
-            .into_iter()
-            .chain([2.5, 5.0, 10.0, 20.0, 30.0].map(|error| (Equation::Complex, error)))
-        {
-            row.push(signed(data.deviation(reading, equation, error)));
-        }
-        row.push(best(data, reading, Equation::Complex).map_or("–".to_owned(), |error| format!("{error} %")));
-        row.push(held(&fig1_3_claims(e, data, reading)));
-        table.rows.push(row);
-    }
-    table
-}
-
-pub(super) fn readings_of_fig25_27(e: &Experiment, data: &Data) -> Table {
-    let mut table = table(
-        "The same under other readings",
-        "mean deviation in percent at some errors, and the largest |modified| / |complex| below 20 % error",
-        std::iter::once("reading".to_owned())
-            .chain([5.0, 10.0, 15.0, 20.0].iter().flat_map(|x| [format!("compl., {x} %"), format!("mod., {x} %")]))
-            .chain(["largest ratio".to_owned(), "claims that hold".to_owned()]),
-        [],
-    );
-    for reading in ALL_READINGS {
-        let mut row = vec![reading.brief()];
-        for error in [5.0, 10.0, 15.0, 20.0] {
-            for equation in [Equation::Complex, Equation::Modified] {
-                row.push(signed(data.deviation(reading, equation, error)));
-            }
-        }
-        row.push(brief(least_gain(data, reading).1));
-        row.push(held(&fig25_27_claims(e, data, reading)));
-        table.rows.push(row);
-    }
-    table
-}
-
-/// `+48`: percent without an interval, which is in the tables by error.
-fn signed(deviation: Option<Estimate>) -> String {
-    deviation.map_or("–".to_owned(), |d| format!("{:+.0}", d.mean))
-}
-
-/// `4 of 6`.
-fn held(claims: &[Claim]) -> String {
-    format!("{} of {}", claims.iter().filter(|c| c.holds).count(), claims.len())
 }

@@ -3,6 +3,7 @@
 use crate::builtin::{kbps, time_ms, with};
 use crate::figure::enough;
 use crate::lossy::setup::set_packet_size;
+use crate::reading::Chosen;
 use crate::{Bench, Experiment};
 use fairpace_control::{Equation, TcpPath};
 use fairpace_lab::RunError;
@@ -32,8 +33,6 @@ pub(super) enum Runs {
     /// Every packet is acknowledged; errors before the queue.
     ErrorBefore,
 }
-
-pub(super) const ALL_RUNS: [Runs; 3] = [Runs::EveryPacket, Runs::Delayed, Runs::ErrorBefore];
 
 impl Runs {
     pub(super) fn key(self) -> &'static str {
@@ -94,8 +93,10 @@ impl Combination {
 pub(super) struct Observed {
     /// Everything sent, retransmissions included: what the equations are about.
     pub(super) sent_bps: f64,
-    /// Loss indications per packet sent.
-    pub(super) p: f64,
+    /// Cuts of the window per packet sent: each fast retransmit, and each timeout.
+    pub(super) cuts: f64,
+    /// Loss indications per packet sent: a sequence of timeouts is one.
+    pub(super) indications: f64,
     /// Mean smoothed RTT.
     pub(super) rtt_ms: f64,
     /// Mean timeout without back-off.
@@ -113,7 +114,8 @@ pub(super) fn observe(job: &Job<'_>) -> Result<Option<Observed>, RunError> {
         let tcp = flow.tcp.as_ref()?;
         Some(Observed {
             sent_bps: flow.sent_packets as f64 * job.scenario.packet_size.get().as_f64() * 8.0 / seconds,
-            p: tcp.loss_indications as f64 / flow.sent_packets as f64,
+            cuts: tcp.cuts as f64 / flow.sent_packets as f64,
+            indications: tcp.loss_indications as f64 / flow.sent_packets as f64,
             rtt_ms: tcp.mean_srtt_ms?,
             rto_ms: tcp.mean_rto_ms?,
             b: flow.throughput_pps / (flow.feedback_bps / ACK_BITS),
@@ -125,84 +127,85 @@ pub(super) fn observe(job: &Job<'_>) -> Result<Option<Observed>, RunError> {
 /// Bits of an ACK: `ack_size` of the scenario.
 pub(super) const ACK_BITS: f64 = 320.0;
 
-/// A way to read what the equations are fed with.
-pub(super) struct Reading {
-    /// Suffix of claims: `-b2`.
-    pub(super) key: &'static str,
-    pub(super) words: &'static str,
-    pub(super) runs: Runs,
-    /// In the equations.
-    pub(super) b: f64,
-    /// p is the injected error, not the loss indications.
-    pub(super) injected: bool,
+/// The number that the equations get as p.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum P {
+    /// Cuts of the window per packet sent.
+    Cuts,
+    /// Loss indications per packet sent.
+    Indications,
+    /// The injected error.
+    Injected,
 }
 
-pub(super) const B1: Reading =
-    Reading { key: "b1", words: "every packet acknowledged, b = 1", runs: Runs::EveryPacket, b: 1.0, injected: false };
-pub(super) const B2: Reading = Reading {
-    key: "b2",
-    words: "every second packet acknowledged, b = 2",
-    runs: Runs::Delayed,
-    b: 2.0,
-    injected: false,
-};
-/// The claims are checked for both; the others are shown beside them.
-pub(super) const CHECKED: [&Reading; 2] = [&B1, &B2];
-pub(super) const ALL_READINGS: [&Reading; 7] = [
-    &B1,
-    &B2,
-    &Reading {
-        key: "b2-in-the-equations-only",
-        words: "every packet acknowledged, b = 2 in the equations",
-        runs: Runs::EveryPacket,
-        b: 2.0,
-        injected: false,
-    },
-    &Reading {
-        key: "injected",
-        words: "p is the injected error, b = 1",
-        runs: Runs::EveryPacket,
-        b: 1.0,
-        injected: true,
-    },
-    &Reading {
-        key: "injected-b2",
-        words: "p is the injected error, every second packet acknowledged, b = 2",
-        runs: Runs::Delayed,
-        b: 2.0,
-        injected: true,
-    },
-    &Reading {
-        key: "injected-b2-in-the-equations-only",
-        words: "p is the injected error, every packet acknowledged, b = 2 in the equations",
-        runs: Runs::EveryPacket,
-        b: 2.0,
-        injected: true,
-    },
-    &Reading {
-        key: "before",
-        words: "errors before the queue, b = 1",
-        runs: Runs::ErrorBefore,
-        b: 1.0,
-        injected: false,
-    },
-];
+/// The equations that get a b of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum B {
+    /// b = 2 in the complex equation, in which alone the paper prints a b.
+    Complex,
+    /// b = 1 in all of them.
+    One,
+    /// b = 2 in all of them.
+    Two,
+}
+
+/// The runs, and what the equations are fed with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reading {
+    pub(super) runs: Runs,
+    pub(super) p: P,
+    pub(super) b: B,
+}
 
 impl Reading {
-    /// In few words, for tables.
-    pub(super) fn brief(&self) -> String {
-        let tcp = if self.runs == Runs::Delayed { 2 } else { 1 };
-        let before = if self.runs == Runs::ErrorBefore { ", errors before the queue" } else { "" };
-        let injected = if self.injected { ", p injected" } else { "" };
-        format!("TCP b = {tcp}, equations b = {}{injected}{before}", self.b)
+    /// As it was chosen.
+    pub(super) fn of(chosen: &Chosen) -> Reading {
+        Reading {
+            runs: match (chosen.has("delayed-acks"), chosen.has("error-before")) {
+                (true, _) => Runs::Delayed,
+                (_, true) => Runs::ErrorBefore,
+                _ => Runs::EveryPacket,
+            },
+            p: if chosen.has("p-indications") {
+                P::Indications
+            } else if chosen.has("p-injected") {
+                P::Injected
+            } else {
+                P::Cuts
+            },
+            b: if chosen.has("b-1") {
+                B::One
+            } else if chosen.has("b-2") {
+                B::Two
+            } else {
+                B::Complex
+            },
+        }
+    }
+
+    /// p of a run at an injected error in percent.
+    pub(super) fn p_of(&self, o: &Observed, error: f64) -> f64 {
+        match self.p {
+            P::Cuts => o.cuts,
+            P::Indications => o.indications,
+            P::Injected => error / 100.0,
+        }
+    }
+
+    /// b in an equation.
+    fn b_in(&self, equation: Equation) -> f64 {
+        match (self.b, equation) {
+            (B::Complex, Equation::Complex) | (B::Two, _) => 2.0,
+            (B::Complex | B::One, _) => 1.0,
+        }
     }
 
     /// The equation's rate, in bit/s.
     pub(super) fn estimate(&self, equation: Equation, o: &Observed, x: &[f64]) -> Option<f64> {
         let (error, size) = Combination::of(x);
-        let p = if self.injected { error / 100.0 } else { o.p };
+        let p = self.p_of(o, error);
         let [rtt, rto] = [o.rtt_ms, o.rto_ms].map(|ms| Duration::from_secs_f64(ms / 1e3));
-        let path = TcpPath::new(size, rtt, rto.max(rtt), self.b).ok()?;
+        let path = TcpPath::new(size, rtt, rto.max(rtt), self.b_in(equation)).ok()?;
         let rate = equation.rate(&path, Probability::new(p).ok()?).as_bps();
         (p > 0.0).then_some(rate)
     }
@@ -221,11 +224,11 @@ impl Data {
         e: &Experiment,
         base: &Scenario,
         bench: &mut Bench<'_>,
-        all_runs: &[Runs],
+        runs: Runs,
         errors: &[f64],
     ) -> Result<Data, RunError> {
         let mut cases = Vec::new();
-        for &runs in all_runs {
+        {
             for &error in errors {
                 let mut combination = 0;
                 for size in SIZES.map(Bytes::new) {

@@ -4,8 +4,8 @@
 use fairpace_lab::run::{RunError, simulate_observed};
 use fairpace_lab::study::{Job, Measure};
 use fairpace_scenario::{Record, sim_config};
-use fairpace_sim::{Body, Observer, PacketEvent, PacketFate, Protocol, SimConfig, Source};
-use fairpace_units::{Instant, Kind, Rate};
+use fairpace_sim::{Body, Direction, Observer, PacketEvent, PacketFate, Protocol, SimConfig, Source};
+use fairpace_units::{Duration, Instant, Kind, Rate};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -111,6 +111,11 @@ pub(super) struct ClassStart {
     pub(super) young_produced: Vec<u64>,
     /// See above.
     pub(super) young_sent: Vec<u64>,
+    /// Of the same flows: packets produced when young and after the first report came to the sender, and those of them that
+    /// were sent.
+    pub(super) after_produced: u64,
+    /// See above.
+    pub(super) after_sent: u64,
 }
 
 impl ClassStart {
@@ -126,6 +131,11 @@ impl ClassStart {
     /// Lost / produced, over the flows' whole lives; `None` of nothing.
     pub(super) fn lost(&self) -> Option<f64> {
         (self.produced > 0).then(|| self.overflowed as f64 / self.produced as f64)
+    }
+
+    /// Lost and produced up to 30 s, from the first report on.
+    pub(super) fn after_response(&self) -> (u64, u64) {
+        (self.after_produced.saturating_sub(self.after_sent), self.after_produced)
     }
 
     /// Lost and produced up to 30 s.
@@ -154,6 +164,21 @@ struct Young {
     counts: bool,
     outlives: bool,
     began: Instant,
+    /// Time between two packets that the source produces, in ns.
+    spacing_ns: f64,
+    /// When the first report came to the sender.
+    heard: Option<Instant>,
+}
+
+impl Young {
+    /// Packets that the source produces when the flow is young, after `from`.
+    fn produced_after(&self, from: Instant) -> u64 {
+        // Packet k is produced k spacings after the start.
+        let before = |at: Instant| (at.since(self.began).as_nanos() as f64 / self.spacing_ns).floor() as u64 + 1;
+        let end = self.began + Duration::from_secs_f64(YOUTH_S);
+        // Of the two ends, the first is left out and the last does not belong to the youth.
+        (((YOUTH_S * 1e9) / self.spacing_ns).ceil() as u64).saturating_sub(before(from.min(end)))
+    }
 }
 
 /// Sees every packet.
@@ -164,8 +189,20 @@ struct Watch {
 
 impl Observer for Watch {
     fn on_packet(&mut self, event: &PacketEvent) {
-        let Body::Media { kind: Kind::Data, born, .. } = event.packet.body else { return };
-        let Some(flow) = self.flows.get(event.packet.flow as usize).filter(|f| f.counts) else { return };
+        let Some(flow) = self.flows.get_mut(event.packet.flow as usize).filter(|f| f.counts) else { return };
+        let Body::Media { kind: Kind::Data, born, .. } = event.packet.body else {
+            // Nothing but reports travels back.
+            if event.packet.direction == Direction::Back && event.fate == PacketFate::Received && flow.heard.is_none() {
+                flow.heard = Some(event.at);
+                if flow.outlives
+                    && let Some(class) =
+                        self.classes.lock().unwrap_or_else(PoisonError::into_inner).get_mut(usize::from(flow.class))
+                {
+                    class.after_produced += flow.produced_after(event.at);
+                }
+            }
+            return;
+        };
         let step = step(flow.began, born);
         if step >= STEPS {
             return;
@@ -173,7 +210,10 @@ impl Observer for Watch {
         let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(class) = classes.get_mut(usize::from(flow.class)) else { return };
         match event.fate {
-            PacketFate::Sent if flow.outlives => class.young_sent[step] += 1,
+            PacketFate::Sent if flow.outlives => {
+                class.young_sent[step] += 1;
+                class.after_sent += u64::from(flow.heard.is_some_and(|heard| born > heard));
+            }
             PacketFate::Received => {
                 let e2ed = event.at.since(born).as_micros();
                 class.by_age[step].record(u64::try_from(e2ed).unwrap_or(u64::MAX));
@@ -215,7 +255,14 @@ fn young(config: &SimConfig) -> (Vec<Young>, Vec<ClassStart>) {
                 classes[class].young_produced[step] += 1;
             }
         }
-        Young { class: class as u16, counts, outlives, began }
+        let spacing_ns = match &flow.protocol {
+            Protocol::Media(media) => match media.source {
+                Source::Constant(rate) => flow.packet_size.as_f64() * 8e9 / rate.as_bps(),
+                _ => f64::INFINITY,
+            },
+            _ => f64::INFINITY,
+        };
+        Young { class: class as u16, counts, outlives, began, spacing_ns, heard: None }
     });
     (flows.collect(), classes)
 }
@@ -232,6 +279,7 @@ fn watch(job: &Job<'_>) -> Result<Start, RunError> {
     if now < Instant::ZERO + config.duration {
         return Err(RunError::Interrupted);
     }
+    job.allow(report.by_own_rules())?;
     let mut start = Start::default();
     std::mem::swap(&mut start.classes, &mut classes.lock().unwrap_or_else(PoisonError::into_inner));
     let mut carried = Rate::ZERO;

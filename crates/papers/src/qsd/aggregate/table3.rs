@@ -1,5 +1,6 @@
 //! The losses of the transmit buffers [qsd §4, Table III].
 
+use super::super::readings::{AFTER_RESPONSE, FIRST_30_S};
 use super::start::{ClassStart, STEP_S, STEPS, Start, YOUTH_S};
 use super::{CLASSES, IPTV, NONE, QS, QSD_OPT, Runs, STRATEGIES, Strategy, VIDEO, VOIP, class_of};
 use crate::figure::{brief, point, scaled, table, text};
@@ -7,9 +8,14 @@ use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_report::{Axis, Chart, Series};
 
-pub(in crate::qsd) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
+pub(in crate::qsd) fn table3(
+    e: &Experiment,
+    bench: &mut Bench<'_>,
+    tools: &mut Tools<'_>,
+) -> Result<Outcome, RunError> {
     let runs = Runs::measure(e, bench)?;
-    let claims = table3_claims(e, &runs);
+    let counting = Counting::of(tools);
+    let claims = table3_claims(e, &runs, counting);
     let caption = runs.caption(e);
     let mut section = e.section().text(
         "Packets for which the transmit buffer had no room while TFRC held the flow back. A fraction of all packets of \
@@ -46,10 +52,8 @@ pub(in crate::qsd) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tool
         head.extend(columns.iter().flat_map(|(name, _)| [(*name).to_owned(), "paper".to_owned()]));
         head
     };
-    for (title, key, number) in [
-        ("Fraction lost, of all packets", "lost_fraction", lost as fn(&Start, Option<&str>) -> Option<f64>),
-        ("Fraction lost, of the packets of a flow's first 30 s", "lost_fraction_30s", young_lost),
-    ] {
+    for counting in [Counting::All, Counting::First30s, Counting::AfterResponse] {
+        let (title, key, number) = counting.shown();
         let mut rows = Vec::new();
         for s in &STRATEGIES {
             let mut row = vec![s.name.to_owned()];
@@ -63,6 +67,43 @@ pub(in crate::qsd) fn table3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tool
         section = section.table(table(title.to_owned(), caption.clone(), head(), rows));
     }
     Ok(e.outcome(points, claims, section))
+}
+
+/// A fraction of a class, or of all.
+type Fraction = fn(&Start, Option<&str>) -> Option<f64>;
+
+/// The packets of which Table III gives fractions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counting {
+    /// All that the flows produced.
+    All,
+    /// What they produced in their first 30 s.
+    First30s,
+    /// Of these, what came after the first report.
+    AfterResponse,
+}
+
+impl Counting {
+    fn of(tools: &Tools<'_>) -> Counting {
+        match (tools.reading.has(FIRST_30_S), tools.reading.has(AFTER_RESPONSE)) {
+            (true, _) => Counting::First30s,
+            (_, true) => Counting::AfterResponse,
+            _ => Counting::All,
+        }
+    }
+
+    /// Title, key in points, number.
+    fn shown(self) -> (&'static str, &'static str, Fraction) {
+        match self {
+            Counting::All => ("Fraction lost, of all packets", "lost_fraction", lost),
+            Counting::First30s => {
+                ("Fraction lost, of the packets of a flow's first 30 s", "lost_fraction_30s", young_lost)
+            }
+            Counting::AfterResponse => {
+                ("Fraction lost, of those after the first report", "lost_fraction_after_response", late_lost)
+            }
+        }
+    }
 }
 
 /// Lost / produced of a class, or of all.
@@ -83,30 +124,37 @@ fn young_lost(run: &Start, class: Option<&str>) -> Option<f64> {
     (produced > 0).then(|| lost as f64 / produced as f64)
 }
 
+/// The same from the first report on.
+fn late_lost(run: &Start, class: Option<&str>) -> Option<f64> {
+    let classes = run.classes.iter().filter(|c| class.is_none_or(|name| c.name == name));
+    let (lost, produced) = classes.map(ClassStart::after_response).fold((0, 0), |(l, p), (a, b)| (l + a, p + b));
+    (produced > 0).then(|| lost as f64 / produced as f64)
+}
+
 /// Seconds of media lost in a flow's first 30.
 fn seconds_lost(run: &Start, class: &str) -> Option<f64> {
     young_lost(run, Some(class)).map(|fraction| fraction * YOUTH_S)
 }
 
 /// The claims of Table III, from whatever was measured.
-pub(super) fn table3_claims(e: &Experiment, runs: &Runs) -> Vec<Claim> {
+pub(super) fn table3_claims(e: &Experiment, runs: &Runs, counting: Counting) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for (key, span, number) in [
-        ("", "of all packets", lost as fn(&Start, Option<&str>) -> Option<f64>),
-        ("-30s", "of those of the first 30 s", young_lost),
-    ] {
-        for (more, fewer) in STRATEGIES.iter().zip(&STRATEGIES[1..]) {
-            claims.push(
-                e.claim(
-                    format!("{}-above-{}{key}", more.key, fewer.key),
-                    format!("more packets are lost with {} than with {}, {span}", more.name, fewer.name),
-                    Bound::Above(0.0),
-                    "difference of the fractions lost, all classes",
-                )
-                .because(T_Q_LOSES)
-                .number(runs.paired(more, fewer, &|run| number(run, None), |more, fewer| more - fewer)),
-            );
-        }
+    let (_, _, number) = counting.shown();
+    let span = match counting {
+        Counting::All => "of all packets",
+        Counting::First30s => "of those of the first 30 s",
+        Counting::AfterResponse => "of those after the first report",
+    };
+    for (more, fewer) in STRATEGIES.iter().zip(&STRATEGIES[1..]) {
+        claims.push(
+            e.claim(
+                format!("{}-above-{}", more.key, fewer.key),
+                format!("more packets are lost with {} than with {}, {span}", more.name, fewer.name),
+                Bound::Above(0.0),
+                "difference of the fractions lost, all classes",
+            )
+            .number(runs.paired(more, fewer, &|run| number(run, None), |more, fewer| more - fewer)),
+        );
     }
     let iptv = |s: &Strategy| (s.name, runs.estimate(s, &|run| lost(run, Some(IPTV))));
     let what = "the largest fraction lost, with {at}";
@@ -125,6 +173,3 @@ pub(super) fn table3_claims(e: &Experiment, runs: &Runs) -> Vec<Claim> {
     );
     claims
 }
-
-const T_Q_LOSES: &str = "The buffers of VoIP and video hold two packets: what is produced until the response comes is \
-                         lost, but for what may be sent without it, and T_q makes that time longer";

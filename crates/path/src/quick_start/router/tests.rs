@@ -55,7 +55,7 @@ fn approvals_fill_the_pool_up_to_the_threshold_and_no_further() {
     let nothing = Refused(Refusal::NothingFree);
     assert_eq!(verdicts, [Approved(code(5)), Approved(code(5)), Reduced(code(3)), Approved(code(2)), nothing]);
     assert_eq!(router.recent_approvals(ms(1)), Rate::kbps(3_040.0));
-    let counted = QsCounters { approved: 3, reduced: 1, refused: [0, 0, 0, 0, 0, 1], reports: 0 };
+    let counted = QsCounters { approved: 3, reduced: 1, refused: [0, 0, 0, 0, 0, 1], reports: 0, below_free: 0 };
     assert_eq!(*router.counters(), counted);
 }
 
@@ -213,6 +213,26 @@ fn no_source_holds_more_than_a_quarter_of_what_the_others_leave() {
     let share = QsVerdict::Refused(Refusal::SourceShare);
     let second = [QsVerdict::Approved(code(3)), QsVerdict::Approved(code(4)), share];
     assert_eq!([ask(2, 3), ask(2, 4), ask(2, 4)], second, "320, then 640 of 647.2");
+}
+
+/// One flow of 1,024 kbit/s asks for 1,280 of 5,068.8 that are free: less than its media with a share, all of it without.
+#[test]
+fn without_our_own_rules_a_lone_source_gets_what_it_asks_for_and_their_decisions_are_counted() {
+    let mut ours = router(RouterParams::default());
+    assert_eq!(ask(&mut ours, ms(1), 1, 5, channel(0.0)), QsVerdict::Reduced(code(4)));
+    assert_eq!((ours.counters().below_free, ours.counters().by_own_rules()), (1, 1));
+    let mut published = router(RouterParams::default().without_own_rules());
+    assert_eq!(ask(&mut published, ms(1), 1, 5, channel(0.0)), QsVerdict::Approved(code(5)));
+    // Lowered by what is free, which is the RFC's rule.
+    let lowered = ask(&mut published, ms(1_000), 2, 6, channel(4_000.0));
+    assert!(lowered.approved().is_some_and(|rate| rate < code(6)), "{lowered:?}");
+    // Twelve requests in an instant: more than a source may make with our limit of ten.
+    for _ in 0..12 {
+        ask(&mut ours, ms(2_000), 3, 1, channel(0.0));
+        ask(&mut published, ms(2_000), 3, 1, channel(0.0));
+    }
+    assert!(ours.counters().by_own_rules() >= 3, "{:?}", ours.counters());
+    assert_eq!(published.counters().by_own_rules(), 0);
 }
 
 #[test]

@@ -315,6 +315,24 @@ fn without_feedback_the_rate_is_what_it_was() {
     assert_eq!(t.flow.status().reason, "no feedback");
 }
 
+/// As in the table above, but the second report lowers X to X_recv, 5,500, from where the third doubles it as there.
+#[test]
+fn the_second_report_lowers_x_to_what_was_received_if_that_is_the_reading() {
+    let settings = [&QSD[..], &[("qs_limit", "received")]].concat();
+    let mut t = Script::new(&settings, None);
+    t.run(0.8);
+    t.report(0, 0.0, 0.0);
+    t.flow.on_quick_start_response(at(0.8), &t.request().response());
+    for (arrives, seq, x_recv, wanted) in
+        [(1.6, 1, S_PER_R, QS), (2.4, 4, 5_500.0, 5_500.0), (3.2, 7, 5_500.0, 11_000.0), (4.0, 24, 27_062.5, 22_000.0)]
+    {
+        t.run(arrives);
+        t.report(seq, x_recv, 0.0);
+        let x = t.x();
+        assert!((x - wanted).abs() < 1e-3, "at {arrives}: {x}, not {wanted}");
+    }
+}
+
 /// While it waits for the response it sends a packet per second, or nothing more; both until the timer of 2 s, or 3 s.
 #[test]
 fn what_leaves_before_the_response_and_when_it_gives_up() {
