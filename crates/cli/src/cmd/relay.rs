@@ -205,6 +205,7 @@ fn quick_start(path: &SimReport) -> Option<QsCounters> {
         reduced: a.reduced + b.reduced,
         refused: std::array::from_fn(|i| a.refused[i] + b.refused[i]),
         reports: a.reports + b.reports,
+        below_free: a.below_free + b.below_free,
     })
 }
 
