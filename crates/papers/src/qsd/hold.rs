@@ -101,8 +101,11 @@ pub(super) fn eq6(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
             short(t_f),
             short(opt)
         );
-        let none =
-            if least == Some(0.0) { "Without any hold there is none already" } else { "There is one at every T_q" };
+        let none = match least {
+            Some(0.0) => "Without any hold there is none already",
+            Some(_) => "",
+            None => "There is one at every T_q",
+        };
         claims.push(
             e.claim(format!("simulated-{key}"), statement, Bound::Within(-t_f, t_f), "that T_q - T_q,opt, ms")
                 .because(none)
