@@ -26,6 +26,7 @@ macro_rules! experiment {
 pub mod agreement;
 pub mod aimd;
 mod builtin;
+mod choose;
 mod claim;
 mod experiment;
 mod figure;
@@ -40,10 +41,11 @@ pub mod tpba;
 pub mod viewers;
 mod worlds;
 
+pub use choose::{BadReading, check_readings};
 pub use claim::{Bound, Claim};
 pub use experiment::{EncodeFollowing, Experiment, Outcome, Point, Tools};
 pub use fairpace_lab::study::{Bench, Effort, Runner, Store, World};
-pub use reading::{Asked, BadReading, Chosen, Reading, check_readings};
+pub use reading::{Asked, Chosen, Reading};
 
 use fairpace_lab::{Hooks, RunError};
 use fairpace_report::{Page, Section, Table};
