@@ -49,6 +49,9 @@ pub(super) struct Hearing {
     questions: VecDeque<Proof>,
     /// The client's own questions: the same number from the target says nothing.
     own: VecDeque<Proof>,
+    /// There were more of its own than are remembered: whether a number is one of them is not known any more, so that none shows
+    /// anything.
+    own_lost: bool,
     heard: bool,
 }
 
@@ -66,8 +69,8 @@ impl Hearing {
         self.bytes.on_received(bytes.len());
         self.packets.on_received(1);
         match handshake(bytes) {
-            Some(Handshake::Question(proof)) => remember(&mut self.own, proof),
-            Some(Handshake::Answer(proof)) => self.heard = self.questions.contains(&proof),
+            Some(Handshake::Question(proof)) => self.own_lost |= remember(&mut self.own, proof),
+            Some(Handshake::Answer(proof)) => self.heard = !self.own_lost && self.questions.contains(&proof),
             None => {}
         }
     }
@@ -82,22 +85,26 @@ impl Hearing {
         }
         self.packets.on_sent(1);
         match handshake(bytes) {
-            Some(Handshake::Question(proof)) if !self.own.contains(&proof) => remember(&mut self.questions, proof),
+            Some(Handshake::Question(proof)) if !self.own.contains(&proof) => {
+                remember(&mut self.questions, proof);
+            }
             _ => {}
         }
         true
     }
 }
 
-/// Keeps the newest.
-fn remember(proofs: &mut VecDeque<Proof>, proof: Proof) {
+/// Keeps the newest; whether the oldest was forgotten for it.
+fn remember(proofs: &mut VecDeque<Proof>, proof: Proof) -> bool {
     if proofs.contains(&proof) {
-        return;
+        return false;
     }
-    if proofs.len() == MAX_QUESTIONS {
+    let full = proofs.len() == MAX_QUESTIONS;
+    if full {
         proofs.pop_front();
     }
     proofs.push_back(proof);
+    full
 }
 
 fn handshake(bytes: &[u8]) -> Option<Handshake> {
@@ -175,5 +182,26 @@ mod tests {
         assert!(forger.may_send(&challenge(7)));
         forger.on_received(&echo(7));
         assert!(!forger.heard);
+    }
+
+    #[test]
+    fn a_client_with_more_questions_than_are_remembered_shows_nothing_by_what_its_target_gives_back() {
+        let asked = MAX_QUESTIONS as u64 + 1;
+        let mut forger = Hearing::default();
+        for token in 1..=asked {
+            forger.on_received(&challenge(token));
+        }
+        // The first is no longer among the remembered.
+        assert!(forger.may_send(&challenge(1)));
+        forger.on_received(&echo(1));
+        assert!(!forger.heard);
+        // With one less all are known, and a question of the target's still shows something.
+        let mut client = Hearing::default();
+        for token in 1..asked {
+            client.on_received(&challenge(token));
+        }
+        assert!(client.may_send(&challenge(asked)));
+        client.on_received(&echo(asked));
+        assert!(client.heard);
     }
 }
