@@ -284,9 +284,6 @@ const CLONE_NEWTIME: i32 = 0x80;
 const X32: i64 = 0x4000_0000;
 #[cfg(target_arch = "x86_64")]
 const X32_OWN: std::ops::RangeInclusive<i64> = 512..=547;
-/// What is refused by its arguments or as not there under its own number, and with the bit altogether.
-#[cfg(target_arch = "x86_64")]
-const X32_TESTED: [i64; 4] = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_socket, libc::SYS_ioctl];
 
 /// Processes with plugins.
 fn plugins() -> Vec<Result<BpfProgram, seccompiler::Error>> {
@@ -296,7 +293,6 @@ fn plugins() -> Vec<Result<BpfProgram, seccompiler::Error>> {
         {
             rules.extend(DANGEROUS.iter().map(|call| (*call | X32, Vec::new())));
             rules.extend(X32_OWN.map(|call| (call | X32, Vec::new())));
-            rules.extend(X32_TESTED.iter().map(|call| (*call | X32, Vec::new())));
         }
         rules.insert(libc::SYS_clone, when(NAMESPACES.map(|flag| has(0, flag as u64, flag as u64)))?);
         rules.insert(libc::SYS_socket, raw_sockets()?);

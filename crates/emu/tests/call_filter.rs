@@ -152,36 +152,3 @@ fn whether_there_are_filters_is_asked_without_one() {
     println!("{:?}", CallFilter::supported());
     assert!(program().unwrap().success());
 }
-
-/// Calls by their numbers in the x32 ABI. None would do anything but make a socket if it were let through.
-#[cfg(target_arch = "x86_64")]
-#[test]
-#[ignore = "cannot be undone: a process of its own runs this"]
-#[allow(unsafe_code, reason = "no library makes calls of another ABI")]
-fn x32_numbers() {
-    use nix::libc;
-    const X32: i64 = 0x4000_0000;
-    if !apply(CallFilter::Plugins) {
-        return;
-    }
-    let call = |number: i64, first: i64, second: i64, third: i64| {
-        // SAFETY: no argument is an address, and each call is refused for its arguments, too, or makes a socket.
-        let done = unsafe { libc::syscall(number | X32, first, second, third, 0_i64, 0_i64) };
-        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-    };
-    // A namespace that shares its folder: the kernel allows no such thing.
-    let flags = i64::from(libc::CLONE_NEWUSER | libc::CLONE_FS);
-    say("clone", call(libc::SYS_clone, flags, 0, 0));
-    say("clone3", call(libc::SYS_clone3, 0, 0, 0));
-    say("socket", call(libc::SYS_socket, i64::from(libc::AF_INET), i64::from(libc::SOCK_RAW), 1));
-    say("ioctl", call(libc::SYS_ioctl, -1, libc::TIOCSTI as i64, 0));
-    say("unshare", call(libc::SYS_unshare, flags, 0, 0));
-}
-
-#[cfg(target_arch = "x86_64")]
-#[test]
-fn the_list_for_plugins_refuses_the_same_calls_by_their_other_numbers() {
-    let tries = tries("x32_numbers");
-    assert!(tries.iter().all(|line| line.ends_with(": EPERM: Operation not permitted")), "{tries:?}");
-    assert!(tries.is_empty() || tries.len() == 5, "{tries:?}");
-}

@@ -57,7 +57,9 @@ fn experiments(source: &Source) -> Vec<Experiment> {
         for entry in list.split("!(").skip(1) {
             let words: Vec<&str> = entry.split('"').collect();
             let path = words.last().and_then(|end| end.split(')').next()).expect("an entry ends with its function");
-            let path: Vec<&str> = path.trim_matches([',', ' ', '\n']).split("::").map(str::trim).collect();
+            // Its readings may stand behind.
+            let path = path.trim_matches([',', ' ', '\n']).split(',').next().unwrap_or_default();
+            let path: Vec<&str> = path.split("::").map(str::trim).collect();
             let id =
                 if words.len() > 5 { format!("{}.{}", words[1], words[3]) } else { format!("{module}.{}", words[1]) };
             let run = source.resolve(module, &path).unwrap_or_else(|| panic!("{id}: {path:?} is in no module"));
