@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let readings = dir.join(READINGS_FILE);
     match all.readings_page() {
         Some(text) => write_whole(&readings, text.as_bytes())?,
-        // Those of a run before are not this one's.
+        // A table of an earlier run says nothing of this one.
         None if readings.exists() => {
             std::fs::remove_file(&readings).map_err(|e| Failure::file("remove", &readings, &e))?;
         }
