@@ -19,7 +19,7 @@ pub struct Reading {
     pub words: &'static str,
     /// Where they stand: `§3.2`.
     pub place: &'static str,
-    /// What a run does that the default does not; of a set, why its members belong together.
+    /// The difference to a run under the default; of a set, why its members belong together.
     pub changes: &'static str,
     /// Other figures that the same question decides.
     pub touches: &'static [&'static str],

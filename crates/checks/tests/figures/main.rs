@@ -30,7 +30,7 @@ const MORE: &[(&str, usize, &str)] = &[
     ("qsd.eq6", 2, "delays against T_q; humps against T_q"),
     ("qsd.fig8", 3, "the median; the percentiles about it; one flow alone"),
     ("qsd.fig9", 3, "calls; video calls; television"),
-    ("qsd.table3", 2, "losses by age; the table"),
+    ("qsd.table3", 3, "losses by age; the table; the table of what was produced after the response"),
     ("tpba.fig19", 2, "f over periods of 1 s; f of the mean rates"),
     ("tpba.rules", 3, "time over TCP; how far r_s is off; fairness"),
     ("agreement.theory", 11, "eleven formulas"),
@@ -129,8 +129,11 @@ fn sizes(source: &Source) -> (Vec<Size>, Vec<&Name>) {
         }
         sizes.push(size);
     }
-    // The list of experiments, and what runs them, belong to none.
-    let of_one = |(name, item): &(&Name, &Item)| !name.0.is_empty() && name.1 != "EXPERIMENTS" && item.lines > 0;
+    // The list of experiments, the readings that it names, and what runs them, belong to none.
+    let is_list = |name: &Name| {
+        name.1 == "EXPERIMENTS" || ["choose", "matrix"].contains(&name.0.as_str()) || name.0.ends_with("::readings")
+    };
+    let of_one = |(name, item): &(&Name, &Item)| !name.0.is_empty() && !is_list(name) && item.lines > 0;
     let idle = source.items.iter().filter(of_one).map(|(name, _)| name);
     (sizes, idle.filter(|name| !users.contains_key(name)).collect())
 }

@@ -2,9 +2,9 @@
 //! challenge that somebody sends again, from any address.
 //!
 //! Nothing is kept for one but its salts, its SSRCs and its last tokens. Contexts are made when a packet comes that may be its
-//! first, and nothing is sealed for it before. What somebody with a few recordings can fill is bounded, and keeps nobody out: of one salt
-//! there are [`OF_SALT`] addresses, of which the first to ask stays; of one address there are [`OF_ADDRESS`] salts, told apart by
-//! the SSRC of what comes; in all there are [`IN_ALL`], of which the oldest gives way.
+//! first, and nothing is sealed for it before. Somebody with a few recordings fills a bounded part, and keeps nobody out: one salt
+//! has [`OF_SALT`] addresses, of which the first to ask stays; one address has [`OF_ADDRESS`] salts, told apart by
+//! the SSRC of what comes; [`IN_ALL`] are kept in all, and the oldest gives way.
 
 use super::wire::Salt;
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ impl Asking {
         self.all.get_mut(&(from, *salt))
     }
 
-    /// Those of an address.
+    /// All askers of an address.
     pub(super) fn of(&self, from: SocketAddr) -> impl DoubleEndedIterator<Item = &Asker> {
         self.all.range((from, [0; super::SALT])..=(from, [0xff; super::SALT])).map(|(_, asker)| asker)
     }

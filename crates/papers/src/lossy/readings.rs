@@ -1,6 +1,6 @@
 //! The readings of `lossy`.
 //!
-//! What p is decides most, and the paper says it twice: the equations of one TCP get the number of drop signals per
+//! The meaning of p decides most, and the paper gives two: the equations of one TCP get the number of drop signals per
 //! packet (§3.1), and the protocols the error rate (§3.2). A b is printed in the complex equation alone (§2.1, §2.2, §5).
 
 use crate::reading::Reading;

@@ -77,7 +77,7 @@ type Fraction = fn(&Start, Option<&str>) -> Option<f64>;
 pub(super) enum Counting {
     /// All that the flows produced.
     All,
-    /// What they produced in their first 30 s.
+    /// The flows' first 30 s.
     First30s,
     /// Of these, what came after the first report.
     AfterResponse,
