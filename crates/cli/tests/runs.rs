@@ -133,19 +133,12 @@ fn a_satellite_is_run_and_compared_with_a_warning_where_requests_are_held_too_lo
 
 #[test]
 fn a_path_that_the_relay_cannot_apply_is_refused_with_what_to_do() {
-    let (_, file) = scenario("relayed", SATELLITE);
-    let out = run(&["relay", &file, "--listen", "0", "--to", "127.0.0.1:9"]);
+    let cell = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/wlan-cell.toml");
+    let out = run(&["relay", cell, "--listen", "0", "--to", "127.0.0.1:9"]);
     assert_eq!(out.status.code(), Some(3));
-    let said = text(&out.stderr);
-    let expected = format!(
-        "error: `{file}` has a `[satellite]`, and the relay applies a `[path]`\n\n\
-         hint: `fairpace run` simulates it, and with `--world emu` real packets take it; the relay needs one `[path]`\n"
-    );
-    assert_eq!(said, expected);
-    let hops = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/parking-lot.toml");
-    let out = run(&["relay", hops, "--listen", "0", "--to", "127.0.0.1:9"]);
-    assert_eq!(out.status.code(), Some(3));
-    assert!(text(&out.stderr).contains("has a `[[hop]]`, and the relay applies a `[path]`"), "{}", text(&out.stderr));
+    let expected = "error: `wireless.plan` is given, and only the simulator's receivers take a base station's windows\n\n\
+         hint: leave `plan` out; `fairpace plan wireless` says which window `receive --rwnd` is to advertise\n";
+    assert_eq!(text(&out.stderr), expected);
 }
 
 #[test]
