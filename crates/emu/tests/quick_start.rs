@@ -3,10 +3,12 @@
 //! harness. Skips, with the reason, where the system gives no namespaces or no devices.
 
 mod common;
+#[path = "common/named.rs"]
+mod named;
 
 use fairpace_control::quick_start::{QsCounters, QsVerdict};
 use fairpace_emu::relay::{Relay, RelayConfig};
-use fairpace_emu::{EmuError, Kept, Running, Sandbox, Side, Testbed, TestbedOptions, drop_privileges_but};
+use fairpace_emu::{Kept, Running, Sandbox, Side, Testbed, TestbedOptions, drop_privileges_but};
 use fairpace_media::ConstantSource;
 use fairpace_net::receive::{ReceiveConfig, ReceiveReport, Receiver};
 use fairpace_net::send::{self, SendConfig, SendEnd, SendReport};
@@ -17,33 +19,15 @@ use fairpace_rtp::What;
 use fairpace_sim::{CustomSpec, FlowConfig, HopConfig, Packet, Protocol, SimConfig};
 use fairpace_units::{Bytes, Duration, Instant, QsFunction, QsOption, QsRate, Rate};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-fn main() -> ExitCode {
-    let Some(sandbox) = common::sandbox() else { return ExitCode::SUCCESS };
-    match Testbed::open(&config(router(ASKED)), options(&sandbox)) {
-        Ok(_) => {}
-        Err(EmuError::NoTun(e)) => {
-            println!("skipped: no TUN device: {e}");
-            return ExitCode::SUCCESS;
-        }
-        Err(e) => panic!("{e}"),
-    }
-    let wanted = std::env::args().nth(1);
-    for (name, test) in TESTS {
-        if wanted.as_deref().is_none_or(|wanted| name.contains(wanted)) {
-            test(&sandbox);
-            println!("{name}: ok");
-        }
-    }
-    ExitCode::SUCCESS
+fn main() {
+    let Some(sandbox) = common::sandbox() else { return };
+    named::run(&sandbox, Testbed::open(&config(router(ASKED)), options(&sandbox)), TESTS);
 }
 
-type Test = fn(&Sandbox);
-
-const TESTS: &[(&str, Test)] = &[
+const TESTS: &[(&str, named::Test)] = &[
     ("a_router_approves_a_request_of_real_sockets", a_router_approves_a_request_of_real_sockets),
     ("a_network_that_drops_options_is_found_out", a_network_that_drops_options_is_found_out),
     ("a_network_that_rewrites_ttl_or_rate_is_found_out", a_network_that_rewrites_ttl_or_rate_is_found_out),

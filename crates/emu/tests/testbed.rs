@@ -2,6 +2,8 @@
 //! the kernel demands: no test harness. Skips, with the reason, where the system gives no namespaces or no devices.
 
 mod common;
+#[path = "common/named.rs"]
+mod named;
 
 use fairpace_emu::{EmuError, EmuReport, NetNs, Running, Sandbox, Side, SideReport, Testbed, TestbedOptions};
 use fairpace_net::kernel_tcp::tcp_info;
@@ -15,31 +17,14 @@ use socket2::{Domain, Protocol as IpProtocol, SockAddr, Socket, Type};
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
-fn main() -> ExitCode {
-    let Some(sandbox) = common::sandbox() else { return ExitCode::SUCCESS };
-    match Testbed::open(&config(1, LinkSpec::default()), options(&sandbox)) {
-        Ok(_) => {}
-        Err(EmuError::NoTun(e)) => {
-            println!("skipped: no TUN device: {e}");
-            return ExitCode::SUCCESS;
-        }
-        Err(e) => panic!("{e}"),
-    }
-    let wanted = std::env::args().nth(1);
-    for (name, test) in TESTS {
-        if wanted.as_deref().is_none_or(|wanted| name.contains(wanted)) {
-            test(&sandbox);
-            println!("{name}: ok");
-        }
-    }
-    ExitCode::SUCCESS
+fn main() {
+    let Some(sandbox) = common::sandbox() else { return };
+    named::run(&sandbox, Testbed::open(&config(1, LinkSpec::default()), options(&sandbox)), TESTS);
 }
 
-type Test = fn(&Sandbox);
-
-const TESTS: &[(&str, Test)] = &[
+const TESTS: &[(&str, named::Test)] = &[
     ("ping_takes_the_path_and_not_less", ping_takes_the_path_and_not_less),
     ("kernel_tcp_comes_through_whole", kernel_tcp_comes_through_whole),
     ("marks_of_real_packets_are_read_and_written", marks_of_real_packets_are_read_and_written),

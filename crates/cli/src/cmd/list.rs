@@ -197,6 +197,17 @@ fn experiments(out: &mut impl Write) -> std::io::Result<()> {
         table.row([e.id.to_owned(), e.title.to_owned()]);
     }
     table.print_plain(out, "  ")?;
+    writeln!(out)?;
+    heading(
+        out,
+        "Readings: `fairpace reproduce ID --reading NAME`, `--readings all`; the first is what it runs under if none is named",
+    )?;
+    let mut table = Columns::default();
+    for e in fairpace_papers::experiments().filter(|e| !e.readings.is_empty()) {
+        let names: Vec<&str> = e.readings.iter().map(|r| r.key).collect();
+        table.row([e.id.to_owned(), names.join(", ")]);
+    }
+    table.print_plain(out, "  ")?;
     writeln!(out)
 }
 
@@ -227,5 +238,7 @@ fn media_json() -> Value {
 }
 
 fn experiments_json() -> Value {
-    fairpace_papers::experiments().map(|e| json!({ "id": e.id, "title": e.title })).collect()
+    let reading = |r: &fairpace_papers::Reading| json!({ "name": r.key, "words": r.words, "place": r.place, "changes": r.changes });
+    let readings = |e: &fairpace_papers::Experiment| e.readings.iter().map(reading).collect::<Vec<_>>();
+    fairpace_papers::experiments().map(|e| json!({ "id": e.id, "title": e.title, "readings": readings(e) })).collect()
 }
