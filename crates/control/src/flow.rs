@@ -300,7 +300,7 @@ impl Flow {
                 SendPoll::Send(kind) => match self.limits.permit(now, in_time) {
                     Ok(()) => Transmit::Send(self.permit(kind)),
                     Err(free) => {
-                        self.account.counters.kept_back += 1;
+                        self.account.counters.kept_back = self.limits.kept_back();
                         Transmit::WaitUntil(self.limits.wait(now, free, timer))
                     }
                 },

@@ -51,7 +51,7 @@ pub struct FlowCounters {
     pub stalls: u64,
     /// Times that the circuit breaker cut the rate to a tenth.
     pub cuts: u64,
-    /// Times that a cap of ours kept a packet back: the configured one, the breaker's, or that of a silence.
+    /// Packets that a cap of ours kept back: the configured one, the breaker's, or that of a silence.
     pub kept_back: u64,
     /// Times that the rate was halved in a silence.
     pub silences: u64,

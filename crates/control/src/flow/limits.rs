@@ -28,6 +28,10 @@ pub(super) struct Limits {
     held: Instant,
     /// The hold has kept a packet back since it was last asked.
     refused: bool,
+    /// The packet that is to leave next has been kept back.
+    next_kept_back: bool,
+    /// Packets that were kept back, however often somebody asked for each.
+    kept_back: u64,
     /// How early a packet may leave; zero for schemes that space packets by a rule of their own.
     quantum: Duration,
     /// Packets due until then leave with the last packet that left in its time.
@@ -44,6 +48,8 @@ impl Limits {
             free: Instant::ZERO,
             held: Instant::ZERO,
             refused: false,
+            next_kept_back: false,
+            kept_back: 0,
             quantum: if may_leave_early { params.quantum } else { Duration::ZERO },
             quantum_end: Instant::ZERO,
         }
@@ -86,8 +92,14 @@ impl Limits {
         core::mem::replace(&mut self.refused, false)
     }
 
+    /// Packets that were kept back.
+    pub(super) const fn kept_back(&self) -> u64 {
+        self.kept_back
+    }
+
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, size: Bytes, via: Via) {
+        self.next_kept_back = false;
         let cap = if via == Via::Udp { self.cap() } else { self.max_rate };
         if let Some(cap) = cap {
             self.free = self.free.max(now) + size / cap;
@@ -112,6 +124,7 @@ impl Limits {
         let free = self.free.max(self.held) - CAP_TOLERANCE;
         if free > self.horizon(now) {
             self.refused |= self.held > self.free;
+            self.kept_back += u64::from(!core::mem::replace(&mut self.next_kept_back, true));
             return Err(free);
         }
         if in_time && free <= now {
