@@ -284,6 +284,9 @@ const CLONE_NEWTIME: i32 = 0x80;
 const X32: i64 = 0x4000_0000;
 #[cfg(target_arch = "x86_64")]
 const X32_OWN: std::ops::RangeInclusive<i64> = 512..=547;
+/// Refused by their arguments under their own numbers, and altogether under these.
+#[cfg(target_arch = "x86_64")]
+const X32_BY_ARGUMENTS: [i64; 4] = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_socket, libc::SYS_ioctl];
 
 /// Processes with plugins.
 fn plugins() -> Vec<Result<BpfProgram, seccompiler::Error>> {
@@ -291,7 +294,7 @@ fn plugins() -> Vec<Result<BpfProgram, seccompiler::Error>> {
         let mut rules: Rules = DANGEROUS.iter().map(|call| (*call, Vec::new())).collect();
         #[cfg(target_arch = "x86_64")]
         {
-            rules.extend(DANGEROUS.iter().map(|call| (*call | X32, Vec::new())));
+            rules.extend(DANGEROUS.iter().chain(&X32_BY_ARGUMENTS).map(|call| (*call | X32, Vec::new())));
             rules.extend(X32_OWN.map(|call| (call | X32, Vec::new())));
         }
         rules.insert(libc::SYS_clone, when(NAMESPACES.map(|flag| has(0, flag as u64, flag as u64)))?);

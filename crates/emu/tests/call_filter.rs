@@ -152,3 +152,39 @@ fn whether_there_are_filters_is_asked_without_one() {
     println!("{:?}", CallFilter::supported());
     assert!(program().unwrap().success());
 }
+
+/// Calls by their numbers in the x32 ABI: none does anything but make a socket if let through.
+#[cfg(target_arch = "x86_64")]
+#[test]
+#[ignore = "cannot be undone: a process of its own runs this"]
+#[allow(unsafe_code, reason = "no library makes calls of another ABI")]
+fn helper_x32() {
+    const X32: i64 = 0x4000_0000;
+    /// The one call with an x32 number of its own.
+    const X32_IOCTL: i64 = 514;
+    if !apply(CallFilter::Plugins) {
+        return;
+    }
+    let call = |name: &str, number: i64, [one, two, three]: [i64; 3]| {
+        // SAFETY: no argument is an address. The kernel finds a fault with the arguments of each call that gets to it, or makes a socket.
+        let done = unsafe { libc::syscall(number | X32, one, two, three, 0_i64, 0_i64) };
+        say(name, if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) });
+    };
+    // A namespace of users beside a shared file system: the kernel makes no such thing.
+    let flags = [i64::from(libc::CLONE_NEWUSER | libc::CLONE_FS), 0, 0];
+    call("clone", libc::SYS_clone, flags);
+    call("clone3", libc::SYS_clone3, [0; 3]);
+    call("unshare", libc::SYS_unshare, flags);
+    call("socket", libc::SYS_socket, [libc::AF_INET.into(), libc::SOCK_RAW.into(), libc::IPPROTO_ICMP.into()]);
+    for number in [libc::SYS_ioctl, X32_IOCTL] {
+        call("ioctl", number, [-1, libc::TIOCSTI as i64, 0]);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn the_list_for_plugins_refuses_the_same_calls_by_their_x32_numbers() {
+    let tries = tries("helper_x32");
+    assert!(tries.is_empty() || tries.len() == 6, "{tries:?}");
+    assert!(tries.iter().all(|line| line.ends_with(": EPERM: Operation not permitted")), "{tries:?}");
+}
