@@ -9,7 +9,7 @@
 //! On its way a packet changes as in a router: ECN where the path marks it, TTL and option where it carries a
 //! Quick-Start request. Everything else, and what is above IP, is none of the path's business.
 
-#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 use crate::Side;
 use crate::address::AddressPlan;
@@ -121,7 +121,7 @@ impl<P: Port> Bridge<P> {
 
     /// The device of that side; `None` if it is gone.
     pub(crate) fn port(&self, side: Side) -> Option<&P> {
-        self.ports[side as usize].as_ref()
+        of_side(&self.ports, side).as_ref()
     }
 
     /// When something happens next in the path.
@@ -155,7 +155,7 @@ impl<P: Port> Bridge<P> {
                 break false;
             }
         };
-        let since = &mut self.busy_since[side as usize];
+        let since = of_side_mut(&mut self.busy_since, side);
         if let Some(first) = first {
             self.unread.record(first.since(*since));
         }
@@ -168,7 +168,7 @@ impl<P: Port> Bridge<P> {
 
     /// The next packet that has come to a device goes into the path.
     fn read_one(&mut self, side: Side, now: impl FnOnce() -> Instant) -> Read {
-        let Some(port) = &mut self.ports[side as usize] else { return Read::Empty };
+        let Some(port) = of_side_mut(&mut self.ports, side) else { return Read::Empty };
         let length = match port.read(&mut self.buffer) {
             Ok(0) => return Read::Empty,
             Ok(length) => length,
@@ -181,7 +181,7 @@ impl<P: Port> Bridge<P> {
         };
         let now = now();
         let Bridge { buffer, sides, plan, external, .. } = self;
-        let counts = &mut sides[side as usize];
+        let counts = of_side_mut(sides, side);
         let bytes = buffer.get(..length).unwrap_or_default();
         let (vnet, packet) = match bytes.split_first_chunk::<VNET>() {
             Some((vnet, packet)) if self.offload => (Vnet::parse(vnet), packet),
@@ -226,7 +226,7 @@ impl<P: Port> Bridge<P> {
         } else {
             counts.read_joined += 1;
         }
-        Read::Packet((self.sides[side as usize].read.packets.get() - before) as usize)
+        Read::Packet((of_side(&self.sides, side).read.packets.get() - before) as usize)
     }
 
     /// Writes the packets that have come out of the path, but no more than about `budget` segments; true if none is
@@ -292,7 +292,7 @@ impl<P: Port> Bridge<P> {
             Direction::Back => Side::Senders,
         };
         let (written, bytes) = self.write(side);
-        let counts = &mut self.sides[side as usize];
+        let counts = of_side_mut(&mut self.sides, side);
         match written {
             Ok(()) => {
                 counts.written.packets += Packets::new(self.joined.len() as u64);
@@ -316,11 +316,11 @@ impl<P: Port> Bridge<P> {
         let Bridge { ports, store, joined, header, offload, .. } = self;
         let [first, others @ ..] = joined.as_slice() else { return (Ok(()), 0) };
         let Some((bytes, meta)) = store.get(*first) else { return (Ok(()), 0) };
-        let Some(port) = &mut ports[side as usize] else { return (Err(Errno::EBADFD), 0) };
+        let Some(port) = of_side_mut(ports, side) else { return (Err(Errno::EBADFD), 0) };
         if others.is_empty() {
             let vnet = meta.framing.vnet.bytes();
-            let parts = [IoSlice::new(&vnet), IoSlice::new(bytes)];
-            return (twice(port, if *offload { &parts } else { &parts[1..] }), bytes.len());
+            let (vnet, bytes) = (IoSlice::new(&vnet), IoSlice::new(bytes));
+            return (if *offload { twice(port, &[vnet, bytes]) } else { twice(port, &[bytes]) }, bytes.len());
         }
         let cut = meta.framing.header();
         let Some((head, payload)) = bytes.split_at_checked(cut) else { return (Err(Errno::EINVAL), 0) };
@@ -337,13 +337,14 @@ impl<P: Port> Bridge<P> {
         let Ok(vnet) = join(header, &meta.framing, last, length) else { return (Err(Errno::EINVAL), 0) };
         let vnet = vnet.bytes();
         (parts[0], parts[1]) = (IoSlice::new(&vnet), IoSlice::new(header));
-        (twice(port, &parts[..n]), length + joined.len() * cut)
+        let Some(parts) = parts.get(..n) else { return (Err(Errno::EINVAL), 0) };
+        (twice(port, parts), length + joined.len() * cut)
     }
 
     fn lose(&mut self, side: Side) {
         self.look_at_kernel_drops();
-        self.ports[side as usize] = None;
-        self.sides[side as usize].gone = true;
+        *of_side_mut(&mut self.ports, side) = None;
+        of_side_mut(&mut self.sides, side).gone = true;
     }
 
     fn look_at_kernel_drops(&mut self) {
@@ -386,6 +387,21 @@ fn twice<P: Port>(port: &mut P, parts: &[IoSlice<'_>]) -> Result<(), Errno> {
     match port.write(parts) {
         Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM | Errno::EINTR) => port.write(parts),
         done => done,
+    }
+}
+
+/// Of two, the one of that side.
+fn of_side<T>([senders, receivers]: &[T; 2], side: Side) -> &T {
+    match side {
+        Side::Senders => senders,
+        Side::Receivers => receivers,
+    }
+}
+
+fn of_side_mut<T>([senders, receivers]: &mut [T; 2], side: Side) -> &mut T {
+    match side {
+        Side::Senders => senders,
+        Side::Receivers => receivers,
     }
 }
 

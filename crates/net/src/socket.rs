@@ -8,6 +8,8 @@
 //! IPv4-mapped peers of a dual-stack socket need the IPv4 TOS message, real IPv6 peers the traffic
 //! class; addresses are mapped and unmapped here, so that callers only ever see `192.0.2.1`.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
 mod options;
 mod packet_info;
 
@@ -290,7 +292,7 @@ impl UdpSocket {
         let (tos, tclass) = (mark.tos(), i32::from(mark.tos()));
         let marked = if v4_peer { ControlMessage::Ipv4Tos(&tos) } else { ControlMessage::Ipv6TClass(&tclass) };
         // The mark is left out where it is the socket's own.
-        let messages = usize::from(self.own != Some(mark));
+        let needed = (self.own != Some(mark)).then_some(marked);
         let reached_at = self.reached_at.filter(|(peer, _)| Some(*peer) == to);
         let from = reached_at.map(|(_, local)| LocalAddress::new(local, self.v6));
         let to = to.map(|a| SockaddrStorage::from(if self.v6 { mapped(a) } else { a }));
@@ -302,10 +304,12 @@ impl UdpSocket {
                 let control: Vec<_> = segments.into_iter().chain([from.message(), marked]).collect();
                 sendmsg(fd, &iov, &control, MsgFlags::MSG_DONTWAIT, to.as_ref())?
             }
-            (None, None) => sendmsg(fd, &iov, &[marked][..messages], MsgFlags::MSG_DONTWAIT, to.as_ref())?,
+            (None, None) => sendmsg(fd, &iov, needed.as_slice(), MsgFlags::MSG_DONTWAIT, to.as_ref())?,
             (Some(size), None) => {
-                let control = [ControlMessage::UdpGsoSegments(size), marked];
-                sendmsg(fd, &iov, &control[..=messages], MsgFlags::MSG_DONTWAIT, to.as_ref())?
+                let size = ControlMessage::UdpGsoSegments(size);
+                let (both, alone) = ([size, marked], [size]);
+                let control = if needed.is_some() { both.as_slice() } else { &alone };
+                sendmsg(fd, &iov, control, MsgFlags::MSG_DONTWAIT, to.as_ref())?
             }
         };
         // A datagram is taken whole or not at all.
