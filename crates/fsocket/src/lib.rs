@@ -38,7 +38,9 @@ impl From<NetError> for Failure {
             NetError::NoSuchLocalAddress { .. } => libc::EADDRNOTAVAIL,
             NetError::Denied { .. } => libc::EACCES,
             NetError::PeerUnreachable { waited, .. } if waited.is_zero() => libc::EHOSTUNREACH,
-            NetError::PeerUnreachable { .. } | NetError::NoSender { .. } => libc::ETIMEDOUT,
+            NetError::PeerUnreachable { .. } | NetError::NoSender { .. } | NetError::NothingArrived { .. } => {
+                libc::ETIMEDOUT
+            }
             NetError::PeerBusy { .. } => libc::EBUSY,
             NetError::NoTcpHalf { .. } => libc::ECONNREFUSED,
             NetError::PeerVanished { .. } => libc::ECONNRESET,

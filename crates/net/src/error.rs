@@ -98,6 +98,16 @@ pub enum NetError {
         /// The kernel's reasons, with their counts.
         detail: String,
     },
+    /// The peer answered, and told of no packet of the session.
+    #[error("{peer} answers, but has told of none of the {packets} packets that left in {}", format_duration(*.elapsed))]
+    NothingArrived {
+        /// To whom.
+        peer: SocketAddr,
+        /// All packets of the session.
+        packets: u64,
+        /// Since the peer's answer.
+        elapsed: Duration,
+    },
     /// The peer's feedback cannot be true.
     #[error("{peer} sends feedback that cannot be true: {detail}")]
     PeerLies {
@@ -191,6 +201,9 @@ impl NetError {
             }
             NetError::NotSent { .. } => {
                 "look at the device, the route and the firewall of this machine (`ip route get HOST`, `ip link`), or send smaller packets with `--packet-size`".to_owned()
+            }
+            NetError::NothingArrived { .. } => {
+                "small packets pass and media do not, or the feedback is lost: look at the firewalls and the MTU on the way, or send smaller packets with `--packet-size`".to_owned()
             }
             NetError::PeerLies { .. } => "the receiver is faulty or hostile: do not send to it".to_owned(),
             NetError::Breaker { .. } => {

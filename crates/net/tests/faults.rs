@@ -129,6 +129,30 @@ fn an_interface_that_is_down_for_a_while_is_survived_and_counted() {
 }
 
 #[test]
+fn a_session_of_which_nothing_arrived_is_no_success() {
+    // The path swallows whatever is larger than the handshake.
+    let (sent, received, _, swallowed) = with_faults_by_size(|_, _, bytes| (bytes > 200).then_some(SendOutcome::Sent));
+    assert_eq!((received.stats.media.received, sent.not_sent), (0, 0));
+    let total = sent.stats.sent.total().packets;
+    assert!(swallowed > 20 && swallowed < total, "the handshake arrived: {swallowed} of {total} swallowed");
+    let SendEnd::Failed(error @ NetError::NothingArrived { packets, .. }) = &sent.end else { panic!("{:?}", sent.end) };
+    assert_eq!(*packets, total);
+    assert!(error.to_string().contains(&format!("has told of none of the {total} packets")), "{error}");
+    assert!(error.hint().unwrap().contains("--packet-size"), "{:?}", error.hint());
+}
+
+#[test]
+fn one_packet_that_arrived_is_enough() {
+    let mut first = true;
+    let (sent, received, _, _) = with_faults_by_size(|_, _, bytes| {
+        let swallowed = bytes > 200 && !std::mem::take(&mut first);
+        swallowed.then_some(SendOutcome::Sent)
+    });
+    assert_eq!(received.stats.media.received, 1);
+    assert!(matches!(sent.end, SendEnd::Finished), "{:?}", sent.end);
+}
+
+#[test]
 fn when_the_path_shrinks_packets_get_smaller_and_go_on() {
     // From 0.5 s on the path carries IP packets of 600 B, 572 B of UDP payload. Before, each frame of
     // 1,250 B takes two packets of more than 625 B.

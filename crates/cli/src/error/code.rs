@@ -41,6 +41,7 @@ pub(crate) fn of_net(error: &NetError) -> u8 {
         | NetError::NoSender { .. }
         | NetError::NoTcpHalf { .. }
         | NetError::PeerVanished { .. }
+        | NetError::NothingArrived { .. }
         | NetError::PeerLies { .. } => PEER,
         NetError::NotSent { .. } => FAILED,
         NetError::Breaker { .. } => BREAKER,
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn errors_end_the_command_with_the_codes_that_the_help_lists() {
         let (peer, text) = ("192.0.2.1:5004".parse().unwrap(), String::new);
-        let net: [(NetError, u8); 18] = [
+        let net: [(NetError, u8); 19] = [
             (NetError::Media(file("write")), 1),
             (NetError::Io { what: "wait", source: DISK_FULL.into() }, 1),
             (NetError::BadAddress { found: text(), reason: text() }, 2),
@@ -119,6 +120,7 @@ mod tests {
             (NetError::NoTcpHalf { peer, detail: text() }, 5),
             (NetError::PeerVanished { peer, detail: text() }, 5),
             (NetError::PeerLies { peer, detail: text() }, 5),
+            (NetError::NothingArrived { peer, packets: 3, elapsed: Duration::ZERO }, 5),
             (NetError::NotSent { peer, not_sent: 2, packets: 3, detail: text() }, 1),
             (breaker(), 6),
         ];

@@ -5,8 +5,14 @@ use crate::seal::SenderSeal;
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{DatagramIo, NetError, SocketCounters};
 use fairpace_control::StopReason as Tripped;
+use fairpace_control::feedback::Form;
 use fairpace_rtp::StopReason;
 use fairpace_units::{Bytes, Duration, format_duration};
+
+/// A receiver tells of the first packet within 20 ms and a round trip; a shorter session may end before.
+const TOLD: Duration = Duration::from_secs(1);
+/// The same of receiver reports: the longest time without one [RFC 3550 §6.2].
+const TOLD_BY_REPORTS: Duration = Duration::from_secs(5);
 
 impl Running<'_> {
     /// The record of the sender, with the reason why the session stopped.
@@ -51,7 +57,8 @@ impl Running<'_> {
             StopReason::Breaker(reason) => SendEnd::Failed(NetError::Breaker { peer, reason: reason.to_string() }),
         });
         let end = match end {
-            SendEnd::Finished | SendEnd::Interrupted | SendEnd::PeerBye => self.not_sent(io).unwrap_or(end),
+            SendEnd::Interrupted => self.not_sent(io).unwrap_or(end),
+            SendEnd::Finished | SendEnd::PeerBye => self.not_sent(io).or_else(|| self.nothing_arrived()).unwrap_or(end),
             failed @ SendEnd::Failed(_) => failed,
         };
         SendReport {
@@ -81,6 +88,21 @@ impl Running<'_> {
             end,
         }
     }
+
+    /// The end of a session whose receiver answered, and told of no packet in time in which it must have: no success, however it
+    /// ended.
+    fn nothing_arrived(&self) -> Option<SendEnd> {
+        let (stats, elapsed) = (self.session.stats(), self.now.since(self.validated_at?));
+        let packets = stats.sent.total().packets;
+        // TCP acknowledges by itself.
+        let told = stats.feedback.packets > 0 || stats.fraction_lost.is_some() || self.tcp.is_some();
+        let least = if self.session.feedback_form() == Form::Reports { TOLD_BY_REPORTS } else { TOLD };
+        if told || packets == 0 || elapsed < least {
+            return None;
+        }
+        Some(SendEnd::Failed(NetError::NothingArrived { peer: self.config.peer, packets, elapsed }))
+    }
+
     /// The end of a session most of whose packets did not leave: no success, however it ended.
     fn not_sent(&self, io: &impl DatagramIo) -> Option<SendEnd> {
         let (packets, not_sent) = (self.session.stats().sent.total().packets, self.outbox.not_sent);
