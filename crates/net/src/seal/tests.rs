@@ -199,6 +199,29 @@ fn without_the_key_nobody_is_heard() {
 }
 
 #[test]
+fn an_echo_to_another_session_of_the_sender_is_not_believed() {
+    let (mut sender, mut receiver) = (SenderSeal::new(key(), [1; SALT]), ReceiverSeal::new(key()));
+    let (_, answered) = meet(&mut sender, &mut receiver, 5, [2; SALT]);
+    // A session with the same token, if that ever came twice.
+    let mut again = SenderSeal::new(key(), [3; SALT]);
+    let asked = again.seal(What::Challenge, &challenge(5)).unwrap().to_vec();
+    assert!(again.open(&answered).is_none(), "the answer to the earlier one");
+    assert!(receiver.open(&asked, from(), || Some([4; SALT]), &mut vec![]).is_some());
+}
+
+#[test]
+fn what_one_direction_seals_the_other_does_not_open() {
+    let mut one = Contexts::new(&key(), &[1; SALT], &[2; SALT], true);
+    for packet in [rtp(MEDIA, 1, b"media"), sender_report(MEDIA)] {
+        let mut sealed = Vec::new();
+        one.seal(&packet, &mut sealed).unwrap();
+        assert!(one.open(&sealed, &mut Vec::new()).is_none(), "its own words");
+        let mut other = Contexts::new(&key(), &[1; SALT], &[2; SALT], false);
+        assert!(other.open(&sealed, &mut Vec::new()).is_some());
+    }
+}
+
+#[test]
 fn a_receiver_that_was_started_again_gets_new_keys_and_its_old_echo_brings_none_back() {
     let (mut sender, mut first) = met();
     let old = {
