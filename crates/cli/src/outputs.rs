@@ -50,7 +50,13 @@ fn special(path: &Path) -> Outcome<Option<File>> {
     }
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(if found.is_symlink() { 0 } else { libc::O_NOFOLLOW });
-    options.open(path).map(Some).map_err(|e| Failure::unwritable(path, &e))
+    let opened = options.open(path).map_err(|e| Failure::unwritable(path, &e))?;
+    let about = opened.metadata().map_err(|e| Failure::unwritable(path, &e))?;
+    if (about.dev(), about.ino()) != (end.dev(), end.ino()) {
+        let other = format!("`{}` was replaced by something else while it was opened", path.display());
+        return Err(Failure::usage(other).hint("take another name"));
+    }
+    Ok(Some(opened))
 }
 
 /// Writes a file whole. One that holds the same already stays as it is; what is a device or a pipe is written to.

@@ -146,6 +146,17 @@ fn nothing_is_opened_twice_nor_of_an_ssrc_that_was_not_named() {
 }
 
 #[test]
+fn a_report_that_says_it_is_in_clear_is_refused() {
+    let (mut sender, mut receiver) = met();
+    let mut report = sender.seal(What::Report, &sender_report(MEDIA)).unwrap().to_vec();
+    let flag = report.len() - 4;
+    report[flag] ^= 0x80;
+    assert!(receiver.open(&report, from(), || None, &mut vec![]).is_none());
+    report[flag] ^= 0x80;
+    assert!(receiver.open(&report, from(), || None, &mut vec![]).is_some());
+}
+
+#[test]
 fn a_forged_first_packet_does_not_set_the_window() {
     // Numbers far from those that follow; the forger has no key.
     for forged in [0, 1, 40_000, 65_535_u16] {
@@ -180,7 +191,7 @@ fn a_forged_first_packet_does_not_set_the_window() {
 #[test]
 fn without_the_key_nobody_is_heard() {
     let (mut sender, mut receiver) = met();
-    let mut stranger = SenderSeal::new(Key::new([8; 32]), [1; SALT]);
+    let mut stranger = SenderSeal::new(Key::new([8; 32]), [9; SALT]);
     let asked = stranger.seal(What::Challenge, &challenge(9)).unwrap().to_vec();
     assert!(receiver.open(&asked, from(), || panic!("no bits are drawn for a stranger"), &mut vec![]).is_none());
     for clear in [challenge(9), rtp(MEDIA, 1, b"media"), sender_report(MEDIA), vec![], vec![0x80; 70]] {
@@ -189,6 +200,13 @@ fn without_the_key_nobody_is_heard() {
     for clear in [echo(5), sender_report(RECEIVER), rtp(RECEIVER, 1, b""), vec![]] {
         assert!(sender.open(&clear).is_none(), "{clear:?}");
     }
+    let asked = sender.seal(What::Challenge, &challenge(10)).unwrap().to_vec();
+    let (strangers, mut forged) = (Key::new([8; 32]).mac("echo"), Vec::new());
+    let sign = |signed: &[u8]| hmac::sign(&strangers, &[signed, &[1; SALT]].concat());
+    wire::append(&echo(10), &[9; SALT], 0, sign, &mut forged);
+    assert!(sender.open(&forged).is_none(), "a stranger's answer");
+    receiver.open(&asked, from(), || None, &mut vec![]).unwrap();
+    assert!(sender.open(receiver.seal(What::Echo, &echo(10), from()).unwrap()).is_some());
     // A sender's own words come back.
     let own = sender.seal(What::Report, &sender_report(MEDIA)).unwrap().to_vec();
     assert!(sender.open(&own).is_none());
@@ -358,16 +376,21 @@ fn keys_are_read_as_they_are_written() {
 
 proptest! {
     #[test]
-    fn a_changed_bit_anywhere_is_refused(bit in 0_usize..8 * 96, which in 0_usize..4) {
+    fn a_changed_bit_anywhere_is_refused(at in any::<prop::sample::Index>(), bit in 0_usize..8, which in 0_usize..4) {
         let (mut sender, mut receiver) = met();
         let mut sealed = match which {
             0 => sender.seal(What::Media, &rtp(MEDIA, 1, b"some media of some length")).unwrap().to_vec(),
             1 => sender.seal(What::Report, &sender_report(MEDIA)).unwrap().to_vec(),
             2 => sender.seal(What::Challenge, &challenge(8)).unwrap().to_vec(),
-            _ => receiver.seal(What::Echo, &echo(5), from()).unwrap().to_vec(),
+            _ => {
+                // Of a question that nothing has answered yet.
+                let asked = sender.seal(What::Challenge, &challenge(8)).unwrap();
+                receiver.open(asked, from(), || None, &mut vec![]).unwrap();
+                receiver.seal(What::Echo, &echo(8), from()).unwrap().to_vec()
+            }
         };
-        let at = bit / 8 % sealed.len();
-        sealed[at] ^= 1 << (bit % 8);
+        let at = at.index(sealed.len());
+        sealed[at] ^= 1 << bit;
         if which == 3 {
             prop_assert!(sender.open(&sealed).is_none());
         } else {
