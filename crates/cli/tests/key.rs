@@ -163,7 +163,7 @@ fn a_key_file_is_made_once_read_by_its_owner_alone_and_refused_with_the_reason()
     assert_eq!(again.status.code(), Some(2), "{again:?}");
     assert_eq!(std::fs::read(&path).unwrap(), before, "left as it was");
     let refused = |said: &str| {
-        let out = command(&["receive", "0", "--key-file", name]).output().unwrap();
+        let out = command(&["receive", "0", "--seconds", "2s", "--key-file", name]).output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{out:?}");
         assert!(text(&out.stderr).contains(said), "{said}: {out:?}");
     };
