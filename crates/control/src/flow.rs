@@ -350,6 +350,11 @@ impl Flow {
         rate
     }
 
+    /// Whether the controller lowers its rate when the path is full.
+    pub fn is_responsive(&self) -> bool {
+        self.controller.is_responsive()
+    }
+
     /// The controller's state, its rate, and why either last changed.
     pub fn status(&self) -> Status {
         self.controller.status()

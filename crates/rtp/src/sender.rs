@@ -97,6 +97,9 @@ enum Phase {
 const TRIES: u32 = 3;
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
 
+/// The share of a rate that adapts which an encoder is told of (`docs/rtp/repair.md` has the measurement).
+const SHARE_OF_ADAPTING: f64 = 0.9;
+
 /// A sending session. See the crate's documentation for the driver's contract.
 #[derive(Debug)]
 pub struct SenderSession {
@@ -285,7 +288,14 @@ impl SenderSession {
     /// little too much, or a driver that is often late, would else fill the queue until frames are dropped, on a path
     /// that loses nothing.
     pub fn media_rate(&self) -> Rate {
-        self.media.media_rate(self.flow.target_rate(), &self.config)
+        self.media.media_rate(self.flow.target_rate(), &self.config, 1.0)
+    }
+
+    /// The rate to tell an encoder: [`media_rate`](Self::media_rate), and less by a tenth of the target where the controller gives way. A
+    /// rate that adapts falls without notice, and what was encoded for more waits here, before it waits on the path.
+    pub fn encoder_rate(&self) -> Rate {
+        let share = if self.flow.is_responsive() { SHARE_OF_ADAPTING } else { 1.0 };
+        self.media.media_rate(self.flow.target_rate(), &self.config, share)
     }
 
     /// The receiver's play-out delay, as far as it is known.

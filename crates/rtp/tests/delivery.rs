@@ -2,7 +2,7 @@
 
 mod pair;
 
-use fairpace_rtp::{Codec, ReceiverConfig, ReceiverEvent, SenderConfig, SenderEvent, StopReason, What};
+use fairpace_rtp::{Codec, Frame, ReceiverConfig, ReceiverEvent, SenderConfig, SenderEvent, StopReason, What};
 use fairpace_units::{Class, Dscp, Duration, Ecn, Rate};
 use pair::*;
 
@@ -407,6 +407,28 @@ fn the_media_rate_leaves_room_for_the_headers() {
     // 1,000 B packets carry 1,000 - 28 - 12 - 16 - 1 = 943 B of media.
     let share = p.sender.media_rate().as_bps() / p.sender.target_rate().as_bps();
     assert!((share - 0.943).abs() < 1e-9, "{share}");
+}
+
+#[test]
+fn of_a_rate_that_adapts_an_encoder_is_told_a_tenth_less() {
+    for (scheme, share) in [("tfrc", 0.9), ("auto", 0.9), ("fixed", 1.0)] {
+        let settings: &[(&str, &str)] = if scheme == "fixed" { &[("rate", "100 pkt/s")] } else { &[] };
+        let mut p = Pair::usual(scheme, settings);
+        p.frame_bytes = Some(400);
+        p.run_until(at(3.0));
+        // Less than 100 ms waits.
+        let of_target = |rate: Rate| rate.as_bps() / p.sender.target_rate().as_bps();
+        let told = of_target(p.sender.encoder_rate());
+        assert!((told - share * 0.943).abs() < 1e-9, "{scheme}: {told} {:?}", p.sender.queue_len());
+        assert!((of_target(p.sender.media_rate()) - 0.943).abs() < 1e-9, "{scheme}");
+    }
+    // Five seconds of what leaves wait: not below half.
+    let mut p = Pair::usual("tfrc", &[]);
+    p.run_until(at(3.0));
+    let data = vec![0; (p.sender.target_rate() * Duration::from_secs(5)).get() as usize];
+    p.sender.push_frame(p.now, Frame { data, timestamp_90k: 300_000, key: true });
+    let told = p.sender.encoder_rate().as_bps() / p.sender.target_rate().as_bps();
+    assert!((told - 0.943 / 2.0).abs() < 1e-9, "{told}");
 }
 
 #[test]

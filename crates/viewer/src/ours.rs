@@ -67,6 +67,7 @@ pub struct OurSender {
     began: Option<Instant>,
     stopped: Option<(Instant, StopReason)>,
     events: Vec<(Instant, SenderEvent)>,
+    states: Vec<(Instant, &'static str, &'static str)>,
 }
 
 impl OurSender {
@@ -93,6 +94,7 @@ impl OurSender {
             began: None,
             stopped: None,
             events: Vec::new(),
+            states: Vec::new(),
         })
     }
 
@@ -111,6 +113,11 @@ impl OurSender {
         &self.events
     }
 
+    /// The controller's states, each with when it was entered, and the reason then.
+    pub fn states(&self) -> &[(Instant, &'static str, &'static str)] {
+        &self.states
+    }
+
     /// The source's pictures, from when the receiver had answered.
     pub(crate) fn captures(&self) -> Captures<'_> {
         Captures { began: self.began, interval: self.source.format().frame_interval, taken: &self.captured }
@@ -125,7 +132,7 @@ impl OurSender {
         if self.began.is_none() || self.stopped.is_some() {
             return;
         }
-        let rate = self.session.media_rate();
+        let rate = self.session.encoder_rate();
         if self.told_rate != Some(rate) {
             self.source.set_rate(rate);
             self.told_rate = Some(rate);
@@ -173,6 +180,10 @@ impl End<Vec<u8>> for OurSender {
                     }
                 }
             };
+            let status = self.session.flow().status();
+            if self.states.last().is_none_or(|(_, state, _)| *state != status.state) {
+                self.states.push((now, status.state, status.reason));
+            }
             while let Some(event) = self.session.next_event() {
                 match &event {
                     SenderEvent::PeerValidated { .. } => {

@@ -147,11 +147,18 @@ fn a_path_that_changes_its_mind_is_no_worse_with_repair_than_without() {
         "mind.toml",
     )
     .unwrap();
-    for scheme in ["rcs", "rap", "tfrc", "mrp"] {
+    for scheme in ["auto", "rcs", "rap", "tfrc", "mrp"] {
         let (without, ..) = means(&scenario, scheme, false, fixed(700));
         let (with, ..) = means(&scenario, scheme, true, fixed(700));
         assert!(with > without, "{scheme}: {with} with, {without} without");
     }
+    // The default says why, each time: it goes beyond the fair share while packets are lost at random, and gives that back where a
+    // queue stands.
+    let w = seen(&scenario, 1, "auto", true, fixed(700));
+    assert!(w.stopped().is_none(), "{:?}", w.stopped());
+    let changes = |reason: &str| w.sender.states().iter().filter(|(.., why)| *why == reason).count();
+    let given_back = changes("a queue stands") + changes("lost in a queue") + changes("much is lost");
+    assert!(changes("no queue") >= 2 && given_back >= 2, "{:?}", w.sender.states());
 }
 
 #[test]

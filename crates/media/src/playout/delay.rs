@@ -5,6 +5,9 @@
 //! needed      = the 99 % quantile of lateness over the last 20 s or so, and 30 ms
 //! floor       = round trip + 150 ms where lost packets are asked for again, else 100 ms
 //! delay       -> max(needed, floor), at most 2 s: at once if that is more, by 10 ms a second if it is less
+//!             from 500 ms on: what the path does while the flow finds its rate is not known yet
+//! growth      two frames in a row came too late, the second later than the first: a queue grows. The delay is that of the second, and
+//!             as much more as four further frames will need if the queue goes on like that
 //! ```
 //!
 //! The round trip is that of a request and its answer, so that queues on the path and at the sender are in it. A frame that needed
@@ -40,6 +43,8 @@ const QUANTILE: f64 = 0.99;
 const MEMORY: f64 = 500.0;
 /// The delay falls by so much of the time that passes: nobody notices.
 const FALL: f64 = 0.01;
+/// While a queue grows every frame is later than the one before, and a quantile of the past comes too late for each of them.
+const FRAMES_AHEAD: u32 = 4;
 
 /// The estimator.
 #[derive(Clone, Debug)]
@@ -53,13 +58,15 @@ pub(super) struct AdaptiveDelay {
     /// Of a request and its answer; `None` where nothing is asked for again.
     answer: Option<Duration>,
     delay: Duration,
+    /// Of the frame before, if that was too late.
+    too_late: Option<Duration>,
 }
 
 impl AdaptiveDelay {
     pub(super) fn new(bounds: Adaptive, first: Duration) -> Self {
         let bins = (bounds.most.as_nanos() / BIN.as_nanos()) as usize + 1;
         let delay = first.clamp(bounds.least, bounds.most.max(bounds.least));
-        AdaptiveDelay { bounds, bins: vec![0.0; bins], total: 0.0, weight: 1.0, answer: None, delay }
+        AdaptiveDelay { bounds, bins: vec![0.0; bins], total: 0.0, weight: 1.0, answer: None, delay, too_late: None }
     }
 
     pub(super) const fn delay(&self) -> Duration {
@@ -68,10 +75,6 @@ impl AdaptiveDelay {
 
     /// A request and its answer take so long.
     pub(super) fn set_answer(&mut self, answer: Duration) {
-        if self.answer.is_none() {
-            // The delay assumed until now is not known to be needed.
-            self.delay = self.wanted(Some(answer));
-        }
         self.answer = Some(answer);
         self.delay = self.delay.max(self.wanted(self.answer));
     }
@@ -89,9 +92,19 @@ impl AdaptiveDelay {
                 (self.total, self.weight) = (self.total * scale, 1.0);
             }
         }
-        let wanted = self.wanted(self.answer);
+        let wanted = self.wanted(self.answer).max(self.ahead(lateness));
         self.delay =
             if wanted > self.delay { wanted } else { wanted.max(self.delay.saturating_sub(passed.mul_f64(FALL))) };
+    }
+
+    /// The delay that the next frames will need, if a queue grows; zero if not.
+    fn ahead(&mut self, lateness: Duration) -> Duration {
+        let is_late = lateness > self.delay && lateness <= self.bounds.most;
+        let before = core::mem::replace(&mut self.too_late, is_late.then_some(lateness));
+        match before.filter(|before| is_late && lateness > *before) {
+            Some(before) => (lateness + (lateness - before) * FRAMES_AHEAD + MARGIN).min(self.bounds.most),
+            None => Duration::ZERO,
+        }
     }
 
     fn wanted(&self, answer: Option<Duration>) -> Duration {
@@ -124,6 +137,8 @@ mod tests {
     fn the_delay_is_a_round_trip_and_a_margin_where_packets_are_asked_for_again() {
         let mut d = auto();
         assert_eq!(d.delay(), ms(500), "nothing is known");
+        d.set_answer(ms(50));
+        assert_eq!(d.delay(), ms(500), "what the path will do is not known yet");
         d.set_answer(ms(550));
         assert_eq!(d.delay(), ms(700));
         d.set_answer(ms(50));
@@ -151,6 +166,32 @@ mod tests {
         let mut d = AdaptiveDelay::new(Adaptive::default(), ms(100));
         (0..1_000).for_each(|_| d.on_frame(ms(10), FRAME));
         (0..100).for_each(|_| d.on_frame(ms(3_500), FRAME));
+        assert_eq!(d.delay(), ms(100));
+    }
+
+    #[test]
+    fn while_a_queue_grows_few_frames_are_too_late_and_repairs_are_no_queue() {
+        let mut d = AdaptiveDelay::new(Adaptive::default(), ms(100));
+        let late = |d: &mut AdaptiveDelay, lateness: u64| {
+            let is_late = ms(lateness) > d.delay();
+            d.on_frame(ms(lateness), FRAME);
+            usize::from(is_late)
+        };
+        (0..500).for_each(|_| d.on_frame(ms(10), FRAME));
+        // Up to 1.5 s by 30 ms a frame: of each two that come too late the second makes room for four more.
+        let too_late: usize = (1..=50).map(|n| late(&mut d, 30 * n)).sum();
+        assert!((2..=18).contains(&too_late), "{too_late}");
+        assert!((ms(1_500)..=ms(1_700)).contains(&d.delay()), "{:?}", d.delay());
+        // Behind a frame that was repaired each comes a little less late.
+        let mut d = AdaptiveDelay::new(Adaptive::default(), ms(100));
+        (0..2_000).for_each(|_| d.on_frame(ms(10), FRAME));
+        for lateness in [400, 360, 320, 280] {
+            d.on_frame(ms(lateness), FRAME);
+            assert_eq!(d.delay(), ms(100));
+        }
+        // What takes longer than the most is a blackout, however it goes on.
+        d.on_frame(ms(2_100), FRAME);
+        d.on_frame(ms(2_200), FRAME);
         assert_eq!(d.delay(), ms(100));
     }
 

@@ -6,7 +6,7 @@ use fairpace_lab::RunError;
 use fairpace_lab::run::simulate;
 use fairpace_lab::stats::{Estimate, mean};
 use fairpace_lab::study::{Case, Cell, Job, Measure, Sampling, Study};
-use fairpace_media::PlayoutParams;
+use fairpace_media::{Adaptive, PlayoutParams};
 use fairpace_rtp::ReceiverConfig;
 use fairpace_scenario::{Capacity, LossSpec, Parameter, Record, Scenario, Speed};
 use fairpace_sim::FlowCounts;
@@ -122,12 +122,23 @@ fn video(s: &Scenario) -> (String, Vec<(String, String)>, Rate) {
 }
 
 fn ours(job: &Job<'_>) -> Result<Seen, RunError> {
+    let receiver = ReceiverConfig { nack: true, fec: true, nack_deadline: PLAYOUT, ..ReceiverConfig::default() };
+    let playout = PlayoutParams { delay: PLAYOUT, repair: true, ..PlayoutParams::default() };
+    received(job, receiver, playout)
+}
+
+/// As `receive` is without any flag: the play-out adapts, up to 2 s.
+fn ours_adapting(job: &Job<'_>) -> Result<Seen, RunError> {
+    let receiver = ReceiverConfig { nack: true, fec: true, ..ReceiverConfig::default() };
+    let playout = PlayoutParams { adaptive: Some(Adaptive::default()), repair: true, ..PlayoutParams::default() };
+    received(job, receiver, playout)
+}
+
+fn received(job: &Job<'_>, receiver: ReceiverConfig, playout: PlayoutParams) -> Result<Seen, RunError> {
     let clip = clip(job.seed);
     let (scheme, settings, max_rate) = video(job.scenario);
     let mut setup = SenderSetup { max_rate, encoder: clip.encoder(SELDOM), ..SenderSetup::new(&scheme) };
     setup.settings.extend(settings);
-    let receiver = ReceiverConfig { nack: true, fec: true, nack_deadline: PLAYOUT, ..ReceiverConfig::default() };
-    let playout = PlayoutParams { delay: PLAYOUT, repair: true, ..PlayoutParams::default() };
     let seen = watch(job.scenario, job.seed, setup, receiver, playout).map_err(refused)?;
     let ended = f64::from(u8::from(seen.stopped().is_some()));
     Ok(Seen { ended, ..Seen::of(&clip, &seen.ledger, &seen.path) })
@@ -224,7 +235,7 @@ impl Place {
         match self.kbps {
             None => "–".to_owned(),
             Some(kbps) if ONE_RATE.iter().any(|(key, _)| *key == self.key) => kbps.to_string(),
-            Some(kbps) => format!("≤ {kbps}"),
+            Some(kbps) => format!("≤\u{a0}{kbps}"),
         }
     }
 
@@ -287,7 +298,7 @@ impl<'e> Alone<'e> {
         knob: &[Option<f64>],
     ) -> Result<Vec<Place>, RunError> {
         let cases = knob.iter().map(|kbps| self.case(key, *kbps)).collect();
-        self.placed(bench, (key, name), knob, cases)
+        self.placed(bench, (key, name), measure(key), knob, cases)
     }
 
     /// A sender of one rate where nothing is lost and nobody is beside: how its pictures look by their encoding alone.
@@ -305,17 +316,25 @@ impl<'e> Alone<'e> {
             s.path.rate = Some(Capacity::Fixed(Speed::kbps(LOSSLESS_KBPS)));
         });
         let case = Case::new(format!("{} lossless", sender.0), kbps, lossless);
-        Ok(self.placed(bench, sender, &[Some(kbps)], vec![case])?.swap_remove(0))
+        Ok(self.placed(bench, sender, measure(sender.0), &[Some(kbps)], vec![case])?.swap_remove(0))
+    }
+
+    /// A sender of ours without a highest rate, and a receiver whose play-out adapts: both ends as they are without any flag.
+    pub(super) fn without_flags(&self, bench: &mut Bench<'_>, key: &'static str) -> Result<Place, RunError> {
+        let measure = Measure { name: "viewers.ours-adapting", of: ours_adapting };
+        let name = format!("{}, play-out adapts", key.to_uppercase());
+        Ok(self.placed(bench, (key, &name), measure, &[None], vec![self.case(key, None)])?.swap_remove(0))
     }
 
     fn placed(
         &self,
         bench: &mut Bench<'_>,
         (key, name): (&'static str, &str),
+        measure: Measure<Seen>,
         knob: &[Option<f64>],
         cases: Vec<Case>,
     ) -> Result<Vec<Place>, RunError> {
-        let found = self.study(measure(key), cases).simulate(bench)?;
+        let found = self.study(measure, cases).simulate(bench)?;
         let place = |(kbps, cell): (&Option<f64>, Cell<Seen>)| {
             let of = |number: fn(&Seen, &Seen) -> f64| {
                 cell.runs.iter().zip(&self.runs).map(|(with, alone)| number(with, alone)).collect::<Vec<f64>>()

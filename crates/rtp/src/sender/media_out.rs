@@ -194,8 +194,8 @@ impl MediaOut {
         self.queue.len()
     }
 
-    /// The part of `target` for the encoder's bitstream: see [`super::SenderSession::media_rate`].
-    pub(super) fn media_rate(&self, target: Rate, config: &SenderConfig) -> Rate {
+    /// The part of `target` for the encoder's bitstream: see [`super::SenderSession::media_rate`]; of `target` no more than `share`.
+    pub(super) fn media_rate(&self, target: Rate, config: &SenderConfig, share: f64) -> Rate {
         let full = config.packet_size.as_f64();
         let headers = config.ip_overhead.as_f64()
             + (packet::HEADER_LEN + Extensions::FULL_LEN) as f64
@@ -207,7 +207,7 @@ impl MediaOut {
         let waiting = self.queue.len().1 + self.repair.waiting().bytes;
         let excess = waiting as f64 * 8.0 - rate.as_bps() * QUEUE_ROOM.as_secs_f64();
         let drain = (excess / QUEUE_DRAIN.as_secs_f64()).max(0.0);
-        Rate::bps((rate.as_bps() - drain).max(rate.as_bps() / 2.0))
+        Rate::bps((rate.as_bps() * share - drain).max(rate.as_bps() / 2.0))
     }
 
     /// Whether all that waits leaves within `room` at that rate on the wire.
