@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn file(name: &str) -> PathBuf {
     folder("key").join(name)
@@ -194,7 +194,15 @@ fn a_key_file_is_made_once_read_by_its_owner_alone_and_refused_with_the_reason()
     assert_eq!(again.status.code(), Some(2), "{again:?}");
     assert_eq!(std::fs::read(&path).unwrap(), before, "left as it was");
     let refused = |said: &str| {
-        let out = command(&["receive", "0", "--seconds", "2s", "--key-file", name]).output().unwrap();
+        let mut args = command(&["receive", "0", "--key-file", name]);
+        let mut child = args.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // One that was not refused would wait for a sender.
+        let until = Instant::now() + Duration::from_secs(20);
+        while child.try_wait().unwrap().is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        child.kill().unwrap();
+        let out = child.wait_with_output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{out:?}");
         assert!(text(&out.stderr).contains(said), "{said}: {out:?}");
     };

@@ -36,6 +36,8 @@ pub(crate) struct Pacer {
     last: (Instant, f64),
     /// A packet was due and there was nothing to send: being late is not the driver's fault.
     starved: bool,
+    /// There was nothing to send when the driver asked last.
+    empty: bool,
     /// When the next packet would have left if the rate had not risen: only what is later than that is late.
     before: Instant,
 }
@@ -43,7 +45,14 @@ pub(crate) struct Pacer {
 impl Pacer {
     /// The first packet may leave at `first`.
     pub(crate) fn starting(first: Instant) -> Self {
-        Pacer { next: first, rest_ns: 0.0, last: (Instant::NEVER, 0.0), starved: false, before: Instant::ZERO }
+        Pacer {
+            next: first,
+            rest_ns: 0.0,
+            last: (Instant::NEVER, 0.0),
+            starved: false,
+            empty: false,
+            before: Instant::ZERO,
+        }
     }
 
     /// When the next packet may leave.
@@ -58,14 +67,21 @@ impl Pacer {
 
     /// The answer of a scheme that sends data only, whenever the gap is over.
     pub(crate) fn poll_data(&mut self, now: Instant, has_data: bool) -> SendPoll {
+        self.asked(now, has_data);
         if !self.due(now) {
             SendPoll::Wait(self.next)
         } else if has_data {
             SendPoll::Send(Kind::Data)
         } else {
-            self.starve();
             SendPoll::WaitForData
         }
+    }
+
+    /// The driver asks, as it does whenever there is something to send again. A packet that was due before that starved, whether the
+    /// driver asked in between or not: what it asks for is none of the schedule's business, else a stranger's datagrams changed it.
+    pub(crate) fn asked(&mut self, now: Instant, has_data: bool) {
+        self.starved |= self.due(now) && (self.empty || !has_data);
+        self.empty = !has_data;
     }
 
     /// Notes that a packet was due, and that there was nothing to send.
@@ -191,6 +207,30 @@ mod tests {
         let now = Instant::from_secs_f64(10.0);
         p.sent(now, 0.001, RTT);
         assert_eq!(p.next(), now + Duration::from_millis(1));
+    }
+
+    #[test]
+    fn how_often_the_driver_asks_changes_nothing() {
+        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
+        // Due at 10 ms; the data comes at 15 ms and leaves at 16, kept by something else.
+        let next = |asks: &[u64]| {
+            let mut p = Pacer::starting(Instant::ZERO);
+            p.sent(at(0), 0.01, RTT);
+            asks.iter().for_each(|ms| p.asked(at(*ms), false));
+            p.asked(at(15), true);
+            p.asked(at(16), true);
+            p.sent(at(16), 0.01, RTT);
+            p.next()
+        };
+        assert_eq!(next(&[0]), at(26));
+        assert_eq!(next(&[0, 5, 11, 14]), at(26));
+        // Data that was there when the packet was due: being late is the driver's fault.
+        let mut p = Pacer::starting(Instant::ZERO);
+        p.sent(at(0), 0.01, RTT);
+        p.asked(at(0), false);
+        p.asked(at(9), true);
+        p.sent(at(16), 0.01, RTT);
+        assert_eq!(p.next(), at(20));
     }
 
     #[test]

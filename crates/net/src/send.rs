@@ -339,7 +339,7 @@ impl Running<'_> {
         if !self.takes_frames(source) {
             return;
         }
-        let rate = self.session.encoder_rate();
+        let rate = self.session.media_rate();
         if self.told_rate != Some(rate) {
             source.set_rate(rate);
             self.told_rate = Some(rate);
@@ -556,7 +556,7 @@ impl Running<'_> {
                 reason: status.reason,
                 via: self.session.flow().via(),
                 rate: status.rate,
-                media_rate: self.session.encoder_rate(),
+                media_rate: self.session.media_rate(),
                 protection: self.session.protection(),
                 srtt: self.session.flow().srtt(),
                 rto: self.session.flow().rto(),

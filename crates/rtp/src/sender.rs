@@ -283,17 +283,11 @@ impl SenderSession {
         self.flow.target_rate()
     }
 
-    /// The rate that the encoder's *bitstream* may use: the target rate less the headers of full packets, and less
-    /// what empties the queue of more than 100 ms within 500 ms; never below half of it. An encoder that gives a
+    /// The rate that the encoder's *bitstream* may use: the target rate, nine tenths of it where the controller gives way, less the headers
+    /// of full packets, and less what empties the queue of more than 100 ms within 500 ms; never below half of it. An encoder that gives a
     /// little too much, or a driver that is often late, would else fill the queue until frames are dropped, on a path
-    /// that loses nothing.
+    /// that loses nothing. A rate that adapts falls without notice, and what was encoded for more waits here, before it waits on the path.
     pub fn media_rate(&self) -> Rate {
-        self.media.media_rate(self.flow.target_rate(), &self.config, 1.0)
-    }
-
-    /// The rate to tell an encoder: [`media_rate`](Self::media_rate), and less by a tenth of the target where the controller gives way. A
-    /// rate that adapts falls without notice, and what was encoded for more waits here, before it waits on the path.
-    pub fn encoder_rate(&self) -> Rate {
         let share = if self.flow.is_responsive() { SHARE_OF_ADAPTING } else { 1.0 };
         self.media.media_rate(self.flow.target_rate(), &self.config, share)
     }

@@ -132,7 +132,7 @@ impl OurSender {
         if self.began.is_none() || self.stopped.is_some() {
             return;
         }
-        let rate = self.session.encoder_rate();
+        let rate = self.session.media_rate();
         if self.told_rate != Some(rate) {
             self.source.set_rate(rate);
             self.told_rate = Some(rate);

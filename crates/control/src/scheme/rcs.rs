@@ -594,12 +594,10 @@ impl Controller for Rcs {
         let mut wait = Instant::NEVER;
         if self.sends_data() {
             // Data first: where the flow's cap holds packets back, dummies give way.
-            if !self.data.due(now) {
-                wait = self.data.next();
-            } else if has_data {
-                return SendPoll::Send(Kind::Data);
-            } else {
-                self.data.starve();
+            match self.data.poll_data(now, has_data) {
+                SendPoll::Wait(at) => wait = at,
+                SendPoll::WaitForData => {}
+                now_or_feedback => return now_or_feedback,
             }
         }
         match self.next_dummy() {
