@@ -685,7 +685,9 @@ impl TcpSender {
             self.scoreboard.note_sent(seq, retransmission);
         }
         self.snd_nxt = self.snd_nxt.max(seq + 1);
-        if self.rto_at == Instant::NEVER {
+        // Linux gives the first segment that is missing a whole timeout each time it is sent.
+        let head_again = retransmission && seq == self.snd_una && self.is_linux_sack();
+        if self.rto_at == Instant::NEVER || head_again {
             self.restart_timer(now);
         }
         Segment { seq, retransmission, ecn, cwr }

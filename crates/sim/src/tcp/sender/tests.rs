@@ -325,6 +325,17 @@ fn linux_needs_one_sack_and_an_eighth_of_the_round_trip_where_the_rfc_waits_for_
 }
 
 #[test]
+fn linux_restarts_the_timer_with_each_retransmission_of_the_first_segment() {
+    // 14 leaves at 300 ms, and each of its copies a round trip after the one before: the fifth arrives. The timer of 300 ms that
+    // the first retransmission started would have run out at 700 ms.
+    let losses = [(14, 0), (14, 1), (14, 2), (14, 3)];
+    let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::Sack) }, u32::MAX, &losses);
+    p.run_until(1_000);
+    assert_eq!(p.retransmissions(), [(400, 14), (500, 14), (600, 14), (700, 14)]);
+    assert_eq!(p.tx.counters().timeouts, 0);
+}
+
+#[test]
 fn after_a_timeout_linux_keeps_what_arrived_and_finds_a_lost_retransmission() {
     // Of 14..30 all but 15 and 17 are lost, of which the SACKs come at 400 ms: 30 and 31 leave and are lost, too, as is the
     // retransmission of 14. So the timer runs out, and what has arrived is not sent again.
