@@ -526,8 +526,8 @@ impl TcpSender {
         };
     }
 
-    /// No data that was sent before the last cut is unacknowledged. What a SACK says is new needs no segment beyond to be
-    /// acknowledged: so Linux has it.
+    /// No data that was sent before the last cut is unacknowledged. Linux with SACK needs no acknowledgement of a segment beyond that
+    /// data.
     fn is_new_window(&self) -> bool {
         !self.recover_set || self.snd_una > self.recover || (self.snd_una == self.recover && self.is_linux_sack())
     }
