@@ -182,7 +182,7 @@ pub(crate) struct Reproduce {
     /// Reading of the paper, several together as in `a+b`, or `all`; the default one if absent
     #[arg(long = "reading", visible_alias = "readings", value_name = "NAME")]
     pub(crate) readings: Vec<String>,
-    /// Where it runs: `emu` is in real time with the kernel's TCP (`tpba` and `worlds` only)
+    /// Where it runs: `emu` is in real time with the kernel's TCP (`tpba`, `worlds`, `agreement.kernel`, `agreement.loss`)
     #[arg(long, value_enum, default_value_t = World::Sim)]
     pub(crate) world: World,
     /// Runs beside each other; one per core if absent, one in real time

@@ -84,10 +84,11 @@ pub struct TcpParams {
     pub dup_threshold: u32,
     /// Send a new segment for each of the first two duplicate ACKs [RFC 3042]; default on.
     pub limited_transmit: bool,
-    /// Loss recovery as Linux has it (seen in 6.18), instead of as the RFCs and ns-2 have it: with SACK the window is
-    /// reduced in proportion to what arrives [RFC 6937], and a retransmission is lost when a segment sent after it has arrived
-    /// [RFC 8985, with no window for reordering]; NewReno's timer restarts at each partial ACK ("slow but steady"), and not
-    /// at the first only ("impatient") [RFC 6582 §4]. Nothing changes for Reno. Default off.
+    /// Loss recovery as Linux has it (seen in 6.18), instead of as the RFCs and ns-2 have it. With SACK the window is reduced in
+    /// proportion to what arrives [RFC 6937], a segment or a retransmission is lost when one that was sent after it has arrived
+    /// [RFC 8985; outside a repair with the third SACK, or an eighth of the smoothed RTT after the first], and a timeout keeps the
+    /// scoreboard. NewReno's timer restarts at each partial ACK ("slow but steady"), and not at the first only ("impatient")
+    /// [RFC 6582 §4]. For all, `min_rto` is what is added to the smoothed RTT at least. Default off.
     pub linux: bool,
     /// The growth of the window per RTT in congestion avoidance, in segments; default 1. With `decrease`, ns-2's
     /// `increase_num_` and `decrease_num_`: TCP(alpha, beta).

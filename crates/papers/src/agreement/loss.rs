@@ -38,9 +38,10 @@ struct Sender {
     p_ind: f64,
     /// Of the cuts, those by timeout.
     timeout_share: f64,
-    rtt_s: f64,
-    rto_s: f64,
-    cwnd_pkts: f64,
+    /// While there was an RTT estimate; none without any.
+    rtt_s: Option<f64>,
+    rto_s: Option<f64>,
+    cwnd_pkts: Option<f64>,
     invalid: Vec<String>,
 }
 
@@ -53,7 +54,7 @@ fn watch(job: &Job<'_>) -> Result<Sender, RunError> {
     let (c, seconds) = (tcp.counters, flow.window.as_secs_f64());
     let sent = flow.measured.sent.packets.as_f64();
     let cuts = (c.fast_retransmits + c.timeouts) as f64;
-    let time = |t: Option<Duration>| t.map_or(f64::NAN, |t| t.as_secs_f64());
+    let time = |t: Option<Duration>| t.map(|t| t.as_secs_f64());
     Ok(Sender {
         sent_pps: sent / seconds,
         goodput_pps: flow.goodput_pps(),
@@ -62,19 +63,19 @@ fn watch(job: &Job<'_>) -> Result<Sender, RunError> {
         timeout_share: if cuts > 0.0 { c.timeouts as f64 / cuts } else { 0.0 },
         rtt_s: time(tcp.mean_srtt()),
         rto_s: time(tcp.mean_rto()),
-        cwnd_pkts: tcp.mean_cwnd_while_estimated().unwrap_or(f64::NAN),
+        cwnd_pkts: tcp.mean_cwnd_while_estimated(),
         invalid: run.summary.emulated.map_or(Vec::new(), |e| e.invalid),
     })
 }
 
-type Number = fn(&Sender) -> f64;
+type Number = fn(&Sender) -> Option<f64>;
 
 /// The columns of ns-2's table.
 const COLUMNS: [(&str, Number); 7] = [
-    ("sent_pps", |s| s.sent_pps),
-    ("goodput_pps", |s| s.goodput_pps),
-    ("p_cuts", |s| s.p_cuts),
-    ("timeout_share", |s| s.timeout_share),
+    ("sent_pps", |s| Some(s.sent_pps)),
+    ("goodput_pps", |s| Some(s.goodput_pps)),
+    ("p_cuts", |s| Some(s.p_cuts)),
+    ("timeout_share", |s| Some(s.timeout_share)),
     ("rtt_s", |s| s.rtt_s),
     ("rto_s", |s| s.rto_s),
     ("cwnd_pkts", |s| s.cwnd_pkts),
@@ -205,7 +206,7 @@ fn square_root(p: f64) -> f64 {
 
 /// Packets/s by the complex equation, fed with what the sender measured.
 fn padhye(cell: &Cell<Sender>, p: impl Fn(&Sender) -> f64) -> Option<f64> {
-    let mean = |number: Number| cell.mean(number).map(|e| e.mean);
+    let mean = |number: Number| cell.estimate(number).map(|e| e.mean);
     let time = |s: f64| Duration::from_secs_f64(s);
     let (rtt, rto) = (time(mean(|s| s.rtt_s)?), time(mean(|s| s.rto_s)?));
     let path = TcpPath::new(Bytes::new(1_000), rtt, rto.max(rtt), 1.0).ok()?;
@@ -273,7 +274,7 @@ fn columns(found: &Measurements<Sender>) -> fairpace_report::Table {
         for cell in found.of(controller) {
             let text = |(column, of): &(&str, Number)| {
                 let theirs = ns2(theirs, cell.at(), column)?;
-                Some(Deviation::of(&cell.values(|s| Some(of(s))), theirs)?.text())
+                Some(Deviation::of(&cell.values(of), theirs)?.text())
             };
             let cells = COLUMNS.iter().map(|c| text(c).unwrap_or_else(|| "–".to_owned()));
             rows.push([name.to_owned(), short(cell.at())].into_iter().chain(cells).collect());
@@ -293,10 +294,10 @@ fn beside_the_kernel(
     let mut all = Vec::new();
     for (real, sim) in kernel.cells.iter().zip(&ours.cells) {
         let deviation = |of: Number| {
-            let (theirs, ours) = (real.values(|s| Some(of(s))), sim.values(|s| Some(of(s))));
+            let (theirs, ours) = (real.values(of), sim.values(of));
             Deviation::of(&ours, Theirs::of(&theirs)?)
         };
-        let rate = deviation(|s| s.sent_pps);
+        let rate = deviation(|s| Some(s.sent_pps));
         all.extend(rate);
         let words = [real.scheme.clone(), short(real.at()), rate.map_or("–".to_owned(), |d| d.text())];
         let shares = [real, sim].map(|c| c.mean(|s| s.timeout_share));
@@ -355,6 +356,25 @@ mod tests {
             }
         }
         assert_eq!(ns2("Reno", 0.5, "sent_pps"), None);
+    }
+
+    /// JSON has no word for what is not a number: such a point could not be read again, and its run was repeated each time.
+    #[test]
+    fn the_point_of_a_run_without_an_rtt_sample_can_be_read_again() {
+        let e = agreement::EXPERIMENTS.iter().find(|e| e.id == "agreement.loss").unwrap();
+        let scenario = with(&base(e), |s| (s.path.loss, s.duration) = (LossSpec::random(1.0), Time::seconds(200.0)));
+        let mut bench = Bench::new(fairpace_lab::Hooks::default(), Effort::Quick).as_published();
+        let study = Study {
+            name: e.id.to_owned(),
+            measure: MEASURE,
+            cases: vec![Case::new("tcp-reno", 1.0, scenario)],
+            sampling: Sampling::Count(1),
+        };
+        let found = study.simulate(&mut bench).unwrap();
+        let sender: &Sender = &found.cells[0].runs[0];
+        assert!(sender.sent_pps > 0.0 && sender.rtt_s.is_none());
+        let kept: Sender = serde_json::from_str(&serde_json::to_string(sender).unwrap()).unwrap();
+        assert_eq!((kept.sent_pps, kept.rtt_s), (sender.sent_pps, None));
     }
 
     #[test]

@@ -165,7 +165,7 @@ fn outside(rows: &[Row], all: &[Compared]) -> Shown {
 fn each(of: Table, rows: &[Row], all: &[Compared]) -> Shown {
     let cell = |row: usize| {
         move |column: &'static Column| {
-            let found = all.iter().find(|c| c.row == row && std::ptr::eq(c.column, column));
+            let found = all.iter().find(|c| c.row == row && c.column.name == column.name);
             match found.and_then(|c| c.deviation) {
                 Some(d) => format!("{}: {} {}", short(d.ours.mean), d.text(), d.verdict(APART)),
                 None => "–".to_owned(),

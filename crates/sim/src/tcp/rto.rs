@@ -11,6 +11,8 @@ pub(crate) struct RtoEstimator {
     tick: u64,
     /// Floor, ceiling.
     bounds: (u64, u64),
+    /// The floor is of what is added to SRTT, as Linux has it, and not of the timeout.
+    adds_floor: bool,
     /// SRTT and RTTVAR; `None` before the first sample.
     estimate: Option<(u64, u64)>,
     /// The timeout before back-off and bounds.
@@ -42,6 +44,7 @@ impl RtoEstimator {
         let mut new = RtoEstimator {
             tick: nanos(params.tick),
             bounds: (nanos(params.min_rto), nanos(params.max_rto)),
+            adds_floor: params.linux,
             estimate: None,
             base: nanos(params.initial_rto),
             backoff: 1,
@@ -68,7 +71,8 @@ impl RtoEstimator {
         };
         self.estimate = Some((srtt, rttvar));
         // [RFC 6298 §2.3] RTO = SRTT + max(G, 4 RTTVAR)
-        self.base = srtt + (4 * rttvar).max(self.tick);
+        let floor = if self.adds_floor { self.bounds.0 } else { 0 };
+        self.base = srtt + (4 * rttvar).max(self.tick).max(floor);
         self.update();
     }
 
@@ -167,6 +171,17 @@ mod tests {
         e.sample(at(100), at(280));
         // RTTVAR = 3/4 x 50 + 1/4 x |100 - 180| = 57.5; SRTT = 7/8 x 100 + 1/8 x 180 = 110
         assert_eq!(e.rto(), Duration::from_millis(340));
+    }
+
+    #[test]
+    fn linuxs_floor_is_of_what_is_added_to_the_smoothed_rtt() {
+        for (linux, ms) in [(false, 200), (true, 300)] {
+            let params = TcpParams { tick: Duration::ZERO, linux, ..TcpParams::default() };
+            let mut e = RtoEstimator::new(&params);
+            // RTTVAR goes from 50 ms towards nothing: SRTT 100, the floor 200.
+            (0..30).for_each(|i| e.sample(at(100 * i), at(100 * i + 100)));
+            assert_eq!(e.rto(), Duration::from_millis(ms));
+        }
     }
 
     #[test]

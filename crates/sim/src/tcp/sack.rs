@@ -23,6 +23,8 @@ pub(super) struct Scoreboard {
     lost_below: u32,
     /// Segments with a SACK from `lost_below` on: DupThresh, or all if there are fewer.
     sacked_on_top: u32,
+    /// Segments below this with no SACK are lost because the timer ran out, for who keeps the board then.
+    given_up_below: u32,
     /// The segments sent in this recovery that may be on their way, in the order of sending: number, and whether it was
     /// a retransmission. Kept only for who looks for lost retransmissions.
     sent: VecDeque<(u32, bool)>,
@@ -57,9 +59,25 @@ impl Scoreboard {
             self.note_arrived(sane);
         }
         self.sacked_below_rxt = low;
+        self.judge(dup_threshold);
+        news > 0
+    }
+
+    /// Finds the lost: those with that many SACKs above.
+    pub(super) fn judge(&mut self, dup_threshold: u32) {
         self.lost_below = self.nth_from_top(dup_threshold);
         self.sacked_on_top = self.sacked.len().min(dup_threshold);
-        news > 0
+        if self.given_up_below > self.lost_below {
+            self.lost_below = self.given_up_below;
+            self.sacked_on_top = self.sacked.count(Range { start: self.lost_below, end: u32::MAX });
+        }
+    }
+
+    /// The timer has run out and the SACKs are kept: all others below `snd_max` are lost, and none has been sent again.
+    pub(super) fn give_up(&mut self, snd_max: u32) {
+        self.begin_recovery();
+        self.given_up_below = snd_max;
+        (self.lost_below, self.sacked_on_top) = (snd_max, 0);
     }
 
     /// Segments with a SACK.
@@ -174,6 +192,7 @@ impl Scoreboard {
     pub(super) fn clear(&mut self) {
         self.sacked.clear();
         (self.high_rxt, self.sacked_below_rxt, self.lost_below, self.sacked_on_top) = (0, 0, 0, 0);
+        self.given_up_below = 0;
         self.forget_sent();
     }
 
@@ -271,6 +290,8 @@ mod tests {
     struct Walk {
         una: u32,
         max: u32,
+        threshold: usize,
+        given_up_below: u32,
         sacked: BTreeSet<u32>,
         high_rxt: u32,
         sent: Vec<(u32, bool)>,
@@ -283,7 +304,8 @@ mod tests {
         }
 
         fn is_lost(&self, seq: u32) -> bool {
-            !self.sacked.contains(&seq) && self.sacked.range(seq..).count() >= 3
+            let told = seq < self.given_up_below || self.sacked.range(seq..).count() >= self.threshold;
+            told && !self.sacked.contains(&seq)
         }
 
         fn unsacked(&self) -> impl Iterator<Item = u32> + '_ {
@@ -318,13 +340,14 @@ mod tests {
 
     proptest::proptest! {
         // Numbers that are kept up to date are those that the walk finds, after each of any steps: the window slides,
-        // blocks come in any order, are lies, and are forgotten at a timeout; with and without a look at lost retransmissions.
+        // blocks come in any order, are lies, and are forgotten or kept at a timeout; with and without a look at lost retransmissions.
         #[test]
         fn the_pipe_that_is_kept_is_that_of_the_walk(
             look in proptest::prelude::any::<bool>(),
+            threshold in 1_u32..4,
             steps in proptest::collection::vec((0_u32..12, 0_u32..40, 1_u32..12), 1..150),
         ) {
-            let (mut s, mut w) = (Scoreboard::default(), Walk::default());
+            let (mut s, mut w) = (Scoreboard::default(), Walk { threshold: threshold as usize, ..Walk::default() });
             for (what, at, n) in steps {
                 match what {
                     // New data leaves.
@@ -352,7 +375,11 @@ mod tests {
                     }
                     7 if n == 1 => {
                         s.clear();
-                        w = Walk { una: w.una, max: w.max, ..Walk::default() };
+                        w = Walk { una: w.una, max: w.max, threshold: w.threshold, ..Walk::default() };
+                    }
+                    7 if n == 2 => {
+                        s.give_up(w.max);
+                        (w.given_up_below, w.high_rxt, w.sent, w.lost_again) = (w.max, 0, Vec::new(), BTreeSet::new());
                     }
                     // An ACK: it may move on, up to the first hole or beyond, and has blocks, the second of which may
                     // reach beyond all that was sent.
@@ -368,7 +395,7 @@ mod tests {
                         }
                         w.sacked.retain(|seq| *seq < w.max);
                         let news = w.sacked.difference(&before).count() > 0;
-                        proptest::prop_assert_eq!(s.update(&ack(next, &blocks), w.max, 3), news);
+                        proptest::prop_assert_eq!(s.update(&ack(next, &blocks), w.max, threshold), news);
                         if look {
                             s.find_lost_retransmissions();
                             w.find_lost_retransmissions();

@@ -15,8 +15,9 @@
 //!   a second cut. At a window of one the sender falls silent for one timeout, without back-off.
 //! - The timer restarts at the first partial ACK only ("impatient", [RFC 6582 §4]).
 //!
-//! With [`TcpParams::linux`] a SACK recovery reduces the window in proportion to what arrives [RFC 6937] and finds lost
-//! retransmissions [RFC 8985], and NewReno's timer restarts at each partial ACK.
+//! With [`TcpParams::linux`] losses of a SACK sender are found by what was sent later and has arrived [RFC 8985], the window of a
+//! recovery is reduced in proportion to what arrives [RFC 6937], a timeout keeps the scoreboard, `min_rto` is what is added to the
+//! smoothed RTT at least, and NewReno's timer restarts at each partial ACK.
 //!
 //! ```text
 //!            3 dup ACKs above `recover`            ACK of `recover` (Reno: any new ACK)
@@ -85,6 +86,9 @@ struct Reduction {
     flight: f64,
 }
 
+/// In a repair of Linux's one SACK above a segment tells that the segment is lost [RFC 8985 §6.2]: nothing is reordered then.
+const ONE_ABOVE: u32 = 1;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     Open,
@@ -129,6 +133,8 @@ pub struct TcpSender {
     /// The one segment whose RTT is being measured [RFC 6298 §3], and when it left.
     timed: Option<(u32, Instant)>,
     rto_at: Instant,
+    /// When a hole of fewer than DupThresh SACKs above is taken for a loss [RFC 8985 §6.2].
+    reorder_at: Instant,
     /// A retransmission that goes out whatever the window says.
     retransmit_now: Option<u32>,
     jitter: RandomStream,
@@ -173,6 +179,7 @@ impl TcpSender {
             reduction: Reduction::default(),
             timed: None,
             rto_at: Instant::NEVER,
+            reorder_at: Instant::NEVER,
             retransmit_now: None,
             jitter,
             jitter_at: Instant::NEVER,
@@ -223,10 +230,11 @@ impl TcpSender {
         if ack.next > self.snd_max || ack.next < self.snd_una {
             return;
         }
-        let in_sack_recovery = self.mode == Mode::Recovery && self.reduces();
-        let before = if in_sack_recovery { (self.arrived(), self.scoreboard.lost_below()) } else { (0, 0) };
+        let repairs = self.mode != Mode::Open && self.is_linux_sack();
+        let before = if repairs { (self.arrived(), self.scoreboard.lost_below()) } else { (0, 0) };
+        let threshold = if repairs { ONE_ABOVE } else { self.params.dup_threshold };
         let news = match self.params.variant {
-            TcpVariant::Sack => self.scoreboard.update(ack, self.snd_max, self.params.dup_threshold),
+            TcpVariant::Sack => self.scoreboard.update(ack, self.snd_max, threshold),
             TcpVariant::Reno | TcpVariant::NewReno => true,
         };
         let advances = ack.next > self.snd_una;
@@ -235,15 +243,30 @@ impl TcpSender {
         } else if self.snd_max > self.snd_una && news {
             self.on_duplicate_ack(now);
         }
-        if in_sack_recovery && self.mode == Mode::Recovery {
+        if repairs && self.mode != Mode::Open {
             self.scoreboard.find_lost_retransmissions();
-            let safe = advances && self.scoreboard.lost_below() == before.1;
-            self.reduce(now, self.arrived().saturating_sub(before.0), safe);
+            if self.mode == Mode::Recovery {
+                let safe = advances && self.scoreboard.lost_below() == before.1;
+                self.reduce(now, self.arrived().saturating_sub(before.0), safe);
+            }
+        }
+        if self.is_linux_sack() {
+            self.wait_for_reordered(now);
         }
     }
 
-    /// SACK recovers as Linux does.
-    fn reduces(&self) -> bool {
+    /// [RFC 8985 §6.2 step 5] a hole below a SACK is a loss after an eighth of the smoothed RTT, which Linux allows for
+    /// reordering until there are DupThresh SACKs.
+    fn wait_for_reordered(&mut self, now: Instant) {
+        if self.mode != Mode::Open || self.scoreboard.sacked() == 0 {
+            self.reorder_at = Instant::NEVER;
+        } else if self.reorder_at == Instant::NEVER {
+            self.reorder_at = now + self.rto.srtt().unwrap_or_default() / 8;
+        }
+    }
+
+    /// SACK finds losses and repairs them as Linux does.
+    fn is_linux_sack(&self) -> bool {
         self.params.linux && self.params.variant == TcpVariant::Sack
     }
 
@@ -279,6 +302,12 @@ impl TcpSender {
             self.jitter_at = Instant::NEVER;
             self.jitter_open = true;
         }
+        if now >= self.reorder_at {
+            self.reorder_at = Instant::NEVER;
+            if self.mode == Mode::Open {
+                self.on_loss(now);
+            }
+        }
         if now >= self.rto_at {
             self.on_timeout(now);
         }
@@ -309,7 +338,7 @@ impl TcpSender {
 
     /// When [`TcpSender::on_timer`] wants to be called; never if no timer runs.
     pub fn poll_timer(&self) -> Instant {
-        self.rto_at.min(self.jitter_at)
+        self.rto_at.min(self.poll_jitter())
     }
 
     /// The retransmission timer alone; it moves with nearly every ACK.
@@ -318,10 +347,10 @@ impl TcpSender {
         self.rto_at
     }
 
-    /// The end of the current send jitter alone.
+    /// The end of the current send jitter, or of the wait for what may be reordered.
     #[inline]
     pub(crate) fn poll_jitter(&self) -> Instant {
-        self.jitter_at
+        self.jitter_at.min(self.reorder_at)
     }
 
     // Questions.
@@ -468,29 +497,39 @@ impl TcpSender {
         }
         let enough = self.dupacks == self.params.dup_threshold
             || (self.params.variant == TcpVariant::Sack && self.scoreboard.is_lost(self.snd_una));
-        // [RFC 6582 §3.2 step 2] duplicates of a window that was already cut once mean nothing new.
-        if enough && self.is_new_window() {
-            self.enter_recovery(now);
-            let left = self.flight() * self.remaining();
-            self.cut(left);
-            self.cwnd = match self.params.variant {
-                TcpVariant::Reno => left,
-                // Nothing but the first retransmission leaves until more arrives.
-                TcpVariant::Sack if self.reduces() => f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max))
-                    .max(1.0)
-                    .min(self.params.max_window.as_f64()),
-                TcpVariant::NewReno | TcpVariant::Sack => self.ssthresh,
-            };
-        } else if enough && self.cut_by_mark {
-            self.enter_recovery(now);
-            self.cut_by_mark = false;
-            self.recover = self.snd_max;
+        if enough {
+            self.on_loss(now);
         }
     }
 
-    /// No data that was sent before the last cut is unacknowledged.
+    /// A loss has been found: the window is cut. [RFC 6582 §3.2 step 2] duplicates of a window that was cut before mean nothing
+    /// new, but losses of one that a mark has cut are repaired.
+    fn on_loss(&mut self, now: Instant) {
+        if !self.is_new_window() {
+            if self.cut_by_mark {
+                self.enter_recovery(now);
+                self.cut_by_mark = false;
+                self.recover = self.snd_max;
+            }
+            return;
+        }
+        self.enter_recovery(now);
+        let left = self.flight() * self.remaining();
+        self.cut(left);
+        self.cwnd = match self.params.variant {
+            TcpVariant::Reno => left,
+            // Nothing but the first retransmission leaves until more arrives.
+            TcpVariant::Sack if self.is_linux_sack() => f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max))
+                .max(1.0)
+                .min(self.params.max_window.as_f64()),
+            TcpVariant::NewReno | TcpVariant::Sack => self.ssthresh,
+        };
+    }
+
+    /// No data that was sent before the last cut is unacknowledged. Linux with SACK needs no acknowledgement of a segment beyond that
+    /// data.
     fn is_new_window(&self) -> bool {
-        !self.recover_set || self.snd_una > self.recover
+        !self.recover_set || self.snd_una > self.recover || (self.snd_una == self.recover && self.is_linux_sack())
     }
 
     /// [RFC 3168 §6.1.2] a mark is answered as a loss, once per window, but nothing is sent again.
@@ -519,6 +558,9 @@ impl TcpSender {
         self.inflation = f64::from(self.params.dup_threshold);
         self.partial_acks = 0;
         self.scoreboard.begin_recovery();
+        if self.is_linux_sack() {
+            self.scoreboard.judge(ONE_ABOVE);
+        }
         self.reduction = Reduction { flight: self.flight().max(1.0), ..Reduction::default() };
         self.retransmit_now = Some(self.snd_una);
         self.restart_timer(now);
@@ -540,8 +582,13 @@ impl TcpSender {
         self.dupacks = 0;
         self.partial_acks = 0;
         self.retransmit_now = None;
-        self.scoreboard.clear();
-        self.snd_nxt = self.snd_una;
+        self.reorder_at = Instant::NEVER;
+        if self.is_linux_sack() {
+            self.scoreboard.give_up(self.snd_max);
+        } else {
+            self.scoreboard.clear();
+            self.snd_nxt = self.snd_una;
+        }
         self.rto.back_off(now);
         self.restart_timer(now);
     }
@@ -597,7 +644,8 @@ impl TcpSender {
     /// The segment that the window (SACK: the pipe) lets out next.
     fn next_by_window(&self) -> Option<u32> {
         let limit = self.snd_una.saturating_add(self.params.max_window.get().min(u64::from(u32::MAX)) as u32);
-        if self.mode == Mode::Recovery && self.params.variant == TcpVariant::Sack {
+        let by_pipe = self.mode == Mode::Recovery || (self.mode == Mode::Timeout && self.is_linux_sack());
+        if by_pipe && self.params.variant == TcpVariant::Sack {
             if f64::from(self.scoreboard.pipe(self.snd_una, self.snd_max)) + 1.0 > self.cwnd {
                 return None;
             }
@@ -633,11 +681,13 @@ impl TcpSender {
                 self.timed = Some((seq, now));
             }
         }
-        if self.mode == Mode::Recovery && self.reduces() {
+        if self.mode != Mode::Open && self.is_linux_sack() {
             self.scoreboard.note_sent(seq, retransmission);
         }
         self.snd_nxt = self.snd_nxt.max(seq + 1);
-        if self.rto_at == Instant::NEVER {
+        // Linux gives the first segment that is missing a whole timeout each time it is sent.
+        let head_again = retransmission && seq == self.snd_una && self.is_linux_sack();
+        if self.rto_at == Instant::NEVER || head_again {
             self.restart_timer(now);
         }
         Segment { seq, retransmission, ecn, cwr }

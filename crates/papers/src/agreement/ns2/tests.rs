@@ -54,4 +54,9 @@ fn a_short_run_of_one_row_gives_all_its_numbers() {
     let e = experiment("agreement.channel");
     let outcome = runs(e, e.scenario.replace("20000 s", "200 s"), Effort::Seeds(2));
     assert!(outcome.points.iter().any(|p| p.scheme == "reno_baseline:2" && p.metric == "cwnd_pkts_deviation"));
+    // Every number has a cell: columns are told apart by name, since a constant has no one address.
+    let each = outcome.section.tables.iter().find(|t| t.title == "reno_baseline.csv").unwrap();
+    assert_eq!((each.rows.len(), each.head.len()), (168, 9));
+    let empty = each.rows.iter().flatten().filter(|cell| *cell == "–").count();
+    assert!(empty < each.rows.len(), "{empty} of {} cells are empty", 168 * 8);
 }

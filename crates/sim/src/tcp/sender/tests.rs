@@ -278,15 +278,16 @@ fn linuxs_newreno_restarts_the_timer_at_each_partial_ack_and_repairs_one_segment
 fn linuxs_sack_recovery_sends_in_proportion_to_what_arrives() {
     // Of 14..30, sent at 300 ms, every second one is lost from 14 on; 15, 17, ... 29 arrive, and eight ACKs come at 400 ms. The
     // first two let out 30 and 31 (limited transmit). The third begins the recovery: flight 16, ssthresh 8, and 14 goes again.
-    // n of the five that follow let out ceil(8 n / 16) in all while the pipe is above ssthresh: with 14 that is two at the
-    // third of them, 16. At the fourth the pipe is 8 (24, 26, 28 to 31, and 14 and 16 again). At the fifth it is 6 (26, 28, 30,
-    // 31, 14, 16), below ssthresh, which the five that arrived may fill up: 18 and 20.
+    // Holes below the highest SACK are lost. n of the ACKs that follow let out ceil(8 n / 16) in all while the pipe is above
+    // ssthresh, and 14 was that one: nothing at 21 (pipe 24 to 31 and others: 11) and 23 (9). At 25 the pipe is 7 (26 to 31, 14):
+    // 16 fills it up to ssthresh. At 27 it is 6 (28 to 31, 14, 16): 18 and 20. At 29 it is 6 (30, 31, and four), and five arrived
+    // for four sent: 22.
     let losses: Vec<(u32, u32)> = (14..30).step_by(2).map(|seq| (seq, 0)).collect();
     let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::Sack) }, u32::MAX, &losses);
     p.run_until(400);
     assert_eq!(p.tx.phase(), TcpPhase::Recovery);
     let at_400: Vec<(u32, bool)> = p.sent.iter().filter(|s| s.0 == 400).map(|s| (s.1, s.2)).collect();
-    assert_eq!(at_400, [(30, false), (31, false), (14, true), (16, true), (18, true), (20, true)]);
+    assert_eq!(at_400, [(30, false), (31, false), (14, true), (16, true), (18, true), (20, true), (22, true)]);
     p.run_until(1_500);
     assert_eq!((p.tx.counters().timeouts, p.tx.counters().fast_retransmits), (0, 1));
     assert!(p.rx.in_order() > 32);
@@ -307,6 +308,46 @@ fn linux_finds_a_lost_retransmission_by_what_was_sent_after_it_and_the_rfc_waits
     assert_eq!(run(true), (vec![400, 500], 0));
     let (sent, timeouts) = run(false);
     assert!(sent[1] > 500 && timeouts == 1, "{sent:?} {timeouts}");
+}
+
+#[test]
+fn linux_needs_one_sack_and_an_eighth_of_the_round_trip_where_the_rfc_waits_for_the_timer() {
+    let run = |linux| {
+        let params = TcpParams { linux, ..exact(TcpVariant::Sack) };
+        let mut p = Pair::new(params, 4, &[(2, 0)]);
+        p.run_until(3_000);
+        (p.retransmissions(), p.tx.counters().timeouts, p.rx.in_order())
+    };
+    // 2 and 3 are the last; the SACK of 3 comes at 200 ms, and 2 goes again 12.5 ms later. By RFC 6675 the timer runs out.
+    assert_eq!(run(true), (vec![(212, 2)], 0, 4));
+    let (sent, timeouts, all) = run(false);
+    assert!(sent[0].0 > 300 && timeouts == 1 && all == 4, "{sent:?}");
+}
+
+#[test]
+fn linux_restarts_the_timer_with_each_retransmission_of_the_first_segment() {
+    // 14 leaves at 300 ms, and each of its copies a round trip after the one before: the fifth arrives. The timer of 300 ms that
+    // the first retransmission started would have run out at 700 ms.
+    let losses = [(14, 0), (14, 1), (14, 2), (14, 3)];
+    let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::Sack) }, u32::MAX, &losses);
+    p.run_until(1_000);
+    assert_eq!(p.retransmissions(), [(400, 14), (500, 14), (600, 14), (700, 14)]);
+    assert_eq!(p.tx.counters().timeouts, 0);
+}
+
+#[test]
+fn after_a_timeout_linux_keeps_what_arrived_and_finds_a_lost_retransmission() {
+    // Of 14..30 all but 15 and 17 are lost, of which the SACKs come at 400 ms: 30 and 31 leave and are lost, too, as is the
+    // retransmission of 14. So the timer runs out, and what has arrived is not sent again.
+    let losses: Vec<(u32, u32)> =
+        (14..32).filter(|seq| ![15, 17].contains(seq)).map(|seq| (seq, 0)).chain([(14, 1), (18, 1)]).collect();
+    let mut p = Pair::new(TcpParams { linux: true, ..exact(TcpVariant::Sack) }, u32::MAX, &losses);
+    p.run_until(10_000);
+    assert!(p.tx.counters().timeouts >= 1 && p.rx.in_order() > 60, "{:?}", p.tx.counters());
+    let again = |seq| p.retransmissions().iter().filter(|r| r.1 == seq).count();
+    assert_eq!((again(15), again(17)), (0, 0));
+    // 18 is lost again in the repair: a SACK of what left after it tells, and no second timeout is needed.
+    assert_eq!((again(18), p.tx.counters().timeouts), (2, 1));
 }
 
 #[test]
