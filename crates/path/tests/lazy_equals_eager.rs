@@ -6,8 +6,8 @@ mod eager;
 use eager::{Eager, Shape};
 use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{
-    Capacity, CoDelParams, DelayModel, DropReason, DualPi2Params, FqCoDelParams, GilbertElliott, Link, LinkSpec,
-    LossModel, Outage, OutageAt, PieParams, Plain, QueueModel, RedParams, Thresholds,
+    Capacity, CoDelParams, DelayModel, DropReason, DualPi2Params, FqCoDelParams, GilbertElliott, InFlight, Link,
+    LinkSpec, LossModel, Outage, OutageAt, PieParams, Plain, QueueModel, RedParams, Thresholds,
 };
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets, Probability};
 use proptest::prelude::*;
@@ -101,7 +101,12 @@ fn spec(shape: &Shape) -> impl Strategy<Value = LinkSpec> + use<> {
             good_to_bad: a, bad_to_good: b, loss_in_good: c, loss_in_bad: d,
         })),
     ];
-    let outage = (0..200_u64, ms).prop_map(|(at, length)| Outage { start: Instant::from_nanos(at * MS), length });
+    let in_flight = prop_oneof![Just(InFlight::Delivered), Just(InFlight::Lost)];
+    let outage = (0..200_u64, ms, in_flight).prop_map(|(at, length, in_flight)| Outage {
+        start: Instant::from_nanos(at * MS),
+        length,
+        in_flight,
+    });
     let outage = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(outage, 1..4)];
     let outage_at = prop_oneof![Just(OutageAt::Transmitter), Just(OutageAt::Receiver)];
     // A Quick-Start router looks at the load now and then, which must change nothing.

@@ -264,7 +264,7 @@ fn a_path_that_dies_at_the_end_of_a_running_period_ends_the_flow_no_later() {
         let ends = states(&run(config.clone()).unwrap()).iter().find(|(_, name)| *name == "probing").unwrap().0;
         let start = Instant::ZERO + ms(ends - left * 1_000);
         let mut config = config;
-        forward(&mut config).outage = vec![Outage { start, length: Duration::from_secs(3_600) }];
+        forward(&mut config).outage = vec![Outage::of(start, Duration::from_secs(3_600))];
         let report = run(config).unwrap();
         assert!(matches!(report.flows[0].stopped, Some(StopReason::FeedbackTimeout { .. })), "{left}");
         let tripped = |e: &FlowEventKind| matches!(e, FlowEventKind::Tripped { .. });
@@ -282,8 +282,7 @@ fn a_dead_path_ends_a_flow_in_either_state_and_its_tcp_falls_silent() {
         let epsilon = if state == "running" { "10 Mbit/s" } else { "1 bit/s" };
         let config = flow("media", media(safe.with("epsilon", epsilon)));
         let mut config = path(RateModel::Fixed(Rate::mbps(1.2)), 0.0, 120, vec![config]);
-        forward(&mut config).outage =
-            vec![Outage { start: Instant::from_secs_f64(5.0), length: Duration::from_secs(3_600) }];
+        forward(&mut config).outage = vec![Outage::of(Instant::from_secs_f64(5.0), Duration::from_secs(3_600))];
         let seen = Segments::default();
         let report = run_observed(config, Box::new(seen.clone())).unwrap();
         let flow = &report.flows[0];

@@ -12,7 +12,7 @@ mod pie;
 mod red;
 
 use fairpace_path::{
-    Capacity, DropReason, GilbertElliott, LinkSpec, LossModel, OutageAt, Plain, QueueModel, RateModel,
+    Capacity, DropReason, GilbertElliott, InFlight, LinkSpec, LossModel, OutageAt, Plain, QueueModel, RateModel,
 };
 use fairpace_units::{Bytes, Class, Ecn, Instant, RandomStream};
 
@@ -382,8 +382,11 @@ impl Eager {
             OutageAt::Transmitter => 0,
             OutageAt::Receiver => exit - departure,
         };
-        let (first, last) = (sent.start + shift, departure + shift);
         let dark = self.spec.outage.iter().any(|o| {
+            let (first, last) = match o.in_flight {
+                InFlight::Delivered => (sent.start + shift, departure + shift),
+                InFlight::Lost => (sent.start, exit),
+            };
             let (a, b) = (o.start.as_nanos(), (o.start + o.length).as_nanos());
             // Some instant of [first, last) in [a, b), or the only one if it takes no time.
             first.max(a) < last.min(b) || (a <= first && first < b)
