@@ -103,7 +103,7 @@ pub struct Outage {
     pub start: Instant,
     /// How long it lasts; zero has no effect.
     pub length: Duration,
-    /// What becomes of a packet that has left one end and has not reached the other.
+    /// The fate of a packet that has left one end and has not reached the other.
     pub in_flight: InFlight,
 }
 
@@ -114,7 +114,7 @@ impl Outage {
     }
 }
 
-/// What an [`Outage`] does to the packets that are on their way when it begins.
+/// The effect of an [`Outage`] on the packets that are on their way when the signal goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum InFlight {
     /// Only one end of the link is dark ([`OutageAt`]): what is in flight arrives.

@@ -247,7 +247,7 @@ pub const OUTAGE: Table = Table::of::<OutageSpec>(
     ],
 );
 
-/// What becomes of the packets that are on the link when an outage begins.
+/// The fate of the packets that are on the link when an outage begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InFlight {

@@ -29,7 +29,7 @@ struct WindowSearch {
     heavy: bool,
     /// W_max by eq. (3), slots counted from any slot on, and from the slot after a success on.
     formula: [u32; 2],
-    /// Which of the two the claims are about.
+    /// The place of the window that the claims are about.
     about: usize,
     /// Delay outage by window.
     outages: BTreeMap<u32, Estimate>,

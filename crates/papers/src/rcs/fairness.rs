@@ -276,7 +276,7 @@ fn fig21_claims(
     claims
 }
 
-/// What RCS gets of a flow of TCP where its index is lowest.
+/// The share of RCS in the throughput of a flow of TCP, where the index is lowest.
 fn share_where_lowest(found: &Measurements<RunStats>, rcs: &str, places: &[f64], symbol: &str) -> String {
     let (at, _) = smallest(places.iter().map(|&x| (x, found.estimate(rcs, x, jain_of_all))));
     let share = found.paired((rcs, at), (rcs, at), |l, r| Some(throughput(l)? / tcp_throughput(r)?));

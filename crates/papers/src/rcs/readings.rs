@@ -4,7 +4,6 @@
 //! what becomes of packets on the air when the signal goes. The defaults are ns-2's where the paper is silent (§V: all of it
 //! ran in ns-2), and what §IV-C and §V say of Figs. 15, 16 and 20.
 
-use super::setup::lose_acks;
 use crate::reading::Reading;
 use fairpace_scenario::{Count, InFlight, Parameter, QueueSpec, RawScenario, Room, Time};
 
@@ -31,7 +30,7 @@ const ACKS_LOST: Reading = Reading::new(
     "§V-A",
     "ACKs are lost with P, too: the sentence names data and dummies only",
 )
-.setting(lose_acks)
+.setting(|s| s.path.reverse.loss = s.path.loss.clone())
 .touching(SWEEPS);
 const TARGET_90: Reading = target("s-target-90", "S_Target = 90 packets/s, below the fair share of 130", |s| {
     set_rcs(s, "s_target", "90 pkt/s");

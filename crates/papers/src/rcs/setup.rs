@@ -14,11 +14,6 @@ pub(super) const RENO: Scheme = Scheme::new("tcp-reno", "TCP Reno", "tcp-reno");
 pub(super) const NEWRENO: Scheme = Scheme::new("tcp-newreno", "TCP NewReno", "tcp-newreno");
 pub(super) const SACK: Scheme = Scheme::new("tcp-sack", "TCP SACK", "tcp-sack");
 
-/// ACKs are lost with P too.
-pub(super) fn lose_acks(s: &mut RawScenario) {
-    s.path.reverse.loss = s.path.loss.clone();
-}
-
 pub(super) fn set_loss(s: &mut RawScenario, p: f64) {
     s.path.loss = LossSpec::random(p);
 }

@@ -8,7 +8,7 @@ pub(crate) struct Rio {
     inside: Red,
     all: Red,
     random: RandomStream,
-    /// What the link could have sent while it was idle, at each idle time since the last normal arrival.
+    /// The work that the link could have done in each idle time since the last normal arrival.
     idle: Vec<u128>,
 }
 
