@@ -7,7 +7,6 @@ use super::setup::{
 use crate::figure::{Figure, Scheme, caption, curve, point, scaled, text};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_lab::RunError;
-use fairpace_lab::stats::short;
 use fairpace_lab::study::{Measurements, Precision, largest, smallest};
 use fairpace_report::{Axis, Chart};
 use fairpace_scenario::{Count, RawScenario, Time};
@@ -241,7 +240,6 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
             .because(full(&found, 400.0))
             .spread(&found, RCS1.key, &to_400, 0.0, throughput),
         e.claim("rcs1-lower-at-600", lower, Bound::Within(0.75, 1.0), "throughput at 600 / at 0")
-            .because(full(&found, 600.0))
             .relative(&found, RCS1.key, 600.0, 0.0, throughput),
     ];
     for (rcs, key) in [(&RCS1, "rcs1"), (&RCS2, "rcs2")] {
@@ -259,17 +257,8 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
     Ok(e.outcome(FIG17C.points(&found), claims, section))
 }
 
-/// How full RCS and the constant background together make the link, and the dummies among what RCS sends.
 fn full(found: &Measurements<RunStats>, s_l: f64) -> String {
-    let data = found.estimate(RCS1.key, s_l, throughput).map(|e| scaled(e, FLOWS));
-    let load = data.map_or("unknown".to_owned(), |e| short((e.mean + s_l) / CAPACITY));
-    let dummies = |x: f64| text(found.estimate(RCS1.key, x, overhead));
-    format!(
-        "At S_L = {s_l} RCS's data and the background offer {load} of the link; dummies are {} of what RCS sends there, and {} \
-         without background",
-        dummies(s_l),
-        dummies(0.0)
-    )
+    format!("RCS fills {} of the link, beside S_L = {s_l}", filled(found, RCS1.key, s_l))
 }
 
 /// Ten RAP flows in place of the background, each at most a tenth of S_L.
