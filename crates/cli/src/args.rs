@@ -167,7 +167,7 @@ Examples:
   fairpace reproduce worlds --world emu -j 4         every controller beside the kernel's TCP
   fairpace list experiments                     what there is")]
 pub(crate) struct Reproduce {
-    /// Papers or experiments; all of them if none is named
+    /// Papers or experiments; `all`, or none named: every one
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
     /// Seeds per point; the experiment's own number if absent
@@ -179,7 +179,7 @@ pub(crate) struct Reproduce {
     /// Few seeds, and shorter runs where an experiment has them
     #[arg(long, conflicts_with_all = ["seeds", "full"])]
     pub(crate) quick: bool,
-    /// Reading of the paper, several together as in `a+b`, or `all`; the default one if absent
+    /// Reading of the paper, several together as in `a+b`, or `all` (not with `--quick`); the default one if absent
     #[arg(long = "reading", visible_alias = "readings", value_name = "NAME")]
     pub(crate) readings: Vec<String>,
     /// Where it runs: `emu` is in real time with the kernel's TCP (`tpba`, `worlds`, `agreement.kernel`, `agreement.loss`)

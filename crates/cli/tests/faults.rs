@@ -638,7 +638,7 @@ fn smaller_mtu(t: &Trial<'_>) -> Verdict {
 
 /// The direction given loses everything for a while.
 fn dark(t: &Trial<'_>, way: Direction) -> Verdict {
-    let outage = Outage { start: Instant::from_secs_f64(t.at), length: Duration::from_secs_f64(DARK) };
+    let outage = Outage::of(Instant::from_secs_f64(t.at), Duration::from_secs_f64(DARK));
     let link = LinkSpec { outage: vec![outage], ..wire() };
     let stage = match way {
         Direction::Forward => Stage::open(t, link, wire()),
@@ -661,7 +661,7 @@ fn dark(t: &Trial<'_>, way: Direction) -> Verdict {
 }
 
 fn dark_for_good(t: &Trial<'_>, way: Direction) -> Verdict {
-    let outage = Outage { start: Instant::from_secs_f64(t.at), length: Duration::from_secs(3_600) };
+    let outage = Outage::of(Instant::from_secs_f64(t.at), Duration::from_secs(3_600));
     let link = LinkSpec { outage: vec![outage], ..wire() };
     let stage = match way {
         Direction::Forward => Stage::open(t, link, wire()),

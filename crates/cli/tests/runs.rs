@@ -260,6 +260,95 @@ fn reproduce_refuses_what_is_no_experiment_before_it_runs_anything() {
 }
 
 #[test]
+fn readings_that_cannot_be_run_are_refused_by_name_before_anything_is_made() {
+    let out = folder("readings-refused").join("out");
+    for (experiment, flags, wanted) in [
+        (
+            "rcs.fig16",
+            &["--reading", "in-flight-deliverd"][..],
+            &[
+                "error: `in-flight-deliverd` is not a reading of `rcs.fig16`",
+                "did you mean `in-flight-delivered`? `fairpace list experiments` shows all",
+            ][..],
+        ),
+        (
+            "rcs",
+            &["--reading", "in-flight-deliverd"],
+            &["is not a reading of any of these experiments", "did you mean `in-flight-delivered`?"],
+        ),
+        (
+            "rcs.fig22a-b",
+            &["--reading", "cold-100s+cold-300s"],
+            &[
+                "error: the readings `cold-100s` and `cold-300s` of `rcs.fig22a-b` contradict each other",
+                "name one of them, or each in a `--reading` of its own",
+            ],
+        ),
+        // A set counts as its members.
+        (
+            "rcs.fig22a-b",
+            &["--reading", "cold-100s-t-b-none+cold-300s"],
+            &["the readings `cold-100s` and `cold-300s` of `rcs.fig22a-b` contradict each other"],
+        ),
+        (
+            "rcs.fig16",
+            &["--readings", "all", "--quick"],
+            &["error: `--quick` runs the default readings only", "leave `--readings all` out"],
+        ),
+        ("tpba.table3", &["--readings", "all", "--world", "emu"], &["error: `--reading` is for the simulator only"]),
+    ] {
+        let args = [&["reproduce", experiment, "--out", out.to_str().unwrap()], flags].concat();
+        let refused = run(&args);
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{args:?}: {said}");
+        assert!(wanted.iter().all(|words| said.contains(words)), "{args:?}: {said}");
+        assert!(!out.exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn each_point_and_claim_says_its_reading_and_a_quick_run_has_the_default_alone() {
+    let out = folder("readings-json");
+    let reproduce = |flags: &[&str], name: &str| {
+        let dir = out.join(name);
+        let args = [&["reproduce", "rcs.fig16", "--json", "--out", dir.to_str().unwrap()], flags].concat();
+        let done = run(&args);
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {}", text(&done.stderr));
+        let found: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        let readings = |part: &str| {
+            let of = |x: &serde_json::Value| x["reading"].as_str().unwrap().to_owned();
+            let mut all: Vec<String> = found[part].as_array().unwrap().iter().map(of).collect();
+            all.dedup();
+            all
+        };
+        (found["reading"].clone(), readings("points"), readings("claims"), dir.join("readings.md"))
+    };
+    let both = ["default", "in-flight-delivered"].map(str::to_owned).to_vec();
+    let (counts, points, claims, page) = reproduce(&["--readings", "all"], "all");
+    assert_eq!((counts.as_str(), &points, &claims), (Some("default"), &both, &both));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("| claim | default | in-flight-delivered |\n"), "{page}");
+    let (counts, points, claims, page) = reproduce(&["--quick"], "quick");
+    assert_eq!((counts.as_str(), points, claims), (Some("default"), both[..1].to_vec(), both[..1].to_vec()));
+    assert!(!page.exists(), "one reading needs no table");
+    let (counts, points, ..) = reproduce(&["--quick", "--reading", "in-flight-delivered"], "named");
+    assert_eq!((counts.as_str(), points), (Some("in-flight-delivered"), both[1..].to_vec()));
+}
+
+#[test]
+fn reproducing_several_experiments_ends_with_the_share_of_each() {
+    let out = folder("shares");
+    let done = run(&["reproduce", "rcs.fig12", "rcs.fig16", "--out", out.to_str().unwrap()]);
+    let said = text(&done.stderr);
+    let (_, shares) = said.split_once("time of each experiment:\n").unwrap_or_else(|| panic!("{said}"));
+    let percent = |line: &str| line.split_once('%').and_then(|(number, _)| number.trim().parse::<f64>().ok());
+    let each: Vec<f64> = shares.lines().map_while(percent).collect();
+    assert_eq!(each.len(), 2, "{said}");
+    assert!((each.iter().sum::<f64>() - 100.0).abs() < 0.2, "{said}");
+    assert!(shares.contains("rcs.fig12") && shares.contains("rcs.fig16"), "{said}");
+}
+
+#[test]
 fn reproduce_killed_in_the_middle_goes_on_from_its_points_and_ends_as_if_nothing_had_happened() {
     let (whole, cut) = (folder("reproduce-whole"), folder("reproduce-killed"));
     let reproduce = |out: &PathBuf| {

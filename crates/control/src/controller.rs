@@ -30,9 +30,10 @@ pub enum SendPoll {
 /// How far the TCP half of a flow is, as its kernel (or the simulator) says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpProgress {
-    /// Acknowledged since the connection began, in the terms of `packet_size`: the driver turns payload into bytes on
-    /// the wire.
+    /// Acknowledged since the connection began, as bytes on the wire: [`TcpProgress::on_the_wire`].
     pub acked: Bytes,
+    /// Of the stream, written and not sent yet.
+    pub unsent: Bytes,
     /// The congestion window.
     pub cwnd: Bytes,
     /// The maximum segment size: what `cwnd` counts in.
@@ -41,6 +42,15 @@ pub struct TcpProgress {
     pub reductions: u64,
     /// TCP's smoothed RTT; `None` before its first sample.
     pub srtt: Option<Duration>,
+}
+
+impl TcpProgress {
+    /// So many bytes of the connection's stream as bytes on the wire, in segments that are full: `payload` of the stream in
+    /// `segment` bytes each. Every driver counts so, whatever sizes the packets have that the application wrote.
+    pub fn on_the_wire(stream: Bytes, payload: Bytes, segment: Bytes) -> Bytes {
+        let wire = u128::from(stream.get()) * u128::from(segment.get()) / u128::from(payload.get().max(1));
+        Bytes::new(u64::try_from(wire).unwrap_or(u64::MAX))
+    }
 }
 
 /// The next step of the TCP half. A driver obeys as far as its TCP allows.

@@ -59,7 +59,7 @@ fn everything() -> LinkSpec {
             loss_in_good: p(1e-12),
             loss_in_bad: p(0.5),
         }),
-        outage: vec![Outage { start: Instant::from_secs_f64(1e6), length: Duration::from_secs(1) }],
+        outage: vec![Outage::of(Instant::from_secs_f64(1e6), Duration::from_secs(1))],
         quick_start: Some(RouterParams::default()),
         ..LinkSpec::default()
     }

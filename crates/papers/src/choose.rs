@@ -9,6 +9,11 @@ use fairpace_scenario::{RawScenario, Scenario};
 use std::sync::Arc;
 
 impl Chosen {
+    /// A scenario under it.
+    pub(crate) fn of(&self, scenario: &Scenario) -> Scenario {
+        self.change().map_or_else(|| scenario.clone(), |change| change(scenario))
+    }
+
     /// Its changes to scenarios; none if it makes none.
     pub(crate) fn change(&self) -> Option<Change> {
         let sets: Vec<fn(&mut RawScenario)> = self
@@ -158,8 +163,12 @@ mod tests {
             assert_eq!(keys.len(), e.readings.len(), "{}: two readings have one name", e.id);
             for r in e.readings {
                 assert!(!r.words.is_empty() && !r.changes.is_empty(), "{}: {}", e.id, r.key);
-                for other in r.against.iter().chain(r.members()) {
-                    assert!(e.reading(other).is_some(), "{}: {} names {other}", e.id, r.key);
+                for member in r.members() {
+                    assert!(e.reading(member).is_some(), "{}: {} names {member}", e.id, r.key);
+                }
+                for other in r.against {
+                    let known = experiments().any(|e| e.reading(other).is_some());
+                    assert!(known, "{}: {} is against {other}", e.id, r.key);
                 }
                 for touched in r.touches {
                     assert!(crate::select(&[(*touched).to_owned()]).is_ok(), "{}: {} touches {touched}", e.id, r.key);

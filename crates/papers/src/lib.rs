@@ -84,13 +84,14 @@ pub fn experiments() -> impl Iterator<Item = &'static Experiment> {
 }
 
 /// The experiments that some ids mean: `rcs` is all of a paper, `rcs.fig17` all that begin so, nothing
-/// is everything. In the order of the papers, each once.
+/// and `all` are everything. In the order of the papers, each once.
 ///
 /// # Errors
 /// An id that means none.
 pub fn select(ids: &[String]) -> Result<Vec<&'static Experiment>, UnknownExperiment> {
     let means = |id: &str, e: &Experiment| {
-        e.id == id
+        id == "all"
+            || e.id == id
             || e.id
                 .strip_prefix(id)
                 .is_some_and(|rest| !id.is_empty() && (rest.starts_with('.') || !rest.contains('.')))

@@ -68,8 +68,10 @@ fn legend(experiment: &Experiment, outcome: &Outcome) -> Option<Table> {
             (words, _) => format!("“{words}”"),
         };
         let list = |of: &[&str]| if of.is_empty() { "–".to_owned() } else { of.join(", ") };
+        let others = r.against.iter().copied().filter(|&key| key != r.key && experiment.reading(key).is_some());
+        let against: Vec<&str> = others.collect();
         let place = if r.place.is_empty() { "–" } else { r.place };
-        [r.key.to_owned(), words, place.to_owned(), r.changes.to_owned(), list(r.touches), list(r.against)].to_vec()
+        [r.key.to_owned(), words, place.to_owned(), r.changes.to_owned(), list(r.touches), list(&against)].to_vec()
     };
     let head = ["reading", "the paper’s words", "place", "change, or reason of a set", "decides also", "contradicts"];
     Some(table(format!("{}: readings", experiment.id), "", head, known.iter().map(row)))

@@ -3,7 +3,8 @@
 use crate::{Bench, Effort, Experiment, Outcome, Tools};
 use fairpace_lab::Hooks;
 
-/// Runs an experiment on another text of its scenario: it has points, claims with ids of their own, charts or tables, and
+/// Runs an experiment on another text of its scenario, as published: a run of `safety = "paper"` in which a rule of our own
+/// decided ends it with an error ([`fairpace_lab::RunError::OwnRules`]). The outcome has points, claims with ids of their own, charts or tables, and
 /// no number that is none.
 pub(crate) fn runs(e: &Experiment, scenario: String, effort: Effort) -> Outcome {
     let small = Experiment { scenario: scenario.leak(), ..*e };

@@ -11,6 +11,7 @@
 //! - The router's queue is not given: 96 KiB, of which the driver of the ATM card it names (`en`) keeps 64 KiB in the
 //!   router and 32 KiB on the card. Two windows of 16 KiB do not overflow it, which "RTCP RR reports no loss" needs.
 //!   The result with the 50 packets of an ordinary interface is shown beside it.
+//! - TPBA's own rates are on the wire, in every world ([`fairpace_control::TcpProgress`]).
 //! - Rates and f are of payload: 512 bytes of a packet of 552 on the wire, 64 of one of 104.
 //! - f is of the flows that are there, over sampling periods of S_average = 1 s.
 //! - The paper's Topology 2 has neither capacity nor loss: 10 Mbit/s, so that nine windows of 16 KiB per RTT fit, jitter of
@@ -27,6 +28,7 @@ mod behaviour;
 mod cases;
 mod lda;
 mod numbers;
+mod readings;
 mod response;
 mod rules;
 mod setup;
@@ -37,8 +39,14 @@ use crate::Experiment;
 /// Every row, in the paper's order; the last one is ours.
 pub(super) const EXPERIMENTS: &[Experiment] = &[
     experiment!("tpba", "fig3", "LDA beside TCP: no loss is reported, the gap stays", lda::fig3),
-    experiment!("tpba", "fig10-12", "TPBA beside TCP that comes and goes, Topology 1", behaviour::topology_1),
-    experiment!("tpba", "fig14-18", "TPBA over a long path, Topology 2", behaviour::topology_2),
+    experiment!(
+        "tpba",
+        "fig10-12",
+        "TPBA beside TCP that comes and goes, Topology 1",
+        behaviour::topology_1,
+        readings::SWITCHING
+    ),
+    experiment!("tpba", "fig14-18", "TPBA over a long path, Topology 2", behaviour::topology_2, readings::SWITCHING),
     experiment!("tpba", "fig19", "fairness against the number of TCP flows", response::fig19),
     experiment!("tpba", "table3", "how long a change takes", response::table3),
     experiment!("tpba", "fig20-28", "the 16 cases of Table 4", cases::snapshots),

@@ -4,7 +4,7 @@
 //! before the arrival that is being pushed. Between calls nothing happens, so a driver needs one
 //! event per packet and link: the packet's exit.
 //!
-//! - **A queue that admits** (drop-tail, RED, PIE). An admitted packet will be sent, whatever comes later. So start,
+//! - **A queue that admits** (drop-tail, RED, RIO, PIE). An admitted packet will be sent, whatever comes later. So start,
 //!   departure, damage and exit are settled on arrival, and the packet goes straight to the delay line; the queue is
 //!   only a ring of departure times.
 //! - **A queue that chooses** (two priorities, CoDel, FQ-CoDel). A waiting packet may still be dropped,
@@ -140,7 +140,7 @@ enum Fate {
 
 impl<T: Datagram> Link<T> {
     /// Builds the link that `spec` describes. Its random streams are called `<name>.loss`,
-    /// `<name>.jitter` and, if its queue draws, `<name>.red`, `<name>.pie` or `<name>.fq_codel`, of the
+    /// `<name>.jitter` and, if its queue draws, `<name>.red`, `<name>.rio`, `<name>.pie` or `<name>.fq_codel`, of the
     /// run's `seed`.
     ///
     /// # Errors
@@ -469,7 +469,7 @@ impl<T: Datagram> Link<T> {
                 Occupancy { held, waiting: held, could_have_left }
             }
         };
-        match queue.decide(now, found, size.get(), packet.ecn() != Ecn::NotEct) {
+        match queue.decide(now, found, packet.class(), size.get(), packet.ecn() != Ecn::NotEct) {
             Verdict::Drop(reason) => return self.drop_now(now, reason, packet),
             Verdict::Mark => {
                 packet.set_ecn(Ecn::Ce);

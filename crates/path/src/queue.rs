@@ -12,17 +12,19 @@ pub(crate) mod fq_codel;
 pub(crate) mod parts;
 pub(crate) mod pie;
 pub(crate) mod red;
+pub(crate) mod rio;
 pub(crate) mod two_priority;
 
 use crate::{Datagram, LinkError, QueueModel};
 use codel::CoDel;
 use drop_tail::DropTail;
 use dualpi2::DualPi2;
-use fairpace_units::{Instant, RandomStream};
+use fairpace_units::{Class, Instant, RandomStream};
 use fq_codel::FqCoDel;
 use parts::{Held, Next, Occupancy, Room, Verdict};
 use pie::Pie;
 use red::Red;
+use rio::Rio;
 use two_priority::TwoPriority;
 
 /// The state of a [`QueueModel`].
@@ -38,6 +40,7 @@ pub(crate) enum Queue<T> {
 pub(crate) enum Managed {
     Red(Box<Red>),
     Pie(Box<Pie>),
+    Rio(Box<Rio>),
 }
 
 /// A queue that chooses who is next.
@@ -56,6 +59,7 @@ impl<T> Queue<T> {
         Ok(match model {
             QueueModel::DropTail { capacity } => Queue::DropTail(DropTail::new(Room::new(*capacity)?)),
             QueueModel::Red(params) => Queue::Managed(Managed::Red(Box::new(Red::new(params, random("red"))?))),
+            QueueModel::Rio(params) => Queue::Managed(Managed::Rio(Box::new(Rio::new(params, random("rio"))?))),
             QueueModel::Pie(params) => Queue::Managed(Managed::Pie(Box::new(Pie::new(params, random("pie"))?))),
             QueueModel::TwoPriority { capacity } => {
                 Queue::Choosing(Box::new(Choosing::TwoPriority(TwoPriority::new(Room::new(*capacity)?))))
@@ -77,14 +81,23 @@ impl Managed {
         match self {
             Managed::Red(red) => red.mean_packet_size(),
             Managed::Pie(pie) => pie.mean_packet_size(),
+            Managed::Rio(rio) => rio.mean_packet_size(),
         }
     }
 
     /// Whether an arrival of `size` is let in.
-    pub(crate) fn decide(&mut self, now: Instant, found: Occupancy, size: u64, ecn_capable: bool) -> Verdict {
+    pub(crate) fn decide(
+        &mut self,
+        now: Instant,
+        found: Occupancy,
+        class: Class,
+        size: u64,
+        ecn_capable: bool,
+    ) -> Verdict {
         match self {
             Managed::Red(red) => red.decide(found, size, ecn_capable),
             Managed::Pie(pie) => pie.decide(now, found, size, ecn_capable),
+            Managed::Rio(rio) => rio.decide(found, class, size, ecn_capable),
         }
     }
 

@@ -103,9 +103,29 @@ pub struct Outage {
     pub start: Instant,
     /// How long it lasts; zero has no effect.
     pub length: Duration,
+    /// The fate of a packet that has left one end and has not reached the other.
+    pub in_flight: InFlight,
 }
 
-/// At which end of the link the signal is missing during an [`Outage`].
+impl Outage {
+    /// One that delivers what is in flight.
+    pub const fn of(start: Instant, length: Duration) -> Outage {
+        Outage { start, length, in_flight: InFlight::Delivered }
+    }
+}
+
+/// The effect of an [`Outage`] on the packets that are on their way when the signal goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum InFlight {
+    /// Only one end of the link is dark ([`OutageAt`]): what is in flight arrives.
+    #[default]
+    Delivered,
+    /// The whole link is dark: a packet is lost if any part of its way falls into the outage, from its first bit at the
+    /// sending end to its last at the receiving end.
+    Lost,
+}
+
+/// At which end of the link the signal is missing during an [`Outage`] that delivers what is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OutageAt {
     /// At the sending end: a packet is lost if any part of its transmission falls into an outage.

@@ -6,8 +6,8 @@ mod eager;
 use eager::{Eager, Shape};
 use fairpace_path::quick_start::RouterParams;
 use fairpace_path::{
-    Capacity, CoDelParams, DelayModel, DropReason, DualPi2Params, FqCoDelParams, GilbertElliott, Link, LinkSpec,
-    LossModel, Outage, OutageAt, PieParams, Plain, QueueModel, RedParams, Thresholds,
+    Capacity, CoDelParams, DelayModel, DropReason, DualPi2Params, FqCoDelParams, GilbertElliott, InFlight, Link,
+    LinkSpec, LossModel, Outage, OutageAt, PieParams, Plain, QueueModel, RedParams, RioParams, Thresholds,
 };
 use fairpace_units::{Bytes, Class, Duration, Ecn, Instant, Packets, Probability};
 use proptest::prelude::*;
@@ -84,7 +84,8 @@ fn spec(shape: &Shape) -> impl Strategy<Value = LinkSpec> + use<> {
     let queue = prop_oneof![
         2 => capacity.clone().prop_map(|capacity| QueueModel::DropTail { capacity }),
         2 => capacity.clone().prop_map(|capacity| QueueModel::TwoPriority { capacity }),
-        2 => red(capacity.clone()),
+        2 => red(capacity.clone()).prop_map(QueueModel::Red),
+        3 => rio(capacity.clone()),
         2 => pie(capacity.clone()),
         2 => codel(capacity.clone()).prop_map(QueueModel::CoDel),
         3 => fq_codel(capacity.clone()),
@@ -101,7 +102,12 @@ fn spec(shape: &Shape) -> impl Strategy<Value = LinkSpec> + use<> {
             good_to_bad: a, bad_to_good: b, loss_in_good: c, loss_in_bad: d,
         })),
     ];
-    let outage = (0..200_u64, ms).prop_map(|(at, length)| Outage { start: Instant::from_nanos(at * MS), length });
+    let in_flight = prop_oneof![Just(InFlight::Delivered), Just(InFlight::Lost)];
+    let outage = (0..200_u64, ms, in_flight).prop_map(|(at, length, in_flight)| Outage {
+        start: Instant::from_nanos(at * MS),
+        length,
+        in_flight,
+    });
     let outage = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(outage, 1..4)];
     let outage_at = prop_oneof![Just(OutageAt::Transmitter), Just(OutageAt::Receiver)];
     // A Quick-Start router looks at the load now and then, which must change nothing.
@@ -121,30 +127,31 @@ fn spec(shape: &Shape) -> impl Strategy<Value = LinkSpec> + use<> {
     )
 }
 
-/// Thresholds and weights so that averages of a few packets soon matter.
-fn red(capacity: impl Strategy<Value = Capacity>) -> impl Strategy<Value = QueueModel> {
-    let thresholds = prop_oneof![
+/// Thresholds so that averages of a few packets soon matter.
+fn thresholds() -> impl Strategy<Value = Thresholds> {
+    prop_oneof![
         (0_u64..4, 1_u64..5)
             .prop_map(|(min, more)| Thresholds::Packets { min: Packets::new(min), max: Packets::new(min + more) }),
         (0_u64..3_000, 1_u64..4_000)
             .prop_map(|(min, more)| Thresholds::Bytes { min: Bytes::new(min), max: Bytes::new(min + more) }),
-    ];
+    ]
+}
+
+fn rio(capacity: impl Strategy<Value = Capacity>) -> impl Strategy<Value = QueueModel> {
+    // Thresholds in another unit than those of all packets are possible, too.
+    (red(capacity), thresholds(), 0.01_f64..=1.0).prop_map(|(all, inside, inside_max_probability)| {
+        QueueModel::Rio(RioParams { all, inside, inside_max_probability })
+    })
+}
+
+fn red(capacity: impl Strategy<Value = Capacity>) -> impl Strategy<Value = RedParams> {
+    let thresholds = thresholds();
     let chances = (0.01_f64..=1.0, prop_oneof![Just(1.0), 0.01_f64..=1.0]);
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let params = (capacity, thresholds, chances, switches, 200_u64..2_000);
     params.prop_map(|(capacity, thresholds, (max_probability, weight), (gentle, wait, by_size, ecn), mean)| {
         let mean_packet_size = Bytes::new(mean);
-        QueueModel::Red(RedParams {
-            capacity,
-            thresholds,
-            max_probability,
-            weight,
-            gentle,
-            wait,
-            by_size,
-            mean_packet_size,
-            ecn,
-        })
+        RedParams { capacity, thresholds, max_probability, weight, gentle, wait, by_size, mean_packet_size, ecn }
     })
 }
 
@@ -258,7 +265,10 @@ fn check(shape: &Shape, spec: &LinkSpec, arrivals: &[Arrival], driver: Driver) -
         // One call per exit, but for a queue that chooses and cannot know the exit of a packet whose
         // first opportunity has not come, or that may overtake.
         let unknown = spec.delay.reorder || matches!(shape, Shape::Opportunities(_));
-        let admits = matches!(spec.queue, QueueModel::DropTail { .. } | QueueModel::Red(_) | QueueModel::Pie(_));
+        let admits = matches!(
+            spec.queue,
+            QueueModel::DropTail { .. } | QueueModel::Red(_) | QueueModel::Rio(_) | QueueModel::Pie(_)
+        );
         let allowed = if !admits { lost + usize::from(unknown) * arrivals.len() } else { 0 };
         prop_assert!(wasted <= allowed, "{} wasted calls, {} lost", wasted, lost);
     } else {

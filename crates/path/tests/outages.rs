@@ -3,11 +3,16 @@
 mod common;
 
 use common::*;
-use fairpace_path::{DelayModel, DropReason, Link, LinkSpec, LossModel, Outage, OutageAt, Plain, RateModel};
+use fairpace_path::{DelayModel, DropReason, InFlight, Link, LinkSpec, LossModel, Outage, OutageAt, Plain, RateModel};
 use fairpace_units::{Probability, Rate};
 
 fn outage(from: f64, to: f64) -> Outage {
-    Outage { start: ms(from), length: ms(to).since(ms(from)) }
+    Outage::of(ms(from), ms(to).since(ms(from)))
+}
+
+/// One of the whole link.
+fn blackout(from: f64, to: f64) -> Outage {
+    Outage { in_flight: InFlight::Lost, ..outage(from, to) }
 }
 
 fn survivors(outage: Vec<Outage>, outage_at: OutageAt) -> Vec<u64> {
@@ -46,6 +51,21 @@ fn at_the_receiver_the_packets_in_flight_are_lost_instead() {
     // Packet n arrives from 100 + n to 101 + n ms.
     assert_eq!(survivors(vec![outage(2.5, 4.5)], OutageAt::Receiver), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     assert_eq!(survivors(vec![outage(102.5, 104.5)], OutageAt::Receiver), [0, 1, 5, 6, 7, 8, 9]);
+}
+
+#[test]
+fn an_outage_of_the_whole_link_also_loses_what_is_in_flight() {
+    // Packet n is on its way from n to 101 + n ms, whichever end an ordinary outage would be at.
+    for at in [OutageAt::Transmitter, OutageAt::Receiver] {
+        assert_eq!(survivors(vec![blackout(2.5, 4.5)], at), [5, 6, 7, 8, 9], "sent and not yet there: 0 to 4");
+        assert_eq!(survivors(vec![blackout(4.0, 4.5)], at), [5, 6, 7, 8, 9], "0 to 3 in flight, 4 in transmission");
+        assert_eq!(survivors(vec![blackout(102.5, 104.5)], at), [0, 1], "the last bits of 2 to 9 are not there yet");
+        assert_eq!(survivors(vec![blackout(105.0, 105.5)], at), [0, 1, 2, 3, 4], "4 is there as it begins");
+        assert_eq!(survivors(vec![blackout(110.0, 200.0)], at), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    }
+    // Each outage has a kind of its own.
+    let both = vec![outage(7.0, 8.0), blackout(2.0, 3.0)];
+    assert_eq!(survivors(both, OutageAt::Transmitter), [3, 4, 5, 6, 8, 9]);
 }
 
 #[test]

@@ -201,6 +201,13 @@ impl ChannelSpec {
         ChannelSpec::of("two-state").with("error_probability", p_e).with("memory", Real::new(lambda))
     }
 
+    /// Any chain.
+    pub fn markov(chain: &Channel) -> ChannelSpec {
+        let row = |row: &Vec<f64>| row.iter().copied().map(Real::new).collect::<Vec<Real>>();
+        let transition = Value::Matrix(chain.transition.iter().map(row).collect());
+        ChannelSpec::of("markov").with("transition", transition).with("error", Value::Reals(row(&chain.error)))
+    }
+
     /// The fault of the channel, for slots like that.
     pub(crate) fn refusal(&self, slot: Slot) -> Option<PartProblem> {
         self.problem(&slot).or_else(|| self.model(&slot).err().map(|error| self.blame(&error, slot)))

@@ -3,9 +3,9 @@
 use crate::controllers::{self, Family, safety};
 use crate::tcp;
 use crate::{
-    AccessSpec, Capacity, FlowSpec, Hop, Lengths, LossSpec, OnOffSpec, OutageDirection, PathSpec, PlanSpec, Priority,
-    Problem, QuickStartSpec, Real, Room, SatelliteSpec, Scenario, ScenarioError, SourceKind, Speed, Terminals, Time,
-    TraceSpec, WindowPlanner, WirelessSpec,
+    AccessSpec, Capacity, FlowSpec, Hop, InFlight, Lengths, LossSpec, OnOffSpec, OutageDirection, OutageSpec, PathSpec,
+    PlanSpec, Priority, Problem, QuickStartSpec, Real, Room, SatelliteSpec, Scenario, ScenarioError, SourceKind, Speed,
+    Terminals, Time, TraceSpec, WindowPlanner, WirelessSpec,
 };
 use fairpace_control::{FlowParams, QuickStartParams, Safety};
 use fairpace_path::quick_start::RouterParams;
@@ -112,7 +112,15 @@ fn links(scenario: &Scenario, path: &PathSpec) -> Result<[LinkSpec; 2], Scenario
     };
     let outages = |unwanted: OutageDirection| {
         let seen = path.outages.iter().filter(move |o| o.direction != unwanted);
-        seen.map(|o| Outage { start: at(&o.start), length: o.length.get() }).collect()
+        let outage = |o: &OutageSpec| Outage {
+            start: at(&o.start),
+            length: o.length.get(),
+            in_flight: match o.in_flight {
+                InFlight::Delivered => fairpace_path::InFlight::Delivered,
+                InFlight::Lost => fairpace_path::InFlight::Lost,
+            },
+        };
+        seen.map(outage).collect()
     };
     Ok([
         LinkSpec {

@@ -66,8 +66,8 @@ pub use loss::LossSpec;
 pub use param::Table;
 pub use part::Part;
 pub use path::{
-    Capacity, OUTAGE, OutageDirection, OutageSpec, PATH, PathSpec, REVERSE, RateStep, ReverseSpec, STEP, TRACE,
-    TraceFormat, TraceGaps, TraceSpec,
+    Capacity, InFlight, OUTAGE, OutageDirection, OutageSpec, PATH, PathSpec, REVERSE, RateStep, ReverseSpec, STEP,
+    TRACE, TraceFormat, TraceGaps, TraceSpec,
 };
 pub use quantity::{Chance, Count, Feedback, FeedbackRule, Real, Room, Size, Speed, Time};
 pub use queue::QueueSpec;

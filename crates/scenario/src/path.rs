@@ -224,6 +224,8 @@ pub struct OutageSpec {
     pub length: Time,
     #[serde(default, deserialize_with = "quantity::choice")]
     pub direction: OutageDirection,
+    #[serde(default, deserialize_with = "quantity::choice")]
+    pub in_flight: InFlight,
 }
 
 /// One of `outages`.
@@ -236,8 +238,25 @@ pub const OUTAGE: Table = Table::of::<OutageSpec>(
             .needed()
             .wrong("has no effect"),
         Row::new("direction", "", Form::Word(&["both", "forward", "reverse"]), "which way is dark"),
+        Row::new(
+            "in_flight",
+            "",
+            Form::Word(&["delivered", "lost"]),
+            "what becomes of packets that are on the link when it begins",
+        ),
     ],
 );
+
+/// The fate of the packets that are on the link when an outage begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InFlight {
+    /// They arrive: only the sending end is dark.
+    #[default]
+    Delivered,
+    /// They are lost: the whole link is dark.
+    Lost,
+}
 
 /// The direction that is dark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -4,7 +4,9 @@ use crate::field::{Field, Param};
 use crate::param::{CHANCE, Form, Row, Value};
 use crate::part::{AnyKind, Family, Given, Kind, Part, PartProblem};
 use crate::quantity::Room;
-use fairpace_path::{Capacity, CoDelParams, DualPi2Params, FqCoDelParams, PieParams, QueueModel, RedParams};
+use fairpace_path::{
+    Capacity, CoDelParams, DualPi2Params, FqCoDelParams, PieParams, QueueModel, RedParams, RioParams, Thresholds,
+};
 use fairpace_units::{Bounds, Bytes, Duration};
 
 /// All queues. Defaults depend on the size of the scenario's packets.
@@ -20,7 +22,7 @@ impl Family for Queue {
     const NAME: &'static str = "QueueSpec";
     const DOC: &'static str = "A queue.";
     const KINDS: &'static [&'static dyn AnyKind<Queue>] =
-        &[&DROP_TAIL, &TWO_PRIORITY, &RED, &CODEL, &PIE, &FQ_CODEL, &DUALPI2];
+        &[&DROP_TAIL, &TWO_PRIORITY, &RED, &RIO, &CODEL, &PIE, &FQ_CODEL, &DUALPI2];
 }
 
 const DROP_TAIL: Kind<Queue, Capacity> = Kind {
@@ -74,49 +76,101 @@ const RED: Kind<Queue, RedParams> = Kind {
             row: Row::new("max_p", "max_p, 1/`linterm_`", SOME_CHANCE, "the chance at `max_threshold`").wrong(NEVER),
             at: |red| Field::Number(&mut red.max_probability),
         },
-        Param {
-            row: Row::new("weight", "w_q, `q_weight_`", SOME_CHANCE, "weight of the present queue in the average")
-                .wrong(NEVER),
-            at: |red| Field::Number(&mut red.weight),
-        },
-        Param {
-            row: Row::new(
-                "gentle",
-                "`gentle_`",
-                Form::Flag,
-                "whether the chance rises on to 1 at twice `max_threshold`, instead of jumping there",
-            ),
-            at: |red| Field::Flag(&mut red.gentle),
-        },
-        Param {
-            row: Row::new(
-                "wait",
-                "`wait_`",
-                Form::Flag,
-                "whether drops keep a distance of at least 1 / chance arrivals",
-            ),
-            at: |red| Field::Flag(&mut red.wait),
-        },
-        Param {
-            row: Row::new("by_size", "`bytes_`", Form::Flag, "whether the chance is proportional to the packet's size"),
-            at: |red| Field::Flag(&mut red.by_size),
-        },
-        Param {
-            row: Row::new(
-                "mean_packet_size",
-                "s, `mean_pktsize_`",
-                SOME_SIZE,
-                "a packet's mean size, for `by_size` and idle times",
-            )
-            .wrong(NOTHING)
-            .usually("`packet_size`"),
-            at: |red| Field::Bytes(&mut red.mean_packet_size),
-        },
+        Param { row: WEIGHT, at: |red| Field::Number(&mut red.weight) },
+        Param { row: GENTLE, at: |red| Field::Flag(&mut red.gentle) },
+        Param { row: WAIT, at: |red| Field::Flag(&mut red.wait) },
+        Param { row: BY_SIZE, at: |red| Field::Flag(&mut red.by_size) },
+        Param { row: MEAN_SIZE, at: |red| Field::Bytes(&mut red.mean_packet_size) },
         ecn(|red| Field::Flag(&mut red.ecn)),
     ],
     usual: |given, packet_size| RedParams::for_capacity(room(given), mean_size(given, *packet_size)),
-    check: |given, _| thresholds(given),
+    check: |given, _| thresholds(given, ["min_threshold", "max_threshold"]),
     model: |red, _, _| QueueModel::Red(red),
+};
+
+/// [Clark and Fang 1998], as in ns-2 where they leave a choice.
+const RIO: Kind<Queue, RioParams> = Kind {
+    name: "rio",
+    doc: "RED by class: low-priority arrivals by the average of all that wait, normal ones by that of the normal ones (RIO)",
+    example: "capacity = \"50 pkt\", min_threshold = \"5 pkt\", max_threshold = \"15 pkt\"",
+    params: &[
+        capacity(|rio| Field::Capacity(&mut rio.all.capacity)),
+        Param {
+            row: Row::new(
+                "min_threshold",
+                "min_out, `out_thresh_`",
+                Form::Room,
+                "the average of all that wait from which on low-priority arrivals are dropped by chance",
+            )
+            .usually("a tenth of the capacity, at least 5 pkt"),
+            at: |rio| Field::Low(&mut rio.all.thresholds),
+        },
+        Param {
+            row: Row::new(
+                "max_threshold",
+                "max_out, `out_maxthresh_`",
+                Form::Room,
+                "the average at which their chance is `max_p`",
+            )
+            .usually("half the capacity, at least twice `min_threshold`"),
+            at: |rio| Field::High(&mut rio.all.thresholds),
+        },
+        Param {
+            row: Row::new("max_p", "P_max_out, 1/`out_linterm_`", SOME_CHANCE, "the chance at `max_threshold`")
+                .wrong(NEVER),
+            at: |rio| Field::Number(&mut rio.all.max_probability),
+        },
+        Param {
+            row: Row::new(
+                "normal_min_threshold",
+                "min_in, `in_thresh_`",
+                Form::Room,
+                "the average of the normal packets that wait from which on normal arrivals are dropped by chance",
+            )
+            .usually("`max_threshold`"),
+            at: |rio| Field::Low(&mut rio.inside),
+        },
+        Param {
+            row: Row::new(
+                "normal_max_threshold",
+                "max_in, `in_maxthresh_`",
+                Form::Room,
+                "the average at which their chance is `normal_max_p`",
+            )
+            .usually("twice `max_threshold`"),
+            at: |rio| Field::High(&mut rio.inside),
+        },
+        Param {
+            row: Row::new(
+                "normal_max_p",
+                "P_max_in, 1/`in_linterm_`",
+                SOME_CHANCE,
+                "the chance at `normal_max_threshold`",
+            )
+            .wrong(NEVER),
+            at: |rio| Field::Number(&mut rio.inside_max_probability),
+        },
+        Param { row: WEIGHT, at: |rio| Field::Number(&mut rio.all.weight) },
+        Param { row: GENTLE, at: |rio| Field::Flag(&mut rio.all.gentle) },
+        Param { row: WAIT, at: |rio| Field::Flag(&mut rio.all.wait) },
+        Param { row: BY_SIZE, at: |rio| Field::Flag(&mut rio.all.by_size) },
+        Param { row: MEAN_SIZE, at: |rio| Field::Bytes(&mut rio.all.mean_packet_size) },
+        ecn(|rio| Field::Flag(&mut rio.all.ecn)),
+    ],
+    usual: |given, packet_size| {
+        let mut all = RedParams::for_capacity(room(given), mean_size(given, *packet_size));
+        if let [Capacity::Packets(min), Capacity::Packets(max)] = given_thresholds(given) {
+            all.thresholds = Thresholds::Packets { min, max };
+        } else if let [Capacity::Bytes(min), Capacity::Bytes(max)] = given_thresholds(given) {
+            all.thresholds = Thresholds::Bytes { min, max };
+        }
+        RioParams::beside(all)
+    },
+    check: |given, _| {
+        thresholds(given, ["min_threshold", "max_threshold"])
+            .or_else(|| thresholds(given, ["normal_min_threshold", "normal_max_threshold"]))
+    },
+    model: |rio, _, _| QueueModel::Rio(rio),
 };
 
 /// [RFC 8289]
@@ -312,6 +366,23 @@ const DUALPI2: Kind<Queue, DualPi2Params> = Kind {
     model: |dual, _, _| QueueModel::DualPi2(dual),
 };
 
+const WEIGHT: Row =
+    Row::new("weight", "w_q, `q_weight_`", SOME_CHANCE, "weight of the present queue in the average").wrong(NEVER);
+const GENTLE: Row = Row::new(
+    "gentle",
+    "`gentle_`",
+    Form::Flag,
+    "whether the chance rises on to 1 at twice `max_threshold`, instead of jumping there",
+);
+const WAIT: Row =
+    Row::new("wait", "`wait_`", Form::Flag, "whether drops keep a distance of at least 1 / chance arrivals");
+const BY_SIZE: Row =
+    Row::new("by_size", "`bytes_`", Form::Flag, "whether the chance is proportional to the packet's size");
+const MEAN_SIZE: Row =
+    Row::new("mean_packet_size", "s, `mean_pktsize_`", SOME_SIZE, "a packet's mean size, for `by_size` and idle times")
+        .wrong(NOTHING)
+        .usually("`packet_size`");
+
 const GAIN: Form = Form::Real(QueueModel::GAINS);
 const SOME_CHANCE: Form = Form::Chance(Bounds::above(0.0).up_to(1.0));
 const SOME_SIZE: Form = Form::Size(Bounds::at_least(Bytes::new(1)));
@@ -371,31 +442,38 @@ fn mean_size(given: &Given, packet_size: Bytes) -> Bytes {
     }
 }
 
+/// The thresholds of all packets as they are given; without a limit if they are not.
+fn given_thresholds(given: &Given) -> [Capacity; 2] {
+    ["min_threshold", "max_threshold"].map(|key| match given.get(key) {
+        Some(Value::Room(room)) => room.get(),
+        _ => Capacity::Unlimited,
+    })
+}
+
 /// Both thresholds or none, in one unit, the lower one first.
-fn thresholds(given: &Given) -> Option<PartProblem> {
-    const KEYS: [&str; 2] = ["min_threshold", "max_threshold"];
+fn thresholds(given: &Given, keys: [&str; 2]) -> Option<PartProblem> {
     let missing = |key: usize| {
-        let allowed = format!("`{}` needs it beside it", KEYS[1 - key]);
-        Some(PartProblem::Missing(KEYS[key].to_owned(), allowed))
+        let allowed = format!("`{}` needs it beside it", keys[1 - key]);
+        Some(PartProblem::Missing(keys[key].to_owned(), allowed))
     };
     let bad = |key: usize, room: &Value, wrong: &str, allowed: &str| {
-        Some(PartProblem::Bad(KEYS[key].to_owned(), room.to_string(), wrong.to_owned(), allowed.to_owned()))
+        Some(PartProblem::Bad(keys[key].to_owned(), room.to_string(), wrong.to_owned(), allowed.to_owned()))
     };
-    let (min, max) = match KEYS.map(|key| given.get(key)) {
+    let (min, max) = match keys.map(|key| given.get(key)) {
         [None, None] => return None,
         [Some(_), None] => return missing(1),
         [None, Some(_)] => return missing(0),
         [Some(min), Some(max)] => (min, max),
     };
     let (Value::Room(low), Value::Room(high)) = (min, max) else { return None };
-    let below = "less than `max_threshold`";
+    let [not_below, below] = ["is not below", "less than"].map(|word| format!("{word} `{}`", keys[1]));
     match (low.get(), high.get()) {
         (Capacity::Unlimited, _) => bad(0, min, "is no threshold", "packets or bytes"),
         (_, Capacity::Unlimited) => bad(1, max, "is no threshold", "packets or bytes"),
-        (Capacity::Packets(a), Capacity::Packets(b)) if a >= b => bad(0, min, "is not below `max_threshold`", below),
-        (Capacity::Bytes(a), Capacity::Bytes(b)) if a >= b => bad(0, min, "is not below `max_threshold`", below),
+        (Capacity::Packets(a), Capacity::Packets(b)) if a >= b => bad(0, min, &not_below, &below),
+        (Capacity::Bytes(a), Capacity::Bytes(b)) if a >= b => bad(0, min, &not_below, &below),
         (Capacity::Packets(_), Capacity::Packets(_)) | (Capacity::Bytes(_), Capacity::Bytes(_)) => None,
-        _ => bad(1, max, "is not in the unit of `min_threshold`", "both in packets, or both in bytes"),
+        _ => bad(1, max, &format!("is not in the unit of `{}`", keys[0]), "both in packets, or both in bytes"),
     }
 }
 

@@ -114,7 +114,7 @@ fn everything(seed: u64) -> SimConfig {
     let mut bottleneck = link(8.0, ms(40), 40, 0.01);
     bottleneck.delay.jitter = ms(5);
     bottleneck.delay.reorder = true;
-    bottleneck.outage = vec![Outage { start: at(8.0), length: ms(700) }];
+    bottleneck.outage = vec![Outage::of(at(8.0), ms(700))];
     SimConfig {
         seed,
         duration: Duration::from_secs(25),

@@ -107,6 +107,58 @@ fn periods_follow_each_other_as_worked_out_by_hand() {
     assert_eq!(flow.tcp.unwrap().cwnd, 4.0);
 }
 
+/// The same with `drained = sent`: the last four packets leave at 3.2 s, as above. That they have left shows with the next
+/// thing that happens to the flow, the acknowledgement of the first of them, at 3.3 s at the latest; nothing waits for the
+/// other three.
+#[test]
+fn with_drained_sent_udp_begins_while_tcp_has_data_on_the_way() {
+    let run_with = |drained: &str| {
+        let two_rates = tpba().with("drained", drained).with("t_running", "2 s").with("epsilon", "10 Mbit/s");
+        let report =
+            run(path(RateModel::Fixed(Rate::mbps(1.2)), 0.0, 30, vec![flow("media", media(two_rates))])).unwrap();
+        let states = states(&report);
+        let of = |name: &str| states.iter().filter(|(_, s)| *s == name).map(|(at, _)| *at).collect::<Vec<u64>>();
+        let waits: Vec<u64> = of("draining").iter().zip(of("running")).map(|(from, to)| to - from).collect();
+        assert!(waits.len() >= 3, "{states:?}");
+        waits
+    };
+    // A round trip is 100 ms and the wait in the queue: all that is under way has to come back.
+    assert!(run_with("acknowledged").iter().all(|ms| *ms >= 100), "{:?}", run_with("acknowledged"));
+    assert!(run_with("sent").iter().all(|ms| *ms < 50), "{:?}", run_with("sent"));
+}
+
+/// The window of four segments of 552 B again, on the path that only takes time: TCP carries 176.64 kbit/s, of which
+/// 163.84 are payload. Packets of 104 B, 64 of them payload, fill eight to a segment. The rate is one on the wire: UDP
+/// sends 176.64 kbit/s of such packets, 108.7 of them payload, and not the 163.84 that TCP could carry.
+#[test]
+fn the_rate_that_tcp_measures_is_kept_on_the_wire_whatever_the_size_of_packets() {
+    let four = Packets::new(4);
+    let params =
+        TcpParams { initial_window: four, max_window: four, tick: Duration::ZERO, ..TcpHalf::default().params };
+    let segment_size = Some(Bytes::new(552));
+    let small = MediaConfig {
+        source: Source::Adus { packets: 1 },
+        tcp: Some(TcpHalf { params, segment_size }),
+        ..media(tpba())
+    };
+    let config = FlowConfig { packet_size: Bytes::new(104), ..flow("media", small) };
+    let rows = SimConfig { sample: Some(Duration::from_secs(1)), ..path(RateModel::Unlimited, 0.0, 12, vec![config]) };
+    let report = run(rows).unwrap();
+    assert_eq!(states(&report).iter().map(|(_, name)| *name).collect::<Vec<_>>(), ["draining", "running"]);
+    // A row each second: TCP's rate as it was found at 3 s, and UDP's from 4 s on.
+    for second in [3, 4, 8, 12] {
+        let rate = report.series[second - 1].target_rate.as_bps() / 1e3;
+        assert!((rate - 176.64).abs() < 2.0, "{rate} kbit/s at {second} s");
+    }
+    let records = &report.flows[0].media.as_ref().unwrap().frame_records;
+    let of_udp = |from: f64, to: f64| {
+        let within = |at: Instant| (from..to).contains(&at.as_secs_f64());
+        records.iter().filter(|r| r.over_tcp == 0 && r.sent.is_some_and(within)).count() as f64
+    };
+    let on_the_wire = of_udp(5.0, 11.0) / 6.0 * 104.0 * 8.0 / 1e3;
+    assert!((on_the_wire - 176.64).abs() < 2.0, "{on_the_wire} kbit/s");
+}
+
 /// Short periods, 1 % of the packets lost each way, and a queue that overflows beside another TCP.
 fn switching(seed: u64, seconds: u64) -> SimConfig {
     let controller = tpba().with("t_tcp", "50 ms").with("epsilon", "10 Mbit/s").with("t_running", "100 ms");
@@ -264,7 +316,7 @@ fn a_path_that_dies_at_the_end_of_a_running_period_ends_the_flow_no_later() {
         let ends = states(&run(config.clone()).unwrap()).iter().find(|(_, name)| *name == "probing").unwrap().0;
         let start = Instant::ZERO + ms(ends - left * 1_000);
         let mut config = config;
-        forward(&mut config).outage = vec![Outage { start, length: Duration::from_secs(3_600) }];
+        forward(&mut config).outage = vec![Outage::of(start, Duration::from_secs(3_600))];
         let report = run(config).unwrap();
         assert!(matches!(report.flows[0].stopped, Some(StopReason::FeedbackTimeout { .. })), "{left}");
         let tripped = |e: &FlowEventKind| matches!(e, FlowEventKind::Tripped { .. });
@@ -282,8 +334,7 @@ fn a_dead_path_ends_a_flow_in_either_state_and_its_tcp_falls_silent() {
         let epsilon = if state == "running" { "10 Mbit/s" } else { "1 bit/s" };
         let config = flow("media", media(safe.with("epsilon", epsilon)));
         let mut config = path(RateModel::Fixed(Rate::mbps(1.2)), 0.0, 120, vec![config]);
-        forward(&mut config).outage =
-            vec![Outage { start: Instant::from_secs_f64(5.0), length: Duration::from_secs(3_600) }];
+        forward(&mut config).outage = vec![Outage::of(Instant::from_secs_f64(5.0), Duration::from_secs(3_600))];
         let seen = Segments::default();
         let report = run_observed(config, Box::new(seen.clone())).unwrap();
         let flow = &report.flows[0];

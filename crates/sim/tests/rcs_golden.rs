@@ -161,7 +161,7 @@ fn lose_one(config: &SimConfig, t: f64) -> Vec<Outage> {
     run_observed(config.clone(), Box::new(times.clone())).expect("valid");
     let sent = *times.0.lock().unwrap().iter().find(|s| **s >= t).expect("data is sent");
     // Arrives 275 ms and one transmission (0.77 ms) later; data packets are 20 ms apart at least.
-    vec![Outage { start: at(sent + 0.275), length: Duration::from_millis(3) }]
+    vec![Outage::of(at(sent + 0.275), Duration::from_millis(3))]
 }
 
 /// Narrow while Initial probes, so that it finds about 18 packets/s and Steady begins below S0; then
@@ -232,7 +232,7 @@ fn fig14_after_a_loss_by_congestion_the_dummies_give_nothing_back() {
 
 #[test]
 fn fig16_a_blackout_of_two_srtt_costs_one_halving_and_is_made_good_in_one_srtt() {
-    let blackout = Outage { start: at(2.05), length: Duration::from_millis(1_100) };
+    let blackout = Outage::of(at(2.05), Duration::from_millis(1_100));
     let trace = Trace::of(wide_after_initial(vec![blackout], true, 8.0));
     trace.check(
         "fig16.txt",

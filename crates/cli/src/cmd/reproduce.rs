@@ -33,6 +33,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
         [one] if one == "all" => Asked::All,
         names => Asked::Named(names.to_vec()),
     };
+    if args.quick && asked == Asked::All {
+        return Err(Failure::usage("`--quick` runs the default readings only")
+            .hint("leave `--readings all` out, or name readings, each in a `--reading` of its own"));
+    }
     fairpace_papers::check_readings(&chosen, &asked).map_err(|e| Failure::usage(e.to_string()).hint(e.hint()))?;
     if args.world == World::Emu {
         refuse_what_is_simulated(&chosen)?;
@@ -90,7 +94,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let hooks = Hooks { progress: &report, stop: stop.flag(), threads: args.jobs.unwrap_or(0) as usize };
     let mut lines = String::new();
     let mut broken = None;
+    let mut shares = Shares::default();
     let result = fairpace_papers::reproduce(&chosen, effort, &asked, &mut tools, &hooks, |found| {
+        shares.add(&found.experiment, provenance.elapsed_s());
         let json = serde_json::to_string(found).unwrap_or_default();
         let shown = if args.results.json { writeln!(std::io::stdout(), "{json}") } else { bar.suspend(|| show(found)) };
         // The results go on to the folder although nobody reads them here.
@@ -128,6 +134,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         args.results.quiet,
         &format!("{} in {seconds:.0} s; report: {}", all.counted(), dir.join("report.html").display()),
     );
+    if let Some(shares) = shares.text() {
+        note(args.results.quiet, &shares);
+    }
     if let Some(kept) = &all.kept {
         note(args.results.quiet, kept);
     }
@@ -143,6 +152,33 @@ pub(crate) fn run(args: &Args) -> Outcome {
         return Err(Failure::new(code::CLAIM, format!("{} of {total} claims fail", total - held)));
     }
     Ok(())
+}
+
+/// The time that each experiment took.
+#[derive(Debug, Default)]
+struct Shares {
+    /// The experiment, and the seconds that it took, kept points included.
+    of: Vec<(String, f64)>,
+    so_far: f64,
+}
+
+impl Shares {
+    /// An experiment is done, so many seconds after the command began.
+    fn add(&mut self, experiment: &str, elapsed_s: f64) {
+        self.of.push((experiment.to_owned(), elapsed_s - self.so_far));
+        self.so_far = elapsed_s;
+    }
+
+    /// A line per experiment, the longest first; none of a single one.
+    fn text(mut self) -> Option<String> {
+        let all: f64 = self.of.iter().map(|(_, seconds)| seconds).sum();
+        self.of.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let line = |(id, seconds): &(String, f64)| {
+            format!("  {:5.1} %  {seconds:8.1} s  {id}", 100.0 * seconds / all.max(f64::MIN_POSITIVE))
+        };
+        let lines: Vec<String> = self.of.iter().map(line).collect();
+        (lines.len() > 1).then(|| format!("time of each experiment:\n{}", lines.join("\n")))
+    }
 }
 
 /// Points are never lost, whoever made them; claims and report are those of this command.
@@ -245,7 +281,17 @@ fn tools<'a>(_wanted: bool) -> Outcome<Tools<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use super::default_folder;
+    use super::{Shares, default_folder};
+
+    #[test]
+    fn the_share_of_each_experiment_is_the_time_since_the_one_before_the_longest_first() {
+        let mut shares = Shares::default();
+        shares.add("a", 1.0);
+        assert_eq!(Shares { of: shares.of.clone(), so_far: 1.0 }.text(), None, "all of it is no share");
+        shares.add("b", 4.0);
+        let expected = "time of each experiment:\n   75.0 %       3.0 s  b\n   25.0 %       1.0 s  a";
+        assert_eq!(shares.text().as_deref(), Some(expected));
+    }
 
     #[test]
     fn the_folder_is_named_after_everything_that_was_asked_for() {

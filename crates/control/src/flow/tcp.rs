@@ -20,14 +20,16 @@ impl Flow {
                 self.account.round_trip.learn(srtt);
             }
         }
+        let via = self.via();
         if let Some(tcp) = self.controller.tcp() {
             tcp.on_progress(now, progress);
         }
+        self.account.watch.note_via(now, via, self.controller.via());
         self.note(now);
     }
 
     /// The last packet of an application data unit has left: the one place where the transport may change, but for
-    /// [`Flow::on_tcp_drained`].
+    /// [`Flow::on_tcp_drained`] and, for a scheme that is drained when all is sent, [`Flow::on_tcp`].
     pub fn on_adu_end(&mut self, now: Instant) {
         let now = self.advance(now);
         if !self.is_running() {

@@ -8,7 +8,7 @@
 //!   probing    TCP carries the data; every T_TCP: r[i] = what was acknowledged / T_TCP
 //!              until |r[i-2] - r[i]| < epsilon and |r[i-1] - r[i]| < epsilon; then r_s = r[i],
 //!              TCP_NODELAY, and at the end of the data unit:
-//!   draining   nothing is sent until TCP has delivered all; then
+//!   draining   nothing is written until TCP has delivered (`drained = sent`: sent) all; then
 //!   running    UDP at r = r_s; every T_adapt: r <- max(r * (1 - p_loss * R_f), r_min)
 //!              for T_running; then, at the end of the data unit:
 //!              cwnd_new = max(ceil(cwnd_old * r_f / (t_maxseg * r_s)), 1) * t_maxseg, and probing
@@ -36,6 +36,7 @@
 //! - `stop = percent`: both differences are below z % of `r[i]`. `stop = cwnd-cycle`: `r[i]` is the mean over the time between
 //!   two reductions of cwnd, the first of which begins the first cycle, compared the same way. A cycle that no
 //!   reduction ends within T_running (the receiver's window or the application holds TCP back) ends there.
+//! - TCP's buffer is "evacuated" when all in it is acknowledged. `drained = sent`: when all of it has been sent.
 //! - If the end of a data unit is long in coming, r_s is the last `r[i]` before it. If the last packet that left was the
 //!   end of one, draining begins at once.
 //! - "Transit immediately to the rate-probing period after successive large reductions" is `reprobe_below`, off: the running
@@ -125,6 +126,13 @@ pub const INFO: SchemeInfo = SchemeInfo {
             doc: "set TCP's congestion window to cwnd_new where probing begins; off: TCP restarts as after any idle time",
         },
         ParamInfo {
+            name: "drained",
+            symbol: "",
+            default: "acknowledged",
+            allowed: &[Allowed::Words(&["acknowledged", "sent"])],
+            doc: "when TCP has given way to UDP: all that it was given is acknowledged, or all of it has been sent, so that data over UDP may overtake the last of it",
+        },
+        ParamInfo {
             name: "reprobe_below",
             symbol: "",
             default: "0",
@@ -163,6 +171,8 @@ pub struct Tpba {
     z: f64,
     keep_cwnd: bool,
     reprobe_below: f64,
+    /// UDP begins when all is sent, not when all is acknowledged.
+    drained_when_sent: bool,
     min_rate: Rate,
     max_rate: Rate,
     /// The most that the application wants.
@@ -213,6 +223,7 @@ impl Tpba {
             z: settings.number("z")?,
             keep_cwnd: settings.flag("keep_cwnd")?,
             reprobe_below: settings.number("reprobe_below")?,
+            drained_when_sent: settings.choice("drained", &[("acknowledged", false), ("sent", true)])?,
             min_rate: env.min_rate,
             max_rate: env.max_rate,
             limit: env.max_rate,
@@ -320,9 +331,9 @@ impl Tpba {
 
     // --- running ---------------------------------------------------------------------------------
 
-    fn run(&mut self, now: Instant) {
+    fn run(&mut self, now: Instant, reason: &'static str) {
         self.period = Period::Running;
-        self.reason = "TCP is drained";
+        self.reason = reason;
         self.r = self.r_s;
         self.cwnd_old = self.tcp.cwnd;
         self.next_adapt = now + self.reduction.t_adapt;
@@ -480,6 +491,9 @@ impl TcpHooks for Tpba {
         if reduced && self.stop == Stop::CwndCycle && matches!(self.period, Period::Probing { .. }) {
             self.end_cycle(now);
         }
+        if self.drained_when_sent && self.period == Period::Draining && progress.unsent == Bytes::ZERO {
+            self.run(now, "TCP has sent all");
+        }
     }
 
     fn on_adu_end(&mut self, now: Instant) {
@@ -499,7 +513,7 @@ impl TcpHooks for Tpba {
 
     fn on_drained(&mut self, now: Instant) {
         if self.period == Period::Draining {
-            self.run(now);
+            self.run(now, "TCP is drained");
         }
     }
 

@@ -269,13 +269,12 @@ impl TcpSender {
         }
         self.last = Some(*info);
         let options = if info.timestamps { 12 } else { 0 };
-        let payload = info.mss.get().max(1);
-        let segment = payload + self.headers + options;
-        let wire = |bytes: u64| Bytes::new((u128::from(bytes) * u128::from(segment) / u128::from(payload)) as u64);
+        let segment = info.mss.max(Bytes::new(1)) + Bytes::new(self.headers + options);
         TcpProgress {
-            acked: wire(info.bytes_acked.get()),
-            cwnd: Bytes::new(u64::from(info.cwnd) * segment),
-            mss: Bytes::new(segment),
+            acked: TcpProgress::on_the_wire(info.bytes_acked, info.mss, segment),
+            unsent: info.not_sent + Bytes::new(self.out.len().saturating_sub(self.taken) as u64),
+            cwnd: Bytes::new(segment.get() * u64::from(info.cwnd)),
+            mss: segment,
             reductions: self.reductions,
             srtt: info.srtt,
         }

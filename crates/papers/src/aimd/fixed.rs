@@ -9,7 +9,7 @@ use fairpace_analysis::qos;
 use fairpace_control::aimd::friendly_alpha;
 use fairpace_lab::RunError;
 use fairpace_lab::stats::short;
-use fairpace_lab::study::{Case, Cell, Job, Measure, Precision};
+use fairpace_lab::study::{Case, Cell, Job, Measure, Precision, largest, smallest};
 use fairpace_report::{Axis, BandKind, Chart, Series};
 use fairpace_scenario::{Parameter, RawScenario, Record, Scenario};
 use serde::{Deserialize, Serialize};
@@ -47,11 +47,14 @@ pub(super) fn eq1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
     let found = EQ1.measured(e, bench, SHARES, Precision::of(&[share]))?;
     let mut claims: Vec<Claim> = Vec::new();
     for (beta, alpha) in [(0.5, 1.0), (0.875, 0.2)] {
-        let statement = format!("3 (1 - beta) / (1 + beta) is {alpha} at beta = {beta}");
+        let statement = format!("3 (1 - beta) / (1 + beta) is {alpha} at beta = {beta} (the set-up)");
         let bound = Bound::Within(alpha - 1e-12, alpha + 1e-12);
         let what = "alpha of the flows, packets per RTT";
         claims.push(e.claim(format!("alpha-{beta}"), statement, bound, what).exact(friendly_alpha(beta)));
     }
+    let shares = |key: &'static str| BETAS.map(|beta| (beta, found.estimate(key, beta, share)));
+    let least = |key| brief(smallest(shares(key)).1);
+    let most = |key| brief(largest(shares(key)).1);
     for (Scheme { key, name, .. }, suffix) in [(RED, "red"), (DROP_TAIL, "drop-tail")] {
         for (end, words, bound) in [
             ("friendly", "takes at most 10 % more than TCP (ours)", Bound::AtMost(1.1)),
@@ -60,7 +63,13 @@ pub(super) fn eq1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
             let statement = format!("with alpha by (1) AIMD {words}, at every beta, {name}");
             claims.push(
                 e.claim(format!("{end}-{suffix}"), statement, bound, "AIMD / TCP at beta = {at}")
-                    .because(EQ1_NOTE)
+                    .because(format!(
+                        "Over the betas AIMD gets {} to {} times what TCP gets with RED, {} to {} times with drop-tail",
+                        least(RED.key),
+                        most(RED.key),
+                        least(DROP_TAIL.key),
+                        most(DROP_TAIL.key)
+                    ))
                     .everywhere(BETAS.map(|beta| (beta, found.estimate(key, beta, share)))),
             );
         }
@@ -78,10 +87,6 @@ pub(super) fn eq1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> R
         .table(EQ1.table(&found, &SHARE, "AIMD / TCP against beta"));
     Ok(e.outcome(EQ1.points(&found), claims, section))
 }
-
-const EQ1_NOTE: &str = "A drop-tail queue does not lose packets of all flows alike, as eq. (1) supposes: who comes in bursts when the \
-                        buffer is full loses more, and that is TCP, which sends what it has lost again after a pause of \
-                        half a window. With RED the two are equal";
 
 // --- one flow on a link of fixed capacity --------------------------------------------------------------------------
 

@@ -41,10 +41,13 @@ pub(super) struct Link {
     pub(super) scheme: ArqKind,
     /// lambda.
     pub(super) memory: f64,
+    /// A third state between the good one and the bad one, in which half the slots fail.
+    pub(super) three_states: bool,
 }
 
-pub(super) const PERSISTENT: Link = Link { scheme: ArqKind::Persistent, memory: 0.0 };
-pub(super) const OPTIMAL: Link = Link { scheme: ArqKind::Optimal, memory: 0.35 };
+pub(super) const PERSISTENT: Link = Link { scheme: ArqKind::Persistent, memory: 0.0, three_states: false };
+pub(super) const OPTIMAL: Link = Link { scheme: ArqKind::Optimal, memory: 0.35, three_states: false };
+pub(super) const OPTIMAL_3: Link = Link { three_states: true, ..OPTIMAL };
 
 impl Link {
     pub(super) fn key(self) -> &'static str {
@@ -55,13 +58,33 @@ impl Link {
     pub(super) fn set(self, s: &mut RawScenario, percent: f64) {
         let wireless = wireless(s);
         wireless.scheme = self.scheme;
-        wireless.channel = ChannelSpec::two_state(percent / 100.0, self.memory);
+        wireless.channel = match self.chain(percent) {
+            Some(chain) => ChannelSpec::markov(&chain),
+            None => ChannelSpec::two_state(percent / 100.0, self.memory),
+        };
+    }
+
+    /// The chain of three states: p_e is the mean, as many slots are in the middle state as in the bad one, and both other
+    /// eigenvalues are lambda.
+    fn chain(self, percent: f64) -> Option<Channel> {
+        let rare = 2.0 / 3.0 * percent / 100.0;
+        let share = [1.0 - 2.0 * rare, rare, rare];
+        let row = |from: usize| {
+            let to =
+                |(to, share): (usize, f64)| (1.0 - self.memory) * share + if from == to { self.memory } else { 0.0 };
+            share.into_iter().enumerate().map(to).collect()
+        };
+        self.three_states.then(|| Channel { transition: (0..3).map(row).collect(), error: vec![0.0, 0.5, 1.0] })
     }
 
     /// The same for the analysis.
     pub(super) fn process(self, percent: f64) -> Result<Process, QosError> {
         let scheme = if self.scheme == ArqKind::Optimal { ArqScheme::Optimal } else { ArqScheme::Persistent };
-        Process::new(&Channel::two_state(percent / 100.0, self.memory)?, scheme, 0)
+        let channel = match self.chain(percent) {
+            Some(chain) => chain,
+            None => Channel::two_state(percent / 100.0, self.memory)?,
+        };
+        Process::new(&channel, scheme, 0)
     }
 }
 

@@ -1,8 +1,9 @@
 //! One flow behind a shared backbone: the largest window that keeps the delay bound [aimd §IV-A, Figs. 3, 4], and its
 //! throughput beside TCP [aimd §IV-B, Fig. 5].
 
+use super::readings::{AFTER_SUCCESS, THREE_STATES};
 use super::setup::{
-    self, D, DROPPED, ERRORS, FlowStats, LATE, Link, OPTIMAL, OUTAGE, PERSISTENT, R, caption, measure, of_first,
+    D, DROPPED, ERRORS, FlowStats, LATE, Link, OPTIMAL, OPTIMAL_3, OUTAGE, PERSISTENT, R, caption, measure, of_first,
     of_flow, seeds, set_windows,
 };
 use crate::builtin::{base, with};
@@ -12,7 +13,7 @@ use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_analysis::qos::{self, Start};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, mean, short};
-use fairpace_lab::study::{Case, Measurements};
+use fairpace_lab::study::{Case, Measurements, largest, smallest};
 use fairpace_report::{Axis, Chart, Series};
 use fairpace_scenario::{Count, RawScenario, Scenario};
 use std::collections::BTreeMap;
@@ -28,6 +29,8 @@ struct WindowSearch {
     heavy: bool,
     /// W_max by eq. (3), slots counted from any slot on, and from the slot after a success on.
     formula: [u32; 2],
+    /// The place of the window that the claims are about.
+    about: usize,
     /// Delay outage by window.
     outages: BTreeMap<u32, Estimate>,
 }
@@ -36,11 +39,17 @@ struct WindowSearch {
 const MOST: u32 = R + D + 1;
 
 impl WindowSearch {
-    fn new(link: Link, percent: f64, heavy: bool) -> Option<WindowSearch> {
+    fn new(link: Link, percent: f64, heavy: bool, start: Start) -> Option<WindowSearch> {
         let process = link.process(percent).ok()?;
         let window = |start| qos::largest_window(&process, R, D, OUTAGE, start).ok();
         let formula = [window(Start::Stationary)?, window(Start::AfterSuccess)?];
-        Some(WindowSearch { link, percent, heavy, formula, outages: BTreeMap::new() })
+        let about = usize::from(start == Start::AfterSuccess);
+        Some(WindowSearch { link, percent, heavy, formula, about, outages: BTreeMap::new() })
+    }
+
+    /// W_max by eq. (3), under the reading.
+    fn analytic(&self) -> u32 {
+        self.formula[self.about]
     }
 
     fn scenario(&self, base: &Scenario, window: u32) -> Scenario {
@@ -57,7 +66,7 @@ impl WindowSearch {
     fn next(&self) -> Option<u32> {
         let Some(((low, least), (high, most))) = self.outages.first_key_value().zip(self.outages.last_key_value())
         else {
-            return Some(self.formula[1]);
+            return Some(self.analytic());
         };
         if most.low() <= OUTAGE && *high < MOST {
             return Some(high + 1);
@@ -79,13 +88,13 @@ impl WindowSearch {
 
     /// Window simulated - by formula.
     fn difference(&self) -> Option<Estimate> {
-        let by = f64::from(self.formula[1]);
+        let by = f64::from(self.analytic());
         let e = self.window()?;
         Some(Estimate { mean: e.mean - by, ci95: e.ci95.map(|c| c.map(|x| x - by)), n: e.n })
     }
 
     fn at_formula(&self) -> Option<Estimate> {
-        self.outages.get(&self.formula[1]).copied()
+        self.outages.get(&self.analytic()).copied()
     }
 }
 
@@ -95,12 +104,12 @@ const SEEDS: usize = 5;
 const SEEDS_OPTIMAL: usize = 10;
 
 /// Tries windows at each place of a link until the largest is known; light traffic first.
-fn places(e: &Experiment, link: Link, bench: &mut Bench<'_>) -> Result<Vec<WindowSearch>, RunError> {
+fn places(e: &Experiment, link: Link, start: Start, bench: &mut Bench<'_>) -> Result<Vec<WindowSearch>, RunError> {
     let base = base(e);
-    let seeds = seeds(bench, if link == OPTIMAL { SEEDS_OPTIMAL } else { SEEDS });
+    let seeds = seeds(bench, if link.scheme == OPTIMAL.scheme { SEEDS_OPTIMAL } else { SEEDS });
     let mut places: Vec<WindowSearch> = [false, true]
         .iter()
-        .flat_map(|heavy| ERRORS.iter().filter_map(|p| WindowSearch::new(link, *p, *heavy)))
+        .flat_map(|heavy| ERRORS.iter().filter_map(|p| WindowSearch::new(link, *p, *heavy, start)))
         .collect();
     loop {
         let wanted: Vec<(usize, u32)> = places.iter().enumerate().filter_map(|(i, p)| Some((i, p.next()?))).collect();
@@ -116,17 +125,23 @@ fn places(e: &Experiment, link: Link, bench: &mut Bench<'_>) -> Result<Vec<Windo
     }
 }
 
-pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let found = places(e, PERSISTENT, bench)?;
+/// From which slot on eq. (3) counts.
+fn start(tools: &Tools<'_>) -> Start {
+    if tools.reading.has(AFTER_SUCCESS) { Start::AfterSuccess } else { Start::Stationary }
+}
+
+pub(super) fn fig3(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let found = places(e, PERSISTENT, start(tools), bench)?;
     let claims = window_claims(e, &found);
     Ok(show_windows(e, &found, claims))
 }
 
-pub(super) fn fig4(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
-    let found = places(e, OPTIMAL, bench)?;
+pub(super) fn fig4(e: &Experiment, bench: &mut Bench<'_>, tools: &mut Tools<'_>) -> Result<Outcome, RunError> {
+    let link = if tools.reading.has(THREE_STATES) { OPTIMAL_3 } else { OPTIMAL };
+    let found = places(e, link, start(tools), bench)?;
     let mut claims = window_claims(e, &found);
     // The same scenario with the other scheme: Fig. 3's runs, where they have been made.
-    let persistent = places(e, PERSISTENT, bench)?;
+    let persistent = places(e, PERSISTENT, start(tools), bench)?;
     for (heavy, words) in TRAFFIC {
         let of = |places: &'_ [WindowSearch]| {
             let of = places.iter().filter(|p| p.heavy == heavy).map(WindowSearch::window);
@@ -165,6 +180,8 @@ fn window_claims(e: &Experiment, places: &[WindowSearch]) -> Vec<Claim> {
         if far(d) > far(best.1) { (at, d) } else { best }
     });
     let heavy = || places.iter().filter(|p| p.heavy);
+    let (low, _) = smallest(heavy().map(|p| (p.percent, p.difference())));
+    let (late, _) = largest(heavy().map(|p| (p.percent, p.at_formula())));
     vec![
         e.claim(
             "light",
@@ -172,7 +189,7 @@ fn window_claims(e: &Experiment, places: &[WindowSearch]) -> Vec<Claim> {
             Bound::Within(-1.0, 1.0),
             format!("simulated - analytic, packets, at {} %, where it is farthest from 0", farthest.0),
         )
-        .because(NEAR_R)
+        .because(at_analytic(places, farthest.0))
         .number(farthest.1),
         e.claim(
             "heavy",
@@ -180,7 +197,7 @@ fn window_claims(e: &Experiment, places: &[WindowSearch]) -> Vec<Claim> {
             Bound::AtLeast(0.0),
             "least simulated - analytic, packets, at {at} %",
         )
-        .because(NEAR_R)
+        .because(at_analytic(places, low))
         .everywhere(heavy().map(|p| (p.percent, p.difference()))),
         e.claim(
             "heavy-outage",
@@ -188,13 +205,23 @@ fn window_claims(e: &Experiment, places: &[WindowSearch]) -> Vec<Claim> {
             Bound::AtMost(OUTAGE),
             "largest simulated outage, as a part of the packets received",
         )
-        .because(NEAR_R)
+        .because(at_analytic(places, late))
         .everywhere(heavy().map(|p| (p.percent, p.at_formula()))),
     ]
 }
 
-const NEAR_R: &str = "The queue of the backbone makes R a slot longer than it is on an empty path, so that windows of about 17 packets let \
-                      the queue of the wireless link run empty at times; there eq. (3) is not conservative";
+/// The outages with the analytic window at an error, in words.
+fn at_analytic(places: &[WindowSearch], percent: f64) -> String {
+    let of = |heavy: bool| places.iter().find(|p| p.heavy == heavy && p.percent == percent);
+    let late = |heavy: bool| text(of(heavy).and_then(WindowSearch::at_formula));
+    let window = of(false).map_or("–".to_owned(), |p| p.analytic().to_string());
+    format!(
+        "With {window} packets at {percent} % the delay outage is {} in light and {} in heavy cross traffic; R is {R} slots, and \
+         eq. (3) supposes that the wireless link's queue is never empty",
+        late(false),
+        late(true)
+    )
+}
 
 fn show_windows(e: &Experiment, places: &[WindowSearch], claims: Vec<Claim>) -> Outcome {
     let n = places.first().and_then(|p| p.outages.values().next()).map_or(0, |e| e.n);
@@ -204,8 +231,7 @@ fn show_windows(e: &Experiment, places: &[WindowSearch], claims: Vec<Claim>) -> 
     );
     let mut section = e.section().text(format!(
         "Eq. (3): {}",
-        "the delay jitter of a packet is more than D = 10 slots if fewer than W of the R + D = 27 slots after a success \
-         succeed. Below W = R = 17 it is not conservative: the queue is empty at times."
+        "the delay jitter of a packet is more than D = 10 slots if fewer than W of R + D = 27 slots succeed. Below W = R = 17 it is not conservative: the queue is empty at times."
     ));
     for (heavy, words) in TRAFFIC {
         let own: Vec<&WindowSearch> = places.iter().filter(|p| p.heavy == heavy).collect();
@@ -254,8 +280,16 @@ fn show_windows(e: &Experiment, places: &[WindowSearch], claims: Vec<Claim>) -> 
                     _ => e.mean.to_string(),
                 })
             };
-            let analytic =
-                || qos::outage(&light.link.process(light.percent).ok()?, R, D, light.formula[1], setup::START).ok();
+            let analytic = || {
+                qos::outage(
+                    &light.link.process(light.percent).ok()?,
+                    R,
+                    D,
+                    light.analytic(),
+                    if light.about == 1 { Start::AfterSuccess } else { Start::Stationary },
+                )
+                .ok()
+            };
             vec![
                 light.percent.to_string(),
                 light.formula[0].to_string(),
@@ -370,8 +404,8 @@ mod tests {
 
     #[test]
     fn windows_are_tried_until_one_is_certainly_right_and_the_next_certainly_wrong() {
-        let mut place = WindowSearch::new(PERSISTENT, 5.0, false).unwrap();
-        let first = place.formula[1];
+        let mut place = WindowSearch::new(PERSISTENT, 5.0, false, Start::Stationary).unwrap();
+        let first = place.analytic();
         assert_eq!(place.next(), Some(first));
         place.outages.insert(first, estimate(0.009, 0.002));
         assert_eq!(place.next(), Some(first + 1));
@@ -386,8 +420,8 @@ mod tests {
     #[test]
     fn without_memory_it_does_not_matter_where_the_slots_begin() {
         // P(Bin(27, 0.9) < 20) = 0.0036, < 21: 0.0121.
-        assert_eq!(WindowSearch::new(PERSISTENT, 10.0, false).unwrap().formula, [20, 20]);
-        let optimal = WindowSearch::new(OPTIMAL, 10.0, false).unwrap().formula;
+        assert_eq!(WindowSearch::new(PERSISTENT, 10.0, false, Start::Stationary).unwrap().formula, [20, 20]);
+        let optimal = WindowSearch::new(OPTIMAL, 10.0, false, Start::Stationary).unwrap().formula;
         assert!(optimal.iter().all(|w| *w < 20), "{optimal:?}");
     }
 }

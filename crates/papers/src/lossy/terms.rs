@@ -102,6 +102,7 @@ fn claims(e: &Experiment, found: &Measurements<Run>) -> Vec<Claim> {
     let crp = &CRP;
     let [clean, lossy] = ERRORS;
     let peak = |run: &Run, term: Term| PEAKS(run).map(term);
+    let of = |of: Statistic, error: f64| text(found.estimate(crp.key, error, |run| of(run).map(TIMEOUT)));
     let both = |term| found.paired((crp.key, lossy), (crp.key, clean), |l, c| Some(peak(l, term)? / peak(c, term)?));
     let statement = "with 30 % error the peaks of the timeout term are at least twice those without (ours)";
     let what = "95th percentile of the timeout term, 30 % error / none";
@@ -113,14 +114,19 @@ fn claims(e: &Experiment, found: &Measurements<Run>) -> Vec<Claim> {
     let what = "95th percentile of the term of triple duplicate ACKs, 30 % error / none";
     let does_not = e.claim("triple-dup-does-not", statement, Bound::AtMost(1.5), what);
     vec![
-        spikes.because(CONGESTED).number(both(TIMEOUT)),
+        spikes
+            .because(format!(
+                "The 95th percentile of the timeout term is {} s per packet without link errors, {} with; its median {} and {}",
+                of(PEAKS, clean),
+                of(PEAKS, lossy),
+                of(MEDIAN, clean),
+                of(MEDIAN, lossy)
+            ))
+            .number(both(TIMEOUT)),
         towers.number(found.estimate(crp.key, lossy, |run| Some(peak(run, TIMEOUT)? / peak(run, TRIPLE_DUP)?))),
         does_not.number(both(TRIPLE_DUP)),
     ]
 }
-
-const CONGESTED: &str = "Without link errors the queue drops packets, and waiting in it makes RTT and timeout longer: the \
-                         term is large there, too";
 
 fn chart(e: &Experiment, run: &Run, error: f64) -> Chart {
     let title = match (quantile(&run.first, PEAK, TIMEOUT), quantile(&run.first, PEAK, TRIPLE_DUP)) {

@@ -4,11 +4,11 @@ use super::setup::{
     self, BACKGROUND, BUFFER, MAIN, MEASURE, P_LOSS, RAP, RAP_FINE, RCS, RunStats, acknowledged_jain, jain_of_all,
     jain_of_groups, packets_per_second, set_buffer, set_loss, tcp_throughput, throughput,
 };
-use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, curve, table};
+use crate::figure::{Abscissa, Figure, Quantity, Scheme, caption, curve, table, text};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::stats::{Estimate, short};
-use fairpace_lab::study::{Measurements, Precision};
+use fairpace_lab::study::{Measurements, Precision, smallest};
 use fairpace_scenario::{Count, FlowSpec, LossSpec, Priority, RawScenario};
 
 const P: [f64; 5] = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2];
@@ -83,8 +83,7 @@ fn leave_tcp_alone(s: &mut RawScenario) {
 
 pub(super) fn fig20(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let found = FIG20.measured(e, bench, MEASURE, Precision::of(&[tcp_throughput, throughput]))?;
-    let title = "TCP alone and beside RCS, and RCS beside TCP";
-    let mut chart = FIG20.chart(&found, &TCP_THROUGHPUT, title, &caption(e, &found));
+    let mut chart = FIG20.chart(&found, &TCP_THROUGHPUT, "TCP alone, beside RCS, and RCS", &caption(e, &found));
     chart.y.label = "throughput per flow".to_owned();
     for (tcp, _, name, colour) in &BESIDE {
         chart = chart.series(curve(format!("RCS beside {name}"), *colour, found.along(tcp.key, throughput)));
@@ -99,12 +98,13 @@ pub(super) fn fig20(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
 
 fn fig20_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
     let mut claims = Vec::new();
+    let share = |mixed: &Scheme, alone: &Scheme, p| text(found.ratio(mixed.key, alone.key, p, tcp_throughput));
     for (mixed, alone, name, _) in &BESIDE {
         let statement = format!("{name}'s mean beside RCS is within noise of its mean alone, at every P");
         let what = "largest |difference| / (half-width of its 95 % interval, at least 5 % of the mean), at P = {at}";
         claims.push(
             e.claim(format!("{}-keeps-its-share", mixed.tcp), statement, Bound::AtMost(1.0), what)
-                .because(FULL_LINK)
+                .because(format!("At P = {} it gets {} of its mean alone", P[0], share(mixed, alone, P[0])))
                 .everywhere(P.map(|p| (p, within_noise(found, mixed.key, alone.key, p)))),
         );
         let statement = format!("RCS gets more than {name} beside it, at every P");
@@ -116,9 +116,6 @@ fn fig20_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
     }
     claims
 }
-
-const FULL_LINK: &str = "Where link errors are rare TCP alone already fills four fifths of the link and more, so that RCS \
-                         takes from TCP: it halves as often, but its dummies regain what the queue has room for";
 
 /// |difference of the means| / half-width of the 95 % interval of that difference. The half-width counts
 /// at least 5 % of the mean: what the rule for the number of seeds promises, no more.
@@ -214,7 +211,7 @@ fn fig21_claims(
     let statement = format!("beside {tcp} the index is near 1 for P_X < 1e-3 (ours: at least 0.9)");
     let near_one = e
         .claim(format!("near-one-{suffix}"), statement, Bound::AtLeast(0.9), "smallest index, at P_X = {at}")
-        .because(BIAS)
+        .because(share_where_lowest(a, rcs, &P[..2], "P_X"))
         .everywhere(index(a, &P[..2]));
     let falls = e
         .claim(
@@ -225,26 +222,28 @@ fn fig21_claims(
         )
         .relative(a, rcs, 1e-2, 1e-3, jain_of_all);
     let mut claims = vec![near_one, falls];
-    let crowded = "The background takes the places in the queue that dummies would need: without their ACKs RCS is one \
-                   more additive increase";
-    for (found, places, name, words, symbol, reason) in [
-        (a, &P[2..], "", "from P_X = 1e-3 up", "P_X", ""),
-        (b, &K[..], "any-buffer-", "for every K", "K", crowded),
-        (c, &S_L[..], "any-background-", "for every S_L", "S_L", crowded),
+    for (found, places, name, words, symbol) in [
+        (a, &P[2..], "", "from P_X = 1e-3 up", "P_X"),
+        (b, &K[..], "any-buffer-", "for every K", "K"),
+        (c, &S_L[..], "any-background-", "for every S_L", "S_L"),
     ] {
         let statement = format!("beside {tcp} RCS's index is at least either RAP's {words}");
         let what = format!("smallest difference of the indices, at {symbol} = {{at}}");
         claims.push(
             e.claim(format!("rcs-at-least-rap-{name}{suffix}"), statement, Bound::AtLeast(0.0), what)
-                .because(reason)
                 .everywhere(over_raps(found, places)),
         );
     }
     let statement = format!("beside {tcp} the index is near 1 for every K to 600 (ours: at least 0.9)");
     claims.push(
         e.claim(format!("any-buffer-{suffix}"), statement, Bound::AtLeast(0.9), "smallest index, at K = {at}")
-            .because(BIAS)
+            .because(share_where_lowest(b, rcs, &K, "K"))
             .everywhere(index(b, &K)),
+    );
+    let statement = format!("beside {tcp} RAP's index is the same for every K (ours: within a tenth of K = 50)");
+    claims.push(
+        e.claim(format!("rap-any-buffer-{suffix}"), statement, Bound::AtMost(0.1), "largest change, at K = {at}")
+            .spread(b, rap.key, &K, 50.0, jain_of_all),
     );
     let share = |&x: &f64| (x, c.paired((rcs, x), (rcs, x), |l, r| Some(throughput(l)? / tcp_throughput(r)?)));
     let statement = format!("RCS's share does not exceed {tcp}'s for S_L > 0");
@@ -271,5 +270,9 @@ fn fig21_claims(
     claims
 }
 
-const BIAS: &str = "At 550 against 110 ms any additive increase per RTT is 25 times slower on the satellite, and RCS's \
-                    is one; its dummies help only after a loss that left room in the queue";
+/// The share of RCS in the throughput of a flow of TCP, where the index is lowest.
+fn share_where_lowest(found: &Measurements<RunStats>, rcs: &str, places: &[f64], symbol: &str) -> String {
+    let (at, _) = smallest(places.iter().map(|&x| (x, found.estimate(rcs, x, jain_of_all))));
+    let share = found.paired((rcs, at), (rcs, at), |l, r| Some(throughput(l)? / tcp_throughput(r)?));
+    format!("At {symbol} = {at} RCS, whose round trip is 5 times as long, gets {} of what TCP gets", text(share))
+}

@@ -8,18 +8,11 @@ use fairpace_scenario::{LossSpec, RawScenario, Record, Room, Speed};
 use serde::{Deserialize, Serialize};
 
 pub(super) const RCS: Scheme = Scheme::new("rcs", "RCS", "rcs");
-pub(super) const RCS_ACKS: Scheme = Scheme::new("rcs-acks-lost", "RCS, ACKs lost with P", "rcs").setting(lose_acks);
 pub(super) const RAP: Scheme = Scheme::new("rap", "RAP", "rap");
-pub(super) const RAP_ACKS: Scheme = Scheme::new("rap-acks-lost", "RAP, ACKs lost with P", "rap").setting(lose_acks);
 pub(super) const RAP_FINE: Scheme = Scheme::new("rap-fine", "RAP, fine grain", "rap:fine_grain=on");
 pub(super) const RENO: Scheme = Scheme::new("tcp-reno", "TCP Reno", "tcp-reno");
 pub(super) const NEWRENO: Scheme = Scheme::new("tcp-newreno", "TCP NewReno", "tcp-newreno");
 pub(super) const SACK: Scheme = Scheme::new("tcp-sack", "TCP SACK", "tcp-sack");
-
-/// ACKs are lost with P too.
-pub(super) fn lose_acks(s: &mut RawScenario) {
-    s.path.reverse.loss = s.path.loss.clone();
-}
 
 pub(super) fn set_loss(s: &mut RawScenario, p: f64) {
     s.path.loss = LossSpec::random(p);

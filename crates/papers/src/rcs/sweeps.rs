@@ -1,11 +1,10 @@
 //! Throughput and overhead against P, RTT, background and buffer [rcs §V-B, §V-C, Figs. 17 to 19].
 
 use super::setup::{
-    BACKGROUND, BUFFER, MEASURE, NEWRENO, OVERHEAD, P_LOSS, RAP, RAP_ACKS, RAP_FINE, RCS, RCS_ACKS, RENO, RTT,
-    RunStats, SACK, THROUGHPUT, overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt,
-    throughput,
+    BACKGROUND, BUFFER, MEASURE, NEWRENO, OVERHEAD, P_LOSS, RAP, RAP_FINE, RCS, RENO, RTT, RunStats, SACK, THROUGHPUT,
+    overhead, packets_per_second, set_background, set_buffer, set_loss, set_rtt, throughput,
 };
-use crate::figure::{Figure, Scheme, caption, curve, point};
+use crate::figure::{Figure, Scheme, caption, curve, point, scaled, text};
 use crate::{Bench, Bound, Claim, Experiment, Outcome, Point, Tools};
 use fairpace_lab::RunError;
 use fairpace_lab::study::{Measurements, Precision, largest, smallest};
@@ -21,32 +20,27 @@ const S_L: [f64; 7] = [0.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0];
 /// K in packets.
 const K: [f64; 7] = [20.0, 50.0, 100.0, 200.0, 300.0, 400.0, 500.0];
 
-const ALL: &[Scheme] = &[RCS, RCS_ACKS, RAP, RAP_ACKS, RAP_FINE, RENO, NEWRENO, SACK];
-const WITH_DUMMIES: &[Scheme] = &[RCS, RCS_ACKS];
+const ALL: &[Scheme] = &[RCS, RAP, RAP_FINE, RENO, NEWRENO, SACK];
+const RAPS: [Scheme; 2] = [RAP, RAP_FINE];
+/// packets/s of the bottleneck, and the flows that share it [rcs §V-A].
+const CAPACITY: f64 = 1_300.0;
+const FLOWS: f64 = 10.0;
 
-/// A reading of the ACKs: RCS under it, the RAPs to compare it with, and words for the claims.
-struct Reading {
-    rcs: Scheme,
-    raps: &'static [Scheme],
-    suffix: &'static str,
-    words: &'static str,
-}
-
-const READINGS: [Reading; 2] = [
-    Reading { rcs: RCS, raps: &[RAP, RAP_FINE], suffix: "", words: "" },
-    Reading { rcs: RCS_ACKS, raps: &[RAP_ACKS], suffix: "-acks-lost", words: ", ACKs lost with P" },
-];
-
-/// The name in the claims; the reading of the ACKs is said once, at the end.
+/// The name in the claims.
 fn rap_name(rap: &Scheme) -> &'static str {
     if rap.controller == RAP.controller { RAP.name } else { "RAP with fine grain" }
+}
+
+/// The share of the bottleneck that the ten flows of a scheme get together, in words.
+fn filled(found: &Measurements<RunStats>, scheme: &str, x: f64) -> String {
+    text(found.estimate(scheme, x, throughput).map(|e| scaled(e, FLOWS / CAPACITY)))
 }
 
 // --- against P -----------------------------------------------------------------------------------------------------
 
 const BY_LOSS: Figure<RunStats> =
     Figure { x: P_LOSS, places: &P, schemes: ALL, vary: set_loss, quantities: &[THROUGHPUT, OVERHEAD] };
-const FIG18: Figure<RunStats> = Figure { schemes: WITH_DUMMIES, quantities: &[OVERHEAD, THROUGHPUT], ..BY_LOSS };
+const FIG18: Figure<RunStats> = Figure { schemes: &[RCS], quantities: &[OVERHEAD, THROUGHPUT], ..BY_LOSS };
 /// RCS and RAP are within a percent of each other where link errors are rare, and their ratio is within a percent of the
 /// claimed 2.5 at 5e-3.
 const BY_LOSS_PRECISION: Precision<RunStats> = Precision {
@@ -75,63 +69,62 @@ fn fig17a_title(found: &Measurements<RunStats>) -> String {
 /// The claims of Fig. 17(a), from whatever was measured.
 fn fig17a_claims(e: &Experiment, found: &Measurements<RunStats>) -> Vec<Claim> {
     let mut claims = Vec::new();
-    for Reading { rcs, raps, suffix, words } in &READINGS {
-        let places = found.xs(rcs.key);
-        if places.is_empty() {
-            continue;
-        }
-        for rap in *raps {
-            let (rap, name) = (rap.key, rap_name(rap));
-            let statement = format!("RCS is above {name} at every P{words}");
-            let what = "smallest ratio of throughputs, at P = {at}";
-            claims.push(
-                e.claim(format!("above-{rap}"), statement, Bound::Above(1.0), what)
-                    .because(
-                        "Where link errors are rare both fill the link, and what is left to compare is a percent or two",
-                    )
-                    .everywhere(places.iter().map(|&p| (p, found.ratio(rcs.key, rap, p, throughput)))),
-            );
-            let statement = format!("at P = 5e-3 RCS has at least 2.5 times the throughput of {name}{words}");
-            let reason = "A dummy's ACK that is lost raises nothing, and a lost ACK of data looks like a loss";
-            claims.push(
-                e.claim(format!("gain-5e-3-over-{rap}"), statement, Bound::AtLeast(2.5), "ratio of throughputs")
-                    .because(if suffix.is_empty() { "" } else { reason })
-                    .ratio_at(found, rcs.key, rap, 5e-3, throughput),
-            );
-        }
-        let falling: Vec<f64> = std::iter::once(1e-3).chain(places.iter().copied().filter(|p| *p > 1e-3)).collect();
-        let statement = format!("RCS falls from each P to the next past 1e-3{words}");
-        let what = "largest ratio of neighbouring points, at P = {at}";
+    let places = found.xs(RCS.key);
+    for rap in &RAPS {
+        let (rap, name) = (rap.key, rap_name(rap));
+        let (at, _) = smallest(places.iter().map(|&p| (p, found.ratio(RCS.key, rap, p, throughput))));
+        let statement = format!("RCS is above {name} at every P");
         claims.push(
-            e.claim(format!("falls{suffix}"), statement, Bound::Below(1.0), what)
-                .monotone(&falling, |from, to| found.relative(rcs.key, to, from, throughput)),
+            e.claim(format!("above-{rap}"), statement, Bound::Above(1.0), "smallest ratio of throughputs, at P = {at}")
+                .because(format!(
+                    "There RCS gets {} of the link and RAP {}",
+                    filled(found, RCS.key, at),
+                    filled(found, rap, at)
+                ))
+                .everywhere(places.iter().map(|&p| (p, found.ratio(RCS.key, rap, p, throughput)))),
+        );
+        let statement = format!("at P = 5e-3 RCS has at least 2.5 times the throughput of {name}");
+        claims.push(
+            e.claim(format!("gain-5e-3-over-{rap}"), statement, Bound::AtLeast(2.5), "ratio of throughputs")
+                .ratio_at(found, RCS.key, rap, 5e-3, throughput),
         );
     }
+    let statement = "RCS's throughput is greatest at P = 1e-3";
+    let what = "smallest ratio of the throughput at 1e-3 to another, that at P = {at}";
+    let others = places.iter().filter(|p| **p != 1e-3);
+    claims.push(
+        e.claim("greatest-at-1e-3", statement, Bound::AtLeast(1.0), what)
+            .everywhere(others.map(|&p| (p, found.relative(RCS.key, 1e-3, p, throughput)))),
+    );
+    let falling: Vec<f64> = std::iter::once(1e-3).chain(places.iter().copied().filter(|p| *p > 1e-3)).collect();
+    let what = "largest ratio of neighbouring points, at P = {at}";
+    claims.push(
+        e.claim("falls", "RCS falls from each P to the next past 1e-3", Bound::Below(1.0), what)
+            .monotone(&falling, |from, to| found.relative(RCS.key, to, from, throughput)),
+    );
     claims
 }
 
 pub(super) fn fig18(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let found = BY_LOSS.measured(e, bench, MEASURE, BY_LOSS_PRECISION)?;
-    let mut claims = Vec::new();
-    for Reading { rcs, raps, suffix, words } in &READINGS {
-        let what = "smallest step between neighbouring points, up to P = {at}";
+    let what = "smallest step between neighbouring points, up to P = {at}";
+    let mut claims = vec![
+        e.claim("grows", "the overhead grows with P", Bound::Above(0.0), what)
+            .monotone(&P, |from, to| found.growth(RCS.key, from, to, overhead)),
+        e.claim(
+            "overhead-1e-2",
+            "the overhead is 21.5 % at P = 1e-2 (ours: within a point)",
+            Bound::Within(0.205, 0.225),
+            "dummies / (data + dummies) sent",
+        )
+        .number(found.estimate(RCS.key, 1e-2, overhead)),
+    ];
+    for rap in &RAPS {
+        let statement = format!("at P = 1e-2 RCS has more than twice the throughput of {}", rap_name(rap));
         claims.push(
-            e.claim(format!("grows{suffix}"), format!("the overhead grows with P{words}"), Bound::Above(0.0), what)
-                .monotone(&P, |from, to| found.growth(rcs.key, from, to, overhead)),
+            e.claim(format!("gain-1e-2-over-{}", rap.key), statement, Bound::Above(2.0), "ratio of throughputs")
+                .ratio_at(&found, RCS.key, rap.key, 1e-2, throughput),
         );
-        let statement = format!("the overhead is about 21.5 % at P = 1e-2 (ours: within 3.5 points){words}");
-        let what = "dummies / (data + dummies) sent";
-        claims.push(
-            e.claim(format!("overhead-1e-2{suffix}"), statement, Bound::Within(0.18, 0.25), what)
-                .number(found.estimate(rcs.key, 1e-2, overhead)),
-        );
-        for rap in *raps {
-            let statement = format!("at P = 1e-2 RCS has more than twice the throughput of {}{words}", rap_name(rap));
-            claims.push(
-                e.claim(format!("gain-1e-2-over-{}", rap.key), statement, Bound::Above(2.0), "ratio of throughputs")
-                    .ratio_at(&found, rcs.key, rap.key, 1e-2, throughput),
-            );
-        }
     }
     let caption = caption(e, &found);
     let section = e.section().chart(gain_chart(&found, &caption));
@@ -140,34 +133,29 @@ pub(super) fn fig18(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) ->
     Ok(e.outcome(points, claims, section))
 }
 
-/// The throughput of RCS over that of each RAP beside it, at each P.
+/// The throughput of RCS over that of each RAP, at each P.
 fn gains(found: &Measurements<RunStats>) -> Vec<Point> {
-    let pairs = READINGS.iter().flat_map(|Reading { rcs, raps, .. }| raps.iter().map(move |rap| (rcs.key, rap.key)));
-    let places = pairs.flat_map(|pair| P.map(|p| (pair, p)));
-    let gain = |((rcs, rap), p): ((&str, &str), f64)| {
-        point(rcs, &[(P_LOSS.key, p)], format!("gain_over_{rap}"), found.ratio(rcs, rap, p, throughput))
+    let places = RAPS.iter().flat_map(|rap| P.map(|p| (rap.key, p)));
+    let gain = |(rap, p): (&str, f64)| {
+        point(RCS.key, &[(P_LOSS.key, p)], format!("gain_over_{rap}"), found.ratio(RCS.key, rap, p, throughput))
     };
     places.filter_map(gain).collect()
 }
 
 fn gain_chart(found: &Measurements<RunStats>, caption: &str) -> Chart {
     let title = "What RCS gets for each packet of RAP";
-    let mut chart = Chart::new(title, P_LOSS.axis(), Axis::new("throughput / RAP's", "")).caption(caption);
-    for Reading { rcs, raps, .. } in &READINGS {
-        for rap in *raps {
-            let gains = P.iter().map(|&p| (p, found.ratio(rcs.key, rap.key, p, throughput)));
-            chart = chart.series(curve(format!("{} / {}", rcs.name, rap.name), rap.key, gains));
-        }
-    }
-    chart
+    let chart = Chart::new(title, P_LOSS.axis(), Axis::new("throughput / RAP's", "")).caption(caption);
+    RAPS.iter().fold(chart, |chart, rap| {
+        let gains = P.iter().map(|&p| (p, found.ratio(RCS.key, rap.key, p, throughput)));
+        chart.series(curve(format!("RCS / {}", rap.name), rap.key, gains))
+    })
 }
 
 // --- against the RTT -----------------------------------------------------------------------------------------------
 
 const BY_RTT: Figure<RunStats> =
     Figure { x: RTT, places: &RTTS, schemes: ALL, vary: set_rtt, quantities: &[THROUGHPUT, OVERHEAD] };
-const FIG19: Figure<RunStats> = Figure { schemes: WITH_DUMMIES, quantities: &[OVERHEAD], ..BY_RTT };
-/// The overhead is within a percent of what "about 10 %" was taken to mean.
+const FIG19: Figure<RunStats> = Figure { schemes: &[RCS], quantities: &[OVERHEAD], ..BY_RTT };
 const BY_RTT_PRECISION: Precision<RunStats> =
     Precision { numbers: &[throughput, overhead], most_seeds: |scheme, rtt| scheme.starts_with("rcs") && rtt >= 400.0 };
 
@@ -191,11 +179,13 @@ pub(super) fn fig17b(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         let (key, statement) = (format!("above-{}-150ms", rap.key), format!("RCS is above {} at 150 ms", rap.name));
         claims.push(
             e.claim(key, statement, Bound::Above(1.0), "ratio of throughputs")
-                .because(
-                    "At 150 ms link errors alone would leave RAP sqrt(3 / (2 P)) / RTT = 258 packets/s, twice its share: \
-                     it is the queue that limits it. RCS is limited by the same queue, and its dummies take a tenth of a \
-                     link that is full",
-                )
+                .because(format!(
+                    "There {} fills {} of the link, RCS {}; {} of what RCS sends is dummies",
+                    rap.name,
+                    filled(&found, rap.key, 150.0),
+                    filled(&found, RCS.key, 150.0),
+                    text(found.estimate(RCS.key, 150.0, overhead)),
+                ))
                 .ratio_at(&found, RCS.key, rap.key, 150.0, throughput),
         );
     }
@@ -206,46 +196,25 @@ pub(super) fn fig17b(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
 
 pub(super) fn fig19(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {
     let found = BY_RTT.measured(e, bench, MEASURE, BY_RTT_PRECISION)?;
-    let mut claims = Vec::new();
-    for Reading { rcs, suffix, words, .. } in &READINGS {
-        let at_each = |from: f64| {
-            let places = RTTS.iter().filter(move |x| **x >= from);
-            places.map(|&x| (x, found.estimate(rcs.key, x, overhead))).collect::<Vec<_>>()
-        };
-        let statement = format!("the overhead is highest near 100 ms (ours: at 200 ms or below){words}");
-        claims.push(
-            e.claim(
-                format!("highest-near-100ms{suffix}"),
-                statement,
-                Bound::AtMost(200.0),
-                "RTT in ms of the highest point",
-            )
+    let at_each = |from: f64| {
+        let places = RTTS.iter().filter(move |x| **x >= from);
+        places.map(|&x| (x, found.estimate(RCS.key, x, overhead))).collect::<Vec<_>>()
+    };
+    let statement = "the overhead is highest near 100 ms (ours: at 150 ms or below)";
+    let mut claims = vec![
+        e.claim("highest-near-100ms", statement, Bound::AtMost(150.0), "RTT in ms of the highest point")
             .exact(largest(at_each(0.0)).0),
-        );
-        for (word, (at, extreme)) in [("lowest", smallest(at_each(400.0))), ("highest", largest(at_each(400.0)))] {
-            let statement =
-                format!("from 400 ms up the overhead is about 10 % (ours: 7 to 13 %): the {word} point{words}");
-            let what = format!("overhead at {at} ms");
-            claims.push(
-                e.claim(format!("{word}-from-400ms{suffix}"), statement, Bound::Within(0.07, 0.13), what)
-                    .because(if suffix.is_empty() {
-                        "The other reading is nearer: with ACKs lost with P each lost ACK looks like a loss of data and \
-                         opens a Detected phase"
-                    } else {
-                        "Lost ACKs look like losses of data, and each opens a Detected phase"
-                    })
-                    .number(extreme),
-            );
-        }
+    ];
+    for (word, (at, extreme)) in [("lowest", smallest(at_each(400.0))), ("highest", largest(at_each(400.0)))] {
+        let statement = format!("from 400 ms up the overhead is about 10 % (ours: 8 to 12 %): the {word} point");
+        let what = format!("overhead at {at} ms");
+        claims.push(e.claim(format!("{word}-from-400ms"), statement, Bound::Within(0.08, 0.12), what).number(extreme));
     }
     let section = FIG19.shown_in(e.section(), &found, &OVERHEAD, "The overhead against RTT", &caption(e, &found));
     Ok(e.outcome(FIG19.points(&found), claims, section))
 }
 
 // --- against background --------------------------------------------------------------------------------------------
-
-const FULL: &str = "Once RCS and the background together fill the link, the queue pushes out dummies as readily as \
-                    background, so fewer dummy ACKs return and RCS gives way";
 
 const RCS1: Scheme = Scheme::new("rcs", "RCS1: constant-rate background", "rcs");
 const RCS2: Scheme = Scheme::new("rcs-2", "RCS2: RAP background", "rcs").setting(responsive_background);
@@ -268,10 +237,9 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
         e.claim("rcs2-flat", "RCS2 is flat (ours: within 5 % of S_L = 0)", Bound::AtMost(0.05), change)
             .spread(&found, RCS2.key, &S_L, 0.0, throughput),
         e.claim("rcs1-flat-to-400", to_400_flat, Bound::AtMost(0.05), change)
-            .because(FULL)
+            .because(full(&found, 400.0))
             .spread(&found, RCS1.key, &to_400, 0.0, throughput),
         e.claim("rcs1-lower-at-600", lower, Bound::Within(0.75, 1.0), "throughput at 600 / at 0")
-            .because(FULL)
             .relative(&found, RCS1.key, 600.0, 0.0, throughput),
     ];
     for (rcs, key) in [(&RCS1, "rcs1"), (&RCS2, "rcs2")] {
@@ -287,6 +255,10 @@ pub(super) fn fig17c(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -
     let section = e.section().text("RAP and TCP are drawn with the constant-rate background.");
     let section = FIG17C.shown_in(section, &found, &THROUGHPUT, title, &caption(e, &found));
     Ok(e.outcome(FIG17C.points(&found), claims, section))
+}
+
+fn full(found: &Measurements<RunStats>, s_l: f64) -> String {
+    format!("RCS fills {} of the link, beside S_L = {s_l}", filled(found, RCS1.key, s_l))
 }
 
 /// Ten RAP flows in place of the background, each at most a tenth of S_L.
@@ -366,7 +338,14 @@ mod tests {
     fn the_miniature_of_fig_17a_decides_its_claims_from_the_runs() {
         let claims = fig17a_claims(&mini(), &miniature());
         let ids: Vec<&str> = claims.iter().map(|c| c.id.as_str()).collect();
-        let expected = ["above-rap", "gain-5e-3-over-rap", "above-rap-fine", "gain-5e-3-over-rap-fine", "falls"];
+        let expected = [
+            "above-rap",
+            "gain-5e-3-over-rap",
+            "above-rap-fine",
+            "gain-5e-3-over-rap-fine",
+            "greatest-at-1e-3",
+            "falls",
+        ];
         assert_eq!(ids, expected.map(|name| format!("mini/{name}")));
         // Two flows alone on 1,300 packets/s: RAP is limited by loss alone, sqrt(3 / (2 P)) / RTT = 31 packets/s
         // at 5e-3; RCS by S_Target. Claims can only be true here.

@@ -2,7 +2,7 @@
 
 use super::lda::set_up;
 use super::numbers::{self, Gap, Harm};
-use super::setup::{Adu, PER_SECOND, SAMPLE, caption, each, estimate, seeds};
+use super::setup::{Adu, HEADER, PER_SECOND, SAMPLE, caption, each, estimate, seeds};
 use super::trace::{Trace, rates_chart, shade, slices, trace};
 use crate::builtin::{base, with};
 use crate::figure::{brief, point, table, text, with_doubts};
@@ -179,7 +179,7 @@ pub(super) fn topology_1(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_
     let all = each(e, bench, set_ups.each_ref().map(|u| u.scenario(e)), seeds, MEASURE)?;
     let mut claims = Vec::new();
     for (u, runs) in set_ups.iter().zip(runs_of(&all)).filter(|(u, _)| u.other.is_none()) {
-        claims.extend(changes(e, bench.world(), u, runs));
+        claims.extend(changes(e, u, runs));
     }
     for (u, runs) in set_ups.iter().zip(runs_of(&all)) {
         claims.extend(switching(e, u, runs));
@@ -255,12 +255,8 @@ fn runs_of(all: &[Cell<RunStats>]) -> impl Iterator<Item = &[Rc<RunStats>]> {
 }
 
 /// The effect of flow 2 on f.
-fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Rc<RunStats>]) -> Vec<Claim> {
-    let note = match (u.adu, world) {
-        (Adu::Two, _) => "",
-        (Adu::One, World::Sim) => SMALL_PACKETS,
-        (Adu::One, World::RealTime(_)) => SMALL_REAL_PACKETS,
-    };
+fn changes(e: &Experiment, u: &SetUp, runs: &[Rc<RunStats>]) -> Vec<Claim> {
+    let note = if u.adu == Adu::One { small_packets() } else { String::new() };
     let key = |what: &str| format!("{}-{what}", u.key);
     vec![
         e.claim(
@@ -276,7 +272,7 @@ fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Rc<RunStats>]) -
             Bound::Above(0.95),
             "mean f over the running period that follows, until flow 2 stops",
         )
-        .because(note)
+        .because(note.clone())
         .number(estimate(runs, |f| f.with_two)),
         e.claim(
             key("rises"),
@@ -287,7 +283,7 @@ fn changes(e: &Experiment, world: World<'_>, u: &SetUp, runs: &[Rc<RunStats>]) -
             Bound::Above(0.95),
             "mean f over the running period that follows",
         )
-        .because(note)
+        .because(note.clone())
         .number(estimate(runs, |f| f.without_two)),
     ]
 }
@@ -329,11 +325,17 @@ fn switching(e: &Experiment, u: &SetUp, runs: &[Rc<RunStats>]) -> Vec<Claim> {
 const DRAINING: &str = "Nothing is sent while TCP drains, which takes a round trip through the queue after the last segment; then the \
                         first data unit over UDP is paced";
 
-const SMALL_PACKETS: &str = "A payload of 64 bytes has headers of 40 as a datagram, and a segment of 512 has as many: the payload rate \
-                             that TCP measured is half as much again on the wire over UDP, and takes that from flows 1 and 2";
-
-const SMALL_REAL_PACKETS: &str = "A packet of 104 bytes, 64 of which count as payload, takes 78 of TCP's stream and 84 on the wire with it; over \
-                                  UDP flow 3 keeps what it had on the wire, and has four fifths of the payload";
+/// f where flow 3 has the others' rate on the wire: rates are of payload, and its packets have more headers.
+fn small_packets() -> String {
+    let part = |payload: f64| payload / (payload + HEADER);
+    let share = part(64.0) / part(512.0);
+    let f = |others: f64| (others + share).powi(2) / ((others + 1.0) * (others + share * share));
+    format!(
+        "At the same rate on the wire flow 3 has {share:.3} of the others' payload: f is {:.3} beside one flow, {:.3} beside two",
+        f(1.0),
+        f(2.0)
+    )
+}
 
 /// A number of a run.
 type Statistic = fn(&RunStats) -> Option<f64>;

@@ -35,7 +35,7 @@
 //! **Not implemented.** Adaptive RED, weights and thresholds from the link's rate (`q_weight_ 0`,
 //! `thresh_ 0`), dropping from the front or at random at the hard limit.
 
-use super::parts::{Occupancy, Room, Verdict};
+use super::parts::{Held, Occupancy, Room, Verdict};
 use crate::{DropReason, LinkError, RedParams, Thresholds};
 use fairpace_units::RandomStream;
 
@@ -100,6 +100,12 @@ impl Red {
         })
     }
 
+    /// The average queue.
+    #[cfg(test)]
+    pub(crate) fn average(&self) -> f64 {
+        self.average
+    }
+
     /// The size of a mean packet, in bytes.
     pub(crate) fn mean_packet_size(&self) -> u64 {
         self.mean_packet_size
@@ -107,43 +113,52 @@ impl Red {
 
     /// Whether an arrival of `size` is let in.
     pub(crate) fn decide(&mut self, found: Occupancy, size: u64, ecn_capable: bool) -> Verdict {
-        self.update_average(found);
+        self.update_average(found.waiting, found.could_have_left);
         let chance = self.random.uniform();
+        let verdict = self.judge(found.waiting, size, ecn_capable, chance);
+        if self.room.fits(found.held, size) {
+            return verdict;
+        }
+        self.restart_count();
+        Verdict::Drop(DropReason::QueueFull)
+    }
+
+    /// The verdict of the average, which the arrival has updated, whatever room there is; `chance` is the arrival's
+    /// random number.
+    #[inline]
+    pub(crate) fn judge(&mut self, waiting: Held, size: u64, ecn_capable: bool, chance: f64) -> Verdict {
         self.count += 1;
         self.count_bytes += size;
-        let mut verdict = Verdict::Admit;
-        if self.average >= self.min && found.waiting.packets > 1 {
-            if self.average >= if self.gentle { 2.0 * self.max } else { self.max } {
-                self.restart_count();
-                verdict = Verdict::Drop(DropReason::Early);
-            } else if !self.above_min {
-                self.above_min = true;
-                self.count = 1;
-                self.count_bytes = size;
-            } else if chance < self.spread_out(self.base_probability(), size) {
-                self.restart_count();
-                let mark = self.ecn && ecn_capable;
-                verdict = if mark { Verdict::Mark } else { Verdict::Drop(DropReason::Early) };
-            }
-        } else {
+        if self.average < self.min || waiting.packets <= 1 {
             self.above_min = false;
+            return Verdict::Admit;
         }
-        if !self.room.fits(found.held, size) {
+        if self.average >= if self.gentle { 2.0 * self.max } else { self.max } {
             self.restart_count();
-            verdict = Verdict::Drop(DropReason::QueueFull);
+            return Verdict::Drop(DropReason::Early);
         }
-        verdict
+        if !self.above_min {
+            self.above_min = true;
+            self.count = 1;
+            self.count_bytes = size;
+            return Verdict::Admit;
+        }
+        if chance >= self.spread_out(self.base_probability(), size) {
+            return Verdict::Admit;
+        }
+        self.restart_count();
+        if self.ecn && ecn_capable { Verdict::Mark } else { Verdict::Drop(DropReason::Early) }
     }
 
     /// (1) avg ← (1 − w_q) avg + w_q q; after an idle time as if m packets had found nothing:
     /// avg ← (1 − w_q)^m avg first [RED §4, ns-2].
     #[inline]
-    fn update_average(&mut self, found: Occupancy) {
+    pub(crate) fn update_average(&mut self, waiting: Held, could_have_left: u64) {
         let keep = 1.0 - self.weight;
-        if found.could_have_left > 0 {
-            self.average *= power(keep, found.could_have_left);
+        if could_have_left > 0 {
+            self.average *= power(keep, could_have_left);
         }
-        let q = if self.in_bytes { found.waiting.bytes } else { found.waiting.packets };
+        let q = if self.in_bytes { waiting.bytes } else { waiting.packets };
         self.average = keep * self.average + self.weight * q as f64;
     }
 
@@ -175,7 +190,8 @@ impl Red {
         if self.by_size && p < 1.0 { p * size as f64 / mean } else { p }
     }
 
-    fn restart_count(&mut self) {
+    /// A drop begins the count anew.
+    pub(crate) fn restart_count(&mut self) {
         self.count = 0;
         self.count_bytes = 0;
     }
@@ -198,7 +214,6 @@ fn power(mut base: f64, mut n: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::Capacity;
-    use crate::queue::parts::Held;
     use fairpace_units::{Bytes, Packets};
 
     fn packets(min: u64, max: u64) -> RedParams {

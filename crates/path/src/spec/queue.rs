@@ -19,6 +19,9 @@ pub enum QueueModel {
     /// First in, first out; arrivals are dropped or marked by chance, the more the longer the
     /// average queue [Floyd and Jacobson 1993].
     Red(RedParams),
+    /// RED for two classes in one queue: low-priority packets by the average of all that wait, normal ones by the
+    /// average of the normal ones [Clark and Fang 1998].
+    Rio(RioParams),
     /// First in, first out; packets are dropped or marked when their turn comes, at growing
     /// frequency while all have waited too long [RFC 8289].
     CoDel(CoDelParams),
@@ -41,6 +44,7 @@ impl QueueModel {
         match self {
             QueueModel::DropTail { capacity } | QueueModel::TwoPriority { capacity } => *capacity,
             QueueModel::Red(red) => red.capacity,
+            QueueModel::Rio(rio) => rio.all.capacity,
             QueueModel::CoDel(codel) => codel.capacity,
             QueueModel::Pie(pie) => pie.capacity,
             QueueModel::FqCoDel(fq) => fq.codel.capacity,
@@ -141,6 +145,34 @@ impl RedParams {
     pub const WEIGHT: f64 = 0.002;
     /// max_p as recommended since 1997 (the paper's simulations have 0.02), ns-2's default.
     pub const MAX_PROBABILITY: f64 = 0.1;
+}
+
+/// The parameters of a RIO queue [Clark and Fang 1998; ns-2 2.35 `queue/rio.cc`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RioParams {
+    /// Of low-priority packets, by the average of all that wait; all but thresholds and chance is that of normal
+    /// packets, too.
+    pub all: RedParams,
+    /// Between which averages of the normal packets that wait normal arrivals are dropped by chance.
+    pub inside: Thresholds,
+    /// The chance of a normal packet as that average reaches the upper threshold, in (0, 1].
+    pub inside_max_probability: f64,
+}
+
+impl RioParams {
+    /// RED for low-priority packets; normal ones are dropped where those have all gone: from the others' upper threshold to
+    /// twice that, with the chance 0.02 there [Clark and Fang 1998].
+    pub const fn beside(all: RedParams) -> RioParams {
+        let inside = match all.thresholds {
+            Thresholds::Packets { max, .. } => {
+                Thresholds::Packets { min: max, max: Packets::new(max.get().saturating_mul(2)) }
+            }
+            Thresholds::Bytes { max, .. } => {
+                Thresholds::Bytes { min: max, max: Bytes::new(max.get().saturating_mul(2)) }
+            }
+        };
+        RioParams { all, inside, inside_max_probability: 0.02 }
+    }
 }
 
 /// How much a queue holds, **the packet in transmission included**.

@@ -10,9 +10,10 @@ mod dualpi2;
 mod fq_codel;
 mod pie;
 mod red;
+mod rio;
 
 use fairpace_path::{
-    Capacity, DropReason, GilbertElliott, LinkSpec, LossModel, OutageAt, Plain, QueueModel, RateModel,
+    Capacity, DropReason, GilbertElliott, InFlight, LinkSpec, LossModel, OutageAt, Plain, QueueModel, RateModel,
 };
 use fairpace_units::{Bytes, Class, Ecn, Instant, RandomStream};
 
@@ -43,6 +44,7 @@ struct Sending {
 enum Management {
     None,
     Red(red::Red),
+    Rio(rio::Rio),
     Pie(pie::Pie),
     CoDel(codel::CoDel),
     FqCoDel(fq_codel::FqCoDel),
@@ -54,6 +56,7 @@ impl Management {
         match *model {
             QueueModel::DropTail { .. } | QueueModel::TwoPriority { .. } => Management::None,
             QueueModel::Red(params) => Management::Red(red::Red::new(params, random("red"))),
+            QueueModel::Rio(params) => Management::Rio(rio::Rio::new(params, random("rio"))),
             QueueModel::Pie(params) => Management::Pie(pie::Pie::new(params, random("pie"))),
             QueueModel::CoDel(params) => Management::CoDel(codel::CoDel::new(params)),
             QueueModel::FqCoDel(params) => Management::FqCoDel(fq_codel::FqCoDel::new(params, random("fq_codel"))),
@@ -138,10 +141,10 @@ impl Eager {
         }
     }
 
-    /// Sizes of those that wait behind the transmitter. With opportunities, the first one waits in it.
-    fn behind_the_transmitter(&self) -> Vec<Bytes> {
+    /// Classes and sizes of those that wait behind the transmitter. With opportunities, the first one waits in it.
+    fn behind_the_transmitter(&self) -> Vec<(Class, Bytes)> {
         let in_it = usize::from(self.sending.is_none());
-        self.queue.iter().skip(in_it).map(|(_, p)| p.size).collect()
+        self.queue.iter().skip(in_it).map(|(_, p)| (p.class, p.size)).collect()
     }
 
     pub(crate) fn push(&mut self, now: u64, mut packet: Plain) {
@@ -160,12 +163,17 @@ impl Eager {
     /// Whether the arrival joins the queue. If not, it has been dropped.
     fn lets_in(&mut self, now: u64, packet: &mut Plain) -> bool {
         let nobody = self.queue_len() == 0;
-        let (full, waiting) = (self.full_for(packet), self.behind_the_transmitter());
+        let (full, classes) = (self.full_for(packet), self.behind_the_transmitter());
+        let waiting: Vec<Bytes> = classes.iter().map(|(_, size)| *size).collect();
         let early = match &mut self.management {
             Management::None => return self.makes_room(now, packet),
             Management::Red(red) => {
                 let idle = if nobody { self.shape.work_between(self.idle_since, now) } else { 0 };
                 red.on_arrival(&waiting, idle, full, packet)
+            }
+            Management::Rio(rio) => {
+                let idle = if nobody { self.shape.work_between(self.idle_since, now) } else { 0 };
+                rio.on_arrival(&classes, idle, full, packet)
             }
             Management::Pie(pie) => pie.on_arrival(&waiting, self.queue.is_empty(), full, packet),
             Management::CoDel(codel) => {
@@ -332,7 +340,7 @@ impl Eager {
         let chosen = match &mut self.management {
             // Nothing ever waits for an unlimited transmitter.
             _ if matches!(self.shape, Shape::Unlimited) => return Some(self.queue.remove(0).1),
-            Management::None | Management::Red(_) => return Some(self.queue.remove(0).1),
+            Management::None | Management::Red(_) | Management::Rio(_) => return Some(self.queue.remove(0).1),
             Management::Pie(pie) => {
                 let (arrival, packet) = self.queue.remove(0);
                 pie.delay = now - arrival;
@@ -382,8 +390,11 @@ impl Eager {
             OutageAt::Transmitter => 0,
             OutageAt::Receiver => exit - departure,
         };
-        let (first, last) = (sent.start + shift, departure + shift);
         let dark = self.spec.outage.iter().any(|o| {
+            let (first, last) = match o.in_flight {
+                InFlight::Delivered => (sent.start + shift, departure + shift),
+                InFlight::Lost => (sent.start, exit),
+            };
             let (a, b) = (o.start.as_nanos(), (o.start + o.length).as_nanos());
             // Some instant of [first, last) in [a, b), or the only one if it takes no time.
             first.max(a) < last.min(b) || (a <= first && first < b)

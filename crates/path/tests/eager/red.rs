@@ -20,28 +20,42 @@ impl Red {
 
     /// Whether the arrival is dropped beside the hard limit, which is reached or not; a mark is set in it.
     pub(crate) fn on_arrival(&mut self, waiting: &[Bytes], idle_work: u128, full: bool, packet: &mut Plain) -> bool {
-        let drop = self.decide(waiting, idle_work, packet);
+        self.update(waiting, &[idle_work]);
+        let draw = self.random.uniform();
+        let drop = self.judge(waiting, draw, packet);
         if full {
-            self.since.clear();
+            self.forget();
         }
         drop
     }
 
-    fn decide(&mut self, waiting: &[Bytes], idle_work: u128, packet: &mut Plain) -> bool {
+    /// The count begins anew.
+    pub(crate) fn forget(&mut self) {
+        self.since.clear();
+    }
+
+    /// The average, after idle times in which so much work could have been done.
+    pub(crate) fn update(&mut self, waiting: &[Bytes], idle: &[u128]) {
         let p = self.params;
-        let mean = p.mean_packet_size.as_f64();
         let one = u128::from(p.mean_packet_size.get()) * super::WORK_PER_BYTE;
-        for _ in 0..idle_work / one {
+        for _ in 0..idle.iter().map(|work| work / one).sum() {
             self.average *= 1.0 - p.weight;
         }
-        let (q, min, max) = match p.thresholds {
-            Thresholds::Packets { min, max } => (waiting.len() as f64, min.as_f64(), max.as_f64()),
-            Thresholds::Bytes { min, max } => {
-                (waiting.iter().map(|b| b.get()).sum::<u64>() as f64, min.as_f64(), max.as_f64())
-            }
+        let q = match p.thresholds {
+            Thresholds::Packets { .. } => waiting.len() as f64,
+            Thresholds::Bytes { .. } => waiting.iter().map(|b| b.get()).sum::<u64>() as f64,
         };
         self.average = (1.0 - p.weight) * self.average + p.weight * q;
-        let draw = self.random.uniform();
+    }
+
+    /// Whether the average drops the arrival, with that random number.
+    pub(crate) fn judge(&mut self, waiting: &[Bytes], draw: f64, packet: &mut Plain) -> bool {
+        let p = self.params;
+        let mean = p.mean_packet_size.as_f64();
+        let (min, max) = match p.thresholds {
+            Thresholds::Packets { min, max } => (min.as_f64(), max.as_f64()),
+            Thresholds::Bytes { min, max } => (min.as_f64(), max.as_f64()),
+        };
         self.since.push(packet.size.get());
 
         if self.average < min || waiting.len() < 2 {

@@ -379,6 +379,7 @@ impl World {
             let mss = Bytes::new(PACKET);
             let progress = TcpProgress {
                 acked: Bytes::new(self.tcp.acked),
+                unsent: Bytes::ZERO,
                 cwnd: Bytes::new(10 * PACKET),
                 mss,
                 reductions: 0,

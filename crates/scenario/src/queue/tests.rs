@@ -31,6 +31,8 @@ fn a_resolved_queue_means_the_same_and_resolves_to_itself() {
         "kind = \"two-priority\"\ncapacity = \"9 kB\"",
         "kind = \"red\"\ncapacity = \"54 pkt\"",
         "kind = \"red\"\nmin_threshold = \"3 kB\"\nmax_threshold = \"7 kB\"\ngentle = false\necn = true",
+        "kind = \"rio\"\ncapacity = \"54 pkt\"\nnormal_max_p = 0.05",
+        "kind = \"rio\"\nnormal_min_threshold = \"3 kB\"\nnormal_max_threshold = \"7 kB\"",
         "kind = \"codel\"\ncapacity = \"200 pkt\"\ntarget = \"1500 us\"",
         "kind = \"pie\"\nmax_burst = \"0\"\nmean_packet_size = \"100 B\"",
         "kind = \"fq-codel\"\nflows = 7\necn = false",
@@ -83,4 +85,36 @@ fn what_the_scenario_says_reaches_the_link() {
         ..PieParams::new(Capacity::Unlimited, Bytes::new(500))
     };
     assert_eq!(spec(text).model(&Bytes::new(1_000)), QueueModel::Pie(expected));
+}
+
+#[test]
+fn rio_drops_normal_packets_where_low_ones_have_all_gone_unless_it_is_told() {
+    let thresholds = |text: &str| {
+        let resolved = spec(text).resolved(&Bytes::new(1_000));
+        ["min_threshold", "max_threshold", "normal_min_threshold", "normal_max_threshold"]
+            .map(|key| resolved.get(key).unwrap().to_string())
+    };
+    let of = |words: [&str; 4]| words.map(str::to_owned);
+    assert_eq!(thresholds("kind = \"rio\"\ncapacity = \"54 pkt\""), of(["5 pkt", "27 pkt", "27 pkt", "54 pkt"]));
+    let low = "kind = \"rio\"\nmin_threshold = \"3 kB\"\nmax_threshold = \"7 kB\"";
+    assert_eq!(thresholds(low), of(["3 kB", "7 kB", "7000 B", "14000 B"]));
+
+    let text = "kind = \"rio\"\ncapacity = \"50 pkt\"\nmin_threshold = \"5 pkt\"\nmax_threshold = \"15 pkt\"\n\
+                max_p = 0.5\nnormal_min_threshold = \"20 pkt\"\nnormal_max_threshold = \"40 pkt\"\n\
+                normal_max_p = 0.03\nweight = 0.01\ngentle = false\nwait = false\nby_size = true\n\
+                mean_packet_size = \"500 B\"\necn = true";
+    let packets = |min, max| Thresholds::Packets { min: Packets::new(min), max: Packets::new(max) };
+    let all = RedParams {
+        capacity: Capacity::Packets(Packets::new(50)),
+        thresholds: packets(5, 15),
+        max_probability: 0.5,
+        weight: 0.01,
+        gentle: false,
+        wait: false,
+        by_size: true,
+        mean_packet_size: Bytes::new(500),
+        ecn: true,
+    };
+    let expected = RioParams { all, inside: packets(20, 40), inside_max_probability: 0.03 };
+    assert_eq!(spec(text).model(&Bytes::new(1_000)), QueueModel::Rio(expected));
 }

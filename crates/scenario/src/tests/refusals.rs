@@ -52,7 +52,7 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("queue", "queue = { kind = {} }"),
             "geo.toml:7: `path.queue.kind` is map, but must be one of `drop-tail`, `two-priority`, `red`, \
-             `codel`, `pie`, `fq-codel`, `dualpi2`",
+             `rio`, `codel`, `pie`, `fq-codel`, `dualpi2`",
         ),
         (
             with("count", "max_rate = \"1e20 pkt/s\""),
@@ -153,12 +153,30 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         (
             with("queue", "queue = { kind = \"two-prio\" }"),
             "geo.toml:7: `path.queue.kind` is `two-prio`, which is not one of the choices\n\
-             hint: allowed: `drop-tail`, `two-priority`, `red`, `codel`, `pie`, `fq-codel`, `dualpi2`",
+             hint: allowed: `drop-tail`, `two-priority`, `red`, `rio`, `codel`, `pie`, `fq-codel`, `dualpi2`",
         ),
         (
             with("queue", "queue = { kind = \"drop-tail\", max_p = 0.1 }"),
             "geo.toml:7: `path.queue.max_p` has no effect with kind `drop-tail`\n\
-             hint: write `kind = \"red\"`, or leave `max_p` out",
+             hint: write `kind = \"red\"` or `kind = \"rio\"`, or leave `max_p` out",
+        ),
+        (
+            with("queue", "queue = { kind = \"red\", normal_max_p = 0.1 }"),
+            "geo.toml:7: `path.queue.normal_max_p` has no effect with kind `red`\n\
+             hint: write `kind = \"rio\"`, or leave `normal_max_p` out",
+        ),
+        (
+            with(
+                "queue",
+                "queue = { kind = \"rio\", normal_min_threshold = \"9 pkt\", normal_max_threshold = \"5 pkt\" }",
+            ),
+            "geo.toml:7: `path.queue.normal_min_threshold` is `9 pkt`, which is not below `normal_max_threshold`\n\
+             hint: less than `normal_max_threshold`",
+        ),
+        (
+            with("loss", "outages = [{ start = \"1 s\", length = \"1 s\", in_flight = \"gone\" }]"),
+            "geo.toml:8: `path.outages[0].in_flight` is `gone`, which is not one of the choices\n\
+             hint: allowed: `delivered`, `lost`",
         ),
         (
             with("queue", "queue = { kind = \"red\", interval = \"50 ms\" }"),

@@ -12,7 +12,8 @@
 //! - The application writes while at most one segment waits that has never been sent: with a deep send buffer it would
 //!   take long to drain.
 //! - TCP delivers in order: a data unit is complete when all segments up to its last byte have arrived.
-//! - Acknowledged data counts in sizes of whole packets, as they would have been on the wire as datagrams.
+//! - Acknowledged data counts as bytes on the wire in full segments ([`TcpProgress::on_the_wire`]), as that of a kernel's
+//!   TCP does. So a rate that TCP has measured is one on the wire, and a datagram's headers count in it when UDP takes over.
 //!
 //! Not modelled: connection set-up and close; a connection that was stopped still delivers what it has sent.
 
@@ -64,11 +65,10 @@ pub(super) struct TcpHalf {
     delivered: usize,
     /// Up to where the stream has arrived.
     arrived_to: u64,
-    /// Acknowledged so far, as datagrams on the wire.
-    acked: u64,
     no_delay: bool,
-    /// The flow has been told so much at that instant: what was acknowledged, and the window's reductions.
-    told: (Instant, u64, u64),
+    /// The flow has been told so much at that instant: what was acknowledged, what was not sent, and the window's
+    /// reductions.
+    told: (Instant, u64, u64, u64),
     /// Nothing new is sent.
     stopped: bool,
     /// Nothing at all.
@@ -90,9 +90,8 @@ impl TcpHalf {
             packets: VecDeque::new(),
             delivered: 0,
             arrived_to: 0,
-            acked: 0,
             no_delay: false,
-            told: (Instant::NEVER, 0, 0),
+            told: (Instant::NEVER, 0, 0, 0),
             stopped: false,
             closed: false,
             ack: None,
@@ -152,8 +151,7 @@ impl TcpHalf {
             self.acked_to = self.segments.pop_front().unwrap_or(self.acked_to);
             self.first += 1;
         }
-        while let Some((_, packet)) = self.packets.front().filter(|(end, _)| *end <= self.acked_to) {
-            self.acked += u64::from(packet.size);
+        while self.packets.front().is_some_and(|(end, _)| *end <= self.acked_to) {
             self.packets.pop_front();
             self.delivered -= 1;
         }
@@ -165,16 +163,29 @@ impl TcpHalf {
         self.packets.is_empty()
     }
 
+    /// Bytes of the stream that have not been sent yet.
+    fn unsent(&self) -> u64 {
+        let sent = self.segments.len().saturating_sub(self.tx.unsent() as usize);
+        let sent_to = sent.checked_sub(1).map_or(self.acked_to, |last| self.segments[last]);
+        self.written - sent_to
+    }
+
     /// How far it is; `None` if the flow knows.
     pub(super) fn take_progress(&mut self, now: Instant) -> Option<TcpProgress> {
         let reductions = self.tx.counters().reductions();
-        let news = (now, self.acked, reductions);
+        let unsent = self.unsent();
+        let news = (now, self.acked_to, unsent, reductions);
         if self.told == news {
             return None;
         }
         self.told = news;
         Some(TcpProgress {
-            acked: Bytes::new(self.acked),
+            acked: TcpProgress::on_the_wire(
+                Bytes::new(self.acked_to),
+                Bytes::new(payload(self.segment_size).into()),
+                Bytes::new(self.segment_size.into()),
+            ),
+            unsent: Bytes::new(unsent),
             cwnd: Bytes::new((self.tx.cwnd() * f64::from(self.segment_size)) as u64),
             mss: Bytes::new(u64::from(self.segment_size)),
             reductions,
@@ -353,9 +364,10 @@ mod tests {
             let got: Vec<(u64, u32)> = delivered.iter().map(|w| (w.seq, w.size)).collect();
             let written: Vec<(u64, u32)> = (0..).zip(sizes.iter().copied()).collect();
             prop_assert_eq!(got, written);
-            let all: u64 = sizes.iter().map(|size| u64::from(*size)).sum();
+            let all: u64 = sizes.iter().map(|size| u64::from(payload(*size))).sum();
+            let wire = all * u64::from(segment_size) / u64::from(payload(segment_size));
             let progress = half.take_progress(Instant::from_secs_f64(3_600.0));
-            prop_assert_eq!(progress.map(|p| p.acked), Some(Bytes::new(all)));
+            prop_assert_eq!(progress.map(|p| p.acked), Some(Bytes::new(wire)));
             prop_assert!(segments.iter().all(|size| (41..=segment_size).contains(size)), "{:?}", segments);
         }
     }

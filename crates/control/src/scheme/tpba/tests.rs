@@ -21,7 +21,7 @@ fn estimator() -> RttEstimator {
 fn told(c: &mut Tpba, t: f64, acked: u64, reductions: u64) {
     let srtt = Some(Duration::from_millis(100));
     let (acked, cwnd, mss) = (Bytes::new(acked), Bytes::new(20_000), Bytes::new(1_000));
-    c.on_progress(at(t), &TcpProgress { acked, cwnd, mss, reductions, srtt });
+    c.on_progress(at(t), &TcpProgress { acked, cwnd, mss, reductions, srtt, ..TcpProgress::default() });
 }
 
 /// One cycle of the probing period that ends at `t`.
@@ -338,7 +338,7 @@ impl Driver {
         self.tcp_at = self.now;
         let (acked, cwnd, mss) = (Bytes::new(self.acked as u64), Bytes::new(20_000), SIZE);
         let srtt = Some(Duration::from_millis(100));
-        self.flow.on_tcp(self.now, &TcpProgress { acked, cwnd, mss, reductions: 0, srtt });
+        self.flow.on_tcp(self.now, &TcpProgress { acked, cwnd, mss, reductions: 0, srtt, ..TcpProgress::default() });
         if self.flow.status().state == "draining" && self.acked >= self.given {
             self.flow.on_tcp_drained(self.now);
         }
