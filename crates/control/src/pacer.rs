@@ -92,7 +92,7 @@ impl Pacer {
     /// Not before `at`.
     pub(crate) fn hold_until(&mut self, at: Instant) {
         if at > self.next {
-            *self = Pacer::starting(at);
+            *self = Pacer { empty: self.empty, ..Pacer::starting(at) };
         }
     }
 
@@ -224,6 +224,13 @@ mod tests {
         };
         assert_eq!(next(&[0]), at(26));
         assert_eq!(next(&[0, 5, 11, 14]), at(26));
+        // The same after a wait that something else imposed.
+        let mut p = Pacer::starting(Instant::ZERO);
+        p.asked(at(0), false);
+        p.hold_until(at(10));
+        p.asked(at(15), true);
+        p.sent(at(16), 0.01, RTT);
+        assert_eq!(p.next(), at(26));
         // Data that was there when the packet was due: being late is the driver's fault.
         let mut p = Pacer::starting(Instant::ZERO);
         p.sent(at(0), 0.01, RTT);

@@ -478,9 +478,12 @@ impl Playout {
         }
         self.count_captures(held.ticks);
         self.expected = Some(held.last_sequence.saturating_add(1));
-        if let (Some(ready), Some(adaptive)) = (ready, &mut self.adaptive) {
+        if let Some(adaptive) = &mut self.adaptive {
             let passed = self.last.map_or(0, |(before, _)| (held.ticks - before).max(0));
-            adaptive.on_frame((ready + adaptive.delay()).since(due), media_time(passed));
+            match ready {
+                Some(ready) => adaptive.on_frame((ready + adaptive.delay()).since(due), media_time(passed)),
+                None => adaptive.on_missing(),
+            }
         }
         self.last = Some((held.ticks, due));
         // Frames that claim the same packets are nonsense of the peer's.

@@ -103,9 +103,9 @@ pub enum NetError {
     NothingArrived {
         /// To whom.
         peer: SocketAddr,
-        /// All packets of the session.
+        /// Packets of the session that it would tell of.
         packets: u64,
-        /// Since the peer's answer.
+        /// Since the first of them.
         elapsed: Duration,
     },
     /// The peer's feedback cannot be true.

@@ -19,6 +19,7 @@ use crate::seal::{self, SenderSeal};
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
 pub use config::{MAX_QUANTUM, SendConfig};
+use ended::TOLD_OF;
 use fairpace_control::quick_start::QsVerdict;
 use fairpace_media::FrameSource;
 use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};
@@ -111,6 +112,7 @@ pub fn run_on(
         begun: now,
         validated: None,
         validated_at: None,
+        told_of_since: None,
         heard: now,
         refusals: VecDeque::new(),
         told_rate: None,
@@ -186,6 +188,8 @@ struct Running<'a> {
     begun: Instant,
     validated: Option<(Duration, Option<Dscp>)>,
     validated_at: Option<Instant>,
+    /// When the first packet left that feedback tells of.
+    told_of_since: Option<Instant>,
     /// When the peer was last heard.
     heard: Instant,
     refusals: VecDeque<Instant>,
@@ -466,6 +470,9 @@ impl Running<'_> {
                         None => Some(d.bytes),
                     };
                     let Some(bytes) = sealed else { continue };
+                    if TOLD_OF.contains(&d.what) {
+                        self.told_of_since.get_or_insert(now);
+                    }
                     if d.via == Via::Tcp {
                         // The last datagrams before it first: TCP's window would overtake them.
                         self.outbox.flush(io, now);

@@ -6,7 +6,7 @@
 //! floor       = round trip + 150 ms where lost packets are asked for again, else 100 ms
 //! delay       -> max(needed, floor), at most 2 s: at once if that is more, by 10 ms a second if it is less
 //!             from 500 ms on: what the path does while the flow finds its rate is not known yet
-//! growth      two frames in a row came too late, the second later than the first: a queue grows. The delay is that of the second, and
+//! growth      two frames in a row (200 ms at most) came too late, the second later than the first: a queue grows. The delay is that of the second, and
 //!             as much more as four further frames will need if the queue goes on like that
 //! ```
 //!
@@ -45,6 +45,8 @@ const MEMORY: f64 = 500.0;
 const FALL: f64 = 0.01;
 /// While a queue grows every frame is later than the one before, and a quantile of the past comes too late for each of them.
 const FRAMES_AHEAD: u32 = 4;
+/// Frames further apart are not in a row: what is between them was lost, or the source paused.
+const IN_A_ROW: Duration = Duration::from_millis(200);
 
 /// The estimator.
 #[derive(Clone, Debug)]
@@ -81,6 +83,9 @@ impl AdaptiveDelay {
 
     /// A frame was decodable so long after the least transit; `passed`: media time since the one before.
     pub(super) fn on_frame(&mut self, lateness: Duration, passed: Duration) {
+        if passed > IN_A_ROW {
+            self.too_late = None;
+        }
         let bin = (lateness.as_nanos() / BIN.as_nanos()) as usize;
         if let Some(bin) = self.bins.get_mut(bin) {
             *bin += self.weight;
@@ -95,6 +100,11 @@ impl AdaptiveDelay {
         let wanted = self.wanted(self.answer).max(self.ahead(lateness));
         self.delay =
             if wanted > self.delay { wanted } else { wanted.max(self.delay.saturating_sub(passed.mul_f64(FALL))) };
+    }
+
+    /// A frame was never decodable: those around it are not in a row.
+    pub(super) fn on_missing(&mut self) {
+        self.too_late = None;
     }
 
     /// The delay that the next frames will need, if a queue grows; zero if not.
@@ -189,6 +199,15 @@ mod tests {
             d.on_frame(ms(lateness), FRAME);
             assert_eq!(d.delay(), ms(100));
         }
+        // Two late ones with a lost frame, or a pause, between them are no queue.
+        d.on_frame(ms(400), FRAME);
+        d.on_missing();
+        d.on_frame(ms(500), FRAME);
+        d.on_frame(ms(10), FRAME);
+        d.on_frame(ms(400), FRAME);
+        d.on_frame(ms(500), ms(240));
+        assert_eq!(d.delay(), ms(100));
+        d.on_frame(ms(10), FRAME);
         // What takes longer than the most is a blackout, however it goes on.
         d.on_frame(ms(2_100), FRAME);
         d.on_frame(ms(2_200), FRAME);

@@ -6,10 +6,13 @@ use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{DatagramIo, NetError, SocketCounters};
 use fairpace_control::StopReason as Tripped;
 use fairpace_control::feedback::Form;
-use fairpace_rtp::StopReason;
+use fairpace_rtp::{StopReason, What};
 use fairpace_units::{Bytes, Duration, format_duration};
 
-/// A receiver tells of the first packet within 20 ms and a round trip; a shorter session may end before.
+/// Packets that a receiver tells of.
+pub(super) const TOLD_OF: [What; 4] = [What::Media, What::Retransmission, What::Fec, What::Dummy];
+/// A receiver tells of the first of them within 20 ms and a round trip, or three of these if queues grow meanwhile; a session that is
+/// not this much older than its first one may end before.
 const TOLD: Duration = Duration::from_secs(1);
 /// The same of receiver reports: the longest time without one [RFC 3550 §6.2].
 const TOLD_BY_REPORTS: Duration = Duration::from_secs(5);
@@ -92,14 +95,14 @@ impl Running<'_> {
     /// The end of a session whose receiver answered, and told of no packet in time in which it must have: no success, however it
     /// ended.
     fn nothing_arrived(&self) -> Option<SendEnd> {
-        let (stats, elapsed) = (self.session.stats(), self.now.since(self.validated_at?));
-        let packets = stats.sent.total().packets;
+        let (stats, elapsed) = (self.session.stats(), self.now.since(self.told_of_since?));
         // TCP acknowledges by itself.
         let told = stats.feedback.packets > 0 || stats.fraction_lost.is_some() || self.tcp.is_some();
         let least = if self.session.feedback_form() == Form::Reports { TOLD_BY_REPORTS } else { TOLD };
-        if told || packets == 0 || elapsed < least {
+        if told || elapsed < least + self.session.flow().srtt().unwrap_or_default() * 3 {
             return None;
         }
+        let packets = TOLD_OF.iter().map(|what| stats.sent.of(*what).packets).sum();
         Some(SendEnd::Failed(NetError::NothingArrived { peer: self.config.peer, packets, elapsed }))
     }
 
