@@ -42,7 +42,7 @@ pub(super) const EXPERIMENTS: &[Experiment] = &[
 
 /// The path on which `auto` is held against what TFRC once had live.
 const SHORT_OF_CAPACITY: &str = "viewers.congested";
-/// What `tfrc` had live there: a share of the pictures in time, and SSIM.
+/// TFRC's live result there: the share of the pictures in time, and SSIM.
 const TFRC_LIVE: [f64; 2] = [0.91, 0.86];
 
 fn run(e: &Experiment, bench: &mut Bench<'_>, _: &mut Tools<'_>) -> Result<Outcome, RunError> {

@@ -38,9 +38,7 @@ const FIXED: &[(&str, Colour)] = &[
     ("rcs1", colour(BLUE.0, BLUE.1, &[], "circle")),
     ("rcs2", colour(SKY.0, SKY.1, &[8, 3], "square")),
     ("rcs-no-backoff", colour(SKY.0, SKY.1, &[8, 3, 2, 3], "square")),
-    ("rcs-acks-lost", colour(SKY.0, SKY.1, &[2, 2], "diamond")),
     ("rap", colour(VERMILION.0, VERMILION.1, &[7, 4], "triangle")),
-    ("rap-acks-lost", colour(PURPLE.0, PURPLE.1, &[12, 3, 2, 3], "cross")),
     ("rap-fine", colour(ORANGE.0, ORANGE.1, &[2, 3], "diamond")),
     ("rap-fine-grain", colour(ORANGE.0, ORANGE.1, &[2, 3], "diamond")),
     ("fixed", colour(PURPLE.0, PURPLE.1, &[10, 3, 3, 3], "square")),
@@ -170,7 +168,7 @@ mod tests {
     fn the_lines_of_one_figure_have_a_colour_each_or_differ_in_dash_and_mark() {
         // The schemes of Fig. 17 and of Fig. 20, the equations beside TCP, and what a demo may compare. Reno and
         // NewReno share a hue.
-        let sweep = ["rcs", "rcs-acks-lost", "rap", "rap-acks-lost", "rap-fine", "tcp-reno", "tcp-newreno", "tcp-sack"];
+        let sweep = ["rcs", "rap", "rap-fine", "tcp-reno", "tcp-newreno", "tcp-sack"];
         let beside = ["tcp-reno", "tcp-reno-alone", "tcp-sack", "tcp-sack-alone", "rcs"];
         let equations = ["tcp-reno", "srp", "crp", "mrp", "tfrc"];
         let demo = ["rcs", "rap", "fixed", "tfrc", "mrp", "srp"];

@@ -208,7 +208,7 @@ mod tests {
         d.on_frame(ms(500), ms(240));
         assert_eq!(d.delay(), ms(100));
         d.on_frame(ms(10), FRAME);
-        // What takes longer than the most is a blackout, however it goes on.
+        // A frame that takes longer than the most is behind a blackout, however it goes on.
         d.on_frame(ms(2_100), FRAME);
         d.on_frame(ms(2_200), FRAME);
         assert_eq!(d.delay(), ms(100));
