@@ -200,6 +200,8 @@ mod tests {
             assert_eq!(d.delay(), ms(100));
         }
         // Two late ones with a lost frame, or a pause, between them are no queue.
+        let mut d = AdaptiveDelay::new(Adaptive::default(), ms(100));
+        (0..2_000).for_each(|_| d.on_frame(ms(10), FRAME));
         d.on_frame(ms(400), FRAME);
         d.on_missing();
         d.on_frame(ms(500), FRAME);
@@ -207,7 +209,10 @@ mod tests {
         d.on_frame(ms(400), FRAME);
         d.on_frame(ms(500), ms(240));
         assert_eq!(d.delay(), ms(100));
-        d.on_frame(ms(10), FRAME);
+        d.on_frame(ms(600), FRAME);
+        assert!(d.delay() >= ms(1_000), "in a row: {:?}", d.delay());
+        let mut d = AdaptiveDelay::new(Adaptive::default(), ms(100));
+        (0..2_000).for_each(|_| d.on_frame(ms(10), FRAME));
         // A frame that takes longer than the most is behind a blackout, however it goes on.
         d.on_frame(ms(2_100), FRAME);
         d.on_frame(ms(2_200), FRAME);
