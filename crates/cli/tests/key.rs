@@ -208,6 +208,13 @@ fn a_key_file_is_made_once_read_by_its_owner_alone_and_refused_with_the_reason()
     };
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     refused("others may read the key");
+    // Only root can give a file away, and may read it then.
+    if nix::unistd::geteuid().is_root() {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        refused("another user's");
+        std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+    }
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     for bad in [&b""[..], b"abc", &[b'0'; 63], &[b'z'; 64], &[0xff; 64], &[b'0'; 100_000]] {
         std::fs::write(&path, bad).unwrap();

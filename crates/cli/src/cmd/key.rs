@@ -32,7 +32,15 @@ pub(crate) fn run(args: &Args) -> Outcome {
 pub(crate) fn read(path: &Path) -> Outcome<Key> {
     let cannot = |e: io::Error| Failure::usage(format!("cannot read the key in `{}`: {e}", path.display()));
     let file = File::open(path).map_err(|e| cannot(e).hint("`fairpace key FILE` makes one"))?;
-    let mode = file.metadata().map_err(cannot)?.mode() & 0o777;
+    let about = file.metadata().map_err(cannot)?;
+    if ![0, nix::unistd::geteuid().as_raw()].contains(&about.uid()) {
+        let others = format!("the key in `{}` is another user's, who may read it", path.display());
+        return Err(Failure::usage(others).hint("`fairpace key FILE` makes one of your own"));
+    }
+    if about.is_dir() {
+        return Err(Failure::usage(format!("`{}` is a folder", path.display())).hint("`fairpace key FILE` makes a key"));
+    }
+    let mode = about.mode() & 0o777;
     if mode & 0o077 != 0 {
         let found = format!("others may read the key in `{}` (mode {mode:03o})", path.display());
         return Err(Failure::usage(found).hint(format!("`chmod 600 {}`", path.display())));
