@@ -19,7 +19,6 @@ use crate::seal::{self, SenderSeal};
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
 pub use config::{MAX_QUANTUM, SendConfig};
-use ended::TOLD_OF;
 use fairpace_control::quick_start::QsVerdict;
 use fairpace_media::FrameSource;
 use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};
@@ -156,6 +155,8 @@ pub fn run_on(
 const OPTION_ROOM: u64 = 16;
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
+/// Packets that a receiver tells of.
+const TOLD_OF: [What; 4] = [What::Media, What::Retransmission, What::Fec, What::Dummy];
 /// That the last byte given to TCP is acknowledged is no event of the socket's: it is looked at this often.
 const DRAINING: Duration = Duration::from_millis(1);
 /// The last packets' feedback is awaited for a round trip and this.

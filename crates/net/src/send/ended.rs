@@ -1,17 +1,15 @@
 //! From the end of a session to the report.
 
-use super::{QuickStartReport, Running, SendEnd, SendReport};
+use super::{QuickStartReport, Running, SendEnd, SendReport, TOLD_OF};
 use crate::seal::SenderSeal;
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{DatagramIo, NetError, SocketCounters};
 use fairpace_control::StopReason as Tripped;
 use fairpace_control::feedback::Form;
-use fairpace_rtp::{StopReason, What};
+use fairpace_rtp::StopReason;
 use fairpace_units::{Bytes, Duration, format_duration};
 
-/// Packets that a receiver tells of.
-pub(super) const TOLD_OF: [What; 4] = [What::Media, What::Retransmission, What::Fec, What::Dummy];
-/// A receiver tells of the first of them within 20 ms and a round trip, or three of these if queues grow meanwhile; a session that is
+/// A receiver tells of the first packet within 20 ms and a round trip, or three of these if queues grow meanwhile; a session that is
 /// not this much older than its first one may end before.
 const TOLD: Duration = Duration::from_secs(1);
 /// The same of receiver reports: the longest time without one [RFC 3550 §6.2].
