@@ -78,7 +78,8 @@ impl Pacer {
     }
 
     /// The driver asks, as it does whenever there is something to send again. A packet that was due before that starved, whether the
-    /// driver asked in between or not: what it asks for is none of the schedule's business, else a stranger's datagrams changed it.
+    /// driver asked in between or not: how often it asks is none of the schedule's business, else a stranger's datagrams changed it. TFRC, which sends data only and is asked when a packet
+    /// is due, notes by itself that it starves.
     pub(crate) fn asked(&mut self, now: Instant, has_data: bool) {
         self.starved |= self.due(now) && (self.empty || !has_data);
         self.empty = !has_data;
