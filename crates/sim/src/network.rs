@@ -119,19 +119,32 @@ struct Slot {
     place: u16,
 }
 
-// The kind of an entry in the event set: its low four bits; the rest is an index.
-const MEDIUM: u32 = 0;
-const SENDER: u32 = 1;
-const RECEIVER: u32 = 2;
-const START: u32 = 3;
-const STOP: u32 = 4;
-const SAMPLE: u32 = 5;
-const WARMUP: u32 = 6;
-const CHECKPOINT: u32 = 7;
-const SENDER_SOON: u32 = 8;
-const PLAN: u32 = 9;
-const KIND_BITS: u32 = 4;
-const KIND_MASK: u32 = 0xf;
+// The target of an entry in the event set: its kind, and below it an index. Events of one instant come in the order of
+// their targets: first what keeps the books, then begins and ends of flows, one flow after another; then timers, then
+// media, each in the order of their numbers.
+const WARMUP: u32 = 0;
+const CHECKPOINT: u32 = 1;
+const PLAN: u32 = 2;
+const SAMPLE: u32 = 3;
+/// Of flow n: 2 n its begin, 2 n + 1 its end.
+const SPAN: u32 = 4;
+const RECEIVER: u32 = 5;
+const SENDER: u32 = 6;
+const SENDER_SOON: u32 = 7;
+const MEDIUM: u32 = 8;
+const INDEX_BITS: u32 = 28;
+
+const fn target(kind: u32, index: u32) -> u32 {
+    kind << INDEX_BITS | index
+}
+
+const fn kind_of(target: u32) -> u32 {
+    target >> INDEX_BITS
+}
+
+const fn index_of(target: u32) -> u32 {
+    target & ((1 << INDEX_BITS) - 1)
+}
 
 impl Network {
     // The driver's side.
@@ -159,10 +172,11 @@ impl Network {
             }
             events += 1;
             self.now = at;
-            if target & KIND_MASK == MEDIUM {
-                moved += self.medium_event(at, target >> KIND_BITS);
+            // Before anything happens: what happens at the same instant may come before it in the order.
+            self.events.pop();
+            if kind_of(target) == MEDIUM {
+                moved += self.medium_event(at, index_of(target));
             } else {
-                self.events.pop();
                 self.other_event(at, target);
             }
         };
@@ -261,7 +275,6 @@ impl Network {
         if self.media[i].armed != at {
             // Overtaken: a later push came out earlier (reordering), with an entry of its own.
             self.stats.idle_events += 1;
-            self.events.pop();
             return 0;
         }
         let (place, mut out) = (self.media[i].place, 0);
@@ -284,11 +297,8 @@ impl Network {
         if dropped {
             self.collect_drops(medium);
         }
-        // The entry of this medium is still the earliest: nothing pushed meanwhile is earlier.
-        if next == Instant::NEVER {
-            self.events.pop();
-        } else {
-            self.events.replace_top(next, medium << KIND_BITS | MEDIUM);
+        if next != Instant::NEVER {
+            self.events.push(next, target(MEDIUM, medium));
         }
         self.media[i].armed = next;
         out
@@ -336,7 +346,7 @@ impl Network {
         if next < slot.armed {
             // An entry that is overtaken stays behind and finds nothing due: see `medium_event`.
             slot.armed = next;
-            self.events.push(next, hop.medium << KIND_BITS | MEDIUM);
+            self.events.push(next, target(MEDIUM, hop.medium));
         }
         if dropped {
             self.collect_drops(hop.medium);
@@ -351,7 +361,7 @@ impl Network {
         let next = slot.medium.next();
         if next < slot.armed {
             slot.armed = next;
-            self.events.push(next, hop.medium << KIND_BITS | MEDIUM);
+            self.events.push(next, target(MEDIUM, hop.medium));
         }
         self.collect_drops(hop.medium);
     }
