@@ -18,7 +18,7 @@ const NONE: u32 = u32::MAX;
 /// Width of a slot at the beginning: 2^15 ns = 33 µs, so that the wheel covers 34 ms.
 const FIRST_SHIFT: u32 = 15;
 /// Insertions between two looks at how full the slots are.
-const REVIEW_EVERY: u32 = 8_192;
+const REVIEW_EVERY: u64 = 8_192;
 
 /// One pending event. Events at equal times come in the order of their targets.
 #[derive(Clone, Copy, Debug)]
@@ -69,9 +69,9 @@ pub struct EventSet {
     far: Far,
     len: usize,
     max_len: usize,
-    /// Entries walked past, and insertions, since the last review.
+    /// Entries pushed, and of these walked past since the last review.
+    pushed: u64,
     walked: u32,
-    insertions: u32,
 }
 
 impl Default for EventSet {
@@ -90,8 +90,8 @@ impl Default for EventSet {
             far: Far::default(),
             len: 0,
             max_len: 0,
+            pushed: 0,
             walked: 0,
-            insertions: 0,
         }
     }
 }
@@ -119,6 +119,10 @@ impl EventSet {
             self.insert_near(entry);
         } else {
             self.insert_far(entry);
+        }
+        self.pushed += 1;
+        if self.pushed.is_multiple_of(REVIEW_EVERY) {
+            self.review();
         }
     }
 
@@ -192,10 +196,6 @@ impl EventSet {
         if key < self.near_key {
             (self.first, self.first_slot, self.near_key) = (index, slot as u32, key);
         }
-        self.insertions += 1;
-        if self.insertions == REVIEW_EVERY {
-            self.review();
-        }
     }
 
     #[cold]
@@ -260,7 +260,7 @@ impl EventSet {
     /// once.) The order of events does not depend on it.
     #[cold]
     fn review(&mut self) {
-        if self.walked > 4 * REVIEW_EVERY && self.shift > 6 {
+        if u64::from(self.walked) > 4 * REVIEW_EVERY && self.shift > 6 {
             let near: Vec<u32> = self.slots.iter().copied().filter(|head| *head != NONE).collect();
             let mut entries = Vec::new();
             for mut index in near {
@@ -278,7 +278,6 @@ impl EventSet {
             let begin = self.tick << self.shift;
             self.shift -= 2;
             self.tick = begin >> self.shift;
-            self.insertions = 0;
             for entry in entries {
                 let entry = Entry { next: NONE, ..entry };
                 if (entry.at >> self.shift) - self.tick < SLOTS as u64 {
@@ -288,7 +287,7 @@ impl EventSet {
                 }
             }
         }
-        (self.walked, self.insertions) = (0, 0);
+        self.walked = 0;
     }
 }
 

@@ -107,7 +107,8 @@ pub struct Network {
     link_series: Vec<LinkRow>,
 }
 
-/// A medium as the loop sees it; what is only read now and then is in [`Notes`].
+/// A medium as the loop sees it, in whole cache lines; what is only read now and then is in [`Notes`].
+#[repr(align(64))]
 struct Slot {
     medium: Medium<Packet>,
     /// When its entry in the event set comes up; never if it has none.
@@ -117,7 +118,11 @@ struct Slot {
     /// Its first place in any route. So a packet need not know where it is, and is never written to
     /// on its way: a copy right after such a write would stall the processor.
     place: u16,
+    /// Of a link: the hop that follows it in all routes, if that is the same in all.
+    next: Option<Hop>,
 }
+
+const _: () = assert!(size_of::<Slot>() <= 320);
 
 // The target of an entry in the event set: its kind, and below it an index. Events of one instant come in the order of
 // their targets: first what keeps the books, then begins and ends of flows, one flow after another; then timers, then
@@ -271,42 +276,44 @@ impl Network {
     /// Something may come out of a medium. How many packets did.
     #[inline]
     fn medium_event(&mut self, at: Instant, medium: u32) -> u64 {
-        let i = medium as usize;
-        if self.media[i].armed != at {
+        if self.media[medium as usize].armed != at {
             // Overtaken: a later push came out earlier (reordering), with an entry of its own.
             self.stats.idle_events += 1;
             return 0;
         }
-        let (place, mut out) = (self.media[i].place, 0);
-        let (next, dropped) = loop {
-            let Medium::Link(link) = &mut self.media[i].medium else {
-                let (next, moved) = self.empty_apart(at, medium);
-                out = moved;
-                break (next, true);
-            };
-            let Some(packet) = link.pop(at) else { break (link.next(), link.has_dropped()) };
-            let hop = self.routes.after(route_of(packet.flow, packet.direction), Hop::link(medium), place);
-            self.forward(at, packet, hop);
-            out += 1;
-            let Medium::Link(link) = &self.media[i].medium else { break (at, false) };
-            let next = link.next();
-            if next > at {
-                break (next, link.has_dropped());
+        let mut out = 0;
+        loop {
+            let slot = &mut self.media[medium as usize];
+            let Medium::Link(link) = &mut slot.medium else { return self.empty_apart(at, medium) };
+            let packet = link.pop(at);
+            let (next, dropped, place, hop) = (link.next(), link.has_dropped(), slot.place, slot.next);
+            let last = packet.is_none() || next > at;
+            if last {
+                slot.armed = next;
+                if next != Instant::NEVER {
+                    self.events.push(next, target(MEDIUM, medium));
+                }
             }
-        };
-        if dropped {
-            self.collect_drops(medium);
+            if let Some(packet) = packet {
+                let hop = match hop {
+                    Some(hop) => hop,
+                    None => self.routes.after(route_of(packet.flow, packet.direction), Hop::link(medium), place),
+                };
+                self.forward(at, packet, hop);
+                out += 1;
+            }
+            if last {
+                if dropped {
+                    self.collect_drops(medium);
+                }
+                return out;
+            }
         }
-        if next != Instant::NEVER {
-            self.events.push(next, target(MEDIUM, medium));
-        }
-        self.media[i].armed = next;
-        out
     }
 
-    /// Moves all that comes out of a medium other than a link. When the medium is to be asked again, and how many moved.
+    /// Moves all that comes out of a medium other than a link. How many did.
     #[inline(never)]
-    fn empty_apart(&mut self, at: Instant, medium: u32) -> (Instant, u64) {
+    fn empty_apart(&mut self, at: Instant, medium: u32) -> u64 {
         let (i, mut out) = (medium as usize, 0);
         while let Some((port, packet)) = self.media[i].medium.pop(at) {
             let (route, here) = (route_of(packet.flow, packet.direction), Hop { medium, port });
@@ -316,7 +323,13 @@ impl Network {
         if self.trace {
             self.collect_log(medium);
         }
-        (self.media[i].medium.next(), out)
+        self.collect_drops(medium);
+        let next = self.media[i].medium.next();
+        self.media[i].armed = next;
+        if next != Instant::NEVER {
+            self.events.push(next, target(MEDIUM, medium));
+        }
+        out
     }
 
     /// A packet goes into the next hop of its route, or arrives.

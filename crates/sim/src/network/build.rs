@@ -125,7 +125,7 @@ impl Network {
         medium.record_drops(true);
         let first_port = self.links;
         self.links += u32::from(matches!(medium, Medium::Link(_)));
-        self.media.push(Slot { medium, armed: Instant::NEVER, first_port, place: 0 });
+        self.media.push(Slot { medium, armed: Instant::NEVER, first_port, place: 0, next: None });
         self.notes.push(Notes { name: name.into(), at_warmup: None });
         self.media.len() as u32 - 1
     }
@@ -283,19 +283,21 @@ impl Network {
         }
     }
 
-    /// Where in its route a packet is looked for when it comes out of a medium: no route has that medium earlier.
+    /// Where in its route a packet is looked for when it comes out of a medium: no route has that medium earlier. And
+    /// where it goes from there, if all packets go to the same place.
     fn find_places(&mut self) {
         self.routes.shrink();
-        let mut places = vec![u16::MAX; self.media.len()];
+        let mut unseen = vec![true; self.media.len()];
         for route in self.routes.iter() {
-            for (place, hop) in (0..).zip(route) {
-                if let Some(first) = places.get_mut(hop.medium as usize) {
-                    *first = place.min(*first);
-                }
+            let after = route.iter().copied().skip(1).chain([Hop::ENDPOINT]);
+            for ((place, hop), after) in (0..).zip(route).zip(after) {
+                let i = hop.medium as usize;
+                let Some(slot) = self.media.get_mut(i) else { continue };
+                let first = std::mem::take(&mut unseen[i]);
+                slot.place = if first { place } else { place.min(slot.place) };
+                let same = first || slot.next == Some(after);
+                slot.next = (same && matches!(slot.medium, Medium::Link(_))).then_some(after);
             }
-        }
-        for (slot, place) in self.media.iter_mut().zip(places) {
-            slot.place = place;
         }
     }
 }
