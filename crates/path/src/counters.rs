@@ -52,7 +52,7 @@ impl Count {
         self.bytes += size;
     }
 
-    fn plus(self, other: Count) -> Count {
+    pub(crate) fn plus(self, other: Count) -> Count {
         Count { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
 

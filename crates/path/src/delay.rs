@@ -56,6 +56,12 @@ impl Delay {
         }
     }
 
+    #[inline]
+    pub(crate) fn has_jitter(&self) -> bool {
+        self.jitter.is_some()
+    }
+
+    #[inline]
     pub(crate) fn may_reorder(&self) -> bool {
         self.jitter.as_ref().is_some_and(|jitter| jitter.reorder)
     }

@@ -5,9 +5,8 @@
 //! event per packet and link: the packet's exit.
 //!
 //! - **A queue that admits** (drop-tail, RED, RIO, PIE). An admitted packet will be sent, whatever comes later. So start,
-//!   departure, damage and exit are settled on arrival, and the packet goes straight to the delay line; the queue is
-//!   only a ring of departure times.
-//! - **A queue that chooses** (two priorities, CoDel, FQ-CoDel). A waiting packet may still be dropped,
+//!   departure, damage and exit are settled on arrival.
+//! - **A queue that chooses** (two priorities, CoDel, FQ-CoDel, DualPI2). A waiting packet may still be dropped,
 //!   or be overtaken, so it is settled when its transmission begins. That is found out at the next
 //!   call: the begin lies at the departure of the packet before, whose exit is never earlier, so the
 //!   driver is there in time. Only after a packet that was lost with nobody in flight behind it is an
@@ -15,73 +14,83 @@
 //!
 //! Both work with a delay of zero too, since a packet's exit never comes before its departure,
 //! and the next one's begin coincides with that.
+//!
+//! Settled packets lie in one ring in order of departure, from the queue to the far end: those at its front have
+//! departed and are on their way, the others still count as queued. Packets are counted when they pass the boundary
+//! between the two; all other counts follow from that and from the packets on either side (`account.rs`).
 
-use crate::counters::{ClassCounters, Count, LinkCounters};
+mod account;
+mod queueing;
+
+use crate::counters::Count;
 use crate::delay::Delay;
 use crate::loss::Loss;
 use crate::outage::Outages;
 use crate::queue::Queue;
-use crate::queue::parts::{Held, Next, Occupancy, Verdict};
-use crate::quick_start::{LinkRouter, QsCounters, pass_unaware};
+use crate::queue::parts::Held;
+use crate::quick_start::LinkRouter;
 use crate::rate::{Service, Transmitter};
 use crate::{Datagram, DropReason, LinkError, LinkSpec, Wire};
-use fairpace_units::{Bytes, Duration, Ecn, Instant, Packets, QsOption, RandomStream, Rate};
+use fairpace_units::{Bytes, Class, Duration, Instant, RandomStream, Rate};
 use std::collections::VecDeque;
 
 /// A link between two nodes, one direction.
 ///
 /// In a run of many flows most media are access links that carry a packet now and then, and what a packet costs there is
 /// the memory that it touches. So a plain link is small: what most links never need is apart, models that draw or
-/// choose are behind pointers, and rings take memory with their first packet.
+/// choose are behind pointers, and the ring takes memory with its first packet.
+///
+/// The order of fields is that of use: a packet that comes out touches the first two cache lines, one that goes in all.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Link<T> {
     /// The latest time that any call has told.
     now: Instant,
+    /// When the next packet comes out that is settled; never if there is none.
+    next_exit: Instant,
+    /// When the next settled packet departs; never if there is none.
+    next_departure: Instant,
     /// When the next transmission of a queue that chooses begins; never if nobody waits.
     next_start: Instant,
-    /// When the Quick-Start router looks at the load next; never without one.
-    next_observation: Instant,
+    /// The packets that are settled, in order of departure.
+    settled: VecDeque<Settled<T>>,
+    /// How many of them, from the front, have departed. The first of those comes out.
+    departed: u32,
+    recording: bool,
     /// The contents of the queue and the transmitter: packets waiting or settled, not yet departed.
     held: Held,
-    queue: Queue<T>,
-    transmitter: Transmitter,
-    delay: Delay,
-    loss: Loss,
-    outages: Option<Box<Outages>>,
-    /// When the last packet settled so far departs.
-    last_departure: Instant,
-    /// Since when there has always been a packet in the queue or the transmitter.
-    occupied_since: Instant,
-    /// The packets that are settled but have not departed, in order of departure.
-    settled: VecDeque<Settled>,
-    /// The packets that are settled and will come out.
-    wire: Wire<T>,
-    /// Offered and delivered, by class.
-    passed: [Passed; 2],
+    /// All that has departed.
     transmitted: Count,
+    /// When the Quick-Start router looks at the load next; never without one.
+    next_observation: Instant,
+    cold: Option<Box<Cold<T>>>,
+    outages: Option<Box<Outages>>,
+    usage: Usage,
     /// The largest queue.
     maximum: Held,
-    usage: Usage,
-    recording: bool,
-    cold: Option<Box<Cold<T>>>,
+    transmitter: Transmitter,
+    queue: Queue<T>,
+    delay: Delay,
+    loss: Loss,
     /// The Quick-Start router in front of the queue.
     router: Option<Box<LinkRouter>>,
 }
 
-/// The counts of a class that every packet changes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Passed {
-    offered: Count,
-    delivered: Count,
-}
+/// Places in [`Cold::low`].
+const OFFERED: usize = 0;
+const DELIVERED: usize = 1;
 
 /// The state of what happens on few links, made when it happens there.
 #[derive(Clone, Debug)]
 struct Cold<T> {
     drops: [[Count; DropReason::COUNT]; 2],
+    /// Packets of low priority that were offered and delivered.
+    low: [Count; 2],
     marked: Count,
-    /// Settled packets that will be lost, in order of departure.
-    doomed: VecDeque<T>,
+    /// Settled packets that will be lost, in order of departure, and why.
+    doomed: VecDeque<(DropReason, T)>,
+    /// Settled packets that may overtake each other on the way.
+    overtaking: Wire<T>,
     dropped: VecDeque<(Instant, DropReason, T)>,
     /// Scratch: those who went without being sent.
     gone: Vec<(Instant, T)>,
@@ -93,8 +102,10 @@ impl<T> Default for Cold<T> {
     fn default() -> Self {
         Cold {
             drops: [[Count::default(); DropReason::COUNT]; 2],
+            low: [Count::default(); 2],
             marked: Count::default(),
             doomed: VecDeque::new(),
+            overtaking: Wire::new(Duration::ZERO),
             dropped: VecDeque::new(),
             gone: Vec::new(),
             last_arrival: Instant::ZERO,
@@ -102,15 +113,37 @@ impl<T> Default for Cold<T> {
     }
 }
 
-/// A plain link is so many bytes, packets apart: 1,280 before what is cold was apart.
-const _: () = assert!(size_of::<Link<crate::Plain>>() <= 416);
+/// A plain link is so many bytes, packets apart: with what a network keeps of it, five cache lines.
+const _: () = assert!(size_of::<Link<crate::Plain>>() <= 288);
 
 /// A packet whose departure and fate are known.
-#[derive(Clone, Copy, Debug)]
-struct Settled {
+#[derive(Clone, Debug)]
+struct Settled<T> {
     departure: Instant,
-    size: u64,
-    fate: Fate,
+    /// When it comes out, if it lies here until then.
+    exit: Instant,
+    cargo: Cargo<T>,
+}
+
+/// Where a settled packet is; if elsewhere, its size.
+#[derive(Clone, Debug)]
+enum Cargo<T> {
+    /// Here; it comes out.
+    Here(T),
+    /// Among those that may overtake each other.
+    Overtaking(u64),
+    /// Among those that will be lost.
+    Doomed(u64),
+}
+
+impl<T: Datagram> Cargo<T> {
+    #[inline]
+    fn size(&self) -> u64 {
+        match self {
+            Cargo::Here(packet) => packet.size().get(),
+            Cargo::Overtaking(size) | Cargo::Doomed(size) => *size,
+        }
+    }
 }
 
 /// Time spent in queue and transmitter, summed over packets when their departure becomes known,
@@ -120,7 +153,10 @@ struct Settled {
 struct Usage {
     packet_ns: u128,
     byte_ns: u128,
-    busy_ns: u64,
+    /// How long there was nothing in queue and transmitter, up to when something came last.
+    idle_ns: u64,
+    /// When the last packet settled so far departs, or the last one that waited was dropped.
+    busy_until: Instant,
 }
 
 impl Usage {
@@ -129,13 +165,6 @@ impl Usage {
         self.packet_ns += u128::from(stay_ns);
         self.byte_ns += u128::from(stay_ns) * u128::from(size);
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Arrives,
-    Damaged,
-    Dark,
 }
 
 impl<T: Datagram> Link<T> {
@@ -159,23 +188,22 @@ impl<T: Datagram> Link<T> {
             now: Instant::ZERO,
             next_start: Instant::NEVER,
             next_observation: router.as_ref().map_or(Instant::NEVER, |r| Instant::ZERO + r.interval()),
+            next_exit: Instant::NEVER,
+            next_departure: Instant::NEVER,
+            settled: VecDeque::new(),
+            departed: 0,
             held: Held::default(),
+            maximum: Held::default(),
+            transmitted: Count::default(),
             queue: Queue::new(&spec.queue, seed, name)?,
             transmitter,
             delay: Delay::new(&spec.delay, RandomStream::named(seed, &format!("{name}.jitter")))?,
             loss: Loss::new(&spec.loss, RandomStream::named(seed, &format!("{name}.loss"))),
-            outages: (!outages.is_empty()).then(|| Box::new(outages)),
-            last_departure: Instant::ZERO,
-            occupied_since: Instant::ZERO,
-            settled: VecDeque::new(),
-            wire: Wire::new(Duration::ZERO),
-            passed: [Passed::default(); 2],
-            transmitted: Count::default(),
-            maximum: Held::default(),
             usage: Usage::default(),
-            recording: false,
+            outages: (!outages.is_empty()).then(|| Box::new(outages)),
             cold: None,
             router,
+            recording: false,
         })
     }
 
@@ -189,18 +217,16 @@ impl<T: Datagram> Link<T> {
             // By value: a packet whose address goes out of here would be copied, option or not.
             *option = self.route(now, source, *option);
         }
-        let (size, class) = (packet.size(), packet.class());
-        self.passed[class as usize].offered.add(size);
-        if self.held.packets == 0 {
-            self.occupied_since = now;
+        let size = packet.size();
+        if packet.class() == Class::Low {
+            self.cold().low[OFFERED].add(size);
         }
         match &mut self.queue {
             // Nothing ever waits for an unlimited transmitter.
-            _ if matches!(self.transmitter, Transmitter::Unlimited) => {
-                self.settle(now, packet);
-            }
+            _ if matches!(self.transmitter, Transmitter::Unlimited) => self.pass_through(now, packet),
             Queue::DropTail(queue) if queue.admits(self.held, size.get()) => {
-                self.hold(size);
+                self.hold(now, size);
+                self.note_maximum();
                 self.settle(now, packet);
             }
             Queue::DropTail(_) => self.drop_now(now, DropReason::QueueFull, packet),
@@ -214,9 +240,9 @@ impl<T: Datagram> Link<T> {
     /// or a pop changes it.
     #[inline]
     pub fn next(&self) -> Instant {
-        let mut next = self.wire.next();
-        // A packet that waits comes out after those on the wire, unless it may overtake them.
-        if next == Instant::NEVER || self.delay.may_reorder() {
+        let mut next = self.next_exit;
+        // A packet that waits comes out after those on the way, unless it may overtake them.
+        if self.next_start != Instant::NEVER && (next == Instant::NEVER || self.delay.may_reorder()) {
             next = next.min(self.delay.earliest_exit(self.next_start));
         }
         next.max(self.now)
@@ -226,8 +252,24 @@ impl<T: Datagram> Link<T> {
     #[inline(always)] // likewise
     pub fn pop(&mut self, now: Instant) -> Option<T> {
         self.settle_until(now);
-        let packet = self.wire.pop(self.now)?;
-        self.passed[packet.class() as usize].delivered.add(packet.size());
+        if self.next_exit > self.now {
+            return None;
+        }
+        let packet = match self.settled.pop_front() {
+            Some(Settled { cargo: Cargo::Here(packet), .. }) => {
+                self.departed -= 1;
+                packet
+            }
+            other => return self.pop_overtaking(other),
+        };
+        self.next_exit = match self.settled.front() {
+            Some(Settled { cargo: Cargo::Here(_), exit, .. }) => *exit,
+            Some(_) => self.first_exit(),
+            None => Instant::NEVER,
+        };
+        if packet.class() == Class::Low {
+            self.cold().low[DELIVERED].add(packet.size());
+        }
         Some(packet)
     }
 
@@ -235,53 +277,6 @@ impl<T: Datagram> Link<T> {
     /// at the end of a run.
     pub fn advance(&mut self, now: Instant) {
         self.settle_until(now);
-    }
-
-    /// The counts up to the latest time that any call has told: [`Link::advance`] first.
-    pub fn counters(&self) -> LinkCounters {
-        let now = self.now;
-        // Time in the future is not yet spent, and the packets that still wait have not been added.
-        let mut usage = self.usage;
-        for packet in &self.settled {
-            let ahead = u128::from(packet.departure.as_nanos() - now.as_nanos());
-            usage.packet_ns -= ahead;
-            usage.byte_ns -= ahead * u128::from(packet.size);
-        }
-        usage.busy_ns -= self.last_departure.as_nanos().saturating_sub(now.as_nanos());
-        if let Queue::Choosing(queue) = &self.queue {
-            queue.for_each(|arrival, packet| usage.add(now.as_nanos() - arrival.as_nanos(), packet.size().get()));
-            // With opportunities, packets may wait while nothing is in transmission.
-            if queue.waiting() > 0 {
-                usage.busy_ns += now.as_nanos().saturating_sub(self.busy_from());
-            }
-        }
-        let cold = self.cold.as_deref();
-        let class = |i: usize| ClassCounters {
-            offered: self.passed[i].offered,
-            delivered: self.passed[i].delivered,
-            drops: cold.map_or_else(Default::default, |cold| cold.drops[i]),
-        };
-        LinkCounters {
-            classes: [class(0), class(1)],
-            transmitted: self.transmitted,
-            marked: cold.map_or_else(Count::default, |cold| cold.marked),
-            max_queue: Packets::new(self.maximum.packets),
-            max_queue_bytes: Bytes::new(self.maximum.bytes),
-            elapsed_ns: now.as_nanos(),
-            busy_ns: usage.busy_ns,
-            packet_ns: usage.packet_ns,
-            byte_ns: usage.byte_ns,
-        }
-    }
-
-    /// The counts of the link's Quick-Start router so far, if there is one.
-    pub fn quick_start(&self) -> Option<&QsCounters> {
-        self.router.as_ref().map(|r| r.counters())
-    }
-
-    /// Forgets the largest queue seen, so that it is that of the time from now on.
-    pub fn restart_maximum(&mut self) {
-        self.maximum = self.held;
     }
 
     /// Whether dropped packets are kept for [`Link::take_dropped`]. Off at first.
@@ -301,27 +296,6 @@ impl<T: Datagram> Link<T> {
         self.cold.as_mut()?.dropped.pop_front()
     }
 
-    /// Packets in the queue and in transmission.
-    pub fn queue_len(&self) -> usize {
-        self.held.packets as usize
-    }
-
-    /// Bytes in the queue and in transmission, the packet under way in full.
-    pub fn queue_bytes(&self) -> Bytes {
-        Bytes::new(self.held.bytes)
-    }
-
-    /// Packets that were pushed and have neither come out nor been dropped: waiting, in
-    /// transmission or in flight.
-    pub fn inside(&self) -> usize {
-        let waiting = match &self.queue {
-            Queue::DropTail(_) | Queue::Managed(_) => 0,
-            Queue::Choosing(queue) => queue.waiting(),
-        };
-        let doomed = self.cold.as_ref().map_or(0, |cold| cold.doomed.len());
-        waiting + doomed + self.wire.len()
-    }
-
     /// How fast packets leave at that time; [`Rate::MAX`] if serialization takes none. For a
     /// mahimahi trace, the mean over the second around `now`.
     pub fn capacity_at(&self, now: Instant) -> Rate {
@@ -339,80 +313,76 @@ impl<T: Datagram> Link<T> {
         debug_assert!(now >= self.now, "time went back from {} to {now}", self.now);
         debug_assert!(now < Instant::NEVER, "never does not come");
         self.now = self.now.max(now);
-        self.depart_until(self.now);
-        while self.next_start <= self.now {
-            self.begin_transmission();
+        if self.next_departure <= self.now {
             self.depart_until(self.now);
         }
-    }
-
-    /// Tells the Quick-Start router what was sent in each of its intervals that end before that instant. All that
-    /// departed until then is counted, and nothing later.
-    #[cold]
-    fn observe_before(&mut self, instant: Instant) {
-        let Some(router) = &mut self.router else { return };
-        while self.next_observation < instant {
-            let (end, interval) = (self.next_observation, router.interval());
-            let bits = self.transmitter.capacity_between(end - interval, end);
-            let capacity = bits.map_or(Rate::MAX, |bits| Rate::bps(bits / interval.as_secs_f64()));
-            router.observe(capacity, self.transmitted.bytes);
-            self.next_observation = end + interval;
+        if self.next_start <= self.now {
+            self.begin_transmissions();
         }
     }
 
-    /// The fate of a Quick-Start option in front of the queue.
-    #[cold]
-    fn route(&mut self, now: Instant, source: u64, mut option: QsOption) -> QsOption {
-        self.observe_before(now + Duration::from_nanos(1));
-        match &mut self.router {
-            Some(router) => router.on_request(now, source, &mut option),
-            None => pass_unaware(&mut option),
-        }
-        option
-    }
-
-    #[inline]
+    /// Lets those depart whose last bit has left by `now`.
     fn depart_until(&mut self, now: Instant) {
-        while let Some(first) = self.settled.front()
-            && first.departure <= now
-        {
-            let first = *first;
-            self.settled.pop_front();
+        self.next_departure = loop {
+            let Some(Settled { departure, cargo, .. }) = self.settled.get(self.departed as usize) else {
+                break Instant::NEVER;
+            };
+            let (departure, size, here) = (*departure, cargo.size(), matches!(cargo, Cargo::Here(_)));
+            if departure > now {
+                break departure;
+            }
+            if self.next_observation < departure {
+                self.observe_before(departure);
+            }
+            self.departed += 1;
             self.held.packets -= 1;
-            self.held.bytes -= first.size;
-            self.depart(first);
-        }
-    }
-
-    /// The last bit has left.
-    #[inline]
-    fn depart(&mut self, packet: Settled) {
-        if self.next_observation < packet.departure {
-            self.observe_before(packet.departure);
-        }
-        self.transmitted.add(Bytes::new(packet.size));
-        let reason = match packet.fate {
-            Fate::Arrives => return,
-            Fate::Damaged => DropReason::LinkError,
-            Fate::Dark => DropReason::Outage,
+            self.held.bytes -= size;
+            self.transmitted.add(Bytes::new(size));
+            if !here {
+                self.depart_elsewhere();
+            }
         };
-        if let Some(lost) = self.cold.as_mut().and_then(|cold| cold.doomed.pop_front()) {
-            self.drop_now(packet.departure, reason, lost);
+    }
+
+    /// A packet has departed that lies elsewhere. (One that lies here is at the front of those that have.)
+    #[cold]
+    fn depart_elsewhere(&mut self) {
+        let Some(Settled { departure, cargo, .. }) = self.settled.get(self.departed as usize - 1) else { return };
+        let departure = *departure;
+        if matches!(cargo, Cargo::Doomed(_))
+            && let Some((reason, lost)) = self.cold().doomed.pop_front()
+        {
+            self.drop_now(departure, reason, lost);
+        }
+        self.trim();
+    }
+
+    /// Nothing that lies elsewhere is at the front of those that have departed.
+    fn trim(&mut self) {
+        while self.departed > 0
+            && let Some(Settled { cargo: Cargo::Overtaking(_) | Cargo::Doomed(_), .. }) = self.settled.front()
+        {
+            self.settled.pop_front();
+            self.departed -= 1;
         }
     }
 
-    /// Until when the busy time is counted, if there is a packet in the queue or the transmitter.
-    #[inline]
-    fn busy_from(&self) -> u64 {
-        self.last_departure.max(self.occupied_since).as_nanos()
+    /// The exit of the first packet that comes out, behind such as will be lost.
+    #[cold]
+    fn first_exit(&mut self) -> Instant {
+        self.trim();
+        let first = self.settled.iter().find(|settled| matches!(settled.cargo, Cargo::Here(_)));
+        first.map_or(Instant::NEVER, |settled| settled.exit)
     }
 
     /// A packet is let in.
     #[inline(always)] // as `push`
-    fn hold(&mut self, size: Bytes) {
+    fn hold(&mut self, now: Instant, size: Bytes) {
+        if self.held.packets == 0 {
+            self.usage.idle_ns += now.as_nanos() - self.usage.busy_until.as_nanos();
+        }
         self.held.packets += 1;
         self.held.bytes += size.get();
-        self.note_maximum();
     }
 
     #[inline]
@@ -427,125 +397,73 @@ impl<T: Datagram> Link<T> {
     fn settle(&mut self, arrival: Instant, packet: T) -> Instant {
         let size = packet.size().get();
         let Service { start, departure } = self.transmitter.serve(arrival, size);
+        self.usage.add(departure.as_nanos() - arrival.as_nanos(), size);
+        self.usage.busy_until = departure;
+        self.next_departure = self.next_departure.min(departure);
         // Both draw for every packet, so that no outcome shifts the draws of later packets.
         let exit = self.delay.exit_of(departure);
         let damaged = self.loss.next();
-        let fate = match damaged {
-            _ if self.outages.as_ref().is_some_and(|o| o.hit(start, departure, exit)) => Fate::Dark,
-            true => Fate::Damaged,
-            false => Fate::Arrives,
-        };
-        if fate == Fate::Arrives {
-            self.delay.keep_order_after(exit);
-            self.wire.insert(exit, packet);
+        let dark = self.outages.as_ref().is_some_and(|outages| outages.hit(start, departure, exit));
+        if damaged || dark {
+            let reason = if dark { DropReason::Outage } else { DropReason::LinkError };
+            self.doom(departure, reason, packet);
+        } else if self.delay.has_jitter() {
+            self.send_with_jitter(departure, exit, packet);
         } else {
-            self.cold().doomed.push_back(packet);
-        }
-        let settled = Settled { departure, size, fate };
-        if matches!(self.transmitter, Transmitter::Unlimited) {
-            self.depart(settled);
-        } else {
-            let stay = departure.as_nanos() - arrival.as_nanos();
-            self.usage.add(stay, size);
-            self.usage.busy_ns += departure.as_nanos() - self.busy_from();
-            self.last_departure = departure;
-            self.settled.push_back(settled);
+            if self.next_exit == Instant::NEVER {
+                self.next_exit = exit;
+            }
+            self.settled.push_back(Settled { departure, exit, cargo: Cargo::Here(packet) });
         }
         start
     }
 
-    /// A packet arrives at a queue that admits by more than its room.
-    fn push_managed(&mut self, now: Instant, mut packet: T, size: Bytes) {
-        let Queue::Managed(queue) = &mut self.queue else { return };
-        let held = self.held;
-        let found = match self.settled.front() {
-            Some(sent) => {
-                let waiting = Held { packets: held.packets - 1, bytes: held.bytes - sent.size };
-                Occupancy { held, waiting, could_have_left: 0 }
-            }
-            None => {
-                let idle_since = self.last_departure;
-                let could_have_left = self.transmitter.packets_between(idle_since, now, queue.mean_packet_size());
-                Occupancy { held, waiting: held, could_have_left }
-            }
-        };
-        match queue.decide(now, found, packet.class(), size.get(), packet.ecn() != Ecn::NotEct) {
-            Verdict::Drop(reason) => return self.drop_now(now, reason, packet),
-            Verdict::Mark => {
-                packet.set_ecn(Ecn::Ce);
-                self.cold().marked.add(size);
-            }
-            Verdict::Admit => {}
-        }
-        self.hold(size);
-        let start = self.settle(now, packet);
-        if let Queue::Managed(queue) = &mut self.queue {
-            queue.admitted(now, start);
-        }
+    /// A packet will be lost.
+    #[cold]
+    fn doom(&mut self, departure: Instant, reason: DropReason, packet: T) {
+        self.settled.push_back(Settled { departure, exit: Instant::NEVER, cargo: Cargo::Doomed(packet.size().get()) });
+        self.cold().doomed.push_back((reason, packet));
     }
 
-    /// A packet arrives at a queue that chooses.
-    fn push_choosing(&mut self, now: Instant, packet: T, size: Bytes) {
-        let Queue::Choosing(queue) = &mut self.queue else { return };
-        if self.held.packets == 0 {
-            queue.found_empty();
-        }
-        let cold = self.cold.get_or_insert_default();
-        if let Err(refused) = queue.arrive(now, self.held, packet, &mut cold.gone) {
-            return self.drop_now(now, DropReason::QueueFull, refused);
-        }
-        let waiting = queue.waiting();
-        cold.last_arrival = now;
-        let pushed_out = !cold.gone.is_empty();
-        self.held.packets += 1;
-        self.held.bytes += size.get();
-        if pushed_out {
-            self.drop_gone(now, DropReason::PushedOut);
-        }
-        self.note_maximum();
-        if waiting == 0 {
-            self.next_start = Instant::NEVER;
-        } else if self.next_start == Instant::NEVER {
-            self.next_start = self.transmitter.earliest_start(now);
-            self.settle_until(now);
-        }
-    }
-
-    /// The transmitter is free for the next packet of a queue that chooses.
-    fn begin_transmission(&mut self) {
-        let start = self.next_start;
-        let Queue::Choosing(queue) = &mut self.queue else { return };
-        let cold = self.cold.get_or_insert_default();
-        let next = queue.dequeue(start, &mut cold.gone);
-        let (waiting, last_arrival) = (queue.waiting(), cold.last_arrival);
-        if !cold.gone.is_empty() {
-            self.drop_gone(start, DropReason::Early);
-        }
-        if let Some(Next { arrival, packet, marked }) = next {
-            if marked {
-                self.cold().marked.add(packet.size());
-            }
-            self.settle(arrival, packet);
-        }
-        // All who wait arrived before this transmission began, and can begin when it ends, whoever
-        // is chosen then.
-        self.next_start = if waiting == 0 { Instant::NEVER } else { self.transmitter.earliest_start(last_arrival) };
-    }
-
-    /// Those in `gone` have left the queue without being sent.
-    fn drop_gone(&mut self, now: Instant, reason: DropReason) {
-        let mut gone = std::mem::take(&mut self.cold().gone);
-        for (arrival, packet) in gone.drain(..) {
+    /// A packet will come out at `exit`, which was drawn.
+    fn send_with_jitter(&mut self, departure: Instant, exit: Instant, packet: T) {
+        self.delay.keep_order_after(exit);
+        let cargo = if self.delay.may_reorder() {
             let size = packet.size().get();
-            self.usage.add(now.as_nanos() - arrival.as_nanos(), size);
-            self.held.packets -= 1;
-            self.held.bytes -= size;
-            self.drop_now(now, reason, packet);
+            self.cold().overtaking.insert(exit, packet);
+            Cargo::Overtaking(size)
+        } else {
+            Cargo::Here(packet)
+        };
+        self.next_exit = self.next_exit.min(exit);
+        self.settled.push_back(Settled { departure, exit, cargo });
+    }
+
+    /// Takes out the next packet of those that may overtake each other; `front` is what was at the front of the ring.
+    #[cold]
+    fn pop_overtaking(&mut self, front: Option<Settled<T>>) -> Option<T> {
+        // One that has not departed.
+        if let Some(front) = front {
+            self.settled.push_front(front);
         }
-        self.cold().gone = gone;
-        if self.held.packets == 0 {
-            self.usage.busy_ns += now.as_nanos().saturating_sub(self.busy_from());
+        let now = self.now;
+        let cold = self.cold();
+        let packet = cold.overtaking.pop(now);
+        let next = cold.overtaking.next();
+        if let Some(packet) = &packet
+            && packet.class() == Class::Low
+        {
+            cold.low[DELIVERED].add(packet.size());
         }
+        self.next_exit = next;
+        packet
+    }
+
+    /// A packet arrives at a transmitter that takes no time.
+    fn pass_through(&mut self, now: Instant, packet: T) {
+        self.hold(now, packet.size());
+        self.settle(now, packet);
+        self.depart_until(now);
     }
 
     #[inline]

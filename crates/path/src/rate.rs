@@ -173,17 +173,18 @@ impl FixedRate {
         let mut at = self.done.next_start(arrival);
         let start = at.rounded_up();
         let mut left = size;
-        loop {
-            let piece = left.min(PIECE);
-            let work = piece * WORK_PER_BYTE + at.fraction;
-            at = Exact { ns: at.ns.saturating_add(work / self.rate), fraction: work % self.rate };
-            left -= piece;
-            if left == 0 {
-                break;
-            }
+        while left > PIECE {
+            at = self.transmit(at, PIECE);
+            left -= PIECE;
         }
-        self.done = at;
-        Service { start, departure: at.rounded_up() }
+        self.done = self.transmit(at, left);
+        Service { start, departure: self.done.rounded_up() }
+    }
+
+    #[inline]
+    fn transmit(&self, at: Exact, piece: u64) -> Exact {
+        let work = piece * WORK_PER_BYTE + at.fraction;
+        Exact { ns: at.ns.saturating_add(work / self.rate), fraction: work % self.rate }
     }
 }
 

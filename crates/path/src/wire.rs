@@ -51,6 +51,11 @@ impl<T> Wire<T> {
         self.flying.pop_front().map(|(_, packet)| packet)
     }
 
+    /// The packets on the wire, in order of exit.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.flying.iter().map(|(_, packet)| packet)
+    }
+
     /// How many packets are on the wire.
     pub fn len(&self) -> usize {
         self.flying.len()

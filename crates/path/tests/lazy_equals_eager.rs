@@ -249,6 +249,7 @@ fn check(shape: &Shape, spec: &LinkSpec, arrivals: &[Arrival], driver: Driver) -
         lazy.push(Instant::from_nanos(now), packet);
         prop_assert_eq!(lazy.queue_len(), eager.queue_len(), "queue at {} ns", now);
         conserved(&lazy)?;
+        counted(&lazy, &arrivals[..=id], arrivals, &popped)?;
     }
     // Some traces leave a packet every few seconds only.
     let end = now + 120_000 * MS;
@@ -256,6 +257,7 @@ fn check(shape: &Shape, spec: &LinkSpec, arrivals: &[Arrival], driver: Driver) -
     lazy.advance(Instant::from_nanos(end));
     eager.advance(end);
     conserved(&lazy)?;
+    counted(&lazy, arrivals, arrivals, &popped)?;
 
     let mut expected: Vec<(u64, u64)> = eager.exits.iter().copied().filter(|&(at, _)| at <= end).collect();
     expected.sort_by_key(|&(at, _)| at); // stable: equal exits stay in order of departure
@@ -331,6 +333,26 @@ fn conserved(link: &Link<Plain>) -> Result<(), TestCaseError> {
         prop_assert_eq!(total.offered.bytes, total.delivered.bytes + total.dropped_in_all().bytes);
     }
     prop_assert!(link.queue_len() <= link.inside());
+    Ok(())
+}
+
+/// The counts of offered and delivered packets, of each class, are those of the packets that went in and came out.
+fn counted(
+    link: &Link<Plain>,
+    pushed: &[Arrival],
+    all: &[Arrival],
+    popped: &[(u64, u64)],
+) -> Result<(), TestCaseError> {
+    let counters = link.counters();
+    for class in [Class::Normal, Class::Low] {
+        let sum = |of: &mut dyn Iterator<Item = &Arrival>| {
+            of.filter(|a| a.class == class).fold((0, 0), |(n, bytes), a| (n + 1, bytes + a.size))
+        };
+        let c = counters.class(class);
+        let [offered, delivered] = [c.offered, c.delivered].map(|c| (c.packets.get(), c.bytes.get()));
+        prop_assert_eq!(offered, sum(&mut pushed.iter()));
+        prop_assert_eq!(delivered, sum(&mut popped.iter().map(|&(_, id)| &all[id as usize])));
+    }
     Ok(())
 }
 

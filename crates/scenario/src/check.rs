@@ -9,6 +9,7 @@ mod hops;
 use super::files::{Files, reason};
 use super::forms::SENDING_RATES;
 use super::locate::Locator;
+use super::memory;
 use super::part::PartProblem;
 use super::satellite::SatelliteSpec;
 use super::table::written;
@@ -24,7 +25,7 @@ use fairpace_units::Bytes;
 use std::sync::Arc;
 
 /// The most flows of one scenario, all counts together.
-const MAX_FLOWS: u64 = 10_000;
+const MAX_FLOWS: u64 = 100_000;
 /// The most flows that come and go in one run, on average.
 const MAX_ARRIVALS: f64 = 200_000.0;
 /// The most rows of one run's time series: about a gigabyte in memory.
@@ -136,6 +137,11 @@ impl Checker<'_> {
                 wrong,
                 format!("a longer interval: at most {MAX_ROWS} rows"),
             );
+        }
+        let needed = memory::needed(scenario, rows);
+        let refusal = memory::available(needed).and_then(|available| memory::refusal(total, needed, available));
+        if let Some((wrong, allowed)) = refusal {
+            return self.bad("flows", format!("{total} flows"), wrong, allowed);
         }
         Ok(())
     }

@@ -87,8 +87,8 @@ pub const FLOW: Table = Table::of::<FlowSpec>(
         Row::new(
             "count",
             "",
-            Form::Whole(1, 10_000),
-            "how many alike, at most 10,000 flows in all; with `arrivals`: how many sources",
+            Form::Whole(1, 100_000),
+            "how many alike, at most 100,000 flows in all, and as many as fit into memory; with `arrivals`: how many sources",
         ),
         Row::new("group", "", Form::Text, "flows of one group are averaged together").usually("the name"),
         Row::new(

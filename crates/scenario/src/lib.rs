@@ -34,6 +34,7 @@ mod forms;
 mod hop;
 mod locate;
 pub mod loss;
+mod memory;
 pub mod param;
 pub mod part;
 mod path;

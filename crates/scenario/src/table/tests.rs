@@ -102,7 +102,7 @@ fn a_value_out_of_the_bounds_of_its_row_is_refused_wherever_it_is_set() {
         ),
         (
             &|s| s.flows[0].count = crate::Count::new(0),
-            "s: `flows[0].count` is `0`, which is out of range\nhint: write a whole number from 1 to 10000".to_owned(),
+            "s: `flows[0].count` is `0`, which is out of range\nhint: write a whole number from 1 to 100000".to_owned(),
         ),
         (
             &|s| s.path.reverse.jitter = crate::Time::seconds(3_601.0),

@@ -259,7 +259,7 @@ fn every_refusal_names_file_line_field_value_and_remedy() {
         ),
         (
             with("count", "count = 0"),
-            "geo.toml:12: `flows[0].count` is `0`, which is out of range\nhint: write a whole number from 1 to 10000",
+            "geo.toml:12: `flows[0].count` is `0`, which is out of range\nhint: write a whole number from 1 to 100000",
         ),
         (
             with("count", "name = \"a,b\""),

@@ -7,7 +7,7 @@ use fairpace_units::Instant;
 
 use super::notes::{Group, Notes, Sampling};
 use super::route::{Hop, Routes};
-use super::{CHECKPOINT, KIND_BITS, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP};
+use super::{CHECKPOINT, Network, PLAN, SAMPLE, SPAN, SimError, Slot, WARMUP, target};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
@@ -92,15 +92,14 @@ impl Network {
             }
             hops.push(network.add_hop(hop, config)?);
         }
-        // Bookkeeping comes before traffic at the same instant.
         let mut planned = Vec::new();
         if !config.warmup.is_zero() {
-            planned.push((network.warmup, WARMUP));
+            planned.push((network.warmup, target(WARMUP, 0)));
         }
-        planned.extend(config.checkpoints.iter().map(|at| (*at, CHECKPOINT)));
-        planned.extend(config.plans.iter().map(|at| (*at, PLAN)));
+        planned.extend(config.checkpoints.iter().map(|at| (*at, target(CHECKPOINT, 0))));
+        planned.extend(config.plans.iter().map(|at| (*at, target(PLAN, 0))));
         if let Some(interval) = config.sample {
-            planned.push((Instant::ZERO + interval, SAMPLE));
+            planned.push((Instant::ZERO + interval, target(SAMPLE, 0)));
         }
         let (mut names, mut groups) = (BTreeSet::new(), BTreeMap::new());
         let mut shared = SharedParams::default();
@@ -110,8 +109,8 @@ impl Network {
             }
             let group = *groups.entry(flow.group.as_str()).or_insert(network.groups.len());
             network.add_flow(flow, group, config, &hops, &mut shared)?;
-            planned.extend(network.flows.last().map(|state| (state.started, i << KIND_BITS | START)));
-            planned.extend(flow.stop.map(|stop| (stop, i << KIND_BITS | STOP)));
+            planned.extend(network.flows.last().map(|state| (state.started, target(SPAN, 2 * i))));
+            planned.extend(flow.stop.map(|stop| (stop, target(SPAN, 2 * i + 1))));
         }
         network.events.plan(planned);
         network.number_ports();
@@ -126,7 +125,7 @@ impl Network {
         medium.record_drops(true);
         let first_port = self.links;
         self.links += u32::from(matches!(medium, Medium::Link(_)));
-        self.media.push(Slot { medium, armed: Instant::NEVER, first_port, place: 0 });
+        self.media.push(Slot { medium, armed: Instant::NEVER, first_port, place: 0, next: None });
         self.notes.push(Notes { name: name.into(), at_warmup: None });
         self.media.len() as u32 - 1
     }
@@ -284,19 +283,21 @@ impl Network {
         }
     }
 
-    /// Where in its route a packet is looked for when it comes out of a medium: no route has that medium earlier.
+    /// Where in its route a packet is looked for when it comes out of a medium: no route has that medium earlier. And
+    /// where it goes from there, if all packets go to the same place.
     fn find_places(&mut self) {
         self.routes.shrink();
-        let mut places = vec![u16::MAX; self.media.len()];
+        let mut unseen = vec![true; self.media.len()];
         for route in self.routes.iter() {
-            for (place, hop) in (0..).zip(route) {
-                if let Some(first) = places.get_mut(hop.medium as usize) {
-                    *first = place.min(*first);
-                }
+            let after = route.iter().copied().skip(1).chain([Hop::ENDPOINT]);
+            for ((place, hop), after) in (0..).zip(route).zip(after) {
+                let i = hop.medium as usize;
+                let Some(slot) = self.media.get_mut(i) else { continue };
+                let first = std::mem::take(&mut unseen[i]);
+                slot.place = if first { place } else { place.min(slot.place) };
+                let same = first || slot.next == Some(after);
+                slot.next = (same && matches!(slot.medium, Medium::Link(_))).then_some(after);
             }
-        }
-        for (slot, place) in self.media.iter_mut().zip(places) {
-            slot.place = place;
         }
     }
 }
