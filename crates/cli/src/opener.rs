@@ -1,9 +1,9 @@
 //! A process that opens a receiver's next files, so that the process that hears the network opens none.
 //!
 //! `receive --sessions` gives each session files of its own, and the second session's are opened while packets come: under its filter
-//! (`confine.rs`) the receiver can open no file. So another process is started before. It reads nothing but bytes from the receiver's end of
-//! a socket: "the next", and "those were not used". It opens files of the names that it was started with, numbered, hands them back open, and
-//! removes the last ones. Its end is that of the socket.
+//! (`confine.rs`) the receiver can open no file. So another process is started before. That process
+//! reads nothing but single bytes from the receiver's end of a socket: "the next", and "the last were not used". The files that are opened, handed back and
+//! removed have the names that the process was started with, and numbers that the process counts. The end of the socket is the end of the process.
 
 use crate::confine;
 use crate::error::{Failure, Outcome, code};

@@ -25,8 +25,12 @@ fn fresh(name: &str) -> PathBuf {
 
 /// A sender of that many seconds, once the receiver has answered it.
 fn sender(port: u16, seconds: &str) -> Child {
+    sender_with(port, seconds, &[])
+}
+
+fn sender_with(port: u16, seconds: &str, more: &[&str]) -> Child {
     let to = format!("127.0.0.1:{port}");
-    let mut child = asking(&to, &["--seconds", seconds, "--json"]);
+    let mut child = asking(&to, &[&["--seconds", seconds, "--json"], more].concat());
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("the receiver answers")));
     child
@@ -72,13 +76,16 @@ fn who_waits_for_a_receiver_of_one_session_is_told_when_that_is_over_and_nothing
 #[test]
 fn sessions_follow_each_other_with_files_and_summaries_of_their_own() {
     let dir = fresh("two");
-    let (out, stats) = (dir.join("a.ivf"), dir.join("s.jsonl"));
-    let (out, stats) = (out.to_str().unwrap(), stats.to_str().unwrap());
-    let receive = ["receive", "0", "--sessions", "2", "--json", "--out", out, "--stats", stats];
+    let (out, stats, key) = (dir.join("a.ivf"), dir.join("s.jsonl"), dir.join("key"));
+    let (out, stats, key) = (out.to_str().unwrap(), stats.to_str().unwrap(), key.to_str().unwrap());
+    // With a key: who waits has asked under keys of its own.
+    assert!(command(&["key", key]).output().unwrap().status.success());
+    let receive = ["receive", "0", "--sessions", "2", "--json", "--out", out, "--stats", stats, "--key-file", key];
     let (receiver, port) = listening(&receive);
-    let first = sender(port, "3s");
-    // It waits, and is let in when the first has ended.
-    let second = asking(&format!("127.0.0.1:{port}"), &["--seconds", "2s", "--json"]).wait_with_output().unwrap();
+    let first = sender_with(port, "3s", &["--key-file", key]);
+    // The second waits, and is let in when the first has ended.
+    let second = asking(&format!("127.0.0.1:{port}"), &["--seconds", "2s", "--json", "--key-file", key]);
+    let second = second.wait_with_output().unwrap();
     assert!(text(&second.stderr).contains("the receiver serves another sender"), "{}", text(&second.stderr));
     let (first, received) = (first.wait_with_output().unwrap(), receiver.wait_with_output().unwrap());
     let codes = [&first, &second, &received].map(|o| o.status.code());
@@ -96,7 +103,7 @@ fn sessions_follow_each_other_with_files_and_summaries_of_their_own() {
         assert!(!stats.is_empty() && stats.iter().all(|line| line["session"] == n + 1), "{stats:?}");
         assert!(stats.last().unwrap()["received_packets"].as_u64() <= told["media"]["received_packets"].as_u64());
     }
-    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 4);
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 5, "and the key");
     // The next one's files would write over these.
     let refused = command(&receive).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
@@ -187,7 +194,7 @@ fn outputs_that_could_not_be_written_to_are_refused_before_anything_starts() {
         assert!(text(&out.stderr).contains(why), "{args:?}: {}", text(&out.stderr));
     }
     assert!(!Path::new(one).exists());
-    // Whose reader goes away ends the lines, by their name.
+    // A reader that goes away ends the lines, and the note has the name of what was written to.
     let script = format!("'{}' receive 0 --stats - --seconds 60s | true", env!("CARGO_BIN_EXE_fairpace"));
     let mut bash = Command::new("bash");
     bash.args(["-c", &script]).env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -251,7 +258,7 @@ fn without_a_common_key_or_outside_the_addresses_that_are_let_in_both_ends_say_t
         }
         if !receiver_says.is_empty() {
             let told = text(&received.stdout);
-            assert!(told.contains("refused datagrams: ") && told.contains(receiver_says), "{told}");
+            assert!(told.contains("datagrams not taken in: ") && told.contains(receiver_says), "{told}");
             assert!(said.contains(receiver_says), "while it runs: {said}");
         }
     }

@@ -361,7 +361,7 @@ fn summary(out: &mut impl std::io::Write, head: Option<String>, r: &ReceiveRepor
     let refused: Vec<String> = [
         (r.unsealed, "that the key does not open, or that came again"),
         (r.stats.not_allowed, "from addresses that `--from` does not name"),
-        (r.stats.wrong_address, "from others than the sender that was served"),
+        (r.stats.wrong_address, "from others while this sender was served"),
         (r.stats.malformed, "that are no RTP or RTCP"),
     ]
     .iter()
@@ -369,7 +369,7 @@ fn summary(out: &mut impl std::io::Write, head: Option<String>, r: &ReceiveRepor
     .map(|(n, why)| format!("{n} {why}"))
     .collect();
     if !refused.is_empty() {
-        writeln!(out, "refused datagrams: {}", refused.join(", "))?;
+        writeln!(out, "datagrams not taken in: {}", refused.join(", "))?;
     }
     if r.kernel_drops > 0 {
         writeln!(out, "this machine's kernel dropped {} packets: not the path's loss", r.kernel_drops)?;
