@@ -166,7 +166,7 @@ impl Receiver {
 /// A receiver's sessions, one after the other: each with a sink and a record of its own. While one is closed and the next has not begun,
 /// senders that ask wait, and are told so.
 ///
-/// All sessions share the [`Port`]; all else is a session's own ([`Serving`]).
+/// Sockets, key, the sender's place and the player are those of all sessions; all else is a session's own.
 #[derive(Debug)]
 pub struct Sessions {
     port: Port,
