@@ -165,9 +165,10 @@ Examples:
   fairpace reproduce qsd.fig5 --reading slots-contiguous   under one
   fairpace reproduce tpba.fig3 --world emu --quick   with the kernel's TCP, in real time
   fairpace reproduce worlds --world emu -j 4         every controller beside the kernel's TCP
+  fairpace reproduce all                        everything: hours
   fairpace list experiments                     what there is")]
 pub(crate) struct Reproduce {
-    /// Papers or experiments; `all`, or none named: every one
+    /// Papers or experiments; `all`: every one
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
     /// Seeds per point; the experiment's own number if absent
@@ -622,6 +623,23 @@ fn playout(text: &str) -> Result<Playout, String> {
         return Err("it must be at most 10 s: nobody watches a live stream so late".to_owned());
     }
     Ok(Playout::Fixed(delay))
+}
+
+/// How many sessions `receive` serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sessions {
+    /// So many, at least one.
+    Number(u64),
+    /// Until it is stopped.
+    Forever,
+}
+
+fn sessions(text: &str) -> Result<Sessions, String> {
+    match text.parse() {
+        _ if text == "forever" => Ok(Sessions::Forever),
+        Ok(0) | Err(_) => Err("it must be a whole number from 1 on, or `forever`".to_owned()),
+        Ok(number) => Ok(Sessions::Number(number)),
+    }
 }
 
 fn quantum(text: &str) -> Result<Duration, String> {

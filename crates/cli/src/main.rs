@@ -14,6 +14,7 @@ mod cmd;
 mod confine;
 mod demo;
 mod error;
+mod opener;
 mod outputs;
 mod profile;
 mod provenance;
@@ -31,11 +32,18 @@ fn main() -> ExitCode {
     if let Some(arguments) = fairpace_emu::process::arguments() {
         return ExitCode::from(fairpace_emu::process::init(&arguments));
     }
+    if let Some(arguments) = opener::arguments() {
+        return end(opener::run(&arguments));
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage::report(&error),
     };
-    match run(cli.command) {
+    end(run(cli.command))
+}
+
+fn end(outcome: Outcome) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message.is_empty() {

@@ -4,8 +4,11 @@ use crate::error::Outcome;
 use crate::outputs;
 use crate::term::note;
 use fairpace_units::{Duration, Instant};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::Value;
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 /// The lines' distance.
@@ -24,13 +27,26 @@ impl Stats {
     /// # Errors
     /// The file cannot be created.
     pub(crate) fn open(to: Option<&Path>, force: bool) -> Outcome<Stats> {
-        let out: Option<Box<dyn Write>> = match to {
-            None => None,
-            Some(_) if Stats::is_stdout(to) => Some(Box::new(io::stdout())),
-            Some(path) => Some(Box::new(outputs::create(path, force)?)),
-        };
-        let name = to.map_or_else(String::new, |path| path.display().to_string());
-        Ok(Stats { out, name, next: Instant::ZERO + EACH })
+        match to {
+            None => Ok(Stats { out: None, name: String::new(), next: Instant::ZERO + EACH }),
+            Some(_) if Stats::is_stdout(to) => {
+                let out: Box<dyn Write> = Box::new(io::stdout());
+                Ok(Stats { out: Some(out), name: "standard output".to_owned(), next: Instant::ZERO + EACH })
+            }
+            Some(path) => Stats::to_file(outputs::create(path, force)?, path),
+        }
+    }
+
+    /// To a file that is open already.
+    ///
+    /// # Errors
+    /// The system does not say what it is.
+    pub(crate) fn to_file(file: File, path: &Path) -> Outcome<Stats> {
+        if file.metadata()?.file_type().is_fifo() {
+            // A reader that stalls would else stall the session.
+            fcntl(&file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
+        }
+        Ok(Stats { out: Some(Box::new(file)), name: format!("`{}`", path.display()), next: Instant::ZERO + EACH })
     }
 
     /// Whether standard output is for the lines: a summary for people goes elsewhere then.
@@ -49,11 +65,14 @@ impl Stats {
         while self.next <= at {
             self.next += EACH;
         }
-        // One write per line: a reader never sees half of one.
+        // One write per line: a reader never sees half of one. Where a pipe is full because nobody reads, the line is left out.
         let written = out.write_all(format!("{}\n", line()).as_bytes()).and_then(|()| out.flush());
-        if let Err(e) = written {
-            note(false, &format!("note: no more lines to `{}`: {e}", self.name));
-            self.out = None;
+        match written {
+            Err(e) if e.kind() != io::ErrorKind::WouldBlock => {
+                note(false, &format!("note: no more lines to {}: {e}", self.name));
+                self.out = None;
+            }
+            _ => {}
         }
     }
 }
@@ -73,6 +92,22 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(text, "{\"ms\":1000}\n{\"ms\":2000}\n{\"ms\":4000}\n");
+    }
+
+    #[test]
+    fn a_reader_of_a_pipe_that_stalls_stalls_nothing_and_misses_lines() {
+        let path = std::env::temp_dir().join(format!("fairpace-stats-pipe-{}", std::process::id()));
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let refused = Stats::open(Some(&path), false).err().unwrap().to_string();
+        assert!(refused.contains("nobody reads from the pipe"), "{refused}");
+        let reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let mut stats = Stats::open(Some(&path), false).unwrap();
+        for second in 1..200 {
+            stats.sample(Instant::ZERO + Duration::from_secs(second), || json!({ "text": "x".repeat(1_000) }));
+        }
+        assert!(stats.out.is_some(), "lines may come again when it reads");
+        drop(reader);
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

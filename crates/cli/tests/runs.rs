@@ -249,6 +249,16 @@ fn an_interrupted_run_keeps_what_it_has_and_says_so() {
 }
 
 #[test]
+fn reproduce_without_a_name_runs_nothing_and_tells_the_names() {
+    let out = run(&["reproduce"]);
+    assert_eq!(out.status.code(), Some(2));
+    let said = text(&out.stderr);
+    for name in ["rcs", "lossy", "tpba", "viewers", "`all`", "`fairpace list experiments`"] {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+}
+
+#[test]
 fn reproduce_refuses_what_is_no_experiment_before_it_runs_anything() {
     let out = run(&["reproduce", "rcs.fig99"]);
     assert_eq!(out.status.code(), Some(2));

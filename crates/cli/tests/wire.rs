@@ -124,7 +124,7 @@ fn a_second_sender_ends_with_code_5_and_is_told_of_the_first() {
     assert_eq!(second.status.code(), Some(5), "{said}");
     assert!(said.contains("note: the receiver serves another sender"), "{said}");
     assert!(
-        said.contains("is busy: it serves another sender") && said.contains("hint: end the other sender"),
+        said.contains("is busy: it serves another sender") && said.contains("hint: wait for the other sender to end"),
         "{said}"
     );
     assert!(!said.contains("firewall"), "{said}");

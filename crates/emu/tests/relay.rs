@@ -351,6 +351,7 @@ fn echo(token: u64) -> Vec<u8> {
         taken: false,
         fec: false,
         busy: false,
+        ends: false,
     };
     answer.emit(&mut bytes);
     bytes

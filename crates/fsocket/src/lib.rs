@@ -38,10 +38,11 @@ impl From<NetError> for Failure {
             NetError::NoSuchLocalAddress { .. } => libc::EADDRNOTAVAIL,
             NetError::Denied { .. } => libc::EACCES,
             NetError::PeerUnreachable { waited, .. } if waited.is_zero() => libc::EHOSTUNREACH,
-            NetError::PeerUnreachable { .. } | NetError::NoSender { .. } | NetError::NothingArrived { .. } => {
-                libc::ETIMEDOUT
-            }
-            NetError::PeerBusy { .. } => libc::EBUSY,
+            NetError::PeerUnreachable { .. }
+            | NetError::NoCommonKey { .. }
+            | NetError::NoSender { .. }
+            | NetError::NothingArrived { .. } => libc::ETIMEDOUT,
+            NetError::PeerBusy { .. } | NetError::PeerEnded { .. } => libc::EBUSY,
             NetError::NoTcpHalf { .. } => libc::ECONNREFUSED,
             NetError::PeerVanished { .. } => libc::ECONNRESET,
             NetError::PeerLies { .. } => libc::EPROTO,

@@ -50,9 +50,25 @@ pub enum NetError {
         /// The network's message, if there was one.
         detail: String,
     },
+    /// The peer's address answered, and never with what the key opens.
+    #[error("{peer} gave no answer that the key opens: {datagrams} datagrams came from there in {}, none sealed with it", format_duration(*.waited))]
+    NoCommonKey {
+        /// Whom we asked.
+        peer: SocketAddr,
+        /// Datagrams from that address.
+        datagrams: u64,
+        /// How long we waited.
+        waited: Duration,
+    },
     /// The peer has another sender, and serves one at a time.
     #[error("{peer} is busy: it serves another sender, and one at a time")]
     PeerBusy {
+        /// Whom we asked.
+        peer: SocketAddr,
+    },
+    /// The peer has ended, with the session of another sender, while this one waited.
+    #[error("{peer} has ended, with the session of another sender")]
+    PeerEnded {
         /// Whom we asked.
         peer: SocketAddr,
     },
@@ -176,13 +192,20 @@ impl NetError {
                 "ports below 1024 need a privilege: take one above; a firewall rule may forbid sending".to_owned()
             }
             NetError::PeerUnreachable { peer, .. } => format!(
-                "is `fairpace receive {0}` running on {1}, and does the firewall let UDP port {0} in and out?",
+                "is `fairpace receive {0}` running on {1}, does the firewall let UDP port {0} in and out, has it the same `--key-file` as this end (or none, as this end), and does its `--from` let this end in?",
                 peer.port(),
                 peer.ip()
             ),
+            NetError::NoCommonKey { .. } => {
+                "it seems that the receiver has no key, or another one (who forges its address could make it seem so): start it with the same `--key-file`".to_owned()
+            }
             NetError::PeerBusy { peer } => format!(
-                "end the other sender (the receiver is free after its goodbye, or 30 s after its last packet), or start a second receiver there, as with `fairpace receive {0}`, and send to port {0}",
+                "wait for the other sender to end, with `--restart`; a receiver ends with its sender unless it serves several (`fairpace receive --sessions forever`). Or start a second receiver there, as with `fairpace receive {0}`, and send to port {0}",
                 peer.port().checked_add(2).unwrap_or(5004)
+            ),
+            NetError::PeerEnded { peer } => format!(
+                "`fairpace receive {} --sessions forever` serves one sender after the other; `send --restart` asks again after 15 s, and goes on if the receiver was started again by then",
+                peer.port()
             ),
             NetError::NoTcpHalf { peer, .. } => format!(
                 "the receiver needs its TCP half (`fairpace receive {0} --tcp`, or a FlowSocket), and the firewall must let TCP port {0} in as it does UDP port {0}",

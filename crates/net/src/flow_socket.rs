@@ -238,7 +238,9 @@ impl FlowSocket {
                     s.stats.received = Some(report.stats);
                     s.end(match report.end {
                         ReceiveEnd::Failed(e) => Some(e),
-                        ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Interrupted => None,
+                        ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Replaced | ReceiveEnd::Interrupted => {
+                            None
+                        }
                     });
                 }
                 Err(e) => s.end(Some(e)),

@@ -3,6 +3,8 @@
 //!
 //! The loop has the shape of every driver. Arrival times are the kernel's. Frames go to the sink as
 //! they become complete; the sink judges what is late or lost, and says when it needs a key frame.
+//!
+//! A receiver serves one session ([`Receiver::run`]), or one after the other ([`Sessions`]).
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
@@ -118,7 +120,7 @@ impl Receiver {
         self.socket.local_address()
     }
 
-    /// Receives until the end; see the module.
+    /// Receives until the end of the first session; see the module.
     ///
     /// # Errors
     /// What prevents the beginning, and the kernel refusing to wait. Everything else is in
@@ -129,44 +131,89 @@ impl Receiver {
         observer: &mut dyn ReceiveObserver,
         stop: &AtomicBool,
     ) -> Result<ReceiveReport, NetError> {
-        let Receiver { config, clock, mut socket, mut tcp, player } = self;
-        let buffers = socket.buffers();
+        self.begin()?.serve(true, sink, observer, stop)
+    }
+
+    /// Ready to serve one session after the other.
+    ///
+    /// # Errors
+    /// What prevents the beginning.
+    pub fn begin(self) -> Result<Sessions, NetError> {
+        let Receiver { config, clock, socket, tcp, player } = self;
         let session = ReceiverConfig {
             // The sender is not known yet: with both families allowed, the larger header counts.
             ip_overhead: Bytes::new(if config.family == Family::V4 { 28 } else { 48 })
                 + if config.key.is_some() { seal::OVERHEAD } else { Bytes::ZERO },
             ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
+            one_by_one: true,
             ..config.session.clone()
         };
-        let mut waiter = Waiter::new(clock)?;
         let now = clock.now();
-        let mut run = Running {
+        let port = Port {
             session: ReceiverSession::new(session, secret()?),
             seal: config.key.clone().map(ReceiverSeal::new),
             outbox: Outbox::default(),
-            assembler: None,
-            splice: Splice::default(),
             forwarding: player.map(|socket| Forwarding::new(socket, config.forward_type)).transpose()?,
             now,
-            begun: now,
+            next_sample: now,
+            config,
+            clock,
+        };
+        Ok(Sessions { port, socket, tcp, waiter: Waiter::new(clock)?, buffer: vec![0; 65_536] })
+    }
+}
+
+/// A receiver's sessions, one after the other: each with a sink and a record of its own. While one is closed and the next has not begun,
+/// senders that ask wait, and are told so.
+///
+/// Sockets, key, the sender's place and the player are those of all sessions; all else is a session's own.
+#[derive(Debug)]
+pub struct Sessions {
+    port: Port,
+    socket: UdpSocket,
+    tcp: Option<TcpReceiver>,
+    waiter: Waiter,
+    buffer: Vec<u8>,
+}
+
+impl Sessions {
+    /// The next session, until its end. With `last` the receiver ends then, and says so to senders that wait; it ends, too, with the stop flag and
+    /// where it cannot go on: [`ReceiveReport::goes_on`] tells.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait. Everything else is in [`ReceiveReport::end`].
+    pub fn serve(
+        &mut self,
+        last: bool,
+        sink: &mut dyn FrameSink,
+        observer: &mut dyn ReceiveObserver,
+        stop: &AtomicBool,
+    ) -> Result<ReceiveReport, NetError> {
+        let Sessions { port, socket, tcp, waiter, buffer } = self;
+        let buffers = socket.buffers();
+        let begun = port.time();
+        port.session.next_session();
+        let before = port.counts(socket);
+        let mut run = Serving {
+            port,
+            assembler: None,
+            splice: Splice::default(),
+            begun,
             first_media: None,
             newest: None,
             peer: None,
             frames: 0,
             abandoned: 0,
-            next_sample: now,
+            last,
             end: None,
             stopping: false,
-            config: &config,
-            clock,
         };
         let cpu = thread_cpu();
-        let mut buffer = vec![0; 65_536];
         loop {
-            if let Err(e) = run.turn(&mut socket, &mut tcp, &mut buffer, sink, observer, stop) {
+            if let Err(e) = run.turn(socket, tcp, buffer, sink, observer, stop) {
                 run.end = Some(ReceiveEnd::Failed(e));
             }
-            match run.drain(&mut socket) {
+            match run.drain(socket) {
                 Some(until) => {
                     let until = run.until(until, sink).min(tcp.as_ref().map_or(Instant::NEVER, TcpReceiver::next));
                     // On the stack: nothing is allocated per wait.
@@ -183,32 +230,35 @@ impl Receiver {
                 None => break,
             }
         }
-        run.outbox.flush(&mut socket, clock.now());
-        let now = run.time();
+        run.port.outbox.flush(socket, run.port.clock.now());
+        let now = run.port.time();
         if let Err(e) = sink.finish(now) {
             // The first failure is the one to tell.
             if !matches!(run.end, Some(ReceiveEnd::Failed(_))) {
                 run.end = Some(ReceiveEnd::Failed(e.into()));
             }
         }
+        let goes_on = !run.ends_all();
         let elapsed = now.since(run.begun).as_secs_f64().max(1e-9);
         let cpu = thread_cpu().saturating_sub(cpu).as_secs_f64() / elapsed;
-        let (forwarded, not_forwarded) = run.forwarding.as_ref().map_or((0, 0), |f| (f.sent, f.not_sent));
         let abandoned = run.abandoned + run.assembler.as_ref().map_or(0, FrameAssembler::abandoned_packets);
+        let counts = run.port.counts(socket);
         Ok(ReceiveReport {
             elapsed: run.first_media.map_or(Duration::ZERO, |at| now.since(at)),
             peer: run.peer,
-            stats: run.session.stats(),
+            stats: run.port.session.stats(),
             frames: run.frames,
             abandoned_packets: abandoned,
             socket: socket.counters(),
+            kernel_drops: counts.kernel_drops - before.kernel_drops,
             buffers,
             tcp: tcp.as_ref().map(TcpReceiver::stats),
-            forwarded,
-            not_forwarded,
-            not_sent: run.outbox.not_sent,
-            unsealed: run.seal.as_ref().map_or(0, ReceiverSeal::refused),
+            forwarded: counts.forwarded - before.forwarded,
+            not_forwarded: counts.not_forwarded - before.not_forwarded,
+            not_sent: counts.not_sent - before.not_sent,
+            unsealed: counts.unsealed - before.unsealed,
             cpu,
+            goes_on,
             end: run.end.unwrap_or(ReceiveEnd::Finished),
         })
     }
@@ -234,17 +284,53 @@ const MOST_DESCRIPTORS: usize = 4 + MOST_CANDIDATES;
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-struct Running<'a> {
-    config: &'a ReceiveConfig,
+/// The parts that all sessions share.
+#[derive(Debug)]
+struct Port {
+    config: ReceiveConfig,
     clock: Clock,
     session: ReceiverSession,
     seal: Option<ReceiverSeal>,
     outbox: Outbox,
-    assembler: Option<FrameAssembler>,
-    splice: Splice,
     forwarding: Option<Forwarding>,
     /// The latest time told to the session.
     now: Instant,
+    next_sample: Instant,
+}
+
+/// The counts of a port since it was opened.
+#[derive(Clone, Copy)]
+struct PortCounts {
+    kernel_drops: u64,
+    forwarded: u64,
+    not_forwarded: u64,
+    not_sent: u64,
+    unsealed: u64,
+}
+
+impl Port {
+    fn time(&mut self) -> Instant {
+        self.now = self.now.max(self.clock.now());
+        self.now
+    }
+
+    fn counts(&self, socket: &UdpSocket) -> PortCounts {
+        let (forwarded, not_forwarded) = self.forwarding.as_ref().map_or((0, 0), |f| (f.sent, f.not_sent));
+        PortCounts {
+            kernel_drops: socket.counters().kernel_drops,
+            forwarded,
+            not_forwarded,
+            not_sent: self.outbox.not_sent,
+            unsealed: self.seal.as_ref().map_or(0, ReceiverSeal::refused),
+        }
+    }
+}
+
+/// One session.
+struct Serving<'a> {
+    port: &'a mut Port,
+    assembler: Option<FrameAssembler>,
+    splice: Splice,
     begun: Instant,
     first_media: Option<Instant>,
     /// SSRC and sequence number of the media packet that came last.
@@ -252,17 +338,13 @@ struct Running<'a> {
     peer: Option<SocketAddr>,
     frames: u64,
     abandoned: u64,
-    next_sample: Instant,
+    /// No other session follows.
+    last: bool,
     end: Option<ReceiveEnd>,
     stopping: bool,
 }
 
-impl Running<'_> {
-    fn time(&mut self) -> Instant {
-        self.now = self.now.max(self.clock.now());
-        self.now
-    }
-
+impl Serving<'_> {
     /// Everything that has happened, once round.
     fn turn(
         &mut self,
@@ -275,7 +357,7 @@ impl Running<'_> {
     ) -> Result<(), NetError> {
         if let Some(tcp) = tcp {
             // The session's time stays behind the datagrams': they are taken in at the kernel's.
-            tcp.greet(self.now.max(self.clock.now()), &mut self.session, &mut self.seal);
+            tcp.greet(self.port.now.max(self.port.clock.now()), &mut self.port.session, &mut self.port.seal);
         }
         let mut unsealed = Vec::new();
         for _ in 0..256 {
@@ -291,23 +373,23 @@ impl Running<'_> {
                         tcp.overtaken();
                         continue;
                     }
-                    self.now = self.now.max(p.at);
-                    let now = self.now;
-                    let opened = match &mut self.seal {
+                    self.port.now = self.port.now.max(p.at);
+                    let now = self.port.now;
+                    let opened = match &mut self.port.seal {
                         Some(seal) => seal.open(bytes, canonical(p.from), seal::draw, &mut unsealed),
                         None => Some(bytes),
                     };
                     let Some(bytes) = opened else { continue };
                     if let Some(option) = p.quick_start {
-                        self.session.note_quick_start(option);
+                        self.port.session.note_quick_start(option);
                     }
-                    let media = self.session.handle_datagram(now, bytes, p.mark.dscp, p.mark.ecn, p.from);
+                    let media = self.port.session.handle_datagram(now, bytes, p.mark.dscp, p.mark.ecn, p.from);
                     if let Some(media) = media {
                         self.first_media.get_or_insert(now);
                         self.media(&media, p.at, sink, observer)?;
                     }
                     let mut buffer = Vec::new();
-                    while let Some(media) = self.session.next_recovered(&mut buffer) {
+                    while let Some(media) = self.port.session.next_recovered(&mut buffer) {
                         self.media(&media, p.at, sink, observer)?;
                     }
                 }
@@ -318,33 +400,33 @@ impl Running<'_> {
         if let Some(tcp) = tcp {
             self.take_tcp(tcp, None, sink, observer)?;
         }
-        let now = self.time();
+        let now = self.port.time();
         if sink.next() <= now || socket.wake().is_some() {
             sink.poll(now)?;
         }
-        if let Some(answer) = self.session.rtt() {
+        if let Some(answer) = self.port.session.rtt() {
             sink.set_answer_time(answer);
         }
-        if let Some(interval) = self.session.frame_interval() {
+        if let Some(interval) = self.port.session.frame_interval() {
             sink.set_frame_interval(interval);
         }
         if let Some(delay) = sink.playout_delay() {
-            self.session.set_playout(now, delay);
+            self.port.session.set_playout(now, delay);
         }
-        self.session.forget_before(self.splice.own(sink.given_up_before()));
+        self.port.session.forget_before(self.splice.own(sink.given_up_before()));
         if sink.take_key_request(now) {
-            self.session.request_key_frame(now);
+            self.port.session.request_key_frame(now);
         }
         self.events(socket, observer)?;
         self.check_end(now, stop);
-        if now >= self.next_sample {
-            while self.next_sample <= now {
-                self.next_sample += self.config.sample;
+        if now >= self.port.next_sample {
+            while self.port.next_sample <= now {
+                self.port.next_sample += self.port.config.sample;
             }
-            let (stats, frames) = (self.session.stats(), self.frames);
-            let kernel_drops = socket.counters().kernel_drops;
+            let (stats, frames) = (self.port.session.stats(), self.frames);
+            let PortCounts { kernel_drops, unsealed, .. } = self.port.counts(socket);
             let fates = sink.fates();
-            observer.on_sample(&ReceiveSample { at: now, stats, frames, fates, kernel_drops });
+            observer.on_sample(&ReceiveSample { at: now, stats, frames, fates, kernel_drops, unsealed });
         }
         Ok(())
     }
@@ -364,15 +446,15 @@ impl Running<'_> {
                 return Ok(true);
             }
             let Some(packet) = tcp.next_packet(&mut reads) else { return Ok(true) };
-            let opened = match (&mut self.seal, self.session.peer()) {
+            let opened = match (&mut self.port.seal, self.port.session.peer()) {
                 (Some(seal), Some(peer)) => seal.open(packet, canonical(peer), seal::draw, &mut unsealed),
                 (Some(_), None) => None,
                 (None, _) => Some(packet),
             };
             let Some(packet) = opened else { continue };
-            self.now = self.now.max(self.clock.now());
-            let now = self.now;
-            if let Some(media) = self.session.handle_tcp_packet(now, packet) {
+            self.port.now = self.port.now.max(self.port.clock.now());
+            let now = self.port.now;
+            if let Some(media) = self.port.session.handle_tcp_packet(now, packet) {
                 self.first_media.get_or_insert(now);
                 self.media(&media, now, sink, observer)?;
             }
@@ -407,50 +489,51 @@ impl Running<'_> {
         if !(packet.retransmitted || packet.recovered) {
             self.newest = Some((packet.ssrc, packet.sequence as u16));
         }
-        if let Some(forwarding) = &mut self.forwarding {
+        if let Some(forwarding) = &mut self.port.forwarding {
             forwarding.pass(packet);
             if forwarding.player_came(packet.arrived) {
-                self.session.request_key_frame(self.now);
+                self.port.session.request_key_frame(self.port.now);
             }
         }
         if self.splice.note(packet) {
             // Frames of two sources do not mix.
             self.abandoned += self.assembler.take().map_or(0, |a| a.abandoned_packets());
         }
-        let hold = self.config.frame_hold;
+        let hold = self.port.config.frame_hold;
         let assembler = self.assembler.get_or_insert_with(|| FrameAssembler::new(packet.codec, hold));
         assembler.push(packet);
         while let Some(frame) = assembler.next_frame() {
             self.frames += 1;
-            sink.on_frame(self.now, self.splice.frame(frame))?;
+            sink.on_frame(self.port.now, self.splice.frame(frame))?;
         }
         Ok(())
     }
 
     fn events(&mut self, socket: &mut UdpSocket, observer: &mut dyn ReceiveObserver) -> Result<(), NetError> {
-        let now = self.now;
-        while let Some(event) = self.session.next_event() {
+        let now = self.port.now;
+        while let Some(event) = self.port.session.next_event() {
             match &event {
                 ReceiverEvent::NewSource { from, .. } => {
                     self.peer = Some(canonical(*from));
                 }
-                ReceiverEvent::Bye { reason } if !self.config.keep_listening => {
+                ReceiverEvent::Bye { reason } => {
                     self.end.get_or_insert(ReceiveEnd::Bye(reason.clone()));
                 }
-                ReceiverEvent::Vanished if !self.config.keep_listening => {
-                    let detail = format!("nothing came for {} s", self.config.session.vanish_after.as_secs_f64());
+                ReceiverEvent::Replaced if self.last => self.port.session.same_session(),
+                ReceiverEvent::Replaced => {
+                    self.end.get_or_insert(ReceiveEnd::Replaced);
+                }
+                ReceiverEvent::Vanished => {
+                    let detail = format!("nothing came for {} s", self.port.config.session.vanish_after.as_secs_f64());
                     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
                     let peer = self.peer.unwrap_or(unknown);
                     self.end.get_or_insert(ReceiveEnd::Failed(NetError::PeerVanished { peer, detail }));
                 }
-                ReceiverEvent::TcpUp { from } if self.config.one_sender => {
+                ReceiverEvent::TcpUp { from } if self.port.config.one_sender => {
                     self.peer = Some(canonical(*from));
                     socket.connect_to(*from)?;
                 }
-                ReceiverEvent::Bye { .. }
-                | ReceiverEvent::Vanished
-                | ReceiverEvent::TcpUp { .. }
-                | ReceiverEvent::NotTold { .. } => {}
+                ReceiverEvent::TcpUp { .. } | ReceiverEvent::NotTold { .. } => {}
             }
             observer.on_event(now, &event);
         }
@@ -465,58 +548,77 @@ impl Running<'_> {
             } else if self.ends_at().is_some_and(|at| now >= at) {
                 Some(match self.first_media {
                     Some(_) => ReceiveEnd::Finished,
-                    None => {
-                        ReceiveEnd::Failed(NetError::NoSender { port: self.config.port, waited: now.since(self.begun) })
-                    }
+                    None => ReceiveEnd::Failed(NetError::NoSender {
+                        port: self.port.config.port,
+                        waited: now.since(self.begun),
+                    }),
                 })
             } else {
                 None
             };
         }
-        if self.end.is_some() && !self.stopping {
-            self.stopping = true;
-            self.session.stop(now);
+        self.close(now);
+    }
+
+    /// Says goodbye, once there is an end.
+    fn close(&mut self, now: Instant) {
+        if self.end.is_none() || self.stopping {
+            return;
         }
+        self.stopping = true;
+        if self.ends_all() {
+            self.port.session.stop(now);
+        } else {
+            self.port.session.dismiss(now);
+        }
+    }
+
+    /// Whether the receiver ends with this session.
+    fn ends_all(&self) -> bool {
+        self.last
+            || match &self.end {
+                Some(ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Replaced) | None => false,
+                Some(ReceiveEnd::Interrupted) => true,
+                Some(ReceiveEnd::Failed(e)) => !matches!(e, NetError::PeerVanished { .. }),
+            }
     }
 
     /// When the duration, or the patience, ends.
     fn ends_at(&self) -> Option<Instant> {
         match self.first_media {
-            Some(at) => self.config.duration.map(|d| at + d),
+            Some(at) => self.port.config.duration.map(|d| at + d),
             // A sender whose TCP half is there has come, though it may have nothing to send yet.
-            None if self.session.has_tcp() => None,
-            None => self.config.patience.map(|p| self.begun + p),
+            None if self.port.session.has_tcp() => None,
+            None => self.port.config.patience.map(|p| self.begun + p),
         }
     }
 
     /// Asks the session until it waits; `None` when it has stopped.
     fn drain(&mut self, socket: &mut UdpSocket) -> Option<Instant> {
-        if self.end.is_some() && !self.stopping {
-            self.stopping = true;
-            let now = self.time();
-            self.session.stop(now);
-        }
+        let now = self.port.time();
+        self.close(now);
         loop {
-            let now = self.time();
-            if let Some(until) = self.outbox.blocked_until(now) {
+            let now = self.port.time();
+            if let Some(until) = self.port.outbox.blocked_until(now) {
                 // A receiver that is to stop does not wait for room in the kernel.
                 return (!self.stopping).then_some(until);
             }
-            match self.session.poll(now) {
+            match self.port.session.poll(now) {
                 Out::Datagram(d) => {
                     let mark = Mark { dscp: d.dscp, ecn: d.ecn };
-                    let sealed = match (&mut self.seal, d.to) {
+                    let sealed = match (&mut self.port.seal, d.to) {
                         (Some(seal), Some(to)) => seal.seal(d.what, d.bytes, canonical(to)),
                         (Some(_), None) => None,
                         (None, _) => Some(d.bytes),
                     };
                     if let Some(bytes) = sealed {
-                        self.outbox.push(socket, now, bytes, mark, d.to);
+                        self.port.outbox.push(socket, now, bytes, mark, d.to);
                     }
                 }
                 Out::Wait(until) => {
-                    self.outbox.flush(socket, now);
-                    return Some(until);
+                    self.port.outbox.flush(socket, now);
+                    let is_over = self.stopping && !self.ends_all() && self.port.session.peer().is_none();
+                    return (!is_over).then_some(until);
                 }
                 Out::Stopped(_) => return None,
             }
@@ -525,7 +627,7 @@ impl Running<'_> {
 
     /// Until when to sleep.
     fn until(&self, session: Instant, sink: &dyn FrameSink) -> Instant {
-        let mut until = session.min(sink.next()).min(self.next_sample).min(self.clock.now() + LOOK_UP);
+        let mut until = session.min(sink.next()).min(self.port.next_sample).min(self.port.clock.now() + LOOK_UP);
         if let Some(at) = self.ends_at() {
             until = until.min(at);
         }

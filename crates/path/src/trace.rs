@@ -208,10 +208,13 @@ impl Trace {
         }
     }
 
-    /// The bytes that one repetition carries, divided by its length.
+    /// The bytes that one repetition carries, divided by its length; of a trace that carries any, no less than the smallest rate.
     pub fn mean_rate(&self) -> Rate {
         match &self.shape {
-            Shape::Steps(s) => rate_of_units((s.work_per_period / u128::from(s.period.unwrap_or(u64::MAX))) as u64),
+            Shape::Steps(s) => {
+                let units = (s.work_per_period / u128::from(s.period.unwrap_or(u64::MAX))) as u64;
+                rate_of_units(units.max(u64::from(s.work_per_period > 0)))
+            }
             Shape::Opportunities(o) => {
                 let bits = (o.times.len() as u64 * OPPORTUNITY_BYTES * 8) as f64;
                 Rate::bps(bits * 1e9 / o.period() as f64)

@@ -11,7 +11,7 @@
 //!  SSRC of the media stream                   SSRC of the receiver
 //!  "FPCE"                                     "FPCE"
 //!  token (64)                                 token (64), as received
-//!  version | class | media PT | codec         version | DSCP | TAKEN, FEC, BUSY, ECN (5) | rwnd
+//!  version | class | media PT | codec         version | DSCP | TAKEN, FEC, BUSY, ENDS, ECN | rwnd
 //!  FEC (1), dummy PT (7) | RTX PT (0 = none) | EXT | FMT   time from arrival to this echo, µs (32)
 //!  SSRC of the dummy stream                   feedback interval, µs (32)
 //!  SSRC of the retransmissions (0 = none)     number of the next report (32), see claim
@@ -29,7 +29,7 @@
 //! then lets it in, and keeps nothing of a challenge without one.
 //!
 //! BUSY: another sender has the place, at another address, and the challenge waits for 4 s. Such an echo tells nothing of the receiver: SSRC,
-//! FEC, rwnd, interval and number are 0. The token is good for one more answer.
+//! FEC, rwnd, interval and number are 0. The token is good for one more answer. BUSY with ENDS: the receiver ends, and lets nobody in any more.
 //!
 //! FEC in the challenge: the sender has repair packets ([`crate::fec`]) for a receiver that knows them; FEC in the echo: the receiver does.
 //! A receiver of before there were any reads neither the bit nor what stands behind the proof.
@@ -64,6 +64,7 @@ pub const MAX_LEN: usize = LEN + 16;
 const TAKEN: u8 = 0x80;
 const KNOWS_FEC: u8 = 0x40;
 const BUSY: u8 = 0x20;
+const ENDS: u8 = 0x10;
 /// In front of a challenge's dummy payload type.
 const HAS_FEC: u8 = 0x80;
 const FEC_LEN: usize = 8;
@@ -125,6 +126,8 @@ pub struct Echo {
     pub fec: bool,
     /// A sender of another address has the place: the challenge waits.
     pub busy: bool,
+    /// With `busy`: the receiver ends, and the challenge waits in vain.
+    pub ends: bool,
 }
 
 impl Challenge {
@@ -192,7 +195,8 @@ impl Echo {
             let taken = if self.taken { TAKEN } else { 0 };
             let fec = if self.fec { KNOWS_FEC } else { 0 };
             let busy = if self.busy { BUSY } else { 0 };
-            let marks = taken | fec | busy | self.ecn as u8;
+            let ends = if self.ends { ENDS } else { 0 };
+            let marks = taken | fec | busy | ends | self.ecn as u8;
             out.put(&[VERSION, self.dscp.get(), marks, self.rwnd.map_or(0, NonZeroU8::get)]);
             out.put_u32(micros(self.delay));
             out.put_u32(micros(self.feedback_interval));
@@ -245,6 +249,7 @@ impl Message {
                 taken: marks & TAKEN != 0,
                 fec: marks & KNOWS_FEC != 0,
                 busy: marks & BUSY != 0,
+                ends: marks & ENDS != 0,
             })));
         }
         let class = if r.u8()? == 0 { Class::Normal } else { Class::Low };
@@ -312,9 +317,10 @@ mod tests {
                 (10_000_u64..=5_000_000, any::<bool>())
                     .prop_map(|(us, tcp)| Request::reports(Duration::from_micros(us), tcp)),
             ],
-            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, taken: bool, knows_fec: bool, busy: bool, proof: Option<u32>,
+            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, marks: (bool, bool, bool, bool), proof: Option<u32>,
             fec in prop::option::of((0_u8..128, any::<u32>())),
         ) {
+            let (taken, knows_fec, busy, ends) = marks;
             let class = if low { Class::Low } else { Class::Normal };
             let codec = if vp8 { Codec::Vp8 } else { Codec::Generic };
             let challenge = Challenge {
@@ -329,7 +335,7 @@ mod tests {
             let answer = Echo {
                 receiver: echo.0, token, dscp: Dscp::new(echo.1), ecn: Ecn::from_bits(echo.2),
                 delay: Duration::from_micros(echo.3.into()), feedback_interval: Duration::from_micros(echo.4.into()),
-                next_report: echo.5, rwnd: NonZeroU8::new(rwnd), taken, fec: knows_fec, busy,
+                next_report: echo.5, rwnd: NonZeroU8::new(rwnd), taken, fec: knows_fec, busy, ends,
             };
             let (mut a, mut b) = (Vec::new(), Vec::new());
             challenge.emit(&mut a);

@@ -42,6 +42,7 @@ impl core::fmt::Display for StopReason {
             StopReason::Requested => f.write_str("it was asked to stop"),
             StopReason::Unreachable => f.write_str("the peer did not answer three challenges within 7 s"),
             StopReason::Busy => f.write_str("the peer serves another sender"),
+            StopReason::PeerEnded => f.write_str("the peer has ended, with the session of another sender"),
             StopReason::ConsentExpired => f.write_str("the peer has not been heard for 30 s"),
             StopReason::PeerLied => f.write_str("the peer acknowledged packets that it cannot have received"),
             StopReason::NoTcp => f.write_str("the peer took no TCP connection, or did not answer there"),
@@ -155,6 +156,8 @@ pub enum StopReason {
     Unreachable,
     /// The peer serves another sender, and that one has not gone while this one asked.
     Busy,
+    /// The peer has ended, with the session of another sender, while this one asked.
+    PeerEnded,
     /// Nothing from the peer has confirmed for 30 s that it wants this flow.
     ConsentExpired,
     /// The peer claimed packets it cannot have received.

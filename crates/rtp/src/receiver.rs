@@ -8,6 +8,9 @@
 //! sender's place has to show that it sees what goes to its address ([`crate::challenge`]). To no address goes more than three times what
 //! came from it.
 //!
+//! With [`ReceiverConfig::one_by_one`] a session is closed before the next sender is let in: the driver writes down what came, and says
+//! [`ReceiverSession::next_session`]. Who waits when the receiver ends is told so.
+//!
 //! Streams are told apart as the challenge announced them, or else by the default payload types, so that
 //! plain RTP from another tool is received too (without nonces, and with probation [RFC 3550 A.1]).
 //!
@@ -101,6 +104,8 @@ pub struct ReceiverSession {
     /// The Quick-Start option of the datagram that is handed in next.
     option: Option<QsOption>,
     stopping: Option<Farewell>,
+    /// The sender that has the place is told goodbye; the receiver goes on.
+    dismissing: Option<Farewell>,
     events: VecDeque<ReceiverEvent>,
     stats: ReceiverStats,
     buf: Vec<u8>,
@@ -159,6 +164,7 @@ impl ReceiverSession {
             echoed: None,
             option: None,
             stopping: None,
+            dismissing: None,
             events: VecDeque::new(),
             stats: ReceiverStats::default(),
             buf: Vec::with_capacity(2_048),
@@ -190,7 +196,7 @@ impl ReceiverSession {
         let now = self.advance(now);
         let from = &self.config.from;
         if !from.is_empty() && !from.iter().any(|allowed| allowed.allows(incoming.from)) {
-            self.stats.wrong_address += 1;
+            self.stats.not_allowed += 1;
             return None;
         }
         self.stats.received += 1;
@@ -303,7 +309,26 @@ impl ReceiverSession {
         self.requests.forget_before(sequence);
     }
 
-    /// Ends the session: BYEs within 250 ms if there is a sender, then [`Out::Stopped`].
+    /// The session that was over is written down: the next sender may have the place. Counts begin at zero.
+    pub fn next_session(&mut self) {
+        self.stats = ReceiverStats::default();
+        self.place.open();
+    }
+
+    /// As [`next_session`](Self::next_session), where what comes next belongs to the same session: counts go on.
+    pub const fn same_session(&mut self) {
+        self.place.open();
+    }
+
+    /// Ends the session of the sender that has the place, if there is one: BYEs within 250 ms, then [`peer`](Self::peer) is `None`.
+    pub fn dismiss(&mut self, now: Instant) {
+        let now = self.advance(now);
+        if self.place.peer.is_some() {
+            self.dismissing.get_or_insert(Farewell::new(now));
+        }
+    }
+
+    /// Ends the receiver: BYEs within 250 ms if there is a sender, a word to senders that wait, then [`Out::Stopped`].
     pub fn stop(&mut self, now: Instant) {
         let farewell = Farewell::new(self.advance(now));
         self.stopping.get_or_insert(farewell);
@@ -400,6 +425,33 @@ impl ReceiverSession {
         }
     }
 
+    /// The sender has gone.
+    fn end_session(&mut self, now: Instant, event: Option<ReceiverEvent>) {
+        if self.config.one_by_one {
+            // Who falls silent, or is replaced, may come again with the same stream.
+            if matches!(event, None | Some(ReceiverEvent::Bye { .. })) {
+                let announced = self.place.peer.and_then(|p| p.announced).map(|c| {
+                    [Some(c.media), Some(c.dummy), c.retransmission, c.fec].into_iter().flatten().map(|(_, ssrc)| ssrc)
+                });
+                self.place.end_streams(now, self.sources.ssrcs().chain(announced.into_iter().flatten()));
+            }
+            self.place.close();
+        }
+        self.forget();
+        if let Some(event) = event {
+            self.event(event);
+        }
+    }
+
+    /// Another sender may have the place: whether that ends a session first.
+    fn ends_for_another(&mut self, now: Instant) -> bool {
+        let ends = self.config.one_by_one && self.place.has_session();
+        if ends {
+            self.end_session(now, Some(ReceiverEvent::Replaced));
+        }
+        ends
+    }
+
     /// Frees what is known of the sender.
     fn forget(&mut self) {
         // The counts of the last sender stay until the next one comes.
@@ -411,6 +463,7 @@ impl ReceiverSession {
         self.requests.forget();
         self.recovery.forget();
         (self.playout.told, self.echoed, self.frame_interval) = (None, None, None);
+        self.dismissing = None;
     }
 
     fn on_rtcp(&mut self, now: Instant, compound: Compound<'_>, incoming: &Incoming) {
@@ -438,6 +491,9 @@ impl ReceiverSession {
                     Ok(Some(Message::Challenge(_))) if asked => {}
                     Ok(Some(Message::Challenge(challenge))) => {
                         asked = true;
+                        if self.place.has_just_ended(now, challenge.media.1) {
+                            continue;
+                        }
                         let (token, class) = (challenge.token, challenge.class);
                         let (to, arrived, taken, busy) = (from, now, None, false);
                         let echo = PendingEcho { to, token, class, dscp, ecn, arrived, taken, busy, quick_start };
@@ -484,6 +540,9 @@ impl ReceiverSession {
             // Drawn anew for each holder of the place, so that none knows what the next one is asked for.
             let proof = self.secret.proof(c.media.1, echo.to, self.place.holders());
             if c.proof == Some(proof) {
+                if self.place.announced_media() != Some(c.media.1) && self.ends_for_another(now) {
+                    return self.place.wait(Waiting { challenge: c, echo, len });
+                }
                 self.forget();
             } else {
                 echo.taken = Some(proof);
@@ -516,7 +575,15 @@ impl ReceiverSession {
         if let Some(echo) = self.place.next_echo() {
             return self.echo(now, &echo);
         }
-        if now >= self.place.free_at() {
+        if self.stopping.is_some() {
+            // Who waits for the place waits in vain.
+            for w in self.place.take_waiting(now) {
+                self.place.push_echo(PendingEcho { busy: true, ..w.echo });
+            }
+            if let Some(echo) = self.place.next_echo() {
+                return self.echo(now, &echo);
+            }
+        } else if now >= self.place.free_at() {
             for w in self.place.take_waiting(now) {
                 if self.place.is_open_to_challenge(now, &w.challenge, w.echo.to) {
                     self.on_challenge(now, w.challenge, w.echo, w.len);
@@ -528,9 +595,14 @@ impl ReceiverSession {
             return if self.stopping.is_some() { Step::Stopped } else { Step::Wait(Instant::NEVER) };
         };
         let (to, dscp) = (peer.address, self.config.data_dscp);
-        if let Some(farewell) = &mut self.stopping {
+        let stopping = self.stopping.is_some();
+        if let Some(farewell) = self.stopping.as_mut().or(self.dismissing.as_mut()) {
             match farewell.next() {
-                None => return Step::Stopped,
+                None if stopping => return Step::Stopped,
+                None => {
+                    self.end_session(now, None);
+                    return Step::Again;
+                }
                 Some(next) if next > now => return Step::Wait(next),
                 Some(_) => farewell.on_said(now),
             }
@@ -539,13 +611,16 @@ impl ReceiverSession {
             return Step::Send(to, dscp, What::Bye);
         }
         if silent(now, peer.heard, self.config.vanish_after) {
-            self.forget();
-            self.event(ReceiverEvent::Vanished);
+            if self.config.one_by_one && !self.place.has_session() {
+                // Challenges alone, which anybody can send, neither begin a session nor end one.
+                self.forget();
+            } else {
+                self.end_session(now, Some(ReceiverEvent::Vanished));
+            }
             return Step::Again;
         }
         if let Some(reason) = self.reports.take_end(now) {
-            self.forget();
-            self.event(ReceiverEvent::Bye { reason });
+            self.end_session(now, Some(ReceiverEvent::Bye { reason }));
             return Step::Again;
         }
         let mut envelope = Envelope {
@@ -586,7 +661,7 @@ impl ReceiverSession {
             (echo.taken, echo.next_report) = (true, proof);
         }
         if pending.busy {
-            (echo.busy, echo.receiver, echo.next_report) = (true, 0, 0);
+            (echo.busy, echo.ends, echo.receiver, echo.next_report) = (true, self.stopping.is_some(), 0, 0);
             (echo.fec, echo.rwnd, echo.feedback_interval) = (false, None, Duration::ZERO);
         }
         echo.emit(&mut self.buf);
@@ -615,6 +690,7 @@ impl ReceiverSession {
             taken: false,
             fec: self.config.fec,
             busy: false,
+            ends: false,
         }
     }
 

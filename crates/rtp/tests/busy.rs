@@ -8,8 +8,9 @@ use fairpace_rtp::{
     Datagram, Frame, Out, ReceiverConfig, ReceiverEvent, ReceiverSession, Secret, SenderEvent, SenderSession,
     StopReason, What,
 };
-use fairpace_units::{Dscp, Duration, Ecn, Instant, Rate};
+use fairpace_units::{Class, Dscp, Duration, Ecn, Instant, Rate};
 use pair::*;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 const ELSEWHERE: &str = "198.51.100.9:1";
@@ -255,6 +256,7 @@ fn a_forged_word_of_a_busy_receiver_stops_nobody() {
             taken,
             fec: false,
             busy,
+            ends: false,
         }
         .emit(&mut bytes);
         bytes
@@ -281,4 +283,182 @@ fn a_forged_word_of_a_busy_receiver_stops_nobody() {
         alone.handle_datagram(at(t), &word(12_345, 0, true), Dscp::DEFAULT, Ecn::NotEct);
     }
     assert_eq!(alone.poll(at(7.1)), Out::Stopped(StopReason::Unreachable));
+}
+
+/// A receiver that closes each session before the next, which the first sender uses since 2 s ago, and another sender that asks.
+fn one_by_one() -> Two {
+    one_by_one_with(undisturbed())
+}
+
+fn one_by_one_with(forward: Disturb) -> Two {
+    let config = ReceiverConfig { one_by_one: true, ..ReceiverConfig::default() };
+    let flow = flow("fixed", &[("rate", "100 pkt/s")], Rate::mbps(10.0));
+    let mut p = Pair::new(sender_config(), config, flow, ms(50));
+    p.strangers = Some(Vec::new());
+    p.forward.disturb = forward;
+    p.run_until(at(2.0));
+    Two::beside(p)
+}
+
+fn ends(events: &[(Instant, ReceiverEvent)]) -> Vec<&ReceiverEvent> {
+    events.iter().map(|(_, e)| e).filter(|e| !matches!(e, ReceiverEvent::NewSource { .. })).collect()
+}
+
+#[test]
+fn the_next_sender_is_let_in_when_the_session_before_is_closed_and_no_sooner() {
+    let mut two = one_by_one();
+    two.run_until(at(3.5));
+    two.p.sender.stop(at(3.5));
+    two.run_until(at(4.5));
+    assert!(matches!(ends(&two.p.receiver_events)[..], [ReceiverEvent::Bye { .. }]), "{:?}", two.p.receiver_events);
+    assert_eq!((two.p.receiver.peer(), two.second.is_validated()), (None, false), "it has waited since 3 s");
+    let first = two.p.receiver.stats().media;
+    assert!(first.received > 300, "{first:?}");
+    two.p.receiver.next_session();
+    two.run_until(at(5.5));
+    let second = two.p.receiver.stats().media;
+    assert_eq!((two.p.receiver.peer(), two.stopped()), (Some(two.from), vec![]));
+    assert!(second.received > 10 && second.received < first.received && second.ssrc != first.ssrc, "{second:?}");
+}
+
+#[test]
+fn who_waits_for_a_receiver_that_ends_is_told_so() {
+    let mut two = one_by_one();
+    two.run_until(at(3.5));
+    two.p.sender.stop(at(3.5));
+    two.run_until(at(4.5));
+    two.p.receiver.stop(at(4.5));
+    two.run_until(at(4.6));
+    let stopped = two.stopped();
+    assert!(matches!(stopped[..], [(_, StopReason::PeerEnded)]), "{stopped:?}");
+    // While the first is still there, too.
+    let mut two = one_by_one();
+    two.run_until(at(3.5));
+    two.p.receiver.stop(at(3.5));
+    two.run_until(at(4.6));
+    assert!(matches!(two.stopped()[..], [(_, StopReason::PeerEnded)]), "{:?}", two.told);
+    assert_eq!(two.p.stopped.map(|(_, reason)| reason), Some(StopReason::PeerBye));
+}
+
+/// Without a token of one of its challenges nobody tells a sender that the receiver ends, and a session that runs ends by its receiver's
+/// goodbye.
+#[test]
+fn a_forged_word_of_a_receiver_that_ends_stops_no_session() {
+    let word = |token: u64| {
+        let mut bytes = Vec::new();
+        Echo {
+            receiver: 0,
+            token,
+            dscp: Dscp::DEFAULT,
+            ecn: Ecn::NotEct,
+            delay: Duration::ZERO,
+            rwnd: None,
+            feedback_interval: Duration::ZERO,
+            next_report: 0,
+            taken: false,
+            fec: false,
+            busy: true,
+            ends: true,
+        }
+        .emit(&mut bytes);
+        bytes
+    };
+    let mut asking = another(1);
+    let asked = leaving(&mut asking, at(0.0));
+    let Some(Message::Challenge(c)) = message(&asked[0].1) else { panic!("a challenge") };
+    asking.handle_datagram(at(0.1), &word(c.token ^ 1), Dscp::DEFAULT, Ecn::NotEct);
+    assert_eq!((asking.stats().rejected.token, asking.next_event()), (1, None));
+    asking.handle_datagram(at(0.1), &word(c.token), Dscp::DEFAULT, Ecn::NotEct);
+    assert_eq!(asking.next_event(), Some(SenderEvent::Stopped(StopReason::PeerEnded)));
+
+    let mut p = Pair::usual("fixed", &[("rate", "100 pkt/s")]);
+    // The question in the low class is lost, and its token stays good.
+    let lost = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let tap = lost.clone();
+    p.forward.disturb = Box::new(move |_, w| match message(&w.bytes) {
+        Some(Message::Challenge(c)) if c.class == Class::Low => {
+            tap.borrow_mut().push(c.token);
+            vec![]
+        }
+        _ => vec![(Duration::ZERO, w)],
+    });
+    p.run_until(at(5.0));
+    let tokens = lost.take();
+    assert!(!tokens.is_empty() && p.sender.is_validated());
+    for token in tokens {
+        p.sender.handle_datagram(at(5.0), &word(token), Dscp::DEFAULT, Ecn::NotEct);
+    }
+    p.run_until(at(8.0));
+    assert_eq!((p.stopped, p.sender.stats().rejected.token), (None, 0));
+}
+
+/// Packets and challenges of a session that is over come late: they begin no session.
+#[test]
+fn what_comes_late_of_a_session_that_is_over_begins_none() {
+    let late = std::rc::Rc::new(std::cell::RefCell::new(VecDeque::new()));
+    let mut two = one_by_one_with(tap(late.clone()));
+    two.p.run_until(at(3.0));
+    // Dismissed: the sender goes on until it hears that.
+    two.p.receiver.dismiss(at(3.0));
+    two.p.run_until(at(4.0));
+    assert_eq!((two.p.receiver.peer(), two.p.stopped.unwrap().1), (None, StopReason::PeerBye));
+    two.p.receiver.next_session();
+    let from = SENDER.parse().unwrap();
+    let again = |r: &mut ReceiverSession, now: Instant| {
+        for (_, w) in late.borrow().iter() {
+            r.handle_datagram(now, &w.bytes, w.dscp, w.ecn, from);
+        }
+        while !matches!(r.poll(now), Out::Wait(_)) {}
+        r.peer()
+    };
+    assert!(late.borrow().len() > 100 && late.borrow().iter().any(|(_, w)| w.what == What::Challenge));
+    assert_eq!(again(&mut two.p.receiver, at(4.0)), None);
+    assert_eq!(two.p.receiver.stats().media.received, 0);
+}
+
+/// Anybody can ask, with an address that is not his: an idle receiver goes on waiting for its session.
+#[test]
+fn challenges_alone_end_no_receiver() {
+    let config = ReceiverConfig { one_by_one: true, ..ReceiverConfig::default() };
+    let mut r = ReceiverSession::new(config, Secret::from_seed(3));
+    let from = ELSEWHERE.parse().unwrap();
+    for (_, bytes, dscp) in leaving(&mut another(5), at(0.0)) {
+        r.handle_datagram(at(0.0), &bytes, dscp, Ecn::NotEct, from);
+    }
+    let run = |r: &mut ReceiverSession, now: Instant| while !matches!(r.poll(now), Out::Wait(_)) {};
+    run(&mut r, at(0.0));
+    assert_eq!(r.peer(), Some(from));
+    for second in 1..40 {
+        run(&mut r, at(f64::from(second)));
+    }
+    assert_eq!((r.peer(), r.next_event()), (None, None));
+    let mut honest = another(6);
+    for (_, bytes, dscp) in leaving(&mut honest, at(40.0)) {
+        r.handle_datagram(at(40.0), &bytes, dscp, Ecn::NotEct, from);
+    }
+    assert_eq!(r.peer(), Some(from), "and the place is free");
+}
+
+/// The first is killed and started again, on another port: a session of its own, or more of the same one, as the driver says.
+#[test]
+fn a_sender_that_takes_a_silent_ones_place_begins_another_session_or_goes_on_with_the_same() {
+    for apart in [true, false] {
+        let mut two = one_by_one();
+        two.from = "192.0.2.1:6000".parse().unwrap();
+        two.run_until(at(5.0));
+        two.p.forward.disturb = Box::new(|_, _| vec![]);
+        two.run_until(at(7.5));
+        assert_eq!(ends(&two.p.receiver_events), [&ReceiverEvent::Replaced]);
+        assert_eq!((two.p.receiver.peer(), two.second.is_validated()), (None, false));
+        let first = two.p.receiver.stats().media.received;
+        if apart {
+            two.p.receiver.next_session();
+        } else {
+            two.p.receiver.same_session();
+        }
+        two.run_until(at(8.5));
+        let (all, before) = (two.p.receiver.stats().media.received, if apart { 0 } else { first });
+        assert_eq!(two.p.receiver.peer(), Some(two.from));
+        assert!(first > 400 && all > before + 10 && all < before + 400, "{apart}: {first}, then {all}");
+    }
 }

@@ -97,6 +97,7 @@ fn nobody_takes_a_receivers_place_without_the_newest_token() {
             next_report: 0,
             taken: false,
             busy: false,
+            ends: false,
             fec: false,
         };
         echo.emit(&mut bytes);

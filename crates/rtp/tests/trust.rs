@@ -73,7 +73,7 @@ proptest! {
                 2 => rtcp::emit_bye(&mut bytes, &[1], "x"),
                 3 => Echo {
                     receiver: 1, token: wait, dscp: Default::default(), ecn: Ecn::NotEct,
-                    delay: Duration::ZERO, rwnd: None, feedback_interval: Duration::ZERO, next_report: 0, taken: false, fec: false, busy: false,
+                    delay: Duration::ZERO, rwnd: None, feedback_interval: Duration::ZERO, next_report: 0, taken: false, fec: false, busy: false, ends: false,
                 }.emit(&mut bytes),
                 4 => ccfb::emit(&mut bytes, 1, 2, [(media, 0, vec![Metric::received(Ecn::NotEct, Duration::ZERO); 4])]),
                 5 => rtcp::emit_nack(&mut bytes, 1, media, &[1, 2, 3]),
@@ -136,6 +136,7 @@ fn a_token_answers_once_and_only_if_it_is_ours() {
             next_report: 0,
             taken: false,
             busy: false,
+            ends: false,
             fec: false,
         }
         .emit(&mut bytes);
@@ -521,7 +522,7 @@ fn an_address_that_is_not_allowed_gets_no_answer_and_no_place() {
         for sequence in 1..5 {
             r.handle_datagram(at(0.0), &plain_rtp(7, sequence), Default::default(), Ecn::NotEct, from.parse().unwrap());
         }
-        (echoes(&mut r, at(0.0)).len(), r.peer(), r.stats().wrong_address)
+        (echoes(&mut r, at(0.0)).len(), r.peer(), r.stats().not_allowed)
     };
     assert_eq!(ask("198.51.100.9:1"), (0, None, 6));
     assert_eq!(ask("203.0.113.200:1").1, Some("203.0.113.200:1".parse().unwrap()));

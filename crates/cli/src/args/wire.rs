@@ -1,7 +1,8 @@
 //! The flags of the commands of the wire: `relay`, `send`, `receive`, `key`.
 
 use super::{
-    Control, Form, Ip, Playout, count, duration, picture_size, playout, port, quantum, rate, seconds, seed, size,
+    Control, Form, Ip, Playout, Sessions, count, duration, picture_size, playout, port, quantum, rate, seconds, seed,
+    sessions, size,
 };
 use clap::{Args, ValueHint};
 use fairpace_control::aimd;
@@ -144,6 +145,7 @@ pub(crate) struct Send {
 Examples:
   fairpace receive 5004
   fairpace receive 5004 --out received.ivf
+  fairpace receive 5004 --sessions forever --out received.ivf   received-1.ivf, received-2.ivf, ...
   fairpace receive 5004 --forward 127.0.0.1:5006       prints the line that plays it in ffplay
   fairpace receive 5004 --ipv6 --json
   fairpace receive 5004 --from 192.0.2.7 --from 2001:db8::/32
@@ -201,7 +203,11 @@ pub(crate) struct Receive {
     /// Listen on the TCP port of the same number too, for senders that probe for their rate by TCP (`tpba`)
     #[arg(long)]
     pub(crate) tcp: bool,
-    /// End so long after the first media packet; when the sender says goodbye if absent, or on Ctrl-C
+    /// Serve so many senders, one after the other, or `forever`: each is a session with a summary of its own, and with files of its own,
+    /// numbered as in `received-1.ivf`. Whoever asks while another is served waits
+    #[arg(long, value_name = "N|forever", value_parser = sessions, allow_hyphen_values = true, default_value = "1")]
+    pub(crate) sessions: Sessions,
+    /// End a session so long after its first media packet; when the sender says goodbye if absent, or on Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) seconds: Option<Duration>,
     /// Write a JSON line each second while it runs, to this file or with `-` to standard output (docs/net)

@@ -53,10 +53,20 @@ pub(crate) fn read(path: &Path) -> Outcome<Key> {
     })
 }
 
-/// The words of a session about its protection.
-pub(crate) const fn protection(key: Option<&Key>) -> &'static str {
-    match key {
-        Some(_) => "encrypted with the key (AES-128-GCM)",
-        None => "unauthenticated, in clear (`--key-file` encrypts)",
+/// The words of an end about its protection, before anything is agreed on.
+pub(crate) const fn protection(key: Option<&Key>, end: End) -> &'static str {
+    match (key, end) {
+        (Some(_), End::Sender) => {
+            "challenges leave, and nothing else before the receiver has shown that it has the key; then all is encrypted (AES-128-GCM)"
+        }
+        (Some(_), End::Receiver) => "only senders with the key are heard, encrypted (AES-128-GCM)",
+        (None, _) => "unauthenticated, in clear (`--key-file` encrypts)",
     }
+}
+
+/// An end of a session.
+#[derive(Clone, Copy)]
+pub(crate) enum End {
+    Sender,
+    Receiver,
 }

@@ -1,9 +1,10 @@
 //! `fairpace receive`: take media in, judge it as a viewer would, pass it on.
 
-use crate::args::{Playout, Receive as Args};
+use crate::args::{Playout, Receive as Args, Sessions};
 use crate::cmd::key;
 use crate::confine;
 use crate::error::{Failure, Outcome, code};
+use crate::opener::Opener;
 use crate::outputs;
 use crate::profile;
 use crate::stats::Stats;
@@ -17,16 +18,17 @@ use fairpace_net::{Clock, resolve};
 use fairpace_rtp::{Codec, ReceiverEvent, StopReason, StreamStats, What, sdp};
 use fairpace_units::{Duration, Instant, format_duration};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &Args) -> Outcome {
     let mut config = ReceiveConfig::new(args.port);
     config.family = args.ip.family();
     config.duration = args.seconds;
     config.key = args.key_file.as_deref().map(key::read).transpose()?;
-    let protection = key::protection(config.key.as_ref());
+    let protection = key::protection(config.key.as_ref(), key::End::Receiver);
     if let Some(interval) = args.feedback {
         (config.session.feedback_interval, config.session.ack_interval) = (interval, interval);
     }
@@ -49,16 +51,20 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let forward = args.forward.as_deref().map(|to| resolve(to, args.ip.family())).transpose()?.map(|all| all[0]);
     config.forward = forward;
-    let mut recorder = Recorder::new(playout);
+    let sdp = args.sdp.clone().or_else(|| Some(PathBuf::from(format!("fairpace-{}.sdp", forward?.port()))));
+    outputs::distinct(&[
+        ("--out", args.out.as_deref()),
+        ("--stats", args.stats.as_deref()),
+        ("--sdp", sdp.as_deref()),
+        ("--offer", args.offer.as_deref()),
+    ])?;
     let payload_type = config.forward_type;
     let offered = config.session.rate_profile.unwrap_or_default();
     let receiver = Receiver::open(config, Clock::start())?;
-    if let Some(path) = &args.out {
-        recorder = recorder.to_file(outputs::create(path, args.force)?, path)?;
-    }
+    let mut files = Files::open(args)?;
+    let (mut recording, mut stats) = files.next(args)?;
     let stop = Stop::install()?;
-    let described = forward.map(|to| {
-        let path = args.sdp.clone().unwrap_or_else(|| PathBuf::from(format!("fairpace-{}.sdp", to.port())));
+    let described = forward.zip(sdp).map(|(to, path)| {
         let text = sdp::describe(to, payload_type, Codec::Vp8);
         let written = outputs::write_whole(&path, text.as_bytes(), args.force);
         written.map(|()| (to, path)).map_err(|e| e.hint("`--sdp FILE` writes it elsewhere, --force over what is there"))
@@ -72,7 +78,6 @@ pub(crate) fn run(args: &Args) -> Outcome {
         let text = sdp::describe_measuring(at, Codec::Vp8.payload_type(), Codec::Vp8, offered);
         outputs::write_whole(path, text.as_bytes(), args.force)?;
     }
-    let stats = Stats::open(args.stats.as_deref(), args.force)?;
     // Sockets and files are open: nothing that the network sends may use more than these.
     confine::drop_capabilities()?;
     confine::filter_calls(CallFilter::Packets, args.quiet);
@@ -88,42 +93,160 @@ pub(crate) fn run(args: &Args) -> Outcome {
         note(args.quiet, &format!("passing media on to {to}; `{}` describes it; to play it:", path.display()));
         if args.json { note(args.quiet, &line) } else { writeln!(std::io::stdout(), "{line}")? }
     }
-    let mut live = Live {
-        shown: !args.quiet && std::io::stderr().is_terminal(),
-        quiet: args.quiet,
-        next: Instant::ZERO,
-        bytes: 0,
-        stats,
-    };
-    let report = receiver.run(&mut recorder, &mut live, stop.flag())?;
-    if live.shown {
-        eprintln!();
+    let mut sessions = receiver.begin()?;
+    let (mut number, mut failed) = (1, None);
+    loop {
+        let mut recorder = Recorder::new(playout);
+        let path = recording.as_ref().map(|(_, path)| path.clone());
+        if let Some((file, path)) = recording {
+            recorder = recorder.to_file(file, path)?;
+        }
+        let mut live = Live::new(args, number, stats);
+        let last = args.sessions == Sessions::Number(number);
+        let report = sessions.serve(last, &mut recorder, &mut live, stop.flag())?;
+        if live.shown {
+            eprintln!();
+        }
+        let is_waste = number > 1 && report.stats.media.received == 0 && matches!(report.end, ReceiveEnd::Interrupted);
+        if is_waste {
+            files.unused();
+        } else {
+            tell(args, number, &report, recorder.playout().totals())?;
+        }
+        let totals = *recorder.playout().totals();
+        let goes_on = report.goes_on;
+        let outcome = match report.end {
+            ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Replaced => Ok(()),
+            ReceiveEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
+            ReceiveEnd::Failed(error) => Err(Failure::from(error)),
+        };
+        // A recording that could not be written to its end is none to be told of as such.
+        let is_written = outcome.as_ref().err().is_none_or(|failure| failure.code != code::FAILED);
+        if let Some(path) = path.filter(|_| totals.frames.in_time > 0 && is_written) {
+            note(args.quiet, &format!("recorded `{}`", path.display()));
+        }
+        if !goes_on {
+            return failed.map_or(outcome, Err);
+        }
+        if let Err(failure) = outcome {
+            note(false, &format!("session {number}: {}", failure.message));
+            failed.get_or_insert(failure);
+        }
+        note(args.quiet, "waiting for the next sender; Ctrl-C ends it");
+        number += 1;
+        (recording, stats) = files.next(args)?;
     }
-    let totals = *recorder.playout().totals();
+}
+
+/// The record of a session, for people or as JSON.
+fn tell(args: &Args, number: u64, report: &ReceiveReport, totals: &PlayoutTotals) -> Outcome {
     let mut out = std::io::stdout().lock();
     if args.json {
-        writeln!(out, "{}", json(&report, &totals))?;
-    } else if Stats::is_stdout(args.stats.as_deref()) {
-        summary(&mut std::io::stderr().lock(), &report, &totals)?;
+        return Ok(writeln!(out, "{}", json(number, report, totals))?);
+    }
+    let head = match (args.sessions, report.peer) {
+        (Sessions::Number(1), _) => None,
+        (_, Some(peer)) => Some(format!("session {number}, with {peer}:")),
+        (_, None) => Some(format!("session {number}:")),
+    };
+    if Stats::is_stdout(args.stats.as_deref()) {
+        summary(&mut std::io::stderr().lock(), head, report, totals)
     } else {
-        summary(&mut out, &report, &totals)?;
+        summary(&mut out, head, report, totals)
     }
-    if let Some(path) = args.out.as_ref().filter(|_| totals.frames.in_time > 0) {
-        note(args.quiet, &format!("recorded `{}`", path.display()));
+}
+
+/// The files of each session.
+struct Files {
+    /// Several sessions, each with its own.
+    numbered: Option<Opener>,
+    /// A pipe or a device for the statistics of several sessions.
+    shared: Option<(File, PathBuf)>,
+}
+
+impl Files {
+    fn open(args: &Args) -> Outcome<Files> {
+        let mut files = Files { numbered: None, shared: None };
+        if args.sessions == Sessions::Number(1) {
+            return Ok(files);
+        }
+        if let Some(path) = args.stats.as_ref().filter(|path| is_special(path)) {
+            files.shared = Some((outputs::create(path, args.force)?, path.clone()));
+        }
+        let numbered = args.stats.iter().filter(|path| !is_special(path) && !Stats::is_stdout(Some(path)));
+        let named: Vec<_> = args.out.iter().chain(numbered).map(PathBuf::as_path).collect();
+        if !named.is_empty() {
+            files.numbered = Some(Opener::start(&named, args.force)?);
+        }
+        Ok(files)
     }
-    match report.end {
-        ReceiveEnd::Bye(_) | ReceiveEnd::Finished => Ok(()),
-        ReceiveEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
-        ReceiveEnd::Failed(error) => Err(error.into()),
+
+    /// The next session's recording, and its statistics.
+    fn next(&mut self, args: &Args) -> Outcome<(Option<(File, PathBuf)>, Stats)> {
+        if args.sessions == Sessions::Number(1) {
+            let create = |path: &PathBuf| Ok::<_, Failure>((outputs::create_seekable(path, args.force)?, path.clone()));
+            let recording = args.out.as_ref().map(create).transpose()?;
+            return Ok((recording, Stats::open(args.stats.as_deref(), args.force)?));
+        }
+        let mut opened = match &mut self.numbered {
+            Some(opener) => opener.next()?,
+            None => Vec::new(),
+        }
+        .into_iter();
+        let recording = args.out.as_ref().and_then(|_| opened.next());
+        let stats = match (opened.next(), &self.shared) {
+            (Some((file, path)), _) => Stats::to_file(file, &path)?,
+            (None, Some((file, path))) => Stats::to_file(file.try_clone()?, path)?,
+            (None, None) => Stats::open(args.stats.as_deref().filter(|path| Stats::is_stdout(Some(path))), false)?,
+        };
+        Ok((recording, stats))
     }
+
+    fn unused(&mut self) {
+        if let Some(opener) = &mut self.numbered {
+            opener.unused();
+        }
+    }
+}
+
+/// A pipe or a device.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
 
 struct Live {
     shown: bool,
     quiet: bool,
+    session: u64,
     next: Instant,
     bytes: u64,
+    /// That datagrams without the key come, or from addresses that are not allowed, has been told.
+    told: [bool; 2],
     stats: Stats,
+}
+
+impl Live {
+    fn new(args: &Args, session: u64, stats: Stats) -> Live {
+        let shown = !args.quiet && std::io::stderr().is_terminal();
+        Live { shown, quiet: args.quiet, session, next: Instant::ZERO, bytes: 0, told: [false; 2], stats }
+    }
+
+    fn note(&self, text: &str) {
+        let clear = if self.shown { "\r\x1b[K" } else { "" };
+        note(self.quiet, &format!("{clear}{text}"));
+    }
+
+    /// Somebody sends in vain, and does not know why.
+    fn tell_refused(&mut self, s: &ReceiveSample) {
+        let [key, from] = self.told;
+        self.told = [key || s.unsealed > 0, from || s.stats.not_allowed > 0];
+        if self.told[0] && !key {
+            self.note("note: datagrams come that the key does not open: sent without it, or with another one");
+        }
+        if self.told[1] && !from {
+            self.note("note: datagrams come from an address that `--from` does not name");
+        }
+    }
 }
 
 impl ReceiveObserver for Live {
@@ -147,13 +270,15 @@ impl ReceiveObserver for Live {
             }
             ReceiverEvent::Bye { reason } => format!("the sender said goodbye: {}", printable(reason)),
             ReceiverEvent::Vanished => "the sender is silent".to_owned(),
+            ReceiverEvent::Replaced => "another sender comes in place of the silent one".to_owned(),
         };
-        let clear = if self.shown { "\r\x1b[K" } else { "" };
-        note(self.quiet, &format!("{clear}{text}"));
+        self.note(&text);
     }
 
     fn on_sample(&mut self, s: &ReceiveSample) {
-        self.stats.sample(s.at, || stats_line(s));
+        let session = self.session;
+        self.stats.sample(s.at, || stats_line(session, s));
+        self.tell_refused(s);
         if !self.shown || s.at < self.next {
             return;
         }
@@ -172,9 +297,10 @@ impl ReceiveObserver for Live {
 }
 
 /// A line of `--stats`.
-fn stats_line(s: &ReceiveSample) -> Value {
+fn stats_line(session: u64, s: &ReceiveSample) -> Value {
     let media = &s.stats.media;
     json!({
+        "session": session,
         "at_s": s.at.as_secs_f64(),
         "received_packets": media.received,
         "received_bytes": media.bytes,
@@ -201,7 +327,10 @@ fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-fn summary(out: &mut impl std::io::Write, r: &ReceiveReport, t: &PlayoutTotals) -> Outcome {
+fn summary(out: &mut impl std::io::Write, head: Option<String>, r: &ReceiveReport, t: &PlayoutTotals) -> Outcome {
+    if let Some(head) = head {
+        writeln!(out, "{head}")?;
+    }
     let seconds = r.elapsed.as_secs_f64().max(1e-9);
     let media = &r.stats.media;
     writeln!(
@@ -229,13 +358,26 @@ fn summary(out: &mut impl std::io::Write, r: &ReceiveReport, t: &PlayoutTotals) 
         format_duration(t.longest_freeze),
         t.key_requests
     )?;
-    if r.socket.kernel_drops > 0 {
-        writeln!(out, "this machine's kernel dropped {} packets: not the path's loss", r.socket.kernel_drops)?;
+    let refused: Vec<String> = [
+        (r.unsealed, "that the key does not open, or that came again"),
+        (r.stats.not_allowed, "from addresses that `--from` does not name"),
+        (r.stats.wrong_address, "from others while this sender was served"),
+        (r.stats.malformed, "that are no RTP or RTCP"),
+    ]
+    .iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, why)| format!("{n} {why}"))
+    .collect();
+    if !refused.is_empty() {
+        writeln!(out, "datagrams not taken in: {}", refused.join(", "))?;
+    }
+    if r.kernel_drops > 0 {
+        writeln!(out, "this machine's kernel dropped {} packets: not the path's loss", r.kernel_drops)?;
     }
     Ok(())
 }
 
-fn json(r: &ReceiveReport, t: &PlayoutTotals) -> Value {
+fn json(session: u64, r: &ReceiveReport, t: &PlayoutTotals) -> Value {
     let stream = |s: &StreamStats| {
         json!({
             "received_packets": s.received, "expected_packets": s.expected, "lost_packets": s.lost, "bytes": s.bytes,
@@ -245,11 +387,13 @@ fn json(r: &ReceiveReport, t: &PlayoutTotals) -> Value {
     let ended = match &r.end {
         ReceiveEnd::Bye(_) => "bye".to_owned(),
         ReceiveEnd::Finished => "finished".to_owned(),
+        ReceiveEnd::Replaced => "replaced".to_owned(),
         ReceiveEnd::Interrupted => "interrupted".to_owned(),
         ReceiveEnd::Failed(e) => e.to_string(),
     };
     let f = &t.frames;
     json!({
+        "session": session,
         "peer": r.peer.map(|p| p.to_string()),
         "elapsed_s": r.elapsed.as_secs_f64(),
         "ended": ended,
@@ -268,8 +412,10 @@ fn json(r: &ReceiveReport, t: &PlayoutTotals) -> Value {
         },
         "reports": { "packets": r.stats.sent.of(What::Report).packets, "bytes": r.stats.sent.of(What::Report).bytes },
         "unsealed_datagrams": r.unsealed,
+        "not_allowed_datagrams": r.stats.not_allowed,
+        "other_senders_datagrams": r.stats.wrong_address,
         "forwarded_packets": r.forwarded,
-        "kernel_drops_packets": r.socket.kernel_drops,
+        "kernel_drops_packets": r.kernel_drops,
         "cpu": r.cpu,
     })
 }

@@ -4,6 +4,7 @@ use super::run::write_page;
 use crate::alone;
 use crate::args::{Reproduce as Args, World};
 use crate::error::{Failure, OCCUPIED, Outcome, code};
+use crate::outputs;
 use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Ink, note, paint, progress};
@@ -26,6 +27,14 @@ const READINGS_FILE: &str = "readings.md";
 const MANIFEST_FILE: &str = "manifest.json";
 
 pub(crate) fn run(args: &Args) -> Outcome {
+    if args.ids.is_empty() {
+        let mut papers: Vec<&str> = fairpace_papers::experiments().filter_map(|e| e.id.split('.').next()).collect();
+        papers.dedup();
+        return Err(Failure::usage("no experiment is named").hint(format!(
+            "`fairpace reproduce ID`, with the name of a paper ({}) or of one of its experiments, which `fairpace list experiments` shows; `all` takes hours",
+            papers.join(", ")
+        )));
+    }
     let provenance = Provenance::begin();
     let chosen = fairpace_papers::select(&args.ids).map_err(|e| Failure::usage(e.to_string()).hint(e.hint()))?;
     let asked = match &args.readings[..] {
@@ -51,6 +60,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         None => Effort::Usual,
     };
     let dir = args.results.out.clone().unwrap_or_else(|| default_folder(&args.ids));
+    outputs::refuse_others_link(&dir)?;
     std::fs::create_dir_all(&dir).map_err(|e| Failure::file("make", &dir, &e))?;
     if !args.results.force {
         refuse_what_would_be_lost(&dir, &chosen, provenance.program())?;
@@ -218,7 +228,7 @@ fn refuse_what_is_simulated(chosen: &[&fairpace_papers::Experiment]) -> Outcome 
 fn default_folder(ids: &[String]) -> PathBuf {
     /// Names of files end at 255 bytes.
     const LONGEST: usize = 200;
-    let mut name = if ids.is_empty() { "papers".to_owned() } else { ids.join("_") };
+    let mut name = ids.join("_");
     if name.len() > LONGEST {
         name = format!("{}-and-{}-more", ids[0], ids.len() - 1);
     }
@@ -296,7 +306,7 @@ mod tests {
     #[test]
     fn the_folder_is_named_after_everything_that_was_asked_for() {
         let of = |ids: &[&str]| default_folder(&ids.iter().map(|&s| s.to_owned()).collect::<Vec<_>>());
-        assert_eq!(of(&[]).to_str(), Some("results/papers"));
+        assert_eq!(of(&["all"]).to_str(), Some("results/all"));
         assert_eq!(of(&["rcs"]).to_str(), Some("results/rcs"));
         assert_eq!(of(&["rcs.fig12", "rcs.fig16"]).to_str(), Some("results/rcs.fig12_rcs.fig16"));
         assert_eq!(of(&["rcs.fig12"; 30]).to_str(), Some("results/rcs.fig12-and-29-more"));

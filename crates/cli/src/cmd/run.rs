@@ -44,6 +44,7 @@ pub(crate) fn run_one(args: &Run) -> Outcome {
         writable(file, args.results.force)?;
     }
     let dir = folder_of(&args.results, &scenario.name);
+    outputs::refuse_others_link(&dir)?;
     let (world, manifest) = match args.world {
         World::Sim => (SIMULATED, provenance.manifest()),
         World::Emu => {
@@ -173,6 +174,7 @@ pub(crate) fn run_several(args: &Compare) -> Outcome {
 
 /// Makes the folder of a comparison, or goes on in the one that is there if it compares some of these.
 pub(crate) fn begin_comparison(dir: &Path, names: &[String], force: bool) -> Outcome {
+    outputs::refuse_others_link(dir)?;
     std::fs::create_dir_all(dir).map_err(|e| Failure::file("make", dir, &e))?;
     remove_torn(dir).map_err(|e| Failure::file("tidy up", dir, &e))?;
     let is_empty = || std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());

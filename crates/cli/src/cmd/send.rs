@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         }
     };
     note(args.quiet, &format!("sending `{}`{pictures} to {peer} with {}; Ctrl-C ends it", args.source, config.scheme));
-    note(args.quiet, &format!("note: {}", key::protection(config.key.as_ref())));
+    note(args.quiet, &format!("note: {}", key::protection(config.key.as_ref(), key::End::Sender)));
     if let (Some((w, h)), None) = (format.scaled_from, args.size) {
         note(
             args.quiet,
@@ -92,6 +92,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let mut live = Live {
         shown: !args.quiet && std::io::stderr().is_terminal(),
         quiet: args.quiet,
+        keyed: config.key.is_some(),
         next: Instant::ZERO,
         before: None,
         stats,
@@ -117,6 +118,9 @@ pub(crate) fn run(args: &Args) -> Outcome {
         live.begin_anew();
         restarts += 1;
     };
+    if matches!(report.end, SendEnd::PeerBye) {
+        live.note("the receiver has said goodbye, and the stream ends here");
+    }
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", json(&config, &report, restarts))?;
@@ -135,7 +139,13 @@ pub(crate) fn run(args: &Args) -> Outcome {
 /// How long to wait before the receiver is asked again; `None` if it is not. The time is the breaker's triggering interval
 /// [RFC 8083 §4.5]; whether the flow begins is the receiver's decision, by its answer to a new challenge.
 fn again_after(restart: bool, error: &NetError, breaker: Option<BreakerParams>) -> Option<Duration> {
-    let stopped = matches!(error, NetError::Breaker { .. } | NetError::PeerVanished { .. } | NetError::PeerBusy { .. });
+    let stopped = matches!(
+        error,
+        NetError::Breaker { .. }
+            | NetError::PeerVanished { .. }
+            | NetError::PeerBusy { .. }
+            | NetError::PeerEnded { .. }
+    );
     (restart && stopped).then(|| breaker.unwrap_or_default().triggering_interval())
 }
 
@@ -188,6 +198,8 @@ fn unopened(error: MediaError) -> Failure {
 struct Live {
     shown: bool,
     quiet: bool,
+    /// There is a key: who answers has it too.
+    keyed: bool,
     next: Instant,
     before: Option<(Instant, FlowCounters)>,
     stats: Stats,
@@ -210,7 +222,8 @@ impl SendObserver for Live {
     fn on_event(&mut self, _now: Instant, event: &SenderEvent) {
         let text = match event {
             SenderEvent::PeerValidated { srtt, .. } => {
-                format!("the receiver answers; round trip {}", format_duration(*srtt))
+                let with = if self.keyed { " with the key" } else { "" };
+                format!("the receiver answers{with}; round trip {}", format_duration(*srtt))
             }
             SenderEvent::DscpSeen { class, sent, arrived } if sent != arrived => {
                 format!(
@@ -392,7 +405,7 @@ mod tests {
     fn after_a_restart_a_line_is_written_each_second_of_the_new_session() {
         let path = std::env::temp_dir().join(format!("fairpace-restart-{}.jsonl", std::process::id()));
         let stats = Stats::open(Some(&path), false).unwrap();
-        let mut live = Live { shown: false, quiet: true, next: Instant::ZERO, before: None, stats };
+        let mut live = Live { shown: false, quiet: true, keyed: false, next: Instant::ZERO, before: None, stats };
         let mut session = |name: &str, seconds: u64| {
             for n in 0..=seconds {
                 live.stats.sample(Instant::ZERO + Duration::from_secs(n), || json!({ name: n }));
@@ -416,10 +429,11 @@ mod tests {
         let vanished = NetError::PeerVanished { peer, detail: String::new() };
         let lies = NetError::PeerLies { peer, detail: String::new() };
         let busy = NetError::PeerBusy { peer };
-        for error in [&stopped, &vanished, &lies, &busy] {
+        let ended = NetError::PeerEnded { peer };
+        for error in [&stopped, &vanished, &lies, &busy, &ended] {
             assert_eq!(again_after(false, error, None), None);
         }
-        assert_eq!(again_after(true, &busy, None), Some(Duration::from_secs(15)));
+        assert_eq!([&busy, &ended].map(|e| again_after(true, e, None)), [Some(Duration::from_secs(15)); 2]);
         let slow = BreakerParams { tdr: Duration::from_secs(8), ..BreakerParams::default() };
         assert_eq!(again_after(true, &stopped, None), Some(Duration::from_secs(15)));
         assert_eq!(again_after(true, &vanished, Some(BreakerParams::default())), Some(Duration::from_secs(15)));

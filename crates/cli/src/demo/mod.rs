@@ -20,6 +20,7 @@ use crate::alone;
 use crate::args::Demo as Args;
 use crate::cmd::run::write_page;
 use crate::error::{Failure, OCCUPIED, Outcome, code};
+use crate::outputs;
 use crate::stop::Stop;
 use crate::term::{Columns, Ink, note, paint};
 #[cfg(feature = "gst")]
@@ -50,6 +51,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let clip = DemoClip::new(args.source.as_deref())?;
     // A video that cannot be shown is an error before the first turn, and before anything is written.
     drop(clip.open()?);
+    outputs::refuse_others_link(&args.out)?;
     if !args.force && std::fs::read_dir(&args.out).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Failure::usage(format!("`{}` is not empty", args.out.display())).hint(OCCUPIED));
     }

@@ -37,7 +37,9 @@ pub(crate) fn of_net(error: &NetError) -> u8 {
         NetError::Denied { .. } => PRIVILEGE,
         NetError::Resolve { .. }
         | NetError::PeerUnreachable { .. }
+        | NetError::NoCommonKey { .. }
         | NetError::PeerBusy { .. }
+        | NetError::PeerEnded { .. }
         | NetError::NoSender { .. }
         | NetError::NoTcpHalf { .. }
         | NetError::PeerVanished { .. }
@@ -103,7 +105,7 @@ mod tests {
     #[test]
     fn errors_end_the_command_with_the_codes_that_the_help_lists() {
         let (peer, text) = ("192.0.2.1:5004".parse().unwrap(), String::new);
-        let net: [(NetError, u8); 19] = [
+        let net: [(NetError, u8); 21] = [
             (NetError::Media(file("write")), 1),
             (NetError::Io { what: "wait", source: DISK_FULL.into() }, 1),
             (NetError::BadAddress { found: text(), reason: text() }, 2),
@@ -115,7 +117,9 @@ mod tests {
             (NetError::Denied { what: text() }, 4),
             (NetError::Resolve { host: text(), reason: text() }, 5),
             (NetError::PeerUnreachable { peer, waited: Duration::ZERO, detail: text() }, 5),
+            (NetError::NoCommonKey { peer, datagrams: 8, waited: Duration::ZERO }, 5),
             (NetError::PeerBusy { peer }, 5),
+            (NetError::PeerEnded { peer }, 5),
             (NetError::NoSender { port: 9, waited: Duration::ZERO }, 5),
             (NetError::NoTcpHalf { peer, detail: text() }, 5),
             (NetError::PeerVanished { peer, detail: text() }, 5),

@@ -161,8 +161,8 @@ mod tests {
         let mut out = Vec::new();
         let (receiver, dscp, ecn, delay) = (3, Dscp::DEFAULT, Ecn::NotEct, Duration::ZERO);
         let (feedback_interval, next_report) = (Duration::ZERO, 1);
-        let (taken, fec, busy, rwnd) = (false, false, false, None);
-        Echo { receiver, token, dscp, ecn, delay, rwnd, feedback_interval, next_report, taken, fec, busy }
+        let (taken, fec, busy, ends, rwnd) = (false, false, false, false, None);
+        Echo { receiver, token, dscp, ecn, delay, rwnd, feedback_interval, next_report, taken, fec, busy, ends }
             .emit(&mut out);
         out
     }

@@ -34,6 +34,7 @@ fn handshakes() -> Vec<Vec<u8>> {
         taken: false,
         fec: false,
         busy: false,
+        ends: false,
     }
     .emit(&mut echo);
     let srt = |kind: u32, cookie: u32| {

@@ -31,12 +31,10 @@ pub struct ReceiveConfig {
     pub one_sender: bool,
     /// How long a packet waits for the rest of its frame.
     pub frame_hold: Duration,
-    /// How long to receive, from the first media packet; until the sender ends if `None`.
+    /// How long a session may last, from its first media packet; until the sender ends if `None`.
     pub duration: Option<Duration>,
-    /// How long to wait for a sender; for ever if `None`.
+    /// How long to wait for a session's sender; for ever if `None`.
     pub patience: Option<Duration>,
-    /// Go on listening after a sender's BYE or disappearance.
-    pub keep_listening: bool,
     /// Distance of the samples.
     pub sample: Duration,
 }
@@ -58,7 +56,6 @@ impl ReceiveConfig {
             frame_hold: Duration::from_secs(2),
             duration: None,
             patience: None,
-            keep_listening: false,
             sample: Duration::from_millis(100),
         }
     }

@@ -19,6 +19,8 @@ pub struct ReceiveSample {
     pub fates: Option<FrameFates>,
     /// Datagrams that this machine's kernel dropped because we were slow: not the path's loss.
     pub kernel_drops: u64,
+    /// Datagrams that were not sealed with the key, or had come before; zero without a key.
+    pub unsealed: u64,
 }
 
 /// One media packet, for delay series.
@@ -59,18 +61,20 @@ pub enum ReceiveEnd {
     Bye(String),
     /// The duration was over.
     Finished,
+    /// The sender fell silent, and another one, which begins a session of its own, has come in its place.
+    Replaced,
     /// The stop flag was set.
     Interrupted,
     /// No sender came, the sender vanished, or the sink failed.
     Failed(NetError),
 }
 
-/// The record of a receiver; complete however it ended.
+/// The record of a session of a receiver; complete however it ended.
 #[derive(Debug)]
 pub struct ReceiveReport {
     /// From the first media packet to the end; zero if none came.
     pub elapsed: Duration,
-    /// The last sender.
+    /// The sender.
     pub peer: Option<SocketAddr>,
     /// The session's counts.
     pub stats: ReceiverStats,
@@ -78,11 +82,13 @@ pub struct ReceiveReport {
     pub frames: u64,
     /// Packets of frames that were never complete.
     pub abandoned_packets: u64,
-    /// The socket's counts.
+    /// The socket's counts, of all sessions.
     pub socket: SocketCounters,
+    /// Datagrams that this machine's kernel dropped in this session because we were slow: not the path's loss.
+    pub kernel_drops: u64,
     /// Socket buffers, asked and granted.
     pub buffers: Granted,
-    /// The TCP half, if there was one.
+    /// The TCP half, of all sessions, if there was one.
     pub tcp: Option<TcpReceiverStats>,
     /// Packets passed on to the player.
     pub forwarded: u64,
@@ -94,6 +100,8 @@ pub struct ReceiveReport {
     pub unsealed: u64,
     /// CPU time / time.
     pub cpu: f64,
+    /// Another session may follow ([`super::Sessions::serve`]).
+    pub goes_on: bool,
     /// How it ended.
     pub end: ReceiveEnd,
 }

@@ -47,6 +47,7 @@ pub(super) fn echo(token: u64) -> Vec<u8> {
         taken: false,
         fec: false,
         busy: false,
+        ends: false,
     }
     .emit(&mut out);
     out

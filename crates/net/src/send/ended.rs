@@ -25,6 +25,10 @@ impl Running<'_> {
         let end = self.end.take().unwrap_or_else(|| match reason {
             StopReason::Requested => SendEnd::Finished,
             StopReason::PeerBye => SendEnd::PeerBye,
+            StopReason::Unreachable if !refused && self.seal.as_ref().is_some_and(|seal| seal.refused() > 0) => {
+                let datagrams = self.seal.as_ref().map_or(0, SenderSeal::refused);
+                SendEnd::Failed(NetError::NoCommonKey { peer, datagrams, waited: now.since(self.begun) })
+            }
             StopReason::Unreachable => {
                 let counters = io.counters();
                 let detail = if refused {
@@ -40,6 +44,7 @@ impl Running<'_> {
                 SendEnd::Failed(NetError::PeerUnreachable { peer, waited, detail: detail.to_owned() })
             }
             StopReason::Busy => SendEnd::Failed(NetError::PeerBusy { peer }),
+            StopReason::PeerEnded => SendEnd::Failed(NetError::PeerEnded { peer }),
             StopReason::NoTcp => {
                 let detail = self.tcp_end.as_ref().map_or_else(|| "nothing came back".to_owned(), TcpEnd::detail);
                 SendEnd::Failed(NetError::NoTcpHalf { peer, detail })

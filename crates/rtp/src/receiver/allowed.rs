@@ -17,14 +17,25 @@ pub struct AllowedSender {
 
 /// A text that names no addresses of senders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoSuchSender(String);
+pub struct NoSuchSender {
+    found: String,
+    /// The address of a prefix has bits behind it: the network that it lies in, with the prefix's length.
+    network: Option<(IpAddr, u8)>,
+}
 
 impl fmt::Display for NoSuchSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = &self.found;
+        if let Some((ip, bits)) = self.network {
+            let own = found.split('/').next().unwrap_or_default();
+            return write!(
+                f,
+                "`{found}` has bits behind its prefix: give {ip}/{bits} for the network, or {own} for that address alone"
+            );
+        }
         write!(
             f,
-            "`{}` is no address of a sender: give an IP address, IP:PORT ([IP]:PORT for IPv6) or a prefix as in 192.0.2.0/24",
-            self.0
+            "`{found}` is no address of a sender: give an IP address, IP:PORT ([IP]:PORT for IPv6) or a prefix as in 192.0.2.0/24"
         )
     }
 }
@@ -55,7 +66,7 @@ impl FromStr for AllowedSender {
     type Err = NoSuchSender;
 
     fn from_str(text: &str) -> Result<Self, NoSuchSender> {
-        let wrong = || NoSuchSender(text.to_owned());
+        let wrong = || NoSuchSender { found: text.to_owned(), network: None };
         let whole = |ip: IpAddr| if ip.is_ipv4() { 32 } else { 128 };
         if let Ok(at) = text.parse::<SocketAddr>() {
             let ip = at.ip().to_canonical();
@@ -69,7 +80,29 @@ impl FromStr for AllowedSender {
         // A prefix of a mapped address would mean bits of another length.
         let ip = if bits.is_none() { ip.to_canonical() } else { ip };
         let bits = bits.unwrap_or(whole(ip));
-        if bits > whole(ip) { Err(wrong()) } else { Ok(AllowedSender { ip, bits, port: None }) }
+        if bits > whole(ip) {
+            return Err(wrong());
+        }
+        let network = network_of(ip, bits);
+        if network != ip {
+            return Err(NoSuchSender { network: Some((network, bits)), ..wrong() });
+        }
+        Ok(AllowedSender { ip, bits, port: None })
+    }
+}
+
+/// The address without the bits behind the first `bits`.
+fn network_of(ip: IpAddr, bits: u8) -> IpAddr {
+    let behind = |width: u32| width.saturating_sub(bits.into());
+    match ip {
+        IpAddr::V4(ip) => {
+            let mask = u32::MAX.checked_shl(behind(u32::BITS)).unwrap_or(0);
+            IpAddr::V4((ip.to_bits() & mask).into())
+        }
+        IpAddr::V6(ip) => {
+            let mask = u128::MAX.checked_shl(behind(u128::BITS)).unwrap_or(0);
+            IpAddr::V6((ip.to_bits() & mask).into())
+        }
     }
 }
 
@@ -96,6 +129,21 @@ mod tests {
             let range: AllowedSender = allowed.parse().unwrap();
             assert_eq!(range.allows(from.parse().unwrap()), expected, "{allowed}: {from}");
         }
+    }
+
+    #[test]
+    fn a_prefix_with_bits_behind_it_is_refused_with_the_network_that_was_meant() {
+        for (text, network, own) in [
+            ("192.0.2.7/24", "192.0.2.0/24", "192.0.2.7 for"),
+            ("192.0.2.7/0", "0.0.0.0/0", "192.0.2.7 for"),
+            ("2001:db8::7/32", "2001:db8::/32", "2001:db8::7 for"),
+            ("2001:db8::1/0", "::/0", "2001:db8::1 for"),
+        ] {
+            let error = text.parse::<AllowedSender>().unwrap_err().to_string();
+            assert!(error.contains(&format!("give {network} ")) && error.contains(own), "{error}");
+            assert!(network.parse::<AllowedSender>().is_ok(), "{network}");
+        }
+        assert!("192.0.2.7/32".parse::<AllowedSender>().is_ok());
     }
 
     #[test]

@@ -47,6 +47,10 @@ pub struct ReceiverConfig {
     /// A sender that is silent for this long has vanished: its state is freed. By default after
     /// [`CONSENT`](crate::challenge::CONSENT): for so long a sender may go on without an answer.
     pub vanish_after: Duration,
+    /// After a session nobody is let in before [`next_session`](super::ReceiverSession::next_session): senders that ask meanwhile wait,
+    /// and are told that the receiver is busy. A session is a sender's time in the place, from its first media to its goodbye, its
+    /// disappearance, or the stream of another address in its place. Else the place is free at once.
+    pub one_by_one: bool,
     /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6.
     pub ip_overhead: Bytes,
     /// Code point of normal-class feedback and RTCP. Feedback on dummies is LE whatever this is.
@@ -73,6 +77,7 @@ impl Default for ReceiverConfig {
             session_bandwidth: Rate::mbps(1.0),
             reduced_minimum: false,
             vanish_after: CONSENT,
+            one_by_one: false,
             ip_overhead: Bytes::new(28),
             data_dscp: Dscp::DEFAULT,
             ntp_at_zero: NtpTime::default(),
@@ -142,6 +147,9 @@ pub enum ReceiverEvent {
     },
     /// The sender has been silent for too long; its state is freed.
     Vanished,
+    /// Another sender, which has shown where it is, comes in place of a silent one, whose session is over
+    /// ([`ReceiverConfig::one_by_one`]).
+    Replaced,
 }
 
 /// The counts of one received stream.
@@ -171,7 +179,25 @@ pub struct StreamStats {
     pub restarts: u32,
 }
 
-/// The counts of a receiving session.
+impl StreamStats {
+    /// This stream's counts, behind those of an earlier one.
+    #[must_use]
+    pub(crate) fn behind(self, earlier: &StreamStats) -> StreamStats {
+        StreamStats {
+            received: earlier.received + self.received,
+            expected: earlier.expected + self.expected,
+            lost: earlier.lost + self.lost,
+            duplicates: earlier.duplicates + self.duplicates,
+            reordered: earlier.reordered + self.reordered,
+            ce_marks: earlier.ce_marks + self.ce_marks,
+            bytes: earlier.bytes + self.bytes,
+            restarts: earlier.restarts + self.restarts,
+            ..self
+        }
+    }
+}
+
+/// The counts of a receiving session, and of those before it where [`ReceiverConfig::one_by_one`] does not part them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ReceiverStats {
     /// Sent, by kind. Feedback, of either form, is counted apart from RTCP's own reports.
@@ -182,7 +208,9 @@ pub struct ReceiverStats {
     pub received_bytes: u64,
     /// Neither RTP nor RTCP, or broken.
     pub malformed: u64,
-    /// From an address that is not allowed, or other than the sender that holds the place.
+    /// From an address that [`ReceiverConfig::from`] does not allow.
+    pub not_allowed: u64,
+    /// From an address other than that of the sender that holds the place.
     pub wrong_address: u64,
     /// From sources that are not believed yet.
     pub unproven: u64,

@@ -2,7 +2,7 @@
 
 use super::place::TAKEOVER;
 use super::sources::{Role, Standing};
-use super::{Incoming, MediaPacket, ReceiverEvent, ReceiverSession};
+use super::{Incoming, MediaPacket, ReceiverEvent, ReceiverSession, ReceiverStats};
 use crate::challenge::CONSENT;
 use crate::codec::Codec;
 use crate::feedback::Arrived;
@@ -25,6 +25,10 @@ impl ReceiverSession {
             return None;
         }
         let (role, announced) = self.role(now, packet, from)?;
+        if !announced && self.place.has_ended(packet.ssrc) {
+            self.stats.unproven += 1;
+            return None;
+        }
         let sequence = self.validate(now, packet, incoming, role, announced)?;
         self.place.peer.as_mut()?.heard = now;
         let is_media = role == Role::Media && self.is_media(now, packet, from, announced);
@@ -161,6 +165,12 @@ impl ReceiverSession {
         if self.sources.is_playing(now, TAKEOVER) && !announced {
             return false;
         }
+        if let Some(old) = self.sources.media() {
+            let mut counts = ReceiverStats::default();
+            self.sources.count_into(&mut counts);
+            self.stats.media = counts.media.behind(&self.stats.media);
+            self.sources.remove(old);
+        }
         self.sources.play(packet.ssrc);
         self.requests.restart();
         self.reports.cancel_bye();
@@ -189,6 +199,7 @@ impl ReceiverSession {
                 self.recovery.restart();
                 Some(n)
             }
+            Standing::New(..) if !self.place.is_held_by(incoming.from) && self.ends_for_another(now) => None,
             Standing::New(n, validator) => {
                 self.accept_sender(now, incoming.from, incoming.len);
                 self.sources.admit(now, packet, role, validator, n);

@@ -17,6 +17,8 @@ const WAITS: Duration = Duration::from_secs(4);
 /// Other senders are told that the place is held at most so often, all together.
 const TOLD_APART: Duration = Duration::from_millis(100);
 const MOST_ECHOES: usize = 16;
+/// Streams that are known to have ended: those of some four senders.
+const MOST_ENDED: usize = 32;
 /// A sender asks in two classes, three times at most.
 const MOST_RECENT_TOKENS: usize = 6;
 
@@ -80,7 +82,7 @@ pub(super) struct PendingEcho {
     pub(super) arrived: Instant,
     /// The proof that is wanted before this sender is let in.
     pub(super) taken: Option<u32>,
-    /// A sender of another address has the place.
+    /// A sender of another address has the place, or the session that is over is not closed yet.
     pub(super) busy: bool,
     /// The Quick-Start option that the datagram came with, if the sender says that it sent one.
     pub(super) quick_start: Option<Option<QsOption>>,
@@ -104,19 +106,23 @@ pub(super) struct Place {
     taken: u64,
     /// When another sender was told last that the place is held.
     told: Option<Instant>,
+    /// A session is over, and nobody is let in.
+    closed: bool,
+    /// The streams that ended by a goodbye, of either end, and when; the newest last.
+    ended: VecDeque<(u32, Instant)>,
 }
 
 impl Place {
     /// Whether `from` is the sender, or may become it without a word.
     pub(super) fn is_open_to(&self, now: Instant, from: SocketAddr) -> bool {
-        self.peer.is_none_or(|p| p.address == from || now >= p.gives_way(false))
+        !self.closed && self.peer.is_none_or(|p| p.address == from || now >= p.gives_way(false))
     }
 
     /// Whether `from` is the sender, or may become it with this challenge. Packets that nobody has announced, which may come from anywhere
     /// in anybody's name, keep nobody out who shows where he is.
     pub(super) fn is_open_to_challenge(&self, now: Instant, challenge: &Challenge, from: SocketAddr) -> bool {
         let may = |p: &Peer| p.announced.is_none() || now >= p.gives_way(p.is_kin(challenge, from));
-        self.peer.as_ref().is_none_or(|p| p.address == from || may(p))
+        !self.closed && self.peer.as_ref().is_none_or(|p| p.address == from || may(p))
     }
 
     /// Whether the challenge is to show that its sender sees what goes to `from`: it takes the place of another one, or of another stream.
@@ -172,6 +178,41 @@ impl Place {
         }
     }
 
+    /// Whether media of the sender's own has come, or its TCP connection.
+    pub(super) fn has_session(&self) -> bool {
+        self.peer.is_some_and(|p| p.has_media || p.tcp)
+    }
+
+    /// Nobody is let in.
+    pub(super) const fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// The place is free again.
+    pub(super) const fn open(&mut self) {
+        self.closed = false;
+    }
+
+    /// These streams are over.
+    pub(super) fn end_streams(&mut self, now: Instant, ssrcs: impl Iterator<Item = u32>) {
+        for ssrc in ssrcs {
+            if self.ended.len() >= MOST_ENDED {
+                self.ended.pop_front();
+            }
+            self.ended.push_back((ssrc, now));
+        }
+    }
+
+    /// Whether that stream has ended by a goodbye: packets of it that come late begin no session.
+    pub(super) fn has_ended(&self, ssrc: u32) -> bool {
+        self.ended.iter().any(|(ended, _)| *ended == ssrc)
+    }
+
+    /// Whether that stream has ended just now: a challenge may have left before its sender knew.
+    pub(super) fn has_just_ended(&self, now: Instant, ssrc: u32) -> bool {
+        self.ended.iter().any(|(ended, at)| *ended == ssrc && !silent(now, *at, WAITS))
+    }
+
     /// Nothing could be heard for so long.
     pub(super) fn on_stall(&mut self, late: Duration) {
         if let Some(peer) = &mut self.peer {
@@ -209,6 +250,11 @@ impl Place {
             self.told = Some(now);
             self.push_echo(PendingEcho { busy: true, ..waiting.echo });
         }
+        self.wait(waiting);
+    }
+
+    /// A challenge waits until the place is free.
+    pub(super) fn wait(&mut self, waiting: Waiting) {
         let (to, class) = (waiting.echo.to, waiting.challenge.class);
         self.waiting.retain(|w| w.echo.to == to && w.challenge.class != class);
         self.waiting.push(waiting);
@@ -216,6 +262,9 @@ impl Place {
 
     /// When a challenge from another address is due to be answered; NEVER if there is none.
     pub(super) fn free_at(&self) -> Instant {
+        if self.closed {
+            return Instant::NEVER;
+        }
         let free = |w: &Waiting| self.peer.map_or(Instant::ZERO, |p| p.gives_way(p.is_kin(&w.challenge, w.echo.to)));
         self.waiting.iter().map(free).min().unwrap_or(Instant::NEVER)
     }

@@ -82,6 +82,11 @@ impl Sources {
         current.is_some_and(|s| !silent(now, s.last_arrival, patience))
     }
 
+    /// Nothing is known of that stream any more.
+    pub(super) fn remove(&mut self, ssrc: u32) {
+        self.known.remove(&ssrc);
+    }
+
     /// A believed stream.
     pub(crate) fn source(&self, ssrc: u32) -> Option<&Source> {
         match self.known.get(&ssrc) {
@@ -111,6 +116,11 @@ impl Sources {
             Entry::Valid(role, _, s) => Some((*role, &mut **s)),
             Entry::Probation(_) => None,
         })
+    }
+
+    /// The SSRCs of believed streams: at most eight.
+    pub(super) fn ssrcs(&self) -> impl Iterator<Item = u32> {
+        self.valid().map(|(_, source)| source.ssrc)
     }
 
     /// Believed streams.
@@ -178,7 +188,7 @@ impl Sources {
         self.valid_mut().map(|(_, s)| s.report_block(now)).collect()
     }
 
-    /// Adds the state of the current streams.
+    /// Adds the state of the current streams to the counts of earlier ones.
     pub(super) fn count_into(&self, stats: &mut ReceiverStats) {
         for (role, s) in self.valid() {
             let slot = match role {
@@ -188,7 +198,7 @@ impl Sources {
                 Role::Retransmission => &mut stats.retransmission,
                 Role::Fec => &mut stats.fec,
             };
-            *slot = StreamStats {
+            let current = StreamStats {
                 ssrc: s.ssrc,
                 received: s.received,
                 expected: s.expected(),
@@ -201,6 +211,7 @@ impl Sources {
                 dscp: s.dscp,
                 restarts: s.validator.restarts,
             };
+            *slot = current.behind(slot);
         }
     }
 }

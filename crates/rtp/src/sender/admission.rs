@@ -41,6 +41,8 @@ pub(super) enum Answer {
     Taken,
     /// A sender of another address has the place. News: this was not known.
     Busy { news: bool },
+    /// The receiver ends, with the session of another sender.
+    Ends,
     /// The peer is there.
     There {
         /// The class of the challenge that is answered.
@@ -207,6 +209,9 @@ impl Admitting {
         let Some(i) = self.tokens.iter().position(|t| t.value == echo.token) else { return Answer::Unknown };
         // The challenge waits at the receiver, and may still be answered.
         if echo.busy {
+            if echo.ends {
+                return Answer::Ends;
+            }
             return Answer::Busy { news: !core::mem::replace(&mut self.busy, true) };
         }
         // A token answers once.

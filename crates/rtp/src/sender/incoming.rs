@@ -118,6 +118,13 @@ impl SenderSession {
                 }
                 return false;
             }
+            Answer::Ends => {
+                // A session that runs is ended by its own receiver's goodbye, or by silence.
+                if self.trust.peer().is_none() {
+                    self.end(StopReason::PeerEnded);
+                }
+                return false;
+            }
             Answer::There { class, token, is_newest, rtt, was_held } => (class, token, is_newest, rtt, was_held),
         };
         if was_held {

@@ -1,0 +1,199 @@
+//! A process that opens a receiver's next files, so that the process that hears the network opens none.
+//!
+//! `receive --sessions` gives each session files of its own, and the second session's are opened while packets come: under its filter
+//! (`confine.rs`) the receiver can open no file. So another process is started before. That process
+//! reads nothing but single bytes from the receiver's end of a socket: "the next", and "the last were not used". The files that are opened, handed back and
+//! removed have the names that the process was started with, and numbers that the process counts. The end of the socket is the end of the process.
+
+use crate::confine;
+use crate::error::{Failure, Outcome, code};
+use crate::outputs;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The first argument of such a process.
+const OPENER: &str = "open-numbered-files";
+const FORCE: &str = "force";
+/// Files of a session: the recording and the statistics.
+const MOST_FILES: usize = 2;
+const LONGEST: usize = 4_096;
+
+const NEXT: u8 = b'n';
+const UNUSED: u8 = b'u';
+const OPENED: u8 = b'o';
+const FAILED: u8 = b'f';
+
+/// The receiver's end.
+pub(crate) struct Opener {
+    socket: UnixStream,
+    paths: Vec<PathBuf>,
+    /// The session that files were opened for last.
+    session: u64,
+}
+
+impl Opener {
+    /// Starts the process, which opens files of these names, numbered. None of them may be there already, unless `force` says so.
+    pub(crate) fn start(paths: &[&Path], force: bool) -> Outcome<Opener> {
+        for path in paths {
+            outputs::refuse_dash(path)?;
+        }
+        for path in paths.iter().filter(|_| !force) {
+            if let Some(found) = first_numbered(path) {
+                let exists = format!("`{}` exists already", found.display());
+                return Err(Failure::usage(exists).hint(outputs::REPLACE));
+            }
+        }
+        let (ours, theirs) = UnixStream::pair()?;
+        let program = std::env::current_exe()?;
+        let mut command = Command::new(program);
+        command.arg(OPENER).arg(if force { FORCE } else { "" }).args(paths);
+        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).spawn()?;
+        Ok(Opener { socket: ours, paths: paths.iter().map(|path| (*path).to_owned()).collect(), session: 0 })
+    }
+
+    /// The next session's files, each with its name, in the order of the names.
+    pub(crate) fn next(&mut self) -> Outcome<Vec<(File, PathBuf)>> {
+        self.session += 1;
+        self.socket.write_all(&[NEXT])?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+        let mut passed = RecvAncillaryBuffer::new(&mut space);
+        let mut said = [0; LONGEST];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let got =
+            recvmsg(&self.socket, &mut [IoSliceMut::new(&mut said)], &mut passed, flags).map_err(io::Error::from)?;
+        let said = said.get(..got.bytes).unwrap_or_default();
+        let files = passed.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(files) => files.collect::<Vec<OwnedFd>>(),
+            _ => Vec::new(),
+        });
+        let files: Vec<File> = files.map(File::from).collect();
+        match said {
+            [OPENED] if files.len() == self.paths.len() => {
+                Ok(files.into_iter().zip(self.paths.iter().map(|path| numbered(path, self.session))).collect())
+            }
+            [FAILED, why @ ..] => Err(Failure::new(code::FAILED, String::from_utf8_lossy(why))),
+            _ => Err(Failure::new(code::FAILED, "the process that opens files has ended")),
+        }
+    }
+
+    /// No session came for the last ones.
+    pub(crate) fn unused(&mut self) {
+        // If that process is gone, an empty file stays.
+        let _ = self.socket.write_all(&[UNUSED]).and_then(|()| self.socket.read_exact(&mut [0]));
+    }
+}
+
+/// `a-2.ivf` of `a.ivf`.
+pub(crate) fn numbered(path: &Path, session: u64) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{session}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+/// A file of that name with any number.
+fn first_numbered(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_number = |name: &OsStr| {
+        let number = Path::new(name).file_stem()?.to_str()?.rsplit_once('-')?.1.parse().ok()?;
+        (numbered(path, number).file_name()? == name).then_some(number)
+    };
+    let numbers = fs::read_dir(folder).ok()?.filter_map(|entry| is_number(&entry.ok()?.file_name()));
+    numbers.min().map(|number| numbered(path, number))
+}
+
+/// The arguments for [`run`], if this process is to be such a one. First thing in `main`.
+pub(crate) fn arguments() -> Option<Vec<OsString>> {
+    let mut all = std::env::args_os().skip(1);
+    (all.next()? == OPENER).then(|| all.collect())
+}
+
+/// The process: opens files until the receiver has ended.
+pub(crate) fn run(arguments: &[OsString]) -> Outcome {
+    let [force, paths @ ..] = arguments else { return Ok(()) };
+    confine::drop_capabilities()?;
+    let force = force == FORCE;
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (mut session, mut made) = (0, false);
+    let mut word = [0];
+    while (&socket).read(&mut word)? == 1 {
+        match word {
+            [NEXT] => {
+                session += 1;
+                let mut opened = Vec::new();
+                let failure = paths.iter().try_for_each(|path| {
+                    opened.push(outputs::create_seekable(&numbered(Path::new(path), session), force)?);
+                    Ok::<_, Failure>(())
+                });
+                let failure = failure.err();
+                made = failure.is_none();
+                hand_over(&socket, &opened, failure)?;
+            }
+            [UNUSED] => {
+                for path in paths.iter().map(|path| numbered(Path::new(path), session)) {
+                    // Only what this process has made, and nothing twice.
+                    if made && fs::symlink_metadata(&path).is_ok_and(|about| about.is_file()) {
+                        let _ = fs::remove_file(&path);
+                    }
+                }
+                made = false;
+                (&socket).write_all(&[OPENED])?;
+            }
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+fn hand_over(socket: &UnixStream, files: &[File], failure: Option<Failure>) -> Outcome {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+    let mut passed = SendAncillaryBuffer::new(&mut space);
+    let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
+    let said = match failure {
+        None => {
+            passed.push(SendAncillaryMessage::ScmRights(&files));
+            vec![OPENED]
+        }
+        Some(failure) => {
+            let mut said = vec![FAILED];
+            said.extend(failure.message.bytes().take(LONGEST - 1));
+            said
+        }
+    };
+    sendmsg(socket, &[IoSlice::new(&said)], &mut passed, SendFlags::NOSIGNAL).map_err(io::Error::from)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_before_the_extension_and_are_found_again() {
+        let folder = std::env::temp_dir().join(format!("fairpace-opener-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a.ivf");
+        assert_eq!(numbered(&path, 2), folder.join("a-2.ivf"));
+        assert_eq!(numbered(Path::new("plain"), 10), Path::new("plain-10"));
+        for other in ["a.ivf", "a-.ivf", "a-x.ivf", "b-1.ivf", "a-1.jsonl", "a-01.ivf"] {
+            fs::write(folder.join(other), "").unwrap();
+        }
+        assert_eq!(first_numbered(&path), None);
+        fs::write(folder.join("a-12.ivf"), "").unwrap();
+        assert_eq!(first_numbered(&path), Some(folder.join("a-12.ivf")));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
