@@ -160,7 +160,7 @@ fn planes(e: &Experiment, places: &[Place]) -> [Chart; 2] {
 
 fn plane(e: &Experiment, places: &[Place], title: String, keys: &[&'static str]) -> Chart {
     let least = places.iter().map(|p| 100.0 * mean(&p.harm)).fold(0.0, f64::min);
-    let x = Axis::new("harm to TCP: share of its rate without the video that it lost", "%");
+    let x = Axis::new("harm to TCP: rate that it lost to the video", "%");
     let y = Axis::new("SSIM, freezes counted", "").range(0.5, 1.0);
     let mut chart = Chart::new(title, x.range(least.floor(), SHOWN_TO), y).caption(format!(
         "{}; a point per rate (or highest rate), to a harm of {SHOWN_TO} %: all are in the numbers; bars are 95 % intervals of SSIM",

@@ -49,6 +49,7 @@
 
 mod admission;
 mod config;
+mod encoder_share;
 mod events;
 mod incoming;
 mod media_out;
@@ -70,6 +71,7 @@ use crate::reporting::{Farewell, Reporting};
 use crate::secret::Purpose;
 use crate::{Datagram, Out, Secret, StopReason, What, fec};
 use admission::Admitting;
+use encoder_share::encoder_share;
 use events::Events;
 use fairpace_control::feedback::Form;
 use fairpace_control::{Flow, Permit, Promise, Transmit};
@@ -96,9 +98,6 @@ enum Phase {
 /// Challenges: three, then 1 s, 2 s and 4 s of patience. RFC 8085 §3.1.1: 1 s before any RTT is known.
 const TRIES: u32 = 3;
 const FIRST_PATIENCE: Duration = Duration::from_secs(1);
-
-/// The share of a rate that adapts which an encoder is told of (`docs/rtp/repair.md` has the measurement).
-const SHARE_OF_ADAPTING: f64 = 0.9;
 
 /// A sending session. See the crate's documentation for the driver's contract.
 #[derive(Debug)]
@@ -283,12 +282,12 @@ impl SenderSession {
         self.flow.target_rate()
     }
 
-    /// The rate that the encoder's *bitstream* may use: the target rate, nine tenths of it where the controller gives way, less the headers
-    /// of full packets, and less what empties the queue of more than 100 ms within 500 ms; never below half of it. An encoder that gives a
+    /// The rate that the encoder's *bitstream* may use: the target rate, nine to seven tenths of it where the controller gives way, by how much of the
+    /// play-out delay the path's queue takes; less the headers of full packets, and less what empties the queue of more than 100 ms within 500 ms; never below half of it. An encoder that gives a
     /// little too much, or a driver that is often late, would else fill the queue until frames are dropped, on a path
     /// that loses nothing. A rate that adapts falls without notice, and what was encoded for more waits here, before it waits on the path.
     pub fn media_rate(&self) -> Rate {
-        let share = if self.flow.is_responsive() { SHARE_OF_ADAPTING } else { 1.0 };
+        let share = encoder_share(self.flow.is_responsive(), &self.deadline());
         self.media.media_rate(self.flow.target_rate(), &self.config, share)
     }
 

@@ -430,6 +430,21 @@ fn of_a_rate_that_adapts_an_encoder_is_told_a_tenth_less() {
     assert!((told - 0.943 / 2.0).abs() < 1e-9, "{told}");
 }
 
+/// With 700 ms of play-out packets wait in the path's queue from 2 s on: half of it, then much more than all of it.
+#[test]
+fn what_the_path_s_queue_takes_of_the_play_out_delay_an_encoder_is_told_less() {
+    // 0.9 - 0.4 x (0.5 - 0.3) = 0.82; beyond 1.2 play-out delays the usual 0.9.
+    for (queue_ms, share) in [(0, 0.9), (350, 0.82), (1_400, 0.9)] {
+        let mut p = Pair::usual("tfrc", &[]);
+        p.frame_bytes = Some(200);
+        let queue = move |now: fairpace_units::Instant| if now < at(2.0) { Duration::ZERO } else { ms(queue_ms) };
+        p.forward.disturb = Box::new(move |now, wire| vec![(queue(now), wire)]);
+        p.run_until(at(12.0));
+        let told = p.sender.media_rate().as_bps() / p.sender.target_rate().as_bps();
+        assert!((told - share * 0.943).abs() < 0.005, "{queue_ms} ms: {told}, {:?}", p.sender.flow().srtt());
+    }
+}
+
 #[test]
 fn an_encoder_that_gives_a_little_too_much_is_told_less_until_nothing_waits() {
     // 5 % over for a minute is 3 s of video more than may leave: 400 ms of it would wait, and the rest be dropped.

@@ -4,7 +4,7 @@
 //!
 //! A sender is one of our controllers with its parameters, and `max_rate`; or `srt`, `srt-fec`, `plain` with a `rate`.
 //!
-//! From the environment: `PLAYOUT_MS`, the play-out delay (1,000); `AUTO`, if set, it adapts from there; `NO_REPAIR`, nothing is
+//! From the environment: `FIRST`, the first seed (1); `PLAYOUT_MS`, the play-out delay (1,000); `AUTO`, if set, it adapts from there; `NO_REPAIR`, nothing is
 //! sent again; `NO_FEC`, there are no repair packets; `CLIP`, an encoder as for that clip (`film`, `zoom`, `cuts`; `each`: in
 //! turn, a clip per seed, as in `fairpace reproduce viewers`), whose SSIM is shown then; `DUMP`, a folder for the fate of each frame, a file per sender
 //! and seed.
@@ -43,6 +43,7 @@ fn main() -> Result<(), Failure> {
     let scenario = Scenario::parse(&std::fs::read_to_string(&path)?, &path)?;
     let env = |name: &str| std::env::var(name).ok();
     let playout_ms: u64 = env("PLAYOUT_MS").map_or(Ok(1_000), |v| v.parse())?;
+    let first: u64 = env("FIRST").map_or(Ok(1), |v| v.parse())?;
     let dump = env("DUMP");
     print!("{:<28}", "sender");
     Fate::ALL.iter().for_each(|fate| print!(" {:>13}", fate.name()));
@@ -51,7 +52,7 @@ fn main() -> Result<(), Failure> {
         "damaged", "freeze s", "kbit/s", "rtx %", "fec %", "TCP", "delay ms", "glass ms", "SSIM"
     );
     for word in args {
-        let seeds: Vec<u64> = (1..=seeds).collect();
+        let seeds: Vec<u64> = (first..first + seeds).collect();
         let runs = pool::map(
             &seeds,
             &Default::default(),

@@ -154,11 +154,15 @@ fn a_path_that_changes_its_mind_is_no_worse_with_repair_than_without() {
     }
     // The default says why, each time: it goes beyond the fair share while packets are lost at random, and gives that back where a
     // queue stands.
-    let w = seen(&scenario, 1, "auto", true, fixed(700));
-    assert!(w.stopped().is_none(), "{:?}", w.stopped());
-    let changes = |reason: &str| w.sender.states().iter().filter(|(.., why)| *why == reason).count();
-    let given_back = changes("a queue stands") + changes("lost in a queue") + changes("much is lost");
-    assert!(changes("no queue") >= 2 && given_back >= 2, "{:?}", w.sender.states());
+    let runs: Vec<Watched> = (1..=4).map(|seed| seen(&scenario, seed, "auto", true, fixed(700))).collect();
+    for run in &runs {
+        assert!(run.stopped().is_none(), "{:?}", run.stopped());
+    }
+    let states = || runs.iter().flat_map(|run| run.sender.states());
+    let changes = |to: &str, reasons: &[&str]| states().filter(|(_, s, why)| *s == to && reasons.contains(why)).count();
+    let gives_back = ["a queue stands", "lost in a queue", "much is lost"];
+    let (free, fair) = (changes("Free", &["no queue"]), changes("Fair", &gives_back));
+    assert!(free >= 4 && fair >= 12, "{free} {fair} {:?}", states().collect::<Vec<_>>());
 }
 
 #[test]

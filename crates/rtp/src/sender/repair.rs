@@ -65,8 +65,12 @@ pub(super) struct Deadline {
 impl Deadline {
     /// Frames captured before this come too late to be shown if they leave now.
     fn horizon(&self) -> Instant {
-        let queueing = self.srtt.saturating_sub(self.least_rtt);
-        self.now - self.playout.saturating_sub(queueing)
+        self.now - self.playout.saturating_sub(self.queueing())
+    }
+
+    /// How long packets wait in the path's queues.
+    pub(super) fn queueing(&self) -> Duration {
+        self.srtt.saturating_sub(self.least_rtt)
     }
 
     /// Whether packets wait on the path: losses are its queue's then, and a copy would only make it longer.
