@@ -30,7 +30,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// How many.
+    /// The number of values.
     pub fn len(&self) -> usize {
         match self {
             Values::Text(v) => v.len(),
