@@ -95,7 +95,7 @@ pub fn page(sweep: &Sweep, metric: &Metric, folder: &str) -> Page {
     }
     if !failed.is_empty() {
         page = page.notice(format!(
-            "{} points came to nothing and are in no number here; they are listed at the end.",
+            "Points that came to nothing: {}. They are in no number here, and are listed at the end.",
             failed.len()
         ));
     }
@@ -120,7 +120,7 @@ pub fn page(sweep: &Sweep, metric: &Metric, folder: &str) -> Page {
             vec![plan.label(f.point), f.seed.to_string(), f.reason.clone(), command]
         };
         page = page.section(Section::new("failed", "Points that came to nothing").table(Table {
-            title: format!("{} points", failed.len()),
+            title: format!("Failed points: {}", failed.len()),
             caption: format!("at most {MOST_FAILED} are listed; `failed.csv` has all"),
             head: ["settings", "seed", "reason", "again"].map(String::from).to_vec(),
             rows: failed.iter().take(MOST_FAILED).map(row).collect(),
@@ -368,4 +368,96 @@ fn heat(sweep: &Sweep, metric: &Metric) -> Option<Section> {
         });
     }
     Some(section)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairpace_lab::sweep::{Batch, GROUP_COLUMNS, Plan, RunNumbers, SeedRule, Spec, World};
+    use fairpace_scenario::Scenario;
+
+    const TEXT: &str = "[path]\nrate = \"1 Mbit/s\"\nrtt = \"50 ms\"\nloss = { kind = \"random\", p = 0.1 }\n\
+                        [[flows]]\nname = \"video\"\ncontroller = \"rap\"\n";
+
+    /// A sweep with two seeds of each point; goodput in kbit/s is the function's, one more with the second seed.
+    fn sweep(vary: &[&str], kbps: impl Fn(&[String]) -> Option<f64>) -> Sweep {
+        let seeds = SeedRule { seeds: 2, batch: 2, narrow: None };
+        let spec = Spec { vary: vary.iter().map(|v| (*v).to_owned()).collect(), seeds, ..Spec::default() };
+        let scenario = Scenario::parse(TEXT, "base.toml").unwrap();
+        let mut sweep = Sweep::new(Plan::new(&scenario, &spec, World::Sim, "1").unwrap());
+        while let Some(id) = sweep.ready() {
+            let task = sweep.plan().task(&id).unwrap();
+            let mut batch = Batch::lost(&task, "smoke");
+            let values: Vec<String> = task.settings.iter().map(|(_, v)| v.clone()).collect();
+            if let Some(kbps) = kbps(&values) {
+                let run = |seed: u64| {
+                    let goodput = |name: &str| (name == "goodput_bps").then_some((kbps + (seed - 1) as f64) * 1e3);
+                    let numbers = GROUP_COLUMNS.iter().map(|(name, _)| goodput(name)).collect();
+                    let groups = vec![("video".to_owned(), numbers)];
+                    RunNumbers { seed, groups, links: Vec::new(), invalid: Vec::new() }
+                };
+                batch = Batch { failed: None, runs: vec![run(1), run(2)], ..batch };
+            }
+            assert!(sweep.take_batch(batch));
+        }
+        sweep
+    }
+
+    fn goodput(sweep: &Sweep) -> Metric {
+        sweep.plan().metric_named("goodput_bps").unwrap()
+    }
+
+    #[test]
+    fn each_cell_of_a_heat_map_is_the_mean_of_its_own_point() {
+        let loss = |v: &[String]| if v[0] == "0.1" { 100.0 } else { 200.0 };
+        let kbps = |v: &[String]| Some(loss(v) + if v[1] == "1 Mbit/s" { 1.0 } else { 2.0 });
+        let found = sweep(&["path.loss.p=0.1,0.2", "path.rate=1 Mbit/s,2 Mbit/s"], kbps);
+        let page = page(&found, &goodput(&found), "x");
+        let map = &page.sections.iter().find(|s| s.id == "map").unwrap().heat_maps[0];
+        assert_eq!((map.x.as_str(), map.y.as_str()), ("path.loss.p", "path.rate"));
+        assert_eq!(map.columns, ["0.1", "0.2"]);
+        // Half of one more, by the second seed.
+        let rows: Vec<(&str, &[f64])> = map.rows.iter().map(|r| (r.name.as_str(), &r.values[..])).collect();
+        assert_eq!(rows, [("1 Mbit/s", &[101.5, 201.5][..]), ("2 Mbit/s", &[102.5, 202.5][..])]);
+        let best = &page.sections[0].tables[0].rows[0];
+        assert_eq!(best[1..3], ["0.2", "2 Mbit/s"]);
+        // t(1) 12.706 * 0.7071 / sqrt(2) = 6.353
+        assert_eq!(best[3], "202.5 ± 6.4");
+        // 202.5 - 201.5 in each seed: without spread, so told apart.
+        assert!(
+            page.sections[0].tables[0].rows[1][4].starts_with("-1.000 ± 0"),
+            "{:?}",
+            page.sections[0].tables[0].rows[1]
+        );
+        let chart = &page.sections.iter().find(|s| s.id == "over-2").unwrap().charts[0];
+        assert_eq!(chart.x.unit, "kbit/s");
+        assert_eq!((&chart.series[0].x[..], &chart.series[0].y[..]), (&[1e3, 2e3][..], &[101.5, 102.5][..]));
+    }
+
+    #[test]
+    fn many_settings_of_the_other_axes_are_averaged_from_the_least_to_the_greatest() {
+        let kbps = |v: &[String]| v[1].trim_end_matches(" s").parse::<f64>().ok();
+        let found = sweep(&["path.loss.p=0.1,0.2", "path.rtt=1 s..9 s/9"], kbps);
+        let chart = response(&found, &goodput(&found), 0).unwrap();
+        let line = &chart.series[0];
+        assert_eq!(
+            (chart.series.len(), &line.y[..], &line.lo[..], &line.hi[..]),
+            (1, &[5.5, 5.5][..], &[1.5, 1.5][..], &[9.5, 9.5][..])
+        );
+        assert!(chart.caption.contains("means over all other axes"));
+    }
+
+    #[test]
+    fn a_failed_point_is_listed_with_its_command_and_in_no_number() {
+        let found = sweep(&["path.loss.p=0.1,0.2"], |v| (v[0] == "0.1").then_some(5.0));
+        let page = page(&found, &goodput(&found), "results/x");
+        let table = &page.sections.iter().find(|s| s.id == "failed").unwrap().tables[0];
+        assert_eq!(table.rows[0][..3], ["path.loss.p=0.2", "1", "smoke"]);
+        assert!(
+            table.rows[0][3].starts_with("`fairpace run results/x/failed/")
+                && table.rows[0][3].ends_with(".toml --seed 1`")
+        );
+        assert!(page.notices[0].starts_with("Points that came to nothing: 1."));
+        assert_eq!(page.sections[0].tables[0].rows.len(), 1);
+    }
 }

@@ -260,7 +260,7 @@ impl Scenario {
                     let is_as_it_is =
                         |name: &&str| base.flows.iter().any(|f| f.name == **name && f.controller == value);
                     // The controller that is there keeps its parameters.
-                    if flows.iter().all(|name| is_as_it_is(name)) {
+                    if flows.iter().all(is_as_it_is) {
                         continue;
                     }
                     let name = value.split(':').next().unwrap_or(value);

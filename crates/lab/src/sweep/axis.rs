@@ -295,7 +295,7 @@ fn quantity(text: &str) -> Option<(f64, &str)> {
         return None;
     }
     let ends = text.char_indices().map(|(i, c)| i + c.len_utf8());
-    let (end, number) = ends.filter_map(|end| Some((end, text[..end].parse::<f64>().ok()?))).last()?;
+    let (end, number) = ends.filter_map(|end| Some((end, text[..end].parse::<f64>().ok()?))).next_back()?;
     let unit = text[end..].trim();
     (number.is_finite() && !unit.starts_with(|c: char| c.is_ascii_digit() || c == '.')).then_some((number, unit))
 }
