@@ -96,8 +96,8 @@ impl Task {
     /// Runs it in a world. `code` is that of this program.
     ///
     /// # Errors
-    /// The task is for another program or another world, its scenario cannot be read here, or the stop flag was set. What
-    /// goes wrong in the run itself is a result: [`Batch::failed`].
+    /// The task is for another program or another world, its scenario cannot be read here, or the stop flag was set. A
+    /// failure of the run itself is a result: [`Batch::failed`].
     pub fn perform(&self, code: &str, world: study::World<'_>, hooks: &Hooks<'_>) -> Result<Batch, SweepError> {
         if self.code != code {
             return Err(SweepError::Task(format!("the task is for the program `{}`, and this is `{code}`", self.code)));
