@@ -12,6 +12,8 @@ const WITH_SOCKETS: [&str; 5] = ["net", "emu", "fsocket", "realtime", "cli"];
 const SYSTEM: [&str; 4] = ["nix", "socket2", "tun-rs", "caps"];
 /// Built without an operating system, with all that is beneath them.
 const EVERYWHERE: [&str; 2] = ["fairpace-papers", "fairpace-rtp"];
+/// Computes, with a library in C beneath (zstd), which another target has to have a compiler for.
+const WITH_C: &str = "columns";
 const WASM: &str = "wasm32-unknown-unknown";
 
 /// The normal dependencies of each package, by name.
@@ -164,8 +166,8 @@ fn what_computes_is_built_without_an_operating_system() {
     // Between them they cover every crate that computes.
     let packages = Packages::read();
     let built: BTreeSet<&str> = EVERYWHERE.iter().flat_map(|name| packages.beneath(name)).chain(EVERYWHERE).collect();
-    let tests = ["checks", "fuzz"];
-    let computes = |folder: &&String| !WITH_SOCKETS.iter().chain(&tests).any(|name| name == folder);
+    let others = ["checks", "fuzz", WITH_C];
+    let computes = |folder: &&String| !WITH_SOCKETS.iter().chain(&others).any(|name| name == folder);
     for folder in folders().iter().filter(computes) {
         assert!(built.contains(package(folder).as_str()), "`{folder}` is not built for {WASM}");
     }
