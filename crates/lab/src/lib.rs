@@ -26,14 +26,13 @@
 //! # Ok::<(), run::RunError>(())
 //! ```
 //!
-//! Then: [`metrics`] (the numbers of a run), [`results`] (the folder on disk), [`worlds`] (simulator beside kernel). Nothing
+//! Then: [`metrics`] (the numbers of a run), [`table`] (its rows, in columns), [`results`] (the folder on disk), [`worlds`] (simulator beside kernel). Nothing
 //! here reads a clock or opens a socket: the caller says when, and in which world. Pages: `docs/tutorial/first-scenario.md`,
 //! `docs/worlds.md`.
 
 #![forbid(unsafe_code)]
 
 pub mod adus;
-mod csv;
 mod delays;
 pub mod events;
 mod jitter;
@@ -46,9 +45,12 @@ mod simulate;
 pub mod stats;
 pub mod study;
 pub mod summary;
+pub mod table;
 mod tables;
 pub mod worlds;
 
 pub use delays::Delays;
 pub use pool::Hooks;
 pub use run::{RunError, RunOptions, RunSet, Seeds, variants};
+pub use seed_results::SeedResults;
+pub use table::{Column, Table};
