@@ -26,7 +26,8 @@
 //! # Ok::<(), run::RunError>(())
 //! ```
 //!
-//! Then: [`metrics`] (the numbers of a run), [`table`] (its rows, in columns), [`results`] (the folder on disk), [`worlds`] (simulator beside kernel). Nothing
+//! [`sweep`] varies the fields of a scenario, batch by batch, on this machine or on many. Then: [`metrics`] (the numbers of a run), [`table`]
+//! (its rows, in columns), [`results`] (the folder on disk), [`worlds`] (simulator beside kernel). Nothing
 //! here reads a clock or opens a socket: the caller says when, and in which world. Pages: `docs/tutorial/first-scenario.md`,
 //! `docs/worlds.md`.
 
@@ -45,6 +46,7 @@ mod simulate;
 pub mod stats;
 pub mod study;
 pub mod summary;
+pub mod sweep;
 pub mod table;
 mod tables;
 pub mod worlds;

@@ -14,7 +14,7 @@ pub struct Hooks<'a> {
     pub threads: usize,
 }
 
-static NEVER_STOP: AtomicBool = AtomicBool::new(false);
+pub(crate) static NEVER_STOP: AtomicBool = AtomicBool::new(false);
 
 impl Default for Hooks<'_> {
     /// Silent, unstoppable, all cores.
@@ -35,7 +35,7 @@ impl Hooks<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn worker_count(&self, jobs: usize) -> usize {
+    pub(crate) fn worker_count(&self, jobs: usize) -> usize {
         let cores = match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             n => n,

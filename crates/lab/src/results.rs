@@ -38,7 +38,7 @@ pub use crate::seed_results::SeedResults;
 const SCENARIO: &str = "scenario.toml";
 const MANIFEST: &str = "manifest.json";
 /// How the names of files begin while they are written.
-const UNFINISHED: &str = ".fairpace-unfinished-";
+pub(crate) const UNFINISHED: &str = ".fairpace-unfinished-";
 /// The seeds of a [`Folder`].
 pub const SEEDS: &str = "seeds.jsonl";
 
@@ -74,11 +74,16 @@ pub struct WriteError {
 /// # Errors
 /// [`WriteError`] names the file.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    write_whole_as(UNFINISHED, path, bytes)
+}
+
+/// The same with a beginning of its own for the temporary's name.
+pub(crate) fn write_whole_as(unfinished: &str, path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
         // Of a name that nobody can foresee, and gone again unless it gets its own.
         let mut builder = tempfile::Builder::new();
-        builder.prefix(UNFINISHED);
+        builder.prefix(unfinished);
         // As any file that the caller makes: the umask decides.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));

@@ -52,6 +52,7 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 mod variant;
+mod vary;
 mod way;
 mod window_planner;
 mod wireless;
@@ -82,6 +83,7 @@ pub use source::{ARRIVALS, ArrivalsSpec, Lengths, ON_OFF, OnOffSpec, SOURCE, Sou
 pub use table::AboutTable;
 pub use tcp::{TCP, TcpKind, TcpSpec};
 pub use variant::{replace_controller, with_controller};
+pub use vary::FieldPath;
 pub use way::Hop;
 pub use window_planner::WindowPlanner;
 pub use wireless::{ArqKind, PLAN, PlanSpec, UPLINK, USER, UplinkSpec, WIRELESS, WirelessSpec, WirelessUser};

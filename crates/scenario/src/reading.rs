@@ -18,9 +18,13 @@ pub(crate) fn from_toml(error: &toml::de::Error, file: &str, locator: Option<&Lo
             problem: Box::new(Problem::Syntax { reason: one_line(message) }),
         };
     };
-    let field = locator.path_of(&span);
-    let line = locator.line_at(span.start);
-    let problem = if let Some(rest) = message.strip_prefix("unknown field `") {
+    let problem = problem_of(message, locator.path_of(&span));
+    ScenarioError { file: file.to_owned(), line: locator.line_at(span.start), problem: Box::new(problem) }
+}
+
+/// The problem from the words of a reader of that field.
+pub(crate) fn problem_of(message: &str, field: String) -> Problem {
+    if let Some(rest) = message.strip_prefix("unknown field `") {
         let (_, expected) = rest.split_once('`').unwrap_or((rest, ""));
         Problem::UnknownField { field, allowed: backticked(expected) }
     } else if let Some(rest) = message.strip_prefix("missing field `") {
@@ -62,8 +66,7 @@ pub(crate) fn from_toml(error: &toml::de::Error, file: &str, locator: Option<&Lo
             },
             _ => Problem::Syntax { reason: one_line(message) },
         }
-    };
-    ScenarioError { file: file.to_owned(), line, problem: Box::new(problem) }
+    }
 }
 
 /// The row of the field at that path.

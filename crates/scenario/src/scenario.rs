@@ -130,6 +130,24 @@ impl Scenario {
         self.files.recording(spec)
     }
 
+    /// The recordings that the scenario names, as they were read.
+    pub fn recordings(&self) -> impl Iterator<Item = &Trace> {
+        self.files.traces.iter().map(|(_, trace)| &**trace)
+    }
+
+    /// The folder that relative names of files start from.
+    pub fn folder(&self) -> &Path {
+        &self.files.folder
+    }
+
+    /// Reads a scenario from text whose file names start from that folder; `name` is what errors call it, and its name if it has none.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn parse_from(text: &str, name: &str, folder: PathBuf) -> Result<Scenario, ScenarioError> {
+        Scenario::parse_in(text, name, name, folder, Flows::Needed)
+    }
+
     /// The JSON Schema of scenario files, as `docs/scenario.schema.json` holds it.
     pub fn json_schema() -> String {
         let mut schema =

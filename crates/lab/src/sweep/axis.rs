@@ -1,0 +1,381 @@
+//! An axis: a field of the scenario and the values that it gets.
+//!
+//! | text | values |
+//! | --- | --- |
+//! | `rcs,tfrc` | these, in this order |
+//! | `1Mbit/s..10Mbit/s/4` | four, equally far apart: 1, 4, 7, 10 Mbit/s |
+//! | `1e-4..1e-2/log5` | five, each the same factor above the one before |
+//! | `1e-4..1e-2`, `1e-4..1e-2/log` | any between, for random designs: uniform, or uniform in the logarithm |
+//!
+//! Values between two ends have six significant digits, and are whole where the field or the unit is. Both ends have a unit
+//! or none has; the first one's is kept.
+
+use super::error::SweepError;
+use fairpace_scenario::FieldPath;
+use fairpace_units::{RateSpec, parse_duration, parse_rate, parse_size};
+use serde::{Deserialize, Serialize};
+
+/// The most values of one axis.
+pub const MAX_LEVELS: usize = 100_000;
+
+/// A field and its values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    /// The field's path, as given.
+    pub field: String,
+    /// Its values.
+    pub levels: Levels,
+}
+
+/// The values of an axis, as text of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Levels {
+    /// These.
+    Values(Vec<String>),
+    /// Any value between two ends.
+    Between {
+        /// The lower end, in `unit`.
+        from: f64,
+        /// The upper end, in `unit`.
+        to: f64,
+        /// The unit; empty for a pure number.
+        unit: String,
+        /// Uniform in the logarithm.
+        log: bool,
+        /// Whole numbers only.
+        whole: bool,
+    },
+}
+
+impl Axis {
+    /// Reads `FIELD=VALUES`, as in `path.loss.p=1e-4..1e-2/log7` and `flow.video.controller=rcs,rap:fine_grain=on`.
+    ///
+    /// # Errors
+    /// [`SweepError::Vary`]: there is no `=`, no value, or a range is none; [`SweepError::Point`]: the field is no path.
+    pub fn parse(text: &str) -> Result<Axis, SweepError> {
+        let refuse = |wrong: &str, allowed: &str| SweepError::Vary {
+            found: text.to_owned(),
+            wrong: wrong.to_owned(),
+            allowed: allowed.to_owned(),
+        };
+        let Some((field, values)) = text.split_once('=') else {
+            return Err(refuse("has no `=`", "write a field and its values, as in `path.loss.p=1e-4..1e-2/log7`"));
+        };
+        let path = FieldPath::parse(field)?;
+        let pieces = pieces(values, field.trim().ends_with("controller"));
+        let mut found: Vec<String> = Vec::new();
+        for piece in &pieces {
+            match range(piece, path.is_whole()).map_err(|(wrong, allowed)| refuse(&wrong, allowed))? {
+                None => found.push(piece.clone()),
+                Some((between, Some(n))) => {
+                    found.extend((0..n).map(|i| between.at(if n == 1 { 0.0 } else { i as f64 / (n - 1) as f64 })))
+                }
+                Some((between, None)) if pieces.len() == 1 => {
+                    return Ok(Axis { field: path.text().to_owned(), levels: between });
+                }
+                Some((_, None)) => {
+                    return Err(refuse(
+                        "has a range without a number of values beside other values",
+                        "write how many, as in `1..9/5`, or leave the range alone",
+                    ));
+                }
+            }
+        }
+        // Whole numbers between two ends may come twice, and so may what is listed.
+        let mut seen = std::collections::BTreeSet::new();
+        found.retain(|value| seen.insert(value.clone()));
+        if found.is_empty() {
+            return Err(refuse("has no value", "write values behind the `=`, as in `path.loss.p=0.001,0.01`"));
+        }
+        if found.len() > MAX_LEVELS {
+            return Err(refuse("has too many values", "at most 100,000 on one axis"));
+        }
+        Ok(Axis { field: path.text().to_owned(), levels: Levels::Values(found) })
+    }
+
+    /// The listed values; none if any between two ends is one.
+    pub fn values(&self) -> Option<&[String]> {
+        match &self.levels {
+            Levels::Values(values) => Some(values),
+            Levels::Between { .. } => None,
+        }
+    }
+
+    /// A value as a number in the axis' unit; none of words.
+    pub fn number(value: &str) -> Option<f64> {
+        quantity(value).map(|(number, unit)| number * factor(unit).map_or(1.0, |(_, each)| each))
+    }
+
+    /// Whether all of its values are numbers of one kind.
+    pub fn is_numeric(&self) -> bool {
+        let kind =
+            |value: &String| quantity(value).map(|(_, unit)| factor(unit).map(|(kind, _)| kind).ok_or(unit.to_owned()));
+        match &self.levels {
+            Levels::Between { .. } => true,
+            Levels::Values(values) => {
+                let first = values.first().and_then(kind);
+                first.is_some() && values.iter().all(|v| kind(v) == first)
+            }
+        }
+    }
+
+    /// The unit of [`Axis::number`]: `bit/s`, `s`, `B`, as written where it is none of these, or empty.
+    pub fn unit(&self) -> String {
+        let of = |unit: &str| factor(unit).map_or_else(|| unit.to_owned(), |(kind, _)| kind.to_owned());
+        match &self.levels {
+            Levels::Between { unit, .. } => of(unit),
+            Levels::Values(values) => values.first().and_then(|v| quantity(v)).map_or_else(String::new, |(_, u)| of(u)),
+        }
+    }
+
+    /// The name of the axis' column: the field, and the unit of its numbers (`path.rate_bps`).
+    pub fn column(&self) -> String {
+        if !self.is_numeric() {
+            return self.field.clone();
+        }
+        let suffix = match self.unit().as_str() {
+            "" => "",
+            "bit/s" => "_bps",
+            "s" => "_s",
+            "B" => "_bytes",
+            "pkt/s" => "_pps",
+            "pkt" | "packets" => "_packets",
+            _ => "",
+        };
+        format!("{}{suffix}", self.field)
+    }
+
+    /// Whether the numbers span so much, each about the same factor above the one before, that they are drawn in
+    /// the logarithm.
+    pub fn is_log(&self) -> bool {
+        match &self.levels {
+            Levels::Between { log, .. } => *log,
+            Levels::Values(values) => {
+                let numbers: Vec<f64> = values.iter().filter_map(|v| Axis::number(v)).collect();
+                let (least, most) = numbers.iter().fold((f64::MAX, 0.0_f64), |(a, b), x| (a.min(*x), b.max(*x)));
+                numbers.len() == values.len() && least > 0.0 && most / least >= 20.0
+            }
+        }
+    }
+
+    /// The value at one end of a range, 0 or 1; the first or the last of listed ones.
+    pub fn at_end(&self, end: f64) -> String {
+        self.at(end)
+    }
+
+    /// The value at a place from 0 to 1.
+    pub(super) fn at(&self, place: f64) -> String {
+        match &self.levels {
+            Levels::Values(values) => {
+                let index = (place * values.len() as f64) as usize;
+                values.get(index.min(values.len().saturating_sub(1))).cloned().unwrap_or_default()
+            }
+            between @ Levels::Between { .. } => between.at(place),
+        }
+    }
+}
+
+impl Levels {
+    fn at(&self, place: f64) -> String {
+        let Levels::Between { from, to, unit, log, whole } = self else { return String::new() };
+        let exact = match (place, log) {
+            (0.0, _) => *from,
+            (1.0, _) => *to,
+            (_, false) => from + (to - from) * place,
+            (_, true) => libm::exp(libm::log(*from) + (libm::log(*to) - libm::log(*from)) * place),
+        };
+        let number = if *whole { exact.round() } else { short(exact) };
+        if unit.is_empty() { number.to_string() } else { format!("{number} {unit}") }
+    }
+}
+
+/// Six significant digits.
+fn short(x: f64) -> f64 {
+    format!("{x:.5e}").parse().unwrap_or(x)
+}
+
+/// The values between commas; commas within brackets or quotes are theirs. A controller's further settings stay with the controller.
+fn pieces(text: &str, controllers: bool) -> Vec<String> {
+    let (mut depth, mut quoted) = (0_i32, false);
+    let mut found = vec![String::new()];
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '[' | '{' if !quoted => depth += 1,
+            ']' | '}' if !quoted => depth -= 1,
+            _ => {}
+        }
+        match found.last_mut() {
+            Some(last) if c != ',' || quoted || depth > 0 => last.push(c),
+            _ => found.push(String::new()),
+        }
+    }
+    let mut joined: Vec<String> = Vec::new();
+    for piece in found.into_iter().map(|p| p.trim().to_owned()).filter(|p| !p.is_empty()) {
+        let is_setting = controllers && piece.contains('=') && !piece.split('=').next().unwrap_or("").contains(':');
+        match joined.last_mut() {
+            Some(last) if is_setting => {
+                last.push(if last.contains(':') { ',' } else { ':' });
+                last.push_str(&piece);
+            }
+            _ => joined.push(piece),
+        }
+    }
+    joined
+}
+
+type Refusal = (String, &'static str);
+
+/// A range with its number of values, if the text is one.
+fn range(text: &str, whole_field: bool) -> Result<Option<(Levels, Option<usize>)>, Refusal> {
+    let Some((from, rest)) = text.split_once("..") else { return Ok(None) };
+    let begins = |t: &str| t.trim_start().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    // Names of files may have two dots, too.
+    if !begins(from) || !begins(rest) || from.contains('/') && quantity(from).is_none() {
+        return Ok(None);
+    }
+    let (to, spacing) = match rest.rsplit_once('/') {
+        Some((to, spacing))
+            if spacing.starts_with("log") || spacing.starts_with("lin") || spacing.parse::<usize>().is_ok() =>
+        {
+            (to, spacing)
+        }
+        _ => (rest, ""),
+    };
+    let log = spacing.starts_with("log");
+    let number = spacing.trim_start_matches("log").trim_start_matches("lin");
+    let count = match number {
+        "" => None,
+        n => Some(n.parse::<usize>().ok().filter(|n| (1..=MAX_LEVELS).contains(n)).ok_or_else(|| {
+            (
+                format!("has `{spacing}` where the number of values should be"),
+                "write `/5` or `/log5`, from 1 to 100,000 values",
+            )
+        })?),
+    };
+    let ends = quantity(from).zip(quantity(to));
+    let Some(((from_number, from_unit), (to_number, to_unit))) = ends else {
+        return Err((
+            format!("has the range `{text}` whose ends are not numbers"),
+            "write two numbers, each with its unit, as in `1 Mbit/s..10 Mbit/s/5`",
+        ));
+    };
+    let to_number = if from_unit == to_unit {
+        to_number
+    } else {
+        match (factor(from_unit), factor(to_unit)) {
+            (Some((a, from_each)), Some((b, to_each))) if a == b => to_number * to_each / from_each,
+            _ => {
+                return Err((
+                    format!("has the range `{text}` whose ends are in `{from_unit}` and `{to_unit}`"),
+                    "write both ends in units of one kind",
+                ));
+            }
+        }
+    };
+    if to_number < from_number {
+        return Err((format!("has the range `{text}` which ends below its beginning"), "write the smaller end first"));
+    }
+    if log && from_number <= 0.0 {
+        return Err((
+            format!("has the range `{text}`, of which there is no logarithm"),
+            "begin above zero, or leave `log` out",
+        ));
+    }
+    let whole = whole_field || ["pkt", "packets", "B", "bytes"].contains(&from_unit);
+    let unit = from_unit.to_owned();
+    Ok(Some((Levels::Between { from: from_number, to: to_number, unit, log, whole }, count)))
+}
+
+/// A number and what stands behind it.
+fn quantity(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+        return None;
+    }
+    let ends = text.char_indices().map(|(i, c)| i + c.len_utf8());
+    let (end, number) = ends.filter_map(|end| Some((end, text[..end].parse::<f64>().ok()?))).last()?;
+    let unit = text[end..].trim();
+    (number.is_finite() && !unit.starts_with(|c: char| c.is_ascii_digit() || c == '.')).then_some((number, unit))
+}
+
+/// The basic unit of a unit's kind, and how many of those it has.
+fn factor(unit: &str) -> Option<(&'static str, f64)> {
+    let one = format!("1 {unit}");
+    if unit.is_empty() {
+        None
+    } else if let Ok(time) = parse_duration(&one) {
+        Some(("s", time.as_secs_f64()))
+    } else if let Ok(size) = parse_size(&one) {
+        Some(("B", size.as_f64()))
+    } else {
+        match parse_rate(&one).ok()? {
+            RateSpec::Bits(rate) => Some(("bit/s", rate.as_bps())),
+            RateSpec::PacketsPerSecond(_) => Some(("pkt/s", 1.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Vec<String> {
+        Axis::parse(text).unwrap().values().unwrap().to_vec()
+    }
+
+    #[test]
+    fn values_are_listed_or_lie_between_two_ends() {
+        assert_eq!(values("flow.video.controller=rcs, tfrc"), ["rcs", "tfrc"]);
+        assert_eq!(values("path.rate=1Mbit/s..10Mbit/s/4"), ["1 Mbit/s", "4 Mbit/s", "7 Mbit/s", "10 Mbit/s"]);
+        assert_eq!(values("path.loss.p=1e-4..1e-2/log3"), ["0.0001", "0.001", "0.01"]);
+        // 10^(1/2) to six digits.
+        assert_eq!(values("path.loss.p=1..10/log3")[1], "3.16228");
+        assert_eq!(
+            values("path.rate=500kbit/s..1.5Mbit/s/3,9 Mbit/s"),
+            ["500 kbit/s", "1000 kbit/s", "1500 kbit/s", "9 Mbit/s"]
+        );
+        assert_eq!(values("path.queue.capacity=1pkt..10pkt/log4"), ["1 pkt", "2 pkt", "5 pkt", "10 pkt"]);
+        assert_eq!(values("flow.tcp.count=1..3/5"), ["1", "2", "3"]);
+        assert_eq!(values("path.loss.p=0.1,0.1"), ["0.1"]);
+    }
+
+    #[test]
+    fn commas_within_a_table_or_a_controllers_settings_are_theirs() {
+        assert_eq!(values("path.queue={kind=\"codel\"},{kind=\"red\",max_p=0.1}").len(), 2);
+        let found = values("flow.video.controller=rcs,rap:fine_grain=on,alpha=2,fixed");
+        assert_eq!(found, ["rcs", "rap:fine_grain=on,alpha=2", "fixed"]);
+        assert_eq!(values("path.trace.file=../a.csv,../b.csv"), ["../a.csv", "../b.csv"]);
+    }
+
+    #[test]
+    fn what_is_no_axis_is_refused_with_what_to_write() {
+        for (text, wrong) in [
+            ("path.loss.p", "has no `=`"),
+            ("path.loss.p=", "has no value"),
+            ("path.loss.p=,", "has no value"),
+            ("path.loss.p=1..2/0", "where the number of values should be"),
+            ("path.loss.p=0..2/log3", "no logarithm"),
+            ("path.loss.p=2..1/3", "ends below its beginning"),
+            ("path.rate=1 Mbit/s..3 s/3", "`Mbit/s` and `s`"),
+            ("path.loss.p=0..1,2", "a range without a number"),
+            ("seed=1,2", "is not varied"),
+        ] {
+            let error = Axis::parse(text).unwrap_err();
+            assert!(error.to_string().contains(wrong) && error.hint().is_some(), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_the_unit_of_their_kind() {
+        let axis = Axis::parse("path.rate=500 kbit/s,2 Mbit/s").unwrap();
+        assert!(axis.is_numeric() && axis.unit() == "bit/s" && !axis.is_log());
+        assert_eq!(Axis::number("2 Mbit/s"), Some(2e6));
+        assert_eq!(Axis::number("250 ms"), Some(0.25));
+        let words = Axis::parse("flow.video.controller=rcs,rap").unwrap();
+        assert!(!words.is_numeric() && words.unit().is_empty());
+        assert!(!Axis::parse("path.queue.capacity=1 pkt,unlimited").unwrap().is_numeric());
+        assert!(Axis::parse("path.loss.p=1e-4..1e-2/log3").unwrap().is_log());
+    }
+}

@@ -1,0 +1,390 @@
+//! A sweep's folder: each batch in a file of its own, written whole or not at all.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `sweep.json` | what is swept: axes, design, seeds, program, world |
+//! | `scenario.toml` | the scenario as it was given, every default filled in |
+//! | `batches/3f/3f…-1-5.json` | the batch of a point, its first seed, and how many: two lines of JSON, the SHA-256 of the second and the batch |
+//! | `.shard-1-of-4.lock` | locked while a process is at work on that share of the points |
+//!
+//! A batch is flushed to disk before it gets its name, once. Whoever is killed loses the batches under way, and nothing else. What is
+//! torn or changed is found by its sum and run again. Several processes share a folder when each has its own shard.
+
+use super::error::SweepError;
+use super::plan::Plan;
+use super::progress::Sweep;
+use super::task::Batch;
+use crate::pool::{self, Hooks};
+use crate::results::{UNFINISHED, WriteError, write_whole_as};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+const FORMAT: &str = "fairpace-sweep/1";
+/// The file that says what is swept.
+pub(super) const ABOUT: &str = "sweep.json";
+const SCENARIO: &str = "scenario.toml";
+const BATCHES: &str = "batches";
+
+/// A share of the points: every `of`-th, beginning with number `index`, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Which one, from 1 to `of`.
+    pub index: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Default for Shard {
+    /// All points.
+    fn default() -> Self {
+        Shard { index: 1, of: 1 }
+    }
+}
+
+impl Shard {
+    /// Reads `2/8`.
+    ///
+    /// # Errors
+    /// [`SweepError::Vary`]: the text is no share.
+    pub fn parse(text: &str) -> Result<Shard, SweepError> {
+        let parts = text.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
+        match parts {
+            Some((index, of)) if (1..=of).contains(&index) && of <= 100_000 => Ok(Shard { index, of }),
+            _ => Err(SweepError::Vary {
+                found: text.to_owned(),
+                wrong: "is no shard".to_owned(),
+                allowed: "write which one, from 1, and of how many, as in `2/8`".to_owned(),
+            }),
+        }
+    }
+
+    /// Whether the point of that number is this shard's.
+    pub fn has(self, point: usize) -> bool {
+        point % self.of == self.index - 1
+    }
+
+    fn name(self) -> String {
+        format!("{}-of-{}", self.index, self.of)
+    }
+}
+
+/// What `sweep.json` says. The same for every shard.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct About {
+    format: String,
+    code: String,
+    world: super::plan::World,
+    digest: String,
+    scenario: String,
+    folder: PathBuf,
+    points: usize,
+    #[serde(flatten)]
+    spec: super::plan::Spec,
+}
+
+impl About {
+    fn of(plan: &Plan) -> About {
+        About {
+            format: FORMAT.to_owned(),
+            code: plan.code().to_owned(),
+            world: plan.world(),
+            digest: plan.digest().to_owned(),
+            scenario: plan.base().name.clone(),
+            folder: plan.base().folder().to_owned(),
+            points: plan.points().len(),
+            spec: plan.spec().clone(),
+        }
+    }
+}
+
+/// What a folder had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Batches of this sweep.
+    pub taken: usize,
+    /// Batches of points or seeds that this sweep does not have.
+    pub others: usize,
+    /// Files that are torn or changed; their batches are run again.
+    pub torn: usize,
+    /// Batches that came to nothing and are to be run again.
+    pub again: usize,
+}
+
+/// A sweep's folder, open for one shard.
+#[derive(Debug)]
+pub struct SweepStore {
+    path: PathBuf,
+    /// How the names of this shard's unfinished files begin.
+    unfinished: String,
+    /// Folders of batches that are there for certain.
+    made: Mutex<BTreeSet<String>>,
+    _lock: File,
+}
+
+impl SweepStore {
+    /// Makes the folder, or goes on in the one that is there: it must be empty or hold a sweep of the same scenario, world and program.
+    /// Axes and seeds may be others: batches that are of this sweep, too, are taken. Every point is checked before
+    /// anything is written, unless the folder says that it has been. With `anew` the batches that are there go.
+    ///
+    /// # Errors
+    /// The folder holds something else ([`SweepError::Occupied`]); another process has the shard ([`SweepError::Busy`]); a point
+    /// cannot be run; the folder cannot be read or written.
+    pub fn open(
+        path: &Path,
+        plan: &Plan,
+        shard: Shard,
+        anew: bool,
+        hooks: &Hooks<'_>,
+    ) -> Result<SweepStore, SweepError> {
+        let unwritable = |error| WriteError { path: path.to_owned(), error };
+        let about = About::of(plan);
+        let found = found_in(path)?;
+        match &found {
+            Found::Nothing => {}
+            Found::Other if anew && path.join(BATCHES).is_dir() => {}
+            Found::Other => {
+                return Err(SweepError::Occupied {
+                    path: path.to_owned(),
+                    holds: "holds other things than a sweep".to_owned(),
+                });
+            }
+            Found::Sweep(there) if !anew => {
+                if let Some(holds) = difference(there, &about) {
+                    return Err(SweepError::Occupied { path: path.to_owned(), holds });
+                }
+            }
+            Found::Sweep(_) => {}
+        }
+        let is_checked = matches!(&found, Found::Sweep(there) if **there == about);
+        if !is_checked {
+            plan.check(hooks)?;
+        }
+        fs::create_dir_all(path.join(BATCHES)).map_err(unwritable)?;
+        let lock = path.join(format!(".shard-{}.lock", shard.name()));
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
+        let file = file.map_err(|error| WriteError { path: lock.clone(), error })?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let shard = format!("{}/{}", shard.index, shard.of);
+                return Err(SweepError::Busy { path: path.to_owned(), shard });
+            }
+            Err(TryLockError::Error(error)) => return Err(WriteError { path: lock, error }.into()),
+        }
+        if anew {
+            fs::remove_dir_all(path.join(BATCHES)).map_err(unwritable)?;
+            fs::create_dir_all(path.join(BATCHES)).map_err(unwritable)?;
+        }
+        let store = SweepStore {
+            path: path.to_owned(),
+            unfinished: format!("{UNFINISHED}{}-", shard.name()),
+            made: Mutex::default(),
+            _lock: file,
+        };
+        store.remove_torn().map_err(unwritable)?;
+        if !is_checked || anew {
+            let text = serde_json::to_string_pretty(&about).unwrap_or_default() + "\n";
+            store.write(SCENARIO, plan.base().to_toml().as_bytes())?;
+            store.write(ABOUT, text.as_bytes())?;
+        }
+        Ok(store)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file of the folder whole or not at all.
+    ///
+    /// # Errors
+    /// [`WriteError`] names it.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
+        let path = self.path.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|error| WriteError { path: folder.to_owned(), error })?;
+        }
+        write_whole_as(&self.unfinished, &path, bytes)
+    }
+
+    /// Keeps a batch: it is on disk when this returns.
+    ///
+    /// # Errors
+    /// The bytes are no batch, or the file cannot be written.
+    pub fn keep(&self, bytes: &[u8]) -> Result<(), SweepError> {
+        let batch = Batch::from_bytes(bytes)?;
+        Ok(self.keep_as(&batch.point, batch.first, batch.count, bytes)?)
+    }
+
+    pub(super) fn keep_as(&self, point: &str, first: u64, count: u32, bytes: &[u8]) -> Result<(), WriteError> {
+        let folder = point.get(..2).unwrap_or("00");
+        let at = self.path.join(BATCHES).join(folder);
+        let is_made = |made: &mut BTreeSet<String>| !made.insert(folder.to_owned());
+        if !self.made.lock().is_ok_and(|mut made| is_made(&mut made)) {
+            fs::create_dir_all(&at).map_err(|error| WriteError { path: at.clone(), error })?;
+        }
+        let mut text = format!("{{\"sha256\":\"{}\"}}\n", sum(bytes)).into_bytes();
+        text.extend_from_slice(bytes);
+        text.push(b'\n');
+        write_whole_as(&self.unfinished, &at.join(format!("{point}-{first}-{count}.json")), &text)
+    }
+
+    /// Hands every batch that the folder has to the sweep, those of other shards too. With `again` batches that came to nothing are
+    /// left out, and so run again.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn load(&self, sweep: &mut Sweep, again: bool, hooks: &Hooks<'_>) -> Result<Loaded, SweepError> {
+        load(&self.path, sweep, again, hooks)
+    }
+
+    /// Removes what a killed process of this shard had not finished.
+    fn remove_torn(&self) -> io::Result<()> {
+        let mut folders = vec![self.path.clone()];
+        for entry in fs::read_dir(self.path.join(BATCHES))? {
+            folders.push(entry?.path());
+        }
+        for folder in folders.iter().filter(|f| f.is_dir()) {
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                if entry.file_name().as_encoded_bytes().starts_with(self.unfinished.as_bytes()) {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The sweep of a folder, with all of its batches, as the folder says what was swept. Nothing is written.
+///
+/// # Errors
+/// The folder holds no sweep, or cannot be read.
+pub fn read(path: &Path, hooks: &Hooks<'_>) -> Result<Sweep, SweepError> {
+    let Found::Sweep(about) = found_in(path)? else {
+        return Err(SweepError::Occupied { path: path.to_owned(), holds: "holds no sweep".to_owned() });
+    };
+    let at = path.join(SCENARIO);
+    let text = fs::read_to_string(&at).map_err(|error| SweepError::Read { path: at, error })?;
+    let scenario = fairpace_scenario::Scenario::parse_from(&text, &about.scenario, about.folder.clone())?;
+    let mut sweep = Sweep::new(Plan::new(&scenario, &about.spec, about.world, &about.code)?);
+    if sweep.plan().digest() != about.digest {
+        let holds = "holds a sweep of a recording that has changed since".to_owned();
+        return Err(SweepError::Occupied { path: path.to_owned(), holds });
+    }
+    load(path, &mut sweep, false, hooks)?;
+    Ok(sweep)
+}
+
+/// Whether a folder holds a sweep.
+pub fn is_sweep(path: &Path) -> bool {
+    path.join(ABOUT).is_file()
+}
+
+fn load(path: &Path, sweep: &mut Sweep, again: bool, hooks: &Hooks<'_>) -> Result<Loaded, SweepError> {
+    let root = path.join(BATCHES);
+    let unreadable = |path: &Path| {
+        let path = path.to_owned();
+        move |error| SweepError::Read { path, error }
+    };
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(&root).map_err(unreadable(&root))? {
+        folders.push(entry.map_err(unreadable(&root))?.path());
+    }
+    folders.sort();
+    let silent = Hooks { progress: &|_, _, _| (), stop: &pool::NEVER_STOP, ..*hooks };
+    let read = pool::map(
+        &folders,
+        &silent,
+        |_| String::new(),
+        |folder| {
+            let mut found = Vec::new();
+            for entry in fs::read_dir(folder).map_err(unreadable(folder))? {
+                let entry = entry.map_err(unreadable(folder))?;
+                // What is being written, by another shard.
+                if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+                    let path = entry.path();
+                    found.push(whole(&fs::read(&path).map_err(unreadable(&path))?));
+                }
+            }
+            Ok::<_, SweepError>(found)
+        },
+    )?;
+    let mut loaded = Loaded::default();
+    for batch in read.into_iter().flatten().flatten() {
+        match batch {
+            None => loaded.torn += 1,
+            Some(batch) if again && batch.failed.is_some() => loaded.again += 1,
+            Some(batch) => {
+                let taken = sweep.take_batch(batch);
+                loaded.taken += usize::from(taken);
+                loaded.others += usize::from(!taken);
+            }
+        }
+    }
+    Ok(loaded)
+}
+
+/// The batch of a file, if its sum is right.
+fn whole(bytes: &[u8]) -> Option<Batch> {
+    #[derive(Deserialize)]
+    struct Head {
+        sha256: String,
+    }
+    let end = bytes.iter().position(|b| *b == b'\n')?;
+    let (head, rest) = bytes.split_at(end);
+    let body = rest.strip_prefix(b"\n")?.strip_suffix(b"\n")?;
+    let head: Head = serde_json::from_slice(head).ok()?;
+    (head.sha256 == sum(body)).then(|| Batch::from_bytes(body).ok()).flatten()
+}
+
+fn sum(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+enum Found {
+    Nothing,
+    Other,
+    Sweep(Box<About>),
+}
+
+fn found_in(path: &Path) -> Result<Found, SweepError> {
+    let unreadable = |error| SweepError::Read { path: path.to_owned(), error };
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut is_empty = true;
+    for entry in entries {
+        let name = entry.map_err(unreadable)?.file_name();
+        // What a beginning that came to nothing leaves.
+        let begun = [SCENARIO, BATCHES].iter().any(|n| name == *n) || name.as_encoded_bytes().starts_with(b".");
+        is_empty &= begun;
+    }
+    let Ok(text) = fs::read(path.join(ABOUT)) else {
+        return Ok(if is_empty { Found::Nothing } else { Found::Other });
+    };
+    Ok(serde_json::from_slice(&text).map_or(Found::Other, |about| Found::Sweep(Box::new(about))))
+}
+
+/// What keeps the sweep that is there from being gone on with.
+fn difference(there: &About, about: &About) -> Option<String> {
+    let holds = if there.format != about.format {
+        format!("holds a sweep of the form `{}`, and this program knows `{}`", there.format, about.format)
+    } else if there.code != about.code {
+        format!("holds a sweep of another version of the program: `{}`, and this is `{}`", there.code, about.code)
+    } else if there.world != about.world {
+        format!("holds a sweep of another world: `{}`", there.world.name())
+    } else if there.digest != about.digest {
+        "holds a sweep of another scenario".to_owned()
+    } else {
+        return None;
+    };
+    Some(holds)
+}
