@@ -29,6 +29,7 @@ from ._fairpace import (
     Rtt,
     Scenario,
     Sent,
+    Sweep,
     Table,
     __version__,
     experiments,
@@ -36,6 +37,7 @@ from ._fairpace import (
     run,
     tcp_rate,
 )
+from ._sweep import sweep
 
 __all__ = [
     "Acked",
@@ -51,12 +53,14 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Sent",
+    "Sweep",
     "Table",
     "__version__",
     "compare",
     "experiments",
     "reproduce",
     "run",
+    "sweep",
     "tcp_rate",
 ]
 

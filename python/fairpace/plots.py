@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -45,18 +46,27 @@ def look(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     return looks
 
 
-def _axes(ax: Axes | None) -> tuple[Figure, Axes]:
-    if ax is not None:
-        return ax.get_figure(root=True), ax
+def figure() -> tuple[Figure, Axes]:
+    """An empty figure and its axes; Jupyter shows such a figure where it is a cell's last value, whatever the backend."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    return figure, figure.subplots()
+    class Shown(Figure):
+        def _repr_png_(self) -> bytes:
+            image = io.BytesIO()
+            self.savefig(image, format="png", dpi=110)
+            return image.getvalue()
+
+    empty = Shown(figsize=(7, 4), layout="constrained")
+    return empty, empty.subplots()
+
+
+def _axes(ax: Axes | None) -> tuple[Figure, Axes]:
+    return figure() if ax is None else (ax.get_figure(root=True), ax)
 
 
 def rates(results: Results, *, seed: int | None = None, ax: Axes | None = None) -> Figure:
     """Each flow's throughput over time, of one seed: the first, if none is named."""
-    figure, axes = _axes(ax)
+    shown, axes = _axes(ax)
     series = results.table("series")
     chosen = results.seeds[0] if seed is None else seed
     if chosen not in results.seeds:
@@ -77,14 +87,14 @@ def rates(results: Results, *, seed: int | None = None, ax: Axes | None = None) 
     axes.set(xlabel="time [s]", ylabel="throughput [kbit/s]", title=f"{results.scenario.name}, seed {chosen}")
     axes.set_ylim(bottom=0)
     axes.legend()
-    return figure
+    return shown
 
 
 def compared(
     results: Mapping[str, Results], group: str, metric: str, *, label: str | None = None, ax: Axes | None = None
 ) -> Figure:
     """One number of a group under each of several controllers, the mean over the seeds with its 95 % interval."""
-    figure, axes = _axes(ax)
+    shown, axes = _axes(ax)
     looks = look(results)
     for place, (name, result) in enumerate(results.items()):
         mean, interval = result.mean(group, metric)
@@ -96,4 +106,4 @@ def compared(
     axes.set_yticks(range(len(results)), list(results))
     axes.invert_yaxis()
     axes.set(xlabel=label or metric, title=f"{group}: mean and 95 % interval over the seeds")
-    return figure
+    return shown

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// A column's name and type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Its name, with the unit.
-    pub name: &'static str,
+    pub name: String,
     kind: Kind,
 }
 
@@ -23,18 +23,18 @@ enum Kind {
 }
 
 /// A column of whole numbers.
-pub const fn whole(name: &'static str) -> Head {
-    Head { name, kind: Kind::Whole }
+pub fn whole(name: impl Into<String>) -> Head {
+    Head { name: name.into(), kind: Kind::Whole }
 }
 
 /// A column of numbers.
-pub const fn number(name: &'static str) -> Head {
-    Head { name, kind: Kind::Number }
+pub fn number(name: impl Into<String>) -> Head {
+    Head { name: name.into(), kind: Kind::Number }
 }
 
 /// A column of text.
-pub const fn text(name: &'static str) -> Head {
-    Head { name, kind: Kind::Text }
+pub fn text(name: impl Into<String>) -> Head {
+    Head { name: name.into(), kind: Kind::Text }
 }
 
 /// The cells of a column, one per row.
@@ -126,7 +126,7 @@ impl Table {
                 Kind::Number => Column::Number(Vec::new()),
                 Kind::Text => Column::Text(Words::default()),
             };
-            (head.name.to_owned(), column)
+            (head.name.clone(), column)
         };
         Table { columns: heads.iter().map(column).collect(), filled: 0 }
     }

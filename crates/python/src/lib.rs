@@ -3,6 +3,7 @@
 //! - [`scenario`]: a checked scenario, from a file, text, or values.
 //! - [`run`]: runs without the interpreter's lock, with progress and Ctrl-C.
 //! - [`table`]: results as Arrow, through the C interface's capsules.
+//! - [`sweep`]: plans, tasks and batches; any executor performs them.
 //! - [`controller`]: an object of Python behind [`fairpace_control::Controller`].
 //! - [`declarations`]: every table and controller with its parameters, from which the package's classes are made.
 //!
@@ -16,6 +17,7 @@ mod reproduce;
 mod results;
 mod run;
 mod scenario;
+mod sweep;
 mod table;
 
 /// The module, as Python imports it.
@@ -35,6 +37,8 @@ mod _fairpace {
     use crate::run::run;
     #[pymodule_export]
     use crate::scenario::Scenario;
+    #[pymodule_export]
+    use crate::sweep::{Sweep, perform};
     #[pymodule_export]
     use crate::table::Table;
 
