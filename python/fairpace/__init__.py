@@ -35,6 +35,7 @@ from ._fairpace import (
     experiments,
     reproduce,
     run,
+    send,
     tcp_rate,
 )
 from ._sweep import sweep
@@ -60,6 +61,7 @@ __all__ = [
     "experiments",
     "reproduce",
     "run",
+    "send",
     "sweep",
     "tcp_rate",
 ]

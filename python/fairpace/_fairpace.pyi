@@ -16,13 +16,16 @@ __all__ = [
     "Rtt",
     "Scenario",
     "Sent",
+    "Sweep",
     "Table",
     "__version__",
     "colour",
     "declarations",
     "experiments",
     "reproduce",
+    "perform",
     "run",
+    "send",
     "tcp_rate",
 ]
 __version__: str
@@ -103,6 +106,44 @@ class Reproduction:
     def report(self, file: str | os.PathLike[str]) -> Path: ...
 
 @final
+class Sweep:
+    def __new__(
+        cls,
+        scenario: Scenario,
+        vary: Sequence[str],
+        code: str,
+        *,
+        design: str,
+        points: int | None,
+        design_seed: int,
+        seeds: int,
+        batch: int,
+        narrow: tuple[str, str, int] | None,
+        folder: str | os.PathLike[str] | None,
+        shard: str,
+        force: bool,
+    ) -> Sweep: ...
+    def run(self, threads: int = 0, progress: _Progress | None = None) -> None: ...
+    def ready(self) -> tuple[int, int, int] | None: ...
+    def task(self, task: tuple[int, int, int]) -> str: ...
+    def take(self, batch: bytes) -> None: ...
+    def give_back(self, task: tuple[int, int, int]) -> None: ...
+    def lost(self, task: tuple[int, int, int], reason: str) -> None: ...
+    @property
+    def counts(self) -> tuple[int, int]: ...
+    @property
+    def complete(self) -> bool: ...
+    @property
+    def groups(self) -> Table: ...
+    @property
+    def links(self) -> Table: ...
+    @property
+    def failed(self) -> list[tuple[str, int, str]]: ...
+    def best(self, metric: str) -> Table: ...
+    def scenario(self, point: int) -> Scenario: ...
+    def __len__(self) -> int: ...
+
+@final
 class Env:
     @property
     def packet_size(self) -> int: ...
@@ -169,6 +210,16 @@ def run(
     progress: _Progress | None = None,
     controllers: Mapping[str, Callable[[Env], Controller]] | None = None,
 ) -> Results: ...
+def perform(task: str, code: str) -> bytes: ...
+def send(
+    source: str,
+    to: str,
+    *,
+    controller: str | Callable[[Env], Controller] | None = "auto",
+    duration: str | None = None,
+    max_rate: str | None = None,
+    key_file: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]: ...
 def reproduce(
     *ids: str,
     quick: bool = False,

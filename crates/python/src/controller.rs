@@ -109,12 +109,21 @@ impl Rtt {
 
 /// What objects raised in the runs of one call; the first of them counts. It stops all of them.
 #[derive(Debug)]
-struct Raised {
+pub(crate) struct Raised {
     first: Mutex<Option<PyErr>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Raised {
+    pub(crate) fn new(stop: &Arc<AtomicBool>) -> Arc<Raised> {
+        Arc::new(Raised { first: Mutex::new(None), stop: stop.clone() })
+    }
+
+    /// The first, if there was one.
+    pub(crate) fn take(&self) -> Option<PyErr> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     fn note(&self, py: Python<'_>, error: PyErr, place: &str) {
         // An exception that takes no notes is still raised.
         let _ = error.value(py).call_method1("add_note", (place,));
@@ -140,7 +149,6 @@ impl Replaced {
         stop: &Arc<AtomicBool>,
     ) -> PyResult<Replaced> {
         let mut names = BTreeMap::new();
-        let base = py.import("fairpace")?.getattr("Controller")?;
         for (key, class) in &classes {
             let of_key = || scenario.flows.iter().filter(|f| f.name == *key || f.group == *key);
             if of_key().next().is_none() {
@@ -154,30 +162,19 @@ impl Replaced {
                 let hint = "name a flow of a media controller, such as `fixed`";
                 return Err(raise(py, "ScenarioError", &what, Some(hint)));
             }
-            if !class.bind(py).is_callable() {
-                let what = format!("`controllers[\"{key}\"]` is {}", class.bind(py).repr()?);
-                return Err(raise(
-                    py,
-                    "ScenarioError",
-                    &what,
-                    Some("give a class; each flow gets an object of its own"),
-                ));
-            }
-            if class.bind(py).cast::<PyType>().is_ok_and(|class| !class.is_subclass(&base).unwrap_or(false)) {
-                return Err(no_controller(class.bind(py)));
-            }
+            check_class(class.bind(py))?;
             let name =
                 class.bind(py).getattr("__name__").and_then(|n| n.extract()).unwrap_or_else(|_| "custom".to_owned());
             names.insert(key.clone(), name);
         }
         let classes = classes.into_iter().map(|(key, class)| (key, Arc::new(class))).collect();
-        let raised = Arc::new(Raised { first: Mutex::new(None), stop: stop.clone() });
+        let raised = Raised::new(stop);
         Ok(Replaced { classes, names, raised })
     }
 
     /// What an object raised first, if one did.
     pub(crate) fn raised(&self) -> Option<PyErr> {
-        self.raised.first.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.raised.take()
     }
 
     /// Simulates one seed.
@@ -197,11 +194,9 @@ impl Replaced {
             });
             let (Some((_, class)), Protocol::Media(media)) = (found, &mut flow.protocol) else { continue };
             let ControllerSpec::Named { env, .. } = media.controller else { continue };
-            let (class, raised) = (class.clone(), self.raised.clone());
             let place = format!("flow `{}`, seed {seed}", flow.name);
-            media.controller = ControllerSpec::Custom(Arc::new(move || {
-                Box::new(FromPython::new(&class, env, raised.clone(), place.clone()))
-            }));
+            let make = maker(class.clone(), self.raised.clone(), place);
+            media.controller = ControllerSpec::Custom(Arc::new(move || make(&env)));
         }
         let (report, now) = simulate_observed(&scenario.name, &config, None, hooks)?;
         let interrupted = now < Instant::ZERO + config.duration;
@@ -218,7 +213,25 @@ impl Replaced {
 
 fn no_controller(found: &Bound<'_, PyAny>) -> PyErr {
     let found = found.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
-    PyTypeError::new_err(format!("{found} is no fairpace.Controller"))
+    PyTypeError::new_err(format!(
+        "{found} is no fairpace.Controller: give a class; each flow gets an object of its own"
+    ))
+}
+
+/// A class of Python as what makes controllers: each an object of its own. What one raises comes to `raised`, with the place.
+pub(crate) fn maker(
+    class: Arc<Py<PyAny>>,
+    raised: Arc<Raised>,
+    place: String,
+) -> impl Fn(&Limits) -> Box<dyn Controller> + Send + Sync {
+    move |env| Box::new(FromPython::new(&class, *env, raised.clone(), place.clone()))
+}
+
+/// Refuses what makes no controllers.
+pub(crate) fn check_class(class: &Bound<'_, PyAny>) -> PyResult<()> {
+    let base = class.py().import("fairpace")?.getattr("Controller")?;
+    let is_other = class.cast::<PyType>().is_ok_and(|class| !class.is_subclass(&base).unwrap_or(false));
+    if is_other || !class.is_callable() { Err(no_controller(class)) } else { Ok(()) }
 }
 
 /// The methods that a class defines.

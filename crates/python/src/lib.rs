@@ -4,10 +4,11 @@
 //! - [`run`]: runs without the interpreter's lock, with progress and Ctrl-C.
 //! - [`table`]: results as Arrow, through the C interface's capsules.
 //! - [`sweep`]: plans, tasks and batches; any executor performs them.
+//! - [`send`]: a stream to a receiver, in real time.
 //! - [`controller`]: an object of Python behind [`fairpace_control::Controller`].
 //! - [`declarations`]: every table and controller with its parameters, from which the package's classes are made.
 //!
-//! What is convenience only is Python (`python/fairpace`). Nothing here opens a socket.
+//! What is convenience only is Python (`python/fairpace`). Nothing but [`send`] opens a socket; it is a feature.
 
 mod controller;
 mod declarations;
@@ -17,6 +18,8 @@ mod reproduce;
 mod results;
 mod run;
 mod scenario;
+#[cfg(feature = "send")]
+mod send;
 mod sweep;
 mod table;
 
@@ -37,6 +40,9 @@ mod _fairpace {
     use crate::run::run;
     #[pymodule_export]
     use crate::scenario::Scenario;
+    #[cfg(feature = "send")]
+    #[pymodule_export]
+    use crate::send::send;
     #[pymodule_export]
     use crate::sweep::{Sweep, perform};
     #[pymodule_export]

@@ -128,6 +128,7 @@ impl Sweep {
     }
 
     /// Runs what is left on this machine's cores.
+    #[pyo3(signature = (threads=0, progress=None))]
     fn run(&self, py: Python<'_>, threads: usize, progress: Option<Py<PyAny>>) -> PyResult<()> {
         let stop = Arc::new(AtomicBool::new(false));
         let ran = watched(py, progress.as_ref(), threads, &stop, |hooks| {
