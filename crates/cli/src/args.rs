@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 mod shell;
+mod sweep;
 mod wire;
 mod wireless;
 mod worlds;
 
 pub(crate) use shell::Shell;
+pub(crate) use sweep::{Design, Sweep, SweepTask};
 pub(crate) use wire::{Key, Receive, Relay, Send};
 pub(crate) use wireless::{Scheme, Wireless};
 pub(crate) use worlds::{CompareWorlds, Real, World};
@@ -74,6 +76,9 @@ pub(crate) enum Command {
     Run(Run),
     Compare(Compare),
     CompareWorlds(CompareWorlds),
+    Sweep(Box<Sweep>),
+    #[command(hide = true)]
+    SweepTask(SweepTask),
     Reproduce(Reproduce),
     List(List),
     Plan(Plan),
@@ -375,7 +380,7 @@ Examples:
   fairpace report results/geo
   fairpace report results/geo --out geo.html")]
 pub(crate) struct Report {
-    /// A folder that `run`, `compare`, `reproduce` or `demo` has written
+    /// A folder that `run`, `compare`, `sweep`, `reproduce` or `demo` has written
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: PathBuf,
     /// Where to write the page; `report.html` in the folder if absent

@@ -7,6 +7,7 @@ use fairpace_emu::EmuError;
 use fairpace_lab::RunError;
 use fairpace_lab::results::{OpenError, WriteError};
 use fairpace_lab::study::StoreError;
+use fairpace_lab::sweep::SweepError;
 use fairpace_media::{Hint as _, MediaError};
 use fairpace_net::NetError;
 use fairpace_report::folder::FolderError;
@@ -152,6 +153,24 @@ impl From<StoreError> for Failure {
             }
         };
         Failure::new(code::FAILED, error.to_string()).hint(hint)
+    }
+}
+
+impl From<SweepError> for Failure {
+    fn from(error: SweepError) -> Self {
+        match error {
+            SweepError::Run(error) => error.into(),
+            SweepError::Write(error) => error.into(),
+            occupied @ SweepError::Occupied { .. } => Failure::usage(occupied.to_string()).hint(OCCUPIED),
+            other => {
+                let code = match &other {
+                    SweepError::Point { .. } => code::SCENARIO,
+                    SweepError::Vary { .. } | SweepError::Metric { .. } => code::USAGE,
+                    _ => code::FAILED,
+                };
+                Failure { message: other.to_string(), hint: other.hint(), code }
+            }
+        }
     }
 }
 

@@ -52,6 +52,8 @@ fn run(command: Command) -> Outcome {
         Command::Run(args) => cmd::run::run_one(&args),
         Command::Compare(args) => cmd::run::run_several(&args),
         Command::CompareWorlds(args) => cmd::compare_worlds::run(&args),
+        Command::Sweep(args) => cmd::sweep::run(&args),
+        Command::SweepTask(args) => cmd::sweep::task(&args),
         Command::Reproduce(args) => cmd::reproduce::run(&args),
         Command::Plan(args) => cmd::plan::run(&args),
         Command::Report(args) => cmd::report::run(&args),

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::sync::OnceLock;
 
 /// The fewest seeds of a point that is to have an interval.
 pub const MIN_SEEDS: usize = 5;
@@ -101,6 +102,15 @@ pub fn half_width(values: &[f64]) -> Option<f64> {
 
 /// The 97.5 % quantile of Student's t with `freedom` degrees of freedom.
 pub fn t_quantile(freedom: usize) -> f64 {
+    // A root search takes tens of microseconds, and sweeps ask for the same few quantiles a million times.
+    static KNOWN: [OnceLock<f64>; 256] = [const { OnceLock::new() }; 256];
+    match KNOWN.get(freedom) {
+        Some(known) => *known.get_or_init(|| search(freedom)),
+        None => search(freedom),
+    }
+}
+
+fn search(freedom: usize) -> f64 {
     match StudentsT::new(0.0, 1.0, freedom.max(1) as f64) {
         // Rounded to 10 digits: the quantile comes from a root search whose last bits are not promised.
         Ok(t) => (t.inverse_cdf(0.975) * 1e9).round() / 1e9,

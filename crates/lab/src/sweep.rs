@@ -9,7 +9,7 @@
 //! - A [`Plan`] has the points: an [`Axis`] per field, laid out by a [`Design`]. [`Plan::check`] refuses a point that cannot be run
 //!   before anything is.
 //! - A [`Task`] is one batch of seeds of one point: plain text that says everything, its code's version too. [`perform`] makes a
-//!   [`Batch`] of it, a function of the task alone. Where and when it runs decides nothing.
+//!   [`Batch`] of it, a function of the task alone. The place and the time of the run decide nothing.
 //! - A [`Sweep`] says which tasks are ready and takes batches in any order. With a [`Narrow`] each point gets further batches until
 //!   the interval of a metric is narrow enough, judged in order of the seeds.
 //! - A [`SweepStore`] keeps each batch in a file of its own, from which a later session goes on.
@@ -34,7 +34,7 @@
 //! }
 //! assert!(sweep.is_complete());
 //! // Two points with five seeds each, one group.
-//! assert_eq!(sweep.groups().rows(), 10);
+//! assert_eq!(sweep.groups().len(), 10);
 //! # Ok::<(), fairpace_lab::sweep::SweepError>(())
 //! ```
 
@@ -47,7 +47,6 @@ mod plan;
 mod progress;
 mod run;
 mod store;
-mod table;
 mod task;
 
 pub use axis::{Axis, Levels, MAX_LEVELS};
@@ -59,5 +58,4 @@ pub use plan::{Batches, MAX_SWEEP_SEEDS, Narrow, Plan, SeedRule, Spec, TaskId, W
 pub use progress::{Failed, Sweep};
 pub use run::{Executor, run};
 pub use store::{Loaded, Shard, SweepStore, is_sweep, read};
-pub use table::{Column, Table, Values};
 pub use task::{Batch, Failure, Task, perform};

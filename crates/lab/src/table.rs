@@ -108,6 +108,14 @@ impl Words {
     }
 }
 
+impl<S: AsRef<str>> FromIterator<S> for Words {
+    fn from_iter<I: IntoIterator<Item = S>>(all: I) -> Words {
+        let mut words = Words::default();
+        all.into_iter().for_each(|text| words.push(text.as_ref()));
+        words
+    }
+}
+
 /// A table: of one seed, or of several one below the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
@@ -129,6 +137,35 @@ impl Table {
             (head.name.clone(), column)
         };
         Table { columns: heads.iter().map(column).collect(), filled: 0 }
+    }
+
+    /// Of whole columns, in order.
+    ///
+    /// # Panics
+    /// A column is longer than another: a mistake of the program.
+    pub fn of(columns: Vec<(String, Column)>) -> Table {
+        let table = Table { columns, filled: 0 };
+        let rows = table.len();
+        assert!(table.columns().all(|(_, column)| column.len() == rows), "all columns are of one length");
+        table
+    }
+
+    /// The column of that name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns().find(|(n, _)| *n == name).map(|(_, column)| column)
+    }
+
+    /// These rows of it, by their numbers.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Table {
+        Table::of(self.columns().map(|(name, column)| (name.to_owned(), column.select(rows))).collect())
+    }
+
+    /// The same without the columns of these names.
+    #[must_use]
+    pub fn without(mut self, names: &[&str]) -> Table {
+        self.columns.retain(|(name, _)| !names.contains(&name.as_str()));
+        self
     }
 
     /// Its columns by name, in order.
@@ -252,6 +289,28 @@ impl Column {
         self.len() == 0
     }
 
+    /// These rows of it, by their numbers.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Column {
+        fn of<T: Copy>(all: &[Option<T>], rows: &[usize]) -> Vec<Option<T>> {
+            rows.iter().map(|row| all.get(*row).copied().flatten()).collect()
+        }
+        match self {
+            Column::Whole(all) => Column::Whole(of(all, rows)),
+            Column::Number(all) => Column::Number(of(all, rows)),
+            Column::Text(words) => Column::Text(rows.iter().map(|row| words.get(*row).unwrap_or_default()).collect()),
+        }
+    }
+
+    /// A cell as text: plainly, and none where there is nothing.
+    pub fn cell(&self, row: usize) -> Option<String> {
+        match self {
+            Column::Whole(all) => all.get(row).copied().flatten().map(|n| n.to_string()),
+            Column::Number(all) => all.get(row).copied().flatten().map(|x| x.to_string()),
+            Column::Text(words) => words.get(row).map(str::to_owned),
+        }
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Column::Whole(_) => "whole numbers",
@@ -325,6 +384,24 @@ mod tests {
         let rows = |t: &Table| t.csv().lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(rows(&all), [rows(&table()), rows(&other), rows(&table())].concat());
         assert_eq!(Table::stacked([].into_iter()), None);
+    }
+
+    #[test]
+    fn rows_are_selected_and_columns_left_out() {
+        let two = table().select(&[1, 1]).without(&["b", "c"]);
+        assert_eq!(two.csv(), "a,d,e\nplain,1,7\nplain,1,7\n");
+        assert_eq!(two.column("e").unwrap().cell(0).as_deref(), Some("7"));
+        assert_eq!(table().column("c").unwrap().cell(0), None);
+        assert_eq!(table().column("z"), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "all columns are of one length")]
+    fn columns_of_different_lengths_are_no_table() {
+        let _ = Table::of(vec![
+            ("a".to_owned(), Column::Whole(vec![Some(1)])),
+            ("b".to_owned(), Column::Whole(Vec::new())),
+        ]);
     }
 
     #[test]

@@ -44,30 +44,6 @@ impl Sweep {
     fn work(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn table(rows: &lab::Table) -> PyResult<Table> {
-        let heads: Vec<_> = rows
-            .columns
-            .iter()
-            .map(|column| match &column.values {
-                Values::Text(_) => text(column.name.clone()),
-                Values::Whole(_) => whole(column.name.clone()),
-                Values::Real(_) => number(column.name.clone()),
-            })
-            .collect();
-        let mut all = Rows::new(&heads);
-        for row in 0..rows.rows() {
-            for column in &rows.columns {
-                match &column.values {
-                    Values::Text(values) => all.text(&values[row]),
-                    Values::Whole(values) => all.whole(values[row]),
-                    Values::Real(values) => all.number(values[row]),
-                };
-            }
-            all.end();
-        }
-        Table::new(all)
-    }
 }
 
 #[pymethods]
@@ -189,13 +165,13 @@ impl Sweep {
     /// One row per point, seed and group: the point's settings, and the group's numbers.
     #[getter]
     fn groups(&self) -> PyResult<Table> {
-        Sweep::table(&self.work().groups())
+        Table::new(self.work().groups())
     }
 
     /// One row per point, seed and link.
     #[getter]
     fn links(&self) -> PyResult<Table> {
-        Sweep::table(&self.work().links())
+        Table::new(self.work().links())
     }
 
     /// Points that came to nothing: settings, seed, reason.

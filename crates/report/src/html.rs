@@ -5,6 +5,7 @@
 
 mod bars;
 mod chart;
+mod heat;
 mod slots;
 mod table;
 mod text;
@@ -165,6 +166,9 @@ fn write_section(out: &mut String, index: usize, section: &Section, looks: &[(&s
     }
     for map in &section.slot_maps {
         slots::write(out, map, looks);
+    }
+    for map in &section.heat_maps {
+        heat::write(out, map);
     }
     if !section.charts.is_empty() {
         let few = if section.charts.len() == 1 { " one" } else { "" };

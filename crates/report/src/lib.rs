@@ -31,9 +31,10 @@ mod html;
 mod json;
 mod page;
 mod palette;
+pub mod sweep;
 
 pub use page::{
-    Axis, Band, BandKind, BarRow, Bars, Chart, Claim, Image, Lane, Page, Section, Series, SlotMap, SlotOwner, SlotRow,
-    Span, Style, Table,
+    Axis, Band, BandKind, BarRow, Bars, Chart, Claim, HeatMap, HeatRow, Image, Lane, Page, Section, Series, SlotMap,
+    SlotOwner, SlotRow, Span, Style, Table,
 };
 pub use palette::{Colour, colour_of};

@@ -1,4 +1,4 @@
-//! The contents of a page, as plain data: sections of text, claims, bars, slot maps, charts, images and tables.
+//! The contents of a page, as plain data: sections of text, claims, bars, slot maps, heat maps, charts, images and tables.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct Page {
     pub sections: Vec<Section>,
 }
 
-/// A heading and what stands under it, always in this order: text, claims, bars, slot maps, charts, images, tables.
+/// A heading and what stands under it, always in this order: text, claims, bars, slot maps, heat maps, charts, images, tables.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Section {
     /// Anchor of the section: letters, digits, `-`, `.`.
@@ -33,6 +33,9 @@ pub struct Section {
     /// The owners of a channel's slots.
     #[serde(default)]
     pub slot_maps: Vec<SlotMap>,
+    /// A number over two axes.
+    #[serde(default)]
+    pub heat_maps: Vec<HeatMap>,
     /// Line charts and timelines.
     pub charts: Vec<Chart>,
     /// Pictures side by side.
@@ -236,6 +239,35 @@ pub struct SlotRow {
     pub slots: Vec<Option<usize>>,
 }
 
+/// A number over two axes: a table whose cells are the darker the more is in them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct HeatMap {
+    /// The quantity with its unit, and what the picture shows.
+    pub title: String,
+    /// Scenario, seeds, what a cell is the mean of.
+    pub caption: String,
+    /// The quantity of the columns, with its unit.
+    pub x: String,
+    /// The quantity of the rows, with its unit.
+    pub y: String,
+    /// The places of the columns, in order.
+    pub columns: Vec<String>,
+    /// The rows, from the top.
+    pub rows: Vec<HeatRow>,
+    /// Whether the least number is the best: the best has a frame.
+    pub lower_is_better: bool,
+}
+
+/// A row of a [`HeatMap`].
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct HeatRow {
+    /// The place of the row.
+    pub name: String,
+    /// A number for each column; one that is not finite is a hole.
+    #[serde(with = "crate::gaps")]
+    pub values: Vec<f64>,
+}
+
 /// A table of text; cells that start like a number are set right.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Table {
@@ -339,6 +371,12 @@ impl Section {
     /// Adds a slot map.
     pub fn slot_map(mut self, map: SlotMap) -> Self {
         self.slot_maps.push(map);
+        self
+    }
+
+    /// Adds a heat map.
+    pub fn heat_map(mut self, map: HeatMap) -> Self {
+        self.heat_maps.push(map);
         self
     }
 

@@ -313,8 +313,14 @@ fn set_one_by_one(mut json: Json, values: &[(&FieldPath, &str)]) -> Result<RawSc
                     read = Some((tried, raw));
                     break;
                 }
-                // Text is the last form tried: its refusal says what to write.
-                Err(error) => refused = Some(error.to_string()),
+                Err(error) => {
+                    let error = error.to_string();
+                    // The form that is of the field's type says what to write.
+                    let is_of_another_type = |words: &String| words.starts_with("invalid type");
+                    if refused.as_ref().is_none_or(is_of_another_type) {
+                        refused = Some(error);
+                    }
+                }
             }
         }
         match read {

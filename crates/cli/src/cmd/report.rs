@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Report) -> Outcome {
 fn of_folder(dir: &Path) -> Outcome<Page> {
     if !dir.is_dir() {
         return Err(Failure::usage(format!("`{}` is not a folder", dir.display()))
-            .hint("name a folder that `run`, `compare`, `reproduce` or `demo` has written"));
+            .hint("name a folder that `run`, `compare`, `sweep`, `reproduce` or `demo` has written"));
     }
     if dir.join(model::FILE).is_file() {
         let demo = read(&dir.join(model::FILE))?;
@@ -43,11 +43,14 @@ fn of_folder(dir: &Path) -> Outcome<Page> {
     if dir.join(PAGE_FILE).is_file() {
         return read(&dir.join(PAGE_FILE));
     }
+    if fairpace_lab::sweep::is_sweep(dir) {
+        return super::sweep::again(dir);
+    }
     if dir.join("summary.json").is_file() {
         return Ok(folder::run_page(dir)?);
     }
     Err(Failure::usage(format!("`{}` holds no results", dir.display()))
-        .hint("a results folder has a summary.json, compare.json, page.json or demo.json"))
+        .hint("a results folder has a summary.json, compare.json, sweep.json, page.json or demo.json"))
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Outcome<T> {

@@ -20,14 +20,14 @@ pub enum Design {
     List,
     /// So many points, each value drawn by itself.
     Random {
-        /// How many.
+        /// The number of points.
         points: usize,
         /// The seed of the draws.
         seed: u64,
     },
-    /// So many points, one in each of so many equal parts of every axis (Latin hypercube) [MBC79].
+    /// So many points, one in each of so many equal parts of every axis (Latin hypercube) [McKay, Beckman and Conover 1979].
     LatinHypercube {
-        /// How many.
+        /// The number of points.
         points: usize,
         /// The seed of the draws.
         seed: u64,

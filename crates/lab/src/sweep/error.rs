@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Why a sweep is refused, or ends early. Batches that are finished stay on disk in any case.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// What is to be varied is not understood, or makes no point.
+    /// A field to be varied, or its values, are not understood, or make no point.
     #[error("`{found}` {wrong}")]
     Vary {
         /// The text as given.

@@ -12,6 +12,7 @@ use fairpace_scenario::{FieldPath, Record, Scenario, controllers, sim_config};
 use fairpace_sim::Network;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::path::{Path, PathBuf};
 
 /// The most seeds of one point.
 pub const MAX_SWEEP_SEEDS: u32 = 100_000;
@@ -37,7 +38,7 @@ impl World {
     }
 }
 
-/// What is to be swept.
+/// The axes, their layout, and the seeds of each point.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Spec {
     /// The axes, each as [`Axis::parse`] reads it.
@@ -51,9 +52,9 @@ pub struct Spec {
 /// The seeds of each point, counting up from the scenario's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SeedRule {
-    /// How many from the start, at least 1.
+    /// The number from the start, at least 1.
     pub seeds: u32,
-    /// How many make a batch: one task, one file; at least 1.
+    /// The number in a batch: one task, one file; at least 1.
     pub batch: u32,
     /// Further batches until an interval is narrow enough; `None`: no further ones.
     pub narrow: Option<Narrow>,
@@ -66,7 +67,7 @@ impl Default for SeedRule {
     }
 }
 
-/// When an interval is narrow enough.
+/// The width at which an interval is narrow enough.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Narrow {
     /// The metric, as [`Metric::parse`] reads it.
@@ -136,7 +137,7 @@ impl SeedRule {
         found
     }
 
-    /// How many seeds a point needs by the values of those that it has, in their order. The answer depends on the values up to
+    /// The number of seeds that a point needs by the values of those that it has, in their order. The answer depends on the values up to
     /// where the rule stops, and on nothing behind.
     pub(super) fn needed(&self, values: &[Option<f64>]) -> usize {
         let Some(narrow) = &self.narrow else { return self.seeds as usize };
@@ -160,7 +161,7 @@ pub struct TaskId {
     pub point: usize,
     /// The first seed, counted from the scenario's.
     pub offset: u64,
-    /// How many seeds.
+    /// The number of seeds.
     pub count: u32,
 }
 
@@ -168,6 +169,7 @@ pub struct TaskId {
 #[derive(Clone, Debug)]
 pub struct Plan {
     scenario: Scenario,
+    folder: PathBuf,
     code: String,
     world: World,
     axes: Vec<Axis>,
@@ -200,6 +202,7 @@ impl Plan {
         let digest = digest_of(scenario, world, code);
         let mut plan = Plan {
             scenario: scenario.clone(),
+            folder: absolute(scenario.folder()),
             code: code.to_owned(),
             world,
             points: Vec::new(),
@@ -290,6 +293,11 @@ impl Plan {
         &self.scenario
     }
 
+    /// The folder that names of recordings start from, so that another process finds them.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The program's version.
     pub fn code(&self) -> &str {
         &self.code
@@ -310,7 +318,7 @@ impl Plan {
         &self.points
     }
 
-    /// What was asked for.
+    /// The request as it was given.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -375,7 +383,7 @@ impl Plan {
             settings: self.settings(id.point),
             first: self.scenario.seed.get() + id.offset,
             count: id.count,
-            folder: self.scenario.folder().to_owned(),
+            folder: self.folder.clone(),
             name: self.scenario.name.clone(),
             scenario: String::new(),
         }
@@ -386,6 +394,12 @@ impl Plan {
         let parts = settings.iter().flat_map(|(field, value)| [field.as_str(), value.as_str()]);
         hash([self.digest.as_str(), recordings].into_iter().chain(parts)).chars().take(16).collect()
     }
+}
+
+/// The folder from the root on; as it is where there is no such thing.
+fn absolute(folder: &Path) -> PathBuf {
+    let here = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    std::path::absolute(here).unwrap_or_else(|_| folder.to_owned())
 }
 
 /// The digest of all that decides a result beside a point's own values.

@@ -1,7 +1,7 @@
 //! The executor of this machine: as many tasks beside each other as there are cores, each batch on disk when it is done.
 //!
-//! Some threads work, others write: while the disk flushes one batch the next is under way. A queue of bounded length lies between
-//! them, so that a kill loses little.
+//! Some threads work, others write: while the disk flushes one batch the next is under way. A batch waits for a writer in the
+//! hands of the thread that made it, so that a kill loses little.
 
 use super::error::SweepError;
 use super::progress::Sweep;
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Who performs a task.
+/// The performer of a task.
 #[derive(Clone, Copy)]
 pub enum Executor<'a> {
     /// The simulator, in this process.
@@ -36,7 +36,7 @@ impl core::fmt::Debug for Executor<'_> {
 /// Batches that are flushed to disk beside each other: the file system joins what it has to write, and a disk that takes a millisecond or two
 /// for one takes hardly longer for four.
 const WRITERS: usize = 4;
-/// How often a thread that has nothing to do looks at the stop flag.
+/// A thread that has nothing to do looks at the stop flag this often.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// A batch that is to be written.
@@ -92,7 +92,7 @@ pub fn run(
         broken: AtomicBool::new(false),
         written: AtomicUsize::new(before),
     };
-    let (send, receive) = sync_channel(workers);
+    let (send, receive) = sync_channel(0);
     let receive = Mutex::new(receive);
     std::thread::scope(|scope| {
         for _ in 0..WRITERS {

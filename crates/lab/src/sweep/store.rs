@@ -7,8 +7,8 @@
 //! | `batches/3f/3f…-1-5.json` | the batch of a point, its first seed, and how many: two lines of JSON, the SHA-256 of the second and the batch |
 //! | `.shard-1-of-4.lock` | locked while a process is at work on that share of the points |
 //!
-//! A batch is flushed to disk before it gets its name, once. Whoever is killed loses the batches under way, and nothing else. What is
-//! torn or changed is found by its sum and run again. Several processes share a folder when each has its own shard.
+//! A batch is flushed to disk before it gets its name, once. A kill loses the batches under way, and nothing else. A file that is
+//! torn or changed is found by its sum, and its batch run again. Several processes share a folder when each has its own shard.
 
 use super::error::SweepError;
 use super::plan::Plan;
@@ -22,20 +22,22 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 const FORMAT: &str = "fairpace-sweep/1";
 /// The file that says what is swept.
 pub(super) const ABOUT: &str = "sweep.json";
 const SCENARIO: &str = "scenario.toml";
 const BATCHES: &str = "batches";
+/// The beginning of the names of locks.
+const LOCK: &str = ".shard-";
 
 /// A share of the points: every `of`-th, beginning with number `index`, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Which one, from 1 to `of`.
+    /// The share's number, from 1 to `of`.
     pub index: usize,
-    /// How many there are.
+    /// The number of shares.
     pub of: usize,
 }
 
@@ -73,7 +75,7 @@ impl Shard {
     }
 }
 
-/// What `sweep.json` says. The same for every shard.
+/// The contents of `sweep.json`, the same for every shard.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct About {
     format: String,
@@ -95,14 +97,14 @@ impl About {
             world: plan.world(),
             digest: plan.digest().to_owned(),
             scenario: plan.base().name.clone(),
-            folder: plan.base().folder().to_owned(),
+            folder: plan.folder().to_owned(),
             points: plan.points().len(),
             spec: plan.spec().clone(),
         }
     }
 }
 
-/// What a folder had.
+/// The batches of a folder, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// Batches of this sweep.
@@ -119,7 +121,7 @@ pub struct Loaded {
 #[derive(Debug)]
 pub struct SweepStore {
     path: PathBuf,
-    /// How the names of this shard's unfinished files begin.
+    /// The beginning of the names of this shard's unfinished files.
     unfinished: String,
     /// Folders of batches that are there for certain.
     made: Mutex<BTreeSet<String>>,
@@ -165,7 +167,7 @@ impl SweepStore {
             plan.check(hooks)?;
         }
         fs::create_dir_all(path.join(BATCHES)).map_err(unwritable)?;
-        let lock = path.join(format!(".shard-{}.lock", shard.name()));
+        let lock = path.join(format!("{LOCK}{}.lock", shard.name()));
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
         let file = file.map_err(|error| WriteError { path: lock.clone(), error })?;
         match file.try_lock() {
@@ -177,6 +179,7 @@ impl SweepStore {
             Err(TryLockError::Error(error)) => return Err(WriteError { path: lock, error }.into()),
         }
         if anew {
+            refuse_if_busy(path, shard)?;
             fs::remove_dir_all(path.join(BATCHES)).map_err(unwritable)?;
             fs::create_dir_all(path.join(BATCHES)).map_err(unwritable)?;
         }
@@ -186,7 +189,7 @@ impl SweepStore {
             made: Mutex::default(),
             _lock: file,
         };
-        store.remove_torn().map_err(unwritable)?;
+        store.remove_torn(shard).map_err(unwritable)?;
         if !is_checked || anew {
             let text = serde_json::to_string_pretty(&about).unwrap_or_default() + "\n";
             store.write(SCENARIO, plan.base().to_toml().as_bytes())?;
@@ -224,10 +227,13 @@ impl SweepStore {
     pub(super) fn keep_as(&self, point: &str, first: u64, count: u32, bytes: &[u8]) -> Result<(), WriteError> {
         let folder = point.get(..2).unwrap_or("00");
         let at = self.path.join(BATCHES).join(folder);
-        let is_made = |made: &mut BTreeSet<String>| !made.insert(folder.to_owned());
-        if !self.made.lock().is_ok_and(|mut made| is_made(&mut made)) {
+        // Made by one thread while the others wait.
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if !made.contains(folder) {
             fs::create_dir_all(&at).map_err(|error| WriteError { path: at.clone(), error })?;
+            made.insert(folder.to_owned());
         }
+        drop(made);
         let mut text = format!("{{\"sha256\":\"{}\"}}\n", sum(bytes)).into_bytes();
         text.extend_from_slice(bytes);
         text.push(b'\n');
@@ -243,8 +249,22 @@ impl SweepStore {
         load(&self.path, sweep, again, hooks)
     }
 
-    /// Removes what a killed process of this shard had not finished.
-    fn remove_torn(&self) -> io::Result<()> {
+    /// Removes what killed processes of this shard had not finished; who has all points, those of shards whose lock nobody has, too.
+    /// (One of many shards takes no other's lock: another may begin just then.)
+    fn remove_torn(&self, shard: Shard) -> io::Result<()> {
+        let mut dead = vec![self.unfinished.clone()];
+        let mut locks = Vec::new();
+        for entry in fs::read_dir(&self.path)?.filter(|_| shard.of == 1) {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(shard) = name.to_str().and_then(|n| n.strip_prefix(LOCK)?.strip_suffix(".lock")) else { continue };
+            let lock = OpenOptions::new().write(true).open(entry.path())?;
+            if lock.try_lock().is_ok() {
+                dead.push(format!("{UNFINISHED}{shard}-"));
+                // Held until the files are gone.
+                locks.push(lock);
+            }
+        }
         let mut folders = vec![self.path.clone()];
         for entry in fs::read_dir(self.path.join(BATCHES))? {
             folders.push(entry?.path());
@@ -252,13 +272,29 @@ impl SweepStore {
         for folder in folders.iter().filter(|f| f.is_dir()) {
             for entry in fs::read_dir(folder)? {
                 let entry = entry?;
-                if entry.file_name().as_encoded_bytes().starts_with(self.unfinished.as_bytes()) {
+                let name = entry.file_name();
+                if dead.iter().any(|begin| name.as_encoded_bytes().starts_with(begin.as_bytes())) {
                     fs::remove_file(entry.path())?;
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Refuses a folder in which another shard is at work.
+fn refuse_if_busy(path: &Path, own: Shard) -> Result<(), SweepError> {
+    let unreadable = |error| SweepError::Read { path: path.to_owned(), error };
+    for entry in fs::read_dir(path).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name();
+        let Some(shard) = name.to_str().and_then(|n| n.strip_prefix(LOCK)?.strip_suffix(".lock")) else { continue };
+        let lock = OpenOptions::new().write(true).open(entry.path()).map_err(unreadable)?;
+        if shard != own.name() && matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(SweepError::Busy { path: path.to_owned(), shard: shard.replace("-of-", "/") });
+        }
+    }
+    Ok(())
 }
 
 /// The sweep of a folder, with all of its batches, as the folder says what was swept. Nothing is written.
@@ -306,7 +342,7 @@ fn load(path: &Path, sweep: &mut Sweep, again: bool, hooks: &Hooks<'_>) -> Resul
             let mut found = Vec::new();
             for entry in fs::read_dir(folder).map_err(unreadable(folder))? {
                 let entry = entry.map_err(unreadable(folder))?;
-                // What is being written, by another shard.
+                // A file that another shard is writing.
                 if !entry.file_name().as_encoded_bytes().starts_with(b".") {
                     let path = entry.path();
                     found.push(whole(&fs::read(&path).map_err(unreadable(&path))?));
@@ -363,7 +399,7 @@ fn found_in(path: &Path) -> Result<Found, SweepError> {
     let mut is_empty = true;
     for entry in entries {
         let name = entry.map_err(unreadable)?.file_name();
-        // What a beginning that came to nothing leaves.
+        // The rest of a beginning that came to nothing.
         let begun = [SCENARIO, BATCHES].iter().any(|n| name == *n) || name.as_encoded_bytes().starts_with(b".");
         is_empty &= begun;
     }
@@ -373,7 +409,7 @@ fn found_in(path: &Path) -> Result<Found, SweepError> {
     Ok(serde_json::from_slice(&text).map_or(Found::Other, |about| Found::Sweep(Box::new(about))))
 }
 
-/// What keeps the sweep that is there from being gone on with.
+/// The difference that keeps a sweep from going on in the folder, in words.
 fn difference(there: &About, about: &About) -> Option<String> {
     let holds = if there.format != about.format {
         format!("holds a sweep of the form `{}`, and this program knows `{}`", there.format, about.format)

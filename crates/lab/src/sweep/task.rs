@@ -28,7 +28,7 @@ pub struct Task {
     pub settings: Vec<(String, String)>,
     /// The first seed.
     pub first: u64,
-    /// How many, counting up.
+    /// The number of seeds, counting up.
     pub count: u32,
     /// The folder that names of recordings start from.
     pub folder: PathBuf,
@@ -53,7 +53,7 @@ pub struct Batch {
     pub settings: Vec<(String, String)>,
     /// The first seed.
     pub first: u64,
-    /// How many.
+    /// The number of seeds.
     pub count: u32,
     /// One per seed; up to the one that failed, if one did.
     pub runs: Vec<RunNumbers>,

@@ -1,0 +1,426 @@
+//! `fairpace sweep`: a thin shell around `fairpace_lab::sweep`. In real time each batch is a process of its own
+//! (`fairpace sweep-task`), since a process enters the emulator's namespaces once.
+
+use super::run::{folder_of, in_real_time, takes_results};
+use crate::alone;
+use crate::args::{Design as DesignArg, Sweep as Args, SweepTask, World};
+use crate::error::{Failure, Outcome, code};
+use crate::provenance::Provenance;
+use crate::stop::Stop;
+use crate::term::{Columns, note, progress};
+use fairpace_columns::{partitioned, to_parquet};
+use fairpace_emu::Sandbox;
+use fairpace_lab::results::write_whole;
+use fairpace_lab::sweep::{
+    Batch, Design, Executor, Loaded, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task,
+    Width, World as Where, run as run_sweep,
+};
+use fairpace_lab::{Hooks, RunError, study};
+use fairpace_realtime::Prepared;
+use fairpace_report::sweep as pages;
+use fairpace_scenario::{Count, Record, Scenario};
+use nix::sys::signal::Signal;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// Values of an axis that become folders, at most.
+const MOST_FOLDERS: usize = 100;
+/// The end of a task's process is looked for this often.
+const LOOK_UP: Duration = Duration::from_millis(20);
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let provenance = Provenance::begin();
+    let (world, shard) = check(args)?;
+    let scenario = load(&args.scenario, args)?;
+    let manifest = match world {
+        Where::Sim => provenance.manifest(),
+        Where::Emu => in_real_time(provenance.manifest(), args.real.ip()),
+    };
+    let spec = spec(args)?;
+    let plan = Plan::new(&scenario, &spec, world, &manifest.program)?;
+    let metric = ranked_by(&plan, args.metric.as_deref())?;
+    let dir = folder_of(&args.results, &format!("{}-sweep", scenario.name));
+    if world == Where::Emu {
+        takes_results(&dir)?;
+    }
+    let stop = Stop::install()?;
+    let hooks = Hooks { stop: stop.flag(), threads: args.jobs.unwrap_or(0) as usize, ..Hooks::default() };
+    let store = SweepStore::open(&dir, &plan, shard, args.results.force, &hooks)?;
+    let mut sweep = Sweep::of_share(plan, |point| shard.has(point));
+    let loaded = store.load(&mut sweep, args.retry, &hooks)?;
+    if let Some(text) = account(&loaded) {
+        note(args.results.quiet, &format!("batches in `{}`: {text}", dir.display()));
+    }
+    let ran = perform(args, &mut sweep, &store, &provenance, &stop);
+    let is_interrupted = match ran {
+        Err(SweepError::Run(RunError::Interrupted)) => true,
+        Err(error) => return Err(error.into()),
+        Ok(()) => false,
+    };
+    if shard.of > 1 {
+        // Batches that other shards have finished since.
+        store.load(&mut sweep, false, &hooks)?;
+    }
+    // One of several shards leaves tables and report to the last.
+    if sweep.is_complete() || shard.of == 1 {
+        finish(&dir, &sweep, &metric)?;
+        let manifest = json!({ "made_by": provenance.manifest(), "complete": sweep.is_complete(), "points": sweep.plan().points().len() });
+        write_whole(&dir.join("manifest.json"), format!("{manifest:#}\n").as_bytes())?;
+    }
+    say(args, &dir, &sweep, &metric)?;
+    if is_interrupted {
+        return Err(Failure::new(code::INTERRUPTED, "interrupted: every finished batch is kept")
+            .hint("the same command goes on from there"));
+    }
+    let failed = sweep.failed();
+    if let Some(first) = failed.first() {
+        let message = format!(
+            "{} of {} points came to nothing; the first, {}: {}",
+            failed.len(),
+            sweep.plan().points().len(),
+            sweep.plan().label(first.point),
+            first.reason
+        );
+        return Err(Failure::new(code::FAILED, message).hint(format!(
+            "`{}` has the command that repeats each; --retry runs them again",
+            dir.join("failed.csv").display()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses options that do not go together.
+fn check(args: &Args) -> Outcome<(Where, Shard)> {
+    let shard = args.shard.as_deref().map_or(Ok(Shard::default()), Shard::parse)?;
+    if args.results.force && shard.of > 1 {
+        return Err(Failure::usage("`--force` replaces a whole sweep, and `--shard` runs a share of it")
+            .hint("remove the folder before the shards begin, or name another with `--out`"));
+    }
+    if shard.of > 1 && args.results.out.is_none() {
+        return Err(Failure::usage("`--shard` needs `--out`").hint("name the folder that all shards share"));
+    }
+    let is_random = matches!(args.design, DesignArg::Random | DesignArg::Latin);
+    if is_random != args.points.is_some() {
+        let failure = if is_random { "a random design needs `--points`" } else { "`--points` is for random designs" };
+        return Err(
+            Failure::usage(failure).hint("write `--design latin --points 100`, or give each range a number of values")
+        );
+    }
+    if args.ci_width.is_some() && args.metric.is_none() {
+        return Err(Failure::usage("`--ci-width` needs `--metric`")
+            .hint("name the number that is to be known, as in `--metric video.goodput_bps`"));
+    }
+    match args.world {
+        World::Sim if args.real.ip() == fairpace_realtime::Ip::V6 => {
+            Err(Failure::usage("`--ipv6` is for real packets, and `--world` is `sim`")
+                .hint("use `--world emu`, or leave it out"))
+        }
+        World::Sim => Ok((Where::Sim, shard)),
+        World::Emu if args.jobs.is_some() => {
+            Err(Failure::usage("`--jobs` is for simulations: in real time batches run one after the other")
+                .hint("leave it out"))
+        }
+        World::Emu => Ok((Where::Emu, shard)),
+    }
+}
+
+fn load(file: &Path, args: &Args) -> Outcome<Scenario> {
+    let mut scenario = Scenario::load(file)?;
+    for warning in scenario.warnings() {
+        note(args.results.quiet, &format!("warning: {warning}"));
+    }
+    if let Some(seed) = args.seed {
+        scenario = scenario.modify(|s| s.seed = Count::new(seed))?;
+    }
+    Ok(scenario)
+}
+
+fn spec(args: &Args) -> Outcome<Spec> {
+    let points = args.points.unwrap_or(0) as usize;
+    let design = match args.design {
+        DesignArg::Grid => Design::Grid,
+        DesignArg::List => Design::List,
+        DesignArg::Random => Design::Random { points, seed: args.design_seed },
+        DesignArg::Latin => Design::LatinHypercube { points, seed: args.design_seed },
+    };
+    let narrow = match (&args.ci_width, &args.metric) {
+        (Some(width), Some(metric)) => {
+            Some(Narrow { metric: metric.clone(), width: Width::parse(width)?, most: args.max_seeds })
+        }
+        _ => None,
+    };
+    let seeds = SeedRule { seeds: args.seeds, batch: args.batch.min(args.seeds.max(1)), narrow };
+    Ok(Spec { vary: args.vary.clone(), design, seeds })
+}
+
+/// The metric by which settings are ranked.
+fn ranked_by(plan: &Plan, name: Option<&str>) -> Outcome<Metric> {
+    Ok(plan.metric_named(name.unwrap_or("goodput_bps"))?)
+}
+
+fn account(loaded: &Loaded) -> Option<String> {
+    let counts = [
+        (loaded.taken, "taken from an earlier run"),
+        (loaded.others, "of other points or seeds not asked for"),
+        (loaded.torn, "torn or changed, run again"),
+        (loaded.again, "that came to nothing, run again"),
+    ];
+    let words: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{n} {words}")).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+/// Runs what is left, and tells of it: a bar on a terminal, else a line for each tenth.
+fn perform(
+    args: &Args,
+    sweep: &mut Sweep,
+    store: &SweepStore,
+    provenance: &Provenance,
+    stop: &Stop,
+) -> Result<(), SweepError> {
+    let is_terminal = std::io::stderr().is_terminal();
+    let bar = progress(args.results.quiet, 1, "batches");
+    let (before, begun) = (sweep.counts().0, provenance.elapsed_s());
+    let told = Mutex::new(0);
+    let report = |done: usize, total: usize, what: &str| {
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+        let tenth = done * 10 / total.max(1);
+        if let Ok(mut told) = told.lock()
+            && !is_terminal
+            && tenth > *told
+        {
+            *told = tenth;
+            let each = (provenance.elapsed_s() - begun) / (done - before).max(1) as f64;
+            let left = each * (total - done) as f64;
+            note(args.results.quiet, &format!("{done} of {total} batches, about {left:.0} s left"));
+        }
+    };
+    let threads = args.jobs.unwrap_or(u32::from(args.world == World::Emu)) as usize;
+    let hooks = Hooks { progress: &report, stop: stop.flag(), threads };
+    let ran = match args.world {
+        World::Sim => run_sweep(sweep, Some(store), Executor::Sim, &hooks),
+        World::Emu => {
+            let child = |task: &Task| in_a_process(task, args, stop);
+            run_sweep(sweep, Some(store), Executor::Each(&child), &hooks)
+        }
+    };
+    bar.finish_and_clear();
+    ran
+}
+
+/// Performs a task in a process of its own. One that ends without a batch, or of a signal, has failed; one that lacks a privilege or the
+/// machine ends the sweep.
+fn in_a_process(task: &Task, args: &Args, stop: &Stop) -> Result<Vec<u8>, SweepError> {
+    let failed =
+        |what: &str, error: std::io::Error| SweepError::Task(format!("the task's process cannot be {what}: {error}"));
+    let mut command = Command::new(std::env::current_exe().map_err(|e| failed("found", e))?);
+    command.arg("sweep-task").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if args.real.ip() == fairpace_realtime::Ip::V6 {
+        command.arg("--ipv6");
+    }
+    let mut child = command.spawn().map_err(|e| failed("started", e))?;
+    if let Some(mut input) = child.stdin.take() {
+        // One that has ended already says why.
+        let _ = input.write_all(task.to_text().as_bytes());
+    }
+    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+    let output = std::thread::scope(|scope| {
+        let out = scope.spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = out.as_mut().map(|o| o.read_to_end(&mut bytes));
+            bytes
+        });
+        let err = scope.spawn(move || {
+            let mut text = String::new();
+            let _ = err.as_mut().map(|e| e.read_to_string(&mut text));
+            text
+        });
+        let status = loop {
+            match child.try_wait() {
+                Ok(None) if stop.asked() => {
+                    let _ = child.kill();
+                    break child.wait();
+                }
+                Ok(None) => std::thread::park_timeout(LOOK_UP),
+                Ok(Some(status)) => break Ok(status),
+                Err(error) => break Err(error),
+            }
+        };
+        status.map(|status| (status, out.join().unwrap_or_default(), err.join().unwrap_or_default()))
+    });
+    let (status, out, said) = output.map_err(|e| failed("waited for", e))?;
+    let said = said.trim().trim_start_matches("error: ").to_owned();
+    match status.code() {
+        _ if stop.asked() => Err(RunError::Interrupted.into()),
+        Some(0) => Ok(out),
+        Some(n) if [code::PRIVILEGE, code::BUSY, code::USAGE].contains(&(n as u8)) => Err(SweepError::Task(said)),
+        Some(n) => Ok(Batch::lost(task, format!("exit code {n}: {said}")).to_bytes()),
+        None => {
+            let signal = status.signal().and_then(|s| Signal::try_from(s).ok());
+            let signal = signal.map_or_else(|| "a signal".to_owned(), |s| s.to_string());
+            Ok(Batch::lost(task, format!("the process was ended by {signal}")).to_bytes())
+        }
+    }
+}
+
+/// `fairpace sweep-task`: one batch in real time.
+pub(crate) fn task(args: &SweepTask) -> Outcome {
+    // With who asked for it the batch has no reader.
+    let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text)?;
+    let task = Task::from_text(text.trim())?;
+    let program = in_real_time(Provenance::begin().manifest(), args.real.ip()).program;
+    let _alone = alone::take(true)?;
+    let sandbox = Sandbox::enter()?;
+    let scenario = Scenario::parse_from(&task.scenario, &task.name, task.folder.clone())?;
+    let stop = Stop::install()?;
+    let hooks = Hooks { stop: stop.flag(), ..Hooks::default() };
+    let runs = (task.first..).take(task.count as usize).map(|seed| (scenario.clone(), seed, Record::default()));
+    let prepared = Prepared::new(runs, args.real.ip(), &sandbox, &hooks)?;
+    let emulate = |s: &Scenario, seed: u64, _: Record, hooks: &Hooks<'_>| prepared.run(s, seed, hooks);
+    let batch = task.perform(&program, study::World::RealTime(&emulate), &hooks)?;
+    Ok(std::io::stdout().write_all(&batch.to_bytes())?)
+}
+
+/// Writes tables and report over those that are there. The same batches give the same bytes.
+pub(crate) fn finish(dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
+    let folders = folders(sweep);
+    let by: Vec<&str> = folders.iter().map(String::as_str).collect();
+    let mut written = BTreeSet::new();
+    for (name, table) in [("groups", sweep.groups()), ("links", sweep.links())] {
+        write_whole(&dir.join(format!("{name}.csv")), table.csv().as_bytes())?;
+        for (file, part) in partitioned(&table, &by) {
+            let path = dir.join(name).join(&file);
+            let folder = path.parent().unwrap_or(dir);
+            std::fs::create_dir_all(folder).map_err(|e| Failure::file("make", folder, &e))?;
+            let bytes = to_parquet(&part).map_err(|e| Failure::new(code::FAILED, e.to_string()))?;
+            write_whole(&path, &bytes)?;
+            written.insert(path);
+        }
+        // Parts of a sweep that had other values.
+        remove_others(&dir.join(name), &written).map_err(|e| Failure::file("tidy up", dir, &e))?;
+    }
+    failures(dir, sweep)?;
+    let page = pages::page(sweep, metric, &dir.display().to_string());
+    Ok(write_whole(&dir.join("report.html"), page.to_html().as_bytes())?)
+}
+
+/// The axes whose values become folders: words, or the first axis if there are none and it has few values.
+fn folders(sweep: &Sweep) -> Vec<String> {
+    let axes = sweep.plan().axes();
+    let few = |values: Option<&[String]>| values.is_some_and(|v| v.len() <= MOST_FOLDERS);
+    let words: Vec<String> = axes.iter().filter(|a| !a.is_numeric() && few(a.values())).map(|a| a.column()).collect();
+    if !words.is_empty() {
+        return words;
+    }
+    axes.iter().take(1).filter(|a| few(a.values())).map(|a| a.column()).collect()
+}
+
+fn remove_others(folder: &Path, written: &BTreeSet<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            remove_others(&path, written)?;
+            // Only one that is empty goes.
+            let _ = std::fs::remove_dir(&path);
+        } else if path.extension().is_some_and(|e| e == "parquet") && !written.contains(&path) {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// `failed.csv`, and the scenario of each point that came to nothing.
+fn failures(dir: &Path, sweep: &Sweep) -> Outcome {
+    let (list, folder) = (dir.join("failed.csv"), dir.join("failed"));
+    let failed = sweep.failed();
+    if failed.is_empty() {
+        for gone in [std::fs::remove_file(&list), std::fs::remove_dir_all(&folder)] {
+            match gone {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Failure::file("tidy up", dir, &e)),
+                _ => {}
+            }
+        }
+        return Ok(());
+    }
+    std::fs::create_dir_all(&folder).map_err(|e| Failure::file("make", &folder, &e))?;
+    let mut text = String::from("point,settings,seed,reason,command\n");
+    let world = if sweep.plan().world() == Where::Emu { " --world emu" } else { "" };
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    for f in &failed {
+        let id = &sweep.plan().points()[f.point].id;
+        let file = folder.join(format!("{id}.toml"));
+        write_whole(&file, sweep.plan().scenario(f.point)?.to_toml().as_bytes())?;
+        let command = format!("fairpace run {} --seed {}{world}", file.display(), f.seed);
+        let settings = sweep.plan().label(f.point);
+        text.push_str(&format!("{id},{},{},{},{}\n", quoted(&settings), f.seed, quoted(&f.reason), quoted(&command)));
+    }
+    Ok(write_whole(&list, text.as_bytes())?)
+}
+
+/// The best settings, to stdout.
+fn say(args: &Args, dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
+    const SHOWN: usize = 10;
+    let plan = sweep.plan();
+    let ranked = metric.rank(sweep);
+    let finished = (0..plan.points().len()).filter(|p| sweep.is_finished(*p)).count();
+    let mut out = std::io::stdout().lock();
+    if args.results.json {
+        let best: Vec<_> = ranked
+            .iter()
+            .take(SHOWN)
+            .map(|r| {
+                let settings: serde_json::Map<String, serde_json::Value> =
+                    plan.settings(r.point).into_iter().map(|(k, v)| (k, v.into())).collect();
+                json!({ "settings": settings, "estimate": r.estimate, "less_the_best": r.to_best })
+            })
+            .collect();
+        let failed: Vec<_> = sweep.failed().iter().map(|f| json!({ "point": plan.points()[f.point].id, "settings": plan.label(f.point), "seed": f.seed, "reason": f.reason })).collect();
+        let document = json!({ "scenario": plan.base().name, "world": plan.world().name(), "points": plan.points().len(),
+            "finished": finished, "complete": sweep.is_complete(), "metric": metric.name(), "best": best, "failed": failed });
+        writeln!(out, "{document}")?;
+    } else {
+        let title = pages::title(metric);
+        let head: Vec<&str> = plan.axes().iter().map(|a| a.field.as_str()).chain([title.as_str(), "seeds"]).collect();
+        let mut columns = Columns::new(&head);
+        for r in ranked.iter().take(SHOWN) {
+            let values = plan.points()[r.point].values.iter().cloned();
+            columns.row(values.chain([pages::text(metric, &r.estimate), r.estimate.n.to_string()]));
+        }
+        columns.print(&mut out, "")?;
+        if ranked.len() > SHOWN {
+            writeln!(out, "… and {} more", ranked.len() - SHOWN)?;
+        }
+    }
+    if sweep.is_complete() {
+        note(args.results.quiet, &format!("\nresults: {0}/   report: {0}/report.html", dir.display()));
+    } else {
+        let of = plan.points().len();
+        note(
+            args.results.quiet,
+            &format!(
+                "\n{finished} of {of} points are finished; `fairpace report {}` makes tables and report of what is there",
+                dir.display()
+            ),
+        );
+    }
+    Ok(())
+}
+
+/// The folder of a sweep, its tables and its report anew.
+pub(crate) fn again(dir: &Path) -> Outcome<fairpace_report::Page> {
+    let hooks = Hooks::default();
+    let sweep = fairpace_lab::sweep::read(dir, &hooks)?;
+    let narrow = sweep.plan().spec().seeds.narrow.as_ref().map(|n| n.metric.clone());
+    let metric = ranked_by(sweep.plan(), narrow.as_deref())?;
+    finish(dir, &sweep, &metric)?;
+    Ok(pages::page(&sweep, &metric, &dir.display().to_string()))
+}
