@@ -74,7 +74,9 @@ test-python: $(PYTHON_ENV)/.made
 	rm -rf target/wheels/test
 	$(PYTHON_ENV)/bin/maturin build --quiet --locked --profile dev --manifest-path crates/python/Cargo.toml --out target/wheels/test
 	$(PYTHON_ENV)/bin/pip install --quiet --no-deps --force-reinstall target/wheels/test/*.whl
-	$(PYTHON_ENV)/bin/pytest --quiet -c python/pyproject.toml --pyargs fairpace python/tests
+# The receiver of the streams that the tests send.
+	$(CARGO) build --quiet --locked -p fairpace --features gst
+	FAIRPACE=$(or $(CARGO_TARGET_DIR),target)/debug/fairpace $(PYTHON_ENV)/bin/pytest --quiet -c python/pyproject.toml --pyargs fairpace python/tests
 	$(PYTHON_ENV)/bin/python -m mypy.stubtest --mypy-config-file python/pyproject.toml fairpace._fairpace
 
 wheel: $(PYTHON_ENV)/.made
