@@ -2,6 +2,8 @@
 #
 #   make demo       the main job: a real video over a satellite-like path, with auto, RCS and a fixed rate
 #   make test       everything that must pass before a change lands
+#   make test-python  the Python package: built, its tests, its stubs against the module, its notebooks
+#   make wheel      the Python package as one file for pip, in target/wheels
 #   make bench      the simulator beside ns-2 and by terminals of a satellite, the pacer beside clock_nanosleep,
 #                   the emulator beside a plain TUN copy loop, the sender beside a raw GSO loop and with a key, repair packets' share
 #                   of a core, costs per step
@@ -23,7 +25,7 @@ FAIRPACE_FUZZ_MINUTES ?= 10
 FUZZED = rtp control path scenario media report fsocket
 FAIRPACE = $(or $(CARGO_TARGET_DIR),target)/release/fairpace
 
-.PHONY: all build demo test lint bench viewers-live reproduce fingerprint soak book install-fsocket clean
+.PHONY: all build demo test test-python wheel lint bench viewers-live reproduce fingerprint soak book install-fsocket clean
 
 all: build
 
@@ -33,9 +35,11 @@ packages-test:
 	@scripts/install-packages packages/demo.txt packages/test.txt
 packages-live:
 	@scripts/install-packages packages/demo.txt packages/live.txt
+packages-python:
+	@scripts/install-packages packages/python.txt
 packages-bench:
 	@scripts/install-packages packages/demo.txt packages/bench.txt
-.PHONY: packages-demo packages-test packages-live packages-bench
+.PHONY: packages-demo packages-test packages-live packages-python packages-bench
 
 build: packages-demo
 	$(CARGO) build --release --locked -p fairpace --features gst
@@ -56,6 +60,27 @@ test: packages-test
 # Apart: programs in C link the library as it is without GStreamer.
 	$(CARGO) test -p fairpace-fsocket --locked
 	scripts/viewers-live --self-test
+
+# The Python environment of the tests; nothing outside of it changes.
+PYTHON ?= python3
+PYTHON_ENV = target/python
+$(PYTHON_ENV)/.made: packages/python-requirements.txt | packages-python
+	$(PYTHON) -m venv --clear $(PYTHON_ENV)
+	$(PYTHON_ENV)/bin/pip install --quiet --requirement packages/python-requirements.txt
+	touch $@
+
+# Built as the tests of `make test` are, so that most of it is there already; users' wheels are built for speed (`make wheel`).
+test-python: $(PYTHON_ENV)/.made
+	rm -rf target/wheels/test
+	$(PYTHON_ENV)/bin/maturin build --quiet --locked --profile dev --manifest-path crates/python/Cargo.toml --out target/wheels/test
+	$(PYTHON_ENV)/bin/pip install --quiet --no-deps --force-reinstall target/wheels/test/*.whl
+# The receiver of the streams that the tests send.
+	$(CARGO) build --quiet --locked -p fairpace --features gst
+	FAIRPACE=$(or $(CARGO_TARGET_DIR),target)/debug/fairpace $(PYTHON_ENV)/bin/pytest --quiet -c python/pyproject.toml --pyargs fairpace python/tests
+	$(PYTHON_ENV)/bin/python -m mypy.stubtest --mypy-config-file python/pyproject.toml fairpace._fairpace
+
+wheel: $(PYTHON_ENV)/.made
+	$(PYTHON_ENV)/bin/maturin build --release --locked --manifest-path crates/python/Cargo.toml --out target/wheels
 
 bench: packages-bench build
 	bench/run

@@ -6,21 +6,21 @@
 //!
 //! ```
 //! use fairpace_columns::{partitioned, to_parquet};
-//! use fairpace_lab::sweep::{Column, Table, Values};
+//! use fairpace_lab::{Column, Table};
 //!
-//! let controller = Column { name: "controller".into(), values: Values::Text(vec!["rcs".into(), "rap".into()]) };
-//! let loss = Column { name: "loss_ratio".into(), values: Values::Real(vec![Some(0.01), None]) };
-//! let table = Table { columns: vec![controller, loss] };
+//! let controller = Column::Text(["rcs", "rap"].into_iter().collect());
+//! let loss = Column::Number(vec![Some(0.01), None]);
+//! let table = Table::of(vec![("controller".into(), controller), ("loss_ratio".into(), loss)]);
 //! assert!(to_parquet(&table)?.starts_with(b"PAR1"));
 //! let files = partitioned(&table, &["controller"]);
 //! assert_eq!(files[0].0, "controller=rcs/part-0.parquet");
-//! assert_eq!(files[0].1.columns.len(), 1);
+//! assert_eq!(files[0].1.columns().len(), 1);
 //! # Ok::<(), fairpace_columns::ColumnsError>(())
 //! ```
 
 #![forbid(unsafe_code)]
 
-use fairpace_lab::sweep::{Column, Table, Values};
+use fairpace_lab::{Column, Table};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
@@ -39,13 +39,13 @@ const LEVEL: i32 = 3;
 /// Rows of a row group.
 const ROWS: usize = 1 << 20;
 
-/// The table as a Parquet file: text as UTF-8, whole numbers as `INT64`, numbers as `DOUBLE` that may be missing. The same table gives
+/// The table as a Parquet file: text as UTF-8, whole numbers as `INT64`, numbers as `DOUBLE`; each may be missing. The same table gives
 /// the same bytes.
 ///
 /// # Errors
-/// A column is longer than another, or has a name that another has.
+/// A column has a name that another has.
 pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ColumnsError> {
-    let fields = table.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+    let fields = table.columns().map(field).collect::<Result<Vec<_>, _>>()?;
     let schema = Arc::new(Type::group_type_builder("schema").with_fields(fields).build()?);
     let compression = Compression::ZSTD(ZstdLevel::try_new(LEVEL)?);
     let properties = WriterProperties::builder()
@@ -53,44 +53,50 @@ pub fn to_parquet(table: &Table) -> Result<Vec<u8>, ColumnsError> {
         .set_created_by(concat!("fairpace ", env!("CARGO_PKG_VERSION")).to_owned())
         .build();
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
-    let rows: Vec<usize> = (0..table.rows()).collect();
+    let rows: Vec<usize> = (0..table.len()).collect();
     for rows in rows.chunks(ROWS) {
         let mut group = writer.next_row_group()?;
-        for column in &table.columns {
-            write(&mut group, &column.values.select(rows))?;
+        for (_, column) in table.columns() {
+            write(&mut group, &column.select(rows))?;
         }
         group.close()?;
     }
     Ok(writer.into_inner()?)
 }
 
-fn field(column: &Column) -> Result<Arc<Type>, ParquetError> {
-    let (physical, logical, repetition) = match &column.values {
-        Values::Text(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String), Repetition::REQUIRED),
-        Values::Whole(_) => (PhysicalType::INT64, None, Repetition::REQUIRED),
-        Values::Real(_) => (PhysicalType::DOUBLE, None, Repetition::OPTIONAL),
+fn field((name, column): (&str, &Column)) -> Result<Arc<Type>, ParquetError> {
+    let (physical, logical) = match column {
+        Column::Text(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        Column::Whole(_) => (PhysicalType::INT64, None),
+        Column::Number(_) => (PhysicalType::DOUBLE, None),
     };
-    let builder = Type::primitive_type_builder(&column.name, physical);
-    builder.with_logical_type(logical).with_repetition(repetition).build().map(Arc::new)
+    let builder = Type::primitive_type_builder(name, physical);
+    builder.with_logical_type(logical).with_repetition(Repetition::OPTIONAL).build().map(Arc::new)
 }
 
-fn write(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, values: &Values) -> Result<(), ParquetError> {
+fn write(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, values: &Column) -> Result<(), ParquetError> {
+    /// What is there, and a one or a zero for each row.
+    fn known<T: Copy>(all: &[Option<T>]) -> (Vec<T>, Vec<i16>) {
+        (all.iter().copied().flatten().collect(), all.iter().map(|x| i16::from(x.is_some())).collect())
+    }
     let Some(mut column) = group.next_column()? else {
         return Err(ParquetError::General("the schema has fewer columns than the table".to_owned()));
     };
     match values {
-        Values::Text(texts) => {
-            let bytes: Vec<ByteArray> = texts.iter().map(|t| ByteArray::from(t.as_str())).collect();
-            column.typed::<ByteArrayType>().write_batch(&bytes, None, None)?;
+        Column::Text(words) => {
+            let (places, is_known) = known(words.rows());
+            let text = |place: u32| ByteArray::from(words.words()[place as usize].as_str());
+            let bytes: Vec<ByteArray> = places.into_iter().map(text).collect();
+            column.typed::<ByteArrayType>().write_batch(&bytes, Some(&is_known), None)?;
         }
-        Values::Whole(numbers) => {
+        Column::Whole(numbers) => {
+            let (known, is_known) = known(numbers);
             // Seeds and counts are below 2^53.
-            let numbers: Vec<i64> = numbers.iter().map(|n| i64::try_from(*n).unwrap_or(i64::MAX)).collect();
-            column.typed::<Int64Type>().write_batch(&numbers, None, None)?;
+            let known: Vec<i64> = known.iter().map(|n| i64::try_from(*n).unwrap_or(i64::MAX)).collect();
+            column.typed::<Int64Type>().write_batch(&known, Some(&is_known), None)?;
         }
-        Values::Real(numbers) => {
-            let known: Vec<f64> = numbers.iter().copied().flatten().collect();
-            let is_known: Vec<i16> = numbers.iter().map(|x| i16::from(x.is_some())).collect();
+        Column::Number(numbers) => {
+            let (known, is_known) = known(numbers);
             column.typed::<DoubleType>().write_batch(&known, Some(&is_known), None)?;
         }
     }
@@ -100,13 +106,14 @@ fn write(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, values: &Values) -> 
 /// The table in parts, each with the name of its file: a folder for each value of these columns, which the parts no longer have. Rows
 /// keep their order; parts are in order of their first rows. A table without rows is one part without folders.
 pub fn partitioned(table: &Table, by: &[&str]) -> Vec<(String, Table)> {
-    let keys: Vec<&Values> = by.iter().filter_map(|name| table.column(name)).collect();
+    let keys: Vec<&Column> = by.iter().filter_map(|name| table.column(name)).collect();
+    // Hive's word for a value that is missing.
+    let cell = |key: &Column, row| key.cell(row).unwrap_or_else(|| "__HIVE_DEFAULT_PARTITION__".to_owned());
     let folder = |row: usize| -> String {
-        let part = |(name, values): (&&str, &&Values)| format!("{}={}/", escaped(name), escaped(&cell(values, row)));
-        by.iter().zip(&keys).map(part).collect()
+        by.iter().zip(&keys).map(|(name, key)| format!("{}={}/", escaped(name), escaped(&cell(key, row)))).collect()
     };
     let mut parts: Vec<(String, Vec<usize>)> = Vec::new();
-    for row in 0..table.rows() {
+    for row in 0..table.len() {
         let folder = folder(row);
         match parts.iter_mut().rev().find(|(name, _)| *name == folder) {
             Some((_, rows)) => rows.push(row),
@@ -116,22 +123,9 @@ pub fn partitioned(table: &Table, by: &[&str]) -> Vec<(String, Table)> {
     if parts.is_empty() {
         parts.push((String::new(), Vec::new()));
     }
-    let part = |(folder, rows): (String, Vec<usize>)| {
-        let kept = table.columns.iter().filter(|c| !by.contains(&c.name.as_str()));
-        let columns = kept.map(|c| Column { name: c.name.clone(), values: c.values.select(&rows) });
-        (format!("{folder}part-0.parquet"), Table { columns: columns.collect() })
-    };
+    let part =
+        |(folder, rows): (String, Vec<usize>)| (format!("{folder}part-0.parquet"), table.select(&rows).without(by));
     parts.into_iter().map(part).collect()
-}
-
-/// A value as the name of a folder has it; Hive's word for one that is missing.
-fn cell(values: &Values, row: usize) -> String {
-    let missing = || "__HIVE_DEFAULT_PARTITION__".to_owned();
-    match values {
-        Values::Text(v) => v.get(row).filter(|t| !t.is_empty()).cloned().unwrap_or_else(missing),
-        Values::Whole(v) => v.get(row).map_or_else(missing, u64::to_string),
-        Values::Real(v) => v.get(row).copied().flatten().map_or_else(missing, |x| x.to_string()),
-    }
 }
 
 /// Percent-encoded where a name of a file might not have it [RFC 3986 §2.1].
@@ -148,15 +142,11 @@ mod tests {
     use parquet::record::RowAccessor as _;
 
     fn table() -> Table {
-        let column = |name: &str, values| Column { name: name.to_owned(), values };
-        let text = |words: &[&str]| Values::Text(words.iter().map(|w| (*w).to_owned()).collect());
-        Table {
-            columns: vec![
-                column("flow.video.controller", text(&["rcs", "rap:a=1", "rcs"])),
-                column("seed", Values::Whole(vec![1, 2, 9_007_199_254_740_991])),
-                column("loss_ratio", Values::Real(vec![Some(0.1 + 0.2), None, Some(-0.0)])),
-            ],
-        }
+        Table::of(vec![
+            ("flow.video.controller".into(), Column::Text(["rcs", "rap:a=1", "rcs"].into_iter().collect())),
+            ("seed".into(), Column::Whole(vec![Some(1), Some(2), Some(9_007_199_254_740_991)])),
+            ("loss_ratio".into(), Column::Number(vec![Some(0.1 + 0.2), None, Some(-0.0)])),
+        ])
     }
 
     #[test]
@@ -184,10 +174,10 @@ mod tests {
             names,
             [format!("{controller}=rcs/part-0.parquet"), format!("{controller}=rap%3Aa%3D1/part-0.parquet")]
         );
-        assert_eq!(parts[0].1.column("seed"), Some(&Values::Whole(vec![1, 9_007_199_254_740_991])));
+        assert_eq!(parts[0].1.column("seed"), Some(&Column::Whole(vec![Some(1), Some(9_007_199_254_740_991)])));
         assert!(parts.iter().all(|(_, table)| table.column(controller).is_none()));
         assert_eq!(partitioned(&table(), &[])[0].0, "part-0.parquet");
-        let nothing = Table { columns: vec![Column { name: "a".into(), values: Values::Text(Vec::new()) }] };
+        let nothing = Table::of(vec![("a".into(), Column::Whole(Vec::new()))]);
         assert_eq!(partitioned(&nothing, &["a"]).len(), 1);
         assert!(to_parquet(&nothing).is_ok());
     }

@@ -115,6 +115,7 @@ pub use equation::{BadPath, Equation, TcpPath, Terms};
 pub use facts::{Acked, Loss, LossHow, Sent, Status};
 pub use feedback::{Ack, RateHeader, RateReport};
 pub use flow::{Flow, FlowParams, Permit, Transmit};
+pub use pacer::Pacer;
 pub use packet_report::{Fact, PacketReport};
 pub use param::{Allowed, ParamError, ParamInfo};
 pub use quick_start::{QsCounters, QsVerdict, QuickStartParams};

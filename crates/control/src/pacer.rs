@@ -27,7 +27,7 @@ pub(crate) fn seconds(s: f64) -> Duration {
 
 /// The schedule of one paced stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Pacer {
+pub struct Pacer {
     /// When the next packet may leave.
     next: Instant,
     /// The remainder of rounding `next` down, in nanoseconds.
@@ -44,7 +44,7 @@ pub(crate) struct Pacer {
 
 impl Pacer {
     /// The first packet may leave at `first`.
-    pub(crate) fn starting(first: Instant) -> Self {
+    pub fn starting(first: Instant) -> Self {
         Pacer {
             next: first,
             rest_ns: 0.0,
@@ -56,17 +56,17 @@ impl Pacer {
     }
 
     /// When the next packet may leave.
-    pub(crate) fn next(&self) -> Instant {
+    pub fn next(&self) -> Instant {
         self.next
     }
 
     /// Whether a packet may leave now.
-    pub(crate) fn due(&self, now: Instant) -> bool {
+    pub fn due(&self, now: Instant) -> bool {
         self.next <= now
     }
 
     /// The answer of a scheme that sends data only, whenever the gap is over.
-    pub(crate) fn poll_data(&mut self, now: Instant, has_data: bool) -> SendPoll {
+    pub fn poll_data(&mut self, now: Instant, has_data: bool) -> SendPoll {
         self.asked(now, has_data);
         if !self.due(now) {
             SendPoll::Wait(self.next)
@@ -99,7 +99,7 @@ impl Pacer {
 
     /// A packet left at `now`; the next may follow `gap_s` seconds after this one's due time.
     /// `rtt` bounds what may be made up for; zero where it is not known.
-    pub(crate) fn sent(&mut self, now: Instant, gap_s: f64, rtt: Duration) {
+    pub fn sent(&mut self, now: Instant, gap_s: f64, rtt: Duration) {
         let slack = if self.starved { Duration::ZERO } else { rtt.clamp(LEAST_CREDIT, CREDIT) };
         self.starved = false;
         let earliest = (now - slack).max(self.before.min(now));
@@ -115,7 +115,7 @@ impl Pacer {
     /// The next packet follows the last one's due time after `gap_s` seconds, whatever was said when
     /// it left: the rate has changed. If that is past it is due at once, but a higher rate is no credit:
     /// nothing is made up for. Without effect before the first packet.
-    pub(crate) fn regap(&mut self, gap_s: f64) {
+    pub fn regap(&mut self, gap_s: f64) {
         if self.last.0 == Instant::NEVER {
             return;
         }

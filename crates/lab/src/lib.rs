@@ -26,14 +26,14 @@
 //! # Ok::<(), run::RunError>(())
 //! ```
 //!
-//! [`sweep`] varies the fields of a scenario, batch by batch, on this machine or on many. Then: [`metrics`] (the numbers of a run), [`results`] (the folder on disk), [`worlds`] (simulator beside kernel). Nothing
+//! [`sweep`] varies the fields of a scenario, batch by batch, on this machine or on many. Then: [`metrics`] (the numbers of a run), [`table`]
+//! (its rows, in columns), [`results`] (the folder on disk), [`worlds`] (simulator beside kernel). Nothing
 //! here reads a clock or opens a socket: the caller says when, and in which world. Pages: `docs/tutorial/first-scenario.md`,
 //! `docs/worlds.md`.
 
 #![forbid(unsafe_code)]
 
 pub mod adus;
-mod csv;
 mod delays;
 pub mod events;
 mod jitter;
@@ -47,9 +47,12 @@ pub mod stats;
 pub mod study;
 pub mod summary;
 pub mod sweep;
+pub mod table;
 mod tables;
 pub mod worlds;
 
 pub use delays::Delays;
 pub use pool::Hooks;
 pub use run::{RunError, RunOptions, RunSet, Seeds, variants};
+pub use seed_results::SeedResults;
+pub use table::{Column, Table};

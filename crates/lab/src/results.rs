@@ -25,10 +25,9 @@
 
 use crate::run::RunSet;
 use crate::study::{Store, StoreError};
-use crate::tables;
 use fairpace_scenario::Scenario;
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
@@ -239,10 +238,13 @@ pub fn write(folder: &Path, set: &RunSet, manifest: &Manifest) -> Result<(), Wri
     };
     file(SCENARIO, set.scenario.to_toml().as_bytes())?;
     file("summary.json", &pretty(&set.json()))?;
-    let names: BTreeSet<&String> = set.runs.iter().flat_map(|r| r.tables.keys()).collect();
-    for name in names {
-        let parts = set.runs.iter().filter_map(|r| r.tables.get(name));
-        file(name, tables::joined(name, parts).as_bytes())?;
+    for name in set.table_names() {
+        let table = set.table(name).map_or_else(String::new, |table| table.csv());
+        file(&format!("{name}.csv"), table.as_bytes())?;
+    }
+    let events: String = set.runs.iter().filter_map(|r| r.terminal_events.as_deref()).collect();
+    if set.runs.iter().any(|r| r.terminal_events.is_some()) {
+        file("events.jsonl", events.as_bytes())?;
     }
     for run in &set.runs {
         if let Some(pcap) = &run.pcapng {

@@ -8,9 +8,11 @@ use crate::metrics::RunSummary;
 use crate::pool::{self, Hooks};
 use crate::seed_results::SeedResults;
 use crate::stats::{Estimate, seeds_wanted};
-use crate::study::{Store, World, digest};
+use crate::study::{Runner, Store, World, digest};
 use crate::summary::{self, GroupMetric, Metric, Summary};
+use crate::table::{Table, number, text, whole};
 use fairpace_scenario::{Record, Scenario, ScenarioError, with_controller};
+use std::collections::BTreeSet;
 
 pub use crate::simulate::{RunError, SeedRun, simulate, simulate_observed};
 
@@ -85,10 +87,34 @@ pub fn run_in(
     world: World<'_>,
     scenario: &Scenario,
     options: &RunOptions,
-    mut store: Option<&mut Store>,
+    store: Option<&mut Store>,
     hooks: &Hooks<'_>,
 ) -> Result<RunSet, RunError> {
-    let digest = digest_of(world.name(), scenario);
+    let store = store.filter(|_| !options.record.pcap).map(|store| (store, digest_of(world.name(), scenario)));
+    run_seeds(&|s, seed, record, hooks| world.run(s, seed, record, hooks), scenario, options, store, hooks)
+}
+
+/// As [`run`], each seed by a function: where parts of it are not the scenario's to say.
+///
+/// # Errors
+/// Those of the function, or nothing was finished before the stop flag.
+pub fn run_by(
+    one: &Runner<'_>,
+    scenario: &Scenario,
+    options: &RunOptions,
+    hooks: &Hooks<'_>,
+) -> Result<RunSet, RunError> {
+    run_seeds(one, scenario, options, None, hooks)
+}
+
+/// Runs as many seeds as asked for, but those that the store has under a digest.
+fn run_seeds(
+    one: &Runner<'_>,
+    scenario: &Scenario,
+    options: &RunOptions,
+    mut store: Option<(&mut Store, String)>,
+    hooks: &Hooks<'_>,
+) -> Result<RunSet, RunError> {
     let first = scenario.seed.get();
     let mut runs: Vec<SeedResults> = Vec::new();
     loop {
@@ -97,10 +123,10 @@ pub fn run_in(
             break;
         }
         let mut seeds: Vec<u64> = (first..).take(wanted).skip(runs.len()).collect();
-        if let Some(store) = store.as_deref_mut().filter(|_| !options.record.pcap) {
+        if let Some((store, digest)) = &mut store {
             let before = runs.len();
             seeds.retain(|seed| {
-                store.take(&digest, *seed).is_none_or(|kept| {
+                store.take(digest, *seed).is_none_or(|kept| {
                     runs.push(kept);
                     false
                 })
@@ -111,11 +137,11 @@ pub fn run_in(
             }
         }
         let label = |seed: &u64| format!("{} seed {seed}", scenario.name);
-        let store = store.as_deref();
+        let store = store.as_ref().map(|(store, digest)| (&**store, digest));
         let made = pool::map(&seeds, hooks, label, |seed| {
-            let results = SeedResults::new(scenario, world.run(scenario, *seed, options.record, hooks)?)?;
-            if let Some(store) = store.filter(|_| !results.summary.interrupted) {
-                store.append(&digest, MEASURE, *seed, &results)?;
+            let results = SeedResults::new(scenario, one(scenario, *seed, options.record, hooks)?)?;
+            if let Some((store, digest)) = store.filter(|_| !results.summary.interrupted) {
+                store.append(digest, MEASURE, *seed, &results)?;
             }
             Ok::<_, RunError>(results)
         })?;
@@ -167,6 +193,33 @@ impl RunSet {
             }
         }
         metrics
+    }
+
+    /// [`metrics`](Self::metrics) as a table.
+    pub fn metrics_table(&self) -> Table {
+        let mut t = Table::new(&[
+            text("group"),
+            text("metric"),
+            number("mean"),
+            number("ci95_low"),
+            number("ci95_high"),
+            whole("seeds"),
+        ]);
+        for GroupMetric { group, metric, estimate } in self.metrics() {
+            t.text(&group).text(metric.name()).number(estimate.mean).number(estimate.ci95.map(|c| c[0]));
+            t.number(estimate.ci95.map(|c| c[1])).whole(estimate.n as u64).end();
+        }
+        t
+    }
+
+    /// The names of its tables: [`SeedResults::tables`].
+    pub fn table_names(&self) -> BTreeSet<&str> {
+        self.runs.iter().flat_map(|r| r.tables.keys()).map(String::as_str).collect()
+    }
+
+    /// One table of all its seeds, in their order; none of that name if no seed has it.
+    pub fn table(&self, name: &str) -> Option<Table> {
+        Table::stacked(self.runs.iter().filter_map(|r| r.tables.get(name)))
     }
 
     /// `sim` or `emu`.

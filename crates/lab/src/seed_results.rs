@@ -2,6 +2,7 @@
 
 use crate::metrics::RunSummary;
 use crate::simulate::SeedRun;
+use crate::table::Table;
 use crate::tables;
 use fairpace_scenario::{Scenario, ScenarioError};
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,11 @@ use std::collections::BTreeMap;
 pub struct SeedResults {
     /// The results, summed up.
     pub summary: RunSummary,
-    /// By the names of the files, each with its head.
-    pub(crate) tables: BTreeMap<String, String>,
+    /// The rows by the name of their table: `flows`, `links`, `series`, `link_series`, `events`, and those of a satellite,
+    /// of a wireless link, of data units.
+    pub tables: BTreeMap<String, Table>,
+    /// The events of a satellite, one a line of JSON; none without one.
+    pub(crate) terminal_events: Option<String>,
     pub(crate) engine: EngineCounts,
     /// Every packet, as a pcapng file; `None` unless asked for. Not kept in `seeds.jsonl`.
     #[serde(skip)]
@@ -33,9 +37,10 @@ impl SeedResults {
     /// The scenario asks for a table that cannot be made.
     pub fn new(scenario: &Scenario, run: SeedRun) -> Result<SeedResults, ScenarioError> {
         let tables = tables::all(scenario, &run)?;
+        let terminal_events = scenario.satellite.is_some().then(|| tables::terminal_events(&run));
         let SeedRun { summary, report, .. } = run;
         let engine = EngineCounts { events: report.engine.events, packet_hops: report.engine.packet_hops };
-        Ok(SeedResults { summary, tables, engine, pcapng: report.pcapng })
+        Ok(SeedResults { summary, tables, terminal_events, engine, pcapng: report.pcapng })
     }
 
     /// The seed.

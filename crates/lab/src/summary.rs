@@ -54,6 +54,25 @@ impl Metric {
         Metric::Outage,
     ];
 
+    /// Its name, with the unit: `throughput_bps`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Metric::ThroughputBps => "throughput_bps",
+            Metric::ThroughputPps => "throughput_pps",
+            Metric::GoodputBps => "goodput_bps",
+            Metric::LossRatio => "loss_ratio",
+            Metric::Overhead => "overhead",
+            Metric::JainIndex => "jain_index",
+            Metric::OwdP50Ms => "owd_p50_ms",
+            Metric::OwdP95Ms => "owd_p95_ms",
+            Metric::E2eP50Ms => "e2e_p50_ms",
+            Metric::E2eP95Ms => "e2e_p95_ms",
+            Metric::LostInSendBuffer => "lost_in_send_buffer",
+            Metric::Late => "late",
+            Metric::Outage => "outage",
+        }
+    }
+
     /// Whether the number is a quantile of a delay.
     pub fn is_delay(self) -> bool {
         matches!(self, Metric::OwdP50Ms | Metric::OwdP95Ms | Metric::E2eP50Ms | Metric::E2eP95Ms)
@@ -152,5 +171,17 @@ impl Summary {
     pub fn interrupted(&self) -> bool {
         matches!(self, Summary::Several(seeds) if seeds.interrupted)
             || self.runs().iter().take(1).any(|r| r.interrupted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metrics_name_is_the_one_that_is_written() {
+        for metric in Metric::ALL {
+            assert_eq!(serde_json::to_value(metric).unwrap(), metric.name());
+        }
     }
 }

@@ -34,7 +34,7 @@
 //! }
 //! assert!(sweep.is_complete());
 //! // Two points with five seeds each, one group.
-//! assert_eq!(sweep.groups().rows(), 10);
+//! assert_eq!(sweep.groups().len(), 10);
 //! # Ok::<(), fairpace_lab::sweep::SweepError>(())
 //! ```
 
@@ -47,7 +47,6 @@ mod plan;
 mod progress;
 mod run;
 mod store;
-mod table;
 mod task;
 
 pub use axis::{Axis, Levels, MAX_LEVELS};
@@ -59,5 +58,4 @@ pub use plan::{Batches, MAX_SWEEP_SEEDS, Narrow, Plan, SeedRule, Spec, TaskId, W
 pub use progress::{Failed, Sweep};
 pub use run::{Executor, run};
 pub use store::{Loaded, Shard, SweepStore, is_sweep, read};
-pub use table::{Column, Table, Values};
 pub use task::{Batch, Failure, Task, perform};

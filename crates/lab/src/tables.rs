@@ -1,12 +1,12 @@
 //! The tables of a results folder: what of a run goes into which column.
 
 use crate::adus::{self, arrivals};
-use crate::csv::Table;
 use crate::delays::{Delays, ms};
 use crate::events::TerminalEvent;
-use crate::jitter;
+use crate::jitter::curves;
 use crate::metrics::Drops;
 use crate::simulate::SeedRun;
+use crate::table::{Table, number, text, whole};
 use fairpace_control::{FlowEventKind, LossHow};
 use fairpace_path::SlotOutcome;
 use fairpace_scenario::{Scenario, ScenarioError};
@@ -24,86 +24,76 @@ impl Table {
     }
 }
 
-/// The tables of one seed by the names of their files, each with its head. Of the longest only the first seed has one.
-pub(crate) fn all(scenario: &Scenario, run: &SeedRun) -> Result<BTreeMap<String, String>, ScenarioError> {
+/// The tables of one seed by name: `flows` is `flows.csv` in a results folder. Of the longest only the first seed has one.
+pub(crate) fn all(scenario: &Scenario, run: &SeedRun) -> Result<BTreeMap<String, Table>, ScenarioError> {
     let is_first = run.seed == scenario.seed.get();
     let mut tables = vec![
-        ("flows.csv", flows_csv(run)),
-        ("links.csv", links_csv(run)),
-        ("series.csv", series_csv(run)),
-        ("link_series.csv", link_series_csv(run)),
-        ("events.csv", events_csv(run)),
+        ("flows", flows(run)),
+        ("links", links(run)),
+        ("series", series(run)),
+        ("link_series", link_series(run)),
+        ("events", events(run)),
     ];
     if scenario.satellite.is_some() {
-        tables.push(("terminals.csv", terminals_csv(run)));
-        tables.push(("events.jsonl", events_jsonl(run)));
+        tables.push(("terminals", terminals(run)));
         if is_first {
-            tables.push(("slots.csv", slots_csv(run)));
+            tables.push(("slots", slots(run)));
         }
     }
     if scenario.wireless.is_some() {
-        tables.push(("users.csv", users_csv(run)));
-        tables.push(("jitter.csv", jitter_csv(scenario, run)?));
-        tables.push(("windows.csv", windows_csv(run)));
+        tables.push(("users", users(run)));
+        tables.push(("jitter", jitter(scenario, run)?));
+        tables.push(("windows", windows(run)));
         if is_first {
-            tables.push(("radio_slots.csv", radio_slots_csv(run)));
+            tables.push(("radio_slots", radio_slots(run)));
         }
     }
     if is_first && adus::any(scenario) {
-        tables.push(("adus.csv", adus_csv(run)));
+        tables.push(("adus", adus(run)));
     }
-    Ok(tables.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
+    Ok(tables.into_iter().map(|(name, table)| (name.to_owned(), table)).collect())
 }
 
-/// One table of all seeds: the head of the first, and the rows of each.
-pub(crate) fn joined<'a>(name: &str, parts: impl Iterator<Item = &'a String>) -> String {
-    let has_head = name.ends_with(".csv");
-    parts.fold(String::new(), |all, part| match part.split_once('\n') {
-        Some((_, rows)) if has_head && !all.is_empty() => all + rows,
-        _ => all + part,
-    })
-}
-
-fn flows_csv(run: &SeedRun) -> String {
+fn flows(run: &SeedRun) -> Table {
     let mut t = Table::new(&[
-        "seed",
-        "flow",
-        "group",
-        "controller",
-        "throughput_bps",
-        "throughput_pps",
-        "goodput_bps",
-        "sent_packets",
-        "received_packets",
-        "drops_queue_full_packets",
-        "drops_early_packets",
-        "drops_pushed_out_packets",
-        "drops_link_error_packets",
-        "drops_outage_packets",
-        "loss_ratio",
-        "marked_packets",
-        "dummies_packets",
-        "overhead",
-        "feedback_bps",
-        "acknowledged_packets",
-        "owd_mean_ms",
-        "owd_p50_ms",
-        "owd_p95_ms",
-        "owd_p99_ms",
-        "owd_max_ms",
-        "e2e_mean_ms",
-        "e2e_p50_ms",
-        "e2e_p95_ms",
-        "e2e_p99_ms",
-        "e2e_max_ms",
-        "lost_in_send_buffer",
-        "late",
-        "outage",
-        "quick_start_asked",
-        "quick_start_approved",
-        "srtt_ms",
-        "stopped",
-        "timeouts",
+        whole("seed"),
+        text("flow"),
+        text("group"),
+        text("controller"),
+        number("throughput_bps"),
+        number("throughput_pps"),
+        number("goodput_bps"),
+        whole("sent_packets"),
+        whole("received_packets"),
+        whole("drops_queue_full_packets"),
+        whole("drops_early_packets"),
+        whole("drops_pushed_out_packets"),
+        whole("drops_link_error_packets"),
+        whole("drops_outage_packets"),
+        number("loss_ratio"),
+        whole("marked_packets"),
+        whole("dummies_packets"),
+        number("overhead"),
+        number("feedback_bps"),
+        whole("acknowledged_packets"),
+        number("owd_mean_ms"),
+        number("owd_p50_ms"),
+        number("owd_p95_ms"),
+        number("owd_p99_ms"),
+        number("owd_max_ms"),
+        number("e2e_mean_ms"),
+        number("e2e_p50_ms"),
+        number("e2e_p95_ms"),
+        number("e2e_p99_ms"),
+        number("e2e_max_ms"),
+        number("lost_in_send_buffer"),
+        number("late"),
+        number("outage"),
+        whole("quick_start_asked"),
+        whole("quick_start_approved"),
+        number("srtt_ms"),
+        text("stopped"),
+        whole("timeouts"),
     ]);
     for f in &run.summary.flows {
         t.whole(run.seed).text(&f.name).text(&f.group).text(&f.controller).number(f.throughput_bps);
@@ -112,86 +102,86 @@ fn flows_csv(run: &SeedRun) -> String {
         t.number(f.overhead).number(f.feedback_bps).whole(f.acknowledged_packets).delays(f.owd_ms.as_ref());
         t.delays(f.e2e_ms.as_ref()).number(f.lost_in_send_buffer).number(f.late);
         t.number(f.outage);
-        t.number(f.quick_start.map(|q| q.asked as f64)).number(f.quick_start.map(|q| q.approved as f64));
+        t.whole(f.quick_start.map(|q| q.asked)).whole(f.quick_start.map(|q| q.approved));
         t.number(f.srtt_ms);
-        t.text(f.stopped.as_deref().unwrap_or("")).number(f.timeouts.map(|n| n as f64)).end();
+        t.text(f.stopped.as_deref().unwrap_or("")).whole(f.timeouts).end();
     }
-    t.text
+    t
 }
 
-fn links_csv(run: &SeedRun) -> String {
+fn links(run: &SeedRun) -> Table {
     let mut t = Table::new(&[
-        "seed",
-        "link",
-        "utilization",
-        "transmitted_packets",
-        "transmitted_bytes",
-        "drops_queue_full_packets",
-        "drops_early_packets",
-        "drops_pushed_out_packets",
-        "drops_link_error_packets",
-        "drops_outage_packets",
-        "low_drops_queue_full_packets",
-        "low_drops_early_packets",
-        "low_drops_pushed_out_packets",
-        "low_drops_link_error_packets",
-        "low_drops_outage_packets",
-        "marked_packets",
-        "queue_mean_packets",
-        "queue_max_packets",
+        whole("seed"),
+        text("link"),
+        number("utilization"),
+        whole("transmitted_packets"),
+        whole("transmitted_bytes"),
+        whole("drops_queue_full_packets"),
+        whole("drops_early_packets"),
+        whole("drops_pushed_out_packets"),
+        whole("drops_link_error_packets"),
+        whole("drops_outage_packets"),
+        whole("low_drops_queue_full_packets"),
+        whole("low_drops_early_packets"),
+        whole("low_drops_pushed_out_packets"),
+        whole("low_drops_link_error_packets"),
+        whole("low_drops_outage_packets"),
+        whole("marked_packets"),
+        number("queue_mean_packets"),
+        whole("queue_max_packets"),
     ]);
     for l in &run.summary.links {
         t.whole(run.seed).text(&l.name).number(l.utilization).whole(l.transmitted_packets);
         t.whole(l.transmitted_bytes).drops(&l.drops_packets).drops(&l.low_drops_packets);
         t.whole(l.marked_packets).number(l.queue_mean_packets).whole(l.queue_max_packets).end();
     }
-    t.text
+    t
 }
 
-fn series_csv(run: &SeedRun) -> String {
+fn series(run: &SeedRun) -> Table {
     let mut t = Table::new(&[
-        "seed",
-        "t_s",
-        "flow",
-        "group",
-        "send_rate_bps",
-        "throughput_bps",
-        "dummy_rate_bps",
-        "target_rate_bps",
-        "cwnd_packets",
-        "rwnd_packets",
-        "srtt_ms",
-        "rto_ms",
-        "loss_event_rate",
-        "send_buffer_bytes",
-        "owd_ms",
-        "e2e_ms",
-        "drops_packets",
-        "state",
+        whole("seed"),
+        number("t_s"),
+        text("flow"),
+        text("group"),
+        number("send_rate_bps"),
+        number("throughput_bps"),
+        number("dummy_rate_bps"),
+        number("target_rate_bps"),
+        number("cwnd_packets"),
+        whole("rwnd_packets"),
+        number("srtt_ms"),
+        number("rto_ms"),
+        number("loss_event_rate"),
+        whole("send_buffer_bytes"),
+        number("owd_ms"),
+        number("e2e_ms"),
+        whole("drops_packets"),
+        text("state"),
     ]);
     for row in &run.report.series {
         let flow = run.report.flows.get(row.flow as usize);
         t.whole(run.seed).number(row.at.as_secs_f64()).text(flow.map_or("", |f| &f.name));
         t.text(flow.map_or("", |f| &f.group)).number(row.send_rate.as_bps()).number(row.throughput.as_bps());
         t.number(row.dummy_rate.as_bps()).number(row.target_rate.as_bps()).number(row.cwnd);
-        t.number(row.rwnd.map(f64::from));
+        t.whole(row.rwnd.map(u64::from));
         t.number(row.srtt.map(ms)).number(row.rto.map(ms)).number(row.loss_event_rate);
         t.whole(row.send_buffer.get()).number(row.owd.map(ms)).number(row.e2ed.map(ms)).whole(row.drops);
         t.text(row.state).end();
     }
-    t.text
+    t
 }
 
-fn link_series_csv(run: &SeedRun) -> String {
+fn link_series(run: &SeedRun) -> Table {
     let mut t = Table::new(&[
-        "seed",
-        "t_s",
-        "link",
-        "queue_packets",
-        "queue_bytes",
-        "throughput_bps",
-        "capacity_bps",
-        "drops_packets",
+        whole("seed"),
+        number("t_s"),
+        text("link"),
+        whole("queue_packets"),
+        whole("queue_bytes"),
+        number("throughput_bps"),
+        number("capacity_bps"),
+        whole("drops_packets"),
     ]);
     for row in &run.report.link_series {
         let name = run.report.links.get(row.link as usize).map_or("", |l| l.name.as_str());
@@ -200,65 +190,79 @@ fn link_series_csv(run: &SeedRun) -> String {
         t.whole(run.seed).number(row.at.as_secs_f64()).text(name).whole(row.queue_packets);
         t.whole(row.queue_bytes.get()).number(row.throughput.as_bps()).number(capacity).whole(row.drops).end();
     }
-    t.text
+    t
 }
 
-fn terminals_csv(run: &SeedRun) -> String {
+fn terminals(run: &SeedRun) -> Table {
     let mut t = Table::new(&[
-        "seed",
-        "t_s",
-        "terminal",
-        "offered_bps",
-        "requested_bps",
-        "granted_bps",
-        "throughput_bps",
-        "slots_used",
-        "queue_packets",
-        "queue_bytes",
-        "drops_packets",
+        whole("seed"),
+        number("t_s"),
+        whole("terminal"),
+        number("offered_bps"),
+        number("requested_bps"),
+        number("granted_bps"),
+        number("throughput_bps"),
+        whole("slots_used"),
+        whole("queue_packets"),
+        whole("queue_bytes"),
+        whole("drops_packets"),
     ]);
     for row in run.report.satellites.iter().flat_map(|s| &s.series) {
-        t.whole(run.seed).number(row.at.as_secs_f64()).whole(row.terminal.into()).number(row.offered.as_bps());
+        t.whole(run.seed).number(row.at.as_secs_f64()).whole(u64::from(row.terminal)).number(row.offered.as_bps());
         t.number(row.requested.as_bps()).number(row.granted.as_bps()).number(row.throughput.as_bps());
         t.whole(row.slots_used).whole(row.queue_packets).whole(row.queue_bytes.get()).whole(row.drops).end();
     }
-    t.text
+    t
 }
 
-fn users_csv(run: &SeedRun) -> String {
+fn users(run: &SeedRun) -> Table {
     let mut t = Table::new(&[
-        "seed",
-        "t_s",
-        "user",
-        "queue_packets",
-        "throughput_bps",
-        "slots_used",
-        "slots_failed",
-        "slots_silent",
-        "drops_packets",
+        whole("seed"),
+        number("t_s"),
+        whole("user"),
+        whole("queue_packets"),
+        number("throughput_bps"),
+        whole("slots_used"),
+        whole("slots_failed"),
+        whole("slots_silent"),
+        whole("drops_packets"),
     ]);
     for row in run.report.radios.iter().flat_map(|r| &r.series) {
-        t.whole(run.seed).number(row.at.as_secs_f64()).whole(row.user.into()).whole(row.queue_packets);
+        t.whole(run.seed).number(row.at.as_secs_f64()).whole(u64::from(row.user)).whole(row.queue_packets);
         t.number(row.throughput.as_bps()).whole(row.used).whole(row.failed).whole(row.silent).whole(row.drops).end();
     }
-    t.text
+    t
 }
 
-fn jitter_csv(scenario: &Scenario, run: &SeedRun) -> Result<String, ScenarioError> {
-    let mut t = Table::new(&["seed", "flow", "group", "jitter_ms", "measured", "analytic"]);
-    for curve in jitter::curves(scenario, run.seed, &run.report)? {
+fn jitter(scenario: &Scenario, run: &SeedRun) -> Result<Table, ScenarioError> {
+    let mut t = Table::new(&[
+        whole("seed"),
+        text("flow"),
+        text("group"),
+        number("jitter_ms"),
+        number("measured"),
+        number("analytic"),
+    ]);
+    for curve in curves(scenario, run.seed, &run.report)? {
         let Some(flow) = run.report.flows.get(curve.flow) else { continue };
         for row in curve.rows {
             t.whole(run.seed).text(&flow.name).text(&flow.group).number(ms(row.above)).number(row.measured);
             t.number(row.analytic).end();
         }
     }
-    Ok(t.text)
+    Ok(t)
 }
 
 /// The slots of the first seed in which somebody sent.
-fn radio_slots_csv(run: &SeedRun) -> String {
-    let mut t = Table::new(&["seed", "slot", "start_s", "user", "outcome", "silent_slots_after"]);
+fn radio_slots(run: &SeedRun) -> Table {
+    let mut t = Table::new(&[
+        whole("seed"),
+        whole("slot"),
+        number("start_s"),
+        whole("user"),
+        text("outcome"),
+        whole("silent_slots_after"),
+    ]);
     for row in run.report.radios.iter().flat_map(|r| &r.slots) {
         let (outcome, silence) = match row.outcome {
             SlotOutcome::Success { last: true } => ("success", 0),
@@ -266,35 +270,42 @@ fn radio_slots_csv(run: &SeedRun) -> String {
             SlotOutcome::Failure { silence, lost: false } => ("failure", silence),
             SlotOutcome::Failure { silence, lost: true } => ("failure, packet lost", silence),
         };
-        t.whole(run.seed).whole(row.slot).number(row.start.as_secs_f64()).whole(row.user.into()).text(outcome);
-        t.whole(silence.into()).end();
+        t.whole(run.seed).whole(row.slot).number(row.start.as_secs_f64()).whole(u64::from(row.user)).text(outcome);
+        t.whole(u64::from(silence)).end();
     }
-    t.text
+    t
 }
 
-fn windows_csv(run: &SeedRun) -> String {
-    let mut t = Table::new(&["seed", "t_s", "flow", "rwnd_packets"]);
+fn windows(run: &SeedRun) -> Table {
+    let mut t = Table::new(&[whole("seed"), number("t_s"), text("flow"), whole("rwnd_packets")]);
     for row in run.report.radios.iter().flat_map(|r| &r.windows) {
         let name = run.report.flows.get(row.flow as usize).map_or("", |f| f.name.as_str());
-        t.whole(run.seed).number(row.at.as_secs_f64()).text(name).whole(row.rwnd.into()).end();
+        t.whole(run.seed).number(row.at.as_secs_f64()).text(name).whole(u64::from(row.rwnd)).end();
     }
-    t.text
+    t
 }
 
 /// The plans of the first seed's super-frames: a slot that is nobody's has no terminal.
-fn slots_csv(run: &SeedRun) -> String {
-    let mut t = Table::new(&["seed", "carrier", "super_frame", "start_s", "slot", "terminal"]);
+fn slots(run: &SeedRun) -> Table {
+    let mut t = Table::new(&[
+        whole("seed"),
+        whole("carrier"),
+        whole("super_frame"),
+        number("start_s"),
+        whole("slot"),
+        whole("terminal"),
+    ]);
     for found in run.report.satellites.iter().flat_map(|s| &s.plans) {
         for (slot, owner) in found.plan.owners.iter().enumerate() {
-            t.whole(run.seed).whole(found.carrier.into()).whole(found.plan.super_frame);
-            t.number(found.plan.start.as_secs_f64()).whole(slot as u64).number(owner.map(f64::from)).end();
+            t.whole(run.seed).whole(u64::from(found.carrier)).whole(found.plan.super_frame);
+            t.number(found.plan.start.as_secs_f64()).whole(slot as u64).whole(owner.map(u64::from)).end();
         }
     }
-    t.text
+    t
 }
 
 /// One event of the satellite a line.
-fn events_jsonl(run: &SeedRun) -> String {
+pub(crate) fn terminal_events(run: &SeedRun) -> String {
     let mut text = String::new();
     for event in run.report.satellites.iter().flat_map(|s| &s.events) {
         // Its keys are text, so that it cannot fail.
@@ -304,71 +315,72 @@ fn events_jsonl(run: &SeedRun) -> String {
     text
 }
 
-fn events_csv(run: &SeedRun) -> String {
-    let mut t = Table::new(&["seed", "t_s", "flow", "event", "from", "to", "rate_bps", "packet", "reason"]);
+fn events(run: &SeedRun) -> Table {
+    let mut t = Table::new(&[
+        whole("seed"),
+        number("t_s"),
+        text("flow"),
+        text("event"),
+        text("from"),
+        text("to"),
+        number("rate_bps"),
+        whole("packet"),
+        text("reason"),
+    ]);
+    const BREAKER: &str = "circuit breaker";
     for (flow, event) in &run.report.events {
         let name = run.report.flows.get(*flow as usize).map_or("", |f| f.name.as_str());
-        t.whole(run.seed).number(event.at.as_secs_f64()).text(name);
-        match &event.what {
-            FlowEventKind::StateChanged { from, to, reason } => {
-                t.text("state").text(from).text(to).number(None).number(None).text(reason)
-            }
-            FlowEventKind::RateChanged { rate, reason } => {
-                t.text("rate").text("").text("").number(rate.as_bps()).number(None).text(reason)
-            }
+        let tripped;
+        let (what, [from, to], rate, packet, reason) = match &event.what {
+            FlowEventKind::StateChanged { from, to, reason } => ("state", [*from, *to], None, None, *reason),
+            FlowEventKind::RateChanged { rate, reason } => ("rate", [""; 2], Some(*rate), None, *reason),
             FlowEventKind::Lost { seq, how } => {
                 let how = match how {
                     LossHow::LaterAcks => "later_acks",
                     LossHow::Timeout => "timeout",
                 };
-                t.text("lost").text("").text("").number(None).whole(*seq).text(how)
+                ("lost", [""; 2], None, Some(*seq), how)
             }
-            FlowEventKind::Unheard { rate } => {
-                t.text("unheard").text("").text("").number(rate.as_bps()).number(None).text("nothing is heard")
-            }
-            FlowEventKind::HeardAgain => {
-                t.text("heard").text("").text("").number(None).number(None).text("packets are heard of again")
-            }
-            FlowEventKind::Held { rate } => {
-                t.text("held").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
-            }
-            FlowEventKind::Released => {
-                t.text("released").text("").text("").number(None).number(None).text("circuit breaker")
-            }
-            FlowEventKind::Raised { rate } => {
-                t.text("raised").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
-            }
-            FlowEventKind::Capped { rate } => {
-                t.text("capped").text("").text("").number(rate.as_bps()).number(None).text("circuit breaker")
-            }
-            FlowEventKind::Uncapped => {
-                t.text("uncapped").text("").text("").number(None).number(None).text("circuit breaker")
-            }
+            FlowEventKind::Unheard { rate } => ("unheard", [""; 2], Some(*rate), None, "nothing is heard"),
+            FlowEventKind::HeardAgain => ("heard", [""; 2], None, None, "packets are heard of again"),
+            FlowEventKind::Held { rate } => ("held", [""; 2], Some(*rate), None, BREAKER),
+            FlowEventKind::Released => ("released", [""; 2], None, None, BREAKER),
+            FlowEventKind::Raised { rate } => ("raised", [""; 2], Some(*rate), None, BREAKER),
+            FlowEventKind::Capped { rate } => ("capped", [""; 2], Some(*rate), None, BREAKER),
+            FlowEventKind::Uncapped => ("uncapped", [""; 2], None, None, BREAKER),
             FlowEventKind::Tripped { reason } => {
-                t.text("stopped").text("").text("").number(None).number(None).text(&reason.to_string())
+                tripped = reason.to_string();
+                ("stopped", [""; 2], None, None, tripped.as_str())
             }
-            FlowEventKind::QuickStartAsked { rate } => {
-                t.text("quick_start").text("").text("").number(rate.rate().as_bps()).number(None).text("asked")
-            }
+            FlowEventKind::QuickStartAsked { rate } => ("quick_start", [""; 2], Some(rate.rate()), None, "asked"),
             FlowEventKind::QuickStartAnswered { verdict } => {
-                let rate = verdict.rate().as_bps();
-                t.text("quick_start").text("").text("").number(rate).number(None).text(verdict.name())
+                ("quick_start", [""; 2], Some(verdict.rate()), None, verdict.name())
             }
         };
-        t.end();
+        t.whole(run.seed).number(event.at.as_secs_f64()).text(name).text(what).text(from).text(to);
+        t.number(rate.map(Rate::as_bps)).whole(packet).text(reason).end();
     }
-    t.text
+    t
 }
 
 /// The data units of the first seed that are complete.
-fn adus_csv(run: &SeedRun) -> String {
-    let mut t = Table::new(&["seed", "flow", "adu", "began_s", "complete_s", "gap_ms", "via", "switched"]);
+fn adus(run: &SeedRun) -> Table {
+    let mut t = Table::new(&[
+        whole("seed"),
+        text("flow"),
+        whole("adu"),
+        number("began_s"),
+        number("complete_s"),
+        number("gap_ms"),
+        text("via"),
+        whole("switched"),
+    ]);
     for flow in &run.report.flows {
         for a in arrivals(flow) {
             t.whole(run.seed).text(&flow.name).whole(a.adu as u64).number(a.began.as_secs_f64());
             t.number(a.at.as_secs_f64()).number(a.gap.map(ms));
-            t.text(if a.via == Via::Tcp { "tcp" } else { "udp" }).whole(a.switched.into()).end();
+            t.text(if a.via == Via::Tcp { "tcp" } else { "udp" }).whole(u64::from(a.switched)).end();
         }
     }
-    t.text
+    t
 }

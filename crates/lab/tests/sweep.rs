@@ -1,10 +1,10 @@
 //! A sweep does not depend on order, threads, shards, kills or executors, and says what it refuses.
 
-use fairpace_lab::Hooks;
 use fairpace_lab::sweep::{
-    Batch, Design, Executor, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task, Values,
-    Width, World, perform, read, run,
+    Batch, Design, Executor, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task, Width,
+    World, perform, read, run,
 };
+use fairpace_lab::{Column, Hooks};
 use fairpace_scenario::Scenario;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl Drop for Folder {
 }
 
 fn tables(sweep: &Sweep) -> String {
-    sweep.groups().to_csv() + &sweep.links().to_csv()
+    sweep.groups().csv() + &sweep.links().csv()
 }
 
 /// In this thread, one task after the other; the last asked for is handed in first.
@@ -247,7 +247,7 @@ fn a_point_that_comes_to_nothing_stops_no_other_and_is_run_again_when_asked() {
     assert_eq!((failed[0].point, failed[0].seed, failed[0].reason.as_str()), (3, 1, "the machine went up in smoke"));
     assert_eq!(sweep.plan().label(3), "path.loss.p=0.01 flow.video.controller=tfrc");
     assert!(sweep.runs(3).is_empty());
-    assert_eq!(sweep.groups().rows(), 5 * 3 * 2);
+    assert_eq!(sweep.groups().len(), 5 * 3 * 2);
     broken.store(false, Ordering::Relaxed);
     assert_eq!(go(false).1, 0, "it stays failed");
     let (sweep, made) = go(true);
@@ -370,18 +370,18 @@ fn tables_have_a_row_for_each_seed_and_group_and_numbers_in_basic_units() {
     let mut sweep = Sweep::new(plan(&spec));
     run(&mut sweep, None, Executor::Sim, &Hooks::default()).unwrap();
     let table = sweep.groups();
-    let names: Vec<&str> = table.columns.iter().take(6).map(|c| c.name.as_str()).collect();
+    let names: Vec<&str> = table.columns().take(6).map(|(name, _)| name).collect();
     assert_eq!(names, ["point", "path.rate_bps", "flow.video.controller", "seed", "group", "flows"]);
-    assert_eq!(table.rows(), 2 * 5 * 2);
-    let Some(Values::Real(rates)) = table.column("path.rate_bps") else { panic!("numbers") };
+    assert_eq!(table.len(), 2 * 5 * 2);
+    let Some(Column::Number(rates)) = table.column("path.rate_bps") else { panic!("numbers") };
     assert_eq!((rates[0], rates[19]), (Some(5e5), Some(1e6)));
     // The same as a run of that scenario.
     let by_hand = Scenario::parse(&TEXT.replace("1 Mbit/s", "500 kbit/s"), "base.toml").unwrap();
     let run =
         fairpace_lab::run::simulate(&by_hand, 1, fairpace_scenario::Record::default(), &Hooks::default()).unwrap();
-    let Some(Values::Real(found)) = table.column("goodput_bps") else { panic!("numbers") };
+    let Some(Column::Number(found)) = table.column("goodput_bps") else { panic!("numbers") };
     assert_eq!(found[0], Some(run.summary.group("video").unwrap().goodput_bps));
-    assert!(!table.to_csv().contains("NaN"));
+    assert!(!table.csv().contains("NaN"));
 }
 
 #[test]

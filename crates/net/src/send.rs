@@ -18,7 +18,7 @@ use crate::random::secret;
 use crate::seal::{self, SenderSeal};
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
-pub use config::{MAX_QUANTUM, SendConfig};
+pub use config::{MAX_QUANTUM, MakeController, SendConfig};
 use fairpace_control::quick_start::QsVerdict;
 use fairpace_media::FrameSource;
 use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};

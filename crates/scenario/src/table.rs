@@ -16,6 +16,8 @@ use serde_json::Value as Json;
 pub struct AboutTable {
     /// Its place, as in `flows[].access`; empty for the top of the file.
     pub at: String,
+    /// Its name in the JSON Schema.
+    pub name: &'static str,
     /// The table in a sentence.
     pub doc: &'static str,
     /// Its fields, each with its default.
@@ -48,6 +50,7 @@ impl Table {
     pub fn about(&'static self) -> Vec<AboutTable> {
         let about = |(at, table): (String, &'static Table)| AboutTable {
             at,
+            name: table.name,
             doc: table.doc,
             fields: table.rows.iter().map(|row| (row, table.default_of(row))).collect(),
         };

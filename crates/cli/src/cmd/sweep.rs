@@ -296,7 +296,7 @@ pub(crate) fn finish(dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
     let by: Vec<&str> = folders.iter().map(String::as_str).collect();
     let mut written = BTreeSet::new();
     for (name, table) in [("groups", sweep.groups()), ("links", sweep.links())] {
-        write_whole(&dir.join(format!("{name}.csv")), table.to_csv().as_bytes())?;
+        write_whole(&dir.join(format!("{name}.csv")), table.csv().as_bytes())?;
         for (file, part) in partitioned(&table, &by) {
             let path = dir.join(name).join(&file);
             let folder = path.parent().unwrap_or(dir);

@@ -4,9 +4,9 @@ use super::axis::Axis;
 use super::error::SweepError;
 use super::numbers::{GROUP_COLUMNS, LINK_COLUMNS, Metric, RunNumbers};
 use super::plan::{Batches, Plan, TaskId};
-use super::table::{Column, Table, Values};
 use super::task::Batch;
 use crate::stats::Estimate;
+use crate::table::{Column, Table};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -240,7 +240,7 @@ impl Sweep {
             for run in self.runs(point) {
                 for (name, values) in rows(run) {
                     points.push(point);
-                    seeds.push(run.seed);
+                    seeds.push(Some(run.seed));
                     who.push(name.clone());
                     invalid.push(run.invalid.join("; "));
                     for (column, value) in numbers.iter_mut().zip(values) {
@@ -249,24 +249,24 @@ impl Sweep {
                 }
             }
         }
-        let column = |name: &str, values| Column { name: name.to_owned(), values };
-        let ids = points.iter().map(|p| self.plan.points()[*p].id.clone()).collect();
-        let mut columns = vec![column("point", Values::Text(ids))];
+        let named = |name: &str, column| (name.to_owned(), column);
+        let ids = points.iter().map(|p| &self.plan.points()[*p].id).collect();
+        let mut columns = vec![named("point", Column::Text(ids))];
         for (place, axis) in self.plan.axes().iter().enumerate() {
             let texts = points.iter().map(|p| &self.plan.points()[*p].values[place]);
-            let values = if axis.is_numeric() {
-                Values::Real(texts.map(|t| Axis::number(t)).collect())
+            let column = if axis.is_numeric() {
+                Column::Number(texts.map(|t| Axis::number(t)).collect())
             } else {
-                Values::Text(texts.cloned().collect())
+                Column::Text(texts.collect())
             };
-            columns.push(Column { name: axis.column(), values });
+            columns.push((axis.column(), column));
         }
-        columns.push(column("seed", Values::Whole(seeds)));
-        columns.push(column(of, Values::Text(who)));
-        columns.extend(names.iter().zip(numbers).map(|(name, values)| column(name, Values::Real(values))));
+        columns.push(named("seed", Column::Whole(seeds)));
+        columns.push(named(of, Column::Text(who.iter().collect())));
+        columns.extend(names.iter().zip(numbers).map(|(name, values)| named(name, Column::Number(values))));
         if self.plan.world() == super::plan::World::Emu {
-            columns.push(column("invalid", Values::Text(invalid)));
+            columns.push(named("invalid", Column::Text(invalid.iter().collect())));
         }
-        Table { columns }
+        Table::of(columns)
     }
 }

@@ -7,12 +7,24 @@ use fairpace_control::{BreakerParams, Controller, Env, Flow, FlowParams, QuickSt
 use fairpace_rtp::{Codec, LEAST_PATH_MTU, SenderConfig};
 use fairpace_units::{Bytes, Duration, Rate, format_rate};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// A longer quantum would be a burst: so much is made up for after a stall on the shortest paths, too.
 pub const MAX_QUANTUM: Duration = Duration::from_millis(5);
 /// The largest packet of an Ethernet; larger packets are for paths that are known.
 const LARGEST_PACKET_SIZE: Bytes = Bytes::new(1_500);
+
+/// Makes a controller for a flow with these limits.
+#[derive(Clone)]
+pub struct MakeController(pub Arc<dyn Fn(&Env) -> Box<dyn Controller> + Send + Sync>);
+
+impl fmt::Debug for MakeController {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a controller from outside")
+    }
+}
 
 /// Whom to send to, and how.
 #[derive(Clone, Debug)]
@@ -23,6 +35,8 @@ pub struct SendConfig {
     pub scheme: String,
     /// Its parameters, as a scenario gives them.
     pub settings: BTreeMap<String, String>,
+    /// A controller from outside of the registry, in the place of `scheme`.
+    pub custom: Option<MakeController>,
     /// Lowest rate; default 50 kbit/s.
     pub min_rate: Rate,
     /// First rate, where the scheme has no rule of its own.
@@ -71,6 +85,7 @@ impl SendConfig {
             peer: canonical(peer),
             scheme: "auto".to_owned(),
             settings: BTreeMap::new(),
+            custom: None,
             min_rate: Rate::kbps(50.0),
             start_rate: None,
             max_rate: Rate::mbps(10.0),
@@ -145,7 +160,11 @@ impl SendConfig {
     /// # Errors
     /// [`NetError::Control`] if there is none of that name, or a setting is not allowed.
     pub fn controller(&self) -> Result<Box<dyn Controller>, NetError> {
-        Ok(fairpace_control::build(&self.scheme, &self.settings, &self.env())?)
+        let env = self.env();
+        Ok(match &self.custom {
+            Some(make) => (make.0)(&env),
+            None => fairpace_control::build(&self.scheme, &self.settings, &env)?,
+        })
     }
 
     /// The flow with that controller.

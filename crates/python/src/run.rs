@@ -1,0 +1,118 @@
+//! Runs: the interpreter's lock is free while they last, Ctrl-C ends them, and progress is told as they go.
+
+use crate::controller::{Classes, Replaced};
+use crate::error;
+use crate::results::Results;
+use crate::scenario::Scenario;
+use fairpace_lab::{Hooks, RunOptions, Seeds, run as lab};
+use fairpace_scenario::Record;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often work in hand looks whether Python has a signal for it.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What work in hand has done: done, total, what was finished last.
+type Done = (usize, usize, String);
+
+/// Does long work on another thread, while this one tells of progress and hears Ctrl-C. What Python raises meanwhile, in a
+/// signal handler or in `progress`, stops the work, and is raised when it has ended.
+pub(crate) fn watched<R: Send>(
+    py: Python<'_>,
+    progress: Option<&Py<PyAny>>,
+    threads: usize,
+    stop: &Arc<AtomicBool>,
+    work: impl FnOnce(&Hooks<'_>) -> R + Send,
+) -> PyResult<R> {
+    let latest: Mutex<Option<Done>> = Mutex::new(None);
+    let note = |done: usize, total: usize, what: &str| {
+        *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some((done, total, what.to_owned()));
+    };
+    let mut raised: Option<PyErr> = None;
+    let mut tell = || {
+        let news = latest.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            match (progress, news) {
+                (Some(progress), Some(news)) if raised.is_none() => progress.call1(py, news).map(drop),
+                _ => Ok(()),
+            }
+        });
+        if let Err(error) = told {
+            stop.store(true, Ordering::Relaxed);
+            raised.get_or_insert(error);
+        }
+    };
+    let done = py.detach(|| {
+        std::thread::scope(|scope| {
+            let (ended, end) = channel();
+            let hooks = Hooks { progress: &note, stop, threads };
+            let worker = scope.spawn(move || {
+                let done = work(&hooks);
+                // Nobody listens once this thread has given up, which it does not.
+                let _ = ended.send(());
+                done
+            });
+            while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                tell();
+            }
+            tell();
+            worker.join()
+        })
+    });
+    match (raised, done) {
+        (Some(error), _) => Err(error),
+        (None, Ok(done)) => Ok(done),
+        (None, Err(_)) => {
+            Err(PyRuntimeError::new_err("a mistake in Fairpace ended the work; standard error has its place"))
+        }
+    }
+}
+
+/// How many seeds: a number from 1 on, or none for "until the interval is narrow enough".
+fn wanted(seeds: Option<usize>) -> PyResult<Seeds> {
+    match seeds {
+        None => Ok(Seeds::Enough),
+        Some(0) => {
+            Err(PyValueError::new_err("`seeds` is 0: write a number from 1 on, or None for as many as are needed"))
+        }
+        Some(n) => Ok(Seeds::Count(n)),
+    }
+}
+
+/// Runs a scenario in the simulator. `controllers` has classes of Python for flows (or groups) by name.
+#[pyfunction]
+#[pyo3(
+    signature = (scenario, *, seeds=Some(1), series=true, events=true, threads=0, progress=None, controllers=None),
+    text_signature = "(scenario, *, seeds=1, series=True, events=True, threads=0, progress=None, controllers=None)"
+)]
+#[allow(clippy::too_many_arguments)] // they are Python's, and have names there
+pub(crate) fn run(
+    py: Python<'_>,
+    scenario: &Scenario,
+    seeds: Option<usize>,
+    series: bool,
+    events: bool,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+    controllers: Option<Classes>,
+) -> PyResult<Results> {
+    let options = RunOptions { seeds: wanted(seeds)?, record: Record { series, events, pcap: false } };
+    let checked = &scenario.checked;
+    let stop = Arc::new(AtomicBool::new(false));
+    let replaced = controllers.map(|classes| Replaced::new(py, checked, classes, &stop)).transpose()?;
+    let ran = watched(py, progress.as_ref(), threads, &stop, |hooks| match &replaced {
+        None => lab::run(checked, &options, hooks),
+        Some(replaced) => {
+            lab::run_by(&|s, seed, record, hooks| replaced.simulate(s, seed, record, hooks), checked, &options, hooks)
+        }
+    })?;
+    if let Some(raised) = replaced.as_ref().and_then(Replaced::raised) {
+        return Err(raised);
+    }
+    ran.map(Results::new).map_err(|e| error::run(py, &e))
+}

@@ -1,0 +1,115 @@
+//! A stream to `fairpace receive`, in real time, under a controller of ours or of Python.
+
+use crate::controller::{Raised, check_class, maker};
+use crate::error::raise;
+use crate::run::watched;
+use fairpace_media::{PictureWish, SourceSpec};
+use fairpace_net::send::{MakeController, SendConfig, SendEnd, SendReport, run};
+use fairpace_net::{Clock, Family, Key, NetError, resolve};
+use fairpace_units::{RandomStream, RateSpec, parse_duration, parse_rate};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+fn refused(py: Python<'_>, error: &NetError) -> PyErr {
+    raise(py, "RunError", &error.to_string(), None)
+}
+
+/// Sends a stream to a receiver (`fairpace receive`), and says how it went: rates, counts, round trip, reason of the end.
+///
+/// `source` is `"model"` (frames of the sizes that an encoder would make), `"constant:RATE"`, `"sizes:FILE"`, or an IVF file. `controller` is a
+/// name (`"rcs"`), or a class derived from `Controller`, each of whose methods is called in real time. `duration` ends it, as Ctrl-C does.
+#[pyfunction]
+#[pyo3(
+    signature = (source, to, *, controller=None, duration=None, max_rate=None, key_file=None),
+    text_signature = "(source, to, *, controller=\"auto\", duration=None, max_rate=None, key_file=None)"
+)]
+pub(crate) fn send<'py>(
+    py: Python<'py>,
+    source: &str,
+    to: &str,
+    controller: Option<Bound<'py, PyAny>>,
+    duration: Option<&str>,
+    max_rate: Option<&str>,
+    key_file: Option<PathBuf>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let peer = resolve(to, Family::Any).map_err(|e| refused(py, &e))?;
+    let mut config = SendConfig::new(peer[0]);
+    let bad = |name: &str, found: &str, why: &dyn std::fmt::Display| {
+        PyValueError::new_err(format!("`{name}` is `{found}`: {why}"))
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let raised = Raised::new(&stop);
+    match controller {
+        None => {}
+        Some(given) => match given.extract::<String>() {
+            Ok(name) => config.scheme = name,
+            Err(_) => {
+                check_class(&given)?;
+                let make = maker(Arc::new(given.unbind()), raised.clone(), format!("the stream to {to}"));
+                config.custom = Some(MakeController(Arc::new(make)));
+            }
+        },
+    }
+    if let Some(text) = duration {
+        config.duration = Some(parse_duration(text).map_err(|e| bad("duration", text, &e))?);
+    }
+    if let Some(text) = max_rate {
+        match parse_rate(text).map_err(|e| bad("max_rate", text, &e))? {
+            RateSpec::Bits(rate) => config.max_rate = rate,
+            RateSpec::PacketsPerSecond(_) => return Err(bad("max_rate", text, &"write it in bits, as in `2 Mbit/s`")),
+        }
+        config.min_rate = config.min_rate.min(config.max_rate);
+    }
+    if let Some(file) = key_file {
+        let text = std::fs::read_to_string(&file).map_err(|e| bad("key_file", &file.display().to_string(), &e))?;
+        let key = Key::from_hex(&text)
+            .ok_or_else(|| bad("key_file", &file.display().to_string(), &"it holds no 64 hexadecimal digits"))?;
+        config.key = Some(key);
+    }
+    config.check().map_err(|e| refused(py, &e))?;
+    if config.custom.is_none() {
+        config.controller().map_err(|e| refused(py, &e))?;
+    }
+    let spec = SourceSpec::parse(source).map_err(|e| raise(py, "RunError", &e.to_string(), None))?;
+    let sent = watched(py, None, 1, &stop, |_| {
+        let mut source =
+            spec.open(PictureWish::default(), RandomStream::named(1, "send")).map_err(|e| e.to_string())?;
+        run(&config, Clock::start(), &mut *source, &mut (), &stop).map_err(|e| e.to_string())
+    })?;
+    if let Some(error) = raised.take() {
+        return Err(error);
+    }
+    let report = sent.map_err(|e| raise(py, "RunError", &e, None))?;
+    if let SendEnd::Failed(error) = &report.end {
+        return Err(refused(py, error));
+    }
+    told(py, &report)
+}
+
+fn told<'py>(py: Python<'py>, report: &SendReport) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    let seconds = report.elapsed.as_secs_f64();
+    let sent = report.flow.data.sent_bytes.as_f64() * 8.0;
+    all.set_item("elapsed_s", seconds)?;
+    all.set_item("send_rate_bps", if seconds > 0.0 { Some(sent / seconds) } else { None })?;
+    all.set_item("sent_packets", report.flow.data.sent)?;
+    all.set_item("acknowledged_packets", report.flow.data.acked)?;
+    all.set_item("lost_packets", report.flow.data.lost)?;
+    all.set_item("first_rtt_ms", report.validated.map(|(rtt, _)| rtt.as_secs_f64() * 1e3))?;
+    all.set_item("lateness_p99_ms", report.pacing.p99.as_secs_f64() * 1e3)?;
+    all.set_item("cpu", report.cpu)?;
+    all.set_item(
+        "end",
+        match &report.end {
+            SendEnd::Finished => "finished",
+            SendEnd::Interrupted => "interrupted",
+            SendEnd::PeerBye => "the receiver said goodbye",
+            SendEnd::Failed(_) => "failed",
+        },
+    )?;
+    Ok(all)
+}

@@ -1,0 +1,245 @@
+//! Sweeps: the plan, the batches and the folder are Rust's; who performs a task is the caller's to say.
+
+use crate::error::{self, raise};
+use crate::run::watched;
+use crate::scenario::Scenario;
+use crate::table::Table;
+use fairpace_lab::sweep::{
+    Batch, Design, Executor, Narrow, Plan, SeedRule, Shard, Spec, Sweep as Work, SweepError, SweepStore, TaskId,
+    Values, Width, World,
+};
+use fairpace_lab::table::{Table as Rows, number, text, whole};
+use fairpace_lab::{Hooks, RunError, sweep as lab};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A task by its place: the point's number, the first seed counted from the scenario's, how many seeds.
+type Id = (usize, u64, u32);
+
+fn id((point, offset, count): Id) -> TaskId {
+    TaskId { point, offset, count }
+}
+
+fn refused(py: Python<'_>, error: &SweepError) -> PyErr {
+    match error {
+        SweepError::Run(error) => error::run(py, error),
+        SweepError::Vary { .. } | SweepError::Point { .. } | SweepError::Metric { .. } => {
+            raise(py, "ScenarioError", &error.to_string(), error.hint().as_deref())
+        }
+        other => raise(py, "RunError", &other.to_string(), other.hint().as_deref()),
+    }
+}
+
+/// A sweep: a scenario with other values in some of its fields, each point with several seeds.
+#[pyclass(module = "fairpace", frozen)]
+pub(crate) struct Sweep {
+    work: Mutex<Work>,
+    store: Option<SweepStore>,
+}
+
+impl Sweep {
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Sweep {
+    /// Lays the points out and looks at each. With a folder, the batches that it has of this sweep are taken.
+    #[new]
+    #[pyo3(signature = (scenario, vary, code, *, design, points, design_seed, seeds, batch, narrow, folder, shard, force))]
+    #[allow(clippy::too_many_arguments)] // `fairpace.sweep` has defaults for them
+    fn new(
+        py: Python<'_>,
+        scenario: &Scenario,
+        vary: Vec<String>,
+        code: &str,
+        design: &str,
+        points: Option<usize>,
+        design_seed: u64,
+        seeds: u32,
+        batch: u32,
+        narrow: Option<(String, String, u32)>,
+        folder: Option<PathBuf>,
+        shard: &str,
+        force: bool,
+    ) -> PyResult<Sweep> {
+        let drawn =
+            || points.ok_or_else(|| PyValueError::new_err(format!("design \"{design}\" needs `points`: how many")));
+        let design = match design {
+            "grid" => Design::Grid,
+            "list" => Design::List,
+            "random" => Design::Random { points: drawn()?, seed: design_seed },
+            "latin-hypercube" => Design::LatinHypercube { points: drawn()?, seed: design_seed },
+            other => {
+                let allowed = "there are \"grid\", \"list\", \"random\", \"latin-hypercube\"";
+                return Err(PyValueError::new_err(format!("`design` is \"{other}\": {allowed}")));
+            }
+        };
+        if seeds == 0 || batch == 0 {
+            return Err(PyValueError::new_err("`seeds` and `batch` are at least 1"));
+        }
+        let narrow = narrow
+            .map(|(metric, width, most)| Ok::<_, SweepError>(Narrow { metric, width: Width::parse(&width)?, most }))
+            .transpose()
+            .map_err(|e| refused(py, &e))?;
+        let spec = Spec { vary, design, seeds: SeedRule { seeds, batch, narrow } };
+        let stop = Arc::new(AtomicBool::new(false));
+        let made = watched(py, None, 0, &stop, |hooks: &Hooks<'_>| {
+            let plan = Plan::new(&scenario.checked, &spec, World::Sim, code)?;
+            let Some(folder) = &folder else {
+                plan.check(hooks)?;
+                return Ok(Sweep { work: Mutex::new(Work::new(plan)), store: None });
+            };
+            let shard = Shard::parse(shard)?;
+            let store = SweepStore::open(folder, &plan, shard, force, hooks)?;
+            let mut work = Work::of_share(plan, |point| shard.has(point));
+            store.load(&mut work, false, hooks)?;
+            Ok(Sweep { work: Mutex::new(work), store: Some(store) })
+        })?;
+        made.map_err(|e: SweepError| refused(py, &e))
+    }
+
+    /// Runs what is left on this machine's cores.
+    #[pyo3(signature = (threads=0, progress=None))]
+    fn run(&self, py: Python<'_>, threads: usize, progress: Option<Py<PyAny>>) -> PyResult<()> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let ran = watched(py, progress.as_ref(), threads, &stop, |hooks| {
+            lab::run(&mut self.work(), self.store.as_ref(), Executor::Sim, hooks)
+        })?;
+        match ran {
+            // What is done is kept; the caller raised, or there is nothing to stop it.
+            Err(SweepError::Run(RunError::Interrupted)) | Ok(()) => Ok(()),
+            Err(error) => Err(refused(py, &error)),
+        }
+    }
+
+    /// The next task that may begin, each once; None if there is none now.
+    fn ready(&self) -> Option<Id> {
+        self.work().ready().map(|task| (task.point, task.offset, task.count))
+    }
+
+    /// A task as text, for `perform`.
+    fn task(&self, py: Python<'_>, task: Id) -> PyResult<String> {
+        self.work().plan().task(&id(task)).map(|task| task.to_text()).map_err(|e| refused(py, &e))
+    }
+
+    /// Takes a batch, and keeps it on disk where the sweep has a folder. Twice does no harm.
+    fn take(&self, py: Python<'_>, batch: Vec<u8>) -> PyResult<()> {
+        py.detach(|| {
+            if let Some(store) = &self.store {
+                store.keep(&batch)?;
+            }
+            self.work().take(&batch)
+        })
+        .map(drop)
+        .map_err(|e| refused(py, &e))
+    }
+
+    /// A task whose worker is lost may be had again.
+    fn give_back(&self, task: Id) {
+        self.work().give_back(&id(task));
+    }
+
+    /// Takes note that a task comes to nothing wherever it is performed: its point has failed.
+    fn lost(&self, py: Python<'_>, task: Id, reason: &str) -> PyResult<()> {
+        let made = self.work().plan().task(&id(task)).map(|task| Batch::lost(&task, reason).to_bytes());
+        self.take(py, made.map_err(|e| refused(py, &e))?)
+    }
+
+    /// Batches that are in, and batches that are needed as far as is known.
+    #[getter]
+    fn counts(&self) -> (usize, usize) {
+        self.work().counts()
+    }
+
+    /// Whether every point of this share is finished or failed.
+    #[getter]
+    fn complete(&self) -> bool {
+        self.work().is_share_complete()
+    }
+
+    /// One row per point, seed and group: the point's settings, and the group's numbers.
+    #[getter]
+    fn groups(&self) -> PyResult<Table> {
+        Table::new(self.work().groups())
+    }
+
+    /// One row per point, seed and link.
+    #[getter]
+    fn links(&self) -> PyResult<Table> {
+        Table::new(self.work().links())
+    }
+
+    /// Points that came to nothing: settings, seed, reason.
+    #[getter]
+    fn failed(&self) -> Vec<(String, u64, String)> {
+        let work = self.work();
+        work.failed().into_iter().map(|f| (work.plan().label(f.point), f.seed, f.reason)).collect()
+    }
+
+    /// The points in the order of a metric, the best first: settings, mean, interval, difference to the best seed by seed.
+    fn best(&self, py: Python<'_>, metric: &str) -> PyResult<Table> {
+        let work = self.work();
+        let metric = work.plan().metric_named(metric).map_err(|e| refused(py, &e))?;
+        let mut t = Rows::new(&[
+            text("point"),
+            text("settings"),
+            number("mean"),
+            number("ci95_low"),
+            number("ci95_high"),
+            number("to_best"),
+            number("to_best_low"),
+            number("to_best_high"),
+            whole("seeds"),
+        ]);
+        for ranked in metric.rank(&work) {
+            let settings = work.plan().settings(ranked.point);
+            let settings: Vec<String> = settings.into_iter().map(|(field, value)| format!("{field}={value}")).collect();
+            let (e, d) = (ranked.estimate, ranked.to_best);
+            t.text(&work.plan().points()[ranked.point].id).text(&settings.join(" "));
+            t.number(e.mean).number(e.ci95.map(|c| c[0])).number(e.ci95.map(|c| c[1]));
+            t.number(d.map(|d| d.mean)).number(d.and_then(|d| d.ci95).map(|c| c[0]));
+            t.number(d.and_then(|d| d.ci95).map(|c| c[1])).whole(e.n as u64).end();
+        }
+        Table::new(t)
+    }
+
+    /// The scenario of a point, by its number.
+    fn scenario(&self, py: Python<'_>, point: usize) -> PyResult<Scenario> {
+        let points = self.work().plan().points().len();
+        if point >= points {
+            return Err(PyValueError::new_err(format!("point {point}: there are {points}, from 0")));
+        }
+        self.work().plan().scenario(point).map(|checked| Scenario { checked }).map_err(|e| refused(py, &e))
+    }
+
+    /// How many points it has.
+    fn __len__(&self) -> usize {
+        self.work().plan().points().len()
+    }
+
+    fn __repr__(&self) -> String {
+        let work = self.work();
+        let (done, needed) = work.counts();
+        let fields: Vec<String> = work.plan().axes().iter().map(|axis| axis.field.clone()).collect();
+        format!(
+            "<Sweep of {}: {} points over {}; {done} of {needed} batches>",
+            work.plan().base().name,
+            work.plan().points().len(),
+            fields.join(", ")
+        )
+    }
+}
+
+/// Performs a task: text in, bytes out, whoever calls it and wherever. `code` is the version of the program here; a task of another
+/// one is refused.
+#[pyfunction]
+pub(crate) fn perform(py: Python<'_>, task: &str, code: &str) -> PyResult<Vec<u8>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let done = watched(py, None, 1, &stop, |hooks| lab::perform(task, code, hooks))?;
+    done.map_err(|e| refused(py, &e))
+}

@@ -1,0 +1,91 @@
+"""Live media over bad networks, at a pace that is fair to TCP: scenarios in, tables out.
+
+>>> import fairpace
+>>> scenario = fairpace.Scenario(
+...     duration="10 s",
+...     path={"rate": "2 Mbit/s", "rtt": "100 ms"},
+...     flows=[{"name": "video", "controller": "rcs"}, {"name": "file", "controller": "tcp-sack"}],
+... )
+>>> results = fairpace.run(scenario, seeds=3)
+>>> results.flows["seed"]
+[1, 1, 2, 2, 3, 3]
+
+Read first: `Scenario`, `run`, `compare`; then `Controller`, for a controller of one's own, and `tables`, for scenarios made of
+objects. Results are `Table`s, which polars, pandas, pyarrow and DuckDB read where they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ._controller import Controller
+from ._errors import FairpaceError, Interrupted, RunError, ScenarioError
+from ._fairpace import (
+    Acked,
+    Env,
+    Loss,
+    Reproduction,
+    Results,
+    Rtt,
+    Scenario,
+    Sent,
+    Sweep,
+    Table,
+    __version__,
+    experiments,
+    reproduce,
+    run,
+    send,
+    tcp_rate,
+)
+from ._sweep import sweep
+
+__all__ = [
+    "Acked",
+    "Controller",
+    "Env",
+    "FairpaceError",
+    "Interrupted",
+    "Loss",
+    "Reproduction",
+    "Results",
+    "Rtt",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Sent",
+    "Sweep",
+    "Table",
+    "__version__",
+    "compare",
+    "experiments",
+    "reproduce",
+    "run",
+    "send",
+    "sweep",
+    "tcp_rate",
+]
+
+
+def compare(
+    scenario: Scenario,
+    controllers: Iterable[str],
+    *,
+    seeds: int | None = None,
+    threads: int = 0,
+    progress: Callable[[int, int, str], object] | None = None,
+) -> dict[str, Results]:
+    """Runs the same path with each of several controllers, under the same seeds, so that each meets the same losses.
+
+    `controllers` are names, with parameters as in ``"rap:fine_grain=on,alpha=2"``; they take the place of every media flow's
+    controller, or of every TCP flow's where there is no media flow. `seeds` is a number, or None for as many as the interval of the
+    throughput needs (5 to 20). Every name is looked at before anything runs.
+
+    >>> scenario = Scenario(duration="5 s", path={"rate": "1 Mbit/s"}, flows=[{"name": "video", "controller": "rcs"}])
+    >>> {name: len(results.seeds) for name, results in compare(scenario, ["rcs", "tfrc"], seeds=2).items()}
+    {'rcs': 2, 'tfrc': 2}
+    """
+    variants = {name: scenario.with_controller(name) for name in controllers}
+    return {
+        name: run(variant, seeds=seeds, threads=threads, progress=progress) for name, variant in variants.items()
+    }

@@ -1,0 +1,19 @@
+"""The package's exceptions: the command's errors, in its words, the remedy as a note."""
+
+
+class FairpaceError(Exception):
+    """Whatever Fairpace refuses. `hint` says what to do, or is None."""
+
+    hint: str | None = None
+
+
+class ScenarioError(FairpaceError, ValueError):
+    """A scenario, or a change to one, that is wrong: file, line, field, what was found, what is allowed."""
+
+
+class RunError(FairpaceError, RuntimeError):
+    """Work that came to nothing."""
+
+
+class Interrupted(RunError):
+    """Stopped before the first result."""

@@ -1,0 +1,171 @@
+"""Controllers written in Python: they control, and what is wrong with them is named."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import fairpace
+import pytest
+
+
+class Sawtooth(fairpace.Controller):
+    """The tutorial's controller: a step up each round trip without a loss, half on a loss."""
+
+    step = 20_000.0
+
+    def start(self, now, rtt):
+        self.rtt = rtt or 1.0
+        self.cut_until = -1
+        self.timer = now + self.rtt
+
+    def on_ack(self, now, ack, rtt):
+        self.rtt = rtt.smoothed or self.rtt
+
+    def on_loss(self, now, loss, rtt):
+        if loss.seq > self.cut_until:
+            self.cut_until = loss.highest_sent
+            self.change(now, self.rate / 2)
+
+    def on_timeout(self, now, rtt):
+        self.change(now, self.rate / 2)
+
+    def on_timer(self, now, rtt):
+        self.change(now, self.rate + self.step)
+
+    def change(self, now, rate):
+        self.rate = min(max(rate, self.env.min_rate), self.env.max_rate)
+        self.timer = now + self.rtt
+
+
+@pytest.fixture
+def alone() -> fairpace.Scenario:
+    return fairpace.Scenario(
+        duration="60 s",
+        feedback="1 ms",
+        path={"rate": "1 Mbit/s", "rtt": "80 ms", "queue": {"kind": "drop-tail", "capacity": "20 pkt"}},
+        flows=[{"name": "video", "controller": "fixed", "parameters": {"rate": "2 Mbit/s"}}],
+    )
+
+
+def test_it_follows_the_path_as_a_controller_of_rust_would(alone):
+    results = fairpace.run(alone, controllers={"video": Sawtooth})
+    assert results.flows["controller"] == ["Sawtooth"]
+    # A sawtooth between half and all of the link, the queue of a round trip and more in between.
+    assert 600e3 < results.mean("video", "throughput_bps")[0] <= 1e6
+    rates = [x for x in results.series["target_rate_bps"] if x]
+    assert max(rates) > 1e6 > min(rates[len(rates) // 2 :])
+    again = fairpace.run(alone, controllers={"video": Sawtooth})
+    assert again.series.to_csv() == results.series.to_csv()
+
+
+def test_a_window_bounds_what_is_outstanding(alone):
+    most = 0
+
+    class Windowed(fairpace.Controller):
+        def __init__(self, env):
+            super().__init__(env)
+            self.rate, self.window = env.max_rate, 5
+
+        def on_ack(self, now, ack, rtt):
+            nonlocal most
+            most = max(most, ack.outstanding)
+
+    results = fairpace.run(alone, controllers={"video": Windowed})
+    assert most == 4  # the fifth is the one that the ACK is about
+    # Five packets of 1,000 B a round trip of 80 ms and the time of one on the link.
+    assert results.mean("video", "throughput_bps")[0] == pytest.approx(5 * 8_000 / 0.088, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"rate": float("nan")}, "`rate` is nan"),
+        ({"rate": -1.0}, "`rate` is -1.0: write a rate in bit/s, above 0"),
+        ({"rate": "fast"}, "`rate` is 'fast'"),
+        ({"window": 0}, "`window` is 0"),
+        ({"timer": "soon"}, "`timer` is 'soon'"),
+    ],
+)
+def test_nonsense_is_named_with_flow_seed_and_time(alone, value, words):
+    class Wrong(fairpace.Controller):
+        def on_ack(self, now, ack, rtt):
+            if now > 1:
+                self.__dict__.update(value)
+
+    with pytest.raises(ValueError, match=words.replace("(", ".")) as raised:
+        fairpace.run(alone, controllers={"video": Wrong})
+    [place] = raised.value.__notes__
+    assert place.startswith("in flow `video`, seed 1 at 1.")
+
+
+def test_an_exception_is_the_users_own(alone):
+    class Broken(fairpace.Controller):
+        def on_loss(self, now, loss, rtt):
+            raise ZeroDivisionError("by hand")
+
+        def on_timer(self, now, rtt):
+            raise AssertionError("was not asked for")
+
+        def start(self, now, rtt):
+            self.rate = self.env.max_rate
+
+    with pytest.raises(ZeroDivisionError, match="by hand") as raised:
+        fairpace.run(alone, seeds=3, controllers={"video": Broken})
+    assert "flow `video`" in raised.value.__notes__[0]
+
+
+def test_a_constructor_that_raises_is_named(alone):
+    class Unmade(fairpace.Controller):
+        def __init__(self, env):
+            raise LookupError("no such thing")
+
+    with pytest.raises(LookupError, match="no such thing"):
+        fairpace.run(alone, controllers={"video": Unmade})
+
+
+def test_what_is_no_controller_is_refused(alone):
+    with pytest.raises(TypeError, match="is no fairpace.Controller"):
+        fairpace.run(alone, controllers={"video": dict})
+    with pytest.raises(TypeError, match="7 is no fairpace.Controller: give a class"):
+        fairpace.run(alone, controllers={"video": 7})
+    with pytest.raises(fairpace.ScenarioError, match="no flow `vidoe`") as refused:
+        fairpace.run(alone, controllers={"vidoe": Sawtooth})
+    assert refused.value.hint == "did you mean `video`?"
+
+
+def test_tcp_has_no_controller_to_replace(scenario):
+    with pytest.raises(fairpace.ScenarioError, match="flow `file` is `tcp-sack`"):
+        fairpace.run(scenario, controllers={"file": Sawtooth})
+
+
+def test_an_object_that_is_kept_outlives_its_run_and_does_no_harm(alone):
+    kept = []
+
+    class Kept(Sawtooth):
+        def on_ack(self, now, ack, rtt):
+            super().on_ack(now, ack, rtt)
+            kept.append((self, ack, rtt))
+
+    fairpace.run(alone, controllers={"video": Kept})
+    controller, ack, rtt = kept[-1]
+    assert controller.rate > 0 and ack.seq > 0 and rtt.smoothed > 0
+    with pytest.raises(AttributeError):
+        ack.seq = 0
+    gone = weakref.ref(controller)
+    del controller, ack, rtt
+    kept.clear()
+    gc.collect()
+    assert gone() is None
+
+
+def test_each_seed_has_an_object_of_its_own(alone):
+    made = []
+
+    class Counted(Sawtooth):
+        def __init__(self, env):
+            super().__init__(env)
+            made.append(id(self))
+
+    fairpace.run(alone, seeds=3, controllers={"video": Counted})
+    assert len(made) >= 3

@@ -1,0 +1,131 @@
+"""Runs: the same numbers as the command's, tables that others read, progress, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import fairpace
+import pytest
+
+
+def test_the_same_scenario_and_seed_give_the_same_tables(scenario):
+    one = fairpace.run(scenario, seeds=2, threads=1)
+    two = fairpace.run(scenario, seeds=2, threads=2)
+    assert one.tables == ["events", "flows", "link_series", "links", "series"]
+    for name in one.tables:
+        assert one.table(name).to_csv() == two.table(name).to_csv()
+
+
+def test_three_libraries_read_one_result_alike(scenario):
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    series = fairpace.run(scenario, seeds=2).series
+    frame = series.to_polars()
+    table = series.to_arrow()
+    plain = sum(x for x in series["throughput_bps"] if x is not None)
+    assert plain > 0
+    assert frame["throughput_bps"].sum() == pytest.approx(plain, rel=1e-12)
+    import pyarrow.compute as pc
+
+    assert pc.sum(table["throughput_bps"]).as_py() == pytest.approx(plain, rel=1e-12)
+    assert series.to_pandas()["throughput_bps"].sum() == pytest.approx(plain, rel=1e-12)
+    [(sum_of_it, flows)] = duckdb.sql("select sum(throughput_bps), count(distinct flow) from series").fetchall()
+    assert sum_of_it == pytest.approx(plain, rel=1e-12)
+    assert flows == 2
+    assert frame["flow"].unique().sort().to_list() == ["file", "video"]
+    assert len(series) == frame.height == table.num_rows
+
+
+def test_what_a_row_does_not_have_is_none(scenario):
+    flows = fairpace.run(scenario).flows
+    assert flows["flow"] == ["video", "file"]
+    assert flows["timeouts"][0] is None
+    assert flows["timeouts"][1] is not None
+    assert flows["stopped"] == [None, None]
+    with pytest.raises(KeyError, match="did you mean `throughput_bps`"):
+        flows["throughput_bp"]
+
+
+def test_means_come_with_intervals_over_the_seeds(scenario):
+    results = fairpace.run(scenario, seeds=3)
+    mean, (low, high) = results.mean("video", "throughput_bps")
+    each = [bps for flow, bps in zip(results.flows["flow"], results.flows["throughput_bps"]) if flow == "video"]
+    assert mean == pytest.approx(sum(each) / 3)
+    assert low < mean < high
+    with pytest.raises(fairpace.RunError, match="no group `vidio`"):
+        results.mean("vidio", "throughput_bps")
+
+
+def test_a_comparison_is_one_result_per_controller(scenario):
+    both = fairpace.compare(scenario, ["rcs", "rap:fine_grain=on"], seeds=2)
+    assert list(both) == ["rcs", "rap:fine_grain=on"]
+    assert both["rcs"].flows["controller"][0] == "rcs"
+    with pytest.raises(fairpace.ScenarioError):
+        fairpace.compare(scenario, ["rcs", "nonsense"])
+
+
+def test_a_folder_is_saved_with_its_report_and_not_overwritten(scenario, tmp_path):
+    results = fairpace.run(scenario)
+    report = results.save(tmp_path / "results")
+    assert report.read_text().startswith("<!DOCTYPE html>")
+    assert (tmp_path / "results" / "flows.csv").read_text() == results.flows.to_csv()
+    other = fairpace.run(scenario.with_controller("rap"))
+    with pytest.raises(fairpace.RunError, match="another scenario"):
+        other.save(tmp_path / "results")
+    other.save(tmp_path / "results", force=True)
+
+
+def test_progress_is_told_and_what_it_raises_ends_the_run(scenario):
+    seen = []
+    fairpace.run(scenario, seeds=4, progress=lambda done, total, what: seen.append((done, total)))
+    assert seen[-1] == (4, 4)
+
+    def refuse(done, total, what):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        fairpace.run(scenario, seeds=200, progress=refuse)
+
+
+def test_ctrl_c_ends_a_long_run(scenario):
+    long = fairpace.Scenario(**{**scenario.to_dict(), "duration": "100000 s"})
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        fairpace.run(long, seeds=4)
+
+
+def test_other_threads_run_meanwhile(scenario):
+    longer = fairpace.Scenario(**{**scenario.to_dict(), "duration": "2000 s"})
+    counted = 0
+    done = threading.Event()
+
+    def count():
+        nonlocal counted
+        while not done.wait(0.001):
+            counted += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    fairpace.run(longer, series=False, events=False)
+    done.set()
+    thread.join()
+    assert counted > 5
+
+
+def test_no_seeds_are_refused(scenario):
+    with pytest.raises(ValueError, match="`seeds` is 0"):
+        fairpace.run(scenario, seeds=0)
+
+
+def test_a_figure_of_a_paper_is_reproduced():
+    result = fairpace.reproduce("rcs.fig12", quick=True)
+    assert len(result.claims) > 0
+    assert set(result.claims["verdict"]) <= {"holds", "fails", "not decided"}
+    assert len(result.points) > 0
+    with pytest.raises(fairpace.RunError) as refused:
+        fairpace.reproduce("rcs.fig999")
+    assert "fairpace list experiments" in refused.value.hint
+    assert ("rcs.fig12", dict(fairpace.experiments())["rcs.fig12"]) in fairpace.experiments()

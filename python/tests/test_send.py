@@ -1,0 +1,81 @@
+"""The object that ran in the simulator sends in real time, to the command's receiver."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+
+import fairpace
+import pytest
+from test_controller import Sawtooth
+
+
+@pytest.fixture
+def program(repository) -> pathlib.Path:
+    found = os.environ.get("FAIRPACE", str(repository / "target" / "debug" / "fairpace"))
+    if not pathlib.Path(found).exists():
+        pytest.skip(f"`{found}` is not built; FAIRPACE names another program")
+    return pathlib.Path(found)
+
+
+@pytest.fixture
+def receiver(program, tmp_path):
+    """`fairpace receive` at a port of its own; ended and waited for."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [program, "receive", str(port), "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        yield f"127.0.0.1:{port}", process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_controller_of_python_sends_in_real_time(receiver):
+    to, process = receiver
+    sent = fairpace.send("model", to, controller=Sawtooth, duration="3 s", max_rate="2 Mbit/s")
+    assert sent["end"] == "finished"
+    assert sent["sent_packets"] > 50
+    assert sent["acknowledged_packets"] >= 0.9 * sent["sent_packets"]
+    # From 200 kbit/s up by a step each round trip, up to what the model's encoder gives.
+    assert sent["send_rate_bps"] > 200_000
+    out, _ = process.communicate(timeout=20)
+    assert json.loads(out)["media"]["received_packets"] >= 0.9 * sent["sent_packets"]
+
+
+def test_what_a_controller_raises_ends_the_stream_and_is_raised(receiver):
+    to, _ = receiver
+
+    class Broken(Sawtooth):
+        def on_ack(self, now, ack, rtt):
+            if ack.seq >= 10:
+                raise ZeroDivisionError("by hand")
+
+    with pytest.raises(ZeroDivisionError, match="by hand") as raised:
+        fairpace.send("model", to, controller=Broken, duration="20 s")
+    assert raised.value.__notes__[0].startswith(f"in the stream to {to} at ")
+
+
+def test_ctrl_c_ends_a_stream(receiver):
+    import threading
+
+    to, _ = receiver
+    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        fairpace.send("model", to, duration="60 s")
+
+
+def test_what_is_wrong_is_named_before_the_first_packet():
+    with pytest.raises(fairpace.RunError, match="rsc"):
+        fairpace.send("model", "127.0.0.1:9", controller="rsc")
+    with pytest.raises(fairpace.RunError, match="no port"):
+        fairpace.send("model", "localhost")
+    with pytest.raises(ValueError, match="`duration` is `soon`"):
+        fairpace.send("model", "127.0.0.1:9", duration="soon")

@@ -1,0 +1,122 @@
+"""Sweeps: the same results by every executor, nothing lost, and what is wrong refused before it starts."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import fairpace
+import pytest
+
+VARY = {"path.loss.p": [0.001, 0.01], "flow.video.controller": "rcs,tfrc"}
+
+
+def digest(sweep: fairpace.Sweep) -> str:
+    return hashlib.sha256((sweep.groups.to_csv() + sweep.links.to_csv()).encode()).hexdigest()
+
+
+@pytest.fixture
+def local(scenario) -> str:
+    return digest(fairpace.sweep(scenario, VARY, seeds=4, batch=2, threads=1))
+
+
+def test_results_do_not_depend_on_who_performs(scenario, local, tmp_path):
+    for threads in (2, 8):
+        assert digest(fairpace.sweep(scenario, VARY, seeds=4, batch=2, threads=threads)) == local
+    with ThreadPoolExecutor(3) as threads:
+        assert digest(fairpace.sweep(scenario, VARY, seeds=4, batch=2, executor=threads)) == local
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=context) as processes:
+        assert digest(fairpace.sweep(scenario, VARY, seeds=4, batch=2, executor=processes)) == local
+    for shard in ("1/2", "2/2"):
+        both = fairpace.sweep(scenario, VARY, seeds=4, batch=2, folder=str(tmp_path / "shards"), shard=shard)
+    assert digest(both) == local
+
+
+def test_a_folder_is_gone_on_from_and_nothing_runs_twice(scenario, tmp_path):
+    folder = str(tmp_path / "sweep")
+    done = []
+
+    def two(ready, needed, what):
+        done.append(ready)
+        if ready >= 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), ThreadPoolExecutor(1) as one:
+        fairpace.sweep(scenario, VARY, seeds=4, batch=2, folder=folder, executor=one, progress=two)
+    rest = []
+    again = fairpace.sweep(
+        scenario, VARY, seeds=4, batch=2, folder=folder, progress=lambda ready, needed, what: rest.append(ready)
+    )
+    assert again.counts == (8, 8)
+    assert min(rest) > 2
+    assert digest(again) == digest(fairpace.sweep(scenario, VARY, seeds=4, batch=2))
+
+
+def test_seeds_are_added_until_the_interval_is_narrow(scenario):
+    wide = fairpace.sweep(scenario, {"path.rate": ["1 Mbit/s"]}, seeds=2, batch=2)
+    narrow = fairpace.sweep(
+        scenario, {"path.rate": ["1 Mbit/s"]}, seeds=2, batch=2, ci_width=("video.throughput_bps", "2%"), most_seeds=40
+    )
+    assert len(narrow.groups) > len(wide.groups)
+    best = narrow.best("video.throughput_bps")
+    [mean], [low], [high] = best["mean"], best["ci95_low"], best["ci95_high"]
+    assert (high - low) / 2 <= 0.02 * mean or best["seeds"] == [40]
+
+
+@pytest.mark.parametrize(
+    ("vary", "words"),
+    [
+        ({"path.los.p": [0.1]}, "los"),
+        ({"path.loss.p": [2]}, "2"),
+        ({"flow.video.controller": ["rsc"]}, "rsc"),
+        ({}, "no axis"),
+        ({"path.loss.p": "0.1..0.2"}, "0.1..0.2"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused_before_anything_runs(scenario, vary, words, tmp_path):
+    with pytest.raises(fairpace.ScenarioError, match=words) as refused:
+        fairpace.sweep(scenario, vary, folder=str(tmp_path / "never"))
+    assert refused.value.hint or "must be" in str(refused.value)
+    assert not (tmp_path / "never").exists()
+
+
+def test_another_sweeps_folder_is_left_alone(scenario, tmp_path):
+    folder = str(tmp_path / "sweep")
+    fairpace.sweep(scenario, {"path.rate": ["1 Mbit/s"]}, seeds=1, folder=folder)
+    other = fairpace.Scenario(**{**scenario.to_dict(), "duration": "5 s"})
+    with pytest.raises(fairpace.RunError, match="scenario"):
+        fairpace.sweep(other, {"path.rate": ["1 Mbit/s"]}, seeds=1, folder=folder)
+
+
+def test_a_task_of_another_version_is_refused(scenario):
+    from fairpace import _fairpace, _sweep
+
+    work = fairpace.Sweep(
+        scenario, ["path.rate=1 Mbit/s"], _sweep.code(), design="grid", points=None, design_seed=1, seeds=1, batch=1,
+        narrow=None, folder=None, shard="1/1", force=False,
+    )  # fmt: skip
+    with pytest.raises(fairpace.RunError, match="the task is for the program `.*, and this is `0.0.1, library 0`"):
+        _fairpace.perform(work.task(work.ready()), "0.0.1, library 0")
+
+
+def test_a_point_whose_worker_cannot_perform_it_ends_as_failed(scenario):
+    class Unlucky(ThreadPoolExecutor):
+        """Whatever is to run with this loss never comes back."""
+
+        def submit(self, perform, task):
+            if "0.01" in task:
+                return super().submit(self.die)
+            return super().submit(perform, task)
+
+        @staticmethod
+        def die():
+            raise MemoryError("the worker is gone")
+
+    with Unlucky(2) as executor:
+        found = fairpace.sweep(scenario, {"path.loss.p": [0.001, 0.01]}, seeds=1, executor=executor)
+    [(settings, seed, reason)] = found.failed
+    assert "0.01" in settings
+    assert reason == "MemoryError: the worker is gone"
+    assert len(found.groups) == 2
