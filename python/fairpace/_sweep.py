@@ -40,7 +40,7 @@ def sweep(
     seeds: int = 5,
     batch: int = 5,
     ci_width: tuple[str, str] | None = None,
-    most_seeds: int = 100,
+    most_seeds: int = 50,
     folder: str | None = None,
     shard: str = "1/1",
     force: bool = False,
@@ -55,16 +55,23 @@ def sweep(
     seeds, `batch` at a time; with ``ci_width=("video.throughput_bps", "5%")`` further batches until the half-width of the 95 %
     interval is below that, `most_seeds` at most. Every point is checked before anything runs.
 
-    With a `folder` each batch is on disk when it is done, and the same call goes on from there; ``fairpace sweep`` reads and writes
-    the same folders. `executor` is any `concurrent.futures.Executor`, or a `distributed.Client`; without one this machine's cores
-    are used. Results do not depend on it, nor on the order in which batches come. A point that kills its workers, or fails, does not stop
-    the others: `Sweep.failed` has it.
+    With a `folder` each batch is on disk when it is done, and the same call goes on from there; ``fairpace report`` makes tables and a
+    report of it. `executor` is any `concurrent.futures.Executor`, or a `distributed.Client`; without one this machine's cores
+    are used. Results do not depend on it, nor on the order in which batches come. A point that fails does not stop the others:
+    `Sweep.failed` has it. Nor does one that kills its workers under Dask, which starts others; a pool of processes is broken then, and the
+    sweep ends with what it has.
 
     >>> scenario = Scenario(duration="5 s", path={"rate": "1 Mbit/s"}, flows=[{"name": "video", "controller": "rap"}])
     >>> found = sweep(scenario, {"path.rate": ["1 Mbit/s", "2 Mbit/s"]}, seeds=2)
     >>> len(found), len(found.groups)
     (2, 4)
     """
+    if folder is None and (shard != "1/1" or force):
+        raise ValueError("`shard` and `force` are about a `folder`, and none is given")
+    if points is not None and design in ("grid", "list"):
+        raise ValueError(f"`points` has no effect on the design \"{design}\": the values say how many there are")
+    if force and shard != "1/1":
+        raise ValueError("`force` would replace what other shards have; empty the folder before the first one begins")
     narrow = None if ci_width is None else (*ci_width, most_seeds)
     work = Sweep(
         scenario,
@@ -74,7 +81,7 @@ def sweep(
         points=points,
         design_seed=design_seed,
         seeds=seeds,
-        batch=batch,
+        batch=min(batch, seeds),
         narrow=narrow,
         folder=folder,
         shard=shard,

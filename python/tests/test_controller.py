@@ -159,6 +159,26 @@ def test_an_object_that_is_kept_outlives_its_run_and_does_no_harm(alone):
     assert gone() is None
 
 
+def test_only_the_flow_of_that_name_is_replaced():
+    flow = {"controller": "rap"}
+    scenario = fairpace.Scenario(
+        duration="5 s",
+        path={"rate": "2 Mbit/s"},
+        flows=[{"name": "video", "count": 2, **flow}, {"name": "video-hd", **flow}],
+    )
+    flows = fairpace.run(scenario, controllers={"video": Sawtooth}).flows
+    assert dict(zip(flows["flow"], flows["controller"])) == {"video-1": "Sawtooth", "video-2": "Sawtooth", "video-hd": "rap"}
+
+
+def test_a_timer_that_is_past_is_named(alone):
+    class Late(fairpace.Controller):
+        def on_ack(self, now, ack, rtt):
+            self.timer = now
+
+    with pytest.raises(ValueError, match="`timer` is .* yet to come"):
+        fairpace.run(alone, controllers={"video": Late})
+
+
 def test_each_seed_has_an_object_of_its_own(alone):
     made = []
 

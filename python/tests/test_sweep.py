@@ -120,3 +120,18 @@ def test_a_point_whose_worker_cannot_perform_it_ends_as_failed(scenario):
     assert "0.01" in settings
     assert reason == "MemoryError: the worker is gone"
     assert len(found.groups) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"shard": "1/2"}, "are about a `folder`"),
+        ({"points": 5}, "has no effect"),
+        ({"design": "random"}, "needs `points`"),
+        ({"design": "sideways"}, "sideways"),
+        ({"seeds": 0}, "at least 1"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(scenario, given, words):
+    with pytest.raises(ValueError, match=words):
+        fairpace.sweep(scenario, VARY, **given)

@@ -12,6 +12,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
 };
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
@@ -20,6 +21,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 /// The first argument of such a process.
 const OPENER: &str = "open-numbered-files";
@@ -125,6 +127,10 @@ pub(crate) fn arguments() -> Option<Vec<OsString>> {
 pub(crate) fn run(arguments: &[OsString]) -> Outcome {
     let [force, paths @ ..] = arguments else { return Ok(()) };
     confine::drop_capabilities()?;
+    // Ctrl-C is for the receiver, which may yet say that the last files are not needed. This process ends when it does.
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
     let force = force == FORCE;
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let (mut session, mut made) = (0, false);

@@ -16,7 +16,7 @@ pub(crate) fn rate_of_units(units: u64) -> Rate {
 }
 
 /// A rate that changes in steps, for ever or repeating.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) struct Steps {
     /// From when, since the beginning of the repetition in nanoseconds; how fast, in rate units.
     /// The first is at zero, the others increase.

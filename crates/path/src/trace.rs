@@ -9,12 +9,12 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A recording that a link can follow. Share it: [`crate::RateModel::Trace`] takes an `Arc`.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Hash)]
 pub struct Trace {
     pub(crate) shape: Shape,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) enum Shape {
     Steps(Arc<Steps>),
     Opportunities(Arc<Opportunities>),
@@ -281,7 +281,7 @@ fn close_gaps(samples: &[(u64, u64)], gaps: Gaps) -> (Vec<(u64, u64)>, u64) {
 }
 
 /// Instants at which 1,500 bytes may leave; repeating.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub(crate) struct Opportunities {
     /// Milliseconds since the beginning of the repetition, never decreasing; the last is not zero
     /// and is where the next repetition begins.

@@ -16,7 +16,7 @@ use fairpace_lab::metrics::RunSummary;
 use fairpace_lab::run::SeedRun;
 use fairpace_lab::run::simulate_observed;
 use fairpace_lab::{Hooks, RunError};
-use fairpace_scenario::{Record, Scenario, controllers, nearest, sim_config};
+use fairpace_scenario::{Record, Scenario, controllers, instances, nearest, sim_config};
 use fairpace_sim::{ControllerSpec, Protocol};
 use fairpace_units::{Duration, Ecn, Instant, Rate};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -134,9 +134,8 @@ impl Raised {
 
 /// The flows of a scenario whose controllers are Python's.
 pub(crate) struct Replaced {
-    classes: Vec<(String, Arc<Py<PyAny>>)>,
-    /// What results call each: the class's name.
-    names: BTreeMap<String, String>,
+    /// By the name of a flow or a group: what results call it, which is the class's name, and the class.
+    classes: Vec<(String, String, Arc<Py<PyAny>>)>,
     raised: Arc<Raised>,
 }
 
@@ -148,12 +147,12 @@ impl Replaced {
         classes: Classes,
         stop: &Arc<AtomicBool>,
     ) -> PyResult<Replaced> {
-        let mut names = BTreeMap::new();
-        for (key, class) in &classes {
-            let of_key = || scenario.flows.iter().filter(|f| f.name == *key || f.group == *key);
+        let mut all = Vec::new();
+        for (key, class) in classes {
+            let of_key = || scenario.flows.iter().filter(|f| f.name == key || f.group == key);
             if of_key().next().is_none() {
-                let all = || scenario.flows.iter().flat_map(|f| [f.name.as_str(), f.group.as_str()]);
-                let near = nearest(key, all()).map(|n| format!("did you mean `{n}`?"));
+                let names = || scenario.flows.iter().flat_map(|f| [f.name.as_str(), f.group.as_str()]);
+                let near = nearest(&key, names()).map(|n| format!("did you mean `{n}`?"));
                 return Err(raise(py, "ScenarioError", &format!("the scenario has no flow `{key}`"), near.as_deref()));
             }
             let other = of_key().find(|f| controllers::family(&f.controller) != Some(controllers::Family::Media));
@@ -165,11 +164,10 @@ impl Replaced {
             check_class(class.bind(py))?;
             let name =
                 class.bind(py).getattr("__name__").and_then(|n| n.extract()).unwrap_or_else(|_| "custom".to_owned());
-            names.insert(key.clone(), name);
+            all.push((key, name, Arc::new(class)));
         }
-        let classes = classes.into_iter().map(|(key, class)| (key, Arc::new(class))).collect();
         let raised = Raised::new(stop);
-        Ok(Replaced { classes, names, raised })
+        Ok(Replaced { classes: all, raised })
     }
 
     /// What an object raised first, if one did.
@@ -186,24 +184,24 @@ impl Replaced {
         hooks: &Hooks<'_>,
     ) -> Result<SeedRun, RunError> {
         let mut config = sim_config(scenario, seed, record)?;
-        for flow in &mut config.flows {
-            let found = self.classes.iter().find(|(key, _)| {
-                *key == flow.group
-                    || *key == flow.name
-                    || flow.name.rsplit_once('-').is_some_and(|(name, _)| name == key)
-            });
-            let (Some((_, class)), Protocol::Media(media)) = (found, &mut flow.protocol) else { continue };
+        // The simulator's flows are those of each entry, one entry after the other.
+        let each =
+            scenario.flows.iter().flat_map(|flow| instances(scenario, flow, seed).into_iter().map(move |_| flow));
+        let mut replaced = BTreeMap::new();
+        for (flow, entry) in config.flows.iter_mut().zip(each) {
+            let found = self.classes.iter().find(|(key, ..)| *key == entry.name || *key == entry.group);
+            let (Some((_, name, class)), Protocol::Media(media)) = (found, &mut flow.protocol) else { continue };
             let ControllerSpec::Named { env, .. } = media.controller else { continue };
             let place = format!("flow `{}`, seed {seed}", flow.name);
             let make = maker(class.clone(), self.raised.clone(), place);
             media.controller = ControllerSpec::Custom(Arc::new(move || make(&env)));
+            replaced.insert(flow.name.clone(), name);
         }
         let (report, now) = simulate_observed(&scenario.name, &config, None, hooks)?;
         let interrupted = now < Instant::ZERO + config.duration;
         let mut summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), interrupted);
         for flow in &mut summary.flows {
-            let name = self.names.get(&flow.group).or_else(|| self.names.get(&flow.name));
-            if let Some(name) = name {
+            if let Some(name) = replaced.get(&flow.name) {
                 name.clone_into(&mut flow.controller);
             }
         }
@@ -255,6 +253,9 @@ struct FromPython {
     env: Limits,
     raised: Arc<Raised>,
     place: String,
+    /// The rate that the object wants.
+    wanted: Rate,
+    /// That, within the limits.
     rate: Rate,
     /// `env.max_rate`, or less if the application wants less.
     limit: Rate,
@@ -275,6 +276,7 @@ impl FromPython {
             env,
             raised,
             place,
+            wanted: env.min_rate,
             rate: env.start_rate.unwrap_or(env.min_rate),
             limit: env.max_rate,
             window: None,
@@ -318,13 +320,13 @@ impl FromPython {
             on_timer: defines("on_timer")?,
         };
         self.is_responsive = object.getattr("responsive")?.extract()?;
-        self.read(&object)?;
+        self.read(Instant::ZERO, &object)?;
         self.object = Some(object.unbind());
         Ok(())
     }
 
     /// Reads what the object wants.
-    fn read(&mut self, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn read(&mut self, now: Instant, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = object.py();
         let bad = |name: &str, found: &Bound<'_, PyAny>, allowed: &str| -> PyErr {
             let found = found.repr().map_or_else(|_| "unprintable".to_owned(), |text| text.to_string());
@@ -343,15 +345,21 @@ impl FromPython {
         let timer = object.getattr(pyo3::intern!(py, "timer"))?;
         self.timer = match timer.extract::<Option<f64>>() {
             Ok(None) => Instant::NEVER,
-            Ok(Some(at)) if at >= 0.0 && at.is_finite() => Instant::from_secs_f64(at),
-            _ => return Err(bad("timer", &timer, "write a time in seconds, or None")),
+            Ok(Some(at)) if at > now.as_secs_f64() && at.is_finite() => Instant::from_secs_f64(at),
+            _ => return Err(bad("timer", &timer, "write a time in seconds that is yet to come, or None")),
         };
-        let rate = Rate::bps(bps).clamp(self.env.min_rate, self.limit);
+        self.wanted = Rate::bps(bps);
+        self.keep_within();
+        Ok(())
+    }
+
+    /// Brings the rate up to date with what is wanted and what is allowed.
+    fn keep_within(&mut self) {
+        let rate = self.wanted.clamp(self.env.min_rate, self.limit);
         if rate != self.rate {
             self.rate = rate;
             self.pacer.regap(self.gap());
         }
-        Ok(())
     }
 
     /// Calls a method, and reads what the object wants then.
@@ -366,7 +374,7 @@ impl FromPython {
             let before = (self.rate, self.window);
             let called = arguments(py).and_then(|arguments| {
                 object.bind(py).call_method1(name, arguments)?;
-                self.read(object.bind(py))
+                self.read(now, object.bind(py))
             });
             if before != (self.rate, self.window) {
                 self.reason = name;
@@ -459,7 +467,7 @@ impl Controller for FromPython {
 
     fn set_demand(&mut self, _now: Instant, max: Option<Rate>) {
         self.limit = max.unwrap_or(self.env.max_rate).clamp(self.env.min_rate, self.env.max_rate);
-        self.rate = self.rate.min(self.limit);
+        self.keep_within();
     }
 
     fn poll_send(&mut self, now: Instant, has_data: bool) -> SendPoll {

@@ -49,9 +49,11 @@ impl Scenario {
 
     /// Reads a scenario from TOML text; `file` is what errors call it, and paths in it are relative to its folder.
     #[staticmethod]
-    #[pyo3(signature = (text, file="scenario.toml"))]
-    fn parse(py: Python<'_>, text: &str, file: &str) -> PyResult<Scenario> {
-        Checked::parse(text, file).map(|checked| Scenario { checked }).map_err(|e| error::scenario(py, &e))
+    #[pyo3(signature = (text, file=PathBuf::from("scenario.toml")), text_signature = "(text, file=\"scenario.toml\")")]
+    fn parse(py: Python<'_>, text: &str, file: PathBuf) -> PyResult<Scenario> {
+        Checked::parse(text, &file.to_string_lossy())
+            .map(|checked| Scenario { checked })
+            .map_err(|e| error::scenario(py, &e))
     }
 
     /// The same scenario with every media flow under another controller: `"rcs"`, or with parameters
@@ -101,7 +103,9 @@ impl Scenario {
         format!("<Scenario {}: {}, {}>", self.checked.name, self.checked.duration, flows.join(", "))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((slf.get_type().getattr("parse")?, (slf.get().checked.to_toml(),)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, PathBuf))> {
+        // Recordings that it names are read again, from where they were.
+        let file = slf.get().checked.folder().join("scenario.toml");
+        Ok((slf.get_type().getattr("parse")?, (slf.get().checked.to_toml(), file)))
     }
 }

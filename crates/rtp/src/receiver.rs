@@ -311,13 +311,22 @@ impl ReceiverSession {
 
     /// The session that was over is written down: the next sender may have the place. Counts begin at zero.
     pub fn next_session(&mut self) {
+        self.take_leave();
         self.stats = ReceiverStats::default();
         self.place.open();
     }
 
     /// As [`next_session`](Self::next_session), where what comes next belongs to the same session: counts go on.
-    pub const fn same_session(&mut self) {
+    pub fn same_session(&mut self) {
+        self.take_leave();
         self.place.open();
+    }
+
+    /// A sender that was being dismissed is gone, whether it was told as often as it should be or not.
+    fn take_leave(&mut self) {
+        if self.dismissing.is_some() {
+            self.forget();
+        }
     }
 
     /// Ends the session of the sender that has the place, if there is one: BYEs within 250 ms, then [`peer`](Self::peer) is `None`.

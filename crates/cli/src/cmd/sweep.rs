@@ -5,12 +5,13 @@ use super::run::{folder_of, in_real_time, takes_results};
 use crate::alone;
 use crate::args::{Design as DesignArg, Sweep as Args, SweepTask, World};
 use crate::error::{Failure, Outcome, code};
+use crate::outputs;
 use crate::provenance::Provenance;
 use crate::stop::Stop;
 use crate::term::{Columns, note, progress};
 use fairpace_columns::{partitioned, to_parquet};
 use fairpace_emu::Sandbox;
-use fairpace_lab::results::write_whole;
+use fairpace_lab::results::{WriteError, write_whole};
 use fairpace_lab::sweep::{
     Batch, Design, Executor, Loaded, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task,
     Width, World as Where, run as run_sweep,
@@ -46,6 +47,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let plan = Plan::new(&scenario, &spec, world, &manifest.program)?;
     let metric = ranked_by(&plan, args.metric.as_deref())?;
     let dir = folder_of(&args.results, &format!("{}-sweep", scenario.name));
+    outputs::refuse_others_link(&dir)?;
     if world == Where::Emu {
         takes_results(&dir)?;
     }
@@ -69,9 +71,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     }
     // One of several shards leaves tables and report to the last.
     if sweep.is_complete() || shard.of == 1 {
-        finish(&dir, &sweep, &metric)?;
+        let write = |name: &Path, bytes: &[u8]| store.write(name, bytes);
+        finish(&dir, &sweep, &metric, &write)?;
         let manifest = json!({ "made_by": provenance.manifest(), "complete": sweep.is_complete(), "points": sweep.plan().points().len() });
-        write_whole(&dir.join("manifest.json"), format!("{manifest:#}\n").as_bytes())?;
+        write(Path::new("manifest.json"), format!("{manifest:#}\n").as_bytes())?;
     }
     say(args, &dir, &sweep, &metric)?;
     if is_interrupted {
@@ -290,27 +293,28 @@ pub(crate) fn task(args: &SweepTask) -> Outcome {
     Ok(std::io::stdout().write_all(&batch.to_bytes())?)
 }
 
+/// Writes a file of a sweep's folder, by its name there, whole or not at all.
+type Write<'a> = &'a dyn Fn(&Path, &[u8]) -> Result<(), WriteError>;
+
 /// Writes tables and report over those that are there. The same batches give the same bytes.
-pub(crate) fn finish(dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
+pub(crate) fn finish(dir: &Path, sweep: &Sweep, metric: &Metric, write: Write<'_>) -> Outcome {
     let folders = folders(sweep);
     let by: Vec<&str> = folders.iter().map(String::as_str).collect();
-    let mut written = BTreeSet::new();
     for (name, table) in [("groups", sweep.groups()), ("links", sweep.links())] {
-        write_whole(&dir.join(format!("{name}.csv")), table.csv().as_bytes())?;
+        write(Path::new(&format!("{name}.csv")), table.csv().as_bytes())?;
+        let mut written = BTreeSet::new();
         for (file, part) in partitioned(&table, &by) {
-            let path = dir.join(name).join(&file);
-            let folder = path.parent().unwrap_or(dir);
-            std::fs::create_dir_all(folder).map_err(|e| Failure::file("make", folder, &e))?;
             let bytes = to_parquet(&part).map_err(|e| Failure::new(code::FAILED, e.to_string()))?;
-            write_whole(&path, &bytes)?;
-            written.insert(path);
+            let file = Path::new(name).join(file);
+            write(&file, &bytes)?;
+            written.insert(dir.join(file));
         }
         // Parts of a sweep that had other values.
         remove_others(&dir.join(name), &written).map_err(|e| Failure::file("tidy up", dir, &e))?;
     }
-    failures(dir, sweep)?;
+    failures(dir, sweep, write)?;
     let page = pages::page(sweep, metric, &dir.display().to_string());
-    Ok(write_whole(&dir.join("report.html"), page.to_html().as_bytes())?)
+    Ok(write(Path::new("report.html"), page.to_html().as_bytes())?)
 }
 
 /// The axes whose values become folders: words, or the first axis if there are none and it has few values.
@@ -339,7 +343,7 @@ fn remove_others(folder: &Path, written: &BTreeSet<PathBuf>) -> std::io::Result<
 }
 
 /// `failed.csv`, and the scenario of each point that came to nothing.
-fn failures(dir: &Path, sweep: &Sweep) -> Outcome {
+fn failures(dir: &Path, sweep: &Sweep, write: Write<'_>) -> Outcome {
     let (list, folder) = (dir.join("failed.csv"), dir.join("failed"));
     let failed = sweep.failed();
     if failed.is_empty() {
@@ -351,19 +355,18 @@ fn failures(dir: &Path, sweep: &Sweep) -> Outcome {
         }
         return Ok(());
     }
-    std::fs::create_dir_all(&folder).map_err(|e| Failure::file("make", &folder, &e))?;
     let mut text = String::from("point,settings,seed,reason,command\n");
     let world = if sweep.plan().world() == Where::Emu { " --world emu" } else { "" };
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     for f in &failed {
         let id = &sweep.plan().points()[f.point].id;
         let file = folder.join(format!("{id}.toml"));
-        write_whole(&file, sweep.plan().scenario(f.point)?.to_toml().as_bytes())?;
+        write(&Path::new("failed").join(format!("{id}.toml")), sweep.plan().scenario(f.point)?.to_toml().as_bytes())?;
         let command = format!("fairpace run {} --seed {}{world}", file.display(), f.seed);
         let settings = sweep.plan().label(f.point);
         text.push_str(&format!("{id},{},{},{},{}\n", quoted(&settings), f.seed, quoted(&f.reason), quoted(&command)));
     }
-    Ok(write_whole(&list, text.as_bytes())?)
+    Ok(write(Path::new("failed.csv"), text.as_bytes())?)
 }
 
 /// The best settings, to stdout.
@@ -421,6 +424,12 @@ pub(crate) fn again(dir: &Path) -> Outcome<fairpace_report::Page> {
     let sweep = fairpace_lab::sweep::read(dir, &hooks)?;
     let narrow = sweep.plan().spec().seeds.narrow.as_ref().map(|n| n.metric.clone());
     let metric = ranked_by(sweep.plan(), narrow.as_deref())?;
-    finish(dir, &sweep, &metric)?;
+    let write = |name: &Path, bytes: &[u8]| {
+        let path = dir.join(name);
+        let folder = path.parent().unwrap_or(dir);
+        std::fs::create_dir_all(folder).map_err(|error| WriteError { path: folder.to_owned(), error })?;
+        write_whole(&path, bytes)
+    };
+    finish(dir, &sweep, &metric, &write)?;
     Ok(pages::page(&sweep, &metric, &dir.display().to_string()))
 }

@@ -12,6 +12,7 @@ use fairpace_scenario::{FieldPath, Record, Scenario, controllers, sim_config};
 use fairpace_sim::Network;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use std::hash::{Hash as _, Hasher};
 use std::path::{Path, PathBuf};
 
 /// The most seeds of one point.
@@ -213,7 +214,9 @@ impl Plan {
             fields,
         };
         let values = lay_out(&plan.axes, spec.design)?;
-        let of_recordings = plan.fields.iter().any(FieldPath::is_of_a_recording);
+        // By its field, or within a table that is a value.
+        let of_recordings = plan.fields.iter().any(FieldPath::is_of_a_recording)
+            || values.iter().flatten().any(|value| value.contains("trace"));
         plan.points = values.into_iter().map(|values| Point { id: String::new(), values }).collect();
         for index in 0..plan.points.len() {
             // A recording's name says nothing of what is in it.
@@ -407,8 +410,25 @@ fn digest_of(scenario: &Scenario, world: World, code: &str) -> String {
     hash([code, world.name(), &scenario.to_toml(), &recordings(scenario)])
 }
 
+/// The digest of the recordings that a scenario names, every step of them.
 fn recordings(scenario: &Scenario) -> String {
-    hash(scenario.recordings().map(|trace| format!("{trace:?}")).collect::<Vec<_>>().iter().map(String::as_str))
+    let mut sum = Sum(Sha256::new());
+    scenario.recordings().for_each(|trace| trace.hash(&mut sum));
+    digits(sum.0)
+}
+
+/// What is hashed goes into the sum, as it is.
+struct Sum(Sha256);
+
+impl Hasher for Sum {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Not the sum, which is longer.
+    fn finish(&self) -> u64 {
+        0
+    }
 }
 
 fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
@@ -417,6 +437,10 @@ fn hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
+    digits(hash)
+}
+
+fn digits(hash: Sha256) -> String {
     hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 

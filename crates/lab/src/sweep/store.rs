@@ -104,6 +104,14 @@ impl About {
     }
 }
 
+/// The entries of a folder; none of one that another shard has removed meanwhile.
+fn entries(folder: &Path) -> io::Result<Vec<io::Result<fs::DirEntry>>> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => Ok(entries?.collect()),
+    }
+}
+
 /// The batches of a folder, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
@@ -148,7 +156,6 @@ impl SweepStore {
         let found = found_in(path)?;
         match &found {
             Found::Nothing => {}
-            Found::Other if anew && path.join(BATCHES).is_dir() => {}
             Found::Other => {
                 return Err(SweepError::Occupied {
                     path: path.to_owned(),
@@ -207,7 +214,7 @@ impl SweepStore {
     ///
     /// # Errors
     /// [`WriteError`] names it.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
+    pub fn write(&self, name: impl AsRef<Path>, bytes: &[u8]) -> Result<(), WriteError> {
         let path = self.path.join(name);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|error| WriteError { path: folder.to_owned(), error })?;
@@ -265,12 +272,20 @@ impl SweepStore {
                 locks.push(lock);
             }
         }
+        // Batches have folders, and so have the parts of tables.
         let mut folders = vec![self.path.clone()];
-        for entry in fs::read_dir(self.path.join(BATCHES))? {
-            folders.push(entry?.path());
+        let mut next = 0;
+        while let Some(folder) = folders.get(next).cloned() {
+            next += 1;
+            for entry in entries(&folder)? {
+                let entry = entry?;
+                if entry.file_type()?.is_dir() {
+                    folders.push(entry.path());
+                }
+            }
         }
-        for folder in folders.iter().filter(|f| f.is_dir()) {
-            for entry in fs::read_dir(folder)? {
+        for folder in &folders {
+            for entry in entries(folder)? {
                 let entry = entry?;
                 let name = entry.file_name();
                 if dead.iter().any(|begin| name.as_encoded_bytes().starts_with(begin.as_bytes())) {

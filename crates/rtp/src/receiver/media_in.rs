@@ -25,7 +25,7 @@ impl ReceiverSession {
             return None;
         }
         let (role, announced) = self.role(now, packet, from)?;
-        if !announced && self.place.has_ended(packet.ssrc) {
+        if !announced && self.place.has_ended(now, packet.ssrc) {
             self.stats.unproven += 1;
             return None;
         }

@@ -203,9 +203,10 @@ impl Place {
         }
     }
 
-    /// Whether that stream has ended by a goodbye: packets of it that come late begin no session.
-    pub(super) fn has_ended(&self, ssrc: u32) -> bool {
-        self.ended.iter().any(|(ended, _)| *ended == ssrc)
+    /// Whether that stream has ended by a goodbye of late: packets of it that come late begin no session. It may begin again after
+    /// [`CONSENT`], which is longer than packets are on their way.
+    pub(super) fn has_ended(&self, now: Instant, ssrc: u32) -> bool {
+        self.ended.iter().any(|(ended, at)| *ended == ssrc && !silent(now, *at, CONSENT))
     }
 
     /// Whether that stream has ended just now: a challenge may have left before its sender knew.
