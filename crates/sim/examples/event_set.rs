@@ -52,8 +52,7 @@ fn wheel(pending: u64, mixed: bool) -> u64 {
     for _ in 0..EVENTS {
         let (at, target) = set.peek().expect("as many as before");
         sum = sum.wrapping_mul(31).wrapping_add(at.as_nanos());
-        set.pop();
-        set.push(Instant::from_nanos(at.as_nanos() + delay(&mut random, mixed)), target);
+        set.replace_top(Instant::from_nanos(at.as_nanos() + delay(&mut random, mixed)), target);
     }
     sum
 }

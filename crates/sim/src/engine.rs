@@ -3,9 +3,9 @@
 //! The event set holds one entry per link that has something in flight and one per running timer, not one per packet:
 //! a few hundred for the busiest of our scenarios. Nearly all of them lie a transmission time or an access delay
 //! ahead, and go into the wheel; retransmission timers and long delays go into the heap. Events known at the
-//! beginning (starts and ends of flows, perhaps tens of thousands) lie in a sorted list, so that they make nothing
+//! beginning (starts and ends of flows, perhaps tens of thousands) lies in a sorted list, so that it makes nothing
 //! else slower. All ends are looked at for each event, so nothing ever moves from one to the other. The order is
-//! (time, target): total, and the same wherever an entry is, whenever it was pushed, and however wide a slot is.
+//! total, (time, insertion), and does not depend on where an entry is, nor on the width of a slot.
 //! `examples/event_set.rs` compares it with a plain heap.
 
 use fairpace_units::Instant;
@@ -18,30 +18,26 @@ const NONE: u32 = u32::MAX;
 /// Width of a slot at the beginning: 2^15 ns = 33 µs, so that the wheel covers 34 ms.
 const FIRST_SHIFT: u32 = 15;
 /// Insertions between two looks at how full the slots are.
-const REVIEW_EVERY: u64 = 8_192;
+const REVIEW_EVERY: u32 = 8_192;
 
-/// One pending event. Events at equal times come in the order of their targets.
+/// One pending event. Events at equal times come in the order in which they were pushed.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: u64,
+    order: u64,
     target: u32,
-    /// The next entry of the same slot, which is not earlier.
+    /// The next entry of the same slot, which is later.
     next: u32,
 }
 
-/// Time, and below it the target: one number, so that comparing takes no branch.
-type Key = u128;
-const NEVER: Key = Key::MAX;
-
-#[inline]
-fn key(at: u64, target: u32) -> Key {
-    u128::from(at) << 64 | u128::from(target)
-}
+/// Time, then insertion.
+type Key = (u64, u64);
+const NEVER: Key = (u64::MAX, u64::MAX);
 
 impl Entry {
     #[inline]
     fn key(&self) -> Key {
-        key(self.at, self.target)
+        (self.at, self.order)
     }
 }
 
@@ -62,16 +58,18 @@ pub struct EventSet {
     /// The earliest entry of the wheel and its slot; `NONE` if the wheel is empty.
     first: u32,
     first_slot: u32,
-    /// The earliest entries of the wheel and of the heap, beside each other, because every event asks which comes
-    /// first.
+    /// Key and target of the earliest entry of the wheel and of the heap, beside each other, because
+    /// every event asks which comes first.
     near_key: Key,
     far_key: Key,
+    near_target: u32,
     far: Far,
+    pushed: u64,
     len: usize,
     max_len: usize,
-    /// Entries pushed, and of these walked past since the last review.
-    pushed: u64,
+    /// Entries walked past, and insertions, since the last review.
     walked: u32,
+    insertions: u32,
 }
 
 impl Default for EventSet {
@@ -87,21 +85,24 @@ impl Default for EventSet {
             first_slot: 0,
             near_key: NEVER,
             far_key: NEVER,
+            near_target: 0,
             far: Far::default(),
+            pushed: 0,
             len: 0,
             max_len: 0,
-            pushed: 0,
             walked: 0,
+            insertions: 0,
         }
     }
 }
 
 impl EventSet {
-    /// Adds many events at once.
+    /// Adds many events at once, in the order in which they would have been pushed.
     pub fn plan(&mut self, events: impl IntoIterator<Item = (Instant, u32)>) {
         for (at, target) in events {
             self.len += 1;
-            self.far.planned.push(Entry { at: at.as_nanos(), target, next: NONE });
+            self.pushed += 1;
+            self.far.planned.push(Entry { at: at.as_nanos(), order: self.pushed, target, next: NONE });
         }
         self.max_len = self.max_len.max(self.len);
         self.far.planned.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.key()));
@@ -113,24 +114,23 @@ impl EventSet {
     pub fn push(&mut self, at: Instant, target: u32) {
         self.len += 1;
         self.max_len = self.max_len.max(self.len);
-        let entry = Entry { at: at.as_nanos(), target, next: NONE };
+        self.pushed += 1;
+        let entry = Entry { at: at.as_nanos(), order: self.pushed, target, next: NONE };
         let ahead = (entry.at >> self.shift).wrapping_sub(self.tick);
         if ahead < SLOTS as u64 {
             self.insert_near(entry);
         } else {
             self.insert_far(entry);
         }
-        self.pushed += 1;
-        if self.pushed.is_multiple_of(REVIEW_EVERY) {
-            self.review();
-        }
     }
 
     /// The earliest event.
     #[inline]
     pub fn peek(&self) -> Option<(Instant, u32)> {
-        let first = self.near_key.min(self.far_key);
-        (first != NEVER).then(|| (Instant::from_nanos((first >> 64) as u64), first as u32))
+        if self.near_key < self.far_key {
+            return Some((Instant::from_nanos(self.near_key.0), self.near_target));
+        }
+        self.far.first().map(|entry| (Instant::from_nanos(entry.at), entry.target))
     }
 
     /// Removes the earliest event.
@@ -142,6 +142,13 @@ impl EventSet {
         } else {
             self.pop_far();
         }
+    }
+
+    /// Removes the earliest event and adds another.
+    #[inline]
+    pub fn replace_top(&mut self, at: Instant, target: u32) {
+        self.pop();
+        self.push(at, target);
     }
 
     /// Events pending now.
@@ -161,7 +168,7 @@ impl EventSet {
 
     #[inline]
     fn insert_near(&mut self, entry: Entry) {
-        let (at, key) = (entry.at, entry.key());
+        let at = entry.at;
         let index = if self.free == NONE {
             self.nodes.push(entry);
             self.nodes.len() as u32 - 1
@@ -169,7 +176,12 @@ impl EventSet {
             let index = self.free;
             let node = &mut self.nodes[index as usize];
             self.free = node.next;
-            *node = entry;
+            // Field by field: the parts have just been computed, and copying the whole would wait
+            // for them to reach memory.
+            node.at = entry.at;
+            node.order = entry.order;
+            node.target = entry.target;
+            node.next = NONE;
             index
         };
         let slot = (at >> self.shift) as usize % SLOTS;
@@ -177,14 +189,15 @@ impl EventSet {
         if head == NONE {
             self.slots[slot] = index;
             self.occupied[slot / 64] |= 1 << (slot % 64);
-        } else if key < self.nodes[head as usize].key() {
+        } else if at < self.nodes[head as usize].at {
             self.nodes[index as usize].next = head;
             self.slots[slot] = index;
         } else {
+            // After all that are not later: insertion order at equal times.
             let mut before = head;
             loop {
                 let next = self.nodes[before as usize].next;
-                if next == NONE || key < self.nodes[next as usize].key() {
+                if next == NONE || self.nodes[next as usize].at > at {
                     self.nodes[index as usize].next = next;
                     self.nodes[before as usize].next = index;
                     break;
@@ -193,8 +206,13 @@ impl EventSet {
                 before = next;
             }
         }
-        if key < self.near_key {
-            (self.first, self.first_slot, self.near_key) = (index, slot as u32, key);
+        if at < self.near_key.0 {
+            (self.first, self.first_slot) = (index, slot as u32);
+            (self.near_key, self.near_target) = ((at, entry.order), entry.target);
+        }
+        self.insertions += 1;
+        if self.insertions == REVIEW_EVERY {
+            self.review();
         }
     }
 
@@ -253,14 +271,15 @@ impl EventSet {
     fn set_first(&mut self, slot: usize) {
         self.first = self.slots[slot];
         self.first_slot = slot as u32;
-        self.near_key = self.nodes[self.first as usize].key();
+        let node = &self.nodes[self.first as usize];
+        (self.near_key, self.near_target) = ((node.at, node.order), node.target);
     }
 
     /// Slots too full to walk through become narrower. (Empty ones cost little: 64 are skipped at
     /// once.) The order of events does not depend on it.
     #[cold]
     fn review(&mut self) {
-        if u64::from(self.walked) > 4 * REVIEW_EVERY && self.shift > 6 {
+        if self.walked > 4 * REVIEW_EVERY && self.shift > 6 {
             let near: Vec<u32> = self.slots.iter().copied().filter(|head| *head != NONE).collect();
             let mut entries = Vec::new();
             for mut index in near {
@@ -278,6 +297,7 @@ impl EventSet {
             let begin = self.tick << self.shift;
             self.shift -= 2;
             self.tick = begin >> self.shift;
+            self.insertions = 0;
             for entry in entries {
                 let entry = Entry { next: NONE, ..entry };
                 if (entry.at >> self.shift) - self.tick < SLOTS as u64 {
@@ -287,7 +307,7 @@ impl EventSet {
                 }
             }
         }
-        self.walked = 0;
+        (self.walked, self.insertions) = (0, 0);
     }
 }
 
@@ -362,10 +382,9 @@ mod tests {
     use fairpace_units::RandomStream;
 
     #[test]
-    fn equal_times_come_out_in_the_order_of_targets_however_they_went_in() {
+    fn equal_times_come_out_in_the_order_they_went_in() {
         let mut set = EventSet::default();
-        set.plan([(Instant::from_nanos(7), 40)]);
-        for target in (0..40).rev().chain(41..100) {
+        for target in 0..100 {
             set.push(Instant::from_nanos(7), target);
         }
         for target in 0..100 {
@@ -384,9 +403,8 @@ mod tests {
             let mut set = EventSet::default();
             let known: Vec<(u64, u32)> = (0..500).map(|i| (random.below(20_000 * spread), i)).collect();
             set.plan(known.iter().map(|(at, target)| (Instant::from_nanos(*at), *target)));
-            // The same target may come twice at one time: no matter which, but both.
             let mut list: std::collections::BTreeSet<_> =
-                (1..).zip(&known).map(|(order, k)| (k.0, k.1, order)).collect();
+                (1..).zip(&known).map(|(order, k)| (k.0, order, k.1)).collect();
             let (mut now, mut order) = (0, 500);
             for step in 0..60_000 {
                 // Grows to some thousand, then shrinks.
@@ -394,22 +412,25 @@ mod tests {
                 let take = !list.is_empty() && random.below(10) >= grow;
                 let replace = take && random.below(2) == 0;
                 if take {
-                    let (at, target, _) = list.pop_first().unwrap();
+                    let (at, _, target) = list.pop_first().unwrap();
                     assert_eq!(set.peek(), Some((Instant::from_nanos(at), target)));
-                    set.pop();
                     now = at;
                 }
                 let at = now + random.below(spread) * if random.below(8) == 0 { 50 } else { 1 };
                 let target = random.below(1_000) as u32;
-                if take && !replace {
-                    continue;
+                match (take, replace) {
+                    (true, false) => {
+                        set.pop();
+                        continue;
+                    }
+                    (true, true) => set.replace_top(Instant::from_nanos(at), target),
+                    (false, _) => set.push(Instant::from_nanos(at), target),
                 }
-                set.push(Instant::from_nanos(at), target);
                 order += 1;
-                list.insert((at, target, order));
+                list.insert((at, order, target));
                 assert_eq!(set.len(), list.len());
             }
-            while let Some((at, target, _)) = list.pop_first() {
+            while let Some((at, _, target)) = list.pop_first() {
                 assert_eq!(set.peek(), Some((Instant::from_nanos(at), target)));
                 set.pop();
             }

@@ -124,32 +124,19 @@ struct Slot {
 
 const _: () = assert!(size_of::<Slot>() <= 320);
 
-// The target of an entry in the event set: its kind, and below it an index. Events of one instant come in the order of
-// their targets: first what keeps the books, then begins and ends of flows, one flow after another; then timers, then
-// media, each in the order of their numbers.
-const WARMUP: u32 = 0;
-const CHECKPOINT: u32 = 1;
-const PLAN: u32 = 2;
-const SAMPLE: u32 = 3;
-/// Of flow n: 2 n its begin, 2 n + 1 its end.
-const SPAN: u32 = 4;
-const RECEIVER: u32 = 5;
-const SENDER: u32 = 6;
-const SENDER_SOON: u32 = 7;
-const MEDIUM: u32 = 8;
-const INDEX_BITS: u32 = 28;
-
-const fn target(kind: u32, index: u32) -> u32 {
-    kind << INDEX_BITS | index
-}
-
-const fn kind_of(target: u32) -> u32 {
-    target >> INDEX_BITS
-}
-
-const fn index_of(target: u32) -> u32 {
-    target & ((1 << INDEX_BITS) - 1)
-}
+// The kind of an entry in the event set: its low four bits; the rest is an index.
+const MEDIUM: u32 = 0;
+const SENDER: u32 = 1;
+const RECEIVER: u32 = 2;
+const START: u32 = 3;
+const STOP: u32 = 4;
+const SAMPLE: u32 = 5;
+const WARMUP: u32 = 6;
+const CHECKPOINT: u32 = 7;
+const SENDER_SOON: u32 = 8;
+const PLAN: u32 = 9;
+const KIND_BITS: u32 = 4;
+const KIND_MASK: u32 = 0xf;
 
 impl Network {
     // The driver's side.
@@ -177,11 +164,10 @@ impl Network {
             }
             events += 1;
             self.now = at;
-            // Before anything happens: what happens at the same instant may come before it in the order.
-            self.events.pop();
-            if kind_of(target) == MEDIUM {
-                moved += self.medium_event(at, index_of(target));
+            if target & KIND_MASK == MEDIUM {
+                moved += self.medium_event(at, target >> KIND_BITS);
             } else {
+                self.events.pop();
                 self.other_event(at, target);
             }
         };
@@ -279,41 +265,46 @@ impl Network {
         if self.media[medium as usize].armed != at {
             // Overtaken: a later push came out earlier (reordering), with an entry of its own.
             self.stats.idle_events += 1;
+            self.events.pop();
             return 0;
         }
         let mut out = 0;
-        loop {
+        let (next, dropped) = loop {
             let slot = &mut self.media[medium as usize];
-            let Medium::Link(link) = &mut slot.medium else { return self.empty_apart(at, medium) };
-            let packet = link.pop(at);
-            let (next, dropped, place, hop) = (link.next(), link.has_dropped(), slot.place, slot.next);
-            let last = packet.is_none() || next > at;
-            if last {
-                slot.armed = next;
-                if next != Instant::NEVER {
-                    self.events.push(next, target(MEDIUM, medium));
-                }
+            let Medium::Link(link) = &mut slot.medium else {
+                let (next, moved) = self.empty_apart(at, medium);
+                out = moved;
+                break (next, true);
+            };
+            let Some(packet) = link.pop(at) else { break (link.next(), link.has_dropped()) };
+            let hop = match slot.next {
+                Some(hop) => hop,
+                None => self.routes.after(route_of(packet.flow, packet.direction), Hop::link(medium), slot.place),
+            };
+            self.forward(at, packet, hop);
+            out += 1;
+            let Medium::Link(link) = &self.media[medium as usize].medium else { break (at, false) };
+            let next = link.next();
+            if next > at {
+                break (next, link.has_dropped());
             }
-            if let Some(packet) = packet {
-                let hop = match hop {
-                    Some(hop) => hop,
-                    None => self.routes.after(route_of(packet.flow, packet.direction), Hop::link(medium), place),
-                };
-                self.forward(at, packet, hop);
-                out += 1;
-            }
-            if last {
-                if dropped {
-                    self.collect_drops(medium);
-                }
-                return out;
-            }
+        };
+        if dropped {
+            self.collect_drops(medium);
         }
+        // The entry of this medium is still the earliest: nothing pushed meanwhile is earlier.
+        if next == Instant::NEVER {
+            self.events.pop();
+        } else {
+            self.events.replace_top(next, medium << KIND_BITS | MEDIUM);
+        }
+        self.media[medium as usize].armed = next;
+        out
     }
 
-    /// Moves all that comes out of a medium other than a link. How many did.
+    /// Moves all that comes out of a medium other than a link. When the medium is to be asked again, and how many moved.
     #[inline(never)]
-    fn empty_apart(&mut self, at: Instant, medium: u32) -> u64 {
+    fn empty_apart(&mut self, at: Instant, medium: u32) -> (Instant, u64) {
         let (i, mut out) = (medium as usize, 0);
         while let Some((port, packet)) = self.media[i].medium.pop(at) {
             let (route, here) = (route_of(packet.flow, packet.direction), Hop { medium, port });
@@ -323,13 +314,7 @@ impl Network {
         if self.trace {
             self.collect_log(medium);
         }
-        self.collect_drops(medium);
-        let next = self.media[i].medium.next();
-        self.media[i].armed = next;
-        if next != Instant::NEVER {
-            self.events.push(next, target(MEDIUM, medium));
-        }
-        out
+        (self.media[i].medium.next(), out)
     }
 
     /// A packet goes into the next hop of its route, or arrives.
@@ -359,7 +344,7 @@ impl Network {
         if next < slot.armed {
             // An entry that is overtaken stays behind and finds nothing due: see `medium_event`.
             slot.armed = next;
-            self.events.push(next, target(MEDIUM, hop.medium));
+            self.events.push(next, hop.medium << KIND_BITS | MEDIUM);
         }
         if dropped {
             self.collect_drops(hop.medium);
@@ -374,7 +359,7 @@ impl Network {
         let next = slot.medium.next();
         if next < slot.armed {
             slot.armed = next;
-            self.events.push(next, target(MEDIUM, hop.medium));
+            self.events.push(next, hop.medium << KIND_BITS | MEDIUM);
         }
         self.collect_drops(hop.medium);
     }

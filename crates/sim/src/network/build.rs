@@ -7,7 +7,7 @@ use fairpace_units::Instant;
 
 use super::notes::{Group, Notes, Sampling};
 use super::route::{Hop, Routes};
-use super::{CHECKPOINT, Network, PLAN, SAMPLE, SPAN, SimError, Slot, WARMUP, target};
+use super::{CHECKPOINT, KIND_BITS, Network, PLAN, SAMPLE, START, STOP, SimError, Slot, WARMUP};
 use crate::base_station::{Member, Station};
 use crate::check::{bad, check};
 use crate::config::{FlowConfig, SimConfig};
@@ -92,14 +92,15 @@ impl Network {
             }
             hops.push(network.add_hop(hop, config)?);
         }
+        // Bookkeeping comes before traffic at the same instant.
         let mut planned = Vec::new();
         if !config.warmup.is_zero() {
-            planned.push((network.warmup, target(WARMUP, 0)));
+            planned.push((network.warmup, WARMUP));
         }
-        planned.extend(config.checkpoints.iter().map(|at| (*at, target(CHECKPOINT, 0))));
-        planned.extend(config.plans.iter().map(|at| (*at, target(PLAN, 0))));
+        planned.extend(config.checkpoints.iter().map(|at| (*at, CHECKPOINT)));
+        planned.extend(config.plans.iter().map(|at| (*at, PLAN)));
         if let Some(interval) = config.sample {
-            planned.push((Instant::ZERO + interval, target(SAMPLE, 0)));
+            planned.push((Instant::ZERO + interval, SAMPLE));
         }
         let (mut names, mut groups) = (BTreeSet::new(), BTreeMap::new());
         let mut shared = SharedParams::default();
@@ -109,8 +110,8 @@ impl Network {
             }
             let group = *groups.entry(flow.group.as_str()).or_insert(network.groups.len());
             network.add_flow(flow, group, config, &hops, &mut shared)?;
-            planned.extend(network.flows.last().map(|state| (state.started, target(SPAN, 2 * i))));
-            planned.extend(flow.stop.map(|stop| (stop, target(SPAN, 2 * i + 1))));
+            planned.extend(network.flows.last().map(|state| (state.started, i << KIND_BITS | START)));
+            planned.extend(flow.stop.map(|stop| (stop, i << KIND_BITS | STOP)));
         }
         network.events.plan(planned);
         network.number_ports();

@@ -4,7 +4,7 @@ use fairpace_path::{Arq, Dama, Medium};
 use fairpace_units::{Duration, Instant};
 
 use super::notes::Group;
-use super::{Network, SAMPLE, Slot, target};
+use super::{Network, SAMPLE, Slot};
 use crate::base_station::Station;
 use crate::counts::per_second;
 use crate::flow_state::Endpoint;
@@ -157,7 +157,7 @@ impl Network {
                 flow.rows_ended = flow.is_over();
             }
         }
-        self.events.push(next, target(SAMPLE, 0));
+        self.events.push(next, SAMPLE);
     }
 
     fn group_reports(&self) -> Vec<GroupReport> {

@@ -4,7 +4,7 @@ use fairpace_units::{Class, Ecn, Instant};
 
 use super::route::route_of;
 use super::{
-    CHECKPOINT, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, SPAN, WARMUP, index_of, kind_of, target,
+    CHECKPOINT, KIND_BITS, KIND_MASK, Network, PLAN, RECEIVER, SAMPLE, SENDER, SENDER_SOON, START, STOP, WARMUP,
 };
 use crate::counts::count;
 use crate::flow_state::Endpoint;
@@ -123,7 +123,7 @@ impl Network {
         let armed = &mut self.flows[i].armed[slot_of(kind)];
         if at < *armed {
             *armed = at;
-            self.events.push(at, target(kind, i as u32));
+            self.events.push(at, (i as u32) << KIND_BITS | kind);
         }
     }
 
@@ -141,8 +141,8 @@ impl Network {
 
     pub(super) fn other_event(&mut self, at: Instant, target: u32) {
         self.stats.timer_events += 1;
-        let i = index_of(target) as usize;
-        match kind_of(target) {
+        let i = (target >> KIND_BITS) as usize;
+        match target & KIND_MASK {
             kind @ (SENDER | SENDER_SOON) => {
                 if !self.disarm(i, kind, at) {
                     return;
@@ -176,8 +176,21 @@ impl Network {
                     Endpoint::Constant(_) | Endpoint::External | Endpoint::Planned(_) | Endpoint::Over(_) => {}
                 }
             }
-            SPAN if i.is_multiple_of(2) => self.begin(at, i / 2),
-            SPAN => self.end(at, i / 2),
+            START => {
+                self.flows[i].start(at);
+                if self.many && self.sampling.is_some() && !self.flows[i].ended {
+                    self.sampled.insert(i as FlowId);
+                }
+                if !self.flows[i].ended {
+                    self.each_base_station(|station, arq| station.join(arq, at, i as FlowId));
+                }
+                self.pump(at, i);
+            }
+            STOP => {
+                self.flows[i].stop();
+                self.each_base_station(|station, arq| station.leave(arq, at, i as FlowId));
+                self.retire(i);
+            }
             SAMPLE => self.sample(at),
             WARMUP => self.end_warmup(at),
             PLAN => self.note_plans(at),
@@ -188,23 +201,6 @@ impl Network {
             }
             _ => debug_assert!(false, "media have their own"),
         }
-    }
-
-    fn begin(&mut self, at: Instant, i: usize) {
-        self.flows[i].start(at);
-        if self.many && self.sampling.is_some() && !self.flows[i].ended {
-            self.sampled.insert(i as FlowId);
-        }
-        if !self.flows[i].ended {
-            self.each_base_station(|station, arq| station.join(arq, at, i as FlowId));
-        }
-        self.pump(at, i);
-    }
-
-    fn end(&mut self, at: Instant, i: usize) {
-        self.flows[i].stop();
-        self.each_base_station(|station, arq| station.leave(arq, at, i as FlowId));
-        self.retire(i);
     }
 }
 
