@@ -7,7 +7,7 @@ use std::fs;
 use std::process::Command;
 
 /// The crates that drive real I/O. Whatever is not here computes.
-const WITH_SOCKETS: [&str; 5] = ["net", "emu", "fsocket", "realtime", "cli"];
+const WITH_SOCKETS: [&str; 6] = ["net", "emu", "fsocket", "realtime", "python", "cli"];
 /// The packages that must not be beneath a crate that computes, other than the crates above.
 const SYSTEM: [&str; 4] = ["nix", "socket2", "tun-rs", "caps"];
 /// Built without an operating system, with all that is beneath them.

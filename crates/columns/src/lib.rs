@@ -75,7 +75,7 @@ fn field((name, column): (&str, &Column)) -> Result<Arc<Type>, ParquetError> {
 }
 
 fn write(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, values: &Column) -> Result<(), ParquetError> {
-    /// What is there, and a one or a zero for each row.
+    /// The values that are there, and a one or a zero for each row.
     fn known<T: Copy>(all: &[Option<T>]) -> (Vec<T>, Vec<i16>) {
         (all.iter().copied().flatten().collect(), all.iter().map(|x| i16::from(x.is_some())).collect())
     }

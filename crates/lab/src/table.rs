@@ -1,7 +1,7 @@
 //! Tables of results: columns of one length, each of one type, written as CSV.
 //!
-//! A column's name ends in its unit: `_s`, `_ms`, `_bps`, `_packets`, `_bytes`. What a row does not have is nothing in
-//! CSV, and null in columns.
+//! A column's name ends in its unit: `_s`, `_ms`, `_bps`, `_packets`, `_bytes`. A cell that a row does not have is nothing
+//! in CSV, and null in columns.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@
 //! outstanding at most; None for no window) and `timer` (when `on_timer` is wanted; None for never). Pacing is done here.
 //! A method that its class does not define is not called.
 //!
-//! What it raises, and what makes no sense, stops the run, and is raised from there with flow, seed and time as a note.
+//! An exception of the object, and a value that makes no sense, stop the run, and are raised from there with flow, seed and time as a note.
 
 use crate::error::raise;
 use fairpace_control::{
@@ -60,11 +60,11 @@ pub(crate) struct Acked {
     size: u64,
     /// When it left, s.
     sent_at: f64,
-    /// It had been declared lost.
+    /// Whether the packet had been declared lost.
     late: bool,
     /// The round trip that it measured, s; None if that was not believable.
     rtt: Option<f64>,
-    /// It arrived with a congestion mark.
+    /// Whether the packet arrived with a congestion mark.
     marked: bool,
     /// When it arrived, s on the receiver's clock; None if the feedback does not say.
     arrived_at: Option<f64>,
@@ -83,7 +83,7 @@ pub(crate) struct Loss {
     highest_sent: u64,
 }
 
-/// What is known of the round trip.
+/// The round trip, as far as it is known.
 #[pyclass(module = "fairpace", frozen, get_all)]
 pub(crate) struct Rtt {
     /// The smoothed one, s; None before the first sample.
@@ -107,7 +107,7 @@ impl Rtt {
     }
 }
 
-/// What objects raised in the runs of one call; the first of them counts. It stops all of them.
+/// The exceptions of objects in the runs of one call; the first counts, and stops all of the runs.
 #[derive(Debug)]
 pub(crate) struct Raised {
     first: Mutex<Option<PyErr>>,
@@ -170,7 +170,7 @@ impl Replaced {
         Ok(Replaced { classes: all, raised })
     }
 
-    /// What an object raised first, if one did.
+    /// The first exception of an object, if there was one.
     pub(crate) fn raised(&self) -> Option<PyErr> {
         self.raised.take()
     }
@@ -202,7 +202,7 @@ impl Replaced {
         let mut summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), interrupted);
         for flow in &mut summary.flows {
             if let Some(name) = replaced.get(&flow.name) {
-                name.clone_into(&mut flow.controller);
+                flow.controller.clone_from(name);
             }
         }
         Ok(SeedRun { seed, summary, report })
@@ -216,7 +216,7 @@ fn no_controller(found: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// A class of Python as what makes controllers: each an object of its own. What one raises comes to `raised`, with the place.
+/// A maker of controllers from a class of Python, each an object of its own, whose exceptions come to `raised`, with the place.
 pub(crate) fn maker(
     class: Arc<Py<PyAny>>,
     raised: Arc<Raised>,
@@ -306,7 +306,7 @@ impl FromPython {
         if !object.is_instance(&base)? {
             return Err(no_controller(&object));
         }
-        // What the base class has does nothing.
+        // The base class's methods do nothing.
         let defines = |name: &str| -> PyResult<bool> {
             let own = object.get_type().getattr(name)?;
             Ok(!own.is(&base.getattr(name)?))

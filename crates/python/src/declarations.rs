@@ -1,4 +1,4 @@
-//! What the package's classes and stubs are made from: the rows of every table, and every controller's parameters.
+//! The declarations that the package's classes are made from: the rows of every table, and every controller's parameters.
 
 use fairpace_scenario::param::{Form, Row, Usual};
 use fairpace_scenario::{AboutTable, SCENARIO};

@@ -8,7 +8,9 @@
 //! - [`controller`]: an object of Python behind [`fairpace_control::Controller`].
 //! - [`declarations`]: every table and controller with its parameters, from which the package's classes are made.
 //!
-//! What is convenience only is Python (`python/fairpace`). Nothing but [`send`] opens a socket; it is a feature.
+//! Convenience alone is Python (`python/fairpace`). Nothing but [`send`] opens a socket; it is a feature.
+
+#![forbid(unsafe_code)]
 
 mod controller;
 mod declarations;

@@ -1,4 +1,4 @@
-//! What a path allows, in advance: the calculations of `fairpace plan`.
+//! The calculations of `fairpace plan`: a path's promises, in advance.
 
 use crate::error::raise;
 use crate::table::Table;

@@ -98,13 +98,13 @@ impl Results {
         self.table(py, "link_series")
     }
 
-    /// What controllers did, and why; without rows where `events=False`.
+    /// The controllers' changes, and the reason of each; without rows where `events=False`.
     #[getter]
     fn events(&self, py: Python<'_>) -> PyResult<Table> {
         self.table(py, "events")
     }
 
-    /// What `fairpace run --json` prints, as dictionaries and lists.
+    /// The output of `fairpace run --json`, as dictionaries and lists.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("json")?.call_method1("loads", (self.set.json().to_string(),))
     }

@@ -16,10 +16,10 @@ use std::time::Duration;
 /// How often work in hand looks whether Python has a signal for it.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What work in hand has done: done, total, what was finished last.
+/// The progress of work in hand: done, total, the label of the last.
 type Done = (usize, usize, String);
 
-/// Does long work on another thread, while this one tells of progress and hears Ctrl-C. What Python raises meanwhile, in a
+/// Does long work on another thread, while this one tells of progress and hears Ctrl-C. An exception of Python meanwhile, in a
 /// signal handler or in `progress`, stops the work, and is raised when it has ended.
 pub(crate) fn watched<R: Send>(
     py: Python<'_>,

@@ -5,8 +5,8 @@ use crate::run::watched;
 use crate::scenario::Scenario;
 use crate::table::Table;
 use fairpace_lab::sweep::{
-    Batch, Design, Executor, Narrow, Plan, SeedRule, Shard, Spec, Sweep as Work, SweepError, SweepStore, TaskId,
-    Values, Width, World,
+    Batch, Design, Executor, Narrow, Plan, SeedRule, Shard, Spec, Sweep as Work, SweepError, SweepStore, TaskId, Width,
+    World,
 };
 use fairpace_lab::table::{Table as Rows, number, text, whole};
 use fairpace_lab::{Hooks, RunError, sweep as lab};
@@ -111,7 +111,7 @@ impl Sweep {
             lab::run(&mut self.work(), self.store.as_ref(), Executor::Sim, hooks)
         })?;
         match ran {
-            // What is done is kept; the caller raised, or there is nothing to stop it.
+            // All that is done is kept; the caller raises its own exception.
             Err(SweepError::Run(RunError::Interrupted)) | Ok(()) => Ok(()),
             Err(error) => Err(refused(py, &error)),
         }

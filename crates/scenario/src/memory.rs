@@ -1,11 +1,12 @@
 //! How much memory the flows of a scenario take in the simulator, and how much there is.
 //!
-//! An estimate, from above: the measured peak of a run of 10,000 flows alike, report included, divided by their number.
+//! An estimate from above: the measured peak of a run of 10,000 flows alike, report included, divided by their number (`docs/sim/performance.md`:
+//! 178 MB with an access link there and back each).
 
 use super::{FlowSpec, RawScenario};
 
 /// A TCP or constant flow, in bytes.
-const PLAIN_FLOW: u64 = 12_000;
+const PLAIN_FLOW: u64 = 16_000;
 /// A flow with a rate controller: its history of losses, its play-out and its delays.
 const MEDIA_FLOW: u64 = 32_000;
 /// A flow's own link, there and back.

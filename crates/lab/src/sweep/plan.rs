@@ -417,7 +417,7 @@ fn recordings(scenario: &Scenario) -> String {
     digits(sum.0)
 }
 
-/// What is hashed goes into the sum, as it is.
+/// A hasher that takes a digest: all bytes go into the sum as they are.
 struct Sum(Sha256);
 
 impl Hasher for Sum {

@@ -152,7 +152,8 @@ fn work(shared: &Shared<'_>, executor: Executor<'_>, send: &SyncSender<Finished>
                 let is_it = plan.points()[id.point].id == batch.point && id.count == batch.count;
                 if !(is_it && shared.sweep().take_batch(batch)) {
                     shared.sweep().give_back(&id);
-                    return shared.fail(SweepError::Task(format!("{}: the batch that came is another task's", finished.label)));
+                    return shared
+                        .fail(SweepError::Task(format!("{}: the batch that came is another task's", finished.label)));
                 }
                 shared.news.notify_all();
                 if send.send(finished).is_err() {

@@ -203,8 +203,8 @@ impl Place {
         }
     }
 
-    /// Whether that stream has ended by a goodbye of late: packets of it that come late begin no session. It may begin again after
-    /// [`CONSENT`], which is longer than packets are on their way.
+    /// Whether that stream has ended by a goodbye of late: packets of it that come late begin no session. After [`CONSENT`], which is longer
+    /// than packets are on their way, the stream may begin again.
     pub(super) fn has_ended(&self, now: Instant, ssrc: u32) -> bool {
         self.ended.iter().any(|(ended, at)| *ended == ssrc && !silent(now, *at, CONSENT))
     }
