@@ -72,7 +72,7 @@ $(PYTHON_ENV)/.made: packages/python-requirements.txt | packages-python
 # Built as the tests of `make test` are, so that most of it is there already; users' wheels are built for speed (`make wheel`).
 test-python: $(PYTHON_ENV)/.made
 	rm -rf target/wheels/test
-	$(PYTHON_ENV)/bin/maturin build --quiet --locked --profile dev --manifest-path crates/python/Cargo.toml --out target/wheels/test
+	cd python && $(CURDIR)/$(PYTHON_ENV)/bin/maturin build --quiet --locked --profile dev --out $(CURDIR)/target/wheels/test
 	$(PYTHON_ENV)/bin/pip install --quiet --no-deps --force-reinstall target/wheels/test/*.whl
 # The receiver of the streams that the tests send.
 	$(CARGO) build --quiet --locked -p fairpace --features gst
@@ -80,7 +80,7 @@ test-python: $(PYTHON_ENV)/.made
 	$(PYTHON_ENV)/bin/python -m mypy.stubtest --mypy-config-file python/pyproject.toml fairpace._fairpace
 
 wheel: $(PYTHON_ENV)/.made
-	$(PYTHON_ENV)/bin/maturin build --release --locked --manifest-path crates/python/Cargo.toml --out target/wheels
+	cd python && $(CURDIR)/$(PYTHON_ENV)/bin/maturin build --release --locked --out $(CURDIR)/target/wheels
 
 bench: packages-bench build
 	bench/run

@@ -58,8 +58,8 @@ def sweep(
     With a `folder` each batch is on disk when it is done, and the same call goes on from there; ``fairpace report`` makes tables and a
     report of it. `executor` is any `concurrent.futures.Executor`, or a `distributed.Client`; without one this machine's cores
     are used. Results do not depend on it, nor on the order in which batches come. A point that fails does not stop the others:
-    `Sweep.failed` has it. Nor does one that kills its workers under Dask, which starts others; a pool of processes is broken then, and the
-    sweep ends with what it has.
+    `Sweep.failed` has it. One that kills its workers ends as failed under Dask, maybe with others that
+    waited at the same workers; a pool of processes is broken then, and the sweep ends with what it has.
 
     >>> scenario = Scenario(duration="5 s", path={"rate": "1 Mbit/s"}, flows=[{"name": "video", "controller": "rap"}])
     >>> found = sweep(scenario, {"path.rate": ["1 Mbit/s", "2 Mbit/s"]}, seeds=2)

@@ -435,8 +435,8 @@ class Flow(_Table):
     """A flow, or several alike.
 
     name: several alike get numbers: `video-1`, `video-2`; text; default the controller
-    count: how many alike, at most 10,000 flows in all; with `arrivals`: how many sources; a whole number from 1
-        to 10000; default 1
+    count: how many alike, at most 100,000 flows in all, and as many as fit into memory; with `arrivals`: how many
+        sources; a whole number from 1 to 100000; default 1
     group: flows of one group are averaged together; text; default the name
     controller: the part that decides the rate: a media controller, one of the simulator's TCPs, with `--world
         emu` also one of the kernel's, or `constant`: packets at a fixed rate, no feedback; a controller of

@@ -1,4 +1,4 @@
-"""Sweeps by Dask distributed: several processes, a worker that is killed, a point that kills workers."""
+"""Sweeps by Dask distributed: several processes, a worker that is killed, a worker of another version."""
 
 from __future__ import annotations
 
@@ -56,21 +56,10 @@ class Replaced:
         return self.executor.submit(self.work if '"0.01"' in task else perform, task)
 
 
-def die(task):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def perform_as_another_version(task):
     from fairpace import _fairpace
 
     return _fairpace.perform(task, "0.0.1, library 0")
-
-
-def test_a_point_that_kills_workers_ends_as_failed(scenario, client):
-    found = fairpace.sweep(scenario, VARY, seeds=1, batch=1, executor=Replaced(client, die))
-    assert {reason.split(":")[0] for _, _, reason in found.failed} == {"KilledWorker"}
-    assert len(found.failed) == 2
-    assert len(found.groups) == 4
 
 
 def test_a_worker_of_another_version_is_refused(scenario, client):

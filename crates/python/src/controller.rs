@@ -345,7 +345,14 @@ impl FromPython {
         let timer = object.getattr(pyo3::intern!(py, "timer"))?;
         self.timer = match timer.extract::<Option<f64>>() {
             Ok(None) => Instant::NEVER,
-            Ok(Some(at)) if at > now.as_secs_f64() && at.is_finite() => Instant::from_secs_f64(at),
+            // One that was set before may be due by now: it goes off in a moment.
+            Ok(Some(at))
+                if at.is_finite()
+                    && at >= 0.0
+                    && (Instant::from_secs_f64(at) == self.timer || Instant::from_secs_f64(at) > now) =>
+            {
+                Instant::from_secs_f64(at)
+            }
             _ => return Err(bad("timer", &timer, "write a time in seconds that is yet to come, or None")),
         };
         self.wanted = Rate::bps(bps);

@@ -18,7 +18,9 @@ const LARGEST_PACKET_SIZE: Bytes = Bytes::new(1_500);
 
 /// Makes a controller for a flow with these limits.
 #[derive(Clone)]
-pub struct MakeController(pub Arc<dyn Fn(&Env) -> Box<dyn Controller> + Send + Sync>);
+pub struct MakeController(pub Arc<Make>);
+
+type Make = dyn Fn(&Env) -> Box<dyn Controller> + Send + Sync;
 
 impl fmt::Debug for MakeController {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
