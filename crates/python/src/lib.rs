@@ -1,14 +1,14 @@
 //! The native half of the Python package `fairpace`: scenarios in, columns out, controllers from Python.
 //!
-//! - [`scenario`]: a checked scenario, from a file, text, or values.
-//! - [`run`]: runs without the interpreter's lock, with progress and Ctrl-C.
-//! - [`table`]: results as Arrow, through the C interface's capsules.
-//! - [`sweep`]: plans, tasks and batches; any executor performs them.
-//! - [`send`]: a stream to a receiver, in real time.
-//! - [`controller`]: an object of Python behind [`fairpace_control::Controller`].
-//! - [`declarations`]: every table and controller with its parameters, from which the package's classes are made.
+//! - `scenario`: a checked scenario, from a file, text, or values.
+//! - `run`: runs without the interpreter's lock, with progress and Ctrl-C.
+//! - `table`: results as Arrow, through the C interface's capsules.
+//! - `sweep`: plans, tasks and batches; any executor performs them.
+//! - `send`: a stream to a receiver, in real time.
+//! - `controller`: an object of Python behind [`fairpace_control::Controller`].
+//! - `declarations`: every table and controller with its parameters, from which the package's classes are made.
 //!
-//! Convenience alone is Python (`python/fairpace`). Nothing but [`send`] opens a socket; it is a feature.
+//! Convenience alone is Python (`python/fairpace`). Nothing but `send` opens a socket; it is a feature.
 
 #![forbid(unsafe_code)]
 
