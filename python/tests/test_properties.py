@@ -41,5 +41,5 @@ def test_a_run_repeats_to_the_byte_and_its_tables_read_alike(scenario):
             kept = table[column]
             assert frame[column].to_list() == kept
             assert [row[column] != "" for row in rows] == [cell is not None for cell in kept]
-    for bps, sent in zip(results.flows["throughput_bps"], results.flows["sent_packets"], strict=True):
-        assert 0 <= bps <= 11e6 and sent > 0
+    # The fastest link of them has 10 Mbit/s.
+    assert all(0 <= bps <= 10.1e6 for bps in results.flows["throughput_bps"])
