@@ -9,37 +9,11 @@ Path(rate='2 Mbit/s', rtt='550 ms')
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
-
-class _Table:
-    def __repr__(self) -> str:
-        given = [f"{name}={value!r}" for name, value in _given(self).items()]
-        return f"{type(self).__name__}({', '.join(given)})"
-
-
-def _given(table: _Table) -> dict[str, Any]:
-    """The fields that have a value, by their names in a scenario."""
-    values = ((field.name.rstrip("_"), getattr(table, field.name)) for field in fields(table))  # type: ignore[arg-type]
-    return {name: value for name, value in values if value is not None}
-
-
-def _json(value: Any) -> str:
-    """A value as a scenario file would have it, in JSON."""
-    return json.dumps(value, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, _Table):
-        return _given(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Sequence):
-        return list(value)
-    raise TypeError(f"{value!r} is nothing that a scenario can hold")
+from ._table import _json, _Table  # noqa: F401
 
 
 @dataclass(kw_only=True, repr=False)

@@ -28,7 +28,7 @@ struct State {
     batches: BTreeMap<u64, Batch>,
     /// Batches handed out and not in yet.
     open: BTreeSet<u64>,
-    /// Whether this session is to run it.
+    /// Whether it is of the share that is run here.
     own: bool,
     /// Whether it stands in the queue.
     queued: bool,
@@ -189,7 +189,7 @@ impl Sweep {
         (0..self.states.len()).all(|point| self.is_finished(point))
     }
 
-    /// Whether all points of this session's share are finished.
+    /// Whether all points of the share that is run here are finished.
     pub fn is_share_complete(&self) -> bool {
         (0..self.states.len()).all(|point| !self.states[point].own || self.is_finished(point))
     }
