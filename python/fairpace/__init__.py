@@ -10,8 +10,8 @@
 >>> results.flows["seed"]
 [1, 1, 2, 2, 3, 3]
 
-Read first: `Scenario`, `run`, `compare`; then `Controller`, for a controller of one's own, and `tables`, for scenarios made of
-objects. Results are `Table`s, which polars, pandas, pyarrow and DuckDB read where they lie.
+Read first: `Scenario`, `run`, `compare`; then `Controller`, for a controller of one's own, `LinkPart`, for a
+part of a path, and `tables`, for scenarios made of objects. Results are `Table`s, which polars, pandas, pyarrow and DuckDB read where they lie.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from ._errors import FairpaceError, Interrupted, RunError, ScenarioError
 from ._fairpace import (
     Acked,
     Env,
+    LinkEnv,
     Loss,
+    Packet,
     Reproduction,
     Results,
     Rtt,
@@ -33,11 +35,15 @@ from ._fairpace import (
     Table,
     __version__,
     experiments,
+    plan_quick_start,
+    plan_wireless,
     reproduce,
     run,
     send,
     tcp_rate,
 )
+from ._part import LinkPart
+from ._plan import FlowNeed
 from ._sweep import sweep
 
 __all__ = [
@@ -45,8 +51,12 @@ __all__ = [
     "Controller",
     "Env",
     "FairpaceError",
+    "FlowNeed",
     "Interrupted",
+    "LinkEnv",
+    "LinkPart",
     "Loss",
+    "Packet",
     "Reproduction",
     "Results",
     "Rtt",
@@ -59,6 +69,8 @@ __all__ = [
     "__version__",
     "compare",
     "experiments",
+    "plan_quick_start",
+    "plan_wireless",
     "reproduce",
     "run",
     "send",

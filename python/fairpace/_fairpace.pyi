@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any, Literal, final
 
 from ._controller import Controller
+from ._part import LinkPart
+from ._plan import FlowNeed
 
 __all__ = [
     "Acked",
     "Env",
+    "LinkEnv",
     "Loss",
+    "Packet",
     "Reproduction",
     "Results",
     "Rtt",
@@ -22,8 +26,10 @@ __all__ = [
     "colour",
     "declarations",
     "experiments",
-    "reproduce",
     "perform",
+    "plan_quick_start",
+    "plan_wireless",
+    "reproduce",
     "run",
     "send",
     "tcp_rate",
@@ -155,6 +161,28 @@ class Env:
     def start_rate(self) -> float | None: ...
 
 @final
+class LinkEnv:
+    @property
+    def link(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+
+@final
+class Packet:
+    @property
+    def number(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def flow(self) -> str: ...
+    @property
+    def low(self) -> bool: ...
+    @property
+    def ecn_capable(self) -> bool: ...
+    @property
+    def marked(self) -> bool: ...
+
+@final
 class Sent:
     @property
     def seq(self) -> int: ...
@@ -209,6 +237,7 @@ def run(
     threads: int = 0,
     progress: _Progress | None = None,
     controllers: Mapping[str, Callable[[Env], Controller]] | None = None,
+    parts: Mapping[str, Callable[[LinkEnv], LinkPart]] | None = None,
 ) -> Results: ...
 def perform(task: str, code: str) -> bytes: ...
 def send(
@@ -229,6 +258,28 @@ def reproduce(
     progress: _Progress | None = None,
 ) -> Reproduction: ...
 def experiments() -> list[tuple[str, str]]: ...
+def plan_wireless(
+    flows: Sequence[FlowNeed],
+    *,
+    rate: str = "200 kbit/s",
+    packet_size: str = "125 B",
+    error: float = 0.1,
+    memory: float = 0.0,
+    scheme: Literal["auto", "none", "persistent", "limited", "optimal"] = "auto",
+    retries: int | None = None,
+    retry_delay: int = 0,
+    slots: tuple[int, int] = (1, 1),
+    beta: float = 0.875,
+    rwnd: Sequence[int] | None = None,
+) -> Table: ...
+def plan_quick_start(
+    rate: str,
+    *,
+    packet_size: str = "1316 B",
+    frame: Literal["small", "large"] = "large",
+    propagation: str | None = None,
+    allocation_delay: int | None = None,
+) -> Table: ...
 def tcp_rate(
     p: float, rtt: str, *, rto: str | None = None, packet_size: str = "1000 B", b: float = 1.0
 ) -> Table: ...

@@ -58,10 +58,12 @@
 mod curve;
 mod dama;
 mod flow;
+mod request;
 mod sweep;
 
 pub use curve::Curve;
-pub use flow::{Delay, Flow, Run, Strategy, run};
+pub use flow::{Delay, Flow, HEADROOM, Run, Strategy, run};
+pub use request::approved;
 pub use sweep::{
     Hump, MEDIAN_OVER, PHASE_STEP, Spread, Summary, max_delay, median_delay, phases, second_hump, smallest_t_q, summary,
 };
@@ -113,6 +115,14 @@ pub enum FluidError {
         found: bool,
         /// The settings that the model can treat.
         allowed: &'static str,
+    },
+    /// A rate so high that the flow cannot ask for it.
+    #[error("`rate` is {rate}; the Quick-Start option has no rate {HEADROOM} times that")]
+    NoRequest {
+        /// The rate of the flow.
+        rate: Rate,
+        /// The highest for which the option has one.
+        most: Rate,
     },
     /// A number out of its range.
     #[error("`{field}` is {found}; it must be {allowed}")]
@@ -177,6 +187,18 @@ impl Link {
             return out("rate", flow.rate.to_string(), allowed);
         }
         Ok(())
+    }
+
+    /// The ways to start that are worth a look: without Quick-Start, with it, and with a hold of 0, T_q,opt and T_q,max, each once.
+    pub fn strategies(&self) -> Vec<Strategy> {
+        let mut found = vec![Strategy::None, Strategy::Qs];
+        for hold in [0.0, self.t_q_opt_s(), self.t_q_max_s()] {
+            let strategy = Strategy::Qsd(Duration::try_from_secs_f64(hold).unwrap_or_default());
+            if !found.contains(&strategy) {
+                found.push(strategy);
+            }
+        }
+        found
     }
 
     /// T_a as time.

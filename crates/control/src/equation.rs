@@ -115,6 +115,12 @@ impl TcpPath {
     /// The longest round trip and timeout accepted: a day.
     pub const MAX_RTO: Duration = Duration::from_secs(86_400);
 
+    /// The timeout of a path of which none is known: four round trips [RFC 5348 §3.1], but at least TCP's 1 s
+    /// [RFC 6298 §2.4].
+    pub fn assumed_rto(rtt: Duration) -> Duration {
+        rtt.saturating_mul(4).clamp(Duration::from_secs(1), Self::MAX_RTO.max(rtt))
+    }
+
     /// Segments of `size`, in the terms in which the rate is wanted (with or without headers); a round
     /// trip of `rtt`; a timeout of `rto`, which no TCP has below its round trip; `b` segments for each
     /// ACK: 1, or 2 with delayed ACKs [RFC 5681 §4.2].

@@ -7,27 +7,23 @@
 //!
 //! An exception of the object, and a value that makes no sense, stop the run, and are raised from there with flow, seed and time as a note.
 
-use crate::error::raise;
+use crate::object::{Raised, check_class, clear_timer, no_object, senseless, timer};
 use fairpace_control::{
     Acked as Fact, Controller, Env as Limits, Loss as Lost, Pacer, RttEstimator, SendPoll, Sent as Left, Status,
     Windows,
 };
-use fairpace_lab::metrics::RunSummary;
-use fairpace_lab::run::SeedRun;
-use fairpace_lab::run::simulate_observed;
-use fairpace_lab::{Hooks, RunError};
-use fairpace_scenario::{Record, Scenario, controllers, instances, nearest, sim_config};
-use fairpace_sim::{ControllerSpec, Protocol};
 use fairpace_units::{Duration, Ecn, Instant, Rate};
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyTuple, PyType};
+use pyo3::types::PyTuple;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A class, or what else makes controllers, by the name of a flow or a group.
 pub(crate) type Classes = BTreeMap<String, Py<PyAny>>;
+
+/// The base class, and what has an object of its own.
+const BASE: &str = "Controller";
+const EACH: &str = "each flow";
 
 /// The limits of a controller's flow.
 #[pyclass(module = "fairpace", frozen, get_all)]
@@ -107,115 +103,6 @@ impl Rtt {
     }
 }
 
-/// The exceptions of objects in the runs of one call; the first counts, and stops all of the runs.
-#[derive(Debug)]
-pub(crate) struct Raised {
-    first: Mutex<Option<PyErr>>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Raised {
-    pub(crate) fn new(stop: &Arc<AtomicBool>) -> Arc<Raised> {
-        Arc::new(Raised { first: Mutex::new(None), stop: stop.clone() })
-    }
-
-    /// The first, if there was one.
-    pub(crate) fn take(&self) -> Option<PyErr> {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn note(&self, py: Python<'_>, error: PyErr, place: &str) {
-        // An exception that takes no notes is still raised.
-        let _ = error.value(py).call_method1("add_note", (place,));
-        self.first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        self.stop.store(true, Ordering::Relaxed);
-    }
-}
-
-/// The flows of a scenario whose controllers are Python's.
-pub(crate) struct Replaced {
-    /// By the name of a flow or a group: what results call it, which is the class's name, and the class.
-    classes: Vec<(String, String, Arc<Py<PyAny>>)>,
-    raised: Arc<Raised>,
-}
-
-impl Replaced {
-    /// Looks whether each name is a media flow's, or a group's.
-    pub(crate) fn new(
-        py: Python<'_>,
-        scenario: &Scenario,
-        classes: Classes,
-        stop: &Arc<AtomicBool>,
-    ) -> PyResult<Replaced> {
-        let mut all = Vec::new();
-        for (key, class) in classes {
-            let of_key = || scenario.flows.iter().filter(|f| f.name == key || f.group == key);
-            if of_key().next().is_none() {
-                let names = || scenario.flows.iter().flat_map(|f| [f.name.as_str(), f.group.as_str()]);
-                let near = nearest(&key, names()).map(|n| format!("did you mean `{n}`?"));
-                return Err(raise(py, "ScenarioError", &format!("the scenario has no flow `{key}`"), near.as_deref()));
-            }
-            let other = of_key().find(|f| controllers::family(&f.controller) != Some(controllers::Family::Media));
-            if let Some(other) = other {
-                let what = format!("flow `{key}` is `{}`: it has no rate controller to replace", other.controller);
-                let hint = "name a flow of a media controller, such as `fixed`";
-                return Err(raise(py, "ScenarioError", &what, Some(hint)));
-            }
-            check_class(class.bind(py))?;
-            let name =
-                class.bind(py).getattr("__name__").and_then(|n| n.extract()).unwrap_or_else(|_| "custom".to_owned());
-            all.push((key, name, Arc::new(class)));
-        }
-        let raised = Raised::new(stop);
-        Ok(Replaced { classes: all, raised })
-    }
-
-    /// The first exception of an object, if there was one.
-    pub(crate) fn raised(&self) -> Option<PyErr> {
-        self.raised.take()
-    }
-
-    /// Simulates one seed.
-    pub(crate) fn simulate(
-        &self,
-        scenario: &Scenario,
-        seed: u64,
-        record: Record,
-        hooks: &Hooks<'_>,
-    ) -> Result<SeedRun, RunError> {
-        let mut config = sim_config(scenario, seed, record)?;
-        // The simulator's flows are those of each entry, one entry after the other.
-        let each =
-            scenario.flows.iter().flat_map(|flow| instances(scenario, flow, seed).into_iter().map(move |_| flow));
-        let mut replaced = BTreeMap::new();
-        for (flow, entry) in config.flows.iter_mut().zip(each) {
-            let found = self.classes.iter().find(|(key, ..)| *key == entry.name || *key == entry.group);
-            let (Some((_, name, class)), Protocol::Media(media)) = (found, &mut flow.protocol) else { continue };
-            let ControllerSpec::Named { env, .. } = media.controller else { continue };
-            let place = format!("flow `{}`, seed {seed}", flow.name);
-            let make = maker(class.clone(), self.raised.clone(), place);
-            media.controller = ControllerSpec::Custom(Arc::new(move || make(&env)));
-            replaced.insert(flow.name.clone(), name);
-        }
-        let (report, now) = simulate_observed(&scenario.name, &config, None, hooks)?;
-        let interrupted = now < Instant::ZERO + config.duration;
-        let mut summary = RunSummary::new(scenario, seed, &report, now.since(Instant::ZERO), interrupted);
-        for flow in &mut summary.flows {
-            if let Some(name) = replaced.get(&flow.name) {
-                flow.controller.clone_from(name);
-            }
-        }
-        Ok(SeedRun { seed, summary, report })
-    }
-}
-
-fn no_controller(found: &Bound<'_, PyAny>) -> PyErr {
-    let found = found.repr().map_or_else(|_| "this".to_owned(), |text| text.to_string());
-    PyTypeError::new_err(format!(
-        "{found} is no fairpace.Controller: give a class; each flow gets an object of its own"
-    ))
-}
-
 /// A maker of controllers from a class of Python, each an object of its own, whose exceptions come to `raised`, with the place.
 pub(crate) fn maker(
     class: Arc<Py<PyAny>>,
@@ -226,10 +113,8 @@ pub(crate) fn maker(
 }
 
 /// Refuses what makes no controllers.
-pub(crate) fn check_class(class: &Bound<'_, PyAny>) -> PyResult<()> {
-    let base = class.py().import("fairpace")?.getattr("Controller")?;
-    let is_other = class.cast::<PyType>().is_ok_and(|class| !class.is_subclass(&base).unwrap_or(false));
-    if is_other || !class.is_callable() { Err(no_controller(class)) } else { Ok(()) }
+pub(crate) fn check(class: &Bound<'_, PyAny>) -> PyResult<()> {
+    check_class(class, BASE, EACH)
 }
 
 /// The methods that a class defines.
@@ -302,9 +187,9 @@ impl FromPython {
             start_rate: self.env.start_rate.map(Rate::as_bps),
         };
         let object = class.bind(py).call1((env,))?;
-        let base = py.import("fairpace")?.getattr("Controller")?;
+        let base = py.import("fairpace")?.getattr(BASE)?;
         if !object.is_instance(&base)? {
-            return Err(no_controller(&object));
+            return Err(no_object(&object, BASE, EACH));
         }
         // The base class's methods do nothing.
         let defines = |name: &str| -> PyResult<bool> {
@@ -328,33 +213,17 @@ impl FromPython {
     /// Reads what the object wants.
     fn read(&mut self, now: Instant, object: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = object.py();
-        let bad = |name: &str, found: &Bound<'_, PyAny>, allowed: &str| -> PyErr {
-            let found = found.repr().map_or_else(|_| "unprintable".to_owned(), |text| text.to_string());
-            PyValueError::new_err(format!("`{name}` is {found}: {allowed}"))
-        };
         let rate = object.getattr(pyo3::intern!(py, "rate"))?;
         let bps: f64 = rate.extract().unwrap_or(f64::NAN);
         if !(bps > 0.0 && bps.is_finite()) {
-            return Err(bad("rate", &rate, "write a rate in bit/s, above 0"));
+            return Err(senseless("rate", &rate, "write a rate in bit/s, above 0"));
         }
         let window = object.getattr(pyo3::intern!(py, "window"))?;
         self.window = match window.extract::<Option<f64>>() {
             Ok(found) if found.is_none_or(|w| w >= 1.0) => found,
-            _ => return Err(bad("window", &window, "write a number of packets from 1 on, or None")),
+            _ => return Err(senseless("window", &window, "write a number of packets from 1 on, or None")),
         };
-        let timer = object.getattr(pyo3::intern!(py, "timer"))?;
-        self.timer = match timer.extract::<Option<f64>>() {
-            Ok(None) => Instant::NEVER,
-            // One that was set before may be due by now: it goes off in a moment.
-            Ok(Some(at))
-                if at.is_finite()
-                    && at >= 0.0
-                    && (Instant::from_secs_f64(at) == self.timer || Instant::from_secs_f64(at) > now) =>
-            {
-                Instant::from_secs_f64(at)
-            }
-            _ => return Err(bad("timer", &timer, "write a time in seconds that is yet to come, or None")),
-        };
+        self.timer = timer(now, object, self.timer)?;
         self.wanted = Rate::bps(bps);
         self.keep_within();
         Ok(())
@@ -461,11 +330,10 @@ impl Controller for FromPython {
     fn on_timer(&mut self, now: Instant, rtt: &RttEstimator) {
         // A timer goes off once, unless the object sets another.
         self.timer = Instant::NEVER;
-        if let Some(object) = self.object.as_ref() {
-            let cleared = Python::attach(|py| object.bind(py).setattr(pyo3::intern!(py, "timer"), py.None()));
-            if let Err(error) = cleared {
-                return Python::attach(|py| self.give_up(py, error, now));
-            }
+        if let Some(object) = self.object.as_ref()
+            && let Err(error) = Python::attach(|py| clear_timer(object.bind(py)))
+        {
+            return Python::attach(|py| self.give_up(py, error, now));
         }
         if self.defined.on_timer {
             self.call(now, "on_timer", |py| (now.as_secs_f64(), Rtt::new(rtt)).into_pyobject(py));

@@ -5,7 +5,8 @@
 //! - `table`: results as Arrow, through the C interface's capsules.
 //! - `sweep`: plans, tasks and batches; any executor performs them.
 //! - `send`: a stream to a receiver, in real time.
-//! - `controller`: an object of Python behind [`fairpace_control::Controller`].
+//! - `controller`: an object of Python behind [`fairpace_control::Controller`]; `part`: one before a link. `object` has what both need,
+//!   `replaced` the runs with them.
 //! - `declarations`: every table and controller with its parameters, from which the package's classes are made.
 //!
 //! Convenience alone is Python (`python/fairpace`). Nothing but `send` opens a socket; it is a feature.
@@ -15,7 +16,10 @@
 mod controller;
 mod declarations;
 mod error;
+mod object;
+mod part;
 mod plan;
+mod replaced;
 mod reproduce;
 mod results;
 mod run;
@@ -33,7 +37,9 @@ mod _fairpace {
     #[pymodule_export]
     use crate::declarations::declarations;
     #[pymodule_export]
-    use crate::plan::tcp_rate;
+    use crate::part::{LinkEnv, Packet};
+    #[pymodule_export]
+    use crate::plan::{plan_quick_start, plan_wireless, tcp_rate};
     #[pymodule_export]
     use crate::reproduce::{Reproduction, experiments, reproduce};
     #[pymodule_export]

@@ -1,7 +1,8 @@
 //! Runs: the interpreter's lock is free while they last, Ctrl-C ends them, and progress is told as they go.
 
-use crate::controller::{Classes, Replaced};
+use crate::controller::Classes;
 use crate::error;
+use crate::replaced::Replaced;
 use crate::results::Results;
 use crate::scenario::Scenario;
 use fairpace_lab::{Hooks, RunOptions, Seeds, run as lab};
@@ -84,11 +85,12 @@ fn wanted(seeds: Option<usize>) -> PyResult<Seeds> {
     }
 }
 
-/// Runs a scenario in the simulator. `controllers` has classes of Python for flows (or groups) by name.
+/// Runs a scenario in the simulator. `controllers` has classes of Python for flows (or groups) by name, `parts` those for links: each
+/// stands before the link of its name.
 #[pyfunction]
 #[pyo3(
-    signature = (scenario, *, seeds=Some(1), series=true, events=true, threads=0, progress=None, controllers=None),
-    text_signature = "(scenario, *, seeds=1, series=True, events=True, threads=0, progress=None, controllers=None)"
+    signature = (scenario, *, seeds=Some(1), series=true, events=true, threads=0, progress=None, controllers=None, parts=None),
+    text_signature = "(scenario, *, seeds=1, series=True, events=True, threads=0, progress=None, controllers=None, parts=None)"
 )]
 #[allow(clippy::too_many_arguments)] // they are Python's, and have names there
 pub(crate) fn run(
@@ -100,11 +102,14 @@ pub(crate) fn run(
     threads: usize,
     progress: Option<Py<PyAny>>,
     controllers: Option<Classes>,
+    parts: Option<Classes>,
 ) -> PyResult<Results> {
     let options = RunOptions { seeds: wanted(seeds)?, record: Record { series, events, pcap: false } };
     let checked = &scenario.checked;
     let stop = Arc::new(AtomicBool::new(false));
-    let replaced = controllers.map(|classes| Replaced::new(py, checked, classes, &stop)).transpose()?;
+    let (controllers, parts) = (controllers.unwrap_or_default(), parts.unwrap_or_default());
+    let is_own = controllers.is_empty() && parts.is_empty();
+    let replaced = (!is_own).then(|| Replaced::new(py, checked, controllers, parts, &stop)).transpose()?;
     let ran = watched(py, progress.as_ref(), threads, &stop, |hooks| match &replaced {
         None => lab::run(checked, &options, hooks),
         Some(replaced) => {

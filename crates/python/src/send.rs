@@ -1,7 +1,8 @@
 //! A stream to `fairpace receive`, in real time, under a controller of ours or of Python.
 
-use crate::controller::{Raised, check_class, maker};
+use crate::controller::{check, maker};
 use crate::error::raise;
+use crate::object::Raised;
 use crate::run::watched;
 use fairpace_media::{PictureWish, SourceSpec};
 use fairpace_net::send::{MakeController, SendConfig, SendEnd, SendReport, run};
@@ -48,7 +49,7 @@ pub(crate) fn send<'py>(
         Some(given) => match given.extract::<String>() {
             Ok(name) => config.scheme = name,
             Err(_) => {
-                check_class(&given)?;
+                check(&given)?;
                 let make = maker(Arc::new(given.unbind()), raised.clone(), format!("the stream to {to}"));
                 config.custom = Some(MakeController(Arc::new(make)));
             }

@@ -69,7 +69,7 @@ impl HopConfig {
     }
 
     /// The hop's name, and that of its link back.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         let back = match self {
             HopConfig::Links { back_name, .. } => Some(back_name.as_str()),
             HopConfig::Satellite { .. } | HopConfig::Radio { .. } | HopConfig::Custom { .. } => None,

@@ -1,7 +1,7 @@
 //! The layer-4 loop, and the four curves that come of it.
 
 use super::dama::Dama;
-use super::{Curve, Link};
+use super::{Curve, FluidError, Link};
 use fairpace_units::{Bytes, Duration, QsRate, Rate};
 
 /// A flow that has not come to rest by then never will, seconds.
@@ -16,6 +16,22 @@ pub struct Flow {
     pub packet: Bytes,
     /// The rate of the Quick-Start request; approved, as the link is idle.
     pub quick_start: QsRate,
+}
+
+/// A stream asks for so many times its rate: what it has gathered in the first round trip must drain. 320 kbit/s
+/// for 256 [qsd §3.3].
+pub const HEADROOM: f64 = 1.25;
+
+impl Flow {
+    /// A flow that asks for the lowest rate of the option that leaves [`HEADROOM`].
+    ///
+    /// # Errors
+    /// [`FluidError::NoRequest`]: the option has no such rate.
+    pub fn asking(rate: Rate, packet: Bytes) -> Result<Flow, FluidError> {
+        let most = QsRate::MAX.rate() / HEADROOM;
+        let quick_start = QsRate::at_least(rate * HEADROOM).ok_or(FluidError::NoRequest { rate, most })?;
+        Ok(Flow { rate, packet, quick_start })
+    }
 }
 
 /// How the flow starts.

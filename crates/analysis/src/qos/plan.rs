@@ -35,10 +35,12 @@
 //! Losses and queues in the wires: what is promised is promised while the wireless link is the bottleneck. Packets
 //! larger than a slot.
 
+mod link;
 mod nearest;
 #[cfg(test)]
 mod tests;
 
+pub use link::PlannedLink;
 pub use nearest::{Lack, Nearest, Unmet, percent};
 
 use super::{

@@ -4,35 +4,23 @@ use super::packets;
 use crate::args::{Frame, QuickStart, Release};
 use crate::error::{Failure, Outcome, code};
 use crate::term::{Columns, Ink, note, paint};
-use fairpace_analysis::fluid::{self, Flow, FluidError, Link, MEDIAN_OVER, Spread, Strategy, Summary};
-use fairpace_path::quick_start::{Agent, Free, QsRouter, QsVerdict};
+use fairpace_analysis::fluid::{self, Flow, FluidError, HEADROOM, Link, MEDIAN_OVER, Spread, Strategy, Summary};
 use fairpace_path::{DamaError, DamaSpec, ReleaseOf};
-use fairpace_units::{Duration, Instant, QsFunction, QsNonce, QsOption, QsRate, RandomStream, Rate, format_duration};
+use fairpace_units::{Duration, QsRate, format_duration};
 use serde_json::{Value, json};
 use std::io::Write;
-
-/// A stream asks for so many times its rate: what it has gathered in the first round trip must drain. 320 kbit/s
-/// for 256 [qsd §3.3].
-const HEADROOM: f64 = 1.25;
 
 pub(super) fn run(args: &QuickStart) -> Outcome {
     let spec = spec(args);
     let link = Link::try_from(&spec).map_err(|e| wrong(e, &spec))?;
-    let flow = Flow { rate: args.rate, packet: args.packet_size, quick_start: request(args.rate)? };
+    let flow = Flow::asking(args.rate, args.packet_size).map_err(|e| wrong(e, &spec))?;
     link.check(&flow).map_err(|e| wrong(e, &spec))?;
     if args.verify && spec.terminals < 2 {
         return Err(
             Failure::usage("`--terminals` is 1; with `--verify` packets need one to go to").hint("give at least 2")
         );
     }
-    let holds = [0.0, link.t_q_opt_s(), link.t_q_max_s()].map(|s| Duration::try_from_secs_f64(s).unwrap_or_default());
-    let mut strategies = vec![Strategy::None, Strategy::Qs];
-    for hold in holds {
-        if !strategies.contains(&Strategy::Qsd(hold)) {
-            strategies.push(Strategy::Qsd(hold));
-        }
-    }
-    let rows = strategies.into_iter().map(|strategy| {
+    let rows = link.strategies().into_iter().map(|strategy| {
         let packets =
             args.verify.then(|| packets::longest_delays(&spec, &flow, strategy, args.first_timer)).transpose();
         let packets = packets.map_err(|e| Failure::new(code::FAILED, e.to_string()))?;
@@ -40,9 +28,9 @@ pub(super) fn run(args: &QuickStart) -> Outcome {
     });
     let plan = Plan {
         args,
-        smallest: fluid::smallest_t_q(&link, &flow, holds[2]),
+        smallest: fluid::smallest_t_q(&link, &flow, Duration::try_from_secs_f64(link.t_q_max_s()).unwrap_or_default()),
         rows: rows.collect::<Outcome<Vec<Row>>>()?,
-        approved: approved(&spec, &flow),
+        approved: fluid::approved(&spec, &flow),
         spec,
         link,
         flow,
@@ -82,29 +70,6 @@ fn spec(args: &QuickStart) -> DamaSpec {
     }
 }
 
-/// The lowest rate of the option that leaves [`HEADROOM`].
-fn request(rate: Rate) -> Outcome<QsRate> {
-    QsRate::at_least(rate * HEADROOM).ok_or_else(|| {
-        let most = (QsRate::MAX.rate() / HEADROOM).as_bps() / 1e6;
-        Failure::usage(format!("`--rate` is {rate}; the Quick-Start option has no rate {HEADROOM} times that"))
-            .hint(format!("allowed is at most {:.0} Mbit/s: its highest rate is 1310.72", most.floor()))
-    })
-}
-
-/// The answer of the terminal's router to the request while all terminals have their minimum.
-fn approved(spec: &DamaSpec, flow: &Flow) -> QsRate {
-    let used = spec.granularity * f64::from(spec.minimum) * f64::from(spec.terminals_per_carrier());
-    let free = || Free { capacity: spec.capacity, used };
-    let nonce = QsNonce::default();
-    let mut option = QsOption { function: QsFunction::Request, rate: flow.quick_start, qs_ttl: 1, ip_ttl: 1, nonce };
-    let agent = spec.clone().with_agent(Agent::Qs).quick_start;
-    let random = RandomStream::named(0, "plan");
-    match QsRouter::new(&agent.router, random).map(|mut r| r.on_request(Instant::ZERO, 0, &mut option, free)) {
-        Ok(QsVerdict::Approved(rate) | QsVerdict::Reduced(rate)) => rate,
-        Ok(QsVerdict::Refused(_) | QsVerdict::Report) | Err(_) => QsRate::ZERO,
-    }
-}
-
 /// The link's words, as options of this command.
 fn wrong(error: FluidError, spec: &DamaSpec) -> Failure {
     let mut text = error.to_string();
@@ -130,6 +95,10 @@ fn wrong(error: FluidError, spec: &DamaSpec) -> Failure {
         FluidError::Link(DamaError::NotWhole { .. }) => failure.hint(format!(
             "a multi-frame is whole frames of {}, a super-frame whole multi-frames: give both",
             spec.slots_per_frame
+        )),
+        FluidError::NoRequest { most, .. } => failure.hint(format!(
+            "allowed is at most {:.0} Mbit/s: its highest rate is 1310.72",
+            (most.as_bps() / 1e6).floor()
         )),
         _ => failure.hint("`fairpace plan quick-start --help` has the defaults"),
     }

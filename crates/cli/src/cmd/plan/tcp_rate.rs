@@ -4,17 +4,12 @@ use crate::args::TcpRate;
 use crate::error::{Failure, Outcome};
 use crate::term::{Columns, Ink, paint};
 use fairpace_control::{BadPath, Equation, TcpPath, Terms};
-use fairpace_units::{Duration, Probability, Rate, format_duration};
+use fairpace_units::{Probability, Rate, format_duration};
 use serde_json::{Map, Value, json};
 use std::io::Write as _;
 
-/// Where no timeout is given: four round trips [RFC 5348 §3.1], but at least TCP's 1 s [RFC 6298 §2.4].
-fn assumed_rto(rtt: Duration) -> Duration {
-    rtt.saturating_mul(4).clamp(Duration::from_secs(1), TcpPath::MAX_RTO.max(rtt))
-}
-
 pub(super) fn run(args: &TcpRate) -> Outcome {
-    let rto = args.rto.unwrap_or_else(|| assumed_rto(args.rtt));
+    let rto = args.rto.unwrap_or_else(|| TcpPath::assumed_rto(args.rtt));
     let path = TcpPath::new(args.size, args.rtt, rto, args.b).map_err(bad_path)?;
     let wanted = args.rate.map(|spec| spec.with_packets_of(args.size));
     let rows = Equation::NAMES.map(|(name, equation)| Row {

@@ -5,10 +5,12 @@ use crate::args::{Scheme, Wireless};
 use crate::error::{Failure, Outcome, code};
 use crate::term::{Columns, Ink, note, paint};
 use clap::ValueEnum as _;
-use fairpace_analysis::qos::plan::{FlowPlan, Lack, Nearest, Need, Plan, PlanError, Planner, Unmet, percent};
+use fairpace_analysis::qos::plan::{
+    FlowPlan, Lack, Nearest, Need, Plan, PlanError, PlannedLink, Planner, Unmet, percent,
+};
 use fairpace_analysis::qos::{QosError, Start};
 use fairpace_lab::stats::Estimate;
-use fairpace_path::{ArqScheme, ArqSpec, ArqUser, Capacity, Channel, ChannelError, FadingError, Rayleigh};
+use fairpace_path::{ArqScheme, ArqSpec, Channel, ChannelError, FadingError, Rayleigh};
 use fairpace_units::{Bytes, Duration, Rate, format_duration};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -105,39 +107,24 @@ fn of<T: Copy>(values: &[T], i: usize) -> Option<T> {
     if values.len() == 1 { values.first().copied() } else { values.get(i).copied() }
 }
 
-/// Step 3: slots of one packet each; the flows are user 0, who else has slots is user 1.
+/// Step 3.
 fn link(args: &Wireless, needs: &[Need]) -> Outcome<ArqSpec> {
     let slot = args.packet_size / args.rate;
-    let channel = channel(args, slot).map_err(|e| wrong(&QosError::Channel(e)))?;
-    let user = |weight| ArqUser { weight, buffer: Capacity::Unlimited, channel: channel.clone() };
-    let (own, all) = args.slots;
-    let users = if own == all { vec![user(1)] } else { vec![user(own), user(all - own)] };
-    let link = ArqSpec {
-        slot,
-        slot_size: args.packet_size,
-        scheme: ArqScheme::Persistent,
+    let link = PlannedLink {
+        rate: args.rate,
+        packet_size: args.packet_size,
+        channel: channel(args, slot).map_err(|e| wrong(&QosError::Channel(e)))?,
+        scheme: match args.scheme {
+            Scheme::None => Some(ArqScheme::None),
+            Scheme::Persistent => Some(ArqScheme::Persistent),
+            Scheme::Limited => Some(ArqScheme::Limited { retries: args.retries.unwrap_or_default() }),
+            Scheme::Optimal => Some(ArqScheme::Optimal),
+            Scheme::Auto => None,
+        },
         retry_delay: args.retry_delay,
-        delay: Duration::ZERO,
-        work_conserving: false,
-        users,
+        slots: args.slots,
     };
-    let scheme = match args.scheme {
-        Scheme::None => ArqScheme::None,
-        Scheme::Persistent => ArqScheme::Persistent,
-        Scheme::Limited => ArqScheme::Limited { retries: args.retries.unwrap_or_default() },
-        Scheme::Optimal => ArqScheme::Optimal,
-        Scheme::Auto => auto(&link, &channel, needs),
-    };
-    Ok(ArqSpec { scheme, ..link })
-}
-
-/// The paper's choice [aimd §IV]: `optimal` for a channel with memory, unless it is too slow.
-fn auto(link: &ArqSpec, channel: &Channel, needs: &[Need]) -> ArqScheme {
-    let silent = ArqSpec { scheme: ArqScheme::Optimal, ..link.clone() };
-    let needed: Rate = needs.iter().filter_map(|n| n.throughput).fold(Rate::ZERO, |sum, rate| sum + rate);
-    // Rounding leaves a trace of memory where there is none.
-    let enough = || Planner::new(&silent, 0).is_ok_and(|p| p.capacity() >= needed);
-    if channel.memory() > 1e-9 && enough() { ArqScheme::Optimal } else { ArqScheme::Persistent }
+    Ok(link.spec(needs))
 }
 
 fn channel(args: &Wireless, slot: Duration) -> Result<Channel, ChannelError> {
