@@ -218,7 +218,11 @@ fn a_folder_of_another_scenario_or_program_or_of_something_else_is_refused() {
 
 #[test]
 fn a_failed_point_is_listed_with_the_command_that_repeats_it_and_run_again_when_asked() {
-    let (dir, file) = folder("failed");
+    // Names that a shell would take apart, and a recording beside the scenario.
+    let (dir, file) = folder("the failed point's");
+    std::fs::write(&file, SCENARIO.replace("rate = \"1 Mbit/s\"", "trace = { file = \"link.mahimahi\" }")).unwrap();
+    let every_12_ms: String = (1..=500).map(|i| format!("{}\n", i * 12)).collect();
+    std::fs::write(dir.join("link.mahimahi"), every_12_ms).unwrap();
     let out = dir.join("results");
     let args = ["--vary", "path.loss.p=0.01,0.02", "--seeds", "2"];
     ended(&sweep(&file, &out, &args), 0);
@@ -236,11 +240,12 @@ fn a_failed_point_is_listed_with_the_command_that_repeats_it_and_run_again_when_
     let list = std::fs::read_to_string(out.join("failed.csv")).unwrap();
     let row = list.lines().nth(1).unwrap();
     assert!(row.contains(",1,\"a part, \"\"b\"\", broke\",\"fairpace run "), "{row}");
-    // The command that is listed runs.
-    let again = row.rsplit_once(",\"").unwrap().1.trim_end_matches('"').trim_start_matches("fairpace ").to_owned();
-    let target = dir.join("again");
-    let words: Vec<&str> = again.split(' ').chain(["--out", target.to_str().unwrap()]).collect();
-    ended(&command(&words).output().unwrap(), 0);
+    // The command that is listed runs, from anywhere.
+    let listed = row.rsplit_once(",\"").unwrap().1.strip_suffix('"').unwrap().replace("\"\"", "\"");
+    let listed = listed.strip_prefix("fairpace ").unwrap();
+    let shell = format!("'{}' {listed} --out again", env!("CARGO_BIN_EXE_fairpace"));
+    let again = std::process::Command::new("sh").args(["-c", &shell]).current_dir(&dir).output().unwrap();
+    ended(&again, 0);
     assert!(std::fs::read_to_string(out.join("report.html")).unwrap().contains("Points that came to nothing"));
     let (_, said) = ended(&sweep(&file, &out, &[&args[..], &["--retry"]].concat()), 0);
     assert!(said.contains("1 that came to nothing, run again") && files(&out) == expected, "{said}");

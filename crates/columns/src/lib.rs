@@ -103,14 +103,15 @@ fn write(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, values: &Column) -> 
     column.close()
 }
 
-/// The table in parts, each with the name of its file: a folder for each value of these columns, which the parts no longer have. Rows
+/// The table in parts, each with the name of its file: a folder for each value of these columns, which the parts no longer have (a
+/// column that the table has not makes no folder). Rows
 /// keep their order; parts are in order of their first rows. A table without rows is one part without folders.
 pub fn partitioned(table: &Table, by: &[&str]) -> Vec<(String, Table)> {
-    let keys: Vec<&Column> = by.iter().filter_map(|name| table.column(name)).collect();
+    let keys: Vec<(&str, &Column)> = by.iter().filter_map(|name| Some((*name, table.column(name)?))).collect();
     // Hive's word for a value that is missing.
     let cell = |key: &Column, row| key.cell(row).unwrap_or_else(|| "__HIVE_DEFAULT_PARTITION__".to_owned());
     let folder = |row: usize| -> String {
-        by.iter().zip(&keys).map(|(name, key)| format!("{}={}/", escaped(name), escaped(&cell(key, row)))).collect()
+        keys.iter().map(|(name, key)| format!("{}={}/", escaped(name), escaped(&cell(key, row)))).collect()
     };
     let mut parts: Vec<(String, Vec<usize>)> = Vec::new();
     for row in 0..table.len() {

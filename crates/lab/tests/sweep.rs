@@ -337,6 +337,46 @@ fn a_folder_of_something_else_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_failure_among_seeds_that_are_not_asked_for_is_none() {
+    let folder = Folder::new("beyond");
+    let perform = |task: &Task| {
+        // The third seed of one point.
+        let is_bad = task.first == 3 && task.settings[0].1 == "0.01" && task.settings[1].1 == "tfrc";
+        if is_bad {
+            return Ok(Batch::lost(task, "once").to_bytes());
+        }
+        Ok(task.perform(CODE, fairpace_lab::study::World::Sim, &Hooks::default())?.to_bytes())
+    };
+    let go = |seeds| {
+        let plan = plan(&Spec { seeds: SeedRule { seeds, batch: 2, narrow: None }, ..six() });
+        let store = folder.open(&plan, Shard::default());
+        let mut sweep = Sweep::new(plan);
+        store.load(&mut sweep, false, &Hooks::default()).unwrap();
+        run(&mut sweep, Some(&store), Executor::Each(&perform), &Hooks::default()).unwrap();
+        sweep
+    };
+    assert_eq!(go(3).failed().len(), 1);
+    let fewer = go(2);
+    assert_eq!((fewer.failed().len(), fewer.runs(3).len(), fewer.groups().len()), (0, 2, 6 * 2 * 2));
+}
+
+#[test]
+fn a_field_has_one_axis_whatever_its_name() {
+    let refuse = |vary: &[&str]| Plan::new(&scenario(), &spec(vary), World::Sim, CODE).err().map(|e| e.to_string());
+    for (one, other) in [
+        ("flow.video.start=0 s,1 s", "flows[0].start=2 s"),
+        ("path.loss.p=0.1", "path.loss={kind=\"none\"}"),
+        ("path.rate=1 Mbit/s", "path.rate=2 Mbit/s"),
+        ("flow.*.start=1 s", "flow.tcp.start=0 s"),
+    ] {
+        let text = refuse(&[one, other]).unwrap();
+        let field = |axis: &str| axis.split('=').next().unwrap().to_owned();
+        assert_eq!(text, format!("`{}` is varied by `{}` already", field(other), field(one)));
+    }
+    assert_eq!(refuse(&["flow.video.start=1 s", "flow.tcp.start=0 s", "flows[1].stop=9 s"]), None);
+}
+
+#[test]
 fn what_cannot_be_run_is_refused_before_anything_is_written() {
     let folder = Folder::new("refused");
     // The last of six points only.

@@ -4,7 +4,7 @@ use crate::controller::{check, maker};
 use crate::error::raise;
 use crate::object::Raised;
 use crate::run::watched;
-use fairpace_media::{PictureWish, SourceSpec};
+use fairpace_media::{Hint as _, MediaError, PictureWish, SourceSpec};
 use fairpace_net::send::{MakeController, SendConfig, SendEnd, SendReport, run};
 use fairpace_net::{Clock, Family, Key, NetError, resolve};
 use fairpace_units::{RandomStream, RateSpec, parse_duration, parse_rate};
@@ -16,7 +16,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 fn refused(py: Python<'_>, error: &NetError) -> PyErr {
-    raise(py, "RunError", &error.to_string(), None)
+    raise(py, "RunError", &error.to_string(), error.hint().as_deref())
+}
+
+/// Why nothing, or no more, was sent.
+enum Failed {
+    Source(MediaError),
+    Net(NetError),
 }
 
 /// Sends a stream to a receiver (`fairpace receive`), and says how it went: rates, counts, round trip, reason of the end.
@@ -77,14 +83,16 @@ pub(crate) fn send<'py>(
     }
     let spec = SourceSpec::parse(source).map_err(|e| raise(py, "RunError", &e.to_string(), None))?;
     let sent = watched(py, None, 1, &stop, |_| {
-        let mut source =
-            spec.open(PictureWish::default(), RandomStream::named(1, "send")).map_err(|e| e.to_string())?;
-        run(&config, Clock::start(), &mut *source, &mut (), &stop).map_err(|e| e.to_string())
+        let mut source = spec.open(PictureWish::default(), RandomStream::named(1, "send")).map_err(Failed::Source)?;
+        run(&config, Clock::start(), &mut *source, &mut (), &stop).map_err(Failed::Net)
     })?;
     if let Some(error) = raised.take() {
         return Err(error);
     }
-    let report = sent.map_err(|e| raise(py, "RunError", &e, None))?;
+    let report = sent.map_err(|failed| match failed {
+        Failed::Source(error) => raise(py, "RunError", &error.to_string(), error.hint().as_deref()),
+        Failed::Net(error) => refused(py, &error),
+    })?;
     if let SendEnd::Failed(error) = &report.end {
         return Err(refused(py, error));
     }

@@ -86,7 +86,8 @@ impl Sweep {
             .map(|(metric, width, most)| Ok::<_, SweepError>(Narrow { metric, width: Width::parse(&width)?, most }))
             .transpose()
             .map_err(|e| refused(py, &e))?;
-        let spec = Spec { vary, design, seeds: SeedRule { seeds, batch, narrow } };
+        let metric = narrow.as_ref().map(|n| n.metric.clone());
+        let spec = Spec { vary, design, seeds: SeedRule { seeds, batch, narrow }, metric };
         let stop = Arc::new(AtomicBool::new(false));
         let made = watched(py, None, 0, &stop, |hooks: &Hooks<'_>| {
             let plan = Plan::new(&scenario.checked, &spec, World::Sim, code)?;

@@ -113,6 +113,24 @@ impl FieldPath {
         self.steps.iter().any(|step| matches!(step, Step::Key(key) if key == "trace"))
     }
 
+    /// Whether both are paths of one field of that scenario, or one is below the other: `flow.video.start` and `flows[0].start`,
+    /// `path.loss` and `path.loss.p`.
+    pub fn overlaps(&self, other: &FieldPath, scenario: &Scenario) -> bool {
+        let steps = self.steps.iter().zip(&other.steps);
+        steps.enumerate().all(|(i, (one, other))| {
+            let Some(Step::Key(list)) = self.steps.first().filter(|_| i == 1 && self.is_of_a_list()) else {
+                return one == other;
+            };
+            let place = |step: &Step| match step {
+                Step::Item(index) => Some(*index),
+                Step::Key(name) if list == "hop" => scenario.hop.iter().position(|h| h.name == *name),
+                Step::Key(name) => scenario.flows.iter().position(|f| f.name == *name),
+            };
+            let is_all = |step: &Step| matches!(step, Step::Key(key) if key == ALL);
+            is_all(one) || is_all(other) || one == other || (place(one).is_some() && place(one) == place(other))
+        })
+    }
+
     fn is_of_a_list(&self) -> bool {
         matches!(self.steps.first(), Some(Step::Key(first)) if first == "flows" || first == "hop")
     }

@@ -30,7 +30,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Values of an axis that become folders, at most.
+/// Folders of Parquet files, at most.
 const MOST_FOLDERS: usize = 100;
 /// The end of a task's process is looked for this often.
 const LOOK_UP: Duration = Duration::from_millis(20);
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let spec = spec(args)?;
     let plan = Plan::new(&scenario, &spec, world, &manifest.program)?;
-    let metric = ranked_by(&plan, args.metric.as_deref())?;
+    let metric = plan.ranked_by()?;
     let dir = folder_of(&args.results, &format!("{}-sweep", scenario.name));
     outputs::refuse_others_link(&dir)?;
     if world == Where::Emu {
@@ -159,12 +159,7 @@ fn spec(args: &Args) -> Outcome<Spec> {
         _ => None,
     };
     let seeds = SeedRule { seeds: args.seeds, batch: args.batch.min(args.seeds.max(1)), narrow };
-    Ok(Spec { vary: args.vary.clone(), design, seeds })
-}
-
-/// The metric by which settings are ranked.
-fn ranked_by(plan: &Plan, name: Option<&str>) -> Outcome<Metric> {
-    Ok(plan.metric_named(name.unwrap_or("goodput_bps"))?)
+    Ok(Spec { vary: args.vary.clone(), design, seeds, metric: args.metric.clone() })
 }
 
 fn account(loaded: &Loaded) -> Option<String> {
@@ -317,10 +312,17 @@ pub(crate) fn finish(dir: &Path, sweep: &Sweep, metric: &Metric, write: Write<'_
     Ok(write(Path::new("report.html"), page.to_html().as_bytes())?)
 }
 
-/// The axes whose values become folders: words, or the first axis if there are none and it has few values.
+/// The axes whose values become folders: those of words, as long as their values make no more than [`MOST_FOLDERS`] together; the first
+/// axis if there are none.
 fn folders(sweep: &Sweep) -> Vec<String> {
     let axes = sweep.plan().axes();
-    let few = |values: Option<&[String]>| values.is_some_and(|v| v.len() <= MOST_FOLDERS);
+    let mut product = 1;
+    let mut few = |values: Option<&[String]>| {
+        let all = values.map_or(usize::MAX, |v| v.len().saturating_mul(product));
+        let is_few = all <= MOST_FOLDERS;
+        product = if is_few { all } else { product };
+        is_few
+    };
     let words: Vec<String> = axes.iter().filter(|a| !a.is_numeric() && few(a.values())).map(|a| a.column()).collect();
     if !words.is_empty() {
         return words;
@@ -361,12 +363,25 @@ fn failures(dir: &Path, sweep: &Sweep, write: Write<'_>) -> Outcome {
     for f in &failed {
         let id = &sweep.plan().points()[f.point].id;
         let file = folder.join(format!("{id}.toml"));
-        write(&Path::new("failed").join(format!("{id}.toml")), sweep.plan().scenario(f.point)?.to_toml().as_bytes())?;
-        let command = format!("fairpace run {} --seed {}{world}", file.display(), f.seed);
+        // Read from this folder, a recording's name starts from where the scenario was.
+        let scenario = sweep.plan().scenario(f.point)?.modify(|s| {
+            if let Some(trace) = &mut s.path.trace {
+                trace.file = sweep.plan().folder().join(&trace.file).display().to_string();
+            }
+        })?;
+        write(&Path::new("failed").join(format!("{id}.toml")), scenario.to_toml().as_bytes())?;
+        let command = format!("fairpace run {} --seed {}{world}", for_a_shell(&file), f.seed);
         let settings = sweep.plan().label(f.point);
         text.push_str(&format!("{id},{},{},{},{}\n", quoted(&settings), f.seed, quoted(&f.reason), quoted(&command)));
     }
     Ok(write(Path::new("failed.csv"), text.as_bytes())?)
+}
+
+/// A path as a word of a shell's command.
+fn for_a_shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./=+,:@%".contains(&b));
+    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// The best settings, to stdout.
@@ -422,8 +437,7 @@ fn say(args: &Args, dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
 pub(crate) fn again(dir: &Path) -> Outcome<fairpace_report::Page> {
     let hooks = Hooks::default();
     let sweep = fairpace_lab::sweep::read(dir, &hooks)?;
-    let narrow = sweep.plan().spec().seeds.narrow.as_ref().map(|n| n.metric.clone());
-    let metric = ranked_by(sweep.plan(), narrow.as_deref())?;
+    let metric = sweep.plan().ranked_by()?;
     let write = |name: &Path, bytes: &[u8]| {
         let path = dir.join(name);
         let folder = path.parent().unwrap_or(dir);

@@ -48,6 +48,9 @@ pub struct Spec {
     pub design: Design,
     /// The seeds of each point.
     pub seeds: SeedRule,
+    /// The metric that ranks the points, as [`Metric::parse`] reads it; `None`: the first group's `goodput_bps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
 }
 
 /// The seeds of each point, counting up from the scenario's.
@@ -189,6 +192,15 @@ impl Plan {
     pub fn new(scenario: &Scenario, spec: &Spec, world: World, code: &str) -> Result<Plan, SweepError> {
         let axes: Vec<Axis> = spec.vary.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
         let fields = axes.iter().map(|axis| FieldPath::parse(&axis.field)).collect::<Result<Vec<_>, _>>()?;
+        for (i, field) in fields.iter().enumerate() {
+            if let Some(other) = fields[..i].iter().find(|other| field.overlaps(other, scenario)) {
+                return Err(SweepError::Vary {
+                    found: field.text().to_owned(),
+                    wrong: format!("is varied by `{}` already", other.text()),
+                    allowed: "give each field one axis, with all of its values".to_owned(),
+                });
+            }
+        }
         let seeds = &spec.seeds;
         let most = seeds.narrow.as_ref().map_or(seeds.seeds, |n| n.most);
         for (found, what) in [(seeds.seeds, "seeds"), (seeds.batch, "seeds of a batch"), (most, "seeds at most")] {
@@ -261,6 +273,14 @@ impl Plan {
     /// [`SweepError::Metric`] with the nearest name.
     pub fn metric_named(&self, name: &str) -> Result<Metric, SweepError> {
         self.metric_of(&self.scenario(0)?, name)
+    }
+
+    /// The metric by which points are ranked.
+    ///
+    /// # Errors
+    /// [`SweepError::Metric`] with the nearest name.
+    pub fn ranked_by(&self) -> Result<Metric, SweepError> {
+        self.metric_named(self.spec.metric.as_deref().unwrap_or("goodput_bps"))
     }
 
     /// Whether every point can be run: before anything is.

@@ -32,7 +32,7 @@ struct State {
     own: bool,
     /// Whether it stands in the queue.
     queued: bool,
-    /// Whether a batch of it came to nothing.
+    /// Whether a batch that it needs came to nothing.
     failed: bool,
     /// The seeds that it needs by what is in.
     needed: usize,
@@ -144,10 +144,11 @@ impl Sweep {
             return true;
         }
         let missing_before = self.wanted(point).count();
+        self.states[point].batches.insert(offset, batch);
+        let needed = self.needed(point);
         let state = &mut self.states[point];
-        state.failed |= batch.failed.is_some();
-        state.batches.insert(offset, batch);
-        self.states[point].needed = self.needed(point);
+        state.needed = needed;
+        state.failed = state.batches.range(..needed as u64).any(|(_, b)| b.failed.is_some());
         let missing = self.wanted(point).count();
         let state = &mut self.states[point];
         if state.own {
@@ -202,7 +203,8 @@ impl Sweep {
     /// The points that came to nothing, in order; of each the first seed that did.
     pub fn failed(&self) -> Vec<Failed> {
         let first = |(point, state): (usize, &State)| {
-            let failure = state.batches.values().find_map(|b| b.failed.clone())?;
+            let needed = state.batches.range(..state.needed as u64);
+            let failure = needed.into_iter().find_map(|(_, b)| b.failed.clone())?;
             Some(Failed { point, seed: failure.seed, reason: failure.reason })
         };
         self.states.iter().enumerate().filter_map(first).collect()
