@@ -251,6 +251,22 @@ fn a_failed_point_is_listed_with_the_command_that_repeats_it_and_run_again_when_
     assert!(said.contains("1 that came to nothing, run again") && files(&out) == expected, "{said}");
 }
 
+#[test]
+fn the_metric_of_a_sweep_ranks_in_a_later_report_too() {
+    let (dir, file) = folder("metric");
+    let out = dir.join("results");
+    let args = ["--vary", "path.rate=500kbit/s,1Mbit/s", "--seeds", "1"];
+    let report = || std::fs::read_to_string(out.join("report.html")).unwrap();
+    ended(&sweep(&file, &out, &[&args[..], &["--metric", "bottleneck.utilization"]].concat()), 0);
+    let first = report();
+    assert!(first.contains("bottleneck: utilization") && !first.contains("video: goodput"));
+    ended(&command(&["report", out.to_str().unwrap()]).output().unwrap(), 0);
+    assert!(report() == first);
+    // Another metric is no other sweep.
+    let (_, said) = ended(&sweep(&file, &out, &args), 0);
+    assert!(said.contains("2 taken from an earlier run") && report().contains("video: goodput"), "{said}");
+}
+
 /// A disk of 256 KiB, in a namespace of its own; then of 16 MiB.
 #[test]
 fn a_full_disk_loses_no_finished_batch_and_with_room_the_sweep_goes_on() {
