@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, Executor, Future
 from functools import cache
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from . import _fairpace
 from ._errors import FairpaceError
 from ._fairpace import Scenario, Sweep
 
-#: Tasks that wait at an executor beyond those under way: enough that no worker waits for us.
-_AHEAD = 64
+#: A task by its place: the point's number, the first seed counted from the scenario's, how many seeds.
+_Task = tuple[int, int, int]
+
+#: When no batch has come for so long, in s, the performer is asked why.
+_LOOK = 5.0
 
 
 @cache
@@ -41,9 +45,11 @@ def sweep(
     batch: int = 5,
     ci_width: tuple[str, str] | None = None,
     most_seeds: int = 50,
+    metric: str | None = None,
     folder: str | None = None,
     shard: str = "1/1",
     force: bool = False,
+    retry: bool = False,
     threads: int = 0,
     executor: Executor | None = None,
     progress: Callable[[int, int, str], object] | None = None,
@@ -53,21 +59,22 @@ def sweep(
     `vary` has the fields by their paths: a list of values, or text as the command takes it, ``"1e-4..1e-2/log7"``. `design` says
     which values stand together: ``"grid"``, ``"list"``, or `points` of them ``"random"`` or by a ``"latin-hypercube"``. Each point gets `seeds`
     seeds, `batch` at a time; with ``ci_width=("video.throughput_bps", "5%")`` further batches until the half-width of the 95 %
-    interval is below that, `most_seeds` at most. Every point is checked before anything runs.
+    interval is below that, `most_seeds` at most. `metric` ranks the points in the report; without one `ci_width`'s does, or the first
+    group's goodput. Every point is checked before anything runs.
 
     With a `folder` each batch is on disk when it is done, and the same call goes on from there; ``fairpace report`` makes tables and a
     report of it. `executor` is any `concurrent.futures.Executor`, or a `distributed.Client`; without one this machine's cores
     are used. Results do not depend on it, nor on the order in which batches come. A point that fails does not stop the others:
-    `Sweep.failed` has it. One that kills its workers ends as failed under Dask, maybe with others that
-    waited at the same workers; a pool of processes is broken then, and the sweep ends with what it has.
+    `Sweep.failed` has it, and `retry` runs it again. One that kills its workers ends as failed under Dask; a pool of processes is
+    broken then, and the sweep ends with what it has.
 
     >>> scenario = Scenario(duration="5 s", path={"rate": "1 Mbit/s"}, flows=[{"name": "video", "controller": "rap"}])
     >>> found = sweep(scenario, {"path.rate": ["1 Mbit/s", "2 Mbit/s"]}, seeds=2)
     >>> len(found), len(found.groups)
     (2, 4)
     """
-    if folder is None and (shard != "1/1" or force):
-        raise ValueError("`shard` and `force` are about a `folder`, and none is given")
+    if folder is None and (shard != "1/1" or force or retry):
+        raise ValueError("`shard`, `force` and `retry` are about a `folder`, and none is given")
     if points is not None and design in ("grid", "list"):
         raise ValueError(f"`points` has no effect on the design \"{design}\": the values say how many there are")
     if force and shard != "1/1":
@@ -83,15 +90,28 @@ def sweep(
         seeds=seeds,
         batch=min(batch, seeds),
         narrow=narrow,
+        metric=metric,
         folder=folder,
         shard=shard,
         force=force,
+        retry=retry,
     )
-    if executor is None:
-        work.run(threads, progress)
-    else:
-        _by(work, executor, progress)
+    try:
+        if executor is None:
+            work.run(threads, progress)
+        else:
+            _by(work, _performer(executor), progress)
+    finally:
+        work.close()
     return work
+
+
+def _performer(executor: Any) -> Performer:
+    if hasattr(executor, "scheduler_info"):
+        from ._dask import Cluster
+
+        return Cluster(executor)
+    return Performer(executor)
 
 
 def _axes(vary: Mapping[str, Any] | Iterable[str]) -> list[str]:
@@ -105,43 +125,91 @@ def _axes(vary: Mapping[str, Any] | Iterable[str]) -> list[str]:
     return axes
 
 
-def _submit(executor: Any) -> Callable[[str], Future[bytes]]:
-    """How an executor is given a task. Dask's client must not take two tasks for one, nor give up with the first worker that dies."""
-    if hasattr(executor, "scheduler_info"):
-        from ._dask import submit
-
-        return submit(executor)
-    return lambda task: executor.submit(perform, task)
+class WorkerDied(Exception):
+    """Every worker that was given a task died; maybe of another task that it had in hand, too."""
 
 
-def _by(work: Sweep, executor: Any, progress: Callable[[int, int, str], object] | None) -> None:
-    """Runs what is left by an executor. Whatever ends this early, the batches that have come in are kept."""
-    submit = _submit(executor)
-    open_: dict[Future[bytes], tuple[int, int, int]] = {}
+class Performer:
+    """Who performs tasks: an executor of `concurrent.futures`, to which nothing but `submit` is known."""
+
+    def __init__(self, executor: Any):
+        self._executor = executor
+
+    def submit(self, task: str) -> Future[bytes]:
+        """Has a task performed."""
+        future: Future[bytes] = self._executor.submit(perform, task)
+        return future
+
+    def most(self) -> int:
+        """Tasks that are open at a time, at most: enough that no worker waits for us."""
+        return 4096
+
+    def look(self) -> str:
+        """Called when nothing has come for some time. Why nothing does, if that is known."""
+        return ""
+
+    def close(self) -> None:
+        """Called when no more is wanted."""
+
+
+def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], object] | None) -> None:
+    """Has what is left performed. Whatever ends this early, the batches that have come in are kept.
+
+    A worker that dies takes the blame to all that it had in hand. So a task whose workers died is set aside until nothing else is
+    open, and is then tried alone: one whose workers die again has killed them.
+    """
+    open_: dict[Future[bytes], _Task] = {}
+    aside: deque[_Task] = deque()
+    came: SimpleQueue[Future[bytes]] = SimpleQueue()
+    alone = False
+
+    def begin(task: _Task) -> None:
+        future = performer.submit(work.task(task))
+        open_[future] = task
+        future.add_done_callback(came.put)
+
+    def tell(what: str) -> None:
+        if progress is not None:
+            progress(*work.counts, what)
+
     try:
+        tell("")
         while True:
-            while len(open_) < _AHEAD and (task := work.ready()) is not None:
-                open_[submit(work.task(task))] = task
+            while not alone and len(open_) < performer.most() and (task := work.ready()) is not None:
+                begin(task)
             if not open_:
-                return
-            done, _ = wait(open_, return_when=FIRST_COMPLETED)
-            for future in done:
-                task = open_.pop(future)
-                _take(work, task, future)
-            if progress is not None:
-                progress(*work.counts, f"{len(work.failed)} failed" if work.failed else "")
+                if not aside:
+                    return
+                alone = True
+                begin(aside.popleft())
+            try:
+                future = came.get(timeout=_LOOK)
+            except Empty:
+                if words := performer.look():
+                    tell(words)
+                continue
+            task = open_.pop(future)
+            error = future.exception()
+            if error is None:
+                work.take(future.result())
+            elif isinstance(error, WorkerDied) and not alone:
+                aside.append(task)
+                continue
+            elif isinstance(error, FairpaceError | BrokenExecutor | ImportError):
+                # Of the workers, not of the point: another version, no package there, no workers any more.
+                raise error
+            else:
+                reason = str(error) if isinstance(error, WorkerDied) else f"{type(error).__name__}: {error}"
+                work.lost(task, reason)
+                for other in [other for other in aside if other[0] == task[0]]:
+                    # Of no use any more.
+                    aside.remove(other)
+                    work.give_back(other)
+            alone = False
+            tell(f"{len(work.failed)} failed" if work.failed else "")
     finally:
-        for future, task in open_.items():
+        for future in open_:
             future.cancel()
+        for task in (*open_.values(), *aside):
             work.give_back(task)
-
-
-def _take(work: Sweep, task: tuple[int, int, int], future: Future[bytes]) -> None:
-    error = future.exception()
-    if error is None:
-        work.take(future.result())
-    elif isinstance(error, FairpaceError | BrokenProcessPool | ImportError):
-        # Of the workers, not of the point: another version, no package there, no workers any more.
-        raise error
-    else:
-        work.lost(task, f"{type(error).__name__}: {error}")
+        performer.close()

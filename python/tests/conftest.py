@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 
 import fairpace
@@ -23,3 +24,12 @@ def scenario() -> fairpace.Scenario:
 def repository() -> pathlib.Path:
     """The checkout that the tests are in."""
     return pathlib.Path(__file__).parents[2]
+
+
+@pytest.fixture
+def program(repository) -> pathlib.Path:
+    """The command."""
+    found = os.environ.get("FAIRPACE", str(repository / "target" / "debug" / "fairpace"))
+    if not pathlib.Path(found).exists():
+        pytest.skip(f"`{found}` is not built; FAIRPACE names another program")
+    return pathlib.Path(found).resolve()

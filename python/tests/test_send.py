@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import signal
 import socket
 import subprocess
@@ -12,14 +11,6 @@ import subprocess
 import fairpace
 import pytest
 from test_controller import Sawtooth
-
-
-@pytest.fixture
-def program(repository) -> pathlib.Path:
-    found = os.environ.get("FAIRPACE", str(repository / "target" / "debug" / "fairpace"))
-    if not pathlib.Path(found).exists():
-        pytest.skip(f"`{found}` is not built; FAIRPACE names another program")
-    return pathlib.Path(found)
 
 
 @pytest.fixture

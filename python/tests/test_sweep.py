@@ -54,6 +54,35 @@ def test_a_folder_is_gone_on_from_and_nothing_runs_twice(scenario, tmp_path):
     assert digest(again) == digest(fairpace.sweep(scenario, VARY, seeds=4, batch=2))
 
 
+def test_a_sweep_that_is_over_leaves_its_folder_to_the_next(scenario, tmp_path):
+    folder = str(tmp_path / "sweep")
+
+    def stop(ready, needed, what):
+        raise ValueError("by hand")
+
+    # Both objects live on, as they do in a notebook.
+    with pytest.raises(ValueError, match="by hand") as raised:
+        fairpace.sweep(scenario, VARY, seeds=1, folder=folder, progress=stop)
+    first = fairpace.sweep(scenario, VARY, seeds=1, folder=folder)
+    again = fairpace.sweep(scenario, VARY, seeds=1, folder=folder)
+    assert digest(again) == digest(first)
+    assert raised.value.__traceback__ is not None
+
+
+def test_a_failed_point_is_run_again_when_asked(scenario, tmp_path):
+    folder = str(tmp_path / "sweep")
+
+    class Unlucky(ThreadPoolExecutor):
+        def submit(self, perform, task):
+            return super().submit(int, "no number")
+
+    with Unlucky(1) as executor:
+        failed = fairpace.sweep(scenario, VARY, seeds=1, folder=folder, executor=executor).failed
+    assert len(failed) == 4
+    assert fairpace.sweep(scenario, VARY, seeds=1, folder=folder).failed == failed
+    assert fairpace.sweep(scenario, VARY, seeds=1, folder=folder, retry=True).failed == []
+
+
 def test_seeds_are_added_until_the_interval_is_narrow(scenario):
     wide = fairpace.sweep(scenario, {"path.rate": ["1 Mbit/s"]}, seeds=2, batch=2)
     narrow = fairpace.sweep(
@@ -95,7 +124,7 @@ def test_a_task_of_another_version_is_refused(scenario):
 
     work = fairpace.Sweep(
         scenario, ["path.rate=1 Mbit/s"], _sweep.code(), design="grid", points=None, design_seed=1, seeds=1, batch=1,
-        narrow=None, folder=None, shard="1/1", force=False,
+        narrow=None, metric=None, folder=None, shard="1/1", force=False, retry=False,
     )  # fmt: skip
     with pytest.raises(fairpace.RunError, match="the task is for the program `.*, and this is `0.0.1, library 0`"):
         _fairpace.perform(work.task(work.ready()), "0.0.1, library 0")
@@ -126,6 +155,7 @@ def test_a_point_whose_worker_cannot_perform_it_ends_as_failed(scenario):
     ("given", "words"),
     [
         ({"shard": "1/2"}, "are about a `folder`"),
+        ({"retry": True}, "are about a `folder`"),
         ({"points": 5}, "has no effect"),
         ({"design": "random"}, "needs `points`"),
         ({"design": "sideways"}, "sideways"),

@@ -37,20 +37,26 @@ fn refused(py: Python<'_>, error: &SweepError) -> PyErr {
 #[pyclass(module = "fairpace", frozen)]
 pub(crate) struct Sweep {
     work: Mutex<Work>,
-    store: Option<SweepStore>,
+    store: Mutex<Option<SweepStore>>,
 }
 
 impl Sweep {
     fn work(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn store(&self) -> MutexGuard<'_, Option<SweepStore>> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[pymethods]
 impl Sweep {
-    /// Lays the points out and looks at each. With a folder, the batches that it has of this sweep are taken.
+    /// Lays the points out and looks at each. With a folder, the batches that it has of this sweep are taken; with
+    /// `retry` without those that came to nothing.
     #[new]
-    #[pyo3(signature = (scenario, vary, code, *, design, points, design_seed, seeds, batch, narrow, folder, shard, force))]
+    #[pyo3(signature = (scenario, vary, code, *, design, points, design_seed, seeds, batch, narrow, metric, folder, shard, force,
+        retry))]
     #[allow(clippy::too_many_arguments)] // `fairpace.sweep` has defaults for them
     fn new(
         py: Python<'_>,
@@ -63,9 +69,11 @@ impl Sweep {
         seeds: u32,
         batch: u32,
         narrow: Option<(String, String, u32)>,
+        metric: Option<String>,
         folder: Option<PathBuf>,
         shard: &str,
         force: bool,
+        retry: bool,
     ) -> PyResult<Sweep> {
         let drawn =
             || points.ok_or_else(|| PyValueError::new_err(format!("design \"{design}\" needs `points`: how many")));
@@ -86,20 +94,21 @@ impl Sweep {
             .map(|(metric, width, most)| Ok::<_, SweepError>(Narrow { metric, width: Width::parse(&width)?, most }))
             .transpose()
             .map_err(|e| refused(py, &e))?;
-        let metric = narrow.as_ref().map(|n| n.metric.clone());
+        let metric = metric.or_else(|| narrow.as_ref().map(|n| n.metric.clone()));
         let spec = Spec { vary, design, seeds: SeedRule { seeds, batch, narrow }, metric };
         let stop = Arc::new(AtomicBool::new(false));
         let made = watched(py, None, 0, &stop, |hooks: &Hooks<'_>| {
             let plan = Plan::new(&scenario.checked, &spec, World::Sim, code)?;
+            plan.ranked_by()?;
             let Some(folder) = &folder else {
                 plan.check(hooks)?;
-                return Ok(Sweep { work: Mutex::new(Work::new(plan)), store: None });
+                return Ok(Sweep { work: Mutex::new(Work::new(plan)), store: Mutex::default() });
             };
             let shard = Shard::parse(shard)?;
             let store = SweepStore::open(folder, &plan, shard, force, hooks)?;
             let mut work = Work::of_share(plan, |point| shard.has(point));
-            store.load(&mut work, false, hooks)?;
-            Ok(Sweep { work: Mutex::new(work), store: Some(store) })
+            store.load(&mut work, retry, hooks)?;
+            Ok(Sweep { work: Mutex::new(work), store: Mutex::new(Some(store)) })
         })?;
         made.map_err(|e: SweepError| refused(py, &e))
     }
@@ -109,7 +118,7 @@ impl Sweep {
     fn run(&self, py: Python<'_>, threads: usize, progress: Option<Py<PyAny>>) -> PyResult<()> {
         let stop = Arc::new(AtomicBool::new(false));
         let ran = watched(py, progress.as_ref(), threads, &stop, |hooks| {
-            lab::run(&mut self.work(), self.store.as_ref(), Executor::Sim, hooks)
+            lab::run(&mut self.work(), self.store().as_ref(), Executor::Sim, hooks)
         })?;
         match ran {
             // All that is done is kept; the caller raises its own exception.
@@ -131,7 +140,7 @@ impl Sweep {
     /// Takes a batch, and keeps it on disk where the sweep has a folder. Twice does no harm.
     fn take(&self, py: Python<'_>, batch: Vec<u8>) -> PyResult<()> {
         py.detach(|| {
-            if let Some(store) = &self.store {
+            if let Some(store) = &*self.store() {
                 store.keep(&batch)?;
             }
             self.work().take(&batch)
@@ -149,6 +158,11 @@ impl Sweep {
     fn lost(&self, py: Python<'_>, task: Id, reason: &str) -> PyResult<()> {
         let made = self.work().plan().task(&id(task)).map(|task| Batch::lost(&task, reason).to_bytes());
         self.take(py, made.map_err(|e| refused(py, &e))?)
+    }
+
+    /// Leaves the folder to whoever goes on there: results stay, and no batch that comes now is kept.
+    fn close(&self) {
+        self.store().take();
     }
 
     /// Batches that are in, and batches that are needed as far as is known.

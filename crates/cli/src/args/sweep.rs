@@ -17,6 +17,7 @@ Examples:
   fairpace sweep geo.toml --vary path.rtt=50ms..600ms --vary path.loss.p=1e-4..1e-2/log --design latin --points 200
   fairpace sweep geo.toml --vary path.loss.p=0.001,0.01 --metric video.goodput_bps --ci-width 5% --max-seeds 50
   fairpace sweep geo.toml --vary path.loss.p=1e-4..1e-2/log7 --shard 2/8 --out /shared/loss    one of eight jobs
+  fairpace sweep geo.toml --vary path.loss.p=1e-4..1e-2/log7 --dask tcp://head:8786     by a Dask cluster
 
 Values: a list with commas; FROM..TO/N, equally far apart; FROM..TO/logN, by equal factors; FROM..TO or FROM..TO/log for the
 random designs. Units as in a scenario file.")]
@@ -63,6 +64,10 @@ pub(crate) struct Sweep {
     /// Threads of the simulator; one per core if absent. (In real time one batch after the other)
     #[arg(long, short, value_name = "N", value_parser = count::<1024>, allow_hyphen_values = true)]
     pub(crate) jobs: Option<u32>,
+    /// Have batches run by a Dask cluster: the address of its scheduler, `tcp://HOST:PORT`. The Python package of this version does
+    /// it, here (`python3`, or `FAIRPACE_PYTHON`) and at every worker
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs")]
+    pub(crate) dask: Option<String>,
     /// Run this share of the points into a folder that several processes share: whole points, as in `2/8`
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<String>,

@@ -1,6 +1,8 @@
 //! `fairpace sweep`: a thin shell around `fairpace_lab::sweep`. In real time each batch is a process of its own
 //! (`fairpace sweep-task`), since a process enters the emulator's namespaces once.
 
+mod dask;
+
 use super::run::{folder_of, in_real_time, takes_results};
 use crate::alone;
 use crate::args::{Design as DesignArg, Sweep as Args, SweepTask, World};
@@ -14,7 +16,7 @@ use fairpace_emu::Sandbox;
 use fairpace_lab::results::{WriteError, write_whole};
 use fairpace_lab::sweep::{
     Batch, Design, Executor, Loaded, Metric, Narrow, Plan, SeedRule, Shard, Spec, Sweep, SweepError, SweepStore, Task,
-    Width, World as Where, run as run_sweep,
+    Width, World as Where, read as read_sweep, run as run_sweep,
 };
 use fairpace_lab::{Hooks, RunError, study};
 use fairpace_realtime::Prepared;
@@ -45,13 +47,18 @@ pub(crate) fn run(args: &Args) -> Outcome {
     };
     let spec = spec(args)?;
     let plan = Plan::new(&scenario, &spec, world, &manifest.program)?;
-    let metric = plan.ranked_by()?;
+    plan.ranked_by()?;
     let dir = folder_of(&args.results, &format!("{}-sweep", scenario.name));
     outputs::refuse_others_link(&dir)?;
     if world == Where::Emu {
         takes_results(&dir)?;
     }
     let stop = Stop::install()?;
+    if let Some(address) = &args.dask {
+        let is_interrupted = by_dask(args, &dask::request(args, address, &scenario, &spec, &dir), &provenance, &stop)?;
+        let sweep = read_sweep(&dir, &Hooks::default())?;
+        return end(args, &dir, &provenance, shard, &sweep, &writer(&dir), is_interrupted);
+    }
     let hooks = Hooks { stop: stop.flag(), threads: args.jobs.unwrap_or(0) as usize, ..Hooks::default() };
     let store = SweepStore::open(&dir, &plan, shard, args.results.force, &hooks)?;
     let mut sweep = Sweep::of_share(plan, |point| shard.has(point));
@@ -69,14 +76,27 @@ pub(crate) fn run(args: &Args) -> Outcome {
         // Batches that other shards have finished since.
         store.load(&mut sweep, false, &hooks)?;
     }
+    end(args, &dir, &provenance, shard, &sweep, &|name, bytes| store.write(name, bytes), is_interrupted)
+}
+
+/// Writes tables and report, and says what came out.
+fn end(
+    args: &Args,
+    dir: &Path,
+    provenance: &Provenance,
+    shard: Shard,
+    sweep: &Sweep,
+    write: Write<'_>,
+    is_interrupted: bool,
+) -> Outcome {
+    let metric = sweep.plan().ranked_by()?;
     // One of several shards leaves tables and report to the last.
     if sweep.is_complete() || shard.of == 1 {
-        let write = |name: &Path, bytes: &[u8]| store.write(name, bytes);
-        finish(&dir, &sweep, &metric, &write)?;
+        finish(dir, sweep, &metric, write)?;
         let manifest = json!({ "made_by": provenance.manifest(), "complete": sweep.is_complete(), "points": sweep.plan().points().len() });
         write(Path::new("manifest.json"), format!("{manifest:#}\n").as_bytes())?;
     }
-    say(args, &dir, &sweep, &metric)?;
+    say(args, dir, sweep, &metric)?;
     if is_interrupted {
         return Err(Failure::new(code::INTERRUPTED, "interrupted: every finished batch is kept")
             .hint("the same command goes on from there"));
@@ -118,6 +138,11 @@ fn check(args: &Args) -> Outcome<(Where, Shard)> {
     if args.ci_width.is_some() && args.metric.is_none() {
         return Err(Failure::usage("`--ci-width` needs `--metric`")
             .hint("name the number that is to be known, as in `--metric video.goodput_bps`"));
+    }
+    if args.dask.is_some() && args.world == World::Emu {
+        return Err(
+            Failure::usage("`--dask` is for simulations, and `--world emu` is in real time").hint("leave one out")
+        );
     }
     match args.world {
         World::Sim if args.real.ip() == fairpace_realtime::Ip::V6 => {
@@ -173,7 +198,7 @@ fn account(loaded: &Loaded) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-/// Runs what is left, and tells of it: a bar on a terminal, else a line for each tenth.
+/// Runs what is left, and tells of it.
 fn perform(
     args: &Args,
     sweep: &mut Sweep,
@@ -181,9 +206,40 @@ fn perform(
     provenance: &Provenance,
     stop: &Stop,
 ) -> Result<(), SweepError> {
+    let threads = args.jobs.unwrap_or(u32::from(args.world == World::Emu)) as usize;
+    with_progress(args, provenance, sweep.counts().0, |report| {
+        let hooks = Hooks { progress: report, stop: stop.flag(), threads };
+        match args.world {
+            World::Sim => run_sweep(sweep, Some(store), Executor::Sim, &hooks),
+            World::Emu => {
+                let child = |task: &Task| in_a_process(task, args, stop);
+                run_sweep(sweep, Some(store), Executor::Each(&child), &hooks)
+            }
+        }
+    })
+}
+
+/// Has what is left run by the cluster of a Dask scheduler, and tells of it in the same way. Whether it was interrupted.
+fn by_dask(args: &Args, asked: &serde_json::Value, provenance: &Provenance, stop: &Stop) -> Outcome<bool> {
+    let mut cluster = dask::Cluster::begin(asked, stop)?;
+    let before = cluster.done();
+    if before > 0 {
+        note(args.results.quiet, &format!("{before} batches taken from an earlier run"));
+    }
+    let noted = |text: &str| note(args.results.quiet, text);
+    with_progress(args, provenance, before, |report| cluster.wait(report, &noted))
+}
+
+/// Does work while its progress is told: a bar on a terminal, else a line for each tenth. `before`: batches that are there already.
+fn with_progress<R>(
+    args: &Args,
+    provenance: &Provenance,
+    before: usize,
+    work: impl FnOnce(&(dyn Fn(usize, usize, &str) + Sync)) -> R,
+) -> R {
     let is_terminal = std::io::stderr().is_terminal();
     let bar = progress(args.results.quiet, 1, "batches");
-    let (before, begun) = (sweep.counts().0, provenance.elapsed_s());
+    let begun = provenance.elapsed_s();
     let told = Mutex::new(0);
     let report = |done: usize, total: usize, what: &str| {
         bar.set_length(total as u64);
@@ -200,17 +256,9 @@ fn perform(
             note(args.results.quiet, &format!("{done} of {total} batches, about {left:.0} s left"));
         }
     };
-    let threads = args.jobs.unwrap_or(u32::from(args.world == World::Emu)) as usize;
-    let hooks = Hooks { progress: &report, stop: stop.flag(), threads };
-    let ran = match args.world {
-        World::Sim => run_sweep(sweep, Some(store), Executor::Sim, &hooks),
-        World::Emu => {
-            let child = |task: &Task| in_a_process(task, args, stop);
-            run_sweep(sweep, Some(store), Executor::Each(&child), &hooks)
-        }
-    };
+    let done = work(&report);
     bar.finish_and_clear();
-    ran
+    done
 }
 
 /// Performs a task in a process of its own. One that ends without a batch, or of a signal, has failed; one that lacks a privilege or the
@@ -436,14 +484,18 @@ fn say(args: &Args, dir: &Path, sweep: &Sweep, metric: &Metric) -> Outcome {
 /// The folder of a sweep, its tables and its report anew.
 pub(crate) fn again(dir: &Path) -> Outcome<fairpace_report::Page> {
     let hooks = Hooks::default();
-    let sweep = fairpace_lab::sweep::read(dir, &hooks)?;
+    let sweep = read_sweep(dir, &hooks)?;
     let metric = sweep.plan().ranked_by()?;
-    let write = |name: &Path, bytes: &[u8]| {
+    finish(dir, &sweep, &metric, &writer(dir))?;
+    Ok(pages::page(&sweep, &metric, &dir.display().to_string()))
+}
+
+/// Writes files of a folder that no process of ours has locked.
+fn writer(dir: &Path) -> impl Fn(&Path, &[u8]) -> Result<(), WriteError> + '_ {
+    |name, bytes| {
         let path = dir.join(name);
         let folder = path.parent().unwrap_or(dir);
         std::fs::create_dir_all(folder).map_err(|error| WriteError { path: folder.to_owned(), error })?;
         write_whole(&path, bytes)
-    };
-    finish(dir, &sweep, &metric, &write)?;
-    Ok(pages::page(&sweep, &metric, &dir.display().to_string()))
+    }
 }
