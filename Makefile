@@ -36,7 +36,7 @@ packages-test:
 packages-live:
 	@scripts/install-packages packages/demo.txt packages/live.txt
 packages-python:
-	@scripts/install-packages packages/python.txt
+	@scripts/install-packages packages/demo.txt packages/python.txt
 packages-bench:
 	@scripts/install-packages packages/demo.txt packages/bench.txt
 .PHONY: packages-demo packages-test packages-live packages-python packages-bench

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import BrokenExecutor, Executor, Future
 from functools import cache
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -135,13 +136,12 @@ class Performer:
     def __init__(self, executor: Any):
         self._executor = executor
 
-    def submit(self, task: str) -> Future[bytes]:
-        """Has a task performed."""
-        future: Future[bytes] = self._executor.submit(perform, task)
-        return future
+    def submit(self, tasks: list[str]) -> list[Future[bytes]]:
+        """Has tasks performed."""
+        return [self._executor.submit(perform, task) for task in tasks]
 
     def most(self) -> int:
-        """Tasks that are open at a time, at most: enough that no worker waits for us."""
+        """Tasks that are open at a time, at most; with half of them no worker waits for us."""
         return 4096
 
     def look(self) -> str:
@@ -163,10 +163,12 @@ def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], o
     came: SimpleQueue[Future[bytes]] = SimpleQueue()
     alone = False
 
-    def begin(task: _Task) -> None:
-        future = performer.submit(work.task(task))
-        open_[future] = task
-        future.add_done_callback(came.put)
+    def begin(tasks: list[_Task]) -> None:
+        if not tasks:
+            return
+        for task, future in zip(tasks, performer.submit([work.task(task) for task in tasks]), strict=True):
+            open_[future] = task
+            future.add_done_callback(came.put)
 
     def tell(what: str) -> None:
         if progress is not None:
@@ -175,13 +177,14 @@ def _by(work: Sweep, performer: Performer, progress: Callable[[int, int, str], o
     try:
         tell("")
         while True:
-            while not alone and len(open_) < performer.most() and (task := work.ready()) is not None:
-                begin(task)
+            if not alone and len(open_) <= (most := performer.most()) // 2:
+                ready = iter(work.ready, None)
+                begin(list(islice(ready, most - len(open_))))
             if not open_:
                 if not aside:
                     return
                 alone = True
-                begin(aside.popleft())
+                begin([aside.popleft()])
             try:
                 future = came.get(timeout=_LOOK)
             except Empty:

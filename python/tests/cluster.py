@@ -22,7 +22,7 @@ class Processes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Asked first: a nanny ends its worker, which would outlive it for a while.
+        # Asked first: a nanny ends its worker, which would outlive it.
         for end in (subprocess.Popen.terminate, subprocess.Popen.kill):
             for process in self._started:
                 end(process)

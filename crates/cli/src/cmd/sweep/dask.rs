@@ -15,9 +15,12 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Names another interpreter than `python3`.
 const INTERPRETER: &str = "FAIRPACE_PYTHON";
+/// While the process is silent the stop flag is looked at this often.
+const LOOK_UP: Duration = Duration::from_millis(20);
 
 /// The sweep as the package is asked for it.
 pub(super) fn request(args: &Args, address: &str, scenario: &Scenario, spec: &Spec, dir: &Path) -> Value {
@@ -142,7 +145,7 @@ impl<'a> Cluster<'a> {
     /// The next line; none when the process has ended, which it is made to when the stop flag is set.
     fn next(&mut self) -> Outcome<Option<Line>> {
         loop {
-            match self.lines.recv_timeout(super::LOOK_UP) {
+            match self.lines.recv_timeout(LOOK_UP) {
                 Ok(line) => {
                     let read = serde_json::from_str(&line);
                     return Ok(Some(read.unwrap_or(Line::Notice { notice: line })));
