@@ -120,7 +120,7 @@ impl Receiver {
         self.socket.local_address()
     }
 
-    /// Receives until the end of the first session; see the module.
+    /// Receives until the end of the first session of a sender that counts ([`ReceiveReport::counts`]); see the module.
     ///
     /// # Errors
     /// What prevents the beginning, and the kernel refusing to wait. Everything else is in
@@ -178,8 +178,9 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The next session, until its end. With `last` the receiver ends then, and says so to senders that wait; it ends, too, with the stop flag and
-    /// where it cannot go on: [`ReceiveReport::goes_on`] tells.
+    /// The next session, until its end. With `last` the receiver ends then, if the sender counts ([`ReceiveReport::counts`]), and says so to senders
+    /// that wait; without, the session goes on with the next sender. The receiver ends, too, with the stop flag and where it cannot go on:
+    /// [`ReceiveReport::goes_on`] tells.
     ///
     /// # Errors
     /// The kernel refuses to wait. Everything else is in [`ReceiveReport::end`].

@@ -548,6 +548,7 @@ fn who_does_not_hear_what_goes_to_its_address_shows_no_proof() {
     assert_eq!(r.peer(), None, "it has gone");
     let forged: SocketAddr = "192.0.2.77:9".parse().unwrap();
     hand_in(&mut r, at(41.0), c, forged);
+    assert_eq!(told(&mut r, at(41.0)).len(), 1, "somebody else is told");
     for guess in (number.wrapping_sub(500)..=number.wrapping_add(500)).chain(0..1_000) {
         (c.token, c.proof) = (u64::from(guess), Some(guess));
         hand_in(&mut r, at(41.1), c, forged);
