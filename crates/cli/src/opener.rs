@@ -3,7 +3,8 @@
 //! `receive --sessions` gives each session files of its own, and the second session's are opened while packets come: under its filter
 //! (`confine.rs`) the receiver can open no file. So another process is started before. That process
 //! reads nothing but single bytes from the receiver's end of a socket: "the next", and "the last were not used". The files that are opened, handed back and
-//! removed have the names that the process was started with, and numbers that the process counts. The end of the socket is the end of the process.
+//! removed have the names that the process was started with, and numbers that the process counts, up to a bound: whoever is let in makes no
+//! more files than that, whatever becomes of the receiver. The end of the socket is the end of the process.
 
 use crate::confine;
 use crate::error::{Failure, Outcome, code};
@@ -33,19 +34,24 @@ const LONGEST: usize = 4_096;
 const NEXT: u8 = b'n';
 const UNUSED: u8 = b'u';
 const OPENED: u8 = b'o';
+const ENOUGH: u8 = b'e';
 const FAILED: u8 = b'f';
 
 /// The receiver's end.
 pub(crate) struct Opener {
     socket: UnixStream,
     paths: Vec<PathBuf>,
-    /// The session that files were opened for last.
+    /// The number of the files that were opened last.
     session: u64,
 }
 
+/// The files of a session, each with its name.
+pub(crate) type Opened = Vec<(File, PathBuf)>;
+
 impl Opener {
-    /// Starts the process, which opens files of these names, numbered. None of them may be there already, unless `force` says so.
-    pub(crate) fn start(paths: &[&Path], force: bool) -> Outcome<Opener> {
+    /// Starts the process, which opens files of these names, numbered, for so many sessions at most. None of them may be there already,
+    /// unless `force` says so.
+    pub(crate) fn start(paths: &[&Path], most: u64, force: bool) -> Outcome<Opener> {
         for path in paths {
             outputs::refuse_dash(path)?;
         }
@@ -58,14 +64,13 @@ impl Opener {
         let (ours, theirs) = UnixStream::pair()?;
         let program = std::env::current_exe()?;
         let mut command = Command::new(program);
-        command.arg(OPENER).arg(if force { FORCE } else { "" }).args(paths);
+        command.arg(OPENER).arg(most.to_string()).arg(if force { FORCE } else { "" }).args(paths);
         command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).spawn()?;
         Ok(Opener { socket: ours, paths: paths.iter().map(|path| (*path).to_owned()).collect(), session: 0 })
     }
 
-    /// The next session's files, each with its name, in the order of the names.
-    pub(crate) fn next(&mut self) -> Outcome<Vec<(File, PathBuf)>> {
-        self.session += 1;
+    /// The next session's files, in the order of the names; `None` if as many sessions as may have some have.
+    pub(crate) fn next(&mut self) -> Outcome<Option<Opened>> {
         self.socket.write_all(&[NEXT])?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
         let mut passed = RecvAncillaryBuffer::new(&mut space);
@@ -81,17 +86,24 @@ impl Opener {
         let files: Vec<File> = files.map(File::from).collect();
         match said {
             [OPENED] if files.len() == self.paths.len() => {
-                Ok(files.into_iter().zip(self.paths.iter().map(|path| numbered(path, self.session))).collect())
+                self.session += 1;
+                Ok(Some(files.into_iter().zip(self.paths.iter().map(|path| numbered(path, self.session))).collect()))
             }
+            [ENOUGH] => Ok(None),
             [FAILED, why @ ..] => Err(Failure::new(code::FAILED, String::from_utf8_lossy(why))),
             _ => Err(Failure::new(code::FAILED, "the process that opens files has ended")),
         }
     }
 
-    /// No session came for the last ones.
-    pub(crate) fn unused(&mut self) {
-        // If that process is gone, an empty file stays.
-        let _ = self.socket.write_all(&[UNUSED]).and_then(|()| self.socket.read_exact(&mut [0]));
+    /// No session came for the last ones, or none that leaves files: their number is the next one's.
+    pub(crate) fn unused(&mut self) -> Outcome {
+        let mut said = [0];
+        self.socket.write_all(&[UNUSED])?;
+        self.socket.read_exact(&mut said)?;
+        if said == [OPENED] {
+            self.session -= 1;
+        }
+        Ok(())
     }
 }
 
@@ -125,7 +137,8 @@ pub(crate) fn arguments() -> Option<Vec<OsString>> {
 
 /// The process: opens files until the receiver has ended.
 pub(crate) fn run(arguments: &[OsString]) -> Outcome {
-    let [force, paths @ ..] = arguments else { return Ok(()) };
+    let [most, force, paths @ ..] = arguments else { return Ok(()) };
+    let Some(most) = most.to_str().and_then(|most| most.parse::<u64>().ok()) else { return Ok(()) };
     confine::drop_capabilities()?;
     // Ctrl-C is for the receiver, which may yet say that the last files are not needed. This process ends when it does.
     for signal in [SIGINT, SIGTERM] {
@@ -137,6 +150,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Outcome {
     let mut word = [0];
     while (&socket).read(&mut word)? == 1 {
         match word {
+            [NEXT] if session >= most => (&socket).write_all(&[ENOUGH])?,
             [NEXT] => {
                 session += 1;
                 let mut opened = Vec::new();
@@ -149,14 +163,13 @@ pub(crate) fn run(arguments: &[OsString]) -> Outcome {
                 hand_over(&socket, &opened, failure)?;
             }
             [UNUSED] => {
-                for path in paths.iter().map(|path| numbered(Path::new(path), session)) {
-                    // Only what this process has made, and nothing twice.
-                    if made && fs::symlink_metadata(&path).is_ok_and(|about| about.is_file()) {
-                        let _ = fs::remove_file(&path);
-                    }
-                }
-                made = false;
-                (&socket).write_all(&[OPENED])?;
+                // Only what this process has made, and nothing twice.
+                let gone = std::mem::take(&mut made)
+                    && paths.iter().map(|path| numbered(Path::new(path), session)).all(|path| {
+                        fs::symlink_metadata(&path).is_ok_and(|about| about.is_file()) && fs::remove_file(&path).is_ok()
+                    });
+                session -= u64::from(gone);
+                (&socket).write_all(&[if gone { OPENED } else { FAILED }])?;
             }
             _ => return Ok(()),
         }

@@ -3,7 +3,8 @@
 //!
 //! Each trial has namespaces, a path and two processes of its own, and what arrives is counted where it leaves the
 //! path. Facts that must hold on a busy machine too are asserted; speeds are only printed. Skips, with the reason,
-//! where the system gives no namespaces or no devices. A word as argument chooses the faults whose names contain it.
+//! where the system gives no namespaces or no devices. A word as argument chooses the faults whose names contain it, a second one the
+//! controllers of the full list, by commas; one that is named five times is tried five times.
 //!
 //! Without more: the faults that name a controller, side by side, the fault at 3 s. `FAIRPACE_FAULTS=full`: each fault with
 //! every controller, 60 s, the fault at 20 s, some 20 minutes.
@@ -85,6 +86,7 @@ struct Trial<'a> {
 
 fn main() -> ExitCode {
     let wanted = std::env::args().nth(1).unwrap_or_default();
+    let controllers = std::env::args().nth(2);
     let full = std::env::var("FAIRPACE_FAULTS").is_ok_and(|v| v == "full");
     let _lock = lock();
     let sandbox = match Sandbox::enter() {
@@ -109,7 +111,12 @@ fn main() -> ExitCode {
     if full {
         // All controllers side by side: little traffic each.
         for fault in faults {
-            let each = fairpace_control::schemes().iter().map(|s| (fault, trial(s.name, 20.0, 10.0, 60.0)));
+            let all = fairpace_control::schemes().iter().map(|s| s.name);
+            let chosen: Vec<_> = match &controllers {
+                None => all.collect(),
+                Some(words) => words.split(',').filter_map(|word| all.clone().find(|name| *name == word)).collect(),
+            };
+            let each = chosen.into_iter().map(|name| (fault, trial(name, 20.0, 10.0, 60.0)));
             good &= side_by_side(each.collect());
         }
     } else {

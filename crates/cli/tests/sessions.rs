@@ -11,6 +11,7 @@ use common::program::{command, folder, text};
 use common::wire::{json, listening, listening_with_messages};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -110,6 +111,87 @@ fn sessions_follow_each_other_with_files_and_summaries_of_their_own() {
     assert!(text(&refused.stderr).contains("a-1.ivf` exists already"), "{}", text(&refused.stderr));
 }
 
+/// Two packets of a stream and its goodbye, as who forges addresses can send them, and hear nothing.
+fn forge_a_session(port: u16, ssrc: u32) {
+    let forger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    forger.connect(("127.0.0.1", port)).unwrap();
+    let ssrc = ssrc.to_be_bytes();
+    for sequence in 0..3_u8 {
+        // A packet of a frame in VP8 whose beginning is not there.
+        let packet = [&[0x80, 0xe0, 0, sequence, 0, 0, 0, 0][..], &ssrc, &[0, 1, 2, 3]].concat();
+        forger.send(&packet).unwrap();
+    }
+    let goodbye = [&[0x80, 201, 0, 1][..], &ssrc, &[0x81, 203, 0, 1], &ssrc].concat();
+    forger.send(&goodbye).unwrap();
+    // For so long packets of the stream would take the goodbye back.
+    std::thread::sleep(Duration::from_millis(1_200));
+}
+
+#[test]
+fn packets_of_nobody_use_up_no_session_and_leave_no_file() {
+    let dir = fresh("nobody");
+    let (out, stats) = (dir.join("a.ivf"), dir.join("s.jsonl"));
+    let (out, stats) = (out.to_str().unwrap(), stats.to_str().unwrap());
+    let receive = ["receive", "0", "--sessions", "2", "--json", "--out", out, "--stats", stats];
+    let (receiver, port) = listening(&receive);
+    for ssrc in 1..=3 {
+        forge_a_session(port, ssrc);
+    }
+    let first = sender(port, "2s").wait_with_output().unwrap();
+    forge_a_session(port, 4);
+    let second = sender(port, "2s").wait_with_output().unwrap();
+    let received = receiver.wait_with_output().unwrap();
+    let codes = [&first, &second, &received].map(|o| o.status.code());
+    assert_eq!(codes, [Some(0); 3], "{}", text(&received.stderr));
+    let told: Vec<_> =
+        lines(&received).iter().map(|l| (l["session"].clone(), l["ended"].clone(), l["counts"].clone())).collect();
+    assert_eq!(told, [1, 2].map(|n| (Value::from(n), Value::from("bye"), Value::from(true))));
+    let mut files: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["a-1.ivf", "a-2.ivf", "s-1.jsonl", "s-2.jsonl"]);
+    assert!(is_recording(&dir.join("a-1.ivf")) && is_recording(&dir.join("a-2.ivf")));
+}
+
+/// Of a receiver of one session, too; but where the operator has named the address, its word is taken.
+#[test]
+fn packets_of_nobody_end_no_receiver_of_one_session() {
+    let (receiver, port, said) = listening_with_messages(&["receive", "0", "--json", "--seconds", "4s"]);
+    forge_a_session(port, 1);
+    // The time that it was forged to begin at is not the session's.
+    std::thread::sleep(Duration::from_secs(2));
+    let sent = sender(port, "2s").wait_with_output().unwrap();
+    let received = receiver.wait_with_output().unwrap();
+    assert_eq!((sent.status.code(), received.status.code()), (Some(0), Some(0)));
+    let told = json(&received);
+    assert_eq!((&told["ended"], &told["counts"]), (&"bye".into(), &true.into()), "{told}");
+    assert!(said.join().unwrap().contains("has not shown that it was there"));
+
+    let (receiver, port) = listening(&["receive", "0", "--json", "--from", "127.0.0.1"]);
+    forge_a_session(port, 1);
+    let received = receiver.wait_with_output().unwrap();
+    assert_eq!((received.status.code(), &json(&received)["ended"]), (Some(0), &"bye".into()));
+}
+
+/// Whoever is let in can begin a session, and another one, for ever.
+#[test]
+fn no_more_sessions_leave_files_than_are_to_be_kept() {
+    let dir = fresh("kept");
+    let (out, stats) = (dir.join("a.ivf"), dir.join("s.jsonl"));
+    let (out, stats) = (out.to_str().unwrap(), stats.to_str().unwrap());
+    let keep = ["--sessions", "3", "--keep-sessions", "1", "--out", out, "--stats", stats];
+    let (receiver, port, said) = listening_with_messages(&[&["receive", "0", "--json"][..], &keep].concat());
+    for _ in 0..3 {
+        assert_eq!(sender(port, "1s").wait_with_output().unwrap().status.code(), Some(0));
+    }
+    let received = receiver.wait_with_output().unwrap();
+    assert_eq!((received.status.code(), lines(&received).len()), (Some(0), 3));
+    let mut files: Vec<_> = std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["a-1.ivf", "s-1.jsonl"]);
+    let said = said.join().unwrap();
+    assert_eq!(said.matches("later ones leave none").count(), 1, "{said}");
+}
+
 #[test]
 fn a_receiver_for_ever_ends_by_ctrl_c_and_leaves_no_file_of_a_session_that_never_came() {
     let dir = fresh("forever");
@@ -179,6 +261,7 @@ fn outputs_that_could_not_be_written_to_are_refused_before_anything_starts() {
         (vec!["receive", "0", "--sessions", "2", "--out", "-"], "`-` would be a file"),
         (vec!["receive", "0", "--stats", one, "--out", one], "`--out` and `--stats` name the same file"),
         (vec!["receive", "0", "--sessions", "0"], "a whole number from 1 on, or `forever`"),
+        (vec!["receive", "0", "--keep-sessions", "3"], "how many of several sessions leave files"),
     ] {
         let mut child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(20);

@@ -352,6 +352,7 @@ fn echo(token: u64) -> Vec<u8> {
         fec: false,
         busy: false,
         ends: false,
+        show: false,
     };
     answer.emit(&mut bytes);
     bytes

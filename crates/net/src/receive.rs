@@ -120,7 +120,7 @@ impl Receiver {
         self.socket.local_address()
     }
 
-    /// Receives until the end of the first session; see the module.
+    /// Receives until the end of the first session of a sender that counts ([`ReceiveReport::counts`]); see the module.
     ///
     /// # Errors
     /// What prevents the beginning, and the kernel refusing to wait. Everything else is in
@@ -146,6 +146,7 @@ impl Receiver {
                 + if config.key.is_some() { seal::OVERHEAD } else { Bytes::ZERO },
             ntp_at_zero: NtpTime::from_unix(clock.unix_at_zero()),
             one_by_one: true,
+            ask_proof: config.key.is_none(),
             ..config.session.clone()
         };
         let now = clock.now();
@@ -177,8 +178,9 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The next session, until its end. With `last` the receiver ends then, and says so to senders that wait; it ends, too, with the stop flag and
-    /// where it cannot go on: [`ReceiveReport::goes_on`] tells.
+    /// The next session, until its end. With `last` the receiver ends then, if the sender counts ([`ReceiveReport::counts`]), and says so to senders
+    /// that wait; without, the session goes on with the next sender. The receiver ends, too, with the stop flag and where it cannot go on:
+    /// [`ReceiveReport::goes_on`] tells.
     ///
     /// # Errors
     /// The kernel refuses to wait. Everything else is in [`ReceiveReport::end`].
@@ -200,6 +202,7 @@ impl Sessions {
             splice: Splice::default(),
             begun,
             first_media: None,
+            timed_from: None,
             newest: None,
             peer: None,
             frames: 0,
@@ -258,6 +261,7 @@ impl Sessions {
             not_sent: counts.not_sent - before.not_sent,
             unsealed: counts.unsealed - before.unsealed,
             cpu,
+            counts: run.sender_counts(),
             goes_on,
             end: run.end.unwrap_or(ReceiveEnd::Finished),
         })
@@ -333,6 +337,8 @@ struct Serving<'a> {
     splice: Splice,
     begun: Instant,
     first_media: Option<Instant>,
+    /// The first media since a sender last went that does not count: the session's duration begins here.
+    timed_from: Option<Instant>,
     /// SSRC and sequence number of the media packet that came last.
     newest: Option<(u32, u16)>,
     peer: Option<SocketAddr>,
@@ -385,7 +391,7 @@ impl Serving<'_> {
                     }
                     let media = self.port.session.handle_datagram(now, bytes, p.mark.dscp, p.mark.ecn, p.from);
                     if let Some(media) = media {
-                        self.first_media.get_or_insert(now);
+                        self.on_first_media(now);
                         self.media(&media, p.at, sink, observer)?;
                     }
                     let mut buffer = Vec::new();
@@ -455,11 +461,20 @@ impl Serving<'_> {
             self.port.now = self.port.now.max(self.port.clock.now());
             let now = self.port.now;
             if let Some(media) = self.port.session.handle_tcp_packet(now, packet) {
-                self.first_media.get_or_insert(now);
+                self.on_first_media(now);
                 self.media(&media, now, sink, observer)?;
             }
         }
         Ok(!tcp.has_more())
+    }
+
+    const fn on_first_media(&mut self, now: Instant) {
+        if self.timed_from.is_none() {
+            self.timed_from = Some(now);
+        }
+        if self.first_media.is_none() {
+            self.first_media = self.timed_from;
+        }
     }
 
     /// Whether a datagram is the media packet behind the newest one.
@@ -516,10 +531,22 @@ impl Serving<'_> {
                 ReceiverEvent::NewSource { from, .. } => {
                     self.peer = Some(canonical(*from));
                 }
+                ReceiverEvent::Bye { .. } | ReceiverEvent::Vanished if self.goes_on_after_its_sender() => {
+                    self.port.session.same_session();
+                    self.timed_from = None;
+                    observer.on_event(now, &event);
+                    observer.on_uncounted(now);
+                    continue;
+                }
                 ReceiverEvent::Bye { reason } => {
                     self.end.get_or_insert(ReceiveEnd::Bye(reason.clone()));
                 }
-                ReceiverEvent::Replaced if self.last => self.port.session.same_session(),
+                ReceiverEvent::Replaced if self.last => {
+                    if !self.sender_counts() {
+                        self.timed_from = None;
+                    }
+                    self.port.session.same_session();
+                }
                 ReceiverEvent::Replaced => {
                     self.end.get_or_insert(ReceiveEnd::Replaced);
                 }
@@ -538,6 +565,16 @@ impl Serving<'_> {
             observer.on_event(now, &event);
         }
         Ok(())
+    }
+
+    /// Whether the sender is one of those that the receiver was started for: somebody is there.
+    fn sender_counts(&self) -> bool {
+        self.port.config.key.is_some() || !self.port.config.session.from.is_empty() || self.port.session.stats().proven
+    }
+
+    /// Nobody who forges addresses ends the receiver.
+    fn goes_on_after_its_sender(&self) -> bool {
+        self.last && self.end.is_none() && !self.sender_counts()
     }
 
     /// Reasons to stop that are not the sender's.
@@ -586,7 +623,8 @@ impl Serving<'_> {
     /// When the duration, or the patience, ends.
     fn ends_at(&self) -> Option<Instant> {
         match self.first_media {
-            Some(at) => self.port.config.duration.map(|d| at + d),
+            Some(_) if self.goes_on_after_its_sender() => None,
+            Some(_) => self.timed_from.zip(self.port.config.duration).map(|(at, d)| at + d),
             // A sender whose TCP half is there has come, though it may have nothing to send yet.
             None if self.port.session.has_tcp() => None,
             None => self.port.config.patience.map(|p| self.begun + p),

@@ -11,13 +11,13 @@
 //!  SSRC of the media stream                   SSRC of the receiver
 //!  "FPCE"                                     "FPCE"
 //!  token (64)                                 token (64), as received
-//!  version | class | media PT | codec         version | DSCP | TAKEN, FEC, BUSY, ENDS, ECN | rwnd
+//!  version | class | media PT | codec         version | DSCP | TAKEN, FEC, BUSY, ENDS, SHOW, ECN | rwnd
 //!  FEC (1), dummy PT (7) | RTX PT (0 = none) | EXT | FMT   time from arrival to this echo, µs (32)
 //!  SSRC of the dummy stream                   feedback interval, µs (32)
 //!  SSRC of the retransmissions (0 = none)     number of the next report (32), see claim
 //!  only with FMT 2 and 3:
 //!  report interval, µs (32)
-//!  only after an echo with TAKEN:
+//!  only after an echo with TAKEN or SHOW:
 //!  proof (32)
 //!  only with FEC:
 //!  FEC PT | 0 (24)
@@ -30,6 +30,10 @@
 //!
 //! BUSY: another sender has the place, at another address, and the challenge waits for 4 s. Such an echo tells nothing of the receiver: SSRC,
 //! FEC, rwnd, interval and number are 0. The token is good for one more answer. BUSY with ENDS: the receiver ends, and lets nobody in any more.
+//!
+//! SHOW: the sender has the place, and has not shown yet that it sees what goes to its address. Another challenge, with the number of the echo
+//! as proof, shows it, at once and beside everything else: who forges addresses can hold a place, and is never taken for a sender that was there. A
+//! sender of before there was such a bit reads nothing, and shows nothing.
 //!
 //! FEC in the challenge: the sender has repair packets ([`crate::fec`]) for a receiver that knows them; FEC in the echo: the receiver does.
 //! A receiver of before there were any reads neither the bit nor what stands behind the proof.
@@ -65,6 +69,7 @@ const TAKEN: u8 = 0x80;
 const KNOWS_FEC: u8 = 0x40;
 const BUSY: u8 = 0x20;
 const ENDS: u8 = 0x10;
+const SHOW: u8 = 0x08;
 /// In front of a challenge's dummy payload type.
 const HAS_FEC: u8 = 0x80;
 const FEC_LEN: usize = 8;
@@ -96,7 +101,7 @@ pub struct Challenge {
     pub fec: Option<(u8, u32)>,
     /// The feedback that the sender wants.
     pub form: Request,
-    /// The number that an echo with `taken` told; `None` if there was none.
+    /// The number that an echo with `taken` or `show` told; `None` if there was none.
     pub proof: Option<u32>,
 }
 
@@ -118,7 +123,8 @@ pub struct Echo {
     pub rwnd: Option<NonZeroU8>,
     /// How often the receiver means to send feedback; zero = at every packet.
     pub feedback_interval: Duration,
-    /// The number that the next feedback will carry: nobody else can guess it. With `taken`, the proof that is wanted.
+    /// The number that the next feedback will carry: nobody else can guess it. With `taken`, the proof that is wanted; with `show`
+    /// both.
     pub next_report: u32,
     /// Another sender has the place: challenge again, with the proof.
     pub taken: bool,
@@ -128,6 +134,8 @@ pub struct Echo {
     pub busy: bool,
     /// With `busy`: the receiver ends, and the challenge waits in vain.
     pub ends: bool,
+    /// The sender is let in: let it challenge once more, with the proof that it hears this.
+    pub show: bool,
 }
 
 impl Challenge {
@@ -196,7 +204,8 @@ impl Echo {
             let fec = if self.fec { KNOWS_FEC } else { 0 };
             let busy = if self.busy { BUSY } else { 0 };
             let ends = if self.ends { ENDS } else { 0 };
-            let marks = taken | fec | busy | ends | self.ecn as u8;
+            let show = if self.show { SHOW } else { 0 };
+            let marks = taken | fec | busy | ends | show | self.ecn as u8;
             out.put(&[VERSION, self.dscp.get(), marks, self.rwnd.map_or(0, NonZeroU8::get)]);
             out.put_u32(micros(self.delay));
             out.put_u32(micros(self.feedback_interval));
@@ -250,6 +259,7 @@ impl Message {
                 fec: marks & KNOWS_FEC != 0,
                 busy: marks & BUSY != 0,
                 ends: marks & ENDS != 0,
+                show: marks & SHOW != 0,
             })));
         }
         let class = if r.u8()? == 0 { Class::Normal } else { Class::Low };
@@ -317,10 +327,10 @@ mod tests {
                 (10_000_u64..=5_000_000, any::<bool>())
                     .prop_map(|(us, tcp)| Request::reports(Duration::from_micros(us), tcp)),
             ],
-            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, marks: (bool, bool, bool, bool), proof: Option<u32>,
+            echo: (u32, u8, u8, u32, u32, u32), rwnd: u8, marks: (bool, bool, bool, bool, bool), proof: Option<u32>,
             fec in prop::option::of((0_u8..128, any::<u32>())),
         ) {
-            let (taken, knows_fec, busy, ends) = marks;
+            let (taken, knows_fec, busy, ends, show) = marks;
             let class = if low { Class::Low } else { Class::Normal };
             let codec = if vp8 { Codec::Vp8 } else { Codec::Generic };
             let challenge = Challenge {
@@ -335,7 +345,7 @@ mod tests {
             let answer = Echo {
                 receiver: echo.0, token, dscp: Dscp::new(echo.1), ecn: Ecn::from_bits(echo.2),
                 delay: Duration::from_micros(echo.3.into()), feedback_interval: Duration::from_micros(echo.4.into()),
-                next_report: echo.5, rwnd: NonZeroU8::new(rwnd), taken, fec: knows_fec, busy, ends,
+                next_report: echo.5, rwnd: NonZeroU8::new(rwnd), taken, fec: knows_fec, busy, ends, show,
             };
             let (mut a, mut b) = (Vec::new(), Vec::new());
             challenge.emit(&mut a);

@@ -271,6 +271,7 @@ impl ReceiverSession {
         (peer.tcp, peer.heard) = (true, now);
         peer.budget.on_received(bytes.len());
         let from = peer.address;
+        self.prove();
         self.event(ReceiverEvent::TcpUp { from });
         let mut out = Vec::new();
         self.echo_of(c.token, Duration::ZERO, Dscp::DEFAULT, Ecn::NotEct).emit(&mut out);
@@ -427,11 +428,22 @@ impl ReceiverSession {
     fn accept_sender(&mut self, now: Instant, from: SocketAddr, bytes: usize) {
         if !self.place.is_held_by(from) {
             self.forget();
+            if self.config.ask_proof {
+                // Drawn anew for each holder of the place: the number is the proof, and the holder before knows his.
+                self.next_number = self.secret.value(Purpose::FirstSequence, 0, self.place.holders()) as u32;
+            }
             self.place.take(now, from, bytes);
+            self.stats.proven = false;
             let n = u64::from(self.next_number);
             let random = RandomStream::named(self.secret.value(Purpose::RtcpTiming, self.ssrc, n), "rtcp.receiver");
             self.reports.start(rtcp::timing(now, &self.config, random));
         }
+    }
+
+    /// The sender sees what goes to its address.
+    fn prove(&mut self) {
+        self.place.prove();
+        self.stats.proven = true;
     }
 
     /// The sender has gone.
@@ -545,6 +557,7 @@ impl ReceiverSession {
         let other_tool = self.place.is_held_by(echo.to)
             && self.place.announced_media().is_none()
             && self.sources.media().is_some_and(|m| m != c.media.1);
+        let mut is_shown = self.place.is_held_by(echo.to) && c.proof.is_some_and(|proof| self.place.has_told(proof));
         if other_tool || self.place.needs_proof(&c, echo.to) {
             // Drawn anew for each holder of the place, so that none knows what the next one is asked for.
             let proof = self.secret.proof(c.media.1, echo.to, self.place.holders());
@@ -553,6 +566,7 @@ impl ReceiverSession {
                     return self.place.wait(Waiting { challenge: c, echo, len });
                 }
                 self.forget();
+                is_shown = true;
             } else {
                 echo.taken = Some(proof);
             }
@@ -560,6 +574,9 @@ impl ReceiverSession {
         if echo.taken.is_none() {
             self.accept_sender(now, echo.to, len);
             self.place.announce(now, c);
+            if is_shown {
+                self.prove();
+            }
             self.feedback.ask(c.form);
             match c.fec.filter(|_| self.config.fec) {
                 Some(_) => self.recovery.begin(c.media.1),
@@ -668,6 +685,9 @@ impl ReceiverSession {
         let mut echo = self.echo_of(pending.token, now.since(pending.arrived), pending.dscp, pending.ecn);
         if let Some(proof) = pending.taken {
             (echo.taken, echo.next_report) = (true, proof);
+        } else if self.config.ask_proof && !pending.busy && self.place.wants_proof(pending.to) {
+            echo.show = true;
+            self.place.tell(echo.next_report);
         }
         if pending.busy {
             (echo.busy, echo.ends, echo.receiver, echo.next_report) = (true, self.stopping.is_some(), 0, 0);
@@ -700,6 +720,7 @@ impl ReceiverSession {
             fec: self.config.fec,
             busy: false,
             ends: false,
+            show: false,
         }
     }
 

@@ -405,6 +405,11 @@ impl SenderSession {
                 self.phase = Phase::Leaving(reason, farewell);
                 self.buf.clear();
                 rtcp::write_report(now, &self.media, &self.config, &mut self.buf);
+                if self.admitting.is_showing() {
+                    // The last occasion: a session may be shorter than it takes to ask again.
+                    let token = self.admitting.token(now, Class::Normal, self.media.streams.media.ssrc, &self.secret);
+                    self.challenge_of(token, Class::Normal).emit(&mut self.buf);
+                }
                 let ssrcs = self.media.streams.ssrcs();
                 let used = if self.config.fec { &ssrcs[..] } else { &ssrcs[..3] };
                 crate::rtcp::emit_bye(&mut self.buf, used, &reason.to_string());
@@ -503,8 +508,12 @@ impl SenderSession {
     }
 
     fn write_challenge(&mut self, token: u64, class: Class) {
-        let streams = &self.media.streams;
         self.buf.clear();
+        self.challenge_of(token, class).emit(&mut self.buf);
+    }
+
+    fn challenge_of(&self, token: u64, class: Class) -> Challenge {
+        let streams = &self.media.streams;
         Challenge {
             token,
             class,
@@ -516,7 +525,6 @@ impl SenderSession {
             form: self.feedback.request(self.tcp.is_some()),
             proof: self.admitting.proof(),
         }
-        .emit(&mut self.buf);
     }
 
     const fn dscp(&self, class: Class) -> Dscp {

@@ -257,6 +257,7 @@ fn a_forged_word_of_a_busy_receiver_stops_nobody() {
             fec: false,
             busy,
             ends: false,
+            show: false,
         }
         .emit(&mut bytes);
         bytes
@@ -359,6 +360,7 @@ fn a_forged_word_of_a_receiver_that_ends_stops_no_session() {
             fec: false,
             busy: true,
             ends: true,
+            show: false,
         }
         .emit(&mut bytes);
         bytes
@@ -461,4 +463,106 @@ fn a_sender_that_takes_a_silent_ones_place_begins_another_session_or_goes_on_wit
         assert_eq!(two.p.receiver.peer(), Some(two.from));
         assert!(first > 400 && all > before + 10 && all < before + 400, "{apart}: {first}, then {all}");
     }
+}
+
+fn asking() -> ReceiverConfig {
+    ReceiverConfig { one_by_one: true, ask_proof: true, ..ReceiverConfig::default() }
+}
+
+/// One challenge more, and nothing later: a proof that is lost is shown again.
+#[test]
+fn a_sender_shows_at_once_that_it_hears_and_loses_no_time_by_it() {
+    let run = |config: ReceiverConfig, lose: usize| {
+        let mut p =
+            Pair::new(sender_config(), config, flow("fixed", &[("rate", "100 pkt/s")], Rate::mbps(10.0)), ms(50));
+        let mut shown = 0;
+        p.forward.disturb = Box::new(move |_, w| {
+            let shows = matches!(message(&w.bytes), Some(Message::Challenge(c)) if c.proof.is_some());
+            shown += usize::from(shows);
+            if shows && shown <= lose { vec![] } else { vec![(Duration::ZERO, w)] }
+        });
+        p.run_until(at(4.0));
+        let first = p.received.first().map(|g| g.arrived);
+        let challenges = p.count(What::Challenge);
+        p.sender.stop(p.now);
+        p.run_until(at(4.2));
+        (p.receiver.stats().proven, challenges, first)
+    };
+    let (proven, unasked, first) = run(ReceiverConfig::default(), 0);
+    assert!(!proven);
+    assert_eq!(run(asking(), 0), (true, unasked + 1, first));
+    assert_eq!(run(asking(), 2), (true, unasked + 3, first));
+    let (proven, challenges, _) = run(asking(), usize::MAX);
+    assert!(proven && challenges <= unasked + 10, "by the goodbye, at the last; {challenges}");
+}
+
+/// Who forges an address may send media from there, and shows nothing: not by guessing, nor by what went to an address of its own.
+#[test]
+fn who_does_not_hear_what_goes_to_its_address_shows_no_proof() {
+    let mut r = ReceiverSession::new(asking(), Secret::from_seed(3));
+    let told = |r: &mut ReceiverSession, now: Instant| {
+        let mut numbers = Vec::new();
+        while let Out::Datagram(d) = r.poll(now) {
+            if let Some(Message::Echo(e)) = message(d.bytes) {
+                numbers.extend(e.show.then_some(e.next_report));
+            }
+        }
+        numbers
+    };
+    let challenge = |s: &mut SenderSession, now: Instant| {
+        let asked = leaving(s, now);
+        let Some(Message::Challenge(c)) = message(&asked[0].1) else { panic!("a challenge") };
+        c
+    };
+    let hand_in = |r: &mut ReceiverSession, now: Instant, c: fairpace_rtp::challenge::Challenge, from: SocketAddr| {
+        let mut bytes = Vec::new();
+        c.emit(&mut bytes);
+        r.handle_datagram(now, &bytes, Dscp::DEFAULT, Ecn::NotEct, from);
+    };
+    let media = |r: &mut ReceiverSession, now: Instant, ssrc: u32, from: SocketAddr| {
+        let mut came = 0;
+        for sequence in 0..3 {
+            let mut bytes = Vec::new();
+            fairpace_rtp::packet::Packet {
+                marker: true,
+                payload_type: 96,
+                sequence,
+                timestamp: 0,
+                ssrc,
+                extensions: Default::default(),
+                payload: &[0x10, 0, 0],
+            }
+            .emit(&mut bytes);
+            came += u32::from(r.handle_datagram(now, &bytes, Dscp::DEFAULT, Ecn::NotEct, from).is_some());
+        }
+        came
+    };
+    // At its own address it is told a number.
+    let own: SocketAddr = ELSEWHERE.parse().unwrap();
+    let mut c = challenge(&mut another(5), at(0.0));
+    hand_in(&mut r, at(0.0), c, own);
+    let number = told(&mut r, at(0.0))[0];
+    for second in 1..=40 {
+        told(&mut r, at(f64::from(second)));
+    }
+    assert_eq!(r.peer(), None, "it has gone");
+    let forged: SocketAddr = "192.0.2.77:9".parse().unwrap();
+    hand_in(&mut r, at(41.0), c, forged);
+    assert_eq!(told(&mut r, at(41.0)).len(), 1, "somebody else is told");
+    for guess in (number.wrapping_sub(500)..=number.wrapping_add(500)).chain(0..1_000) {
+        (c.token, c.proof) = (u64::from(guess), Some(guess));
+        hand_in(&mut r, at(41.1), c, forged);
+    }
+    assert_eq!((r.peer(), media(&mut r, at(41.2), c.media.1, forged)), (Some(forged), 3));
+    assert!(!r.stats().proven);
+    // And a tool without challenges is taken in, and shows nothing either.
+    let mut plain = ReceiverSession::new(asking(), Secret::from_seed(4));
+    assert_eq!((media(&mut plain, at(0.0), 7, forged), plain.stats().proven), (2, false));
+    // The number itself, which went there, does.
+    let mut heard = ReceiverSession::new(asking(), Secret::from_seed(5));
+    let mut c = challenge(&mut another(6), at(0.0));
+    hand_in(&mut heard, at(0.0), c, own);
+    (c.token, c.proof) = (1, told(&mut heard, at(0.0)).pop());
+    hand_in(&mut heard, at(0.1), c, own);
+    assert_eq!((heard.stats().proven, told(&mut heard, at(0.1))), (true, vec![]), "and it is not asked again");
 }

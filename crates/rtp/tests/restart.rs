@@ -98,6 +98,7 @@ fn nobody_takes_a_receivers_place_without_the_newest_token() {
             taken: false,
             busy: false,
             ends: false,
+            show: false,
             fec: false,
         };
         echo.emit(&mut bytes);

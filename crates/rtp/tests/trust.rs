@@ -73,7 +73,7 @@ proptest! {
                 2 => rtcp::emit_bye(&mut bytes, &[1], "x"),
                 3 => Echo {
                     receiver: 1, token: wait, dscp: Default::default(), ecn: Ecn::NotEct,
-                    delay: Duration::ZERO, rwnd: None, feedback_interval: Duration::ZERO, next_report: 0, taken: false, fec: false, busy: false, ends: false,
+                    delay: Duration::ZERO, rwnd: None, feedback_interval: Duration::ZERO, next_report: 0, taken: false, fec: false, busy: false, ends: false, show: false,
                 }.emit(&mut bytes),
                 4 => ccfb::emit(&mut bytes, 1, 2, [(media, 0, vec![Metric::received(Ecn::NotEct, Duration::ZERO); 4])]),
                 5 => rtcp::emit_nack(&mut bytes, 1, media, &[1, 2, 3]),
@@ -137,6 +137,7 @@ fn a_token_answers_once_and_only_if_it_is_ours() {
             taken: false,
             busy: false,
             ends: false,
+            show: false,
             fec: false,
         }
         .emit(&mut bytes);

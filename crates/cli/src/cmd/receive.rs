@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
         if args.json { note(args.quiet, &line) } else { writeln!(std::io::stdout(), "{line}")? }
     }
     let mut sessions = receiver.begin()?;
-    let (mut number, mut failed) = (1, None);
+    let (mut number, mut counted, mut failed) = (1, 0, None);
     loop {
         let mut recorder = Recorder::new(playout);
         let path = recording.as_ref().map(|(_, path)| path.clone());
@@ -102,19 +102,23 @@ pub(crate) fn run(args: &Args) -> Outcome {
             recorder = recorder.to_file(file, path)?;
         }
         let mut live = Live::new(args, number, stats);
-        let last = args.sessions == Sessions::Number(number);
+        let last = args.sessions == Sessions::Number(counted + 1);
         let report = sessions.serve(last, &mut recorder, &mut live, stop.flag())?;
         if live.shown {
             eprintln!();
         }
-        let is_waste = number > 1 && report.stats.media.received == 0 && matches!(report.end, ReceiveEnd::Interrupted);
-        if is_waste {
-            files.unused();
-        } else {
-            tell(args, number, &report, recorder.playout().totals())?;
-        }
         let totals = *recorder.playout().totals();
-        let goes_on = report.goes_on;
+        let (counts, goes_on) = (report.counts, report.goes_on);
+        counted += u64::from(counts);
+        let never_came =
+            number > 1 && report.stats.media.received == 0 && matches!(report.end, ReceiveEnd::Interrupted);
+        // Packets of nobody, without a picture: anybody can send some, as often as he likes.
+        let is_nothing = goes_on && !counts && totals.frames.in_time == 0;
+        if never_came || is_nothing {
+            files.unused()?;
+        } else {
+            tell(args, number, &report, &totals)?;
+        }
         let outcome = match report.end {
             ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Replaced => Ok(()),
             ReceiveEnd::Interrupted => Err(Failure::silent(code::INTERRUPTED)),
@@ -128,12 +132,14 @@ pub(crate) fn run(args: &Args) -> Outcome {
         if !goes_on {
             return failed.map_or(outcome, Err);
         }
-        if let Err(failure) = outcome {
-            note(false, &format!("session {number}: {}", failure.message));
-            failed.get_or_insert(failure);
+        if let Err(failure) = outcome.as_ref().map_err(|failure| failure.message.clone()) {
+            note(!counts && args.quiet, &format!("session {number}: {failure}"));
+        }
+        if counts {
+            failed = failed.or(outcome.err());
         }
         note(args.quiet, "waiting for the next sender; Ctrl-C ends it");
-        number += 1;
+        number += u64::from(!is_nothing);
         (recording, stats) = files.next(args)?;
     }
 }
@@ -156,27 +162,41 @@ fn tell(args: &Args, number: u64, report: &ReceiveReport, totals: &PlayoutTotals
     }
 }
 
+/// Without a word, files of so many sessions are kept.
+const KEPT: u64 = 1_000;
+
 /// The files of each session.
 struct Files {
     /// Several sessions, each with its own.
     numbered: Option<Opener>,
+    /// As many sessions as may leave files have done so, and this has been told.
+    enough: bool,
     /// A pipe or a device for the statistics of several sessions.
     shared: Option<(File, PathBuf)>,
 }
 
 impl Files {
     fn open(args: &Args) -> Outcome<Files> {
-        let mut files = Files { numbered: None, shared: None };
-        if args.sessions == Sessions::Number(1) {
-            return Ok(files);
-        }
+        let mut files = Files { numbered: None, enough: false, shared: None };
+        let most = match args.sessions {
+            Sessions::Number(1) if args.keep_sessions.is_some() => {
+                return Err(Failure::usage(
+                    "`--keep-sessions` says how many of several sessions leave files, and one is served",
+                )
+                .hint("add `--sessions N` or `--sessions forever`"));
+            }
+            Sessions::Number(1) => return Ok(files),
+            Sessions::Number(sessions) => sessions.max(KEPT),
+            Sessions::Forever => KEPT,
+        };
+        let most = args.keep_sessions.map_or(most, u64::from);
         if let Some(path) = args.stats.as_ref().filter(|path| is_special(path)) {
             files.shared = Some((outputs::create(path, args.force)?, path.clone()));
         }
         let numbered = args.stats.iter().filter(|path| !is_special(path) && !Stats::is_stdout(Some(path)));
         let named: Vec<_> = args.out.iter().chain(numbered).map(PathBuf::as_path).collect();
         if !named.is_empty() {
-            files.numbered = Some(Opener::start(&named, args.force)?);
+            files.numbered = Some(Opener::start(&named, most, args.force)?);
         }
         Ok(files)
     }
@@ -188,11 +208,11 @@ impl Files {
             let recording = args.out.as_ref().map(create).transpose()?;
             return Ok((recording, Stats::open(args.stats.as_deref(), args.force)?));
         }
-        let mut opened = match &mut self.numbered {
-            Some(opener) => opener.next()?,
-            None => Vec::new(),
+        let opened = self.numbered.as_mut().map(Opener::next).transpose()?;
+        if matches!(opened, Some(None)) && !std::mem::replace(&mut self.enough, true) {
+            note(false, "as many sessions have left files as `--keep-sessions` allows: later ones leave none");
         }
-        .into_iter();
+        let mut opened = opened.flatten().unwrap_or_default().into_iter();
         let recording = args.out.as_ref().and_then(|_| opened.next());
         let stats = match (opened.next(), &self.shared) {
             (Some((file, path)), _) => Stats::to_file(file, &path)?,
@@ -202,10 +222,9 @@ impl Files {
         Ok((recording, stats))
     }
 
-    fn unused(&mut self) {
-        if let Some(opener) = &mut self.numbered {
-            opener.unused();
-        }
+    /// The files that were opened last are not needed.
+    fn unused(&mut self) -> Outcome {
+        self.numbered.as_mut().filter(|_| !self.enough).map_or(Ok(()), Opener::unused)
     }
 }
 
@@ -273,6 +292,12 @@ impl ReceiveObserver for Live {
             ReceiverEvent::Replaced => "another sender comes in place of the silent one".to_owned(),
         };
         self.note(&text);
+    }
+
+    fn on_uncounted(&mut self, _now: Instant) {
+        self.note(
+            "note: it has not shown that it was there, so that it ends no receiver; waiting for the next one (`--from ADDR` takes a sender's word, Ctrl-C ends it)",
+        );
     }
 
     fn on_sample(&mut self, s: &ReceiveSample) {
@@ -395,6 +420,7 @@ fn json(session: u64, r: &ReceiveReport, t: &PlayoutTotals) -> Value {
     json!({
         "session": session,
         "peer": r.peer.map(|p| p.to_string()),
+        "counts": r.counts,
         "elapsed_s": r.elapsed.as_secs_f64(),
         "ended": ended,
         "media": stream(&r.stats.media),

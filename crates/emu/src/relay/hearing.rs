@@ -161,9 +161,23 @@ mod tests {
         let mut out = Vec::new();
         let (receiver, dscp, ecn, delay) = (3, Dscp::DEFAULT, Ecn::NotEct, Duration::ZERO);
         let (feedback_interval, next_report) = (Duration::ZERO, 1);
-        let (taken, fec, busy, ends, rwnd) = (false, false, false, false, None);
-        Echo { receiver, token, dscp, ecn, delay, rwnd, feedback_interval, next_report, taken, fec, busy, ends }
-            .emit(&mut out);
+        let (taken, fec, busy, ends, show, rwnd) = (false, false, false, false, false, None);
+        let answer = Echo {
+            receiver,
+            token,
+            dscp,
+            ecn,
+            delay,
+            rwnd,
+            feedback_interval,
+            next_report,
+            taken,
+            fec,
+            busy,
+            ends,
+            show,
+        };
+        answer.emit(&mut out);
         out
     }
 

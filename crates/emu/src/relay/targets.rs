@@ -35,6 +35,7 @@ fn handshakes() -> Vec<Vec<u8>> {
         fec: false,
         busy: false,
         ends: false,
+        show: false,
     }
     .emit(&mut echo);
     let srt = |kind: u32, cookie: u32| {

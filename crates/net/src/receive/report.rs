@@ -48,6 +48,8 @@ pub trait ReceiveObserver {
     fn on_event(&mut self, _now: Instant, _event: &ReceiverEvent) {}
     /// A media packet came.
     fn on_packet(&mut self, _packet: &PacketNote) {}
+    /// The sender of the last session has gone, and does not count ([`ReceiveReport::counts`]): the session goes on with the next one.
+    fn on_uncounted(&mut self, _now: Instant) {}
     /// The state, every [`super::ReceiveConfig::sample`].
     fn on_sample(&mut self, _sample: &ReceiveSample) {}
 }
@@ -100,6 +102,10 @@ pub struct ReceiveReport {
     pub unsealed: u64,
     /// CPU time / time.
     pub cpu: f64,
+    /// The sender has shown that it sees what goes to its address, has the key, or is of an address that
+    /// [`ReceiverConfig::from`](fairpace_rtp::ReceiverConfig::from) names. Who forges addresses, and can do nothing of that, ends no receiver: the
+    /// last session is that of a sender that counts.
+    pub counts: bool,
     /// Another session may follow ([`super::Sessions::serve`]).
     pub goes_on: bool,
     /// How it ended.

@@ -48,6 +48,7 @@ pub(super) fn echo(token: u64) -> Vec<u8> {
         fec: false,
         busy: false,
         ends: false,
+        show: false,
     }
     .emit(&mut out);
     out

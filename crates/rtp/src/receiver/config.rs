@@ -51,6 +51,9 @@ pub struct ReceiverConfig {
     /// and are told that the receiver is busy. A session is a sender's time in the place, from its first media to its goodbye, its
     /// disappearance, or the stream of another address in its place. Else the place is free at once.
     pub one_by_one: bool,
+    /// Ask each sender that takes the place for a proof that it sees what goes to its address ([`crate::challenge`]), which costs it one challenge
+    /// more and no time: [`ReceiverStats::proven`] tells.
+    pub ask_proof: bool,
     /// IP and UDP headers: 28 B for IPv4, 48 B for IPv6.
     pub ip_overhead: Bytes,
     /// Code point of normal-class feedback and RTCP. Feedback on dummies is LE whatever this is.
@@ -78,6 +81,7 @@ impl Default for ReceiverConfig {
             reduced_minimum: false,
             vanish_after: CONSENT,
             one_by_one: false,
+            ask_proof: false,
             ip_overhead: Bytes::new(28),
             data_dscp: Dscp::DEFAULT,
             ntp_at_zero: NtpTime::default(),
@@ -220,6 +224,9 @@ pub struct ReceiverStats {
     pub recovered: u64,
     /// Feedback and reports not sent because more than three times the bytes received would have gone out.
     pub held_back: u64,
+    /// The sender that has the place, or had it last, has shown that it sees what goes to its address: by a proof in a challenge, or its TCP
+    /// connection. A tool without challenges never does.
+    pub proven: bool,
     /// BYEs that were ignored because packets went on coming.
     pub byes_ignored: u64,
     /// Media, dummies, retransmissions.

@@ -36,6 +36,10 @@ pub(super) struct Peer {
     tokens: [Option<u64>; MOST_RECENT_TOKENS],
     /// Its TCP connection has been taken in.
     pub(super) tcp: bool,
+    /// The sender sees what goes to its address.
+    proven: bool,
+    /// The numbers that were told last for a proof, newest first: its challenge and an echo may cross.
+    told: [Option<u32>; 2],
     pub(super) budget: Budget,
 }
 
@@ -154,6 +158,8 @@ impl Place {
             has_media: false,
             tokens: [None; MOST_RECENT_TOKENS],
             tcp: false,
+            proven: false,
+            told: [None; 2],
             budget,
         });
     }
@@ -181,6 +187,30 @@ impl Place {
     /// Whether media of the sender's own has come, or its TCP connection.
     pub(super) fn has_session(&self) -> bool {
         self.peer.is_some_and(|p| p.has_media || p.tcp)
+    }
+
+    /// Whether the sender at that address is to show that it sees what goes there.
+    pub(super) fn wants_proof(&self, from: SocketAddr) -> bool {
+        self.peer.is_some_and(|p| p.address == from && !p.proven)
+    }
+
+    /// That number goes to the sender as the proof to show.
+    pub(super) fn tell(&mut self, number: u32) {
+        if let Some(peer) = self.peer.as_mut().filter(|p| p.told.first() != Some(&Some(number))) {
+            peer.told = [Some(number), peer.told.first().copied().flatten()];
+        }
+    }
+
+    /// Whether that number was told to the sender.
+    pub(super) fn has_told(&self, number: u32) -> bool {
+        self.peer.is_some_and(|p| p.told.contains(&Some(number)))
+    }
+
+    /// The sender sees what goes to its address.
+    pub(super) const fn prove(&mut self) {
+        if let Some(peer) = &mut self.peer {
+            peer.proven = true;
+        }
     }
 
     /// Nobody is let in.

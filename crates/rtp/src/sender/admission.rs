@@ -22,6 +22,8 @@ const DOUBT: Duration = Duration::from_secs(1);
 const ANSWER: Duration = Duration::from_secs(3);
 /// A receiver cannot say that it means to tell more seldom.
 pub(super) const LONGEST_INTERVAL: Duration = Duration::from_secs(5);
+/// A proof is shown so often at most while the receiver goes on asking for it: one that arrives is answered without.
+const MOST_SHOWN: u32 = 30;
 /// Questions of 13 s at least.
 const MOST_TOKENS: usize = 32;
 
@@ -67,6 +69,8 @@ pub(super) struct Admitting {
     tokens_made: u64,
     /// The number that an echo wanted to see again.
     proof: Option<u32>,
+    /// The receiver has asked to see it: how often a challenge may yet carry the proof unasked, and when the next one is due.
+    showing: Option<(u32, Instant)>,
     /// The receiver serves another sender, and nothing else has been heard of it since.
     busy: bool,
     /// Bytes that may go to an address that is not proven.
@@ -98,6 +102,7 @@ impl Admitting {
             tokens: VecDeque::new(),
             tokens_made: 0,
             proof: None,
+            showing: None,
             busy: false,
             budget: Budget::default(),
             consent: Instant::ZERO,
@@ -153,9 +158,13 @@ impl Admitting {
 
     /// The class of the next challenge that is to leave to the peer, if one is; `srtt` is the round trip.
     pub(super) fn next_question(&mut self, now: Instant, srtt: Option<Duration>) -> Option<Class> {
-        if now >= self.next_try.min(self.doubt) {
+        let shows_at = self.shows_at();
+        if now >= self.next_try.min(self.doubt).min(shows_at) {
             let spacing = srtt.unwrap_or_default().clamp(REPEAT, LONGEST_REPEAT);
             let again = now + self.spread(spacing);
+            if let Some((left, at)) = self.showing.as_mut().filter(|_| now >= shows_at) {
+                (*left, *at) = (left.saturating_sub(1), again);
+            }
             for due in [&mut self.next_try, &mut self.doubt].into_iter().filter(|due| **due <= now) {
                 *due = again;
             }
@@ -225,6 +234,12 @@ impl Admitting {
             return Answer::Taken;
         }
         self.echoes = true;
+        self.showing = if echo.show {
+            self.proof = Some(echo.next_report);
+            self.showing.or(Some((MOST_SHOWN, now)))
+        } else {
+            None
+        };
         let was_held = if self.woken.is_some_and(|woken| token.sent >= woken) {
             self.woken = None;
             core::mem::take(&mut self.held)
@@ -281,9 +296,19 @@ impl Admitting {
         now.since(self.consent) >= CONSENT
     }
 
-    /// When consent ends, or is asked for.
+    /// When consent ends, or is asked for, or the proof is shown.
     pub(super) fn next(&self) -> Instant {
-        self.next_try.min(self.doubt).min(self.consent + CONSENT)
+        self.next_try.min(self.doubt).min(self.shows_at()).min(self.consent + CONSENT)
+    }
+
+    /// Whether the receiver has asked to see the proof, and has not said yet that it has come.
+    pub(super) const fn is_showing(&self) -> bool {
+        self.showing.is_some()
+    }
+
+    /// When a challenge is due that shows the proof.
+    fn shows_at(&self) -> Instant {
+        self.showing.filter(|(left, _)| *left > 0).map_or(Instant::NEVER, |(_, at)| at)
     }
 
     /// Packets of that class arrive with that code point: whether this is news.

@@ -616,6 +616,7 @@ fn receiver_config(random: &mut RandomStream) -> ReceiverConfig {
         fec: repair,
         session_bandwidth: CAP,
         ntp_at_zero: ntp(random),
+        ask_proof: random.below(2) == 0,
         ..ReceiverConfig::default()
     }
 }
