@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// it is. Older ones count as stale: nothing changes either way.
 const REMEMBERED: usize = 512;
 
-/// What the timeout gave up is remembered for so long, up to the ledger's capacity, whatever has left since: a receiver that was stopped tells of it
+/// A packet that the timeout gave up is remembered for so long, up to the ledger's capacity, whatever has left since: a receiver that was stopped tells of it
 /// when it goes on, and a packet that has come and is called lost would be held against the path. Nobody is silent for longer: the circuit breaker
 /// ends what is not heard for three times 5 s [RFC 8083 §4.1].
 const AWAITED: Duration = Duration::from_secs(15);
