@@ -17,7 +17,7 @@ use fairpace_units::{Class, Ecn, Instant, RandomStream};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// The base class, and what has an object of its own.
@@ -194,9 +194,9 @@ struct FromPython {
     place: String,
     flows: Arc<Vec<String>>,
     /// The same as objects, as they are asked for.
-    names: HashMap<u32, Py<PyString>>,
+    names: BTreeMap<u32, Py<PyString>>,
     entered: u64,
-    held: HashMap<u64, Carried>,
+    held: BTreeMap<u64, Carried>,
     /// Packets that come out, by the instant and their order.
     out: BTreeMap<(Instant, u64), Carried>,
     decided: u64,
@@ -211,9 +211,9 @@ impl FromPython {
             raised,
             place: format!("the part before link `{link}`, seed {seed}"),
             flows,
-            names: HashMap::new(),
+            names: BTreeMap::new(),
             entered: 0,
-            held: HashMap::new(),
+            held: BTreeMap::new(),
             out: BTreeMap::new(),
             decided: 0,
             dropped: VecDeque::new(),
