@@ -152,24 +152,34 @@ fn packets_of_nobody_use_up_no_session_and_leave_no_file() {
     assert!(is_recording(&dir.join("a-1.ivf")) && is_recording(&dir.join("a-2.ivf")));
 }
 
-/// Of a receiver of one session, too; but where the operator has named the address, its word is taken.
+/// The last of several goes on without them; but where the operator has named the address, or started a receiver of one session, the
+/// sender's word is taken.
 #[test]
-fn packets_of_nobody_end_no_receiver_of_one_session() {
-    let (receiver, port, said) = listening_with_messages(&["receive", "0", "--json", "--seconds", "4s"]);
+fn packets_of_nobody_end_no_receiver_of_several_sessions() {
+    let (receiver, port, said) =
+        listening_with_messages(&["receive", "0", "--json", "--sessions", "2", "--seconds", "4s"]);
+    assert_eq!(sender(port, "1s").wait_with_output().unwrap().status.code(), Some(0));
     forge_a_session(port, 1);
     // The time that it was forged to begin at is not the session's.
     std::thread::sleep(Duration::from_secs(2));
     let sent = sender(port, "2s").wait_with_output().unwrap();
     let received = receiver.wait_with_output().unwrap();
     assert_eq!((sent.status.code(), received.status.code()), (Some(0), Some(0)));
-    let told = json(&received);
-    assert_eq!((&told["ended"], &told["counts"]), (&"bye".into(), &true.into()), "{told}");
+    let told = lines(&received);
+    assert_eq!((told.len(), &told[1]["ended"], &told[1]["counts"]), (2, &"bye".into(), &true.into()), "{told:?}");
     assert!(said.join().unwrap().contains("has not shown that it was there"));
 
-    let (receiver, port) = listening(&["receive", "0", "--json", "--from", "127.0.0.1"]);
-    forge_a_session(port, 1);
-    let received = receiver.wait_with_output().unwrap();
-    assert_eq!((received.status.code(), &json(&received)["ended"]), (Some(0), &"bye".into()));
+    for word_is_taken in [&["--sessions", "2", "--from", "127.0.0.1"][..], &[]] {
+        let (receiver, port) = listening(&[&["receive", "0", "--json"][..], word_is_taken].concat());
+        forge_a_session(port, 1);
+        if !word_is_taken.is_empty() {
+            forge_a_session(port, 2);
+        }
+        let received = receiver.wait_with_output().unwrap();
+        let told = lines(&received);
+        assert_eq!((received.status.code(), &told[0]["ended"]), (Some(0), &"bye".into()), "{told:?}");
+        assert_eq!(told[0]["counts"], Value::from(!word_is_taken.is_empty()));
+    }
 }
 
 /// Whoever is let in can begin a session, and another one, for ever.

@@ -131,7 +131,7 @@ impl Receiver {
         observer: &mut dyn ReceiveObserver,
         stop: &AtomicBool,
     ) -> Result<ReceiveReport, NetError> {
-        self.begin()?.serve(true, sink, observer, stop)
+        self.begin()?.serve(Last::Whoever, sink, observer, stop)
     }
 
     /// Ready to serve one session after the other.
@@ -177,16 +177,26 @@ pub struct Sessions {
     buffer: Vec<u8>,
 }
 
+/// Whether a session is the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// Another one follows.
+    No,
+    /// The last if its sender counts ([`ReceiveReport::counts`]); else the session goes on with the next sender.
+    IfItCounts,
+    /// The last, whoever its sender is: a tool of plain RTP is told from a forger by nothing.
+    Whoever,
+}
+
 impl Sessions {
-    /// The next session, until its end. With `last` the receiver ends then, if the sender counts ([`ReceiveReport::counts`]), and says so to senders
-    /// that wait; without, the session goes on with the next sender. The receiver ends, too, with the stop flag and where it cannot go on:
-    /// [`ReceiveReport::goes_on`] tells.
+    /// The next session, until its end. If it is the last the receiver ends with it, and says so to senders that wait. The receiver ends, too, with the
+    /// stop flag and where it cannot go on: [`ReceiveReport::goes_on`] tells.
     ///
     /// # Errors
     /// The kernel refuses to wait. Everything else is in [`ReceiveReport::end`].
     pub fn serve(
         &mut self,
-        last: bool,
+        last: Last,
         sink: &mut dyn FrameSink,
         observer: &mut dyn ReceiveObserver,
         stop: &AtomicBool,
@@ -344,8 +354,7 @@ struct Serving<'a> {
     peer: Option<SocketAddr>,
     frames: u64,
     abandoned: u64,
-    /// No other session follows.
-    last: bool,
+    last: Last,
     end: Option<ReceiveEnd>,
     stopping: bool,
 }
@@ -541,7 +550,7 @@ impl Serving<'_> {
                 ReceiverEvent::Bye { reason } => {
                     self.end.get_or_insert(ReceiveEnd::Bye(reason.clone()));
                 }
-                ReceiverEvent::Replaced if self.last => {
+                ReceiverEvent::Replaced if self.last != Last::No => {
                     if !self.sender_counts() {
                         self.timed_from = None;
                     }
@@ -572,9 +581,9 @@ impl Serving<'_> {
         self.port.config.key.is_some() || !self.port.config.session.from.is_empty() || self.port.session.stats().proven
     }
 
-    /// Nobody who forges addresses ends the receiver.
+    /// Nobody who forges addresses ends a receiver of several sessions.
     fn goes_on_after_its_sender(&self) -> bool {
-        self.last && self.end.is_none() && !self.sender_counts()
+        self.last == Last::IfItCounts && self.end.is_none() && !self.sender_counts()
     }
 
     /// Reasons to stop that are not the sender's.
@@ -612,7 +621,7 @@ impl Serving<'_> {
 
     /// Whether the receiver ends with this session.
     fn ends_all(&self) -> bool {
-        self.last
+        self.last != Last::No
             || match &self.end {
                 Some(ReceiveEnd::Bye(_) | ReceiveEnd::Finished | ReceiveEnd::Replaced) | None => false,
                 Some(ReceiveEnd::Interrupted) => true,

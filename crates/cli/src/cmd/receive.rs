@@ -13,7 +13,7 @@ use crate::term::note;
 use fairpace_control::feedback::Form;
 use fairpace_emu::CallFilter;
 use fairpace_media::{Adaptive, PlayoutParams, PlayoutTotals, Recorder};
-use fairpace_net::receive::{ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
+use fairpace_net::receive::{Last, ReceiveConfig, ReceiveEnd, ReceiveObserver, ReceiveReport, ReceiveSample, Receiver};
 use fairpace_net::{Clock, resolve};
 use fairpace_rtp::{Codec, ReceiverEvent, StopReason, StreamStats, What, sdp};
 use fairpace_units::{Duration, Instant, format_duration};
@@ -102,7 +102,11 @@ pub(crate) fn run(args: &Args) -> Outcome {
             recorder = recorder.to_file(file, path)?;
         }
         let mut live = Live::new(args, number, stats);
-        let last = args.sessions == Sessions::Number(counted + 1);
+        let last = match args.sessions {
+            Sessions::Number(1) => Last::Whoever,
+            Sessions::Number(n) if n == counted + 1 => Last::IfItCounts,
+            Sessions::Number(_) | Sessions::Forever => Last::No,
+        };
         let report = sessions.serve(last, &mut recorder, &mut live, stop.flag())?;
         if live.shown {
             eprintln!();
