@@ -159,6 +159,8 @@ fn packets_of_nobody_end_no_receiver_of_several_sessions() {
     let (receiver, port, said) =
         listening_with_messages(&["receive", "0", "--json", "--sessions", "2", "--seconds", "4s"]);
     assert_eq!(sender(port, "1s").wait_with_output().unwrap().status.code(), Some(0));
+    // Until that session is written down nobody is let in.
+    std::thread::sleep(Duration::from_secs(1));
     forge_a_session(port, 1);
     // The time that it was forged to begin at is not the session's.
     std::thread::sleep(Duration::from_secs(2));
@@ -173,6 +175,7 @@ fn packets_of_nobody_end_no_receiver_of_several_sessions() {
         let (receiver, port) = listening(&[&["receive", "0", "--json"][..], word_is_taken].concat());
         forge_a_session(port, 1);
         if !word_is_taken.is_empty() {
+            std::thread::sleep(Duration::from_secs(1));
             forge_a_session(port, 2);
         }
         let received = receiver.wait_with_output().unwrap();
