@@ -62,10 +62,11 @@ mod request;
 mod sweep;
 
 pub use curve::Curve;
-pub use flow::{Delay, Flow, HEADROOM, Run, Strategy, run};
+pub use flow::{Delay, Flow, Run, Strategy, run};
 pub use request::approved;
 pub use sweep::{
-    Hump, MEDIAN_OVER, PHASE_STEP, Spread, Summary, max_delay, median_delay, phases, second_hump, smallest_t_q, summary,
+    Hump, MEDIAN_OVER, PHASE_STEP, Spread, Summary, max_delay, median_delay, phases, second_hump, smallest_t_q,
+    strategies, summary,
 };
 
 use fairpace_path::{DamaError, DamaSpec, ReleaseOf};
@@ -99,6 +100,10 @@ pub struct Link {
     /// The capacity that eq. (2) lowers.
     pub release: ReleaseOf,
 }
+
+/// A stream asks for so many times its rate: what it has gathered in the first round trip must drain. 320 kbit/s
+/// for 256 [qsd §3.3].
+pub const HEADROOM: f64 = 1.25;
 
 /// The inputs that the model cannot treat.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -187,18 +192,6 @@ impl Link {
             return out("rate", flow.rate.to_string(), allowed);
         }
         Ok(())
-    }
-
-    /// The ways to start that are worth a look: without Quick-Start, with it, and with a hold of 0, T_q,opt and T_q,max, each once.
-    pub fn strategies(&self) -> Vec<Strategy> {
-        let mut found = vec![Strategy::None, Strategy::Qs];
-        for hold in [0.0, self.t_q_opt_s(), self.t_q_max_s()] {
-            let strategy = Strategy::Qsd(Duration::try_from_secs_f64(hold).unwrap_or_default());
-            if !found.contains(&strategy) {
-                found.push(strategy);
-            }
-        }
-        found
     }
 
     /// T_a as time.

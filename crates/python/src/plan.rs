@@ -214,7 +214,7 @@ pub(crate) fn plan_quick_start(
         number("median_greatest_ms"),
         number("second_hump_ms"),
     ]);
-    for strategy in link.strategies() {
+    for strategy in fluid::strategies(&link) {
         let model = py.detach(|| fluid::summary(&link, &flow, strategy));
         let name = match strategy {
             Strategy::None => "none",

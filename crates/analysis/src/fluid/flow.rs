@@ -1,7 +1,7 @@
 //! The layer-4 loop, and the four curves that come of it.
 
 use super::dama::Dama;
-use super::{Curve, FluidError, Link};
+use super::{Curve, FluidError, HEADROOM, Link};
 use fairpace_units::{Bytes, Duration, QsRate, Rate};
 
 /// A flow that has not come to rest by then never will, seconds.
@@ -17,10 +17,6 @@ pub struct Flow {
     /// The rate of the Quick-Start request; approved, as the link is idle.
     pub quick_start: QsRate,
 }
-
-/// A stream asks for so many times its rate: what it has gathered in the first round trip must drain. 320 kbit/s
-/// for 256 [qsd §3.3].
-pub const HEADROOM: f64 = 1.25;
 
 impl Flow {
     /// A flow that asks for the lowest rate of the option that leaves [`HEADROOM`].

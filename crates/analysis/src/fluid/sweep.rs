@@ -123,6 +123,18 @@ pub struct Summary {
 /// The time over which [`Summary::median`] is taken: at its end nearly all strategies are at rest.
 pub const MEDIAN_OVER: Duration = Duration::from_secs(10);
 
+/// The ways to start that are worth a look: without Quick-Start, with it, and with a hold of 0, T_q,opt and T_q,max, each once.
+pub fn strategies(link: &Link) -> Vec<Strategy> {
+    let mut found = vec![Strategy::None, Strategy::Qs];
+    for hold in [0.0, link.t_q_opt_s(), link.t_q_max_s()] {
+        let strategy = Strategy::Qsd(Duration::try_from_secs_f64(hold).unwrap_or_default());
+        if !found.contains(&strategy) {
+            found.push(strategy);
+        }
+    }
+    found
+}
+
 /// The effect of a strategy on a flow, over all phases.
 pub fn summary(link: &Link, flow: &Flow, strategy: Strategy) -> Summary {
     let (mut max, mut median, mut hump) = (Vec::new(), Vec::new(), None::<Hump>);

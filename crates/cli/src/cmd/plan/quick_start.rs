@@ -20,7 +20,7 @@ pub(super) fn run(args: &QuickStart) -> Outcome {
             Failure::usage("`--terminals` is 1; with `--verify` packets need one to go to").hint("give at least 2")
         );
     }
-    let rows = link.strategies().into_iter().map(|strategy| {
+    let rows = fluid::strategies(&link).into_iter().map(|strategy| {
         let packets =
             args.verify.then(|| packets::longest_delays(&spec, &flow, strategy, args.first_timer)).transpose();
         let packets = packets.map_err(|e| Failure::new(code::FAILED, e.to_string()))?;
