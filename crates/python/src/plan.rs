@@ -95,8 +95,12 @@ impl FlowNeed {
 /// "optimal", or "auto": the paper's choice. The flows have `slots[0]` of `slots[1]` slots. `beta` is the part of a window that remains
 /// after a decrease. `rwnd` has windows to judge, one per flow, instead of the largest that keep the needs.
 #[pyfunction]
-#[pyo3(signature = (flows, *, rate="200 kbit/s", packet_size="125 B", error=0.1, memory=0.0, scheme="auto", retries=None,
-    retry_delay=0, slots=(1, 1), beta=0.875, rwnd=None))]
+#[pyo3(
+    signature = (flows, *, rate="200 kbit/s", packet_size="125 B", error=0.1, memory=0.0, scheme="auto", retries=None,
+        retry_delay=0, slots=(1, 1), beta=0.875, rwnd=None),
+    text_signature = "(flows, *, rate=\"200 kbit/s\", packet_size=\"125 B\", error=0.1, memory=0.0, scheme=\"auto\", \
+        retries=None, retry_delay=0, slots=(1, 1), beta=0.875, rwnd=None)"
+)]
 #[allow(clippy::too_many_arguments)] // they are Python's, and have names there
 pub(crate) fn plan_wireless(
     py: Python<'_>,
