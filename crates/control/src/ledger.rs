@@ -12,19 +12,12 @@ use std::collections::VecDeque;
 /// it is. Older ones count as stale: nothing changes either way.
 const REMEMBERED: usize = 512;
 
-/// A packet that the timeout gave up is remembered for so long, up to the ledger's capacity, whatever has left since: a receiver that was stopped tells of it
-/// when it goes on, and a packet that has come and is called lost would be held against the path. Nobody is silent for longer: the circuit breaker
-/// ends what is not heard for three times 5 s [RFC 8083 §4.1].
-const AWAITED: Duration = Duration::from_secs(15);
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// Neither acknowledged nor declared lost.
     Outstanding,
-    /// Declared lost, because later ones are acknowledged; an ACK may still come.
+    /// Declared lost; an ACK may still come.
     Lost,
-    /// Declared lost by the timeout.
-    Expired,
     /// Acknowledged.
     Acked,
     /// A report covers it and does not say which of the two.
@@ -177,9 +170,9 @@ impl Ledger {
         match fate {
             Fate::Acked => return Credit::Duplicate,
             Fate::Skipped => return Credit::Skipped,
-            Fate::Outstanding | Fate::Lost | Fate::Expired | Fate::Settled => entry.fate = Fate::Acked,
+            Fate::Outstanding | Fate::Lost | Fate::Settled => entry.fate = Fate::Acked,
         }
-        let late = matches!(fate, Fate::Lost | Fate::Expired);
+        let late = fate == Fate::Lost;
         let size = Bytes::new(u64::from(size));
         if fate == Fate::Outstanding {
             self.outstanding -= 1;
@@ -226,7 +219,7 @@ impl Ledger {
     pub fn next_expired(&mut self, limit: Instant) -> Option<LostPacket> {
         let seq = self.front;
         let e = self.entry_mut(seq).filter(|e| e.fate == Fate::Outstanding && e.sent_at <= limit)?;
-        e.fate = Fate::Expired;
+        e.fate = Fate::Lost;
         let (sent_at, size) = (e.sent_at, Bytes::new(u64::from(e.size)));
         self.outstanding -= 1;
         self.in_flight -= size;
@@ -242,7 +235,7 @@ impl Ledger {
             let from = (self.front - self.base) as usize;
             for e in self.entries.range_mut(from..) {
                 if e.fate == Fate::Outstanding {
-                    e.fate = Fate::Expired;
+                    e.fate = Fate::Lost;
                 }
             }
             self.outstanding = 0;
@@ -302,7 +295,7 @@ impl Ledger {
 
     /// Whether nothing has said yet that this packet arrived: it is outstanding, or declared lost.
     pub fn is_unheard_of(&self, seq: u64) -> bool {
-        self.entry(seq).is_some_and(|e| matches!(e.fate, Fate::Outstanding | Fate::Lost | Fate::Expired))
+        self.entry(seq).is_some_and(|e| matches!(e.fate, Fate::Outstanding | Fate::Lost))
     }
 
     /// The outstanding packets of which a later one is acknowledged, the oldest first.
@@ -334,11 +327,6 @@ impl Ledger {
     /// Forgets settled packets beyond those worth remembering.
     fn trim(&mut self) {
         while self.entries.len() > REMEMBERED && self.base < self.front {
-            let newest = self.entries.back().map_or(Instant::ZERO, |e| e.sent_at);
-            let is_awaited = |e: &Entry| e.fate == Fate::Expired && newest.since(e.sent_at) < AWAITED;
-            if self.entries.front().is_some_and(is_awaited) {
-                return;
-            }
             self.entries.pop_front();
             self.base += 1;
         }
@@ -451,20 +439,6 @@ mod tests {
         assert!(matches!(l.acknowledge(100), Credit::New { late: true, .. }));
         l.sent(at(20), SIZE);
         assert_eq!(l.oldest_outstanding(), Some(at(20)));
-    }
-
-    #[test]
-    fn what_a_timeout_gave_up_is_remembered_for_as_long_as_a_receiver_may_be_silent() {
-        let after = |ms: u64| {
-            let mut l = with(5_000);
-            l.acknowledge(101);
-            l.lose_all();
-            // The newest packet leaves so long after the oldest.
-            l.sent(at(ms), SIZE);
-            (l.acknowledge(5_100), losses(&mut l), l.acknowledge(100)).2
-        };
-        assert_eq!(after(14_999), Credit::New { sent_at: at(0), size: SIZE, late: true });
-        assert_eq!(after(15_000), Credit::Stale);
     }
 
     #[test]
