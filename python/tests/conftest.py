@@ -7,6 +7,7 @@ import pathlib
 
 import fairpace
 import pytest
+from cluster import Processes
 
 
 @pytest.fixture
@@ -33,3 +34,12 @@ def program(repository) -> pathlib.Path:
     if not pathlib.Path(found).exists():
         pytest.skip(f"`{found}` is not built; FAIRPACE names another program")
     return pathlib.Path(found).resolve()
+
+
+@pytest.fixture
+def processes(tmp_path):
+    """A Dask cluster of separate processes, ended with the test."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    with Processes(folder) as processes:
+        yield processes

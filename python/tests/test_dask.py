@@ -13,7 +13,7 @@ import warnings
 
 import fairpace
 import pytest
-from cluster import Processes, stamps
+from cluster import stamps
 from fairpace import _fairpace, _sweep
 from test_sweep import VARY, digest
 
@@ -30,14 +30,6 @@ def client():
         distributed.Client(cluster) as client,
     ):
         yield client
-
-
-@pytest.fixture
-def processes(tmp_path):
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    with Processes(folder) as processes:
-        yield processes
 
 
 @pytest.fixture

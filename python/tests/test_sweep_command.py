@@ -12,21 +12,13 @@ import time
 
 import fairpace
 import pytest
-from cluster import Processes, stamps
+from cluster import stamps
 
 pytest.importorskip("distributed")
 
 VARY = ("--vary", "path.loss.p=0.001,0.01", "--vary", "flow.video.controller=rcs,tfrc")
 #: Batches that last long enough to be interrupted.
 MANY = ("--vary", "path.loss.p=0.001..0.02/20", "--seeds", "1")
-
-
-@pytest.fixture
-def processes(tmp_path):
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    with Processes(folder) as processes:
-        yield processes
 
 
 @pytest.fixture

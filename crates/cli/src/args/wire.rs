@@ -204,8 +204,8 @@ pub(crate) struct Receive {
     #[arg(long)]
     pub(crate) tcp: bool,
     /// Serve so many senders, one after the other, or `forever`: each is a session with a summary of its own, and with files of its own,
-    /// numbered as in `received-1.ivf`. Whoever asks while another is served waits. Counted are senders that show that they hear the
-    /// receiver, which plain RTP does not, or have the key, or that `--from` names
+    /// numbered as in `received-1.ivf`. Whoever asks while another is served waits. Counted are, of several, senders that show that they hear
+    /// the receiver, which plain RTP does not, or have the key, or that `--from` names
     #[arg(long, value_name = "N|forever", value_parser = sessions, allow_hyphen_values = true, default_value = "1")]
     pub(crate) sessions: Sessions,
     /// With `--sessions`: so many sessions leave files, later ones none; if absent 1000, or N if that is more

@@ -103,8 +103,8 @@ pub struct ReceiveReport {
     /// CPU time / time.
     pub cpu: f64,
     /// The sender has shown that it sees what goes to its address, has the key, or is of an address that
-    /// [`ReceiverConfig::from`](fairpace_rtp::ReceiverConfig::from) names. Who forges addresses, and can do nothing of that, ends no receiver: the
-    /// last session is that of a sender that counts.
+    /// [`ReceiverConfig::from`](fairpace_rtp::ReceiverConfig::from) names. Who forges addresses, and can do nothing of that, ends no receiver of
+    /// several sessions ([`super::Last::IfItCounts`]).
     pub counts: bool,
     /// Another session may follow ([`super::Sessions::serve`]).
     pub goes_on: bool,
