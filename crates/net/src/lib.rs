@@ -10,6 +10,7 @@
 //! numbers: `docs/net/README.md`.
 
 mod address;
+mod alarms;
 mod clock;
 mod datagram;
 pub mod doctor;
@@ -26,6 +27,7 @@ pub mod send;
 mod socket;
 mod tcp_half;
 mod wait;
+mod watch;
 
 pub use address::{Family, elsewhere, ip_overhead, resolve};
 pub use clock::Clock;

@@ -7,9 +7,12 @@
 //! The session is ended by the source or the duration (after all waiting data has left), the stop flag, the peer's
 //! BYE, or an error that is the peer's (exit code 5) or the circuit breaker's (6). The report is complete in each
 //! case.
+//!
+//! [`run`] sends one stream, [`run_many`] several on one thread, with one timer; each is a session of its own.
 
 mod config;
 mod ended;
+mod many;
 mod report;
 
 use crate::outbox::Outbox;
@@ -19,8 +22,9 @@ use crate::seal::{self, SenderSeal};
 use crate::tcp_half::{TcpEnd, TcpSender};
 use crate::{Clock, DatagramIo, LatenessHistogram, MAX_BATCH, Mark, NetError, RecvOutcome, UdpSocket, Waiter};
 pub use config::{MAX_QUANTUM, MakeController, SendConfig};
+pub use many::{Stream, run_many};
 use fairpace_control::quick_start::QsVerdict;
-use fairpace_media::FrameSource;
+use fairpace_media::{Format, FrameSource};
 use fairpace_rtp::{Frame, NtpTime, Out, SenderConfig, SenderEvent, SenderSession, StopReason, What};
 use fairpace_units::{Bytes, Dscp, Duration, Ecn, Instant, Rate, Via, format_duration};
 use nix::errno::Errno;
@@ -44,6 +48,17 @@ pub fn run(
     config.check()?;
     let mut socket = UdpSocket::connect(config.peer, config.buffers, clock)?;
     let mut config = config.clone();
+    fit_to_device(&mut config, &socket, clock, observer)?;
+    run_on(&mut socket, &config, clock, source, observer, stop)
+}
+
+/// Makes packets as large as the socket's device carries, if that is less than the configuration says.
+fn fit_to_device(
+    config: &mut SendConfig,
+    socket: &UdpSocket,
+    clock: Clock,
+    observer: &mut dyn SendObserver,
+) -> Result<(), NetError> {
     let mut room = socket.device_mtu();
     if config.quick_start.is_some() {
         socket.may_quick_start()?;
@@ -53,7 +68,7 @@ pub fn run(
     if config.cut(room) {
         observer.on_event(clock.now(), &SenderEvent::PacketSize(config.session.packet_size));
     }
-    run_on(&mut socket, &config, clock, source, observer, stop)
+    Ok(())
 }
 
 /// As [`run`], on a socket that is already connected to the peer.
@@ -68,93 +83,31 @@ pub fn run_on(
     observer: &mut dyn SendObserver,
     stop: &AtomicBool,
 ) -> Result<SendReport, NetError> {
-    if config.sample.is_zero() {
-        return Err(NetError::Config {
-            field: "sample",
-            found: "0 s".to_owned(),
-            allowed: "longer than zero".to_owned(),
-        });
-    }
-    if config.quantum > MAX_QUANTUM {
-        return Err(NetError::Config {
-            field: "quantum",
-            found: format_duration(config.quantum),
-            allowed: format!("at most {}", format_duration(MAX_QUANTUM)),
-        });
-    }
-    let ntp_at_zero = NtpTime::from_unix(clock.unix_at_zero());
-    let format = source.format();
-    let session = SenderConfig {
-        ntp_at_zero,
-        refreshes: format.follows_rate,
-        // A stream that is encoded already has times of its own.
-        frame_interval: Some(format.frame_interval).filter(|interval| format.follows_rate && !interval.is_zero()),
-        ..config.wire_session()?
-    };
-    let draw = || seal::draw().ok_or_else(|| NetError::io("read random bits", Errno::EIO));
-    let seal = config.key.clone().map(|key| Ok::<_, NetError>(SenderSeal::new(key, draw()?))).transpose()?;
-    let session = SenderSession::new(session, config.flow()?, secret()?);
-    let via = session.flow().via();
-    let now = clock.now();
-    let mut run = Running {
-        config,
-        clock,
-        session,
-        seal,
-        outbox: Outbox::default(),
-        tcp: None,
-        tcp_end: None,
-        via,
-        switches: 0,
-        switched: None,
-        now,
-        begun: now,
-        validated: None,
-        validated_at: None,
-        told_of_since: None,
-        heard: now,
-        refusals: VecDeque::new(),
-        told_rate: None,
-        quick_start: None,
-        captures: Captures::default(),
-        planned: None,
-        lateness: LatenessHistogram::new(),
-        next_sample: now,
-        leaving: None,
-        end: None,
-    };
+    let mut run = Running::begin(config, clock, source.format())?;
     let cpu = thread_cpu();
     let mut waiter = Waiter::new(clock)?;
-    let mut buffer = vec![0; 65_536];
+    let mut buffer = vec![0; DATAGRAM];
     let mut readable = true;
     let reason = loop {
-        // Woken by the timer alone, there is nothing to read, and a paced packet must not wait for that.
-        if readable {
-            run.receive(io, &mut buffer);
-        }
-        run.tcp(io);
-        run.check_end(stop);
-        run.frames(source);
-        match run.drain(io) {
+        match run.turn(io, source, &mut buffer, readable, stop) {
             Drained::Wait(until) => {
                 run.notify(source, observer);
                 let until = run.until(until, source);
+                // Woken by the timer alone, there is nothing to read, and a paced packet must not wait for that.
                 readable = run.sleep(&mut waiter, until, io, source)?;
             }
             Drained::Stopped(reason) => break reason,
         }
     };
-    run.notify(source, observer);
-    run.outbox.flush(io, clock.now());
-    let elapsed = clock.now().since(run.begun).as_secs_f64().max(1e-9);
-    let cpu = thread_cpu().saturating_sub(cpu).as_secs_f64() / elapsed;
-    Ok(run.report(io, reason, cpu))
+    Ok(run.finish(io, source, observer, reason, thread_cpu().saturating_sub(cpu)))
 }
 
 /// Bytes by which a Quick-Start option makes a packet longer, at most: IPv6's header of hop-by-hop options.
 const OPTION_ROOM: u64 = 16;
 /// The stop flag is looked at this often, if nothing else happens.
 const LOOK_UP: Duration = Duration::from_millis(50);
+/// Bytes of the longest datagram, and more.
+const DATAGRAM: usize = 65_536;
 /// Packets that a receiver tells of.
 const TOLD_OF: [What; 4] = [What::Media, What::Retransmission, What::Fec, What::Dummy];
 /// That the last byte given to TCP is acknowledged is no event of the socket's: it is looked at this often.
@@ -242,7 +195,98 @@ struct Leaving {
     empty_since: Option<Instant>,
 }
 
-impl Running<'_> {
+impl<'a> Running<'a> {
+    /// A session that has not sent anything yet, of frames of that format.
+    fn begin(config: &'a SendConfig, clock: Clock, format: Format) -> Result<Running<'a>, NetError> {
+        if config.sample.is_zero() {
+            return Err(NetError::Config {
+                field: "sample",
+                found: "0 s".to_owned(),
+                allowed: "longer than zero".to_owned(),
+            });
+        }
+        if config.quantum > MAX_QUANTUM {
+            return Err(NetError::Config {
+                field: "quantum",
+                found: format_duration(config.quantum),
+                allowed: format!("at most {}", format_duration(MAX_QUANTUM)),
+            });
+        }
+        let ntp_at_zero = NtpTime::from_unix(clock.unix_at_zero());
+        let session = SenderConfig {
+            ntp_at_zero,
+            refreshes: format.follows_rate,
+            // A stream that is encoded already has times of its own.
+            frame_interval: Some(format.frame_interval).filter(|interval| format.follows_rate && !interval.is_zero()),
+            ..config.wire_session()?
+        };
+        let draw = || seal::draw().ok_or_else(|| NetError::io("read random bits", Errno::EIO));
+        let seal = config.key.clone().map(|key| Ok::<_, NetError>(SenderSeal::new(key, draw()?))).transpose()?;
+        let session = SenderSession::new(session, config.flow()?, secret()?);
+        let via = session.flow().via();
+        let now = clock.now();
+        Ok(Running {
+            config,
+            clock,
+            session,
+            seal,
+            outbox: Outbox::default(),
+            tcp: None,
+            tcp_end: None,
+            via,
+            switches: 0,
+            switched: None,
+            now,
+            begun: now,
+            validated: None,
+            validated_at: None,
+            told_of_since: None,
+            heard: now,
+            refusals: VecDeque::new(),
+            told_rate: None,
+            quick_start: None,
+            captures: Captures::default(),
+            planned: None,
+            lateness: LatenessHistogram::new(),
+            next_sample: now,
+            leaving: None,
+            end: None,
+        })
+    }
+
+    /// Once round: what has come, what is due. `readable`: datagrams may have come.
+    fn turn(
+        &mut self,
+        io: &mut impl DatagramIo,
+        source: &mut dyn FrameSource,
+        buffer: &mut [u8],
+        readable: bool,
+        stop: &AtomicBool,
+    ) -> Drained {
+        if readable {
+            self.receive(io, buffer);
+        }
+        self.tcp(io);
+        self.check_end(stop);
+        self.frames(source);
+        self.drain(io)
+    }
+
+    /// The record, once the session has stopped; `cpu` is the time that it took.
+    fn finish(
+        mut self,
+        io: &mut impl DatagramIo,
+        source: &mut dyn FrameSource,
+        observer: &mut dyn SendObserver,
+        reason: StopReason,
+        cpu: Duration,
+    ) -> SendReport {
+        self.notify(source, observer);
+        self.outbox.flush(io, self.clock.now());
+        let elapsed = self.clock.now().since(self.begun).as_secs_f64().max(1e-9);
+        self.report(io, reason, cpu.as_secs_f64() / elapsed)
+    }
+
     fn time(&mut self) -> Instant {
         self.now = self.now.max(self.clock.now());
         self.now
@@ -400,6 +444,11 @@ impl Running<'_> {
         }
     }
 
+    /// Whether there is a TCP connection to look at.
+    const fn has_tcp(&self) -> bool {
+        self.tcp.is_some() && self.tcp_end.is_none()
+    }
+
     fn tcp_is_over(&mut self, now: Instant, end: TcpEnd) {
         self.tcp_end = Some(end);
         self.session.on_tcp_closed(now);
@@ -414,6 +463,7 @@ impl Running<'_> {
         source: &dyn FrameSource,
     ) -> Result<bool, NetError> {
         // On the stack: nothing is allocated per wait.
+        let until = until.min(self.clock.now() + LOOK_UP);
         let mut sockets = [io.descriptor(); 3];
         let (mut n, mut room) = (1, 0);
         if let Some(tcp) = self.tcp.as_ref().filter(|_| self.tcp_end.is_none()) {
@@ -577,7 +627,7 @@ impl Running<'_> {
 
     /// Until when to sleep.
     fn until(&mut self, session: Instant, source: &dyn FrameSource) -> Instant {
-        let mut until = session.min(self.next_sample).min(self.clock.now() + LOOK_UP);
+        let mut until = session.min(self.next_sample);
         if self.takes_frames(source) {
             until = until.min(source.next_frame_at());
         }
